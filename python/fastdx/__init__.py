@@ -1,0 +1,56 @@
+"""Metric differential privacy for text: replace words so that nobody can tell which was written.
+
+>>> from fastdx import Tem
+>>> tem = Tem(epsilon=6.0)  # the default English vocabulary
+>>> private = tem.privatize("I would like a cup of coffee, please.")
+>>> print(tem.guarantee)  # doctest: +ELLIPSIS
+Tem protects every word of its vocabulary with metric differential privacy of ε = 6 ...
+"""
+
+from fastdx import noise
+from fastdx._core import (
+    Embedding,
+    Guarantee,
+    Mechanism,
+    MultivariateLaplace,
+    Tem,
+    __version__,
+)
+from fastdx.exceptions import (
+    CorruptFileError,
+    DuplicateWordError,
+    FastdxError,
+    FileError,
+    FormatError,
+    InputTypeError,
+    MissingFileError,
+    ParameterError,
+    ShapeError,
+    SystemResourceError,
+    UnknownWordError,
+    VectorError,
+    WordIdError,
+)
+
+__all__ = [
+    "CorruptFileError",
+    "DuplicateWordError",
+    "Embedding",
+    "FastdxError",
+    "FileError",
+    "FormatError",
+    "Guarantee",
+    "InputTypeError",
+    "Mechanism",
+    "MissingFileError",
+    "MultivariateLaplace",
+    "ParameterError",
+    "ShapeError",
+    "SystemResourceError",
+    "Tem",
+    "UnknownWordError",
+    "VectorError",
+    "WordIdError",
+    "__version__",
+    "noise",
+]

@@ -1,0 +1,7 @@
+"""``python -m fastdx``."""
+
+import sys
+
+from fastdx.cli import main
+
+sys.exit(main())

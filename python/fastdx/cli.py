@@ -1,0 +1,239 @@
+"""The command: ``fastdx privatize``, ``fastdx convert``, ``fastdx info``.
+
+Exit codes: 0 done, 1 an input or file that is wrong, 2 wrong usage, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from fastdx import Embedding, FastdxError, MultivariateLaplace, Tem, __version__, _files
+from fastdx._core import Mechanism
+
+METRICS = ("euclidean", "manhattan", "chebyshev", "angular", "poincare")
+FORMATS = ("fastdx", "glove", "word2vec-text", "fasttext", "word2vec-binary", "npy")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="fastdx", description="Metric differential privacy for text."
+    )
+    parser.add_argument("--version", action="version", version=f"fastdx {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True)
+
+    p = commands.add_parser(
+        "privatize",
+        help="replace the words of text, CSV, JSONL or Parquet",
+        description="Replace the words of text by words drawn with metric differential privacy. "
+        "White space, punctuation, and the number of words are not protected; nor are columns "
+        "that --column does not name.",
+    )
+    p.add_argument("files", nargs="*", default=[], metavar="FILE", help="'-' or none: stdin")
+    p.add_argument("--mechanism", choices=("tem", "laplace"), default="tem")
+    p.add_argument("--epsilon", type=float, required=True, help="ε per unit of distance")
+    p.add_argument("--embedding", metavar="PATH", help="default: 20,000 English words × 50")
+    _embedding_options(p)
+    p.add_argument("--gamma", type=float, help="tem: distance beyond which all words are alike")
+    p.add_argument("--beta", type=float, help="tem: sets gamma by Theorem 3 (default 0.001)")
+    p.add_argument(
+        "--oov",
+        choices=("random", "error", "drop", "mask", "keep"),
+        default="random",
+        help="unknown words (default random; keep releases them UNPROTECTED)",
+    )
+    p.add_argument("--skip", metavar="FILE", help="words, one a line, released UNPROTECTED")
+    p.add_argument(
+        "--format",
+        choices=("text", "csv", "tsv", "jsonl", "parquet"),
+        help="of the input; by default from the files' names",
+    )
+    p.add_argument(
+        "--column", action="append", default=[], metavar="NAME", help="column or field; repeatable"
+    )
+    p.add_argument("-o", "--output", metavar="FILE", help="written beside, then renamed")
+    p.add_argument("--seed", type=int, help="for tests only: reproducible, hence unprotected")
+    p.add_argument("-q", "--quiet", action="store_true", help="no progress, no closing line")
+    p.set_defaults(run=_privatize)
+
+    p = commands.add_parser("convert", help="write an embedding in fastdx's own format")
+    p.add_argument("input", metavar="FILE")
+    p.add_argument("-o", "--output", required=True, metavar="FILE")
+    p.add_argument("--storage", choices=("float32", "int16"), default="float32")
+    _embedding_options(p)
+    p.set_defaults(run=_convert)
+
+    p = commands.add_parser("info", help="describe an embedding file")
+    p.add_argument("input", metavar="FILE")
+    _embedding_options(p)
+    p.set_defaults(run=_info)
+    return parser
+
+
+def _embedding_options(p: argparse.ArgumentParser) -> None:
+    group = p.add_argument_group("reading the embedding")
+    group.add_argument("--embedding-format", choices=FORMATS, help="by default from its content")
+    group.add_argument("--metric", choices=METRICS, help="by default the file's own, or euclidean")
+    group.add_argument("--limit", type=int, help="only the first so many words")
+    group.add_argument("--vocabulary", metavar="FILE", help="for .npy: the words, one a line")
+
+
+def _load(args: argparse.Namespace, path: str) -> Embedding:
+    return Embedding.load(
+        path,
+        format=args.embedding_format,
+        limit=args.limit,
+        metric=args.metric,
+        vocabulary=args.vocabulary,
+    )
+
+
+def _mechanism(args: argparse.Namespace) -> Mechanism:
+    embedding = _load(args, args.embedding) if args.embedding else Embedding.default()
+    skip = None
+    if args.skip:
+        skip = Path(args.skip).read_text("utf-8").split("\n")
+        skip = [word.strip() for word in skip if word.strip()]
+    if args.mechanism == "laplace":
+        if args.gamma is not None or args.beta is not None:
+            raise _files.Stop("--gamma and --beta belong to --mechanism tem")
+        return MultivariateLaplace(
+            embedding, args.epsilon, oov=args.oov, skip=skip, seed=args.seed
+        )
+    if args.gamma is not None and args.beta is not None:
+        raise _files.Stop("--gamma and --beta exclude each other")
+    beta = 1e-3 if args.beta is None else args.beta
+    return Tem(
+        embedding,
+        args.epsilon,
+        gamma=args.gamma,
+        beta=beta,
+        oov=args.oov,
+        skip=skip,
+        seed=args.seed,
+    )
+
+
+class _Bar:
+    """A line on the terminal that shows how far the work is; silent elsewhere."""
+
+    def __init__(self, total: int | None, quiet: bool) -> None:
+        self.total = total
+        self.done = 0
+        self.shown = self.start = time.monotonic()
+        self.active = not quiet and sys.stderr.isatty()
+
+    def __call__(self, count: int) -> None:
+        self.done += count
+        now = time.monotonic()
+        if self.active and now - self.shown > 0.1:
+            self.shown = now
+            rate = self.done / 1e6 / (now - self.start)
+            share = f"{self.done / self.total:4.0%} " if self.total else ""
+            print(f"\r\x1b[K{share}{self.done / 1e6:.0f} MB, {rate:.1f} MB/s", end="",
+                  file=sys.stderr, flush=True)  # fmt: skip
+
+    def clear(self) -> None:
+        if self.active:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+def _privatize(args: argparse.Namespace) -> None:
+    files = args.files or ["-"]
+    formats = {args.format or _files.format_of(name) for name in files}
+    if len(formats) > 1:
+        raise _files.Stop(f"files of several formats at once: {', '.join(sorted(formats))}")
+    kind = formats.pop()
+    if kind == "text" and args.column:
+        raise _files.Stop("--column goes with CSV, JSONL and Parquet (see --format)")
+    if kind != "text" and not args.column:
+        raise _files.Stop(f"{kind} needs --column NAME: which text to privatise")
+    mechanism = _mechanism(args)
+    counts: Counter[str] = Counter()
+
+    def private(texts: list[str]) -> list[str]:
+        out, new = mechanism.privatize_counted(texts)
+        counts.update(new)
+        return out
+
+    bar = _Bar(_files.total_size(files), args.quiet)
+    left: list[str] = []
+    try:
+        with _files.open_output(args.output) as out:
+            if kind == "text":
+                _files.plain_text(files, out, private, bar)
+            elif kind == "jsonl":
+                left = _files.json_lines(files, args.column, out, private, bar)
+            elif kind == "parquet":
+                left = _files.parquet(files, args.column, out, private, bar)
+            else:
+                delimiter = "\t" if kind == "tsv" else ","
+                left = _files.delimited(files, args.column, delimiter, out, private, bar)
+    finally:
+        bar.clear()
+    if not args.quiet:
+        _report(mechanism, counts, left)
+
+
+def _report(mechanism: Mechanism, counts: Counter[str], left: list[str]) -> None:
+    parts = [
+        f"{counts['replaced']:,} of {counts['words']:,} words replaced by the mechanism",
+        f"{counts['unknown']:,} unknown ({mechanism.oov})",
+    ]
+    if mechanism.skip:
+        parts.append(f"{counts['skipped']:,} skipped")
+    if left:
+        parts.append(f"released as they were: {', '.join(left)}")
+    if mechanism.seed is not None:
+        parts.append("SEEDED: reproducible, hence NOT protected")
+    print(f"fastdx: {'; '.join(parts)}.\n{mechanism.guarantee}", file=sys.stderr)
+
+
+def _convert(args: argparse.Namespace) -> None:
+    embedding = _load(args, args.input)
+    embedding.save(args.output, storage=args.storage)
+    size = Path(args.output).stat().st_size
+    print(f"{args.output}: {embedding!r}, {size:,} bytes", file=sys.stderr)
+
+
+def _info(args: argparse.Namespace) -> None:
+    embedding = _load(args, args.input)
+    words = embedding.words
+    print(f"words      {len(embedding):,}")
+    print(f"dimension  {embedding.dim}")
+    print(f"metric     {embedding.metric}")
+    print(f"file       {Path(args.input).stat().st_size:,} bytes")
+    print(f"first      {' '.join(words[:10])}")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; return its exit code."""
+    args = _parser().parse_args(argv)
+    try:
+        args.run(args)
+    except KeyboardInterrupt:
+        print("fastdx: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # The reader has gone, as with `| head`; keep the interpreter from flushing again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except (FastdxError, _files.Stop, OSError, EOFError, UnicodeError) as e:
+        print(f"fastdx: {_message(e)}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _message(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{os.fspath(error.filename)}: {error.strerror}"
+    return str(error)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

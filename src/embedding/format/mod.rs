@@ -1,0 +1,237 @@
+//! The files embeddings come in: found by content, never by name.
+
+pub mod native;
+mod npy;
+mod text;
+mod word2vec;
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::Arc;
+
+use crate::buffer::Backing;
+use crate::embedding::Embedding;
+use crate::error::{Error, Result};
+use crate::metric::Metric;
+
+/// A file format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Format {
+    /// fastdx's own, see [`native`].
+    Fastdx,
+    /// GloVe text: a word and its numbers a line, no header. Words may hold spaces.
+    Glove,
+    /// word2vec text or fastText .vec: the same under a line "V n".
+    Word2vecText,
+    /// word2vec binary: a line "V n", then each word, a space and n float32.
+    Word2vecBinary,
+    /// A NumPy array file, with the words in a text file, one a line.
+    Npy,
+}
+
+impl Format {
+    /// Every format with its name.
+    pub const ALL: [(Format, &'static str); 5] = [
+        (Format::Fastdx, "fastdx"),
+        (Format::Glove, "glove"),
+        (Format::Word2vecText, "word2vec-text"),
+        (Format::Word2vecBinary, "word2vec-binary"),
+        (Format::Npy, "npy"),
+    ];
+}
+
+impl FromStr for Format {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        let name = if name == "fasttext" {
+            "word2vec-text"
+        } else {
+            name
+        };
+        let found = Format::ALL.into_iter().find(|&(_, n)| n == name);
+        found.map(|(format, _)| format).ok_or_else(|| {
+            let expected = "one of 'fastdx', 'glove', 'word2vec-text', 'fasttext', \
+                            'word2vec-binary', 'npy'";
+            Error::parameter("format", expected, format!("{name:?}"))
+        })
+    }
+}
+
+/// What to load, and how.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The format; found by content where `None`.
+    pub format: Option<Format>,
+    /// Only the first so many words.
+    pub limit: Option<usize>,
+    /// The metric; where `None`, the file's own, or Euclidean.
+    pub metric: Option<Metric>,
+    /// For [`Format::Npy`]: the file with the words, one a line. Where `None`, the array's path
+    /// with the ending .vocab or .txt.
+    pub vocabulary: Option<PathBuf>,
+    /// For [`Format::Fastdx`]: check every checksum.
+    pub verify: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            format: None,
+            limit: None,
+            metric: None,
+            vocabulary: None,
+            verify: true,
+        }
+    }
+}
+
+/// Words and vectors as a foreign file gives them.
+pub(crate) struct Table {
+    pub(crate) words: Vec<String>,
+    pub(crate) vectors: Vec<f32>,
+    pub(crate) dim: usize,
+    /// Line of the first word, where the format has lines.
+    pub(crate) first_line: Option<u64>,
+}
+
+/// Loads an embedding from a file in any [`Format`], plain or gzipped.
+///
+/// # Errors
+/// [`Error::Io`]; [`Error::Format`] with the line for a file that cannot be read as its format;
+/// [`Error::Corrupt`] for a damaged file of ours.
+pub fn load(path: &Path, options: &Options) -> Result<Embedding> {
+    if options.limit == Some(0) {
+        return Err(Error::parameter("limit", "at least 1", 0));
+    }
+    let file = File::open(path).map_err(Error::io(path))?;
+    let mut backing = map(path, &file)?;
+    if backing.bytes().starts_with(&[0x1f, 0x8b]) {
+        backing = gunzip(path, backing.bytes())?;
+    }
+    let bytes = backing.bytes();
+    if bytes.is_empty() {
+        return Err(format_error(path, None, "the file is empty"));
+    }
+    let format = options.format.unwrap_or_else(|| detect(bytes));
+    let metric = options.metric.unwrap_or(Metric::Euclidean);
+    let limit = options.limit.unwrap_or(usize::MAX);
+    let table = match format {
+        Format::Fastdx => {
+            let embedding = native::read(&backing, path, options.verify)?;
+            let embedding = match options.limit {
+                Some(limit) if limit < embedding.len() => embedding.first(limit)?,
+                _ => embedding,
+            };
+            return embedding.with_metric(options.metric.unwrap_or(embedding.metric()));
+        }
+        Format::Glove => text::parse(path, bytes, false, limit)?,
+        Format::Word2vecText => text::parse(path, bytes, true, limit)?,
+        Format::Word2vecBinary => word2vec::parse(path, bytes, limit)?,
+        Format::Npy => npy::parse(path, bytes, options.vocabulary.as_deref(), limit)?,
+    };
+    table.into_embedding(path, metric)
+}
+
+impl Table {
+    fn into_embedding(self, path: &Path, metric: Metric) -> Result<Embedding> {
+        let line = |entry: usize| self.first_line.map(|first| first + entry as u64);
+        let vocabulary = crate::Vocabulary::new(&self.words).map_err(|e| match e {
+            Error::DuplicateWord { word, first, second } => {
+                let reason = match line(first) {
+                    Some(first) => format!("the word {word:?} is repeated, first on line {first}"),
+                    None => format!("the word {word:?} is repeated: entries {first} and {second} (counted from 0)"),
+                };
+                format_error(path, line(second), reason)
+            }
+            e => format_error(path, None, e.to_string()),
+        })?;
+        let bad = self
+            .vectors
+            .chunks_exact(self.dim)
+            .enumerate()
+            .find_map(|(i, v)| metric.refuse(v).map(|reason| (i, reason)));
+        if let Some((i, reason)) = bad {
+            let reason = format!("the vector of {:?} {reason}", self.words[i]);
+            return Err(format_error(path, line(i), reason));
+        }
+        Ok(Embedding::from_parts(
+            vocabulary,
+            self.vectors.into(),
+            self.dim,
+            metric,
+        ))
+    }
+}
+
+fn format_error(path: &Path, line: Option<u64>, reason: impl Into<String>) -> Error {
+    Error::Format {
+        path: path.to_owned(),
+        line,
+        reason: reason.into(),
+    }
+}
+
+/// Maps a file; an empty one, or one that cannot be mapped (a pipe), is read.
+pub(crate) fn map(path: &Path, file: &File) -> Result<Backing> {
+    let meta = file.metadata().map_err(Error::io(path))?;
+    if meta.is_file() && meta.len() > 0 {
+        // SAFETY: the mapping is read-only, and every format is checked as it is read. A file
+        // that another process truncates meanwhile raises SIGBUS, as with every mapped file;
+        // our own writer never truncates, it renames.
+        let map = unsafe { memmap2::Mmap::map(file) }.map_err(Error::io(path))?;
+        return Ok(Backing::Mapped(Arc::new(map)));
+    }
+    let mut bytes = Vec::new();
+    let mut file = file;
+    file.read_to_end(&mut bytes).map_err(Error::io(path))?;
+    Ok(Backing::copy(&bytes))
+}
+
+fn gunzip(path: &Path, bytes: &[u8]) -> Result<Backing> {
+    let mut plain = Vec::new();
+    flate2::read::MultiGzDecoder::new(bytes)
+        .read_to_end(&mut plain)
+        .map_err(|e| format_error(path, None, format!("damaged or truncated gzip data: {e}")))?;
+    Ok(Backing::copy(&plain))
+}
+
+fn detect(bytes: &[u8]) -> Format {
+    if bytes.starts_with(&native::MAGIC) {
+        return Format::Fastdx;
+    }
+    if bytes.starts_with(b"\x93NUMPY") {
+        return Format::Npy;
+    }
+    let Some((words, dim, body)) = header(bytes) else {
+        return Format::Glove;
+    };
+    if word2vec::is_binary(body) {
+        return Format::Word2vecBinary;
+    }
+    // "7 3" may also be the word "7" with a vector of one number.
+    let second = text::first_line_numbers(body);
+    if dim == 1 && second == Some(1) && text::count_lines(body) != words {
+        return Format::Glove;
+    }
+    match second {
+        Some(numbers) if numbers == dim || dim != 1 => Format::Word2vecText,
+        None => Format::Word2vecText,
+        Some(_) => Format::Glove,
+    }
+}
+
+/// The line "V n" and what follows it.
+fn header(bytes: &[u8]) -> Option<(usize, usize, &[u8])> {
+    let end = bytes.iter().take(64).position(|&b| b == b'\n')?;
+    let line = std::str::from_utf8(&bytes[..end]).ok()?;
+    let mut fields = line.split_ascii_whitespace();
+    let (words, dim) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+    fields
+        .next()
+        .is_none()
+        .then_some((words, dim, &bytes[end + 1..]))
+}

@@ -1,0 +1,352 @@
+//! fastdx's own file: one embedding, checksummed, aligned for memory-mapping.
+//!
+//! All numbers are little-endian. The file is a header, a section table and the sections, each
+//! starting at a multiple of 64 and padded with zeros to the next:
+//!
+//! | bytes | header field |
+//! |---|---|
+//! | 0..8 | magic `89 46 44 58 0D 0A 1A 0A` ("\x89FDX\r\n\x1a\n") |
+//! | 8..12 | version, 1 |
+//! | 12..16 | number of sections |
+//! | 16..24 | length of the file |
+//! | 24..32 | XXH3-64 of bytes 0..24 and of everything from 32 to the first section |
+//! | 32.. | the section table, 32 bytes a section: kind u32, 0 u32, offset u64, length u64, XXH3-64 of the section with its padding u64 |
+//!
+//! | kind | section |
+//! |---|---|
+//! | 1 | meta: words u64, dimension u64, metric u32 (its place in `Metric::ALL`), 0 u32 |
+//! | 2 | word offsets, u64 × (V + 1), into section 3 |
+//! | 3 | the words, UTF-8, end to end |
+//! | 4 | the word index: u32 slots, open addressing by XXH3-64, `FFFFFFFF` empty; left out of small files, which rebuild it |
+//! | 5 | vectors, f32 × V × n, or |
+//! | 6 and 7 | vectors as i16 × V × n and f32 scales × V: number = i16 · scale |
+//!
+//! Every bit is under a checksum, padding and header included, so any single flipped bit is
+//! noticed. Without verification the structure is still checked: nothing reads out of bounds.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+use bytemuck::Pod;
+use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
+
+use crate::buffer::{Backing, Buffer};
+use crate::embedding::Embedding;
+use crate::error::{Error, Result};
+use crate::metric::Metric;
+use crate::vocabulary::Vocabulary;
+
+#[cfg(target_endian = "big")]
+compile_error!(
+    "fastdx's files are memory-mapped little-endian; big-endian machines are not supported"
+);
+
+/// The first eight bytes of every file.
+pub const MAGIC: [u8; 8] = *b"\x89FDX\r\n\x1a\n";
+const VERSION: u32 = 1;
+const ALIGN: usize = 64;
+const MAX_SECTIONS: u32 = 64;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+enum Kind {
+    Meta = 1,
+    WordOffsets = 2,
+    WordBytes = 3,
+    WordSlots = 4,
+    Vectors = 5,
+    VectorsI16 = 6,
+    RowScales = 7,
+}
+
+/// How vectors are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Storage {
+    /// As they are, to be mapped without copying.
+    F32,
+    /// 16-bit integers with a scale a word: half the size, decoded on opening, as the word
+    /// index is rebuilt.
+    I16,
+}
+
+/// Writes `embedding` to `path`: to a temporary sibling first, then renamed.
+///
+/// # Errors
+/// [`Error::Io`].
+pub fn save(embedding: &Embedding, path: &Path) -> Result<()> {
+    save_as(embedding, path, Storage::F32)
+}
+
+/// [`save`] with a choice of storage.
+///
+/// # Errors
+/// [`Error::Io`].
+pub fn save_as(embedding: &Embedding, path: &Path, storage: Storage) -> Result<()> {
+    write_atomically(path, |out| write(embedding, storage, out))
+}
+
+/// The bytes that [`save`] would write.
+pub fn to_bytes(embedding: &Embedding) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    // Writing to a Vec cannot fail.
+    let _ = write(embedding, Storage::F32, &mut bytes);
+    bytes
+}
+
+/// The embedding in bytes that [`to_bytes`] made; checksums are verified.
+///
+/// # Errors
+/// [`Error::Corrupt`].
+pub fn from_bytes(bytes: &[u8]) -> Result<Embedding> {
+    read(&Backing::copy(bytes), Path::new("<bytes>"), true)
+}
+
+fn write(embedding: &Embedding, storage: Storage, out: &mut impl Write) -> std::io::Result<()> {
+    let vocabulary = embedding.vocabulary();
+    let metric = Metric::ALL.iter().position(|&m| m == embedding.metric());
+    let meta = [
+        embedding.len() as u64,
+        embedding.dim() as u64,
+        metric.unwrap_or(usize::MAX) as u64,
+    ];
+    let (scales, integers) = match storage {
+        Storage::F32 => (Vec::new(), Vec::new()),
+        Storage::I16 => quantise(embedding),
+    };
+    let mut sections: Vec<(Kind, &[u8])> = vec![
+        (Kind::Meta, bytemuck::cast_slice(&meta)),
+        (Kind::WordOffsets, bytemuck::cast_slice(&vocabulary.offsets)),
+        (Kind::WordBytes, &vocabulary.bytes),
+    ];
+    match storage {
+        Storage::F32 => {
+            sections.push((Kind::WordSlots, bytemuck::cast_slice(&vocabulary.slots)));
+            sections.push((Kind::Vectors, bytemuck::cast_slice(embedding.vectors())));
+        }
+        Storage::I16 => {
+            sections.push((Kind::VectorsI16, bytemuck::cast_slice(&integers)));
+            sections.push((Kind::RowScales, bytemuck::cast_slice(&scales)));
+        }
+    }
+    write_sections(out, &sections)
+}
+
+fn quantise(embedding: &Embedding) -> (Vec<f32>, Vec<i16>) {
+    let mut scales = Vec::with_capacity(embedding.len());
+    let mut integers = Vec::with_capacity(embedding.vectors().len());
+    for row in embedding.vectors().chunks_exact(embedding.dim()) {
+        let largest = row.iter().fold(0.0f32, |m, x| m.max(x.abs()));
+        let scale = if largest > 0.0 {
+            largest / 32767.0
+        } else {
+            1.0
+        };
+        scales.push(scale);
+        integers.extend(row.iter().map(|x| (x / scale).round() as i16));
+    }
+    (scales, integers)
+}
+
+fn padding(len: usize) -> usize {
+    len.next_multiple_of(ALIGN) - len
+}
+
+fn write_sections(out: &mut impl Write, sections: &[(Kind, &[u8])]) -> std::io::Result<()> {
+    const ZEROS: [u8; ALIGN] = [0; ALIGN];
+    let front = 32 + 32 * sections.len();
+    let mut offset = front + padding(front);
+    let mut table = Vec::new();
+    for &(kind, bytes) in sections {
+        let mut hash = Xxh3Default::new();
+        hash.update(bytes);
+        hash.update(&ZEROS[..padding(bytes.len())]);
+        table.extend((kind as u32).to_le_bytes());
+        table.extend([0; 4]);
+        table.extend((offset as u64).to_le_bytes());
+        table.extend((bytes.len() as u64).to_le_bytes());
+        table.extend(hash.digest().to_le_bytes());
+        offset += bytes.len() + padding(bytes.len());
+    }
+    table.extend(&ZEROS[..padding(front)]);
+    let mut header = Vec::from(MAGIC);
+    header.extend(VERSION.to_le_bytes());
+    header.extend((sections.len() as u32).to_le_bytes());
+    header.extend((offset as u64).to_le_bytes());
+    header.extend(xxh3_64(&[&header[..], &table].concat()).to_le_bytes());
+    out.write_all(&header)?;
+    out.write_all(&table)?;
+    for &(_, bytes) in sections {
+        out.write_all(bytes)?;
+        out.write_all(&ZEROS[..padding(bytes.len())])?;
+    }
+    Ok(())
+}
+
+/// Lets `write` fill a temporary file beside `path`, syncs it and renames it over `path`.
+fn write_atomically(
+    path: &Path,
+    write: impl FnOnce(&mut BufWriter<File>) -> std::io::Result<()>,
+) -> Result<()> {
+    let unique = getrandom::u64().map_err(|e| Error::System {
+        what: "entropy",
+        reason: e.to_string(),
+    })?;
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{unique:016x}.tmp"));
+    let temporary = path.with_file_name(name);
+    let attempt = || -> std::io::Result<()> {
+        let file = File::options()
+            .write(true)
+            .create_new(true)
+            .open(&temporary)?;
+        let mut out = BufWriter::with_capacity(1 << 20, file);
+        write(&mut out)?;
+        out.into_inner().map_err(|e| e.into_error())?.sync_all()?;
+        std::fs::rename(&temporary, path)
+    };
+    attempt().map_err(|source| {
+        let _ = std::fs::remove_file(&temporary);
+        Error::Io {
+            path: path.to_owned(),
+            source,
+        }
+    })
+}
+
+/// Opens a file by memory-mapping it. `verify` reads it whole and checks every checksum.
+///
+/// # Errors
+/// [`Error::Io`], or [`Error::Corrupt`] for a damaged, truncated, extended or foreign file.
+pub fn open(path: &Path, verify: bool) -> Result<Embedding> {
+    let file = File::open(path).map_err(Error::io(path))?;
+    read(&super::map(path, &file)?, path, verify)
+}
+
+/// Reads the file's bytes; `path` is for messages.
+pub(crate) fn read(backing: &Backing, path: &Path, verify: bool) -> Result<Embedding> {
+    parse(backing, verify).map_err(|reason| Error::Corrupt {
+        path: path.to_owned(),
+        reason,
+    })
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    bytemuck::pod_read_unaligned(&bytes[at..at + 4])
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    bytemuck::pod_read_unaligned(&bytes[at..at + 8])
+}
+
+fn parse(backing: &Backing, verify: bool) -> std::result::Result<Embedding, String> {
+    let sections = Sections::parse(backing, verify)?;
+    let meta: Buffer<u64> = sections.get(Kind::Meta)?.ok_or("no meta section")?;
+    let &[words, dim, metric] = &*meta else {
+        return Err("the meta section has the wrong size".into());
+    };
+    let metric = *usize::try_from(metric)
+        .ok()
+        .and_then(|m| Metric::ALL.get(m))
+        .ok_or_else(|| format!("metric number {metric} is unknown to this version"))?;
+    let vocabulary = Vocabulary::from_parts(
+        sections.get(Kind::WordBytes)?.ok_or("no words")?,
+        sections.get(Kind::WordOffsets)?.ok_or("no word offsets")?,
+        sections.get(Kind::WordSlots)?,
+    )?;
+    let dim = usize::try_from(dim).map_err(|_| "a dimension beyond this machine")?;
+    let vectors: Buffer<f32> = match sections.get(Kind::Vectors)? {
+        Some(vectors) => vectors,
+        None => {
+            let integers: Buffer<i16> = sections.get(Kind::VectorsI16)?.ok_or("no vectors")?;
+            let scales: Buffer<f32> = sections.get(Kind::RowScales)?.ok_or("no scales")?;
+            if dim == 0 || integers.len() != scales.len().saturating_mul(dim) {
+                return Err("the vectors do not fit their scales".into());
+            }
+            let rows = integers.chunks_exact(dim).zip(scales.iter());
+            rows.flat_map(|(row, &scale)| row.iter().map(move |&x| f32::from(x) * scale))
+                .collect::<Vec<f32>>()
+                .into()
+        }
+    };
+    if dim == 0
+        || words != vocabulary.len() as u64
+        || Some(vectors.len()) != vocabulary.len().checked_mul(dim)
+    {
+        return Err("the vectors do not fit the words".into());
+    }
+    let embedding = Embedding::from_parts(vocabulary, vectors, dim, metric);
+    if verify {
+        embedding.check_vectors().map_err(|e| e.to_string())?;
+    }
+    Ok(embedding)
+}
+
+struct Sections<'a> {
+    backing: &'a Backing,
+    table: Vec<(u32, usize, usize)>,
+}
+
+impl<'a> Sections<'a> {
+    fn parse(backing: &'a Backing, verify: bool) -> std::result::Result<Self, String> {
+        let bytes = backing.bytes();
+        if bytes.len() < 32 || bytes[..8] != MAGIC {
+            return Err("not a fastdx file".into());
+        }
+        let version = u32_at(bytes, 8);
+        if version != VERSION {
+            return Err(format!(
+                "format version {version}; this fastdx reads version {VERSION}"
+            ));
+        }
+        let length = u64_at(bytes, 16);
+        if length != bytes.len() as u64 {
+            return Err(format!(
+                "the file has {} bytes and should have {length}: truncated or extended",
+                bytes.len()
+            ));
+        }
+        let count = u32_at(bytes, 12);
+        let front = (32 + 32 * count as usize).next_multiple_of(ALIGN);
+        if count > MAX_SECTIONS || front > bytes.len() {
+            return Err("the section table does not fit the file".into());
+        }
+        if u64_at(bytes, 24) != xxh3_64(&[&bytes[..24], &bytes[32..front]].concat()) {
+            return Err("the header's checksum is wrong: the file is damaged".into());
+        }
+        let mut table = Vec::new();
+        let mut expected = front;
+        for entry in bytes[32..32 + 32 * count as usize].chunks_exact(32) {
+            let (kind, offset, len) = (u32_at(entry, 0), u64_at(entry, 8), u64_at(entry, 16));
+            let end = usize::try_from(len)
+                .ok()
+                .and_then(|len| offset.checked_add(len as u64));
+            let end = end.and_then(|end| usize::try_from(end).ok());
+            let Some(end) = end.filter(|&end| end <= bytes.len() && offset == expected as u64)
+            else {
+                return Err(format!("section {kind} lies outside the file"));
+            };
+            let padded = end.next_multiple_of(ALIGN).min(bytes.len());
+            if verify && xxh3_64(&bytes[expected..padded]) != u64_at(entry, 24) {
+                return Err(format!(
+                    "the checksum of section {kind} is wrong: the file is damaged"
+                ));
+            }
+            table.push((kind, expected, end));
+            expected = padded;
+        }
+        if expected != bytes.len() {
+            return Err("the file goes on behind its last section".into());
+        }
+        Ok(Sections { backing, table })
+    }
+
+    fn get<T: Pod>(&self, kind: Kind) -> std::result::Result<Option<Buffer<T>>, String> {
+        match self.table.iter().find(|entry| entry.0 == kind as u32) {
+            None => Ok(None),
+            Some(&(kind, start, end)) => Buffer::view(self.backing, start, end)
+                .map(Some)
+                .ok_or_else(|| format!("section {kind} has a wrong size or alignment")),
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! Text formats: a word and its numbers a line, with the header "V n" (word2vec, fastText) or
+//! without (GloVe). Parsed in parallel from the mapped file.
+
+use std::path::Path;
+
+use rayon::prelude::*;
+
+use super::{Table, format_error, header};
+use crate::error::Result;
+
+/// Lines are cut into pieces of about this many bytes, one a task.
+const PIECE: usize = 1 << 20;
+/// Lines looked at to find the dimension where no header names it.
+const SAMPLE: usize = 100;
+
+/// Number of lines with something in them.
+pub(super) fn count_lines(bytes: &[u8]) -> usize {
+    bytes
+        .split(|&b| b == b'\n')
+        .filter(|l| !trim(l).is_empty())
+        .count()
+}
+
+/// Numbers that follow the word on the first line, if there is a line.
+pub(super) fn first_line_numbers(body: &[u8]) -> Option<usize> {
+    let line = trim(body.split(|&b| b == b'\n').next()?);
+    (!line.is_empty()).then(|| fields(line).saturating_sub(1))
+}
+
+pub(super) fn parse(path: &Path, bytes: &[u8], headed: bool, limit: usize) -> Result<Table> {
+    let fail = |line, reason: String| Err(format_error(path, line, reason));
+    let (promised, dim, body, first_line) = if headed {
+        match header(bytes) {
+            Some((words, dim, body)) => (Some(words), dim, body, 2),
+            None => return fail(Some(1), "no header \"V n\"".into()),
+        }
+    } else {
+        (None, common_fields(bytes).saturating_sub(1), bytes, 1)
+    };
+    if dim == 0 {
+        return fail(Some(1), "a word without numbers".into());
+    }
+    let body = first_lines(body, limit);
+    let pieces = pieces(body);
+    let parsed: Vec<_> = crate::parallel::install(pieces.len(), 1, || {
+        pieces
+            .par_iter()
+            .map(|piece| parse_piece(piece, dim))
+            .collect()
+    })?;
+    let rows: usize = parsed.iter().map(|p| p.words.len()).sum();
+    let mut words = Vec::with_capacity(rows);
+    let mut vectors = Vec::with_capacity(rows * dim);
+    let mut lines = first_line;
+    for piece in parsed {
+        if let Some((line, reason)) = piece.error {
+            return fail(Some(lines + line), reason);
+        }
+        lines += piece.lines;
+        words.extend(piece.words);
+        vectors.extend(piece.vectors);
+    }
+    if let Some(promised) = promised
+        && rows != promised.min(limit)
+    {
+        let reason = format!("the header promises {promised} words, the file holds {rows}");
+        return fail(None, reason);
+    }
+    if rows == 0 {
+        return fail(None, "no words".into());
+    }
+    Ok(Table {
+        words,
+        vectors,
+        dim,
+        first_line: Some(first_line),
+    })
+}
+
+/// How many fields most of the first lines have; the fewer in a tie, since a word that holds
+/// spaces only adds fields.
+fn common_fields(bytes: &[u8]) -> usize {
+    let mut counts = std::collections::BTreeMap::new();
+    for line in bytes.split(|&b| b == b'\n').take(SAMPLE).map(trim) {
+        if !line.is_empty() {
+            *counts.entry(fields(line)).or_insert(0) += 1;
+        }
+    }
+    let best = counts
+        .iter()
+        .max_by_key(|&(&fields, &count)| (count, std::cmp::Reverse(fields)));
+    best.map_or(0, |(&fields, _)| fields)
+}
+
+fn first_lines(body: &[u8], limit: usize) -> &[u8] {
+    if limit == usize::MAX {
+        return body;
+    }
+    let ends = body.iter().enumerate().filter(|&(_, &b)| b == b'\n');
+    let end = ends.map(|(i, _)| i + 1).nth(limit - 1);
+    &body[..end.unwrap_or(body.len())]
+}
+
+fn pieces(mut body: &[u8]) -> Vec<&[u8]> {
+    let mut pieces = Vec::new();
+    while body.len() > PIECE {
+        let end = match body[PIECE..].iter().position(|&b| b == b'\n') {
+            Some(at) => PIECE + at + 1,
+            None => break,
+        };
+        pieces.push(&body[..end]);
+        body = &body[end..];
+    }
+    pieces.push(body);
+    pieces
+}
+
+fn trim(line: &[u8]) -> &[u8] {
+    let end = line.iter().rposition(|b| !b" \t\r".contains(b));
+    &line[..end.map_or(0, |e| e + 1)]
+}
+
+/// Fields between single separators; GloVe's words may hold (or be) other white space, so only
+/// space and tab separate.
+fn fields(line: &[u8]) -> usize {
+    line.split(|b| b" \t".contains(b)).count()
+}
+
+#[derive(Default)]
+struct Piece {
+    words: Vec<String>,
+    vectors: Vec<f32>,
+    lines: u64,
+    /// Line within the piece, from 0, and what is wrong with it.
+    error: Option<(u64, String)>,
+}
+
+fn parse_piece(bytes: &[u8], dim: usize) -> Piece {
+    let mut piece = Piece::default();
+    let bytes = bytes.strip_suffix(b"\n").unwrap_or(bytes);
+    if bytes.is_empty() {
+        return piece;
+    }
+    for line in bytes.split(|&b| b == b'\n') {
+        match parse_line(line, dim, &mut piece.vectors) {
+            Ok(word) => piece.words.push(word.to_owned()),
+            Err(reason) => {
+                piece.error = Some((piece.lines, reason));
+                return piece;
+            }
+        }
+        piece.lines += 1;
+    }
+    piece
+}
+
+fn parse_line<'a>(
+    line: &'a [u8],
+    dim: usize,
+    vectors: &mut Vec<f32>,
+) -> std::result::Result<&'a str, String> {
+    let line = trim(line);
+    if line.is_empty() {
+        return Err("an empty line".into());
+    }
+    let text = std::str::from_utf8(line)
+        .map_err(|e| format!("byte {} of the line is not UTF-8", e.valid_up_to() + 1))?;
+    let start = vectors.len();
+    vectors.resize(start + dim, 0.0);
+    let mut rest = text;
+    // From the right: the last `dim` fields are numbers, what is before them is the word.
+    for (i, slot) in vectors[start..].iter_mut().enumerate().rev() {
+        let (before, field) = rest.rsplit_once([' ', '\t']).ok_or_else(|| {
+            let have = dim - 1 - i;
+            format!("{:?} has {have} numbers, expected {dim}", shown(text))
+        })?;
+        *slot = field
+            .parse::<f32>()
+            .map_err(|_| format!("{:?}: {:?} is not a number", first(text), shown(field)))?;
+        if !slot.is_finite() {
+            return Err(format!(
+                "{:?}: the number {:?} is not finite in float32",
+                first(text),
+                shown(field)
+            ));
+        }
+        rest = before;
+    }
+    if rest.is_empty() {
+        return Err("a line without a word".into());
+    }
+    // A word may hold spaces, but "the 0.1" is a line with a number too many.
+    if let Some((_, last)) = rest.rsplit_once([' ', '\t'])
+        && last.contains('.')
+        && last.parse::<f32>().is_ok()
+    {
+        return Err(format!(
+            "{:?} has more than the expected {dim} numbers",
+            first(text)
+        ));
+    }
+    Ok(rest)
+}
+
+fn first(text: &str) -> &str {
+    shown(text.split([' ', '\t']).next().unwrap_or(text))
+}
+
+/// At most 40 characters of an offender.
+fn shown(text: &str) -> &str {
+    text.char_indices()
+        .nth(40)
+        .map_or(text, |(end, _)| &text[..end])
+}

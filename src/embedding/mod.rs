@@ -1,0 +1,264 @@
+//! Word embeddings: a vocabulary, a vector for every word, and a metric.
+//!
+//! [`format`] reads and writes the files they come in.
+
+pub mod format;
+
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use rayon::prelude::*;
+
+use crate::buffer::{Backing, Buffer};
+use crate::error::{Error, Result};
+use crate::metric::Metric;
+use crate::search::ExactSearch;
+use crate::space::MetricSpace;
+use crate::vocabulary::Vocabulary;
+
+/// Words with their vectors (float32, one row a word) and a metric on them.
+///
+/// Immutable and cheap to clone: clones share the arrays.
+#[derive(Clone, Debug)]
+pub struct Embedding {
+    vocabulary: Vocabulary,
+    vectors: Buffer<f32>,
+    dim: usize,
+    metric: Metric,
+    search: Arc<OnceLock<ExactSearch>>,
+}
+
+impl Embedding {
+    /// An embedding of `vocabulary` with row-major `vectors`, `dim` numbers a word.
+    ///
+    /// # Errors
+    /// A shape that does not fit, or a vector that is no point of the metric's space (NaN,
+    /// infinity, norm ≥ 1 on the Poincaré ball, 0 for the angular metric), named by its word.
+    pub fn new(
+        vocabulary: Vocabulary,
+        vectors: Vec<f32>,
+        dim: usize,
+        metric: Metric,
+    ) -> Result<Self> {
+        if dim == 0 || vectors.len() != vocabulary.len() * dim {
+            return Err(Error::Shape {
+                what: "vectors",
+                expected: format!("({}, n) with n at least 1", vocabulary.len()),
+                got: format!("{} numbers for n = {dim}", vectors.len()),
+            });
+        }
+        let embedding = Self::from_parts(vocabulary, vectors.into(), dim, metric);
+        embedding.check_vectors()?;
+        Ok(embedding)
+    }
+
+    pub(crate) fn from_parts(
+        vocabulary: Vocabulary,
+        vectors: Buffer<f32>,
+        dim: usize,
+        metric: Metric,
+    ) -> Self {
+        Embedding {
+            vocabulary,
+            vectors,
+            dim,
+            metric,
+            search: Arc::default(),
+        }
+    }
+
+    fn check_vectors(&self) -> Result<()> {
+        let bad = self
+            .vectors
+            .chunks_exact(self.dim)
+            .enumerate()
+            .find_map(|(id, v)| self.metric.refuse(v).map(|reason| (id as u32, reason)));
+        match bad {
+            None => Ok(()),
+            Some((id, reason)) => Err(Error::Vector {
+                owner: format!("{:?}", self.vocabulary.word(id)),
+                reason,
+            }),
+        }
+    }
+
+    /// The same words and vectors under another metric.
+    ///
+    /// # Errors
+    /// A vector that is no point of that metric's space.
+    pub fn with_metric(&self, metric: Metric) -> Result<Self> {
+        if metric == self.metric {
+            return Ok(self.clone());
+        }
+        let embedding = Embedding {
+            metric,
+            search: Arc::default(),
+            ..self.clone()
+        };
+        embedding.check_vectors()?;
+        Ok(embedding)
+    }
+
+    /// The first `count` words.
+    ///
+    /// # Errors
+    /// `count` is 0.
+    pub fn first(&self, count: usize) -> Result<Self> {
+        let count = count.min(self.len());
+        let vocabulary = Vocabulary::new(self.vocabulary.iter().take(count))?;
+        let vectors = self.vectors[..count * self.dim].to_vec();
+        Self::new(vocabulary, vectors, self.dim, self.metric)
+    }
+
+    /// The 20,000 common English words that ship with the crate, in 50 dimensions, Euclidean.
+    /// See `data/NOTICE` for where they come from.
+    ///
+    /// # Errors
+    /// None in an intact build.
+    pub fn default_english() -> Result<Self> {
+        static SHARED: OnceLock<Embedding> = OnceLock::new();
+        static BYTES: &[u8] = include_bytes!("../../data/default.fdx");
+        if let Some(embedding) = SHARED.get() {
+            return Ok(embedding.clone());
+        }
+        let embedding =
+            format::native::read(&Backing::copy(BYTES), Path::new("default.fdx"), true)?;
+        Ok(SHARED.get_or_init(|| embedding).clone())
+    }
+
+    /// The words.
+    pub fn vocabulary(&self) -> &Vocabulary {
+        &self.vocabulary
+    }
+
+    /// All vectors, row-major, one row a word.
+    pub fn vectors(&self) -> &[f32] {
+        &self.vectors
+    }
+
+    /// The vector of one word.
+    pub fn vector(&self, id: u32) -> &[f32] {
+        &self.vectors[id as usize * self.dim..][..self.dim]
+    }
+
+    /// Number of words.
+    #[allow(clippy::len_without_is_empty)] // an embedding is never empty
+    pub fn len(&self) -> usize {
+        self.vocabulary.len()
+    }
+
+    /// Numbers in a vector.
+    pub fn dim(&self) -> usize {
+        self.dim
+    }
+
+    /// The metric.
+    pub fn metric(&self) -> Metric {
+        self.metric
+    }
+
+    /// Writes the embedding in fastdx's own format: to a temporary sibling, then renamed.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn save(&self, path: &Path) -> Result<()> {
+        format::native::save(self, path)
+    }
+
+    /// The exact search structure over the vectors, built on first use and shared by clones.
+    pub fn search(&self) -> &ExactSearch {
+        self.search
+            .get_or_init(|| ExactSearch::new(&self.vectors, self.dim, self.metric))
+    }
+
+    /// The exact `k` nearest words of each of the row-major `queries`: ids and distances, `k`
+    /// a query, nearest first, ties by id.
+    ///
+    /// # Errors
+    /// `k` outside 1..=V, a shape that does not fit, a query that is no point of the space.
+    pub fn nearest(&self, queries: &[f64], k: usize) -> Result<(Vec<u32>, Vec<f64>)> {
+        self.nearest_with(queries, k, &crate::Control::new())
+    }
+
+    /// [`nearest`](Self::nearest), cancellable.
+    ///
+    /// # Errors
+    /// The same, and [`Error::Interrupted`].
+    pub fn nearest_with(
+        &self,
+        queries: &[f64],
+        k: usize,
+        control: &crate::Control,
+    ) -> Result<(Vec<u32>, Vec<f64>)> {
+        if k == 0 || k > self.len() {
+            let expected = format!("between 1 and the {} words", self.len());
+            return Err(Error::parameter("k", expected, k));
+        }
+        if !queries.len().is_multiple_of(self.dim) {
+            return Err(Error::Shape {
+                what: "queries",
+                expected: format!("(m, {})", self.dim),
+                got: format!("{} numbers", queries.len()),
+            });
+        }
+        for (i, query) in queries.chunks_exact(self.dim).enumerate() {
+            if let Some(reason) = refuse_query(self.metric, query) {
+                return Err(Error::Vector {
+                    owner: format!("query {i}"),
+                    reason,
+                });
+            }
+        }
+        let m = queries.len() / self.dim;
+        let search = self.search();
+        let mut ids = vec![0; m * k];
+        let mut distances = vec![0.0; m * k];
+        let rows = crate::search::BATCH;
+        crate::parallel::install(m, 1, || {
+            queries
+                .par_chunks(rows * self.dim)
+                .zip(ids.par_chunks_mut(rows * k))
+                .zip(distances.par_chunks_mut(rows * k))
+                .try_for_each(|((queries, ids), distances)| {
+                    control.check()?;
+                    search.nearest(&self.vectors, queries, k, ids, distances);
+                    control.advance(ids.len() / k);
+                    Ok(())
+                })
+        })??;
+        Ok((ids, distances))
+    }
+}
+
+fn refuse_query(metric: Metric, query: &[f64]) -> Option<String> {
+    if let Some(i) = query.iter().position(|x| !x.is_finite()) {
+        return Some(format!("holds {} at position {i}", query[i]));
+    }
+    let norm2 = || query.iter().map(|x| x * x).sum::<f64>();
+    match metric {
+        Metric::Angular if norm2() == 0.0 => Some("is 0, which has no direction".into()),
+        Metric::Poincare if norm2() >= 1.0 => Some(format!(
+            "has norm {}, outside the Poincaré ball",
+            norm2().sqrt()
+        )),
+        _ => None,
+    }
+}
+
+impl MetricSpace for Embedding {
+    fn vocabulary(&self) -> &Vocabulary {
+        &self.vocabulary
+    }
+
+    fn metric_name(&self) -> &'static str {
+        self.metric.name()
+    }
+
+    fn distance(&self, a: u32, b: u32) -> f64 {
+        self.metric.distance(self.vector(a), self.vector(b))
+    }
+
+    fn distances(&self, a: u32, out: &mut [f64]) {
+        self.metric.distances(self.vector(a), &self.vectors, out);
+    }
+}

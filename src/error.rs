@@ -1,0 +1,138 @@
+//! Everything that can go wrong, one variant a cause, each naming the offender.
+
+use std::path::PathBuf;
+
+/// Result of every fallible operation of the crate.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What went wrong and with what.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A parameter outside its domain.
+    #[error("{name} must be {expected}, got {got}")]
+    Parameter {
+        /// The parameter as the caller knows it.
+        name: &'static str,
+        /// What it must be.
+        expected: String,
+        /// What it was.
+        got: String,
+    },
+    /// A word that is not in the vocabulary.
+    #[error("the word {word:?} is not in the vocabulary")]
+    UnknownWord {
+        /// The word.
+        word: String,
+    },
+    /// A word id that is not in the vocabulary.
+    #[error("word id {id} at position {position} is out of range for a vocabulary of {len} words")]
+    WordId {
+        /// The id.
+        id: u64,
+        /// Where in the input it stood.
+        position: usize,
+        /// Size of the vocabulary.
+        len: usize,
+    },
+    /// An array of the wrong shape.
+    #[error("{what} has shape {got}, expected {expected}")]
+    Shape {
+        /// Which array.
+        what: &'static str,
+        /// The shape that was needed.
+        expected: String,
+        /// The shape that came.
+        got: String,
+    },
+    /// A vector that is no point of the metric space.
+    #[error("the vector of {owner} {reason}")]
+    Vector {
+        /// Whose vector: a word in quotes, or a row number.
+        owner: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A word that stands twice in a vocabulary.
+    #[error("the word {word:?} is repeated: entries {first} and {second} (counted from 0)")]
+    DuplicateWord {
+        /// The word.
+        word: String,
+        /// Where it stood first.
+        first: usize,
+        /// Where it stood again.
+        second: usize,
+    },
+    /// An input file in a text or foreign format that cannot be read.
+    #[error("{}{}: {reason}", path.display(), line.map(|l| format!(", line {l}")).unwrap_or_default())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// The line, counted from 1, where the format has lines.
+        line: Option<u64>,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A damaged, truncated, extended or foreign index file.
+    #[error("{}: {reason}", path.display())]
+    Corrupt {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The operating system refused.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// The operating system gave no entropy, or no threads.
+    #[error("the operating system gave no {what}: {reason}")]
+    System {
+        /// What was asked for.
+        what: &'static str,
+        /// Its answer.
+        reason: String,
+    },
+    /// The caller cancelled the work (Ctrl-C).
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl Error {
+    /// A parameter outside its domain.
+    pub fn parameter(
+        name: &'static str,
+        expected: impl Into<String>,
+        got: impl std::fmt::Display,
+    ) -> Self {
+        Error::Parameter {
+            name,
+            expected: expected.into(),
+            got: got.to_string(),
+        }
+    }
+
+    pub(crate) fn io(path: &std::path::Path) -> impl FnOnce(std::io::Error) -> Self + '_ {
+        move |source| Error::Io {
+            path: path.to_owned(),
+            source,
+        }
+    }
+}
+
+/// ε must be positive and finite.
+pub(crate) fn check_epsilon(epsilon: f64) -> Result<f64> {
+    if epsilon > 0.0 && epsilon.is_finite() {
+        Ok(epsilon)
+    } else {
+        Err(Error::parameter(
+            "epsilon",
+            "a positive finite number",
+            epsilon,
+        ))
+    }
+}

@@ -1,0 +1,69 @@
+//! Metric differential privacy (d_χ-privacy) for text, with proofs that survive contact with
+//! the code.
+//!
+//! A word mechanism M replaces each word by another such that for all words w, w' and outputs y
+//! Pr\[M(w)=y\] ≤ exp(ε·d(w,w'))·Pr\[M(w')=y\], d a metric on the words.
+//!
+//! | paper | here |
+//! |---|---|
+//! | TEM'21: truncated exponential mechanism | [`mechanism::tem`] |
+//! | WSDM'20: MADLIB, multivariate Laplace | [`mechanism::multivariate_laplace`], [`noise`] |
+//!
+//! | idea | here |
+//! |---|---|
+//! | words and their ids | [`vocabulary`] |
+//! | a metric on words | [`space`]; on vectors: [`metric`] |
+//! | vectors for words, and their files | [`embedding`], [`embedding::format`] |
+//! | the nearest word of a point | [`search`] |
+//! | what is proved | [`mechanism::guarantee`] |
+//! | text in, text out | [`text`] |
+//! | keys, streams, exact uniform integers | [`random`] |
+//! | threads, Ctrl-C, progress | [`parallel`] |
+//!
+//! ```
+//! use fastdx::text::{Policy, TextPrivatizer};
+//! use fastdx::{Embedding, Randomness, Tem};
+//!
+//! let embedding = Embedding::default_english()?;
+//! let tem = Tem::new(embedding.into(), 6.0, Default::default(), Randomness::new(None))?;
+//! let private = TextPrivatizer::new(std::sync::Arc::new(tem), Policy::default());
+//! println!("{}", private.privatize("I would like a cup of coffee, please.")?);
+//! println!("{}", private.guarantee());
+//! # Ok::<(), fastdx::Error>(())
+//! ```
+
+mod buffer;
+pub mod embedding;
+mod error;
+pub mod mechanism;
+pub mod metric;
+pub mod noise;
+pub mod parallel;
+#[cfg(feature = "python")]
+mod python;
+pub mod random;
+pub mod search;
+pub mod space;
+pub mod text;
+pub mod vocabulary;
+
+pub use embedding::Embedding;
+pub use error::{Error, Result};
+pub use mechanism::Mechanism;
+pub use mechanism::guarantee::Guarantee;
+pub use mechanism::multivariate_laplace::MultivariateLaplace;
+pub use mechanism::tem::Tem;
+pub use metric::Metric;
+pub use parallel::Control;
+pub use random::Randomness;
+pub use space::MetricSpace;
+pub use vocabulary::Vocabulary;
+
+/// Whatever is shared between threads is checked to be shareable at compile time.
+const _: () = {
+    const fn shared<T: Send + Sync>() {}
+    shared::<Embedding>();
+    shared::<Tem>();
+    shared::<MultivariateLaplace>();
+    shared::<text::TextPrivatizer>();
+};

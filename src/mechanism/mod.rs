@@ -1,0 +1,86 @@
+//! Word mechanisms: given a word, they draw the word to release in its place.
+
+pub mod guarantee;
+pub mod multivariate_laplace;
+pub mod tem;
+
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::parallel::Control;
+use crate::random::{Key, Randomness};
+use crate::vocabulary::Vocabulary;
+use guarantee::Guarantee;
+
+/// A mechanism that replaces words of a vocabulary by words of the same vocabulary.
+///
+/// Immutable and shared freely between threads: randomness is drawn afresh for every call.
+pub trait Mechanism: Send + Sync {
+    /// The vocabulary of inputs and outputs.
+    fn vocabulary(&self) -> &Vocabulary;
+
+    /// What is proved about it, for words of the vocabulary.
+    fn guarantee(&self) -> Guarantee;
+
+    /// The distance of the guarantee, between two words of the vocabulary.
+    fn distance(&self, a: u32, b: u32) -> f64;
+
+    /// Where its randomness comes from.
+    fn randomness(&self) -> &Randomness;
+
+    /// Draws a replacement for every id with the randomness of one call, the same at any
+    /// number of threads. The ids are in range and `out` has their length.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`](crate::Error::Interrupted) once `control` is cancelled.
+    fn draw(&self, ids: &[u32], key: &Key, out: &mut [u32], control: &Control) -> Result<()>;
+
+    /// Replaces every word id, independently.
+    ///
+    /// # Errors
+    /// [`Error::WordId`](crate::Error::WordId) for an id out of range.
+    fn privatize_ids(&self, ids: &[u32]) -> Result<Vec<u32>> {
+        self.privatize_ids_with(ids, &Control::new())
+    }
+
+    /// [`privatize_ids`](Self::privatize_ids), cancellable.
+    ///
+    /// # Errors
+    /// The same, and [`Error::Interrupted`](crate::Error::Interrupted).
+    fn privatize_ids_with(&self, ids: &[u32], control: &Control) -> Result<Vec<u32>> {
+        self.vocabulary().check_ids(ids)?;
+        let mut out = vec![0; ids.len()];
+        self.draw(ids, &self.randomness().next_key()?, &mut out, control)?;
+        Ok(out)
+    }
+
+    /// `size` independent replacements of one word.
+    ///
+    /// # Errors
+    /// [`Error::UnknownWord`](crate::Error::UnknownWord).
+    fn sample(&self, word: &str, size: usize) -> Result<Vec<u32>> {
+        self.privatize_ids(&vec![self.vocabulary().require(word)?; size])
+    }
+}
+
+impl<M: Mechanism + ?Sized> Mechanism for Arc<M> {
+    fn vocabulary(&self) -> &Vocabulary {
+        (**self).vocabulary()
+    }
+
+    fn guarantee(&self) -> Guarantee {
+        (**self).guarantee()
+    }
+
+    fn distance(&self, a: u32, b: u32) -> f64 {
+        (**self).distance(a, b)
+    }
+
+    fn randomness(&self) -> &Randomness {
+        (**self).randomness()
+    }
+
+    fn draw(&self, ids: &[u32], key: &Key, out: &mut [u32], control: &Control) -> Result<()> {
+        (**self).draw(ids, key, out, control)
+    }
+}

@@ -1,0 +1,296 @@
+//! Metrics on embedding vectors, computed in f64 by direct differences.
+//!
+//! One function serves single distances and rows, so both agree bit for bit, and every formula
+//! is symmetric in its arguments bit for bit: the privacy proofs need one metric, not two
+//! roundings of it. Sums run in eight fixed lanes, so the result is the same whatever the
+//! vector width the machine has.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::error::{Error, Result};
+
+/// A metric on ℝⁿ (or a subset of it).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Metric {
+    /// ‖a - b‖₂.
+    Euclidean,
+    /// ‖a - b‖₁.
+    Manhattan,
+    /// ‖a - b‖_∞.
+    Chebyshev,
+    /// The angle between a and b, in radians (0 to π). Vectors of one direction are at
+    /// distance 0. No vector may be 0.
+    Angular,
+    /// Hyperbolic distance on the Poincaré ball, arcosh(1 + 2‖a-b‖²/((1-‖a‖²)(1-‖b‖²))).
+    /// Every vector must have norm below 1.
+    Poincare,
+}
+
+impl Metric {
+    /// Every metric, in the order of its code in index files.
+    pub const ALL: [Metric; 5] = [
+        Metric::Euclidean,
+        Metric::Manhattan,
+        Metric::Chebyshev,
+        Metric::Angular,
+        Metric::Poincare,
+    ];
+
+    /// The metric's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Metric::Euclidean => "euclidean",
+            Metric::Manhattan => "manhattan",
+            Metric::Chebyshev => "chebyshev",
+            Metric::Angular => "angular",
+            Metric::Poincare => "poincare",
+        }
+    }
+
+    /// Distance between two vectors of one length.
+    pub fn distance<A: Coordinate>(self, a: &[A], b: &[f32]) -> f64 {
+        let mut out = [0.0];
+        self.distances(a, b, &mut out);
+        out[0]
+    }
+
+    /// Distances from `a` to the `out.len()` rows of `rows` (row-major, `a.len()` wide).
+    pub fn distances<A: Coordinate>(self, a: &[A], rows: &[f32], out: &mut [f64]) {
+        assert_eq!(rows.len(), a.len() * out.len());
+        #[cfg(target_arch = "x86_64")]
+        {
+            if is_x86_feature_detected!("avx512f") {
+                // SAFETY: the feature was detected.
+                return unsafe { distances_avx512(self, a, rows, out) };
+            }
+            if is_x86_feature_detected!("avx2") {
+                // SAFETY: the feature was detected.
+                return unsafe { distances_avx2(self, a, rows, out) };
+            }
+        }
+        distances_portable(self, a, rows, out);
+    }
+
+    /// Why `vector` is not a point of this metric space, if it is not.
+    pub(crate) fn refuse(self, vector: &[f32]) -> Option<String> {
+        if let Some(i) = vector.iter().position(|x| !x.is_finite()) {
+            return Some(format!("holds {} at position {i}", vector[i]));
+        }
+        let norm2 = || vector.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>();
+        match self {
+            Metric::Angular if norm2() == 0.0 => {
+                Some("is 0, which has no direction for the angular metric".into())
+            }
+            Metric::Poincare if norm2() >= 1.0 => Some(format!(
+                "has norm {}, and the Poincaré ball needs norms below 1",
+                norm2().sqrt()
+            )),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Metric {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Metric {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        Metric::ALL
+            .into_iter()
+            .find(|m| m.name() == name)
+            .ok_or_else(|| {
+                let expected =
+                    "one of 'euclidean', 'manhattan', 'chebyshev', 'angular', 'poincare'";
+                let expected = if name == "cosine" {
+                    format!(
+                        "{expected} (1 - cos is no metric: it breaks the triangle inequality, and \
+                     with it the proof; 'angular', the angle itself, is one)"
+                    )
+                } else {
+                    expected.to_owned()
+                };
+                Error::parameter("metric", expected, format!("{name:?}"))
+            })
+    }
+}
+
+/// f32 (a stored vector) or f64 (a noisy one).
+pub trait Coordinate: Copy + Send + Sync + 'static {
+    /// The coordinate as f64, exactly.
+    fn wide(self) -> f64;
+}
+
+impl Coordinate for f32 {
+    #[inline(always)]
+    fn wide(self) -> f64 {
+        f64::from(self)
+    }
+}
+
+impl Coordinate for f64 {
+    #[inline(always)]
+    fn wide(self) -> f64 {
+        self
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512dq,avx512vl")]
+fn distances_avx512<A: Coordinate>(metric: Metric, a: &[A], rows: &[f32], out: &mut [f64]) {
+    distances_portable(metric, a, rows, out);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn distances_avx2<A: Coordinate>(metric: Metric, a: &[A], rows: &[f32], out: &mut [f64]) {
+    distances_portable(metric, a, rows, out);
+}
+
+#[inline(always)]
+fn distances_portable<A: Coordinate>(metric: Metric, a: &[A], rows: &[f32], out: &mut [f64]) {
+    let n = a.len();
+    let rows = rows.chunks_exact(n.max(1)).zip(out);
+    match metric {
+        Metric::Euclidean => rows.for_each(|(b, out)| *out = squared(a, b).sqrt()),
+        Metric::Manhattan => rows
+            .for_each(|(b, out)| *out = lanes(a, b, |sum, x, y| sum + (x - y).abs()).iter().sum()),
+        Metric::Chebyshev => rows.for_each(|(b, out)| {
+            *out = lanes(a, b, |max, x, y| f64::max(max, (x - y).abs()))
+                .iter()
+                .fold(0.0, |m, &x| m.max(x))
+        }),
+        Metric::Angular => {
+            let scale_a = norm2(a).sqrt().recip();
+            rows.for_each(|(b, out)| {
+                let scale_b = norm2(b).sqrt().recip();
+                // Kahan's formula: accurate at every angle, where arccos loses half the digits
+                // near 0.
+                let minus = sum(lanes(a, b, |s, x, y| {
+                    s + (x * scale_a - y * scale_b).powi(2)
+                }));
+                let plus = sum(lanes(a, b, |s, x, y| {
+                    s + (x * scale_a + y * scale_b).powi(2)
+                }));
+                *out = 2.0 * f64::atan2(minus.sqrt(), plus.sqrt());
+            })
+        }
+        Metric::Poincare => {
+            let room_a = 1.0 - norm2(a);
+            rows.for_each(|(b, out)| {
+                // arcosh(1 + 2s²) = 2 arsinh(s), which keeps small distances.
+                let room = room_a * (1.0 - norm2(b));
+                *out = 2.0 * (squared(a, b) / room).sqrt().asinh();
+            })
+        }
+    }
+}
+
+/// ‖a - b‖₂².
+#[inline(always)]
+fn squared<A: Coordinate>(a: &[A], b: &[f32]) -> f64 {
+    sum(lanes(a, b, |s, x, y| s + (x - y) * (x - y)))
+}
+
+#[inline(always)]
+fn norm2<A: Coordinate>(a: &[A]) -> f64 {
+    let mut acc = [0.0f64; 8];
+    let (chunks, rest) = a.as_chunks::<8>();
+    for x in chunks {
+        for l in 0..8 {
+            acc[l] += x[l].wide() * x[l].wide();
+        }
+    }
+    for (l, x) in rest.iter().enumerate() {
+        acc[l] += x.wide() * x.wide();
+    }
+    sum(acc)
+}
+
+#[inline(always)]
+fn lanes<A: Coordinate>(a: &[A], b: &[f32], step: impl Fn(f64, f64, f64) -> f64) -> [f64; 8] {
+    let mut acc = [0.0f64; 8];
+    let (a, a_rest) = a.as_chunks::<8>();
+    let (b, b_rest) = b.as_chunks::<8>();
+    for (x, y) in a.iter().zip(b) {
+        for l in 0..8 {
+            acc[l] = step(acc[l], x[l].wide(), y[l].wide());
+        }
+    }
+    for (l, (x, y)) in a_rest.iter().zip(b_rest).enumerate() {
+        acc[l] = step(acc[l], x.wide(), y.wide());
+    }
+    acc
+}
+
+#[inline(always)]
+fn sum(acc: [f64; 8]) -> f64 {
+    ((acc[0] + acc[4]) + (acc[2] + acc[6])) + ((acc[1] + acc[5]) + (acc[3] + acc[7]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn plain(metric: Metric, a: &[f32], b: &[f32]) -> f64 {
+        let diff = || a.iter().zip(b).map(|(&x, &y)| f64::from(x) - f64::from(y));
+        let norm2 = |v: &[f32]| v.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>();
+        match metric {
+            Metric::Euclidean => diff().map(|d| d * d).sum::<f64>().sqrt(),
+            Metric::Manhattan => diff().map(f64::abs).sum(),
+            Metric::Chebyshev => diff().map(f64::abs).fold(0.0, f64::max),
+            Metric::Angular => {
+                let dot: f64 = a
+                    .iter()
+                    .zip(b)
+                    .map(|(&x, &y)| f64::from(x) * f64::from(y))
+                    .sum();
+                (dot / (norm2(a) * norm2(b)).sqrt()).clamp(-1.0, 1.0).acos()
+            }
+            Metric::Poincare => {
+                let s = diff().map(|d| d * d).sum::<f64>();
+                (1.0 + 2.0 * s / ((1.0 - norm2(a)) * (1.0 - norm2(b)))).acosh()
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(300))]
+        #[test]
+        fn is_a_metric_and_equals_the_textbook(
+            (a, b, c) in (1usize..40).prop_flat_map(|n| {
+                let v = prop::collection::vec(-0.15f32..0.15, n);
+                (v.clone(), v.clone(), v)
+            })
+        ) {
+            for metric in Metric::ALL {
+                if metric == Metric::Angular && [&a, &b, &c].iter().any(|v| metric.refuse(v).is_some()) {
+                    continue;
+                }
+                let d = |x: &[f32], y: &[f32]| metric.distance(x, y);
+                prop_assert_eq!(d(&a, &a), 0.0);
+                prop_assert_eq!(d(&a, &b).to_bits(), d(&b, &a).to_bits());
+                prop_assert!(d(&a, &c) <= (d(&a, &b) + d(&b, &c)) * (1.0 + 1e-12));
+                let mut row = vec![0.0; 3];
+                metric.distances(&a, &[a.clone(), b.clone(), c.clone()].concat(), &mut row);
+                prop_assert_eq!(row[1].to_bits(), d(&a, &b).to_bits());
+                let expected = plain(metric, &a, &b);
+                let tolerance = if metric == Metric::Angular { 3e-8 } else { 1e-7 * expected + 1e-8 };
+                prop_assert!((d(&a, &b) - expected).abs() <= tolerance, "{} {} {}", metric, d(&a, &b), expected);
+            }
+        }
+    }
+
+    #[test]
+    fn cosine_is_refused_with_the_reason() {
+        let message = "cosine".parse::<Metric>().unwrap_err().to_string();
+        assert!(message.contains("triangle inequality") && message.contains("angular"));
+    }
+}

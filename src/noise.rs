@@ -1,0 +1,97 @@
+//! Noise in Euclidean space.
+//!
+//! [`MultivariateLaplace`] is the n-dimensional Laplace law of WSDM'20 §2.6 (after Wu et al.
+//! 2017): density ∝ exp(-ε‖z‖₂), drawn as a Gamma(n, 1/ε) radius times a uniform direction.
+
+use rand::Rng;
+use rand_distr::{Distribution, Gamma, StandardNormal};
+use rayon::prelude::*;
+
+use crate::error::{Error, Result, check_epsilon};
+use crate::parallel::{Control, install};
+use crate::random::Key;
+
+/// The law on ℝⁿ with density ∝ exp(-ε‖z‖₂).
+///
+/// ```
+/// use fastdx::{Randomness, noise::MultivariateLaplace};
+/// let law = MultivariateLaplace::new(50, 5.0)?;
+/// let mut rng = Randomness::new(None).next_key()?.stream(0);
+/// let mut z = [0.0; 50];
+/// law.sample(&mut rng, &mut z); // ‖z‖ is about n/ε = 10
+/// # Ok::<(), fastdx::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct MultivariateLaplace {
+    dim: usize,
+    radius: Gamma<f64>,
+}
+
+impl MultivariateLaplace {
+    /// The law in `dim` dimensions with parameter `epsilon` (1/distance).
+    ///
+    /// # Errors
+    /// `dim` is 0, or `epsilon` not positive and finite.
+    pub fn new(dim: usize, epsilon: f64) -> Result<Self> {
+        check_epsilon(epsilon)?;
+        if dim == 0 {
+            return Err(Error::parameter("n", "at least 1", dim));
+        }
+        // 1/ε overflows below 5.6e-309, where the noise itself would.
+        let radius = Gamma::new(dim as f64, 1.0 / epsilon)
+            .map_err(|_| Error::parameter("epsilon", "large enough for finite noise", epsilon))?;
+        Ok(MultivariateLaplace { dim, radius })
+    }
+
+    /// One draw, written to `out` (of length n).
+    #[inline]
+    pub fn sample(&self, rng: &mut impl Rng, out: &mut [f64]) {
+        debug_assert_eq!(out.len(), self.dim);
+        // Normals have a direction uniform on the sphere; 0 has none, so draw again.
+        let norm = loop {
+            let mut norm2 = 0.0;
+            for x in &mut *out {
+                *x = StandardNormal.sample(rng);
+                norm2 += *x * *x;
+            }
+            if norm2 > 0.0 {
+                break norm2.sqrt();
+            }
+        };
+        let scale = self.radius.sample(rng) / norm;
+        for x in out {
+            *x *= scale;
+        }
+    }
+
+    /// `size` draws, row-major, in parallel; the same for one key at any number of threads.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`], or [`Error::Parameter`] when size·n numbers cannot be held.
+    pub fn sample_many(&self, size: usize, key: &Key, control: &Control) -> Result<Vec<f64>> {
+        const ROWS: usize = 256;
+        let len = size
+            .checked_mul(self.dim)
+            .filter(|&len| len <= isize::MAX as usize / 8);
+        let mut out = Vec::new();
+        len.and_then(|len| out.try_reserve_exact(len).ok())
+            .ok_or_else(|| {
+                let expected = format!("small enough that (size, {}) fits in memory", self.dim);
+                Error::parameter("size", expected, size)
+            })?;
+        out.resize(size * self.dim, 0.0);
+        install(size, ROWS, || {
+            out.par_chunks_mut(ROWS * self.dim)
+                .enumerate()
+                .try_for_each(|(chunk, rows)| {
+                    control.check()?;
+                    let mut rng = key.stream(chunk as u64);
+                    for row in rows.chunks_exact_mut(self.dim) {
+                        self.sample(&mut rng, row);
+                    }
+                    Ok(())
+                })
+        })??;
+        Ok(out)
+    }
+}

@@ -1,0 +1,204 @@
+//! Python arguments checked and turned into core types, with errors that name them.
+
+use numpy::{
+    PyArray1, PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyUntypedArray,
+    PyUntypedArrayMethods,
+};
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedStr;
+use pyo3::types::{PyBool, PyBytes, PyDict, PyString};
+
+use super::errors::wrong_type;
+use crate::Error;
+
+/// A non-negative whole number.
+pub(super) fn count(name: &'static str, value: &Bound<'_, PyAny>) -> PyResult<usize> {
+    let py = value.py();
+    let index = value.call_method0("__index__").ok();
+    let index = index.filter(|_| !value.is_instance_of::<PyBool>());
+    let Some(index) = index else {
+        let got = value.get_type().qualname()?;
+        return Err(wrong_type(py, format!("{name} must be an int, not {got}")));
+    };
+    index.extract::<usize>().map_err(|_| {
+        let shown = index.str().map_or_else(|_| "?".into(), |s| s.to_string());
+        Error::parameter(name, "a whole number from 0 to 2^64 - 1", shown).into()
+    })
+}
+
+/// A seed, where there is one.
+pub(super) fn seed(value: Option<&Bound<'_, PyAny>>) -> PyResult<Option<u64>> {
+    value
+        .map(|v| count("seed", v).map(|s| s as u64))
+        .transpose()
+}
+
+/// A real number.
+pub(super) fn real(name: &'static str, value: &Bound<'_, PyAny>) -> PyResult<f64> {
+    let number = value.extract::<f64>().ok();
+    number
+        .filter(|_| !value.is_instance_of::<PyBool>())
+        .ok_or_else(|| {
+            let got = value
+                .get_type()
+                .qualname()
+                .map_or_else(|_| "?".into(), |q| q.to_string());
+            wrong_type(value.py(), format!("{name} must be a number, not {got}"))
+        })
+}
+
+/// Strings from any iterable of them; a single string or bytes is refused.
+pub(super) fn strings(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Vec<PyBackedStr>> {
+    let py = value.py();
+    let refused = value.is_instance_of::<PyString>()
+        || value.is_instance_of::<PyBytes>()
+        || value.is_instance_of::<PyDict>();
+    let items = if refused { None } else { value.try_iter().ok() };
+    let Some(items) = items else {
+        let got = value.get_type().qualname()?;
+        return Err(wrong_type(
+            py,
+            format!("{name} must be a list of str, not {got}"),
+        ));
+    };
+    items
+        .enumerate()
+        .map(|(i, item)| {
+            let item = item?;
+            let text = item.cast::<PyString>().map_err(|_| {
+                let got = item
+                    .get_type()
+                    .qualname()
+                    .map_or_else(|_| "?".into(), |q| q.to_string());
+                wrong_type(py, format!("{name}[{i}] must be a str, not {got}"))
+            })?;
+            PyBackedStr::try_from(text.clone())
+        })
+        .collect()
+}
+
+pub(super) fn as_strs(strings: &[PyBackedStr]) -> Vec<&str> {
+    strings.iter().map(|s| &**s).collect()
+}
+
+/// `numpy.asarray(value)`, with the kind of its dtype ('f', 'i', 'u', …).
+fn as_array<'py>(value: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyUntypedArray>, char)> {
+    let array = value
+        .py()
+        .import("numpy")?
+        .call_method1("asarray", (value,))?;
+    let array = array.cast_into::<PyUntypedArray>()?;
+    let kind: char = array.dtype().getattr("kind")?.extract()?;
+    Ok((array, kind))
+}
+
+fn dtype_name(array: &Bound<'_, PyUntypedArray>) -> String {
+    array.dtype().to_string()
+}
+
+/// A two-dimensional array of real numbers, row-major: numbers, rows, columns.
+pub(super) fn matrix<'py, T: numpy::Element + Copy>(
+    name: &'static str,
+    value: &Bound<'py, PyAny>,
+) -> PyResult<(Vec<T>, usize, usize)> {
+    let py = value.py();
+    let (array, kind) = as_array(value)?;
+    if !"fiu".contains(kind) {
+        let got = dtype_name(&array);
+        return Err(wrong_type(
+            py,
+            format!("{name} must hold real numbers, not dtype {got}"),
+        ));
+    }
+    let shape = array.shape();
+    let &[rows, columns] = shape else {
+        let error = Error::Shape {
+            what: name,
+            expected: "two dimensions".into(),
+            got: shape_text(shape),
+        };
+        return Err(error.into());
+    };
+    let dtype = numpy::dtype::<T>(py);
+    let converted = py
+        .import("numpy")?
+        .call_method("ascontiguousarray", (array, dtype), None)?
+        .cast_into::<PyArrayDyn<T>>()?;
+    let numbers = converted.readonly().as_slice()?.to_vec();
+    Ok((numbers, rows, columns))
+}
+
+/// An array of word ids of any shape: the ids in C order, and the shape.
+pub(super) fn word_ids(value: &Bound<'_, PyAny>, words: usize) -> PyResult<(Vec<u32>, Vec<usize>)> {
+    let py = value.py();
+    let (array, kind) = as_array(value)?;
+    let shape = array.shape().to_vec();
+    if array.is_empty() {
+        return Ok((Vec::new(), shape));
+    }
+    let contiguous = |dtype| {
+        py.import("numpy")?
+            .call_method1("ascontiguousarray", (&array, dtype))
+    };
+    match kind {
+        'u' if array.dtype().itemsize() <= 4 => {
+            let array = contiguous("uint32")?.cast_into::<PyArrayDyn<u32>>()?;
+            Ok((array.readonly().as_slice()?.to_vec(), shape))
+        }
+        'u' | 'i' => {
+            // Through i128 so that no id wraps around into range.
+            let wide = |position: usize, id: i128| {
+                u32::try_from(id).map_err(|_| match u64::try_from(id) {
+                    Ok(id) => Error::WordId {
+                        id,
+                        position,
+                        len: words,
+                    },
+                    Err(_) => Error::parameter("ids", "at least 0", id),
+                })
+            };
+            let ids = if kind == 'i' {
+                let array = contiguous("int64")?.cast_into::<PyArrayDyn<i64>>()?;
+                let numbers = array.readonly();
+                let numbers = numbers.as_slice()?.iter().enumerate();
+                numbers
+                    .map(|(i, &id)| wide(i, id.into()))
+                    .collect::<Result<_, _>>()
+            } else {
+                let array = contiguous("uint64")?.cast_into::<PyArrayDyn<u64>>()?;
+                let numbers = array.readonly();
+                let numbers = numbers.as_slice()?.iter().enumerate();
+                numbers
+                    .map(|(i, &id)| wide(i, id.into()))
+                    .collect::<Result<_, _>>()
+            };
+            Ok((ids?, shape))
+        }
+        _ => {
+            let got = dtype_name(&array);
+            Err(wrong_type(
+                py,
+                format!("ids must be whole numbers, not dtype {got}"),
+            ))
+        }
+    }
+}
+
+pub(super) fn shape_text(shape: &[usize]) -> String {
+    match shape {
+        [n] => format!("({n},)"),
+        _ => {
+            let numbers: Vec<String> = shape.iter().map(ToString::to_string).collect();
+            format!("({})", numbers.join(", "))
+        }
+    }
+}
+
+/// An array of the given shape that owns `values`.
+pub(super) fn shaped<'py, T: numpy::Element>(
+    py: Python<'py>,
+    values: Vec<T>,
+    shape: &[usize],
+) -> PyResult<Bound<'py, PyArrayDyn<T>>> {
+    PyArray1::from_vec(py, values).reshape(shape.to_vec())
+}

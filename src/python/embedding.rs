@@ -1,0 +1,375 @@
+//! `fastdx.Embedding`.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use numpy::ndarray::ArrayView2;
+use numpy::{PyArray1, PyArray2, PyArrayDyn, PyArrayMethods};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyTuple, PyType};
+
+use super::arguments::{as_strs, count, matrix, shape_text, shaped, strings};
+use super::run::run;
+use crate::embedding::format::{self, native};
+use crate::{Embedding, Error, MetricSpace, Vocabulary};
+
+/// Words with their vectors and a metric on them.
+///
+/// Parameters
+/// ----------
+/// words : iterable of str
+///     Distinct, non-empty words; a word's id is its position.
+/// vectors : array_like of float, shape (V, n)
+///     One row a word; kept as float32.
+/// metric : str, optional
+///     'euclidean' (default), 'manhattan', 'chebyshev', 'angular' (the angle, in radians) or
+///     'poincare' (the hyperbolic distance on the unit ball).
+///
+/// Raises
+/// ------
+/// ParameterError
+///     No word, an empty word, an unknown metric.
+/// DuplicateWordError
+///     A word stands twice.
+/// ShapeError
+///     `vectors` is not (V, n) with n ≥ 1.
+/// VectorError
+///     A vector holds NaN or an infinity in float32, or is no point of the metric's space.
+///
+/// Examples
+/// --------
+/// >>> import fastdx
+/// >>> e = fastdx.Embedding(["cat", "dog"], [[0.0, 0.0], [3.0, 4.0]])
+/// >>> e.distance("cat", "dog")
+/// 5.0
+#[pyclass(frozen, name = "Embedding", module = "fastdx")]
+pub(super) struct PyEmbedding {
+    pub(super) inner: Arc<Embedding>,
+    words: PyOnceLock<Py<PyTuple>>,
+}
+
+impl From<Embedding> for PyEmbedding {
+    fn from(embedding: Embedding) -> Self {
+        PyEmbedding {
+            inner: Arc::new(embedding),
+            words: PyOnceLock::new(),
+        }
+    }
+}
+
+#[pymethods]
+impl PyEmbedding {
+    #[new]
+    #[pyo3(signature = (words, vectors, *, metric = "euclidean"))]
+    fn new(
+        py: Python<'_>,
+        words: &Bound<'_, PyAny>,
+        vectors: &Bound<'_, PyAny>,
+        metric: &str,
+    ) -> PyResult<Self> {
+        let metric = metric.parse()?;
+        let words = strings("words", words)?;
+        let (numbers, rows, dim) = matrix::<f32>("vectors", vectors)?;
+        if rows != words.len() {
+            let error = Error::Shape {
+                what: "vectors",
+                expected: format!("({}, n), a row a word", words.len()),
+                got: shape_text(&[rows, dim]),
+            };
+            return Err(error.into());
+        }
+        let embedding = run(py, false, |_| {
+            Embedding::new(Vocabulary::new(as_strs(&words))?, numbers, dim, metric)
+        })?;
+        Ok(embedding.into())
+    }
+
+    /// Loads an embedding from a file, plain or gzipped.
+    ///
+    /// The format is found by content: GloVe text, word2vec text or binary, fastText .vec, a
+    /// .npy array with a vocabulary file, or fastdx's own.
+    ///
+    /// Parameters
+    /// ----------
+    /// path : str or os.PathLike
+    ///     The file.
+    /// format : str, optional
+    ///     'fastdx', 'glove', 'word2vec-text', 'fasttext', 'word2vec-binary' or 'npy', to
+    ///     overrule what the content looks like.
+    /// limit : int, optional
+    ///     Only the first so many words.
+    /// metric : str, optional
+    ///     The metric; by default the one a file of ours names, else 'euclidean'.
+    /// vocabulary : str or os.PathLike, optional
+    ///     For .npy: the words, one a line. By default the array's path with the ending .vocab
+    ///     or .txt.
+    /// verify : bool, optional
+    ///     For a file of ours: check every checksum (default). Without, opening takes
+    ///     milliseconds whatever the size.
+    ///
+    /// Raises
+    /// ------
+    /// FileNotFoundError, OSError
+    ///     The file cannot be read.
+    /// FormatError
+    ///     A line or word that is wrong, named: bytes that are not UTF-8, a ragged line, a
+    ///     number that is none or not finite, a repeated word, a truncated file.
+    /// CorruptFileError
+    ///     A file of ours that is damaged, truncated, extended or foreign.
+    #[staticmethod]
+    #[pyo3(signature = (path, *, format = None, limit = None, metric = None, vocabulary = None, verify = true))]
+    fn load(
+        py: Python<'_>,
+        path: PathBuf,
+        format: Option<&str>,
+        limit: Option<&Bound<'_, PyAny>>,
+        metric: Option<&str>,
+        vocabulary: Option<PathBuf>,
+        verify: bool,
+    ) -> PyResult<Self> {
+        let options = format::Options {
+            format: format.map(str::parse).transpose()?,
+            limit: limit.map(|l| count("limit", l)).transpose()?,
+            metric: metric.map(str::parse).transpose()?,
+            vocabulary,
+            verify,
+        };
+        Ok(run(py, true, |_| format::load(&path, &options))?.into())
+    }
+
+    /// The embedded default: 20,000 common English words in 50 dimensions, Euclidean.
+    ///
+    /// Made from all-MiniLM-L6-v2 (Apache-2.0) on the most frequent words of wordfreq
+    /// (CC BY-SA 4.0); no network is used.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import fastdx
+    /// >>> e = fastdx.Embedding.default()
+    /// >>> len(e), e.dim, e.metric
+    /// (20000, 50, 'euclidean')
+    #[staticmethod]
+    pub(super) fn default(py: Python<'_>) -> PyResult<Self> {
+        Ok(run(py, false, |_| Embedding::default_english())?.into())
+    }
+
+    /// An embedding from a gensim ``KeyedVectors`` object (or anything with ``index_to_key``
+    /// and ``vectors``).
+    ///
+    /// Parameters
+    /// ----------
+    /// keyed_vectors : gensim.models.KeyedVectors
+    ///     The vectors; copied.
+    /// metric : str, optional
+    ///     As for the constructor.
+    #[staticmethod]
+    #[pyo3(signature = (keyed_vectors, *, metric = "euclidean"))]
+    fn from_gensim(
+        py: Python<'_>,
+        keyed_vectors: &Bound<'_, PyAny>,
+        metric: &str,
+    ) -> PyResult<Self> {
+        let words = keyed_vectors.getattr("index_to_key")?;
+        Self::new(py, &words, &keyed_vectors.getattr("vectors")?, metric)
+    }
+
+    /// All words, in the order of their ids.
+    #[getter]
+    fn words<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let words = self.words.get_or_try_init(py, || {
+            let words: Vec<&str> = self.inner.vocabulary().iter().collect();
+            PyTuple::new(py, words).map(Bound::unbind)
+        })?;
+        Ok(words.bind(py).clone())
+    }
+
+    /// All vectors: a read-only float32 array of shape (V, n), a view and no copy.
+    #[getter]
+    fn vectors<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray2<f32>>> {
+        let embedding = &slf.get().inner;
+        let shape = (embedding.len(), embedding.dim());
+        let view = ArrayView2::from_shape(shape, embedding.vectors())
+            .map_err(|e| pyo3::exceptions::PyValueError::new_err(e.to_string()))?;
+        // SAFETY: the class is frozen and holds the vectors in an Arc that never changes, and
+        // the array keeps the object alive.
+        let array = unsafe { PyArray2::borrow_from_array(&view, slf.clone().into_any()) };
+        array.readwrite().make_nonwriteable();
+        Ok(array)
+    }
+
+    /// Numbers in a vector.
+    #[getter]
+    fn dim(&self) -> usize {
+        self.inner.dim()
+    }
+
+    /// The metric's name.
+    #[getter]
+    fn metric(&self) -> &'static str {
+        self.inner.metric().name()
+    }
+
+    fn __len__(&self) -> usize {
+        self.inner.len()
+    }
+
+    fn __contains__(&self, word: &Bound<'_, PyAny>) -> bool {
+        let word = word.extract::<&str>();
+        word.is_ok_and(|word| self.inner.vocabulary().id(word).is_some())
+    }
+
+    fn __repr__(&self) -> String {
+        let e = &self.inner;
+        format!("Embedding({} words × {}, {})", e.len(), e.dim(), e.metric())
+    }
+
+    /// The ids of words, as a uint32 array.
+    ///
+    /// Raises
+    /// ------
+    /// UnknownWordError
+    ///     Names the first word that is not in the vocabulary.
+    fn ids<'py>(
+        &self,
+        py: Python<'py>,
+        words: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        let words = strings("words", words)?;
+        let ids = run(py, false, |_| {
+            words
+                .iter()
+                .map(|w| self.inner.vocabulary().require(w))
+                .collect::<Result<Vec<_>, _>>()
+        })?;
+        Ok(PyArray1::from_vec(py, ids))
+    }
+
+    /// Distance between two words in the embedding's metric.
+    ///
+    /// Raises
+    /// ------
+    /// UnknownWordError
+    ///     Names the word that is not in the vocabulary.
+    fn distance(&self, a: &str, b: &str) -> PyResult<f64> {
+        let vocabulary = self.inner.vocabulary();
+        Ok(self
+            .inner
+            .distance(vocabulary.require(a)?, vocabulary.require(b)?))
+    }
+
+    /// Distances from a word to every word: float64, shape (V,).
+    ///
+    /// Raises
+    /// ------
+    /// UnknownWordError
+    ///     The word is not in the vocabulary.
+    fn distances<'py>(&self, py: Python<'py>, word: &str) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let id = self.inner.vocabulary().require(word)?;
+        let row = run(py, false, |_| {
+            let mut row = vec![0.0; self.inner.len()];
+            MetricSpace::distances(&*self.inner, id, &mut row);
+            Ok(row)
+        })?;
+        Ok(PyArray1::from_vec(py, row))
+    }
+
+    /// The nearest words of arbitrary points, exactly.
+    ///
+    /// Parameters
+    /// ----------
+    /// vectors : array_like of float, shape (m, n)
+    ///     The points.
+    /// k : int, optional
+    ///     How many words for each.
+    /// method : str, optional
+    ///     'exact', the only one.
+    ///
+    /// Returns
+    /// -------
+    /// ids : numpy.ndarray of uint32, shape (m, k)
+    ///     Nearest first, ties by id.
+    /// distances : numpy.ndarray of float64, shape (m, k)
+    ///     In the embedding's metric.
+    ///
+    /// Raises
+    /// ------
+    /// ParameterError
+    ///     `k` outside 1..V, an unknown method.
+    /// ShapeError
+    ///     `vectors` is not (m, n).
+    /// VectorError
+    ///     A point that is not finite, or not in the metric's space.
+    #[pyo3(signature = (vectors, k = None, method = "exact"), text_signature = "($self, vectors, k=1, method='exact')")]
+    #[allow(clippy::type_complexity)]
+    fn nearest<'py>(
+        &self,
+        py: Python<'py>,
+        vectors: &Bound<'py, PyAny>,
+        k: Option<&Bound<'py, PyAny>>,
+        method: &str,
+    ) -> PyResult<(Bound<'py, PyArrayDyn<u32>>, Bound<'py, PyArrayDyn<f64>>)> {
+        if method != "exact" {
+            return Err(Error::parameter("method", "'exact'", format!("{method:?}")).into());
+        }
+        let k = k.map_or(Ok(1), |k| count("k", k))?;
+        let (queries, m, columns) = matrix::<f64>("vectors", vectors)?;
+        if columns != self.inner.dim() {
+            let error = Error::Shape {
+                what: "vectors",
+                expected: format!("(m, {})", self.inner.dim()),
+                got: shape_text(&[m, columns]),
+            };
+            return Err(error.into());
+        }
+        let work = m.saturating_mul(self.inner.vectors().len());
+        let (ids, distances) = run(py, work > 1 << 24, |control| {
+            self.inner.nearest_with(&queries, k, control)
+        })?;
+        Ok((shaped(py, ids, &[m, k])?, shaped(py, distances, &[m, k])?))
+    }
+
+    /// Writes the embedding in fastdx's own format, which opens by memory-mapping.
+    ///
+    /// The file is written beside its place and renamed into it.
+    ///
+    /// Parameters
+    /// ----------
+    /// path : str or os.PathLike
+    ///     The file.
+    /// storage : str, optional
+    ///     'float32', or 'int16' for half the size (16-bit integers with a scale a word, decoded
+    ///     on opening: the vectors change by at most 1.6e-5 of a word's largest coordinate).
+    ///
+    /// Raises
+    /// ------
+    /// OSError
+    ///     The file cannot be written.
+    #[pyo3(signature = (path, *, storage = "float32"))]
+    fn save(&self, py: Python<'_>, path: PathBuf, storage: &str) -> PyResult<()> {
+        let storage = match storage {
+            "float32" => native::Storage::F32,
+            "int16" => native::Storage::I16,
+            _ => {
+                let expected = "'float32' or 'int16'";
+                return Err(Error::parameter("storage", expected, format!("{storage:?}")).into());
+            }
+        };
+        run(py, true, |_| native::save_as(&self.inner, &path, storage))
+    }
+
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
+        let py = slf.py();
+        let bytes = PyBytes::new(py, &native::to_bytes(&slf.get().inner));
+        let class: Bound<'py, PyType> = py.get_type::<Self>();
+        Ok((class.getattr("_from_bytes")?, (bytes,)))
+    }
+
+    #[staticmethod]
+    fn _from_bytes(py: Python<'_>, data: &Bound<'_, PyBytes>) -> PyResult<Self> {
+        let data = data.as_bytes();
+        Ok(run(py, false, |_| native::from_bytes(data))?.into())
+    }
+}

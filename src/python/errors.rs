@@ -1,0 +1,52 @@
+//! Core errors as Python exceptions: one exhaustive match, classes from `fastdx.exceptions`.
+
+use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::prelude::*;
+
+use crate::Error;
+
+impl From<Error> for PyErr {
+    fn from(error: Error) -> PyErr {
+        Python::attach(|py| to_python(py, error).unwrap_or_else(|e| e))
+    }
+}
+
+fn to_python(py: Python<'_>, error: Error) -> PyResult<PyErr> {
+    let message = error.to_string();
+    let class = match &error {
+        Error::Parameter { .. } => "ParameterError",
+        Error::UnknownWord { .. } => "UnknownWordError",
+        Error::WordId { .. } => "WordIdError",
+        Error::Shape { .. } => "ShapeError",
+        Error::Vector { .. } => "VectorError",
+        Error::DuplicateWord { .. } => "DuplicateWordError",
+        Error::Format { .. } => "FormatError",
+        Error::Corrupt { .. } => "CorruptFileError",
+        Error::Io { path, source } => {
+            let class = match source.kind() {
+                std::io::ErrorKind::NotFound => "MissingFileError",
+                _ => "FileError",
+            };
+            let class = exception(py, class)?;
+            // OSError's own form: (errno, message, file name).
+            let text = source.to_string();
+            let arguments = (source.raw_os_error(), text, path.as_os_str());
+            return Ok(PyErr::from_value(class.call1(arguments)?));
+        }
+        Error::System { .. } => "SystemResourceError",
+        Error::Interrupted => return Ok(PyKeyboardInterrupt::new_err(())),
+    };
+    Ok(PyErr::from_value(exception(py, class)?.call1((message,))?))
+}
+
+fn exception<'py>(py: Python<'py>, class: &str) -> PyResult<Bound<'py, PyAny>> {
+    py.import("fastdx.exceptions")?.getattr(class)
+}
+
+/// An argument of a type that cannot be meant.
+pub(super) fn wrong_type(py: Python<'_>, message: String) -> PyErr {
+    match exception(py, "InputTypeError").and_then(|class| class.call1((message,))) {
+        Ok(value) => PyErr::from_value(value),
+        Err(e) => e,
+    }
+}

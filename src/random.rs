@@ -1,0 +1,150 @@
+//! Randomness: one fresh key from the operating system for every call.
+//!
+//! A mechanism holds no generator state. Every call draws a 256-bit ChaCha key from the
+//! operating system and derives one independent stream for each fixed-size piece of work from
+//! it. So draws differ between objects, calls, threads, forked processes and unpickled copies
+//! by construction, and the pieces can run on any number of threads.
+//!
+//! A seed replaces the key by one derived from (seed, number of the call). That is for tests
+//! only: whoever knows the seed can undo the protection.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rand::Rng;
+use rand::SeedableRng;
+use rand::rngs::ChaCha12Rng;
+
+use crate::error::{Error, Result};
+
+/// Where the keys come from: the operating system, or (tests only) a seed.
+#[derive(Debug)]
+pub struct Randomness {
+    seed: Option<u64>,
+    calls: AtomicU64,
+}
+
+impl Randomness {
+    /// Keys from the operating system, or from `seed` for a reproducible test.
+    pub fn new(seed: Option<u64>) -> Self {
+        Randomness {
+            seed,
+            calls: AtomicU64::new(0),
+        }
+    }
+
+    /// The seed, if there is one.
+    pub fn seed(&self) -> Option<u64> {
+        self.seed
+    }
+
+    /// The key of the next call.
+    ///
+    /// # Errors
+    /// [`Error::System`] if the operating system gives no entropy.
+    pub fn next_key(&self) -> Result<Key> {
+        let mut key = [0u8; 32];
+        match self.seed {
+            None => getrandom::fill(&mut key).map_err(|e| Error::System {
+                what: "entropy",
+                reason: e.to_string(),
+            })?,
+            Some(seed) => {
+                // Relaxed: the counter orders nothing but itself.
+                let call = self.calls.fetch_add(1, Ordering::Relaxed);
+                key[..8].copy_from_slice(&seed.to_le_bytes());
+                key[8..22].copy_from_slice(b"fastdx seed v1");
+                let mut rng = ChaCha12Rng::from_seed(key);
+                rng.set_stream(call);
+                rng.fill_bytes(&mut key);
+            }
+        }
+        Ok(Key(key))
+    }
+}
+
+impl Clone for Randomness {
+    /// The same source; a seeded clone starts again at its first call.
+    fn clone(&self) -> Self {
+        Randomness::new(self.seed)
+    }
+}
+
+/// The key of one call; its streams are independent generators.
+#[derive(Clone)]
+pub struct Key([u8; 32]);
+
+impl Key {
+    /// The generator of one piece of the call's work.
+    pub fn stream(&self, index: u64) -> ChaCha12Rng {
+        let mut rng = ChaCha12Rng::from_seed(self.0);
+        rng.set_stream(index);
+        rng
+    }
+}
+
+/// A uniform integer below `bound`, exactly (by rejection); `bound` must not be 0.
+#[inline]
+pub fn uniform_below(rng: &mut impl Rng, bound: u32) -> u32 {
+    debug_assert!(bound > 0);
+    // Lemire (2019): the high half of a product, rejecting the few low halves that would bias.
+    let mut product = u64::from(rng.next_u32()) * u64::from(bound);
+    if (product as u32) < bound {
+        let threshold = bound.wrapping_neg() % bound;
+        while (product as u32) < threshold {
+            product = u64::from(rng.next_u32()) * u64::from(bound);
+        }
+    }
+    (product >> 32) as u32
+}
+
+/// A uniform 128-bit integer below `bound`, exactly; `bound` must not be 0.
+#[inline]
+pub fn uniform_below_u128(rng: &mut impl Rng, bound: u128) -> u128 {
+    debug_assert!(bound > 0);
+    let shift = (bound - 1).leading_zeros().min(127);
+    loop {
+        let high = u128::from(rng.next_u64());
+        let draw = ((high << 64) | u128::from(rng.next_u64())) >> shift;
+        if draw < bound {
+            return draw;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uniform_below_is_uniform() {
+        let mut rng = Randomness::new(Some(7)).next_key().unwrap().stream(0);
+        for bound in [1u32, 2, 3, 10] {
+            let draws = 400_000;
+            let (mut narrow, mut wide) = (vec![0u64; bound as usize], vec![0u64; bound as usize]);
+            for _ in 0..draws {
+                narrow[uniform_below(&mut rng, bound) as usize] += 1;
+                wide[uniform_below_u128(&mut rng, u128::from(bound)) as usize] += 1;
+            }
+            let expected = draws as f64 / f64::from(bound);
+            for counts in [narrow, wide] {
+                let chi2: f64 = counts
+                    .iter()
+                    .map(|&c| (c as f64 - expected).powi(2) / expected)
+                    .sum();
+                // χ²(9) exceeds 50 with probability 1e-7.
+                assert!(chi2 < 50.0, "bound {bound}: {counts:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn keys_differ_unless_seeded() {
+        let os = Randomness::new(None);
+        assert_ne!(os.next_key().unwrap().0, os.next_key().unwrap().0);
+        let (a, b) = (Randomness::new(Some(1)), Randomness::new(Some(1)));
+        let first = a.next_key().unwrap();
+        assert_eq!(first.0, b.next_key().unwrap().0);
+        assert_ne!(first.0, a.next_key().unwrap().0);
+        assert_ne!(first.stream(0).next_u64(), first.stream(1).next_u64());
+    }
+}

@@ -1,0 +1,181 @@
+//! Words and their ids: one byte arena, offsets into it, and an open-addressing index that is
+//! stored in the index file, so that opening a file builds nothing.
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::buffer::Buffer;
+use crate::error::{Error, Result};
+
+const EMPTY: u32 = u32::MAX;
+
+/// An ordered set of distinct words; a word's id is its position.
+#[derive(Clone, Debug)]
+pub struct Vocabulary {
+    pub(crate) bytes: Buffer<u8>,
+    /// `len() + 1` byte positions.
+    pub(crate) offsets: Buffer<u64>,
+    /// A power of two of slots, at most half of them taken, [`EMPTY`] or a word id.
+    pub(crate) slots: Buffer<u32>,
+}
+
+impl Vocabulary {
+    /// Builds the vocabulary of `words`, in their order.
+    ///
+    /// # Errors
+    /// No word, an empty word, a repeated word, or more than 2³¹ words.
+    pub fn new<S: AsRef<str>>(words: impl IntoIterator<Item = S>) -> Result<Self> {
+        let mut bytes = Vec::new();
+        let mut offsets = vec![0u64];
+        for (i, word) in words.into_iter().enumerate() {
+            if word.as_ref().is_empty() {
+                return Err(Error::parameter(
+                    "words",
+                    "non-empty strings",
+                    format!("\"\" at position {i}"),
+                ));
+            }
+            bytes.extend_from_slice(word.as_ref().as_bytes());
+            offsets.push(bytes.len() as u64);
+        }
+        let len = offsets.len() - 1;
+        if len == 0 || len > 1 << 31 {
+            return Err(Error::parameter("words", "between 1 and 2^31 words", len));
+        }
+        let vocabulary = Vocabulary {
+            bytes: bytes.into(),
+            offsets: offsets.into(),
+            slots: Vec::new().into(),
+        };
+        vocabulary.indexed()
+    }
+
+    /// Builds the index, which finds repeated words.
+    fn indexed(mut self) -> Result<Self> {
+        let slots = (self.len() * 2).next_power_of_two().max(4);
+        let mut table = vec![EMPTY; slots];
+        for id in 0..self.len() as u32 {
+            let word = self.word(id);
+            let mut slot = xxh3_64(word.as_bytes()) as usize & (slots - 1);
+            while table[slot] != EMPTY {
+                if self.word(table[slot]) == word {
+                    return Err(Error::DuplicateWord {
+                        word: word.to_owned(),
+                        first: table[slot] as usize,
+                        second: id as usize,
+                    });
+                }
+                slot = (slot + 1) & (slots - 1);
+            }
+            table[slot] = id;
+        }
+        self.slots = table.into();
+        Ok(self)
+    }
+
+    /// Rebuilds a vocabulary from the arrays of an index file, after checking that no look-up
+    /// can leave them; `Err` holds the reason.
+    pub(crate) fn from_parts(
+        bytes: Buffer<u8>,
+        offsets: Buffer<u64>,
+        slots: Option<Buffer<u32>>,
+    ) -> std::result::Result<Self, String> {
+        let len = offsets.len().saturating_sub(1);
+        if len == 0 || offsets[0] != 0 || offsets[len] != bytes.len() as u64 {
+            return Err("the word table does not fit its words".into());
+        }
+        let text = std::str::from_utf8(&bytes).map_err(|_| "a word is not UTF-8".to_string())?;
+        if !offsets
+            .windows(2)
+            .all(|w| w[0] < w[1] && text.is_char_boundary(w[1] as usize))
+        {
+            return Err("the word offsets are out of order".into());
+        }
+        let Some(slots) = slots else {
+            let vocabulary = Vocabulary {
+                bytes,
+                offsets,
+                slots: Vec::new().into(),
+            };
+            return vocabulary.indexed().map_err(|e| e.to_string());
+        };
+        if slots.len() < 2 * len
+            || !slots.len().is_power_of_two()
+            || slots.iter().any(|&s| s != EMPTY && s as usize >= len)
+            || slots.iter().filter(|&&s| s != EMPTY).count() != len
+        {
+            return Err("the word index does not fit its words".into());
+        }
+        Ok(Vocabulary {
+            bytes,
+            offsets,
+            slots,
+        })
+    }
+
+    /// Number of words.
+    #[allow(clippy::len_without_is_empty)] // a vocabulary is never empty
+    pub fn len(&self) -> usize {
+        self.offsets.len() - 1
+    }
+
+    /// The word of an id.
+    ///
+    /// # Panics
+    /// If `id` is not below [`len`](Self::len).
+    pub fn word(&self, id: u32) -> &str {
+        let id = id as usize;
+        let range = self.offsets[id] as usize..self.offsets[id + 1] as usize;
+        // UTF-8 was checked when the vocabulary was made; words are short, so check again
+        // rather than trust a mapped file that another process could have changed.
+        std::str::from_utf8(&self.bytes[range]).unwrap_or("\u{fffd}")
+    }
+
+    /// The id of a word, if it is in the vocabulary.
+    pub fn id(&self, word: &str) -> Option<u32> {
+        let mask = self.slots.len() - 1;
+        let mut slot = xxh3_64(word.as_bytes()) as usize & mask;
+        loop {
+            match self.slots[slot] {
+                EMPTY => return None,
+                id => {
+                    let range =
+                        self.offsets[id as usize] as usize..self.offsets[id as usize + 1] as usize;
+                    if &self.bytes[range] == word.as_bytes() {
+                        return Some(id);
+                    }
+                }
+            }
+            slot = (slot + 1) & mask;
+        }
+    }
+
+    /// The id of a word.
+    ///
+    /// # Errors
+    /// [`Error::UnknownWord`].
+    pub fn require(&self, word: &str) -> Result<u32> {
+        self.id(word).ok_or_else(|| Error::UnknownWord {
+            word: word.to_owned(),
+        })
+    }
+
+    /// All words in the order of their ids.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &str> {
+        (0..self.len() as u32).map(|id| self.word(id))
+    }
+
+    /// Checks that every id is in range.
+    ///
+    /// # Errors
+    /// [`Error::WordId`] with the first offender and its position.
+    pub fn check_ids(&self, ids: &[u32]) -> Result<()> {
+        match ids.iter().position(|&id| id as usize >= self.len()) {
+            None => Ok(()),
+            Some(position) => Err(Error::WordId {
+                id: ids[position].into(),
+                position,
+                len: self.len(),
+            }),
+        }
+    }
+}
