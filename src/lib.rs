@@ -32,6 +32,18 @@
 //! # Ok::<(), fastdx::Error>(())
 //! ```
 
+// A library neither panics on purpose nor prints; tests may.
+#![cfg_attr(
+    not(test),
+    warn(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::print_stdout,
+        clippy::print_stderr
+    )
+)]
+
 mod buffer;
 pub mod embedding;
 mod error;

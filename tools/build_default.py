@@ -16,9 +16,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-import numpy as np
-
 import fastdx
+import numpy as np
 
 TRAINED, KEPT, DIMENSIONS, SIF = 40_000, 20_000, 50, 1e-3
 

@@ -4,6 +4,17 @@ from typing import Any, SupportsIndex, final, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from typing_extensions import disjoint_base
+
+__all__ = [
+    "Embedding",
+    "Guarantee",
+    "Mechanism",
+    "MultivariateLaplace",
+    "Tem",
+    "__version__",
+    "multivariate_laplace",
+]
 
 __version__: str
 
@@ -47,6 +58,7 @@ class Embedding:
     @staticmethod
     def _from_bytes(data: bytes) -> Embedding: ...
 
+@disjoint_base
 class Mechanism:
     @property
     def embedding(self) -> Embedding: ...
@@ -61,7 +73,7 @@ class Mechanism:
     @property
     def guarantee(self) -> Guarantee: ...
     @overload
-    def privatize(self, text: str) -> str: ...
+    def privatize(self, text: str) -> str: ...  # type: ignore[overload-overlap]
     @overload
     def privatize(self, text: Iterable[str]) -> list[str]: ...
     def privatize_counted(self, texts: Iterable[str]) -> tuple[list[str], dict[str, int]]: ...
@@ -127,10 +139,7 @@ class Guarantee:
     def arithmetic(self) -> str: ...
     @property
     def exceptions(self) -> list[str]: ...
-    @overload
-    def bound(self, a: str, b: str) -> float: ...
-    @overload
-    def bound(self, a: Iterable[str], b: Iterable[str]) -> float: ...
+    def bound(self, a: str | Iterable[str], b: str | Iterable[str]) -> float: ...
     def __reduce__(self) -> tuple[Any, tuple[Mechanism, str]]: ...
 
 def multivariate_laplace(

@@ -67,7 +67,7 @@ class _Counting(io.RawIOBase):
 
 def open_input(name: str, progress: Progress) -> BinaryIO:
     """Open a file ('-': standard input) for reading bytes, unzipping gzip by its content."""
-    raw: BinaryIO = sys.stdin.buffer if name == "-" else Path(name).open("rb")
+    raw: BinaryIO = sys.stdin.buffer if name == "-" else Path(name).open("rb")  # noqa: SIM115
     buffered = io.BufferedReader(_Counting(raw, progress), 1 << 20)
     if buffered.peek(2)[:2] == b"\x1f\x8b":
         return cast(BinaryIO, gzip.GzipFile(fileobj=buffered))
@@ -155,10 +155,11 @@ def _batches(
 def delimited(
     names: Sequence[str],
     columns: Sequence[str],
-    delimiter: str,
     out: BinaryIO,
     private: Privatise,
     progress: Progress,
+    *,
+    delimiter: str,
 ) -> list[str]:
     """Privatise columns of CSV files with a header; return the columns left as they were."""
     csv.field_size_limit(LONGEST_WORD)
@@ -307,7 +308,8 @@ def parquet(
             elif not writer.schema.equals(schema):
                 raise Stop(f"{name}: its columns differ from those of {names[0]}")
             size, rows = Path(name).stat().st_size, max(source.metadata.num_rows, 1)
-            for batch in source.iter_batches(batch_size=4096):
+            for old_batch in source.iter_batches(batch_size=4096):
+                batch = old_batch
                 for c in columns:
                     at = batch.schema.get_field_index(c)
                     old = batch.column(at).to_pylist()

@@ -102,9 +102,7 @@ def _mechanism(args: argparse.Namespace) -> Mechanism:
     if args.mechanism == "laplace":
         if args.gamma is not None or args.beta is not None:
             raise _files.Stop("--gamma and --beta belong to --mechanism tem")
-        return MultivariateLaplace(
-            embedding, args.epsilon, oov=args.oov, skip=skip, seed=args.seed
-        )
+        return MultivariateLaplace(embedding, args.epsilon, oov=args.oov, skip=skip, seed=args.seed)
     if args.gamma is not None and args.beta is not None:
         raise _files.Stop("--gamma and --beta exclude each other")
     beta = 1e-3 if args.beta is None else args.beta
@@ -173,7 +171,7 @@ def _privatize(args: argparse.Namespace) -> None:
                 left = _files.parquet(files, args.column, out, private, bar)
             else:
                 delimiter = "\t" if kind == "tsv" else ","
-                left = _files.delimited(files, args.column, delimiter, out, private, bar)
+                left = _files.delimited(files, args.column, out, private, bar, delimiter=delimiter)
     finally:
         bar.clear()
     if not args.quiet:

@@ -128,6 +128,20 @@ pub(super) fn matrix<'py, T: numpy::Element + Copy>(
     Ok((numbers, rows, columns))
 }
 
+/// [`matrix`] as float32; what float32 cannot hold becomes an infinity, to be refused by name.
+pub(super) fn matrix_f32(
+    name: &'static str,
+    value: &Bound<'_, PyAny>,
+) -> PyResult<(Vec<f32>, usize, usize)> {
+    let (array, _) = as_array(value)?;
+    if array.dtype().itemsize() <= 4 {
+        return matrix(name, &array);
+    }
+    // Here rather than by numpy, which would warn of the overflow.
+    let (wide, rows, columns) = matrix::<f64>(name, &array)?;
+    Ok((wide.into_iter().map(|x| x as f32).collect(), rows, columns))
+}
+
 /// An array of word ids of any shape: the ids in C order, and the shape.
 pub(super) fn word_ids(value: &Bound<'_, PyAny>, words: usize) -> PyResult<(Vec<u32>, Vec<usize>)> {
     let py = value.py();

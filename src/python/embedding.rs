@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyTuple, PyType};
 
-use super::arguments::{as_strs, count, matrix, shape_text, shaped, strings};
+use super::arguments::{as_strs, count, matrix, matrix_f32, shape_text, shaped, strings};
 use super::run::run;
 use crate::embedding::format::{self, native};
 use crate::{Embedding, Error, MetricSpace, Vocabulary};
@@ -70,7 +70,7 @@ impl PyEmbedding {
     ) -> PyResult<Self> {
         let metric = metric.parse()?;
         let words = strings("words", words)?;
-        let (numbers, rows, dim) = matrix::<f32>("vectors", vectors)?;
+        let (numbers, rows, dim) = matrix_f32("vectors", vectors)?;
         if rows != words.len() {
             let error = Error::Shape {
                 what: "vectors",

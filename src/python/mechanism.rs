@@ -452,9 +452,7 @@ impl PyTem {
         )
     }
 
-    fn __getnewargs_ex__<'py>(
-        slf: PyRef<'py, Self>,
-    ) -> PyResult<NewArguments<'py>> {
+    fn __getnewargs_ex__<'py>(slf: PyRef<'py, Self>) -> PyResult<NewArguments<'py>> {
         let py = slf.py();
         let keywords = slf.as_super().keywords(py)?;
         match slf.tem.truncation() {
@@ -583,9 +581,7 @@ impl PyMultivariateLaplace {
         Py::new(py, PyClassInitializer::from(base).add_subclass(class))
     }
 
-    fn __getnewargs_ex__<'py>(
-        slf: PyRef<'py, Self>,
-    ) -> PyResult<NewArguments<'py>> {
+    fn __getnewargs_ex__<'py>(slf: PyRef<'py, Self>) -> PyResult<NewArguments<'py>> {
         let py = slf.py();
         let keywords = slf.as_super().keywords(py)?;
         let embedding = slf.as_super().embedding.clone_ref(py);
@@ -697,10 +693,7 @@ impl PyGuarantee {
         )
     }
 
-    fn __reduce__<'py>(
-        &self,
-        py: Python<'py>,
-    ) -> PyResult<Reduced<'py>> {
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
         let getattr = py.import("builtins")?.getattr("getattr")?;
         Ok((getattr, (self.mechanism.clone_ref(py), "guarantee")))
     }

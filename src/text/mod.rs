@@ -64,6 +64,9 @@ impl FromStr for Unknown {
     }
 }
 
+/// What may follow a word without a space between.
+const AFTER_SPACELESS: [char; 10] = [' ', '\n', '\r', ',', '.', ';', ':', '!', '?', ')'];
+
 /// What replaces a masked word.
 pub const MASK: &str = "[MASK]";
 
@@ -265,11 +268,12 @@ impl TextPrivatizer {
                         let original = &text[word.start..word.end];
                         match self.replacement(word.fate, original, vocabulary, &mut drawn) {
                             Some(replacement) => result.push_str(replacement),
-                            None if text[done..].starts_with([' ', '\n']) || done == text.len() => {
-                                // A dropped word takes one of the two spaces around it along.
-                                if result.ends_with(' ') {
-                                    result.pop();
-                                }
+                            // A dropped word takes one of the two spaces around it along.
+                            None if result.ends_with(' ')
+                                && (done == text.len()
+                                    || text[done..].starts_with(AFTER_SPACELESS)) =>
+                            {
+                                result.pop();
                             }
                             None => {}
                         }

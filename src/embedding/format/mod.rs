@@ -212,16 +212,12 @@ fn detect(bytes: &[u8]) -> Format {
     if word2vec::is_binary(body) {
         return Format::Word2vecBinary;
     }
-    // "7 3" may also be the word "7" with a vector of one number.
-    let second = text::first_line_numbers(body);
-    if dim == 1 && second == Some(1) && text::count_lines(body) != words {
+    // "7 3" may also be the word "7" with a vector of one number, as all lines are then.
+    let one = text::first_line_numbers(body) == Some(1);
+    if one && (dim != 1 || text::count_lines(body) != words) {
         return Format::Glove;
     }
-    match second {
-        Some(numbers) if numbers == dim || dim != 1 => Format::Word2vecText,
-        None => Format::Word2vecText,
-        Some(_) => Format::Glove,
-    }
+    Format::Word2vecText
 }
 
 /// The line "V n" and what follows it.

@@ -35,7 +35,7 @@ pub(super) fn parse(path: &Path, bytes: &[u8], headed: bool, limit: usize) -> Re
             None => return fail(Some(1), "no header \"V n\"".into()),
         }
     } else {
-        (None, common_fields(bytes).saturating_sub(1), bytes, 1)
+        (None, common_numbers(bytes), bytes, 1)
     };
     if dim == 0 {
         return fail(Some(1), "a word without numbers".into());
@@ -77,19 +77,24 @@ pub(super) fn parse(path: &Path, bytes: &[u8], headed: bool, limit: usize) -> Re
     })
 }
 
-/// How many fields most of the first lines have; the fewer in a tie, since a word that holds
-/// spaces only adds fields.
-fn common_fields(bytes: &[u8]) -> usize {
+/// How many numbers most of the first lines end with; the fewer in a tie. A word may hold
+/// spaces, or be a number itself, but the numbers stand at the end and the word before them.
+fn common_numbers(bytes: &[u8]) -> usize {
     let mut counts = std::collections::BTreeMap::new();
     for line in bytes.split(|&b| b == b'\n').take(SAMPLE).map(trim) {
+        let number = |f: &&[u8]| std::str::from_utf8(f).is_ok_and(|f| f.parse::<f32>().is_ok());
+        let trailing = line
+            .rsplit(|b| b" \t".contains(b))
+            .take_while(number)
+            .count();
         if !line.is_empty() {
-            *counts.entry(fields(line)).or_insert(0) += 1;
+            *counts.entry(trailing.min(fields(line) - 1)).or_insert(0) += 1;
         }
     }
     let best = counts
         .iter()
-        .max_by_key(|&(&fields, &count)| (count, std::cmp::Reverse(fields)));
-    best.map_or(0, |(&fields, _)| fields)
+        .max_by_key(|&(&n, &count)| (count, std::cmp::Reverse(n)));
+    best.map_or(0, |(&n, _)| n)
 }
 
 fn first_lines(body: &[u8], limit: usize) -> &[u8] {
@@ -191,7 +196,6 @@ fn parse_line<'a>(
     }
     // A word may hold spaces, but "the 0.1" is a line with a number too many.
     if let Some((_, last)) = rest.rsplit_once([' ', '\t'])
-        && last.contains('.')
         && last.parse::<f32>().is_ok()
     {
         return Err(format!(

@@ -1,0 +1,105 @@
+//! What the statistical tests share: small spaces, fixed seeds, and exact error rates.
+#![allow(dead_code)] // each test file uses its part
+
+use std::sync::Arc;
+
+use fastdx::{Embedding, Metric, Randomness, Vocabulary};
+use rand::RngExt;
+use statrs::distribution::{Beta, ChiSquared, ContinuousCDF};
+
+/// False-alarm rate of a test.
+pub const ALPHA: f64 = 1e-7;
+
+/// A random embedding with words "w0", "w1", …
+pub fn embedding(
+    words: usize,
+    dim: usize,
+    scale: f32,
+    metric: Metric,
+    seed: u64,
+) -> Arc<Embedding> {
+    let mut rng = Randomness::new(Some(seed)).next_key().unwrap().stream(0);
+    let vectors = (0..words * dim)
+        .map(|_| scale * (rng.random::<f32>() * 2.0 - 1.0))
+        .collect();
+    from_vectors(vectors, dim, metric)
+}
+
+/// An embedding of the given row-major vectors.
+pub fn from_vectors(vectors: Vec<f32>, dim: usize, metric: Metric) -> Arc<Embedding> {
+    let names: Vec<String> = (0..vectors.len() / dim).map(|i| format!("w{i}")).collect();
+    let vocabulary = Vocabulary::new(names).unwrap();
+    Embedding::new(vocabulary, vectors, dim, metric)
+        .unwrap()
+        .into()
+}
+
+/// How often each of `words` ids was drawn.
+pub fn counts(drawn: &[u32], words: usize) -> Vec<u64> {
+    let mut counts = vec![0; words];
+    drawn.iter().for_each(|&y| counts[y as usize] += 1);
+    counts
+}
+
+/// χ² of counts against a law, outcomes expected fewer than 10 times taken together.
+pub fn assert_law(counts: &[u64], law: &[f64], what: &str) {
+    let draws: u64 = counts.iter().sum();
+    let (mut chi2, mut cells) = (0.0, 0);
+    let (mut rare_count, mut rare_law) = (0.0, 0.0);
+    let mut add = |count: f64, expected: f64| {
+        chi2 += (count - expected).powi(2) / expected;
+        cells += 1;
+    };
+    for (&count, &p) in counts.iter().zip(law) {
+        let expected = p * draws as f64;
+        if expected < 10.0 {
+            rare_count += count as f64;
+            rare_law += expected;
+        } else {
+            add(count as f64, expected);
+        }
+    }
+    if rare_law >= 10.0 {
+        add(rare_count, rare_law);
+    } else {
+        // Too rare for χ²: a Poisson count of mean below 10 exceeds 45 with probability 1e-15.
+        assert!(
+            rare_count < 45.0,
+            "{what}: {rare_count} rare outcomes, {rare_law} expected"
+        );
+    }
+    if cells > 1 {
+        let p = ChiSquared::new((cells - 1) as f64).unwrap().sf(chi2);
+        assert!(p > ALPHA, "{what}: χ² = {chi2} on {cells} cells, p = {p}");
+    }
+}
+
+/// Kolmogorov-Smirnov test of a sample against a distribution function.
+pub fn assert_distribution(sample: &mut [f64], cdf: impl Fn(f64) -> f64, what: &str) {
+    sample.sort_by(f64::total_cmp);
+    let n = sample.len() as f64;
+    let d = sample.iter().enumerate().fold(0.0f64, |d, (i, &x)| {
+        let f = cdf(x);
+        d.max((f - i as f64 / n).abs())
+            .max(((i + 1) as f64 / n - f).abs())
+    });
+    // Massart's inequality: Pr[D > d] ≤ 2 exp(-2nd²), exact for every n.
+    let p = 2.0 * (-2.0 * n * d * d).exp();
+    assert!(p > ALPHA, "{what}: D = {d}, p ≤ {p}");
+}
+
+/// Clopper-Pearson interval for a probability, each side wrong with probability `alpha`.
+pub fn interval(count: u64, draws: u64, alpha: f64) -> (f64, f64) {
+    let (k, n) = (count as f64, draws as f64);
+    let low = if count == 0 {
+        0.0
+    } else {
+        Beta::new(k, n - k + 1.0).unwrap().inverse_cdf(alpha)
+    };
+    let high = if count == draws {
+        1.0
+    } else {
+        Beta::new(k + 1.0, n - k).unwrap().inverse_cdf(1.0 - alpha)
+    };
+    (low, high)
+}

@@ -1,0 +1,133 @@
+//! Our own file: what is written is read, and whatever is damaged is refused.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+
+use common::embedding;
+use fastdx::embedding::format::{Options, load, native};
+use fastdx::{Embedding, Error, Metric};
+use proptest::prelude::*;
+
+fn same(a: &Embedding, b: &Embedding) {
+    assert_eq!(a.vectors(), b.vectors());
+    assert_eq!(a.metric(), b.metric());
+    assert_eq!(a.dim(), b.dim());
+    assert!(a.vocabulary().iter().eq(b.vocabulary().iter()));
+    assert!(
+        b.vocabulary()
+            .iter()
+            .enumerate()
+            .all(|(i, w)| b.vocabulary().id(w) == Some(i as u32))
+    );
+}
+
+#[test]
+fn a_saved_embedding_is_read_back_and_mapped() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("e.fdx");
+    for metric in Metric::ALL {
+        let e = embedding(77, 5, 0.3, metric, 1);
+        e.save(&path).unwrap();
+        same(&e, &native::open(&path, true).unwrap());
+        same(&e, &native::open(&path, false).unwrap());
+        same(&e, &load(&path, &Options::default()).unwrap());
+        same(&e, &native::from_bytes(&native::to_bytes(&e)).unwrap());
+    }
+    let names: Vec<_> = fs::read_dir(folder.path())
+        .unwrap()
+        .map(|f| f.unwrap().file_name())
+        .collect();
+    assert_eq!(names, ["e.fdx"], "no temporary file stays");
+}
+
+#[test]
+fn sixteen_bit_storage_keeps_what_it_promises() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("e.fdx");
+    let e = embedding(50, 9, 3.0, Metric::Euclidean, 2);
+    native::save_as(&e, &path, native::Storage::I16).unwrap();
+    let back = native::open(&path, true).unwrap();
+    for (a, b) in e.vectors().chunks(9).zip(back.vectors().chunks(9)) {
+        let largest = a.iter().fold(0.0f32, |m, x| m.max(x.abs()));
+        assert!(
+            a.iter()
+                .zip(b)
+                .all(|(x, y)| (x - y).abs() <= 1.6e-5 * largest)
+        );
+    }
+    assert!(back.vocabulary().id("w49") == Some(49));
+}
+
+fn refused(bytes: &[u8]) -> bool {
+    matches!(native::from_bytes(bytes), Err(Error::Corrupt { .. }))
+}
+
+#[test]
+fn every_flipped_bit_is_noticed() {
+    let bytes = native::to_bytes(&embedding(3, 2, 1.0, Metric::Euclidean, 3));
+    for i in 0..bytes.len() * 8 {
+        let mut damaged = bytes.clone();
+        damaged[i / 8] ^= 1 << (i % 8);
+        assert!(refused(&damaged), "bit {i} of {}", bytes.len() * 8);
+    }
+}
+
+#[test]
+fn every_truncation_and_extension_is_noticed() {
+    let bytes = native::to_bytes(&embedding(3, 2, 1.0, Metric::Euclidean, 3));
+    assert!((0..bytes.len()).all(|len| refused(&bytes[..len])));
+    assert!((1..200).all(|more| refused(&[&bytes[..], &vec![0; more]].concat())));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+    /// Unverified, a damaged file may give wrong numbers, but nothing is read out of bounds.
+    #[test]
+    fn damage_without_verification_is_harmless(changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8)) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("e.fdx");
+        let mut bytes = native::to_bytes(&embedding(40, 3, 1.0, Metric::Euclidean, 4));
+        for (at, value) in changes {
+            let at = at.index(bytes.len());
+            bytes[at] = value;
+        }
+        fs::write(&path, &bytes).unwrap();
+        if let Ok(e) = native::open(&path, false) {
+            prop_assert_eq!(e.vectors().len(), e.len() * e.dim());
+            e.vocabulary().iter().for_each(|w| { e.vocabulary().id(w); });
+        }
+    }
+}
+
+#[test]
+fn writing_is_atomic() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("no/such/folder/e.fdx");
+    let e = embedding(3, 2, 1.0, Metric::Euclidean, 5);
+    assert!(matches!(e.save(&path), Err(Error::Io { .. })));
+    // A failed write leaves the old file alone.
+    let target = folder.path().join("d");
+    fs::create_dir(&target).unwrap();
+    assert!(e.save(&target).is_err());
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn the_default_vocabulary_is_what_it_says() {
+    let e = Embedding::default_english().unwrap();
+    assert_eq!(
+        (e.len(), e.dim(), e.metric()),
+        (20_000, 50, Metric::Euclidean)
+    );
+    assert!(
+        fs::metadata(Path::new(env!("CARGO_MANIFEST_DIR")).join("data/default.fdx"))
+            .unwrap()
+            .len()
+            <= 2_500_000
+    );
+    let id = |w| e.vocabulary().require(w).unwrap();
+    let d = |a, b| fastdx::MetricSpace::distance(&e, id(a), id(b));
+    assert!(d("coffee", "tea") < d("coffee", "parliament"));
+}

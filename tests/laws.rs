@@ -1,0 +1,343 @@
+//! What the mechanisms draw, against closed forms and independent computations.
+
+mod common;
+
+use common::{assert_distribution, assert_law, counts, embedding, from_vectors, interval};
+use fastdx::mechanism::tem::{Sampler, Truncation, gumbel, law};
+use fastdx::noise;
+use fastdx::{Control, Embedding, Mechanism, Metric, MultivariateLaplace, Randomness, Tem};
+use std::sync::Arc;
+
+fn tem(e: &Arc<Embedding>, epsilon: f64, truncation: Truncation, seed: u64) -> Tem {
+    Tem::new(e.clone(), epsilon, truncation, Randomness::new(Some(seed))).unwrap()
+}
+
+/// The law as the paper writes it, in plain f64.
+fn closed_form(e: &Embedding, id: u32, epsilon: f64, gamma: f64) -> Vec<f64> {
+    let score = |y| {
+        let d: f64 = e
+            .vector(id)
+            .iter()
+            .zip(e.vector(y))
+            .map(|(a, b)| f64::from(a - b).powi(2))
+            .sum();
+        (-epsilon / 2.0 * d.sqrt().min(gamma)).exp()
+    };
+    let weights: Vec<f64> = (0..e.len() as u32).map(score).collect();
+    let sum: f64 = weights.iter().sum();
+    weights.iter().map(|w| w / sum).collect()
+}
+
+#[test]
+fn tem_has_the_law_of_the_paper_with_both_samplers() {
+    for (seed, words, dim, epsilon, truncation) in [
+        (1, 200, 3, 2.0, Truncation::Beta(1e-3)),
+        (2, 200, 3, 8.0, Truncation::Gamma(0.7)),
+        (3, 50, 1, 1e-3, Truncation::default()),
+        (4, 50, 300, 1.0, Truncation::Gamma(f64::INFINITY)),
+        (5, 20, 2, 3.0, Truncation::Gamma(0.0)),
+        (6, 2, 5, 1.0, Truncation::default()),
+        (7, 1, 5, 1.0, Truncation::default()),
+        (8, 300, 2, 1e3, Truncation::default()),
+    ] {
+        let e = embedding(words, dim, 1.0, Metric::Euclidean, seed);
+        let tem = tem(&e, epsilon, truncation, seed);
+        let id = words as u32 / 2;
+        let expected = closed_form(&e, id, epsilon, tem.gamma());
+        for (p, q) in tem.probabilities(id).iter().zip(&expected) {
+            assert!((p - q).abs() <= 1e-6 * q + 1e-15, "{tem:?}: {p} {q}");
+        }
+        for sampler in [Sampler::Exact, Sampler::Gumbel] {
+            let tem = tem.clone().with_sampler(sampler);
+            let draws = if sampler == Sampler::Exact {
+                1_000_000
+            } else {
+                100_000
+            };
+            let drawn = tem.sample(&format!("w{id}"), draws).unwrap();
+            assert_law(&counts(&drawn, words), &expected, &format!("{tem:?}"));
+        }
+    }
+}
+
+#[test]
+fn tem_draws_each_position_by_its_own_word() {
+    let e = embedding(30, 2, 1.0, Metric::Manhattan, 9);
+    let tem = tem(&e, 4.0, Truncation::default(), 9);
+    let ids: Vec<u32> = (0..3_000_000).map(|i| i * 7 % 30).collect();
+    let out = tem.privatize_ids(&ids).unwrap();
+    for id in 0..30 {
+        let drawn: Vec<u32> = ids
+            .iter()
+            .zip(&out)
+            .filter(|(w, _)| **w == id)
+            .map(|(_, y)| *y)
+            .collect();
+        assert_law(
+            &counts(&drawn, 30),
+            &tem.probabilities(id),
+            &format!("word {id}"),
+        );
+    }
+}
+
+#[test]
+fn duplicates_and_ties_are_ordinary() {
+    let e = from_vectors(vec![0.0, 0.0, 0.0, 1.0, 1.0, -1.0], 1, Metric::Euclidean);
+    let tem = tem(&e, 2.0, Truncation::Gamma(f64::INFINITY), 1);
+    let law = tem.probabilities(0);
+    assert_eq!(law[0], law[1]);
+    assert_eq!(law[3], law[5]);
+    let madlib = MultivariateLaplace::new(e, 2.0, Randomness::new(Some(2))).unwrap();
+    let out = counts(&madlib.sample("w1", 100_000).unwrap(), 6);
+    assert!(
+        out[1] == 0 && out[2] == 0 && out[4] == 0,
+        "ties go to the smaller id: {out:?}"
+    );
+}
+
+#[test]
+fn far_words_keep_a_positive_weight_that_gumbels_lose() {
+    // Word 2 lies 60 scales below the best, word 1 lies 41.25.
+    let e = from_vectors(vec![0.0, 41.25, 60.0], 1, Metric::Euclidean);
+    let tem = tem(&e, 2.0, Truncation::Gamma(f64::INFINITY), 1);
+    let law = tem.law(0);
+    let log = |y| (law.weight(y) as f64).ln() - (law.weight(0) as f64).ln();
+    assert!((log(1) + 41.25).abs() < law::SLACK, "{}", log(1));
+    // The floor: 60 ln 2 = 41.6 below the best.
+    assert_eq!(law.weight(2), 1 << law::LOG2_FLOOR);
+    assert!((log(2) + 60.0 * 2f64.ln()).abs() < law::SLACK);
+    assert!((0..3).all(|y| law.weight(y) > 0));
+    // What the textbook can reach: the largest gap between two f64 Gumbels.
+    let largest = -(-(1.0 - 2f64.powi(-53)).ln()).ln();
+    let smallest = -(-(2f64.powi(-54)).ln()).ln();
+    assert!(largest - smallest < 41.0);
+    let reference = gumbel::Gumbel::new(2.0, f64::INFINITY, &[0.0, 41.25, 60.0]);
+    let mut rng = Randomness::new(Some(1)).next_key().unwrap().stream(0);
+    assert!((0..100_000).all(|_| reference.sample(&mut rng) == 0));
+}
+
+#[test]
+fn gamma_is_theorem_3() {
+    let e = embedding(12_691, 1, 1.0, Metric::Euclidean, 1);
+    let tem = tem(&e, 5.0, Truncation::Beta(1e-3), 1);
+    assert!((tem.gamma() - 0.4 * (0.999 * 12_690.0 / 0.001f64).ln()).abs() < 1e-12);
+}
+
+#[test]
+fn noise_has_a_gamma_radius_and_a_uniform_direction() {
+    use statrs::distribution::{ContinuousCDF, Gamma, Normal};
+    for (n, epsilon) in [
+        (1, 1.0),
+        (2, 0.01),
+        (50, 5.0),
+        (300, 0.01),
+        (3, 1e3),
+        (7, 1e-3),
+    ] {
+        let law = noise::MultivariateLaplace::new(n, epsilon).unwrap();
+        let key = Randomness::new(Some(n as u64)).next_key().unwrap();
+        let size = 200_000;
+        let z = law.sample_many(size, &key, &Control::new()).unwrap();
+        let norm = |row: &[f64]| row.iter().map(|x| x * x).sum::<f64>().sqrt();
+        let gamma = Gamma::new(n as f64, epsilon).unwrap();
+        let mut radii: Vec<f64> = z.chunks(n).map(norm).collect();
+        assert_distribution(&mut radii, |r| gamma.cdf(r), &format!("radius, n={n}"));
+        // (1 + direction·a)/2 is Beta((n-1)/2, (n-1)/2) for every fixed unit vector a.
+        for axis in [0, n - 1] {
+            let cosines = z.chunks(n).map(|row| row[axis] / norm(row));
+            if n == 1 {
+                let plus = cosines.filter(|c| *c > 0.0).count() as f64;
+                let sigma = (plus - size as f64 / 2.0) / (size as f64 / 4.0).sqrt();
+                assert!(
+                    2.0 * Normal::standard().sf(sigma.abs()) > common::ALPHA,
+                    "{plus}"
+                );
+                continue;
+            }
+            let half = (n as f64 - 1.0) / 2.0;
+            let beta = statrs::distribution::Beta::new(half, half).unwrap();
+            let mut sample: Vec<f64> = cosines.map(|c| (1.0 + c) / 2.0).collect();
+            assert_distribution(
+                &mut sample,
+                |t| beta.cdf(t.clamp(0.0, 1.0)),
+                &format!("direction, n={n}"),
+            );
+        }
+    }
+}
+
+#[test]
+fn madlib_on_a_line_has_the_closed_form_of_the_laplace_law() {
+    // Words at -1, 0.2, 1: the cells are cut at -0.4 and 0.6.
+    let e = from_vectors(vec![-1.0, 0.2, 1.0], 1, Metric::Euclidean);
+    let cdf = |x: f64, epsilon: f64| {
+        if x < 0.0 {
+            0.5 * (epsilon * x).exp()
+        } else {
+            1.0 - 0.5 * (-epsilon * x).exp()
+        }
+    };
+    for epsilon in [0.1, 1.0, 5.0] {
+        let madlib =
+            MultivariateLaplace::new(e.clone(), epsilon, Randomness::new(Some(4))).unwrap();
+        for (word, x) in [("w0", -1.0), ("w1", f64::from(0.2f32)), ("w2", 1.0)] {
+            let (a, b) = (cdf(-0.4 - x, epsilon), cdf(0.6 - x, epsilon));
+            let drawn = madlib.sample(word, 1_000_000).unwrap();
+            assert_law(
+                &counts(&drawn, 3),
+                &[a, b - a, 1.0 - b],
+                &format!("{word} at {epsilon}"),
+            );
+        }
+    }
+}
+
+#[test]
+fn madlib_in_space_equals_an_independent_simulation() {
+    // An independent path: noise by rejection-free Gaussian scale mixture, plain f64 argmin.
+    use rand_distr::{Distribution, Exp, StandardNormal};
+    let (n, words, epsilon, draws) = (5, 40, 3.0, 400_000);
+    let e = embedding(words, n, 1.0, Metric::Euclidean, 11);
+    let madlib = MultivariateLaplace::new(e.clone(), epsilon, Randomness::new(Some(12))).unwrap();
+    let drawn = counts(&madlib.sample("w7", draws).unwrap(), words);
+    let mut rng = Randomness::new(Some(13)).next_key().unwrap().stream(0);
+    let mut other = vec![0u64; words];
+    for _ in 0..draws {
+        // Gamma(n) as a sum of n exponentials.
+        let radius: f64 = (0..n)
+            .map(|_| {
+                let x: f64 = Exp::new(epsilon).unwrap().sample(&mut rng);
+                x
+            })
+            .sum();
+        let normal: Vec<f64> = (0..n).map(|_| StandardNormal.sample(&mut rng)).collect();
+        let norm = normal.iter().map(|x| x * x).sum::<f64>().sqrt();
+        let point: Vec<f64> = (0..n)
+            .map(|i| f64::from(e.vector(7)[i]) + radius * normal[i] / norm)
+            .collect();
+        let distance = |id: usize| -> f64 {
+            e.vector(id as u32)
+                .iter()
+                .zip(&point)
+                .map(|(&u, z)| (f64::from(u) - z).powi(2))
+                .sum()
+        };
+        let nearest = (0..words)
+            .min_by(|&a, &b| distance(a).total_cmp(&distance(b)))
+            .unwrap();
+        other[nearest] += 1;
+    }
+    // Two samples of one law: the pooled frequencies are the law for both, at half the χ².
+    let pooled: Vec<f64> = drawn
+        .iter()
+        .zip(&other)
+        .map(|(a, b)| (a + b) as f64 / (2 * draws) as f64)
+        .collect();
+    assert_law(&drawn, &pooled, "ours against pooled");
+    assert_law(&other, &pooled, "theirs against pooled");
+    let distance: f64 = drawn
+        .iter()
+        .zip(&other)
+        .map(|(&a, &b)| (a as f64 - b as f64).abs())
+        .sum::<f64>()
+        / (2 * draws) as f64;
+    assert!(distance < 0.01, "total variation {distance}");
+}
+
+#[test]
+fn the_bound_holds_with_exact_confidence_intervals() {
+    // On a few words, a violation of e^(ε·d) by 5% would show: 2·10⁶ draws a word.
+    let draws = 2_000_000;
+    for dim in [1, 2, 5] {
+        let e = embedding(4, dim, 0.5, Metric::Euclidean, 20 + dim as u64);
+        let mechanisms: [Arc<dyn Mechanism>; 3] = [
+            Arc::new(tem(&e, 2.0, Truncation::default(), 21)),
+            Arc::new(tem(&e, 2.0, Truncation::Gamma(0.3), 22)),
+            Arc::new(MultivariateLaplace::new(e.clone(), 2.0, Randomness::new(Some(23))).unwrap()),
+        ];
+        for m in mechanisms {
+            let all: Vec<Vec<u64>> = (0..4)
+                .map(|w| counts(&m.sample(&format!("w{w}"), draws).unwrap(), 4))
+                .collect();
+            let guarantee = m.guarantee();
+            for (a, b, y) in (0..64).map(|i| (i / 16, i / 4 % 4, i % 4)) {
+                let (low, _) = interval(all[a][y], draws as u64, 1e-9);
+                let (_, high) = interval(all[b][y], draws as u64, 1e-9);
+                let bound = guarantee.epsilon * m.distance(a as u32, b as u32) + guarantee.slack;
+                assert!(
+                    low <= bound.exp() * high,
+                    "{} {a} {b} {y}",
+                    guarantee.mechanism
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn the_exact_law_of_tem_keeps_its_bound_on_every_pair_and_output() {
+    for metric in Metric::ALL {
+        for (epsilon, gamma) in [
+            (0.1, f64::INFINITY),
+            (2.0, 0.4),
+            (30.0, 0.5),
+            (1e3, f64::INFINITY),
+        ] {
+            let e = embedding(60, 4, 0.4, metric, 31);
+            let tem = tem(&e, epsilon, Truncation::Gamma(gamma), 1);
+            let laws: Vec<_> = (0..60).map(|w| tem.law(w)).collect();
+            for (a, b) in (0..3600u32).map(|i| (i / 60, i % 60)) {
+                let bound = epsilon * tem.distance(a, b) + law::SLACK;
+                for y in 0..60 {
+                    let p = |w: u32| {
+                        let law = &laws[w as usize];
+                        (law.weight(y) as f64).ln() - (law.total() as f64).ln()
+                    };
+                    assert!(p(a) - p(b) <= bound, "{metric} ε={epsilon}: {a} {b} {y}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn seeded_output_does_not_depend_on_the_number_of_threads() {
+    let e = embedding(500, 8, 1.0, Metric::Euclidean, 40);
+    let ids: Vec<u32> = (0..50_000).map(|i| i * 13 % 500).collect();
+    let run = |threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .build()
+            .unwrap();
+        pool.install(|| {
+            let tem = tem(&e, 3.0, Truncation::default(), 5);
+            let madlib =
+                MultivariateLaplace::new(e.clone(), 3.0, Randomness::new(Some(5))).unwrap();
+            let key = Randomness::new(Some(6)).next_key().unwrap();
+            let mut out = vec![0; ids.len() * 2];
+            let (first, second) = out.split_at_mut(ids.len());
+            tem.draw(&ids, &key, first, &Control::new()).unwrap();
+            madlib.draw(&ids, &key, second, &Control::new()).unwrap();
+            out
+        })
+    };
+    assert_eq!(run(1), run(2));
+    assert_eq!(run(1), run(7));
+}
+
+#[test]
+fn a_cancelled_call_stops() {
+    let e = embedding(2000, 8, 1.0, Metric::Euclidean, 40);
+    let control = Control::new();
+    control.cancel();
+    let ids = vec![1; 100_000];
+    let madlib = MultivariateLaplace::new(e.clone(), 3.0, Randomness::new(None)).unwrap();
+    let tem = tem(&e, 3.0, Truncation::default(), 5);
+    for m in [&madlib as &dyn Mechanism, &tem] {
+        assert!(matches!(
+            m.privatize_ids_with(&ids, &control),
+            Err(fastdx::Error::Interrupted)
+        ));
+    }
+}

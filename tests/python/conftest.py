@@ -1,0 +1,37 @@
+"""What the Python tests share."""
+
+from pathlib import Path
+
+import fastdx
+import numpy as np
+import pytest
+
+SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
+
+
+def pytest_report_header() -> str:
+    if SHARED.is_dir():
+        return f"real data: {SHARED}"
+    return "real data: ../shared is not there; the tests that want it are skipped"
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    if not SHARED.is_dir():
+        pytest.skip("../shared is not there")
+    return SHARED
+
+
+@pytest.fixture(scope="session")
+def small() -> fastdx.Embedding:
+    rng = np.random.default_rng(1)
+    words = [f"w{i}" for i in range(50)]
+    return fastdx.Embedding(words, rng.normal(size=(50, 4)))
+
+
+MECHANISMS = [fastdx.Tem, fastdx.MultivariateLaplace]
+
+
+@pytest.fixture(params=MECHANISMS, ids=lambda m: m.__name__)
+def mechanism(request: pytest.FixtureRequest) -> type:
+    return request.param

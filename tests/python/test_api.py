@@ -1,0 +1,206 @@
+"""The API as users rely on it."""
+
+import pickle
+import threading
+
+import fastdx
+import numpy as np
+import pytest
+from fastdx import Embedding, MultivariateLaplace, Tem
+
+
+def test_embedding_properties(small: Embedding) -> None:
+    assert small.words[3] == "w3" and len(small) == 50 and small.dim == 4
+    assert "w7" in small and "nope" not in small and 7 not in small
+    assert small.vectors.dtype == np.float32 and small.vectors.shape == (50, 4)
+    assert small.ids(["w3", "w0"]).tolist() == [3, 0]
+    assert small.ids(["w3"]).dtype == np.uint32
+    assert repr(small) == "Embedding(50 words × 4, euclidean)"
+
+
+def test_vectors_are_a_read_only_view_that_outlives_the_embedding() -> None:
+    e = Embedding(["a", "b"], [[1.0, 2.0], [3.0, 4.0]])
+    first, second = e.vectors, e.vectors
+    assert first.ctypes.data == second.ctypes.data
+    with pytest.raises(ValueError):
+        first[0, 0] = 9.0
+    with pytest.raises(ValueError):
+        first.flags.writeable = True
+    del e, second
+    assert first.tolist() == [[1.0, 2.0], [3.0, 4.0]]
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "i4", "u1", ">f4"])
+def test_any_real_dtype_and_order_is_taken(dtype: str, order: str) -> None:
+    vectors = np.array([[1, 2, 3], [4, 5, 6]], dtype=dtype, order=order)
+    assert Embedding(["a", "b"], vectors).vectors.tolist() == [[1, 2, 3], [4, 5, 6]]
+    strided = np.array([[1, 0, 2, 0], [3, 0, 4, 0]], dtype=dtype)[:, ::2]
+    assert Embedding(["a", "b"], strided).vectors.tolist() == [[1, 2], [3, 4]]
+
+
+def reference(metric: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    a, b = a.astype(np.float64), b.astype(np.float64)
+    match metric:
+        case "euclidean":
+            return np.linalg.norm(a - b, axis=-1)
+        case "manhattan":
+            return np.abs(a - b).sum(-1)
+        case "chebyshev":
+            return np.abs(a - b).max(-1)
+        case "angular":
+            cos = (a * b).sum(-1) / np.linalg.norm(a, axis=-1) / np.linalg.norm(b, axis=-1)
+            return np.arccos(np.clip(cos, -1, 1))
+    room = (1 - (a**2).sum(-1)) * (1 - (b**2).sum(-1))
+    return np.arccosh(1 + 2 * ((a - b) ** 2).sum(-1) / room)
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "manhattan", "chebyshev", "angular", "poincare"])
+def test_distances_and_nearest_words(metric: str) -> None:
+    rng = np.random.default_rng(2)
+    vectors = rng.uniform(-0.4, 0.4, size=(300, 5)).astype(np.float32)
+    e = Embedding([f"w{i}" for i in range(300)], vectors, metric=metric)
+    expected = reference(metric, vectors[9], vectors)
+    assert np.allclose(e.distances("w9"), expected, rtol=1e-6, atol=1e-7)
+    assert e.distances("w9").dtype == np.float64
+    assert e.distance("w9", "w4") == e.distance("w4", "w9") == e.distances("w9")[4]
+    queries = rng.uniform(-0.4, 0.4, size=(40, 5))
+    ids, distances = e.nearest(queries, k=7)
+    assert ids.shape == distances.shape == (40, 7)
+    assert ids.dtype == np.uint32 and distances.dtype == np.float64
+    for q, row, d in zip(queries, ids, distances, strict=True):
+        all_distances = reference(metric, q, vectors)
+        assert np.allclose(d, np.sort(all_distances)[:7], rtol=1e-6, atol=1e-7)
+        assert np.allclose(all_distances[row], d, rtol=1e-6, atol=1e-7)
+
+
+def test_the_default_embedding() -> None:
+    e = Embedding.default()
+    assert (len(e), e.dim, e.metric) == (20_000, 50, "euclidean")
+    assert e.distance("coffee", "tea") < e.distance("coffee", "parliament")
+    assert Tem(epsilon=3.0).embedding.words == e.words
+
+
+def test_gensim_objects() -> None:
+    class KeyedVectors:
+        index_to_key = ["a", "b"]  # noqa: RUF012
+        vectors = np.eye(2, dtype=np.float32)
+
+    e = Embedding.from_gensim(KeyedVectors(), metric="angular")
+    assert e.words == ("a", "b") and e.distance("a", "b") == pytest.approx(np.pi / 2)
+
+
+def test_both_mechanisms_have_the_whole_family(small: Embedding, mechanism: type) -> None:
+    m = mechanism(small, 2.0)
+    assert m.epsilon == 2.0 and m.embedding is small and m.seed is None and m.oov == "random"
+    out = m.privatize("w1, w2!\n w3")
+    assert isinstance(out, str) and [c for c in out if not c.isalnum()] == list(", !\n ")
+    many = m.privatize(["w1", "", "w2 w3"])
+    assert isinstance(many, list) and len(many) == 3 and many[1] == ""
+    assert len(m.privatize_tokens(["w1", "not known"])) == 2
+    for shape in [(), (0,), (7,), (2, 3), (2, 0, 3), (1, 2, 3)]:
+        ids = np.zeros(shape, dtype=np.uint32)
+        new = m.privatize_ids(ids)
+        assert new.shape == shape and new.dtype == np.uint32
+    assert m.sample("w5", 9).shape == (9,) and m.sample("w5", 0).shape == (0,)
+    other = m.with_epsilon(3.0)
+    assert type(other) is mechanism and other.epsilon == 3.0 and other.embedding is small
+    assert other.oov == m.oov
+
+
+@pytest.mark.parametrize("dtype", ["u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8", ">u4", ">i8"])
+def test_ids_of_any_whole_dtype(small: Embedding, mechanism: type, dtype: str) -> None:
+    # Not Tem with γ from β, which changes a word with probability β at every ε.
+    m = Tem(small, 1e9, gamma=np.inf) if mechanism is Tem else mechanism(small, 1e9)
+    ids = np.arange(40, dtype=dtype).reshape(5, 8)
+    assert np.array_equal(m.privatize_ids(ids), ids)
+    assert np.array_equal(m.privatize_ids(ids.T), ids.T)
+    assert np.array_equal(m.privatize_ids(ids[::2, ::-1]), ids[::2, ::-1])
+    assert np.array_equal(m.privatize_ids(ids.tolist()), ids)
+
+
+def test_tem_gamma_and_probabilities(small: Embedding) -> None:
+    tem = Tem(small, 4.0, beta=0.01)
+    assert tem.gamma == pytest.approx(2 / 4 * np.log(0.99 * 49 / 0.01))
+    for gamma in [0.0, 0.5, np.inf]:
+        tem = Tem(small, 4.0, gamma=gamma)
+        weights = np.exp(-2.0 * np.minimum(small.distances("w8"), gamma))
+        assert np.allclose(tem.probabilities("w8"), weights / weights.sum(), rtol=1e-9)
+        assert tem.with_epsilon(5.0).gamma == gamma
+    assert Tem(small, 4.0, beta=0.01).with_epsilon(8.0).gamma == pytest.approx(
+        2 / 8 * np.log(0.99 * 49 / 0.01)
+    )
+
+
+def test_perturb_adds_laplace_noise(small: Embedding) -> None:
+    m = MultivariateLaplace(small, 2.0)
+    noisy = m.perturb(np.repeat(small.vectors[:1], 20_000, axis=0))
+    radius = np.linalg.norm(noisy - small.vectors[0], axis=1)
+    assert noisy.dtype == np.float64 and abs(radius.mean() - 2.0) < 6 * 1.0 / np.sqrt(20_000)
+
+
+def test_the_guarantee_reads_as_a_sentence(small: Embedding, mechanism: type) -> None:
+    g = mechanism(small, 2.0).guarantee
+    assert (g.metric, g.epsilon, g.delta) == ("euclidean", 2.0, 0.0)
+    assert "sum" in g.scope and g.theorem and g.arithmetic and g.exceptions
+    text = str(g)
+    assert "ε = 2 per unit of euclidean distance" in text and text.endswith(".")
+    assert g.bound("w1", "w2") == pytest.approx(2.0 * small.distance("w1", "w2"))
+    total = g.bound("w1", "w2") + g.bound("w3", "w4")
+    assert g.bound(["w1", "w3"], ["w2", "w4"]) == pytest.approx(total)
+    assert g.bound(["w1"], ["w1", "w2"]) == np.inf
+    assert g.bound("w1", "w1") == 0.0
+
+
+def test_bounds_of_unknown_and_skipped_words(small: Embedding, mechanism: type) -> None:
+    unknown = mechanism(small, 2.0).guarantee.bound("w1", "zzz")
+    tem = Tem(small, 2.0)
+    assert unknown == (pytest.approx(tem.gamma) if mechanism is Tem else np.inf)
+    for oov, both in [("random", 0.0), ("mask", 0.0), ("drop", 0.0), ("keep", np.inf)]:
+        g = mechanism(small, 2.0, oov=oov).guarantee
+        assert g.bound("yyy", "zzz") == both
+        if oov != "random":
+            assert g.bound("w1", "zzz") == np.inf
+    g = mechanism(small, 2.0, skip=["w1"], oov="keep").guarantee
+    assert g.bound("w1", "w2") == np.inf and g.bound("w1", "w1") == 0.0
+    assert "RELEASED AS THEY ARE" in str(g) and 'oov="keep"' in str(g)
+
+
+@pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
+def test_everything_pickles(small: Embedding, mechanism: type, protocol: int) -> None:
+    copy = pickle.loads(pickle.dumps(small, protocol))
+    assert copy.words == small.words and np.array_equal(copy.vectors, small.vectors)
+    assert copy.metric == small.metric
+    m = mechanism(small, 2.5, oov="mask", skip=["w4"], seed=3)
+    back = pickle.loads(pickle.dumps(m, protocol))
+    assert repr(back) == repr(m) and back.skip == m.skip
+    assert np.array_equal(back.sample("w1", 20), mechanism(small, 2.5, seed=3).sample("w1", 20))
+    guarantee = pickle.loads(pickle.dumps(m.guarantee, protocol))
+    assert str(guarantee) == str(m.guarantee)
+    tem = Tem(small, 2.0, gamma=0.7, sampler="gumbel")
+    assert repr(pickle.loads(pickle.dumps(tem, protocol))) == repr(tem)
+    assert pickle.loads(pickle.dumps(tem, protocol)).sampler == "gumbel"
+
+
+def test_mechanisms_are_immutable(small: Embedding, mechanism: type) -> None:
+    m = mechanism(small, 2.0)
+    for name in ("epsilon", "embedding", "new_attribute"):
+        with pytest.raises(AttributeError):
+            setattr(m, name, 1)
+    with pytest.raises(TypeError):
+        fastdx.Mechanism()
+
+
+def test_threads_share_one_mechanism(small: Embedding, mechanism: type) -> None:
+    m = mechanism(small, 1.0)
+    results: dict[int, np.ndarray] = {}
+
+    def work(i: int) -> None:
+        results[i] = m.privatize_ids(np.zeros(5000, dtype=np.uint32))
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert len({r.tobytes() for r in results.values()}) == 8

@@ -1,0 +1,233 @@
+"""The command, as a shell user meets it."""
+
+import csv
+import gzip
+import io
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import fastdx
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+FASTDX = [sys.executable, "-m", "fastdx"]
+
+
+def run(*args: str | Path, stdin: str | bytes = b"") -> subprocess.CompletedProcess[str]:
+    data = stdin.encode() if isinstance(stdin, str) else stdin
+    done = subprocess.run([*FASTDX, *map(str, args)], input=data, capture_output=True, check=False)
+    return subprocess.CompletedProcess(
+        done.args, done.returncode, done.stdout.decode(), done.stderr.decode()
+    )
+
+
+@pytest.fixture
+def sure(tmp_path: Path) -> list[str]:
+    """Options under which every known word becomes itself."""
+    path = tmp_path / "sure.fdx"
+    fastdx.Embedding(["cat", "dog", "bird"], np.eye(3) * 100).save(path)
+    return ["--embedding", str(path), "--mechanism", "laplace", "--epsilon", "1e6", "--oov", "mask"]
+
+
+def test_text_from_standard_input() -> None:
+    done = run("privatize", "--epsilon", "6", stdin="I like coffee.\nAnd zyxw!\n")
+    assert done.returncode == 0
+    assert done.stdout.count("\n") == 2 and done.stdout.count(" ") == 3
+    assert "4 of 5 words replaced" in done.stderr and "1 unknown (random)" in done.stderr
+    assert "ε = 6 per unit of euclidean distance" in done.stderr
+    assert "\r" not in done.stderr, "no progress bar in a pipe"
+    assert run("privatize", "--epsilon", "6", "-q", stdin="coffee").stderr == ""
+
+
+def test_text_is_kept_byte_for_byte_between_words(tmp_path: Path, sure: list[str]) -> None:
+    text = "Cat\r\n\tdog,  x\u00a0bird\n\n\n cat\n" * 1000
+    (tmp_path / "in").write_bytes(text.encode())
+    out = tmp_path / "out"
+    done = run("privatize", tmp_path / "in", "-o", out, *sure)
+    assert done.returncode == 0 and done.stdout == ""
+    assert out.read_bytes().decode() == text.replace("x", "[MASK]").replace("Cat", "cat")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["in", "out", "sure.fdx"]
+
+
+def test_csv(tmp_path: Path, sure: list[str]) -> None:
+    path = tmp_path / "in.csv"
+    rows = [["id", "text", "note"], ["1", 'a "Cat", dog\nbird', "raw, cat"], ["2", "", "Dog"]]
+    with path.open("w", newline="") as f:
+        csv.writer(f, lineterminator="\r\n").writerows(rows)
+    done = run("privatize", path, "--column", "text", *sure)
+    assert list(csv.reader(io.StringIO(done.stdout, newline=""))) == [
+        rows[0], ["1", '[MASK] "cat", dog\nbird', "raw, cat"], rows[2]
+    ]  # fmt: skip
+    assert "released as they were: id, note" in done.stderr
+    both = run("privatize", path, path, "--column", "text", "--column", "note", *sure)
+    assert both.stdout.count("id,text,note") == 1 and both.stdout.count("[MASK], cat") == 2
+
+
+def test_json_lines(tmp_path: Path, sure: list[str]) -> None:
+    path = tmp_path / "in.jsonl.gz"
+    records = [
+        {"id": 1, "text": "Cat & x", "n": 0.1},
+        {"id": 2, "text": None},
+        {"text": ["dog", "é"], "id": 3},
+    ]
+    lines = "\n".join(json.dumps(r) for r in records) + "\n\n"
+    path.write_bytes(gzip.compress(lines.encode()))
+    out = tmp_path / "out.jsonl.gz"
+    done = run("privatize", path, "--column", "text", "-o", out, *sure)
+    assert done.returncode == 0, done.stderr
+    new = [json.loads(line) for line in gzip.decompress(out.read_bytes()).splitlines() if line]
+    assert new == [
+        {"id": 1, "text": "cat & [MASK]", "n": 0.1},
+        {"id": 2, "text": None},
+        {"text": ["dog", "[MASK]"], "id": 3},
+    ]
+    assert "released as they were: id, n" in done.stderr
+
+
+def test_parquet(tmp_path: Path, sure: list[str]) -> None:
+    path, out = tmp_path / "in.parquet", tmp_path / "out.parquet"
+    table = pa.table({"id": range(10_000), "text": pa.array(["Cat dog", None] * 5000)})
+    pq.write_table(table, path)
+    done = run("privatize", path, path, "--column", "text", "-o", out, *sure)
+    assert done.returncode == 0, done.stderr
+    new = pq.read_table(out)
+    assert new.schema == table.schema and new["text"].to_pylist() == ["cat dog", None] * 10_000
+    assert new["id"].to_pylist() == [*range(10_000)] * 2
+
+
+BAD = [
+    (["privatize"], "", 2, "required: --epsilon"),
+    (["privatize", "--epsilon", "x"], "", 2, "invalid float"),
+    (["privatize", "--epsilon", "0"], "", 1, "epsilon must be"),
+    (["privatize", "--epsilon", "1", "/no/such"], "", 1, "/no/such: No such file"),
+    (["privatize", "--epsilon", "1", "--embedding", "/no/such"], "", 1, "/no/such: No such"),
+    (["privatize", "--epsilon", "1", "--mechanism", "laplace", "--gamma", "1"], "", 1, "--gamma"),
+    (["privatize", "--epsilon", "1", "--gamma", "1", "--beta", ".1"], "", 1, "exclude"),
+    (["privatize", "--epsilon", "1", "--column", "x"], "", 1, "--column goes with"),
+    (["privatize", "--epsilon", "1", "--format", "csv"], "", 1, "csv needs --column"),
+    (["privatize", "--epsilon", "1"], b"ok \xff", 1, "byte 3 is not UTF-8"),
+    (["privatize", "--epsilon", "1", "--oov", "error"], "zyxw", 1, '"zyxw" is not in the voc'),
+    (["privatize", "--epsilon", "1", "a.csv", "b.jsonl", "--column", "x"], "", 1, "several"),
+    (["privatize", "--epsilon", "1", "--format", "parquet", "--column", "x"], "", 1, "standard"),
+    (["nonsense"], "", 2, "invalid choice"),
+    (["info", "/no/such"], "", 1, "No such file"),
+    (["convert", "/no/such", "-o", "x"], "", 1, "No such file"),
+]
+JSON = ["privatize", "--epsilon", "1", "--format", "jsonl", "--column", "t"]
+CSV = ["privatize", "--epsilon", "1", "--format", "csv", "--column", "t"]
+BAD += [
+    (JSON, '{"t": "a"}\n{"t"', 1, "line 2: not JSON"),
+    (JSON, "[1]\n", 1, "line 1: not a JSON object"),
+    (JSON, '{"u": "a"}\n', 1, "line 1: no field 't'; it has 'u'"),
+    (JSON, '{"t": 5}\n', 1, "line 1: field 't' holds a int"),
+    (CSV, "", 1, "no header"),
+    (CSV, "a,b\n1,2\n", 1, "no column 't'; it has 'a', 'b'"),
+    (CSV, "t,b\n1,2\n3\n", 1, "line 3: 1 fields, the header has 2"),
+    (CSV, 't,b\n1,"2', 1, "line 2"),
+]
+
+
+@pytest.mark.parametrize(("args", "stdin", "code", "message"), BAD)
+def test_mistakes(args: list[str], stdin: str, code: int, message: str) -> None:
+    done = run(*args, stdin=stdin)
+    assert (done.returncode, message in done.stderr) == (code, True), done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_failed_run_leaves_the_old_output(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.write_text("old")
+    assert run("privatize", "--epsilon", "1", "-o", out, stdin=b"a \xff").returncode == 1
+    assert out.read_text() == "old" and [p.name for p in tmp_path.iterdir()] == ["out"]
+
+
+def test_convert_and_info(tmp_path: Path) -> None:
+    glove = tmp_path / "g.txt"
+    glove.write_text("cat 1 2\ndog 3 4\n")
+    for storage in ("float32", "int16"):
+        out = tmp_path / storage
+        assert run("convert", glove, "-o", out, "--storage", storage).returncode == 0
+        done = run("info", out)
+        assert "words      2" in done.stdout and "dimension  2" in done.stdout
+    e = fastdx.Embedding.load(tmp_path / "float32")
+    assert e.words == ("cat", "dog") and e.vectors.tolist() == [[1, 2], [3, 4]]
+    done = run("convert", glove, "-o", tmp_path / "m", "--metric", "manhattan", "--limit", "1")
+    assert "1 words × 2, manhattan" in done.stderr
+
+
+def test_a_closed_pipe_is_no_error() -> None:
+    process = subprocess.Popen(
+        [*FASTDX, "privatize", "--epsilon", "5", "-q"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stdin and process.stdout and process.stderr
+    process.stdout.close()
+    process.stdin.write(b"coffee and tea " * 100_000)
+    process.stdin.close()
+    assert process.wait(60) == 141
+    assert process.stderr.read() == b""
+    process.stderr.close()
+
+
+def test_ctrl_c(tmp_path: Path) -> None:
+    path, out = tmp_path / "in", tmp_path / "out"
+    path.write_text("the quick brown fox jumps over the lazy dog " * 500_000)
+    process = subprocess.Popen(
+        [*FASTDX, "privatize", str(path), "-o", str(out), "--epsilon=5", "--mechanism=laplace"],
+        stderr=subprocess.PIPE,
+    )
+    time.sleep(2.0)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130 and b"interrupted" in err and b"Traceback" not in err
+    assert [p.name for p in tmp_path.iterdir()] == ["in"]
+
+
+def test_a_progress_bar_on_a_terminal(tmp_path: Path) -> None:
+    path = tmp_path / "in"
+    path.write_text("coffee and tea " * 600_000)
+    main, side = pty.openpty()
+    with subprocess.Popen(
+        [*FASTDX, "privatize", str(path), "-o", str(tmp_path / "out"), "--epsilon", "5"],
+        stderr=side,
+    ) as process:
+        os.close(side)
+        shown = b""
+        while True:
+            try:
+                data = os.read(main, 4096)
+            except OSError:
+                break
+            if not data:
+                break
+            shown += data
+        assert process.wait() == 0
+    os.close(main)
+    assert b"MB/s" in shown and b"words replaced" in shown
+
+
+def test_memory_stays_flat(tmp_path: Path) -> None:
+    """Twenty times the input takes no more memory."""
+    code = (
+        "import resource, sys; from fastdx.cli import main; main(sys.argv[1:]); "
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    )
+
+    def peak(repeat: int) -> int:
+        path = tmp_path / "in"
+        path.write_text("coffee and tea for the two of us\n" * repeat)
+        args = ["privatize", str(path), "--epsilon", "5", "-q", "-o", str(tmp_path / "out")]
+        done = subprocess.run(
+            [sys.executable, "-c", code, *args], capture_output=True, text=True, check=True
+        )
+        return int(done.stdout)
+
+    assert peak(3_000_000) < 1.3 * peak(300_000)

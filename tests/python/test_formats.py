@@ -1,0 +1,206 @@
+"""Embeddings as users have them, good and bad."""
+
+import gzip
+import struct
+from pathlib import Path
+
+import fastdx
+import numpy as np
+import pytest
+from fastdx import Embedding, FormatError
+
+WORDS = ["the", "of", "cat", "naïve", "12", "a.b"]
+VECTORS = np.round(np.random.default_rng(3).normal(size=(6, 4)), 4).astype(np.float32)
+
+
+def lines(words: list[str] = WORDS) -> list[str]:
+    return [" ".join([w, *map(str, v.tolist())]) for w, v in zip(words, VECTORS, strict=False)]
+
+
+def glove() -> bytes:
+    return ("\n".join(lines()) + "\n").encode()
+
+
+def word2vec_text() -> bytes:
+    return b"6 4\n" + glove()
+
+
+def fasttext() -> bytes:
+    return ("6 4\n" + "".join(line + " \n" for line in lines())).encode()
+
+
+def word2vec_binary(feed: bytes = b"\n") -> bytes:
+    rows = (w.encode() + b" " + v.tobytes() + feed for w, v in zip(WORDS, VECTORS, strict=True))
+    return b"6 4\n" + b"".join(rows)
+
+
+FILES = {
+    "glove": glove,
+    "glove-crlf": lambda: glove().replace(b"\n", b"\r\n"),
+    "glove-tabs": lambda: glove().replace(b" ", b"\t"),
+    "glove-no-final-newline": lambda: glove().rstrip(),
+    "word2vec-text": word2vec_text,
+    "fasttext": fasttext,
+    "word2vec-binary": word2vec_binary,
+    "word2vec-binary-without-line-feeds": lambda: word2vec_binary(b""),
+}
+
+
+def same(e: Embedding, words: list[str] = WORDS) -> None:
+    assert list(e.words) == words
+    assert np.array_equal(e.vectors, VECTORS[: len(words)])
+    assert e.ids(words).tolist() == list(range(len(words)))
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+@pytest.mark.parametrize("kind", FILES)
+def test_formats_are_found_by_content(tmp_path: Path, kind: str, zipped: bool) -> None:
+    path = tmp_path / "misleading.npy"
+    data = FILES[kind]()
+    path.write_bytes(gzip.compress(data) if zipped else data)
+    same(Embedding.load(path))
+    same(Embedding.load(str(path), limit=100))
+    same(Embedding.load(path, limit=2), WORDS[:2])
+    assert Embedding.load(path, metric="manhattan").metric == "manhattan"
+    named = (
+        kind.split("-crlf", maxsplit=1)[0]
+        .split("-tabs", maxsplit=1)[0]
+        .split("-no", maxsplit=1)[0]
+        .split("-without", maxsplit=1)[0]
+    )
+    same(Embedding.load(path, format=named))
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+def test_numpy_arrays(tmp_path: Path, dtype: str) -> None:
+    np.save(tmp_path / "e.npy", VECTORS.astype(dtype))
+    (tmp_path / "e.vocab").write_text("\n".join(WORDS) + "\n", "utf-8")
+    e = Embedding.load(tmp_path / "e.npy")
+    assert np.array_equal(e.vectors, VECTORS.astype(dtype).astype("f4")) and list(e.words) == WORDS
+    (tmp_path / "other").write_text("\r\n".join(WORDS), "utf-8")
+    assert list(Embedding.load(tmp_path / "e.npy", vocabulary=tmp_path / "other").words) == WORDS
+    assert len(Embedding.load(tmp_path / "e.npy", limit=3)) == 3
+
+
+def test_our_own_file(tmp_path: Path) -> None:
+    e = Embedding(WORDS, VECTORS, metric="chebyshev")
+    path = tmp_path / "e"
+    e.save(path)
+    assert Embedding.load(path).metric == "chebyshev"
+    for verify in (True, False):
+        same(Embedding.load(path, verify=verify))
+    same(Embedding.load(path, limit=2), WORDS[:2])
+    e.save(path, storage="int16")
+    assert np.allclose(Embedding.load(path).vectors, VECTORS, atol=1e-4)
+    assert [p.name for p in tmp_path.iterdir()] == ["e"]
+    data = bytearray(path.read_bytes())
+    data[-70] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(fastdx.CorruptFileError, match="checksum"):
+        Embedding.load(path)
+
+
+def test_words_that_hold_spaces(tmp_path: Path) -> None:
+    path = tmp_path / "glove.840B"
+    words = ["the", ". . .", "at name@domain.com", "new york", "1 1/2", "cat"]
+    path.write_text("\n".join(lines(words)), "utf-8")
+    assert list(Embedding.load(path).words) == words
+
+
+def test_one_dimensional_glove_is_no_header(tmp_path: Path) -> None:
+    (tmp_path / "g").write_text("7 3\n8 4\n9 5\n")
+    e = Embedding.load(tmp_path / "g")
+    assert e.words == ("7", "8", "9") and e.vectors.ravel().tolist() == [3, 4, 5]
+
+
+def test_a_large_file_is_read_in_pieces(tmp_path: Path) -> None:
+    rng = np.random.default_rng(4)
+    vectors = rng.normal(size=(20_000, 25)).astype(np.float32)
+    rows = (f"w{i} " + " ".join(map(repr, v.tolist())) for i, v in enumerate(vectors))
+    text = "\n".join(rows) + "\n"
+    path = tmp_path / "g"
+    path.write_text(text)
+    e = Embedding.load(path)
+    assert np.array_equal(e.vectors, vectors) and e.words[-1] == "w19999"
+    cut = text.split("\n")
+    cut[15_000] = "oops " + cut[15_000]
+    cut[15_000] = cut[15_000].replace(" ", " x", 2)
+    path.write_text("\n".join(cut))
+    with pytest.raises(FormatError, match="line 15001"):
+        Embedding.load(path)
+
+
+BAD = {
+    "not UTF-8": (glove().replace("ï".encode(), b"\xff"), "line 4.*UTF-8"),
+    "too few numbers": (glove().replace(b"cat ", b"cat"), "line 3.*3 numbers"),
+    "a number too many": (glove().replace(b"cat ", b"cat 0.5 "), "line 3.*more than"),
+    "a whole number too many": (glove().replace(b"cat ", b"cat 7 "), "line 3.*more than"),
+    "text for a number": (b"a 1 2\nb 1 zwei\nc 1 2\n", "line 2.*'?zwei"),
+    "NaN": (b"a 1 2\nb nan 2\n", "line 2.*not finite"),
+    "infinity": (b"a 1 2\nb 1 -inf\n", "line 2.*not finite"),
+    "beyond float32": (b"a 1 2\nb 1 1e39\n", "line 2.*not finite"),
+    "repeated word": (b"a 1 2\nb 1 2\na 3 4\n", 'line 3.*"a" is repeated, first on line 1'),
+    "empty line": (b"a 1 2\n\nb 1 2\n", "line 2.*empty"),
+    "no word": (b"a 1 2\n 1 2\n", "line 2"),
+    "empty file": (b"", "empty"),
+    "only words": (b"a\nb\n", "without numbers"),
+    "truncated word2vec text": (b"3 2\na 1 2\nb 1 2\n", "promises 3 words, the file holds 2"),
+    "extended word2vec text": (b"1 2\na 1 2\nb 1 2\n", "promises 1 words, the file holds 2"),
+    "truncated word2vec binary": (word2vec_binary()[:-9], "truncated"),
+    "extended word2vec binary": (word2vec_binary() + b"more", "follow"),
+    "binary not UTF-8": (word2vec_binary().replace(b"cat ", b"c\xfft "), "word 2.*UTF-8"),
+    "binary NaN": (
+        b"1 2\na " + struct.pack("<ff", 1.0, float("nan")) + b"\n", '"a" holds NaN',
+    ),
+    "huge promise": (b"99999999999 2\na " + struct.pack("<ff", 0.1, 0.2), "promises"),
+    "truncated gzip": (gzip.compress(glove())[:-12], "gzip"),
+    "fortran npy": (b"\x93NUMPY\x01\x00\x46\x00{'descr': '<f4', 'fortran_order': True, "
+                    b"'shape': (1, 1), }" + b" " * 20, "Fortran|header"),
+    "npy header cut": (b"\x93NUMPY\x01\x00\xff\xff{", "header"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_files_are_refused_with_the_place(tmp_path: Path, case: str) -> None:
+    data, message = BAD[case]
+    path = tmp_path / "bad"
+    path.write_bytes(data)
+    with pytest.raises(FormatError, match=message) as e:
+        Embedding.load(path)
+    assert str(path) in str(e.value) and isinstance(e.value, ValueError)
+
+
+def test_bad_arrays_and_vocabularies(tmp_path: Path) -> None:
+    array, vocabulary = tmp_path / "e.npy", tmp_path / "e.vocab"
+    np.save(array, VECTORS)
+    with pytest.raises(FormatError, match="no vocabulary"):
+        Embedding.load(array)
+    with pytest.raises(FileNotFoundError):
+        Embedding.load(array, vocabulary=tmp_path / "none")
+    for text, message in [
+        ("a\nb\n", "2 words, and the array has 6 rows"),
+        ("a\nb\nc\n\ne\nf\n", "line 4.*empty"),
+        ("a\nb\nc\nb\ne\nf\n", "line 4.*repeated, first on line 2"),
+    ]:
+        vocabulary.write_text(text)
+        with pytest.raises(FormatError, match=message):
+            Embedding.load(array)
+    vocabulary.write_text("a\nb\nc\nd\ne\nf\n")
+    for bad, message in [
+        (VECTORS.astype("i4"), "dtype"),
+        (VECTORS[0], "1 dimensions"),
+        (np.asfortranarray(VECTORS), "Fortran"),
+    ]:
+        np.save(array, bad)
+        with pytest.raises(FormatError, match=message):
+            Embedding.load(array)
+
+
+def test_files_that_cannot_be_opened(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError) as e:
+        Embedding.load(tmp_path / "none")
+    assert isinstance(e.value, fastdx.FastdxError) and e.value.filename == str(tmp_path / "none")
+    with pytest.raises(OSError):
+        Embedding.load(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        Embedding(WORDS, VECTORS).save(tmp_path / "no" / "e")

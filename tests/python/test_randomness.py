@@ -1,0 +1,133 @@
+"""Draws differ wherever they must, and repeat only for a seed."""
+
+import multiprocessing
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import fastdx
+import numpy as np
+import pytest
+from fastdx import Embedding
+
+IDS = np.zeros(3000, dtype=np.uint32)
+
+
+def draw(m: fastdx.Mechanism) -> bytes:
+    return m.privatize_ids(IDS).tobytes()
+
+
+def test_unseeded_objects_calls_and_copies_differ(small: Embedding, mechanism: type) -> None:
+    m = mechanism(small, 0.5)
+    copies = [pickle.loads(pickle.dumps(m)) for _ in range(2)]
+    draws = [draw(m), draw(m), draw(mechanism(small, 0.5)), *map(draw, copies)]
+    draws += list(ThreadPoolExecutor(4).map(lambda _: draw(m), range(4)))
+    assert len(set(draws)) == len(draws)
+    texts = [m.privatize("w1 " * 200 + "unknown " * 200) for _ in range(2)]
+    assert texts[0] != texts[1]
+
+
+def test_noise_differs_and_repeats_with_a_seed() -> None:
+    noise = fastdx.noise.multivariate_laplace
+    assert not np.array_equal(noise(3, 1.0, 5), noise(3, 1.0, 5))
+    assert np.array_equal(noise(3, 1.0, 5000, seed=4), noise(3, 1.0, 5000, seed=4))
+    assert not np.array_equal(noise(3, 1.0, 5, seed=4), noise(3, 1.0, 5, seed=5))
+
+
+def test_a_seed_repeats_objects_not_calls(small: Embedding, mechanism: type) -> None:
+    a, b = mechanism(small, 0.5, seed=7), mechanism(small, 0.5, seed=7)
+    first, second = draw(a), draw(a)
+    assert first != second
+    assert (first, second) == (draw(b), draw(b))
+    assert first != draw(mechanism(small, 0.5, seed=8))
+    assert "FOR TESTS ONLY" in repr(a) and "TESTS" not in repr(mechanism(small, 0.5))
+
+
+SCRIPT = """
+import sys, hashlib, numpy as np, fastdx
+e = fastdx.Embedding.default()
+ids = np.arange(30_000) * 7919 % 20_000
+out = hashlib.sha256()
+for m in (fastdx.Tem(e, 6.0, seed=1), fastdx.MultivariateLaplace(e, 12.0, seed=1)):
+    out.update(m.privatize_ids(ids[:3000]).tobytes())
+    out.update(m.privatize(["the quick brown fox qwxz " * 100] * 50).__repr__().encode())
+out.update(fastdx.noise.multivariate_laplace(5, 1.0, 10_000, seed=2).tobytes())
+print(out.hexdigest())
+"""
+
+
+def test_a_seed_gives_the_same_at_any_number_of_threads() -> None:
+    def run(threads: int) -> str:
+        env = {**os.environ, "FASTDX_NUM_THREADS": str(threads)}
+        return subprocess.run(
+            [sys.executable, "-c", SCRIPT], env=env, check=True, capture_output=True, text=True
+        ).stdout
+
+    assert len({run(1), run(2), run(5)}) == 1
+
+
+def child(m: fastdx.Mechanism, queue: "multiprocessing.Queue[bytes]") -> None:
+    queue.put(draw(m))
+
+
+def test_forked_children_neither_hang_nor_share_draws(small: Embedding, mechanism: type) -> None:
+    m = mechanism(small, 0.5)
+    seen = [draw(m)]  # the pool of the parent exists before the fork
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    children = [context.Process(target=child, args=(m, queue)) for _ in range(3)]
+    for c in children:
+        c.start()
+    seen += [queue.get(timeout=60) for _ in children]
+    for c in children:
+        c.join(timeout=60)
+        assert c.exitcode == 0
+    seen.append(draw(m))
+    assert len(set(seen)) == len(seen)
+
+
+def test_spawned_workers_differ(small: Embedding, mechanism: type) -> None:
+    m = mechanism(small, 0.5)
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        draws = pool.map(draw, [m] * 4)
+    assert len(set(draws)) == 4
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+def test_ctrl_c_ends_a_long_call(mechanism: type) -> None:
+    m = mechanism(epsilon=5.0)
+    ids = np.arange(20_000_000) % 20_000
+    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    start = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        m.privatize_ids(ids)
+    assert time.monotonic() - start < 20
+    assert len(m.privatize_ids(ids[:1000])) == 1000, "it works again afterwards"
+
+
+def test_the_gil_is_released(mechanism: type) -> None:
+    m = mechanism(epsilon=5.0)
+    ids = np.arange(60_000) % 20_000
+    worker = threading.Thread(target=m.privatize_ids, args=(ids,))
+    worker.start()
+    ticks = 0
+    while worker.is_alive():
+        time.sleep(0.001)
+        ticks += 1
+    # Were the GIL held, this thread would have slept once through the whole call.
+    assert ticks > 10
+
+
+def test_a_bad_thread_count_is_an_error() -> None:
+    code = "import fastdx; fastdx.noise.multivariate_laplace(2, 1.0, 5000)"
+    env = {**os.environ, "FASTDX_NUM_THREADS": "none"}
+    run = subprocess.run(
+        [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 1 and "FASTDX_NUM_THREADS must be" in run.stderr

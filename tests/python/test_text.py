@@ -1,0 +1,107 @@
+"""Text in, text out."""
+
+import sys
+
+import fastdx
+import numpy as np
+import pytest
+from fastdx import Embedding, Tem
+from hypothesis import given
+from hypothesis import strategies as st
+
+E2 = Embedding(["cat", "dog", "don't", "café", "Paris", "3.14"], np.eye(6) * 100)
+SURE = Tem(E2, 1e6, gamma=np.inf, oov="keep")  # every known word becomes itself
+
+
+def test_words_become_themselves_at_a_huge_epsilon() -> None:
+    text = "  Cat,\tDOG! (don’t)\r\n\r\ncafe\u0301 -- Paris? 3.14… cat"
+    assert SURE.privatize(text) == "  cat,\tdog! (don't)\r\n\r\ncafé -- Paris? 3.14… cat"
+
+
+@pytest.mark.parametrize(
+    ("oov", "expected"),
+    [("keep", "cat Zyx, dog"), ("mask", "cat [MASK], dog"), ("drop", "cat, dog")],
+)
+def test_unknown_words(oov: str, expected: str) -> None:
+    assert Tem(E2, 1e6, gamma=np.inf, oov=oov).privatize("cat Zyx, dog") == expected
+
+
+def test_dropping_at_the_ends() -> None:
+    m = Tem(E2, 1e6, gamma=np.inf, oov="drop")
+    assert m.privatize("Zyx cat Zyx dog Zyx") == " cat dog"
+    assert m.privatize_tokens(["Zyx", "cat"]) == ["cat"]
+
+
+def test_unknown_words_are_errors_that_name_them() -> None:
+    with pytest.raises(KeyError, match='the word "Zyx"') as e:
+        Tem(E2, 1e6, gamma=np.inf, oov="error").privatize("cat Zyx, dog")
+    assert isinstance(e.value, fastdx.UnknownWordError)
+
+
+def test_unknown_words_are_never_released_by_default(mechanism: type) -> None:
+    m = mechanism(E2, 5.0)
+    secrets = ["zyxwv", "john.smith@example.com", "555-0199", "https://x.org/y?z", "😀", "日本語"]
+    known = set(E2.words)
+    for secret in secrets:
+        out = m.privatize(f"cat {secret} dog")
+        assert secret not in out
+        assert set(out.replace("-", " ").split()) <= known
+
+
+def test_unknown_words_are_uniform() -> None:
+    out = Tem(E2, 5.0).privatize_tokens(["zyx"] * 60_000)
+    counts = np.array([out.count(w) for w in E2.words])
+    assert ((counts - 10_000) ** 2 / 10_000).sum() < 45  # χ²(5), 1e-8
+
+
+def test_skipped_words_stay_as_they_are() -> None:
+    m = Tem(E2, 1e-3, skip={"THE", "a"})
+    out = m.privatize("The cat and A dog")
+    assert out.startswith("The ") and " A " in out
+    assert m.skip == {"the", "a"}
+
+
+def test_counts() -> None:
+    texts, counts = Tem(E2, 5.0, skip=["the"]).privatize_counted(["the cat", "zyx dog cat"])
+    assert len(texts) == 2
+    assert counts == {"words": 5, "replaced": 3, "unknown": 1, "skipped": 1}
+
+
+def test_long_text_and_many_texts(mechanism: type) -> None:
+    m = mechanism(E2, 5.0)
+    assert len(m.privatize("cat " * 600_000).split()) == 600_000
+    assert len(m.privatize(["cat"] * 100_000)) == 100_000
+    assert m.privatize([]) == []
+
+
+@given(st.lists(st.text(max_size=80), max_size=5))
+def test_what_is_between_words_stays(texts: list[str]) -> None:
+    private = SURE.with_epsilon(5.0)
+    assert [SURE.privatize(t) for t in texts] == SURE.privatize(texts)
+    for text, out in zip(texts, private.privatize(texts), strict=True):
+        assert text.count("\n") == out.count("\n")
+        assert text.count(",") >= out.count(",")
+
+
+@given(st.text(alphabet=st.characters(codec="utf-8"), max_size=200))
+def test_any_text_is_taken(text: str) -> None:
+    Tem(E2, 5.0).privatize(text)
+    Tem(E2, 5.0, oov="drop").privatize(text)
+
+
+def test_lone_surrogates_are_refused() -> None:
+    with pytest.raises(UnicodeEncodeError):
+        SURE.privatize("cat \ud800")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="resource is POSIX")
+def test_memory_of_madlib_does_not_grow_with_the_call() -> None:
+    # A (tokens × n) float64 array for these would be 400 MB.
+    import resource
+
+    m = fastdx.MultivariateLaplace(epsilon=12.0)
+    ids = np.zeros(1_000_000, dtype=np.uint32)
+    m.privatize_ids(ids[:1000])
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    m.privatize_ids(ids)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000
