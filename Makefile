@@ -21,12 +21,12 @@ test-python: $(STAMP)
 
 format:
 	cargo fmt --check
-	$(BIN)/ruff format --check python tests benches tools examples
+	$(BIN)/ruff format --check python tests benches tools
 
 lint: $(STAMP)
 	cargo clippy --locked --release --all-targets -- -D warnings
 	cargo clippy --locked --release --features python -- -D warnings
-	$(BIN)/ruff check python tests benches tools examples
+	$(BIN)/ruff check python tests benches tools
 
 types: $(STAMP)
 	$(BIN)/mypy
