@@ -1,6 +1,6 @@
 //! Word embeddings: a vocabulary, a vector for every word, and a metric.
 //!
-//! [`format`] reads and writes the files they come in.
+//! [`mod@format`] reads and writes the files they come in.
 
 pub mod format;
 

@@ -135,7 +135,10 @@ impl PyEmbedding {
             vocabulary,
             verify,
         };
-        Ok(run(py, true, |_| format::load(&path, &options))?.into())
+        Ok(run(py, true, |control| {
+            format::load_with(&path, &options, control)
+        })?
+        .into())
     }
 
     /// The embedded default: 20,000 common English words in 50 dimensions, Euclidean.

@@ -140,11 +140,8 @@ impl TextPrivatizer {
     pub fn guarantee(&self) -> Guarantee {
         let mut guarantee = self.mechanism.guarantee();
         let exceptions = &mut guarantee.exceptions;
-        exceptions.push(
-            "white space, punctuation, capitals' absence, the number of words and the length of \
-             a text"
-                .into(),
-        );
+        exceptions
+            .push("white space, punctuation, the number of words and the length of a text".into());
         let unknown = match self.policy.unknown {
             Unknown::Random if guarantee.unknown_bound.is_finite() => None,
             Unknown::Random => Some(

@@ -15,6 +15,7 @@ use crate::buffer::Backing;
 use crate::embedding::Embedding;
 use crate::error::{Error, Result};
 use crate::metric::Metric;
+use crate::parallel::Control;
 
 /// A file format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,13 +105,21 @@ pub(crate) struct Table {
 /// [`Error::Io`]; [`Error::Format`] with the line for a file that cannot be read as its format;
 /// [`Error::Corrupt`] for a damaged file of ours.
 pub fn load(path: &Path, options: &Options) -> Result<Embedding> {
+    load_with(path, options, &Control::new())
+}
+
+/// [`load`], cancellable.
+///
+/// # Errors
+/// The same, and [`Error::Interrupted`].
+pub fn load_with(path: &Path, options: &Options, control: &Control) -> Result<Embedding> {
     if options.limit == Some(0) {
         return Err(Error::parameter("limit", "at least 1", 0));
     }
     let file = File::open(path).map_err(Error::io(path))?;
     let mut backing = map(path, &file)?;
     if backing.bytes().starts_with(&[0x1f, 0x8b]) {
-        backing = gunzip(path, backing.bytes())?;
+        backing = gunzip(path, backing.bytes(), control)?;
     }
     let bytes = backing.bytes();
     if bytes.is_empty() {
@@ -128,8 +137,8 @@ pub fn load(path: &Path, options: &Options) -> Result<Embedding> {
             };
             return embedding.with_metric(options.metric.unwrap_or(embedding.metric()));
         }
-        Format::Glove => text::parse(path, bytes, false, limit)?,
-        Format::Word2vecText => text::parse(path, bytes, true, limit)?,
+        Format::Glove => text::parse(path, bytes, false, limit, control)?,
+        Format::Word2vecText => text::parse(path, bytes, true, limit, control)?,
         Format::Word2vecBinary => word2vec::parse(path, bytes, limit)?,
         Format::Npy => npy::parse(path, bytes, options.vocabulary.as_deref(), limit)?,
     };
@@ -191,12 +200,19 @@ pub(crate) fn map(path: &Path, file: &File) -> Result<Backing> {
     Ok(Backing::copy(&bytes))
 }
 
-fn gunzip(path: &Path, bytes: &[u8]) -> Result<Backing> {
+fn gunzip(path: &Path, bytes: &[u8], control: &Control) -> Result<Backing> {
     let mut plain = Vec::new();
-    flate2::read::MultiGzDecoder::new(bytes)
-        .read_to_end(&mut plain)
-        .map_err(|e| format_error(path, None, format!("damaged or truncated gzip data: {e}")))?;
-    Ok(Backing::copy(&plain))
+    let mut decoder = flate2::read::MultiGzDecoder::new(bytes);
+    loop {
+        control.check()?;
+        let more = decoder.by_ref().take(64 << 20).read_to_end(&mut plain);
+        let more = more.map_err(|e| {
+            format_error(path, None, format!("damaged or truncated gzip data: {e}"))
+        })?;
+        if more == 0 {
+            return Ok(Backing::copy(&plain));
+        }
+    }
 }
 
 fn detect(bytes: &[u8]) -> Format {

@@ -7,6 +7,7 @@ use rayon::prelude::*;
 
 use super::{Table, format_error, header};
 use crate::error::Result;
+use crate::parallel::Control;
 
 /// Lines are cut into pieces of about this many bytes, one a task.
 const PIECE: usize = 1 << 20;
@@ -27,7 +28,13 @@ pub(super) fn first_line_numbers(body: &[u8]) -> Option<usize> {
     (!line.is_empty()).then(|| fields(line).saturating_sub(1))
 }
 
-pub(super) fn parse(path: &Path, bytes: &[u8], headed: bool, limit: usize) -> Result<Table> {
+pub(super) fn parse(
+    path: &Path,
+    bytes: &[u8],
+    headed: bool,
+    limit: usize,
+    control: &Control,
+) -> Result<Table> {
     let fail = |line, reason: String| Err(format_error(path, line, reason));
     let (promised, dim, body, first_line) = if headed {
         match header(bytes) {
@@ -43,11 +50,9 @@ pub(super) fn parse(path: &Path, bytes: &[u8], headed: bool, limit: usize) -> Re
     let body = first_lines(body, limit);
     let pieces = pieces(body);
     let parsed: Vec<_> = crate::parallel::install(pieces.len(), 1, || {
-        pieces
-            .par_iter()
-            .map(|piece| parse_piece(piece, dim))
-            .collect()
-    })?;
+        let parse = |piece: &&[u8]| control.check().map(|()| parse_piece(piece, dim));
+        pieces.par_iter().map(parse).collect::<Result<_>>()
+    })??;
     let rows: usize = parsed.iter().map(|p| p.words.len()).sum();
     let mut words = Vec::with_capacity(rows);
     let mut vectors = Vec::with_capacity(rows * dim);
