@@ -97,6 +97,16 @@ pub enum Error {
         /// Its answer.
         reason: String,
     },
+    /// A result that would not fit in the memory allowed for it.
+    #[error("{what} need {needed} bytes, and {limit} are allowed")]
+    TooLarge {
+        /// What would be made.
+        what: String,
+        /// Bytes it takes.
+        needed: u64,
+        /// Bytes allowed.
+        limit: u64,
+    },
     /// The caller cancelled the work (Ctrl-C).
     #[error("interrupted")]
     Interrupted,

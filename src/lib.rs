@@ -15,18 +15,21 @@
 //! | a metric on words | [`space`]; on vectors: [`metric`] |
 //! | vectors for words, and their files | [`embedding`], [`embedding::format`] |
 //! | the nearest word of a point | [`search`] |
+//! | exact neighbour lists | [`neighbors`] |
 //! | what is proved | [`mechanism::guarantee`] |
 //! | text in, text out | [`text`] |
 //! | keys, streams, exact uniform integers | [`random`] |
 //! | threads, Ctrl-C, progress | [`parallel`] |
 //!
 //! ```
+//! use std::sync::Arc;
+//!
 //! use fastdx::text::{Policy, TextPrivatizer};
 //! use fastdx::{Embedding, Randomness, Tem};
 //!
 //! let embedding = Embedding::default_english()?;
-//! let tem = Tem::new(embedding.into(), 6.0, Default::default(), Randomness::new(None))?;
-//! let private = TextPrivatizer::new(std::sync::Arc::new(tem), Policy::default());
+//! let tem = Tem::new(Arc::new(embedding), 3.0, Default::default(), Randomness::new(None))?;
+//! let private = TextPrivatizer::new(Arc::new(tem), Policy::default());
 //! println!("{}", private.privatize("I would like a cup of coffee, please.")?);
 //! println!("{}", private.guarantee());
 //! # Ok::<(), fastdx::Error>(())
@@ -49,6 +52,7 @@ pub mod embedding;
 mod error;
 pub mod mechanism;
 pub mod metric;
+pub mod neighbors;
 pub mod noise;
 pub mod parallel;
 #[cfg(feature = "python")]
@@ -66,6 +70,7 @@ pub use mechanism::guarantee::Guarantee;
 pub use mechanism::multivariate_laplace::MultivariateLaplace;
 pub use mechanism::tem::Tem;
 pub use metric::Metric;
+pub use neighbors::NeighborLists;
 pub use parallel::Control;
 pub use random::Randomness;
 pub use space::MetricSpace;

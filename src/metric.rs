@@ -61,8 +61,11 @@ impl Metric {
         assert_eq!(rows.len(), a.len() * out.len());
         #[cfg(target_arch = "x86_64")]
         {
-            if is_x86_feature_detected!("avx512f") {
-                // SAFETY: the feature was detected.
+            if is_x86_feature_detected!("avx512f")
+                && is_x86_feature_detected!("avx512dq")
+                && is_x86_feature_detected!("avx512vl")
+            {
+                // SAFETY: the features were detected.
                 return unsafe { distances_avx512(self, a, rows, out) };
             }
             if is_x86_feature_detected!("avx2") {
@@ -73,12 +76,27 @@ impl Metric {
         distances_portable(self, a, rows, out);
     }
 
-    /// Why `vector` is not a point of this metric space, if it is not.
-    pub(crate) fn refuse(self, vector: &[f32]) -> Option<String> {
-        if let Some(i) = vector.iter().position(|x| !x.is_finite()) {
-            return Some(format!("holds {} at position {i}", vector[i]));
+    /// How far a computed distance may be off beyond a relative (n/8 + 8)·2⁻⁵³: absolutely, in
+    /// n dimensions, where no ‖u‖² is above `largest`.
+    ///
+    /// For the angle, rounding the two unit vectors. On the Poincaré ball, d = 2 arsinh(s)
+    /// moves by at most twice the relative error of s, to which 1 - ‖u‖² contributes its own
+    /// rounding divided by itself.
+    pub(crate) fn absolute_error(self, n: usize, largest: f64) -> f64 {
+        let rounding = (n as f64 / 8.0 + 8.0) * f64::EPSILON;
+        match self {
+            Metric::Euclidean | Metric::Manhattan | Metric::Chebyshev => 0.0,
+            Metric::Angular => 2.0 * rounding,
+            Metric::Poincare => 2.0 * rounding / (1.0 - largest),
         }
-        let norm2 = || vector.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>();
+    }
+
+    /// Why `vector` is not a point of this metric space, if it is not.
+    pub(crate) fn refuse<A: Coordinate>(self, vector: &[A]) -> Option<String> {
+        if let Some(i) = vector.iter().position(|x| !x.wide().is_finite()) {
+            return Some(format!("holds {} at position {i}", vector[i].wide()));
+        }
+        let norm2 = || norm2(vector);
         match self {
             Metric::Angular if norm2() == 0.0 => {
                 Some("is 0, which has no direction for the angular metric".into())
@@ -199,7 +217,7 @@ fn squared<A: Coordinate>(a: &[A], b: &[f32]) -> f64 {
 }
 
 #[inline(always)]
-fn norm2<A: Coordinate>(a: &[A]) -> f64 {
+pub(crate) fn norm2<A: Coordinate>(a: &[A]) -> f64 {
     let mut acc = [0.0f64; 8];
     let (chunks, rest) = a.as_chunks::<8>();
     for x in chunks {

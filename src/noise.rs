@@ -37,9 +37,12 @@ impl MultivariateLaplace {
         if dim == 0 {
             return Err(Error::parameter("n", "at least 1", dim));
         }
-        // 1/ε overflows below 5.6e-309, where the noise itself would.
-        let radius = Gamma::new(dim as f64, 1.0 / epsilon)
-            .map_err(|_| Error::parameter("epsilon", "large enough for finite noise", epsilon))?;
+        // Far beyond any radius that is ever drawn.
+        let largest = (2.0 * dim as f64 + 1000.0) / epsilon;
+        let radius = Gamma::new(dim as f64, 1.0 / epsilon).ok();
+        let radius = radius
+            .filter(|_| largest.is_finite())
+            .ok_or_else(|| Error::parameter("epsilon", "large enough for finite noise", epsilon))?;
         Ok(MultivariateLaplace { dim, radius })
     }
 

@@ -3,6 +3,7 @@
 //! An [`Embedding`](crate::Embedding) is one; a word graph with shortest paths is another. The
 //! noise mechanisms need more (vectors to add noise to) and take an embedding.
 
+use crate::neighbors::{Grid, NeighborLists, smallest};
 use crate::vocabulary::Vocabulary;
 
 /// Words and a metric on them.
@@ -22,4 +23,27 @@ pub trait MetricSpace: Send + Sync {
 
     /// Distances from word `a` to every word; `out.len()` is the size of the vocabulary.
     fn distances(&self, a: u32, out: &mut [f64]);
+
+    /// How far a distance may be off absolutely, beyond a relative (n/8 + 8)·2⁻⁵³: it becomes
+    /// part of a guarantee's slack.
+    fn distance_error(&self) -> f64 {
+        0.0
+    }
+
+    /// The entries of the `k` nearest words of each of `words`, ascending, by exact
+    /// distances; `lists.len()` is `k` a word.
+    fn neighbors(&self, words: &[u32], grid: Grid, k: usize, lists: &mut [u64]) {
+        let mut distances = vec![0.0; self.vocabulary().len()];
+        let mut row = Vec::new();
+        for (&word, list) in words.iter().zip(lists.chunks_exact_mut(k)) {
+            self.distances(word, &mut distances);
+            smallest(grid, &distances, k, &mut row);
+            list.copy_from_slice(&row);
+        }
+    }
+
+    /// Neighbour lists that are there already.
+    fn lists(&self) -> Option<&NeighborLists> {
+        None
+    }
 }

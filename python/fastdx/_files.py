@@ -19,8 +19,12 @@ from typing import Any, BinaryIO, Protocol, cast
 
 BATCH = 4 << 20
 """Characters of text privatised in one call."""
-LONGEST_WORD = 64 << 20
-"""Bytes without white space beyond which plain text is refused: memory must stay flat."""
+LONGEST = 64 << 20
+"""Bytes of a line, or of plain text without white space, beyond which input is refused: memory
+must stay flat."""
+
+MOST_NAMES = 100
+"""Names of untouched fields that the closing line lists at most."""
 
 Privatise = Callable[[list[str]], list[str]]
 
@@ -82,6 +86,12 @@ def open_output(name: str | None) -> Iterator[BinaryIO]:
         sys.stdout.buffer.flush()
         return
     target = Path(name)
+    if target.exists() and not (target.is_file() or target.is_dir()):
+        # A pipe or a device is written to, not replaced.
+        with target.open("wb") as special:
+            yield special
+        return
+    target = target.resolve()  # a link stays a link
     temporary = target.with_name(f"{target.name}.{secrets.token_hex(8)}.tmp")
     try:
         with temporary.open("xb") as plain:
@@ -91,6 +101,8 @@ def open_output(name: str | None) -> Iterator[BinaryIO]:
             else:
                 yield plain
             plain.flush()
+            if target.is_file():
+                temporary.chmod(target.stat().st_mode & 0o7777)
             os.fsync(plain.fileno())
         temporary.replace(target)
     finally:
@@ -107,8 +119,11 @@ def _decode(data: bytes, name: str, offset: int) -> str:
 def _lines(source: BinaryIO, name: str) -> Iterator[str]:
     """Yield lines with their line ends; only a line feed ends a line."""
     offset = 0
-    for line in source:
-        yield _decode(line, name, offset)
+    while line := source.readline(LONGEST + 1):
+        if len(line) > LONGEST:
+            raise Stop(f"{name}: a line of more than {LONGEST} bytes at byte {offset}")
+        text = _decode(line, name, offset)
+        yield text if offset else text.removeprefix("\ufeff")
         offset += len(line)
 
 
@@ -121,7 +136,7 @@ def plain_text(names: Sequence[str], out: BinaryIO, private: Privatise, progress
                 block = rest + block
                 # No word crosses white space; cutting there changes nothing.
                 cut = max(block.rfind(c) for c in (b" ", b"\n", b"\t")) + 1
-                if cut == 0 and len(block) > LONGEST_WORD:
+                if cut == 0 and len(block) > LONGEST:
                     raise Stop(f"{name}: {len(block)} bytes without white space are no text")
                 rest = block[cut:]
                 if cut:
@@ -162,7 +177,7 @@ def delimited(
     delimiter: str,
 ) -> list[str]:
     """Privatise columns of CSV files with a header; return the columns left as they were."""
-    csv.field_size_limit(LONGEST_WORD)
+    csv.field_size_limit(LONGEST)
     text_out = io.TextIOWrapper(out, "utf-8", newline="", write_through=True)
     header: list[str] | None = None
     try:
@@ -173,10 +188,13 @@ def delimited(
                 if first is None:
                     raise Stop(f"{name}: no header: the file is empty")
                 end = "\r\n" if first.endswith("\r\n") else "\n"
-                reader = csv.reader(_chain(first, lines), delimiter=delimiter, strict=True)
-                writer = csv.writer(text_out, delimiter=delimiter, lineterminator=end)
-                own = next(reader)
-                own[0] = own[0].removeprefix("\ufeff")
+                # A tab-separated file has no quotes: no field can hold a tab.
+                form: dict[str, Any] = {"delimiter": delimiter, "strict": True}
+                if delimiter == "\t":
+                    form |= {"quoting": csv.QUOTE_NONE, "quotechar": None}
+                reader = csv.reader(_chain(first, lines), **form)
+                writer = csv.writer(text_out, lineterminator=end, **form)
+                own = next(_csv_lines(name, reader))
                 where = [_column(name, own, c) for c in columns]
                 if header is None:
                     header = own
@@ -201,21 +219,24 @@ def _chain(first: str, rest: Iterator[str]) -> Iterator[str]:
 def _column(name: str, header: Sequence[str], column: str) -> int:
     if column not in header:
         raise Stop(f"{name}: no column {column!r}; it has {', '.join(map(repr, header))}")
+    if header.count(column) > 1:
+        raise Stop(f"{name}: {header.count(column)} columns are called {column!r}")
     return header.index(column)
 
 
 def _csv_rows(
     name: str, reader: Any, width: int, where: Sequence[int]
 ) -> Iterator[tuple[list[str], list[str]]]:
+    for row in _csv_lines(name, reader):
+        if row and len(row) != width:
+            at = f"{name}, line {reader.line_num}"
+            raise Stop(f"{at}: {len(row)} fields, the header has {width}")
+        yield row, [row[at] for at in where] if row else []
+
+
+def _csv_lines(name: str, reader: Any) -> Iterator[list[str]]:
     try:
-        for row in reader:
-            if not row:
-                yield row, []
-                continue
-            if len(row) != width:
-                at = f"{name}, line {reader.line_num}"
-                raise Stop(f"{at}: {len(row)} fields, the header has {width}")
-            yield row, [row[at] for at in where]
+        yield from reader
     except csv.Error as e:
         raise Stop(f"{name}, line {reader.line_num}: {e}") from None
 
@@ -238,11 +259,12 @@ def json_lines(
             at = f"{name}, line {number}"
             try:
                 record = json.loads(line)
-            except ValueError as e:
+            except (ValueError, RecursionError) as e:
                 raise Stop(f"{at}: not JSON: {e}") from None
             if not isinstance(record, dict):
                 raise Stop(f"{at}: not a JSON object")
-            left.update(dict.fromkeys(k for k in record if k not in columns))
+            if len(left) < MOST_NAMES:
+                left.update(dict.fromkeys(k for k in record if k not in columns))
             yield record, [t for c in columns for t in _json_texts(at, record, c)]
 
     for name in names:
@@ -258,9 +280,19 @@ def json_lines(
                         record[c] = [next(new) for _ in old]
                     elif old is not None:
                         record[c] = next(new)
-                line = json.dumps(record, ensure_ascii=False)
-                out.write(line.encode("utf-8", "surrogatepass") + b"\n")
+                out.write(_json_line(name, record))
     return list(left)
+
+
+def _json_line(name: str, record: dict[str, Any]) -> bytes:
+    try:
+        try:
+            line = json.dumps(record, ensure_ascii=False, allow_nan=False).encode()
+        except UnicodeEncodeError:  # half a surrogate pair, which JSON can only escape
+            line = json.dumps(record, allow_nan=False).encode()
+    except ValueError as e:
+        raise Stop(f"{name}: a number that JSON does not have: {e}") from None
+    return line + b"\n"
 
 
 def _json_texts(at: str, record: dict[str, Any], column: str) -> list[str]:

@@ -9,6 +9,7 @@ import argparse
 import os
 import sys
 import time
+import zlib
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -67,6 +68,21 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument("--storage", choices=("float32", "int16"), default="float32")
     _embedding_options(p)
     p.set_defaults(run=_convert)
+
+    index = commands.add_parser("index", help="neighbour lists for Tem, stored with the embedding")
+    kinds = index.add_subparsers(dest="index", required=True)
+    p = kinds.add_parser("build", help="build the exact lists of every word's nearest neighbours")
+    p.add_argument("--embedding", metavar="PATH", help="default: 20,000 English words × 50")
+    p.add_argument("--k", type=int, help="neighbours a word (default √V, between 256 and 1024)")
+    p.add_argument("--memory", type=int, help="bytes the lists may take (default 8 GiB)")
+    p.add_argument("-o", "--output", required=True, metavar="FILE")
+    p.add_argument("-q", "--quiet", action="store_true", help="no progress")
+    _embedding_options(p)
+    p.set_defaults(run=_index_build)
+    p = kinds.add_parser("info", help="describe an index file")
+    p.add_argument("input", metavar="FILE")
+    _embedding_options(p)
+    p.set_defaults(run=_info)
 
     p = commands.add_parser("info", help="describe an embedding file")
     p.add_argument("input", metavar="FILE")
@@ -199,12 +215,34 @@ def _convert(args: argparse.Namespace) -> None:
     print(f"{args.output}: {embedding!r}, {size:,} bytes", file=sys.stderr)
 
 
+def _index_build(args: argparse.Namespace) -> None:
+    embedding = _load(args, args.embedding) if args.embedding else Embedding.default()
+    shown = sys.stderr.isatty() and not args.quiet
+
+    def progress(done: int) -> None:
+        if shown:
+            print(f"\r\x1b[K{done / len(embedding):4.0%} of {len(embedding):,} words", end="",
+                  file=sys.stderr, flush=True)  # fmt: skip
+
+    try:
+        tem = Tem(embedding, 1.0).build_lists(args.k, memory=args.memory, progress=progress)
+    finally:
+        if shown:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+    tem.save(args.output)
+    if not args.quiet:
+        size = Path(args.output).stat().st_size
+        print(f"{args.output}: {embedding!r}, {tem.lists} neighbours a word, {size:,} bytes",
+              file=sys.stderr)  # fmt: skip
+
+
 def _info(args: argparse.Namespace) -> None:
     embedding = _load(args, args.input)
     words = embedding.words
     print(f"words      {len(embedding):,}")
     print(f"dimension  {embedding.dim}")
     print(f"metric     {embedding.metric}")
+    print(f"lists      {Tem(embedding, 1.0).lists or 'none'}")
     print(f"file       {Path(args.input).stat().st_size:,} bytes")
     print(f"first      {' '.join(words[:10])}")
 
@@ -221,7 +259,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader has gone, as with `| head`; keep the interpreter from flushing again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
-    except (FastdxError, _files.Stop, OSError, EOFError, UnicodeError) as e:
+    except (FastdxError, _files.Stop, OSError, EOFError, UnicodeError, zlib.error) as e:
         print(f"fastdx: {_message(e)}", file=sys.stderr)
         return 1
     return 0

@@ -11,6 +11,7 @@ __all__ = [
     "ParameterError",
     "ShapeError",
     "SystemResourceError",
+    "TooLargeError",
     "UnknownWordError",
     "VectorError",
     "WordIdError",
@@ -67,6 +68,10 @@ class FileError(FastdxError, OSError):
 
 class MissingFileError(FileError, FileNotFoundError):
     """A file that does not exist."""
+
+
+class TooLargeError(FastdxError, MemoryError):
+    """A result that would not fit in the memory allowed for it; says how large it is."""
 
 
 class SystemResourceError(FastdxError, OSError):

@@ -12,7 +12,10 @@ use rayon::prelude::*;
 use crate::buffer::{Backing, Buffer};
 use crate::error::{Error, Result};
 use crate::metric::Metric;
+use crate::neighbors::{Grid, NeighborLists};
+use crate::parallel::Control;
 use crate::search::ExactSearch;
+use crate::search::exact::Scratch;
 use crate::space::MetricSpace;
 use crate::vocabulary::Vocabulary;
 
@@ -26,6 +29,7 @@ pub struct Embedding {
     dim: usize,
     metric: Metric,
     search: Arc<OnceLock<ExactSearch>>,
+    lists: Option<NeighborLists>,
 }
 
 impl Embedding {
@@ -64,7 +68,24 @@ impl Embedding {
             dim,
             metric,
             search: Arc::default(),
+            lists: None,
         }
+    }
+
+    /// The same embedding with neighbour lists that were built on it.
+    pub(crate) fn with_lists(mut self, lists: Option<NeighborLists>) -> Self {
+        self.lists = lists;
+        self
+    }
+
+    /// The same embedding with the exact lists of the `k` nearest words of every word, as
+    /// [`NeighborLists::build`] makes them.
+    ///
+    /// # Errors
+    /// As [`NeighborLists::build`].
+    pub fn build_lists(&self, k: usize, memory: u64, control: &Control) -> Result<Self> {
+        let lists = NeighborLists::build(self, k, memory, control)?;
+        Ok(self.clone().with_lists(Some(lists)))
     }
 
     fn check_vectors(&self) -> Result<()> {
@@ -93,6 +114,7 @@ impl Embedding {
         let embedding = Embedding {
             metric,
             search: Arc::default(),
+            lists: None,
             ..self.clone()
         };
         embedding.check_vectors()?;
@@ -177,7 +199,7 @@ impl Embedding {
     /// # Errors
     /// `k` outside 1..=V, a shape that does not fit, a query that is no point of the space.
     pub fn nearest(&self, queries: &[f64], k: usize) -> Result<(Vec<u32>, Vec<f64>)> {
-        self.nearest_with(queries, k, &crate::Control::new())
+        self.nearest_with(queries, k, &Control::new())
     }
 
     /// [`nearest`](Self::nearest), cancellable.
@@ -188,7 +210,7 @@ impl Embedding {
         &self,
         queries: &[f64],
         k: usize,
-        control: &crate::Control,
+        control: &Control,
     ) -> Result<(Vec<u32>, Vec<f64>)> {
         if k == 0 || k > self.len() {
             let expected = format!("between 1 and the {} words", self.len());
@@ -202,7 +224,7 @@ impl Embedding {
             });
         }
         for (i, query) in queries.chunks_exact(self.dim).enumerate() {
-            if let Some(reason) = refuse_query(self.metric, query) {
+            if let Some(reason) = self.metric.refuse(query) {
                 return Err(Error::Vector {
                     owner: format!("query {i}"),
                     reason,
@@ -210,9 +232,20 @@ impl Embedding {
             }
         }
         let m = queries.len() / self.dim;
+        let (mut ids, mut distances) = (Vec::new(), Vec::new());
+        let fits = m.checked_mul(k).is_some_and(|len| {
+            ids.try_reserve_exact(len).is_ok() && distances.try_reserve_exact(len).is_ok()
+        });
+        if !fits {
+            return Err(Error::TooLarge {
+                what: format!("{k} neighbours for {m} queries"),
+                needed: (m as u64).saturating_mul(k as u64).saturating_mul(12),
+                limit: isize::MAX as u64,
+            });
+        }
+        ids.resize(m * k, 0);
+        distances.resize(m * k, 0.0);
         let search = self.search();
-        let mut ids = vec![0; m * k];
-        let mut distances = vec![0.0; m * k];
         let rows = crate::search::BATCH;
         crate::parallel::install(m, 1, || {
             queries
@@ -227,21 +260,6 @@ impl Embedding {
                 })
         })??;
         Ok((ids, distances))
-    }
-}
-
-fn refuse_query(metric: Metric, query: &[f64]) -> Option<String> {
-    if let Some(i) = query.iter().position(|x| !x.is_finite()) {
-        return Some(format!("holds {} at position {i}", query[i]));
-    }
-    let norm2 = || query.iter().map(|x| x * x).sum::<f64>();
-    match metric {
-        Metric::Angular if norm2() == 0.0 => Some("is 0, which has no direction".into()),
-        Metric::Poincare if norm2() >= 1.0 => Some(format!(
-            "has norm {}, outside the Poincaré ball",
-            norm2().sqrt()
-        )),
-        _ => None,
     }
 }
 
@@ -260,5 +278,38 @@ impl MetricSpace for Embedding {
 
     fn distances(&self, a: u32, out: &mut [f64]) {
         self.metric.distances(self.vector(a), &self.vectors, out);
+    }
+
+    fn neighbors(&self, words: &[u32], grid: Grid, k: usize, lists: &mut [u64]) {
+        let vectors = words.iter().flat_map(|&id| self.vector(id));
+        let queries: Vec<f64> = vectors.map(|&x| x.into()).collect();
+        let mut scratch = Scratch::default();
+        let search = self.search();
+        let batches = queries.chunks(crate::search::BATCH * self.dim);
+        for (queries, lists) in batches.zip(lists.chunks_mut(crate::search::BATCH * k)) {
+            let round = |d| grid.round(d);
+            let vectors = &self.vectors;
+            search.nearest_rounded(vectors, queries, k, round, &mut scratch, |i, ranked| {
+                for (slot, &(distance, id)) in lists[i * k..][..k].iter_mut().zip(ranked) {
+                    *slot = grid.entry(distance, id);
+                }
+            });
+        }
+    }
+
+    fn distance_error(&self) -> f64 {
+        let norms = self
+            .vectors
+            .chunks_exact(self.dim)
+            .map(crate::metric::norm2);
+        let largest = match self.metric {
+            Metric::Poincare => norms.fold(0.0, f64::max),
+            _ => 0.0,
+        };
+        self.metric.absolute_error(self.dim, largest)
+    }
+
+    fn lists(&self) -> Option<&NeighborLists> {
+        self.lists.as_ref()
     }
 }

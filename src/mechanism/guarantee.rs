@@ -49,7 +49,9 @@ impl fmt::Display for Guarantee {
              can prefer one original word w to another w' by a likelihood ratio \
              Pr[y|w] / Pr[y|w'] of at most exp({epsilon}·d(w,w'))"
         )?;
-        if self.slack > 0.0 {
+        if self.slack.is_infinite() {
+            f.write_str(", were it drawn exactly, which it is not")?;
+        } else if self.slack > 0.0 {
             write!(f, ", up to exp({:.1e}) of arithmetic", self.slack)?;
         }
         if self.delta > 0.0 {

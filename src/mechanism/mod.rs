@@ -22,6 +22,9 @@ pub trait Mechanism: Send + Sync {
     /// What is proved about it, for words of the vocabulary.
     fn guarantee(&self) -> Guarantee;
 
+    /// ε per unit of that distance, the provable one.
+    fn epsilon(&self) -> f64;
+
     /// The distance of the guarantee, between two words of the vocabulary.
     fn distance(&self, a: u32, b: u32) -> f64;
 
@@ -70,6 +73,10 @@ impl<M: Mechanism + ?Sized> Mechanism for Arc<M> {
 
     fn guarantee(&self) -> Guarantee {
         (**self).guarantee()
+    }
+
+    fn epsilon(&self) -> f64 {
+        (**self).epsilon()
     }
 
     fn distance(&self, a: u32, b: u32) -> f64 {

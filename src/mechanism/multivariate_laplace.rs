@@ -125,12 +125,19 @@ impl Mechanism for MultivariateLaplace {
             slack: 0.0,
             theorem: "the density exp(-ε‖z-φ(w)‖) changes by at most exp(ε·d(w,w')) between two \
                       words, and taking the nearest word is post-processing (WSDM'20, Theorem 1)",
-            arithmetic: "the noise is drawn in 64-bit floating point, and the proof is about \
-                         real numbers: outputs of a probability below about 2^-50 are not \
-                         covered (Tem's integer sampler has no such gap)",
+            arithmetic: "the noise is drawn in 64-bit floating point",
             unknown_bound: f64::INFINITY,
-            exceptions: Vec::new(),
+            exceptions: vec![
+                "the rounding of the noise: the proof is about real numbers, so outputs of a \
+                 probability below about 2^-50 are outside it (Tem's integer sampler has no such \
+                 gap)"
+                    .into(),
+            ],
         }
+    }
+
+    fn epsilon(&self) -> f64 {
+        self.epsilon
     }
 
     fn distance(&self, a: u32, b: u32) -> f64 {

@@ -33,6 +33,7 @@ fn to_python(py: Python<'_>, error: Error) -> PyResult<PyErr> {
             let arguments = (source.raw_os_error(), text, path.as_os_str());
             return Ok(PyErr::from_value(class.call1(arguments)?));
         }
+        Error::TooLarge { .. } => "TooLargeError",
         Error::System { .. } => "SystemResourceError",
         Error::Interrupted => return Ok(PyKeyboardInterrupt::new_err(())),
     };

@@ -1,6 +1,7 @@
 //! `fastdx.Mechanism` and its heirs: thin, frozen classes around shared core objects.
 
 use std::collections::HashSet;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use numpy::{PyArray1, PyArrayDyn};
@@ -11,10 +12,11 @@ use pyo3::types::{PyDict, PyList, PyString};
 use super::arguments::{as_strs, count, matrix, real, seed, shape_text, shaped, strings, word_ids};
 use super::embedding::PyEmbedding;
 use super::errors::wrong_type;
-use super::run::run;
+use super::run::{run, run_with};
+use crate::embedding::format::native;
 use crate::mechanism::tem::{Sampler, Truncation};
 use crate::text::{Counts, Policy, TextPrivatizer};
-use crate::{Error, Mechanism, MultivariateLaplace, Randomness, Tem};
+use crate::{Error, Mechanism, MultivariateLaplace, NeighborLists, Randomness, Tem};
 
 /// Words in a call above which it goes to the pool, where Ctrl-C is looked for.
 const LONG: usize = 64;
@@ -166,7 +168,7 @@ impl PyMechanism {
     /// ε per unit of the metric's distance, the provable one.
     #[getter]
     fn epsilon(&self) -> f64 {
-        self.mechanism().guarantee().epsilon
+        self.mechanism().epsilon()
     }
 
     /// How unknown words are handled: 'random', 'error', 'drop', 'mask' or 'keep'.
@@ -414,6 +416,100 @@ impl PyTem {
     #[getter]
     fn gamma(&self) -> f64 {
         self.tem.gamma()
+    }
+
+    /// Neighbours stored for every word, or None where lists are made as words come.
+    #[getter]
+    fn lists(&self) -> Option<usize> {
+        self.tem.lists().map(NeighborLists::k)
+    }
+
+    /// The same mechanism with the exact lists of every word's k nearest neighbours, which
+    /// `save` then stores. The output law is the same with and without lists.
+    ///
+    /// Parameters
+    /// ----------
+    /// k : int, optional
+    ///     Neighbours a word; by default √V, between 256 and 1024.
+    /// memory : int, optional
+    ///     Bytes the lists may take (default 8 GiB), checked before anything is allocated.
+    /// progress : callable, optional
+    ///     Called now and then with the number of words done.
+    ///
+    /// Raises
+    /// ------
+    /// ParameterError
+    ///     `k` outside 1..V.
+    /// TooLargeError
+    ///     More than `memory` bytes; says how many.
+    #[pyo3(signature = (k = None, *, memory = None, progress = None))]
+    fn build_lists(
+        slf: PyRef<'_, Self>,
+        k: Option<&Bound<'_, PyAny>>,
+        memory: Option<&Bound<'_, PyAny>>,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Py<Self>> {
+        let py = slf.py();
+        let old = slf.as_super().embedding.get().inner.clone();
+        let k = k.map_or(Ok(NeighborLists::default_k(old.len())), |k| count("k", k))?;
+        let memory = memory.map_or(Ok(8 << 30), |m| count("memory", m))? as u64;
+        let embedding = run_with(py, true, progress, |control| {
+            old.build_lists(k, memory, control)
+        })?;
+        let embedding = Py::new(py, PyEmbedding::from(embedding))?;
+        let space = embedding.get().inner.clone();
+        let tem = Arc::new(slf.tem.on(space)?);
+        let base = PyMechanism {
+            embedding,
+            ..slf.as_super().around(py, tem.clone())
+        };
+        Py::new(
+            py,
+            PyClassInitializer::from(base).add_subclass(PyTem { tem }),
+        )
+    }
+
+    /// Writes the embedding and the lists, if there are any, to one file.
+    ///
+    /// Raises
+    /// ------
+    /// OSError
+    ///     The file cannot be written.
+    fn save(slf: PyRef<'_, Self>, path: PathBuf) -> PyResult<()> {
+        let embedding = slf.as_super().embedding.get().inner.clone();
+        run(slf.py(), true, |_| embedding.save(&path))
+    }
+
+    /// A Tem on a file that `save` or ``fastdx index build`` wrote, mapped without copying and
+    /// shared by all processes that open it.
+    ///
+    /// Parameters
+    /// ----------
+    /// path : str or os.PathLike
+    ///     The file.
+    /// epsilon : float
+    ///     ε per unit of distance.
+    /// verify : bool, optional
+    ///     Check every checksum (default); without, opening takes milliseconds.
+    /// **parameters
+    ///     As for the constructor.
+    ///
+    /// Raises
+    /// ------
+    /// CorruptFileError
+    ///     A damaged, truncated, extended or foreign file.
+    #[staticmethod]
+    #[pyo3(signature = (path, epsilon, *, verify = true, **parameters))]
+    fn load<'py>(
+        py: Python<'py>,
+        path: PathBuf,
+        epsilon: &Bound<'py, PyAny>,
+        verify: bool,
+        parameters: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let embedding = run(py, true, |_| native::open(&path, verify))?;
+        let embedding = Py::new(py, PyEmbedding::from(embedding))?;
+        py.get_type::<Self>().call((embedding, epsilon), parameters)
     }
 
     /// The sampler: 'exact' or 'gumbel'.

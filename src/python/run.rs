@@ -18,23 +18,44 @@ pub(super) fn run<T: Send>(
     long: bool,
     work: impl FnOnce(&Control) -> Result<T> + Send,
 ) -> PyResult<T> {
+    run_with(py, long, None, work)
+}
+
+/// [`run`], telling `progress` (a Python callable) now and then how many items are done.
+pub(super) fn run_with<T: Send>(
+    py: Python<'_>,
+    long: bool,
+    progress: Option<&Bound<'_, PyAny>>,
+    work: impl FnOnce(&Control) -> Result<T> + Send,
+) -> PyResult<T> {
+    let progress = progress.map(|p| p.clone().unbind());
     let control = Control::new();
     if !long {
         return py.detach(|| work(&control)).map_err(PyErr::from);
     }
     py.detach(|| {
-        let mut result = None;
         let mut signal = None;
         let (done, wait) = channel();
-        pool()?.in_place_scope(|scope| {
-            scope.spawn(|_| {
-                result = Some(work(&control));
-                // The receiver outlives the scope.
-                let _ = done.send(());
+        let control = &control;
+        let result = pool()?.in_place_scope(|scope| {
+            // The sender moves along: should `work` panic, it is dropped and the wait is over.
+            scope.spawn(move |_| {
+                let _ = done.send(work(control));
             });
-            while let Err(RecvTimeoutError::Timeout) = wait.recv_timeout(PATIENCE) {
+            loop {
+                match wait.recv_timeout(PATIENCE) {
+                    Ok(result) => break Some(result),
+                    Err(RecvTimeoutError::Disconnected) => break None,
+                    Err(RecvTimeoutError::Timeout) => {}
+                }
+                let look = |py: Python<'_>| {
+                    py.check_signals()?;
+                    progress
+                        .as_ref()
+                        .map_or(Ok(()), |p| p.call1(py, (control.done(),)).map(drop))
+                };
                 if signal.is_none()
-                    && let Err(e) = Python::attach(|py| py.check_signals())
+                    && let Err(e) = Python::attach(look)
                 {
                     control.cancel();
                     signal = Some(e);

@@ -6,7 +6,9 @@
 //!
 //! E: the query is rounded to f32 (relative 2⁻²⁴), the half norm once, and the sum of n + 1
 //! terms rounds at most twice a term, so with U the largest ‖u‖ and u = 2⁻²⁴
-//! (Higham 2002, §3.1): E ≤ (2n + 8)·u·1.01·(‖q‖U + U²/2), plus 2⁻¹⁴⁹ a term for underflow.
+//! (Higham 2002, §3.1): E ≤ (2n + 8)·u·1.01·(‖q‖U + U²/2), plus 2⁻¹⁴⁹ a term for underflow. The
+//! f64 distances round too, by (n/8 + 8)·2⁻⁵³·(‖q‖ + U)² in the square, which counts once ‖q‖
+//! is beyond about 2³⁰ U.
 
 use crate::buffer::Buffer;
 use crate::metric::Metric;
@@ -93,6 +95,20 @@ impl ExactSearch {
         queries: &[f64],
         k: usize,
         scratch: &mut Scratch,
+        found: impl FnMut(usize, &[(f64, u32)]),
+    ) {
+        self.nearest_rounded(vectors, queries, k, |d| d, scratch, found);
+    }
+
+    /// The same by distances that `round` has changed, monotonically and by much less than the
+    /// margin's 1% of room; ties by id are then ties after rounding.
+    pub(crate) fn nearest_rounded(
+        &self,
+        vectors: &[f32],
+        queries: &[f64],
+        k: usize,
+        round: impl Fn(f64) -> f64,
+        scratch: &mut Scratch,
         mut found: impl FnMut(usize, &[(f64, u32)]),
     ) {
         let (n, count) = (self.dim, vectors.len() / self.dim);
@@ -113,12 +129,12 @@ impl ExactSearch {
                 collector.prune();
                 ranked.extend(collector.kept.iter().map(|&(_, id)| {
                     let word = &vectors[id as usize * n..][..n];
-                    (self.metric.distance(query, word), id)
+                    (round(self.metric.distance(query, word)), id)
                 }));
             } else {
                 scratch.row.resize(count, 0.0);
                 self.metric.distances(query, vectors, &mut scratch.row);
-                ranked.extend(scratch.row.iter().zip(0..).map(|(&d, id)| (d, id)));
+                ranked.extend(scratch.row.iter().zip(0..).map(|(&d, id)| (round(d), id)));
             }
             if k < ranked.len() {
                 ranked.select_nth_unstable_by(k - 1, by_distance);
@@ -138,8 +154,9 @@ impl ExactSearch {
         let norm = query.iter().map(|x| x * x).sum::<f64>().sqrt();
         let scale = norm * self.max_norm + self.max_norm * self.max_norm / 2.0;
         let terms = (2 * self.dim + 8) as f64;
-        let error = terms * (1.01 * scale * f64::from(f32::EPSILON) / 2.0 + 2f64.powi(-149));
-        (norm < 1e37 && scale < 1e37)
+        let wide = (self.dim as f64 / 8.0 + 8.0) * f64::EPSILON * (norm + self.max_norm).powi(2);
+        let error = terms * (1.01 * scale * f64::from(f32::EPSILON) / 2.0 + 2f64.powi(-149)) + wide;
+        (norm < 1e37 && scale < 1e37 && error < 1e37)
             .then_some((2.0 * error) as f32)
             .map(f32::next_up)
     }
@@ -349,5 +366,13 @@ mod tests {
         let far: Vec<f64> = queries.iter().map(|x| x * 1e200).collect();
         check(Metric::Euclidean, vectors, 6, &far, 3);
         check(Metric::Euclidean, vec![0.0; 300 * 6], 6, &queries, 200);
+        // So far away that f64 distances tie.
+        check(
+            Metric::Euclidean,
+            vec![0.0, 1.0, 2.0],
+            1,
+            &[1e17, -1e17, 1e9, 1e15],
+            1,
+        );
     }
 }

@@ -142,6 +142,9 @@ impl TextPrivatizer {
         let exceptions = &mut guarantee.exceptions;
         exceptions
             .push("white space, punctuation, the number of words and the length of a text".into());
+        if self.mechanism.randomness().seed().is_some() {
+            exceptions.push("anything: the mechanism is SEEDED, for tests only".into());
+        }
         let unknown = match self.policy.unknown {
             Unknown::Random if guarantee.unknown_bound.is_finite() => None,
             Unknown::Random => Some(
@@ -165,16 +168,50 @@ impl TextPrivatizer {
         guarantee
     }
 
-    /// The proved bound on |ln(Pr\[y|a\] / Pr\[y|b\])| over all outputs y, for two words as they
-    /// would stand in a text; infinite where nothing is proved.
+    /// The proved bound on |ln(Pr\[y|a\] / Pr\[y|b\])| over all outputs y, for two words, or for
+    /// two texts of as many words with the same between them; infinite where nothing is
+    /// proved. The guarantee's slack, once a word, comes on top.
     pub fn bound(&self, a: &str, b: &str) -> f64 {
-        let epsilon = self.mechanism.guarantee().epsilon;
-        let (form_a, form_b) = (normalize(a), normalize(b));
-        let fates = (self.fate(&form_a, a), self.fate(&form_b, b));
+        if a == b {
+            return 0.0;
+        }
+        if let Some(bound) = self.word_bound(a, b) {
+            return bound;
+        }
+        let (in_a, in_b): (Vec<_>, Vec<_>) = (words(a).collect(), words(b).collect());
+        let between = |text: &str, words: &[std::ops::Range<usize>]| {
+            let mut rest = String::new();
+            let mut done = 0;
+            for word in words {
+                rest.push_str(&text[done..word.start]);
+                rest.push('\0');
+                done = word.end;
+            }
+            rest + &text[done..]
+        };
+        if in_a.len() != in_b.len() || between(a, &in_a) != between(b, &in_b) {
+            return f64::INFINITY;
+        }
+        let pairs = in_a.into_iter().zip(in_b).map(|(i, j)| (&a[i], &b[j]));
+        pairs
+            .map(|(a, b)| self.word_bound(a, b).unwrap_or(f64::INFINITY))
+            .sum()
+    }
+
+    /// [`bound`](Self::bound) for two words; `None` if one of them is no single word.
+    fn word_bound(&self, a: &str, b: &str) -> Option<f64> {
+        let fate = |word: &str| {
+            let fate = self.fate(&normalize(word), word);
+            let single = words(word).next() == Some(0..word.len());
+            (single || matches!(fate, Fate::Replace(_))).then_some(fate)
+        };
         let unprotected = self.policy.unknown == Unknown::Keep;
-        match fates {
+        Some(match (fate(a)?, fate(b)?) {
             _ if a == b => 0.0,
-            (Fate::Replace(a), Fate::Replace(b)) => epsilon * self.mechanism.distance(a, b),
+            _ if self.mechanism.guarantee().slack.is_infinite() => f64::INFINITY,
+            (Fate::Replace(a), Fate::Replace(b)) => {
+                self.mechanism.epsilon() * self.mechanism.distance(a, b)
+            }
             (Fate::Unknown, Fate::Unknown) if !unprotected => 0.0,
             (Fate::Unknown, Fate::Replace(_)) | (Fate::Replace(_), Fate::Unknown)
                 if self.policy.unknown == Unknown::Random =>
@@ -182,7 +219,7 @@ impl TextPrivatizer {
                 self.mechanism.guarantee().unknown_bound
             }
             _ => f64::INFINITY,
-        }
+        })
     }
 
     /// Privatises one text.

@@ -1,8 +1,8 @@
 //! Finding the words of a text.
 //!
 //! Everything that carries content is a word or part of one: letters, digits, marks, and
-//! symbols such as emoji. Only white space, punctuation, ASCII symbols and invisible format
-//! characters stand between words. Inside a word stay
+//! symbols such as emoji. Only white space, punctuation, ASCII symbols (+ < = > | ~ $ ^ `) and
+//! the invisible marks of direction and joining stand between words. Inside a word stay
 //!
 //! - an apostrophe between letters (don't),
 //! - a point, comma or colon between digits (3.14, 1,000, 10:30),
@@ -138,11 +138,16 @@ fn is_word(c: char) -> bool {
     }
     match c.general_category_group() {
         GeneralCategoryGroup::Punctuation | GeneralCategoryGroup::Separator => false,
-        // Format characters (bidi marks, joiners) carry no content of their own; private use
-        // and unassigned ones may.
-        GeneralCategoryGroup::Other => {
-            c.general_category() != unicode_properties::GeneralCategory::Format
-        }
+        // Marks of direction and joining carry no content of their own. Other format characters
+        // do (tag characters spell invisible text), and private use and unassigned ones may.
+        GeneralCategoryGroup::Other => !matches!(
+            c,
+            '\u{ad}' | '\u{61c}' | '\u{feff}'
+                | '\u{200b}'..='\u{200f}'
+                | '\u{202a}'..='\u{202e}'
+                | '\u{2060}'..='\u{2064}'
+                | '\u{2066}'..='\u{2069}'
+        ),
         _ => true,
     }
 }
@@ -197,6 +202,7 @@ mod tests {
             ),
             ("a\0b\u{feff}c", &["a", "b", "c"]),
             ("end.Start", &["end", "Start"]),
+            ("a \u{e0073}\u{e0065} b", &["a", "\u{e0073}\u{e0065}", "b"]),
         ];
         for (text, expected) in cases {
             assert_eq!(&split(text), expected, "{text:?}");

@@ -152,6 +152,24 @@ def test_the_guarantee_reads_as_a_sentence(small: Embedding, mechanism: type) ->
     assert g.bound("w1", "w1") == 0.0
 
 
+def test_bounds_of_texts(small: Embedding, mechanism: type) -> None:
+    g = mechanism(small, 2.0).guarantee
+    words = g.bound("w1", "w2") + g.bound("w3", "w4")
+    assert g.bound("W1, w3!", "w2, w4!") == pytest.approx(words)
+    # What is released as it is must be the same.
+    for a, b in [("!!!", "???"), ("w1!", "w2?"), ("w1 w2", "w1"), ("w1 w2", "w1  w2"), ("", "w1")]:
+        assert g.bound(a, b) == np.inf and g.bound(a, a) == 0.0
+
+
+def test_guarantees_admit_what_they_do_not_cover(small: Embedding) -> None:
+    assert "SEEDED" in str(Tem(small, 2.0, seed=1).guarantee)
+    g = Tem(small, 2.0, sampler="gumbel").guarantee
+    assert g.slack == np.inf and g.bound("w1", "w2") == np.inf and "comparison" in str(g)
+    assert any("rounding" in e for e in MultivariateLaplace(small, 2.0).guarantee.exceptions)
+    near = Embedding(["a", "b"], [[0.99999, 0.0], [0.0, 0.5]], metric="poincare")
+    assert Tem(near, 2.0).guarantee.slack > Tem(small, 2.0).guarantee.slack
+
+
 def test_bounds_of_unknown_and_skipped_words(small: Embedding, mechanism: type) -> None:
     unknown = mechanism(small, 2.0).guarantee.bound("w1", "zzz")
     tem = Tem(small, 2.0)

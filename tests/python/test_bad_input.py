@@ -71,6 +71,11 @@ CASES: list[tuple[str, type[BaseException], str, Callable[[], Any]]] = [
     ("objects", T, "object", lambda: Embedding(["a"], [[None]])),
     ("outside the ball", V, "norm", lambda: Embedding(["a"], [[1.0, 0.0]], metric="poincare")),
     ("zero angle", V, "direction", lambda: Embedding(["z"], [[0.0, 0.0]], metric="angular")),
+    ("on the ball's edge in eight lanes", V, "norm", lambda: Embedding(
+        ["a"], [[0.5, 0.5, 0.5, 0.5]], metric="poincare")),
+    ("nearest beyond memory", MemoryError, "need", lambda: Embedding(
+        [f"w{i}" for i in range(1 << 20)], np.zeros((1 << 20, 1))).nearest(
+            np.zeros((1 << 24, 1)), k=1 << 20)),
     # look-ups
     ("ids of an unknown word", K, '"zz"', lambda: E.ids(["a", "zz"])),
     ("ids of a str", T, "words must be a list", lambda: E.ids("a")),
@@ -104,6 +109,7 @@ CASES: list[tuple[str, type[BaseException], str, Callable[[], Any]]] = [
     ("n=-1", P, "n must be", lambda: multivariate_laplace(-1, 1.0, 3)),
     ("size=-1", P, "size must be", lambda: multivariate_laplace(2, 1.0, -1)),
     ("size=2^60", P, "memory", lambda: multivariate_laplace(2, 1.0, 2**60)),
+    ("noise beyond f64", P, "finite noise", lambda: multivariate_laplace(3, 6e-309, 2)),
     ("noise epsilon", P, "epsilon must be", lambda: multivariate_laplace(2, NAN, 3)),
     ("perturb width", S, r"\(m, 2\)", lambda: MADLIB.perturb([[1.0]])),
     ("perturb NaN", V, "row 1 holds NaN", lambda: MADLIB.perturb([[1.0, 1.0], [0.0, NAN]])),

@@ -7,8 +7,10 @@ import json
 import os
 import pty
 import signal
+import stat
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -129,6 +131,12 @@ BAD += [
     (JSON, '{"u": "a"}\n', 1, "line 1: no field 't'; it has 'u'"),
     (JSON, '{"t": 5}\n', 1, "line 1: field 't' holds a int"),
     (CSV, "", 1, "no header"),
+    (CSV, "t,t\n1,2\n", 1, "2 columns are called 't'"),
+    (CSV, "\nt\n1\n", 1, "no column 't'"),
+    (CSV, 't,"b', 1, "line 1"),
+    (JSON, '{"t": "a", "n": 1e400}\n', 1, "a number that JSON does not have"),
+    (JSON, "[" * 100_000 + "\n", 1, "line 1: not JSON"),
+    (["privatize", "--epsilon", "1"], gzip.compress(b"text " * 1000)[:-30] + b"x" * 30, 1, ""),
     (CSV, "a,b\n1,2\n", 1, "no column 't'; it has 'a', 'b'"),
     (CSV, "t,b\n1,2\n3\n", 1, "line 3: 1 fields, the header has 2"),
     (CSV, 't,b\n1,"2', 1, "line 2"),
@@ -147,6 +155,55 @@ def test_a_failed_run_leaves_the_old_output(tmp_path: Path) -> None:
     out.write_text("old")
     assert run("privatize", "--epsilon", "1", "-o", out, stdin=b"a \xff").returncode == 1
     assert out.read_text() == "old" and [p.name for p in tmp_path.iterdir()] == ["out"]
+
+
+def test_special_files_links_and_modes_survive(tmp_path: Path) -> None:
+    link, real = tmp_path / "link", tmp_path / "real"
+    real.write_text("old")
+    real.chmod(0o600)
+    link.symlink_to(real)
+    assert run("privatize", "--epsilon", "1", "-o", link, stdin="coffee").returncode == 0
+    assert link.is_symlink() and real.read_text() != "old" and real.stat().st_mode & 0o777 == 0o600
+    fastdx.Embedding.default().save(link)
+    assert link.is_symlink() and real.stat().st_mode & 0o777 == 0o600
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for write in (
+        lambda: run("privatize", "--epsilon", "1", "-q", "-o", pipe, stdin="coffee"),
+        lambda: fastdx.Embedding(["a"], [[1.0]]).save(pipe),
+    ):
+        got: list[bytes] = []
+        reader = threading.Thread(target=lambda got=got: got.append(pipe.read_bytes()))
+        reader.start()
+        write()
+        reader.join(30)
+        assert got and got[0] and stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+def test_json_keeps_what_it_does_not_touch(sure: list[str]) -> None:
+    line = '{"id": "\\ud800", "t": "cat é"}\n'
+    args = ["privatize", "--format", "jsonl", "--column", "t", *sure]
+    done = run(*args, "--column", "id", stdin=line)
+    assert done.returncode == 1 and "surrogate" in done.stderr
+    done = run(*args, stdin=line)
+    assert json.loads(done.stdout) == {"id": "\ud800", "t": "cat [MASK]"}
+
+
+def test_tab_separated_files_have_no_quotes(sure: list[str]) -> None:
+    text = '\ufeffid\tt\n5" pipe\tcat "x"\n'
+    done = run("privatize", "--format", "tsv", "--column", "t", *sure, stdin=text)
+    assert done.stdout == 'id\tt\n5" pipe\tcat "[MASK]"\n'
+
+
+def test_index(tmp_path: Path) -> None:
+    path = tmp_path / "index"
+    done = run("index", "build", "--limit", "3000", "--k", "20", "-o", path, "--embedding",
+               Path(__file__).resolve().parents[2] / "data" / "default.fdx")  # fmt: skip
+    assert done.returncode == 0 and "20 neighbours a word" in done.stderr
+    assert "lists      20" in run("index", "info", path).stdout
+    assert run("privatize", "--epsilon", "3", "--embedding", path, stdin="coffee").returncode == 0
+    done = run("index", "build", "--memory", "1000", "-o", path)
+    assert done.returncode == 1 and "need 40960000 bytes, and 1000 are allowed" in done.stderr
 
 
 def test_convert_and_info(tmp_path: Path) -> None:

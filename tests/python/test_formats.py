@@ -152,6 +152,8 @@ BAD = {
     "binary NaN": (
         b"1 2\na " + struct.pack("<ff", 1.0, float("nan")) + b"\n", '"a" holds NaN',
     ),
+    "huge dimension": (b"1 99999999999999\ncat 1 2\n", "promises 99999999999999 numbers"),
+    "largest dimension": (b"1 18446744073709551615\ncat 1 2\n", "promises"),
     "huge promise": (b"99999999999 2\na " + struct.pack("<ff", 0.1, 0.2), "promises"),
     "truncated gzip": (gzip.compress(glove())[:-12], "gzip"),
     "fortran npy": (b"\x93NUMPY\x01\x00\x46\x00{'descr': '<f4', 'fortran_order': True, "
@@ -194,6 +196,26 @@ def test_bad_arrays_and_vocabularies(tmp_path: Path) -> None:
         np.save(array, bad)
         with pytest.raises(FormatError, match=message):
             Embedding.load(array)
+
+
+def test_binary_numbers_that_look_like_line_feeds(tmp_path: Path) -> None:
+    row = struct.pack("<II", 0x3F80000A, 0x3F0A0A0A)
+    (tmp_path / "b").write_bytes(b"2 2\ncat " + row + b"\ndog " + row + b"\n")
+    assert Embedding.load(tmp_path / "b").words == ("cat", "dog")
+
+
+def test_int16_refuses_what_it_cannot_hold(tmp_path: Path) -> None:
+    edge = Embedding(["a"], [[0.9999990, 0.0001, 0.0]], metric="poincare")
+    thin = Embedding(["z"], [[1e-45, 0.0]], metric="angular")
+    for e in (edge, thin):
+        try:
+            e.save(tmp_path / "e", storage="int16")
+        except fastdx.VectorError as error:
+            assert "int16" in str(error)
+        else:
+            assert len(Embedding.load(tmp_path / "e")) == 1
+    with pytest.raises(fastdx.VectorError, match='"z", rounded to int16'):
+        thin.save(tmp_path / "e", storage="int16")
 
 
 def test_files_that_cannot_be_opened(tmp_path: Path) -> None:

@@ -40,7 +40,15 @@ def test_unknown_words_are_errors_that_name_them() -> None:
 
 def test_unknown_words_are_never_released_by_default(mechanism: type) -> None:
     m = mechanism(E2, 5.0)
-    secrets = ["zyxwv", "john.smith@example.com", "555-0199", "https://x.org/y?z", "😀", "日本語"]
+    secrets = [
+        "zyxwv",
+        "john.smith@example.com",
+        "555-0199",
+        "https://x.org/y?z",
+        "😀",
+        "日本語",
+        "\U000e0073\U000e0065",
+    ]
     known = set(E2.words)
     for secret in secrets:
         out = m.privatize(f"cat {secret} dog")

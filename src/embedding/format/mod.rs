@@ -225,7 +225,7 @@ fn detect(bytes: &[u8]) -> Format {
     let Some((words, dim, body)) = header(bytes) else {
         return Format::Glove;
     };
-    if word2vec::is_binary(body) {
+    if word2vec::is_binary(body, dim) {
         return Format::Word2vecBinary;
     }
     // "7 3" may also be the word "7" with a vector of one number, as all lines are then.

@@ -20,6 +20,7 @@
 //! | 4 | the word index: u32 slots, open addressing by XXH3-64, `FFFFFFFF` empty; left out of small files, which rebuild it |
 //! | 5 | vectors, f32 × V × n, or |
 //! | 6 and 7 | vectors as i16 × V × n and f32 scales × V: number = i16 · scale |
+//! | 8 and 9 | neighbour lists, where there are any: k u64, bits of an id u64, step f64 (a power of two); entries u64 × V × k, distance/step in the high bits, id in the low ones, ascending |
 //!
 //! Every bit is under a checksum, padding and header included, so any single flipped bit is
 //! noticed. Without verification the structure is still checked: nothing reads out of bounds.
@@ -35,6 +36,8 @@ use crate::buffer::{Backing, Buffer};
 use crate::embedding::Embedding;
 use crate::error::{Error, Result};
 use crate::metric::Metric;
+use crate::neighbors::{Grid, NeighborLists};
+use crate::space::MetricSpace;
 use crate::vocabulary::Vocabulary;
 
 #[cfg(target_endian = "big")]
@@ -58,6 +61,8 @@ enum Kind {
     Vectors = 5,
     VectorsI16 = 6,
     RowScales = 7,
+    ListMeta = 8,
+    Lists = 9,
 }
 
 /// How vectors are stored.
@@ -82,7 +87,21 @@ pub fn save(embedding: &Embedding, path: &Path) -> Result<()> {
 ///
 /// # Errors
 /// [`Error::Io`].
+/// [`Error::Vector`] for a vector that 16-bit storage would move out of the metric's space.
 pub fn save_as(embedding: &Embedding, path: &Path, storage: Storage) -> Result<()> {
+    if storage == Storage::I16 {
+        let (scales, integers) = quantise(embedding);
+        let rows = integers.chunks_exact(embedding.dim()).zip(scales);
+        for (id, (row, scale)) in (0..).zip(rows) {
+            let decoded: Vec<f32> = row.iter().map(|&x| f32::from(x) * scale).collect();
+            if let Some(reason) = embedding.metric().refuse(&decoded) {
+                return Err(Error::Vector {
+                    owner: format!("{:?}, rounded to int16,", embedding.vocabulary().word(id)),
+                    reason,
+                });
+            }
+        }
+    }
     write_atomically(path, |out| write(embedding, storage, out))
 }
 
@@ -129,6 +148,17 @@ fn write(embedding: &Embedding, storage: Storage, out: &mut impl Write) -> std::
             sections.push((Kind::RowScales, bytemuck::cast_slice(&scales)));
         }
     }
+    let list_meta;
+    if let (Some(lists), Storage::F32) = (embedding.lists(), storage) {
+        let grid = lists.grid();
+        list_meta = [
+            lists.k() as u64,
+            grid.id_bits().into(),
+            grid.step().to_bits(),
+        ];
+        sections.push((Kind::ListMeta, bytemuck::cast_slice(&list_meta)));
+        sections.push((Kind::Lists, bytemuck::cast_slice(&lists.entries)));
+    }
     write_sections(out, &sections)
 }
 
@@ -137,11 +167,7 @@ fn quantise(embedding: &Embedding) -> (Vec<f32>, Vec<i16>) {
     let mut integers = Vec::with_capacity(embedding.vectors().len());
     for row in embedding.vectors().chunks_exact(embedding.dim()) {
         let largest = row.iter().fold(0.0f32, |m, x| m.max(x.abs()));
-        let scale = if largest > 0.0 {
-            largest / 32767.0
-        } else {
-            1.0
-        };
+        let scale = (largest / 32767.0).max(f32::MIN_POSITIVE);
         scales.push(scale);
         integers.extend(row.iter().map(|x| (x / scale).round() as i16));
     }
@@ -188,13 +214,28 @@ fn write_atomically(
     path: &Path,
     write: impl FnOnce(&mut BufWriter<File>) -> std::io::Result<()>,
 ) -> Result<()> {
+    // What is no regular file (a pipe, a device) is written to, not replaced.
+    let special = |m: std::fs::Metadata| !m.is_file() && !m.is_dir();
+    if std::fs::metadata(path).is_ok_and(special) {
+        let file = File::options()
+            .write(true)
+            .open(path)
+            .map_err(Error::io(path))?;
+        let mut out = BufWriter::with_capacity(1 << 20, file);
+        return write(&mut out)
+            .and_then(|()| out.flush())
+            .map_err(Error::io(path));
+    }
+    // A link stays a link: its target is replaced.
+    let target = std::fs::canonicalize(path);
+    let target = target.as_deref().unwrap_or(path);
     let unique = getrandom::u64().map_err(|e| Error::System {
         what: "entropy",
         reason: e.to_string(),
     })?;
-    let mut name = path.file_name().unwrap_or_default().to_owned();
+    let mut name = target.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{unique:016x}.tmp"));
-    let temporary = path.with_file_name(name);
+    let temporary = target.with_file_name(name);
     let attempt = || -> std::io::Result<()> {
         let file = File::options()
             .write(true)
@@ -202,8 +243,12 @@ fn write_atomically(
             .open(&temporary)?;
         let mut out = BufWriter::with_capacity(1 << 20, file);
         write(&mut out)?;
-        out.into_inner().map_err(|e| e.into_error())?.sync_all()?;
-        std::fs::rename(&temporary, path)
+        let file = out.into_inner().map_err(|e| e.into_error())?;
+        if let Ok(old) = std::fs::metadata(target) {
+            file.set_permissions(old.permissions())?;
+        }
+        file.sync_all()?;
+        std::fs::rename(&temporary, target)
     };
     attempt().map_err(|source| {
         let _ = std::fs::remove_file(&temporary);
@@ -275,11 +320,48 @@ fn parse(backing: &Backing, verify: bool) -> std::result::Result<Embedding, Stri
     {
         return Err("the vectors do not fit the words".into());
     }
-    let embedding = Embedding::from_parts(vocabulary, vectors, dim, metric);
+    let lists = lists(&sections, vocabulary.len(), verify)?;
+    let embedding = Embedding::from_parts(vocabulary, vectors, dim, metric).with_lists(lists);
     if verify {
         embedding.check_vectors().map_err(|e| e.to_string())?;
     }
     Ok(embedding)
+}
+
+/// The neighbour lists, if the file has them. Their order and ids are checked
+/// with the checksums: without, opening must not read them all.
+fn lists(
+    sections: &Sections,
+    words: usize,
+    verify: bool,
+) -> std::result::Result<Option<NeighborLists>, String> {
+    let Some(meta) = sections.get::<u64>(Kind::ListMeta)? else {
+        return Ok(None);
+    };
+    let entries: Buffer<u64> = sections.get(Kind::Lists)?.ok_or("no neighbour lists")?;
+    let &[k, id_bits, step] = &*meta else {
+        return Err("the neighbour lists' meta section has the wrong size".into());
+    };
+    let grid = u32::try_from(id_bits)
+        .ok()
+        .and_then(|b| Grid::from_parts(f64::from_bits(step), b));
+    let k = usize::try_from(k).ok().filter(|&k| k > 0 && k <= words);
+    let (Some(grid), Some(k)) = (grid, k) else {
+        return Err("the neighbour lists' meta section holds impossible values".into());
+    };
+    if Some(entries.len()) != words.checked_mul(k) || (words as u64 - 1) >> id_bits != 0 {
+        return Err("the neighbour lists do not fit the words".into());
+    }
+    let ascending = |list: &[u64]| list.windows(2).all(|w| w[0] < w[1]);
+    let known = |list: &[u64]| list.iter().all(|&e| (grid.id(e) as usize) < words);
+    if verify
+        && !entries
+            .chunks_exact(k)
+            .all(|list| ascending(list) && known(list))
+    {
+        return Err("a neighbour list is out of order".into());
+    }
+    Ok(Some(NeighborLists { grid, k, entries }))
 }
 
 struct Sections<'a> {

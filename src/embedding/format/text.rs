@@ -25,7 +25,17 @@ pub(super) fn count_lines(bytes: &[u8]) -> usize {
 /// Numbers that follow the word on the first line, if there is a line.
 pub(super) fn first_line_numbers(body: &[u8]) -> Option<usize> {
     let line = trim(body.split(|&b| b == b'\n').next()?);
-    (!line.is_empty()).then(|| fields(line).saturating_sub(1))
+    (!line.is_empty()).then(|| trailing_numbers(line))
+}
+
+/// Numbers at the end of a line, the first field being the word.
+fn trailing_numbers(line: &[u8]) -> usize {
+    let number = |f: &&[u8]| std::str::from_utf8(f).is_ok_and(|f| f.parse::<f32>().is_ok());
+    let trailing = line
+        .rsplit(|b| b" \t".contains(b))
+        .take_while(number)
+        .count();
+    trailing.min(fields(line) - 1)
 }
 
 pub(super) fn parse(
@@ -46,6 +56,10 @@ pub(super) fn parse(
     };
     if dim == 0 {
         return fail(Some(1), "a word without numbers".into());
+    }
+    // A number takes two bytes: no promise larger than the file is believed.
+    if dim > body.len() / 2 {
+        return fail(Some(1), format!("the header promises {dim} numbers a word"));
     }
     let body = first_lines(body, limit);
     let pieces = pieces(body);
@@ -87,13 +101,8 @@ pub(super) fn parse(
 fn common_numbers(bytes: &[u8]) -> usize {
     let mut counts = std::collections::BTreeMap::new();
     for line in bytes.split(|&b| b == b'\n').take(SAMPLE).map(trim) {
-        let number = |f: &&[u8]| std::str::from_utf8(f).is_ok_and(|f| f.parse::<f32>().is_ok());
-        let trailing = line
-            .rsplit(|b| b" \t".contains(b))
-            .take_while(number)
-            .count();
         if !line.is_empty() {
-            *counts.entry(trailing.min(fields(line) - 1)).or_insert(0) += 1;
+            *counts.entry(trailing_numbers(line)).or_insert(0) += 1;
         }
     }
     let best = counts

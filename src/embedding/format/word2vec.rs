@@ -7,12 +7,17 @@ use super::{Table, format_error, header};
 use crate::error::Result;
 
 /// Whether what follows the header line holds raw numbers rather than text.
-pub(super) fn is_binary(body: &[u8]) -> bool {
-    let Some(space) = body.iter().take(4096).position(|&b| b == b' ') else {
+pub(super) fn is_binary(body: &[u8], dim: usize) -> bool {
+    if super::text::first_line_numbers(body).is_some_and(|n| n > 0 && n == dim) {
         return false;
-    };
-    let numbers = body[space..].iter().take(64).take_while(|&&b| b != b'\n');
-    let text = |b: &u8| b.is_ascii_alphanumeric() || b" \t\r+-.".contains(b);
+    }
+    let space = body
+        .iter()
+        .take(4096)
+        .position(|&b| b == b' ')
+        .unwrap_or(body.len());
+    let numbers = body[space..].iter().take(dim.saturating_mul(4).min(4096));
+    let text = |b: &u8| b.is_ascii_alphanumeric() || b" \t\r\n+-.".contains(b);
     !numbers.clone().all(text)
 }
 

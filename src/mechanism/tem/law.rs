@@ -1,7 +1,8 @@
 //! The law of TEM as integers, so that what is sampled is exactly what is computed.
 //!
 //! A word at distance d has the weight W(d) = max(2⁴⁰, ⌊2¹⁰⁰·exp(-η·min(d,γ))⌋), η = ε/2. The
-//! word itself has 2¹⁰⁰; no word has less than 2⁴⁰, that is 2⁻⁶⁰ of it.
+//! word itself has 2¹⁰⁰; no word has less than 2⁴⁰, that is 2⁻⁶⁰ of it. Distances are rounded to
+//! the [`Grid`](crate::neighbors::Grid) that neighbour lists are stored in.
 //!
 //! **The floor costs no privacy.** ln max(c, ·) changes by no more than ln · does, so no ratio
 //! of two weights grows.
@@ -11,8 +12,11 @@
 //! 60 ln 2 < 42, so the exponent is off by at most 2⁻³⁴ for n = 10⁵ (2⁻⁴² for n = 300). The
 //! exponential is off by a relative 2⁻⁵⁰, the truncation to an integer by 2⁻⁴⁰. A log-ratio of
 //! the law holds two weights and two sums of weights, hence at most four such errors: 2⁻³¹·⁹.
-//! (On the Poincaré ball the error of a distance also has a term n·2⁻⁵³/(1 - max‖u‖²), which
-//! stays within the same slack for norms up to 0.999.)
+//! (Angles and distances on the Poincaré ball also have an absolute error,
+//! [`MetricSpace::distance_error`](crate::MetricSpace::distance_error), which a guarantee adds.)
+//! The grid rounds a distance by half a step
+//! at most, which adds 4·η·step/2 = ε·step; a grid is used only where that is at most
+//! 2⁻³¹ ([`GRID_SLACK`]), else distances stay as they are.
 //!
 //! f64 Gumbels have no such bound: -ln(-ln u) never exceeds 36.7, so a word more than 41 scales
 //! below the best has probability 0 instead of a small one.
@@ -27,17 +31,139 @@ pub const LOG2_LARGEST: u32 = 100;
 pub const LOG2_FLOOR: u32 = 40;
 /// What rounding adds to a log-ratio at most.
 pub const SLACK: f64 = 1.0 / (1u64 << 30) as f64;
+/// The part of [`SLACK`] that the grid may use.
+pub const GRID_SLACK: f64 = SLACK / 2.0;
+/// The exponent at which the floor is reached: 60 ln 2.
+pub const FLOOR_EXPONENT: f64 = (LOG2_LARGEST - LOG2_FLOOR) as f64 * std::f64::consts::LN_2;
+
+/// exp(-x) for 0 ≤ x ≤ 42, to a relative 2⁻⁵¹, by plain arithmetic: the same on every machine,
+/// and vectorised where many stand in a row.
+#[inline(always)]
+fn exp_minus(x: f64) -> f64 {
+    const LN2_HIGH: f64 = f64::from_bits(0x3FE6_2E42_FEE0_0000);
+    const LN2_LOW: f64 = 1.908_214_929_270_587_7e-10;
+    // Adding 1.5·2⁵² rounds to an integer and leaves it in the low bits.
+    const ROUND: f64 = 6_755_399_441_055_744.0;
+    let shifted = x * std::f64::consts::LOG2_E + ROUND;
+    let n = shifted - ROUND;
+    let r = (n * LN2_HIGH - x) + n * LN2_LOW;
+    // Taylor to degree 13 on |r| ≤ 0.35: the rest is below 2⁻⁵⁷.
+    let mut p = 1.0 / 6_227_020_800.0;
+    for c in [
+        1.0 / 479_001_600.0,
+        1.0 / 39_916_800.0,
+        1.0 / 3_628_800.0,
+        1.0 / 362_880.0,
+        1.0 / 40_320.0,
+        1.0 / 5_040.0,
+        1.0 / 720.0,
+        1.0 / 120.0,
+        1.0 / 24.0,
+        1.0 / 6.0,
+        0.5,
+        1.0,
+        1.0,
+    ] {
+        p = p * r + c;
+    }
+    // p·2⁻ⁿ, by subtracting n from the exponent.
+    f64::from_bits(p.to_bits().wrapping_sub(shifted.to_bits() << 52))
+}
+
+/// The integer weight of 2⁻⁶⁰ ≤ v ≤ 1.
+#[inline(always)]
+fn integer(v: f64) -> u128 {
+    const FLOOR: f64 = 1.0 / (1u64 << (LOG2_LARGEST - LOG2_FLOOR)) as f64;
+    let bits = v.clamp(FLOOR, 1.0).to_bits();
+    let mantissa = u128::from(bits & ((1 << 52) - 1) | 1 << 52);
+    // v·2¹⁰⁰ = mantissa·2^(exponent - 52 + 100), the exponent from -60 to 0.
+    let exponent = (bits >> 52) as u32 - 1023 + (LOG2_LARGEST - LOG2_FLOOR);
+    (mantissa << exponent) >> 12
+}
+
+/// Appends the running sums, from `sum` on, of the weights of `count` exponents η·min(d,γ) ≥ 0;
+/// returns the last.
+pub(crate) fn accumulate(
+    count: usize,
+    sum: u128,
+    exponent: impl Fn(usize) -> f64,
+    cumulative: &mut Vec<u128>,
+) -> u128 {
+    #[cfg(target_arch = "x86_64")]
+    {
+        if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512dq") {
+            // SAFETY: the features were detected.
+            return unsafe { accumulate_avx512(count, sum, exponent, cumulative) };
+        }
+        if is_x86_feature_detected!("avx2") {
+            // SAFETY: the feature was detected.
+            return unsafe { accumulate_avx2(count, sum, exponent, cumulative) };
+        }
+    }
+    accumulate_portable(count, sum, exponent, cumulative)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512dq,avx512vl")]
+fn accumulate_avx512(
+    count: usize,
+    sum: u128,
+    exponent: impl Fn(usize) -> f64,
+    cumulative: &mut Vec<u128>,
+) -> u128 {
+    accumulate_portable(count, sum, exponent, cumulative)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn accumulate_avx2(
+    count: usize,
+    sum: u128,
+    exponent: impl Fn(usize) -> f64,
+    cumulative: &mut Vec<u128>,
+) -> u128 {
+    accumulate_portable(count, sum, exponent, cumulative)
+}
+
+#[inline(always)]
+fn accumulate_portable(
+    count: usize,
+    mut sum: u128,
+    exponent: impl Fn(usize) -> f64,
+    cumulative: &mut Vec<u128>,
+) -> u128 {
+    const LANES: usize = 32;
+    cumulative.reserve(count);
+    let mut start = 0;
+    while start < count {
+        let len = LANES.min(count - start);
+        let mut values = [0.0; LANES];
+        if len == LANES {
+            for (i, v) in values.iter_mut().enumerate() {
+                *v = exp_minus(exponent(start + i).min(FLOOR_EXPONENT + 0.25));
+            }
+        } else {
+            for (i, v) in values[..len].iter_mut().enumerate() {
+                *v = exp_minus(exponent(start + i).min(FLOOR_EXPONENT + 0.25));
+            }
+        }
+        cumulative.extend(values[..len].iter().map(|&v| {
+            // 2³¹ words of at most 2¹⁰⁰: no overflow.
+            sum += integer(v);
+            sum
+        }));
+        start += len;
+    }
+    sum
+}
 
 /// W(d) for an exponent η·min(d,γ) ≥ 0.
 #[inline]
 pub fn weight(exponent: f64) -> u128 {
-    const LARGEST: f64 = (1u128 << LOG2_LARGEST) as f64;
-    // Both factors are exact powers of two times a 53-bit number, so the product is exact and
-    // the cast truncates what is below one quantum.
-    ((-exponent).exp() * LARGEST).max((1u64 << LOG2_FLOOR) as f64) as u128
+    integer(exp_minus(exponent.min(FLOOR_EXPONENT + 0.25)))
 }
 
-/// The output law of one word: running sums of integer weights.
+/// The output law of one word: running sums of integer weights over the whole vocabulary.
 #[derive(Clone, Debug, Default)]
 pub struct Law {
     cumulative: Vec<u128>,
@@ -47,12 +173,8 @@ impl Law {
     /// Fills the law in from the distances to every word; η = ε/2.
     pub fn fill(&mut self, eta: f64, gamma: f64, distances: &[f64]) {
         self.cumulative.clear();
-        let mut sum = 0;
-        self.cumulative.extend(distances.iter().map(|&d| {
-            // 2³¹ words of at most 2¹⁰⁰: no overflow.
-            sum += weight(eta * d.min(gamma));
-            sum
-        }));
+        let exponent = |i: usize| eta * distances[i].min(gamma);
+        accumulate(distances.len(), 0, exponent, &mut self.cumulative);
     }
 
     /// Number of words.
@@ -85,5 +207,57 @@ impl Law {
     pub fn sample(&self, rng: &mut impl Rng) -> u32 {
         let u = uniform_below_u128(rng, self.total());
         self.cumulative.partition_point(|&c| c <= u) as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_exponential_is_accurate_and_monotone() {
+        let mut last = 1.0;
+        for i in 0..=4_200_000 {
+            let x = f64::from(i) * 1e-5;
+            let (ours, exact) = (exp_minus(x), (-x).exp());
+            assert!(
+                ((ours - exact) / exact).abs() < 2f64.powi(-50),
+                "{x}: {ours} {exact}"
+            );
+            assert!(ours <= last * (1.0 + 1e-15));
+            last = ours;
+        }
+        assert_eq!(exp_minus(0.0), 1.0);
+    }
+
+    #[test]
+    fn weights_span_sixty_bits_and_stop_at_the_floor() {
+        assert_eq!(weight(0.0), 1 << LOG2_LARGEST);
+        for exponent in [41.6, 42.0, 1e3, f64::INFINITY] {
+            assert_eq!(weight(exponent), 1 << LOG2_FLOOR);
+        }
+        for i in 0..41_000 {
+            let x = f64::from(i) * 1e-3;
+            let exact = (-x).exp() * 2f64.powi(100);
+            assert!(
+                (weight(x) as f64 / exact - 1.0).abs() < 2f64.powi(-39),
+                "{x}"
+            );
+        }
+    }
+
+    #[test]
+    fn running_sums_are_sums_of_weights_at_every_length() {
+        for count in [0, 1, 31, 32, 33, 64, 100] {
+            let exponent = |i: usize| i as f64 * 0.7;
+            let mut cumulative = Vec::new();
+            let total = accumulate(count, 5, exponent, &mut cumulative);
+            let mut sum = 5;
+            for (i, &c) in cumulative.iter().enumerate() {
+                sum += weight(exponent(i));
+                assert_eq!(c, sum);
+            }
+            assert_eq!((cumulative.len(), total), (count, sum));
+        }
     }
 }

@@ -8,25 +8,33 @@
 //! exp((ε/2)·d(w,w')) and so does the normaliser. It needs *every* distance exactly: a
 //! neighbour that an approximate search overlooked would change its score by up to γ.
 //!
-//! **Law** in [`law`], as integers; **samplers**: [`law::Law::sample`] draws the integer law
-//! exactly, [`gumbel`] is the paper's, kept as the reference.
+//! **Law** in [`law`], as integers; **samplers**: `rejection` draws the integer law exactly
+//! from the k nearest words, [`gumbel`] is the paper's, kept as the reference.
 
 pub mod gumbel;
 pub mod law;
+mod neighborhoods;
+mod rejection;
 
 use std::sync::Arc;
 
+use rand::rngs::ChaCha12Rng;
 use rayon::prelude::*;
 
 use crate::error::{Error, Result, check_epsilon};
 use crate::mechanism::Mechanism;
 use crate::mechanism::guarantee::Guarantee;
+use crate::neighbors::{Grid, NeighborLists};
 use crate::parallel::{Control, install};
 use crate::random::{Key, Randomness};
 use crate::space::MetricSpace;
 use crate::vocabulary::Vocabulary;
 use law::Law;
+use neighborhoods::{Neighborhoods, Row};
+use rejection::ListLaw;
 
+/// Calls of at most so many words are drawn one by one, larger ones grouped by word.
+const FEW: usize = 64;
 /// Positions that are grouped by word at a time.
 const BLOCK: usize = 1 << 20;
 /// Draws of one word in one task.
@@ -62,9 +70,10 @@ impl Default for Truncation {
 /// The truncated exponential mechanism on a finite metric space.
 ///
 /// ```
+/// use std::sync::Arc;
 /// use fastdx::{Embedding, Mechanism, Randomness, Tem};
 /// let embedding = Embedding::default_english()?;
-/// let tem = Tem::new(embedding.into(), 6.0, Default::default(), Randomness::new(None))?;
+/// let tem = Tem::new(Arc::new(embedding), 6.0, Default::default(), Randomness::new(None))?;
 /// let law = tem.probabilities(tem.vocabulary().require("coffee")?);
 /// assert!((law.iter().sum::<f64>() - 1.0).abs() < 1e-9);
 /// # Ok::<(), fastdx::Error>(())
@@ -72,6 +81,7 @@ impl Default for Truncation {
 #[derive(Clone)]
 pub struct Tem {
     space: Arc<dyn MetricSpace>,
+    neighborhoods: Arc<Neighborhoods>,
     epsilon: f64,
     truncation: Truncation,
     gamma: f64,
@@ -103,6 +113,18 @@ impl Tem {
         randomness: Randomness,
     ) -> Result<Self> {
         check_epsilon(epsilon)?;
+        let neighborhoods = Arc::new(Neighborhoods::new(&*space));
+        Self::around(space, neighborhoods, epsilon, truncation, randomness)
+    }
+
+    fn around(
+        space: Arc<dyn MetricSpace>,
+        neighborhoods: Arc<Neighborhoods>,
+        epsilon: f64,
+        truncation: Truncation,
+        randomness: Randomness,
+    ) -> Result<Self> {
+        check_epsilon(epsilon)?;
         let gamma = match truncation {
             Truncation::Gamma(gamma) if gamma >= 0.0 => gamma,
             Truncation::Gamma(gamma) => {
@@ -125,6 +147,7 @@ impl Tem {
         };
         Ok(Tem {
             space,
+            neighborhoods,
             epsilon,
             truncation,
             gamma,
@@ -139,16 +162,29 @@ impl Tem {
     /// `epsilon` not positive and finite.
     pub fn with_epsilon(&self, epsilon: f64) -> Result<Self> {
         let randomness = self.randomness.clone();
-        Ok(
-            Self::new(self.space.clone(), epsilon, self.truncation, randomness)?
-                .with_sampler(self.sampler),
-        )
+        let (space, neighborhoods) = (self.space.clone(), self.neighborhoods.clone());
+        let tem = Self::around(space, neighborhoods, epsilon, self.truncation, randomness)?;
+        Ok(tem.with_sampler(self.sampler))
     }
 
     /// The same mechanism with another sampler.
     pub fn with_sampler(mut self, sampler: Sampler) -> Self {
         self.sampler = sampler;
         self
+    }
+
+    /// The same mechanism on another space: the same words with lists, say.
+    ///
+    /// # Errors
+    /// None where the space has as many words.
+    pub fn on(&self, space: Arc<dyn MetricSpace>) -> Result<Self> {
+        let randomness = self.randomness.clone();
+        Ok(Self::new(space, self.epsilon, self.truncation, randomness)?.with_sampler(self.sampler))
+    }
+
+    /// The stored lists it draws from, if the space has them.
+    pub fn lists(&self) -> Option<&NeighborLists> {
+        self.space.lists()
     }
 
     /// ε per unit of distance.
@@ -180,13 +216,59 @@ impl Tem {
     /// The law as the integers that are sampled.
     pub fn law(&self, id: u32) -> Law {
         let mut law = Law::default();
-        self.fill_law(id, &mut vec![0.0; self.space.vocabulary().len()], &mut law);
+        self.fill_law(id, &mut Row::default(), &mut law);
         law
     }
 
-    fn fill_law(&self, id: u32, distances: &mut [f64], law: &mut Law) {
-        self.space.distances(id, distances);
+    fn fill_law(&self, id: u32, row: &mut Row, law: &mut Law) {
+        let distances = row.distances(&*self.space, id);
+        if let Some(grid) = self.grid() {
+            distances.iter_mut().for_each(|d| *d = grid.round(*d));
+        }
         law.fill(self.epsilon / 2.0, self.gamma, distances);
+    }
+
+    /// The grid, where it is fine enough for this ε.
+    fn grid(&self) -> Option<Grid> {
+        let grid = self.neighborhoods.grid();
+        (self.epsilon * grid.step() <= law::GRID_SLACK).then_some(grid)
+    }
+
+    /// Draws of one word, in order.
+    fn draw_word(&self, id: u32, count: usize, rng: &mut ChaCha12Rng, work: &mut Work) {
+        let Work {
+            row,
+            list_law,
+            whole,
+            drawn,
+        } = work;
+        drawn.clear();
+        let grid = match (self.sampler, self.grid()) {
+            (Sampler::Gumbel, _) => {
+                let distances = row.distances(&*self.space, id);
+                let gumbel = gumbel::Gumbel::new(self.epsilon, self.gamma, distances);
+                return drawn.extend((0..count).map(|_| gumbel.sample(rng)));
+            }
+            (Sampler::Exact, Some(grid)) => grid,
+            (Sampler::Exact, None) => {
+                self.fill_law(id, row, whole);
+                return drawn.extend((0..count).map(|_| whole.sample(rng)));
+            }
+        };
+        let words = self.space.vocabulary().len();
+        let law = (self.epsilon / 2.0, self.gamma);
+        let list = self.neighborhoods.list(&*self.space, id, row);
+        list_law.fill(list, grid, law.0, law.1, words);
+        let distance = |y| self.space.distance(id, y);
+        let mut spare = None;
+        for _ in 0..count {
+            let y = list_law.sample(list, grid, law, words as u32, rng, distance);
+            drawn.push(y.unwrap_or_else(|| {
+                // Rare words whose lists say little: the whole row, once for all draws.
+                let whole = spare.get_or_insert_with(|| self.law(id));
+                whole.sample(rng)
+            }));
+        }
     }
 
     fn draw_block(
@@ -197,12 +279,9 @@ impl Tem {
         out: &mut [u32],
         control: &Control,
     ) -> Result<()> {
-        // One row of distances serves all draws of a word: group the positions by word.
-        let mut order: Vec<u64> = ids
-            .iter()
-            .zip(0u64..)
-            .map(|(&id, i)| u64::from(id) << 32 | i)
-            .collect();
+        // One list law serves all draws of a word: group the positions by word.
+        let positions = ids.iter().zip(0u64..);
+        let mut order: Vec<u64> = positions.map(|(&id, i)| u64::from(id) << 32 | i).collect();
         order.par_sort_unstable();
         let word = |entry: &u64| (entry >> 32) as u32;
         let pieces: Vec<(u64, &[u64])> = order
@@ -214,29 +293,21 @@ impl Tem {
                 (u64::from(word(&entries[0])) << 32 | piece, entries)
             })
             .collect();
+        if self.sampler == Sampler::Exact && self.grid().is_some() {
+            let mut distinct: Vec<u32> = pieces.iter().map(|(_, e)| word(&e[0])).collect();
+            distinct.dedup();
+            self.neighborhoods
+                .prepare(&*self.space, distinct.into_iter(), control)?;
+        }
         let drawn: Vec<Vec<u32>> = pieces
             .par_iter()
-            .map_init(
-                || (vec![0.0; self.space.vocabulary().len()], Law::default()),
-                |(distances, law), &(stream, entries)| {
-                    control.check()?;
-                    let mut rng = key.stream(stream);
-                    let id = word(&entries[0]);
-                    let draws = match self.sampler {
-                        Sampler::Exact => {
-                            self.fill_law(id, distances, law);
-                            entries.iter().map(|_| law.sample(&mut rng)).collect()
-                        }
-                        Sampler::Gumbel => {
-                            self.space.distances(id, distances);
-                            let gumbel = gumbel::Gumbel::new(self.epsilon, self.gamma, distances);
-                            entries.iter().map(|_| gumbel.sample(&mut rng)).collect()
-                        }
-                    };
-                    control.advance(entries.len());
-                    Ok(draws)
-                },
-            )
+            .map_init(Work::default, |work, &(stream, entries)| {
+                control.check()?;
+                let mut rng = key.stream(stream);
+                self.draw_word(word(&entries[0]), entries.len(), &mut rng, work);
+                control.advance(entries.len());
+                Ok(work.drawn.clone())
+            })
             .collect::<Result<_>>()?;
         for ((_, entries), drawn) in pieces.iter().zip(drawn) {
             for (entry, y) in entries.iter().zip(drawn) {
@@ -245,6 +316,15 @@ impl Tem {
         }
         Ok(())
     }
+}
+
+/// Working memory of a thread.
+#[derive(Default)]
+struct Work {
+    row: Row,
+    list_law: ListLaw,
+    whole: Law,
+    drawn: Vec<u32>,
 }
 
 /// γ = (2/ε)·ln((1-β)(|W|-1)/β), TEM'21 Theorem 3; 0 where that is negative.
@@ -263,7 +343,10 @@ impl Mechanism for Tem {
             metric: self.space.metric_name(),
             epsilon: self.epsilon,
             delta: 0.0,
-            slack: law::SLACK,
+            slack: match self.sampler {
+                Sampler::Exact => law::SLACK + 2.0 * self.epsilon * self.space.distance_error(),
+                Sampler::Gumbel => f64::INFINITY,
+            },
             theorem: "the score -min(d(w,y),γ) changes by at most d(w,w') between two words, and \
                       the exponential mechanism with exponent ε/2 pays once for the score and \
                       once for the normaliser (TEM'21, Theorem 1)",
@@ -280,8 +363,17 @@ impl Mechanism for Tem {
             },
             // A word at distance γ from every other has this law but for itself.
             unknown_bound: self.epsilon / 2.0 * self.gamma,
-            exceptions: Vec::new(),
+            exceptions: match self.sampler {
+                Sampler::Exact => Vec::new(),
+                Sampler::Gumbel => {
+                    vec!["anything: sampler=\"gumbel\" is for comparison only".into()]
+                }
+            },
         }
+    }
+
+    fn epsilon(&self) -> f64 {
+        self.epsilon
     }
 
     fn distance(&self, a: u32, b: u32) -> f64 {
@@ -293,7 +385,16 @@ impl Mechanism for Tem {
     }
 
     fn draw(&self, ids: &[u32], key: &Key, out: &mut [u32], control: &Control) -> Result<()> {
-        install(ids.len(), 4, || {
+        if ids.len() <= FEW {
+            let mut rng = key.stream(0);
+            let mut work = Work::default();
+            for (&id, y) in ids.iter().zip(out) {
+                self.draw_word(id, 1, &mut rng, &mut work);
+                *y = work.drawn[0];
+            }
+            return Ok(());
+        }
+        install(ids.len(), FEW, || {
             let blocks = ids.chunks(BLOCK).zip(out.chunks_mut(BLOCK));
             (0..)
                 .zip(blocks)

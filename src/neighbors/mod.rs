@@ -1,0 +1,146 @@
+//! Exact neighbour lists: for every word its k nearest words, sorted.
+//!
+//! **Exact, always.** The distances are scores in the privacy proof of TEM: a neighbour that an
+//! approximate search overlooked would have its score changed by up to γ for one word and not
+//! for another, and the ε·d bound would be gone. So lists are built by exhaustive products with
+//! a proved rounding margin, and no approximate index can make one.
+//!
+//! An entry is one 64-bit number: the distance in multiples of the [`Grid`]'s step in the high
+//! bits, the word's id in the low ones. Sorting the numbers sorts by distance, ties by id; and
+//! a word is in a list exactly if its number is at most the list's last.
+
+mod build;
+
+use crate::buffer::Buffer;
+use crate::error::Result;
+use crate::parallel::Control;
+use crate::space::MetricSpace;
+
+/// Distances rounded to multiples of a power of two, so that distance and id fit in 64 bits.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Grid {
+    step: f64,
+    id_bits: u32,
+}
+
+impl Grid {
+    /// The finest grid for `words` words at most `diameter` apart.
+    pub fn new(words: usize, diameter: f64) -> Self {
+        let id_bits = usize::BITS - words.saturating_sub(1).leading_zeros();
+        // Multiples up to 2^(64 - id_bits) - 1; one bit of room for rounding. f64 has 53 bits,
+        // so a finer step than that gains nothing.
+        let bits = (63 - id_bits).min(53) as i32;
+        let exponent = if diameter > 0.0 {
+            diameter.log2().ceil() as i32
+        } else {
+            0
+        };
+        Grid {
+            step: 2f64.powi((exponent - bits).max(-1000)),
+            id_bits,
+        }
+    }
+
+    /// The grid of a space: its diameter is at most twice the largest distance from one word.
+    pub fn of(space: &dyn MetricSpace) -> Self {
+        let words = space.vocabulary().len();
+        let mut row = vec![0.0; words];
+        space.distances(0, &mut row);
+        Grid::new(words, 2.0 * row.iter().fold(0.0f64, |m, &d| m.max(d)))
+    }
+
+    pub(crate) fn from_parts(step: f64, id_bits: u32) -> Option<Self> {
+        let power = step.is_normal() && step > 0.0 && step.to_bits() << 12 == 0;
+        (power && id_bits <= 32).then_some(Grid { step, id_bits })
+    }
+
+    /// Two distances closer than this may be rounded to one.
+    pub fn step(&self) -> f64 {
+        self.step
+    }
+
+    pub(crate) fn id_bits(&self) -> u32 {
+        self.id_bits
+    }
+
+    /// The entry of a word at a distance.
+    #[inline]
+    pub fn entry(&self, distance: f64, id: u32) -> u64 {
+        ((distance / self.step).round() as u64) << self.id_bits | u64::from(id)
+    }
+
+    /// The distance of an entry, a multiple of the step.
+    #[inline]
+    pub fn distance(&self, entry: u64) -> f64 {
+        (entry >> self.id_bits) as f64 * self.step
+    }
+
+    /// The word of an entry.
+    #[inline]
+    pub fn id(&self, entry: u64) -> u32 {
+        (entry & ((1 << self.id_bits) - 1)) as u32
+    }
+
+    /// A distance rounded to the grid.
+    #[inline]
+    pub fn round(&self, distance: f64) -> f64 {
+        (distance / self.step).round() * self.step
+    }
+}
+
+/// For every word the entries of its k nearest words (itself among them), ascending.
+#[derive(Clone, Debug)]
+pub struct NeighborLists {
+    pub(crate) grid: Grid,
+    pub(crate) k: usize,
+    pub(crate) entries: Buffer<u64>,
+}
+
+impl NeighborLists {
+    /// Builds the lists of a space, in parallel, exactly.
+    ///
+    /// `memory` bounds the bytes of the result; it is checked before anything is allocated.
+    ///
+    /// # Errors
+    /// `k` outside 1..=V, [`Error::TooLarge`](crate::Error::TooLarge),
+    /// [`Error::Interrupted`](crate::Error::Interrupted).
+    pub fn build(
+        space: &dyn MetricSpace,
+        k: usize,
+        memory: u64,
+        control: &Control,
+    ) -> Result<Self> {
+        build::build(space, k, memory, control)
+    }
+
+    /// The list lengths that serve V words well: √V, between 256 and 1024.
+    pub fn default_k(words: usize) -> usize {
+        words.isqrt().clamp(256, 1024).min(words)
+    }
+
+    /// Entries in a list.
+    pub fn k(&self) -> usize {
+        self.k
+    }
+
+    /// The grid of the distances.
+    pub fn grid(&self) -> Grid {
+        self.grid
+    }
+
+    /// The list of a word.
+    pub fn list(&self, id: u32) -> &[u64] {
+        &self.entries[id as usize * self.k..][..self.k]
+    }
+}
+
+/// The `k` smallest entries of a row of distances, ascending, in `row`.
+pub(crate) fn smallest(grid: Grid, distances: &[f64], k: usize, row: &mut Vec<u64>) {
+    row.clear();
+    row.extend(distances.iter().zip(0..).map(|(&d, id)| grid.entry(d, id)));
+    if k < row.len() {
+        row.select_nth_unstable(k - 1);
+        row.truncate(k);
+    }
+    row.sort_unstable();
+}

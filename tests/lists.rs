@@ -1,0 +1,258 @@
+//! Neighbour lists, and Tem drawing from them: exact, whatever k, ε, γ and the vocabulary.
+
+mod common;
+
+use std::sync::Arc;
+
+use common::{assert_law, counts, embedding, from_vectors};
+use fastdx::embedding::format::native;
+use fastdx::mechanism::tem::{Truncation, law};
+use fastdx::neighbors::Grid;
+use fastdx::{
+    Control, Embedding, Error, Mechanism, Metric, MetricSpace, NeighborLists, Randomness, Tem,
+};
+use proptest::prelude::*;
+
+const MEMORY: u64 = 1 << 30;
+
+/// Every distance, sorted by (distance on the grid, id).
+fn reference(e: &Embedding, grid: Grid, word: u32, k: usize) -> Vec<(f64, u32)> {
+    let mut row = vec![0.0; e.len()];
+    e.distances(word, &mut row);
+    let mut all: Vec<(f64, u32)> = row
+        .iter()
+        .zip(0..)
+        .map(|(&d, id)| (grid.round(d), id))
+        .collect();
+    all.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    all.truncate(k);
+    all
+}
+
+fn check_lists(e: &Embedding, k: usize) {
+    let lists = NeighborLists::build(e, k, MEMORY, &Control::new()).unwrap();
+    let grid = lists.grid();
+    for word in 0..e.len() as u32 {
+        let list = lists.list(word);
+        let got: Vec<(f64, u32)> = list
+            .iter()
+            .map(|&x| (grid.distance(x), grid.id(x)))
+            .collect();
+        assert_eq!(got, reference(e, grid, word, k), "word {word}");
+        assert!(list.windows(2).all(|w| w[0] < w[1]));
+    }
+}
+
+#[test]
+fn lists_are_exact_for_every_metric() {
+    for metric in Metric::ALL {
+        let e = embedding(400, 6, 0.4, metric, 1);
+        for k in [1, 7, 150, 400] {
+            check_lists(&e, k);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+    #[test]
+    fn lists_are_exact_with_ties_and_duplicates(words in 1usize..200, dim in 1usize..20, k in 1usize..60, seed: u64, levels in 1u32..5) {
+        // Coordinates on a coarse lattice: many words coincide, many distances tie.
+        let e = embedding(words, dim, levels as f32, Metric::Euclidean, seed);
+        let lattice = e.vectors().iter().map(|x| x.round()).collect();
+        check_lists(&from_vectors(lattice, dim, Metric::Euclidean), k.min(words));
+    }
+}
+
+#[test]
+fn a_grid_is_fine_and_holds_everything() {
+    for (words, diameter) in [
+        (1, 0.0),
+        (2, 1e-30),
+        (50, 3.0),
+        (400_000, 20.0),
+        (1 << 31, 1e30),
+    ] {
+        let grid = Grid::new(words, diameter);
+        let last = (words - 1) as u32;
+        for d in [0.0, diameter / 3.0, diameter] {
+            let entry = grid.entry(d, last);
+            assert_eq!(grid.id(entry), last);
+            assert_eq!(grid.distance(entry), grid.round(d));
+            assert!((grid.round(d) - d).abs() <= grid.step() / 2.0);
+        }
+        let bits = if words == 1 << 31 { 31 } else { 43 };
+        assert!(
+            grid.step() <= diameter.max(1.0) * 2f64.powi(1 - bits),
+            "{words} {diameter}"
+        );
+    }
+}
+
+#[test]
+fn memory_is_checked_before_it_is_taken() {
+    let e = embedding(1000, 2, 1.0, Metric::Euclidean, 1);
+    let build = |memory| NeighborLists::build(&*e, 100, memory, &Control::new());
+    assert!(matches!(
+        build(799_999),
+        Err(Error::TooLarge {
+            needed: 800_000,
+            limit: 799_999,
+            ..
+        })
+    ));
+    assert!(build(800_000).is_ok());
+    let control = Control::new();
+    control.cancel();
+    assert!(matches!(
+        NeighborLists::build(&*e, 9, MEMORY, &control),
+        Err(Error::Interrupted)
+    ));
+    assert!(NeighborLists::build(&*e, 0, MEMORY, &Control::new()).is_err());
+    assert!(NeighborLists::build(&*e, 1001, MEMORY, &Control::new()).is_err());
+}
+
+fn tem(e: &Embedding, epsilon: f64, truncation: Truncation, seed: u64) -> Tem {
+    let randomness = Randomness::new(Some(seed));
+    Tem::new(Arc::new(e.clone()), epsilon, truncation, randomness).unwrap()
+}
+
+#[test]
+fn the_law_does_not_depend_on_the_lists() {
+    // 3,000 words: lists of 5 and 256 leave most of the mass in the tail at small ε.
+    let e = embedding(3000, 3, 1.0, Metric::Euclidean, 5);
+    let control = Control::new();
+    for (i, &(epsilon, truncation)) in [
+        (0.01, Truncation::Gamma(f64::INFINITY)),
+        (3.0, Truncation::Beta(1e-3)),
+        (8.0, Truncation::Gamma(0.2)),
+        (8.0, Truncation::Gamma(0.0)),
+        (40.0, Truncation::Gamma(f64::INFINITY)),
+        (150.0, Truncation::Beta(1e-3)),
+    ]
+    .iter()
+    .enumerate()
+    {
+        for k in [1, 5, 300, 3000] {
+            let listed = e.build_lists(k, MEMORY, &control).unwrap();
+            let tem = tem(&listed, epsilon, truncation, (10 * i + k) as u64);
+            let drawn = counts(&tem.sample("w17", 300_000).unwrap(), 3000);
+            assert_law(
+                &drawn,
+                &tem.probabilities(17),
+                &format!("ε={epsilon}, {truncation:?}, k={k}"),
+            );
+        }
+        let lazy = tem(&e, epsilon, truncation, i as u64);
+        let drawn = counts(&lazy.sample("w17", 300_000).unwrap(), 3000);
+        assert_law(
+            &drawn,
+            &lazy.probabilities(17),
+            &format!("lazy, ε={epsilon}, {truncation:?}"),
+        );
+        // One by one, as short calls are drawn.
+        let single: Vec<u32> = (0..100_000)
+            .map(|_| lazy.privatize_ids(&[17]).unwrap()[0])
+            .collect();
+        assert_law(
+            &counts(&single, 3000),
+            &lazy.probabilities(17),
+            "one by one",
+        );
+    }
+}
+
+#[test]
+fn an_adversarial_vocabulary_does_not_make_it_spin() {
+    // A cluster of 300 duplicates and 20,000 words far away: a list of 256 says nothing of the
+    // tail, whose envelope is the weight of the word itself.
+    let mut vectors = vec![0.0f32; 300];
+    vectors.extend((0..20_000).map(|i| 30.0 + i as f32 * 1e-3));
+    let e = from_vectors(vectors, 1, Metric::Euclidean);
+    let tem = tem(&e, 4.0, Truncation::Gamma(f64::INFINITY), 1);
+    let start = std::time::Instant::now();
+    let drawn = tem.sample("w5", 100_000).unwrap();
+    assert!(start.elapsed().as_secs() < 60);
+    assert_law(&counts(&drawn, e.len()), &tem.probabilities(5), "cluster");
+}
+
+#[test]
+fn a_coarse_grid_is_not_used() {
+    // At this ε a step of the grid would cost more than the slack allows.
+    let e = embedding(3000, 3, 1.0, Metric::Euclidean, 5);
+    for epsilon in [1e6, 1e9, 1e300] {
+        let tem = tem(&e, epsilon, Truncation::Gamma(1.0), 3);
+        let law = tem.probabilities(17);
+        assert_law(
+            &counts(&tem.sample("w17", 2000).unwrap(), 3000),
+            &law,
+            "huge ε",
+        );
+        assert!(tem.guarantee().slack <= law::SLACK);
+    }
+}
+
+#[test]
+fn lists_are_stored_and_mapped_with_the_embedding() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("index");
+    let e = embedding(500, 4, 1.0, Metric::Manhattan, 6);
+    let listed = e.build_lists(40, MEMORY, &Control::new()).unwrap();
+    listed.save(&path).unwrap();
+    for verify in [true, false] {
+        let back = native::open(&path, verify).unwrap();
+        let (a, b) = (listed.lists().unwrap(), back.lists().unwrap());
+        assert_eq!((a.k(), a.grid()), (b.k(), b.grid()));
+        assert!((0..500).all(|w| a.list(w) == b.list(w)));
+        let draw = |e: &Embedding| {
+            tem(e, 2.0, Truncation::default(), 9)
+                .sample("w1", 1000)
+                .unwrap()
+        };
+        assert_eq!(draw(&listed), draw(&back));
+        assert!(
+            back.with_metric(Metric::Euclidean)
+                .unwrap()
+                .lists()
+                .is_none()
+        );
+        assert!(back.first(100).unwrap().lists().is_none());
+    }
+}
+
+#[test]
+fn every_flipped_bit_of_an_index_is_noticed() {
+    let e = embedding(4, 2, 1.0, Metric::Euclidean, 3);
+    let bytes = native::to_bytes(&e.build_lists(3, MEMORY, &Control::new()).unwrap());
+    for i in 0..bytes.len() * 8 {
+        let mut damaged = bytes.clone();
+        damaged[i / 8] ^= 1 << (i % 8);
+        assert!(
+            matches!(native::from_bytes(&damaged), Err(Error::Corrupt { .. })),
+            "bit {i}"
+        );
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+    /// Unverified, a damaged index may give a wrong law, but never an id out of range.
+    #[test]
+    fn a_damaged_index_without_verification_is_harmless(changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6)) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("index");
+        let e = embedding(30, 2, 1.0, Metric::Euclidean, 4);
+        let mut bytes = native::to_bytes(&e.build_lists(8, MEMORY, &Control::new()).unwrap());
+        for (at, value) in changes {
+            let at = at.index(bytes.len());
+            bytes[at] = value;
+        }
+        std::fs::write(&path, &bytes).unwrap();
+        if let Ok(e) = native::open(&path, false) {
+            let words = e.len() as u32;
+            let tem = tem(&e, 2.0, Truncation::default(), 1);
+            let out = tem.privatize_ids(&(0..words).collect::<Vec<_>>()).unwrap();
+            prop_assert!(out.iter().all(|&y| y < words));
+        }
+    }
+}
