@@ -27,9 +27,9 @@ impl Grid {
     /// The finest grid for `words` words at most `diameter` apart.
     pub fn new(words: usize, diameter: f64) -> Self {
         let id_bits = usize::BITS - words.saturating_sub(1).leading_zeros();
-        // Multiples up to 2^(64 - id_bits) - 1; one bit of room for rounding. f64 has 53 bits,
-        // so a finer step than that gains nothing.
-        let bits = (63 - id_bits).min(53) as i32;
+        // Multiples up to 2^(64 - id_bits) - 1; one bit of room for rounding, and no more than
+        // 51 bits, so that `multiple` can round by an addition.
+        let bits = (63 - id_bits).min(51) as i32;
         let exponent = if diameter > 0.0 {
             diameter.log2().ceil() as i32
         } else {
@@ -66,7 +66,17 @@ impl Grid {
     /// The entry of a word at a distance.
     #[inline]
     pub fn entry(&self, distance: f64, id: u32) -> u64 {
-        ((distance / self.step).round() as u64) << self.id_bits | u64::from(id)
+        self.multiple(distance).to_bits() << 12 >> 12 << self.id_bits | u64::from(id)
+    }
+
+    /// 2⁵² + distance / step, rounded: the multiple stands in the low bits. Distances beyond
+    /// the diameter, which a damaged file can hold, stop at its double.
+    #[inline(always)]
+    fn multiple(&self, distance: f64) -> f64 {
+        const ROUND: f64 = (1u64 << 52) as f64;
+        const MOST: f64 = (1u64 << 52) as f64 - 1.0;
+        // The step is a power of two, so its reciprocal and the product are exact.
+        (distance * self.step.recip()).min(MOST) + ROUND
     }
 
     /// The distance of an entry, a multiple of the step.
@@ -84,7 +94,7 @@ impl Grid {
     /// A distance rounded to the grid.
     #[inline]
     pub fn round(&self, distance: f64) -> f64 {
-        (distance / self.step).round() * self.step
+        (self.multiple(distance) - (1u64 << 52) as f64) * self.step
     }
 }
 

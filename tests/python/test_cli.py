@@ -240,6 +240,8 @@ def test_ctrl_c(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [*FASTDX, "privatize", str(path), "-o", str(out), "--epsilon=5", "--mechanism=laplace"],
         stderr=subprocess.PIPE,
+        # A shell's background job starts with SIGINT ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
     )
     time.sleep(2.0)
     process.send_signal(signal.SIGINT)

@@ -102,6 +102,8 @@ def test_spawned_workers_differ(small: Embedding, mechanism: type) -> None:
 def test_ctrl_c_ends_a_long_call(mechanism: type) -> None:
     m = mechanism(epsilon=5.0)
     ids = np.arange(20_000_000) % 20_000
+    # A shell's background job starts with SIGINT ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     start = time.monotonic()
