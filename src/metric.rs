@@ -5,6 +5,8 @@
 //! roundings of it. Sums run in eight fixed lanes, so the result is the same whatever the
 //! vector width the machine has.
 
+#[cfg(target_arch = "x86_64")]
+use std::arch::x86_64::*;
 use std::fmt;
 use std::str::FromStr;
 
@@ -143,12 +145,28 @@ impl FromStr for Metric {
 pub trait Coordinate: Copy + Send + Sync + 'static {
     /// The coordinate as f64, exactly.
     fn wide(self) -> f64;
+
+    /// Eight coordinates from `at` on as f64, those outside the mask 0.
+    ///
+    /// # Safety
+    /// The machine has the features; the lanes in the mask can be read.
+    #[cfg(target_arch = "x86_64")]
+    #[doc(hidden)]
+    unsafe fn eight(at: *const Self, mask: u8) -> __m512d;
 }
 
 impl Coordinate for f32 {
     #[inline(always)]
     fn wide(self) -> f64 {
         f64::from(self)
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
+    unsafe fn eight(at: *const Self, mask: u8) -> __m512d {
+        // SAFETY: the caller vouches for the lanes in the mask; the others are not touched.
+        _mm512_cvtps_pd(unsafe { _mm256_maskz_loadu_ps(mask, at) })
     }
 }
 
@@ -157,12 +175,59 @@ impl Coordinate for f64 {
     fn wide(self) -> f64 {
         self
     }
+
+    #[cfg(target_arch = "x86_64")]
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
+    unsafe fn eight(at: *const Self, mask: u8) -> __m512d {
+        // SAFETY: the caller vouches for the lanes in the mask; the others are not touched.
+        unsafe { _mm512_maskz_loadu_pd(mask, at) }
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
 fn distances_avx512<A: Coordinate>(metric: Metric, a: &[A], rows: &[f32], out: &mut [f64]) {
-    distances_portable(metric, a, rows, out);
+    if metric != Metric::Euclidean {
+        return distances_portable(metric, a, rows, out);
+    }
+    let n = a.len().max(1);
+    let whole = n / 8 * 8;
+    let mask = (1u8 << (n - whole)) - 1;
+    for (b, out) in rows.chunks_exact(n).zip(&mut *out) {
+        let mut acc = _mm512_setzero_pd();
+        let mut add = |at: usize, mask: u8| {
+            // SAFETY: the lanes in the mask lie within a and b, which have n numbers.
+            let (x, y) = unsafe {
+                (
+                    A::eight(a.as_ptr().add(at), mask),
+                    f32::eight(b.as_ptr().add(at), mask),
+                )
+            };
+            let d = _mm512_sub_pd(x, y);
+            // No fused multiply-add: the sum must be that of `lanes`, bit for bit.
+            acc = _mm512_add_pd(acc, _mm512_mul_pd(d, d));
+        };
+        for at in (0..whole).step_by(8) {
+            add(at, 0xff);
+        }
+        if mask != 0 {
+            add(whole, mask);
+        }
+        // The order of `sum`.
+        let four = _mm256_add_pd(
+            _mm512_castpd512_pd256(acc),
+            _mm512_extractf64x4_pd::<1>(acc),
+        );
+        let two = _mm_add_pd(
+            _mm256_castpd256_pd128(four),
+            _mm256_extractf128_pd::<1>(four),
+        );
+        *out = _mm_cvtsd_f64(two) + _mm_cvtsd_f64(_mm_unpackhi_pd(two, two));
+    }
+    for out in out {
+        *out = out.sqrt();
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -173,20 +238,29 @@ fn distances_avx2<A: Coordinate>(metric: Metric, a: &[A], rows: &[f32], out: &mu
 
 #[inline(always)]
 fn distances_portable<A: Coordinate>(metric: Metric, a: &[A], rows: &[f32], out: &mut [f64]) {
-    let n = a.len();
-    let rows = rows.chunks_exact(n.max(1)).zip(out);
+    // Plain loops: a closure handed to an iterator would be compiled on its own, without the
+    // caller's vector width.
+    let n = a.len().max(1);
     match metric {
-        Metric::Euclidean => rows.for_each(|(b, out)| *out = squared(a, b).sqrt()),
-        Metric::Manhattan => rows
-            .for_each(|(b, out)| *out = lanes(a, b, |sum, x, y| sum + (x - y).abs()).iter().sum()),
-        Metric::Chebyshev => rows.for_each(|(b, out)| {
-            *out = lanes(a, b, |max, x, y| f64::max(max, (x - y).abs()))
-                .iter()
-                .fold(0.0, |m, &x| m.max(x))
-        }),
+        Metric::Euclidean => {
+            for (b, out) in rows.chunks_exact(n).zip(out) {
+                *out = squared(a, b).sqrt();
+            }
+        }
+        Metric::Manhattan => {
+            for (b, out) in rows.chunks_exact(n).zip(out) {
+                *out = sum(lanes(a, b, |sum, x, y| sum + (x - y).abs()));
+            }
+        }
+        Metric::Chebyshev => {
+            for (b, out) in rows.chunks_exact(n).zip(out) {
+                let largest = lanes(a, b, |max, x, y| f64::max(max, (x - y).abs()));
+                *out = largest.iter().fold(0.0, |m, &x| m.max(x));
+            }
+        }
         Metric::Angular => {
             let scale_a = norm2(a).sqrt().recip();
-            rows.for_each(|(b, out)| {
+            for (b, out) in rows.chunks_exact(n).zip(out) {
                 let scale_b = norm2(b).sqrt().recip();
                 // Kahan's formula: accurate at every angle, where arccos loses half the digits
                 // near 0.
@@ -197,15 +271,15 @@ fn distances_portable<A: Coordinate>(metric: Metric, a: &[A], rows: &[f32], out:
                     s + (x * scale_a + y * scale_b).powi(2)
                 }));
                 *out = 2.0 * f64::atan2(minus.sqrt(), plus.sqrt());
-            })
+            }
         }
         Metric::Poincare => {
             let room_a = 1.0 - norm2(a);
-            rows.for_each(|(b, out)| {
+            for (b, out) in rows.chunks_exact(n).zip(out) {
                 // arcosh(1 + 2s²) = 2 arsinh(s), which keeps small distances.
                 let room = room_a * (1.0 - norm2(b));
                 *out = 2.0 * (squared(a, b) / room).sqrt().asinh();
-            })
+            }
         }
     }
 }
@@ -303,6 +377,23 @@ mod tests {
                 let tolerance = if metric == Metric::Angular { 3e-8 } else { 1e-7 * expected + 1e-8 };
                 prop_assert!((d(&a, &b) - expected).abs() <= tolerance, "{} {} {}", metric, d(&a, &b), expected);
             }
+        }
+    }
+
+    #[test]
+    fn vector_widths_agree_bit_for_bit() {
+        for n in 1..40 {
+            let number = |i: usize| ((i * 7919 % 1000) as f32 - 500.0) * 0.001_23;
+            let a: Vec<f32> = (0..n).map(number).collect();
+            let wide: Vec<f64> = a.iter().map(|&x| f64::from(x) + 1e-9).collect();
+            let rows: Vec<f32> = (0..n * 5).map(|i| number(i + 17)).collect();
+            let (mut here, mut plain) = ([0.0; 5], [0.0; 5]);
+            Metric::Euclidean.distances(&a, &rows, &mut here);
+            distances_portable(Metric::Euclidean, &a, &rows, &mut plain);
+            assert_eq!(here, plain);
+            Metric::Euclidean.distances(&wide, &rows, &mut here);
+            distances_portable(Metric::Euclidean, &wide, &rows, &mut plain);
+            assert_eq!(here, plain);
         }
     }
 

@@ -133,26 +133,25 @@ fn accumulate_portable(
     cumulative: &mut Vec<u128>,
 ) -> u128 {
     const LANES: usize = 32;
-    cumulative.reserve(count);
+    let done = cumulative.len();
+    cumulative.resize(done + count, 0);
+    let (whole, rest) = cumulative[done..].as_chunks_mut::<LANES>();
     let mut start = 0;
-    while start < count {
-        let len = LANES.min(count - start);
+    for sums in whole {
         let mut values = [0.0; LANES];
-        if len == LANES {
-            for (i, v) in values.iter_mut().enumerate() {
-                *v = exp_minus(exponent(start + i).min(FLOOR_EXPONENT + 0.25));
-            }
-        } else {
-            for (i, v) in values[..len].iter_mut().enumerate() {
-                *v = exp_minus(exponent(start + i).min(FLOOR_EXPONENT + 0.25));
-            }
+        for (i, value) in values.iter_mut().enumerate() {
+            *value = exp_minus(exponent(start + i).min(FLOOR_EXPONENT + 0.25));
         }
-        cumulative.extend(values[..len].iter().map(|&v| {
+        for i in 0..LANES {
             // 2³¹ words of at most 2¹⁰⁰: no overflow.
-            sum += integer(v);
-            sum
-        }));
-        start += len;
+            sum += integer(values[i]);
+            sums[i] = sum;
+        }
+        start += LANES;
+    }
+    for (i, slot) in rest.iter_mut().enumerate() {
+        sum += weight(exponent(start + i));
+        *slot = sum;
     }
     sum
 }
