@@ -48,8 +48,8 @@ impl ListLaw {
         let cap = gamma.min((FLOOR_EXPONENT + 0.01) / eta);
         let falling = list.partition_point(|&entry| grid.distance(entry) < cap);
         self.falling.clear();
-        let exponent = |i: usize| eta * grid.distance(list[i]);
-        let sum = accumulate(falling, 0, exponent, &mut self.falling);
+        let exponent = |entry| eta * grid.distance(entry);
+        let sum = accumulate(&list[..falling], exponent, &mut self.falling);
         self.flat = weight(eta * cap);
         self.flat_sum = self.flat * (list.len() - falling) as u128;
         self.envelope = match list.last() {
