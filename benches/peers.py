@@ -11,8 +11,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import fastdx
 import numpy as np
+
+import fastdx
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 

@@ -16,8 +16,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-import fastdx
 import numpy as np
+
+import fastdx
 
 TRAINED, KEPT, DIMENSIONS, SIF = 40_000, 20_000, 50, 1e-3
 

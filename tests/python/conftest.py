@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
-import fastdx
 import numpy as np
 import pytest
+
+import fastdx
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
 

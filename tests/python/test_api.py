@@ -3,9 +3,10 @@
 import pickle
 import threading
 
-import fastdx
 import numpy as np
 import pytest
+
+import fastdx
 from fastdx import Embedding, MultivariateLaplace, Tem
 
 

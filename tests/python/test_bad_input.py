@@ -3,9 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
-import fastdx
 import numpy as np
 import pytest
+
+import fastdx
 from fastdx import Embedding, MultivariateLaplace, Tem
 from fastdx.noise import multivariate_laplace
 

@@ -3,10 +3,11 @@
 from math import exp
 
 import numpy as np
-from fastdx import Embedding, Mechanism, MultivariateLaplace, Tem
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import beta
+
+from fastdx import Embedding, Mechanism, MultivariateLaplace, Tem
 
 DRAWS = 50_000
 

@@ -14,11 +14,12 @@ import threading
 import time
 from pathlib import Path
 
-import fastdx
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+
+import fastdx
 
 FASTDX = [sys.executable, "-m", "fastdx"]
 

@@ -4,9 +4,10 @@ import gzip
 import struct
 from pathlib import Path
 
-import fastdx
 import numpy as np
 import pytest
+
+import fastdx
 from fastdx import Embedding, FormatError
 
 WORDS = ["the", "of", "cat", "naïve", "12", "a.b"]

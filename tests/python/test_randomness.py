@@ -10,9 +10,10 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-import fastdx
 import numpy as np
 import pytest
+
+import fastdx
 from fastdx import Embedding
 
 IDS = np.zeros(3000, dtype=np.uint32)

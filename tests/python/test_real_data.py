@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+
 from fastdx import Embedding, MultivariateLaplace
 
 

@@ -2,12 +2,13 @@
 
 import sys
 
-import fastdx
 import numpy as np
 import pytest
-from fastdx import Embedding, Tem
 from hypothesis import given
 from hypothesis import strategies as st
+
+import fastdx
+from fastdx import Embedding, Tem
 
 E2 = Embedding(["cat", "dog", "don't", "café", "Paris", "3.14"], np.eye(6) * 100)
 SURE = Tem(E2, 1e6, gamma=np.inf, oov="keep")  # every known word becomes itself

@@ -1,0 +1,63 @@
+"""Tem with stored neighbour lists."""
+
+import multiprocessing
+import os
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fastdx
+from fastdx import Embedding, Tem
+
+
+def draw(tem: Tem) -> bytes:
+    return tem.privatize_ids(np.zeros(500, dtype=np.uint32)).tobytes()
+
+
+def test_lists_change_nothing_but_speed(small: Embedding, tmp_path: Path) -> None:
+    tem = Tem(small, 2.0, oov="mask", skip=["w9"], seed=4)
+    seen: list[int] = []
+    listed = tem.build_lists(7, progress=seen.append)
+    assert tem.lists is None and listed.lists == 7
+    assert (listed.oov, listed.skip, listed.epsilon) == ("mask", {"w9"}, 2.0)
+    assert np.array_equal(listed.probabilities("w3"), tem.probabilities("w3"))
+    assert listed.with_epsilon(3.0).lists == 7
+    assert pickle.loads(pickle.dumps(listed)).lists == 7
+    listed.save(tmp_path / "index")
+    for verify in (True, False):
+        back = Tem.load(tmp_path / "index", 2.0, verify=verify, seed=4, gamma=0.5)
+        assert back.lists == 7 and back.gamma == 0.5 and back.epsilon == 2.0
+    assert Tem(Embedding.load(tmp_path / "index"), 1.0).lists == 7
+    counts = np.bincount(Tem.load(tmp_path / "index", 2.0).sample("w3", 200_000), minlength=50)
+    expected = tem.probabilities("w3") * 200_000
+    assert ((counts - expected) ** 2 / expected).sum() < 130  # χ²(49), 1e-9
+
+
+def test_bad_lists(small: Embedding, tmp_path: Path) -> None:
+    tem = Tem(small, 2.0)
+    with pytest.raises(fastdx.TooLargeError, match="need 4000 bytes, and 3999 are allowed") as e:
+        tem.build_lists(10, memory=3999)
+    assert isinstance(e.value, MemoryError)
+    for k in (0, 51):
+        with pytest.raises(ValueError, match="k must be between 1 and the 50"):
+            tem.build_lists(k)
+    with pytest.raises(ZeroDivisionError):
+        Tem(epsilon=1.0).build_lists(1000, progress=lambda done: 1 // 0)
+    with pytest.raises(TypeError):
+        Tem.load(tmp_path / "none")  # type: ignore[call-arg]
+    with pytest.raises(FileNotFoundError):
+        Tem.load(tmp_path / "none", 1.0)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="POSIX")
+def test_workers_forked_after_load_share_the_file_and_no_draws(
+    small: Embedding, tmp_path: Path
+) -> None:
+    Tem(small, 0.5).build_lists(20).save(tmp_path / "index")
+    tem = Tem.load(tmp_path / "index", 0.5)
+    first = draw(tem)
+    with multiprocessing.get_context("fork").Pool(4) as pool:
+        draws = [first, *pool.map(draw, [tem] * 4), draw(tem)]
+    assert len(set(draws)) == len(draws)
