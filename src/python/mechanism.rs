@@ -1,7 +1,7 @@
-//! `fastdx.Mechanism` and its heirs: thin, frozen classes around shared core objects.
+//! `fastdx.Mechanism`: what Tem, MultivariateLaplace and their like share. Thin, frozen classes
+//! around shared core objects.
 
 use std::collections::HashSet;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use numpy::{PyArray1, PyArrayDyn};
@@ -9,22 +9,19 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyDict, PyList, PyString};
 
-use super::arguments::{as_strs, count, matrix, real, seed, shape_text, shaped, strings, word_ids};
+use super::arguments::{as_strs, count, real, seed, shaped, strings, word_ids};
 use super::embedding::PyEmbedding;
 use super::errors::wrong_type;
-use super::run::{run, run_with};
-use crate::embedding::format::native;
-use crate::mechanism::tem::{Sampler, Truncation};
+use super::guarantee::PyGuarantee;
+use super::run::run;
 use crate::text::{Counts, Policy, TextPrivatizer};
-use crate::{Error, Mechanism, MultivariateLaplace, NeighborLists, Randomness, Tem};
+use crate::{Error, Mechanism};
 
 /// Words in a call above which it goes to the pool, where Ctrl-C is looked for.
 const LONG: usize = 64;
 
 /// Positional and keyword arguments that make an equal object: pickle's protocol.
-type NewArguments<'py> = ((Py<PyEmbedding>, f64), Bound<'py, PyDict>);
-/// A callable and its arguments that make an equal object: pickle's protocol.
-type Reduced<'py> = (Bound<'py, PyAny>, (Py<PyMechanism>, &'static str));
+pub(super) type NewArguments<'py> = ((Py<PyEmbedding>, f64), Bound<'py, PyDict>);
 
 /// What every word mechanism can do. Not constructed itself: see Tem, MultivariateLaplace.
 ///
@@ -33,23 +30,23 @@ type Reduced<'py> = (Bound<'py, PyAny>, (Py<PyMechanism>, &'static str));
 /// for tests only.
 #[pyclass(frozen, subclass, name = "Mechanism", module = "fastdx")]
 pub(super) struct PyMechanism {
-    text: TextPrivatizer,
-    embedding: Py<PyEmbedding>,
+    pub(super) text: TextPrivatizer,
+    pub(super) embedding: Py<PyEmbedding>,
     seed: Option<u64>,
     oov: String,
 }
 
 /// The parameters all mechanisms share, checked.
-struct Common {
-    embedding: Py<PyEmbedding>,
-    epsilon: f64,
-    seed: Option<u64>,
+pub(super) struct Common {
+    pub(super) embedding: Py<PyEmbedding>,
+    pub(super) epsilon: f64,
+    pub(super) seed: Option<u64>,
     oov: String,
     policy: Policy,
 }
 
 impl Common {
-    fn new(
+    pub(super) fn new(
         py: Python<'_>,
         embedding: Option<&Bound<'_, PyAny>>,
         epsilon: Option<&Bound<'_, PyAny>>,
@@ -98,7 +95,7 @@ impl Common {
         })
     }
 
-    fn finish(self, mechanism: Arc<dyn Mechanism>) -> PyMechanism {
+    pub(super) fn finish(self, mechanism: Arc<dyn Mechanism>) -> PyMechanism {
         PyMechanism {
             text: TextPrivatizer::new(mechanism, self.policy),
             embedding: self.embedding,
@@ -109,12 +106,12 @@ impl Common {
 }
 
 impl PyMechanism {
-    fn mechanism(&self) -> &Arc<dyn Mechanism> {
+    pub(super) fn mechanism(&self) -> &Arc<dyn Mechanism> {
         self.text.mechanism()
     }
 
     /// This mechanism's way with text around another word mechanism.
-    fn around(&self, py: Python<'_>, mechanism: Arc<dyn Mechanism>) -> PyMechanism {
+    pub(super) fn around(&self, py: Python<'_>, mechanism: Arc<dyn Mechanism>) -> PyMechanism {
         PyMechanism {
             text: TextPrivatizer::new(mechanism, self.text.policy().clone()),
             embedding: self.embedding.clone_ref(py),
@@ -123,7 +120,7 @@ impl PyMechanism {
         }
     }
 
-    fn keywords<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+    pub(super) fn keywords<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let keywords = PyDict::new(py);
         keywords.set_item("oov", &self.oov)?;
         keywords.set_item("seed", self.seed)?;
@@ -136,7 +133,7 @@ impl PyMechanism {
         Ok(keywords)
     }
 
-    fn describe(&self, class: &str, parameters: &str) -> String {
+    pub(super) fn describe(&self, class: &str, parameters: &str) -> String {
         let embedding = &self.embedding.get().inner;
         let (v, n, metric) = (embedding.len(), embedding.dim(), embedding.metric());
         let seeded = match self.seed {
@@ -149,7 +146,11 @@ impl PyMechanism {
         )
     }
 
-    fn texts(&self, py: Python<'_>, texts: &[PyBackedStr]) -> PyResult<(Vec<String>, Counts)> {
+    pub(super) fn texts(
+        &self,
+        py: Python<'_>,
+        texts: &[PyBackedStr],
+    ) -> PyResult<(Vec<String>, Counts)> {
         let size: usize = texts.iter().map(|t| t.len()).sum();
         run(py, size > 8 * LONG, |control| {
             self.text.privatize_texts(&as_strs(texts), control)
@@ -192,10 +193,7 @@ impl PyMechanism {
     /// What is proved, as an object that prints as a sentence.
     #[getter]
     fn guarantee(slf: &Bound<'_, Self>) -> PyGuarantee {
-        PyGuarantee {
-            guarantee: slf.get().text.guarantee(),
-            mechanism: slf.clone().unbind(),
-        }
+        PyGuarantee::new(slf.get().text.guarantee(), slf.clone().unbind())
     }
 
     /// Replaces the words of a text, or of each text of a list.
@@ -330,467 +328,5 @@ impl PyMechanism {
             self.mechanism().privatize_ids_with(&ids, control)
         })?;
         Ok(PyArray1::from_vec(py, out))
-    }
-}
-
-/// TEM, the truncated exponential mechanism (Carvalho et al. 2021).
-///
-/// Releases y with probability ∝ exp(-(ε/2)·min(d(w,y), γ)): ε·d-private for every metric.
-///
-/// Parameters
-/// ----------
-/// embedding : Embedding, optional
-///     Words and metric; the default English one if left out.
-/// epsilon : float
-///     ε per unit of distance, positive.
-/// gamma : float, optional
-///     Distance beyond which all words are alike, ≥ 0, may be infinite. By default from `beta`.
-/// beta : float, optional
-///     With no `gamma`: words beyond γ are released with probability at most β (Theorem 3).
-/// oov : str, optional
-///     Unknown words: 'random' (default) draws uniformly from the vocabulary, 'error', 'drop',
-///     'mask'; 'keep' releases them UNPROTECTED.
-/// skip : iterable of str, optional
-///     Words released as they are, UNPROTECTED.
-/// sampler : str, optional
-///     'exact' (default): integer weights and exact randomness; 'gumbel': the paper's, for
-///     comparison.
-/// seed : int, optional
-///     For tests only: makes the output reproducible, and thereby unprotected.
-///
-/// Raises
-/// ------
-/// ParameterError
-///     A parameter outside its domain.
-///
-/// Examples
-/// --------
-/// >>> from fastdx import Tem
-/// >>> tem = Tem(epsilon=6.0)
-/// >>> law = tem.probabilities("coffee")
-/// >>> law.shape, round(float(law.sum()), 9)
-/// ((20000,), 1.0)
-#[pyclass(frozen, extends = PyMechanism, name = "Tem", module = "fastdx")]
-pub(super) struct PyTem {
-    tem: Arc<Tem>,
-}
-
-#[pymethods]
-impl PyTem {
-    #[new]
-    #[pyo3(signature = (embedding = None, epsilon = None, *, gamma = None, beta = 1e-3, oov = "random", skip = None, sampler = "exact", seed = None))]
-    #[allow(clippy::too_many_arguments)]
-    fn new(
-        py: Python<'_>,
-        embedding: Option<&Bound<'_, PyAny>>,
-        epsilon: Option<&Bound<'_, PyAny>>,
-        gamma: Option<&Bound<'_, PyAny>>,
-        beta: f64,
-        oov: &str,
-        skip: Option<&Bound<'_, PyAny>>,
-        sampler: &str,
-        seed: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<PyClassInitializer<Self>> {
-        let common = Common::new(py, embedding, epsilon, oov, skip, seed)?;
-        let truncation = match gamma {
-            Some(gamma) => Truncation::Gamma(real("gamma", gamma)?),
-            None => Truncation::Beta(beta),
-        };
-        let sampler = match sampler {
-            "exact" => Sampler::Exact,
-            "gumbel" => Sampler::Gumbel,
-            _ => {
-                let expected = "'exact' or 'gumbel'";
-                return Err(Error::parameter("sampler", expected, format!("{sampler:?}")).into());
-            }
-        };
-        let space = common.embedding.get().inner.clone();
-        let randomness = Randomness::new(common.seed);
-        let tem = Tem::new(space, common.epsilon, truncation, randomness)?;
-        let tem = Arc::new(tem.with_sampler(sampler));
-        let base = common.finish(tem.clone());
-        Ok(PyClassInitializer::from(base).add_subclass(PyTem { tem }))
-    }
-
-    /// Distance beyond which all words are alike.
-    #[getter]
-    fn gamma(&self) -> f64 {
-        self.tem.gamma()
-    }
-
-    /// Neighbours stored for every word, or None where lists are made as words come.
-    #[getter]
-    fn lists(&self) -> Option<usize> {
-        self.tem.lists().map(NeighborLists::k)
-    }
-
-    /// The same mechanism with the exact lists of every word's k nearest neighbours, which
-    /// `save` then stores. The output law is the same with and without lists.
-    ///
-    /// Parameters
-    /// ----------
-    /// k : int, optional
-    ///     Neighbours a word; by default √V, between 256 and 1024.
-    /// memory : int, optional
-    ///     Bytes the lists may take (default 8 GiB), checked before anything is allocated.
-    /// progress : callable, optional
-    ///     Called now and then with the number of words done.
-    ///
-    /// Raises
-    /// ------
-    /// ParameterError
-    ///     `k` outside 1..V.
-    /// TooLargeError
-    ///     More than `memory` bytes; says how many.
-    #[pyo3(signature = (k = None, *, memory = None, progress = None))]
-    fn build_lists(
-        slf: PyRef<'_, Self>,
-        k: Option<&Bound<'_, PyAny>>,
-        memory: Option<&Bound<'_, PyAny>>,
-        progress: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Py<Self>> {
-        let py = slf.py();
-        let old = slf.as_super().embedding.get().inner.clone();
-        let k = k.map_or(Ok(NeighborLists::default_k(old.len())), |k| count("k", k))?;
-        let memory = memory.map_or(Ok(8 << 30), |m| count("memory", m))? as u64;
-        let embedding = run_with(py, true, progress, |control| {
-            old.build_lists(k, memory, control)
-        })?;
-        let embedding = Py::new(py, PyEmbedding::from(embedding))?;
-        let space = embedding.get().inner.clone();
-        let tem = Arc::new(slf.tem.on(space)?);
-        let base = PyMechanism {
-            embedding,
-            ..slf.as_super().around(py, tem.clone())
-        };
-        Py::new(
-            py,
-            PyClassInitializer::from(base).add_subclass(PyTem { tem }),
-        )
-    }
-
-    /// Writes the embedding and the lists, if there are any, to one file.
-    ///
-    /// Raises
-    /// ------
-    /// OSError
-    ///     The file cannot be written.
-    fn save(slf: PyRef<'_, Self>, path: PathBuf) -> PyResult<()> {
-        let embedding = slf.as_super().embedding.get().inner.clone();
-        run(slf.py(), true, |_| embedding.save(&path))
-    }
-
-    /// A Tem on a file that `save` or ``fastdx index build`` wrote, mapped without copying and
-    /// shared by all processes that open it.
-    ///
-    /// Parameters
-    /// ----------
-    /// path : str or os.PathLike
-    ///     The file.
-    /// epsilon : float
-    ///     ε per unit of distance.
-    /// verify : bool, optional
-    ///     Check every checksum (default); without, opening takes milliseconds.
-    /// **parameters
-    ///     As for the constructor.
-    ///
-    /// Raises
-    /// ------
-    /// CorruptFileError
-    ///     A damaged, truncated, extended or foreign file.
-    #[staticmethod]
-    #[pyo3(signature = (path, epsilon, *, verify = true, **parameters))]
-    fn load<'py>(
-        py: Python<'py>,
-        path: PathBuf,
-        epsilon: &Bound<'py, PyAny>,
-        verify: bool,
-        parameters: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let embedding = run(py, true, |_| native::open(&path, verify))?;
-        let embedding = Py::new(py, PyEmbedding::from(embedding))?;
-        py.get_type::<Self>().call((embedding, epsilon), parameters)
-    }
-
-    /// The sampler: 'exact' or 'gumbel'.
-    #[getter]
-    fn sampler(&self) -> &'static str {
-        match self.tem.sampler() {
-            Sampler::Exact => "exact",
-            Sampler::Gumbel => "gumbel",
-        }
-    }
-
-    /// The exact law of the output for a word: float64, shape (V,).
-    ///
-    /// Raises
-    /// ------
-    /// UnknownWordError
-    ///     The word is not in the vocabulary.
-    fn probabilities<'py>(
-        &self,
-        py: Python<'py>,
-        word: &str,
-    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let id = self.tem.vocabulary().require(word)?;
-        let law = run(py, false, |_| Ok(self.tem.probabilities(id)))?;
-        Ok(PyArray1::from_vec(py, law))
-    }
-
-    /// The same mechanism at another ε, sharing everything else.
-    fn with_epsilon(slf: PyRef<'_, Self>, epsilon: &Bound<'_, PyAny>) -> PyResult<Py<Self>> {
-        let py = slf.py();
-        let tem = Arc::new(slf.tem.with_epsilon(real("epsilon", epsilon)?)?);
-        let base = slf.as_super().around(py, tem.clone());
-        Py::new(
-            py,
-            PyClassInitializer::from(base).add_subclass(PyTem { tem }),
-        )
-    }
-
-    fn __getnewargs_ex__<'py>(slf: PyRef<'py, Self>) -> PyResult<NewArguments<'py>> {
-        let py = slf.py();
-        let keywords = slf.as_super().keywords(py)?;
-        match slf.tem.truncation() {
-            Truncation::Gamma(gamma) => keywords.set_item("gamma", gamma)?,
-            Truncation::Beta(beta) => keywords.set_item("beta", beta)?,
-        }
-        keywords.set_item("sampler", slf.sampler())?;
-        let embedding = slf.as_super().embedding.clone_ref(py);
-        Ok(((embedding, slf.tem.epsilon()), keywords))
-    }
-
-    fn __repr__(slf: PyRef<'_, Self>) -> String {
-        let parameters = format!(
-            "epsilon={}, gamma={:.6}",
-            slf.tem.epsilon(),
-            slf.tem.gamma()
-        );
-        slf.as_super().describe("Tem", &parameters)
-    }
-}
-
-/// MADLIB, the multivariate Laplace mechanism (Feyisetan et al. 2020).
-///
-/// Adds noise of density ∝ exp(-ε‖z‖) to the word's vector and releases the nearest word:
-/// ε·d-private in the Euclidean metric.
-///
-/// Parameters
-/// ----------
-/// embedding : Embedding, optional
-///     Words and vectors, Euclidean; the default English one if left out.
-/// epsilon : float
-///     ε per unit of Euclidean distance, positive.
-/// search : str, optional
-///     'exact', the only one: the nearest word is the true one.
-/// oov, skip, seed : optional
-///     As for Tem.
-///
-/// Raises
-/// ------
-/// ParameterError
-///     A parameter outside its domain, or an embedding with another metric.
-///
-/// Examples
-/// --------
-/// >>> from fastdx import MultivariateLaplace
-/// >>> madlib = MultivariateLaplace(epsilon=12.0)
-/// >>> madlib.sample("coffee", 5).shape
-/// (5,)
-#[pyclass(frozen, extends = PyMechanism, name = "MultivariateLaplace", module = "fastdx")]
-pub(super) struct PyMultivariateLaplace {
-    laplace: Arc<MultivariateLaplace>,
-}
-
-#[pymethods]
-impl PyMultivariateLaplace {
-    #[new]
-    #[pyo3(signature = (embedding = None, epsilon = None, *, search = "exact", oov = "random", skip = None, seed = None))]
-    fn new(
-        py: Python<'_>,
-        embedding: Option<&Bound<'_, PyAny>>,
-        epsilon: Option<&Bound<'_, PyAny>>,
-        search: &str,
-        oov: &str,
-        skip: Option<&Bound<'_, PyAny>>,
-        seed: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<PyClassInitializer<Self>> {
-        if search != "exact" {
-            return Err(Error::parameter("search", "'exact'", format!("{search:?}")).into());
-        }
-        let common = Common::new(py, embedding, epsilon, oov, skip, seed)?;
-        let embedding = common.embedding.get().inner.clone();
-        let randomness = Randomness::new(common.seed);
-        let laplace = Arc::new(MultivariateLaplace::new(
-            embedding,
-            common.epsilon,
-            randomness,
-        )?);
-        let base = common.finish(laplace.clone());
-        Ok(PyClassInitializer::from(base).add_subclass(PyMultivariateLaplace { laplace }))
-    }
-
-    /// The search: 'exact'.
-    #[getter]
-    fn search(&self) -> &'static str {
-        "exact"
-    }
-
-    /// Adds fresh noise to vectors, without looking for the nearest word.
-    ///
-    /// Parameters
-    /// ----------
-    /// vectors : array_like of float, shape (m, n)
-    ///     The vectors.
-    ///
-    /// Returns
-    /// -------
-    /// numpy.ndarray of float64, shape (m, n)
-    ///     The noisy vectors.
-    fn perturb<'py>(
-        &self,
-        py: Python<'py>,
-        vectors: &Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
-        let (numbers, m, n) = matrix::<f64>("vectors", vectors)?;
-        let dim = self.laplace.embedding().dim();
-        if n != dim {
-            let error = Error::Shape {
-                what: "vectors",
-                expected: format!("(m, {dim})"),
-                got: shape_text(&[m, n]),
-            };
-            return Err(error.into());
-        }
-        let noisy = run(py, m > 256, |control| {
-            self.laplace.perturb(&numbers, control)
-        })?;
-        shaped(py, noisy, &[m, n])
-    }
-
-    /// The same mechanism at another ε, sharing everything else.
-    fn with_epsilon(slf: PyRef<'_, Self>, epsilon: &Bound<'_, PyAny>) -> PyResult<Py<Self>> {
-        let py = slf.py();
-        let laplace = Arc::new(slf.laplace.with_epsilon(real("epsilon", epsilon)?)?);
-        let base = slf.as_super().around(py, laplace.clone());
-        let class = PyMultivariateLaplace { laplace };
-        Py::new(py, PyClassInitializer::from(base).add_subclass(class))
-    }
-
-    fn __getnewargs_ex__<'py>(slf: PyRef<'py, Self>) -> PyResult<NewArguments<'py>> {
-        let py = slf.py();
-        let keywords = slf.as_super().keywords(py)?;
-        let embedding = slf.as_super().embedding.clone_ref(py);
-        Ok(((embedding, slf.laplace.epsilon()), keywords))
-    }
-
-    fn __repr__(slf: PyRef<'_, Self>) -> String {
-        let parameters = format!("epsilon={}", slf.laplace.epsilon());
-        slf.as_super().describe("MultivariateLaplace", &parameters)
-    }
-}
-
-/// What a mechanism proves. Printed, it is a sentence.
-///
-/// For any two words w, w' of the vocabulary and any output y,
-/// Pr[y|w] ≤ exp(epsilon·d(w,w') + slack)·Pr[y|w'] + delta.
-#[pyclass(frozen, name = "Guarantee", module = "fastdx")]
-pub(super) struct PyGuarantee {
-    guarantee: crate::Guarantee,
-    mechanism: Py<PyMechanism>,
-}
-
-#[pymethods]
-impl PyGuarantee {
-    /// The metric d.
-    #[getter]
-    fn metric(&self) -> &'static str {
-        self.guarantee.metric
-    }
-
-    /// ε per unit of distance.
-    #[getter]
-    fn epsilon(&self) -> f64 {
-        self.guarantee.epsilon
-    }
-
-    /// δ; 0 for pure metric privacy.
-    #[getter]
-    fn delta(&self) -> f64 {
-        self.guarantee.delta
-    }
-
-    /// What the sampler's arithmetic adds to a log-ratio at most.
-    #[getter]
-    fn slack(&self) -> f64 {
-        self.guarantee.slack
-    }
-
-    /// What it covers: a word; a text by the sum over its words.
-    #[getter]
-    fn scope(&self) -> &'static str {
-        crate::Guarantee::SCOPE
-    }
-
-    /// Why it holds, in one line.
-    #[getter]
-    fn theorem(&self) -> &'static str {
-        self.guarantee.theorem
-    }
-
-    /// How exactly the implementation samples the proved law.
-    #[getter]
-    fn arithmetic(&self) -> &'static str {
-        self.guarantee.arithmetic
-    }
-
-    /// What is not covered, one sentence each.
-    #[getter]
-    fn exceptions(&self) -> Vec<String> {
-        self.guarantee.exceptions.clone()
-    }
-
-    /// The largest log-likelihood ratio an observer can see between two words, or between two
-    /// lists of words of one length (the sum over their words).
-    ///
-    /// Unknown words count as the mechanism's ``oov`` handles them; infinite where nothing is
-    /// proved.
-    ///
-    /// Parameters
-    /// ----------
-    /// a, b : str or iterable of str
-    ///     Two words, or two lists of words.
-    ///
-    /// Returns
-    /// -------
-    /// float
-    ///     In nats: ε·d(a, b) for two words of the vocabulary.
-    fn bound(&self, a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> PyResult<f64> {
-        let text = &self.mechanism.get().text;
-        if let (Ok(a), Ok(b)) = (a.extract::<PyBackedStr>(), b.extract::<PyBackedStr>()) {
-            return Ok(text.bound(&a, &b));
-        }
-        let (a, b) = (strings("a", a)?, strings("b", b)?);
-        if a.len() != b.len() {
-            return Ok(f64::INFINITY);
-        }
-        Ok(a.iter().zip(&b).map(|(a, b)| text.bound(a, b)).sum())
-    }
-
-    fn __str__(&self) -> String {
-        self.guarantee.to_string()
-    }
-
-    fn __repr__(&self) -> String {
-        let g = &self.guarantee;
-        format!(
-            "Guarantee({}, metric='{}', epsilon={}, delta={})",
-            g.mechanism, g.metric, g.epsilon, g.delta
-        )
-    }
-
-    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
-        let getattr = py.import("builtins")?.getattr("getattr")?;
-        Ok((getattr, (self.mechanism.clone_ref(py), "guarantee")))
     }
 }

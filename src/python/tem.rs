@@ -1,0 +1,251 @@
+//! `fastdx.Tem`.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use numpy::PyArray1;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use super::arguments::{count, real};
+use super::embedding::PyEmbedding;
+use super::mechanism::{Common, NewArguments, PyMechanism};
+use super::run::{run, run_with};
+use crate::embedding::format::native;
+use crate::mechanism::tem::{Sampler, Truncation};
+use crate::{Error, Mechanism, NeighborLists, Randomness, Tem};
+
+/// TEM, the truncated exponential mechanism (Carvalho et al. 2021).
+///
+/// Releases y with probability ∝ exp(-(ε/2)·min(d(w,y), γ)): ε·d-private for every metric.
+///
+/// Parameters
+/// ----------
+/// embedding : Embedding, optional
+///     Words and metric; the default English one if left out.
+/// epsilon : float
+///     ε per unit of distance, positive.
+/// gamma : float, optional
+///     Distance beyond which all words are alike, ≥ 0, may be infinite. By default from `beta`.
+/// beta : float, optional
+///     With no `gamma`: words beyond γ are released with probability at most β (Theorem 3).
+/// oov : str, optional
+///     Unknown words: 'random' (default) draws uniformly from the vocabulary, 'error', 'drop',
+///     'mask'; 'keep' releases them UNPROTECTED.
+/// skip : iterable of str, optional
+///     Words released as they are, UNPROTECTED.
+/// sampler : str, optional
+///     'exact' (default): integer weights and exact randomness; 'gumbel': the paper's, for
+///     comparison.
+/// seed : int, optional
+///     For tests only: makes the output reproducible, and thereby unprotected.
+///
+/// Raises
+/// ------
+/// ParameterError
+///     A parameter outside its domain.
+///
+/// Examples
+/// --------
+/// >>> from fastdx import Tem
+/// >>> tem = Tem(epsilon=6.0)
+/// >>> law = tem.probabilities("coffee")
+/// >>> law.shape, round(float(law.sum()), 9)
+/// ((20000,), 1.0)
+#[pyclass(frozen, extends = PyMechanism, name = "Tem", module = "fastdx")]
+pub(super) struct PyTem {
+    tem: Arc<Tem>,
+}
+
+#[pymethods]
+impl PyTem {
+    #[new]
+    #[pyo3(signature = (embedding = None, epsilon = None, *, gamma = None, beta = 1e-3, oov = "random", skip = None, sampler = "exact", seed = None))]
+    #[allow(clippy::too_many_arguments)]
+    fn new(
+        py: Python<'_>,
+        embedding: Option<&Bound<'_, PyAny>>,
+        epsilon: Option<&Bound<'_, PyAny>>,
+        gamma: Option<&Bound<'_, PyAny>>,
+        beta: f64,
+        oov: &str,
+        skip: Option<&Bound<'_, PyAny>>,
+        sampler: &str,
+        seed: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<PyClassInitializer<Self>> {
+        let common = Common::new(py, embedding, epsilon, oov, skip, seed)?;
+        let truncation = match gamma {
+            Some(gamma) => Truncation::Gamma(real("gamma", gamma)?),
+            None => Truncation::Beta(beta),
+        };
+        let sampler = match sampler {
+            "exact" => Sampler::Exact,
+            "gumbel" => Sampler::Gumbel,
+            _ => {
+                let expected = "'exact' or 'gumbel'";
+                return Err(Error::parameter("sampler", expected, format!("{sampler:?}")).into());
+            }
+        };
+        let space = common.embedding.get().inner.clone();
+        let randomness = Randomness::new(common.seed);
+        let tem = Tem::new(space, common.epsilon, truncation, randomness)?;
+        let tem = Arc::new(tem.with_sampler(sampler));
+        let base = common.finish(tem.clone());
+        Ok(PyClassInitializer::from(base).add_subclass(PyTem { tem }))
+    }
+
+    /// Distance beyond which all words are alike.
+    #[getter]
+    fn gamma(&self) -> f64 {
+        self.tem.gamma()
+    }
+
+    /// Neighbours stored for every word, or None where lists are made as words come.
+    #[getter]
+    fn lists(&self) -> Option<usize> {
+        self.tem.lists().map(NeighborLists::k)
+    }
+
+    /// The same mechanism with the exact lists of every word's k nearest neighbours, which
+    /// `save` then stores. The output law is the same with and without lists.
+    ///
+    /// Parameters
+    /// ----------
+    /// k : int, optional
+    ///     Neighbours a word; by default √V, between 256 and 1024.
+    /// memory : int, optional
+    ///     Bytes the lists may take (default 8 GiB), checked before anything is allocated.
+    /// progress : callable, optional
+    ///     Called now and then with the number of words done.
+    ///
+    /// Raises
+    /// ------
+    /// ParameterError
+    ///     `k` outside 1..V.
+    /// TooLargeError
+    ///     More than `memory` bytes; says how many.
+    #[pyo3(signature = (k = None, *, memory = None, progress = None))]
+    fn build_lists(
+        slf: PyRef<'_, Self>,
+        k: Option<&Bound<'_, PyAny>>,
+        memory: Option<&Bound<'_, PyAny>>,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Py<Self>> {
+        let py = slf.py();
+        let old = slf.as_super().embedding.get().inner.clone();
+        let k = k.map_or(Ok(NeighborLists::default_k(old.len())), |k| count("k", k))?;
+        let memory = memory.map_or(Ok(8 << 30), |m| count("memory", m))? as u64;
+        let embedding = run_with(py, true, progress, |control| {
+            old.build_lists(k, memory, control)
+        })?;
+        let embedding = Py::new(py, PyEmbedding::from(embedding))?;
+        let space = embedding.get().inner.clone();
+        let tem = Arc::new(slf.tem.on(space)?);
+        let mut base = slf.as_super().around(py, tem.clone());
+        base.embedding = embedding;
+        Py::new(
+            py,
+            PyClassInitializer::from(base).add_subclass(PyTem { tem }),
+        )
+    }
+
+    /// Writes the embedding and the lists, if there are any, to one file.
+    ///
+    /// Raises
+    /// ------
+    /// OSError
+    ///     The file cannot be written.
+    fn save(slf: PyRef<'_, Self>, path: PathBuf) -> PyResult<()> {
+        let embedding = slf.as_super().embedding.get().inner.clone();
+        run(slf.py(), true, |_| embedding.save(&path))
+    }
+
+    /// A Tem on a file that `save` or ``fastdx index build`` wrote, mapped without copying and
+    /// shared by all processes that open it.
+    ///
+    /// Parameters
+    /// ----------
+    /// path : str or os.PathLike
+    ///     The file.
+    /// epsilon : float
+    ///     ε per unit of distance.
+    /// verify : bool, optional
+    ///     Check every checksum (default); without, opening takes milliseconds.
+    /// **parameters
+    ///     As for the constructor.
+    ///
+    /// Raises
+    /// ------
+    /// CorruptFileError
+    ///     A damaged, truncated, extended or foreign file.
+    #[staticmethod]
+    #[pyo3(signature = (path, epsilon, *, verify = true, **parameters))]
+    fn load<'py>(
+        py: Python<'py>,
+        path: PathBuf,
+        epsilon: &Bound<'py, PyAny>,
+        verify: bool,
+        parameters: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let embedding = run(py, true, |_| native::open(&path, verify))?;
+        let embedding = Py::new(py, PyEmbedding::from(embedding))?;
+        py.get_type::<Self>().call((embedding, epsilon), parameters)
+    }
+
+    /// The sampler: 'exact' or 'gumbel'.
+    #[getter]
+    fn sampler(&self) -> &'static str {
+        match self.tem.sampler() {
+            Sampler::Exact => "exact",
+            Sampler::Gumbel => "gumbel",
+        }
+    }
+
+    /// The exact law of the output for a word: float64, shape (V,).
+    ///
+    /// Raises
+    /// ------
+    /// UnknownWordError
+    ///     The word is not in the vocabulary.
+    fn probabilities<'py>(
+        &self,
+        py: Python<'py>,
+        word: &str,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let id = self.tem.vocabulary().require(word)?;
+        let law = run(py, false, |_| Ok(self.tem.probabilities(id)))?;
+        Ok(PyArray1::from_vec(py, law))
+    }
+
+    /// The same mechanism at another ε, sharing everything else.
+    fn with_epsilon(slf: PyRef<'_, Self>, epsilon: &Bound<'_, PyAny>) -> PyResult<Py<Self>> {
+        let py = slf.py();
+        let tem = Arc::new(slf.tem.with_epsilon(real("epsilon", epsilon)?)?);
+        let base = slf.as_super().around(py, tem.clone());
+        Py::new(
+            py,
+            PyClassInitializer::from(base).add_subclass(PyTem { tem }),
+        )
+    }
+
+    fn __getnewargs_ex__<'py>(slf: PyRef<'py, Self>) -> PyResult<NewArguments<'py>> {
+        let py = slf.py();
+        let keywords = slf.as_super().keywords(py)?;
+        match slf.tem.truncation() {
+            Truncation::Gamma(gamma) => keywords.set_item("gamma", gamma)?,
+            Truncation::Beta(beta) => keywords.set_item("beta", beta)?,
+        }
+        keywords.set_item("sampler", slf.sampler())?;
+        let embedding = slf.as_super().embedding.clone_ref(py);
+        Ok(((embedding, slf.tem.epsilon()), keywords))
+    }
+
+    fn __repr__(slf: PyRef<'_, Self>) -> String {
+        let parameters = format!(
+            "epsilon={}, gamma={:.6}",
+            slf.tem.epsilon(),
+            slf.tem.gamma()
+        );
+        slf.as_super().describe("Tem", &parameters)
+    }
+}
