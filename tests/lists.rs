@@ -163,6 +163,59 @@ fn the_law_does_not_depend_on_the_lists() {
 }
 
 #[test]
+fn the_law_holds_at_400_000_words_whatever_the_tail_carries() {
+    let words = 400_000;
+    let e = embedding(words, 4, 1.0, Metric::Euclidean, 8);
+    let k = NeighborLists::default_k(words);
+    assert_eq!(k, 632);
+    let tem = tem(&e, 1.0, Truncation::Gamma(f64::INFINITY), 8);
+    // Words by distance, and the share of the law beyond the list.
+    let mut order: Vec<(f64, u32)> = reference(&e, Grid::of(&*e), 99, words);
+    order.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    let tail = |epsilon: f64| {
+        let law = tem.with_epsilon(epsilon).unwrap().probabilities(99);
+        order[k..]
+            .iter()
+            .map(|&(_, id)| law[id as usize])
+            .sum::<f64>()
+    };
+    for share in [0.05, 0.5, 0.95] {
+        let (mut low, mut high) = (1e-3, 1e4);
+        while high / low > 1.001 {
+            let middle = f64::sqrt(low * high);
+            if tail(middle) > share {
+                low = middle
+            } else {
+                high = middle
+            }
+        }
+        assert!((tail(low) - share).abs() < 0.01);
+        let tem = tem.with_epsilon(low).unwrap();
+        let law = tem.probabilities(99);
+        // Calls of 10,000, so that the list and rejection draw them, never the whole row.
+        let mut drawn = vec![0u64; words];
+        for _ in 0..100 {
+            for y in tem.sample("w99", 10_000).unwrap() {
+                drawn[y as usize] += 1;
+            }
+        }
+        // List words one by one as far as they are likely, the rest in shells of the distance.
+        let mut bins: Vec<(u64, f64)> = Vec::new();
+        let mut open = (0, 0.0);
+        for (rank, &(_, id)) in order.iter().enumerate() {
+            open.0 += drawn[id as usize];
+            open.1 += law[id as usize];
+            if open.1 * 1e6 >= 100.0 || rank + 1 == k || rank + 1 == words {
+                bins.push(std::mem::take(&mut open));
+            }
+        }
+        let (counts, expected): (Vec<u64>, Vec<f64>) = bins.into_iter().unzip();
+        assert!(counts.len() > 500, "{}", counts.len());
+        assert_law(&counts, &expected, &format!("tail {share}"));
+    }
+}
+
+#[test]
 fn an_adversarial_vocabulary_does_not_make_it_spin() {
     // A cluster of 300 duplicates and 20,000 words far away: a list of 256 says nothing of the
     // tail, whose envelope is the weight of the word itself.
