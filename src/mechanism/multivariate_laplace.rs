@@ -78,11 +78,6 @@ impl MultivariateLaplace {
         &self.embedding
     }
 
-    /// ε per unit of Euclidean distance.
-    pub fn epsilon(&self) -> f64 {
-        self.epsilon
-    }
-
     /// Adds fresh noise to row-major vectors, without looking for the nearest word.
     ///
     /// # Errors

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use super::arguments::{matrix, real, shape_text, shaped};
 use super::mechanism::{Common, NewArguments, PyMechanism};
 use super::run::run;
-use crate::{Error, MultivariateLaplace, Randomness};
+use crate::{Error, Mechanism, MultivariateLaplace, Randomness};
 
 /// MADLIB, the multivariate Laplace mechanism (Feyisetan et al. 2020).
 ///

@@ -115,7 +115,6 @@ impl Tem {
         truncation: Truncation,
         randomness: Randomness,
     ) -> Result<Self> {
-        check_epsilon(epsilon)?;
         let neighborhoods = Arc::new(Neighborhoods::new(&*space));
         Self::around(space, neighborhoods, epsilon, truncation, randomness)
     }
@@ -179,7 +178,7 @@ impl Tem {
     /// The same mechanism on another space: the same words with lists, say.
     ///
     /// # Errors
-    /// None where the space has as many words.
+    /// None: the parameters have been checked.
     pub fn on(&self, space: Arc<dyn MetricSpace>) -> Result<Self> {
         let randomness = self.randomness.clone();
         Ok(Self::new(space, self.epsilon, self.truncation, randomness)?.with_sampler(self.sampler))
@@ -188,11 +187,6 @@ impl Tem {
     /// The stored lists it draws from, if the space has them.
     pub fn lists(&self) -> Option<&NeighborLists> {
         self.space.lists()
-    }
-
-    /// ε per unit of distance.
-    pub fn epsilon(&self) -> f64 {
-        self.epsilon
     }
 
     /// The distance beyond which all words are alike.
@@ -246,23 +240,16 @@ impl Tem {
             drawn,
         } = work;
         drawn.clear();
-        let grid = match (self.sampler, self.grid()) {
-            (Sampler::Gumbel, _) => {
-                let distances = row.distances(&*self.space, id);
-                let gumbel = gumbel::Gumbel::new(self.epsilon, self.gamma, distances);
-                return drawn.extend((0..count).map(|_| gumbel.sample(rng)));
-            }
-            (Sampler::Exact, Some(grid)) => grid,
-            (Sampler::Exact, None) => {
-                self.fill_law(id, row, whole);
-                return drawn.extend((0..count).map(|_| whole.sample(rng)));
-            }
-        };
+        if self.sampler == Sampler::Gumbel {
+            let distances = row.distances(&*self.space, id);
+            let gumbel = gumbel::Gumbel::new(self.epsilon, self.gamma, distances);
+            return drawn.extend((0..count).map(|_| gumbel.sample(rng)));
+        }
         let words = self.space.vocabulary().len();
-        if count > words / WHOLE {
+        let Some(grid) = self.grid().filter(|_| count <= words / WHOLE) else {
             self.fill_law(id, row, whole);
             return drawn.extend((0..count).map(|_| whole.sample(rng)));
-        }
+        };
         let law = (self.epsilon / 2.0, self.gamma);
         let list = self.neighborhoods.list(&*self.space, id, row);
         list_law.fill(list, grid, law.0, law.1, words);

@@ -34,14 +34,6 @@ pub(super) struct ListLaw {
     total: u128,
 }
 
-/// Where a draw has landed.
-pub(super) enum Landing {
-    /// On the list's entry of this rank.
-    Listed(usize),
-    /// Outside: a proposal with this acceptance threshold below the envelope.
-    Outside,
-}
-
 impl ListLaw {
     /// The law of a list (ascending entries) at η = ε/2 and γ, in a vocabulary of `words`.
     pub(super) fn fill(&mut self, list: &[u64], grid: Grid, eta: f64, gamma: f64, words: usize) {
@@ -65,16 +57,17 @@ impl ListLaw {
         self.total = sum + self.flat_sum + self.envelope * words as u128;
     }
 
+    /// The rank in the list that a draw has landed on, or `None`: outside.
     #[inline]
-    fn land(&self, rng: &mut impl Rng) -> Landing {
+    fn land(&self, rng: &mut impl Rng) -> Option<usize> {
         let u = uniform_below_u128(rng, self.total);
         let sum = self.falling.last().copied().unwrap_or(0);
         if u < sum {
-            Landing::Listed(self.falling.partition_point(|&c| c <= u))
+            Some(self.falling.partition_point(|&c| c <= u))
         } else if u - sum < self.flat_sum {
-            Landing::Listed(self.falling.len() + ((u - sum) / self.flat) as usize)
+            Some(self.falling.len() + ((u - sum) / self.flat) as usize)
         } else {
-            Landing::Outside
+            None
         }
     }
 
@@ -91,18 +84,16 @@ impl ListLaw {
         distance: impl Fn(u32) -> f64,
     ) -> Option<u32> {
         for _ in 0..TRIES {
-            match self.land(rng) {
+            if let Some(rank) = self.land(rng) {
                 // The minimum only matters for a file that was opened unverified and is damaged.
-                Landing::Listed(rank) => return Some(grid.id(list[rank]).min(words - 1)),
-                Landing::Outside => {
-                    let y = uniform_below(rng, words);
-                    let entry = grid.entry(distance(y), y);
-                    let accept = uniform_below_u128(rng, self.envelope);
-                    let listed = list.last().is_some_and(|&last| entry <= last);
-                    if !listed && accept < weight(eta * grid.distance(entry).min(gamma)) {
-                        return Some(y);
-                    }
-                }
+                return Some(grid.id(list[rank]).min(words - 1));
+            }
+            let y = uniform_below(rng, words);
+            let entry = grid.entry(distance(y), y);
+            let accept = uniform_below_u128(rng, self.envelope);
+            let listed = list.last().is_some_and(|&last| entry <= last);
+            if !listed && accept < weight(eta * grid.distance(entry).min(gamma)) {
+                return Some(y);
             }
         }
         None
