@@ -5,6 +5,7 @@
 //! crate's only process-wide state, holds no data, and is never locked.
 
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
@@ -122,4 +123,21 @@ pub(crate) fn install<R: Send>(
     } else {
         Ok(pool()?.install(work))
     }
+}
+
+/// Does `work` on every item, on as many threads as the pool has, without the pool: for what is
+/// made inside a `OnceLock`, where a pool's thread that waits could take up another task that
+/// waits for the lock it holds.
+pub(crate) fn split<T: Send>(items: Vec<T>, work: impl Fn(T) + Sync) {
+    let threads = pool().map_or(1, ThreadPool::current_num_threads);
+    let queue = Mutex::new(items.into_iter());
+    let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let help = || std::iter::from_fn(next).for_each(&work);
+    std::thread::scope(|scope| {
+        for _ in 1..threads {
+            // A thread that the system refuses is done without.
+            let _ = std::thread::Builder::new().spawn_scoped(scope, help);
+        }
+        help();
+    });
 }

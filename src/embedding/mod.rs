@@ -287,13 +287,19 @@ impl MetricSpace for Embedding {
         let search = self.search();
         let batches = queries.chunks(crate::search::BATCH * self.dim);
         for (queries, lists) in batches.zip(lists.chunks_mut(crate::search::BATCH * k)) {
-            let round = |d| grid.round(d);
             let vectors = &self.vectors;
-            search.nearest_rounded(vectors, queries, k, round, &mut scratch, |i, ranked| {
-                for (slot, &(distance, id)) in lists[i * k..][..k].iter_mut().zip(ranked) {
-                    *slot = grid.entry(distance, id);
-                }
-            });
+            search.nearest_batch(
+                vectors,
+                queries,
+                k,
+                Some(grid),
+                &mut scratch,
+                |i, ranked| {
+                    for (slot, &(distance, id)) in lists[i * k..][..k].iter_mut().zip(ranked) {
+                        *slot = grid.entry(distance, id);
+                    }
+                },
+            );
         }
     }
 

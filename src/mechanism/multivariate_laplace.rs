@@ -164,7 +164,7 @@ impl Mechanism for MultivariateLaplace {
                             }
                         }
                         let vectors = self.embedding.vectors();
-                        search.nearest_batch(vectors, queries, 1, scratch, |i, ranked| {
+                        search.nearest_batch(vectors, queries, 1, None, scratch, |i, ranked| {
                             out[i] = ranked[0].1;
                         });
                         control.advance(ids.len());

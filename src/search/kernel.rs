@@ -1,9 +1,8 @@
-//! The innermost loops of the exact scan: scores of a tile of queries against a panel of words.
+//! The innermost loops of the exact search: bounds of a tile of queries against a panel of words.
 //!
 //! A panel holds [`WIDTH`] words, coordinate by coordinate, so that one vector load serves
-//! sixteen words. The score of word u for query q is q·u - ‖u‖²/2, whose maximum is the
-//! Euclidean nearest word. Scores stay in registers; they are stored only for a query that has
-//! one above its threshold, which after the first panels is rare.
+//! sixteen words. Results stay in registers; they are stored only for a query that has one at or
+//! above its threshold, which after the first panels is rare.
 
 /// Words in a panel.
 pub(crate) const WIDTH: usize = 64;
@@ -12,100 +11,189 @@ pub(crate) const WIDTH: usize = 64;
 /// AVX-512 registers.
 pub(crate) const TILE: usize = 6;
 
-/// Scores of one tile, valid where the returned bit is set.
+/// Results of one tile, valid for queries that have a hit.
 pub(crate) type Scores = [[f32; WIDTH]; TILE];
+
+/// For every query of a tile the words whose bound reaches its threshold, a bit each.
+pub(crate) type Hits = [u64; TILE];
 
 /// How the machine multiplies; found once for each search structure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Isa {
+    /// AVX-512 with 8-bit products (VNNI).
+    #[cfg(target_arch = "x86_64")]
+    Avx512Vnni,
     #[cfg(target_arch = "x86_64")]
     Avx512,
     #[cfg(target_arch = "x86_64")]
     Avx2,
+    /// Plain Rust for the compiler to vectorise; on aarch64 that is NEON, which every such
+    /// machine has.
     Portable,
 }
 
 impl Isa {
     pub(crate) fn detect() -> Self {
+        Self::available()[0]
+    }
+
+    /// All that this machine has, best first.
+    pub(crate) fn available() -> Vec<Self> {
+        let mut all = Vec::new();
         #[cfg(target_arch = "x86_64")]
         {
             if is_x86_feature_detected!("avx512f") {
-                return Isa::Avx512;
+                if is_x86_feature_detected!("avx512vnni") {
+                    all.push(Isa::Avx512Vnni);
+                }
+                all.push(Isa::Avx512);
             }
-            if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
-                return Isa::Avx2;
-            }
-        }
-        Isa::Portable
-    }
-
-    /// All that this machine has, for tests.
-    #[cfg(test)]
-    pub(crate) fn available() -> Vec<Self> {
-        let mut all = vec![Isa::Portable];
-        #[cfg(target_arch = "x86_64")]
-        {
             if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
                 all.push(Isa::Avx2);
             }
-            if is_x86_feature_detected!("avx512f") {
-                all.push(Isa::Avx512);
-            }
         }
+        all.push(Isa::Portable);
         all
+    }
+
+    /// Whether [`bounds_int8`] runs.
+    pub(crate) fn has_int8(self) -> bool {
+        #[cfg(target_arch = "x86_64")]
+        return self == Isa::Avx512Vnni;
+        #[cfg(not(target_arch = "x86_64"))]
+        false
     }
 }
 
-/// Scores `Q` queries (row-major, `n` wide) against a panel. Bit q of the result is set, and
-/// `scores[q]` filled, when query q has a score of at least `thresholds[q]`.
+/// How a coordinate of a query meets that of a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Combine {
+    /// + x·w
+    Product,
+    /// - |x - w|
+    Difference,
+    /// the largest |x - w|, negated
+    LargestDifference,
+}
+
+/// What a panel knows of each of its words besides coordinates.
+#[derive(Clone, Copy)]
+pub(crate) struct Sides<'a> {
+    pub(crate) half: &'a [f32; WIDTH],
+    pub(crate) reach: &'a [f32; WIDTH],
+}
+
+/// What a query adds: bound = score + reach·(word's reach), score = combination - factor·half.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct QuerySide {
+    pub(crate) factor: f32,
+    pub(crate) reach: f32,
+    /// Bounds below are not wanted.
+    pub(crate) threshold: f32,
+    /// Quantised queries: the unit, and -128 times the sum of the integers.
+    pub(crate) scale: f32,
+    pub(crate) start: i32,
+}
+
+/// Bounds `Q` queries (row-major, `n` wide) against a panel; `scores[q]` is filled when query q
+/// has a bound at or above its threshold.
 #[inline]
-pub(crate) fn tile<const Q: usize>(
+pub(crate) fn bounds<const Q: usize>(
     isa: Isa,
+    combine: Combine,
     panel: &[f32],
-    half_norms: &[f32; WIDTH],
+    sides: Sides,
     queries: &[f32],
-    n: usize,
-    thresholds: &[f32; Q],
+    query_sides: &[QuerySide],
     scores: &mut Scores,
-) -> u32 {
-    assert!(panel.len() == n * WIDTH && queries.len() == n * Q && Q <= TILE);
-    match isa {
-        // SAFETY: Isa::Avx512 and Isa::Avx2 are made only where the features were detected.
+) -> Hits {
+    let n = panel.len() / WIDTH;
+    assert!(queries.len() == n * Q && query_sides.len() == Q && Q <= TILE);
+    match (isa, combine) {
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx512 => unsafe { tile_avx512(panel, half_norms, queries, n, thresholds, scores) },
+        (Isa::Avx512 | Isa::Avx512Vnni, Combine::Product) => {
+            // SAFETY: these are made only where the features were detected.
+            unsafe { products_avx512::<Q>(panel, sides, queries, query_sides, scores) }
+        }
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: as above.
-        Isa::Avx2 => unsafe { tile_avx2(panel, half_norms, queries, n, thresholds, scores) },
-        Isa::Portable => {
-            tile_plain::<Q, 16, false>(panel, half_norms, queries, n, thresholds, scores)
+        (Isa::Avx512 | Isa::Avx512Vnni, _) => {
+            // SAFETY: as above.
+            unsafe { plain_avx512::<Q>(combine, panel, sides, queries, query_sides, scores) }
+        }
+        #[cfg(target_arch = "x86_64")]
+        (Isa::Avx2, _) => {
+            // SAFETY: as above.
+            unsafe { plain_avx2::<Q>(combine, panel, sides, queries, query_sides, scores) }
+        }
+        (Isa::Portable, _) => {
+            const FMA: bool = cfg!(target_arch = "aarch64");
+            plain::<Q, 16, FMA>(combine, panel, sides, queries, query_sides, scores)
         }
     }
 }
 
 #[cfg(target_arch = "x86_64")]
+use std::arch::x86_64::*;
+
+/// What a score starts from: reach·reach - factor·half.
+#[cfg(target_arch = "x86_64")]
+#[inline]
 #[target_feature(enable = "avx512f")]
-fn tile_avx512<const Q: usize>(
+fn start_avx512(sides: Sides, v: usize, side: &QuerySide) -> __m512 {
+    // SAFETY: half and reach hold 64 numbers, v is below 4.
+    let (half, reach) = unsafe {
+        (
+            _mm512_loadu_ps(sides.half.as_ptr().add(16 * v)),
+            _mm512_loadu_ps(sides.reach.as_ptr().add(16 * v)),
+        )
+    };
+    let minus = _mm512_set1_ps(-side.factor);
+    _mm512_fmadd_ps(
+        half,
+        minus,
+        _mm512_mul_ps(reach, _mm512_set1_ps(side.reach)),
+    )
+}
+
+/// The scores that reach the threshold; stores them all if one does.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn report_avx512(row: &[__m512; 4], threshold: f32, out: &mut [f32; WIDTH]) -> u64 {
+    let threshold = _mm512_set1_ps(threshold);
+    let mut hits = 0;
+    for (v, &score) in row.iter().enumerate() {
+        hits |= u64::from(_mm512_cmp_ps_mask::<_CMP_GE_OQ>(score, threshold)) << (16 * v);
+    }
+    if hits != 0 {
+        for (v, &score) in row.iter().enumerate() {
+            // SAFETY: out holds 64 numbers.
+            unsafe { _mm512_storeu_ps(out.as_mut_ptr().add(16 * v), score) };
+        }
+    }
+    hits
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+fn products_avx512<const Q: usize>(
     panel: &[f32],
-    half_norms: &[f32; WIDTH],
+    sides: Sides,
     queries: &[f32],
-    n: usize,
-    thresholds: &[f32; Q],
+    query_sides: &[QuerySide],
     scores: &mut Scores,
-) -> u32 {
-    use std::arch::x86_64::*;
+) -> Hits {
+    let n = panel.len() / WIDTH;
     let mut acc = [[_mm512_setzero_ps(); 4]; Q];
-    for v in 0..4 {
-        // SAFETY: half_norms holds 64 numbers.
-        let half = unsafe { _mm512_loadu_ps(half_norms.as_ptr().add(16 * v)) };
-        let start = _mm512_sub_ps(_mm512_setzero_ps(), half);
-        for row in &mut acc {
-            row[v] = start;
+    for (row, side) in acc.iter_mut().zip(query_sides) {
+        for (v, a) in row.iter_mut().enumerate() {
+            *a = start_avx512(sides, v, side);
         }
     }
     for d in 0..n {
         let mut words = [_mm512_setzero_ps(); 4];
         for (v, w) in words.iter_mut().enumerate() {
-            // SAFETY: the panel holds n × 64 numbers (asserted by the caller).
+            // SAFETY: the panel holds n × 64 numbers.
             *w = unsafe { _mm512_loadu_ps(panel.as_ptr().add(d * WIDTH + 16 * v)) };
         }
         for (q, row) in acc.iter_mut().enumerate() {
@@ -116,64 +204,164 @@ fn tile_avx512<const Q: usize>(
             }
         }
     }
-    let mut hits = 0;
+    let mut hits = [0; TILE];
     for q in 0..Q {
-        let threshold = _mm512_set1_ps(thresholds[q]);
-        let mut any = 0;
-        for &score in &acc[q] {
-            any |= _mm512_cmp_ps_mask::<_CMP_GE_OQ>(score, threshold);
+        hits[q] = report_avx512(&acc[q], query_sides[q].threshold, &mut scores[q]);
+    }
+    hits
+}
+
+/// The same with 8-bit integers: `panel` holds the words' integers plus 128, four coordinates of
+/// sixteen words together; `queries` are 4·`groups` integers a query; a score is
+/// integer product · word's unit · query's unit.
+#[inline]
+pub(crate) fn bounds_int8<const Q: usize>(
+    isa: Isa,
+    panel: &[u8],
+    units: &[f32; WIDTH],
+    sides: Sides,
+    queries: &[i8],
+    query_sides: &[QuerySide],
+    scores: &mut Scores,
+) -> Hits {
+    let n = panel.len() / WIDTH;
+    assert!(n.is_multiple_of(4) && queries.len() == n * Q && query_sides.len() == Q && Q <= TILE);
+    match isa {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: made only where the features were detected.
+        Isa::Avx512Vnni => unsafe {
+            int8_avx512::<Q>(panel, units, sides, queries, query_sides, scores)
+        },
+        // Not called where `has_int8` is false.
+        _ => [0; TILE],
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512vnni")]
+fn int8_avx512<const Q: usize>(
+    panel: &[u8],
+    units: &[f32; WIDTH],
+    sides: Sides,
+    queries: &[i8],
+    query_sides: &[QuerySide],
+    scores: &mut Scores,
+) -> Hits {
+    let n = panel.len() / WIDTH;
+    let mut acc = [[_mm512_setzero_si512(); 4]; Q];
+    for (row, side) in acc.iter_mut().zip(query_sides) {
+        *row = [_mm512_set1_epi32(side.start); 4];
+    }
+    for g in 0..n / 4 {
+        let mut words = [_mm512_setzero_si512(); 4];
+        for (v, w) in words.iter_mut().enumerate() {
+            // SAFETY: the panel holds n × 64 bytes.
+            *w = unsafe { _mm512_loadu_si512(panel.as_ptr().add(g * 256 + 64 * v).cast()) };
         }
-        if any != 0 {
-            hits |= 1 << q;
-            for (v, &score) in acc[q].iter().enumerate() {
-                // SAFETY: scores[q] holds 64 numbers.
-                unsafe { _mm512_storeu_ps(scores[q].as_mut_ptr().add(16 * v), score) };
+        for (q, row) in acc.iter_mut().enumerate() {
+            // SAFETY: the queries hold Q × n bytes (asserted by the caller).
+            let four = unsafe {
+                queries
+                    .as_ptr()
+                    .add(q * n + 4 * g)
+                    .cast::<i32>()
+                    .read_unaligned()
+            };
+            let x = _mm512_set1_epi32(four);
+            for v in 0..4 {
+                row[v] = _mm512_dpbusd_epi32(row[v], words[v], x);
             }
         }
+    }
+    let mut hits = [0; TILE];
+    for q in 0..Q {
+        let side = &query_sides[q];
+        let scale = _mm512_set1_ps(side.scale);
+        let mut row = [_mm512_setzero_ps(); 4];
+        for v in 0..4 {
+            // SAFETY: units holds 64 numbers.
+            let unit = unsafe { _mm512_loadu_ps(units.as_ptr().add(16 * v)) };
+            let product = _mm512_mul_ps(_mm512_cvtepi32_ps(acc[q][v]), unit);
+            row[v] = _mm512_fmadd_ps(product, scale, start_avx512(sides, v, side));
+        }
+        hits[q] = report_avx512(&row, side.threshold, &mut scores[q]);
     }
     hits
 }
 
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma")]
-fn tile_avx2<const Q: usize>(
+#[target_feature(enable = "avx512f")]
+fn plain_avx512<const Q: usize>(
+    combine: Combine,
     panel: &[f32],
-    half_norms: &[f32; WIDTH],
+    sides: Sides,
     queries: &[f32],
-    n: usize,
-    thresholds: &[f32; Q],
+    query_sides: &[QuerySide],
     scores: &mut Scores,
-) -> u32 {
-    tile_plain::<Q, 16, true>(panel, half_norms, queries, n, thresholds, scores)
+) -> Hits {
+    plain::<Q, 32, true>(combine, panel, sides, queries, query_sides, scores)
 }
 
-/// The same in plain Rust, `L` words at a time, for the compiler to vectorise.
-#[inline(always)]
-fn tile_plain<const Q: usize, const L: usize, const FMA: bool>(
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+fn plain_avx2<const Q: usize>(
+    combine: Combine,
     panel: &[f32],
-    half_norms: &[f32; WIDTH],
+    sides: Sides,
     queries: &[f32],
-    n: usize,
-    thresholds: &[f32; Q],
+    query_sides: &[QuerySide],
     scores: &mut Scores,
-) -> u32 {
+) -> Hits {
+    plain::<Q, 16, true>(combine, panel, sides, queries, query_sides, scores)
+}
+
+#[inline(always)]
+fn plain<const Q: usize, const L: usize, const FMA: bool>(
+    combine: Combine,
+    panel: &[f32],
+    sides: Sides,
+    queries: &[f32],
+    query_sides: &[QuerySide],
+    scores: &mut Scores,
+) -> Hits {
+    // A loop for each, so that the choice stands outside.
+    match combine {
+        Combine::Product => rows::<Q, L>(panel, queries, scores, |a, x, w| {
+            if FMA { x.mul_add(w, a) } else { x * w + a }
+        }),
+        Combine::Difference => {
+            rows::<Q, L>(panel, queries, scores, |a, x, w| a - (x - w).abs());
+        }
+        Combine::LargestDifference => {
+            rows::<Q, L>(panel, queries, scores, |a, x, w| a.min(-(x - w).abs()));
+        }
+    }
+    let mut hits = [0; TILE];
+    for (q, side) in query_sides.iter().enumerate() {
+        for (w, score) in scores[q].iter_mut().enumerate() {
+            *score += side.reach * sides.reach[w] - side.factor * sides.half[w];
+            hits[q] |= u64::from(*score >= side.threshold) << w;
+        }
+    }
+    hits
+}
+
+#[inline(always)]
+fn rows<const Q: usize, const L: usize>(
+    panel: &[f32],
+    queries: &[f32],
+    scores: &mut Scores,
+    combine: impl Fn(f32, f32, f32) -> f32,
+) {
+    let n = panel.len() / WIDTH;
     for block in (0..WIDTH).step_by(L) {
         let mut acc = [[0.0f32; L]; Q];
-        for row in &mut acc {
-            for l in 0..L {
-                row[l] = -half_norms[block + l];
-            }
-        }
         for d in 0..n {
             let words: &[f32] = &panel[d * WIDTH + block..][..L];
             for (q, row) in acc.iter_mut().enumerate() {
                 let x = queries[q * n + d];
                 for l in 0..L {
-                    row[l] = if FMA {
-                        x.mul_add(words[l], row[l])
-                    } else {
-                        x * words[l] + row[l]
-                    };
+                    row[l] = combine(row[l], x, words[l]);
                 }
             }
         }
@@ -181,9 +369,4 @@ fn tile_plain<const Q: usize, const L: usize, const FMA: bool>(
             out[block..block + L].copy_from_slice(row);
         }
     }
-    let mut hits = 0;
-    for q in 0..Q {
-        hits |= u32::from(scores[q].iter().any(|&s| s >= thresholds[q])) << q;
-    }
-    hits
 }

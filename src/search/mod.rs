@@ -5,7 +5,9 @@
 //! being post-processing, but it would be another law than the one calibrated.)
 
 pub(crate) mod exact;
+mod form;
 mod kernel;
+mod screen;
 
 pub use exact::ExactSearch;
 
