@@ -88,6 +88,10 @@ impl ExactSearch {
         let m = queries.len() / n;
         let step = grid.map_or(0.0, |g| g.step());
         let round = |d| grid.map_or(d, |g| g.round(d));
+        let distance = |i: usize, id: u32| {
+            let word = &vectors[id as usize * n..][..n];
+            round(self.form.metric.distance(&queries[i * n..][..n], word))
+        };
         let Scratch {
             prepared,
             collectors,
@@ -95,58 +99,51 @@ impl ExactSearch {
             row,
         } = scratch;
         collectors.resize_with(m.max(1), Collector::default);
-        let (collectors, again) = (&mut collectors[..m], &mut Collector::default());
-        // More candidates than this take longer to rank than another scan.
-        let most = 4 * k + 256 + count / 64;
-        collectors
-            .iter_mut()
-            .for_each(|c| c.reset(k, if self.int8.is_some() { most } else { count }));
+        let collectors = &mut collectors[..m];
+        // More words than this take longer to rank than another scan.
+        let most = match self.int8 {
+            Some(_) => 16 * k + 256 + count / 64,
+            None => count,
+        };
+        collectors.iter_mut().for_each(|c| c.reset(k, most));
         let screen = match &self.int8 {
             Some(int8) => int8,
             None => self.single(vectors),
         };
-        screen.scan(&self.form, queries, step, prepared, collectors);
-        for (i, (query, collector)) in queries.chunks_exact(n).zip(collectors).enumerate() {
-            let collector = if collector.lost && self.int8.is_some() {
-                again.reset(k, count);
-                let again = std::slice::from_mut(&mut *again);
-                self.single(vectors)
-                    .scan(&self.form, query, step, prepared, again);
-                &mut again[0]
-            } else {
-                collector
-            };
-            ranked.clear();
+        screen.scan(
+            &self.form, queries, distance, step, true, prepared, collectors,
+        );
+        for (i, query) in queries.chunks_exact(n).enumerate() {
+            let collector = &mut collectors[i..=i];
+            if collector[0].missed {
+                collector[0].reset(k, most);
+                let distance = |_, id| distance(i, id);
+                screen.scan(
+                    &self.form, query, distance, step, false, prepared, collector,
+                );
+            }
+            if collector[0].lost && self.int8.is_some() {
+                collector[0].reset(k, count);
+                let distance = |_, id| distance(i, id);
+                let single = self.single(vectors);
+                single.scan(
+                    &self.form, query, distance, step, false, prepared, collector,
+                );
+            }
+            let collector = &mut collector[0];
             if collector.lost {
                 row.resize(count, 0.0);
                 self.form.metric.distances(query, vectors, row);
-                ranked.extend(row.iter().zip(0..).map(|(&d, id)| (round(d), id)));
-            } else {
-                let distance = |&(_, _, id): &(f32, f32, u32)| {
-                    let word = &vectors[id as usize * n..][..n];
-                    (round(self.form.metric.distance(query, word)), id)
-                };
-                collector.settle();
-                let candidates = collector.candidates();
-                let (first, others) = candidates.split_at(k.min(candidates.len()));
-                ranked.extend(first.iter().map(distance));
-                let farthest = ranked.iter().fold(0.0f64, |most, &(d, _)| most.max(d));
-                let score = self.form.score(&collector.query, farthest);
-                let others = others.iter().filter(|c| !collector.behind(c.1, score));
-                ranked.extend(others.map(distance));
+                for (&d, id) in row.iter().zip(0..) {
+                    collector.add(round(d), id);
+                }
             }
-            if k < ranked.len() {
-                ranked.select_nth_unstable_by(k - 1, by_distance);
-                ranked.truncate(k);
-            }
-            ranked.sort_unstable_by(by_distance);
+            ranked.clear();
+            ranked.clear();
+            ranked.extend(collector.nearest());
             found(i, ranked);
         }
     }
-}
-
-fn by_distance(a: &(f64, u32), b: &(f64, u32)) -> std::cmp::Ordering {
-    a.0.total_cmp(&b.0).then(a.1.cmp(&b.1))
 }
 
 /// Working memory of a search, reused from batch to batch.
@@ -163,6 +160,10 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use rand::{Rng, RngExt};
+
+    fn by_distance(a: &(f64, u32), b: &(f64, u32)) -> std::cmp::Ordering {
+        a.0.total_cmp(&b.0).then(a.1.cmp(&b.1))
+    }
 
     fn reference(metric: Metric, vectors: &[f32], query: &[f64], k: usize) -> Vec<(f64, u32)> {
         let mut all: Vec<_> = vectors
@@ -222,6 +223,38 @@ mod tests {
             let spread = f64::from(scale) * 10f64.powi(far);
             let queries: Vec<f64> = (0..n * m).map(|_| spread * (rng.random::<f64>() * 2.0 - 1.0)).collect();
             check(Metric::Euclidean, vectors, n, &queries, k.min(count));
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+        /// Large enough for guessed thresholds, which sorted or clustered words lead astray,
+        /// and with so little structure or such outliers that 8 bits say nothing.
+        #[test]
+        fn guesses_and_lost_screens_change_nothing(
+            n in 1usize..24, k in 64usize..200, seed: u64, shape in 0usize..5, far in 0i32..4,
+            metric in 0usize..5
+        ) {
+            let (mut rng, count) = (rng(seed), 5000);
+            let mut vectors: Vec<f32> = (0..n * count).map(|_| rng.random::<f32>() - 0.5).collect();
+            for (i, v) in vectors.chunks_exact_mut(n).enumerate() {
+                match shape {
+                    // One direction; one outlying coordinate; words sorted by distance; two clusters.
+                    1 => { let x = v[0]; v.fill(x); }
+                    2 => v[0] *= 1e4,
+                    3 => v[0] = i as f32 / count as f32,
+                    4 => v.iter_mut().for_each(|x| *x = *x * 1e-3 + if i % 1000 < 300 { 0.1 } else { 0.2 }),
+                    _ => {}
+                }
+                let norm = v.iter().map(|x| x * x).sum::<f32>().sqrt();
+                if Metric::ALL[metric] == Metric::Poincare && norm >= 0.9999 {
+                    v.iter_mut().for_each(|x| *x *= 0.9999 / norm);
+                }
+            }
+            let spread = if metric == 4 { 0.5 / (n as f64).sqrt() } else { 10f64.powi(far) };
+            let queries: Vec<f64> = (0..n * 3).map(|_| spread * (rng.random::<f64>() * 2.0 - 1.0)).collect();
+            check(Metric::ALL[metric], vectors.clone(), n, &queries, k);
+            check(Metric::ALL[metric], vectors, n, &queries, 1);
         }
     }
 

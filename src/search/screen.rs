@@ -13,8 +13,8 @@
 //! M the maxima) and E = (δq + rA)V + (1+r)AD + rHM, so an upper bound of its score costs one
 //! more product. Differences have the same bounds times √n, and no products: the part of the
 //! query is then the same for all words. What rounding f64 distances can do is the query's
-//! `room`. With L the k-th largest lower bound, a word whose upper bound stays below L is out;
-//! the others are ranked by their distance in f64.
+//! `room`. A word whose bound stays below the score of the k-th nearest so far is out; the
+//! others are ranked by their distance in f64 at once, while their panel is in the cache.
 
 use std::ops::Range;
 
@@ -29,6 +29,9 @@ pub(crate) enum Precision {
     Int8,
     Single,
 }
+
+/// One panel in so many is looked at to guess a threshold.
+const STRIDE: usize = 16;
 
 /// Above this dimension sums of 8-bit products could leave i32.
 const INT8_DIM: usize = 60_000;
@@ -157,9 +160,55 @@ impl Screen {
         }
     }
 
-    /// Scans all words for row-major `queries`. Collector i afterwards holds every word that can
-    /// be among the k nearest of query i, unless it says it is [`lost`](Collector::lost).
+    /// Scans all words for row-major `queries`. Collector i afterwards holds the k nearest of
+    /// query i by `distance(i, word)`, unless it says it is [`lost`](Collector::lost) or
+    /// [`missed`](Collector::missed).
+    ///
+    /// `guess`: a look at one panel in [`STRIDE`] first gives a threshold that leaves hardly
+    /// more than k words to rank; a running top k would rank k·(1 + ln(V/k)).
+    #[allow(clippy::too_many_arguments)]
     pub(crate) fn scan(
+        &self,
+        form: &Form,
+        queries: &[f64],
+        distance: impl Fn(usize, u32) -> f64,
+        step: f64,
+        guess: bool,
+        prepared: &mut Prepared,
+        collectors: &mut [Collector],
+    ) {
+        self.prepare(form, queries, step, prepared, collectors);
+        if collectors.iter().all(|c| c.lost) {
+            return;
+        }
+        let panels = self.half.len() / WIDTH;
+        let k = collectors[0].k;
+        // Fewer panels than words in a list: a look would cost more than it saves.
+        let guess = guess && k >= 64 && panels >= 4 * STRIDE && k < panels * WIDTH / 4;
+        if guess {
+            let seen = (0..panels).step_by(STRIDE);
+            self.pass(seen, prepared, collectors, |_, collector, _, scores| {
+                collector.sample.extend(scores);
+            });
+            collectors.iter_mut().for_each(|c| c.guess(STRIDE));
+        }
+        self.pass(
+            0..panels,
+            prepared,
+            collectors,
+            |i, collector, hits, scores| {
+                let (p, hits) = hits;
+                let distance = |w| distance(i, (p * WIDTH + w) as u32);
+                collector.take(hits, scores, (p * WIDTH) as u32, form, distance);
+            },
+        );
+        if guess {
+            collectors.iter_mut().for_each(|c| c.confirm(form));
+        }
+    }
+
+    /// Brings queries into the form of the panels, and collectors to their start.
+    fn prepare(
         &self,
         form: &Form,
         queries: &[f64],
@@ -202,29 +251,46 @@ impl Screen {
             } else {
                 (spread * (r * v + (1.0 + r) * d), own)
             };
-            let room = with.room + constant + tiny;
+            let reach = (reach * 1.0001) as f32;
+            let room = (with.room + constant + tiny) * 1.0001;
             sides.push(QuerySide {
                 factor: with.factor as f32,
-                reach: (reach * 1.0001) as f32,
+                reach,
                 threshold: 0.0,
                 scale: quantised.unit,
                 start: -128 * quantised.sum,
             });
-            collector.begin(reliable, 2.0002 * reach, 2.0002 * room, with);
+            collector.begin(reliable && reach < 1e30, reach, room, with);
         }
-        if collectors.iter().all(|c| c.lost) {
-            return;
-        }
+    }
+
+    /// Bounds the words of some panels; `found(query, collector, (panel, hits), bounds)` is told
+    /// where one reaches the collector's threshold.
+    fn pass(
+        &self,
+        panels: impl Iterator<Item = usize>,
+        prepared: &mut Prepared,
+        collectors: &mut [Collector],
+        mut found: impl FnMut(usize, &mut Collector, (usize, u64), &[f32; WIDTH]),
+    ) {
+        let Prepared {
+            sides,
+            single,
+            int8,
+            ..
+        } = prepared;
+        let m = collectors.len();
         let mut scores: Scores = [[0.0; WIDTH]; TILE];
         let (halves, reaches) = (self.half.as_chunks().0, self.reach.as_chunks().0);
-        for (p, (half, reach)) in halves.iter().zip(reaches).enumerate() {
-            let of = Sides { half, reach };
+        for p in panels {
+            let of = Sides {
+                half: &halves[p],
+                reach: &reaches[p],
+            };
             for first in (0..m).step_by(TILE) {
                 let tile = first..m.min(first + TILE);
-                for (side, collector) in sides[tile.clone()]
-                    .iter_mut()
-                    .zip(&collectors[tile.clone()])
-                {
+                let with = sides[tile.clone()].iter_mut();
+                for (side, collector) in with.zip(&collectors[tile.clone()]) {
                     side.threshold = collector.threshold;
                 }
                 let at = (&single[..], &int8[..], &sides[..]);
@@ -236,9 +302,9 @@ impl Screen {
                     5 => self.tile::<5>(p, of, tile.clone(), at, &mut scores),
                     _ => self.tile::<TILE>(p, of, tile.clone(), at, &mut scores),
                 };
-                for (q, collector) in collectors[tile].iter_mut().enumerate() {
+                for (q, i) in tile.enumerate() {
                     if hits[q] != 0 {
-                        collector.take(hits[q], &scores[q], reach, (p * WIDTH) as u32);
+                        found(i, &mut collectors[i], (p, hits[q]), &scores[q]);
                     }
                 }
             }
@@ -336,42 +402,70 @@ fn round(v: &[f64], out: &mut [f32]) -> Quantised {
     }
 }
 
-/// All words that can still be among the k best of one query.
+/// The k nearest words so far of one query.
 #[derive(Default)]
 pub(crate) struct Collector {
     k: usize,
-    /// Twice E, twice the room.
+    query: QueryForm,
     reach: f32,
-    room: f32,
-    best: f32,
+    room: f64,
+    /// Words with bounds below cannot be among the k nearest.
     threshold: f32,
-    /// Lower bound and upper bound of the score, word; both up to the room.
-    kept: Vec<(f32, f32, u32)>,
-    prune_at: usize,
+    /// Distance and id: the bits of a distance that is not negative sort as it does.
+    kept: Vec<u128>,
+    ranked: usize,
     most: usize,
+    sample: Vec<f32>,
+    guess: f32,
+    /// The guessed threshold was too high: once more without.
+    pub(crate) missed: bool,
     /// The screen says too little: the query must be answered otherwise.
     pub(crate) lost: bool,
-    pub(crate) query: QueryForm,
 }
 
 impl Collector {
-    /// For the `k` nearest; more than `most` candidates are not worth keeping.
+    /// For the `k` nearest; ranking more than `most` words is worse than another screen.
     pub(crate) fn reset(&mut self, k: usize, most: usize) {
         self.k = k;
         self.most = most;
-        self.best = f32::NEG_INFINITY;
+        self.ranked = 0;
         // Finite, so that the padding's -∞ never passes.
         self.threshold = f32::MIN;
         self.kept.clear();
-        self.prune_at = 4 * k + 4 * WIDTH;
+        self.sample.clear();
         self.lost = false;
+        self.missed = false;
     }
 
-    fn begin(&mut self, reliable: bool, reach: f64, room: f64, query: QueryForm) {
+    /// Takes as threshold the bound that somewhat more than k words should reach, going by
+    /// those of one word in `stride`.
+    fn guess(&mut self, stride: usize) {
+        let expected = self.k as f64 / stride as f64;
+        let rank = (expected + 4.0 * expected.sqrt() + 4.0) as usize;
+        if !self.lost && rank < self.sample.len() {
+            let (_, &mut bound, _) = self
+                .sample
+                .select_nth_unstable_by(rank, |a, b| b.total_cmp(a));
+            // From an upper bound to the score itself.
+            self.threshold = (bound - self.reach).max(f32::MIN);
+        }
+        self.guess = self.threshold;
+    }
+
+    /// Whether all words that the guess left out are behind the k nearest of the others.
+    fn confirm(&mut self, form: &Form) {
+        if !self.lost && self.guess > f32::MIN {
+            self.threshold = f32::MIN;
+            self.raise(form);
+            self.missed = self.threshold < self.guess;
+        }
+    }
+
+    fn begin(&mut self, reliable: bool, reach: f32, room: f64, query: QueryForm) {
+        self.reach = reach;
         self.query = query;
-        self.reach = (reach as f32).next_up();
-        self.room = (room as f32).next_up();
-        if !(reliable && self.reach < 1e30 && self.room < 1e30) {
+        self.room = room;
+        if !(reliable && room < 1e30) {
             self.lose();
         }
     }
@@ -382,61 +476,74 @@ impl Collector {
         self.kept.clear();
     }
 
-    /// Leaves the candidates only, those with the k largest upper bounds first.
-    pub(crate) fn settle(&mut self) {
-        self.prune();
-        if self.k < self.kept.len() {
-            self.kept
-                .select_nth_unstable_by(self.k - 1, |a, b| b.1.total_cmp(&a.1));
+    /// Adds a word; of words at one distance the smaller ids stay.
+    pub(crate) fn add(&mut self, distance: f64, id: u32) {
+        self.kept
+            .push(u128::from(distance.to_bits()) << 32 | u128::from(id));
+    }
+
+    /// Distance and id of the k nearest, nearest first.
+    pub(crate) fn nearest(&mut self) -> impl Iterator<Item = (f64, u32)> {
+        self.cut();
+        self.kept.sort_unstable();
+        let apart = |&key: &u128| (f64::from_bits((key >> 32) as u64), key as u32);
+        self.kept.iter().map(apart)
+    }
+
+    fn cut(&mut self) {
+        if self.kept.len() > self.k {
+            self.kept.select_nth_unstable(self.k - 1);
+            self.kept.truncate(self.k);
         }
     }
 
-    /// Lower bound, upper bound and id of the candidates.
-    pub(crate) fn candidates(&self) -> &[(f32, f32, u32)] {
-        &self.kept
-    }
-
-    /// Whether a word of this upper bound is behind a true score.
-    pub(crate) fn behind(&self, upper: f32, score: f64) -> bool {
-        f64::from(upper) + f64::from(self.room) < score
-    }
-
-    fn take(&mut self, mut hits: u64, upper: &[f32; WIDTH], reach: &[f32; WIDTH], first: u32) {
-        while hits != 0 {
-            let w = hits.trailing_zeros() as usize;
-            hits &= hits - 1;
-            let upper = upper[w];
-            if upper >= self.threshold {
-                let lower = upper - self.reach * reach[w];
-                self.kept.push((lower, upper, first + w as u32));
-                if self.k == 1 && lower > self.best {
-                    self.raise(lower);
+    fn take(
+        &mut self,
+        mut hits: u64,
+        upper: &[f32; WIDTH],
+        first: u32,
+        form: &Form,
+        distance: impl Fn(usize) -> f64,
+    ) {
+        // The best first: where it is the nearest, the others need not be ranked.
+        let mut w = hits.trailing_zeros() as usize;
+        if self.k == 1 {
+            let mut rest = hits & (hits - 1);
+            while rest != 0 {
+                let other = rest.trailing_zeros() as usize;
+                rest &= rest - 1;
+                if upper[other] > upper[w] {
+                    w = other;
                 }
             }
         }
-        if self.kept.len() >= self.prune_at {
-            self.prune();
-            self.prune_at = self.prune_at.max(2 * self.kept.len());
-            if self.kept.len() > self.most {
-                self.lose();
+        loop {
+            hits &= !(1 << w);
+            if upper[w] >= self.threshold {
+                self.ranked += 1;
+                self.add(distance(w), first + w as u32);
+                if self.kept.len() >= self.k + self.k / 4 + usize::from(self.k > 1) * 32 {
+                    self.raise(form);
+                }
             }
+            if hits == 0 {
+                break;
+            }
+            w = hits.trailing_zeros() as usize;
+        }
+        if self.ranked > self.most {
+            self.lose();
         }
     }
 
-    fn raise(&mut self, best: f32) {
-        self.best = best;
-        self.threshold = (best - self.room).next_down().max(f32::MIN);
-    }
-
-    fn prune(&mut self) {
-        if self.k > 1 && self.kept.len() >= self.k {
-            let (_, kth, _) = self
-                .kept
-                .select_nth_unstable_by(self.k - 1, |a, b| b.0.total_cmp(&a.0));
-            let kth = kth.0;
-            self.raise(kth);
-        }
-        let threshold = self.threshold;
-        self.kept.retain(|&(_, upper, _)| upper >= threshold);
+    /// Keeps the k nearest and lets the k-th set the threshold.
+    fn raise(&mut self, form: &Form) {
+        self.cut();
+        let Some(&kth) = self.kept.get(self.k - 1) else {
+            return;
+        };
+        let score = form.score(&self.query, f64::from_bits((kth >> 32) as u64));
+        let threshold = (score - 2.0 * self.room) as f32;
+        self.threshold = threshold.next_down().max(self.threshold);
     }
 }
