@@ -71,6 +71,8 @@ class Mechanism:
     @property
     def seed(self) -> int | None: ...
     @property
+    def pad(self) -> float | None: ...
+    @property
     def guarantee(self) -> Guarantee: ...
     @overload
     def privatize(self, text: str) -> str: ...  # type: ignore[overload-overlap]
@@ -94,17 +96,19 @@ class Tem(Mechanism):
         skip: Iterable[str] | None = None,
         sampler: str = "exact",
         seed: SupportsIndex | None = None,
+        pad: float | None = None,
     ) -> Tem: ...
     @property
     def gamma(self) -> float: ...
     @property
     def sampler(self) -> str: ...
     @property
-    def lists(self) -> int | None: ...
+    def lists(self) -> int | float | None: ...
     def build_lists(
         self,
         k: SupportsIndex | None = None,
         *,
+        lists: str = "nearest",
         memory: SupportsIndex | None = None,
         progress: Callable[[int], object] | None = None,
     ) -> Tem: ...
@@ -128,6 +132,7 @@ class MultivariateLaplace(Mechanism):
         oov: str = "random",
         skip: Iterable[str] | None = None,
         seed: SupportsIndex | None = None,
+        pad: float | None = None,
     ) -> MultivariateLaplace: ...
     @property
     def search(self) -> str: ...

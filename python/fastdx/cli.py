@@ -74,6 +74,7 @@ def _parser() -> argparse.ArgumentParser:
     p = kinds.add_parser("build", help="build the exact lists of every word's nearest neighbours")
     p.add_argument("--embedding", metavar="PATH", help="default: 20,000 English words × 50")
     p.add_argument("--k", type=int, help="neighbours a word (default √V, between 256 and 1024)")
+    p.add_argument("--gamma", type=float, help="all neighbours within this distance instead")
     p.add_argument("--memory", type=int, help="bytes the lists may take (default 8 GiB)")
     p.add_argument("-o", "--output", required=True, metavar="FILE")
     p.add_argument("-q", "--quiet", action="store_true", help="no progress")
@@ -224,16 +225,28 @@ def _index_build(args: argparse.Namespace) -> None:
             print(f"\r\x1b[K{done / len(embedding):4.0%} of {len(embedding):,} words", end="",
                   file=sys.stderr, flush=True)  # fmt: skip
 
+    lists = "nearest" if args.gamma is None else "gamma"
+    tem = Tem(embedding, 1.0, gamma=args.gamma)
     try:
-        tem = Tem(embedding, 1.0).build_lists(args.k, memory=args.memory, progress=progress)
+        tem = tem.build_lists(args.k, lists=lists, memory=args.memory, progress=progress)
     finally:
         if shown:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
     tem.save(args.output)
     if not args.quiet:
         size = Path(args.output).stat().st_size
-        print(f"{args.output}: {embedding!r}, {tem.lists} neighbours a word, {size:,} bytes",
+        print(f"{args.output}: {embedding!r}, {_lists(tem)}, {size:,} bytes",
               file=sys.stderr)  # fmt: skip
+
+
+def _lists(tem: Tem) -> str:
+    match tem.lists:
+        case None:
+            return "none"
+        case int(k):
+            return f"{k} neighbours a word"
+        case radius:
+            return f"all neighbours within {radius:.6g}"
 
 
 def _info(args: argparse.Namespace) -> None:
@@ -242,7 +255,7 @@ def _info(args: argparse.Namespace) -> None:
     print(f"words      {len(embedding):,}")
     print(f"dimension  {embedding.dim}")
     print(f"metric     {embedding.metric}")
-    print(f"lists      {Tem(embedding, 1.0).lists or 'none'}")
+    print(f"lists      {_lists(Tem(embedding, 1.0))}")
     print(f"file       {Path(args.input).stat().st_size:,} bytes")
     print(f"first      {' '.join(words[:10])}")
 

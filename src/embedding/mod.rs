@@ -88,6 +88,16 @@ impl Embedding {
         Ok(self.clone().with_lists(Some(lists)))
     }
 
+    /// The same with the lists of all words within `radius` of every word, as
+    /// [`NeighborLists::build_within`] makes them.
+    ///
+    /// # Errors
+    /// As [`NeighborLists::build_within`].
+    pub fn build_lists_within(&self, radius: f64, memory: u64, control: &Control) -> Result<Self> {
+        let lists = NeighborLists::build_within(self, radius, memory, control)?;
+        Ok(self.clone().with_lists(Some(lists)))
+    }
+
     fn check_vectors(&self) -> Result<()> {
         let bad = self
             .vectors

@@ -1,4 +1,4 @@
-//! Exact neighbour lists: for every word its k nearest words, sorted.
+//! Exact neighbour lists: for every word its k nearest words, or all within a radius, sorted.
 //!
 //! **Exact, always.** The distances are scores in the privacy proof of TEM: a neighbour that an
 //! approximate search overlooked would have its score changed by up to γ for one word and not
@@ -91,6 +91,11 @@ impl Grid {
         (entry & ((1 << self.id_bits) - 1)) as u32
     }
 
+    /// The largest entry of a distance: that of the largest id there can be.
+    fn last_at(&self, distance: f64) -> u64 {
+        self.entry(distance, 0) | ((1 << self.id_bits) - 1)
+    }
+
     /// A distance rounded to the grid.
     #[inline]
     pub fn round(&self, distance: f64) -> f64 {
@@ -98,11 +103,21 @@ impl Grid {
     }
 }
 
-/// For every word the entries of its k nearest words (itself among them), ascending.
+/// What a list holds.
+#[derive(Clone, Debug)]
+pub(crate) enum Extent {
+    /// So many nearest words.
+    Nearest(usize),
+    /// All words within a radius: its entry with the largest id there can be, and where each
+    /// word's list starts (V + 1 numbers).
+    Within(u64, Buffer<u64>),
+}
+
+/// For every word the entries of its nearest words (itself among them), ascending.
 #[derive(Clone, Debug)]
 pub struct NeighborLists {
     pub(crate) grid: Grid,
-    pub(crate) k: usize,
+    pub(crate) extent: Extent,
     pub(crate) entries: Buffer<u64>,
 }
 
@@ -123,14 +138,43 @@ impl NeighborLists {
         build::build(space, k, memory, control)
     }
 
+    /// Builds the lists of all words within `radius` of each word, as TEM'21 has them with γ
+    /// for the radius. Where TEM is useful they hold nearly every word.
+    ///
+    /// `memory` bounds the bytes of the result. It is compared with what a sample of the words
+    /// predicts before the work begins, and with what there really is as the work goes on.
+    ///
+    /// # Errors
+    /// A radius that is negative or NaN, [`Error::TooLarge`](crate::Error::TooLarge) with the
+    /// predicted size, [`Error::Interrupted`](crate::Error::Interrupted).
+    pub fn build_within(
+        space: &dyn MetricSpace,
+        radius: f64,
+        memory: u64,
+        control: &Control,
+    ) -> Result<Self> {
+        build::build_within(space, radius, memory, control)
+    }
+
     /// The list lengths that serve V words well: √V, between 256 and 1024.
     pub fn default_k(words: usize) -> usize {
         words.isqrt().clamp(256, 1024).min(words)
     }
 
-    /// Entries in a list.
-    pub fn k(&self) -> usize {
-        self.k
+    /// Words in every list, where all have the same number.
+    pub fn k(&self) -> Option<usize> {
+        match self.extent {
+            Extent::Nearest(k) => Some(k),
+            Extent::Within(..) => None,
+        }
+    }
+
+    /// The radius that lists were built with, rounded to the grid.
+    pub fn radius(&self) -> Option<f64> {
+        match self.extent {
+            Extent::Nearest(_) => None,
+            Extent::Within(last, _) => Some(self.grid.distance(last)),
+        }
     }
 
     /// The grid of the distances.
@@ -140,7 +184,23 @@ impl NeighborLists {
 
     /// The list of a word.
     pub fn list(&self, id: u32) -> &[u64] {
-        &self.entries[id as usize * self.k..][..self.k]
+        let id = id as usize;
+        match &self.extent {
+            Extent::Nearest(k) => &self.entries[id * k..][..*k],
+            Extent::Within(_, starts) => {
+                // A damaged file that was not verified may have any numbers here.
+                let (start, end) = (starts[id] as usize, starts[id + 1] as usize);
+                self.entries.get(start..end).unwrap_or_default()
+            }
+        }
+    }
+
+    /// The words of a list are exactly those whose entry is at most this.
+    pub fn complete(&self, id: u32) -> u64 {
+        match self.extent {
+            Extent::Nearest(_) => self.list(id).last().copied().unwrap_or(0),
+            Extent::Within(last, _) => last,
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use numpy::{PyArray1, PyArrayDyn};
 use pyo3::prelude::*;
@@ -14,8 +15,9 @@ use super::embedding::PyEmbedding;
 use super::errors::wrong_type;
 use super::guarantee::PyGuarantee;
 use super::run::run;
+use crate::parallel::Control;
 use crate::text::{Counts, Policy, TextPrivatizer};
-use crate::{Error, Mechanism};
+use crate::{Error, Mechanism, Result};
 
 /// Words in a call above which it goes to the pool, where Ctrl-C is looked for.
 const LONG: usize = 64;
@@ -34,6 +36,7 @@ pub(super) struct PyMechanism {
     pub(super) embedding: Py<PyEmbedding>,
     seed: Option<u64>,
     oov: String,
+    pad: Option<Duration>,
 }
 
 /// The parameters all mechanisms share, checked.
@@ -43,6 +46,7 @@ pub(super) struct Common {
     pub(super) seed: Option<u64>,
     oov: String,
     policy: Policy,
+    pad: Option<Duration>,
 }
 
 impl Common {
@@ -53,6 +57,7 @@ impl Common {
         oov: &str,
         skip: Option<&Bound<'_, PyAny>>,
         seed_value: Option<&Bound<'_, PyAny>>,
+        pad: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let embedding = match embedding {
             None => Py::new(py, PyEmbedding::default(py)?)?,
@@ -83,6 +88,12 @@ impl Common {
                 .map(|s| s.to_string())
                 .collect(),
         };
+        let pad = pad.map(|p| real("pad", p)).transpose()?;
+        if let Some(pad) = pad
+            && !(pad > 0.0 && pad <= 3600.0)
+        {
+            return Err(Error::parameter("pad", "positive, at most 3600 seconds", pad).into());
+        }
         Ok(Common {
             embedding,
             epsilon: real("epsilon", epsilon)?,
@@ -92,6 +103,7 @@ impl Common {
                 unknown: oov.parse()?,
                 skip,
             },
+            pad: pad.map(Duration::from_secs_f64),
         })
     }
 
@@ -101,6 +113,7 @@ impl Common {
             embedding: self.embedding,
             seed: self.seed,
             oov: self.oov,
+            pad: self.pad,
         }
     }
 }
@@ -117,6 +130,7 @@ impl PyMechanism {
             embedding: self.embedding.clone_ref(py),
             seed: self.seed,
             oov: self.oov.clone(),
+            pad: self.pad,
         }
     }
 
@@ -124,6 +138,7 @@ impl PyMechanism {
         let keywords = PyDict::new(py);
         keywords.set_item("oov", &self.oov)?;
         keywords.set_item("seed", self.seed)?;
+        keywords.set_item("pad", self.pad.map(|p| p.as_secs_f64()))?;
         let skip = &self.text.policy().skip;
         if !skip.is_empty() {
             let mut skip: Vec<&String> = skip.iter().collect();
@@ -146,13 +161,37 @@ impl PyMechanism {
         )
     }
 
+    /// [`run`], answering only after a multiple of the padding time.
+    fn run<T: Send>(
+        &self,
+        py: Python<'_>,
+        long: bool,
+        work: impl FnOnce(&Control) -> Result<T> + Send,
+    ) -> PyResult<T> {
+        let start = Instant::now();
+        let result = run(py, long, work);
+        if let Some(pad) = self.pad {
+            py.detach(|| {
+                let whole = start.elapsed().div_duration_f64(pad).ceil().max(1.0);
+                let end = start + pad.mul_f64(whole);
+                // A sleep comes back late by some ten microseconds; the rest is waited for.
+                let sleep = end.saturating_duration_since(Instant::now());
+                std::thread::sleep(sleep.saturating_sub(Duration::from_micros(150)));
+                while Instant::now() < end {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        result
+    }
+
     pub(super) fn texts(
         &self,
         py: Python<'_>,
         texts: &[PyBackedStr],
     ) -> PyResult<(Vec<String>, Counts)> {
         let size: usize = texts.iter().map(|t| t.len()).sum();
-        run(py, size > 8 * LONG, |control| {
+        self.run(py, size > 8 * LONG, |control| {
             self.text.privatize_texts(&as_strs(texts), control)
         })
     }
@@ -182,6 +221,12 @@ impl PyMechanism {
     #[getter]
     fn skip(&self) -> HashSet<String> {
         self.text.policy().skip.clone()
+    }
+
+    /// Seconds, of which every call takes a whole multiple, or None.
+    #[getter]
+    fn pad(&self) -> Option<f64> {
+        self.pad.map(|p| p.as_secs_f64())
     }
 
     /// The seed, or None. A seeded mechanism protects nobody: it is for tests.
@@ -265,7 +310,7 @@ impl PyMechanism {
     ///     Of the same length, unless ``oov='drop'``.
     fn privatize_tokens(&self, py: Python<'_>, tokens: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
         let tokens = strings("tokens", tokens)?;
-        let (out, _) = run(py, tokens.len() > LONG, |control| {
+        let (out, _) = self.run(py, tokens.len() > LONG, |control| {
             self.text.privatize_tokens(&as_strs(&tokens), control)
         })?;
         Ok(out)
@@ -293,7 +338,7 @@ impl PyMechanism {
         ids: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyArrayDyn<u32>>> {
         let (ids, shape) = word_ids(ids, self.mechanism().vocabulary().len())?;
-        let out = run(py, ids.len() > LONG, |control| {
+        let out = self.run(py, ids.len() > LONG, |control| {
             self.mechanism().privatize_ids_with(&ids, control)
         })?;
         shaped(py, out, &shape)
@@ -324,7 +369,7 @@ impl PyMechanism {
         ids.try_reserve_exact(size)
             .map_err(|_| Error::parameter("size", "small enough to fit in memory", size))?;
         ids.resize(size, id);
-        let out = run(py, size > LONG, |control| {
+        let out = self.run(py, size > LONG, |control| {
             self.mechanism().privatize_ids_with(&ids, control)
         })?;
         Ok(PyArray1::from_vec(py, out))

@@ -23,7 +23,7 @@ use crate::{Error, Mechanism, MultivariateLaplace, Randomness};
 ///     ε per unit of Euclidean distance, positive.
 /// search : str, optional
 ///     'exact', the only one: the nearest word is the true one.
-/// oov, skip, seed : optional
+/// oov, skip, seed, pad : optional
 ///     As for Tem.
 ///
 /// Raises
@@ -45,7 +45,8 @@ pub(super) struct PyMultivariateLaplace {
 #[pymethods]
 impl PyMultivariateLaplace {
     #[new]
-    #[pyo3(signature = (embedding = None, epsilon = None, *, search = "exact", oov = "random", skip = None, seed = None))]
+    #[allow(clippy::too_many_arguments)]
+    #[pyo3(signature = (embedding = None, epsilon = None, *, search = "exact", oov = "random", skip = None, seed = None, pad = None))]
     fn new(
         py: Python<'_>,
         embedding: Option<&Bound<'_, PyAny>>,
@@ -54,11 +55,12 @@ impl PyMultivariateLaplace {
         oov: &str,
         skip: Option<&Bound<'_, PyAny>>,
         seed: Option<&Bound<'_, PyAny>>,
+        pad: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyClassInitializer<Self>> {
         if search != "exact" {
             return Err(Error::parameter("search", "'exact'", format!("{search:?}")).into());
         }
-        let common = Common::new(py, embedding, epsilon, oov, skip, seed)?;
+        let common = Common::new(py, embedding, epsilon, oov, skip, seed, pad)?;
         let embedding = common.embedding.get().inner.clone();
         let randomness = Randomness::new(common.seed);
         let laplace = Arc::new(MultivariateLaplace::new(

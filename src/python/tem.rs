@@ -39,6 +39,9 @@ use crate::{Error, Mechanism, NeighborLists, Randomness, Tem};
 ///     comparison.
 /// seed : int, optional
 ///     For tests only: makes the output reproducible, and thereby unprotected.
+/// pad : float, optional
+///     Seconds: every call takes a whole multiple of it, so that its time tells nothing of the
+///     words as long as calls need less.
 ///
 /// Raises
 /// ------
@@ -60,7 +63,7 @@ pub(super) struct PyTem {
 #[pymethods]
 impl PyTem {
     #[new]
-    #[pyo3(signature = (embedding = None, epsilon = None, *, gamma = None, beta = 1e-3, oov = "random", skip = None, sampler = "exact", seed = None))]
+    #[pyo3(signature = (embedding = None, epsilon = None, *, gamma = None, beta = 1e-3, oov = "random", skip = None, sampler = "exact", seed = None, pad = None))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -72,8 +75,9 @@ impl PyTem {
         skip: Option<&Bound<'_, PyAny>>,
         sampler: &str,
         seed: Option<&Bound<'_, PyAny>>,
+        pad: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyClassInitializer<Self>> {
-        let common = Common::new(py, embedding, epsilon, oov, skip, seed)?;
+        let common = Common::new(py, embedding, epsilon, oov, skip, seed, pad)?;
         let truncation = match gamma {
             Some(gamma) => Truncation::Gamma(real("gamma", gamma)?),
             None => Truncation::Beta(beta),
@@ -100,10 +104,18 @@ impl PyTem {
         self.tem.gamma()
     }
 
-    /// Neighbours stored for every word, or None where lists are made as words come.
+    /// The stored neighbour lists: their k (int), their radius (float), or None where lists are
+    /// made as words come.
     #[getter]
-    fn lists(&self) -> Option<usize> {
-        self.tem.lists().map(NeighborLists::k)
+    fn lists<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let Some(lists) = self.tem.lists() else {
+            return Ok(None);
+        };
+        let extent = match (lists.k(), lists.radius()) {
+            (Some(k), _) => k.into_pyobject(py)?.into_any(),
+            (_, radius) => radius.unwrap_or(f64::NAN).into_pyobject(py)?.into_any(),
+        };
+        Ok(Some(extent))
     }
 
     /// The same mechanism with the exact lists of every word's k nearest neighbours, which
@@ -113,6 +125,9 @@ impl PyTem {
     /// ----------
     /// k : int, optional
     ///     Neighbours a word; by default √V, between 256 and 1024.
+    /// lists : str, optional
+    ///     'nearest' (default): the k nearest words. 'gamma': all words within γ, as the paper
+    ///     has it; where Tem is useful, that is nearly every word.
     /// memory : int, optional
     ///     Bytes the lists may take (default 8 GiB), checked before anything is allocated.
     /// progress : callable, optional
@@ -121,22 +136,39 @@ impl PyTem {
     /// Raises
     /// ------
     /// ParameterError
-    ///     `k` outside 1..V.
+    ///     `k` outside 1..V, or given with lists='gamma'.
     /// TooLargeError
     ///     More than `memory` bytes; says how many.
-    #[pyo3(signature = (k = None, *, memory = None, progress = None))]
+    #[pyo3(signature = (k = None, *, lists = "nearest", memory = None, progress = None))]
     fn build_lists(
         slf: PyRef<'_, Self>,
         k: Option<&Bound<'_, PyAny>>,
+        lists: &str,
         memory: Option<&Bound<'_, PyAny>>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Py<Self>> {
         let py = slf.py();
         let old = slf.as_super().embedding.get().inner.clone();
-        let k = k.map_or(Ok(NeighborLists::default_k(old.len())), |k| count("k", k))?;
+        let within = match lists {
+            "nearest" => false,
+            "gamma" => true,
+            _ => {
+                let expected = "'nearest' or 'gamma'";
+                return Err(Error::parameter("lists", expected, format!("{lists:?}")).into());
+            }
+        };
+        let default = NeighborLists::default_k(old.len());
+        let k = match k {
+            Some(_) if within => {
+                return Err(Error::parameter("k", "left out with lists='gamma'", "given").into());
+            }
+            k => k.map_or(Ok(default), |k| count("k", k))?,
+        };
+        let gamma = slf.tem.gamma();
         let memory = memory.map_or(Ok(8 << 30), |m| count("memory", m))? as u64;
-        let embedding = run_with(py, true, progress, |control| {
-            old.build_lists(k, memory, control)
+        let embedding = run_with(py, true, progress, |control| match within {
+            true => old.build_lists_within(gamma, memory, control),
+            false => old.build_lists(k, memory, control),
         })?;
         let embedding = Py::new(py, PyEmbedding::from(embedding))?;
         let space = embedding.get().inner.clone();

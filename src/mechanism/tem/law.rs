@@ -25,6 +25,8 @@ use rand::Rng;
 
 use crate::random::uniform_below_u128;
 
+/// The most words a vocabulary may have: sums of weights stay below 2¹²⁷.
+pub const MOST_WORDS: usize = 1 << 27;
 /// log₂ of the largest weight, that of the word itself.
 pub const LOG2_LARGEST: u32 = 100;
 /// log₂ of the smallest weight.
@@ -153,7 +155,7 @@ fn accumulate_portable<T: Copy>(
             values[l] = integer(exp_minus(exponent(items[l]).min(FLOOR_EXPONENT + 0.25)));
         }
         for l in 0..LANES {
-            // 2³¹ words of at most 2¹⁰⁰: no overflow.
+            // At most 2²⁷ words of at most 2¹⁰⁰: no overflow.
             sum += joined(values[l]);
             sums[l] = sum;
         }
@@ -175,13 +177,50 @@ pub fn weight(exponent: f64) -> u128 {
 #[derive(Clone, Debug, Default)]
 pub struct Law {
     cumulative: Vec<u128>,
+    /// For every 2^shift of the total the first word that reaches beyond its start (Chen and
+    /// Asau 1974), so that a draw looks at a word or two; empty until [`index`](Self::index).
+    guide: Vec<u32>,
+    shift: u32,
 }
 
 impl Law {
     /// Fills the law in from the distances to every word; η = ε/2.
     pub fn fill(&mut self, eta: f64, gamma: f64, distances: &[f64]) {
+        self.fill_with(distances, |d| eta * d.min(gamma));
+    }
+
+    /// The law of any items whose exponents η·min(d,γ) a function gives.
+    pub(crate) fn fill_with<T: Copy>(&mut self, items: &[T], exponent: impl Fn(T) -> f64) {
         self.cumulative.clear();
-        accumulate(distances, |d| eta * d.min(gamma), &mut self.cumulative);
+        self.guide.clear();
+        accumulate(items, exponent, &mut self.cumulative);
+    }
+
+    /// Makes the guide, for a law that is drawn from many times.
+    pub fn index(&mut self) {
+        let total = self.total();
+        if total == 0 {
+            return;
+        }
+        let buckets = self.len().next_power_of_two();
+        self.shift = (u128::BITS - total.leading_zeros()).saturating_sub(buckets.ilog2());
+        self.guide.clear();
+        self.guide.reserve_exact((total >> self.shift) as usize + 2);
+        let mut start = 0;
+        for (&sum, word) in self.cumulative.iter().zip(0u32..) {
+            while sum > start {
+                self.guide.push(word);
+                start += 1 << self.shift;
+            }
+        }
+        self.guide.push(self.len() as u32 - 1);
+        self.cumulative.shrink_to_fit();
+        self.guide.shrink_to_fit();
+    }
+
+    /// Bytes it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of_val(&*self.cumulative) + size_of_val(&*self.guide)
     }
 
     /// Number of words.
@@ -191,6 +230,7 @@ impl Law {
     }
 
     /// The sum of all weights.
+    #[inline]
     pub fn total(&self) -> u128 {
         self.cumulative.last().copied().unwrap_or(0)
     }
@@ -209,11 +249,23 @@ impl Law {
             .collect()
     }
 
+    /// The word that `u`, below the total, falls on.
+    #[inline]
+    pub(crate) fn find(&self, u: u128) -> u32 {
+        let within = if self.guide.is_empty() {
+            0..self.cumulative.len()
+        } else {
+            let bucket = (u >> self.shift) as usize;
+            self.guide[bucket] as usize..self.guide[bucket + 1] as usize + 1
+        };
+        let first = within.start;
+        (first + self.cumulative[within].partition_point(|&c| c <= u)) as u32
+    }
+
     /// One word, with probability weight / total exactly.
     #[inline]
     pub fn sample(&self, rng: &mut impl Rng) -> u32 {
-        let u = uniform_below_u128(rng, self.total());
-        self.cumulative.partition_point(|&c| c <= u) as u32
+        self.find(uniform_below_u128(rng, self.total()))
     }
 }
 
@@ -265,6 +317,36 @@ mod tests {
                 assert_eq!(c, sum);
             }
             assert_eq!((cumulative.len(), total), (count as usize, sum));
+        }
+    }
+
+    #[test]
+    fn the_guide_finds_what_a_search_finds() {
+        for (count, steepness) in [
+            (1, 1.0),
+            (2, 0.0),
+            (5, 40.0),
+            (64, 0.3),
+            (1000, 0.0),
+            (1000, 0.05),
+        ] {
+            let distances: Vec<f64> = (0..count)
+                .map(|i| f64::from(i * 7 % count) * steepness)
+                .collect();
+            let mut law = Law::default();
+            law.fill(1.0, f64::INFINITY, &distances);
+            let mut indexed = law.clone();
+            indexed.index();
+            let mut points = vec![0, law.total() - 1];
+            for &sum in &law.cumulative {
+                points.extend([sum - 1, sum.min(law.total() - 1)]);
+            }
+            for bucket in 0..=law.total() >> indexed.shift {
+                points.push((bucket << indexed.shift).min(law.total() - 1));
+            }
+            for u in points {
+                assert_eq!(indexed.find(u), law.find(u), "{count} {steepness} {u}");
+            }
         }
     }
 }

@@ -15,6 +15,8 @@ pub mod gumbel;
 pub mod law;
 mod neighborhoods;
 mod rejection;
+mod slots;
+mod tables;
 
 use std::sync::Arc;
 
@@ -31,13 +33,11 @@ use crate::space::MetricSpace;
 use crate::vocabulary::Vocabulary;
 use law::Law;
 use neighborhoods::{Neighborhoods, Row};
-use rejection::ListLaw;
+use rejection::{ListLaw, Terms};
+use tables::Tables;
 
 /// Calls of at most so many words are drawn one by one, larger ones grouped by word.
 const FEW: usize = 64;
-/// A word drawn more than V / `WHOLE` times in one task is worth its whole row: measured, a row
-/// costs 15 ns a word of the vocabulary, and saves some 500 ns a draw.
-const WHOLE: usize = 32;
 /// Positions that are grouped by word at a time.
 const BLOCK: usize = 1 << 20;
 /// Draws of one word in one task.
@@ -85,6 +85,7 @@ impl Default for Truncation {
 pub struct Tem {
     space: Arc<dyn MetricSpace>,
     neighborhoods: Arc<Neighborhoods>,
+    tables: Arc<Tables>,
     epsilon: f64,
     truncation: Truncation,
     gamma: f64,
@@ -127,6 +128,11 @@ impl Tem {
         randomness: Randomness,
     ) -> Result<Self> {
         check_epsilon(epsilon)?;
+        let words = space.vocabulary().len();
+        if words > law::MOST_WORDS {
+            let expected = format!("of at most {} words", law::MOST_WORDS);
+            return Err(Error::parameter("embedding", expected, words));
+        }
         let gamma = match truncation {
             Truncation::Gamma(gamma) if gamma >= 0.0 => gamma,
             Truncation::Gamma(gamma) => {
@@ -136,9 +142,7 @@ impl Tem {
                     gamma,
                 ));
             }
-            Truncation::Beta(beta) if beta > 0.0 && beta < 1.0 => {
-                gamma_of(epsilon, beta, space.vocabulary().len())
-            }
+            Truncation::Beta(beta) if beta > 0.0 && beta < 1.0 => gamma_of(epsilon, beta, words),
             Truncation::Beta(beta) => {
                 return Err(Error::parameter(
                     "beta",
@@ -150,6 +154,7 @@ impl Tem {
         Ok(Tem {
             space,
             neighborhoods,
+            tables: Arc::new(Tables::new(words)),
             epsilon,
             truncation,
             gamma,
@@ -232,36 +237,84 @@ impl Tem {
     }
 
     /// Draws of one word, in order.
-    fn draw_word(&self, id: u32, count: usize, rng: &mut ChaCha12Rng, work: &mut Work) {
+    fn draw_word(
+        &self,
+        id: u32,
+        count: usize,
+        rng: &mut ChaCha12Rng,
+        work: &mut Work,
+        mut drawn: impl FnMut(u32),
+    ) {
         let Work {
             row,
             list_law,
             whole,
-            drawn,
         } = work;
-        drawn.clear();
         if self.sampler == Sampler::Gumbel {
             let distances = row.distances(&*self.space, id);
             let gumbel = gumbel::Gumbel::new(self.epsilon, self.gamma, distances);
-            return drawn.extend((0..count).map(|_| gumbel.sample(rng)));
+            return (0..count).for_each(|_| drawn(gumbel.sample(rng)));
         }
-        let words = self.space.vocabulary().len();
-        let Some(grid) = self.grid().filter(|_| count <= words / WHOLE) else {
+        let tables = &*self.tables;
+        if let Some(law) = tables.rows.get(id) {
+            return (0..count).for_each(|_| drawn(law.sample(rng)));
+        }
+        let Some(grid) = self.grid().filter(|_| !tables.row_pays(id, count)) else {
             self.fill_law(id, row, whole);
-            return drawn.extend((0..count).map(|_| whole.sample(rng)));
+            whole.index();
+            let bytes = whole.bytes();
+            let kept = tables.rows.keep(id, std::mem::take(whole), bytes);
+            let law = match kept {
+                Ok(law) => law,
+                Err(law) => {
+                    *whole = law;
+                    whole
+                }
+            };
+            return (0..count).for_each(|_| drawn(law.sample(rng)));
         };
-        let law = (self.epsilon / 2.0, self.gamma);
+        let words = self.space.vocabulary().len() as u32;
+        let terms = Terms {
+            eta: self.epsilon / 2.0,
+            gamma: self.gamma,
+            grid,
+            words,
+        };
         let list = self.neighborhoods.list(&*self.space, id, row);
-        list_law.fill(list, grid, law.0, law.1, words);
+        let law = match tables.lists.get(id) {
+            Some(law) => law,
+            None => {
+                list_law.fill(list, terms);
+                let mut law = &*list_law;
+                if tables.seen(id) && tables.lists.room() > 0 {
+                    list_law.index();
+                    let bytes = list_law.bytes();
+                    match tables.lists.keep(id, std::mem::take(list_law), bytes) {
+                        Ok(kept) => law = kept,
+                        Err(unkept) => {
+                            *list_law = unkept;
+                            law = list_law;
+                        }
+                    }
+                }
+                law
+            }
+        };
         let distance = |y| self.space.distance(id, y);
         let mut spare = None;
+        let mut tries = 0u32;
         for _ in 0..count {
-            let y = list_law.sample(list, grid, law, words as u32, rng, distance);
-            drawn.push(y.unwrap_or_else(|| {
+            let (y, made) = law.sample(list, terms, rng, distance);
+            tries = tries.saturating_add(made);
+            drawn(y.unwrap_or_else(|| {
                 // Rare words whose lists say little: the whole row, once for all draws.
                 let whole = spare.get_or_insert_with(|| self.law(id));
                 whole.sample(rng)
             }));
+        }
+        tables.charge(id, tries);
+        if spare.is_some() {
+            tables.charge_row(id);
         }
     }
 
@@ -298,9 +351,11 @@ impl Tem {
             .map_init(Work::default, |work, &(stream, entries)| {
                 control.check()?;
                 let mut rng = key.stream(stream);
-                self.draw_word(word(&entries[0]), entries.len(), &mut rng, work);
+                let mut drawn = Vec::with_capacity(entries.len());
+                let word = word(&entries[0]);
+                self.draw_word(word, entries.len(), &mut rng, work, |y| drawn.push(y));
                 control.advance(entries.len());
-                Ok(work.drawn.clone())
+                Ok(drawn)
             })
             .collect::<Result<_>>()?;
         for ((_, entries), drawn) in pieces.iter().zip(drawn) {
@@ -318,7 +373,6 @@ struct Work {
     row: Row,
     list_law: ListLaw,
     whole: Law,
-    drawn: Vec<u32>,
 }
 
 /// γ = (2/ε)·ln((1-β)(|W|-1)/β), TEM'21 Theorem 3; 0 where that is negative.
@@ -382,9 +436,8 @@ impl Mechanism for Tem {
         if ids.len() <= FEW {
             let mut rng = key.stream(0);
             let mut work = Work::default();
-            for (&id, y) in ids.iter().zip(out) {
-                self.draw_word(id, 1, &mut rng, &mut work);
-                *y = work.drawn[0];
+            for (&id, out) in ids.iter().zip(out) {
+                self.draw_word(id, 1, &mut rng, &mut work, |y| *out = y);
             }
             return Ok(());
         }

@@ -1,11 +1,11 @@
-//! Sampling the whole law from the k nearest words only, exactly.
+//! Sampling the whole law from a word's list only, exactly.
 //!
-//! S is the sum of the list's weights, b the weight of its last word: no word outside is
-//! heavier. Draw u below S + V·b. If u < S, release the list's word that it falls on. Otherwise
+//! S is the sum of the list's weights, b a bound of the weight of every word outside. Draw u
+//! below S + V·b. If u < S, release the list's word that it falls on. Otherwise
 //! draw a word y uniformly from all V and accept it with probability W(d(w,y))/b, unless it is in
 //! the list; else start again from the top. Every word is released in proportion to its weight,
 //! for every ε and γ, γ = ∞ included, at one distance for a try outside the list. The integers
-//! are those of [`law`](super::law), so the law does not depend on k.
+//! are those of [`law`](super::law), so the law does not depend on the list.
 //!
 //! A vocabulary can make the tries long (a dense cluster of more than k words, all else far
 //! away). After [`TRIES`] of them the draw is made from the whole row instead: the tries were
@@ -13,7 +13,8 @@
 
 use rand::Rng;
 
-use super::law::{FLOOR_EXPONENT, accumulate, weight};
+use super::law::{FLOOR_EXPONENT, Law, weight};
+use super::neighborhoods::List;
 use crate::neighbors::Grid;
 use crate::random::{uniform_below, uniform_below_u128};
 
@@ -23,8 +24,8 @@ pub(super) const TRIES: u32 = 64;
 /// The part of the law that a list holds.
 #[derive(Debug, Default)]
 pub(super) struct ListLaw {
-    /// Running sums over the list's words nearer than the cap, where the weights still fall.
-    falling: Vec<u128>,
+    /// The list's words nearer than the cap, where the weights still fall.
+    falling: Law,
     /// The weight of the list's remaining words, all alike, and their sum.
     flat: u128,
     flat_sum: u128,
@@ -34,36 +35,56 @@ pub(super) struct ListLaw {
     total: u128,
 }
 
+/// How a law is drawn: η = ε/2 and γ, the grid, the number of words.
+#[derive(Clone, Copy)]
+pub(super) struct Terms {
+    pub(super) eta: f64,
+    pub(super) gamma: f64,
+    pub(super) grid: Grid,
+    pub(super) words: u32,
+}
+
 impl ListLaw {
-    /// The law of a list (ascending entries) at η = ε/2 and γ, in a vocabulary of `words`.
-    pub(super) fn fill(&mut self, list: &[u64], grid: Grid, eta: f64, gamma: f64, words: usize) {
-        let cap = gamma.min((FLOOR_EXPONENT + 0.01) / eta);
-        let falling = list.partition_point(|&entry| grid.distance(entry) < cap);
-        self.falling.clear();
-        let exponent = |entry| eta * grid.distance(entry);
-        let sum = accumulate(&list[..falling], exponent, &mut self.falling);
+    /// The law of a list.
+    pub(super) fn fill(&mut self, list: List, terms: Terms) {
+        let Terms { eta, grid, .. } = terms;
+        let cap = terms.gamma.min((FLOOR_EXPONENT + 0.01) / eta);
+        let entries = list.entries;
+        let falling = entries.partition_point(|&entry| grid.distance(entry) < cap);
+        self.falling
+            .fill_with(&entries[..falling], |entry| eta * grid.distance(entry));
         self.flat = weight(eta * cap);
-        self.flat_sum = self.flat * (list.len() - falling) as u128;
-        self.envelope = match list.last() {
-            Some(_) if list.len() == words => 0,
-            Some(_) if falling < list.len() => self.flat,
-            Some(&last) => {
-                // The exponential is monotone only up to its rounding: leave room for it.
-                let weight = weight(eta * grid.distance(last));
-                weight + (weight >> 48) + 1
-            }
-            None => self.flat,
+        self.flat_sum = self.flat * (entries.len() - falling) as u128;
+        let nearest_outside = grid.distance(list.complete);
+        self.envelope = if entries.len() == terms.words as usize {
+            0
+        } else if nearest_outside >= cap {
+            self.flat
+        } else {
+            // The exponential is monotone only up to its rounding: leave room for it.
+            let weight = weight(eta * nearest_outside);
+            weight + (weight >> 48) + 1
         };
-        self.total = sum + self.flat_sum + self.envelope * words as u128;
+        let outside = self.envelope * u128::from(terms.words);
+        self.total = self.falling.total() + self.flat_sum + outside;
+    }
+
+    /// Prepares for many draws.
+    pub(super) fn index(&mut self) {
+        self.falling.index();
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        size_of::<Self>() + self.falling.bytes()
     }
 
     /// The rank in the list that a draw has landed on, or `None`: outside.
     #[inline]
     fn land(&self, rng: &mut impl Rng) -> Option<usize> {
         let u = uniform_below_u128(rng, self.total);
-        let sum = self.falling.last().copied().unwrap_or(0);
+        let sum = self.falling.total();
         if u < sum {
-            Some(self.falling.partition_point(|&c| c <= u))
+            Some(self.falling.find(u) as usize)
         } else if u - sum < self.flat_sum {
             Some(self.falling.len() + ((u - sum) / self.flat) as usize)
         } else {
@@ -71,31 +92,32 @@ impl ListLaw {
         }
     }
 
-    /// One word, or `None` after [`TRIES`] vain tries outside the list. `distance` is that to a
-    /// word of the vocabulary, rounded to the grid by this function.
+    /// One word, or `None` after [`TRIES`] vain tries outside the list, and how many it made.
+    /// `distance` is that to a word of the vocabulary, rounded to the grid by this function.
     #[inline]
     pub(super) fn sample(
         &self,
-        list: &[u64],
-        grid: Grid,
-        (eta, gamma): (f64, f64),
-        words: u32,
+        list: List,
+        terms: Terms,
         rng: &mut impl Rng,
         distance: impl Fn(u32) -> f64,
-    ) -> Option<u32> {
-        for _ in 0..TRIES {
+    ) -> (Option<u32>, u32) {
+        let Terms {
+            eta, grid, words, ..
+        } = terms;
+        for tries in 0..TRIES {
             if let Some(rank) = self.land(rng) {
                 // The minimum only matters for a file that was opened unverified and is damaged.
-                return Some(grid.id(list[rank]).min(words - 1));
+                return (Some(grid.id(list.entries[rank]).min(words - 1)), tries);
             }
             let y = uniform_below(rng, words);
             let entry = grid.entry(distance(y), y);
             let accept = uniform_below_u128(rng, self.envelope);
-            let listed = list.last().is_some_and(|&last| entry <= last);
-            if !listed && accept < weight(eta * grid.distance(entry).min(gamma)) {
-                return Some(y);
+            let exponent = eta * grid.distance(entry).min(terms.gamma);
+            if entry > list.complete && accept < weight(exponent) {
+                return (Some(y), tries + 1);
             }
         }
-        None
+        (None, TRIES)
     }
 }
