@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 RUST_SOURCES := $(shell find src benches tests -name '*.rs') Cargo.toml Cargo.lock data/default.fdx
 
-.PHONY: run test test-rust test-python format lint types docs bench imdb lock clean
+.PHONY: run test test-rust test-python format lint types docs bench imdb lock clean fuzz
 
 run: $(STAMP)
 	@echo "I would like to book a table for two at the restaurant near the station." \
@@ -39,6 +39,22 @@ bench: $(STAMP)
 	cargo bench --locked
 	$(BIN)/pip install --quiet -r benches/requirements.txt
 	$(BIN)/python benches/peers.py
+
+# libFuzzer with coverage, as cargo-fuzz sets it up, on the stable compiler. SECONDS=… each.
+SECONDS ?= 60
+FUZZ_FLAGS := -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
+	-Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
+	-Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares \
+	-Ccodegen-units=1 -Cdebug-assertions
+
+fuzz: $(STAMP)
+	mkdir -p fuzz/corpus/index fuzz/corpus/text_formats
+	$(BIN)/python tools/fuzz_seeds.py fuzz/corpus
+	for target in index text_formats; do \
+		RUSTFLAGS="$(FUZZ_FLAGS)" cargo run --release --manifest-path fuzz/Cargo.toml \
+			--target x86_64-unknown-linux-gnu --bin $$target -- \
+			fuzz/corpus/$$target -max_total_time=$(SECONDS) -max_len=65536 || exit 1; \
+	done
 
 # IMDB=files…: other JSONL files with a field "text".
 imdb: $(STAMP)

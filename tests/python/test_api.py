@@ -2,6 +2,7 @@
 
 import pickle
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -223,3 +224,15 @@ def test_threads_share_one_mechanism(small: Embedding, mechanism: type) -> None:
     for t in threads:
         t.join()
     assert len({r.tobytes() for r in results.values()}) == 8
+
+
+def test_padded_calls_take_whole_multiples(small: Embedding) -> None:
+    tem = Tem(small, 2.0, pad=0.02)
+    assert pickle.loads(pickle.dumps(tem)).pad == tem.with_epsilon(1.0).pad == 0.02
+    for call in (lambda: tem.privatize("w1 w2"), lambda: tem.sample("w3", 5)):
+        start = time.perf_counter()
+        call()
+        assert time.perf_counter() - start >= 0.02
+    with pytest.raises(fastdx.ParameterError, match="pad"):
+        Tem(small, 2.0, pad=0.0)
+    assert MultivariateLaplace(small, 2.0).pad is None

@@ -35,6 +35,23 @@ def test_lists_change_nothing_but_speed(small: Embedding, tmp_path: Path) -> Non
     assert ((counts - expected) ** 2 / expected).sum() < 130  # χ²(49), 1e-9
 
 
+def test_lists_by_gamma(small: Embedding, tmp_path: Path) -> None:
+    tem = Tem(small, 2.0, gamma=0.5)
+    listed = tem.build_lists(lists="gamma")
+    assert isinstance(listed.lists, float) and abs(listed.lists - 0.5) < 1e-9
+    listed.save(tmp_path / "index")
+    assert Tem.load(tmp_path / "index", 2.0).lists == listed.lists
+    counts = np.bincount(listed.sample("w3", 200_000), minlength=50)
+    expected = tem.probabilities("w3") * 200_000
+    assert ((counts - expected) ** 2 / expected).sum() < 130  # χ²(49), 1e-9
+    with pytest.raises(fastdx.ParameterError, match="left out"):
+        tem.build_lists(3, lists="gamma")
+    with pytest.raises(fastdx.ParameterError, match="'nearest' or 'gamma'"):
+        tem.build_lists(lists="all")
+    with pytest.raises(fastdx.TooLargeError, match="predicted .* need 20000 bytes"):
+        Tem(small, 1e-3).build_lists(lists="gamma", memory=19_999)
+
+
 def test_bad_lists(small: Embedding, tmp_path: Path) -> None:
     tem = Tem(small, 2.0)
     with pytest.raises(fastdx.TooLargeError, match="need 4000 bytes, and 3999 are allowed") as e:

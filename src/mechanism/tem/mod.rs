@@ -256,10 +256,13 @@ impl Tem {
             return (0..count).for_each(|_| drawn(gumbel.sample(rng)));
         }
         let tables = &*self.tables;
-        if let Some(law) = tables.rows.get(id) {
+        // With a seed the draws may not depend on what was drawn before, or by which thread.
+        let seeded = self.randomness.seed().is_some();
+        let row_pays = tables.row_pays(id, count, seeded);
+        if let Some(law) = tables.rows.get(id).filter(|_| row_pays || !seeded) {
             return (0..count).for_each(|_| drawn(law.sample(rng)));
         }
-        let Some(grid) = self.grid().filter(|_| !tables.row_pays(id, count)) else {
+        let Some(grid) = self.grid().filter(|_| !row_pays) else {
             self.fill_law(id, row, whole);
             whole.index();
             let bytes = whole.bytes();

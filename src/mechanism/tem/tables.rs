@@ -50,11 +50,12 @@ impl Tables {
         self.spent_slot(id).load(Ordering::Relaxed) > 0
     }
 
-    /// Whether `count` more draws of a word are better made from its whole row.
-    pub(super) fn row_pays(&self, id: u32, count: usize) -> bool {
+    /// Whether `count` more draws of a word are better made from its whole row; only those
+    /// count if `forget`.
+    pub(super) fn row_pays(&self, id: u32, count: usize, forget: bool) -> bool {
         // Three tries a draw is usual where the tail matters.
         let now = count.saturating_mul(3 * TRY as usize);
-        let before = match self.rows.room() > self.row_bytes() {
+        let before = match !forget && self.rows.room() > self.row_bytes() {
             // Without room to keep it, only this call counts.
             true => self.spent_slot(id).load(Ordering::Relaxed) as usize,
             false => 0,

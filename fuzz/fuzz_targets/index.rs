@@ -1,0 +1,60 @@
+//! The reader of fastdx's own file: whatever the bytes, no panic, no read out of bounds, and
+//! what it accepts can be drawn from.
+//!
+//! Checksums would stop nearly every mutation at the door, so each input is tried twice: as it
+//! is, and with its checksums made right.
+
+#![no_main]
+
+use std::sync::Arc;
+
+use fastdx::embedding::format::native;
+use fastdx::{Embedding, Mechanism, Randomness, Tem};
+use libfuzzer_sys::fuzz_target;
+use xxhash_rust::xxh3::xxh3_64;
+
+fn number(bytes: &[u8], at: usize) -> Option<usize> {
+    let eight = bytes.get(at..at.checked_add(8)?)?;
+    usize::try_from(u64::from_le_bytes(eight.try_into().ok()?)).ok()
+}
+
+/// Puts the length and every checksum right, as far as the section table makes sense.
+fn repaired(data: &[u8]) -> Option<Vec<u8>> {
+    let mut bytes = data.to_vec();
+    let length = (bytes.len() as u64).to_le_bytes();
+    bytes.get_mut(16..24)?.copy_from_slice(&length);
+    let count = u32::from_le_bytes(bytes.get(12..16)?.try_into().ok()?) as usize;
+    let front = count.min(64) * 32 + 32;
+    for entry in (32..front).step_by(32) {
+        let (start, length) = (number(&bytes, entry + 8)?, number(&bytes, entry + 16)?);
+        let end = start.checked_add(length)?.checked_next_multiple_of(64)?;
+        let end = end.min(bytes.len());
+        let hash = xxh3_64(bytes.get(start..end)?);
+        bytes[entry + 24..entry + 32].copy_from_slice(&hash.to_le_bytes());
+    }
+    let front = front.next_multiple_of(64);
+    let hash = xxh3_64(&[&bytes[..24], bytes.get(32..front)?].concat());
+    bytes[24..32].copy_from_slice(&hash.to_le_bytes());
+    Some(bytes)
+}
+
+fn use_it(embedding: Embedding) {
+    let words = embedding.len() as u32;
+    let Ok(tem) = Tem::new(Arc::new(embedding), 1.0, Default::default(), Randomness::new(Some(1)))
+    else {
+        return;
+    };
+    let ids: Vec<u32> = (0..words.min(50)).collect();
+    let drawn = tem.privatize_ids(&ids).unwrap();
+    assert!(drawn.iter().all(|&y| y < words));
+}
+
+fuzz_target!(|data: &[u8]| {
+    let _ = native::from_bytes(data);
+    if let Some(bytes) = repaired(data)
+        && let Ok(embedding) = native::from_bytes(&bytes)
+        && embedding.len() <= 100_000
+    {
+        use_it(embedding);
+    }
+});

@@ -1,0 +1,32 @@
+"""Small valid files for the fuzzers to start from: python tools/fuzz_seeds.py CORPUS."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from fastdx import Embedding, Tem
+
+
+def main() -> None:
+    corpus = Path(sys.argv[1])
+    rng = np.random.default_rng(1)
+    for metric in ("euclidean", "manhattan", "poincare"):
+        vectors = rng.uniform(-0.4, 0.4, (12, 3))
+        embedding = Embedding([f"w{i}" for i in range(12)], vectors, metric=metric)
+        tem = Tem(embedding, 1.0, gamma=0.4)
+        embedding.save(corpus / "index" / f"{metric}")
+        embedding.save(corpus / "index" / f"{metric}16", storage="int16")
+        tem.build_lists(5).save(corpus / "index" / f"{metric}-nearest")
+        tem.build_lists(lists="gamma").save(corpus / "index" / f"{metric}-gamma")
+    text = corpus / "text_formats"
+    (text / "glove").write_text("cat 1 2\ndog -3e1 4.5\n")
+    (text / "word2vec").write_text("2 2\ncat 1 2\ndog 3 4\n")
+    numbers = np.array([[1, 2], [3, 4]], np.float32)
+    (text / "binary").write_bytes(
+        b"2 2\ncat " + numbers[0].tobytes() + b"\ndog " + numbers[1].tobytes() + b"\n"
+    )
+
+
+if __name__ == "__main__":
+    main()
