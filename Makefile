@@ -53,7 +53,7 @@ fuzz: $(STAMP)
 	for target in index text_formats; do \
 		RUSTFLAGS="$(FUZZ_FLAGS)" cargo run --release --manifest-path fuzz/Cargo.toml \
 			--target x86_64-unknown-linux-gnu --bin $$target -- \
-			fuzz/corpus/$$target -max_total_time=$(SECONDS) -max_len=65536 || exit 1; \
+			fuzz/corpus/$$target -artifact_prefix=fuzz/corpus/ -max_total_time=$(SECONDS) -max_len=65536 || exit 1; \
 	done
 
 # IMDB=files…: other JSONL files with a field "text".

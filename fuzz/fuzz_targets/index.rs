@@ -30,7 +30,9 @@ fn repaired(data: &[u8]) -> Option<Vec<u8>> {
         let end = start.checked_add(length)?.checked_next_multiple_of(64)?;
         let end = end.min(bytes.len());
         let hash = xxh3_64(bytes.get(start..end)?);
-        bytes[entry + 24..entry + 32].copy_from_slice(&hash.to_le_bytes());
+        bytes
+            .get_mut(entry + 24..entry + 32)?
+            .copy_from_slice(&hash.to_le_bytes());
     }
     let front = front.next_multiple_of(64);
     let hash = xxh3_64(&[&bytes[..24], bytes.get(32..front)?].concat());
