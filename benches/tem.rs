@@ -96,7 +96,7 @@ fn large(c: &mut Criterion) {
                     let tem = tem.with_epsilon(epsilon * pick.random_range(0.999..1.001));
                     (tem.unwrap(), sixty_four)
                 },
-                |(tem, words)| tem.privatize_ids(&words),
+                |(tem, words)| (tem.privatize_ids(&words), tem),
                 criterion::BatchSize::SmallInput,
             )
         });

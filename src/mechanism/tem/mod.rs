@@ -266,6 +266,7 @@ impl Tem {
             self.fill_law(id, row, whole);
             whole.index();
             let bytes = whole.bytes();
+            tables.settle(id);
             let kept = tables.rows.keep(id, std::mem::take(whole), bytes);
             let law = match kept {
                 Ok(law) => law,

@@ -8,7 +8,7 @@ pub(super) struct Slots<T> {
     words: usize,
     limit: usize,
     used: AtomicUsize,
-    /// Made on first use: a mechanism that is only configured costs nothing.
+    /// Made when something is kept: a Tem that is only configured costs nothing.
     slots: OnceLock<Box<[AtomicPtr<T>]>>,
 }
 
@@ -24,16 +24,18 @@ impl<T> Slots<T> {
     }
 
     fn slot(&self, id: u32) -> &AtomicPtr<T> {
-        let made = || (0..self.words).map(|_| AtomicPtr::default()).collect();
+        // Zeroed by the system when it is touched, so that many words cost nothing.
+        let made = || bytemuck::zeroed_slice_box(self.words);
         &self.slots.get_or_init(made)[id as usize]
     }
 
     /// What is kept for a word.
     #[inline]
     pub(super) fn get(&self, id: u32) -> Option<&T> {
+        let slot = &self.slots.get()?[id as usize];
         // SAFETY: a non-null slot came from Box::into_raw in `keep`, and is freed only with
         // `self`; what it points to is never changed.
-        unsafe { self.slot(id).load(Ordering::Acquire).as_ref() }
+        unsafe { slot.load(Ordering::Acquire).as_ref() }
     }
 
     /// Bytes that are still free.

@@ -21,12 +21,15 @@ const TRY: u32 = 16;
 /// at n = 50, 50 against 350 at n = 300.
 const WORDS_A_TRY: usize = 8;
 
+/// Counters of what words cost; words that share one only share the decision when to keep a law.
+const COUNTERS: usize = 1 << 14;
+
 /// Laws of one Tem.
 pub(super) struct Tables {
     words: usize,
     pub(super) rows: Slots<Law>,
     pub(super) lists: Slots<ListLaw>,
-    /// What each word has cost so far.
+    /// What words have cost so far. Few, so that a Tem at another ε costs nothing to begin with.
     spent: OnceLock<Box<[AtomicU32]>>,
 }
 
@@ -41,8 +44,9 @@ impl Tables {
     }
 
     fn spent_slot(&self, id: u32) -> &AtomicU32 {
-        let made = || (0..self.words).map(|_| AtomicU32::new(0)).collect();
-        &self.spent.get_or_init(made)[id as usize]
+        let count = self.words.next_power_of_two().min(COUNTERS);
+        let made = || (0..count).map(|_| AtomicU32::new(0)).collect();
+        &self.spent.get_or_init(made)[id as usize & (count - 1)]
     }
 
     /// Whether a word has been drawn before.
@@ -76,6 +80,11 @@ impl Tables {
     pub(super) fn charge(&self, id: u32, tries: u32) {
         let price = tries.saturating_mul(TRY).min(1 << 30) + 1;
         self.spent_slot(id).fetch_add(price, Ordering::Relaxed);
+    }
+
+    /// A word's row has been made.
+    pub(super) fn settle(&self, id: u32) {
+        self.spent_slot(id).store(0, Ordering::Relaxed);
     }
 
     /// Charges a word with a whole row that was not kept.
