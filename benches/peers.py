@@ -1,35 +1,14 @@
-"""fastdx beside its peers, in one run, on the same input. `make bench` installs them.
-
-Ratios are peer time / fastdx time, medians of several runs.
-"""
+"""Loading and whole mechanisms beside their peers, in one run. `make bench` installs them."""
 
 from __future__ import annotations
 
-import statistics
 import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from common import SHARED, median, report
 
 import fastdx
-
-SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
-
-
-def median(call: Callable[[], object], runs: int = 5) -> float:
-    times = []
-    for _ in range(runs):
-        start = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - start)
-    return statistics.median(times)
-
-
-def report(what: str, ours: float, theirs: float, peer: str) -> None:
-    print(f"{what:48s} fastdx {ours * 1e3:9.1f} ms   {peer} {theirs * 1e3:9.1f} ms   "
-          f"{theirs / ours:6.1f}×")  # fmt: skip
 
 
 def glove(folder: Path) -> Path:

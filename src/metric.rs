@@ -284,6 +284,59 @@ fn distances_portable<A: Coordinate>(metric: Metric, a: &[A], rows: &[f32], out:
     }
 }
 
+/// Whether ‖a - b‖₂ is certainly more than `limit`, in f32.
+///
+/// A sum of n squares of differences is off by a relative (n + 4)·2⁻²⁴ at most, and by 2⁻¹²⁶ a
+/// term where squares leave the normal numbers; 2⁻¹² is room enough up to n = 4000.
+#[inline]
+pub(crate) fn is_beyond(a: &[f32], b: &[f32], limit: f64) -> bool {
+    let limit2 = (limit * limit * (1.0 + 1.0 / 4096.0)) as f32 + 1e-30;
+    if a.len() > 4000 || !limit2.is_finite() {
+        return false;
+    }
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx512f") {
+        // SAFETY: the feature was detected.
+        return unsafe { squared_single_avx512(a, b) } > limit2;
+    }
+    squared_single(a, b) > limit2
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+fn squared_single_avx512(a: &[f32], b: &[f32]) -> f32 {
+    let n = a.len().min(b.len());
+    let mut acc = _mm512_setzero_ps();
+    for at in (0..n).step_by(16) {
+        let mask = u16::MAX >> (16 - (n - at).min(16));
+        // SAFETY: the lanes in the mask lie within a and b.
+        let (x, y) = unsafe {
+            (
+                _mm512_maskz_loadu_ps(mask, a.as_ptr().add(at)),
+                _mm512_maskz_loadu_ps(mask, b.as_ptr().add(at)),
+            )
+        };
+        let d = _mm512_sub_ps(x, y);
+        acc = _mm512_fmadd_ps(d, d, acc);
+    }
+    _mm512_reduce_add_ps(acc)
+}
+
+fn squared_single(a: &[f32], b: &[f32]) -> f32 {
+    let mut acc = [0.0f32; 8];
+    let (a, a_rest) = a.as_chunks::<8>();
+    let (b, b_rest) = b.as_chunks::<8>();
+    for (x, y) in a.iter().zip(b) {
+        for l in 0..8 {
+            acc[l] += (x[l] - y[l]) * (x[l] - y[l]);
+        }
+    }
+    for (l, (x, y)) in a_rest.iter().zip(b_rest).enumerate() {
+        acc[l] += (x - y) * (x - y);
+    }
+    acc.iter().sum()
+}
+
 /// ‖a - b‖₂².
 #[inline(always)]
 fn squared<A: Coordinate>(a: &[A], b: &[f32]) -> f64 {

@@ -21,6 +21,13 @@ pub trait MetricSpace: Send + Sync {
     /// Distance between two words, by id.
     fn distance(&self, a: u32, b: u32) -> f64;
 
+    /// Whether the distance between two words is certainly more than `limit`, where that is
+    /// found out sooner than the distance; `false` says nothing.
+    fn is_beyond(&self, a: u32, b: u32, limit: f64) -> bool {
+        let _ = (a, b, limit);
+        false
+    }
+
     /// Distances from word `a` to every word; `out.len()` is the size of the vocabulary.
     fn distances(&self, a: u32, out: &mut [f64]);
 

@@ -286,6 +286,12 @@ impl MetricSpace for Embedding {
         self.metric.distance(self.vector(a), self.vector(b))
     }
 
+    #[inline]
+    fn is_beyond(&self, a: u32, b: u32, limit: f64) -> bool {
+        self.metric == Metric::Euclidean
+            && crate::metric::is_beyond(self.vector(a), self.vector(b), limit)
+    }
+
     fn distances(&self, a: u32, out: &mut [f64]) {
         self.metric.distances(self.vector(a), &self.vectors, out);
     }

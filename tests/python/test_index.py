@@ -48,7 +48,7 @@ def test_lists_by_gamma(small: Embedding, tmp_path: Path) -> None:
         tem.build_lists(3, lists="gamma")
     with pytest.raises(fastdx.ParameterError, match="'nearest' or 'gamma'"):
         tem.build_lists(lists="all")
-    with pytest.raises(fastdx.TooLargeError, match="predicted .* need 20000 bytes"):
+    with pytest.raises(fastdx.TooLargeError, match=r"predicted .* need 20000 bytes"):
         Tem(small, 1e-3).build_lists(lists="gamma", memory=19_999)
 
 

@@ -173,6 +173,19 @@ pub fn weight(exponent: f64) -> u128 {
     joined(integer(exp_minus(exponent.min(FLOOR_EXPONENT + 0.25))))
 }
 
+/// No exponent above this has a weight of more than `least`: -ln(least·2⁻¹⁰⁰) and a little.
+#[inline]
+pub(crate) fn largest_exponent(least: u128) -> f64 {
+    // The top 53 bits are enough: a smaller number has a larger exponent.
+    let shift = 64u32.saturating_sub(least.leading_zeros());
+    let top = (least >> shift) as u64 as f64;
+    let log2 = top.log2() + f64::from(shift) - f64::from(LOG2_LARGEST);
+    if least < 1 << LOG2_FLOOR {
+        return f64::INFINITY;
+    }
+    -log2 * std::f64::consts::LN_2 + 1e-6
+}
+
 /// The output law of one word: running sums of integer weights over the whole vocabulary.
 #[derive(Clone, Debug, Default)]
 pub struct Law {
@@ -262,6 +275,33 @@ impl Law {
         (first + self.cumulative[within].partition_point(|&c| c <= u)) as u32
     }
 
+    /// As many words as [`sample`](Self::sample) would give in `count` calls. A row is larger
+    /// than a cache: the draws wait for memory together.
+    pub(crate) fn sample_many(&self, count: usize, rng: &mut impl Rng, mut drawn: impl FnMut(u32)) {
+        const TOGETHER: usize = 16;
+        let mut rest = count;
+        while rest >= TOGETHER && !self.guide.is_empty() {
+            let us: [u128; TOGETHER] =
+                std::array::from_fn(|_| uniform_below_u128(rng, self.total()));
+            let within = us.map(|u| {
+                let bucket = (u >> self.shift) as usize;
+                (self.guide[bucket] as usize, self.guide[bucket + 1] as usize)
+            });
+            let starts = within.map(|(first, _)| self.cumulative[first]);
+            for ((u, (first, last)), start) in us.into_iter().zip(within).zip(starts) {
+                drawn(match u < start {
+                    true => first as u32,
+                    false => {
+                        let sums = &self.cumulative[first + 1..=last];
+                        (first + 1 + sums.partition_point(|&c| c <= u)) as u32
+                    }
+                });
+            }
+            rest -= TOGETHER;
+        }
+        (0..rest).for_each(|_| drawn(self.sample(rng)));
+    }
+
     /// One word, with probability weight / total exactly.
     #[inline]
     pub fn sample(&self, rng: &mut impl Rng) -> u32 {
@@ -347,6 +387,15 @@ mod tests {
             for u in points {
                 assert_eq!(indexed.find(u), law.find(u), "{count} {steepness} {u}");
             }
+            let rng = || {
+                crate::Randomness::new(Some(1))
+                    .next_key()
+                    .unwrap()
+                    .stream(0)
+            };
+            let (mut one, mut many, mut drawn) = (rng(), rng(), Vec::new());
+            indexed.sample_many(100, &mut many, |y| drawn.push(y));
+            assert!(drawn.iter().all(|&y| y == law.sample(&mut one)));
         }
     }
 }

@@ -260,7 +260,7 @@ impl Tem {
         let seeded = self.randomness.seed().is_some();
         let row_pays = tables.row_pays(id, count, seeded);
         if let Some(law) = tables.rows.get(id).filter(|_| row_pays || !seeded) {
-            return (0..count).for_each(|_| drawn(law.sample(rng)));
+            return law.sample_many(count, rng, drawn);
         }
         let Some(grid) = self.grid().filter(|_| !row_pays) else {
             self.fill_law(id, row, whole);
@@ -275,7 +275,7 @@ impl Tem {
                     whole
                 }
             };
-            return (0..count).for_each(|_| drawn(law.sample(rng)));
+            return law.sample_many(count, rng, drawn);
         };
         let words = self.space.vocabulary().len() as u32;
         let terms = Terms {
@@ -305,10 +305,11 @@ impl Tem {
             }
         };
         let distance = |y| self.space.distance(id, y);
+        let beyond = |y, limit| self.space.is_beyond(id, y, limit);
         let mut spare = None;
         let mut tries = 0u32;
         for _ in 0..count {
-            let (y, made) = law.sample(list, terms, rng, distance);
+            let (y, made) = law.sample(list, terms, rng, distance, beyond);
             tries = tries.saturating_add(made);
             drawn(y.unwrap_or_else(|| {
                 // Rare words whose lists say little: the whole row, once for all draws.

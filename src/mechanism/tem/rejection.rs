@@ -13,7 +13,7 @@
 
 use rand::Rng;
 
-use super::law::{FLOOR_EXPONENT, Law, weight};
+use super::law::{FLOOR_EXPONENT, Law, largest_exponent, weight};
 use super::neighborhoods::List;
 use crate::neighbors::Grid;
 use crate::random::{uniform_below, uniform_below_u128};
@@ -93,7 +93,8 @@ impl ListLaw {
     }
 
     /// One word, or `None` after [`TRIES`] vain tries outside the list, and how many it made.
-    /// `distance` is that to a word of the vocabulary, rounded to the grid by this function.
+    /// `distance` is that to a word of the vocabulary, rounded to the grid by this function;
+    /// `beyond(y, limit)` may say that it is certainly more than `limit`.
     #[inline]
     pub(super) fn sample(
         &self,
@@ -101,6 +102,7 @@ impl ListLaw {
         terms: Terms,
         rng: &mut impl Rng,
         distance: impl Fn(u32) -> f64,
+        beyond: impl Fn(u32, f64) -> bool,
     ) -> (Option<u32>, u32) {
         let Terms {
             eta, grid, words, ..
@@ -111,8 +113,13 @@ impl ListLaw {
                 return (Some(grid.id(list.entries[rank]).min(words - 1)), tries);
             }
             let y = uniform_below(rng, words);
-            let entry = grid.entry(distance(y), y);
             let accept = uniform_below_u128(rng, self.envelope);
+            // Accepted are distances up to a limit; most are beyond, and that is soon seen.
+            let limit = largest_exponent(accept) / eta;
+            if limit < terms.gamma && beyond(y, limit + grid.step()) {
+                continue;
+            }
+            let entry = grid.entry(distance(y), y);
             let exponent = eta * grid.distance(entry).min(terms.gamma);
             if entry > list.complete && accept < weight(exponent) {
                 return (Some(y), tries + 1);

