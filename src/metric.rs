@@ -294,17 +294,23 @@ pub(crate) fn is_beyond(a: &[f32], b: &[f32], limit: f64) -> bool {
     if a.len() > 4000 || !limit2.is_finite() {
         return false;
     }
+    squared_f32(a, b) > limit2
+}
+
+/// ‖a - b‖₂² in f32.
+#[inline]
+pub(crate) fn squared_f32(a: &[f32], b: &[f32]) -> f32 {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx512f") {
         // SAFETY: the feature was detected.
-        return unsafe { squared_single_avx512(a, b) } > limit2;
+        return unsafe { squared_f32_avx512(a, b) };
     }
-    squared_single(a, b) > limit2
+    squared_f32_portable(a, b)
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
-fn squared_single_avx512(a: &[f32], b: &[f32]) -> f32 {
+fn squared_f32_avx512(a: &[f32], b: &[f32]) -> f32 {
     let n = a.len().min(b.len());
     let mut acc = _mm512_setzero_ps();
     for at in (0..n).step_by(16) {
@@ -322,7 +328,7 @@ fn squared_single_avx512(a: &[f32], b: &[f32]) -> f32 {
     _mm512_reduce_add_ps(acc)
 }
 
-fn squared_single(a: &[f32], b: &[f32]) -> f32 {
+fn squared_f32_portable(a: &[f32], b: &[f32]) -> f32 {
     let mut acc = [0.0f32; 8];
     let (a, a_rest) = a.as_chunks::<8>();
     let (b, b_rest) = b.as_chunks::<8>();

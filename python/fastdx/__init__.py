@@ -13,6 +13,7 @@ from fastdx._core import (
     Guarantee,
     Mechanism,
     MultivariateLaplace,
+    SearchQuality,
     Tem,
     __version__,
 )
@@ -46,6 +47,7 @@ __all__ = [
     "MissingFileError",
     "MultivariateLaplace",
     "ParameterError",
+    "SearchQuality",
     "ShapeError",
     "SystemResourceError",
     "Tem",

@@ -11,6 +11,7 @@ __all__ = [
     "Guarantee",
     "Mechanism",
     "MultivariateLaplace",
+    "SearchQuality",
     "Tem",
     "__version__",
     "multivariate_laplace",
@@ -53,6 +54,24 @@ class Embedding:
     def nearest(
         self, vectors: ArrayLike, k: SupportsIndex = 1, method: str = "exact"
     ) -> tuple[NDArray[np.uint32], NDArray[np.float64]]: ...
+    def build_hnsw(
+        self,
+        m: SupportsIndex | None = None,
+        *,
+        ef_construction: SupportsIndex | None = None,
+        seed: SupportsIndex | None = None,
+        progress: Callable[[int], object] | None = None,
+    ) -> Embedding: ...
+    @property
+    def has_hnsw(self) -> bool: ...
+    def search_quality(
+        self,
+        mechanism: MultivariateLaplace,
+        *,
+        words: Iterable[str] | None = None,
+        draws: SupportsIndex | None = None,
+        ef: SupportsIndex | None = None,
+    ) -> SearchQuality: ...
     def save(self, path: str | PathLike[str], *, storage: str = "float32") -> None: ...
     def __reduce__(self) -> tuple[Any, tuple[bytes]]: ...
     @staticmethod
@@ -129,6 +148,7 @@ class MultivariateLaplace(Mechanism):
         epsilon: float | None = None,
         *,
         search: str = "exact",
+        ef: SupportsIndex | None = None,
         oov: str = "random",
         skip: Iterable[str] | None = None,
         seed: SupportsIndex | None = None,
@@ -136,9 +156,28 @@ class MultivariateLaplace(Mechanism):
     ) -> MultivariateLaplace: ...
     @property
     def search(self) -> str: ...
+    @property
+    def ef(self) -> int | None: ...
     def perturb(self, vectors: ArrayLike) -> NDArray[np.float64]: ...
     def with_epsilon(self, epsilon: float) -> MultivariateLaplace: ...
     def __getnewargs_ex__(self) -> tuple[tuple[Embedding, float], dict[str, Any]]: ...
+
+@final
+class SearchQuality:
+    @property
+    def words(self) -> int: ...
+    @property
+    def draws(self) -> int: ...
+    @property
+    def recall(self) -> float: ...
+    @property
+    def distance_ratio(self) -> float: ...
+    @property
+    def total_variation(self) -> float: ...
+    @property
+    def worst(self) -> tuple[str, float]: ...
+    @property
+    def warning(self) -> str | None: ...
 
 @final
 class Guarantee:

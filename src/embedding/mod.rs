@@ -14,8 +14,8 @@ use crate::error::{Error, Result};
 use crate::metric::Metric;
 use crate::neighbors::{Grid, NeighborLists};
 use crate::parallel::Control;
-use crate::search::ExactSearch;
 use crate::search::exact::Scratch;
+use crate::search::{ExactSearch, Hnsw, HnswParameters};
 use crate::space::MetricSpace;
 use crate::vocabulary::Vocabulary;
 
@@ -30,6 +30,7 @@ pub struct Embedding {
     metric: Metric,
     search: Arc<OnceLock<ExactSearch>>,
     lists: Option<NeighborLists>,
+    hnsw: Option<Arc<Hnsw>>,
 }
 
 impl Embedding {
@@ -69,6 +70,7 @@ impl Embedding {
             metric,
             search: Arc::default(),
             lists: None,
+            hnsw: None,
         }
     }
 
@@ -98,6 +100,28 @@ impl Embedding {
         Ok(self.clone().with_lists(Some(lists)))
     }
 
+    /// The same embedding with an HNSW graph, for approximate search.
+    ///
+    /// Words are inserted one after the other, so that a seed gives one graph: about 1 ms a word
+    /// in a large vocabulary.
+    ///
+    /// # Errors
+    /// Parameters outside their range, [`Error::Interrupted`].
+    pub fn build_hnsw(&self, parameters: HnswParameters, control: &Control) -> Result<Self> {
+        let hnsw = Hnsw::build(self.metric, &self.vectors, self.dim, parameters, control)?;
+        Ok(self.clone().with_hnsw(Some(hnsw)))
+    }
+
+    pub(crate) fn with_hnsw(mut self, hnsw: Option<Hnsw>) -> Self {
+        self.hnsw = hnsw.map(Arc::new);
+        self
+    }
+
+    /// The HNSW graph, if one was built.
+    pub fn hnsw(&self) -> Option<&Arc<Hnsw>> {
+        self.hnsw.as_ref()
+    }
+
     fn check_vectors(&self) -> Result<()> {
         let bad = self
             .vectors
@@ -125,6 +149,7 @@ impl Embedding {
             metric,
             search: Arc::default(),
             lists: None,
+            hnsw: None,
             ..self.clone()
         };
         embedding.check_vectors()?;

@@ -6,10 +6,12 @@
 //! φ(w) + N changes by at most exp(ε‖φ(w) - φ(w')‖) between w and w', and the nearest word is
 //! post-processing. Ties go to the smaller id, whatever w was.
 //!
-//! **Sampler**: N as in [`crate::noise`]; the nearest word exactly, as in [`crate::search`].
+//! **Sampler**: N as in [`crate::noise`]; the nearest word exactly, as in [`crate::search`], or on
+//! request approximately, which keeps the guarantee and changes the law.
 
 use std::sync::Arc;
 
+use rand::Rng;
 use rayon::prelude::*;
 
 use crate::embedding::Embedding;
@@ -20,7 +22,8 @@ use crate::metric::Metric;
 use crate::noise;
 use crate::parallel::{Control, install};
 use crate::random::{Key, Randomness};
-use crate::search::{BATCH, exact::Scratch};
+use crate::search::hnsw::HnswScratch;
+use crate::search::{BATCH, Search, exact::Scratch};
 use crate::vocabulary::Vocabulary;
 
 /// The multivariate Laplace mechanism on a Euclidean embedding.
@@ -39,6 +42,7 @@ pub struct MultivariateLaplace {
     epsilon: f64,
     noise: noise::MultivariateLaplace,
     randomness: Randomness,
+    search: Search,
 }
 
 impl MultivariateLaplace {
@@ -62,6 +66,7 @@ impl MultivariateLaplace {
             epsilon,
             noise,
             randomness,
+            search: Search::Exact,
         })
     }
 
@@ -70,7 +75,44 @@ impl MultivariateLaplace {
     /// # Errors
     /// `epsilon` not positive and finite.
     pub fn with_epsilon(&self, epsilon: f64) -> Result<Self> {
-        Self::new(self.embedding.clone(), epsilon, self.randomness.clone())
+        let fresh = Self::new(self.embedding.clone(), epsilon, self.randomness.clone())?;
+        Ok(MultivariateLaplace {
+            search: self.search,
+            ..fresh
+        })
+    }
+
+    /// The same mechanism with another search. An approximate one keeps the guarantee and
+    /// changes the law; [`quality`](crate::search::quality) measures by how much.
+    ///
+    /// # Errors
+    /// `ef` outside 1..=10,000; an embedding without a graph
+    /// ([`build_hnsw`](Embedding::build_hnsw)).
+    pub fn with_search(self, search: Search) -> Result<Self> {
+        if let Search::Hnsw { ef } = search {
+            if !(1..=10_000).contains(&ef) {
+                return Err(Error::parameter("ef", "between 1 and 10000", ef));
+            }
+            if self.embedding.hnsw().is_none() {
+                let expected = "\"exact\", or an embedding with an HNSW graph (build_hnsw)";
+                return Err(Error::parameter("search", expected, "\"hnsw\""));
+            }
+        }
+        Ok(MultivariateLaplace { search, ..self })
+    }
+
+    /// How the nearest word is found.
+    pub fn search(&self) -> Search {
+        self.search
+    }
+
+    /// Writes a word's vector with fresh noise.
+    #[inline]
+    pub(crate) fn noisy(&self, id: u32, rng: &mut impl Rng, out: &mut [f64]) {
+        self.noise.sample(rng, out);
+        for (z, &x) in out.iter_mut().zip(self.embedding.vector(id)) {
+            *z += f64::from(x);
+        }
     }
 
     /// The embedding.
@@ -146,24 +188,37 @@ impl Mechanism for MultivariateLaplace {
 
     fn draw(&self, ids: &[u32], key: &Key, out: &mut [u32], control: &Control) -> Result<()> {
         let n = self.embedding.dim();
-        let search = self.embedding.search();
+        let vectors = self.embedding.vectors();
         install(ids.len(), 8, || {
             ids.par_chunks(BATCH)
                 .zip(out.par_chunks_mut(BATCH))
                 .enumerate()
                 .try_for_each_init(
-                    || (Scratch::default(), vec![0.0; BATCH * n]),
-                    |(scratch, queries), (chunk, (ids, out))| {
+                    || {
+                        (
+                            Scratch::default(),
+                            HnswScratch::default(),
+                            vec![0.0; BATCH * n],
+                        )
+                    },
+                    |(scratch, approximate, queries), (chunk, (ids, out))| {
                         control.check()?;
                         let mut rng = key.stream(chunk as u64);
                         let queries = &mut queries[..ids.len() * n];
                         for (query, &id) in queries.chunks_exact_mut(n).zip(ids) {
-                            self.noise.sample(&mut rng, query);
-                            for (z, &x) in query.iter_mut().zip(self.embedding.vector(id)) {
-                                *z += f64::from(x);
-                            }
+                            self.noisy(id, &mut rng, query);
                         }
-                        let vectors = self.embedding.vectors();
+                        if let (Search::Hnsw { ef }, Some(hnsw)) =
+                            (self.search, self.embedding.hnsw())
+                        {
+                            let of = (self.embedding.metric(), vectors);
+                            for (query, out) in queries.chunks_exact(n).zip(out) {
+                                *out = hnsw.nearest(of, query, 1, ef, approximate)[0].1;
+                            }
+                            control.advance(ids.len());
+                            return Ok(());
+                        }
+                        let search = self.embedding.search();
                         search.nearest_batch(vectors, queries, 1, None, scratch, |i, ranked| {
                             out[i] = ranked[0].1;
                         });

@@ -7,6 +7,7 @@ mod guarantee;
 mod mechanism;
 mod multivariate_laplace;
 mod noise;
+mod quality;
 mod run;
 mod tem;
 
@@ -20,5 +21,6 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<tem::PyTem>()?;
     m.add_class::<multivariate_laplace::PyMultivariateLaplace>()?;
     m.add_class::<guarantee::PyGuarantee>()?;
+    m.add_class::<quality::PySearchQuality>()?;
     m.add_function(wrap_pyfunction!(noise::multivariate_laplace, m)?)
 }

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use numpy::PyArrayDyn;
 use pyo3::prelude::*;
 
-use super::arguments::{matrix, real, shape_text, shaped};
+use super::arguments::{count, matrix, real, shape_text, shaped};
+use super::embedding::PyEmbedding;
 use super::mechanism::{Common, NewArguments, PyMechanism};
 use super::run::run;
+use crate::search::{HnswParameters, Search, automatic};
 use crate::{Error, Mechanism, MultivariateLaplace, Randomness};
 
 /// MADLIB, the multivariate Laplace mechanism (Feyisetan et al. 2020).
@@ -22,7 +24,11 @@ use crate::{Error, Mechanism, MultivariateLaplace, Randomness};
 /// epsilon : float
 ///     ε per unit of Euclidean distance, positive.
 /// search : str, optional
-///     'exact', the only one: the nearest word is the true one.
+///     'exact' (default): the nearest word is the true one. 'hnsw': the one that a graph leads
+///     to, built if the embedding has none; private all the same, but another law (see
+///     ``Embedding.search_quality``). 'auto': exact up to V·n = 120,000,000; ``.search`` says.
+/// ef : int, optional
+///     For 'hnsw': candidates looked at, 1 to 10,000 (256 by default).
 /// oov, skip, seed, pad : optional
 ///     As for Tem.
 ///
@@ -39,43 +45,71 @@ use crate::{Error, Mechanism, MultivariateLaplace, Randomness};
 /// (5,)
 #[pyclass(frozen, extends = PyMechanism, name = "MultivariateLaplace", module = "fastdx")]
 pub(super) struct PyMultivariateLaplace {
-    laplace: Arc<MultivariateLaplace>,
+    pub(super) laplace: Arc<MultivariateLaplace>,
 }
 
 #[pymethods]
 impl PyMultivariateLaplace {
     #[new]
     #[allow(clippy::too_many_arguments)]
-    #[pyo3(signature = (embedding = None, epsilon = None, *, search = "exact", oov = "random", skip = None, seed = None, pad = None))]
+    #[pyo3(signature = (embedding = None, epsilon = None, *, search = "exact", ef = None, oov = "random", skip = None, seed = None, pad = None))]
     fn new(
         py: Python<'_>,
         embedding: Option<&Bound<'_, PyAny>>,
         epsilon: Option<&Bound<'_, PyAny>>,
         search: &str,
+        ef: Option<&Bound<'_, PyAny>>,
         oov: &str,
         skip: Option<&Bound<'_, PyAny>>,
         seed: Option<&Bound<'_, PyAny>>,
         pad: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyClassInitializer<Self>> {
-        if search != "exact" {
-            return Err(Error::parameter("search", "'exact'", format!("{search:?}")).into());
+        let mut common = Common::new(py, embedding, epsilon, oov, skip, seed, pad)?;
+        let mut embedding = common.embedding.get().inner.clone();
+        let mut search = match search {
+            "exact" => Search::Exact,
+            "hnsw" => Search::Hnsw { ef: 256 },
+            "auto" => automatic(embedding.len(), embedding.dim()),
+            _ => {
+                let expected = "'exact', 'hnsw' or 'auto'";
+                return Err(Error::parameter("search", expected, format!("{search:?}")).into());
+            }
+        };
+        if let (Some(given), Search::Hnsw { ef }) = (ef, &mut search) {
+            *ef = count("ef", given)?;
         }
-        let common = Common::new(py, embedding, epsilon, oov, skip, seed, pad)?;
-        let embedding = common.embedding.get().inner.clone();
         let randomness = Randomness::new(common.seed);
-        let laplace = Arc::new(MultivariateLaplace::new(
-            embedding,
-            common.epsilon,
-            randomness,
-        )?);
+        // What is wrong with the parameters is said before the graph is built.
+        MultivariateLaplace::new(embedding.clone(), common.epsilon, randomness.clone())?;
+        if search != Search::Exact && embedding.hnsw().is_none() {
+            let built = run(py, true, |control| {
+                embedding.build_hnsw(HnswParameters::default(), control)
+            })?;
+            common.embedding = Py::new(py, PyEmbedding::from(built))?;
+            embedding = common.embedding.get().inner.clone();
+        }
+        let laplace = MultivariateLaplace::new(embedding, common.epsilon, randomness)?;
+        let laplace = Arc::new(laplace.with_search(search)?);
         let base = common.finish(laplace.clone());
         Ok(PyClassInitializer::from(base).add_subclass(PyMultivariateLaplace { laplace }))
     }
 
-    /// The search: 'exact'.
+    /// The search: 'exact' or 'hnsw', whichever 'auto' chose.
     #[getter]
     fn search(&self) -> &'static str {
-        "exact"
+        match self.laplace.search() {
+            Search::Exact => "exact",
+            Search::Hnsw { .. } => "hnsw",
+        }
+    }
+
+    /// Candidates that the search looks at, or None where it is exact.
+    #[getter]
+    fn ef(&self) -> Option<usize> {
+        match self.laplace.search() {
+            Search::Exact => None,
+            Search::Hnsw { ef } => Some(ef),
+        }
     }
 
     /// Adds fresh noise to vectors, without looking for the nearest word.
@@ -122,12 +156,18 @@ impl PyMultivariateLaplace {
     fn __getnewargs_ex__<'py>(slf: PyRef<'py, Self>) -> PyResult<NewArguments<'py>> {
         let py = slf.py();
         let keywords = slf.as_super().keywords(py)?;
+        keywords.set_item("search", slf.search())?;
+        keywords.set_item("ef", slf.ef())?;
         let embedding = slf.as_super().embedding.clone_ref(py);
         Ok(((embedding, slf.laplace.epsilon()), keywords))
     }
 
     fn __repr__(slf: PyRef<'_, Self>) -> String {
-        let parameters = format!("epsilon={}", slf.laplace.epsilon());
+        let search = match slf.laplace.search() {
+            Search::Exact => String::new(),
+            Search::Hnsw { ef } => format!(", search='hnsw', ef={ef}"),
+        };
+        let parameters = format!("epsilon={}{search}", slf.laplace.epsilon());
         slf.as_super().describe("MultivariateLaplace", &parameters)
     }
 }

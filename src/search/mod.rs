@@ -1,15 +1,44 @@
 //! Nearest words of arbitrary points.
 //!
 //! The noise mechanisms release the nearest word of a noisy point. The search is exact, so the
-//! law of the output is the mechanism's own. (An approximate search would still be private,
-//! being post-processing, but it would be another law than the one calibrated.)
+//! law of the output is the mechanism's own. An approximate search, [`hnsw`], is still private,
+//! being post-processing, but gives another law than the one calibrated: [`quality`] measures it.
 
 pub(crate) mod exact;
 mod form;
+pub mod hnsw;
 mod kernel;
+pub mod quality;
 mod screen;
 
 pub use exact::ExactSearch;
+pub use hnsw::{Hnsw, HnswParameters};
+
+/// How a noise mechanism finds the nearest word.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Search {
+    /// The true nearest word.
+    #[default]
+    Exact,
+    /// One that a graph leads to, looking at `ef` candidates.
+    Hnsw {
+        /// Candidates, 1 to 10,000.
+        ef: usize,
+    },
+}
+
+/// The largest V·n at which [`automatic`] stays exact: up to here, the largest measured, the
+/// exact search was faster than a graph of the same recall at every ε where words change.
+pub const EXACT_UP_TO: usize = 400_000 * 300;
+
+/// The search that serves `words` words in `dim` dimensions.
+pub fn automatic(words: usize, dim: usize) -> Search {
+    if words.saturating_mul(dim) <= EXACT_UP_TO {
+        Search::Exact
+    } else {
+        Search::Hnsw { ef: 256 }
+    }
+}
 
 /// Queries that are searched together: enough to reuse a panel of words from the first-level
 /// cache, few enough to stay in the second.

@@ -21,6 +21,7 @@
 //! | 5 | vectors, f32 × V × n, or |
 //! | 6 and 7 | vectors as i16 × V × n and f32 scales × V: number = i16 · scale |
 //! | 8 and 9 | neighbour lists, where there are any: k u64, bits of an id u64, step f64 (a power of two); entries u64 × V × k, distance/step in the high bits, id in the low ones, ascending |
+//! | 11 to 13 | an HNSW graph, where there is one: m, ef of the construction, seed, entry, u64 each; where neighbours start, (V + 1) u64 a layer, lowest layer first; the neighbours, u32 |
 //! | 10 | where lists hold all words within a radius: section 8 has k = 0 and a fourth number, the largest entry a list may hold; here the start of each list in section 9, u64 × (V + 1) |
 //!
 //! Every bit is under a checksum, padding and header included, so any single flipped bit is
@@ -38,6 +39,7 @@ use crate::embedding::Embedding;
 use crate::error::{Error, Result};
 use crate::metric::Metric;
 use crate::neighbors::{Extent, Grid, NeighborLists};
+use crate::search::{Hnsw, HnswParameters};
 use crate::space::MetricSpace;
 use crate::vocabulary::Vocabulary;
 
@@ -65,6 +67,9 @@ enum Kind {
     ListMeta = 8,
     Lists = 9,
     ListStarts = 10,
+    HnswMeta = 11,
+    HnswStarts = 12,
+    HnswNeighbors = 13,
 }
 
 /// How vectors are stored.
@@ -164,6 +169,19 @@ fn write(embedding: &Embedding, storage: Storage, out: &mut impl Write) -> std::
             sections.push((Kind::ListStarts, bytemuck::cast_slice(starts)));
         }
         sections.push((Kind::Lists, bytemuck::cast_slice(&lists.entries)));
+    }
+    let hnsw_meta;
+    if let (Some(hnsw), Storage::F32) = (embedding.hnsw(), storage) {
+        let HnswParameters {
+            m,
+            ef_construction,
+            seed,
+        } = hnsw.parameters;
+        let entry = hnsw.entry.into();
+        hnsw_meta = [m as u64, ef_construction as u64, seed, entry];
+        sections.push((Kind::HnswMeta, bytemuck::cast_slice(&hnsw_meta)));
+        sections.push((Kind::HnswStarts, bytemuck::cast_slice(&hnsw.starts)));
+        sections.push((Kind::HnswNeighbors, bytemuck::cast_slice(&hnsw.neighbors)));
     }
     write_sections(out, &sections)
 }
@@ -327,7 +345,10 @@ fn parse(backing: &Backing, verify: bool) -> std::result::Result<Embedding, Stri
         return Err("the vectors do not fit the words".into());
     }
     let lists = lists(&sections, vocabulary.len(), verify)?;
-    let embedding = Embedding::from_parts(vocabulary, vectors, dim, metric).with_lists(lists);
+    let hnsw = hnsw(&sections, vocabulary.len(), verify)?;
+    let embedding = Embedding::from_parts(vocabulary, vectors, dim, metric)
+        .with_lists(lists)
+        .with_hnsw(hnsw);
     if verify {
         embedding.check_vectors().map_err(|e| e.to_string())?;
     }
@@ -381,6 +402,45 @@ fn lists(
         return Err("a neighbour list is out of order".into());
     }
     Ok(Some(lists))
+}
+
+/// The HNSW graph, if the file has one.
+fn hnsw(
+    sections: &Sections,
+    words: usize,
+    verify: bool,
+) -> std::result::Result<Option<Hnsw>, String> {
+    let Some(meta) = sections.get::<u64>(Kind::HnswMeta)? else {
+        return Ok(None);
+    };
+    let starts: Buffer<u64> = sections.get(Kind::HnswStarts)?.ok_or("no HNSW starts")?;
+    let neighbors: Buffer<u32> = sections.get(Kind::HnswNeighbors)?.ok_or("no HNSW links")?;
+    let &[m, ef_construction, seed, entry] = &*meta else {
+        return Err("the HNSW meta section has the wrong size".into());
+    };
+    let parameters = HnswParameters {
+        m: usize::try_from(m).unwrap_or(0),
+        ef_construction: usize::try_from(ef_construction).unwrap_or(0),
+        seed,
+    };
+    let entry = u32::try_from(entry).ok().filter(|&e| (e as usize) < words);
+    let whole = !starts.is_empty() && starts.len().is_multiple_of(words + 1);
+    let (Some(entry), true, Ok(())) = (entry, whole, parameters.check()) else {
+        return Err("the HNSW graph does not fit the words".into());
+    };
+    let ascending = || starts.windows(2).all(|w| w[0] <= w[1]);
+    let within = || starts.last() == Some(&(neighbors.len() as u64));
+    let known = || neighbors.iter().all(|&id| (id as usize) < words);
+    if verify && !(ascending() && within() && known()) {
+        return Err("the HNSW graph is out of order".into());
+    }
+    Ok(Some(Hnsw {
+        parameters,
+        entry,
+        words,
+        starts,
+        neighbors,
+    }))
 }
 
 /// Whether a list is what its meta section says: ascending, of known words, the word itself

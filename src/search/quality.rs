@@ -1,0 +1,133 @@
+//! What an approximate search does to a mechanism's output, measured on the mechanism's own
+//! noisy queries.
+
+use std::collections::HashMap;
+
+use rayon::prelude::*;
+
+use crate::error::{Error, Result};
+use crate::mechanism::multivariate_laplace::MultivariateLaplace;
+use crate::parallel::{Control, install};
+use crate::search::BATCH;
+use crate::search::exact::Scratch;
+use crate::search::hnsw::{Hnsw, HnswScratch};
+
+/// How far an approximate search is from the exact one, on the same noisy points.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SearchQuality {
+    /// Words and draws a word that were measured.
+    pub words: usize,
+    /// Noisy points a word.
+    pub draws: usize,
+    /// Share of points whose nearest word was found (another at the same distance counts).
+    pub recall: f64,
+    /// Mean of distance found / true distance.
+    pub distance_ratio: f64,
+    /// Total-variation distance between the word laws with the exact and the approximate
+    /// search, mean over the words: the share of outputs that would have to change. Estimated
+    /// from common noise, so it is 0 where all answers agree, and at most 1 - recall.
+    pub total_variation: f64,
+    /// The largest over the words, and its word.
+    pub worst: (f64, u32),
+}
+
+/// Above this total variation the law counts as distorted.
+pub const DISTORTED: f64 = 0.01;
+
+impl SearchQuality {
+    /// In plain words what is wrong, if the law is distorted.
+    pub fn warning(&self) -> Option<String> {
+        (self.total_variation > DISTORTED).then(|| {
+            format!(
+                "the approximate search distorts the mechanism's law: {:.1}% of its outputs are \
+                 not the nearest word, and the law of a word is off by {:.1}% on average (total \
+                 variation), {:.1}% at worst. Privacy holds, but what was calibrated with the \
+                 exact search does not; use search=\"exact\", or a larger ef",
+                100.0 * (1.0 - self.recall),
+                100.0 * self.total_variation,
+                100.0 * self.worst.0,
+            )
+        })
+    }
+}
+
+/// Compares `hnsw` (searched with `ef`) with the exact search for `draws` noisy points of each
+/// of `ids`.
+///
+/// # Errors
+/// No words or draws, an id out of range, [`Error::Interrupted`].
+pub fn measure(
+    mechanism: &MultivariateLaplace,
+    hnsw: &Hnsw,
+    ef: usize,
+    ids: &[u32],
+    draws: usize,
+    control: &Control,
+) -> Result<SearchQuality> {
+    if ids.is_empty() || draws == 0 {
+        return Err(Error::parameter(
+            "draws",
+            "at least 1 for at least one word",
+            draws,
+        ));
+    }
+    let embedding = mechanism.embedding();
+    embedding.vocabulary().check_ids(ids)?;
+    let (n, vectors) = (embedding.dim(), embedding.vectors());
+    let key = crate::Mechanism::randomness(mechanism).next_key()?;
+    let search = embedding.search();
+    let measured: Vec<(usize, f64, f64)> = install(ids.len() * draws, 8, || {
+        ids.par_iter()
+            .enumerate()
+            .map_init(
+                || {
+                    (
+                        Scratch::default(),
+                        HnswScratch::default(),
+                        vec![0.0; BATCH * n],
+                    )
+                },
+                |(exact, approximate, queries), (stream, &id)| {
+                    control.check()?;
+                    let mut rng = key.stream(stream as u64);
+                    let (mut right, mut ratio) = (0, 0.0);
+                    let mut surplus: HashMap<u32, i64> = HashMap::new();
+                    for first in (0..draws).step_by(BATCH) {
+                        let count = BATCH.min(draws - first);
+                        let queries = &mut queries[..count * n];
+                        for query in queries.chunks_exact_mut(n) {
+                            mechanism.noisy(id, &mut rng, query);
+                        }
+                        let queries = &*queries;
+                        search.nearest_batch(vectors, queries, 1, None, exact, |i, best| {
+                            let query = &queries[i * n..][..n];
+                            let of = (embedding.metric(), vectors);
+                            let found = hnsw.nearest(of, query, 1, ef, approximate)[0];
+                            right += usize::from(found.0 == best[0].0);
+                            ratio += match best[0].0 {
+                                0.0 if found.0 == 0.0 => 1.0,
+                                d => found.0 / d,
+                            };
+                            *surplus.entry(best[0].1).or_default() += 1;
+                            *surplus.entry(found.1).or_default() -= 1;
+                        });
+                    }
+                    control.advance(draws);
+                    let apart: i64 = surplus.values().map(|x| x.abs()).sum();
+                    Ok((right, ratio, apart as f64 / 2.0 / draws as f64))
+                },
+            )
+            .collect::<Result<_>>()
+    })??;
+    let all = (ids.len() * draws) as f64;
+    let worst = measured.iter().zip(ids).map(|(m, &id)| (m.2, id));
+    let worst = worst.fold((0.0, ids[0]), |a, b| if b.0 > a.0 { b } else { a });
+    Ok(SearchQuality {
+        words: ids.len(),
+        draws,
+        recall: measured.iter().map(|m| m.0).sum::<usize>() as f64 / all,
+        distance_ratio: measured.iter().map(|m| m.1).sum::<f64>() / all,
+        total_variation: measured.iter().map(|m| m.2).sum::<f64>() / ids.len() as f64,
+        worst,
+    })
+}

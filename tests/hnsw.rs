@@ -1,0 +1,157 @@
+//! Approximate search: built deterministically, every word reachable, stored, measured.
+#![cfg(feature = "hnsw")]
+
+mod common;
+
+use common::{assert_law, counts, embedding, from_vectors};
+use fastdx::embedding::format::native;
+use fastdx::search::{HnswParameters, Search, quality};
+use fastdx::{
+    Control, Embedding, Error, Mechanism, Metric, MetricSpace, MultivariateLaplace, Randomness,
+};
+
+fn graph(e: &Embedding, m: usize, seed: u64) -> Embedding {
+    let parameters = HnswParameters {
+        m,
+        ef_construction: 60,
+        seed,
+    };
+    e.build_hnsw(parameters, &Control::new()).unwrap()
+}
+
+fn links(e: &Embedding) -> Vec<Vec<u32>> {
+    let hnsw = e.hnsw().unwrap();
+    let word = |layer| (0..e.len() as u32).map(move |id| hnsw.neighbors(layer, id).to_vec());
+    (0..hnsw.layers()).flat_map(word).collect()
+}
+
+fn laplace(e: &Embedding, epsilon: f64, seed: u64) -> MultivariateLaplace {
+    let randomness = Randomness::new(Some(seed));
+    MultivariateLaplace::new(e.clone().into(), epsilon, randomness).unwrap()
+}
+
+#[test]
+fn one_seed_one_graph_and_every_word_reachable_for_every_metric() {
+    for metric in Metric::ALL {
+        let e = embedding(600, 5, 0.3, metric, 2);
+        let (a, b, c) = (graph(&e, 6, 1), graph(&e, 6, 1), graph(&e, 6, 2));
+        assert_eq!(links(&a), links(&b), "{metric}");
+        assert_ne!(links(&a), links(&c), "{metric}");
+        assert!(a.hnsw().unwrap().reachable().into_iter().all(|r| r));
+    }
+}
+
+#[test]
+fn duplicates_and_clusters_stay_reachable() {
+    // 400 copies of two points, with m = 2: links among copies leave no way out.
+    let mut vectors = vec![0.0f32; 400];
+    vectors.extend([100.0; 400]);
+    vectors.extend((0..100).map(|i| i as f32));
+    let e = graph(&from_vectors(vectors, 1, Metric::Euclidean), 2, 0);
+    assert!(e.hnsw().unwrap().reachable().into_iter().all(|r| r));
+    let one = graph(&from_vectors(vec![1.0], 1, Metric::Euclidean), 2, 0);
+    assert_eq!(one.hnsw().unwrap().reachable(), [true]);
+    let drawn = laplace(&one, 1.0, 1).with_search(Search::Hnsw { ef: 5 });
+    assert_eq!(drawn.unwrap().sample("w0", 3).unwrap(), [0, 0, 0]);
+}
+
+#[test]
+fn with_enough_candidates_the_law_is_the_exact_one() {
+    let e = graph(&embedding(300, 3, 1.0, Metric::Euclidean, 3), 12, 0);
+    let exact = laplace(&e, 4.0, 5);
+    let approximate = exact.clone().with_search(Search::Hnsw { ef: 300 }).unwrap();
+    // One seed, one noise: the same words.
+    let draws = 20_000;
+    assert_eq!(
+        exact.sample("w7", draws).unwrap(),
+        approximate.sample("w7", draws).unwrap()
+    );
+    let quality = quality::measure(
+        &exact,
+        e.hnsw().unwrap(),
+        300,
+        &[1, 2, 3],
+        500,
+        &Control::new(),
+    )
+    .unwrap();
+    assert_eq!((quality.recall, quality.total_variation), (1.0, 0.0));
+    assert_eq!(quality.distance_ratio, 1.0);
+    assert!(quality.warning().is_none());
+    let law: Vec<f64> = counts(&exact.sample("w7", 2_000_000).unwrap(), 300)
+        .iter()
+        .map(|&c| c as f64 / 2e6)
+        .collect();
+    // Against another seed's draws; expected counts are estimates, hence the wide cells.
+    let other = laplace(&e, 4.0, 6).with_search(Search::Hnsw { ef: 300 });
+    let drawn = counts(&other.unwrap().sample("w7", 20_000).unwrap(), 300);
+    assert_law(&drawn, &law, "HNSW, all candidates");
+}
+
+#[test]
+fn a_poor_search_is_found_out() {
+    // Noisy points in 40 dimensions, far from every word, and a graph of two links.
+    let e = graph(&embedding(3000, 40, 1.0, Metric::Euclidean, 3), 2, 0);
+    let mechanism = laplace(&e, 1.0, 5);
+    let ids: Vec<u32> = (0..20).collect();
+    let hnsw = e.hnsw().unwrap();
+    let measure = |ef| quality::measure(&mechanism, hnsw, ef, &ids, 300, &Control::new()).unwrap();
+    let (poor, better) = (measure(1), measure(1000));
+    assert!(poor.recall < 0.5 && poor.total_variation > 0.2, "{poor:?}");
+    assert!(poor.distance_ratio > 1.0 && poor.warning().unwrap().contains("distorts"));
+    assert!(better.recall > poor.recall && better.total_variation < poor.total_variation);
+    assert!(poor.total_variation <= 1.0 - poor.recall + 1e-12);
+}
+
+#[test]
+fn a_graph_is_stored_and_every_flipped_bit_noticed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("index");
+    let e = graph(&embedding(200, 4, 1.0, Metric::Manhattan, 6), 4, 3);
+    let e = e.build_lists(9, 1 << 20, &Control::new()).unwrap();
+    e.save(&path).unwrap();
+    for verify in [true, false] {
+        let back = native::open(&path, verify).unwrap();
+        assert_eq!(links(&e), links(&back));
+        let parameters = back.hnsw().unwrap().parameters();
+        assert_eq!((parameters.m, parameters.seed), (4, 3));
+        assert!(back.lists().is_some());
+        assert!(back.first(10).unwrap().hnsw().is_none());
+        assert!(
+            back.with_metric(Metric::Euclidean)
+                .unwrap()
+                .hnsw()
+                .is_none()
+        );
+    }
+    let small = graph(&embedding(6, 2, 1.0, Metric::Euclidean, 6), 2, 3);
+    let bytes = native::to_bytes(&small);
+    for i in 0..bytes.len() * 8 {
+        let mut damaged = bytes.clone();
+        damaged[i / 8] ^= 1 << (i % 8);
+        let read = native::from_bytes(&damaged);
+        assert!(matches!(read, Err(Error::Corrupt { .. })), "bit {i}");
+    }
+}
+
+#[test]
+fn parameters_are_checked_before_the_builder_sees_them() {
+    let e = embedding(20, 2, 1.0, Metric::Euclidean, 1);
+    for (m, ef_construction) in [(0, 10), (1, 10), (129, 10), (4, 0), (4, 10_001)] {
+        let parameters = HnswParameters {
+            m,
+            ef_construction,
+            seed: 0,
+        };
+        let built = e.build_hnsw(parameters, &Control::new());
+        assert!(matches!(built, Err(Error::Parameter { .. })));
+    }
+    let control = Control::new();
+    control.cancel();
+    let built = e.build_hnsw(HnswParameters::default(), &control);
+    assert!(matches!(built, Err(Error::Interrupted)));
+    let exact = laplace(&e, 1.0, 1);
+    assert!(exact.clone().with_search(Search::Hnsw { ef: 9 }).is_err());
+    let listed = laplace(&graph(&e, 4, 0), 1.0, 1);
+    assert!(listed.with_search(Search::Hnsw { ef: 0 }).is_err());
+}
