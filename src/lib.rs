@@ -50,6 +50,7 @@
 mod buffer;
 pub mod embedding;
 mod error;
+pub mod hyperbolic;
 pub mod mechanism;
 pub mod metric;
 pub mod neighbors;
@@ -67,6 +68,7 @@ pub use embedding::Embedding;
 pub use error::{Error, Result};
 pub use mechanism::Mechanism;
 pub use mechanism::guarantee::Guarantee;
+pub use mechanism::hyperbolic_laplace::HyperbolicLaplace;
 pub use mechanism::multivariate_laplace::MultivariateLaplace;
 pub use mechanism::tem::Tem;
 pub use metric::Metric;
@@ -82,5 +84,6 @@ const _: () = {
     shared::<Embedding>();
     shared::<Tem>();
     shared::<MultivariateLaplace>();
+    shared::<HyperbolicLaplace>();
     shared::<text::TextPrivatizer>();
 };

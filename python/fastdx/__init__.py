@@ -7,10 +7,11 @@
 Tem protects every word of its vocabulary with metric differential privacy of ε = 6 ...
 """
 
-from fastdx import noise
+from fastdx import hyperbolic, noise, poincare
 from fastdx._core import (
     Embedding,
     Guarantee,
+    HyperbolicLaplace,
     Mechanism,
     MultivariateLaplace,
     SearchQuality,
@@ -42,6 +43,7 @@ __all__ = [
     "FileError",
     "FormatError",
     "Guarantee",
+    "HyperbolicLaplace",
     "InputTypeError",
     "Mechanism",
     "MissingFileError",
@@ -56,5 +58,7 @@ __all__ = [
     "VectorError",
     "WordIdError",
     "__version__",
+    "hyperbolic",
     "noise",
+    "poincare",
 ]

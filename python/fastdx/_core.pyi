@@ -9,12 +9,25 @@ from typing_extensions import disjoint_base
 __all__ = [
     "Embedding",
     "Guarantee",
+    "HyperbolicLaplace",
     "Mechanism",
+    "MetropolisSample",
     "MultivariateLaplace",
+    "PoincareTraining",
     "SearchQuality",
     "Tem",
     "__version__",
+    "clamp",
+    "distance",
+    "exp_map",
+    "from_lorentz",
+    "hyperbolic_laplace",
+    "hyperbolic_metropolis",
+    "log_map",
+    "mobius_add",
     "multivariate_laplace",
+    "poincare_reconstruction",
+    "to_lorentz",
 ]
 
 __version__: str
@@ -163,6 +176,74 @@ class MultivariateLaplace(Mechanism):
     def __getnewargs_ex__(self) -> tuple[tuple[Embedding, float], dict[str, Any]]: ...
 
 @final
+class HyperbolicLaplace(Mechanism):
+    def __new__(
+        cls,
+        embedding: Embedding,
+        epsilon: float,
+        *,
+        base: str = "volume",
+        sampler: str = "exact",
+        oov: str = "random",
+        skip: Iterable[str] | None = None,
+        seed: SupportsIndex | None = None,
+        pad: float | None = None,
+    ) -> HyperbolicLaplace: ...
+    @staticmethod
+    def from_paper(
+        embedding: Embedding,
+        nominal: float,
+        *,
+        oov: str = "random",
+        skip: Iterable[str] | None = None,
+        seed: SupportsIndex | None = None,
+        pad: float | None = None,
+    ) -> HyperbolicLaplace: ...
+    @property
+    def nominal(self) -> float: ...
+    @property
+    def base(self) -> str: ...
+    @property
+    def sampler(self) -> str: ...
+    def with_epsilon(self, epsilon: float) -> HyperbolicLaplace: ...
+    def __getnewargs_ex__(self) -> tuple[tuple[Embedding, float], dict[str, Any]]: ...
+
+@final
+class MetropolisSample:
+    @property
+    def points(self) -> NDArray[np.float64]: ...
+    @property
+    def acceptance(self) -> float: ...
+    @property
+    def effective_size(self) -> float: ...
+    @property
+    def r_hat(self) -> float: ...
+    @property
+    def scale(self) -> float: ...
+
+@final
+class PoincareTraining:
+    def __new__(
+        cls,
+        words: Iterable[str],
+        edges: ArrayLike,
+        dim: SupportsIndex,
+        *,
+        epochs: SupportsIndex,
+        negatives: SupportsIndex,
+        burn_in: SupportsIndex,
+        lr: float,
+        threads: SupportsIndex,
+        seed: SupportsIndex | None = None,
+        vectors: ArrayLike | None = None,
+        epoch: SupportsIndex | None = None,
+    ) -> PoincareTraining: ...
+    @property
+    def epoch(self) -> int: ...
+    def run_epoch(self) -> float: ...
+    def embedding(self) -> Embedding: ...
+
+@final
 class SearchQuality:
     @property
     def words(self) -> int: ...
@@ -203,3 +284,31 @@ class Guarantee:
 def multivariate_laplace(
     n: SupportsIndex, epsilon: float, size: SupportsIndex, seed: SupportsIndex | None = None
 ) -> NDArray[np.float64]: ...
+def hyperbolic_laplace(
+    n: SupportsIndex,
+    epsilon: float,
+    size: SupportsIndex,
+    *,
+    base: str = "volume",
+    sampler: str = "exact",
+    seed: SupportsIndex | None = None,
+) -> NDArray[np.float64]: ...
+def hyperbolic_metropolis(
+    n: SupportsIndex,
+    epsilon: float,
+    size: SupportsIndex,
+    *,
+    base: str = "ball",
+    burn_in: SupportsIndex | None = None,
+    thin: SupportsIndex | None = None,
+    chains: SupportsIndex | None = None,
+    seed: SupportsIndex | None = None,
+) -> MetropolisSample: ...
+def distance(x: ArrayLike, y: ArrayLike) -> NDArray[np.float64]: ...
+def mobius_add(a: ArrayLike, b: ArrayLike) -> NDArray[np.float64]: ...
+def exp_map(x: ArrayLike, v: ArrayLike) -> NDArray[np.float64]: ...
+def log_map(x: ArrayLike, y: ArrayLike) -> NDArray[np.float64]: ...
+def to_lorentz(x: ArrayLike) -> NDArray[np.float64]: ...
+def from_lorentz(y: ArrayLike) -> NDArray[np.float64]: ...
+def clamp(x: ArrayLike, lam: float = 1e-05) -> NDArray[np.float64]: ...
+def poincare_reconstruction(embedding: Embedding, edges: ArrayLike) -> tuple[float, float]: ...

@@ -14,7 +14,16 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from fastdx import Embedding, FastdxError, MultivariateLaplace, Tem, __version__, _files
+from fastdx import (
+    Embedding,
+    FastdxError,
+    HyperbolicLaplace,
+    MultivariateLaplace,
+    Tem,
+    __version__,
+    _files,
+    poincare,
+)
 from fastdx._core import Mechanism
 
 METRICS = ("euclidean", "manhattan", "chebyshev", "angular", "poincare")
@@ -36,7 +45,7 @@ def _parser() -> argparse.ArgumentParser:
         "that --column does not name.",
     )
     p.add_argument("files", nargs="*", default=[], metavar="FILE", help="'-' or none: stdin")
-    p.add_argument("--mechanism", choices=("tem", "laplace"), default="tem")
+    p.add_argument("--mechanism", choices=("tem", "laplace", "hyperbolic"), default="tem")
     p.add_argument("--epsilon", type=float, required=True, help="ε per unit of distance")
     p.add_argument("--embedding", metavar="PATH", help="default: 20,000 English words × 50")
     _embedding_options(p)
@@ -85,11 +94,31 @@ def _parser() -> argparse.ArgumentParser:
     _embedding_options(p)
     p.set_defaults(run=_info)
 
+    _poincare_parser(commands)
+
     p = commands.add_parser("info", help="describe an embedding file")
     p.add_argument("input", metavar="FILE")
     _embedding_options(p)
     p.set_defaults(run=_info)
     return parser
+
+
+def _poincare_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    hyperbolic = commands.add_parser("poincare", help="Poincaré embeddings of a hierarchy")
+    kinds = hyperbolic.add_subparsers(dest="poincare", required=True)
+    p = kinds.add_parser("train", help="train one from word TAB hypernym lines")
+    p.add_argument("edges", metavar="EDGES")
+    p.add_argument("-o", "--output", required=True, metavar="FILE")
+    p.add_argument("--dim", type=int, default=10, help="dimensions (default 10)")
+    p.add_argument("--epochs", type=int, default=50)
+    p.add_argument("--negatives", type=int, default=10)
+    p.add_argument("--burn-in", type=int, default=10)
+    p.add_argument("--lr", type=float, default=0.3)
+    p.add_argument("--threads", type=int, help="default: all")
+    p.add_argument("--seed", type=int, help="with --threads 1, one seed gives one embedding")
+    p.add_argument("--checkpoint", metavar="FILE", help="written every epoch; goes on from it")
+    p.add_argument("-q", "--quiet", action="store_true", help="no progress")
+    p.set_defaults(run=_poincare_train)
 
 
 def _embedding_options(p: argparse.ArgumentParser) -> None:
@@ -120,6 +149,10 @@ def _mechanism(args: argparse.Namespace) -> Mechanism:
         if args.gamma is not None or args.beta is not None:
             raise _files.Stop("--gamma and --beta belong to --mechanism tem")
         return MultivariateLaplace(embedding, args.epsilon, oov=args.oov, skip=skip, seed=args.seed)
+    if args.mechanism == "hyperbolic":
+        if args.gamma is not None or args.beta is not None:
+            raise _files.Stop("--gamma and --beta belong to --mechanism tem")
+        return HyperbolicLaplace(embedding, args.epsilon, oov=args.oov, skip=skip, seed=args.seed)
     if args.gamma is not None and args.beta is not None:
         raise _files.Stop("--gamma and --beta exclude each other")
     beta = 1e-3 if args.beta is None else args.beta
@@ -237,6 +270,26 @@ def _index_build(args: argparse.Namespace) -> None:
         size = Path(args.output).stat().st_size
         print(f"{args.output}: {embedding!r}, {_lists(tem)}, {size:,} bytes",
               file=sys.stderr)  # fmt: skip
+
+
+def _poincare_train(args: argparse.Namespace) -> None:
+    def progress(epoch: int, loss: float) -> None:
+        if not args.quiet:
+            end = "" if sys.stderr.isatty() else "\n"
+            start = "\r\x1b[K" if sys.stderr.isatty() else ""
+            print(f"{start}epoch {epoch} of {args.epochs}: loss {loss:.4f}", end=end,
+                  file=sys.stderr, flush=True)  # fmt: skip
+
+    embedding = poincare.train(
+        args.edges, args.dim, epochs=args.epochs, negatives=args.negatives,
+        burn_in=args.burn_in, lr=args.lr, seed=args.seed, threads=args.threads,
+        callback=progress, checkpoint=args.checkpoint,
+    )  # fmt: skip
+    embedding.save(args.output)
+    if not args.quiet:
+        found = poincare.reconstruction(embedding, args.edges)
+        print(f"\n{args.output}: {embedding!r}, mean rank {found.mean_rank:.2f}, MAP "
+              f"{found.map:.3f}", file=sys.stderr)  # fmt: skip
 
 
 def _lists(tem: Tem) -> str:

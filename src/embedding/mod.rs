@@ -281,7 +281,10 @@ impl Embedding {
         ids.resize(m * k, 0);
         distances.resize(m * k, 0.0);
         let search = self.search();
-        let rows = crate::search::BATCH;
+        // As many batches for every thread, none larger than serves.
+        let threads = crate::parallel::pool()?.current_num_threads();
+        let rounds = m.div_ceil(threads * crate::search::BATCH).max(1);
+        let rows = m.div_ceil(threads * rounds).max(1);
         crate::parallel::install(m, 1, || {
             queries
                 .par_chunks(rows * self.dim)

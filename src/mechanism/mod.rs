@@ -1,6 +1,7 @@
 //! Word mechanisms: given a word, they draw the word to release in its place.
 
 pub mod guarantee;
+pub mod hyperbolic_laplace;
 pub mod multivariate_laplace;
 pub mod tem;
 

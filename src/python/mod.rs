@@ -4,9 +4,11 @@ mod arguments;
 mod embedding;
 mod errors;
 mod guarantee;
+mod hyperbolic;
 mod mechanism;
 mod multivariate_laplace;
 mod noise;
+mod poincare;
 mod quality;
 mod run;
 mod tem;
@@ -22,5 +24,18 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<multivariate_laplace::PyMultivariateLaplace>()?;
     m.add_class::<guarantee::PyGuarantee>()?;
     m.add_class::<quality::PySearchQuality>()?;
-    m.add_function(wrap_pyfunction!(noise::multivariate_laplace, m)?)
+    m.add_class::<hyperbolic::PyHyperbolicLaplace>()?;
+    m.add_class::<hyperbolic::PyMetropolisSample>()?;
+    m.add_class::<poincare::PyTraining>()?;
+    m.add_function(wrap_pyfunction!(poincare::poincare_reconstruction, m)?)?;
+    m.add_function(wrap_pyfunction!(noise::multivariate_laplace, m)?)?;
+    m.add_function(wrap_pyfunction!(hyperbolic::hyperbolic_laplace, m)?)?;
+    m.add_function(wrap_pyfunction!(hyperbolic::hyperbolic_metropolis, m)?)?;
+    m.add_function(wrap_pyfunction!(hyperbolic::ball_distance, m)?)?;
+    m.add_function(wrap_pyfunction!(hyperbolic::mobius_add, m)?)?;
+    m.add_function(wrap_pyfunction!(hyperbolic::exp_map, m)?)?;
+    m.add_function(wrap_pyfunction!(hyperbolic::log_map, m)?)?;
+    m.add_function(wrap_pyfunction!(hyperbolic::to_lorentz, m)?)?;
+    m.add_function(wrap_pyfunction!(hyperbolic::from_lorentz, m)?)?;
+    m.add_function(wrap_pyfunction!(hyperbolic::clamp, m)?)
 }

@@ -294,3 +294,23 @@ def test_memory_stays_flat(tmp_path: Path) -> None:
         return int(done.stdout)
 
     assert peak(3_000_000) < 1.3 * peak(300_000)
+
+
+def test_hyperbolic(tmp_path: Path) -> None:
+    glove = tmp_path / "g.txt"
+    glove.write_text("cat 0.1 0.2\ndog 0.3 -0.4\n")
+    poincare = ("--mechanism", "hyperbolic", "--embedding", glove, "--metric", "poincare")
+    done = run("privatize", *poincare, "--epsilon", "2", stdin="cat, dog!")
+    assert done.returncode == 0 and done.stdout.split(",")[0] in ("cat", "dog")
+    assert "poincare" in done.stderr
+    done = run("privatize", *poincare, "--epsilon", "0.5", stdin="cat")
+    assert done.returncode == 1 and "Tem on the Poincaré metric" in done.stderr
+
+
+def test_poincare_train(tmp_path: Path) -> None:
+    edges = tmp_path / "edges.tsv"
+    edges.write_text("dog\tanimal\ncat\tanimal\n")
+    out = tmp_path / "e.fdx"
+    done = run("poincare", "train", edges, "-o", out, "--dim", "2", "--epochs", "3")
+    assert done.returncode == 0 and "mean rank" in done.stderr and "epoch 3 of 3" in done.stderr
+    assert "poincare" in run("info", out).stdout

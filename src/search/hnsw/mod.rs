@@ -5,7 +5,7 @@
 //! mechanism's. Noisy points lie far from every word, where graphs are at their worst; measure
 //! with [`quality`](super::quality) before relying on it. Tem's lists are never built this way.
 //!
-//! The crate hnsw_rs builds the graph ([`build`](mod@build)); it is kept as plain arrays of our
+//! The crate hnsw_rs builds the graph; it is kept as plain arrays of our
 //! own, searched here, and stored in our file.
 
 mod build;

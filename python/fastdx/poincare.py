@@ -1,0 +1,167 @@
+"""Poincaré embeddings of a hierarchy, trained by Riemannian SGD (Nickel and Kiela 2017)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple, SupportsIndex
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastdx._core import Embedding, PoincareTraining, poincare_reconstruction
+from fastdx.exceptions import FormatError, ParameterError
+
+__all__ = ["Reconstruction", "reconstruction", "train"]
+
+Edges = str | PathLike[str] | Iterable[tuple[str, str]]
+
+
+class Reconstruction(NamedTuple):
+    """How well the distances of an embedding give edges back (Nickel and Kiela 2017, §4.1)."""
+
+    mean_rank: float
+    """Mean rank of an edge's target among the nodes its source has no edge to; 1 is best."""
+    map: float
+    """Mean average precision of the targets of a node, over the nodes with edges."""
+
+
+def _read(edges: Edges) -> tuple[list[str], NDArray[np.uint32]]:
+    """Words in order of first appearance, and edges between them."""
+    ids: dict[str, int] = {}
+    pairs: list[tuple[int, int]] = []
+
+    def add(where: str, edge: object) -> None:
+        if not (isinstance(edge, tuple | list) and len(edge) == 2):
+            raise FormatError(f"{where}: an edge has two words, got {edge!r}")
+        u, v = edge
+        if not (isinstance(u, str) and isinstance(v, str) and u and v):
+            raise FormatError(f"{where}: an edge has two words, got {edge!r}")
+        if u == v:
+            raise FormatError(f"{where}: {u!r} is linked to itself")
+        pairs.append((ids.setdefault(u, len(ids)), ids.setdefault(v, len(ids))))
+
+    if isinstance(edges, str | PathLike):
+        with Path(edges).open(encoding="utf-8") as lines:
+            for i, line in enumerate(lines, 1):
+                if line.strip():
+                    add(f"{os.fspath(edges)}, line {i}", line.rstrip("\n").split("\t"))
+    else:
+        for i, edge in enumerate(edges):
+            add(f"edge {i}", list(edge) if isinstance(edge, np.ndarray) else edge)
+    return list(ids), np.array(pairs, dtype=np.uint32).reshape(-1, 2)
+
+
+def train(
+    edges: Edges,
+    dim: SupportsIndex,
+    *,
+    epochs: SupportsIndex = 50,
+    negatives: SupportsIndex = 10,
+    burn_in: SupportsIndex = 10,
+    lr: float = 0.3,
+    seed: SupportsIndex | None = None,
+    threads: SupportsIndex | None = None,
+    callback: Callable[[int, float], object] | None = None,
+    checkpoint: str | PathLike[str] | None = None,
+) -> Embedding:
+    """Train a Poincaré embedding of a graph.
+
+    Parameters
+    ----------
+    edges : str, os.PathLike or iterable of (str, str)
+        Pairs (word, hypernym): a file of two columns separated by a tab, an iterable, or an
+        array of strings of shape (m, 2).
+    dim : int
+        Dimensions.
+    epochs : int, optional
+        Passes over the edges, those of the burn-in included.
+    negatives : int, optional
+        Negatives an edge, drawn by degree among the words it has no edge to.
+    burn_in : int, optional
+        First epochs, at a tenth of the rate.
+    lr : float, optional
+        Learning rate.
+    seed : int, optional
+        With ``threads=1`` one seed gives one embedding.
+    threads : int, optional
+        Threads that update one table without locks; by default all.
+    callback : callable, optional
+        Called with the epoch (from 1) and its mean loss an edge, in nats.
+    checkpoint : str or os.PathLike, optional
+        A file written after every epoch, atomically. If it is there, the run goes on from it.
+
+    Returns
+    -------
+    Embedding
+        With ``metric="poincare"``, words in order of first appearance.
+
+    Raises
+    ------
+    FormatError
+        An edge that is none, named by its line or number.
+    ParameterError
+        A parameter outside its domain, or a checkpoint of another run.
+
+    Examples
+    --------
+    >>> from fastdx import poincare
+    >>> edges = [("dog", "animal"), ("cat", "animal"), ("oak", "plant"), ("plant", "thing"),
+    ...          ("animal", "thing")]
+    >>> e = poincare.train(edges, 2, epochs=200, negatives=3, seed=1, threads=1)
+    >>> e.metric, e.distance("dog", "animal") < e.distance("dog", "oak")
+    ('poincare', True)
+    """
+    words, pairs = _read(edges)
+    if not words:
+        raise ParameterError("edges must be at least one, got none")
+    settings: dict[str, Any] = {
+        "epochs": epochs,
+        "negatives": negatives,
+        "burn_in": burn_in,
+        "lr": lr,
+        "threads": len(os.sched_getaffinity(0)) if threads is None else threads,
+        "seed": seed,
+    }
+    start: dict[str, Any] = {}
+    path = None if checkpoint is None else Path(checkpoint)
+    if path is not None and path.exists():
+        with np.load(path, allow_pickle=False) as saved:
+            if saved["words"].tolist() != words or saved["vectors"].shape[1] != int(dim):
+                raise ParameterError(f"checkpoint {os.fspath(path)} is of another run: its words "
+                                     "or its dimension differ")  # fmt: skip
+            start = {"vectors": saved["vectors"], "epoch": int(saved["epoch"])}
+    run = PoincareTraining(words, pairs, dim, **settings, **start)
+    while run.epoch < int(epochs):
+        loss = run.run_epoch()
+        if path is not None:
+            temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+            with temporary.open("wb") as out:
+                np.savez(out, words=np.array(words), vectors=run.embedding().vectors,
+                         epoch=run.epoch)  # fmt: skip
+            temporary.replace(path)
+        if callback is not None:
+            callback(run.epoch, loss)
+    return run.embedding()
+
+
+def reconstruction(embedding: Embedding, edges: Edges) -> Reconstruction:
+    """Rank every edge's target among the words its source has no edge to.
+
+    Parameters
+    ----------
+    embedding : Embedding
+        Words and distances, of any metric.
+    edges : str, os.PathLike or iterable of (str, str)
+        As for `train`; all words must be in the embedding.
+
+    Returns
+    -------
+    Reconstruction
+        Mean rank and mean average precision.
+    """
+    words, pairs = _read(edges)
+    ids = embedding.ids(words)
+    return Reconstruction(*poincare_reconstruction(embedding, ids[pairs]))

@@ -1,0 +1,478 @@
+//! Poincaré embeddings (Nickel and Kiela 2017): Riemannian SGD on the ball.
+//!
+//! For an edge (u, v) and negatives N the loss is -ln(e^(-d(u,v)) / Σ_{v' ∈ N ∪ {v}} e^(-d(u,v'))). A step
+//! follows the Euclidean gradient times ((1-‖θ‖²)/2)² and is brought back into the ball of radius
+//! 1 - 1e-5. Negatives are drawn by degree; the first epochs, the burn-in, take steps of a tenth.
+//!
+//! Threads update one table without locks (Hogwild, Recht et al. 2011), through relaxed atomics:
+//! updates may be lost, never torn. One thread gives one result for a seed.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rand::{Rng, RngExt};
+use rayon::prelude::*;
+
+use crate::error::{Error, Result};
+use crate::parallel::{Control, install, pool};
+use crate::random::{Key, uniform_below};
+
+/// How an embedding is trained.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Parameters {
+    /// Dimensions.
+    pub dim: usize,
+    /// Passes over the edges, those of the burn-in included.
+    pub epochs: usize,
+    /// Negatives an edge.
+    pub negatives: usize,
+    /// Epochs at a tenth of the rate.
+    pub burn_in: usize,
+    /// Learning rate.
+    pub rate: f64,
+    /// Threads; with one, a seed gives one result.
+    pub threads: usize,
+}
+
+impl Default for Parameters {
+    fn default() -> Self {
+        Parameters {
+            dim: 10,
+            epochs: 50,
+            negatives: 10,
+            burn_in: 10,
+            rate: 0.3,
+            threads: 1,
+        }
+    }
+}
+
+/// Largest norm of a trained vector: within f32's rounding of the ball of radius 1 - 1e-5.
+const REACH: f32 = 1.0 - 1e-5;
+
+/// A run of training, which can be stopped after any epoch and go on from its vectors.
+pub struct Training {
+    parameters: Parameters,
+    edges: Vec<(u32, u32)>,
+    /// Nodes, each as often as edges touch it.
+    ends: Vec<u32>,
+    /// For every node the nodes it has edges to, ascending: no negatives.
+    starts: Vec<usize>,
+    targets: Vec<u32>,
+    table: Vec<AtomicU32>,
+    epoch: usize,
+}
+
+impl Training {
+    /// On `edges` between nodes below `nodes`; from `vectors` after `epoch` epochs, or from
+    /// points uniform in [-0.001, 0.001]ⁿ.
+    ///
+    /// # Errors
+    /// Parameters outside their range, no edges, an edge from a node to itself or to one that is
+    /// not there, vectors of another shape or outside the ball.
+    pub fn new(
+        nodes: usize,
+        edges: Vec<(u32, u32)>,
+        parameters: Parameters,
+        from: Option<(Vec<f32>, usize)>,
+        key: &Key,
+    ) -> Result<Self> {
+        let at_least_one = [
+            ("dim", parameters.dim),
+            ("epochs", parameters.epochs),
+            ("negatives", parameters.negatives),
+            ("threads", parameters.threads),
+        ];
+        for (name, value) in at_least_one {
+            if value == 0 {
+                return Err(Error::parameter(name, "at least 1", value));
+            }
+        }
+        if !(parameters.rate > 0.0 && parameters.rate.is_finite()) {
+            return Err(Error::parameter(
+                "lr",
+                "positive and finite",
+                parameters.rate,
+            ));
+        }
+        if edges.is_empty() {
+            return Err(Error::parameter("edges", "at least one", "none"));
+        }
+        for (i, &(u, v)) in edges.iter().enumerate() {
+            if u == v || u.max(v) as usize >= nodes {
+                let expected = format!("edges between two different nodes below {nodes}");
+                return Err(Error::parameter(
+                    "edges",
+                    expected,
+                    format!("({u}, {v}) at {i}"),
+                ));
+            }
+        }
+        let mut sorted: Vec<(u32, u32)> =
+            edges.iter().flat_map(|&(u, v)| [(u, v), (v, u)]).collect();
+        sorted.sort_unstable();
+        sorted.dedup();
+        let mut starts = vec![0; nodes + 1];
+        sorted
+            .iter()
+            .for_each(|&(u, _)| starts[u as usize + 1] += 1);
+        (0..nodes).for_each(|u| starts[u + 1] += starts[u]);
+        let (values, epoch) = match from {
+            Some((vectors, epoch)) => {
+                let inside = |v: &[f32]| v.iter().map(|x| x * x).sum::<f32>() < 1.0;
+                if vectors.len() != nodes * parameters.dim
+                    || !vectors.chunks_exact(parameters.dim).all(inside)
+                {
+                    return Err(Error::Shape {
+                        what: "vectors",
+                        expected: format!("({nodes}, {}) points of the ball", parameters.dim),
+                        got: format!("{} numbers", vectors.len()),
+                    });
+                }
+                (vectors, epoch)
+            }
+            None => {
+                let mut rng = key.stream(u64::MAX);
+                let start = |_| rng.random_range(-0.001..0.001);
+                ((0..nodes * parameters.dim).map(start).collect(), 0)
+            }
+        };
+        Ok(Training {
+            parameters,
+            ends: edges.iter().flat_map(|&(u, v)| [u, v]).collect(),
+            edges,
+            starts,
+            targets: sorted.into_iter().map(|(_, v)| v).collect(),
+            table: values
+                .into_iter()
+                .map(|x: f32| AtomicU32::new(x.to_bits()))
+                .collect(),
+            epoch,
+        })
+    }
+
+    /// Epochs done.
+    pub fn epoch(&self) -> usize {
+        self.epoch
+    }
+
+    /// Whether all epochs are done.
+    pub fn is_done(&self) -> bool {
+        self.epoch >= self.parameters.epochs
+    }
+
+    /// The vectors as they are, row-major.
+    pub fn vectors(&self) -> Vec<f32> {
+        let value = |x: &AtomicU32| f32::from_bits(x.load(Ordering::Relaxed));
+        self.table.iter().map(value).collect()
+    }
+
+    /// One pass over the edges in a new order; returns the mean loss an edge, in nats.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`]: the table then holds part of an epoch.
+    pub fn run_epoch(&mut self, key: &Key, control: &Control) -> Result<f64> {
+        let Parameters {
+            burn_in,
+            rate,
+            threads,
+            ..
+        } = self.parameters;
+        let rate = if self.epoch < burn_in {
+            rate / 10.0
+        } else {
+            rate
+        };
+        let mut rng = key.stream((self.epoch as u64) << 16);
+        for i in (1..self.edges.len()).rev() {
+            self.edges
+                .swap(i, uniform_below(&mut rng, i as u32 + 1) as usize);
+        }
+        let share = self.edges.len().div_ceil(threads);
+        let this = &*self;
+        let part = |(part, edges): (usize, &[(u32, u32)])| {
+            let mut rng = key.stream((this.epoch as u64) << 16 | (part as u64 + 1));
+            let mut work = Work::new(this.parameters.dim, this.parameters.negatives);
+            let mut loss = 0.0;
+            for (i, &(u, v)) in edges.iter().enumerate() {
+                if i % 1024 == 0 {
+                    control.check()?;
+                }
+                loss += f64::from(this.step(u, v, rate as f32, &mut rng, &mut work));
+                if i % 1024 == 1023 {
+                    control.advance(1024);
+                }
+            }
+            Ok(loss)
+        };
+        let parts = this.edges.chunks(share).enumerate();
+        let loss: f64 = if threads == 1 {
+            parts.map(part).sum::<Result<f64>>()?
+        } else {
+            let parts: Vec<_> = parts.collect();
+            pool()?;
+            install(parts.len(), 0, || {
+                parts.into_par_iter().map(part).sum::<Result<f64>>()
+            })??
+        };
+        self.epoch += 1;
+        Ok(loss / self.edges.len() as f64)
+    }
+
+    fn row(&self, id: u32) -> &[AtomicU32] {
+        &self.table[id as usize * self.parameters.dim..][..self.parameters.dim]
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, id: u32) {
+        #[cfg(target_arch = "x86_64")]
+        for line in self.row(id).chunks(16) {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            // SAFETY: prefetching reads nothing.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) };
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = id;
+    }
+
+    #[inline(always)]
+    fn load(&self, id: u32, out: &mut [f32]) {
+        for (out, x) in out.iter_mut().zip(self.row(id)) {
+            *out = f32::from_bits(x.load(Ordering::Relaxed));
+        }
+    }
+
+    /// Replaces a node's vector, brought back into the ball.
+    #[inline(always)]
+    fn store(&self, id: u32, vector: &mut [f32]) {
+        let norm = sum(vector, |x| x * x).sqrt();
+        if norm > REACH {
+            let scale = REACH / norm;
+            vector.iter_mut().for_each(|x| *x *= scale);
+        }
+        for (x, value) in self.row(id).iter().zip(vector) {
+            x.store(value.to_bits(), Ordering::Relaxed);
+        }
+    }
+
+    fn is_edge(&self, u: u32, v: u32) -> bool {
+        let of_u = &self.targets[self.starts[u as usize]..self.starts[u as usize + 1]];
+        of_u.binary_search(&v).is_ok()
+    }
+
+    /// One edge; returns its loss before the step.
+    fn step(&self, u: u32, v: u32, rate: f32, rng: &mut impl Rng, work: &mut Work) -> f32 {
+        #[cfg(target_arch = "x86_64")]
+        {
+            if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vl") {
+                // SAFETY: the features were detected.
+                return unsafe { self.step_avx512(u, v, rate, rng, work) };
+            }
+            if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+                // SAFETY: the features were detected.
+                return unsafe { self.step_avx2(u, v, rate, rng, work) };
+            }
+        }
+        self.step_portable(u, v, rate, rng, work)
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f,avx512vl")]
+    fn step_avx512(&self, u: u32, v: u32, rate: f32, rng: &mut impl Rng, work: &mut Work) -> f32 {
+        self.step_portable(u, v, rate, rng, work)
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,fma")]
+    fn step_avx2(&self, u: u32, v: u32, rate: f32, rng: &mut impl Rng, work: &mut Work) -> f32 {
+        self.step_portable(u, v, rate, rng, work)
+    }
+
+    #[inline(always)]
+    fn step_portable(&self, u: u32, v: u32, rate: f32, rng: &mut impl Rng, work: &mut Work) -> f32 {
+        let n = self.parameters.dim;
+        work.ids.clear();
+        work.ids.push(v);
+        for _ in 0..self.parameters.negatives {
+            // A node linked to all others has none: a few tries, then fewer negatives.
+            for _ in 0..8 {
+                let other = self.ends[uniform_below(rng, self.ends.len() as u32) as usize];
+                if other != u && !self.is_edge(u, other) {
+                    work.ids.push(other);
+                    break;
+                }
+            }
+        }
+        // Rows at random: ask for all before the first is needed.
+        work.ids.iter().for_each(|&id| self.prefetch(id));
+        self.load(u, &mut work.u);
+        let room_u = (1.0 - sum(&work.u, |x| x * x)).max(1e-6);
+        let mut total = 0.0;
+        for (j, &id) in work.ids.iter().enumerate() {
+            let other = &mut work.others[j * n..][..n];
+            self.load(id, other);
+            let room = (1.0 - sum(other, |x| x * x)).max(1e-6);
+            let apart = sum2(&work.u, other, |a, b| (a - b) * (a - b));
+            let gamma = 1.0 + 2.0 * apart / (room_u * room);
+            let root = (gamma * gamma - 1.0).max(1e-12).sqrt();
+            // e^(-arcosh γ) = 1/(γ + √(γ²-1)).
+            let weight = 1.0 / (gamma + root);
+            total += weight;
+            work.of[j] = Of {
+                room,
+                apart,
+                root,
+                weight,
+            };
+        }
+        let loss = -(work.of[0].weight / total).ln();
+        work.gradient.fill(0.0);
+        for (j, &id) in work.ids.iter().enumerate() {
+            let other = &mut work.others[j * n..][..n];
+            let of = work.of[j];
+            // dL/dd: 1 - p for the edge, -p for a negative.
+            let slope = f32::from(u8::from(j == 0)) - of.weight / total;
+            // With α = 1-‖u‖², β = 1-‖v‖²: dγ/du = 4/(αβ)·((u - v) + u·‖u-v‖²/α).
+            let scale = slope * 4.0 / (room_u * of.room * of.root);
+            let (own, of_other) = (of.apart / room_u, of.apart / of.room);
+            let rate_other = rate * (of.room * of.room / 4.0) * scale;
+            for ((g, &a), b) in work.gradient.iter_mut().zip(&work.u).zip(&mut *other) {
+                let apart = a - *b;
+                *g += scale * (apart + a * own);
+                *b -= rate_other * (*b * of_other - apart);
+            }
+            self.store(id, other);
+        }
+        let rate_u = rate * room_u * room_u / 4.0;
+        for (x, g) in work.u.iter_mut().zip(&work.gradient) {
+            *x -= rate_u * g;
+        }
+        let Work { u: vector, .. } = work;
+        self.store(u, vector);
+        loss
+    }
+}
+
+#[derive(Clone, Copy, Default)]
+struct Of {
+    room: f32,
+    apart: f32,
+    root: f32,
+    weight: f32,
+}
+
+struct Work {
+    ids: Vec<u32>,
+    u: Vec<f32>,
+    others: Vec<f32>,
+    gradient: Vec<f32>,
+    of: Vec<Of>,
+}
+
+impl Work {
+    fn new(dim: usize, negatives: usize) -> Self {
+        Work {
+            ids: Vec::with_capacity(negatives + 1),
+            u: vec![0.0; dim],
+            others: vec![0.0; dim * (negatives + 1)],
+            gradient: vec![0.0; dim],
+            of: vec![Of::default(); negatives + 1],
+        }
+    }
+}
+
+/// Sums in sixteen lanes, for the vectoriser.
+#[inline(always)]
+fn sum(x: &[f32], f: impl Fn(f32) -> f32) -> f32 {
+    let mut acc = [0.0f32; 16];
+    let (chunks, rest) = x.as_chunks::<16>();
+    for chunk in chunks {
+        for l in 0..16 {
+            acc[l] += f(chunk[l]);
+        }
+    }
+    acc.iter().sum::<f32>() + rest.iter().map(|&x| f(x)).sum::<f32>()
+}
+
+#[inline(always)]
+fn sum2(x: &[f32], y: &[f32], f: impl Fn(f32, f32) -> f32) -> f32 {
+    let mut acc = [0.0f32; 16];
+    let (x, x_rest) = x.as_chunks::<16>();
+    let (y, y_rest) = y.as_chunks::<16>();
+    for (x, y) in x.iter().zip(y) {
+        for l in 0..16 {
+            acc[l] += f(x[l], y[l]);
+        }
+    }
+    acc.iter().sum::<f32>()
+        + x_rest
+            .iter()
+            .zip(y_rest)
+            .map(|(&x, &y)| f(x, y))
+            .sum::<f32>()
+}
+
+/// How well distances give the edges back (Nickel and Kiela 2017, §4.1).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Reconstruction {
+    /// Mean over the edges (u, v) of the rank of v's distance from u among the distances of all
+    /// nodes not linked to u; 1 is best.
+    pub mean_rank: f64,
+    /// Mean over the nodes with edges of the average precision of their targets.
+    pub map: f64,
+}
+
+/// Ranks every edge's target among the nodes that its source has no edge to.
+///
+/// # Errors
+/// [`Error::Interrupted`].
+pub fn reconstruction(
+    space: &dyn crate::MetricSpace,
+    edges: &[(u32, u32)],
+    control: &Control,
+) -> Result<Reconstruction> {
+    let mut sorted = edges.to_vec();
+    sorted.sort_unstable();
+    sorted.dedup();
+    let groups: Vec<&[(u32, u32)]> = sorted.chunk_by(|a, b| a.0 == b.0).collect();
+    let nodes = space.vocabulary().len();
+    let each: Vec<(f64, f64, usize)> = install(groups.len(), 1, || {
+        groups
+            .par_iter()
+            .map_init(
+                || (vec![0.0; nodes], vec![false; nodes]),
+                |(row, linked), group| {
+                    control.check()?;
+                    let u = group[0].0;
+                    space.distances(u, row);
+                    linked[u as usize] = true;
+                    group.iter().for_each(|&(_, v)| linked[v as usize] = true);
+                    let mut others: Vec<f64> =
+                        (0..nodes).filter(|&x| !linked[x]).map(|x| row[x]).collect();
+                    others.sort_unstable_by(f64::total_cmp);
+                    let mut nearer: Vec<usize> = group
+                        .iter()
+                        .map(|&(_, v)| others.partition_point(|&d| d < row[v as usize]))
+                        .collect();
+                    linked[u as usize] = false;
+                    group.iter().for_each(|&(_, v)| linked[v as usize] = false);
+                    nearer.sort_unstable();
+                    let ranks = nearer.iter().map(|&n| n as f64 + 1.0).sum();
+                    // The i-th target found stands behind i targets and its nearer non-targets.
+                    let precision = (1..)
+                        .zip(&nearer)
+                        .map(|(i, &n)| f64::from(i) / (f64::from(i) + n as f64));
+                    Ok((
+                        ranks,
+                        precision.sum::<f64>() / nearer.len() as f64,
+                        nearer.len(),
+                    ))
+                },
+            )
+            .collect::<Result<_>>()
+    })??;
+    let edges: usize = each.iter().map(|e| e.2).sum();
+    Ok(Reconstruction {
+        mean_rank: each.iter().map(|e| e.0).sum::<f64>() / edges as f64,
+        map: each.iter().map(|e| e.1).sum::<f64>() / each.len() as f64,
+    })
+}

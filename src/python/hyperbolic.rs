@@ -1,0 +1,551 @@
+//! `fastdx.HyperbolicLaplace`, hyperbolic noise, geometry of the ball.
+
+use std::sync::Arc;
+
+use numpy::{PyArray1, PyArrayDyn};
+use pyo3::prelude::*;
+
+use super::arguments::{count, matrix, real, seed as seed_of, shape_text, shaped};
+use super::mechanism::{Common, NewArguments, PyMechanism};
+use super::run::run;
+use crate::hyperbolic::noise::{Base, HyperbolicLaplace as Noise, Walk};
+use crate::hyperbolic::{self, LAMBDA};
+use crate::mechanism::hyperbolic_laplace::NoiseSampler;
+use crate::{Error, HyperbolicLaplace, Mechanism, Randomness};
+
+fn base_of(name: &str) -> PyResult<Base> {
+    match name {
+        "volume" => Ok(Base::Volume),
+        "ball" => Ok(Base::Ball),
+        _ => {
+            let expected = "'volume' or 'ball'";
+            Err(Error::parameter("base", expected, format!("{name:?}")).into())
+        }
+    }
+}
+
+fn base_name(base: Base) -> &'static str {
+    match base {
+        Base::Volume => "volume",
+        Base::Ball => "ball",
+    }
+}
+
+fn sampler_of(name: &str) -> PyResult<NoiseSampler> {
+    match name {
+        "exact" => Ok(NoiseSampler::Exact),
+        "metropolis" => Ok(NoiseSampler::Metropolis),
+        _ => {
+            let expected = "'exact' or 'metropolis'";
+            Err(Error::parameter("sampler", expected, format!("{name:?}")).into())
+        }
+    }
+}
+
+/// Hyperbolic Laplace noise on a Poincaré embedding (ICDM'19, put right).
+///
+/// Möbius addition carries centred noise to the word's point, a clamp keeps it within 1 - 1e-5,
+/// and the hyperbolically nearest word is released.
+///
+/// Parameters
+/// ----------
+/// embedding : Embedding
+///     With ``metric="poincare"``.
+/// epsilon : float
+///     The provable ε per unit of hyperbolic distance: more than n - 1 for base='volume', more
+///     than n for base='ball'. (Tem on the same embedding takes every ε.)
+/// base : str, optional
+///     'volume' (default): noise of density exp(-ερ) with respect to hyperbolic volume. 'ball':
+///     the paper's noise, whose nominal parameter is ε - n.
+/// sampler : str, optional
+///     'exact' (default); 'metropolis': the paper's Markov chain, for comparison.
+/// oov, skip, seed, pad : optional
+///     As for Tem.
+///
+/// Raises
+/// ------
+/// ParameterError
+///     A parameter outside its domain, or an embedding with another metric.
+///
+/// Examples
+/// --------
+/// >>> from fastdx import Embedding, HyperbolicLaplace
+/// >>> e = Embedding(["animal", "dog", "cat"], [[0, 0], [0.5, 0.1], [0.5, -0.1]], metric="poincare")
+/// >>> HyperbolicLaplace(e, 1.5).sample("dog", 4).shape
+/// (4,)
+/// >>> paper = HyperbolicLaplace.from_paper(e, 0.5)
+/// >>> paper.nominal, paper.epsilon                # what the paper claims; what it costs
+/// (0.5, 2.5)
+#[pyclass(frozen, extends = PyMechanism, name = "HyperbolicLaplace", module = "fastdx")]
+pub(super) struct PyHyperbolicLaplace {
+    laplace: Arc<HyperbolicLaplace>,
+}
+
+#[pymethods]
+impl PyHyperbolicLaplace {
+    #[new]
+    #[pyo3(signature = (embedding, epsilon, *, base = "volume", sampler = "exact", oov = "random", skip = None, seed = None, pad = None))]
+    #[allow(clippy::too_many_arguments)]
+    fn new(
+        py: Python<'_>,
+        embedding: &Bound<'_, PyAny>,
+        epsilon: &Bound<'_, PyAny>,
+        base: &str,
+        sampler: &str,
+        oov: &str,
+        skip: Option<&Bound<'_, PyAny>>,
+        seed: Option<&Bound<'_, PyAny>>,
+        pad: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<PyClassInitializer<Self>> {
+        let common = Common::new(py, Some(embedding), Some(epsilon), oov, skip, seed, pad)?;
+        let laplace = Arc::new(HyperbolicLaplace::new(
+            common.embedding.get().inner.clone(),
+            common.epsilon,
+            base_of(base)?,
+            sampler_of(sampler)?,
+            Randomness::new(common.seed),
+        )?);
+        let base = common.finish(laplace.clone());
+        Ok(PyClassInitializer::from(base).add_subclass(PyHyperbolicLaplace { laplace }))
+    }
+
+    /// ICDM'19's mechanism at the paper's nominal ε, with ``base='ball'``. `epsilon` and
+    /// `guarantee` state what it really costs, nominal + n.
+    ///
+    /// Parameters
+    /// ----------
+    /// embedding : Embedding
+    ///     With ``metric="poincare"``.
+    /// nominal : float
+    ///     The paper's ε, positive.
+    /// oov, skip, seed, pad : optional
+    ///     As for Tem.
+    #[staticmethod]
+    #[pyo3(signature = (embedding, nominal, *, oov = "random", skip = None, seed = None, pad = None))]
+    fn from_paper(
+        py: Python<'_>,
+        embedding: &Bound<'_, PyAny>,
+        nominal: &Bound<'_, PyAny>,
+        oov: &str,
+        skip: Option<&Bound<'_, PyAny>>,
+        seed: Option<&Bound<'_, PyAny>>,
+        pad: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Py<Self>> {
+        let nominal_value = real("nominal", nominal)?;
+        let common = Common::new(py, Some(embedding), Some(nominal), oov, skip, seed, pad)?;
+        let embedding = common.embedding.get().inner.clone();
+        let randomness = Randomness::new(common.seed);
+        let laplace = HyperbolicLaplace::from_paper(embedding, nominal_value, randomness)?;
+        let laplace = Arc::new(laplace);
+        let base = common.finish(laplace.clone());
+        let class = PyHyperbolicLaplace { laplace };
+        Py::new(py, PyClassInitializer::from(base).add_subclass(class))
+    }
+
+    /// The parameter of the noise: ε for base='volume', ε - n (the paper's nominal ε) for 'ball'.
+    #[getter]
+    fn nominal(&self) -> f64 {
+        self.laplace.noise().epsilon()
+    }
+
+    /// The measure of the noise's density: 'volume' or 'ball'.
+    #[getter]
+    fn base(&self) -> &'static str {
+        base_name(self.laplace.noise().base())
+    }
+
+    /// How the noise is drawn: 'exact' or 'metropolis'.
+    #[getter]
+    fn sampler(&self) -> &'static str {
+        match self.laplace.sampler() {
+            NoiseSampler::Exact => "exact",
+            NoiseSampler::Metropolis => "metropolis",
+        }
+    }
+
+    /// The same mechanism at another (provable) ε, sharing everything else.
+    fn with_epsilon(slf: PyRef<'_, Self>, epsilon: &Bound<'_, PyAny>) -> PyResult<Py<Self>> {
+        let py = slf.py();
+        let laplace = Arc::new(slf.laplace.with_epsilon(real("epsilon", epsilon)?)?);
+        let base = slf.as_super().around(py, laplace.clone());
+        let class = PyHyperbolicLaplace { laplace };
+        Py::new(py, PyClassInitializer::from(base).add_subclass(class))
+    }
+
+    fn __getnewargs_ex__<'py>(slf: PyRef<'py, Self>) -> PyResult<NewArguments<'py>> {
+        let py = slf.py();
+        let keywords = slf.as_super().keywords(py)?;
+        keywords.set_item("base", slf.base())?;
+        keywords.set_item("sampler", slf.sampler())?;
+        let embedding = slf.as_super().embedding.clone_ref(py);
+        Ok(((embedding, slf.laplace.epsilon()), keywords))
+    }
+
+    fn __repr__(slf: PyRef<'_, Self>) -> String {
+        let (epsilon, nominal) = (slf.laplace.epsilon(), slf.nominal());
+        let parameters = match slf.laplace.noise().base() {
+            Base::Volume => format!("epsilon={epsilon}, base='volume'"),
+            Base::Ball => format!("epsilon={epsilon}, base='ball', nominal {nominal}"),
+        };
+        slf.as_super().describe("HyperbolicLaplace", &parameters)
+    }
+}
+
+/// Hyperbolic Laplace noise: points of the Poincaré ball, independent rows.
+///
+/// Parameters
+/// ----------
+/// n : int
+///     Dimensions, at least 1.
+/// epsilon : float
+///     The parameter of the density: more than n - 1 for base='volume', positive for 'ball'.
+/// size : int
+///     How many points.
+/// base : str, optional
+///     'volume' (default): density exp(-ερ) with respect to hyperbolic volume, ρ the distance from
+///     the origin. 'ball': ((1-r)/(1+r))^ε with respect to Lebesgue measure on the ball (ICDM'19).
+/// sampler : str, optional
+///     'exact' (default), or 'metropolis': the paper's Algorithm 2 on the hyperboloid (see
+///     `hyperbolic_metropolis` for its diagnostics).
+/// seed : int, optional
+///     For tests only: makes the noise reproducible.
+///
+/// Returns
+/// -------
+/// numpy.ndarray of float64, shape (size, n)
+///
+/// Raises
+/// ------
+/// ParameterError
+///     A parameter outside its domain.
+///
+/// Examples
+/// --------
+/// >>> from fastdx.noise import hyperbolic_laplace
+/// >>> hyperbolic_laplace(5, 6.0, 3).shape
+/// (3, 5)
+#[pyfunction]
+#[pyo3(signature = (n, epsilon, size, *, base = "volume", sampler = "exact", seed = None))]
+pub(super) fn hyperbolic_laplace<'py>(
+    py: Python<'py>,
+    n: &Bound<'py, PyAny>,
+    epsilon: &Bound<'py, PyAny>,
+    size: &Bound<'py, PyAny>,
+    base: &str,
+    sampler: &str,
+    seed: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
+    let (n, size) = (count("n", n)?, count("size", size)?);
+    let law = Noise::new(n, real("epsilon", epsilon)?, base_of(base)?)?;
+    let sampler = sampler_of(sampler)?;
+    let randomness = Randomness::new(seed_of(seed)?);
+    let long = size > 256 || sampler == NoiseSampler::Metropolis;
+    let rows = run(py, long, |control| {
+        let key = randomness.next_key()?;
+        match sampler {
+            NoiseSampler::Exact => law.sample_many(size, &key, control),
+            NoiseSampler::Metropolis => Ok(Walk::new(law).sample(size, &key, control)?.0),
+        }
+    })?;
+    shaped(py, rows, &[size, n])
+}
+
+/// Points and diagnostics of a Metropolis-Hastings walk on the hyperboloid.
+#[pyclass(frozen, get_all, name = "MetropolisSample", module = "fastdx.noise")]
+pub(super) struct PyMetropolisSample {
+    /// numpy.ndarray of float64, shape (size, n): points of the ball, clamped to 1 - 1e-5.
+    points: Py<PyArrayDyn<f64>>,
+    /// Share of proposals accepted after burn-in.
+    acceptance: f64,
+    /// Effective number of independent draws of the distance, all chains together.
+    effective_size: f64,
+    /// Split R̂ of the distance: near 1 where chains agree.
+    r_hat: f64,
+    /// The tuned scale of a proposal, mean of the chains.
+    scale: f64,
+}
+
+#[pymethods]
+impl PyMetropolisSample {
+    fn __repr__(&self) -> String {
+        format!(
+            "MetropolisSample(acceptance={:.3}, effective_size={:.0}, r_hat={:.4}, scale={:.4})",
+            self.acceptance, self.effective_size, self.r_hat, self.scale
+        )
+    }
+}
+
+/// ICDM'19's Algorithm 2 put right: a Metropolis-Hastings walk on the hyperboloid.
+///
+/// Parameters
+/// ----------
+/// n, epsilon, size, base, seed
+///     As for `hyperbolic_laplace`.
+/// burn_in : int, optional
+///     Steps before the first draw, in which alone the proposal is tuned (2000).
+/// thin : int, optional
+///     Steps from one draw to the next (500).
+/// chains : int, optional
+///     Independent chains (8).
+///
+/// Returns
+/// -------
+/// MetropolisSample
+///     Points, acceptance rate, effective sample size, R̂.
+#[pyfunction]
+#[pyo3(signature = (n, epsilon, size, *, base = "ball", burn_in = None, thin = None, chains = None, seed = None))]
+#[allow(clippy::too_many_arguments)]
+pub(super) fn hyperbolic_metropolis<'py>(
+    py: Python<'py>,
+    n: &Bound<'py, PyAny>,
+    epsilon: &Bound<'py, PyAny>,
+    size: &Bound<'py, PyAny>,
+    base: &str,
+    burn_in: Option<&Bound<'py, PyAny>>,
+    thin: Option<&Bound<'py, PyAny>>,
+    chains: Option<&Bound<'py, PyAny>>,
+    seed: Option<&Bound<'py, PyAny>>,
+) -> PyResult<PyMetropolisSample> {
+    let (n, size) = (count("n", n)?, count("size", size)?);
+    let law = Noise::new(n, real("epsilon", epsilon)?, base_of(base)?)?;
+    let mut walk = Walk::new(law);
+    let number = |name, value: Option<&Bound<'py, PyAny>>, default| {
+        value.map_or(Ok(default), |value| count(name, value))
+    };
+    walk.burn_in = number("burn_in", burn_in, walk.burn_in)?;
+    walk.thin = number("thin", thin, walk.thin)?;
+    walk.chains = number("chains", chains, walk.chains)?;
+    let randomness = Randomness::new(seed_of(seed)?);
+    let (rows, seen) = run(py, true, |control| {
+        walk.sample(size, &randomness.next_key()?, control)
+    })?;
+    Ok(PyMetropolisSample {
+        points: shaped(py, rows, &[size, n])?.unbind(),
+        acceptance: seen.acceptance,
+        effective_size: seen.effective_size,
+        r_hat: seen.r_hat,
+        scale: seen.scale,
+    })
+}
+
+/// Two matrices of one shape, of points of the ball where `inside` says so.
+type Pair = (Vec<f64>, Vec<f64>, [usize; 2]);
+
+fn pair(
+    (name_x, x): (&'static str, &Bound<'_, PyAny>),
+    (name_y, y): (&'static str, &Bound<'_, PyAny>),
+    y_inside: bool,
+) -> PyResult<Pair> {
+    let (x, m, n) = matrix::<f64>(name_x, x)?;
+    let (y, m_y, n_y) = matrix::<f64>(name_y, y)?;
+    if (m, n) != (m_y, n_y) {
+        let error = Error::Shape {
+            what: name_y,
+            expected: shape_text(&[m, n]),
+            got: shape_text(&[m_y, n_y]),
+        };
+        return Err(error.into());
+    }
+    inside(name_x, &x, n)?;
+    if y_inside {
+        inside(name_y, &y, n)?;
+    }
+    Ok((x, y, [m, n]))
+}
+
+fn inside(name: &str, points: &[f64], n: usize) -> PyResult<()> {
+    for (i, x) in points.chunks_exact(n.max(1)).enumerate() {
+        if let Some(reason) = crate::Metric::Poincare.refuse(x) {
+            let owner = format!("{name}, row {i},");
+            return Err(Error::Vector { owner, reason }.into());
+        }
+    }
+    Ok(())
+}
+
+/// Hyperbolic distances of the rows of two matrices of points of the Poincaré ball.
+///
+/// Parameters
+/// ----------
+/// x, y : array_like of float, shape (m, n)
+///     Norms below 1.
+///
+/// Returns
+/// -------
+/// numpy.ndarray of float64, shape (m,)
+///
+/// Examples
+/// --------
+/// >>> from fastdx.hyperbolic import distance
+/// >>> round(float(distance([[0.0, 0.0]], [[0.5, 0.0]])[0]), 6)   # ln 3
+/// 1.098612
+#[pyfunction]
+#[pyo3(name = "distance")]
+pub(super) fn ball_distance<'py>(
+    py: Python<'py>,
+    x: &Bound<'py, PyAny>,
+    y: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    let (x, y, [_, n]) = pair(("x", x), ("y", y), true)?;
+    let rows = x.chunks_exact(n.max(1)).zip(y.chunks_exact(n.max(1)));
+    let distances = rows.map(|(x, y)| hyperbolic::distance(x, y)).collect();
+    Ok(PyArray1::from_vec(py, distances))
+}
+
+fn by_rows<'py>(
+    py: Python<'py>,
+    (x, y, shape): Pair,
+    map: fn(&[f64], &[f64], &mut [f64]),
+) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
+    let n = shape[1].max(1);
+    let mut out = vec![0.0; x.len()];
+    for ((x, y), out) in x
+        .chunks_exact(n)
+        .zip(y.chunks_exact(n))
+        .zip(out.chunks_exact_mut(n))
+    {
+        map(x, y, out);
+    }
+    shaped(py, out, &shape)
+}
+
+/// Möbius addition of rows, a ⊕ b: the isometry that takes the origin to a, applied to b.
+///
+/// Parameters
+/// ----------
+/// a, b : array_like of float, shape (m, n)
+///     Points of the ball.
+///
+/// Returns
+/// -------
+/// numpy.ndarray of float64, shape (m, n)
+#[pyfunction]
+pub(super) fn mobius_add<'py>(
+    py: Python<'py>,
+    a: &Bound<'py, PyAny>,
+    b: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
+    by_rows(py, pair(("a", a), ("b", b), true)?, hyperbolic::mobius_add)
+}
+
+/// The points reached from rows of x by tangent vectors v, of hyperbolic length 2‖v‖/(1-‖x‖²).
+///
+/// Parameters
+/// ----------
+/// x, v : array_like of float, shape (m, n)
+///     Points of the ball, tangent vectors there.
+///
+/// Returns
+/// -------
+/// numpy.ndarray of float64, shape (m, n)
+#[pyfunction]
+pub(super) fn exp_map<'py>(
+    py: Python<'py>,
+    x: &Bound<'py, PyAny>,
+    v: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
+    by_rows(py, pair(("x", x), ("v", v), false)?, hyperbolic::exp_map)
+}
+
+/// The tangent vectors at rows of x that lead to rows of y: the inverse of `exp_map`.
+///
+/// Parameters
+/// ----------
+/// x, y : array_like of float, shape (m, n)
+///     Points of the ball.
+///
+/// Returns
+/// -------
+/// numpy.ndarray of float64, shape (m, n)
+#[pyfunction]
+pub(super) fn log_map<'py>(
+    py: Python<'py>,
+    x: &Bound<'py, PyAny>,
+    y: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
+    by_rows(py, pair(("x", x), ("y", y), true)?, hyperbolic::log_map)
+}
+
+/// Hyperboloid coordinates, time first, of points of the ball.
+///
+/// Parameters
+/// ----------
+/// x : array_like of float, shape (m, n)
+///     Points of the ball.
+///
+/// Returns
+/// -------
+/// numpy.ndarray of float64, shape (m, n + 1)
+#[pyfunction]
+pub(super) fn to_lorentz<'py>(
+    py: Python<'py>,
+    x: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
+    let (x, m, n) = matrix::<f64>("x", x)?;
+    inside("x", &x, n)?;
+    let mut out = vec![0.0; m * (n + 1)];
+    for (x, out) in x.chunks_exact(n.max(1)).zip(out.chunks_exact_mut(n + 1)) {
+        hyperbolic::to_lorentz(x, out);
+    }
+    shaped(py, out, &[m, n + 1])
+}
+
+/// Points of the ball of hyperboloid coordinates, time first.
+///
+/// Parameters
+/// ----------
+/// y : array_like of float, shape (m, n + 1)
+///     The time coordinate is computed anew from the others.
+///
+/// Returns
+/// -------
+/// numpy.ndarray of float64, shape (m, n)
+#[pyfunction]
+pub(super) fn from_lorentz<'py>(
+    py: Python<'py>,
+    y: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
+    let (y, m, columns) = matrix::<f64>("y", y)?;
+    let n = columns.saturating_sub(1).max(1);
+    if columns < 2 {
+        let error = Error::Shape {
+            what: "y",
+            expected: "(m, n + 1) with n at least 1".into(),
+            got: shape_text(&[m, columns]),
+        };
+        return Err(error.into());
+    }
+    let mut out = vec![0.0; m * n];
+    for (y, out) in y.chunks_exact(columns).zip(out.chunks_exact_mut(n)) {
+        hyperbolic::from_lorentz(y, out);
+    }
+    shaped(py, out, &[m, n])
+}
+
+/// proj(θ) = θ/‖θ‖·(1-λ) for rows outside the ball of radius 1 - λ; other rows stay.
+///
+/// Parameters
+/// ----------
+/// x : array_like of float, shape (m, n)
+///     Vectors.
+/// lam : float, optional
+///     λ, 1e-5 by default, between 0 and 1.
+///
+/// Returns
+/// -------
+/// numpy.ndarray of float64, shape (m, n)
+#[pyfunction]
+#[pyo3(signature = (x, lam = LAMBDA), text_signature = "(x, lam=1e-05)")]
+pub(super) fn clamp<'py>(
+    py: Python<'py>,
+    x: &Bound<'py, PyAny>,
+    lam: f64,
+) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
+    if !(lam > 0.0 && lam < 1.0) {
+        return Err(Error::parameter("lam", "between 0 and 1", lam).into());
+    }
+    let (mut x, m, n) = matrix::<f64>("x", x)?;
+    x.chunks_exact_mut(n.max(1))
+        .for_each(|x| hyperbolic::clamp(x, lam));
+    shaped(py, x, &[m, n])
+}

@@ -1,0 +1,127 @@
+//! `fastdx._core.PoincareTraining`: what `fastdx.poincare` is made of.
+
+use std::sync::Mutex;
+use std::sync::PoisonError;
+
+use pyo3::prelude::*;
+
+use super::arguments::{as_strs, count, matrix_f32, real, seed as seed_of, strings, word_ids};
+use super::embedding::PyEmbedding;
+use super::run::run;
+use crate::hyperbolic::train::{Parameters, Training, reconstruction};
+use crate::random::Key;
+use crate::{Embedding, Error, Metric, Randomness, Vocabulary};
+
+/// A run of Poincaré training. See ``fastdx.poincare.train``.
+#[pyclass(frozen, name = "PoincareTraining", module = "fastdx._core")]
+pub(super) struct PyTraining {
+    vocabulary: Vocabulary,
+    dim: usize,
+    key: Key,
+    training: Mutex<Training>,
+}
+
+fn pairs(edges: &Bound<'_, PyAny>, nodes: usize) -> PyResult<Vec<(u32, u32)>> {
+    let (ids, shape) = word_ids(edges, nodes)?;
+    if shape.len() != 2 || shape[1] != 2 {
+        let error = Error::Shape {
+            what: "edges",
+            expected: "(m, 2)".into(),
+            got: super::arguments::shape_text(&shape),
+        };
+        return Err(error.into());
+    }
+    Ok(ids.chunks_exact(2).map(|e| (e[0], e[1])).collect())
+}
+
+#[pymethods]
+impl PyTraining {
+    #[new]
+    #[pyo3(signature = (words, edges, dim, *, epochs, negatives, burn_in, lr, threads, seed = None, vectors = None, epoch = None))]
+    #[allow(clippy::too_many_arguments)]
+    fn new(
+        words: &Bound<'_, PyAny>,
+        edges: &Bound<'_, PyAny>,
+        dim: &Bound<'_, PyAny>,
+        epochs: &Bound<'_, PyAny>,
+        negatives: &Bound<'_, PyAny>,
+        burn_in: &Bound<'_, PyAny>,
+        lr: &Bound<'_, PyAny>,
+        threads: &Bound<'_, PyAny>,
+        seed: Option<&Bound<'_, PyAny>>,
+        vectors: Option<&Bound<'_, PyAny>>,
+        epoch: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let words = strings("words", words)?;
+        let vocabulary = Vocabulary::new(as_strs(&words))?;
+        let parameters = Parameters {
+            dim: count("dim", dim)?,
+            epochs: count("epochs", epochs)?,
+            negatives: count("negatives", negatives)?,
+            burn_in: count("burn_in", burn_in)?,
+            rate: real("lr", lr)?,
+            threads: count("threads", threads)?,
+        };
+        let from = match vectors {
+            None => None,
+            Some(vectors) => {
+                let (vectors, ..) = matrix_f32("vectors", vectors)?;
+                Some((vectors, epoch.map_or(Ok(0), |e| count("epoch", e))?))
+            }
+        };
+        let edges = pairs(edges, vocabulary.len())?;
+        let key = Randomness::new(seed_of(seed)?).next_key()?;
+        let training = Training::new(vocabulary.len(), edges, parameters, from, &key)?;
+        Ok(PyTraining {
+            vocabulary,
+            dim: parameters.dim,
+            key,
+            training: Mutex::new(training),
+        })
+    }
+
+    /// Epochs done.
+    #[getter]
+    fn epoch(&self) -> usize {
+        self.training
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .epoch()
+    }
+
+    /// One pass over the edges; the mean loss of an edge.
+    fn run_epoch(&self, py: Python<'_>) -> PyResult<f64> {
+        run(py, true, |control| {
+            let mut training = self.training.lock().unwrap_or_else(PoisonError::into_inner);
+            training.run_epoch(&self.key, control)
+        })
+    }
+
+    /// The embedding as it is.
+    fn embedding(&self, py: Python<'_>) -> PyResult<Py<PyEmbedding>> {
+        let vectors = self
+            .training
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .vectors();
+        let words = self.vocabulary.clone();
+        let embedding = Embedding::new(words, vectors, self.dim, Metric::Poincare)?;
+        Py::new(py, PyEmbedding::from(embedding))
+    }
+}
+
+/// Mean rank and mean average precision with which an embedding's distances give edges back.
+#[pyfunction]
+pub(super) fn poincare_reconstruction(
+    py: Python<'_>,
+    embedding: PyRef<'_, PyEmbedding>,
+    edges: &Bound<'_, PyAny>,
+) -> PyResult<(f64, f64)> {
+    let space = embedding.inner.clone();
+    let edges = pairs(edges, space.len())?;
+    if edges.is_empty() {
+        return Err(Error::parameter("edges", "at least one", "none").into());
+    }
+    let found = run(py, true, |control| reconstruction(&*space, &edges, control))?;
+    Ok((found.mean_rank, found.map))
+}

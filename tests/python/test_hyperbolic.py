@@ -1,0 +1,132 @@
+"""Hyperbolic space from Python: geometry against 60 digits, noise, the mechanism."""
+
+import pickle
+from decimal import Decimal, getcontext
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import fastdx
+from fastdx import Embedding, HyperbolicLaplace, Tem
+from fastdx import hyperbolic as h
+from fastdx.noise import hyperbolic_laplace, hyperbolic_metropolis
+
+getcontext().prec = 60
+
+Vector = list[Decimal]
+
+
+def exactly(x: np.ndarray) -> Vector:
+    return [Decimal(float(v)) for v in x]
+
+
+def dot(x: Vector, y: Vector) -> Decimal:
+    return sum((a * b for a, b in zip(x, y, strict=True)), Decimal(0))
+
+
+def exact_distance(x: Vector, y: Vector) -> Decimal:
+    d = [a - b for a, b in zip(x, y, strict=True)]
+    s = (dot(d, d) / ((1 - dot(x, x)) * (1 - dot(y, y)))).sqrt()
+    return 2 * (s + (1 + s * s).sqrt()).ln()
+
+
+def exact_sum(a: Vector, b: Vector) -> Vector:
+    ab, a2, b2 = dot(a, b), dot(a, a), dot(b, b)
+    below = 1 + 2 * ab + a2 * b2
+    return [((1 + 2 * ab + b2) * x + (1 - a2) * y) / below for x, y in zip(a, b, strict=True)]
+
+
+norms = st.sampled_from([0.0, 1e-9, 1e-3, 0.3, 0.9, 0.999, 0.99999])
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(st.integers(1, 12), norms, norms, st.integers(0, 2**32), st.sampled_from([0, 1, 2]))
+def test_geometry_against_sixty_digits(n: int, a: float, b: float, seed: int, kind: int) -> None:
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=n)
+    x *= a / np.linalg.norm(x)
+    y = rng.normal(size=n)
+    y *= b / np.linalg.norm(y)
+    if kind == 1:  # neighbours
+        y = x * (1 - 1e-9) + 1e-12
+        y *= min(1.0, 0.99999 / max(float(np.linalg.norm(y)), 1e-300))
+    elif kind == 2:  # nearly opposite
+        y = -x * 0.999
+    d = exact_distance(exactly(x), exactly(y))
+    assert abs(Decimal(float(h.distance([x], [y])[0])) - d) <= Decimal("1e-6") * d
+    # A point that is off by δ has moved by 2δ/(1-‖x‖²).
+    moved, true = h.mobius_add([x], [y])[0], exact_sum(exactly(x), exactly(y))
+    off = [Decimal(float(m)) - t for m, t in zip(moved, true, strict=True)]
+    room = 1 - dot(true, true)
+    assert dot(off, off).sqrt() <= Decimal("1e-6") * room + Decimal("2e-15")
+    zero = [Decimal(0)] * n
+    t, *rest = h.to_lorentz([x])[0]
+    x2 = dot(exactly(x), exactly(x))
+    assert abs(Decimal(float(t)) / ((1 + x2) / (1 - x2)) - 1) < Decimal("1e-6")
+    back = exactly(h.from_lorentz([[t, *rest]])[0])
+    assert abs(exact_distance(back, zero) - exact_distance(exactly(x), zero)) < Decimal("1e-6")
+    there = exactly(h.exp_map([x], h.log_map([x], [y]))[0])
+    assert exact_distance(there, exactly(y)) <= Decimal("1e-4") * (1 + d)
+
+
+def test_bad_points_are_named() -> None:
+    with pytest.raises(fastdx.VectorError, match="y, row 1,"):
+        h.distance([[0.1], [0.2]], [[0.3], [1.0]])
+    with pytest.raises(fastdx.ShapeError, match="y has shape"):
+        h.distance([[0.1]], [[0.3], [0.1]])
+    assert np.allclose(h.clamp([[3.0, 4.0], [0.1, 0.2]])[0], np.array([0.6, 0.8]) * (1 - 1e-5))
+    with pytest.raises(fastdx.ParameterError, match="lam"):
+        h.clamp([[0.1]], 2.0)
+
+
+def test_noise() -> None:
+    for base in ("volume", "ball"):
+        z = hyperbolic_laplace(3, 4.0, 1000, base=base, seed=1)
+        assert z.shape == (1000, 3) and (np.linalg.norm(z, axis=1) < 1).all()
+        assert np.array_equal(z, hyperbolic_laplace(3, 4.0, 1000, base=base, seed=1))
+    with pytest.raises(fastdx.ParameterError, match="Tem on the Poincaré metric"):
+        hyperbolic_laplace(5, 4.0, 1)
+    walk = hyperbolic_metropolis(3, 1.0, 2000, thin=50, seed=2)
+    assert walk.points.shape == (2000, 3) and 0.3 < walk.acceptance < 0.6
+    assert abs(walk.r_hat - 1) < 0.05 and walk.effective_size > 1000 and walk.scale > 0
+    radius = np.linalg.norm(hyperbolic_laplace(3, 1.0, 20_000, base="ball", seed=3), axis=1)
+    assert abs(np.linalg.norm(walk.points, axis=1).mean() - radius.mean()) < 0.03
+    for bad in ({"thin": 0}, {"chains": 0}, {"burn_in": 0}):
+        with pytest.raises(fastdx.ParameterError):
+            hyperbolic_metropolis(3, 1.0, 10, **bad)
+
+
+@pytest.fixture(scope="module")
+def tree() -> Embedding:
+    rng = np.random.default_rng(4)
+    x = rng.normal(size=(40, 2))
+    x *= (rng.uniform(0, 0.99, 40) / np.linalg.norm(x, axis=1))[:, None]
+    return Embedding([f"w{i}" for i in range(40)], x, metric="poincare")
+
+
+def test_the_mechanism(tree: Embedding) -> None:
+    m = HyperbolicLaplace(tree, 2.0, seed=1, oov="mask")
+    assert (m.epsilon, m.nominal, m.base, m.sampler) == (2.0, 2.0, "volume", "exact")
+    assert m.privatize("w1 w2, zzz").endswith(", [MASK]")
+    again = pickle.loads(pickle.dumps(m))
+    assert np.array_equal(m.with_epsilon(2.0).sample("w3", 99), again.sample("w3", 99))
+    paper = HyperbolicLaplace.from_paper(tree, 0.5)
+    assert (paper.epsilon, paper.nominal, paper.base) == (2.5, 0.5, "ball")
+    assert paper.guarantee.epsilon == 2.5 and "does not hold" in str(paper.guarantee)
+    assert "nominal 0.5" in repr(paper)
+    walk = HyperbolicLaplace(tree, 3.0, sampler="metropolis", base="ball")
+    assert walk.sample("w1", 20).shape == (20,) and "mixed" in str(walk.guarantee)
+    bound = m.guarantee.bound("w1", "w2")
+    assert abs(bound - 2.0 * tree.distance("w1", "w2")) < 1e-9
+    for bad, match in (({"epsilon": 1.0}, "Tem"), ({"epsilon": 2.0, "base": "cube"}, "'ball'"),
+                       ({"epsilon": 2.0, "sampler": "gibbs"}, "'metropolis'")):  # fmt: skip
+        with pytest.raises(fastdx.ParameterError, match=match):
+            HyperbolicLaplace(tree, **bad)
+
+
+def test_tem_takes_every_epsilon_on_the_ball(tree: Embedding) -> None:
+    tem = Tem(tree, 0.1)
+    assert abs(tem.probabilities("w1").sum() - 1) < 1e-9
+    assert tem.build_lists(5).sample("w1", 10).shape == (10,)
