@@ -12,7 +12,6 @@ from common import SHARED, median, report, seconds
 from fastdx import Embedding, poincare
 from fastdx.noise import hyperbolic_laplace, hyperbolic_metropolis
 
-
 SIZE = 20_000
 
 
