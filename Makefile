@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-RUST_SOURCES := $(shell find src benches tests -name '*.rs') Cargo.toml Cargo.lock data/default.fdx
+RUST_SOURCES := $(shell find src benches tests -name '*.rs') Cargo.toml Cargo.lock data/default.fdx data/nouns.fdx
 
 .PHONY: run test test-rust test-python format lint types docs bench imdb lock clean fuzz
 
@@ -21,12 +21,12 @@ test-python: $(STAMP)
 
 format:
 	cargo fmt --check
-	$(BIN)/ruff format --check python tests benches tools
+	$(BIN)/ruff format --check python tests benches tools examples
 
 lint: $(STAMP)
 	cargo clippy --locked --release --all-targets -- -D warnings
 	cargo clippy --locked --release --features python -- -D warnings
-	$(BIN)/ruff check python tests benches tools
+	$(BIN)/ruff check python tests benches tools examples
 
 types: $(STAMP)
 	$(BIN)/mypy

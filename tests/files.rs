@@ -131,3 +131,18 @@ fn the_default_vocabulary_is_what_it_says() {
     let d = |a, b| fastdx::MetricSpace::distance(&e, id(a), id(b));
     assert!(d("coffee", "tea") < d("coffee", "parliament"));
 }
+
+#[test]
+fn the_nouns_keep_their_hierarchy() {
+    let e = Embedding::default_nouns().unwrap();
+    assert_eq!(
+        (e.len(), e.dim(), e.metric()),
+        (10_498, 10, Metric::Poincare)
+    );
+    assert!(native::to_bytes(&e).len() <= 1_500_000);
+    let id = |w| e.vocabulary().require(w).unwrap();
+    let d = |a, b| fastdx::MetricSpace::distance(&e, id(a), id(b));
+    assert!(d("dog", "animal") < d("dog", "furniture"));
+    let norm = |w| e.vector(id(w)).iter().map(|x| x * x).sum::<f32>().sqrt();
+    assert!(norm("animal") < norm("dog"));
+}

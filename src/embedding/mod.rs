@@ -175,12 +175,18 @@ impl Embedding {
     pub fn default_english() -> Result<Self> {
         static SHARED: OnceLock<Embedding> = OnceLock::new();
         static BYTES: &[u8] = include_bytes!("../../data/default.fdx");
-        if let Some(embedding) = SHARED.get() {
-            return Ok(embedding.clone());
-        }
-        let embedding =
-            format::native::read(&Backing::copy(BYTES), Path::new("default.fdx"), true)?;
-        Ok(SHARED.get_or_init(|| embedding).clone())
+        embedded(&SHARED, BYTES, "default.fdx")
+    }
+
+    /// 10,498 common English nouns that ship with the crate, in 10 hyperbolic dimensions: the
+    /// is-a hierarchy of WordNet, trained by [`hyperbolic::train`](crate::hyperbolic::train).
+    ///
+    /// # Errors
+    /// None in an intact build.
+    pub fn default_nouns() -> Result<Self> {
+        static SHARED: OnceLock<Embedding> = OnceLock::new();
+        static BYTES: &[u8] = include_bytes!("../../data/nouns.fdx");
+        embedded(&SHARED, BYTES, "nouns.fdx")
     }
 
     /// The words.
@@ -299,6 +305,15 @@ impl Embedding {
         })??;
         Ok((ids, distances))
     }
+}
+
+/// The embedding in bytes of the program, read once.
+fn embedded(shared: &OnceLock<Embedding>, bytes: &[u8], name: &str) -> Result<Embedding> {
+    if let Some(embedding) = shared.get() {
+        return Ok(embedding.clone());
+    }
+    let embedding = format::native::read(&Backing::copy(bytes), Path::new(name), true)?;
+    Ok(shared.get_or_init(|| embedding).clone())
 }
 
 impl MetricSpace for Embedding {

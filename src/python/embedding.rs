@@ -145,10 +145,20 @@ impl PyEmbedding {
         .into())
     }
 
-    /// The embedded default: 20,000 common English words in 50 dimensions, Euclidean.
+    /// An embedded vocabulary; no network is used.
     ///
-    /// Made from all-MiniLM-L6-v2 (Apache-2.0) on the most frequent words of wordfreq
-    /// (CC BY-SA 4.0); no network is used.
+    /// Parameters
+    /// ----------
+    /// name : str, optional
+    ///     'english' (default): 20,000 common English words in 50 dimensions, Euclidean, made
+    ///     from all-MiniLM-L6-v2 (Apache-2.0) on the most frequent words of wordfreq
+    ///     (CC BY-SA 4.0). 'nouns': 10,498 common nouns in 10 dimensions on the Poincaré ball,
+    ///     trained on WordNet's is-a hierarchy (WordNet's licence). See data/NOTICE.
+    ///
+    /// Raises
+    /// ------
+    /// ParameterError
+    ///     Another name.
     ///
     /// Examples
     /// --------
@@ -156,9 +166,20 @@ impl PyEmbedding {
     /// >>> e = fastdx.Embedding.default()
     /// >>> len(e), e.dim, e.metric
     /// (20000, 50, 'euclidean')
+    /// >>> fastdx.Embedding.default("nouns")
+    /// Embedding(10498 words × 10, poincare)
     #[staticmethod]
-    pub(super) fn default(py: Python<'_>) -> PyResult<Self> {
-        Ok(run(py, false, |_| Embedding::default_english())?.into())
+    #[pyo3(signature = (name = "english"))]
+    pub(super) fn default(py: Python<'_>, name: &str) -> PyResult<Self> {
+        let open = match name {
+            "english" => Embedding::default_english,
+            "nouns" => Embedding::default_nouns,
+            _ => {
+                let expected = "'english' or 'nouns'";
+                return Err(Error::parameter("name", expected, format!("{name:?}")).into());
+            }
+        };
+        Ok(run(py, false, |_| open())?.into())
     }
 
     /// An embedding from a gensim ``KeyedVectors`` object (or anything with ``index_to_key``

@@ -60,7 +60,7 @@ impl Common {
         pad: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let embedding = match embedding {
-            None => Py::new(py, PyEmbedding::default(py)?)?,
+            None => Py::new(py, PyEmbedding::default(py, "english")?)?,
             Some(given) => given
                 .cast::<PyEmbedding>()
                 .map_err(|_| {

@@ -130,3 +130,13 @@ def test_tem_takes_every_epsilon_on_the_ball(tree: Embedding) -> None:
     tem = Tem(tree, 0.1)
     assert abs(tem.probabilities("w1").sum() - 1) < 1e-9
     assert tem.build_lists(5).sample("w1", 10).shape == (10,)
+
+
+def test_the_embedded_nouns() -> None:
+    nouns = Embedding.default("nouns")
+    assert (len(nouns), nouns.dim, nouns.metric) == (10_498, 10, "poincare")
+    tem = Tem(nouns, 1.0)
+    law = tem.probabilities("dog")
+    assert law[nouns.ids(["animal"])[0]] > law[nouns.ids(["furniture"])[0]]
+    with pytest.raises(fastdx.ParameterError, match="'nouns'"):
+        Embedding.default("verbs")
