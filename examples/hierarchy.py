@@ -94,8 +94,8 @@ def main() -> None:
                     if y in place:
                         cosines.append(float(unit[place[w]] @ unit[place[y]]))
             share = {k: v / counts["all"] for k, v in counts.items()}
-            print(f"{name:22s} {unchanged(m, words):.2f} {m.epsilon:5.2f}  {share['hypernym']:8.3f} "
-                  f"{share['hyponym']:7.3f} {share['sibling']:7.3f} {share['within']:9.3f} "
+            columns = [f"{share[k]:8.3f}" for k in ("hypernym", "hyponym", "sibling", "within")]
+            print(f"{name:22s} {unchanged(m, words):.2f} {m.epsilon:5.2f}  {' '.join(columns)} "
                   f"{np.mean(cosines):10.3f}", flush=True)  # fmt: skip
 
 

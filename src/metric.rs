@@ -103,6 +103,9 @@ impl Metric {
             Metric::Angular if norm2() == 0.0 => {
                 Some("is 0, which has no direction for the angular metric".into())
             }
+            Metric::Angular if !norm2().is_normal() => {
+                Some("is too small or too large for its direction to be computed".into())
+            }
             Metric::Poincare if norm2() >= 1.0 => Some(format!(
                 "has norm {}, and the Poincaré ball needs norms below 1",
                 norm2().sqrt()

@@ -104,6 +104,18 @@ fn a_poor_search_is_found_out() {
 }
 
 #[test]
+fn tiny_and_huge_vectors_are_told_apart() {
+    for scale in [1e-24f32, 1e20] {
+        let e = graph(&embedding(1000, 6, scale, Metric::Euclidean, 3), 8, 0);
+        let mechanism = laplace(&e, 20.0 / f64::from(scale), 5);
+        let hnsw = e.hnsw().unwrap();
+        let ids: Vec<u32> = (0..20).collect();
+        let found = quality::measure(&mechanism, hnsw, 100, &ids, 50, &Control::new());
+        assert!(found.unwrap().recall > 0.95, "{scale}");
+    }
+}
+
+#[test]
 fn a_graph_is_stored_and_every_flipped_bit_noticed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("index");

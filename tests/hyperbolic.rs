@@ -84,6 +84,22 @@ fn the_ball_law_is_its_integral() {
 }
 
 #[test]
+fn with_a_huge_epsilon_the_ball_law_is_the_flat_one() {
+    // r is tiny, so 2εr ~ Gamma(n).
+    for n in [1, 2, 50] {
+        for epsilon in [1e14, 1e20, 1e100] {
+            let law = Noise::new(n, epsilon, Base::Ball).unwrap();
+            let mut rng = rng(20 + n as u64);
+            let mut x: Vec<f64> = (0..200_000)
+                .map(|_| 2.0 * epsilon * law.radius(&mut rng))
+                .collect();
+            let gamma = statrs::distribution::Gamma::new(n as f64, 1.0).unwrap();
+            assert_distribution(&mut x, |x| gamma.cdf(x), &format!("n = {n}, ε = {epsilon}"));
+        }
+    }
+}
+
+#[test]
 fn directions_are_uniform_and_points_are_in_the_ball() {
     for base in [Base::Volume, Base::Ball] {
         for n in [1, 2, 7] {

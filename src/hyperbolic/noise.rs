@@ -148,10 +148,7 @@ impl HyperbolicLaplace {
                     ratio.exp().ln_1p()
                 }
             }
-            Radius::Ball(law) => {
-                let r = law.sample(rng);
-                ((1.0 + r) / (1.0 - r)).ln()
-            }
+            Radius::Ball(law) => 2.0 * law.sample(rng).atanh(),
         }
     }
 
@@ -261,23 +258,31 @@ impl LogConcave {
         } else {
             0.0
         };
-        law.top = law.log_density(mode.clamp(f64::MIN_POSITIVE, MOST));
+        law.top = law.log_density(mode.min(MOST));
         let slope = |r: f64| power / r - 2.0 * epsilon / ((1.0 - r) * (1.0 + r));
-        // The density falls monotonically on both sides: halve until it is at 1/e.
+        // The density falls monotonically on both sides: double or halve until it is below 1/e
+        // of the mode's, then bisect.
         let start = law;
-        let fall = |mut near: f64, mut far: f64| {
-            for _ in 0..100 {
+        let fallen = |r: f64| start.log_density(r) <= start.top - 1.0;
+        let fall = |factor: f64| {
+            let mut near = mode;
+            let mut far = (mode * factor).min(1.0);
+            while far > 0.0 && far < 1.0 && !fallen(far) {
+                near = far;
+                far = (far * factor).min(1.0);
+            }
+            for _ in 0..60 {
                 let middle = (near + far) / 2.0;
-                if start.log_density(middle) > start.top - 1.0 {
-                    near = middle;
-                } else {
+                if fallen(middle) {
                     far = middle;
+                } else {
+                    near = middle;
                 }
             }
             near
         };
         if power > 0.0 {
-            let at = fall(mode, 0.0);
+            let at = fall(0.5);
             let left = slope(at);
             if left > 0.0 && at > 0.0 {
                 law.left = left;
@@ -286,7 +291,12 @@ impl LogConcave {
                 law.areas[0] = -(-left * law.from).exp_m1() / left;
             }
         }
-        let at = fall(mode, 1.0);
+        let at = if power > 0.0 {
+            fall(2.0)
+        } else {
+            // 2ε artanh r = 1.
+            (0.5 / epsilon).tanh()
+        };
         let right = -slope(at);
         if right > 0.0 && at < 1.0 {
             law.right = right;
@@ -299,7 +309,13 @@ impl LogConcave {
 
     #[inline]
     fn log_density(&self, r: f64) -> f64 {
-        self.power * r.ln() + self.epsilon * ((1.0 - r) / (1.0 + r)).ln()
+        // (1-r)/(1+r) = e^(-2 artanh r), which keeps its digits near 0.
+        let power = if self.power > 0.0 {
+            self.power * r.ln()
+        } else {
+            0.0
+        };
+        power - 2.0 * self.epsilon * r.atanh()
     }
 
     #[inline]
@@ -619,7 +635,7 @@ mod tests {
             .unwrap()
             .stream(0);
         for n in [1, 2, 3, 5, 20, 100, 300, 3000] {
-            for epsilon in [1e-3, 0.125, 1.0, 8.0, 60.0, 1e4] {
+            for epsilon in [1e-300, 1e-3, 0.125, 1.0, 8.0, 60.0, 1e4, 1e17, 1e20, 1e100] {
                 let law = LogConcave::new(n, epsilon);
                 let tries = 20_000;
                 let accepted = (0..tries)

@@ -87,12 +87,14 @@ impl Training {
                 return Err(Error::parameter(name, "at least 1", value));
             }
         }
-        if !(parameters.rate > 0.0 && parameters.rate.is_finite()) {
-            return Err(Error::parameter(
-                "lr",
-                "positive and finite",
-                parameters.rate,
-            ));
+        if !(parameters.rate > 0.0 && parameters.rate <= 1000.0) {
+            let expected = "positive, at most 1000";
+            return Err(Error::parameter("lr", expected, parameters.rate));
+        }
+        for (name, value) in [("dim", parameters.dim), ("negatives", parameters.negatives)] {
+            if value > 100_000 {
+                return Err(Error::parameter(name, "at most 100000", value));
+            }
         }
         if edges.is_empty() {
             return Err(Error::parameter("edges", "at least one", "none"));
@@ -245,6 +247,9 @@ impl Training {
     #[inline(always)]
     fn store(&self, id: u32, vector: &mut [f32]) {
         let norm = sum(vector, |x| x * x).sqrt();
+        if !norm.is_finite() {
+            return; // A step beyond all numbers is not taken.
+        }
         if norm > REACH {
             let scale = REACH / norm;
             vector.iter_mut().for_each(|x| *x *= scale);

@@ -190,7 +190,9 @@ impl NeighborLists {
             Extent::Within(_, starts) => {
                 // A damaged file that was not verified may have any numbers here.
                 let (start, end) = (starts[id] as usize, starts[id + 1] as usize);
-                self.entries.get(start..end).unwrap_or_default()
+                let words = starts.len() - 1;
+                let list = self.entries.get(start..end).unwrap_or_default();
+                if list.len() > words { &[] } else { list }
             }
         }
     }

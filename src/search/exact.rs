@@ -131,7 +131,9 @@ impl ExactSearch {
                 );
             }
             let collector = &mut collector[0];
-            if collector.lost {
+            // Fewer than k: numbers that are none, from a damaged file that was not verified.
+            if collector.lost || collector.len() < k {
+                collector.reset(k, count);
                 row.resize(count, 0.0);
                 self.form.metric.distances(query, vectors, row);
                 for (&d, id) in row.iter().zip(0..) {
@@ -255,6 +257,21 @@ mod tests {
             let queries: Vec<f64> = (0..n * 3).map(|_| spread * (rng.random::<f64>() * 2.0 - 1.0)).collect();
             check(Metric::ALL[metric], vectors.clone(), n, &queries, k);
             check(Metric::ALL[metric], vectors, n, &queries, 1);
+        }
+    }
+
+    #[test]
+    fn a_guess_that_leaves_exactly_k_words_is_seen_through() {
+        // 64 words reach the guessed threshold, and the last of them found is not the farthest.
+        let u = 2f32.powi(-24);
+        let mut vectors = vec![-1.0f32; 4096];
+        vectors[..15].fill(0.6);
+        vectors[15..62].fill(1.0 - 8.0 * u);
+        vectors[62] = 1.0 - 2.0 * u;
+        vectors[63] = 0.6;
+        vectors[100] = 5.0 * u;
+        for metric in [Metric::Manhattan, Metric::Chebyshev, Metric::Euclidean] {
+            check(metric, vectors.clone(), 1, &[0.5], 64);
         }
     }
 

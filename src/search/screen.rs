@@ -7,7 +7,7 @@
 //!
 //! |q̃·v - q̂·v̂| ≤ δq·‖v‖ + A·δ.
 //!
-//! Arithmetic adds a relative r of A·(‖v‖ + δ) and of H·half: r = (n + 16)·2⁻²⁴·1.01 where n + 2
+//! Arithmetic adds a relative r of A·(‖v‖ + δ) and of H·half: r = u/(1-u) with u = (n + 16)·2⁻²⁴ where n + 2
 //! terms are summed in f32 (Higham 2002, §3.1), 10·2⁻²⁴ where the sum is an exact integer. A
 //! word's share of all this is at most E·e, with its *reach* e = max(‖v‖/V, δ/D, half/M) (V, D,
 //! M the maxima) and E = (δq + rA)V + (1+r)AD + rHM, so an upper bound of its score costs one
@@ -236,14 +236,16 @@ impl Screen {
                 Data::Int8 { .. } => quantise(q, &mut int8[i * self.width..][..self.width]),
                 Data::Single(_) => round(q, &mut single[i * n..][..n]),
             };
-            let reliable = with.norm < 1e30 && with.factor < 1e30 && largest < 1e30;
+            let ordinary = with.norm < 1e30 && with.factor < 1e30 && largest < 1e30;
+            let reliable = ordinary && n <= 1 << 20;
             let a = with.norm + quantised.error;
             let (r, spread) = match (&self.data, self.combine) {
                 (Data::Int8 { .. }, _) => (10.0, 1.0),
                 (_, Combine::Product) => ((n + 16) as f64, 1.0),
                 _ => ((n + 16) as f64, (n as f64).sqrt()),
             };
-            let r = r * 1.01 / f64::from(1u32 << 24);
+            let r = r / f64::from(1u32 << 24);
+            let r = r / (1.0 - r).max(0.5);
             let tiny = (n as f64 + 2.0) * 2f64.powi(-110) * (1.0 + a);
             let own = spread * (quantised.error + r * a);
             let (reach, constant) = if self.combine == Combine::Product {
@@ -251,7 +253,7 @@ impl Screen {
             } else {
                 (spread * (r * v + (1.0 + r) * d), own)
             };
-            let reach = (reach * 1.0001) as f32;
+            let reach = (reach * (1.0001 + r)) as f32;
             let room = (with.room + constant + tiny) * 1.0001;
             sides.push(QuerySide {
                 factor: with.factor as f32,
@@ -482,6 +484,11 @@ impl Collector {
             .push(u128::from(distance.to_bits()) << 32 | u128::from(id));
     }
 
+    /// Words it holds.
+    pub(crate) fn len(&self) -> usize {
+        self.kept.len()
+    }
+
     /// Distance and id of the k nearest, nearest first.
     pub(crate) fn nearest(&mut self) -> impl Iterator<Item = (f64, u32)> {
         self.cut();
@@ -491,7 +498,8 @@ impl Collector {
     }
 
     fn cut(&mut self) {
-        if self.kept.len() > self.k {
+        // With exactly k, too: the k-th is then the last.
+        if self.kept.len() >= self.k {
             self.kept.select_nth_unstable(self.k - 1);
             self.kept.truncate(self.k);
         }

@@ -443,8 +443,7 @@ fn hnsw(
     }))
 }
 
-/// Whether a list is what its meta section says: ascending, of known words, the word itself
-/// among them.
+/// Whether a list is what its meta section says: ascending, of known words, none empty.
 fn sound(lists: &NeighborLists, id: u32, words: usize) -> bool {
     let (grid, list) = (lists.grid(), lists.list(id));
     let ordered = match &lists.extent {

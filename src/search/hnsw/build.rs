@@ -19,14 +19,14 @@ use crate::{metric::squared_f32, random::uniform_below};
 const LAYERS: usize = 16;
 
 #[cfg(feature = "hnsw")]
-struct Eval(Metric);
+struct Eval(Metric, bool);
 
 #[cfg(feature = "hnsw")]
 impl Distance<f32> for Eval {
     fn eval(&self, a: &[f32], b: &[f32]) -> f32 {
-        let distance = match self.0 {
-            Metric::Euclidean => squared_f32(a, b),
-            metric => metric.distance(a, b) as f32,
+        let distance = match *self {
+            Eval(Metric::Euclidean, true) => squared_f32(a, b),
+            Eval(metric, _) => metric.distance(a, b) as f32,
         };
         // The crate panics on NaN; there is none between points of the space.
         if distance.is_nan() {
@@ -84,7 +84,10 @@ fn build(
         ef_construction,
         seed,
     } = parameters;
-    let builder = Builder::new(m, words, LAYERS, ef_construction, Eval(metric));
+    // Squares of these neither vanish nor overflow in f32.
+    let largest = vectors.iter().fold(0.0f32, |m, x| m.max(x.abs()));
+    let eval = Eval(metric, (1e-10..1e15).contains(&largest));
+    let builder = Builder::new(m, words, LAYERS, ef_construction, eval);
     let mut order: Vec<u32> = (0..words as u32).collect();
     let mut rng = crate::Randomness::new(Some(seed)).next_key()?.stream(0);
     for i in (1..words).rev() {
@@ -145,7 +148,11 @@ fn reach(hnsw: &Hnsw, from: u32, reached: &mut [bool]) {
     reached[from as usize] = true;
     while let Some(word) = open.pop() {
         for &other in hnsw.neighbors(0, word) {
-            if !std::mem::replace(&mut reached[other as usize], true) {
+            // A damaged file that was not verified may have any numbers here.
+            let Some(seen) = reached.get_mut(other as usize) else {
+                continue;
+            };
+            if !std::mem::replace(seen, true) {
                 open.push(other);
             }
         }

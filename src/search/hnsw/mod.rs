@@ -100,11 +100,14 @@ impl Hnsw {
         scratch.single.clear();
         scratch.single.extend(query.iter().map(|&x| x as f32));
         let single = &*scratch.single;
+        // Squares serve where they neither vanish nor overflow.
+        let squared = metric == Metric::Euclidean
+            && (1e-20..1e30).contains(&squared_f32(single, row(self.entry)));
         // Bits of a distance that is not negative sort as it does.
         let key = |id: u32| {
-            let distance = match metric {
-                Metric::Euclidean => squared_f32(single, row(id)),
-                _ => metric.distance(query, row(id)) as f32,
+            let distance = match squared {
+                true => squared_f32(single, row(id)),
+                false => metric.distance(query, row(id)) as f32,
             };
             u64::from(distance.to_bits()) << 32 | u64::from(id)
         };
