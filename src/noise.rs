@@ -4,6 +4,7 @@
 //! 2017): density ∝ exp(-ε‖z‖₂), drawn as a Gamma(n, 1/ε) radius times a uniform direction.
 
 use rand::Rng;
+use rand::rngs::ChaCha12Rng;
 use rand_distr::{Distribution, Gamma, StandardNormal};
 use rayon::prelude::*;
 
@@ -50,17 +51,7 @@ impl MultivariateLaplace {
     #[inline]
     pub fn sample(&self, rng: &mut impl Rng, out: &mut [f64]) {
         debug_assert_eq!(out.len(), self.dim);
-        // Normals have a direction uniform on the sphere; 0 has none, so draw again.
-        let norm = loop {
-            let mut norm2 = 0.0;
-            for x in &mut *out {
-                *x = StandardNormal.sample(rng);
-                norm2 += *x * *x;
-            }
-            if norm2 > 0.0 {
-                break norm2.sqrt();
-            }
-        };
+        let norm = normals(rng, out);
         let scale = self.radius.sample(rng) / norm;
         for x in out {
             *x *= scale;
@@ -72,29 +63,65 @@ impl MultivariateLaplace {
     /// # Errors
     /// [`Error::Interrupted`], or [`Error::Parameter`] when size·n numbers cannot be held.
     pub fn sample_many(&self, size: usize, key: &Key, control: &Control) -> Result<Vec<f64>> {
-        const ROWS: usize = 256;
-        let len = size
-            .checked_mul(self.dim)
-            .filter(|&len| len <= isize::MAX as usize / 8);
-        let mut out = Vec::new();
-        len.and_then(|len| out.try_reserve_exact(len).ok())
-            .ok_or_else(|| {
-                let expected = format!("small enough that (size, {}) fits in memory", self.dim);
-                Error::parameter("size", expected, size)
-            })?;
-        out.resize(size * self.dim, 0.0);
-        install(size, ROWS, || {
-            out.par_chunks_mut(ROWS * self.dim)
-                .enumerate()
-                .try_for_each(|(chunk, rows)| {
-                    control.check()?;
-                    let mut rng = key.stream(chunk as u64);
-                    for row in rows.chunks_exact_mut(self.dim) {
-                        self.sample(&mut rng, row);
-                    }
-                    Ok(())
-                })
-        })??;
-        Ok(out)
+        sample_rows(size, self.dim, key, control, |rng, row| {
+            self.sample(rng, row)
+        })
     }
+}
+
+/// Fills `out` with normals and returns their norm, which is not 0: a direction uniform on the
+/// sphere.
+#[inline]
+pub(crate) fn normals(rng: &mut impl Rng, out: &mut [f64]) -> f64 {
+    // 0 has no direction, so draw again.
+    loop {
+        let mut norm2 = 0.0;
+        for x in &mut *out {
+            *x = StandardNormal.sample(rng);
+            norm2 += *x * *x;
+        }
+        if norm2 > 0.0 {
+            return norm2.sqrt();
+        }
+    }
+}
+
+/// Zeros for `size` vectors.
+pub(crate) fn rows(size: usize, dim: usize) -> Result<Vec<f64>> {
+    let len = size
+        .checked_mul(dim)
+        .filter(|&len| len <= isize::MAX as usize / 8);
+    let mut out = Vec::new();
+    len.and_then(|len| out.try_reserve_exact(len).ok())
+        .ok_or_else(|| {
+            let expected = format!("small enough that (size, {dim}) fits in memory");
+            Error::parameter("size", expected, size)
+        })?;
+    out.resize(size * dim, 0.0);
+    Ok(out)
+}
+
+/// `size` vectors that `sample` draws, in parallel; the same for one key at any number of threads.
+pub(crate) fn sample_rows(
+    size: usize,
+    dim: usize,
+    key: &Key,
+    control: &Control,
+    sample: impl Fn(&mut ChaCha12Rng, &mut [f64]) + Sync,
+) -> Result<Vec<f64>> {
+    const ROWS: usize = 256;
+    let mut out = rows(size, dim)?;
+    install(size, ROWS, || {
+        out.par_chunks_mut(ROWS * dim)
+            .enumerate()
+            .try_for_each(|(chunk, rows)| {
+                control.check()?;
+                let mut rng = key.stream(chunk as u64);
+                for row in rows.chunks_exact_mut(dim) {
+                    sample(&mut rng, row);
+                }
+                Ok(())
+            })
+    })??;
+    Ok(out)
 }

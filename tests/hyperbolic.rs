@@ -5,7 +5,8 @@ mod common;
 use std::sync::Arc;
 
 use common::{assert_distribution, counts, from_vectors, interval};
-use fastdx::hyperbolic::noise::{Base, HyperbolicLaplace as Noise, Walk};
+use fastdx::hyperbolic::noise::{Base, HyperbolicLaplace as Noise};
+use fastdx::hyperbolic::walk::Walk;
 use fastdx::hyperbolic::{clamp, distance, exp_map, from_lorentz, log_map, mobius_add, to_lorentz};
 use fastdx::mechanism::hyperbolic_laplace::NoiseSampler;
 use fastdx::{Control, Embedding, HyperbolicLaplace, Mechanism, Metric, MetricSpace, Randomness};

@@ -11,6 +11,7 @@
 
 pub mod noise;
 pub mod train;
+pub mod walk;
 
 use crate::metric::norm2;
 

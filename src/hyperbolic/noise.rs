@@ -10,16 +10,14 @@
 //!   to volume the density is e^(-ερ)(2cosh²(ρ/2))^(-n), whose logarithm has slopes up to ε + n.
 //!   **Translated it is (ε + n)·d-private, not ε·d** as the paper has it.
 //!
-//! Exact sampling needs no Markov chain; the paper's, on the hyperboloid, is in [`Walk`].
+//! Exact sampling needs no Markov chain; the paper's is in [`walk`](super::walk).
 
 use rand::{Rng, RngExt};
-use rand_distr::{Distribution, Exp1, Gamma, StandardNormal};
-use rayon::prelude::*;
+use rand_distr::{Distribution, Exp1, Gamma};
 
-use super::{LAMBDA, clamp};
 use crate::error::{Error, Result, check_epsilon};
-use crate::metric::norm2;
-use crate::parallel::{Control, install};
+use crate::noise::{normals, sample_rows};
+use crate::parallel::Control;
 use crate::random::Key;
 
 /// The measure that a density e^(-ερ) refers to.
@@ -164,58 +162,18 @@ impl HyperbolicLaplace {
     /// # Errors
     /// [`Error::Interrupted`], or [`Error::Parameter`] when size·n numbers cannot be held.
     pub fn sample_many(&self, size: usize, key: &Key, control: &Control) -> Result<Vec<f64>> {
-        const ROWS: usize = 256;
-        let mut out = rows(size, self.dim)?;
-        install(size, ROWS, || {
-            out.par_chunks_mut(ROWS * self.dim)
-                .enumerate()
-                .try_for_each(|(chunk, rows)| {
-                    control.check()?;
-                    let mut rng = key.stream(chunk as u64);
-                    for row in rows.chunks_exact_mut(self.dim) {
-                        self.sample(&mut rng, row);
-                    }
-                    Ok(())
-                })
-        })??;
-        Ok(out)
+        sample_rows(size, self.dim, key, control, |rng, row| {
+            self.sample(rng, row)
+        })
     }
 }
 
 /// The largest radius below 1.
 const MOST: f64 = 1.0 - f64::EPSILON / 2.0;
 
-/// Zeros for `size` vectors.
-fn rows(size: usize, dim: usize) -> Result<Vec<f64>> {
-    let mut out = Vec::new();
-    let len = size
-        .checked_mul(dim)
-        .filter(|&n| n <= isize::MAX as usize / 8);
-    match len.map(|len| out.try_reserve_exact(len).map(|()| len)) {
-        Some(Ok(len)) => {
-            out.resize(len, 0.0);
-            Ok(out)
-        }
-        _ => {
-            let expected = format!("small enough that (size, {dim}) fits in memory");
-            Err(Error::parameter("size", expected, size))
-        }
-    }
-}
-
 /// A uniform direction times `radius`.
-fn direction(rng: &mut impl Rng, radius: f64, out: &mut [f64]) {
-    let norm = loop {
-        let mut norm2 = 0.0;
-        for x in &mut *out {
-            *x = StandardNormal.sample(rng);
-            norm2 += *x * *x;
-        }
-        if norm2 > 0.0 {
-            break norm2.sqrt();
-        }
-    };
-    let scale = radius / norm;
+pub(super) fn direction(rng: &mut impl Rng, radius: f64, out: &mut [f64]) {
+    let scale = radius / normals(rng, out);
     out.iter_mut().for_each(|x| *x *= scale);
 }
 
@@ -348,280 +306,6 @@ impl LogConcave {
         let accept = -rng.sample::<f64, _>(Exp1);
         (log_envelope + accept <= self.log_density(r)).then_some(r)
     }
-}
-
-/// ICDM'19's Algorithm 2 put right: a Metropolis-Hastings walk on the hyperboloid.
-///
-/// The state is a point's n spatial coordinates x, ‖x‖ = sinh ρ, which have no border. With
-/// respect to dx the laws have densities e^(-ερ)/cosh ρ (volume) and e^(-ερ)(1 + cosh ρ)^(-n)/cosh ρ
-/// (ball): the second factor and the last are the Jacobian of r = tanh(ρ/2), which the paper leaves
-/// out. ‖x‖ has a tail as heavy as s^(-2-ε), in which steps of one size stick (at n = 300 such chains
-/// did not meet), so a step has two proposals in turn, each accepted or not: a normal vector of
-/// standard deviation scale·cosh ρ is added, which turns the point, and ‖x‖ is multiplied by a
-/// log-normal factor; Hastings' ratio corrects for both.
-#[derive(Clone, Copy, Debug)]
-pub struct Walk {
-    law: HyperbolicLaplace,
-    /// Steps before the first draw, in which alone the proposal's scale is tuned.
-    pub burn_in: usize,
-    /// Steps from one draw to the next.
-    pub thin: usize,
-    /// Independent chains.
-    pub chains: usize,
-}
-
-/// What chains did.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Diagnostics {
-    /// Share of proposals accepted after burn-in.
-    pub acceptance: f64,
-    /// Effective number of independent draws of the distance, all chains together (Geyer's
-    /// initial positive sequence).
-    pub effective_size: f64,
-    /// Split R̂ of the distance (Gelman et al., Bayesian Data Analysis 3, §11.4): near 1 where
-    /// chains agree; NaN with fewer than 4 draws a chain.
-    pub r_hat: f64,
-    /// The tuned standard deviation of a proposed step, mean of the chains.
-    pub scale: f64,
-}
-
-impl Walk {
-    /// A walk with that law, 2,000 steps of burn-in, 500 between draws, and 8 chains.
-    pub fn new(law: HyperbolicLaplace) -> Self {
-        Walk {
-            law,
-            burn_in: 2000,
-            thin: 500,
-            chains: 8,
-        }
-    }
-
-    /// The same with another number of chains.
-    pub fn with_chains(self, chains: usize) -> Self {
-        Walk { chains, ..self }
-    }
-
-    /// Fills `out` with draws of one chain.
-    pub(crate) fn fill(
-        &self,
-        out: &mut [f64],
-        rng: &mut impl Rng,
-        control: &Control,
-    ) -> Result<()> {
-        self.chain(out, rng, control).map(drop)
-    }
-
-    /// log density with respect to dx, from ‖x‖².
-    #[inline]
-    fn log_density(&self, norm2: f64) -> f64 {
-        let cosh = (1.0 + norm2).sqrt();
-        let ball = match self.law.base {
-            Base::Volume => 0.0,
-            Base::Ball => self.law.dim as f64 * cosh.ln_1p(),
-        };
-        -self.law.epsilon * norm2.sqrt().asinh() - ball - cosh.ln()
-    }
-
-    /// Draws `size` points of the ball, row-major, clamped as the paper does, with diagnostics.
-    ///
-    /// # Errors
-    /// No burn-in, thinning or chains; memory; [`Error::Interrupted`].
-    pub fn sample(
-        &self,
-        size: usize,
-        key: &Key,
-        control: &Control,
-    ) -> Result<(Vec<f64>, Diagnostics)> {
-        for (name, value) in [
-            ("burn_in", self.burn_in),
-            ("thin", self.thin),
-            ("chains", self.chains),
-        ] {
-            if value == 0 {
-                return Err(Error::parameter(name, "at least 1", value));
-            }
-        }
-        let n = self.law.dim;
-        let mut out = rows(size, n)?;
-        let each = size.div_ceil(self.chains).max(1);
-        let chains: Vec<Chain> = install(size, 0, || {
-            out.par_chunks_mut(each * n)
-                .enumerate()
-                .map(|(chain, rows)| self.chain(rows, &mut key.stream(chain as u64), control))
-                .collect::<Result<_>>()
-        })??;
-        let distances: Vec<&[f64]> = chains.iter().map(|c| &*c.distances).collect();
-        let steps: f64 = chains.iter().map(|c| c.steps as f64).sum();
-        let accepted: f64 = chains.iter().map(|c| c.accepted as f64).sum();
-        let diagnostics = Diagnostics {
-            acceptance: accepted / steps.max(1.0),
-            effective_size: distances.iter().map(|d| effective_size(d)).sum(),
-            r_hat: r_hat(&distances),
-            scale: chains.iter().map(|c| c.scale).sum::<f64>() / chains.len().max(1) as f64,
-        };
-        Ok((out, diagnostics))
-    }
-
-    fn chain(&self, out: &mut [f64], rng: &mut impl Rng, control: &Control) -> Result<Chain> {
-        let n = self.law.dim;
-        let mut state = State {
-            walk: self,
-            at: vec![0.0; n],
-            proposed: vec![0.0; n],
-            norm2: 0.0,
-            density: 0.0,
-        };
-        // It begins at a typical distance, in a random direction.
-        let distance = self.law.distance(rng).min(30.0);
-        direction(rng, distance.sinh(), &mut state.at);
-        state.norm2 = norm2(&state.at);
-        state.density = self.log_density(state.norm2);
-        let mut scales = [(n as f64).powf(-0.75), 1.0];
-        for i in 0..self.burn_in {
-            if i % 1024 == 0 {
-                control.check()?;
-            }
-            // Robbins and Monro, towards 0.4 accepted.
-            let rate = 4.0 / (10.0 + i as f64).powf(0.6);
-            let both = state.step(scales, rng);
-            for (scale, accepted) in scales.iter_mut().zip(both) {
-                *scale *= (rate * (f64::from(u8::from(accepted)) - 0.4)).exp();
-            }
-        }
-        let mut chain = Chain {
-            distances: Vec::with_capacity(out.len() / n),
-            accepted: 0,
-            steps: 0,
-            scale: scales[0],
-        };
-        for row in out.chunks_exact_mut(n) {
-            control.check()?;
-            for _ in 0..self.thin {
-                let accepted = state.step(scales, rng);
-                chain.accepted += accepted.into_iter().filter(|&yes| yes).count();
-            }
-            chain.steps += 2 * self.thin;
-            let sinh = state.norm2.sqrt();
-            chain.distances.push(sinh.asinh());
-            // r/‖x‖ = 1/(1 + cosh ρ).
-            let time = 1.0 + sinh.hypot(1.0);
-            for (out, x) in row.iter_mut().zip(&state.at) {
-                *out = x / time;
-            }
-            clamp(row, LAMBDA);
-        }
-        Ok(chain)
-    }
-}
-
-struct State<'a> {
-    walk: &'a Walk,
-    at: Vec<f64>,
-    proposed: Vec<f64>,
-    norm2: f64,
-    density: f64,
-}
-
-impl State<'_> {
-    /// Both proposals; whether they were accepted.
-    #[inline]
-    fn step(&mut self, [scale, spread]: [f64; 2], rng: &mut impl Rng) -> [bool; 2] {
-        [self.turn(scale, rng), self.stretch(spread, rng)]
-    }
-
-    fn stretch(&mut self, spread: f64, rng: &mut impl Rng) -> bool {
-        let normal: f64 = StandardNormal.sample(rng);
-        let log = spread * normal;
-        let norm2 = self.norm2 * (2.0 * log).exp();
-        let density = self.walk.log_density(norm2);
-        // The volume that the factor stretches.
-        let stretched = self.at.len() as f64 * log;
-        let ratio = density - self.density + stretched;
-        let accepted = norm2.is_normal() && -rng.sample::<f64, _>(Exp1) <= ratio;
-        if accepted {
-            let factor = log.exp();
-            self.at.iter_mut().for_each(|x| *x *= factor);
-            (self.norm2, self.density) = (norm2, density);
-        }
-        accepted
-    }
-
-    fn turn(&mut self, scale: f64, rng: &mut impl Rng) -> bool {
-        let n = self.at.len() as f64;
-        let cosh2 = 1.0 + self.norm2;
-        let step = scale * cosh2.sqrt();
-        let (mut norm2, mut length2) = (0.0, 0.0);
-        for (p, x) in self.proposed.iter_mut().zip(&self.at) {
-            let normal: f64 = StandardNormal.sample(rng);
-            *p = x + step * normal;
-            norm2 += *p * *p;
-            length2 += normal * normal;
-        }
-        let density = self.walk.log_density(norm2);
-        // ln of the density of the way back over that of the way there.
-        let ratio = cosh2 / (1.0 + norm2);
-        let back = 0.5 * (n * ratio.ln() + length2 * (1.0 - ratio));
-        let accepted = -rng.sample::<f64, _>(Exp1) <= density - self.density + back;
-        if accepted {
-            std::mem::swap(&mut self.at, &mut self.proposed);
-            (self.norm2, self.density) = (norm2, density);
-        }
-        accepted
-    }
-}
-
-struct Chain {
-    distances: Vec<f64>,
-    accepted: usize,
-    steps: usize,
-    scale: f64,
-}
-
-fn mean(x: &[f64]) -> f64 {
-    x.iter().sum::<f64>() / x.len() as f64
-}
-
-/// n / (1 + 2 Σ autocorrelations), the sum over pairs of lags as long as a pair is positive
-/// (Geyer 1992).
-fn effective_size(x: &[f64]) -> f64 {
-    let (n, mean) = (x.len(), mean(x));
-    let covariance = |lag: usize| {
-        let pairs = x.iter().zip(&x[lag..]);
-        pairs.map(|(a, b)| (a - mean) * (b - mean)).sum::<f64>() / n as f64
-    };
-    let variance = if n > 1 { covariance(0) } else { 0.0 };
-    if variance <= 0.0 {
-        return n as f64;
-    }
-    let mut sum = 0.0;
-    for lag in (0..n.saturating_sub(1)).step_by(2) {
-        let pair = (covariance(lag) + covariance(lag + 1)) / variance;
-        if pair <= 0.0 {
-            break;
-        }
-        sum += pair;
-    }
-    n as f64 / (2.0 * sum - 1.0).max(1.0 / n as f64)
-}
-
-/// Split R̂: every chain in two halves.
-fn r_hat(chains: &[&[f64]]) -> f64 {
-    let half = chains.iter().map(|c| c.len() / 2).min().unwrap_or(0);
-    if half < 2 {
-        return f64::NAN;
-    }
-    let halves: Vec<&[f64]> = chains
-        .iter()
-        .flat_map(|c| [&c[..half], &c[half..2 * half]])
-        .collect();
-    let variance = |x: &[f64]| {
-        let m = mean(x);
-        x.iter().map(|x| (x - m) * (x - m)).sum::<f64>() / (x.len() - 1) as f64
-    };
-    let means: Vec<f64> = halves.iter().map(|h| mean(h)).collect();
-    let within = mean(&halves.iter().map(|h| variance(h)).collect::<Vec<_>>());
-    let between = variance(&means);
-    ((half as f64 - 1.0) / half as f64 + between / within).sqrt()
 }
 
 #[cfg(test)]

@@ -15,7 +15,8 @@ use rayon::prelude::*;
 
 use crate::embedding::Embedding;
 use crate::error::{Error, Result, check_epsilon};
-use crate::hyperbolic::noise::{Base, HyperbolicLaplace as Noise, Walk};
+use crate::hyperbolic::noise::{Base, HyperbolicLaplace as Noise};
+use crate::hyperbolic::walk::Walk;
 use crate::hyperbolic::{LAMBDA, clamp, mobius_add};
 use crate::mechanism::Mechanism;
 use crate::mechanism::guarantee::Guarantee;
@@ -202,8 +203,15 @@ impl Mechanism for HyperbolicLaplace {
                 .zip(out.par_chunks_mut(BATCH))
                 .enumerate()
                 .try_for_each_init(
-                    || (Scratch::default(), vec![0.0; BATCH * n], vec![0.0; n]),
-                    |(scratch, queries, word), (chunk, (ids, out))| {
+                    || {
+                        (
+                            Scratch::default(),
+                            vec![0.0; BATCH * n],
+                            vec![0.0; n],
+                            vec![0.0; n],
+                        )
+                    },
+                    |(scratch, queries, word, z), (chunk, (ids, out))| {
                         control.check()?;
                         let mut rng = key.stream(chunk as u64);
                         let queries = &mut queries[..ids.len() * n];
@@ -212,7 +220,7 @@ impl Mechanism for HyperbolicLaplace {
                                 .chunks_exact_mut(n)
                                 .for_each(|z| self.noise.sample(&mut rng, z)),
                             NoiseSampler::Metropolis => {
-                                let walk = Walk::new(self.noise).with_chains(1);
+                                let walk = Walk::new(self.noise);
                                 walk.fill(queries, &mut rng, control)?;
                             }
                         }
@@ -221,8 +229,8 @@ impl Mechanism for HyperbolicLaplace {
                             word.iter_mut()
                                 .zip(vector)
                                 .for_each(|(w, &x)| *w = x.into());
-                            let z = query.to_vec();
-                            mobius_add(word, &z, query);
+                            z.copy_from_slice(query);
+                            mobius_add(word, z, query);
                             clamp(query, LAMBDA);
                         }
                         search.nearest_batch(vectors, queries, 1, None, scratch, |i, ranked| {

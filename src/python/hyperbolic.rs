@@ -8,7 +8,8 @@ use pyo3::prelude::*;
 use super::arguments::{count, matrix, real, seed as seed_of, shape_text, shaped};
 use super::mechanism::{Common, NewArguments, PyMechanism};
 use super::run::run;
-use crate::hyperbolic::noise::{Base, HyperbolicLaplace as Noise, Walk};
+use crate::hyperbolic::noise::{Base, HyperbolicLaplace as Noise};
+use crate::hyperbolic::walk::Walk;
 use crate::hyperbolic::{self, LAMBDA};
 use crate::mechanism::hyperbolic_laplace::NoiseSampler;
 use crate::{Error, HyperbolicLaplace, Mechanism, Randomness};
@@ -388,7 +389,8 @@ pub(super) fn ball_distance<'py>(
 ) -> PyResult<Bound<'py, PyArray1<f64>>> {
     let (x, y, [_, n]) = pair(("x", x), ("y", y), true)?;
     let rows = x.chunks_exact(n.max(1)).zip(y.chunks_exact(n.max(1)));
-    let distances = rows.map(|(x, y)| hyperbolic::distance(x, y)).collect();
+    let distances = rows.map(|(x, y)| hyperbolic::distance(x, y));
+    let distances = run(py, false, |_| Ok(distances.collect()))?;
     Ok(PyArray1::from_vec(py, distances))
 }
 
@@ -398,14 +400,13 @@ fn by_rows<'py>(
     map: fn(&[f64], &[f64], &mut [f64]),
 ) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
     let n = shape[1].max(1);
-    let mut out = vec![0.0; x.len()];
-    for ((x, y), out) in x
-        .chunks_exact(n)
-        .zip(y.chunks_exact(n))
-        .zip(out.chunks_exact_mut(n))
-    {
-        map(x, y, out);
-    }
+    let out = run(py, false, |_| {
+        let mut out = vec![0.0; x.len()];
+        let rows = x.chunks_exact(n).zip(y.chunks_exact(n));
+        rows.zip(out.chunks_exact_mut(n))
+            .for_each(|((x, y), out)| map(x, y, out));
+        Ok(out)
+    })?;
     shaped(py, out, &shape)
 }
 

@@ -32,7 +32,7 @@ impl ExactSearch {
 
     fn with_isa(vectors: &[f32], dim: usize, metric: Metric, isa: Isa) -> Self {
         let form = Form::new(metric, dim, vectors);
-        let int8 = Screen::supports(isa, Precision::Int8, &form)
+        let int8 = Screen::int8_serves(isa, &form)
             .then(|| Screen::new(isa, Precision::Int8, &form, vectors));
         ExactSearch {
             form,

@@ -57,17 +57,12 @@ enum Data {
 }
 
 impl Screen {
-    /// Whether a form can be screened in this precision on this machine.
-    pub(crate) fn supports(isa: Isa, precision: Precision, form: &Form) -> bool {
-        match precision {
-            Precision::Single => true,
-            // On the ball the words near the boundary have bounds too wide for 8 bits.
-            Precision::Int8 => {
-                isa.has_int8()
-                    && form.dim <= INT8_DIM
-                    && matches!(form.metric, Metric::Euclidean | Metric::Angular)
-            }
-        }
+    /// Whether 8 bits serve a form on this machine. (On the ball the words near the boundary
+    /// have bounds too wide for them.)
+    pub(crate) fn int8_serves(isa: Isa, form: &Form) -> bool {
+        isa.has_int8()
+            && form.dim <= INT8_DIM
+            && matches!(form.metric, Metric::Euclidean | Metric::Angular)
     }
 
     pub(crate) fn new(isa: Isa, precision: Precision, form: &Form, vectors: &[f32]) -> Self {
