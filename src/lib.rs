@@ -50,6 +50,7 @@
 mod buffer;
 pub mod embedding;
 mod error;
+pub mod graph;
 pub mod hyperbolic;
 pub mod mechanism;
 pub mod metric;
@@ -60,12 +61,14 @@ pub mod parallel;
 mod python;
 pub mod random;
 pub mod search;
+mod slots;
 pub mod space;
 pub mod text;
 pub mod vocabulary;
 
 pub use embedding::Embedding;
 pub use error::{Error, Result};
+pub use graph::WordGraph;
 pub use mechanism::Mechanism;
 pub use mechanism::guarantee::Guarantee;
 pub use mechanism::hyperbolic_laplace::HyperbolicLaplace;
@@ -82,6 +85,7 @@ pub use vocabulary::Vocabulary;
 const _: () = {
     const fn shared<T: Send + Sync>() {}
     shared::<Embedding>();
+    shared::<WordGraph>();
     shared::<Tem>();
     shared::<MultivariateLaplace>();
     shared::<HyperbolicLaplace>();

@@ -49,8 +49,30 @@ pub trait MetricSpace: Send + Sync {
         }
     }
 
+    /// Whether one distance costs about as much as all distances of a word.
+    fn rows_only(&self) -> bool {
+        false
+    }
+
+    /// The words by their distance from `word`, where few distances occur.
+    fn shells(&self, word: u32) -> Option<Box<dyn Shells + '_>> {
+        let _ = word;
+        None
+    }
+
     /// Neighbour lists that are there already.
     fn lists(&self) -> Option<&NeighborLists> {
         None
     }
+}
+
+/// All words by their distance from one word.
+pub trait Shells {
+    /// The distances that occur, each once, and how many words have each. A distance may be
+    /// listed with no word.
+    fn fill(&self, shells: &mut Vec<(f64, u32)>);
+
+    /// One of the words of the shell at `distance`, which [`fill`](Self::fill) gave at place
+    /// `shell`, by its number below their count: always the same one.
+    fn pick(&self, shell: usize, distance: f64, index: u32) -> u32;
 }

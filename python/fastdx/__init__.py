@@ -16,6 +16,7 @@ from fastdx._core import (
     MultivariateLaplace,
     SearchQuality,
     Tem,
+    WordGraph,
     __version__,
 )
 from fastdx.exceptions import (
@@ -56,6 +57,7 @@ __all__ = [
     "TooLargeError",
     "UnknownWordError",
     "VectorError",
+    "WordGraph",
     "WordIdError",
     "__version__",
     "hyperbolic",

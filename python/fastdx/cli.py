@@ -20,6 +20,7 @@ from fastdx import (
     HyperbolicLaplace,
     MultivariateLaplace,
     Tem,
+    WordGraph,
     __version__,
     _files,
     poincare,
@@ -48,6 +49,8 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument("--mechanism", choices=("tem", "laplace", "hyperbolic"), default="tem")
     p.add_argument("--epsilon", type=float, required=True, help="ε per unit of distance")
     p.add_argument("--embedding", metavar="PATH", help="default: 20,000 English words × 50")
+    p.add_argument("--graph", metavar="EDGES", help="tem: shortest paths as the metric instead; a "
+                   "file of word TAB word lines, with a weight perhaps")  # fmt: skip
     _embedding_options(p)
     p.add_argument("--gamma", type=float, help="tem: distance beyond which all words are alike")
     p.add_argument("--beta", type=float, help="tem: sets gamma by Theorem 3 (default 0.001)")
@@ -140,6 +143,8 @@ def _load(args: argparse.Namespace, path: str) -> Embedding:
 
 
 def _mechanism(args: argparse.Namespace) -> Mechanism:
+    if args.graph and (args.embedding or args.mechanism != "tem"):
+        raise _files.Stop("--graph goes with --mechanism tem, in the place of --embedding")
     embedding = _load(args, args.embedding) if args.embedding else Embedding.default()
     skip = None
     if args.skip:
@@ -157,7 +162,7 @@ def _mechanism(args: argparse.Namespace) -> Mechanism:
         raise _files.Stop("--gamma and --beta exclude each other")
     beta = 1e-3 if args.beta is None else args.beta
     return Tem(
-        embedding,
+        WordGraph(args.graph) if args.graph else embedding,
         args.epsilon,
         gamma=args.gamma,
         beta=beta,

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fastdx._core import Embedding, PoincareTraining, poincare_reconstruction
-from fastdx.exceptions import FormatError, ParameterError
+from fastdx._core import Embedding, PoincareTraining, poincare_reconstruction, read_edges
+from fastdx.exceptions import ParameterError
 
 __all__ = ["Reconstruction", "reconstruction", "train"]
 
@@ -26,32 +25,6 @@ class Reconstruction(NamedTuple):
     """Mean rank of an edge's target among the nodes its source has no edge to; 1 is best."""
     map: float
     """Mean average precision of the targets of a node, over the nodes with edges."""
-
-
-def _read(edges: Edges) -> tuple[list[str], NDArray[np.uint32]]:
-    """Words in order of first appearance, and edges between them."""
-    ids: dict[str, int] = {}
-    pairs: list[tuple[int, int]] = []
-
-    def add(where: str, edge: object) -> None:
-        if not (isinstance(edge, tuple | list) and len(edge) == 2):
-            raise FormatError(f"{where}: an edge has two words, got {edge!r}")
-        u, v = edge
-        if not (isinstance(u, str) and isinstance(v, str) and u and v):
-            raise FormatError(f"{where}: an edge has two words, got {edge!r}")
-        if u == v:
-            raise FormatError(f"{where}: {u!r} is linked to itself")
-        pairs.append((ids.setdefault(u, len(ids)), ids.setdefault(v, len(ids))))
-
-    if isinstance(edges, str | PathLike):
-        with Path(edges).open(encoding="utf-8") as lines:
-            for i, line in enumerate(lines, 1):
-                if line.strip():
-                    add(f"{os.fspath(edges)}, line {i}", line.rstrip("\n").split("\t"))
-    else:
-        for i, edge in enumerate(edges):
-            add(f"edge {i}", list(edge) if isinstance(edge, np.ndarray) else edge)
-    return list(ids), np.array(pairs, dtype=np.uint32).reshape(-1, 2)
 
 
 def train(
@@ -114,7 +87,7 @@ def train(
     >>> e.metric, e.distance("dog", "animal") < e.distance("dog", "oak")
     ('poincare', True)
     """
-    words, pairs = _read(edges)
+    words, pairs = read_edges(edges)
     if not words:
         raise ParameterError("edges must be at least one, got none")
     settings: dict[str, Any] = {
@@ -162,6 +135,6 @@ def reconstruction(embedding: Embedding, edges: Edges) -> Reconstruction:
     Reconstruction
         Mean rank and mean average precision.
     """
-    words, pairs = _read(edges)
+    words, pairs = read_edges(edges)
     ids = embedding.ids(words)
     return Reconstruction(*poincare_reconstruction(embedding, ids[pairs]))

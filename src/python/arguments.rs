@@ -96,6 +96,30 @@ fn dtype_name(array: &Bound<'_, PyUntypedArray>) -> String {
     array.dtype().to_string()
 }
 
+/// A one-dimensional array of real numbers.
+pub(super) fn numbers(name: &'static str, value: &Bound<'_, PyAny>) -> PyResult<Vec<f64>> {
+    let py = value.py();
+    let (array, kind) = as_array(value)?;
+    if !"fiu".contains(kind) {
+        let got = dtype_name(&array);
+        let message = format!("{name} must hold real numbers, not dtype {got}");
+        return Err(wrong_type(py, message));
+    }
+    if array.shape().len() != 1 {
+        let error = Error::Shape {
+            what: name,
+            expected: "one dimension".into(),
+            got: shape_text(array.shape()),
+        };
+        return Err(error.into());
+    }
+    let converted = py
+        .import("numpy")?
+        .call_method("ascontiguousarray", (array, numpy::dtype::<f64>(py)), None)?
+        .cast_into::<PyArray1<f64>>()?;
+    Ok(converted.readonly().as_slice()?.to_vec())
+}
+
 /// A two-dimensional array of real numbers, row-major: numbers, rows, columns.
 pub(super) fn matrix<'py, T: numpy::Element + Copy>(
     name: &'static str,

@@ -14,9 +14,10 @@ use super::arguments::{as_strs, count, matrix, matrix_f32, shape_text, shaped, s
 use super::multivariate_laplace::PyMultivariateLaplace;
 use super::quality::PySearchQuality;
 use super::run::{run, run_with};
+use super::words;
 use crate::embedding::format::{self, native};
 use crate::search::{HnswParameters, Search, quality};
-use crate::{Embedding, Error, MetricSpace, Vocabulary};
+use crate::{Embedding, Error, Vocabulary};
 
 /// Words with their vectors and a metric on them.
 ///
@@ -263,14 +264,7 @@ impl PyEmbedding {
         py: Python<'py>,
         words: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyArray1<u32>>> {
-        let words = strings("words", words)?;
-        let ids = run(py, false, |_| {
-            words
-                .iter()
-                .map(|w| self.inner.vocabulary().require(w))
-                .collect::<Result<Vec<_>, _>>()
-        })?;
-        Ok(PyArray1::from_vec(py, ids))
+        words::ids(py, &*self.inner, words)
     }
 
     /// Distance between two words in the embedding's metric.
@@ -280,10 +274,7 @@ impl PyEmbedding {
     /// UnknownWordError
     ///     Names the word that is not in the vocabulary.
     fn distance(&self, a: &str, b: &str) -> PyResult<f64> {
-        let vocabulary = self.inner.vocabulary();
-        Ok(self
-            .inner
-            .distance(vocabulary.require(a)?, vocabulary.require(b)?))
+        words::distance(&*self.inner, a, b)
     }
 
     /// Distances from a word to every word: float64, shape (V,).
@@ -293,13 +284,7 @@ impl PyEmbedding {
     /// UnknownWordError
     ///     The word is not in the vocabulary.
     fn distances<'py>(&self, py: Python<'py>, word: &str) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let id = self.inner.vocabulary().require(word)?;
-        let row = run(py, false, |_| {
-            let mut row = vec![0.0; self.inner.len()];
-            MetricSpace::distances(&*self.inner, id, &mut row);
-            Ok(row)
-        })?;
-        Ok(PyArray1::from_vec(py, row))
+        words::distances(py, &*self.inner, word)
     }
 
     /// The nearest words of arbitrary points, exactly.

@@ -44,9 +44,18 @@ fn exception<'py>(py: Python<'py>, class: &str) -> PyResult<Bound<'py, PyAny>> {
     py.import("fastdx.exceptions")?.getattr(class)
 }
 
+/// Input that cannot be read as what it is to be.
+pub(super) fn format_error(py: Python<'_>, message: String) -> PyErr {
+    raised(py, "FormatError", message)
+}
+
 /// An argument of a type that cannot be meant.
 pub(super) fn wrong_type(py: Python<'_>, message: String) -> PyErr {
-    match exception(py, "InputTypeError").and_then(|class| class.call1((message,))) {
+    raised(py, "InputTypeError", message)
+}
+
+fn raised(py: Python<'_>, class: &str, message: String) -> PyErr {
+    match exception(py, class).and_then(|class| class.call1((message,))) {
         Ok(value) => PyErr::from_value(value),
         Err(e) => e,
     }

@@ -100,7 +100,7 @@ impl PyHyperbolicLaplace {
     ) -> PyResult<PyClassInitializer<Self>> {
         let common = Common::new(py, Some(embedding), Some(epsilon), oov, skip, seed, pad)?;
         let laplace = Arc::new(HyperbolicLaplace::new(
-            common.embedding.get().inner.clone(),
+            common.words.vectors(py)?,
             common.epsilon,
             base_of(base)?,
             sampler_of(sampler)?,
@@ -134,7 +134,7 @@ impl PyHyperbolicLaplace {
     ) -> PyResult<Py<Self>> {
         let nominal_value = real("nominal", nominal)?;
         let common = Common::new(py, Some(embedding), Some(nominal), oov, skip, seed, pad)?;
-        let embedding = common.embedding.get().inner.clone();
+        let embedding = common.words.vectors(py)?;
         let randomness = Randomness::new(common.seed);
         let laplace = HyperbolicLaplace::from_paper(embedding, nominal_value, randomness)?;
         let laplace = Arc::new(laplace);
@@ -178,7 +178,7 @@ impl PyHyperbolicLaplace {
         let keywords = slf.as_super().keywords(py)?;
         keywords.set_item("base", slf.base())?;
         keywords.set_item("sampler", slf.sampler())?;
-        let embedding = slf.as_super().embedding.clone_ref(py);
+        let embedding = slf.as_super().words.object(py);
         Ok(((embedding, slf.laplace.epsilon()), keywords))
     }
 

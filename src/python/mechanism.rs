@@ -15,6 +15,7 @@ use super::embedding::PyEmbedding;
 use super::errors::wrong_type;
 use super::guarantee::PyGuarantee;
 use super::run::run;
+use super::words::Words;
 use crate::parallel::Control;
 use crate::text::{Counts, Policy, TextPrivatizer};
 use crate::{Error, Mechanism, Result};
@@ -23,7 +24,7 @@ use crate::{Error, Mechanism, Result};
 const LONG: usize = 64;
 
 /// Positional and keyword arguments that make an equal object: pickle's protocol.
-pub(super) type NewArguments<'py> = ((Py<PyEmbedding>, f64), Bound<'py, PyDict>);
+pub(super) type NewArguments<'py> = ((Py<PyAny>, f64), Bound<'py, PyDict>);
 
 /// What every word mechanism can do. Not constructed itself: see Tem, MultivariateLaplace.
 ///
@@ -33,7 +34,7 @@ pub(super) type NewArguments<'py> = ((Py<PyEmbedding>, f64), Bound<'py, PyDict>)
 #[pyclass(frozen, subclass, name = "Mechanism", module = "fastdx")]
 pub(super) struct PyMechanism {
     pub(super) text: TextPrivatizer,
-    pub(super) embedding: Py<PyEmbedding>,
+    pub(super) words: Words,
     seed: Option<u64>,
     oov: String,
     pad: Option<Duration>,
@@ -41,7 +42,7 @@ pub(super) struct PyMechanism {
 
 /// The parameters all mechanisms share, checked.
 pub(super) struct Common {
-    pub(super) embedding: Py<PyEmbedding>,
+    pub(super) words: Words,
     pub(super) epsilon: f64,
     pub(super) seed: Option<u64>,
     oov: String,
@@ -59,19 +60,9 @@ impl Common {
         seed_value: Option<&Bound<'_, PyAny>>,
         pad: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let embedding = match embedding {
-            None => Py::new(py, PyEmbedding::default(py, "english")?)?,
-            Some(given) => given
-                .cast::<PyEmbedding>()
-                .map_err(|_| {
-                    let got = given.get_type().to_string();
-                    wrong_type(
-                        py,
-                        format!("embedding must be a fastdx.Embedding, not {got}"),
-                    )
-                })?
-                .clone()
-                .unbind(),
+        let words = match embedding {
+            None => Words::Embedding(Py::new(py, PyEmbedding::default(py, "english")?)?),
+            Some(given) => Words::of(given)?,
         };
         let Some(epsilon) = epsilon else {
             return Err(wrong_type(
@@ -95,7 +86,7 @@ impl Common {
             return Err(Error::parameter("pad", "positive, at most 3600 seconds", pad).into());
         }
         Ok(Common {
-            embedding,
+            words,
             epsilon: real("epsilon", epsilon)?,
             seed: seed(seed_value)?,
             oov: oov.to_owned(),
@@ -110,7 +101,7 @@ impl Common {
     pub(super) fn finish(self, mechanism: Arc<dyn Mechanism>) -> PyMechanism {
         PyMechanism {
             text: TextPrivatizer::new(mechanism, self.policy),
-            embedding: self.embedding,
+            words: self.words,
             seed: self.seed,
             oov: self.oov,
             pad: self.pad,
@@ -127,7 +118,7 @@ impl PyMechanism {
     pub(super) fn around(&self, py: Python<'_>, mechanism: Arc<dyn Mechanism>) -> PyMechanism {
         PyMechanism {
             text: TextPrivatizer::new(mechanism, self.text.policy().clone()),
-            embedding: self.embedding.clone_ref(py),
+            words: self.words.clone_ref(py),
             seed: self.seed,
             oov: self.oov.clone(),
             pad: self.pad,
@@ -149,16 +140,12 @@ impl PyMechanism {
     }
 
     pub(super) fn describe(&self, class: &str, parameters: &str) -> String {
-        let embedding = &self.embedding.get().inner;
-        let (v, n, metric) = (embedding.len(), embedding.dim(), embedding.metric());
+        let words = self.words.describe();
         let seeded = match self.seed {
             None => String::new(),
             Some(seed) => format!(", seed={seed}: REPRODUCIBLE, FOR TESTS ONLY"),
         };
-        format!(
-            "{class}({v} words × {n}, {metric}, {parameters}, oov='{}'{seeded})",
-            self.oov
-        )
+        format!("{class}({words}, {parameters}, oov='{}'{seeded})", self.oov)
     }
 
     /// [`run`], answering only after a multiple of the padding time.
@@ -199,10 +186,16 @@ impl PyMechanism {
 
 #[pymethods]
 impl PyMechanism {
-    /// The embedding.
+    /// The embedding. A mechanism on a WordGraph has none: see `space`.
     #[getter]
-    fn embedding(&self, py: Python<'_>) -> Py<PyEmbedding> {
-        self.embedding.clone_ref(py)
+    fn embedding(&self, py: Python<'_>) -> PyResult<Py<PyEmbedding>> {
+        self.words.embedding(py)
+    }
+
+    /// The words and their metric: an Embedding or a WordGraph.
+    #[getter]
+    fn space(&self, py: Python<'_>) -> Py<PyAny> {
+        self.words.object(py)
     }
 
     /// ε per unit of the metric's distance, the provable one.

@@ -3,6 +3,7 @@
 mod arguments;
 mod embedding;
 mod errors;
+mod graph;
 mod guarantee;
 mod hyperbolic;
 mod mechanism;
@@ -12,6 +13,7 @@ mod poincare;
 mod quality;
 mod run;
 mod tem;
+mod words;
 
 use pyo3::prelude::*;
 
@@ -19,6 +21,7 @@ use pyo3::prelude::*;
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     m.add_class::<embedding::PyEmbedding>()?;
+    m.add_class::<graph::PyWordGraph>()?;
     m.add_class::<mechanism::PyMechanism>()?;
     m.add_class::<tem::PyTem>()?;
     m.add_class::<multivariate_laplace::PyMultivariateLaplace>()?;
@@ -27,6 +30,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<hyperbolic::PyHyperbolicLaplace>()?;
     m.add_class::<hyperbolic::PyMetropolisSample>()?;
     m.add_class::<poincare::PyTraining>()?;
+    m.add_function(wrap_pyfunction!(graph::read_edges, m)?)?;
     m.add_function(wrap_pyfunction!(poincare::poincare_reconstruction, m)?)?;
     m.add_function(wrap_pyfunction!(noise::multivariate_laplace, m)?)?;
     m.add_function(wrap_pyfunction!(hyperbolic::hyperbolic_laplace, m)?)?;

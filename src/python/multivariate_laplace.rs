@@ -9,6 +9,7 @@ use super::arguments::{count, matrix, real, shape_text, shaped};
 use super::embedding::PyEmbedding;
 use super::mechanism::{Common, NewArguments, PyMechanism};
 use super::run::run;
+use super::words::Words;
 use crate::search::{HnswParameters, Search, automatic};
 use crate::{Error, Mechanism, MultivariateLaplace, Randomness};
 
@@ -65,7 +66,7 @@ impl PyMultivariateLaplace {
         pad: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyClassInitializer<Self>> {
         let mut common = Common::new(py, embedding, epsilon, oov, skip, seed, pad)?;
-        let mut embedding = common.embedding.get().inner.clone();
+        let mut embedding = common.words.vectors(py)?;
         let mut search = match search {
             "exact" => Search::Exact,
             "hnsw" => Search::Hnsw { ef: 256 },
@@ -85,8 +86,9 @@ impl PyMultivariateLaplace {
             let built = run(py, true, |control| {
                 embedding.build_hnsw(HnswParameters::default(), control)
             })?;
-            common.embedding = Py::new(py, PyEmbedding::from(built))?;
-            embedding = common.embedding.get().inner.clone();
+            let built = PyEmbedding::from(built);
+            embedding = built.inner.clone();
+            common.words = Words::Embedding(Py::new(py, built)?);
         }
         let laplace = MultivariateLaplace::new(embedding, common.epsilon, randomness)?;
         let laplace = Arc::new(laplace.with_search(search)?);
@@ -158,7 +160,7 @@ impl PyMultivariateLaplace {
         let keywords = slf.as_super().keywords(py)?;
         keywords.set_item("search", slf.search())?;
         keywords.set_item("ef", slf.ef())?;
-        let embedding = slf.as_super().embedding.clone_ref(py);
+        let embedding = slf.as_super().words.object(py);
         Ok(((embedding, slf.laplace.epsilon()), keywords))
     }
 

@@ -9,8 +9,10 @@ use pyo3::types::PyDict;
 
 use super::arguments::{count, real};
 use super::embedding::PyEmbedding;
+use super::graph::PyWordGraph;
 use super::mechanism::{Common, NewArguments, PyMechanism};
 use super::run::{run, run_with};
+use super::words::Words;
 use crate::embedding::format::native;
 use crate::mechanism::tem::{Sampler, Truncation};
 use crate::{Error, Mechanism, NeighborLists, Randomness, Tem};
@@ -21,8 +23,8 @@ use crate::{Error, Mechanism, NeighborLists, Randomness, Tem};
 ///
 /// Parameters
 /// ----------
-/// embedding : Embedding, optional
-///     Words and metric; the default English one if left out.
+/// embedding : Embedding or WordGraph, optional
+///     Words and metric; the default English embedding if left out.
 /// epsilon : float
 ///     ε per unit of distance, positive.
 /// gamma : float, optional
@@ -90,7 +92,7 @@ impl PyTem {
                 return Err(Error::parameter("sampler", expected, format!("{sampler:?}")).into());
             }
         };
-        let space = common.embedding.get().inner.clone();
+        let space = common.words.space();
         let randomness = Randomness::new(common.seed);
         let tem = Tem::new(space, common.epsilon, truncation, randomness)?;
         let tem = Arc::new(tem.with_sampler(sampler));
@@ -136,7 +138,7 @@ impl PyTem {
     /// Raises
     /// ------
     /// ParameterError
-    ///     `k` outside 1..V, or given with lists='gamma'.
+    ///     `k` outside 1..V, or given with lists='gamma'; a WordGraph, which needs no lists.
     /// TooLargeError
     ///     More than `memory` bytes; says how many.
     #[pyo3(signature = (k = None, *, lists = "nearest", memory = None, progress = None))]
@@ -148,7 +150,11 @@ impl PyTem {
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Py<Self>> {
         let py = slf.py();
-        let old = slf.as_super().embedding.get().inner.clone();
+        let Words::Embedding(old) = &slf.as_super().words else {
+            let expected = "an Embedding: a WordGraph needs no lists";
+            return Err(Error::parameter("embedding", expected, "a WordGraph").into());
+        };
+        let old = old.get().inner.clone();
         let within = match lists {
             "nearest" => false,
             "gamma" => true,
@@ -174,22 +180,30 @@ impl PyTem {
         let space = embedding.get().inner.clone();
         let tem = Arc::new(slf.tem.on(space)?);
         let mut base = slf.as_super().around(py, tem.clone());
-        base.embedding = embedding;
+        base.words = Words::Embedding(embedding);
         Py::new(
             py,
             PyClassInitializer::from(base).add_subclass(PyTem { tem }),
         )
     }
 
-    /// Writes the embedding and the lists, if there are any, to one file.
+    /// Writes the words, their metric and the lists, if there are any, to one file.
     ///
     /// Raises
     /// ------
     /// OSError
     ///     The file cannot be written.
     fn save(slf: PyRef<'_, Self>, path: PathBuf) -> PyResult<()> {
-        let embedding = slf.as_super().embedding.get().inner.clone();
-        run(slf.py(), true, |_| embedding.save(&path))
+        match &slf.as_super().words {
+            Words::Embedding(embedding) => {
+                let embedding = embedding.get().inner.clone();
+                run(slf.py(), true, |_| embedding.save(&path))
+            }
+            Words::Graph(graph) => {
+                let graph = graph.get().inner.clone();
+                run(slf.py(), true, |_| graph.save(&path))
+            }
+        }
     }
 
     /// A Tem on a file that `save` or ``fastdx index build`` wrote, mapped without copying and
@@ -219,9 +233,13 @@ impl PyTem {
         verify: bool,
         parameters: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let embedding = run(py, true, |_| native::open(&path, verify))?;
-        let embedding = Py::new(py, PyEmbedding::from(embedding))?;
-        py.get_type::<Self>().call((embedding, epsilon), parameters)
+        let words = match run(py, true, |_| native::open_words(&path, verify))? {
+            native::Words::Embedding(embedding) => {
+                Py::new(py, PyEmbedding::from(*embedding))?.into_any()
+            }
+            native::Words::Graph(graph) => Py::new(py, PyWordGraph::from(*graph))?.into_any(),
+        };
+        py.get_type::<Self>().call((words, epsilon), parameters)
     }
 
     /// The sampler: 'exact' or 'gumbel'.
@@ -268,8 +286,8 @@ impl PyTem {
             Truncation::Beta(beta) => keywords.set_item("beta", beta)?,
         }
         keywords.set_item("sampler", slf.sampler())?;
-        let embedding = slf.as_super().embedding.clone_ref(py);
-        Ok(((embedding, slf.tem.epsilon()), keywords))
+        let words = slf.as_super().words.object(py);
+        Ok(((words, slf.tem.epsilon()), keywords))
     }
 
     fn __repr__(slf: PyRef<'_, Self>) -> String {

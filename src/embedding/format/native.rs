@@ -1,4 +1,4 @@
-//! fastdx's own file: one embedding, checksummed, aligned for memory-mapping.
+//! fastdx's own file: one embedding or word graph, checksummed, aligned for memory-mapping.
 //!
 //! All numbers are little-endian. The file is a header, a section table and the sections, each
 //! starting at a multiple of 64 and padded with zeros to the next:
@@ -24,6 +24,14 @@
 //! | 11 to 13 | an HNSW graph, where there is one: m, ef of the construction, seed, entry, u64 each; where neighbours start, (V + 1) u64 a layer, lowest layer first; the neighbours, u32 |
 //! | 10 | where lists hold all words within a radius: section 8 has k = 0 and a fourth number, the largest entry a list may hold; here the start of each list in section 9, u64 × (V + 1) |
 //!
+//! A word graph has sections 2 to 4 and
+//!
+//! | kind | section |
+//! |---|---|
+//! | 14 | words u64, step f64 (a power of two) |
+//! | 15 | edges, two ids u32 each, the smaller first |
+//! | 16 | their lengths in steps, u64 |
+//!
 //! Every bit is under a checksum, padding and header included, so any single flipped bit is
 //! noticed. Without verification the structure is still checked: nothing reads out of bounds.
 
@@ -37,6 +45,7 @@ use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 use crate::buffer::{Backing, Buffer};
 use crate::embedding::Embedding;
 use crate::error::{Error, Result};
+use crate::graph::WordGraph;
 use crate::metric::Metric;
 use crate::neighbors::{Extent, Grid, NeighborLists};
 use crate::search::{Hnsw, HnswParameters};
@@ -56,7 +65,7 @@ const MAX_SECTIONS: u32 = 64;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
-enum Kind {
+pub(crate) enum Kind {
     Meta = 1,
     WordOffsets = 2,
     WordBytes = 3,
@@ -70,6 +79,9 @@ enum Kind {
     HnswMeta = 11,
     HnswStarts = 12,
     HnswNeighbors = 13,
+    GraphMeta = 14,
+    GraphPairs = 15,
+    GraphLengths = 16,
 }
 
 /// How vectors are stored.
@@ -202,7 +214,10 @@ fn padding(len: usize) -> usize {
     len.next_multiple_of(ALIGN) - len
 }
 
-fn write_sections(out: &mut impl Write, sections: &[(Kind, &[u8])]) -> std::io::Result<()> {
+pub(crate) fn write_sections(
+    out: &mut impl Write,
+    sections: &[(Kind, &[u8])],
+) -> std::io::Result<()> {
     const ZEROS: [u8; ALIGN] = [0; ALIGN];
     let front = 32 + 32 * sections.len();
     let mut offset = front + padding(front);
@@ -234,7 +249,7 @@ fn write_sections(out: &mut impl Write, sections: &[(Kind, &[u8])]) -> std::io::
 }
 
 /// Lets `write` fill a temporary file beside `path`, syncs it and renames it over `path`.
-fn write_atomically(
+pub(crate) fn write_atomically(
     path: &Path,
     write: impl FnOnce(&mut BufWriter<File>) -> std::io::Result<()>,
 ) -> Result<()> {
@@ -292,6 +307,32 @@ pub fn open(path: &Path, verify: bool) -> Result<Embedding> {
     read(&super::map(path, &file)?, path, verify)
 }
 
+/// What a file of ours holds.
+#[derive(Debug)]
+pub enum Words {
+    /// Words with vectors.
+    Embedding(Box<Embedding>),
+    /// Words with edges.
+    Graph(Box<WordGraph>),
+}
+
+/// [`open`] for a file that holds an embedding or a word graph.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_words(path: &Path, verify: bool) -> Result<Words> {
+    let file = File::open(path).map_err(Error::io(path))?;
+    let backing = super::map(path, &file)?;
+    // What is wrong with a file is said when it is read as an embedding.
+    let graph = Sections::parse(&backing, false)
+        .and_then(|sections| sections.get::<u64>(Kind::GraphMeta))
+        .is_ok_and(|meta| meta.is_some());
+    Ok(match graph {
+        true => Words::Graph(Box::new(WordGraph::read(&backing, path, verify)?)),
+        false => Words::Embedding(Box::new(read(&backing, path, verify)?)),
+    })
+}
+
 /// Reads the file's bytes; `path` is for messages.
 pub(crate) fn read(backing: &Backing, path: &Path, verify: bool) -> Result<Embedding> {
     parse(backing, verify).map_err(|reason| Error::Corrupt {
@@ -310,7 +351,13 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
 
 fn parse(backing: &Backing, verify: bool) -> std::result::Result<Embedding, String> {
     let sections = Sections::parse(backing, verify)?;
-    let meta: Buffer<u64> = sections.get(Kind::Meta)?.ok_or("no meta section")?;
+    let meta: Buffer<u64> =
+        sections
+            .get(Kind::Meta)?
+            .ok_or_else(|| match sections.get::<u64>(Kind::GraphMeta) {
+                Ok(Some(_)) => "holds a word graph and no embedding",
+                _ => "no meta section",
+            })?;
     let &[words, dim, metric] = &*meta else {
         return Err("the meta section has the wrong size".into());
     };
@@ -457,13 +504,13 @@ fn sound(lists: &NeighborLists, id: u32, words: usize) -> bool {
         && list.iter().all(|&e| (grid.id(e) as usize) < words)
 }
 
-struct Sections<'a> {
+pub(crate) struct Sections<'a> {
     backing: &'a Backing,
     table: Vec<(u32, usize, usize)>,
 }
 
 impl<'a> Sections<'a> {
-    fn parse(backing: &'a Backing, verify: bool) -> std::result::Result<Self, String> {
+    pub(crate) fn parse(backing: &'a Backing, verify: bool) -> std::result::Result<Self, String> {
         let bytes = backing.bytes();
         if bytes.len() < 32 || bytes[..8] != MAGIC {
             return Err("not a fastdx file".into());
@@ -516,7 +563,7 @@ impl<'a> Sections<'a> {
         Ok(Sections { backing, table })
     }
 
-    fn get<T: Pod>(&self, kind: Kind) -> std::result::Result<Option<Buffer<T>>, String> {
+    pub(crate) fn get<T: Pod>(&self, kind: Kind) -> std::result::Result<Option<Buffer<T>>, String> {
         match self.table.iter().find(|entry| entry.0 == kind as u32) {
             None => Ok(None),
             Some(&(kind, start, end)) => Buffer::view(self.backing, start, end)

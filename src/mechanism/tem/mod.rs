@@ -15,7 +15,7 @@ pub mod gumbel;
 pub mod law;
 mod neighborhoods;
 mod rejection;
-mod slots;
+mod shells;
 mod tables;
 
 use std::sync::Arc;
@@ -34,6 +34,7 @@ use crate::vocabulary::Vocabulary;
 use law::Law;
 use neighborhoods::{Neighborhoods, Row};
 use rejection::{ListLaw, Terms};
+use shells::ShellLaw;
 use tables::Tables;
 
 /// Calls of at most so many words are drawn one by one, larger ones grouped by word.
@@ -230,8 +231,11 @@ impl Tem {
         law.fill(self.epsilon / 2.0, self.gamma, distances);
     }
 
-    /// The grid, where it is fine enough for this ε.
+    /// The grid, where it is fine enough for this ε and lists are of use.
     fn grid(&self) -> Option<Grid> {
+        if self.space.rows_only() {
+            return None;
+        }
         let grid = self.neighborhoods.grid();
         (self.epsilon * grid.step() <= law::GRID_SLACK).then_some(grid)
     }
@@ -248,6 +252,7 @@ impl Tem {
         let Work {
             row,
             list_law,
+            shell_law,
             whole,
         } = work;
         if self.sampler == Sampler::Gumbel {
@@ -256,6 +261,23 @@ impl Tem {
             return (0..count).for_each(|_| drawn(gumbel.sample(rng)));
         }
         let tables = &*self.tables;
+        if let Some(around) = self.space.shells(id) {
+            let law = match tables.shells.get(id) {
+                Some(law) => law,
+                None => {
+                    shell_law.fill(self.epsilon / 2.0, self.gamma, &*around);
+                    let bytes = shell_law.bytes();
+                    match tables.shells.keep(id, std::mem::take(shell_law), bytes) {
+                        Ok(kept) => kept,
+                        Err(unkept) => {
+                            *shell_law = unkept;
+                            shell_law
+                        }
+                    }
+                }
+            };
+            return (0..count).for_each(|_| drawn(law.sample(&*around, rng)));
+        }
         // With a seed the draws may not depend on what was drawn before, or by which thread.
         let seeded = self.randomness.seed().is_some();
         let row_pays = tables.row_pays(id, count, seeded);
@@ -377,6 +399,7 @@ impl Tem {
 struct Work {
     row: Row,
     list_law: ListLaw,
+    shell_law: ShellLaw,
     whole: Law,
 }
 

@@ -3,11 +3,11 @@
 
 use rayon::prelude::*;
 
-use super::slots::Slots;
 use crate::error::Result;
 use crate::neighbors::{Grid, NeighborLists};
 use crate::parallel::Control;
 use crate::search::BATCH;
+use crate::slots::Slots;
 use crate::space::MetricSpace;
 
 /// Bytes of lists that one Tem (with all its `with_epsilon` siblings) keeps at most.

@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::law::Law;
 use super::rejection::ListLaw;
-use super::slots::Slots;
+use super::shells::ShellLaw;
+use crate::slots::Slots;
 
 /// Bytes of rows and of list laws that one Tem keeps at most.
 const ROW_BYTES: usize = 512 << 20;
@@ -29,6 +30,7 @@ pub(super) struct Tables {
     words: usize,
     pub(super) rows: Slots<Law>,
     pub(super) lists: Slots<ListLaw>,
+    pub(super) shells: Slots<ShellLaw>,
     /// What words have cost so far. Few, so that a Tem at another ε costs nothing to begin with.
     spent: OnceLock<Box<[AtomicU32]>>,
 }
@@ -39,6 +41,7 @@ impl Tables {
             words,
             rows: Slots::new(words, ROW_BYTES),
             lists: Slots::new(words, LIST_BYTES),
+            shells: Slots::new(words, LIST_BYTES),
             spent: OnceLock::new(),
         }
     }

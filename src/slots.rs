@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 /// At most one `T` for every word.
-pub(super) struct Slots<T> {
+pub(crate) struct Slots<T> {
     words: usize,
     limit: usize,
     used: AtomicUsize,
@@ -14,7 +14,7 @@ pub(super) struct Slots<T> {
 
 impl<T> Slots<T> {
     /// For `words` words and `limit` bytes.
-    pub(super) fn new(words: usize, limit: usize) -> Self {
+    pub(crate) fn new(words: usize, limit: usize) -> Self {
         Slots {
             words,
             limit,
@@ -31,7 +31,7 @@ impl<T> Slots<T> {
 
     /// What is kept for a word.
     #[inline]
-    pub(super) fn get(&self, id: u32) -> Option<&T> {
+    pub(crate) fn get(&self, id: u32) -> Option<&T> {
         let slot = &self.slots.get()?[id as usize];
         // SAFETY: a non-null slot came from Box::into_raw in `keep`, and is freed only with
         // `self`; what it points to is never changed.
@@ -39,13 +39,13 @@ impl<T> Slots<T> {
     }
 
     /// Bytes that are still free.
-    pub(super) fn room(&self) -> usize {
+    pub(crate) fn room(&self) -> usize {
         self.limit.saturating_sub(self.used.load(Ordering::Relaxed))
     }
 
     /// Keeps `value`, of so many bytes, for a word; gives it back where the bound does not
     /// allow that. Where another thread was faster, its value stays.
-    pub(super) fn keep(&self, id: u32, value: T, bytes: usize) -> Result<&T, T> {
+    pub(crate) fn keep(&self, id: u32, value: T, bytes: usize) -> Result<&T, T> {
         if self.used.fetch_add(bytes, Ordering::Relaxed) + bytes > self.limit {
             self.used.fetch_sub(bytes, Ordering::Relaxed);
             return Err(value);

@@ -1,0 +1,101 @@
+//! Word graphs in fastdx's own file, beside [`native`](crate::embedding::format::native).
+
+use std::path::Path;
+
+use super::WordGraph;
+use crate::buffer::{Backing, Buffer};
+use crate::embedding::format::native::{Kind, Sections, write_atomically, write_sections};
+use crate::error::{Error, Result};
+use crate::vocabulary::Vocabulary;
+
+impl WordGraph {
+    /// Writes the graph to `path`: to a temporary sibling first, then renamed.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn save(&self, path: &Path) -> Result<()> {
+        write_atomically(path, |out| self.write(out))
+    }
+
+    /// The bytes that [`save`](Self::save) would write.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        // Writing to a Vec cannot fail.
+        let _ = self.write(&mut bytes);
+        bytes
+    }
+
+    /// The graph in bytes that [`to_bytes`](Self::to_bytes) made; checksums are verified.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`].
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        Self::read(&Backing::copy(bytes), Path::new("<bytes>"), true)
+    }
+
+    /// Opens a file that [`save`](Self::save) wrote.
+    ///
+    /// # Errors
+    /// [`Error::Io`], or [`Error::Corrupt`] for a damaged, truncated, extended or foreign file.
+    pub fn open(path: &Path, verify: bool) -> Result<Self> {
+        let file = std::fs::File::open(path).map_err(Error::io(path))?;
+        let backing = crate::embedding::format::map(path, &file)?;
+        Self::read(&backing, path, verify)
+    }
+
+    pub(crate) fn read(backing: &Backing, path: &Path, verify: bool) -> Result<Self> {
+        parse(backing, verify).map_err(|reason| Error::Corrupt {
+            path: path.to_owned(),
+            reason,
+        })
+    }
+
+    fn write(&self, out: &mut impl std::io::Write) -> std::io::Result<()> {
+        let meta = [self.len() as u64, self.step.to_bits()];
+        let pairs: Vec<u32> = self.edges.iter().flat_map(|e| [e.0, e.1]).collect();
+        let lengths: Vec<u64> = self.edges.iter().map(|e| e.2).collect();
+        let vocabulary = &self.vocabulary;
+        let sections: [(Kind, &[u8]); 6] = [
+            (Kind::GraphMeta, bytemuck::cast_slice(&meta)),
+            (Kind::WordOffsets, bytemuck::cast_slice(&vocabulary.offsets)),
+            (Kind::WordBytes, &vocabulary.bytes),
+            (Kind::WordSlots, bytemuck::cast_slice(&vocabulary.slots)),
+            (Kind::GraphPairs, bytemuck::cast_slice(&pairs)),
+            (Kind::GraphLengths, bytemuck::cast_slice(&lengths)),
+        ];
+        write_sections(out, &sections)
+    }
+}
+
+fn parse(backing: &Backing, verify: bool) -> std::result::Result<WordGraph, String> {
+    let sections = Sections::parse(backing, verify)?;
+    let meta: Buffer<u64> = sections
+        .get(Kind::GraphMeta)?
+        .ok_or("holds no word graph")?;
+    let &[words, step] = &*meta else {
+        return Err("the graph's meta section has the wrong size".into());
+    };
+    let vocabulary = Vocabulary::from_parts(
+        sections.get(Kind::WordBytes)?.ok_or("no words")?,
+        sections.get(Kind::WordOffsets)?.ok_or("no word offsets")?,
+        sections.get(Kind::WordSlots)?,
+    )?;
+    let pairs: Buffer<u32> = sections.get(Kind::GraphPairs)?.ok_or("no edges")?;
+    let lengths: Buffer<u64> = sections.get(Kind::GraphLengths)?.ok_or("no lengths")?;
+    let step = f64::from_bits(step);
+    let (pairs, rest) = pairs.as_chunks::<2>();
+    // Sums along paths must not overflow.
+    let most = (1 << 61) / words.max(1);
+    if words != vocabulary.len() as u64
+        || !rest.is_empty()
+        || pairs.len() != lengths.len()
+        || !(step > 0.0 && step.is_normal() && step.to_bits() << 12 == 0)
+        || pairs.iter().any(|&[u, v]| u >= v || u64::from(v) >= words)
+        || lengths.iter().any(|&l| l > most)
+    {
+        return Err("the edges do not fit the words".into());
+    }
+    let edges = pairs.iter().zip(lengths.iter());
+    let edges = edges.map(|(&[u, v], &length)| (u, v, length)).collect();
+    Ok(WordGraph::from_parts(vocabulary, edges, step))
+}

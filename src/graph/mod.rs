@@ -1,0 +1,398 @@
+//! Words and the shortest paths between them: a hierarchy itself as the metric.
+//!
+//! **A metric in exact arithmetic.** Weights are whole multiples of one step, a power of two, so
+//! sums along paths are exact, whichever end they start from, and no rounding is left in the
+//! proof. Weights that are no such multiples are rounded *down*: distances only shrink, so what
+//! is proved with them holds for the weights as given.
+//!
+//! **Few distances.** With unit weights there are a few dozen distances and thousands of words:
+//! the law of TEM is drawn by first choosing a distance, by the number of words there, then one
+//! of these words ([`Shells`]). On a tree both come from a centroid decomposition in V log V
+//! memory; on other graphs from the words in order of distance, kept for the words that came
+//! up. Graphs with more than [`MOST_SHELLS`] distances use whole rows.
+
+mod edges;
+mod file;
+mod paths;
+mod tree;
+
+pub use edges::Edges;
+
+use crate::error::{Error, Result};
+use crate::slots::Slots;
+use crate::space::{MetricSpace, Shells};
+use crate::vocabulary::Vocabulary;
+use paths::{Adjacency, NONE};
+use tree::Centroids;
+
+/// The most distances for which words are grouped by distance.
+pub const MOST_SHELLS: u64 = 4096;
+/// Bytes of words in order of distance that a graph keeps at most.
+const ORDER_BYTES: usize = 1 << 30;
+
+/// A finite metric space: words, and the lengths of shortest paths in an undirected graph.
+///
+/// ```
+/// use std::sync::Arc;
+/// use fastdx::graph::{Edges, WordGraph};
+/// use fastdx::{Mechanism, MetricSpace, Randomness, Tem};
+/// let mut edges = Edges::new();
+/// for (word, hypernym) in [("dog", "animal"), ("cat", "animal"), ("animal", "thing")] {
+///     edges.push(word, hypernym).unwrap();
+/// }
+/// let graph = WordGraph::new(&edges, None)?;
+/// assert_eq!(graph.distance(0, 2), 2.0); // dog, animal, cat
+/// let tem = Tem::new(Arc::new(graph), 2.0, Default::default(), Randomness::new(None))?;
+/// assert_eq!(tem.guarantee().metric, "shortest-path");
+/// # Ok::<(), fastdx::Error>(())
+/// ```
+pub struct WordGraph {
+    vocabulary: Vocabulary,
+    /// Each edge once, the smaller id first, ascending; lengths in steps.
+    edges: Vec<(u32, u32, u64)>,
+    graph: Adjacency,
+    step: f64,
+    /// The greatest common divisor of all lengths.
+    unit: u64,
+    /// No two words that a path joins are further apart, in steps.
+    widest: u64,
+    /// For every word the component it lies in.
+    components: Vec<u32>,
+    /// Words by component, and where each component starts.
+    members: Vec<u32>,
+    member_starts: Vec<u32>,
+    shape: Shape,
+}
+
+enum Shape {
+    /// A forest with few distances.
+    Forest(Centroids),
+    /// Few distances: for words that came up, all words they reach in order of distance, and
+    /// where each distance ends.
+    Layered(Slots<Layers>),
+    /// Many distances.
+    Weighted,
+}
+
+struct Layers {
+    order: Vec<u32>,
+    ends: Vec<u32>,
+}
+
+impl std::fmt::Debug for WordGraph {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WordGraph")
+            .field("words", &self.vocabulary.len())
+            .field("edges", &self.edges.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl WordGraph {
+    /// The graph of `edges`, each of its weight; 1 where there are none. Of edges between the
+    /// same words the shortest counts.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] for no word, a weight that is negative or not finite, or not one
+    /// weight an edge.
+    pub fn new(edges: &Edges, weights: Option<&[f64]>) -> Result<Self> {
+        if edges.words().is_empty() {
+            return Err(Error::parameter("edges", "at least one", 0));
+        }
+        let vocabulary = Vocabulary::new(edges.words())?;
+        let weights = weights.unwrap_or(edges.weights());
+        let pairs = edges.pairs();
+        if !weights.is_empty() && weights.len() != pairs.len() {
+            let expected = format!("one number an edge, {}", pairs.len());
+            return Err(Error::parameter("weights", expected, weights.len()));
+        }
+        if let Some(at) = weights.iter().position(|w| !(*w >= 0.0 && w.is_finite())) {
+            let (u, v) = pairs[at];
+            let (u, v) = (vocabulary.word(u), vocabulary.word(v));
+            let got = format!("{} between {u:?} and {v:?}", weights[at]);
+            return Err(Error::parameter("weights", "at least 0 and finite", got));
+        }
+        let step = step_of(weights, vocabulary.len());
+        let length = |i: usize| match weights.get(i) {
+            // A quotient by a power of two is exact but for the smallest numbers there are.
+            Some(weight) => (weight / step).floor() as u64,
+            None => 1,
+        };
+        let edges = pairs.iter().enumerate();
+        let edges = edges.map(|(i, &(u, v))| (u.min(v), u.max(v), length(i)));
+        Ok(Self::from_parts(vocabulary, edges.collect(), step))
+    }
+
+    /// From edges with lengths in steps that leave room for sums: less than 2⁶¹ / V.
+    fn from_parts(vocabulary: Vocabulary, mut edges: Vec<(u32, u32, u64)>, step: f64) -> Self {
+        edges.sort_unstable();
+        edges.dedup_by_key(|e| (e.0, e.1));
+        let words = vocabulary.len();
+        let graph = Adjacency::new(words, &edges);
+        let unit = edges.iter().fold(0, |a, e| gcd(a, e.2)).max(1);
+        let mut components = vec![u32::MAX; words];
+        let (mut members, mut member_starts) = (Vec::with_capacity(words), vec![0]);
+        let mut roots = Vec::new();
+        for root in 0..words as u32 {
+            if components[root as usize] != u32::MAX {
+                continue;
+            }
+            let component = roots.len() as u32;
+            let mut at = members.len();
+            members.push(root);
+            components[root as usize] = component;
+            while let Some(&word) = members.get(at) {
+                at += 1;
+                for &(next, _) in graph.of(word) {
+                    if components[next as usize] == u32::MAX {
+                        components[next as usize] = component;
+                        members.push(next);
+                    }
+                }
+            }
+            member_starts.push(members.len() as u32);
+            roots.push(root);
+        }
+        let forest = edges.len() + roots.len() == words;
+        let widest = widest(&graph, &roots, forest);
+        let few = widest / unit < MOST_SHELLS;
+        let shape = match (few, forest) {
+            (true, true) => Shape::Forest(Centroids::new(&graph, unit)),
+            (true, false) => Shape::Layered(Slots::new(words, ORDER_BYTES)),
+            (false, _) => Shape::Weighted,
+        };
+        WordGraph {
+            vocabulary,
+            edges,
+            graph,
+            step,
+            unit,
+            widest,
+            components,
+            members,
+            member_starts,
+            shape,
+        }
+    }
+
+    /// The number of words.
+    #[allow(clippy::len_without_is_empty)] // there is always a word
+    pub fn len(&self) -> usize {
+        self.vocabulary.len()
+    }
+
+    /// The number of edges, each counted once.
+    pub fn edges(&self) -> usize {
+        self.edges.len()
+    }
+
+    /// The number of components: parts that no path joins.
+    pub fn components(&self) -> usize {
+        self.member_starts.len() - 1
+    }
+
+    /// Whether it is a tree, or several.
+    pub fn is_forest(&self) -> bool {
+        self.edges.len() + self.components() == self.len()
+    }
+
+    /// The distance between words that no path joins, above that of any two that a path joins:
+    /// the largest diameter of a component (on graphs with circles, a bound of at most twice
+    /// that) and the longest edge.
+    pub fn unreachable_distance(&self) -> Option<f64> {
+        (self.components() > 1).then(|| self.far() as f64 * self.step)
+    }
+
+    /// [`unreachable_distance`](Self::unreachable_distance) in steps.
+    fn far(&self) -> u64 {
+        let longest = self.edges.iter().map(|e| e.2).max().unwrap_or(0);
+        self.widest + longest.max(self.unit)
+    }
+
+    fn joined(&self, a: u32, b: u32) -> bool {
+        self.components[a as usize] == self.components[b as usize]
+    }
+
+    /// Distance in steps.
+    fn steps(&self, a: u32, b: u32) -> u64 {
+        if !self.joined(a, b) {
+            return self.far();
+        }
+        match &self.shape {
+            Shape::Forest(centroids) => centroids
+                .distance(a, b)
+                .map_or(NONE, |units| u64::from(units) * self.unit),
+            _ => self.graph.distances(a, Some(b))[b as usize],
+        }
+    }
+
+    fn component(&self, word: u32) -> std::ops::Range<usize> {
+        let component = self.components[word as usize] as usize;
+        self.member_starts[component] as usize..self.member_starts[component + 1] as usize
+    }
+
+    fn layers(&self, word: u32) -> Layers {
+        let (order, ends) = self.graph.shells(word, self.unit);
+        Layers { order, ends }
+    }
+}
+
+/// The step that lengths are multiples of: the coarsest power of two that all weights are
+/// multiples of, if there is one that leaves room for the sum along any path.
+fn step_of(weights: &[f64], words: usize) -> f64 {
+    let largest = weights.iter().fold(0.0f64, |a, &w| a.max(w));
+    if largest == 0.0 {
+        return 1.0;
+    }
+    // Lengths below 2^(61 - log₂ V): sums of V of them fit, and twice that.
+    let bits = 61 - i32::try_from(usize::BITS - words.leading_zeros()).unwrap_or(61);
+    let finest = largest.log2().floor() as i32 + 1 - bits;
+    let finest = 2f64.powi(finest.clamp(-1000, 1000));
+    if weights.iter().any(|w| (w / finest).fract() != 0.0) {
+        return finest;
+    }
+    let zeros = weights.iter().filter(|w| **w > 0.0);
+    let zeros = zeros.map(|w| ((w / finest) as u64).trailing_zeros()).min();
+    finest * (1u64 << zeros.unwrap_or(0)) as f64
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    match b {
+        0 => a,
+        _ => gcd(b, a % b),
+    }
+}
+
+/// The largest distance within a component, or a bound of at most twice that.
+fn widest(graph: &Adjacency, roots: &[u32], forest: bool) -> u64 {
+    let furthest = |from: u32| {
+        let distances = graph.distances(from, None);
+        let reached = distances.into_iter().zip(0u32..).filter(|d| d.0 != NONE);
+        reached.max().unwrap_or((0, from))
+    };
+    let lone = |&&root: &&u32| graph.of(root).is_empty();
+    let widths = roots.iter().filter(|root| !lone(root)).map(|&root| {
+        let (there, end) = furthest(root);
+        let (across, _) = furthest(end);
+        // On a tree the word furthest from anywhere is an end of a longest path.
+        match forest {
+            true => across,
+            false => 2 * there.min(across),
+        }
+    });
+    widths.max().unwrap_or(0)
+}
+
+impl MetricSpace for WordGraph {
+    fn vocabulary(&self) -> &Vocabulary {
+        &self.vocabulary
+    }
+
+    fn metric_name(&self) -> &'static str {
+        "shortest-path"
+    }
+
+    fn distance(&self, a: u32, b: u32) -> f64 {
+        self.steps(a, b) as f64 * self.step
+    }
+
+    fn distances(&self, a: u32, out: &mut [f64]) {
+        let far = self.far();
+        for (out, steps) in out.iter_mut().zip(self.graph.distances(a, None)) {
+            *out = if steps == NONE { far } else { steps } as f64 * self.step;
+        }
+    }
+
+    fn rows_only(&self) -> bool {
+        true
+    }
+
+    fn shells(&self, word: u32) -> Option<Box<dyn Shells + '_>> {
+        let view = match &self.shape {
+            Shape::Forest(centroids) => View::Forest(centroids),
+            Shape::Weighted => return None,
+            Shape::Layered(kept) => match kept.get(word) {
+                Some(layers) => View::Kept(layers),
+                None => {
+                    let layers = self.layers(word);
+                    let bytes = 4 * (layers.order.len() + layers.ends.len());
+                    match kept.keep(word, layers, bytes) {
+                        Ok(layers) => View::Kept(layers),
+                        Err(layers) => View::Own(layers),
+                    }
+                }
+            },
+        };
+        Some(Box::new(Around {
+            graph: self,
+            word,
+            view,
+        }))
+    }
+}
+
+/// The words around one.
+struct Around<'a> {
+    graph: &'a WordGraph,
+    word: u32,
+    view: View<'a>,
+}
+
+enum View<'a> {
+    Forest(&'a Centroids),
+    Kept(&'a Layers),
+    Own(Layers),
+}
+
+impl View<'_> {
+    fn layers(&self) -> Option<&Layers> {
+        match self {
+            View::Forest(_) => None,
+            View::Kept(layers) => Some(layers),
+            View::Own(layers) => Some(layers),
+        }
+    }
+}
+
+impl Shells for Around<'_> {
+    fn fill(&self, shells: &mut Vec<(f64, u32)>) {
+        let graph = self.graph;
+        let mut counts = Vec::new();
+        match &self.view {
+            View::Forest(centroids) => centroids.counts(self.word, &mut counts),
+            view => {
+                let ends = view.layers().map_or(&[][..], |l| &l.ends);
+                let starts = std::iter::once(0).chain(ends.iter().copied());
+                counts.extend(ends.iter().zip(starts).map(|(end, start)| end - start));
+            }
+        }
+        shells.clear();
+        let distance = |shell: u64| (shell * graph.unit) as f64 * graph.step;
+        let reached = (0..).zip(counts).map(|(shell, n)| (distance(shell), n));
+        shells.extend(reached);
+        let beyond = graph.len() - graph.component(self.word).len();
+        if beyond > 0 {
+            shells.push((graph.far() as f64 * graph.step, beyond as u32));
+        }
+    }
+
+    fn pick(&self, shell: usize, distance: f64, index: u32) -> u32 {
+        let graph = self.graph;
+        let far = graph.far() as f64 * graph.step;
+        if graph.components() > 1 && distance == far {
+            // The words of all other components.
+            let own = graph.component(self.word);
+            let at = index as usize;
+            return graph.members[if at < own.start { at } else { at + own.len() }];
+        }
+        let picked = match &self.view {
+            View::Forest(centroids) => centroids.pick(self.word, shell as u32, index),
+            view => view.layers().and_then(|layers| {
+                let start = shell.checked_sub(1).map_or(0, |before| layers.ends[before]);
+                layers.order.get((start + index) as usize).copied()
+            }),
+        };
+        // There is a word for every index below the count.
+        picked.unwrap_or(self.word)
+    }
+}

@@ -1,0 +1,110 @@
+//! Shortest paths from one word, in whole numbers.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// A distance that no path has.
+pub(super) const NONE: u64 = u64::MAX;
+
+/// An undirected graph: for every word its neighbours and the lengths of the edges.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Adjacency {
+    starts: Vec<usize>,
+    links: Vec<(u32, u64)>,
+}
+
+impl Adjacency {
+    /// From edges (u, v, length).
+    pub(super) fn new(words: usize, edges: &[(u32, u32, u64)]) -> Self {
+        let mut starts = vec![0; words + 1];
+        for &(u, v, _) in edges {
+            starts[u as usize + 1] += 1;
+            starts[v as usize + 1] += 1;
+        }
+        for i in 0..words {
+            starts[i + 1] += starts[i];
+        }
+        let mut next = starts.clone();
+        let mut links = vec![(0, 0); 2 * edges.len()];
+        for &(u, v, length) in edges {
+            for (from, to) in [(u, v), (v, u)] {
+                links[next[from as usize]] = (to, length);
+                next[from as usize] += 1;
+            }
+        }
+        Adjacency { starts, links }
+    }
+
+    pub(super) fn words(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    #[inline]
+    pub(super) fn of(&self, word: u32) -> &[(u32, u64)] {
+        &self.links[self.starts[word as usize]..self.starts[word as usize + 1]]
+    }
+
+    /// Distances from a word to every word it reaches, [`NONE`] to the others; stops once
+    /// `target` is known. Dijkstra (1959).
+    pub(super) fn distances(&self, from: u32, target: Option<u32>) -> Vec<u64> {
+        let mut distances = vec![NONE; self.words()];
+        let mut heap = BinaryHeap::from([(Reverse(0), from)]);
+        distances[from as usize] = 0;
+        while let Some((Reverse(distance), word)) = heap.pop() {
+            if Some(word) == target {
+                break;
+            }
+            if distance > distances[word as usize] {
+                continue;
+            }
+            for &(next, length) in self.of(word) {
+                let there = distance + length;
+                if there < distances[next as usize] {
+                    distances[next as usize] = there;
+                    heap.push((Reverse(there), next));
+                }
+            }
+        }
+        distances
+    }
+
+    /// The words that `from` reaches, by ascending distance, and where each distance ends, for
+    /// lengths that are multiples of `unit` and small: Dial (1969), a queue for every distance.
+    pub(super) fn shells(&self, from: u32, unit: u64) -> (Vec<u32>, Vec<u32>) {
+        let mut best = vec![u32::MAX; self.words()];
+        let mut queues = vec![vec![from]];
+        best[from as usize] = 0;
+        let (mut order, mut ends) = (Vec::new(), Vec::new());
+        let mut shell = 0;
+        while shell < queues.len() {
+            // Edges of length 0 lengthen the queue that is being worked off.
+            let mut at = 0;
+            while let Some(&word) = queues[shell].get(at) {
+                at += 1;
+                // A word that was found again, nearer, is done already.
+                if best[word as usize] as usize != shell {
+                    continue;
+                }
+                for &(next, length) in self.of(word) {
+                    let there = shell + (length / unit) as usize;
+                    if there < best[next as usize] as usize {
+                        best[next as usize] = there as u32;
+                        if queues.len() <= there {
+                            queues.resize(there + 1, Vec::new());
+                        }
+                        queues[there].push(next);
+                    }
+                }
+            }
+            let queue = std::mem::take(&mut queues[shell]);
+            order.extend(
+                queue
+                    .into_iter()
+                    .filter(|&w| best[w as usize] as usize == shell),
+            );
+            ends.push(order.len() as u32);
+            shell += 1;
+        }
+        (order, ends)
+    }
+}

@@ -1,0 +1,60 @@
+//! The law where few distances occur: first the distance, then one of the words there, which
+//! all have the same weight.
+
+use rand::Rng;
+
+use super::law::weight;
+use crate::random::uniform_below_u128;
+use crate::space::Shells;
+
+/// The law of one word over the distances around it, in the integers of [`law`](super::law).
+#[derive(Debug, Default)]
+pub(super) struct ShellLaw {
+    shells: Vec<Shell>,
+    counts: Vec<(f64, u32)>,
+}
+
+#[derive(Debug)]
+struct Shell {
+    /// Sum of all weights up to and with this distance.
+    cumulative: u128,
+    /// Of one word.
+    weight: u128,
+    distance: f64,
+}
+
+impl ShellLaw {
+    /// The law around a word; η = ε/2.
+    pub(super) fn fill(&mut self, eta: f64, gamma: f64, around: &dyn Shells) {
+        around.fill(&mut self.counts);
+        self.shells.clear();
+        let mut cumulative = 0;
+        for &(distance, count) in &self.counts {
+            let weight = weight(eta * distance.min(gamma));
+            cumulative += weight * u128::from(count);
+            self.shells.push(Shell {
+                cumulative,
+                weight,
+                distance,
+            });
+        }
+    }
+
+    /// Bytes it takes.
+    pub(super) fn bytes(&self) -> usize {
+        size_of::<Shell>() * self.shells.capacity()
+            + size_of::<(f64, u32)>() * self.counts.capacity()
+    }
+
+    /// One word, with probability weight / total exactly.
+    pub(super) fn sample(&self, around: &dyn Shells, rng: &mut impl Rng) -> u32 {
+        let total = self.shells.last().map_or(1, |s| s.cumulative);
+        let u = uniform_below_u128(rng, total);
+        let at = self.shells.partition_point(|s| s.cumulative <= u);
+        let shell = &self.shells[at];
+        let before = at.checked_sub(1).map_or(0, |b| self.shells[b].cumulative);
+        // Uniform below count · weight, so the quotient is uniform below the count.
+        let index = ((u - before) / shell.weight) as u32;
+        around.pick(at, shell.distance, index)
+    }
+}

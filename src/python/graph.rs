@@ -1,0 +1,261 @@
+//! `fastdx.WordGraph`.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use numpy::{PyArray1, PyArray2, PyArrayMethods};
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedStr;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyString, PyTuple, PyType};
+
+use super::arguments::numbers;
+use super::errors::format_error;
+use super::run::run;
+use super::words;
+use crate::graph::{Edges, WordGraph};
+use crate::{Error, MetricSpace};
+
+/// Edges from a file, an iterable of pairs, or an array of strings of shape (m, 2).
+fn edges_of(given: &Bound<'_, PyAny>, weighted: bool) -> PyResult<Edges> {
+    let py = given.py();
+    let is_path = given.is_instance_of::<PyString>() || given.hasattr("__fspath__")?;
+    if is_path {
+        let path: PathBuf = given.extract()?;
+        return run(py, true, |_| Edges::read(&path, weighted));
+    }
+    let mut edges = Edges::new();
+    for (i, edge) in given.try_iter()?.enumerate() {
+        let edge = edge?;
+        let pair = pair(&edge).and_then(|(u, v)| edges.push(&u, &v));
+        pair.map_err(|reason| format_error(py, format!("edge {i}: {reason}")))?;
+    }
+    Ok(edges)
+}
+
+/// The two words of a tuple, list or array.
+fn pair(edge: &Bound<'_, PyAny>) -> Result<(PyBackedStr, PyBackedStr), String> {
+    let wrong = || {
+        let shown = edge.repr().map_or_else(|_| "?".into(), |r| r.to_string());
+        format!("an edge has two words, got {shown}")
+    };
+    // A string is a sequence, of letters.
+    if edge.is_instance_of::<PyString>() {
+        return Err(wrong());
+    }
+    let mut words = Vec::new();
+    for word in edge.try_iter().map_err(|_| wrong())? {
+        let word = word.ok().and_then(|w| w.cast_into::<PyString>().ok());
+        let word = word.and_then(|w| PyBackedStr::try_from(w).ok());
+        words.push(word.ok_or_else(wrong)?);
+    }
+    match <[PyBackedStr; 2]>::try_from(words) {
+        Ok([u, v]) => Ok((u, v)),
+        Err(_) => Err(wrong()),
+    }
+}
+
+/// Words in order of first appearance, and the edges between them: uint32, shape (m, 2).
+#[pyfunction]
+pub(super) fn read_edges<'py>(
+    edges: &Bound<'py, PyAny>,
+) -> PyResult<(Vec<String>, Bound<'py, PyArray2<u32>>)> {
+    let py = edges.py();
+    let edges = edges_of(edges, false)?;
+    let words = edges.words().iter().map(|w| w.to_string()).collect();
+    let ids: Vec<u32> = edges.pairs().iter().flat_map(|&(u, v)| [u, v]).collect();
+    let ids = PyArray1::from_vec(py, ids).reshape([edges.pairs().len(), 2])?;
+    Ok((words, ids))
+}
+
+/// Words and the shortest paths between them: a metric for Tem.
+///
+/// The graph is undirected. Between words that no path joins the distance is
+/// `unreachable_distance`.
+///
+/// Parameters
+/// ----------
+/// edges : str, os.PathLike or iterable of (str, str)
+///     Pairs of words: a file of two columns separated by a tab (a third holds weights), an
+///     iterable, or an array of strings of shape (m, 2).
+/// weights : array_like of float, shape (m,), optional
+///     The length of each edge, ≥ 0; by default 1. Of several edges between two words the
+///     shortest counts. Lengths that are no multiples of a common power of two within 60 bits
+///     are rounded down, which only strengthens the guarantee.
+///
+/// Raises
+/// ------
+/// FormatError
+///     An edge that is none, named by its line or number.
+/// ParameterError
+///     No edge; a weight that is negative or not finite; not one weight an edge.
+///
+/// Examples
+/// --------
+/// >>> from fastdx import Tem, WordGraph
+/// >>> graph = WordGraph([("dog", "animal"), ("cat", "animal"), ("animal", "thing")])
+/// >>> graph.distance("dog", "cat")
+/// 2.0
+/// >>> tem = Tem(graph, 2.0)
+/// >>> tem.guarantee.metric
+/// 'shortest-path'
+#[pyclass(frozen, name = "WordGraph", module = "fastdx")]
+pub(super) struct PyWordGraph {
+    pub(super) inner: Arc<WordGraph>,
+    words: PyOnceLock<Py<PyTuple>>,
+}
+
+impl From<WordGraph> for PyWordGraph {
+    fn from(graph: WordGraph) -> Self {
+        PyWordGraph {
+            inner: Arc::new(graph),
+            words: PyOnceLock::new(),
+        }
+    }
+}
+
+#[pymethods]
+impl PyWordGraph {
+    #[new]
+    #[pyo3(signature = (edges, weights = None))]
+    fn new(
+        py: Python<'_>,
+        edges: &Bound<'_, PyAny>,
+        weights: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let edges = edges_of(edges, true)?;
+        let weights = weights.map(|w| numbers("weights", w)).transpose()?;
+        let none = weights.as_ref().is_some_and(Vec::is_empty);
+        if none && !edges.pairs().is_empty() {
+            let expected = format!("one number an edge, {}", edges.pairs().len());
+            return Err(Error::parameter("weights", expected, 0).into());
+        }
+        Ok(run(py, true, |_| WordGraph::new(&edges, weights.as_deref()))?.into())
+    }
+
+    /// Opens a file that `save` wrote.
+    ///
+    /// Raises
+    /// ------
+    /// CorruptFileError
+    ///     A damaged, truncated, extended or foreign file.
+    #[staticmethod]
+    #[pyo3(signature = (path, *, verify = true))]
+    fn load(py: Python<'_>, path: PathBuf, verify: bool) -> PyResult<Self> {
+        Ok(run(py, true, |_| WordGraph::open(&path, verify))?.into())
+    }
+
+    /// Writes the graph to a file, beside its place, then renamed.
+    ///
+    /// Raises
+    /// ------
+    /// OSError
+    ///     The file cannot be written.
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        run(py, true, |_| self.inner.save(&path))
+    }
+
+    /// All words, in the order of their ids: of first appearance.
+    #[getter]
+    fn words<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let words = self.words.get_or_try_init(py, || {
+            let words: Vec<&str> = self.inner.vocabulary().iter().collect();
+            PyTuple::new(py, words).map(Bound::unbind)
+        })?;
+        Ok(words.bind(py).clone())
+    }
+
+    /// The metric's name: 'shortest-path'.
+    #[getter]
+    fn metric(&self) -> &'static str {
+        self.inner.metric_name()
+    }
+
+    /// How many edges there are, each counted once.
+    #[getter]
+    fn edges(&self) -> usize {
+        self.inner.edges()
+    }
+
+    /// How many parts there are that no path joins.
+    #[getter]
+    fn components(&self) -> usize {
+        self.inner.components()
+    }
+
+    /// Whether there is no circle.
+    #[getter]
+    fn is_forest(&self) -> bool {
+        self.inner.is_forest()
+    }
+
+    /// The distance between words that no path joins, above all others; None where all are
+    /// joined.
+    #[getter]
+    fn unreachable_distance(&self) -> Option<f64> {
+        self.inner.unreachable_distance()
+    }
+
+    fn __len__(&self) -> usize {
+        self.inner.len()
+    }
+
+    fn __contains__(&self, word: &Bound<'_, PyAny>) -> bool {
+        let word = word.extract::<&str>();
+        word.is_ok_and(|word| self.inner.vocabulary().id(word).is_some())
+    }
+
+    fn __repr__(&self) -> String {
+        let g = &self.inner;
+        format!("WordGraph({} words, {} edges)", g.len(), g.edges())
+    }
+
+    /// The ids of words, as a uint32 array.
+    ///
+    /// Raises
+    /// ------
+    /// UnknownWordError
+    ///     Names the first word that is not in the vocabulary.
+    fn ids<'py>(
+        &self,
+        py: Python<'py>,
+        words: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        words::ids(py, &*self.inner, words)
+    }
+
+    /// The length of the shortest path between two words.
+    ///
+    /// Raises
+    /// ------
+    /// UnknownWordError
+    ///     Names the word that is not in the vocabulary.
+    fn distance(&self, a: &str, b: &str) -> PyResult<f64> {
+        words::distance(&*self.inner, a, b)
+    }
+
+    /// Distances from a word to every word: float64, shape (V,).
+    ///
+    /// Raises
+    /// ------
+    /// UnknownWordError
+    ///     The word is not in the vocabulary.
+    fn distances<'py>(&self, py: Python<'py>, word: &str) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        words::distances(py, &*self.inner, word)
+    }
+
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
+        let py = slf.py();
+        let bytes = PyBytes::new(py, &slf.get().inner.to_bytes());
+        let class: Bound<'py, PyType> = py.get_type::<Self>();
+        Ok((class.getattr("_from_bytes")?, (bytes,)))
+    }
+
+    #[staticmethod]
+    fn _from_bytes(py: Python<'_>, data: &Bound<'_, PyBytes>) -> PyResult<Self> {
+        let data = data.as_bytes();
+        Ok(run(py, false, |_| WordGraph::from_bytes(data))?.into())
+    }
+}

@@ -1,0 +1,233 @@
+//! Word graphs: shortest paths, shells, and the law of Tem on them.
+
+mod common;
+
+use std::sync::Arc;
+
+use fastdx::graph::{Edges, WordGraph};
+use fastdx::mechanism::tem::Truncation;
+use fastdx::{Mechanism, MetricSpace, Randomness, Tem};
+use proptest::prelude::*;
+
+fn graph(words: usize, pairs: &[(usize, usize)], weights: Option<&[f64]>) -> WordGraph {
+    let mut edges = Edges::new();
+    for w in 0..words {
+        edges.word(&format!("w{w}"));
+    }
+    for &(u, v) in pairs {
+        edges.push(&format!("w{u}"), &format!("w{v}")).unwrap();
+    }
+    WordGraph::new(&edges, weights).unwrap()
+}
+
+/// All distances by Floyd and Warshall.
+fn all_pairs(words: usize, pairs: &[(usize, usize)], weights: &[f64]) -> Vec<Vec<f64>> {
+    let mut d = vec![vec![f64::INFINITY; words]; words];
+    (0..words).for_each(|w| d[w][w] = 0.0);
+    for (&(u, v), &w) in pairs.iter().zip(weights) {
+        d[u][v] = d[u][v].min(w);
+        d[v][u] = d[u][v];
+    }
+    for k in 0..words {
+        for i in 0..words {
+            for j in 0..words {
+                d[i][j] = d[i][j].min(d[i][k] + d[k][j]);
+            }
+        }
+    }
+    d
+}
+
+fn check(words: usize, pairs: &[(usize, usize)], weights: &[f64], shelled: Option<bool>) {
+    let graph = graph(words, pairs, Some(weights));
+    let exact = all_pairs(words, pairs, weights);
+    let diameter = exact.iter().flatten().filter(|d| d.is_finite());
+    let diameter = diameter.fold(0.0f64, |a, &d| a.max(d));
+    let far = graph.unreachable_distance();
+    assert_eq!(
+        far.is_some(),
+        exact.iter().flatten().any(|d| d.is_infinite())
+    );
+    assert!(far.is_none_or(|far| far > diameter));
+    let mut row = vec![0.0; words];
+    let mut shells = Vec::new();
+    for a in 0..words as u32 {
+        graph.distances(a, &mut row);
+        for b in 0..words as u32 {
+            let expected = exact[a as usize][b as usize];
+            let expected = if expected.is_finite() {
+                expected
+            } else {
+                far.unwrap()
+            };
+            assert!(
+                (row[b as usize] - expected).abs() <= 1e-9 * expected,
+                "{a} {b}"
+            );
+            assert_eq!(graph.distance(a, b), row[b as usize]);
+            assert_eq!(graph.distance(b, a), row[b as usize]);
+        }
+        let around = graph.shells(a);
+        assert!(shelled.is_none_or(|s| s == around.is_some()));
+        let Some(around) = around else { continue };
+        around.fill(&mut shells);
+        let mut seen = vec![false; words];
+        for (at, &(distance, count)) in shells.iter().enumerate() {
+            for index in 0..count {
+                let y = around.pick(at, distance, index) as usize;
+                assert_eq!(row[y], distance);
+                assert!(
+                    !std::mem::replace(&mut seen[y], true),
+                    "{y} twice around {a}"
+                );
+            }
+        }
+        assert!(seen.into_iter().all(|s| s), "a word is missing around {a}");
+    }
+    let copy = WordGraph::from_bytes(&graph.to_bytes()).unwrap();
+    let mut again = vec![0.0; words];
+    for a in 0..words as u32 {
+        graph.distances(a, &mut row);
+        copy.distances(a, &mut again);
+        assert_eq!(row, again);
+    }
+}
+
+prop_compose! {
+    fn forests()(words in 1usize..40)(
+        parents in prop::collection::vec(prop::option::weighted(0.9, any::<prop::sample::Index>()), words),
+        weights in prop::collection::vec(0u32..5, words),
+        order in Just((0..words).collect::<Vec<_>>()).prop_shuffle(),
+    ) -> (usize, Vec<(usize, usize)>, Vec<f64>) {
+        let mut pairs = Vec::new();
+        let mut lengths = Vec::new();
+        for (i, parent) in parents.iter().enumerate().skip(1) {
+            if let Some(parent) = parent {
+                pairs.push((order[i], order[parent.index(i)]));
+                lengths.push(f64::from(weights[i]) * 0.25);
+            }
+        }
+        (parents.len(), pairs, lengths)
+    }
+}
+
+prop_compose! {
+    fn graphs()(words in 2usize..25)(
+        pairs in prop::collection::vec((0..words, 0..words, 0u32..6), 0..60),
+        words in Just(words),
+    ) -> (usize, Vec<(usize, usize)>, Vec<f64>) {
+        let pairs: Vec<_> = pairs.into_iter().filter(|(u, v, _)| u != v).collect();
+        let edges = pairs.iter().map(|&(u, v, _)| (u, v)).collect();
+        (words, edges, pairs.iter().map(|p| f64::from(p.2) * 0.5).collect())
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn forests_know_their_distances((words, pairs, weights) in forests()) {
+        check(words, &pairs, &weights, Some(true));
+    }
+
+    #[test]
+    fn graphs_know_their_distances((words, pairs, weights) in graphs()) {
+        check(words, &pairs, &weights, Some(true));
+    }
+
+    #[test]
+    fn real_weights_need_rows((words, pairs, weights) in graphs(), scale in 1e-3f64..1e3) {
+        let weights: Vec<f64> = weights.iter().zip(1u32..)
+            .map(|(w, i)| (w + 1.0) * scale * (1.0 + f64::from(i).sqrt()))
+            .collect();
+        check(words, &pairs, &weights, None);
+    }
+}
+
+#[test]
+fn weights_are_never_rounded_up() {
+    let weights = [0.1, 1.0 / 3.0, 1e-12, 1e6];
+    let pairs = [(0, 1), (1, 2), (2, 3), (3, 4)];
+    let graph = graph(5, &pairs, Some(&weights));
+    for (i, weight) in (0u32..).zip(weights) {
+        let distance = graph.distance(i, i + 1);
+        assert!(
+            distance <= weight && distance >= weight - 1e-11,
+            "{weight} became {distance}"
+        );
+    }
+}
+
+#[test]
+fn a_long_path_is_no_trouble() {
+    let words = 20_000;
+    let pairs: Vec<_> = (1..words).map(|w| (w - 1, w)).collect();
+    let graph = graph(words, &pairs, None);
+    assert_eq!(graph.distance(0, words as u32 - 1), (words - 1) as f64);
+    let tem = tem(Arc::new(graph), 1.0, Truncation::default());
+    assert_eq!(tem.privatize_ids(&[5; 10]).unwrap().len(), 10);
+}
+
+fn tem(graph: Arc<WordGraph>, epsilon: f64, truncation: Truncation) -> Tem {
+    Tem::new(graph, epsilon, truncation, Randomness::new(Some(11))).unwrap()
+}
+
+#[test]
+fn the_sampled_law_is_the_computed_one() {
+    // A binary tree with a second component; a circle with a tail; real weights.
+    let tree: Vec<_> = (1..63)
+        .map(|w| (w, (w - 1) / 2))
+        .chain([(63, 64)])
+        .collect();
+    let circle: Vec<_> = (0..20)
+        .map(|w| (w, (w + 1) % 20))
+        .chain([(3, 20), (20, 21)])
+        .collect();
+    let odd: Vec<f64> = (0..22).map(|i| 0.3 + f64::from(i).sqrt()).collect();
+    let graphs = [
+        graph(65, &tree, None),
+        graph(22, &circle, None),
+        graph(22, &circle, Some(&odd)),
+    ];
+    for (graph, kind) in graphs.into_iter().map(Arc::new).zip(0u64..) {
+        for (epsilon, truncation) in [
+            (0.01, Truncation::default()),
+            (1.0, Truncation::Beta(0.2)),
+            (2.0, Truncation::Gamma(f64::INFINITY)),
+            (1.0, Truncation::Gamma(3.0)),
+            (50.0, Truncation::default()),
+        ] {
+            let tem = tem(graph.clone(), epsilon, truncation);
+            for word in [0, 3, graph.len() as u32 - 1] {
+                let law = tem.probabilities(word);
+                let drawn = tem.privatize_ids(&vec![word; 400_000]).unwrap();
+                common::assert_law(
+                    &common::counts(&drawn, law.len()),
+                    &law,
+                    &format!("graph {kind}, ε {epsilon}, {word}"),
+                );
+                // One word at a time is drawn another way.
+                let single: Vec<u32> = (0..2_000)
+                    .map(|_| tem.privatize_ids(&[word]).unwrap()[0])
+                    .collect();
+                common::assert_law(&common::counts(&single, law.len()), &law, "single draws");
+            }
+        }
+    }
+}
+
+#[test]
+fn bad_graphs_are_refused() {
+    let mut edges = Edges::new();
+    assert!(WordGraph::new(&edges, None).is_err());
+    assert!(edges.push("a", "a").unwrap_err().contains("\"a\""));
+    assert!(edges.push("", "a").is_err());
+    edges.push("a", "b").unwrap();
+    for weight in [-1.0, f64::NAN, f64::INFINITY] {
+        let error = WordGraph::new(&edges, Some(&[weight]))
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("\"a\" and \"b\""), "{error}");
+    }
+    assert!(WordGraph::new(&edges, Some(&[1.0, 2.0])).is_err());
+}

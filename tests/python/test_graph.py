@@ -1,0 +1,141 @@
+"""Word graphs from Python: construction, Tem on them, files, errors."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import fastdx
+import numpy as np
+import pytest
+from fastdx import Tem, WordGraph
+from fastdx.cli import main
+from scipy import stats
+
+EDGES = [("dog", "animal"), ("cat", "animal"), ("oak", "plant"), ("plant", "thing"),
+         ("animal", "thing"), ("pan", "pot")]  # fmt: skip
+
+
+def test_distances_and_words() -> None:
+    graph = WordGraph(EDGES)
+    assert graph.words[:2] == ("dog", "animal")
+    assert (len(graph), graph.edges, graph.components, graph.is_forest) == (8, 6, 2, True)
+    assert graph.distance("dog", "oak") == 4.0
+    assert graph.unreachable_distance == 5.0 == graph.distance("pan", "oak")
+    assert graph.distances("pan")[graph.ids(["pot"])[0]] == 1.0
+    assert "oak" in graph and "elm" not in graph and 3 not in graph
+    assert WordGraph(EDGES[:5]).unreachable_distance is None
+    with pytest.raises(fastdx.UnknownWordError, match="elm"):
+        graph.distance("oak", "elm")
+
+
+def test_edges_from_a_file_an_array_and_an_iterator(tmp_path: Path) -> None:
+    file = tmp_path / "edges.tsv"
+    file.write_text("".join(f"{u}\t{v}\n" for u, v in EDGES), "utf-8")
+    expected = WordGraph(EDGES).distances("dog").tolist()
+    for edges in (file, str(file), np.array(EDGES), iter(EDGES)):
+        assert WordGraph(edges).distances("dog").tolist() == expected
+    file.write_text("a\tb\t0.5\nb\tc\t2\n", "utf-8")
+    assert WordGraph(file).distance("a", "c") == 2.5
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("a\tb\na\n", "line 2.*two words"),
+        ("a\tb\tx\n", "line 1.*'?x'?.*not a number"),
+        ("a\tb\t1\nb\tc\n", "line 2.*every edge"),
+        ("a\ta\n", "line 1.*itself"),
+    ],
+)
+def test_bad_files_name_the_line(tmp_path: Path, content: str, message: str) -> None:
+    file = tmp_path / "edges.tsv"
+    file.write_text(content, "utf-8")
+    with pytest.raises(fastdx.FormatError, match=message):
+        WordGraph(file)
+
+
+def test_bad_edges_are_named() -> None:
+    for edges in ([("a", "b"), ("c",)], [("a", "b"), "cd"], [("a", "b"), ("c", 3)]):
+        with pytest.raises(fastdx.FormatError, match="edge 1"):
+            WordGraph(edges)  # type: ignore[arg-type]
+    with pytest.raises(fastdx.ParameterError, match="edges"):
+        WordGraph([])
+    with pytest.raises(fastdx.ParameterError, match="weights.*'?dog'?"):
+        WordGraph(EDGES, [-1, 1, 1, 1, 1, 1])
+    for wrong in ([1.0], []):
+        with pytest.raises(fastdx.ParameterError, match="one number an edge, 6"):
+            WordGraph(EDGES, wrong)
+    with pytest.raises(fastdx.MissingFileError):
+        WordGraph("no/such/file")
+
+
+def test_tem_has_its_whole_api(tmp_path: Path) -> None:
+    graph = WordGraph(EDGES)
+    tem = Tem(graph, 1.5, gamma=3.0, seed=1)
+    assert "8 words, 6 edges, shortest-path" in repr(tem)
+    # The law, written down: exp(-(ε/2)·min(d, γ)).
+    weights = np.exp(-0.75 * np.minimum(graph.distances("dog"), 3.0))
+    law = tem.probabilities("dog")
+    np.testing.assert_allclose(law, weights / weights.sum(), rtol=1e-9)
+    drawn = np.bincount(tem.sample("dog", 1_000_000), minlength=8)
+    assert stats.chisquare(drawn, law * 1_000_000).pvalue > 1e-7
+    assert tem.guarantee.metric == "shortest-path"
+    assert tem.guarantee.bound("dog", "cat") == 3.0
+    assert set(tem.privatize("dog and cat").split()) <= set(graph.words)
+    assert tem.space is graph
+    with pytest.raises(AttributeError, match="space"):
+        _ = tem.embedding
+    with pytest.raises(fastdx.ParameterError, match="needs no lists"):
+        tem.build_lists()
+    copy = pickle.loads(pickle.dumps(tem))
+    np.testing.assert_array_equal(copy.probabilities("dog"), law)
+    path = tmp_path / "graph.fdx"
+    tem.save(path)
+    loaded = Tem.load(path, 1.5, gamma=3.0)
+    np.testing.assert_array_equal(loaded.probabilities("dog"), law)
+    np.testing.assert_array_equal(WordGraph.load(path).distances("oak"), graph.distances("oak"))
+    np.testing.assert_array_equal(tem.with_epsilon(1.5).probabilities("dog"), law)
+    damaged = bytearray(path.read_bytes())
+    damaged[-1] ^= 1
+    path.write_bytes(damaged)
+    for opened in (lambda: Tem.load(path, 1.0), lambda: WordGraph.load(path)):
+        with pytest.raises(fastdx.CorruptFileError):
+            opened()
+
+
+def test_an_embedding_is_no_graph(tmp_path: Path) -> None:
+    path = tmp_path / "e.fdx"
+    fastdx.Embedding(["a", "b"], [[0.0], [1.0]]).save(path)
+    with pytest.raises(fastdx.CorruptFileError, match="no word graph"):
+        WordGraph.load(path)
+    WordGraph(EDGES).save(path)
+    with pytest.raises(fastdx.CorruptFileError, match="word graph and no embedding"):
+        fastdx.Embedding.load(path)
+    for mechanism in (fastdx.MultivariateLaplace, fastdx.HyperbolicLaplace):
+        with pytest.raises(fastdx.InputTypeError, match="only Tem"):
+            mechanism(WordGraph(EDGES), 20.0)  # type: ignore[arg-type]
+
+
+def test_the_bound_holds_on_a_graph_with_circles() -> None:
+    rng = np.random.default_rng(5)
+    edges = [(f"w{i}", f"w{rng.integers(i)}") for i in range(1, 60)]
+    edges += [(f"w{a}", f"w{b}") for a, b in rng.integers(60, size=(30, 2)) if a != b]
+    for weights in (None, rng.gamma(1.0, size=len(edges))):
+        graph = WordGraph(edges, weights)
+        tem = Tem(graph, 2.0)
+        laws = np.array([tem.probabilities(w) for w in graph.words])
+        distances = np.array([graph.distances(w) for w in graph.words])
+        losses = np.abs(np.log(laws[:, None] / laws[None])).max(axis=2)
+        assert (losses <= 2.0 * distances + tem.guarantee.slack).all()
+
+
+def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    edges, text = tmp_path / "edges.tsv", tmp_path / "in.txt"
+    edges.write_text("".join(f"{u}\t{v}\n" for u, v in EDGES), "utf-8")
+    text.write_text("dog cat\n", "utf-8")
+    arguments = ["privatize", "--graph", str(edges), "--epsilon", "60", "-q", str(text)]
+    assert main(arguments) == 0
+    assert capsys.readouterr().out == "dog cat\n"
+    assert main([*arguments, "--mechanism", "laplace"]) == 1
+    assert "--graph" in capsys.readouterr().err
