@@ -15,13 +15,13 @@ from pathlib import Path
 
 import numpy as np
 
-from fastdx import Embedding, HyperbolicLaplace, Mechanism, MultivariateLaplace, Tem
+from fastdx import Embedding, HyperbolicLaplace, Mechanism, MultivariateLaplace, Tem, WordGraph
 
 WORDS, DRAWS = 200, 300
 
 
 def unchanged(m: Mechanism, words: list[str]) -> float:
-    ids = m.embedding.ids(words)
+    ids = m.space.ids(words)
     if isinstance(m, Tem):
         return float(np.mean([m.probabilities(w)[i] for w, i in zip(words, ids, strict=True)]))
     return float((m.privatize_ids(np.repeat(ids, DRAWS)) == np.repeat(ids, DRAWS)).mean())
@@ -54,12 +54,14 @@ def main() -> None:
     place = {w: i for i, w in enumerate(judge.words)}
     nouns, english = Embedding.default("nouns"), Embedding.default()
     common = [w for w in nouns.words if w in english and w in place]
-    # The same candidates for all: nouns that both vocabularies have.
+    # The same candidates for all: nouns that both vocabularies have and that stand in the graph.
     both = [w for w in nouns.words if w in english]
+    graph = WordGraph(edges_file, words=both)
     nouns = Embedding(both, nouns.vectors[nouns.ids(both)], metric="poincare")
     english = Embedding(both, english.vectors[english.ids(both)])
     words = [common[i] for i in np.linspace(0, len(common) - 1, WORDS).astype(int)]
     mechanisms: dict[str, tuple[Callable[[float], Mechanism], float, float]] = {
+        "Tem, WordGraph": (lambda e: Tem(graph, e), 0.1, 20.0),
         "Tem, Poincaré": (lambda e: Tem(nouns, e), 0.1, 20.0),
         "HyperbolicLaplace": (lambda e: HyperbolicLaplace(nouns, e), 9.0001, 60.0),
         "the paper's noise": (lambda e: HyperbolicLaplace.from_paper(nouns, e), 1e-3, 60.0),

@@ -8,11 +8,12 @@
 //! |---|---|
 //! | TEM'21: truncated exponential mechanism | [`mechanism::tem`] |
 //! | WSDM'20: MADLIB, multivariate Laplace | [`mechanism::multivariate_laplace`], [`noise`] |
+//! | ICDM'19: hyperbolic noise | [`mechanism::hyperbolic_laplace`], [`hyperbolic`] |
 //!
 //! | idea | here |
 //! |---|---|
 //! | words and their ids | [`vocabulary`] |
-//! | a metric on words | [`space`]; on vectors: [`metric`] |
+//! | a metric on words | [`space`]; on vectors: [`metric`]; in a hierarchy: [`graph`] |
 //! | vectors for words, and their files | [`embedding`], [`embedding::format`] |
 //! | the nearest word of a point | [`search`] |
 //! | exact neighbour lists | [`neighbors`] |

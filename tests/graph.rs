@@ -9,7 +9,7 @@ use fastdx::mechanism::tem::Truncation;
 use fastdx::{Mechanism, MetricSpace, Randomness, Tem};
 use proptest::prelude::*;
 
-fn graph(words: usize, pairs: &[(usize, usize)], weights: Option<&[f64]>) -> WordGraph {
+fn edges(words: usize, pairs: &[(usize, usize)]) -> Edges {
     let mut edges = Edges::new();
     for w in 0..words {
         edges.word(&format!("w{w}"));
@@ -17,7 +17,11 @@ fn graph(words: usize, pairs: &[(usize, usize)], weights: Option<&[f64]>) -> Wor
     for &(u, v) in pairs {
         edges.push(&format!("w{u}"), &format!("w{v}")).unwrap();
     }
-    WordGraph::new(&edges, weights).unwrap()
+    edges
+}
+
+fn graph(words: usize, pairs: &[(usize, usize)], weights: Option<&[f64]>) -> WordGraph {
+    WordGraph::new(&edges(words, pairs), weights, None).unwrap()
 }
 
 /// All distances by Floyd and Warshall.
@@ -90,6 +94,48 @@ fn check(words: usize, pairs: &[(usize, usize)], weights: &[f64], shelled: Optio
         graph.distances(a, &mut row);
         copy.distances(a, &mut again);
         assert_eq!(row, again);
+    }
+    part(&graph, words, pairs, weights);
+}
+
+/// Every third word only, the last first: the same distances.
+fn part(whole: &WordGraph, words: usize, pairs: &[(usize, usize)], weights: &[f64]) {
+    let edges = edges(words, pairs);
+    let only: Vec<String> = (0..words)
+        .rev()
+        .step_by(3)
+        .map(|w| format!("w{w}"))
+        .collect();
+    let only: Vec<&str> = only.iter().map(|w| &**w).collect();
+    let part = WordGraph::new(&edges, Some(weights), Some(&only)).unwrap();
+    let part = WordGraph::from_bytes(&part.to_bytes()).unwrap();
+    assert_eq!(part.len(), only.len());
+    let mut row = vec![0.0; part.len()];
+    let mut shells = Vec::new();
+    for a in 0..part.len() as u32 {
+        part.distances(a, &mut row);
+        for b in 0..part.len() as u32 {
+            let [x, y] = [a, b].map(|w| whole.vocabulary().require(only[w as usize]).unwrap());
+            if Some(whole.distance(x, y)) == whole.unreachable_distance() {
+                assert_eq!(Some(row[b as usize]), part.unreachable_distance());
+            } else {
+                assert_eq!(row[b as usize], whole.distance(x, y));
+            }
+            assert_eq!(part.distance(a, b), row[b as usize]);
+        }
+        let Some(around) = part.shells(a) else {
+            continue;
+        };
+        around.fill(&mut shells);
+        let mut seen = vec![false; part.len()];
+        for (at, &(distance, count)) in shells.iter().enumerate() {
+            for index in 0..count {
+                let y = around.pick(at, distance, index) as usize;
+                assert_eq!(row[y], distance);
+                assert!(!std::mem::replace(&mut seen[y], true));
+            }
+        }
+        assert!(seen.into_iter().all(|s| s));
     }
 }
 
@@ -219,15 +265,20 @@ fn the_sampled_law_is_the_computed_one() {
 #[test]
 fn bad_graphs_are_refused() {
     let mut edges = Edges::new();
-    assert!(WordGraph::new(&edges, None).is_err());
+    assert!(WordGraph::new(&edges, None, None).is_err());
     assert!(edges.push("a", "a").unwrap_err().contains("\"a\""));
     assert!(edges.push("", "a").is_err());
     edges.push("a", "b").unwrap();
     for weight in [-1.0, f64::NAN, f64::INFINITY] {
-        let error = WordGraph::new(&edges, Some(&[weight]))
+        let error = WordGraph::new(&edges, Some(&[weight]), None)
             .unwrap_err()
             .to_string();
         assert!(error.contains("\"a\" and \"b\""), "{error}");
     }
-    assert!(WordGraph::new(&edges, Some(&[1.0, 2.0])).is_err());
+    assert!(WordGraph::new(&edges, Some(&[1.0, 2.0]), None).is_err());
+    let error = WordGraph::new(&edges, None, Some(&["b", "c"]))
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("\"c\""), "{error}");
+    assert!(WordGraph::new(&edges, None, Some(&[])).is_err());
 }

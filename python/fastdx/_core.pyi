@@ -98,6 +98,8 @@ class WordGraph:
         cls,
         edges: str | PathLike[str] | Iterable[tuple[str, str]] | NDArray[np.str_],
         weights: ArrayLike | None = None,
+        *,
+        words: Iterable[str] | None = None,
     ) -> WordGraph: ...
     @staticmethod
     def load(path: str | PathLike[str], *, verify: bool = True) -> WordGraph: ...

@@ -36,9 +36,14 @@ impl Edges {
         &self.weights
     }
 
+    /// The position of a word in [`words`](Self::words).
+    pub fn id(&self, word: &str) -> Option<u32> {
+        self.ids.get(word).copied()
+    }
+
     /// The id of a word, which becomes a word of the graph, with edges or without.
     pub fn word(&mut self, word: &str) -> u32 {
-        if let Some(&id) = self.ids.get(word) {
+        if let Some(id) = self.id(word) {
             return id;
         }
         let id = self.words.len() as u32;

@@ -51,7 +51,8 @@ impl WordGraph {
     }
 
     fn write(&self, out: &mut impl std::io::Write) -> std::io::Result<()> {
-        let meta = [self.len() as u64, self.step.to_bits()];
+        let nodes = self.components.len() as u64;
+        let meta = [self.len() as u64, nodes, self.step.to_bits()];
         let pairs: Vec<u32> = self.edges.iter().flat_map(|e| [e.0, e.1]).collect();
         let lengths: Vec<u64> = self.edges.iter().map(|e| e.2).collect();
         let vocabulary = &self.vocabulary;
@@ -72,7 +73,7 @@ fn parse(backing: &Backing, verify: bool) -> std::result::Result<WordGraph, Stri
     let meta: Buffer<u64> = sections
         .get(Kind::GraphMeta)?
         .ok_or("holds no word graph")?;
-    let &[words, step] = &*meta else {
+    let &[words, nodes, step] = &*meta else {
         return Err("the graph's meta section has the wrong size".into());
     };
     let vocabulary = Vocabulary::from_parts(
@@ -85,17 +86,21 @@ fn parse(backing: &Backing, verify: bool) -> std::result::Result<WordGraph, Stri
     let step = f64::from_bits(step);
     let (pairs, rest) = pairs.as_chunks::<2>();
     // Sums along paths must not overflow.
-    let most = (1 << 61) / words.max(1);
+    let most = (1 << 61) / nodes.max(1);
+    // Every node that is no word has an edge.
+    let hidden = nodes.checked_sub(words);
     if words != vocabulary.len() as u64
+        || hidden.is_none_or(|hidden| hidden > 2 * pairs.len() as u64)
         || !rest.is_empty()
         || pairs.len() != lengths.len()
         || !(step > 0.0 && step.is_normal() && step.to_bits() << 12 == 0)
-        || pairs.iter().any(|&[u, v]| u >= v || u64::from(v) >= words)
+        || pairs.iter().any(|&[u, v]| u >= v || u64::from(v) >= nodes)
         || lengths.iter().any(|&l| l > most)
     {
         return Err("the edges do not fit the words".into());
     }
     let edges = pairs.iter().zip(lengths.iter());
     let edges = edges.map(|(&[u, v], &length)| (u, v, length)).collect();
-    Ok(WordGraph::from_parts(vocabulary, edges, step))
+    let nodes = usize::try_from(nodes).map_err(|_| "more nodes than this machine can hold")?;
+    Ok(WordGraph::from_parts(vocabulary, nodes, edges, step))
 }

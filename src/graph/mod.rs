@@ -40,13 +40,14 @@ const ORDER_BYTES: usize = 1 << 30;
 /// for (word, hypernym) in [("dog", "animal"), ("cat", "animal"), ("animal", "thing")] {
 ///     edges.push(word, hypernym).unwrap();
 /// }
-/// let graph = WordGraph::new(&edges, None)?;
+/// let graph = WordGraph::new(&edges, None, None)?;
 /// assert_eq!(graph.distance(0, 2), 2.0); // dog, animal, cat
 /// let tem = Tem::new(Arc::new(graph), 2.0, Default::default(), Randomness::new(None))?;
 /// assert_eq!(tem.guarantee().metric, "shortest-path");
 /// # Ok::<(), fastdx::Error>(())
 /// ```
 pub struct WordGraph {
+    /// The words, nodes 0 to V - 1. Further nodes are only passed through.
     vocabulary: Vocabulary,
     /// Each edge once, the smaller id first, ascending; lengths in steps.
     edges: Vec<(u32, u32, u64)>,
@@ -54,9 +55,10 @@ pub struct WordGraph {
     step: f64,
     /// The greatest common divisor of all lengths.
     unit: u64,
-    /// No two words that a path joins are further apart, in steps.
-    widest: u64,
-    /// For every word the component it lies in.
+    /// The distance between words that no path joins, in steps.
+    far: u64,
+    forest: bool,
+    /// For every node the component it lies in.
     components: Vec<u32>,
     /// Words by component, and where each component starts.
     members: Vec<u32>,
@@ -90,16 +92,24 @@ impl std::fmt::Debug for WordGraph {
 
 impl WordGraph {
     /// The graph of `edges`, each of its weight; 1 where there are none. Of edges between the
-    /// same words the shortest counts.
+    /// same words the shortest counts. With `only`, just these words can be written and
+    /// released, in this order; paths still go through the others.
     ///
     /// # Errors
-    /// [`Error::Parameter`] for no word, a weight that is negative or not finite, or not one
+    /// [`Error::Parameter`] for no word, a word of `only` without an edge, a weight that is negative or not finite, or not one
     /// weight an edge.
-    pub fn new(edges: &Edges, weights: Option<&[f64]>) -> Result<Self> {
+    pub fn new(edges: &Edges, weights: Option<&[f64]>, only: Option<&[&str]>) -> Result<Self> {
         if edges.words().is_empty() {
             return Err(Error::parameter("edges", "at least one", 0));
         }
-        let vocabulary = Vocabulary::new(edges.words())?;
+        let names = edges.words();
+        let (vocabulary, (nodes, count)) = match only {
+            None => {
+                let nodes = (0..names.len() as u32).collect();
+                (Vocabulary::new(names)?, (nodes, names.len()))
+            }
+            Some(only) => (Vocabulary::new(only)?, numbered(edges, only)?),
+        };
         let weights = weights.unwrap_or(edges.weights());
         let pairs = edges.pairs();
         if !weights.is_empty() && weights.len() != pairs.len() {
@@ -108,56 +118,67 @@ impl WordGraph {
         }
         if let Some(at) = weights.iter().position(|w| !(*w >= 0.0 && w.is_finite())) {
             let (u, v) = pairs[at];
-            let (u, v) = (vocabulary.word(u), vocabulary.word(v));
+            let (u, v) = (&names[u as usize], &names[v as usize]);
             let got = format!("{} between {u:?} and {v:?}", weights[at]);
             return Err(Error::parameter("weights", "at least 0 and finite", got));
         }
-        let step = step_of(weights, vocabulary.len());
+        let step = step_of(weights, count);
         let length = |i: usize| match weights.get(i) {
             // A quotient by a power of two is exact but for the smallest numbers there are.
             Some(weight) => (weight / step).floor() as u64,
             None => 1,
         };
         let edges = pairs.iter().enumerate();
-        let edges = edges.map(|(i, &(u, v))| (u.min(v), u.max(v), length(i)));
-        Ok(Self::from_parts(vocabulary, edges.collect(), step))
+        let edges = edges.map(|(i, &(u, v))| {
+            let (u, v) = (nodes[u as usize], nodes[v as usize]);
+            (u.min(v), u.max(v), length(i))
+        });
+        let edges = edges.collect();
+        Ok(Self::from_parts(vocabulary, count, edges, step))
     }
 
-    /// From edges with lengths in steps that leave room for sums: less than 2⁶¹ / V.
-    fn from_parts(vocabulary: Vocabulary, mut edges: Vec<(u32, u32, u64)>, step: f64) -> Self {
+    /// From edges with lengths in steps that leave room for sums: less than 2⁶¹ / nodes.
+    fn from_parts(
+        vocabulary: Vocabulary,
+        nodes: usize,
+        mut edges: Vec<(u32, u32, u64)>,
+        step: f64,
+    ) -> Self {
         edges.sort_unstable();
         edges.dedup_by_key(|e| (e.0, e.1));
         let words = vocabulary.len();
-        let graph = Adjacency::new(words, &edges);
+        let graph = Adjacency::new(nodes, &edges);
+        let longest = edges.iter().map(|e| e.2).max().unwrap_or(0);
         let unit = edges.iter().fold(0, |a, e| gcd(a, e.2)).max(1);
-        let mut components = vec![u32::MAX; words];
+        let mut components = vec![u32::MAX; nodes];
         let (mut members, mut member_starts) = (Vec::with_capacity(words), vec![0]);
         let mut roots = Vec::new();
-        for root in 0..words as u32 {
+        for root in 0..nodes as u32 {
             if components[root as usize] != u32::MAX {
                 continue;
             }
             let component = roots.len() as u32;
-            let mut at = members.len();
-            members.push(root);
+            let mut todo = vec![root];
             components[root as usize] = component;
-            while let Some(&word) = members.get(at) {
-                at += 1;
-                for &(next, _) in graph.of(word) {
+            while let Some(node) = todo.pop() {
+                if (node as usize) < words {
+                    members.push(node);
+                }
+                for &(next, _) in graph.of(node) {
                     if components[next as usize] == u32::MAX {
                         components[next as usize] = component;
-                        members.push(next);
+                        todo.push(next);
                     }
                 }
             }
             member_starts.push(members.len() as u32);
             roots.push(root);
         }
-        let forest = edges.len() + roots.len() == words;
+        let forest = edges.len() + roots.len() == nodes;
         let widest = widest(&graph, &roots, forest);
         let few = widest / unit < MOST_SHELLS;
         let shape = match (few, forest) {
-            (true, true) => Shape::Forest(Centroids::new(&graph, unit)),
+            (true, true) => Shape::Forest(Centroids::new(&graph, unit, words)),
             (true, false) => Shape::Layered(Slots::new(words, ORDER_BYTES)),
             (false, _) => Shape::Weighted,
         };
@@ -167,7 +188,8 @@ impl WordGraph {
             graph,
             step,
             unit,
-            widest,
+            far: widest + longest.max(unit),
+            forest,
             components,
             members,
             member_starts,
@@ -186,27 +208,26 @@ impl WordGraph {
         self.edges.len()
     }
 
-    /// The number of components: parts that no path joins.
+    /// The number of components: parts with words that no path joins.
     pub fn components(&self) -> usize {
-        self.member_starts.len() - 1
+        self.member_starts
+            .windows(2)
+            .filter(|m| m[0] < m[1])
+            .count()
     }
 
     /// Whether it is a tree, or several.
     pub fn is_forest(&self) -> bool {
-        self.edges.len() + self.components() == self.len()
+        self.forest
     }
 
     /// The distance between words that no path joins, above that of any two that a path joins:
     /// the largest diameter of a component (on graphs with circles, a bound of at most twice
     /// that) and the longest edge.
     pub fn unreachable_distance(&self) -> Option<f64> {
-        (self.components() > 1).then(|| self.far() as f64 * self.step)
-    }
-
-    /// [`unreachable_distance`](Self::unreachable_distance) in steps.
-    fn far(&self) -> u64 {
-        let longest = self.edges.iter().map(|e| e.2).max().unwrap_or(0);
-        self.widest + longest.max(self.unit)
+        // The first word's component is the first.
+        let apart = self.component(0).len() < self.len();
+        apart.then_some(self.far as f64 * self.step)
     }
 
     fn joined(&self, a: u32, b: u32) -> bool {
@@ -216,7 +237,7 @@ impl WordGraph {
     /// Distance in steps.
     fn steps(&self, a: u32, b: u32) -> u64 {
         if !self.joined(a, b) {
-            return self.far();
+            return self.far;
         }
         match &self.shape {
             Shape::Forest(centroids) => centroids
@@ -232,7 +253,19 @@ impl WordGraph {
     }
 
     fn layers(&self, word: u32) -> Layers {
-        let (order, ends) = self.graph.shells(word, self.unit);
+        let (mut order, mut ends) = self.graph.shells(word, self.unit);
+        // Nodes that are no words go.
+        let words = self.len() as u32;
+        let mut kept = 0;
+        let mut start = 0;
+        for end in &mut ends {
+            let shell = &order[start..*end as usize];
+            kept += shell.iter().filter(|&&node| node < words).count() as u32;
+            start = *end as usize;
+            *end = kept;
+        }
+        order.retain(|&node| node < words);
+        order.shrink_to_fit();
         Layers { order, ends }
     }
 }
@@ -254,6 +287,27 @@ fn step_of(weights: &[f64], words: usize) -> f64 {
     let zeros = weights.iter().filter(|w| **w > 0.0);
     let zeros = zeros.map(|w| ((w / finest) as u64).trailing_zeros()).min();
     finest * (1u64 << zeros.unwrap_or(0)) as f64
+}
+
+/// The node of every word of the edges, and how many nodes there are: first those of `only`, in
+/// their order, then the others that have edges.
+fn numbered(edges: &Edges, only: &[&str]) -> Result<(Vec<u32>, usize)> {
+    let mut nodes = vec![u32::MAX; edges.words().len()];
+    for (word, node) in only.iter().zip(0u32..) {
+        let Some(at) = edges.id(word) else {
+            let got = format!("{word:?}, which has no edge");
+            return Err(Error::parameter("words", "words of the edges", got));
+        };
+        nodes[at as usize] = node;
+    }
+    let mut count = only.len();
+    for at in edges.pairs().iter().flat_map(|&(u, v)| [u, v]) {
+        if nodes[at as usize] == u32::MAX {
+            nodes[at as usize] = count as u32;
+            count += 1;
+        }
+    }
+    Ok((nodes, count))
 }
 
 fn gcd(a: u64, b: u64) -> u64 {
@@ -297,7 +351,7 @@ impl MetricSpace for WordGraph {
     }
 
     fn distances(&self, a: u32, out: &mut [f64]) {
-        let far = self.far();
+        let far = self.far;
         for (out, steps) in out.iter_mut().zip(self.graph.distances(a, None)) {
             *out = if steps == NONE { far } else { steps } as f64 * self.step;
         }
@@ -372,14 +426,14 @@ impl Shells for Around<'_> {
         shells.extend(reached);
         let beyond = graph.len() - graph.component(self.word).len();
         if beyond > 0 {
-            shells.push((graph.far() as f64 * graph.step, beyond as u32));
+            shells.push((graph.far as f64 * graph.step, beyond as u32));
         }
     }
 
     fn pick(&self, shell: usize, distance: f64, index: u32) -> u32 {
         let graph = self.graph;
-        let far = graph.far() as f64 * graph.step;
-        if graph.components() > 1 && distance == far {
+        let far = graph.far as f64 * graph.step;
+        if distance == far {
             // The words of all other components.
             let own = graph.component(self.word);
             let at = index as usize;

@@ -43,7 +43,8 @@ impl Part {
 
 impl Centroids {
     /// Of a graph without circles.
-    pub(super) fn new(graph: &Adjacency, unit: u64) -> Self {
+    /// Nodes from `words` on are passed through and not counted.
+    pub(super) fn new(graph: &Adjacency, unit: u64, words: usize) -> Self {
         let count = graph.words();
         let mut parts: Vec<Part> = Vec::with_capacity(count);
         let mut paths: Vec<Vec<(u32, u32)>> = vec![Vec::new(); count];
@@ -56,23 +57,24 @@ impl Centroids {
             if seen[root as usize] {
                 continue;
             }
-            let words = walk(graph, root, &taken, unit);
-            words.iter().for_each(|w| seen[w.0 as usize] = true);
+            let reached = walk(graph, root, &taken, unit);
+            reached.iter().for_each(|r| seen[r.0 as usize] = true);
             tasks.push((root, NOBODY));
         }
         while let Some((start, around)) = tasks.pop() {
             let centroid = centroid(graph, start, &taken, &mut sizes, unit);
             let this = parts.len() as u32;
-            let words = walk(graph, centroid, &taken, unit);
+            let reached = walk(graph, centroid, &taken, unit);
             let mut above = Vec::new();
-            for &(word, _, distance) in &words {
+            for &(word, _, distance) in &reached {
+                let counted = u32::from((word as usize) < words);
                 if let Some(&(part, outer)) = paths[word as usize].last() {
                     debug_assert_eq!(part, around);
                     let outer = outer as usize;
                     if above.len() <= outer {
                         above.resize(outer + 1, 0);
                     }
-                    above[outer] += 1;
+                    above[outer] += counted;
                 }
                 paths[word as usize].push((this, distance));
             }
@@ -82,7 +84,8 @@ impl Centroids {
                     tasks.push((next, this));
                 }
             }
-            let words = words.into_iter().map(|(w, _, d)| (w, d)).collect();
+            let inside = reached.into_iter().filter(|r| (r.0 as usize) < words);
+            let words = inside.map(|(w, _, d)| (w, d)).collect();
             parts.push(Part {
                 words,
                 starts: Vec::new(),

@@ -9,7 +9,7 @@ use pyo3::pybacked::PyBackedStr;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyString, PyTuple, PyType};
 
-use super::arguments::numbers;
+use super::arguments::{as_strs, numbers, strings};
 use super::errors::format_error;
 use super::run::run;
 use super::words;
@@ -82,13 +82,16 @@ pub(super) fn read_edges<'py>(
 ///     The length of each edge, ≥ 0; by default 1. Of several edges between two words the
 ///     shortest counts. Lengths that are no multiples of a common power of two within 60 bits
 ///     are rounded down, which only strengthens the guarantee.
+/// words : iterable of str, optional
+///     Only these words can be written and released, in this order; paths still go through
+///     the others. By default all, in order of first appearance.
 ///
 /// Raises
 /// ------
 /// FormatError
 ///     An edge that is none, named by its line or number.
 /// ParameterError
-///     No edge; a weight that is negative or not finite; not one weight an edge.
+///     No edge; a word of `words` without one; a weight that is negative or not finite; not one weight an edge.
 ///
 /// Examples
 /// --------
@@ -117,11 +120,12 @@ impl From<WordGraph> for PyWordGraph {
 #[pymethods]
 impl PyWordGraph {
     #[new]
-    #[pyo3(signature = (edges, weights = None))]
+    #[pyo3(signature = (edges, weights = None, *, words = None))]
     fn new(
         py: Python<'_>,
         edges: &Bound<'_, PyAny>,
         weights: Option<&Bound<'_, PyAny>>,
+        words: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let edges = edges_of(edges, true)?;
         let weights = weights.map(|w| numbers("weights", w)).transpose()?;
@@ -130,7 +134,12 @@ impl PyWordGraph {
             let expected = format!("one number an edge, {}", edges.pairs().len());
             return Err(Error::parameter("weights", expected, 0).into());
         }
-        Ok(run(py, true, |_| WordGraph::new(&edges, weights.as_deref()))?.into())
+        let words = words.map(|w| strings("words", w)).transpose()?;
+        let words = words.as_ref().map(|w| as_strs(w));
+        let graph = run(py, true, |_| {
+            WordGraph::new(&edges, weights.as_deref(), words.as_deref())
+        })?;
+        Ok(graph.into())
     }
 
     /// Opens a file that `save` wrote.
@@ -155,7 +164,7 @@ impl PyWordGraph {
         run(py, true, |_| self.inner.save(&path))
     }
 
-    /// All words, in the order of their ids: of first appearance.
+    /// All words, in the order of their ids.
     #[getter]
     fn words<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let words = self.words.get_or_try_init(py, || {

@@ -139,3 +139,15 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert capsys.readouterr().out == "dog cat\n"
     assert main([*arguments, "--mechanism", "laplace"]) == 1
     assert "--graph" in capsys.readouterr().err
+
+
+def test_only_some_words_and_the_paths_between_them() -> None:
+    words = ["oak", "dog", "pot"]
+    graph = WordGraph(EDGES, words=words)
+    assert graph.words == tuple(words)
+    assert graph.distance("oak", "dog") == 4.0
+    assert graph.distance("oak", "pot") == graph.unreachable_distance
+    assert set(Tem(graph, 1.0).privatize("oak oak dog thing").split()) <= set(words)
+    assert pickle.loads(pickle.dumps(graph)).words == tuple(words)
+    with pytest.raises(fastdx.ParameterError, match="elm"):
+        WordGraph(EDGES, words=["oak", "elm"])

@@ -28,7 +28,7 @@
 //!
 //! | kind | section |
 //! |---|---|
-//! | 14 | words u64, step f64 (a power of two) |
+//! | 14 | words u64, nodes u64 (words first), step f64 (a power of two) |
 //! | 15 | edges, two ids u32 each, the smaller first |
 //! | 16 | their lengths in steps, u64 |
 //!
