@@ -2,7 +2,8 @@
 
     python examples/worst_case.py WORDNET.closure.tsv VOCABULARY.vocab 50d.npy 300d.npy
 
-N_w is how often of 500 draws a word comes back unchanged, in percent. For each ε of the hyperbolic noise
+N_w is how often of 500 draws a word comes back unchanged, in percent. For each ε of the
+hyperbolic noise
 the Euclidean mechanisms get the ε at which their worst word comes back as often as its worst
 word does; a lower mean is then better. All choose among the same nouns. The longer a Poincaré
 embedding is trained, the further its words are apart, hence three trainings.
@@ -15,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+
 from fastdx import Embedding, HyperbolicLaplace, Mechanism, MultivariateLaplace, poincare
 
 NOUNS, MEASURED, DRAWS = 8_000, 200, 500

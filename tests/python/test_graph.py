@@ -5,12 +5,13 @@ from __future__ import annotations
 import pickle
 from pathlib import Path
 
-import fastdx
 import numpy as np
 import pytest
+from scipy import stats
+
+import fastdx
 from fastdx import Tem, WordGraph
 from fastdx.cli import main
-from scipy import stats
 
 EDGES = [("dog", "animal"), ("cat", "animal"), ("oak", "plant"), ("plant", "thing"),
          ("animal", "thing"), ("pan", "pot")]  # fmt: skip
@@ -61,7 +62,7 @@ def test_bad_edges_are_named() -> None:
             WordGraph(edges)  # type: ignore[arg-type]
     with pytest.raises(fastdx.ParameterError, match="edges"):
         WordGraph([])
-    with pytest.raises(fastdx.ParameterError, match="weights.*'?dog'?"):
+    with pytest.raises(fastdx.ParameterError, match=r"weights.*dog"):
         WordGraph(EDGES, [-1, 1, 1, 1, 1, 1])
     for wrong in ([1.0], []):
         with pytest.raises(fastdx.ParameterError, match="one number an edge, 6"):
