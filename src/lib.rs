@@ -8,6 +8,7 @@
 //! |---|---|
 //! | TEM'21: truncated exponential mechanism | [`mechanism::tem`] |
 //! | WSDM'20: MADLIB, multivariate Laplace | [`mechanism::multivariate_laplace`], [`noise`] |
+//! | POST'19: Earth Mover's privacy | [`transport::bags`] |
 //! | ICDM'19: hyperbolic noise | [`mechanism::hyperbolic_laplace`], [`hyperbolic`] |
 //!
 //! | idea | here |
@@ -17,6 +18,7 @@
 //! | vectors for words, and their files | [`embedding`], [`embedding::format`] |
 //! | the nearest word of a point | [`search`] |
 //! | exact neighbour lists | [`neighbors`] |
+//! | Earth Mover's distances, exactly | [`transport`] |
 //! | what is proved | [`mechanism::guarantee`] |
 //! | text in, text out | [`text`] |
 //! | keys, streams, exact uniform integers | [`random`] |
@@ -65,6 +67,7 @@ pub mod search;
 mod slots;
 pub mod space;
 pub mod text;
+pub mod transport;
 pub mod vocabulary;
 
 pub use embedding::Embedding;

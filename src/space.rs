@@ -31,6 +31,26 @@ pub trait MetricSpace: Send + Sync {
     /// Distances from word `a` to every word; `out.len()` is the size of the vocabulary.
     fn distances(&self, a: u32, out: &mut [f64]);
 
+    /// Distances between every word of `a` and every word of `b`: row i of `out` starts at
+    /// i · `stride`. The last bits may differ from those of `distance`.
+    fn block(&self, a: &[u32], b: &[u32], out: &mut [f64], stride: usize) {
+        let mut row = match self.rows_only() {
+            true => vec![0.0; self.vocabulary().len()],
+            false => Vec::new(),
+        };
+        for (&a, out) in a.iter().zip(out.chunks_mut(stride)) {
+            if self.rows_only() {
+                self.distances(a, &mut row);
+            }
+            for (&b, out) in b.iter().zip(out) {
+                *out = match self.rows_only() {
+                    true => row[b as usize],
+                    false => self.distance(a, b),
+                };
+            }
+        }
+    }
+
     /// How far a distance may be off absolutely, beyond a relative (n/8 + 8)·2⁻⁵³: it becomes
     /// part of a guarantee's slack.
     fn distance_error(&self) -> f64 {

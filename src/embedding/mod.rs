@@ -362,6 +362,12 @@ impl MetricSpace for Embedding {
         }
     }
 
+    fn block(&self, a: &[u32], b: &[u32], out: &mut [f64], stride: usize) {
+        let [a, b] =
+            [a, b].map(|ids| -> Vec<&[f32]> { ids.iter().map(|&id| self.vector(id)).collect() });
+        crate::metric::block::distances(self.metric, &a, &b, out, stride);
+    }
+
     fn distance_error(&self) -> f64 {
         let norms = self
             .vectors

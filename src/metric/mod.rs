@@ -7,6 +7,8 @@
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
+pub(crate) mod block;
+
 use std::fmt;
 use std::str::FromStr;
 

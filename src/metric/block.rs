@@ -1,0 +1,84 @@
+//! All distances between two short lists of vectors, for matrices of costs.
+
+#[cfg(target_arch = "x86_64")]
+use std::arch::x86_64::*;
+
+use super::Metric;
+
+/// Distances between every vector of `a` and every vector of `b`: row i of `out` starts at
+/// i · `stride`. Computed by differences, so equal vectors are 0 apart; the last bits may differ
+/// from those of [`Metric::distances`].
+pub(crate) fn distances(
+    metric: Metric,
+    a: &[&[f32]],
+    b: &[&[f32]],
+    out: &mut [f64],
+    stride: usize,
+) {
+    #[cfg(target_arch = "x86_64")]
+    if metric == Metric::Euclidean && is_x86_feature_detected!("avx512f") {
+        let width = a.first().map_or(8, |v| v.len().next_multiple_of(8));
+        let (wide_a, wide_b) = (widened(a, width), widened(b, width));
+        // SAFETY: the feature was detected.
+        return unsafe { euclidean_avx512(&wide_a, &wide_b, width, b.len(), out, stride) };
+    }
+    let rows = b.concat();
+    for (a, out) in a.iter().zip(out.chunks_mut(stride)) {
+        metric.distances(a, &rows, &mut out[..b.len()]);
+    }
+}
+
+/// Vectors as f64, padded with 0.
+#[cfg(target_arch = "x86_64")]
+fn widened(vectors: &[&[f32]], width: usize) -> Vec<f64> {
+    let mut wide = vec![0.0; vectors.len() * width];
+    for (wide, vector) in wide.chunks_exact_mut(width).zip(vectors) {
+        for (wide, &x) in wide.iter_mut().zip(*vector) {
+            *wide = f64::from(x);
+        }
+    }
+    wide
+}
+
+/// ‖a - b‖ for all rows of two arrays: tiles of 4 × 4 sums in registers.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+fn euclidean_avx512(
+    a: &[f64],
+    b: &[f64],
+    width: usize,
+    columns: usize,
+    out: &mut [f64],
+    stride: usize,
+) {
+    const TILE: usize = 4;
+    let rows = a.len() / width;
+    for i in (0..rows).step_by(TILE) {
+        for j in (0..columns).step_by(TILE) {
+            // The last vector stands in for those beyond the end.
+            let of = |array: &[f64], at: usize, end: usize| -> [*const f64; TILE] {
+                std::array::from_fn(|t| array[(at + t).min(end - 1) * width..].as_ptr())
+            };
+            let (pa, pb) = (of(a, i, rows), of(b, j, columns));
+            let mut sums = [[_mm512_setzero_pd(); TILE]; TILE];
+            for at in (0..width).step_by(8) {
+                // SAFETY: each pointer has `width` numbers, a multiple of eight.
+                let y: [__m512d; TILE] =
+                    std::array::from_fn(|t| unsafe { _mm512_loadu_pd(pb[t].add(at)) });
+                for (sums, pa) in sums.iter_mut().zip(pa) {
+                    // SAFETY: as above.
+                    let x = unsafe { _mm512_loadu_pd(pa.add(at)) };
+                    for (sum, y) in sums.iter_mut().zip(y) {
+                        let d = _mm512_sub_pd(x, y);
+                        *sum = _mm512_fmadd_pd(d, d, *sum);
+                    }
+                }
+            }
+            for (row, sums) in (i..rows).zip(sums) {
+                for (column, sum) in (j..columns).zip(sums) {
+                    out[row * stride + column] = _mm512_reduce_add_pd(sum).sqrt();
+                }
+            }
+        }
+    }
+}

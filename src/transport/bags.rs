@@ -1,0 +1,191 @@
+//! Bags of words and the Earth Mover's distance between them (POST'19, section 3).
+//!
+//! A bag of size N is the distribution that gives every occurrence of a word 1/N; the distance
+//! is the least mean distance at which one distribution is moved into the other. For bags of
+//! equal size that is the cheapest matching divided by N.
+//!
+//! Words that both bags have stay where they are: by the triangle inequality some optimal plan
+//! moves none of what they have in common.
+
+use super::Workspace;
+use crate::error::{Error, Result};
+use crate::parallel::Control;
+use crate::space::MetricSpace;
+
+/// Words and how often each stands in a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bag {
+    /// Ascending, each once.
+    ids: Vec<u32>,
+    counts: Vec<u64>,
+    size: u64,
+}
+
+impl Bag {
+    /// A bag of word ids and counts; a word may stand several times, a count may be 0.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] for an empty bag, or one of more than 2³¹ words.
+    pub fn new(words: impl IntoIterator<Item = (u32, u64)>) -> Result<Self> {
+        let mut words: Vec<(u32, u64)> = words.into_iter().filter(|w| w.1 > 0).collect();
+        words.sort_unstable();
+        words.dedup_by(|next, kept| {
+            let same = next.0 == kept.0;
+            if same {
+                kept.1 = kept.1.saturating_add(next.1);
+            }
+            same
+        });
+        let size = words.iter().fold(0u64, |sum, w| sum.saturating_add(w.1));
+        if size == 0 || size > 1 << 31 {
+            return Err(Error::parameter("bag", "of 1 to 2^31 words", size));
+        }
+        let (ids, counts) = words.into_iter().unzip();
+        Ok(Bag { ids, counts, size })
+    }
+
+    /// The words, ascending, each once.
+    pub fn ids(&self) -> &[u32] {
+        &self.ids
+    }
+
+    /// How often each of them stands in the bag.
+    pub fn counts(&self) -> &[u64] {
+        &self.counts
+    }
+
+    /// The number of words, with repetitions.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+}
+
+/// What is left of two bags without what they have in common: words and masses, and the total
+/// mass of which these are parts.
+#[derive(Debug, Default)]
+pub(super) struct Remains {
+    pub(super) words: [Vec<u32>; 2],
+    pub(super) masses: [Vec<u64>; 2],
+    whole: u64,
+}
+
+impl Remains {
+    pub(super) fn fill(&mut self, a: &Bag, b: &Bag) {
+        let common = gcd(a.size, b.size);
+        // An occurrence in a bag of size N has the mass 1/N: in units of a common divisor.
+        let (mass_a, mass_b) = (b.size / common, a.size / common);
+        self.whole = a.size * mass_a;
+        self.words.iter_mut().for_each(Vec::clear);
+        self.masses.iter_mut().for_each(Vec::clear);
+        let (mut i, mut j) = (0, 0);
+        let mut keep = |side: usize, word: u32, mass: u64| {
+            if mass > 0 {
+                self.words[side].push(word);
+                self.masses[side].push(mass);
+            }
+        };
+        while i < a.ids.len() || j < b.ids.len() {
+            let left = a.ids.get(i).copied().unwrap_or(u32::MAX);
+            let right = b.ids.get(j).copied().unwrap_or(u32::MAX);
+            let mut masses = [0, 0];
+            if left <= right && i < a.ids.len() {
+                masses[0] = a.counts[i] * mass_a;
+                i += 1;
+            }
+            if right <= left && j < b.ids.len() {
+                masses[1] = b.counts[j] * mass_b;
+                j += 1;
+            }
+            let shared = masses[0].min(masses[1]);
+            keep(0, left, masses[0] - shared);
+            keep(1, right, masses[1] - shared);
+        }
+    }
+
+    /// Lets every unit of mass stand for itself, if that makes the problem an assignment of
+    /// about the same size.
+    pub(super) fn expand(&mut self) {
+        let longest = self.words[0].len().max(self.words[1].len()) as u64;
+        let total: u64 = self.masses[0].iter().sum();
+        if total > longest + longest / 4 {
+            return;
+        }
+        for (words, masses) in self.words.iter_mut().zip(&mut self.masses) {
+            if words.len() as u64 == total {
+                continue;
+            }
+            let each = words.iter().zip(masses.iter());
+            *words = each
+                .flat_map(|(&word, &mass)| std::iter::repeat_n(word, mass as usize))
+                .collect();
+            masses.clear();
+            masses.resize(words.len(), 1);
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.words[0].is_empty()
+    }
+
+    /// The share of one unit of mass.
+    pub(super) fn unit(&self) -> f64 {
+        1.0 / self.whole as f64
+    }
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    match b {
+        0 => a,
+        _ => gcd(b, a % b),
+    }
+}
+
+/// The Earth Mover's distance of two bags, exactly.
+///
+/// ```
+/// use fastdx::transport::bags::{Bag, distance};
+/// use fastdx::{Embedding, Metric, Vocabulary};
+/// let words = Vocabulary::new(["a", "b", "c"])?;
+/// let line = Embedding::new(words, vec![0.0, 1.0, 3.0], 1, Metric::Euclidean)?;
+/// let (x, y) = (Bag::new([(0, 1), (1, 1)])?, Bag::new([(1, 1), (2, 1)])?);
+/// assert_eq!(distance(&line, &x, &y, &Default::default())?, 1.5);
+/// # Ok::<(), fastdx::Error>(())
+/// ```
+///
+/// # Errors
+/// [`Error::Interrupted`]; [`Error::Parameter`] where distances differ by so many orders of
+/// magnitude that 64-bit arithmetic cannot tell which plan is best.
+pub fn distance(space: &dyn MetricSpace, a: &Bag, b: &Bag, control: &Control) -> Result<f64> {
+    let mut solver = BagSolver::default();
+    solver.distance(a, b, control, |cost, words| {
+        cost.fill(space, &words[0], &words[1])
+    })
+}
+
+/// Distances of many bags after each other.
+#[derive(Debug, Default)]
+pub(super) struct BagSolver {
+    workspace: Workspace,
+    remains: Remains,
+}
+
+impl BagSolver {
+    /// The distance with costs that `fill` writes for the words that are left.
+    pub(super) fn distance(
+        &mut self,
+        a: &Bag,
+        b: &Bag,
+        control: &Control,
+        fill: impl FnOnce(&mut super::CostMatrix, &[Vec<u32>; 2]),
+    ) -> Result<f64> {
+        let BagSolver { workspace, remains } = self;
+        remains.fill(a, b);
+        if remains.is_empty() {
+            return Ok(0.0);
+        }
+        remains.expand();
+        fill(&mut workspace.cost, &remains.words);
+        let [supply, demand] = &remains.masses;
+        Ok(workspace.solve(supply, demand, control)?.cost * remains.unit())
+    }
+}

@@ -1,0 +1,193 @@
+//! Exact optimal transport between small masses: what Earth Mover's distances are made of.
+//!
+//! Equal masses are an assignment (Birkhoff and von Neumann: among the optimal plans there
+//! is a permutation), others a transportation problem. Both solvers keep prices that prove
+//! the plan: with u_i = min_j (c_ij - v_j), no cost is below u + v, so Σ a·u + Σ b·v bounds every
+//! plan from below. The gap between that bound and the plan's cost is computed, and an answer
+//! with a gap beyond rounding is refused.
+
+mod assignment;
+pub mod bags;
+mod cost;
+pub mod documents;
+mod kernel;
+mod transportation;
+
+use crate::error::{Error, Result};
+use crate::parallel::Control;
+pub use cost::CostMatrix;
+
+/// Weights are turned into so many units altogether: 2⁵⁰ keep every weight to a relative 2⁻⁵⁰ of
+/// the sum.
+const UNITS: f64 = (1u64 << 50) as f64;
+
+/// An optimal plan and its proof.
+#[derive(Clone, Debug)]
+pub struct Transport {
+    /// Σ mass · cost over the plan.
+    pub cost: f64,
+    /// Row, column and mass, where there is any.
+    pub plan: Vec<(u32, u32, f64)>,
+    /// Prices of the rows: u + v is at most the cost, everywhere.
+    pub u: Vec<f64>,
+    /// Prices of the columns.
+    pub v: Vec<f64>,
+    /// `cost` less what the prices prove: rounding only.
+    pub gap: f64,
+}
+
+/// Solvers with their memory, for many problems after each other.
+#[derive(Debug, Default)]
+pub(crate) struct Workspace {
+    pub(crate) cost: CostMatrix,
+    assignment: assignment::Solver,
+    transportation: transportation::Solver,
+}
+
+/// What a solver proves: the cost of its plan for masses in units, and the gap.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Solved {
+    pub(crate) cost: f64,
+    pub(crate) gap: f64,
+    matched: bool,
+}
+
+impl Workspace {
+    /// Solves for the workspace's costs and masses of equal sum.
+    pub(crate) fn solve(
+        &mut self,
+        supply: &[u64],
+        demand: &[u64],
+        control: &Control,
+    ) -> Result<Solved> {
+        let cost = &self.cost;
+        let matched = supply.len() == demand.len() && supply.iter().chain(demand).all(|&m| m == 1);
+        let (paid, v) = if matched {
+            self.assignment.solve(cost, control)?;
+            let columns = self.assignment.columns().iter();
+            let paid = columns.enumerate().map(|(i, &j)| cost.at(i, j as usize));
+            (paid.sum::<f64>(), self.assignment.prices())
+        } else {
+            self.transportation.solve(cost, supply, demand, control)?;
+            let flows = self.transportation.flows();
+            let paid = flows.map(|(i, j, mass)| mass as f64 * cost.at(i as usize, j as usize));
+            (paid.sum(), self.transportation.prices())
+        };
+        let prices = (0..cost.rows()).map(|i| kernel::two_least(cost.row(i), v)[0].0);
+        let rows: f64 = prices.zip(supply).map(|(u, &m)| u * m as f64).sum();
+        let columns: f64 = v.iter().zip(demand).map(|(v, &m)| v * m as f64).sum();
+        let gap = paid - (rows + columns);
+        let mass = supply.iter().sum::<u64>() as f64;
+        let room = 1e-9 * paid.abs();
+        if !(gap <= room) && !(gap <= 1e-12 * mass * cost.largest()) {
+            return Err(Error::parameter(
+                "cost",
+                "of numbers that 64-bit arithmetic can tell apart",
+                format!("an optimal plan with a gap of {gap} at a cost of {paid}"),
+            ));
+        }
+        Ok(Solved {
+            cost: paid,
+            gap,
+            matched,
+        })
+    }
+
+    fn plan(&self, solved: Solved) -> Vec<(u32, u32, u64)> {
+        if solved.matched {
+            let columns = self.assignment.columns().iter();
+            return columns.zip(0..).map(|(&j, i)| (i, j, 1)).collect();
+        }
+        self.transportation.flows().collect()
+    }
+}
+
+/// The cheapest way to move the masses `a` of the rows to the masses `b` of the columns.
+///
+/// ```
+/// use fastdx::transport::{CostMatrix, emd};
+/// let cost = CostMatrix::new(&[0.0, 2.0, 1.0, 1.0], 2, 2)?;
+/// let transport = emd(&[0.5, 0.5], &[0.25, 0.75], cost, &Default::default())?;
+/// assert!((transport.cost - 0.75).abs() < 1e-12);
+/// # Ok::<(), fastdx::Error>(())
+/// ```
+///
+/// # Errors
+/// [`Error::Parameter`] for weights that are negative, not finite, not as many as rows or
+/// columns, all 0, or whose sums differ by more than a relative 10⁻⁹.
+pub fn emd(a: &[f64], b: &[f64], cost: CostMatrix, control: &Control) -> Result<Transport> {
+    let total = check("weights_a", a, cost.rows())?;
+    let other = check("weights_b", b, cost.columns())?;
+    if (total - other).abs() > 1e-9 * total.max(other) {
+        let expected = format!("of the same sum as weights_a, {total}");
+        return Err(Error::parameter("weights_b", expected, other));
+    }
+    let whole = |weights: &[f64]| weights.iter().all(|w| w.fract() == 0.0);
+    let whole = total == other && total <= UNITS && whole(a) && whole(b);
+    let (supply, demand) = (units(a, total, whole), units(b, other, whole));
+    // Equal weights on both sides are an assignment.
+    let even = |units: &[u64]| units.windows(2).all(|w| w[0] == w[1]);
+    let (supply, demand) = match a.len() == b.len() && even(&supply) && even(&demand) {
+        true => (vec![1; a.len()], vec![1; b.len()]),
+        false => (supply, demand),
+    };
+    let mut workspace = Workspace {
+        cost,
+        ..Workspace::default()
+    };
+    let solved = workspace.solve(&supply, &demand, control)?;
+    let all = supply.iter().sum::<u64>() as f64;
+    let scale = total / all;
+    let plan = workspace.plan(solved);
+    let v = match solved.matched {
+        true => workspace.assignment.prices(),
+        false => workspace.transportation.prices(),
+    };
+    let cost = &workspace.cost;
+    Ok(Transport {
+        cost: solved.cost * scale,
+        plan: plan
+            .into_iter()
+            .map(|(i, j, mass)| (i, j, mass as f64 * scale))
+            .collect(),
+        u: (0..cost.rows())
+            .map(|i| kernel::two_least(cost.row(i), v)[0].0)
+            .collect(),
+        v: v[..cost.columns()].to_vec(),
+        gap: solved.gap * scale,
+    })
+}
+
+/// Checks weights; their sum.
+fn check(name: &'static str, weights: &[f64], expected: usize) -> Result<f64> {
+    if weights.len() != expected {
+        let expected = format!("as many as the costs have, {expected}");
+        return Err(Error::parameter(name, expected, weights.len()));
+    }
+    if let Some(at) = weights.iter().position(|w| !(*w >= 0.0 && w.is_finite())) {
+        let got = format!("{} at {at}", weights[at]);
+        return Err(Error::parameter(name, "at least 0 and finite", got));
+    }
+    let total: f64 = weights.iter().sum();
+    if !(total > 0.0 && total.is_finite()) {
+        return Err(Error::parameter(name, "of a positive, finite sum", total));
+    }
+    Ok(total)
+}
+
+/// Weights as whole numbers: as they are if all are, else in 2⁻⁵⁰ of their sum.
+fn units(weights: &[f64], total: f64, whole: bool) -> Vec<u64> {
+    if whole {
+        return weights.iter().map(|&w| w as u64).collect();
+    }
+    let mut units: Vec<u64> = weights
+        .iter()
+        .map(|w| (w / total * UNITS).round() as u64)
+        .collect();
+    // What rounding lost or gained goes to the largest, of which it is nothing.
+    let sum: u64 = units.iter().sum();
+    if let Some(largest) = units.iter_mut().max() {
+        *largest = *largest + UNITS as u64 - sum;
+    }
+    units
+}

@@ -1,0 +1,285 @@
+//! Exact transport: against brute force, against its own dual, and at the extremes.
+
+mod common;
+
+use fastdx::transport::bags::{Bag, distance};
+use fastdx::transport::documents::{Centroids, nearest, pairwise};
+use fastdx::transport::{CostMatrix, Transport, emd};
+use fastdx::{Control, Metric, MetricSpace};
+use proptest::prelude::*;
+use rand::seq::SliceRandom;
+use rand::{Rng, RngExt};
+
+fn solve(a: &[f64], b: &[f64], costs: &[f64]) -> Transport {
+    let cost = CostMatrix::new(costs, a.len(), b.len()).unwrap();
+    let solved = emd(a, b, cost, &Control::new()).unwrap();
+    certify(a, b, costs, &solved);
+    solved
+}
+
+/// The plan moves what it should, and its prices prove that nothing is cheaper.
+fn certify(a: &[f64], b: &[f64], costs: &[f64], solved: &Transport) {
+    let total: f64 = a.iter().sum();
+    let largest = costs.iter().fold(0.0f64, |m, c| m.max(c.abs()));
+    let close = |x: f64, y: f64, scale: f64| assert!((x - y).abs() <= 1e-9 * scale, "{x} {y}");
+    let (mut rows, mut columns) = (vec![0.0; a.len()], vec![0.0; b.len()]);
+    let mut paid = 0.0;
+    for &(i, j, mass) in &solved.plan {
+        assert!(mass > 0.0);
+        rows[i as usize] += mass;
+        columns[j as usize] += mass;
+        paid += mass * costs[i as usize * b.len() + j as usize];
+    }
+    let whole: f64 = b.iter().sum();
+    rows.iter().zip(a).for_each(|(&x, &y)| close(x, y, total));
+    columns
+        .iter()
+        .zip(b)
+        .for_each(|(&x, &y)| close(x, y * total / whole, total));
+    close(solved.cost, paid, total * largest);
+    for (i, u) in solved.u.iter().enumerate() {
+        for (j, v) in solved.v.iter().enumerate() {
+            assert!(u + v <= costs[i * b.len() + j] + 1e-9 * largest);
+        }
+    }
+    let dual: f64 = solved.u.iter().zip(a).map(|(u, a)| u * a).sum::<f64>()
+        + solved
+            .v
+            .iter()
+            .zip(b)
+            .map(|(v, b)| v * b * total / whole)
+            .sum::<f64>();
+    close(dual, solved.cost, total * largest);
+}
+
+fn permutations(n: usize) -> Vec<Vec<usize>> {
+    if n == 0 {
+        return vec![vec![]];
+    }
+    let mut all = Vec::new();
+    for shorter in permutations(n - 1) {
+        for at in 0..n {
+            let mut longer = shorter.clone();
+            longer.insert(at, n - 1);
+            all.push(longer);
+        }
+    }
+    all
+}
+
+prop_compose! {
+    fn costs(rows: usize, columns: usize)(
+        kind in 0..3, numbers in prop::collection::vec(0.0f64..100.0, rows * columns),
+    ) -> Vec<f64> {
+        let shape = |x: &f64| match kind { 0 => *x, 1 => (x / 30.0).floor(), _ => 0.0 };
+        numbers.iter().map(shape).collect()
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+
+    #[test]
+    fn the_cheapest_permutation((n, costs) in (1usize..7).prop_flat_map(|n| (Just(n), costs(n, n)))) {
+        let solved = solve(&vec![1.0; n], &vec![1.0; n], &costs);
+        let paid = |p: &Vec<usize>| (0..n).map(|i| costs[i * n + p[i]]).sum::<f64>();
+        let best = permutations(n).iter().map(paid).fold(f64::INFINITY, f64::min);
+        prop_assert!((solved.cost - best).abs() <= 1e-9 * best.max(1.0), "{} {best}", solved.cost);
+    }
+
+    #[test]
+    fn masses_are_moved_at_the_proved_cost(
+        (a, b, costs) in (1usize..20, 1usize..20).prop_flat_map(|(m, k)| (
+            prop::collection::vec(0u32..6, m), prop::collection::vec(0u32..6, k), costs(m, k),
+        )),
+        real in any::<bool>(),
+    ) {
+        let (mut a, mut b): (Vec<f64>, Vec<f64>) =
+            (a.into_iter().map(f64::from).collect(), b.into_iter().map(f64::from).collect());
+        let (x, y) = (a.iter().sum::<f64>(), b.iter().sum::<f64>());
+        prop_assume!(x > 0.0 && y > 0.0);
+        if real {
+            a.iter_mut().for_each(|a| *a /= x);
+            b.iter_mut().for_each(|b| *b /= y);
+        } else {
+            // Whole numbers of the same sum.
+            a.iter_mut().for_each(|a| *a *= y);
+            b.iter_mut().for_each(|b| *b *= x);
+        }
+        solve(&a, &b, &costs);
+    }
+}
+
+fn stream(seed: u64) -> impl Rng {
+    fastdx::Randomness::new(Some(seed))
+        .next_key()
+        .unwrap()
+        .stream(0)
+}
+
+#[test]
+fn large_and_tied_problems_are_proved() {
+    let mut rng = stream(3);
+    for (n, values) in [(500, 1 << 30), (300, 3), (700, 100), (64, 1), (257, 2)] {
+        let costs: Vec<f64> = (0..n * n)
+            .map(|_| f64::from(rng.random_range(0..values)))
+            .collect();
+        let ones = vec![1.0; n];
+        solve(&ones, &ones, &costs);
+        let weights: Vec<f64> = (0..n).map(|_| rng.random::<f64>()).collect();
+        let mut others = weights.clone();
+        others.shuffle(&mut rng);
+        solve(&weights, &others, &costs);
+    }
+    // One row, one column, both.
+    for (m, k) in [(1, 1), (1, 500), (500, 1), (2, 333)] {
+        let costs: Vec<f64> = (0..m * k).map(|_| rng.random::<f64>()).collect();
+        let weights = |n: usize| vec![1.0 / n as f64; n];
+        solve(&weights(m), &weights(k), &costs);
+    }
+}
+
+#[test]
+fn five_thousand_words_each() {
+    let embedding = common::embedding(10_000, 20, 1.0, Metric::Euclidean, 7);
+    let bag = |from: u32| Bag::new((from..from + 5_000).map(|id| (id, 1))).unwrap();
+    let d = distance(&*embedding, &bag(0), &bag(5_000), &Control::new()).unwrap();
+    assert!(d > 0.5 && d < 3.0, "{d}");
+}
+
+fn random_bag(rng: &mut impl Rng, words: u32, size: usize, most: u64) -> Bag {
+    let each = (0..size).map(|_| (rng.random_range(0..words), rng.random_range(1..=most)));
+    Bag::new(each.collect::<Vec<_>>()).unwrap()
+}
+
+/// The distance without cancelling or expanding anything.
+fn plainly(space: &dyn MetricSpace, a: &Bag, b: &Bag) -> f64 {
+    let share = |bag: &Bag| -> Vec<f64> {
+        bag.counts()
+            .iter()
+            .map(|&c| c as f64 / bag.size() as f64)
+            .collect()
+    };
+    let costs: Vec<f64> = a
+        .ids()
+        .iter()
+        .flat_map(|&x| b.ids().iter().map(move |&y| space.distance(x, y)))
+        .collect();
+    solve(&share(a), &share(b), &costs).cost
+}
+
+#[test]
+fn bags_of_every_metric_and_size() {
+    for metric in Metric::ALL {
+        let scale = if metric == Metric::Poincare { 0.3 } else { 1.0 };
+        let embedding = common::embedding(60, 7, scale, metric, 5);
+        let mut rng = stream(8);
+        for _ in 0..60 {
+            let (x, y) = (rng.random_range(1..15), rng.random_range(1..15));
+            let (a, b) = (
+                random_bag(&mut rng, 60, x, 3),
+                random_bag(&mut rng, 60, y, 2),
+            );
+            let d = distance(&*embedding, &a, &b, &Control::new()).unwrap();
+            let expected = plainly(&*embedding, &a, &b);
+            assert!(
+                (d - expected).abs() <= 1e-9 * expected.max(1e-3),
+                "{metric}: {d} {expected}"
+            );
+            let back = distance(&*embedding, &b, &a, &Control::new()).unwrap();
+            assert!((d - back).abs() <= 1e-12 * d);
+            assert_eq!(distance(&*embedding, &a, &a, &Control::new()).unwrap(), 0.0);
+        }
+    }
+}
+
+#[test]
+fn it_is_a_metric_on_bags_of_one_size() {
+    let embedding = common::embedding(40, 5, 1.0, Metric::Euclidean, 6);
+    let mut rng = stream(9);
+    let bag = |rng: &mut _| random_bag(rng, 40, 8, 1);
+    for _ in 0..300 {
+        let [a, b, c] = [bag(&mut rng), bag(&mut rng), bag(&mut rng)];
+        let d = |a, b| distance(&*embedding, a, b, &Control::new()).unwrap();
+        assert!(d(&a, &c) <= d(&a, &b) + d(&b, &c) + 1e-12);
+        assert_eq!(d(&a, &b) == 0.0, a == b);
+    }
+}
+
+#[test]
+fn many_documents_agree_with_one_pair_each() {
+    for metric in [Metric::Euclidean, Metric::Manhattan, Metric::Angular] {
+        let embedding = common::embedding(200, 10, 1.0, metric, 4);
+        let mut rng = stream(1);
+        let mut bags = |count: usize| -> Vec<Bag> {
+            (0..count)
+                .map(|_| {
+                    let size = rng.random_range(1..12);
+                    random_bag(&mut rng, 200, size, 2)
+                })
+                .collect()
+        };
+        let (mut documents, queries) = (bags(60), bags(12));
+        // Copies, and one in other proportions: ties and zeros.
+        documents.push(documents[3].clone());
+        documents.push(queries[0].clone());
+        let twice = queries[0].ids().iter().zip(queries[0].counts());
+        documents.push(Bag::new(twice.map(|(&id, &c)| (id, 3 * c))).unwrap());
+        let control = Control::new();
+        let one = |a: &Bag, b: &Bag| distance(&*embedding, a, b, &control).unwrap();
+        let all = pairwise(&*embedding, &queries, Some(&documents), &control).unwrap();
+        let same = pairwise(&*embedding, &documents, None, &control).unwrap();
+        let n = documents.len();
+        for (i, a) in documents.iter().enumerate() {
+            for (j, b) in documents.iter().enumerate() {
+                assert!((same[i * n + j] - one(a, b)).abs() < 1e-12);
+            }
+        }
+        let vectors = Centroids::of(&embedding);
+        assert_eq!(vectors.is_some(), metric != Metric::Angular);
+        for k in [1, 5, n] {
+            let found = nearest(&*embedding, vectors, &queries, &documents, k, &control).unwrap();
+            assert_eq!(found.pairs, (queries.len() * n) as u64);
+            assert_eq!(
+                found.by_centroid + found.by_relaxation + found.exact,
+                found.pairs
+            );
+            assert!(k == n || found.exact < found.pairs / 2, "{found:?}");
+            for (q, query) in queries.iter().enumerate() {
+                let row = &all[q * n..][..n];
+                for (x, y) in row.iter().zip(&documents) {
+                    assert!((x - one(query, y)).abs() < 1e-12);
+                }
+                let mut expected = row.to_vec();
+                expected.sort_by(f64::total_cmp);
+                for (at, &d) in found.distances[q * k..][..k].iter().enumerate() {
+                    assert!((d - expected[at]).abs() < 1e-12);
+                    let id = found.ids[q * k + at] as usize;
+                    assert!((row[id] - d).abs() < 1e-12);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_wrong_is_named() {
+    let message = |a: &[f64], b: &[f64]| {
+        let cost = CostMatrix::new(&[1.0, 2.0, 3.0, 4.0], 2, 2).unwrap();
+        emd(a, b, cost, &Control::new()).unwrap_err().to_string()
+    };
+    assert!(message(&[1.0], &[1.0, 1.0]).contains("weights_a"));
+    assert!(message(&[1.0, -1.0], &[1.0, 1.0]).contains("-1 at 1"));
+    assert!(message(&[1.0, 1.0], &[f64::NAN, 1.0]).contains("weights_b"));
+    assert!(message(&[1.0, 1.0], &[1.0, 2.0]).contains("same sum"));
+    assert!(message(&[0.0, 0.0], &[0.0, 0.0]).contains("positive"));
+    assert!(
+        CostMatrix::new(&[1.0, f64::NAN], 1, 2)
+            .unwrap_err()
+            .to_string()
+            .contains("(0, 1)")
+    );
+    assert!(CostMatrix::new(&[], 0, 2).is_err());
+    assert!(Bag::new([]).is_err());
+    assert!(Bag::new([(1, 0)]).is_err());
+}
