@@ -1,4 +1,4 @@
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from os import PathLike
 from typing import Any, SupportsIndex, final, overload
 
@@ -13,13 +13,17 @@ __all__ = [
     "Mechanism",
     "MetropolisSample",
     "MultivariateLaplace",
+    "NearestDocuments",
     "PoincareTraining",
     "SearchQuality",
     "Tem",
+    "Transport",
     "WordGraph",
     "__version__",
     "clamp",
     "distance",
+    "earth_movers_distance",
+    "emd",
     "exp_map",
     "from_lorentz",
     "hyperbolic_laplace",
@@ -27,6 +31,8 @@ __all__ = [
     "log_map",
     "mobius_add",
     "multivariate_laplace",
+    "nearest_documents",
+    "pairwise_emd",
     "poincare_reconstruction",
     "read_edges",
     "to_lorentz",
@@ -350,6 +356,45 @@ def log_map(x: ArrayLike, y: ArrayLike) -> NDArray[np.float64]: ...
 def to_lorentz(x: ArrayLike) -> NDArray[np.float64]: ...
 def from_lorentz(y: ArrayLike) -> NDArray[np.float64]: ...
 def clamp(x: ArrayLike, lam: float = 1e-05) -> NDArray[np.float64]: ...
+Bag = Mapping[str, int] | Iterable[str] | tuple[ArrayLike, ArrayLike]
+
+@final
+class Transport:
+    @property
+    def cost(self) -> float: ...
+    @property
+    def plan(self) -> NDArray[np.float64]: ...
+    @property
+    def prices(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+    @property
+    def gap(self) -> float: ...
+
+@final
+class NearestDocuments:
+    @property
+    def ids(self) -> NDArray[np.uint32]: ...
+    @property
+    def distances(self) -> NDArray[np.float64]: ...
+    @property
+    def pruning(self) -> dict[str, int]: ...
+
+def emd(weights_a: ArrayLike, weights_b: ArrayLike, cost: ArrayLike) -> Transport: ...
+def earth_movers_distance(bag_a: Bag, bag_b: Bag, embedding: Embedding | WordGraph) -> float: ...
+def pairwise_emd(
+    bags: Iterable[Bag],
+    embedding: Embedding | WordGraph,
+    others: Iterable[Bag] | None = None,
+    *,
+    progress: Callable[[int], object] | None = None,
+) -> NDArray[np.float64]: ...
+def nearest_documents(
+    query_bags: Iterable[Bag],
+    bags: Iterable[Bag],
+    embedding: Embedding | WordGraph,
+    k: SupportsIndex,
+    *,
+    progress: Callable[[int], object] | None = None,
+) -> NearestDocuments: ...
 def read_edges(
     edges: str | PathLike[str] | Iterable[tuple[str, str]] | NDArray[np.str_],
 ) -> tuple[list[str], NDArray[np.uint32]]: ...

@@ -16,10 +16,14 @@ pub(crate) fn distances(
     stride: usize,
 ) {
     #[cfg(target_arch = "x86_64")]
-    if metric == Metric::Euclidean && is_x86_feature_detected!("avx512f") {
+    if metric == Metric::Euclidean
+        && is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512dq")
+        && is_x86_feature_detected!("avx512vl")
+    {
         let width = a.first().map_or(8, |v| v.len().next_multiple_of(8));
         let (wide_a, wide_b) = (widened(a, width), widened(b, width));
-        // SAFETY: the feature was detected.
+        // SAFETY: the features were detected.
         return unsafe { euclidean_avx512(&wide_a, &wide_b, width, b.len(), out, stride) };
     }
     let rows = b.concat();
@@ -42,7 +46,7 @@ fn widened(vectors: &[&[f32]], width: usize) -> Vec<f64> {
 
 /// ‖a - b‖ for all rows of two arrays: tiles of 4 × 4 sums in registers.
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f")]
+#[target_feature(enable = "avx512f,avx512dq,avx512vl")]
 fn euclidean_avx512(
     a: &[f64],
     b: &[f64],
@@ -74,10 +78,12 @@ fn euclidean_avx512(
                     }
                 }
             }
-            for (row, sums) in (i..rows).zip(sums) {
-                for (column, sum) in (j..columns).zip(sums) {
-                    out[row * stride + column] = _mm512_reduce_add_pd(sum).sqrt();
-                }
+            // Out of the registers at once: an index known only at run time would have kept the
+            // sums in memory throughout.
+            let distances = sums.map(|sums| sums.map(|sum| _mm512_reduce_add_pd(sum).sqrt()));
+            for (row, distances) in (i..rows).zip(distances) {
+                let out = &mut out[row * stride + j..][..(columns - j).min(TILE)];
+                out.copy_from_slice(&distances[..out.len()]);
             }
         }
     }

@@ -222,6 +222,36 @@ pub(super) fn word_ids(value: &Bound<'_, PyAny>, words: usize) -> PyResult<(Vec<
     }
 }
 
+/// An array of non-negative whole numbers of any shape, in C order, and the shape.
+pub(super) fn counts(
+    name: &'static str,
+    value: &Bound<'_, PyAny>,
+) -> PyResult<(Vec<u64>, Vec<usize>)> {
+    let py = value.py();
+    let (array, kind) = as_array(value)?;
+    let shape = array.shape().to_vec();
+    if array.is_empty() {
+        return Ok((Vec::new(), shape));
+    }
+    if !"ui".contains(kind) {
+        let got = dtype_name(&array);
+        return Err(wrong_type(
+            py,
+            format!("{name} must be whole numbers, not dtype {got}"),
+        ));
+    }
+    let numpy = py.import("numpy")?;
+    if kind == 'i' {
+        let least: i64 = numpy.call_method1("min", (&array,))?.extract()?;
+        if least < 0 {
+            return Err(Error::parameter(name, "at least 0", least).into());
+        }
+    }
+    let wide = numpy.call_method1("ascontiguousarray", (array, "uint64"))?;
+    let wide = wide.cast_into::<PyArrayDyn<u64>>()?;
+    Ok((wide.readonly().as_slice()?.to_vec(), shape))
+}
+
 pub(super) fn shape_text(shape: &[usize]) -> String {
     match shape {
         [n] => format!("({n},)"),

@@ -13,6 +13,7 @@ mod poincare;
 mod quality;
 mod run;
 mod tem;
+mod transport;
 mod words;
 
 use pyo3::prelude::*;
@@ -30,6 +31,12 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<hyperbolic::PyHyperbolicLaplace>()?;
     m.add_class::<hyperbolic::PyMetropolisSample>()?;
     m.add_class::<poincare::PyTraining>()?;
+    m.add_class::<transport::PyTransport>()?;
+    m.add_class::<transport::PyNearestDocuments>()?;
+    m.add_function(wrap_pyfunction!(transport::emd, m)?)?;
+    m.add_function(wrap_pyfunction!(transport::earth_movers_distance, m)?)?;
+    m.add_function(wrap_pyfunction!(transport::pairwise_emd, m)?)?;
+    m.add_function(wrap_pyfunction!(transport::nearest_documents, m)?)?;
     m.add_function(wrap_pyfunction!(graph::read_edges, m)?)?;
     m.add_function(wrap_pyfunction!(poincare::poincare_reconstruction, m)?)?;
     m.add_function(wrap_pyfunction!(noise::multivariate_laplace, m)?)?;

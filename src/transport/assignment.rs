@@ -28,6 +28,7 @@ pub(super) struct Solver {
     via: Vec<u64>,
     free: Vec<u32>,
     next_free: Vec<u32>,
+    free_columns: Vec<u32>,
     done: Vec<(usize, f64)>,
 }
 
@@ -39,6 +40,9 @@ impl Solver {
         self.transfer(cost);
         self.reduce_rows(cost);
         self.open_v.clone_from(&self.v);
+        self.free_columns.clear();
+        let free = (0..n as u32).filter(|&j| self.row_of[j as usize] == FREE);
+        self.free_columns.extend(free);
         self.distance.clear();
         self.distance.resize(cost.stride(), f64::INFINITY);
         for i in 0..self.free.len() {
@@ -169,14 +173,13 @@ impl Solver {
             nearest = nearest.max(last);
             if nearest == last && self.row_of[j] != FREE {
                 // Of columns that are equally near, a free one ends the search.
-                let ties = self.distance[..n].iter().zip(&self.row_of);
-                let tie = ties
-                    .zip(0..)
-                    .find(|((d, row), _)| **d <= nearest && **row == FREE);
-                j = tie.map_or(j, |(_, tie)| tie);
+                let mut free = self.free_columns.iter();
+                let tie = free.find(|&&free| self.distance[free as usize] <= nearest);
+                j = tie.map_or(j, |&tie| tie as usize);
             }
             last = nearest;
             if self.row_of[j] == FREE {
+                self.free_columns.retain(|&free| free as usize != j);
                 break (j, nearest);
             }
             self.done.push((j, nearest));

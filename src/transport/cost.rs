@@ -36,7 +36,7 @@ impl CostMatrix {
             });
         }
         // Sums along a path must stay finite.
-        if let Some(at) = costs.iter().position(|c| !(c.abs() <= 1e290)) {
+        if let Some(at) = costs.iter().position(|c| c.is_nan() || c.abs() > 1e290) {
             let (i, j) = (at / columns, at % columns);
             let got = format!("{} at ({i}, {j})", costs[at]);
             return Err(Error::parameter("cost", "finite, at most 1e290", got));

@@ -6,15 +6,13 @@
 /// Numbers taken together; rows are padded to multiples of it.
 pub(super) const LANES: usize = 8;
 
-/// `inline` functions compiled once more for wider vectors, chosen when they are called.
+#[cfg(target_arch = "x86_64")]
+use std::arch::x86_64::*;
+
+/// Functions with a portable body and one of AVX-512, chosen when they are called: the
+/// vectoriser makes branches of what are masks here.
 macro_rules! widened {
     ($(#[$doc:meta])* $name:ident, $wide:ident, $body:ident, ($($arg:ident: $type:ty),*) -> $result:ty) => {
-        #[cfg(target_arch = "x86_64")]
-        #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
-        fn $wide($($arg: $type),*) -> $result {
-            $body($($arg),*)
-        }
-
         $(#[$doc])*
         #[inline]
         pub(super) fn $name($($arg: $type),*) -> $result {
@@ -120,27 +118,6 @@ fn two_least_body(row: &[f64], v: &[f64]) -> [(f64, usize); 2] {
     best
 }
 
-widened!(
-    /// The smallest number and where it stands.
-    least, least_wide, least_body, (numbers: &[f64]) -> (f64, usize)
-);
-
-#[inline(always)]
-#[allow(clippy::needless_range_loop)] // lanes, for the vectoriser
-fn least_body(numbers: &[f64]) -> (f64, usize) {
-    let (numbers, _) = numbers.as_chunks::<LANES>();
-    let mut least = [f64::INFINITY; LANES];
-    let mut at = [0u64; LANES];
-    for (x, chunk) in numbers.iter().zip(0u64..) {
-        for l in 0..LANES {
-            let smaller = x[l] < least[l];
-            least[l] = if smaller { x[l] } else { least[l] };
-            at[l] = if smaller { chunk } else { at[l] };
-        }
-    }
-    smallest(least, at)
-}
-
 /// The smallest of the lanes, the smaller index on ties.
 #[inline(always)]
 fn smallest(least: [f64; LANES], at: [u64; LANES]) -> (f64, usize) {
@@ -165,6 +142,170 @@ fn lower_body(row: &[f64], from: u64, least: &mut [f64], of: &mut [u64]) {
             let lower = row[l] < least[l];
             least[l] = if lower { row[l] } else { least[l] };
             of[l] = if lower { from } else { of[l] };
+        }
+    }
+}
+
+/// The least numbers so far, and in which chunk each lane's stands.
+#[cfg(target_arch = "x86_64")]
+#[derive(Clone, Copy)]
+struct Least {
+    least: __m512d,
+    at: __m512i,
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Least {
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
+    fn new() -> Self {
+        Least {
+            least: _mm512_set1_pd(f64::INFINITY),
+            at: _mm512_setzero_si512(),
+        }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
+    fn add(&mut self, x: __m512d, chunk: usize) {
+        let smaller = _mm512_cmp_pd_mask::<_CMP_LT_OQ>(x, self.least);
+        self.least = _mm512_mask_mov_pd(self.least, smaller, x);
+        self.at = _mm512_mask_mov_epi64(self.at, smaller, _mm512_set1_epi64(chunk as i64));
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
+    fn smallest(&self) -> (f64, usize) {
+        // Of the lanes with the least number the one of the smallest index.
+        let least = _mm512_reduce_min_pd(self.least);
+        let lanes = _mm512_cmp_pd_mask::<_CMP_EQ_OQ>(self.least, _mm512_set1_pd(least));
+        let lane = _mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0);
+        let index = _mm512_add_epi64(_mm512_slli_epi64::<3>(self.at), lane);
+        (least, _mm512_mask_reduce_min_epu64(lanes, index) as usize)
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512dq,avx512vl")]
+fn relax_wide(
+    row: &[f64],
+    v: &[f64],
+    base: f64,
+    from: u64,
+    distance: &mut [f64],
+    via: &mut [u64],
+) -> (f64, usize) {
+    let (row, _) = row.as_chunks::<LANES>();
+    let (v, _) = v.as_chunks::<LANES>();
+    let (distance, _) = distance.as_chunks_mut::<LANES>();
+    let (via, _) = via.as_chunks_mut::<LANES>();
+    let (base, from) = (_mm512_set1_pd(base), _mm512_set1_epi64(from as i64));
+    let mut least = Least::new();
+    let all = row.iter().zip(v).zip(distance).zip(via);
+    for (chunk, (((row, v), distance), via)) in all.enumerate() {
+        // SAFETY: each of them has eight numbers.
+        let old = unsafe {
+            let row = _mm512_loadu_pd(row.as_ptr());
+            let v = _mm512_loadu_pd(v.as_ptr());
+            let candidate = _mm512_add_pd(_mm512_sub_pd(row, v), base);
+            let old = _mm512_loadu_pd(distance.as_ptr());
+            let nearer = _mm512_cmp_pd_mask::<_CMP_LT_OQ>(candidate, old);
+            let new = _mm512_mask_mov_pd(old, nearer, candidate);
+            _mm512_storeu_pd(distance.as_mut_ptr(), new);
+            _mm512_mask_storeu_epi64(via.as_mut_ptr().cast(), nearer, from);
+            new
+        };
+        least.add(old, chunk);
+    }
+    least.smallest()
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512dq,avx512vl")]
+fn two_least_wide(row: &[f64], v: &[f64]) -> [(f64, usize); 2] {
+    let (row, _) = row.as_chunks::<LANES>();
+    let (v, _) = v.as_chunks::<LANES>();
+    let (mut first, mut second) = (Least::new(), Least::new());
+    for (chunk, (row, v)) in row.iter().zip(v).enumerate() {
+        // SAFETY: both have eight numbers.
+        let x =
+            unsafe { _mm512_sub_pd(_mm512_loadu_pd(row.as_ptr()), _mm512_loadu_pd(v.as_ptr())) };
+        // What is pushed out of the first place, or did not come in, tries the second.
+        let smaller = _mm512_cmp_pd_mask::<_CMP_LT_OQ>(x, first.least);
+        let this = _mm512_set1_epi64(chunk as i64);
+        let (loser, loser_at) = (
+            _mm512_mask_mov_pd(x, smaller, first.least),
+            _mm512_mask_mov_epi64(this, smaller, first.at),
+        );
+        first.least = _mm512_mask_mov_pd(first.least, smaller, x);
+        first.at = _mm512_mask_mov_epi64(first.at, smaller, this);
+        let smaller = _mm512_cmp_pd_mask::<_CMP_LT_OQ>(loser, second.least);
+        second.least = _mm512_mask_mov_pd(second.least, smaller, loser);
+        second.at = _mm512_mask_mov_epi64(second.at, smaller, loser_at);
+    }
+    let best = first.smallest();
+    // The second best: of the lane of the best its second, of the others their first.
+    let lane = 1u8 << (best.1 % LANES);
+    let rest = Least {
+        least: _mm512_mask_mov_pd(first.least, lane, second.least),
+        at: _mm512_mask_mov_epi64(first.at, lane, second.at),
+    };
+    [best, rest.smallest()]
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512dq,avx512vl")]
+fn lower_wide(row: &[f64], from: u64, least: &mut [f64], of: &mut [u64]) {
+    let (row, _) = row.as_chunks::<LANES>();
+    let (least, _) = least.as_chunks_mut::<LANES>();
+    let (of, _) = of.as_chunks_mut::<LANES>();
+    let from = _mm512_set1_epi64(from as i64);
+    for ((row, least), of) in row.iter().zip(least).zip(of) {
+        // SAFETY: each of them has eight numbers.
+        unsafe {
+            let row = _mm512_loadu_pd(row.as_ptr());
+            let lower = _mm512_cmp_pd_mask::<_CMP_LT_OQ>(row, _mm512_loadu_pd(least.as_ptr()));
+            _mm512_mask_storeu_pd(least.as_mut_ptr(), lower, row);
+            _mm512_mask_storeu_epi64(of.as_mut_ptr().cast(), lower, from);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::RngExt;
+
+    #[test]
+    fn every_width_does_the_same() {
+        let mut rng = crate::Randomness::new(Some(1))
+            .next_key()
+            .unwrap()
+            .stream(0);
+        for columns in 1..70usize {
+            for values in [3, 1000] {
+                let stride = columns.next_multiple_of(LANES);
+                let mut numbers = || -> Vec<f64> {
+                    let mut numbers: Vec<f64> = (0..columns)
+                        .map(|_| f64::from(rng.random_range(0..values)))
+                        .collect();
+                    numbers.resize(stride, f64::INFINITY);
+                    numbers
+                };
+                let (row, mut distance, mut v) = (numbers(), numbers(), numbers());
+                v[columns..].fill(0.0);
+                assert_eq!(two_least(&row, &v), two_least_body(&row, &v));
+                let mut via = vec![9; stride];
+                let (mut distance_2, mut via_2) = (distance.clone(), via.clone());
+                assert_eq!(
+                    relax(&row, &v, 1.5, 4, &mut distance, &mut via),
+                    relax_body(&row, &v, 1.5, 4, &mut distance_2, &mut via_2)
+                );
+                assert_eq!((&distance, &via), (&distance_2, &via_2));
+                lower(&row, 7, &mut distance, &mut via);
+                lower_body(&row, 7, &mut distance_2, &mut via_2);
+                assert_eq!((&distance, &via), (&distance_2, &via_2));
+            }
         }
     }
 }

@@ -79,7 +79,8 @@ impl Workspace {
         let gap = paid - (rows + columns);
         let mass = supply.iter().sum::<u64>() as f64;
         let room = 1e-9 * paid.abs();
-        if !(gap <= room) && !(gap <= 1e-12 * mass * cost.largest()) {
+        // The costs are finite, so the gap is a number.
+        if gap > room && gap > 1e-12 * mass * cost.largest() {
             return Err(Error::parameter(
                 "cost",
                 "of numbers that 64-bit arithmetic can tell apart",
@@ -131,29 +132,58 @@ pub fn emd(a: &[f64], b: &[f64], cost: CostMatrix, control: &Control) -> Result<
         true => (vec![1; a.len()], vec![1; b.len()]),
         false => (supply, demand),
     };
-    let mut workspace = Workspace {
-        cost,
-        ..Workspace::default()
-    };
+    // What has no mass takes no part.
+    let some = |units: &[u64]| (0..units.len()).filter(|&i| units[i] > 0).collect();
+    let (rows, columns): (Vec<usize>, Vec<usize>) = (some(&supply), some(&demand));
+    let part = |units: &[u64], kept: &[usize]| kept.iter().map(|&i| units[i]).collect();
+    let (supply, demand): (Vec<u64>, Vec<u64>) = (part(&supply, &rows), part(&demand, &columns));
+    let mut workspace = Workspace::default();
+    if rows.len() == cost.rows() && columns.len() == cost.columns() {
+        workspace.cost = cost.clone();
+    } else {
+        workspace
+            .cost
+            .fill_with(rows.len(), columns.len(), |i, out| {
+                for (out, &j) in out.iter_mut().zip(&columns) {
+                    *out = cost.at(rows[i], j);
+                }
+            });
+    }
     let solved = workspace.solve(&supply, &demand, control)?;
     let all = supply.iter().sum::<u64>() as f64;
     let scale = total / all;
-    let plan = workspace.plan(solved);
-    let v = match solved.matched {
+    let plan = workspace.plan(solved).into_iter();
+    let plan = plan.map(|(i, j, mass)| {
+        (
+            rows[i as usize] as u32,
+            columns[j as usize] as u32,
+            mass as f64 * scale,
+        )
+    });
+    let prices = match solved.matched {
         true => workspace.assignment.prices(),
         false => workspace.transportation.prices(),
     };
-    let cost = &workspace.cost;
+    // A column without mass may cost what the rows allow, and the other way round.
+    let mut v = vec![f64::INFINITY; cost.columns()];
+    columns
+        .iter()
+        .zip(prices)
+        .for_each(|(&j, &price)| v[j] = price);
+    let dear = |i: usize, v: &[f64]| {
+        let each = v.iter().enumerate().filter(|(_, v)| v.is_finite());
+        each.fold(f64::INFINITY, |least, (j, v)| least.min(cost.at(i, j) - v))
+    };
+    let u: Vec<f64> = (0..cost.rows()).map(|i| dear(i, &v)).collect();
+    for (j, v) in v.iter_mut().enumerate().filter(|(_, v)| !v.is_finite()) {
+        let each = u.iter().enumerate();
+        *v = each.fold(f64::INFINITY, |least, (i, u)| least.min(cost.at(i, j) - u));
+    }
     Ok(Transport {
         cost: solved.cost * scale,
-        plan: plan
-            .into_iter()
-            .map(|(i, j, mass)| (i, j, mass as f64 * scale))
-            .collect(),
-        u: (0..cost.rows())
-            .map(|i| kernel::two_least(cost.row(i), v)[0].0)
-            .collect(),
-        v: v[..cost.columns()].to_vec(),
+        plan: plan.collect(),
+        u,
+        v,
         gap: solved.gap * scale,
     })
 }

@@ -1,37 +1,108 @@
 //! The transportation problem: masses at rows and columns, in whole numbers.
 //!
-//! The primal-dual method of Ford and Fulkerson (1957) with the dense searches of the assignment
-//! solver: as long as a row has mass left, it goes along the shortest augmenting path in reduced
-//! costs, as much as the path takes. Masses are whole numbers, so every step uses up a row, a
-//! column or a flow exactly, and the end is certain.
+//! The primal network simplex (Dantzig 1951). A basis is a spanning tree of rows and columns; a
+//! pivot brings in a cell whose cost is below what the prices allow and takes out the cell of
+//! the circle that runs dry. Cells are priced a row at a time, vectorised.
+//!
+//! **No pivot is degenerate.** Every row gets one unit more, of units made m + 1 times as small,
+//! and the last column all of them (Orden 1956): no set of rows then has the mass of a set of
+//! columns, every cell of a tree has positive mass, each pivot lowers the cost, and no basis
+//! comes twice. The tree that is optimal with the extra units is optimal without, where its
+//! masses follow from the leaves inwards.
 
 use super::cost::CostMatrix;
-use super::kernel::{least, lower, relax, two_least};
+use super::kernel::two_least;
 use crate::error::Result;
 use crate::parallel::Control;
 
-/// Working memory, to be used again.
+const NONE: u32 = u32::MAX;
+/// A cell enters the basis where its cost is below the prices by more than this share of the
+/// largest cost.
+const TOLERANCE: f64 = 1e-14;
+
+/// Working memory, to be used again. Nodes are the rows, then the columns.
 #[derive(Debug, Default)]
 pub(super) struct Solver {
+    rows: usize,
+    u: Vec<f64>,
+    /// Padded like a row of costs.
     v: Vec<f64>,
+    /// v, and -∞ for columns that have all their mass.
     open_v: Vec<f64>,
-    /// For every column the rows whose mass it takes, and how much.
-    flows: Vec<Vec<(u32, u64)>>,
-    distance: Vec<f64>,
-    via: Vec<u64>,
-    /// For every row the column by which the search came to it.
-    entered: Vec<u32>,
-    visited: Vec<u32>,
-    done: Vec<(usize, f64)>,
-    supply: Vec<u64>,
-    demand: Vec<u64>,
+    tree: Tree,
+    masses: Vec<u128>,
+    flows: Vec<(u32, u32, u64)>,
 }
 
-const UNSEEN: u32 = u32::MAX;
-const START: u32 = u32::MAX - 1;
+/// A rooted tree whose every node but the root knows the mass on its way to its parent.
+#[derive(Debug, Default)]
+struct Tree {
+    parent: Vec<u32>,
+    depth: Vec<u32>,
+    flow: Vec<u128>,
+    child: Vec<u32>,
+    next: Vec<u32>,
+    previous: Vec<u32>,
+    stack: Vec<u32>,
+}
+
+impl Tree {
+    fn reset(&mut self, nodes: usize) {
+        for links in [
+            &mut self.parent,
+            &mut self.child,
+            &mut self.next,
+            &mut self.previous,
+        ] {
+            links.clear();
+            links.resize(nodes, NONE);
+        }
+        self.depth.clear();
+        self.depth.resize(nodes, 0);
+        self.flow.clear();
+        self.flow.resize(nodes, 0);
+    }
+
+    fn link(&mut self, node: u32, parent: u32, flow: u128) {
+        let first = std::mem::replace(&mut self.child[parent as usize], node);
+        if first != NONE {
+            self.previous[first as usize] = node;
+        }
+        self.next[node as usize] = first;
+        self.previous[node as usize] = NONE;
+        self.parent[node as usize] = parent;
+        self.flow[node as usize] = flow;
+    }
+
+    fn cut(&mut self, node: u32) {
+        let (next, previous) = (self.next[node as usize], self.previous[node as usize]);
+        match previous {
+            NONE => self.child[self.parent[node as usize] as usize] = next,
+            _ => self.next[previous as usize] = next,
+        }
+        if next != NONE {
+            self.previous[next as usize] = previous;
+        }
+    }
+
+    /// Visits a node and all below it, parents first.
+    fn visit(&mut self, top: u32, mut each: impl FnMut(&mut Self, u32)) {
+        let mut stack = std::mem::take(&mut self.stack);
+        stack.push(top);
+        while let Some(node) = stack.pop() {
+            each(self, node);
+            let mut child = self.child[node as usize];
+            while child != NONE {
+                stack.push(child);
+                child = self.next[child as usize];
+            }
+        }
+        self.stack = stack;
+    }
+}
 
 impl Solver {
-    /// Solves for masses that add up to the same at rows and columns.
+    /// Solves for positive masses that add up to the same at rows and columns.
     pub(super) fn solve(
         &mut self,
         cost: &CostMatrix,
@@ -39,159 +110,229 @@ impl Solver {
         demand: &[u64],
         control: &Control,
     ) -> Result<()> {
-        let (rows, columns, stride) = (cost.rows(), cost.columns(), cost.stride());
-        self.supply.clear();
-        self.supply.extend(supply);
-        self.demand.clear();
-        self.demand.extend(demand);
-        self.flows.iter_mut().for_each(Vec::clear);
-        self.flows.resize_with(columns, Vec::new);
-        self.entered.clear();
-        self.entered.resize(rows, UNSEEN);
-        self.v.clear();
-        self.v.resize(stride, f64::INFINITY);
-        self.via.clear();
-        self.via.resize(stride, 0);
-        for i in 0..rows {
-            lower(cost.row(i), i as u64, &mut self.v, &mut self.via);
-        }
-        self.v[columns..].fill(0.0);
-        // Every column is priced at its cheapest row, and takes what that row has.
-        for j in 0..columns {
-            let i = self.via[j] as usize;
-            let mass = self.supply[i].min(self.demand[j]);
-            self.push(i, j, mass);
-        }
-        // Rows with mass left go to their cheapest column, while it has room.
-        for i in 0..rows {
-            if self.supply[i] > 0 {
-                let [(_, j), _] = two_least(cost.row(i), &self.v);
-                self.push(i, j, self.supply[i].min(self.demand[j]));
+        self.rows = cost.rows();
+        self.start(cost, supply, demand);
+        let slack = TOLERANCE * cost.largest();
+        loop {
+            // Prices from the tree itself: changing them at every pivot lets rounding add up.
+            self.price(cost);
+            let pivots = self.improve(cost, slack, control)?;
+            if pivots == 0 {
+                break;
             }
         }
-        self.open_v.clone_from(&self.v);
-        self.distance.clear();
-        self.distance.resize(stride, f64::INFINITY);
-        for i in 0..rows {
-            while self.supply[i] > 0 {
-                control.check()?;
-                self.augment(cost, i);
-            }
-        }
+        self.settle(supply, demand);
         Ok(())
     }
 
-    fn push(&mut self, row: usize, column: usize, mass: u64) {
-        if mass > 0 {
-            self.supply[row] -= mass;
-            self.demand[column] -= mass;
-            self.add(row, column, mass);
-        }
-    }
-
-    fn add(&mut self, row: usize, column: usize, mass: u64) {
-        let flows = &mut self.flows[column];
-        match flows.iter_mut().find(|f| f.0 == row as u32) {
-            Some(flow) => flow.1 += mass,
-            None => flows.push((row as u32, mass)),
-        }
-    }
-
     pub(super) fn flows(&self) -> impl Iterator<Item = (u32, u32, u64)> {
-        let columns = self.flows.iter().zip(0u32..);
-        columns.flat_map(|(flows, j)| flows.iter().map(move |&(i, mass)| (i, j, mass)))
+        self.flows.iter().copied()
     }
 
     pub(super) fn prices(&self) -> &[f64] {
         &self.v
     }
 
-    /// Sends mass of a row along the shortest augmenting path.
-    fn augment(&mut self, cost: &CostMatrix, start: usize) {
-        let columns = cost.columns();
-        self.distance[..columns].fill(f64::INFINITY);
-        self.done.clear();
-        self.visited.clear();
-        self.visited.push(start as u32);
-        self.entered[start] = START;
-        let mut last = f64::NEG_INFINITY;
-        let mut found = relax(
-            cost.row(start),
-            &self.open_v,
-            0.0,
-            start as u64,
-            &mut self.distance,
-            &mut self.via,
-        );
-        let (end, reach) = loop {
-            let (nearest, j) = (found.0.max(last), found.1);
-            last = nearest;
-            if self.demand[j] > 0 {
-                break (j, nearest);
+    fn column(&self, node: u32) -> Option<usize> {
+        (node as usize).checked_sub(self.rows)
+    }
+
+    /// A first tree: every row in turn goes to its cheapest columns that have room, by the cost
+    /// above the column's least; every step uses up a row or a column.
+    fn start(&mut self, cost: &CostMatrix, supply: &[u64], demand: &[u64]) {
+        let (rows, columns) = (cost.rows(), cost.columns());
+        let finer = rows as u128 + 1;
+        self.masses.clear();
+        self.masses
+            .extend(supply.iter().map(|&m| u128::from(m) * finer + 1));
+        self.masses
+            .extend(demand.iter().map(|&m| u128::from(m) * finer));
+        if let Some(last) = self.masses.last_mut() {
+            *last += rows as u128;
+        }
+        self.v.clear();
+        self.v.resize(cost.stride(), f64::INFINITY);
+        for i in 0..rows {
+            for (v, &c) in self.v.iter_mut().zip(cost.row(i)) {
+                *v = if c < *v { c } else { *v };
             }
-            self.done.push((j, nearest));
-            self.distance[j] = f64::INFINITY;
-            let v = std::mem::replace(&mut self.open_v[j], f64::NEG_INFINITY);
-            let mut relaxed = false;
-            for &(row, _) in &self.flows[j] {
-                if self.entered[row as usize] != UNSEEN {
-                    continue;
+        }
+        self.v[columns..].fill(0.0);
+        self.open_v.clone_from(&self.v);
+        // Cells of the tree, by row.
+        let mut cells: Vec<(u32, u32, u128)> = Vec::with_capacity(rows + columns);
+        for i in 0..rows {
+            while self.masses[i] > 0 {
+                let [(_, j), _] = two_least(cost.row(i), &self.open_v);
+                let node = rows + j;
+                let mass = self.masses[i].min(self.masses[node]);
+                self.masses[i] -= mass;
+                self.masses[node] -= mass;
+                cells.push((i as u32, node as u32, mass));
+                if self.masses[node] == 0 {
+                    self.open_v[j] = f64::NEG_INFINITY;
                 }
-                self.entered[row as usize] = j as u32;
-                self.visited.push(row);
-                let costs = cost.row(row as usize);
-                found = relax(
-                    costs,
-                    &self.open_v,
-                    nearest - (costs[j] - v),
-                    row.into(),
-                    &mut self.distance,
-                    &mut self.via,
-                );
-                relaxed = true;
             }
-            if !relaxed {
-                // All its rows are known already: the next column.
-                found = least(&self.distance);
+        }
+        // Rooted at row 0: cells as links both ways, then outwards.
+        let nodes = rows + columns;
+        self.tree.reset(nodes);
+        let mut starts = vec![0u32; nodes + 1];
+        for &(i, j, _) in &cells {
+            starts[i as usize + 1] += 1;
+            starts[j as usize + 1] += 1;
+        }
+        for node in 0..nodes {
+            starts[node + 1] += starts[node];
+        }
+        let mut links = vec![(0u32, 0u128); 2 * cells.len()];
+        let mut at = starts.clone();
+        for &(i, j, mass) in &cells {
+            for (from, to) in [(i, j), (j, i)] {
+                links[at[from as usize] as usize] = (to, mass);
+                at[from as usize] += 1;
             }
-        };
-        for &(j, distance) in &self.done {
-            self.v[j] += distance - reach;
-            self.open_v[j] = self.v[j];
         }
-        let mut mass = self.supply[start].min(self.demand[end]);
-        let step = |solver: &Self, j: usize| {
-            let row = solver.via[j] as usize;
-            (row, solver.entered[row])
-        };
-        let mut j = end;
-        while let (row, from) = step(self, j)
-            && from != START
-        {
-            j = from as usize;
-            let flow = self.flows[j].iter().find(|f| f.0 == row as u32);
-            mass = mass.min(flow.map_or(0, |f| f.1));
+        let mut stack = vec![0u32];
+        while let Some(node) = stack.pop() {
+            let range = starts[node as usize] as usize..starts[node as usize + 1] as usize;
+            for &(next, mass) in &links[range] {
+                if next != self.tree.parent[node as usize] {
+                    self.tree.link(next, node, mass);
+                    stack.push(next);
+                }
+            }
         }
-        let mut j = end;
+        self.u.clear();
+        self.u.resize(rows, 0.0);
+    }
+
+    /// The prices that make every cell of the tree cost what it is worth.
+    fn price(&mut self, cost: &CostMatrix) {
+        let Solver {
+            rows, u, v, tree, ..
+        } = self;
+        let rows = *rows;
+        u[0] = 0.0;
+        tree.visit(0, |tree, node| {
+            let parent = tree.parent[node as usize];
+            if parent == NONE {
+                return;
+            }
+            tree.depth[node as usize] = tree.depth[parent as usize] + 1;
+            let (node, parent) = (node as usize, parent as usize);
+            match node.checked_sub(rows) {
+                Some(j) => v[j] = cost.at(parent, j) - u[parent],
+                None => u[node] = cost.at(node, parent - rows) - v[parent - rows],
+            }
+        });
+    }
+
+    /// Pivots until no row has a cell below its prices; how often.
+    fn improve(&mut self, cost: &CostMatrix, slack: f64, control: &Control) -> Result<usize> {
+        let rows = self.rows;
+        let (mut pivots, mut quiet, mut i) = (0, 0, 0);
+        while quiet < rows {
+            let [(least, j), _] = two_least(cost.row(i), &self.v);
+            let below = self.u[i] - least;
+            if below > slack {
+                self.pivot(i as u32, (rows + j) as u32, below);
+                pivots += 1;
+                quiet = 0;
+                if pivots % 1024 == 0 {
+                    control.check()?;
+                }
+            } else {
+                quiet += 1;
+            }
+            i = if i + 1 == rows { 0 } else { i + 1 };
+        }
+        Ok(pivots)
+    }
+
+    /// Brings the cell of a row and a column into the tree, whose prices exceed its cost.
+    fn pivot(&mut self, row: u32, column: u32, below: f64) {
+        let tree = &mut self.tree;
+        // The circle runs from the row to the column and back through the tree. Mass leaves the
+        // cells that are passed from a column to a row: on the column's side those above
+        // columns, on the row's side those above rows.
+        let (mut a, mut b) = (row, column);
+        let (mut least, mut leaving, mut on_row_side) = (u128::MAX, NONE, false);
+        let is_row = |node: u32| (node as usize) < self.rows;
+        while a != b {
+            if tree.depth[a as usize] >= tree.depth[b as usize] {
+                if is_row(a) && tree.flow[a as usize] < least {
+                    (least, leaving, on_row_side) = (tree.flow[a as usize], a, true);
+                }
+                a = tree.parent[a as usize];
+            } else {
+                if !is_row(b) && tree.flow[b as usize] < least {
+                    (least, leaving, on_row_side) = (tree.flow[b as usize], b, false);
+                }
+                b = tree.parent[b as usize];
+            }
+        }
+        let top = a;
+        for (start, losing) in [(row, true), (column, false)] {
+            let mut node = start;
+            while node != top {
+                let flow = &mut tree.flow[node as usize];
+                match is_row(node) == losing {
+                    true => *flow -= least,
+                    false => *flow += least,
+                }
+                node = tree.parent[node as usize];
+            }
+        }
+        // The part below the leaving cell hangs itself up by the entering one.
+        let (inside, outside) = match on_row_side {
+            true => (row, column),
+            false => (column, row),
+        };
+        let (mut node, mut parent, mut flow) = (inside, outside, least);
         loop {
-            let (row, from) = step(self, j);
-            self.add(row, j, mass);
-            if from == START {
+            let (old_parent, old_flow) = (tree.parent[node as usize], tree.flow[node as usize]);
+            tree.cut(node);
+            tree.link(node, parent, flow);
+            if node == leaving {
                 break;
             }
-            j = from as usize;
-            let flows = &mut self.flows[j];
-            if let Some(at) = flows.iter().position(|f| f.0 == row as u32) {
-                flows[at].1 -= mass;
-                if flows[at].1 == 0 {
-                    flows.swap_remove(at);
-                }
-            }
+            (node, parent, flow) = (old_parent, node, old_flow);
         }
-        self.supply[start] -= mass;
-        self.demand[end] -= mass;
-        for &row in &self.visited {
-            self.entered[row as usize] = UNSEEN;
+        // Its prices change so that the entering cell is worth its cost: rows one way, columns
+        // the other.
+        let change = if on_row_side { -below } else { below };
+        let (rows, u, v) = (self.rows, &mut self.u, &mut self.v);
+        tree.visit(inside, |tree, node| {
+            let parent = tree.parent[node as usize];
+            tree.depth[node as usize] = tree.depth[parent as usize] + 1;
+            match (node as usize).checked_sub(rows) {
+                Some(j) => v[j] -= change,
+                None => u[node as usize] += change,
+            }
+        });
+    }
+
+    /// The masses on the tree without the extra units, from the leaves inwards.
+    fn settle(&mut self, supply: &[u64], demand: &[u64]) {
+        let mut order = Vec::with_capacity(supply.len() + demand.len());
+        self.tree.visit(0, |_, node| order.push(node));
+        // What has to pass a node on the way to its parent: rows give, columns take.
+        let mut passing: Vec<i128> = supply.iter().map(|&m| i128::from(m)).collect();
+        passing.extend(demand.iter().map(|&m| -i128::from(m)));
+        self.flows.clear();
+        for &node in order.iter().skip(1).rev() {
+            let parent = self.tree.parent[node as usize];
+            let mass = passing[node as usize];
+            passing[parent as usize] += mass;
+            let (row, column) = match self.column(node) {
+                Some(_) => (parent, node),
+                None => (node, parent),
+            };
+            if mass != 0 {
+                let column = column - self.rows as u32;
+                self.flows.push((row, column, mass.unsigned_abs() as u64));
+            }
         }
     }
 }

@@ -1,0 +1,368 @@
+//! `fastdx.emd` and the Earth Mover's distances of bags of words.
+
+use numpy::ndarray::Array2;
+use numpy::{IntoPyArray, PyArray1, PyArray2};
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedStr;
+use pyo3::types::{PyDict, PyMapping, PyString, PyTuple};
+
+use super::arguments::{count, matrix, numbers, shaped, word_ids};
+use super::errors::wrong_type;
+use super::run::{run, run_with};
+use super::words::Words;
+use crate::transport::bags::{self, Bag};
+use crate::transport::documents::{self, Centroids};
+use crate::transport::{self, CostMatrix};
+use crate::{Error, Vocabulary};
+
+/// An optimal plan and its proof; see ``fastdx.emd``.
+#[pyclass(frozen, name = "Transport", module = "fastdx")]
+pub(super) struct PyTransport {
+    inner: transport::Transport,
+}
+
+#[pymethods]
+impl PyTransport {
+    /// Σ mass · cost over the plan.
+    #[getter]
+    fn cost(&self) -> f64 {
+        self.inner.cost
+    }
+
+    /// The mass that moves from every row to every column: float64, shape (m, k).
+    #[getter]
+    fn plan<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray2<f64>> {
+        let mut plan = Array2::zeros((self.inner.u.len(), self.inner.v.len()));
+        for &(i, j, mass) in &self.inner.plan {
+            plan[(i as usize, j as usize)] = mass;
+        }
+        plan.into_pyarray(py)
+    }
+
+    /// The prices of rows and columns, float64, shapes (m,) and (k,): u + v is nowhere above the
+    /// cost, so Σ a·u + Σ b·v proves the plan optimal.
+    #[getter]
+    #[allow(clippy::type_complexity)]
+    fn prices<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>) {
+        let array = |prices: &[f64]| PyArray1::from_slice(py, prices);
+        (array(&self.inner.u), array(&self.inner.v))
+    }
+
+    /// The cost less what the prices prove: rounding only.
+    #[getter]
+    fn gap(&self) -> f64 {
+        self.inner.gap
+    }
+
+    fn __repr__(&self) -> String {
+        let t = &self.inner;
+        let (m, k) = (t.u.len(), t.v.len());
+        format!("Transport(cost={}, {m} × {k}, gap={:.1e})", t.cost, t.gap)
+    }
+}
+
+/// The cheapest way to move masses, exactly.
+///
+/// Parameters
+/// ----------
+/// weights_a : array_like of float, shape (m,)
+///     The masses to move, ≥ 0.
+/// weights_b : array_like of float, shape (k,)
+///     The masses to arrive, ≥ 0, of the same sum.
+/// cost : array_like of float, shape (m, k)
+///     Cost of moving a unit of mass, finite.
+///
+/// Returns
+/// -------
+/// Transport
+///     The cost, the plan, and the prices that prove it optimal.
+///
+/// Raises
+/// ------
+/// ParameterError
+///     Weights that are negative, not finite, not as many as costs, or of different sums; costs
+///     that are not finite.
+///
+/// Examples
+/// --------
+/// >>> import fastdx
+/// >>> t = fastdx.emd([0.5, 0.5], [0.25, 0.75], [[0.0, 2.0], [1.0, 1.0]])
+/// >>> t.cost
+/// 0.75
+#[pyfunction]
+pub(super) fn emd(
+    weights_a: &Bound<'_, PyAny>,
+    weights_b: &Bound<'_, PyAny>,
+    cost: &Bound<'_, PyAny>,
+) -> PyResult<PyTransport> {
+    let py = cost.py();
+    let a = numbers("weights_a", weights_a)?;
+    let b = numbers("weights_b", weights_b)?;
+    let (costs, rows, columns) = matrix::<f64>("cost", cost)?;
+    let inner = run(py, rows.saturating_mul(columns) > 1 << 16, |control| {
+        transport::emd(&a, &b, CostMatrix::new(&costs, rows, columns)?, control)
+    })?;
+    Ok(PyTransport { inner })
+}
+
+/// A bag from a mapping of words to counts, a list of words, or (ids, counts).
+fn bag(name: &str, given: &Bound<'_, PyAny>, vocabulary: &Vocabulary) -> PyResult<Bag> {
+    let py = given.py();
+    let wrong = |what: &str| wrong_type(py, format!("{name}: {what}"));
+    if let Ok(dict) = given.cast::<PyDict>() {
+        let words = dict
+            .iter()
+            .map(|(word, times)| pair(name, &word, &times, vocabulary));
+        return Ok(Bag::new(words.collect::<PyResult<Vec<_>>>()?)?);
+    }
+    if given.is_instance_of::<PyString>() {
+        return Err(wrong(
+            "a bag is a mapping, a list of words, or (ids, counts), not str",
+        ));
+    }
+    if let Ok(tuple) = given.cast::<PyTuple>()
+        && tuple.len() == 2
+        && !tuple.get_item(0)?.is_instance_of::<PyString>()
+    {
+        let (ids, _) = word_ids(&tuple.get_item(0)?, vocabulary.len())?;
+        let (counts, _) = super::arguments::counts("counts", &tuple.get_item(1)?)?;
+        vocabulary.check_ids(&ids)?;
+        if ids.len() != counts.len() {
+            let expected = format!("as many as ids, {}", ids.len());
+            return Err(Error::parameter("counts", expected, counts.len()).into());
+        }
+        return Ok(Bag::new(ids.into_iter().zip(counts))?);
+    }
+    if let Ok(mapping) = given.cast::<PyMapping>() {
+        let items = mapping.items()?;
+        let words = items.iter().map(|item| {
+            let (word, times): (Bound<'_, PyAny>, Bound<'_, PyAny>) = item.extract()?;
+            pair(name, &word, &times, vocabulary)
+        });
+        return Ok(Bag::new(words.collect::<PyResult<Vec<_>>>()?)?);
+    }
+    let tokens = given
+        .try_iter()
+        .map_err(|_| wrong("a bag is a mapping, a list of words, or (ids, counts)"))?;
+    let words = tokens.map(|token| {
+        let token = token?;
+        let token = token
+            .cast::<PyString>()
+            .map_err(|_| wrong("a bag's words are str"))?;
+        let token = PyBackedStr::try_from(token.clone())?;
+        Ok((vocabulary.require(&token)?, 1))
+    });
+    Ok(Bag::new(words.collect::<PyResult<Vec<_>>>()?)?)
+}
+
+fn pair(
+    name: &str,
+    word: &Bound<'_, PyAny>,
+    times: &Bound<'_, PyAny>,
+    vocabulary: &Vocabulary,
+) -> PyResult<(u32, u64)> {
+    let Ok(word) = word.cast::<PyString>() else {
+        let message = format!("{name}: a bag's words are str");
+        return Err(wrong_type(word.py(), message));
+    };
+    let word = PyBackedStr::try_from(word.clone())?;
+    Ok((
+        vocabulary.require(&word)?,
+        count("a bag's count", times)? as u64,
+    ))
+}
+
+/// Bags from any iterable of them.
+fn bags_of(name: &str, given: &Bound<'_, PyAny>, vocabulary: &Vocabulary) -> PyResult<Vec<Bag>> {
+    let refused = given.is_instance_of::<PyString>() || given.is_instance_of::<PyDict>();
+    let items = if refused { None } else { given.try_iter().ok() };
+    let Some(items) = items else {
+        let message = format!("{name} must be a list of bags");
+        return Err(wrong_type(given.py(), message));
+    };
+    items
+        .enumerate()
+        .map(|(i, item)| bag(&format!("{name}[{i}]"), &item?, vocabulary))
+        .collect()
+}
+
+/// The Earth Mover's distance of two bags of words, exactly.
+///
+/// A bag of size N gives every occurrence of a word the mass 1/N; the distance is the least mean
+/// distance of words at which one bag is moved into the other (POST'19, section 3).
+///
+/// Parameters
+/// ----------
+/// bag_a, bag_b : mapping of str to int, iterable of str, or (ids, counts)
+///     The bags, not empty.
+/// embedding : Embedding or WordGraph
+///     Words and their metric.
+///
+/// Returns
+/// -------
+/// float
+///     In units of the metric.
+///
+/// Raises
+/// ------
+/// UnknownWordError
+///     Names the word that is not in the vocabulary.
+/// ParameterError
+///     An empty bag.
+///
+/// Examples
+/// --------
+/// >>> import fastdx
+/// >>> line = fastdx.Embedding(["a", "b", "c"], [[0.0], [1.0], [3.0]])
+/// >>> fastdx.earth_movers_distance(["a", "b"], {"b": 1, "c": 1}, line)
+/// 1.5
+#[pyfunction]
+pub(super) fn earth_movers_distance(
+    bag_a: &Bound<'_, PyAny>,
+    bag_b: &Bound<'_, PyAny>,
+    embedding: &Bound<'_, PyAny>,
+) -> PyResult<f64> {
+    let py = embedding.py();
+    let space = Words::of(embedding)?.space();
+    let a = bag("bag_a", bag_a, space.vocabulary())?;
+    let b = bag("bag_b", bag_b, space.vocabulary())?;
+    let long = a.ids().len().saturating_mul(b.ids().len()) > 1 << 16;
+    run(py, long, |control| bags::distance(&*space, &a, &b, control))
+}
+
+/// The Earth Mover's distances of many bags.
+///
+/// Parameters
+/// ----------
+/// bags : iterable of bags
+///     As for `earth_movers_distance`.
+/// embedding : Embedding or WordGraph
+///     Words and their metric.
+/// others : iterable of bags, optional
+///     By default `bags` again, every pair computed once.
+/// progress : callable, optional
+///     Called now and then with the number of rows done.
+///
+/// Returns
+/// -------
+/// numpy.ndarray of float64, shape (len(bags), len(others))
+///     Row by row.
+#[pyfunction]
+#[pyo3(signature = (bags, embedding, others = None, *, progress = None))]
+pub(super) fn pairwise_emd<'py>(
+    py: Python<'py>,
+    bags: &Bound<'py, PyAny>,
+    embedding: &Bound<'py, PyAny>,
+    others: Option<&Bound<'py, PyAny>>,
+    progress: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, numpy::PyArrayDyn<f64>>> {
+    let space = Words::of(embedding)?.space();
+    let a = bags_of("bags", bags, space.vocabulary())?;
+    let b = others
+        .map(|b| bags_of("others", b, space.vocabulary()))
+        .transpose()?;
+    let out = run_with(py, true, progress, |control| {
+        documents::pairwise(&*space, &a, b.as_deref(), control)
+    })?;
+    shaped(py, out, &[a.len(), b.map_or(a.len(), |b| b.len())])
+}
+
+/// The nearest documents and how the others were ruled out; see ``fastdx.nearest_documents``.
+#[pyclass(frozen, name = "NearestDocuments", module = "fastdx")]
+pub(super) struct PyNearestDocuments {
+    inner: documents::Nearest,
+    k: usize,
+}
+
+#[pymethods]
+impl PyNearestDocuments {
+    /// Places of the documents, nearest first: uint32, shape (queries, k).
+    #[getter]
+    fn ids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, numpy::PyArrayDyn<u32>>> {
+        let ids = self.inner.ids.clone();
+        shaped(py, ids, &[self.inner.ids.len() / self.k, self.k])
+    }
+
+    /// Their Earth Mover's distances: float64, shape (queries, k).
+    #[getter]
+    fn distances<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, numpy::PyArrayDyn<f64>>> {
+        let distances = self.inner.distances.clone();
+        shaped(py, distances, &[self.inner.ids.len() / self.k, self.k])
+    }
+
+    /// How many of the pairs were ruled out 'by_centroid', 'by_relaxation', and how many were
+    /// computed, 'exact'.
+    #[getter]
+    fn pruning<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        dict.set_item("pairs", self.inner.pairs)?;
+        dict.set_item("by_centroid", self.inner.by_centroid)?;
+        dict.set_item("by_relaxation", self.inner.by_relaxation)?;
+        dict.set_item("exact", self.inner.exact)?;
+        Ok(dict)
+    }
+
+    fn __repr__(&self) -> String {
+        let n = &self.inner;
+        let (queries, k) = (n.ids.len() / self.k, self.k);
+        let share = n.exact as f64 / n.pairs.max(1) as f64;
+        format!(
+            "NearestDocuments({queries} × {k}, {:.1}% of pairs computed)",
+            100.0 * share
+        )
+    }
+}
+
+/// The nearest documents under the Earth Mover's distance, exactly.
+///
+/// Distances that a rigorous lower bound rules out (the distance of centroids, where the metric
+/// comes from a norm; relaxed matchings, where every word moves to its nearest) are not computed.
+///
+/// Parameters
+/// ----------
+/// query_bags, bags : iterable of bags
+///     As for `earth_movers_distance`.
+/// embedding : Embedding or WordGraph
+///     Words and their metric.
+/// k : int
+///     Documents a query.
+/// progress : callable, optional
+///     Called now and then with the number of queries done.
+///
+/// Returns
+/// -------
+/// NearestDocuments
+///     ``ids``, ``distances``, and ``pruning``.
+///
+/// Raises
+/// ------
+/// ParameterError
+///     `k` outside 1..len(bags), an empty bag.
+#[pyfunction]
+#[pyo3(signature = (query_bags, bags, embedding, k, *, progress = None))]
+pub(super) fn nearest_documents<'py>(
+    py: Python<'py>,
+    query_bags: &Bound<'py, PyAny>,
+    bags: &Bound<'py, PyAny>,
+    embedding: &Bound<'py, PyAny>,
+    k: &Bound<'py, PyAny>,
+    progress: Option<&Bound<'py, PyAny>>,
+) -> PyResult<PyNearestDocuments> {
+    let words = Words::of(embedding)?;
+    let space = words.space();
+    let embedding = match &words {
+        Words::Embedding(embedding) => Some(embedding.get().inner.clone()),
+        Words::Graph(_) => None,
+    };
+    let k = count("k", k)?;
+    let queries = bags_of("query_bags", query_bags, space.vocabulary())?;
+    let bags = bags_of("bags", bags, space.vocabulary())?;
+    let inner = run_with(py, true, progress, |control| {
+        let vectors = embedding.as_deref().and_then(Centroids::of);
+        documents::nearest(&*space, vectors, &queries, &bags, k, control)
+    })?;
+    Ok(PyNearestDocuments { inner, k })
+}
