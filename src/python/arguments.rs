@@ -121,10 +121,21 @@ pub(super) fn numbers(name: &'static str, value: &Bound<'_, PyAny>) -> PyResult<
 }
 
 /// A two-dimensional array of real numbers, row-major: numbers, rows, columns.
-pub(super) fn matrix<'py, T: numpy::Element + Copy>(
+pub(super) fn matrix<T: numpy::Element + Copy>(
     name: &'static str,
-    value: &Bound<'py, PyAny>,
+    value: &Bound<'_, PyAny>,
 ) -> PyResult<(Vec<T>, usize, usize)> {
+    matrix_with(name, value, |numbers, rows, columns| {
+        Ok((numbers.to_vec(), rows, columns))
+    })
+}
+
+/// [`matrix`] without a copy: what `used` makes of the numbers, rows and columns.
+pub(super) fn matrix_with<T: numpy::Element + Copy, R>(
+    name: &'static str,
+    value: &Bound<'_, PyAny>,
+    used: impl FnOnce(&[T], usize, usize) -> PyResult<R>,
+) -> PyResult<R> {
     let py = value.py();
     let (array, kind) = as_array(value)?;
     if !"fiu".contains(kind) {
@@ -148,8 +159,7 @@ pub(super) fn matrix<'py, T: numpy::Element + Copy>(
         .import("numpy")?
         .call_method("ascontiguousarray", (array, dtype), None)?
         .cast_into::<PyArrayDyn<T>>()?;
-    let numbers = converted.readonly().as_slice()?.to_vec();
-    Ok((numbers, rows, columns))
+    used(converted.readonly().as_slice()?, rows, columns)
 }
 
 /// [`matrix`] as float32; what float32 cannot hold becomes an infinity, to be refused by name.

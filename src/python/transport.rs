@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyDict, PyMapping, PyString, PyTuple};
 
-use super::arguments::{count, matrix, numbers, shaped, word_ids};
+use super::arguments::{count, matrix_with, numbers, shaped, word_ids};
 use super::errors::wrong_type;
 use super::run::{run, run_with};
 use super::words::Words;
@@ -101,10 +101,11 @@ pub(super) fn emd(
     let py = cost.py();
     let a = numbers("weights_a", weights_a)?;
     let b = numbers("weights_b", weights_b)?;
-    let (costs, rows, columns) = matrix::<f64>("cost", cost)?;
-    let inner = run(py, rows.saturating_mul(columns) > 1 << 16, |control| {
-        transport::emd(&a, &b, CostMatrix::new(&costs, rows, columns)?, control)
+    let cost = matrix_with("cost", cost, |costs: &[f64], rows, columns| {
+        Ok(CostMatrix::new(costs, rows, columns)?)
     })?;
+    let long = cost.rows().saturating_mul(cost.columns()) > 1 << 16;
+    let inner = run(py, long, |control| transport::emd(&a, &b, cost, control))?;
     Ok(PyTransport { inner })
 }
 

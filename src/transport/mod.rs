@@ -116,7 +116,7 @@ impl Workspace {
 /// # Errors
 /// [`Error::Parameter`] for weights that are negative, not finite, not as many as rows or
 /// columns, all 0, or whose sums differ by more than a relative 10⁻⁹.
-pub fn emd(a: &[f64], b: &[f64], cost: CostMatrix, control: &Control) -> Result<Transport> {
+pub fn emd(a: &[f64], b: &[f64], mut cost: CostMatrix, control: &Control) -> Result<Transport> {
     let total = check("weights_a", a, cost.rows())?;
     let other = check("weights_b", b, cost.columns())?;
     if (total - other).abs() > 1e-9 * total.max(other) {
@@ -125,12 +125,11 @@ pub fn emd(a: &[f64], b: &[f64], cost: CostMatrix, control: &Control) -> Result<
     }
     let whole = |weights: &[f64]| weights.iter().all(|w| w.fract() == 0.0);
     let whole = total == other && total <= UNITS && whole(a) && whole(b);
-    let (supply, demand) = (units(a, total, whole), units(b, other, whole));
     // Equal weights on both sides are an assignment.
-    let even = |units: &[u64]| units.windows(2).all(|w| w[0] == w[1]);
-    let (supply, demand) = match a.len() == b.len() && even(&supply) && even(&demand) {
+    let even = |weights: &[f64]| weights.windows(2).all(|w| w[0] == w[1]);
+    let (supply, demand) = match a.len() == b.len() && even(a) && even(b) {
         true => (vec![1; a.len()], vec![1; b.len()]),
-        false => (supply, demand),
+        false => (units(a, total, whole), units(b, other, whole)),
     };
     // What has no mass takes no part.
     let some = |units: &[u64]| (0..units.len()).filter(|&i| units[i] > 0).collect();
@@ -138,8 +137,9 @@ pub fn emd(a: &[f64], b: &[f64], cost: CostMatrix, control: &Control) -> Result<
     let part = |units: &[u64], kept: &[usize]| kept.iter().map(|&i| units[i]).collect();
     let (supply, demand): (Vec<u64>, Vec<u64>) = (part(&supply, &rows), part(&demand, &columns));
     let mut workspace = Workspace::default();
-    if rows.len() == cost.rows() && columns.len() == cost.columns() {
-        workspace.cost = cost.clone();
+    let whole = rows.len() == cost.rows() && columns.len() == cost.columns();
+    if whole {
+        std::mem::swap(&mut workspace.cost, &mut cost);
     } else {
         workspace
             .cost
@@ -150,6 +150,9 @@ pub fn emd(a: &[f64], b: &[f64], cost: CostMatrix, control: &Control) -> Result<
             });
     }
     let solved = workspace.solve(&supply, &demand, control)?;
+    if whole {
+        std::mem::swap(&mut workspace.cost, &mut cost);
+    }
     let all = supply.iter().sum::<u64>() as f64;
     let scale = total / all;
     let plan = workspace.plan(solved).into_iter();
@@ -164,17 +167,16 @@ pub fn emd(a: &[f64], b: &[f64], cost: CostMatrix, control: &Control) -> Result<
         true => workspace.assignment.prices(),
         false => workspace.transportation.prices(),
     };
-    // A column without mass may cost what the rows allow, and the other way round.
-    let mut v = vec![f64::INFINITY; cost.columns()];
+    // A column without mass may cost what the rows allow; priced at -∞ it does not bind them.
+    let mut v = vec![f64::NEG_INFINITY; cost.stride()];
     columns
         .iter()
         .zip(prices)
         .for_each(|(&j, &price)| v[j] = price);
-    let dear = |i: usize, v: &[f64]| {
-        let each = v.iter().enumerate().filter(|(_, v)| v.is_finite());
-        each.fold(f64::INFINITY, |least, (j, v)| least.min(cost.at(i, j) - v))
-    };
-    let u: Vec<f64> = (0..cost.rows()).map(|i| dear(i, &v)).collect();
+    let u: Vec<f64> = (0..cost.rows())
+        .map(|i| kernel::two_least(cost.row(i), &v)[0].0)
+        .collect();
+    v.truncate(cost.columns());
     for (j, v) in v.iter_mut().enumerate().filter(|(_, v)| !v.is_finite()) {
         let each = u.iter().enumerate();
         *v = each.fold(f64::INFINITY, |least, (i, u)| least.min(cost.at(i, j) - u));
