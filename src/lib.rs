@@ -19,6 +19,7 @@
 //! | the nearest word of a point | [`search`] |
 //! | exact neighbour lists | [`neighbors`] |
 //! | Earth Mover's distances, exactly | [`transport`] |
+//! | who wrote a text | [`attribution`] |
 //! | what is proved | [`mechanism::guarantee`] |
 //! | text in, text out | [`text`] |
 //! | keys, streams, exact uniform integers | [`random`] |
@@ -50,6 +51,7 @@
     )
 )]
 
+pub mod attribution;
 mod buffer;
 pub mod embedding;
 mod error;

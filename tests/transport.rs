@@ -241,7 +241,7 @@ fn many_documents_agree_with_one_pair_each() {
             let found = nearest(&*embedding, vectors, &queries, &documents, k, &control).unwrap();
             assert_eq!(found.pairs, (queries.len() * n) as u64);
             assert_eq!(
-                found.by_centroid + found.by_relaxation + found.exact,
+                found.by_centroid + found.by_relaxation + found.by_prices + found.exact,
                 found.pairs
             );
             assert!(k == n || found.exact < found.pairs / 2, "{found:?}");

@@ -7,7 +7,7 @@
 Tem protects every word of its vocabulary with metric differential privacy of ε = 6 ...
 """
 
-from fastdx import hyperbolic, noise, poincare
+from fastdx import attribution, hyperbolic, noise, poincare
 from fastdx._core import (
     Embedding,
     Guarantee,
@@ -24,7 +24,10 @@ from fastdx._core import (
     emd,
     nearest_documents,
     pairwise_emd,
+    tokenize,
+    utility_bound,
 )
+from fastdx.bags import BagGuarantee, BagOfWords
 from fastdx.exceptions import (
     CorruptFileError,
     DuplicateWordError,
@@ -43,6 +46,8 @@ from fastdx.exceptions import (
 )
 
 __all__ = [
+    "BagGuarantee",
+    "BagOfWords",
     "CorruptFileError",
     "DuplicateWordError",
     "Embedding",
@@ -68,6 +73,7 @@ __all__ = [
     "WordGraph",
     "WordIdError",
     "__version__",
+    "attribution",
     "earth_movers_distance",
     "emd",
     "hyperbolic",
@@ -75,4 +81,6 @@ __all__ = [
     "pairwise_emd",
     "noise",
     "poincare",
+    "tokenize",
+    "utility_bound",
 ]

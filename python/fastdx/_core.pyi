@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 from typing_extensions import disjoint_base
 
 __all__ = [
+    "AttributionCore",
     "Embedding",
     "Guarantee",
     "HyperbolicLaplace",
@@ -36,6 +37,8 @@ __all__ = [
     "poincare_reconstruction",
     "read_edges",
     "to_lorentz",
+    "tokenize",
+    "utility_bound",
 ]
 
 __version__: str
@@ -358,6 +361,27 @@ def from_lorentz(y: ArrayLike) -> NDArray[np.float64]: ...
 def clamp(x: ArrayLike, lam: float = 1e-05) -> NDArray[np.float64]: ...
 Bag = Mapping[str, int] | Iterable[str] | tuple[ArrayLike, ArrayLike]
 
+@final
+class AttributionCore:
+    def __new__(
+        cls,
+        texts: Iterable[str],
+        authors: ArrayLike,
+        count_of_authors: SupportsIndex,
+        *,
+        features: SupportsIndex,
+        rounds: SupportsIndex,
+        fraction: float,
+        seed: SupportsIndex,
+    ) -> AttributionCore: ...
+    def attribute(
+        self, texts: Iterable[str], progress: Callable[[int], object] | None = None
+    ) -> tuple[NDArray[np.uint32], NDArray[np.float64]]: ...
+
+def tokenize(text: str) -> list[str]: ...
+def utility_bound(
+    n: SupportsIndex, epsilon: float, size: SupportsIndex, distance: float
+) -> float: ...
 @final
 class Transport:
     @property

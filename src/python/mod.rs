@@ -1,6 +1,7 @@
 //! The Python face: a thin layer that checks arguments, leaves the interpreter, calls the core.
 
 mod arguments;
+mod attribution;
 mod embedding;
 mod errors;
 mod graph;
@@ -31,6 +32,9 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<hyperbolic::PyHyperbolicLaplace>()?;
     m.add_class::<hyperbolic::PyMetropolisSample>()?;
     m.add_class::<poincare::PyTraining>()?;
+    m.add_class::<attribution::PyAttribution>()?;
+    m.add_function(wrap_pyfunction!(attribution::tokenize, m)?)?;
+    m.add_function(wrap_pyfunction!(transport::utility_bound, m)?)?;
     m.add_class::<transport::PyTransport>()?;
     m.add_class::<transport::PyNearestDocuments>()?;
     m.add_function(wrap_pyfunction!(transport::emd, m)?)?;

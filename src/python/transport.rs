@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyDict, PyMapping, PyString, PyTuple};
 
-use super::arguments::{count, matrix_with, numbers, shaped, word_ids};
+use super::arguments::{count, matrix_with, numbers, real, shaped, word_ids};
 use super::errors::wrong_type;
 use super::run::{run, run_with};
 use super::words::Words;
@@ -294,14 +294,15 @@ impl PyNearestDocuments {
         shaped(py, distances, &[self.inner.ids.len() / self.k, self.k])
     }
 
-    /// How many of the pairs were ruled out 'by_centroid', 'by_relaxation', and how many were
-    /// computed, 'exact'.
+    /// How many of the 'pairs' were ruled out 'by_centroid', 'by_relaxation', 'by_prices', and
+    /// how many were computed, 'exact'.
     #[getter]
     fn pruning<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         dict.set_item("pairs", self.inner.pairs)?;
         dict.set_item("by_centroid", self.inner.by_centroid)?;
         dict.set_item("by_relaxation", self.inner.by_relaxation)?;
+        dict.set_item("by_prices", self.inner.by_prices)?;
         dict.set_item("exact", self.inner.exact)?;
         Ok(dict)
     }
@@ -320,7 +321,8 @@ impl PyNearestDocuments {
 /// The nearest documents under the Earth Mover's distance, exactly.
 ///
 /// Distances that a rigorous lower bound rules out (the distance of centroids, where the metric
-/// comes from a norm; relaxed matchings, where every word moves to its nearest) are not computed.
+/// comes from a norm; a relaxed matching, where every word moves to its nearest; prices that prove
+/// a cost) are not computed.
 ///
 /// Parameters
 /// ----------
@@ -366,4 +368,48 @@ pub(super) fn nearest_documents<'py>(
         documents::nearest(&*space, vectors, &queries, &bags, k, control)
     })?;
     Ok(PyNearestDocuments { inner, k })
+}
+
+/// A lower bound on the probability that a privatised bag is near the original.
+///
+/// Every word of a bag of N gets n-dimensional Laplace noise of ε per unit before the nearest
+/// word is taken; the noisy points are within an Earth Mover's distance of Δ of the bag with a
+/// probability of at least Pr[Gamma(nN, 1/ε) ≤ NΔ]. (POST'19's Theorem 3 states a larger bound
+/// that does not hold for N > 1.) The points, not the words nearest to them: those are at most
+/// twice as far.
+///
+/// Parameters
+/// ----------
+/// n : int
+///     Dimensions.
+/// epsilon : float
+///     ε per unit of distance.
+/// size : int
+///     Words in the bag, N.
+/// distance : float
+///     Δ, ≥ 0.
+///
+/// Returns
+/// -------
+/// float
+///     The probability.
+///
+/// Examples
+/// --------
+/// >>> import fastdx
+/// >>> round(fastdx.utility_bound(10, 1.0, 3, 12.0), 3)
+/// 0.862
+#[pyfunction]
+pub(super) fn utility_bound(
+    n: &Bound<'_, PyAny>,
+    epsilon: &Bound<'_, PyAny>,
+    size: &Bound<'_, PyAny>,
+    distance: &Bound<'_, PyAny>,
+) -> PyResult<f64> {
+    Ok(bags::utility_bound(
+        count("n", n)?,
+        real("epsilon", epsilon)?,
+        count("size", size)?,
+        real("distance", distance)?,
+    )?)
 }

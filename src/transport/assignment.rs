@@ -70,7 +70,7 @@ impl Solver {
         self.via.clear();
         self.via.resize(stride, 0);
         for i in 0..n {
-            lower(cost.row(i), i as u64, &mut self.v, &mut self.via);
+            lower(cost.row(i), 0.0, i as u64, &mut self.v, &mut self.via);
         }
         self.v[n..].fill(0.0);
         self.column_of.clear();

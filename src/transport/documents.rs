@@ -15,6 +15,7 @@ const TABLE_BYTES: usize = 512 << 20;
 const MARGIN: f64 = 1e-9;
 
 /// Words of documents, numbered, so that distances can stand in a table.
+#[derive(Clone)]
 struct Words {
     ids: Vec<u32>,
 }
@@ -33,61 +34,61 @@ impl Words {
     }
 }
 
-/// Distances between some words (rows) and all words of the documents.
+/// Distances between words of documents.
 struct Table {
-    rows: Vec<u32>,
+    rows: Words,
+    columns: Words,
     values: Vec<f64>,
-    columns: usize,
 }
 
 impl Table {
+    /// The table, or nothing where it would take too much memory.
     fn new(
         space: &dyn MetricSpace,
-        rows: &[u32],
-        words: &Words,
+        rows: Words,
+        columns: Words,
         control: &Control,
-    ) -> Result<Self> {
-        let columns = words.ids.len();
-        let mut values = vec![0.0; rows.len() * columns];
-        // Blocks of columns that stay in the cache.
+    ) -> Result<Option<Self>> {
+        let width = columns.ids.len();
+        let size = rows.ids.len().saturating_mul(width);
+        if size > TABLE_BYTES / size_of::<f64>() {
+            return Ok(None);
+        }
+        let mut values = vec![0.0; size];
+        // Blocks that stay in the cache.
         const ROWS: usize = 64;
         const COLUMNS: usize = 256;
-        let parts = values
-            .par_chunks_mut(ROWS * columns)
-            .zip(rows.par_chunks(ROWS));
-        parts.try_for_each(|(values, rows)| {
-            control.check()?;
-            for start in (0..columns).step_by(COLUMNS) {
-                let some = &words.ids[start..columns.min(start + COLUMNS)];
-                space.block(rows, some, &mut values[start..], columns);
-            }
-            Ok(())
-        })?;
-        Ok(Table {
-            rows: rows.to_vec(),
-            values,
+        let parts = values.par_chunks_mut(ROWS * width);
+        parts
+            .zip(rows.ids.par_chunks(ROWS))
+            .try_for_each(|(values, rows)| {
+                control.check()?;
+                for (i, some) in columns.ids.chunks(COLUMNS).enumerate() {
+                    space.block(rows, some, &mut values[i * COLUMNS..], width);
+                }
+                Ok(())
+            })?;
+        Ok(Some(Table {
+            rows,
             columns,
-        })
+            values,
+        }))
     }
 
-    fn row(&self, i: usize) -> &[f64] {
-        &self.values[i * self.columns..][..self.columns]
+    fn row(&self, place: usize) -> &[f64] {
+        let width = self.columns.ids.len();
+        &self.values[place * width..][..width]
     }
 
     /// Costs of words of the rows and words of the columns.
-    fn fill(&self, cost: &mut CostMatrix, words: &Words, left: &[Vec<u32>; 2]) {
-        let places: Vec<usize> = left[1].iter().map(|&id| words.place(id)).collect();
+    fn fill(&self, cost: &mut CostMatrix, left: &[Vec<u32>; 2]) {
+        let places: Vec<usize> = left[1].iter().map(|&id| self.columns.place(id)).collect();
         cost.fill_with(left[0].len(), places.len(), |i, out| {
-            let row = self.of(left[0][i]);
+            let row = self.row(self.rows.place(left[0][i]));
             for (out, &place) in out.iter_mut().zip(&places) {
                 *out = row[place];
             }
         });
-    }
-
-    /// The row of a word.
-    fn of(&self, id: u32) -> &[f64] {
-        self.row(self.rows.binary_search(&id).unwrap_or(0))
     }
 }
 
@@ -106,14 +107,13 @@ pub fn pairwise(
     let columns = others.len();
     let mut out = vec![0.0; a.len() * columns];
     let words = Words::of(a.iter().chain(b.unwrap_or(&[])));
-    let small = words.ids.len().saturating_mul(words.ids.len()) <= TABLE_BYTES / 8;
     // A table pays once its distances are used again.
     let used: u64 = a.iter().map(|x| x.ids().len() as u64).sum::<u64>()
         * others.iter().map(|x| x.ids().len() as u64).sum::<u64>();
     let pays = used > 2 * (words.ids.len() as u64).pow(2);
     install(a.len() * columns, 4, || {
-        let table = match small && pays {
-            true => Some(Table::new(space, &words.ids, &words, control)?),
+        let table = match pays {
+            true => Table::new(space, words.clone(), words, control)?,
             false => None,
         };
         let rows = out.par_chunks_mut(columns.max(1)).zip(a).enumerate();
@@ -124,7 +124,7 @@ pub fn pairwise(
                     control.check()?;
                     *out = solver.distance(x, y, control, |cost, left| match &table {
                         None => cost.fill(space, &left[0], &left[1]),
-                        Some(table) => table.fill(cost, &words, left),
+                        Some(table) => table.fill(cost, left),
                     })?;
                 }
                 control.advance(1);
@@ -152,9 +152,11 @@ pub struct Nearest {
     pub pairs: u64,
     /// Pairs ruled out by the distance of centroids.
     pub by_centroid: u64,
-    /// Pairs ruled out by a relaxed matching: every word of one document moves to its nearest
-    /// word of the other.
+    /// Pairs ruled out by a relaxed matching: every word of the document moves to its nearest
+    /// word of the query.
     pub by_relaxation: u64,
+    /// Pairs ruled out by prices: a few passes over the costs without the words in common.
+    pub by_prices: u64,
     /// Pairs whose exact distance was computed.
     pub exact: u64,
 }
@@ -162,7 +164,7 @@ pub struct Nearest {
 /// The `k` documents nearest to every query, exactly. `control` counts the queries.
 ///
 /// Lower bounds decide which distances are computed (Kusner et al. 2015): the distance of the
-/// centroids, for metrics that come from a norm, and both relaxed matchings. They are exact
+/// centroids, for metrics that come from a norm, a relaxed matching, and prices. They are proved
 /// bounds, so pruning never changes an answer.
 ///
 /// # Errors
@@ -214,6 +216,7 @@ pub fn nearest(
         all.pairs += one.pairs;
         all.by_centroid += one.by_centroid;
         all.by_relaxation += one.by_relaxation;
+        all.by_prices += one.by_prices;
         all.exact += one.exact;
     }
     Ok(all)
@@ -283,20 +286,19 @@ impl Corpus<'_> {
             ..Nearest::default()
         };
         let centroid = self.vectors.map(|vectors| vectors.centroid(query));
-        let small = query.ids().len().saturating_mul(self.words.ids.len()) <= TABLE_BYTES / 8;
-        let table = match small {
-            true => Some(Table::new(self.space, query.ids(), &self.words, control)?),
-            false => None,
+        let own = Words {
+            ids: query.ids().to_vec(),
         };
-        // The nearest word of the query to every word of the documents.
+        let table = Table::new(self.space, self.words.clone(), own, control)?;
+        // From every word of the documents to the nearest word of the query.
         let nearest: Option<Vec<f64>> = table.as_ref().map(|table| {
-            let mut nearest = table.row(0).to_vec();
-            for i in 1..table.rows.len() {
-                for (nearest, &d) in nearest.iter_mut().zip(table.row(i)) {
-                    *nearest = if d < *nearest { d } else { *nearest };
-                }
-            }
-            nearest
+            let least = |row: &[f64]| {
+                row.iter()
+                    .fold(f64::INFINITY, |least, &d| f64::min(least, d))
+            };
+            (0..self.words.ids.len())
+                .map(|place| least(table.row(place)))
+                .collect()
         });
         let mut order: Vec<(f64, bool, u32)> = (0..self.documents.len() as u32)
             .map(|at| {
@@ -317,53 +319,55 @@ impl Corpus<'_> {
             })
             .collect();
         order.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.2.cmp(&b.2)));
+        let fill = |cost: &mut CostMatrix, left: &[Vec<u32>; 2]| match &table {
+            None => cost.fill(self.space, &left[0], &left[1]),
+            Some(table) => table.fill(cost, left),
+        };
         // The k best so far, ascending.
         let mut best: Vec<(f64, u32)> = Vec::with_capacity(k + 1);
         let limit = |best: &[(f64, u32)]| match best.get(k - 1) {
             Some(worst) => worst.0 * (1.0 + MARGIN),
             None => f64::INFINITY,
         };
-        for &(bound, by_centroid, at) in &order {
+        let mut compute = |at: u32, best: &mut Vec<(f64, u32)>, solver: &mut BagSolver| {
+            control.check()?;
             let document = &self.documents[at as usize];
-            let beyond = bound > limit(&best);
-            if beyond && by_centroid {
-                found.by_centroid += 1;
-                continue;
-            }
-            if beyond || self.relaxed(query, at as usize, table.as_ref()) > limit(&best) {
-                found.by_relaxation += 1;
+            found.exact += 1;
+            let distance = solver.distance(document, query, control, fill)?;
+            let entry = (distance, at);
+            best.insert(best.partition_point(|b| (b.0, b.1) < entry), entry);
+            best.truncate(k);
+            Ok::<(), Error>(())
+        };
+        // Some distances to begin with, then bounds by prices, and the others in their order.
+        for &(_, _, at) in &order[..k] {
+            compute(at, &mut best, solver)?;
+        }
+        let mut closer: Vec<(f64, u32)> = Vec::new();
+        let (mut by_centroid, mut by_relaxation) = (0, 0);
+        for &(bound, centroid, at) in &order[k..] {
+            if bound > limit(&best) {
+                *(if centroid {
+                    &mut by_centroid
+                } else {
+                    &mut by_relaxation
+                }) += 1;
                 continue;
             }
             control.check()?;
-            found.exact += 1;
-            let distance =
-                solver.distance(query, document, control, |cost, left| match &table {
-                    None => cost.fill(self.space, &left[0], &left[1]),
-                    Some(table) => table.fill(cost, &self.words, left),
-                })?;
-            let at = (distance, at);
-            let place = best.partition_point(|b| (b.0, b.1) < at);
-            best.insert(place, at);
-            best.truncate(k);
+            closer.push((solver.bound(&self.documents[at as usize], query, fill), at));
         }
+        closer.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        let mut by_prices = 0;
+        for &(bound, at) in &closer {
+            match bound > limit(&best) {
+                true => by_prices += 1,
+                false => compute(at, &mut best, solver)?,
+            }
+        }
+        (found.by_centroid, found.by_relaxation) = (by_centroid, by_relaxation);
+        found.by_prices = by_prices;
         (found.distances, found.ids) = best.into_iter().unzip();
         Ok(found)
-    }
-
-    /// Every word of the query moves to its nearest word of the document.
-    fn relaxed(&self, query: &Bag, document: usize, table: Option<&Table>) -> f64 {
-        let Some(table) = table else { return 0.0 };
-        let words = query.counts().iter().enumerate();
-        let sum: f64 = words
-            .map(|(i, &count)| {
-                let row = table.row(i);
-                let places = self.places[document].iter();
-                let least = places.fold(f64::INFINITY, |least, &place| {
-                    f64::min(least, row[place as usize])
-                });
-                least * count as f64
-            })
-            .sum();
-        sum / query.size() as f64
     }
 }

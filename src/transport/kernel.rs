@@ -43,8 +43,8 @@ widened!(
 );
 
 widened!(
-    /// Lowers `least` to the row where that is smaller, and remembers the row as `from` there.
-    lower, lower_wide, lower_body, (row: &[f64], from: u64, least: &mut [f64], of: &mut [u64]) -> ()
+    /// Lowers `least` to row - u where that is smaller, and remembers the row as `from` there.
+    lower, lower_wide, lower_body, (row: &[f64], u: f64, from: u64, least: &mut [f64], of: &mut [u64]) -> ()
 );
 
 #[inline(always)]
@@ -133,14 +133,15 @@ fn smallest(least: [f64; LANES], at: [u64; LANES]) -> (f64, usize) {
 
 #[inline(always)]
 #[allow(clippy::needless_range_loop)] // lanes, for the vectoriser
-fn lower_body(row: &[f64], from: u64, least: &mut [f64], of: &mut [u64]) {
+fn lower_body(row: &[f64], u: f64, from: u64, least: &mut [f64], of: &mut [u64]) {
     let (row, _) = row.as_chunks::<LANES>();
     let (least, _) = least.as_chunks_mut::<LANES>();
     let (of, _) = of.as_chunks_mut::<LANES>();
     for ((row, least), of) in row.iter().zip(least).zip(of) {
         for l in 0..LANES {
-            let lower = row[l] < least[l];
-            least[l] = if lower { row[l] } else { least[l] };
+            let x = row[l] - u;
+            let lower = x < least[l];
+            least[l] = if lower { x } else { least[l] };
             of[l] = if lower { from } else { of[l] };
         }
     }
@@ -255,15 +256,15 @@ fn two_least_wide(row: &[f64], v: &[f64]) -> [(f64, usize); 2] {
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
-fn lower_wide(row: &[f64], from: u64, least: &mut [f64], of: &mut [u64]) {
+fn lower_wide(row: &[f64], u: f64, from: u64, least: &mut [f64], of: &mut [u64]) {
     let (row, _) = row.as_chunks::<LANES>();
     let (least, _) = least.as_chunks_mut::<LANES>();
     let (of, _) = of.as_chunks_mut::<LANES>();
-    let from = _mm512_set1_epi64(from as i64);
+    let (from, u) = (_mm512_set1_epi64(from as i64), _mm512_set1_pd(u));
     for ((row, least), of) in row.iter().zip(least).zip(of) {
         // SAFETY: each of them has eight numbers.
         unsafe {
-            let row = _mm512_loadu_pd(row.as_ptr());
+            let row = _mm512_sub_pd(_mm512_loadu_pd(row.as_ptr()), u);
             let lower = _mm512_cmp_pd_mask::<_CMP_LT_OQ>(row, _mm512_loadu_pd(least.as_ptr()));
             _mm512_mask_storeu_pd(least.as_mut_ptr(), lower, row);
             _mm512_mask_storeu_epi64(of.as_mut_ptr().cast(), lower, from);
@@ -302,8 +303,8 @@ mod tests {
                     relax_body(&row, &v, 1.5, 4, &mut distance_2, &mut via_2)
                 );
                 assert_eq!((&distance, &via), (&distance_2, &via_2));
-                lower(&row, 7, &mut distance, &mut via);
-                lower_body(&row, 7, &mut distance_2, &mut via_2);
+                lower(&row, 0.25, 7, &mut distance, &mut via);
+                lower_body(&row, 0.25, 7, &mut distance_2, &mut via_2);
                 assert_eq!((&distance, &via), (&distance_2, &via_2));
             }
         }

@@ -8,6 +8,7 @@
 
 mod assignment;
 pub mod bags;
+mod bound;
 mod cost;
 pub mod documents;
 mod kernel;
@@ -42,6 +43,7 @@ pub(crate) struct Workspace {
     pub(crate) cost: CostMatrix,
     assignment: assignment::Solver,
     transportation: transportation::Solver,
+    bound: bound::Bound,
 }
 
 /// What a solver proves: the cost of its plan for masses in units, and the gap.
@@ -92,6 +94,11 @@ impl Workspace {
             gap,
             matched,
         })
+    }
+
+    /// A lower bound on what [`solve`](Self::solve) would find.
+    pub(crate) fn bound(&mut self, supply: &[u64], demand: &[u64]) -> f64 {
+        self.bound.of(&self.cost, supply, demand)
     }
 
     fn plan(&self, solved: Solved) -> Vec<(u32, u32, u64)> {

@@ -1,0 +1,197 @@
+"""Bags of words under Earth Mover's privacy (Fernandes, Dras and McIver 2019, POST'19)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from fastdx._core import Mechanism, earth_movers_distance, tokenize
+from fastdx.exceptions import InputTypeError, ParameterError
+
+__all__ = ["STOP_WORDS", "BagGuarantee", "BagOfWords"]
+
+STOP_WORDS = frozenset(
+    """a about above after again against all am an and any are aren't as at be because been before
+    being below between both but by can can't cannot could couldn't did didn't do does doesn't doing
+    don't down during each few for from further had hadn't has hasn't have haven't having he he'd
+    he'll he's her here here's hers herself him himself his how how's i i'd i'll i'm i've if in into
+    is isn't it it's its itself let's me more most mustn't my myself no nor not of off on once only
+    or other ought our ours ourselves out over own same shan't she she'd she'll she's should
+    shouldn't so some such than that that's the their theirs them themselves then there there's
+    these they they'd they'll they're they've this those through to too under until up very was
+    wasn't we we'd we'll we're we've were weren't what what's when when's where where's which while
+    who who's whom why why's will with won't would wouldn't you you'd you'll you're you've your
+    yours yourself yourselves""".split()
+)
+"""English words that say little of a text's topic."""
+
+
+@dataclass(frozen=True)
+class BagGuarantee:
+    """What `BagOfWords` proves for bags of one size. Printed, it is a sentence."""
+
+    metric: str
+    """The Earth Mover's distance of this metric."""
+    epsilon: float
+    """ε·N, per unit of Earth Mover's distance."""
+    size: int
+    """N, the number of words."""
+    slack: float
+    """What arithmetic adds to a log-ratio at most."""
+    exceptions: tuple[str, ...]
+    """What is not covered, one sentence each."""
+
+    def __str__(self) -> str:
+        """Return the guarantee as a sentence."""
+        text = (
+            f"Between any two bags b, b' of {self.size} words the likelihood ratio that an "
+            f"observer of the output can see is at most exp({self.epsilon:g}·E(b,b')), E the "
+            f"Earth Mover's distance of the {self.metric} metric (POST'19, Theorem 1: the best "
+            "matching pairs the words, each pair adds its distance, and E is the mean). The "
+            "output has as many words as the input: bags of different sizes are told apart, and "
+            "nothing is proved between them."
+        )
+        return text + "".join(f" Not covered: {e}." for e in self.exceptions)
+
+
+class BagOfWords:
+    """Any word mechanism applied to every word of a bag, whose order is forgotten.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Tem, MultivariateLaplace, HyperbolicLaplace. ``oov='drop'`` is refused: it would change
+        the size of the bag with the words in it.
+
+    Examples
+    --------
+    >>> from fastdx import BagOfWords, Tem
+    >>> bags = BagOfWords(Tem(epsilon=3.0))
+    >>> private = bags.privatize({"coffee": 2, "morning": 1})
+    >>> private.total()
+    3
+    >>> bags.guarantee_for(["coffee", "coffee", "morning"]).epsilon
+    9.0
+    """
+
+    def __init__(self, mechanism: Mechanism) -> None:
+        if not isinstance(mechanism, Mechanism):
+            raise InputTypeError(
+                f"mechanism must be a word mechanism, not {type(mechanism).__name__}"
+            )
+        if mechanism.oov == "drop":
+            raise ParameterError("mechanism must keep the number of words, got one with oov='drop'")
+        self._mechanism = mechanism
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """The word mechanism."""
+        return self._mechanism
+
+    def __repr__(self) -> str:
+        """Show the mechanism."""
+        return f"BagOfWords({self._mechanism!r})"
+
+    def privatize(self, bag: Mapping[str, int] | Iterable[str]) -> Counter[str]:
+        """Replace every word of a bag.
+
+        Parameters
+        ----------
+        bag : mapping of str to int, or iterable of str
+            Words and how often, or the words.
+
+        Returns
+        -------
+        Counter
+            A bag of the same size, in alphabetical order: the order tells nothing.
+
+        Raises
+        ------
+        ParameterError
+            A count that is no whole number ≥ 0.
+        UnknownWordError
+            With ``oov='error'``: names the word.
+        """
+        return Counter(sorted(self._mechanism.privatize_tokens(_words(bag))))
+
+    def privatize_documents(
+        self, texts: Iterable[str], *, stop_words: Iterable[str] | None = STOP_WORDS
+    ) -> list[Counter[str]]:
+        """Texts to private bags (POST'19, Algorithm 2): stop words go, every other word is replaced.
+
+        Parameters
+        ----------
+        texts : iterable of str
+            The documents.
+        stop_words : iterable of str, optional
+            Words to leave out; by default English ones, None for none.
+
+        Returns
+        -------
+        list of Counter
+            One bag a text, as large as the text had words that are no stop words.
+        """
+        stop = frozenset(() if stop_words is None else stop_words)
+        documents = [[w for w in tokenize(text) if w not in stop] for text in texts]
+        # One call for all words: large calls are drawn in parallel.
+        drawn = self._mechanism.privatize_tokens([w for words in documents for w in words])
+        bags, start = [], 0
+        for words in documents:
+            end = start + len(words)
+            bags.append(Counter(sorted(drawn[start:end])))
+            start = end
+        return bags
+
+    def guarantee_for(self, bag: Mapping[str, int] | Iterable[str] | int) -> BagGuarantee:
+        """What is proved for bags as large as this one.
+
+        Parameters
+        ----------
+        bag : mapping of str to int, iterable of str, or int
+            A bag, or its size.
+
+        Returns
+        -------
+        BagGuarantee
+            ε·N per unit of Earth Mover's distance, between bags of N words.
+        """
+        size = bag if isinstance(bag, int) else len(_words(bag))
+        if isinstance(size, bool) or size < 1:
+            raise ParameterError(f"bag must be of at least one word, got {size}")
+        guarantee = self._mechanism.guarantee
+        return BagGuarantee(
+            metric=guarantee.metric,
+            epsilon=guarantee.epsilon * size,
+            size=size,
+            slack=guarantee.slack * size,
+            exceptions=tuple(guarantee.exceptions),
+        )
+
+    def bound(
+        self, a: Mapping[str, int] | Iterable[str], b: Mapping[str, int] | Iterable[str]
+    ) -> float:
+        """Return the largest log-likelihood ratio an observer can see between two bags.
+
+        Infinite for bags of different sizes. All words must be in the vocabulary.
+        """
+        words_a, words_b = _words(a), _words(b)
+        if len(words_a) != len(words_b):
+            return float("inf")
+        if not words_a:
+            return 0.0
+        distance = earth_movers_distance(words_a, words_b, self._mechanism.space)
+        return self._mechanism.epsilon * len(words_a) * distance
+
+
+def _words(bag: Mapping[str, int] | Iterable[str]) -> list[str]:
+    if isinstance(bag, str | bytes):
+        raise InputTypeError("a bag is a mapping or a list of words, not str")
+    if not isinstance(bag, Mapping):
+        return list(bag)
+    words: list[str] = []
+    for word, count in bag.items():
+        if not hasattr(count, "__index__") or isinstance(count, bool) or count.__index__() < 0:
+            raise ParameterError(f"the count of {word!r} must be a whole number ≥ 0, got {count!r}")
+        words.extend([word] * count.__index__())
+    return words

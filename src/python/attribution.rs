@@ -1,0 +1,79 @@
+//! `fastdx._core.Attribution`: what `fastdx.attribution` is made of.
+
+use numpy::PyArray1;
+use pyo3::prelude::*;
+
+use super::arguments::{as_strs, count, real, seed as seed_of, strings, word_ids};
+use super::run::{run, run_with};
+use crate::attribution::{Attribution, Parameters};
+
+/// Known texts of some authors. See ``fastdx.attribution.Attribution``.
+#[pyclass(frozen, name = "AttributionCore", module = "fastdx._core")]
+pub(super) struct PyAttribution {
+    inner: Attribution,
+}
+
+#[pymethods]
+impl PyAttribution {
+    #[new]
+    #[pyo3(signature = (texts, authors, count_of_authors, *, features, rounds, fraction, seed))]
+    #[allow(clippy::too_many_arguments)]
+    fn new(
+        py: Python<'_>,
+        texts: &Bound<'_, PyAny>,
+        authors: &Bound<'_, PyAny>,
+        count_of_authors: &Bound<'_, PyAny>,
+        features: &Bound<'_, PyAny>,
+        rounds: &Bound<'_, PyAny>,
+        fraction: &Bound<'_, PyAny>,
+        seed: &Bound<'_, PyAny>,
+    ) -> PyResult<Self> {
+        let texts = strings("texts", texts)?;
+        let authors_count = count("authors", count_of_authors)?;
+        let (authors, _) = word_ids(authors, authors_count)?;
+        let parameters = Parameters {
+            features: count("features", features)?,
+            rounds: count("rounds", rounds)?,
+            fraction: real("fraction", fraction)?,
+            seed: seed_of(Some(seed))?.unwrap_or(0),
+        };
+        let inner = run(py, true, |_| {
+            Attribution::new(&as_strs(&texts), &authors, authors_count, parameters)
+        })?;
+        Ok(PyAttribution { inner })
+    }
+
+    #[pyo3(signature = (texts, progress = None))]
+    #[allow(clippy::type_complexity)]
+    fn attribute<'py>(
+        &self,
+        py: Python<'py>,
+        texts: &Bound<'py, PyAny>,
+        progress: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<(Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<f64>>)> {
+        let texts = strings("texts", texts)?;
+        let found = run_with(py, true, progress, |control| {
+            self.inner.attribute(&as_strs(&texts), control)
+        })?;
+        let (authors, shares): (Vec<u32>, Vec<f64>) = found.into_iter().unzip();
+        Ok((
+            PyArray1::from_vec(py, authors),
+            PyArray1::from_vec(py, shares),
+        ))
+    }
+}
+
+/// The words of a text as mechanisms find them, in lower case and NFC: what bags are made of.
+///
+/// Examples
+/// --------
+/// >>> import fastdx
+/// >>> fastdx.tokenize("Don't panic, it's 3.14!")
+/// ["don't", 'panic', "it's", '3.14']
+#[pyfunction]
+pub(super) fn tokenize(text: &str) -> Vec<String> {
+    let words = crate::text::words(text);
+    words
+        .map(|range| crate::text::normalize(&text[range]).into_owned())
+        .collect()
+}
