@@ -38,7 +38,7 @@ docs: $(STAMP)
 bench: $(STAMP)
 	cargo bench --locked
 	$(BIN)/pip install --quiet -r benches/requirements.txt
-	cd benches && ../$(BIN)/python peers.py && ../$(BIN)/python tem.py && ../$(BIN)/python search.py && ../$(BIN)/python hyperbolic.py && ../$(BIN)/python response_times.py
+	cd benches && ../$(BIN)/python peers.py && ../$(BIN)/python tem.py && ../$(BIN)/python search.py && ../$(BIN)/python hyperbolic.py && ../$(BIN)/python transport.py && ../$(BIN)/python response_times.py
 
 # libFuzzer with coverage, as cargo-fuzz sets it up, on the stable compiler. SECONDS=… each.
 SECONDS ?= 60

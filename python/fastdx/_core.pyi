@@ -359,7 +359,8 @@ def log_map(x: ArrayLike, y: ArrayLike) -> NDArray[np.float64]: ...
 def to_lorentz(x: ArrayLike) -> NDArray[np.float64]: ...
 def from_lorentz(y: ArrayLike) -> NDArray[np.float64]: ...
 def clamp(x: ArrayLike, lam: float = 1e-05) -> NDArray[np.float64]: ...
-Bag = Mapping[str, int] | Iterable[str] | tuple[ArrayLike, ArrayLike]
+
+_Bag = Mapping[str, int] | Iterable[str] | tuple[ArrayLike, ArrayLike]
 
 @final
 class AttributionCore:
@@ -382,6 +383,7 @@ def tokenize(text: str) -> list[str]: ...
 def utility_bound(
     n: SupportsIndex, epsilon: float, size: SupportsIndex, distance: float
 ) -> float: ...
+
 @final
 class Transport:
     @property
@@ -403,17 +405,17 @@ class NearestDocuments:
     def pruning(self) -> dict[str, int]: ...
 
 def emd(weights_a: ArrayLike, weights_b: ArrayLike, cost: ArrayLike) -> Transport: ...
-def earth_movers_distance(bag_a: Bag, bag_b: Bag, embedding: Embedding | WordGraph) -> float: ...
+def earth_movers_distance(bag_a: _Bag, bag_b: _Bag, embedding: Embedding | WordGraph) -> float: ...
 def pairwise_emd(
-    bags: Iterable[Bag],
+    bags: Iterable[_Bag],
     embedding: Embedding | WordGraph,
-    others: Iterable[Bag] | None = None,
+    others: Iterable[_Bag] | None = None,
     *,
     progress: Callable[[int], object] | None = None,
 ) -> NDArray[np.float64]: ...
 def nearest_documents(
-    query_bags: Iterable[Bag],
-    bags: Iterable[Bag],
+    query_bags: Iterable[_Bag],
+    bags: Iterable[_Bag],
     embedding: Embedding | WordGraph,
     k: SupportsIndex,
     *,

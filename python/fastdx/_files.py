@@ -127,17 +127,26 @@ def _lines(source: BinaryIO, name: str) -> Iterator[str]:
         offset += len(line)
 
 
-def plain_text(names: Sequence[str], out: BinaryIO, private: Privatise, progress: Progress) -> None:
+def plain_text(
+    names: Sequence[str],
+    out: BinaryIO,
+    private: Privatise,
+    progress: Progress,
+    *,
+    by_line: bool = False,
+) -> None:
     """Privatise plain text, keeping everything between the words byte for byte."""
+    # No word crosses white space; cutting there changes nothing.
+    what = "a line end" if by_line else "white space"
+    between = (b"\n",) if by_line else (b" ", b"\n", b"\t")
     for name in names:
         with open_input(name, progress) as source:
             rest, offset = b"", 0
             while block := source.read(BATCH):
                 block = rest + block
-                # No word crosses white space; cutting there changes nothing.
-                cut = max(block.rfind(c) for c in (b" ", b"\n", b"\t")) + 1
+                cut = max(block.rfind(c) for c in between) + 1
                 if cut == 0 and len(block) > LONGEST:
-                    raise Stop(f"{name}: {len(block)} bytes without white space are no text")
+                    raise Stop(f"{name}: {len(block)} bytes without {what} are no text")
                 rest = block[cut:]
                 if cut:
                     out.write(private([_decode(block[:cut], name, offset)])[0].encode())

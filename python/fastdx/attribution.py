@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import Any, Generic, NamedTuple, SupportsIndex, TypeVar
+from dataclasses import dataclass
+from typing import Any, Generic, SupportsIndex, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,8 @@ __all__ = ["Attributed", "Attribution", "classify_nearest", "text_of", "topic_cl
 Label = TypeVar("Label", bound=Hashable)
 
 
-class Attributed(NamedTuple, Generic[Label]):
+@dataclass(frozen=True)
+class Attributed(Generic[Label]):
     """Answers of an attribution."""
 
     authors: list[Label | None]
@@ -65,6 +67,7 @@ class Attribution(Generic[Label]):
         fraction: float = 0.4,
         seed: SupportsIndex = 0,
     ) -> None:
+        """Learn from the known texts."""
         self.authors: list[Label] = list(dict.fromkeys(authors))
         place = {author: i for i, author in enumerate(self.authors)}
         self._core = AttributionCore(

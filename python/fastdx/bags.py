@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fastdx._core import Mechanism, earth_movers_distance, tokenize
 from fastdx.exceptions import InputTypeError, ParameterError
 
-__all__ = ["STOP_WORDS", "BagGuarantee", "BagOfWords"]
+__all__ = ["STOP_WORDS", "BagGuarantee", "BagOfWords", "bag_words"]
 
 STOP_WORDS = frozenset(
     """a about above after again against all am an and any are aren't as at be because been before
@@ -22,9 +22,15 @@ STOP_WORDS = frozenset(
     these they they'd they'll they're they've this those through to too under until up very was
     wasn't we we'd we'll we're we've were weren't what what's when when's where where's which while
     who who's whom why why's will with won't would wouldn't you you'd you'll you're you've your
-    yours yourself yourselves""".split()
+    yours yourself yourselves""".split()  # noqa: SIM905
 )
 """English words that say little of a text's topic."""
+
+
+def bag_words(text: str, *, stop_words: Iterable[str] | None = STOP_WORDS) -> list[str]:
+    """Return the words of a text that are no stop words, as bags hold them."""
+    stop = stop_words if isinstance(stop_words, frozenset) else frozenset(stop_words or ())
+    return [word for word in tokenize(text) if word not in stop]
 
 
 @dataclass(frozen=True)
@@ -76,6 +82,7 @@ class BagOfWords:
     """
 
     def __init__(self, mechanism: Mechanism) -> None:
+        """Check the mechanism."""
         if not isinstance(mechanism, Mechanism):
             raise InputTypeError(
                 f"mechanism must be a word mechanism, not {type(mechanism).__name__}"
@@ -118,7 +125,7 @@ class BagOfWords:
     def privatize_documents(
         self, texts: Iterable[str], *, stop_words: Iterable[str] | None = STOP_WORDS
     ) -> list[Counter[str]]:
-        """Texts to private bags (POST'19, Algorithm 2): stop words go, every other word is replaced.
+        """Make texts private bags (POST'19, Algorithm 2): stop words go, other words are replaced.
 
         Parameters
         ----------
@@ -133,7 +140,7 @@ class BagOfWords:
             One bag a text, as large as the text had words that are no stop words.
         """
         stop = frozenset(() if stop_words is None else stop_words)
-        documents = [[w for w in tokenize(text) if w not in stop] for text in texts]
+        documents = [bag_words(text, stop_words=stop) for text in texts]
         # One call for all words: large calls are drawn in parallel.
         drawn = self._mechanism.privatize_tokens([w for words in documents for w in words])
         bags, start = [], 0

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fastdx import (
+    BagOfWords,
     Embedding,
     FastdxError,
     HyperbolicLaplace,
@@ -23,9 +24,12 @@ from fastdx import (
     WordGraph,
     __version__,
     _files,
+    attribution,
+    earth_movers_distance,
     poincare,
 )
 from fastdx._core import Mechanism
+from fastdx.bags import STOP_WORDS, bag_words
 
 METRICS = ("euclidean", "manhattan", "chebyshev", "angular", "poincare")
 FORMATS = ("fastdx", "glove", "word2vec-text", "fasttext", "word2vec-binary", "npy")
@@ -46,7 +50,14 @@ def _parser() -> argparse.ArgumentParser:
         "that --column does not name.",
     )
     p.add_argument("files", nargs="*", default=[], metavar="FILE", help="'-' or none: stdin")
-    p.add_argument("--mechanism", choices=("tem", "laplace", "hyperbolic"), default="tem")
+    p.add_argument(
+        "--mechanism",
+        choices=("tem", "laplace", "hyperbolic", "bag"),
+        default="tem",
+        help="bag: each line or field becomes a bag of words, stop words left out, by --words",
+    )
+    p.add_argument("--words", choices=("tem", "laplace", "hyperbolic"), default="tem",
+                   help="bag: the mechanism for its words (default tem)")  # fmt: skip
     p.add_argument("--epsilon", type=float, required=True, help="ε per unit of distance")
     p.add_argument("--embedding", metavar="PATH", help="default: 20,000 English words × 50")
     p.add_argument("--graph", metavar="EDGES", help="tem: shortest paths as the metric instead; a "
@@ -73,6 +84,8 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument("--seed", type=int, help="for tests only: reproducible, hence unprotected")
     p.add_argument("-q", "--quiet", action="store_true", help="no progress, no closing line")
     p.set_defaults(run=_privatize)
+
+    _emd_parser(commands)
 
     p = commands.add_parser("convert", help="write an embedding in fastdx's own format")
     p.add_argument("input", metavar="FILE")
@@ -104,6 +117,16 @@ def _parser() -> argparse.ArgumentParser:
     _embedding_options(p)
     p.set_defaults(run=_info)
     return parser
+
+
+def _emd_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    p = commands.add_parser("emd", help="the Earth Mover's distance of two texts, exactly")
+    p.add_argument("a", metavar="A")
+    p.add_argument("b", metavar="B")
+    p.add_argument("--embedding", metavar="PATH", help="default: 20,000 English words × 50")
+    p.add_argument("--all", action="store_true", help="stop words too")
+    _embedding_options(p)
+    p.set_defaults(run=_emd)
 
 
 def _poincare_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -143,18 +166,19 @@ def _load(args: argparse.Namespace, path: str) -> Embedding:
 
 
 def _mechanism(args: argparse.Namespace) -> Mechanism:
-    if args.graph and (args.embedding or args.mechanism != "tem"):
+    kind = args.words if args.mechanism == "bag" else args.mechanism
+    if args.graph and (args.embedding or kind != "tem"):
         raise _files.Stop("--graph goes with --mechanism tem, in the place of --embedding")
     embedding = _load(args, args.embedding) if args.embedding else Embedding.default()
     skip = None
     if args.skip:
         skip = Path(args.skip).read_text("utf-8").split("\n")
         skip = [word.strip() for word in skip if word.strip()]
-    if args.mechanism == "laplace":
+    if kind == "laplace":
         if args.gamma is not None or args.beta is not None:
             raise _files.Stop("--gamma and --beta belong to --mechanism tem")
         return MultivariateLaplace(embedding, args.epsilon, oov=args.oov, skip=skip, seed=args.seed)
-    if args.mechanism == "hyperbolic":
+    if kind == "hyperbolic":
         if args.gamma is not None or args.beta is not None:
             raise _files.Stop("--gamma and --beta belong to --mechanism tem")
         return HyperbolicLaplace(embedding, args.epsilon, oov=args.oov, skip=skip, seed=args.seed)
@@ -209,7 +233,13 @@ def _privatize(args: argparse.Namespace) -> None:
     mechanism = _mechanism(args)
     counts: Counter[str] = Counter()
 
+    bags = BagOfWords(mechanism) if args.mechanism == "bag" else None
+    if bags is not None and args.skip:
+        raise _files.Stop("--skip does not go with --mechanism bag")
+
     def private(texts: list[str]) -> list[str]:
+        if bags is not None:
+            return _private_bags(bags, texts, counts)
         out, new = mechanism.privatize_counted(texts)
         counts.update(new)
         return out
@@ -219,7 +249,7 @@ def _privatize(args: argparse.Namespace) -> None:
     try:
         with _files.open_output(args.output) as out:
             if kind == "text":
-                _files.plain_text(files, out, private, bar)
+                _files.plain_text(files, out, private, bar, by_line=bags is not None)
             elif kind == "jsonl":
                 left = _files.json_lines(files, args.column, out, private, bar)
             elif kind == "parquet":
@@ -231,6 +261,38 @@ def _privatize(args: argparse.Namespace) -> None:
         bar.clear()
     if not args.quiet:
         _report(mechanism, counts, left)
+
+
+def _private_bags(bags: BagOfWords, texts: list[str], counts: Counter[str]) -> list[str]:
+    # In plain text a line is a document; line ends stay.
+    lines = [text.splitlines(keepends=True) or [""] for text in texts]
+    flat = [line for text in lines for line in text]
+    known = bags.mechanism.space
+    for words in (bag_words(line) for line in flat):
+        unknown = sum(word not in known for word in words)
+        counts.update(words=len(words), unknown=unknown, replaced=len(words) - unknown)
+    drawn = iter(bags.privatize_documents(flat))
+    return [
+        "".join(
+            attribution.text_of(next(drawn)) + line[len(line.rstrip("\r\n")) :] for line in text
+        )
+        for text in lines
+    ]
+
+
+def _emd(args: argparse.Namespace) -> None:
+    space = _load(args, args.embedding) if args.embedding else Embedding.default()
+    bags = []
+    for name in (args.a, args.b):
+        words = bag_words(Path(name).read_text("utf-8"), stop_words=() if args.all else STOP_WORDS)
+        known = [word for word in words if word in space]
+        if not known:
+            raise _files.Stop(f"{name}: no word of it is in the vocabulary")
+        if len(known) < len(words):
+            print(f"{name}: {len(words) - len(known):,} of {len(words):,} words are not in the "
+                  "vocabulary and left out", file=sys.stderr)  # fmt: skip
+        bags.append(known)
+    print(earth_movers_distance(bags[0], bags[1], space))
 
 
 def _report(mechanism: Mechanism, counts: Counter[str], left: list[str]) -> None:
