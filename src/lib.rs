@@ -20,6 +20,8 @@
 //! | exact neighbour lists | [`neighbors`] |
 //! | Earth Mover's distances, exactly | [`transport`] |
 //! | who wrote a text | [`attribution`] |
+//! | the ε that a Tem really has | [`audit`] |
+//! | what ε does to words | [`calibration`] |
 //! | what is proved | [`mechanism::guarantee`] |
 //! | text in, text out | [`text`] |
 //! | keys, streams, exact uniform integers | [`random`] |
@@ -52,7 +54,9 @@
 )]
 
 pub mod attribution;
+pub mod audit;
 mod buffer;
+pub mod calibration;
 pub mod embedding;
 mod error;
 pub mod graph;

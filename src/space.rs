@@ -3,6 +3,9 @@
 //! An [`Embedding`](crate::Embedding) is one; a word graph with shortest paths is another. The
 //! noise mechanisms need more (vectors to add noise to) and take an embedding.
 
+use std::sync::Arc;
+
+use crate::audit::Certificate;
 use crate::neighbors::{Grid, NeighborLists, smallest};
 use crate::vocabulary::Vocabulary;
 
@@ -50,6 +53,33 @@ pub trait MetricSpace: Send + Sync {
             }
         }
     }
+
+    /// Distances of every word of `words` to all words, row by row. The last bits may differ
+    /// from those of `distance`.
+    fn rows(&self, words: &[u32], out: &mut [f64]) {
+        let count = self.vocabulary().len();
+        if self.rows_only() {
+            let rows = words.iter().zip(out.chunks_exact_mut(count));
+            return rows.for_each(|(&word, row)| self.distances(word, row));
+        }
+        // Blocks of columns that stay in the cache.
+        const COLUMNS: usize = 256;
+        let all: Vec<u32> = (0..count as u32).collect();
+        for (i, some) in all.chunks(COLUMNS).enumerate() {
+            self.block(words, some, &mut out[i * COLUMNS..], count);
+        }
+    }
+
+    /// XXH3-64 of the words and what their distances come from.
+    fn fingerprint(&self) -> u64;
+
+    /// What has been certified of Tem on these words.
+    fn certificates(&self) -> &[Certificate] {
+        &[]
+    }
+
+    /// The same words with one more certificate.
+    fn with_certificate(&self, certificate: Certificate) -> Arc<dyn MetricSpace>;
 
     /// How far a distance may be off absolutely, beyond a relative (n/8 + 8)·2⁻⁵³: it becomes
     /// part of a guarantee's slack.

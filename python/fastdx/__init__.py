@@ -7,8 +7,9 @@
 Tem protects every word of its vocabulary with metric differential privacy of ε = 6 ...
 """
 
-from fastdx import attribution, hyperbolic, noise, poincare
+from fastdx import attribution, audit, budget, calibration, hyperbolic, noise, poincare
 from fastdx._core import (
+    Certificate,
     Embedding,
     Guarantee,
     HyperbolicLaplace,
@@ -28,6 +29,7 @@ from fastdx._core import (
     utility_bound,
 )
 from fastdx.bags import BagGuarantee, BagOfWords
+from fastdx.budget import BudgetExceededError
 from fastdx.exceptions import (
     CorruptFileError,
     DuplicateWordError,
@@ -48,6 +50,8 @@ from fastdx.exceptions import (
 __all__ = [
     "BagGuarantee",
     "BagOfWords",
+    "BudgetExceededError",
+    "Certificate",
     "CorruptFileError",
     "DuplicateWordError",
     "Embedding",
@@ -74,6 +78,9 @@ __all__ = [
     "WordIdError",
     "__version__",
     "attribution",
+    "audit",
+    "budget",
+    "calibration",
     "earth_movers_distance",
     "emd",
     "hyperbolic",

@@ -8,6 +8,7 @@ from typing_extensions import disjoint_base
 
 __all__ = [
     "AttributionCore",
+    "Certificate",
     "Embedding",
     "Guarantee",
     "HyperbolicLaplace",
@@ -21,7 +22,10 @@ __all__ = [
     "Transport",
     "WordGraph",
     "__version__",
+    "binomial_bounds",
+    "certify",
     "clamp",
+    "closed_form",
     "distance",
     "earth_movers_distance",
     "emd",
@@ -36,6 +40,8 @@ __all__ = [
     "pairwise_emd",
     "poincare_reconstruction",
     "read_edges",
+    "simulate",
+    "tem_inputs",
     "to_lorentz",
     "tokenize",
     "utility_bound",
@@ -176,6 +182,21 @@ class Tem(Mechanism):
         seed: SupportsIndex | None = None,
         pad: float | None = None,
     ) -> Tem: ...
+    @staticmethod
+    def certified(
+        embedding: Embedding | WordGraph,
+        epsilon: float,
+        *,
+        gamma: float | None = None,
+        beta: float = 1e-3,
+        oov: str = "random",
+        skip: Iterable[str] | None = None,
+        seed: SupportsIndex | None = None,
+        pad: float | None = None,
+        progress: Callable[[int], object] | None = None,
+    ) -> Tem: ...
+    @property
+    def nominal(self) -> float: ...
     @property
     def gamma(self) -> float: ...
     @property
@@ -315,6 +336,8 @@ class Guarantee:
     @property
     def epsilon(self) -> float: ...
     @property
+    def certificate(self) -> Certificate | None: ...
+    @property
     def delta(self) -> float: ...
     @property
     def slack(self) -> float: ...
@@ -361,6 +384,56 @@ def from_lorentz(y: ArrayLike) -> NDArray[np.float64]: ...
 def clamp(x: ArrayLike, lam: float = 1e-05) -> NDArray[np.float64]: ...
 
 _Bag = Mapping[str, int] | Iterable[str] | tuple[ArrayLike, ArrayLike]
+
+@final
+class Certificate:
+    @property
+    def epsilon(self) -> float: ...
+    @property
+    def nominal(self) -> float: ...
+    @property
+    def gamma(self) -> float: ...
+    @property
+    def pair(self) -> tuple[str, str]: ...
+    @property
+    def output(self) -> str: ...
+    @property
+    def vocabulary(self) -> str: ...
+    @property
+    def method(self) -> str: ...
+
+_Progress = Callable[[int], object] | None
+
+def certify(tem: Tem, progress: _Progress = None) -> Certificate: ...
+def closed_form(
+    tem: Tem,
+    ids: ArrayLike,
+    eta: float,
+    near: SupportsIndex,
+    draws: SupportsIndex,
+    progress: _Progress = None,
+) -> tuple[
+    NDArray[np.float64],
+    NDArray[np.uint32],
+    NDArray[np.float64],
+    NDArray[np.float64],
+    NDArray[np.float64],
+    NDArray[np.float64],
+    NDArray[np.float64],
+]: ...
+def tem_inputs(
+    tem: Tem, ids: ArrayLike, normalisers: ArrayLike, eta: float, progress: _Progress = None
+) -> NDArray[np.uint32]: ...
+def simulate(
+    mechanism: Mechanism,
+    ids: ArrayLike,
+    draws: SupportsIndex,
+    eta: float,
+    progress: _Progress = None,
+) -> tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint32]]: ...
+def binomial_bounds(
+    hits: ArrayLike, draws: SupportsIndex, alpha: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
 
 @final
 class AttributionCore:

@@ -9,6 +9,9 @@ use std::sync::{Arc, OnceLock};
 
 use rayon::prelude::*;
 
+use xxhash_rust::xxh3::Xxh3Default;
+
+use crate::audit::Certificate;
 use crate::buffer::{Backing, Buffer};
 use crate::error::{Error, Result};
 use crate::metric::Metric;
@@ -31,6 +34,7 @@ pub struct Embedding {
     search: Arc<OnceLock<ExactSearch>>,
     lists: Option<NeighborLists>,
     hnsw: Option<Arc<Hnsw>>,
+    certificates: Vec<Certificate>,
 }
 
 impl Embedding {
@@ -71,6 +75,7 @@ impl Embedding {
             search: Arc::default(),
             lists: None,
             hnsw: None,
+            certificates: Vec::new(),
         }
     }
 
@@ -114,6 +119,11 @@ impl Embedding {
 
     pub(crate) fn with_hnsw(mut self, hnsw: Option<Hnsw>) -> Self {
         self.hnsw = hnsw.map(Arc::new);
+        self
+    }
+
+    pub(crate) fn with_certificates(mut self, certificates: Vec<Certificate>) -> Self {
+        self.certificates = certificates;
         self
     }
 
@@ -366,6 +376,25 @@ impl MetricSpace for Embedding {
         let [a, b] =
             [a, b].map(|ids| -> Vec<&[f32]> { ids.iter().map(|&id| self.vector(id)).collect() });
         crate::metric::block::distances(self.metric, &a, &b, out, stride);
+    }
+
+    fn fingerprint(&self) -> u64 {
+        let mut hash = Xxh3Default::new();
+        hash.update(&self.vocabulary.bytes);
+        hash.update(bytemuck::cast_slice(&self.vocabulary.offsets));
+        hash.update(self.metric.name().as_bytes());
+        hash.update(bytemuck::cast_slice(self.vectors()));
+        hash.digest()
+    }
+
+    fn certificates(&self) -> &[Certificate] {
+        &self.certificates
+    }
+
+    fn with_certificate(&self, certificate: Certificate) -> Arc<dyn MetricSpace> {
+        let mut certificates = self.certificates.clone();
+        certificates.push(certificate);
+        Arc::new(self.clone().with_certificates(certificates))
     }
 
     fn distance_error(&self) -> f64 {

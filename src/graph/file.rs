@@ -4,8 +4,11 @@ use std::path::Path;
 
 use super::WordGraph;
 use crate::buffer::{Backing, Buffer};
-use crate::embedding::format::native::{Kind, Sections, write_atomically, write_sections};
+use crate::embedding::format::native::{
+    Kind, Sections, certificate_words, certificates, write_atomically, write_sections,
+};
 use crate::error::{Error, Result};
+use crate::space::MetricSpace;
 use crate::vocabulary::Vocabulary;
 
 impl WordGraph {
@@ -56,7 +59,8 @@ impl WordGraph {
         let pairs: Vec<u32> = self.edges.iter().flat_map(|e| [e.0, e.1]).collect();
         let lengths: Vec<u64> = self.edges.iter().map(|e| e.2).collect();
         let vocabulary = &self.vocabulary;
-        let sections: [(Kind, &[u8]); 6] = [
+        let certificates = certificate_words(&self.certificates);
+        let mut sections: Vec<(Kind, &[u8])> = vec![
             (Kind::GraphMeta, bytemuck::cast_slice(&meta)),
             (Kind::WordOffsets, bytemuck::cast_slice(&vocabulary.offsets)),
             (Kind::WordBytes, &vocabulary.bytes),
@@ -64,6 +68,9 @@ impl WordGraph {
             (Kind::GraphPairs, bytemuck::cast_slice(&pairs)),
             (Kind::GraphLengths, bytemuck::cast_slice(&lengths)),
         ];
+        if !certificates.is_empty() {
+            sections.push((Kind::Certificates, bytemuck::cast_slice(&certificates)));
+        }
         write_sections(out, &sections)
     }
 }
@@ -102,5 +109,12 @@ fn parse(backing: &Backing, verify: bool) -> std::result::Result<WordGraph, Stri
     let edges = pairs.iter().zip(lengths.iter());
     let edges = edges.map(|(&[u, v], &length)| (u, v, length)).collect();
     let nodes = usize::try_from(nodes).map_err(|_| "more nodes than this machine can hold")?;
-    Ok(WordGraph::from_parts(vocabulary, nodes, edges, step))
+    let mut graph = WordGraph::from_parts(vocabulary, nodes, edges, step);
+    let stored = certificates(&sections)?;
+    let print = graph.fingerprint();
+    if stored.iter().any(|c| c.vocabulary != print) {
+        return Err("a certificate is of another vocabulary".into());
+    }
+    graph.certificates = stored;
+    Ok(graph)
 }

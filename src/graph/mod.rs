@@ -18,6 +18,11 @@ mod tree;
 
 pub use edges::Edges;
 
+use std::sync::Arc;
+
+use xxhash_rust::xxh3::Xxh3Default;
+
+use crate::audit::Certificate;
 use crate::error::{Error, Result};
 use crate::slots::Slots;
 use crate::space::{MetricSpace, Shells};
@@ -46,6 +51,7 @@ const ORDER_BYTES: usize = 1 << 30;
 /// assert_eq!(tem.guarantee().metric, "shortest-path");
 /// # Ok::<(), fastdx::Error>(())
 /// ```
+#[derive(Clone)]
 pub struct WordGraph {
     /// The words, nodes 0 to V - 1. Further nodes are only passed through.
     vocabulary: Vocabulary,
@@ -63,7 +69,8 @@ pub struct WordGraph {
     /// Words by component, and where each component starts.
     members: Vec<u32>,
     member_starts: Vec<u32>,
-    shape: Shape,
+    shape: Arc<Shape>,
+    certificates: Vec<Certificate>,
 }
 
 enum Shape {
@@ -193,7 +200,8 @@ impl WordGraph {
             components,
             members,
             member_starts,
-            shape,
+            shape: Arc::new(shape),
+            certificates: Vec::new(),
         }
     }
 
@@ -230,6 +238,13 @@ impl WordGraph {
         apart.then_some(self.far as f64 * self.step)
     }
 
+    /// The same graph with one more certificate.
+    pub(crate) fn certified(&self, certificate: Certificate) -> Self {
+        let mut graph = self.clone();
+        graph.certificates.push(certificate);
+        graph
+    }
+
     fn joined(&self, a: u32, b: u32) -> bool {
         self.components[a as usize] == self.components[b as usize]
     }
@@ -239,7 +254,7 @@ impl WordGraph {
         if !self.joined(a, b) {
             return self.far;
         }
-        match &self.shape {
+        match &*self.shape {
             Shape::Forest(centroids) => centroids
                 .distance(a, b)
                 .map_or(NONE, |units| u64::from(units) * self.unit),
@@ -357,12 +372,32 @@ impl MetricSpace for WordGraph {
         }
     }
 
+    fn fingerprint(&self) -> u64 {
+        let mut hash = Xxh3Default::new();
+        hash.update(&self.vocabulary.bytes);
+        hash.update(bytemuck::cast_slice(&self.vocabulary.offsets));
+        hash.update(&self.step.to_le_bytes());
+        for &(u, v, length) in &self.edges {
+            hash.update(bytemuck::cast_slice(&[u, v]));
+            hash.update(&length.to_le_bytes());
+        }
+        hash.digest()
+    }
+
+    fn certificates(&self) -> &[Certificate] {
+        &self.certificates
+    }
+
+    fn with_certificate(&self, certificate: Certificate) -> Arc<dyn MetricSpace> {
+        Arc::new(self.certified(certificate))
+    }
+
     fn rows_only(&self) -> bool {
         true
     }
 
     fn shells(&self, word: u32) -> Option<Box<dyn Shells + '_>> {
-        let view = match &self.shape {
+        let view = match &*self.shape {
             Shape::Forest(centroids) => View::Forest(centroids),
             Shape::Weighted => return None,
             Shape::Layered(kept) => match kept.get(word) {

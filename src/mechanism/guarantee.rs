@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::audit::Certificate;
+
 /// A metric differential privacy guarantee.
 ///
 /// For any two words w, w' and any output y: Pr\[M(w)=y\] ≤ exp(ε·d(w,w') + slack)·Pr\[M(w')=y\] + δ.
@@ -16,6 +18,8 @@ pub struct Guarantee {
     pub epsilon: f64,
     /// δ; 0 for pure metric privacy.
     pub delta: f64,
+    /// The computation that `epsilon` comes from, where it is below what the theorem gives.
+    pub certificate: Option<Certificate>,
     /// What the arithmetic of the sampler adds to the log-ratio, at most.
     pub slack: f64,
     /// Why it holds, in one line with its source.
@@ -63,6 +67,17 @@ impl fmt::Display for Guarantee {
              Arithmetic: {}.",
             self.theorem, self.arithmetic
         )?;
+        if let Some(certificate) = &self.certificate {
+            write!(
+                f,
+                " Certified: ε = {} where the theorem gives {}, {}; vocabulary {:016x}, taken to \
+                 be public.",
+                certificate.epsilon,
+                certificate.nominal,
+                Certificate::METHOD,
+                certificate.vocabulary
+            )?;
+        }
         for exception in &self.exceptions {
             write!(f, " Not covered: {exception}.")?;
         }

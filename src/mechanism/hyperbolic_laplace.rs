@@ -162,6 +162,7 @@ impl Mechanism for HyperbolicLaplace {
             metric: "poincare",
             epsilon: self.epsilon(),
             delta: 0.0,
+            certificate: None,
             slack: 0.0,
             theorem: match self.noise.base() {
                 Base::Volume => {

@@ -159,6 +159,7 @@ impl Mechanism for MultivariateLaplace {
             metric: "euclidean",
             epsilon: self.epsilon,
             delta: 0.0,
+            certificate: None,
             slack: 0.0,
             theorem: "the density exp(-ε‖z-φ(w)‖) changes by at most exp(ε·d(w,w')) between two \
                       words, and taking the nearest word is post-processing (WSDM'20, Theorem 1)",

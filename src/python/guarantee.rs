@@ -4,6 +4,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 
 use super::arguments::strings;
+use super::audit::PyCertificate;
 use super::mechanism::PyMechanism;
 
 /// A callable and its arguments that make an equal object: pickle's protocol.
@@ -40,6 +41,15 @@ impl PyGuarantee {
     #[getter]
     fn epsilon(&self) -> f64 {
         self.guarantee.epsilon
+    }
+
+    /// The computation that `epsilon` comes from, where it is below what the theorem gives; else
+    /// None.
+    #[getter]
+    fn certificate(&self) -> Option<PyCertificate> {
+        let vocabulary = self.mechanism.get().mechanism().vocabulary();
+        let certificate = self.guarantee.certificate?;
+        Some(PyCertificate::new(certificate, vocabulary))
     }
 
     /// δ; 0 for pure metric privacy.

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod attribution;
+mod audit;
 mod embedding;
 mod errors;
 mod graph;
@@ -32,6 +33,12 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<hyperbolic::PyHyperbolicLaplace>()?;
     m.add_class::<hyperbolic::PyMetropolisSample>()?;
     m.add_class::<poincare::PyTraining>()?;
+    m.add_class::<audit::PyCertificate>()?;
+    m.add_function(wrap_pyfunction!(audit::certify, m)?)?;
+    m.add_function(wrap_pyfunction!(audit::closed_form, m)?)?;
+    m.add_function(wrap_pyfunction!(audit::tem_inputs, m)?)?;
+    m.add_function(wrap_pyfunction!(audit::simulate, m)?)?;
+    m.add_function(wrap_pyfunction!(audit::binomial_bounds, m)?)?;
     m.add_class::<attribution::PyAttribution>()?;
     m.add_function(wrap_pyfunction!(attribution::tokenize, m)?)?;
     m.add_function(wrap_pyfunction!(transport::utility_bound, m)?)?;

@@ -15,7 +15,7 @@ use super::run::{run, run_with};
 use super::words::Words;
 use crate::embedding::format::native;
 use crate::mechanism::tem::{Sampler, Truncation};
-use crate::{Error, Mechanism, NeighborLists, Randomness, Tem};
+use crate::{Error, Mechanism, NeighborLists, Randomness, Tem, audit};
 
 /// TEM, the truncated exponential mechanism (Carvalho et al. 2021).
 ///
@@ -62,6 +62,12 @@ pub(super) struct PyTem {
     tem: Arc<Tem>,
 }
 
+impl PyTem {
+    pub(super) fn core(&self) -> Arc<Tem> {
+        self.tem.clone()
+    }
+}
+
 #[pymethods]
 impl PyTem {
     #[new]
@@ -98,6 +104,68 @@ impl PyTem {
         let tem = Arc::new(tem.with_sampler(sampler));
         let base = common.finish(tem.clone());
         Ok(PyClassInitializer::from(base).add_subclass(PyTem { tem }))
+    }
+
+    /// A Tem whose *certified* ε is the one given: the largest nominal ε whose certificate is at
+    /// most that (see ``fastdx.audit.certify``), so the same proof with less noise.
+    ///
+    /// `epsilon` and `guarantee` are the certified ones, `nominal` is what the law is made with.
+    /// The certificate is saved with the mechanism. It takes the embedding to be public.
+    ///
+    /// Parameters
+    /// ----------
+    /// embedding : Embedding or WordGraph
+    ///     Words and metric.
+    /// epsilon : float
+    ///     The ε to certify, per unit of distance.
+    /// gamma, beta, oov, skip, seed, pad : optional
+    ///     As for the constructor; γ from β belongs to the nominal ε.
+    /// progress : callable, optional
+    ///     Called now and then with the number of words done, over about a dozen passes.
+    ///
+    /// Examples
+    /// --------
+    /// >>> from fastdx import Embedding, Tem
+    /// >>> e = Embedding.default("nouns")
+    /// >>> tem = Tem.certified(e, 0.5)
+    /// >>> tem.epsilon <= 0.5 < tem.nominal
+    /// True
+    #[staticmethod]
+    #[pyo3(signature = (embedding, epsilon, *, gamma = None, beta = 1e-3, oov = "random", skip = None, seed = None, pad = None, progress = None))]
+    #[allow(clippy::too_many_arguments)]
+    fn certified(
+        py: Python<'_>,
+        embedding: &Bound<'_, PyAny>,
+        epsilon: &Bound<'_, PyAny>,
+        gamma: Option<&Bound<'_, PyAny>>,
+        beta: f64,
+        oov: &str,
+        skip: Option<&Bound<'_, PyAny>>,
+        seed: Option<&Bound<'_, PyAny>>,
+        pad: Option<&Bound<'_, PyAny>>,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Py<Self>> {
+        let mut common = Common::new(py, Some(embedding), Some(epsilon), oov, skip, seed, pad)?;
+        let truncation = match gamma {
+            Some(gamma) => Truncation::Gamma(real("gamma", gamma)?),
+            None => Truncation::Beta(beta),
+        };
+        let (space, target) = (common.words.space(), common.epsilon);
+        let randomness = Randomness::new(common.seed);
+        let (tem, certificate) = run_with(py, true, progress, |control| {
+            audit::certified(space, target, truncation, randomness, control)
+        })?;
+        common.words = common.words.with_certificate(py, certificate)?;
+        let tem = Arc::new(tem.on(common.words.space())?);
+        let base = common.finish(tem.clone());
+        let class = PyClassInitializer::from(base).add_subclass(PyTem { tem });
+        Py::new(py, class)
+    }
+
+    /// The ε that the law is made with: `epsilon`, unless a certificate proves a smaller one.
+    #[getter]
+    fn nominal(&self) -> f64 {
+        self.tem.nominal()
     }
 
     /// Distance beyond which all words are alike.
@@ -287,15 +355,16 @@ impl PyTem {
         }
         keywords.set_item("sampler", slf.sampler())?;
         let words = slf.as_super().words.object(py);
-        Ok(((words, slf.tem.epsilon()), keywords))
+        Ok(((words, slf.tem.nominal()), keywords))
     }
 
     fn __repr__(slf: PyRef<'_, Self>) -> String {
-        let parameters = format!(
-            "epsilon={}, gamma={:.6}",
-            slf.tem.epsilon(),
-            slf.tem.gamma()
-        );
+        let certified = match slf.tem.certificate() {
+            Some(certificate) => format!(", certified {}", certificate.epsilon),
+            None => String::new(),
+        };
+        let (nominal, gamma) = (slf.tem.nominal(), slf.tem.gamma());
+        let parameters = format!("epsilon={nominal}{certified}, gamma={gamma:.6}");
         slf.as_super().describe("Tem", &parameters)
     }
 }

@@ -11,6 +11,7 @@ use super::embedding::PyEmbedding;
 use super::errors::wrong_type;
 use super::graph::PyWordGraph;
 use super::run::run;
+use crate::audit::Certificate;
 use crate::{Embedding, MetricSpace};
 
 /// Words and a metric on them, as Python objects.
@@ -77,6 +78,27 @@ impl Words {
                 "the mechanism works on a WordGraph: see .space",
             )),
         }
+    }
+
+    /// The same words with a certificate.
+    pub(super) fn with_certificate(
+        &self,
+        py: Python<'_>,
+        certificate: Certificate,
+    ) -> PyResult<Self> {
+        Ok(match self {
+            Words::Embedding(embedding) => {
+                let old = &embedding.get().inner;
+                let mut all = old.certificates().to_vec();
+                all.push(certificate);
+                let new = (**old).clone().with_certificates(all);
+                Words::Embedding(Py::new(py, PyEmbedding::from(new))?)
+            }
+            Words::Graph(graph) => {
+                let new = graph.get().inner.certified(certificate);
+                Words::Graph(Py::new(py, PyWordGraph::from(new))?)
+            }
+        })
     }
 
     pub(super) fn describe(&self) -> String {

@@ -22,6 +22,7 @@
 //! | 6 and 7 | vectors as i16 × V × n and f32 scales × V: number = i16 · scale |
 //! | 8 and 9 | neighbour lists, where there are any: k u64, bits of an id u64, step f64 (a power of two); entries u64 × V × k, distance/step in the high bits, id in the low ones, ascending |
 //! | 11 to 13 | an HNSW graph, where there is one: m, ef of the construction, seed, entry, u64 each; where neighbours start, (V + 1) u64 a layer, lowest layer first; the neighbours, u32 |
+//! | 17 | certificates of Tem: nominal ε f64, γ f64, certified ε f64, two words and an output u64, XXH3-64 of the vocabulary u64, each |
 //! | 10 | where lists hold all words within a radius: section 8 has k = 0 and a fourth number, the largest entry a list may hold; here the start of each list in section 9, u64 × (V + 1) |
 //!
 //! A word graph has sections 2 to 4 and
@@ -42,6 +43,7 @@ use std::path::Path;
 use bytemuck::Pod;
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
+use crate::audit::Certificate;
 use crate::buffer::{Backing, Buffer};
 use crate::embedding::Embedding;
 use crate::error::{Error, Result};
@@ -82,6 +84,7 @@ pub(crate) enum Kind {
     GraphMeta = 14,
     GraphPairs = 15,
     GraphLengths = 16,
+    Certificates = 17,
 }
 
 /// How vectors are stored.
@@ -194,6 +197,10 @@ fn write(embedding: &Embedding, storage: Storage, out: &mut impl Write) -> std::
         sections.push((Kind::HnswMeta, bytemuck::cast_slice(&hnsw_meta)));
         sections.push((Kind::HnswStarts, bytemuck::cast_slice(&hnsw.starts)));
         sections.push((Kind::HnswNeighbors, bytemuck::cast_slice(&hnsw.neighbors)));
+    }
+    let certificates = certificate_words(MetricSpace::certificates(embedding));
+    if !certificates.is_empty() && storage == Storage::F32 {
+        sections.push((Kind::Certificates, bytemuck::cast_slice(&certificates)));
     }
     write_sections(out, &sections)
 }
@@ -395,11 +402,55 @@ fn parse(backing: &Backing, verify: bool) -> std::result::Result<Embedding, Stri
     let hnsw = hnsw(&sections, vocabulary.len(), verify)?;
     let embedding = Embedding::from_parts(vocabulary, vectors, dim, metric)
         .with_lists(lists)
-        .with_hnsw(hnsw);
+        .with_hnsw(hnsw)
+        .with_certificates(certificates(&sections)?);
     if verify {
         embedding.check_vectors().map_err(|e| e.to_string())?;
+        let stored = MetricSpace::certificates(&embedding);
+        if !stored.is_empty()
+            && stored
+                .iter()
+                .any(|c| c.vocabulary != embedding.fingerprint())
+        {
+            return Err("a certificate is of another vocabulary".into());
+        }
     }
     Ok(embedding)
+}
+
+/// Certificates as they are stored.
+pub(crate) fn certificate_words(certificates: &[Certificate]) -> Vec<u64> {
+    let each = certificates.iter().flat_map(|c| {
+        let numbers = [c.nominal, c.gamma, c.epsilon].map(f64::to_bits);
+        let words = [c.pair.0, c.pair.1, c.output].map(u64::from);
+        numbers.into_iter().chain(words).chain([c.vocabulary])
+    });
+    each.collect()
+}
+
+/// The certificates, if the file has any.
+pub(crate) fn certificates(sections: &Sections) -> std::result::Result<Vec<Certificate>, String> {
+    let stored: Option<Buffer<u64>> = sections.get(Kind::Certificates)?;
+    let stored = stored.as_deref().unwrap_or(&[]);
+    let (each, rest) = stored.as_chunks::<7>();
+    let read = |&[nominal, gamma, epsilon, a, b, y, vocabulary]: &[u64; 7]| {
+        let [nominal, gamma, epsilon] = [nominal, gamma, epsilon].map(f64::from_bits);
+        let [a, b, y] = [a, b, y].map(|id| u32::try_from(id).ok());
+        // A certificate between half and all of the nominal ε is a possible one.
+        let possible = epsilon >= 0.0 && epsilon <= nominal && nominal.is_finite();
+        let certificate = Certificate {
+            nominal,
+            gamma,
+            epsilon,
+            pair: (a?, b?),
+            output: y?,
+            vocabulary,
+        };
+        possible.then_some(certificate)
+    };
+    let read: Option<Vec<Certificate>> = each.iter().map(read).collect();
+    read.filter(|_| rest.is_empty())
+        .ok_or_else(|| "a certificate holds impossible values".into())
 }
 
 /// The neighbour lists, if the file has them. Their order and ids are checked

@@ -167,6 +167,44 @@ fn accumulate_portable<T: Copy>(
     sum
 }
 
+/// Turns distances into weights exp(-η·min(d, γ)), in 64-bit floating point and relative to the
+/// largest, none below the floor; their sum.
+pub(crate) fn weights(distances: &mut [f64], eta: f64, gamma: f64) -> f64 {
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512dq") {
+        // SAFETY: the features were detected.
+        return unsafe { weights_avx512(distances, eta, gamma) };
+    }
+    weights_portable(distances, eta, gamma)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512dq,avx512vl")]
+fn weights_avx512(distances: &mut [f64], eta: f64, gamma: f64) -> f64 {
+    weights_portable(distances, eta, gamma)
+}
+
+#[inline(always)]
+#[allow(clippy::needless_range_loop)] // lanes, for the vectoriser
+fn weights_portable(distances: &mut [f64], eta: f64, gamma: f64) -> f64 {
+    const LANES: usize = 32;
+    let mut sums = [0.0; LANES];
+    let (chunks, rest) = distances.as_chunks_mut::<LANES>();
+    for chunk in chunks {
+        for l in 0..LANES {
+            let exponent = (eta * chunk[l].min(gamma)).min(FLOOR_EXPONENT);
+            chunk[l] = exp_minus(exponent);
+            sums[l] += chunk[l];
+        }
+    }
+    let mut sum: f64 = sums.iter().sum();
+    for d in rest {
+        *d = exp_minus((eta * d.min(gamma)).min(FLOOR_EXPONENT));
+        sum += *d;
+    }
+    sum
+}
+
 /// W(d) for an exponent η·min(d,γ) ≥ 0.
 #[inline]
 pub fn weight(exponent: f64) -> u128 {

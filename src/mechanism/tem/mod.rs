@@ -23,6 +23,7 @@ use std::sync::Arc;
 use rand::rngs::ChaCha12Rng;
 use rayon::prelude::*;
 
+use crate::audit::Certificate;
 use crate::error::{Error, Result, check_epsilon};
 use crate::mechanism::Mechanism;
 use crate::mechanism::guarantee::Guarantee;
@@ -188,6 +189,42 @@ impl Tem {
     pub fn on(&self, space: Arc<dyn MetricSpace>) -> Result<Self> {
         let randomness = self.randomness.clone();
         Ok(Self::new(space, self.epsilon, self.truncation, randomness)?.with_sampler(self.sampler))
+    }
+
+    /// The words and their metric.
+    pub fn space(&self) -> &dyn MetricSpace {
+        &*self.space
+    }
+
+    /// The ε it was made with; the certified one is smaller.
+    pub fn nominal(&self) -> f64 {
+        self.epsilon
+    }
+
+    /// What has been certified of it, if its space carries that.
+    pub fn certificate(&self) -> Option<&Certificate> {
+        let found = self.space.certificates().iter();
+        let mut found = found.filter(|_| self.sampler == Sampler::Exact);
+        found.find(|c| c.nominal == self.epsilon && c.gamma == self.gamma)
+    }
+
+    /// The same mechanism with a certificate, which its space carries from now on.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] for the certificate of another mechanism or vocabulary.
+    pub fn with_certificate(&self, certificate: Certificate) -> Result<Self> {
+        let fits = (certificate.nominal, certificate.gamma) == (self.epsilon, self.gamma);
+        if !fits || certificate.vocabulary != self.space.fingerprint() {
+            let got = "one of another";
+            return Err(Error::parameter(
+                "certificate",
+                "one of this mechanism",
+                got,
+            ));
+        }
+        let mut tem = self.clone();
+        tem.space = self.space.with_certificate(certificate);
+        Ok(tem)
     }
 
     /// The stored lists it draws from, if the space has them.
@@ -417,7 +454,8 @@ impl Mechanism for Tem {
         Guarantee {
             mechanism: "Tem",
             metric: self.space.metric_name(),
-            epsilon: self.epsilon,
+            epsilon: Mechanism::epsilon(self),
+            certificate: self.certificate().copied(),
             delta: 0.0,
             slack: match self.sampler {
                 Sampler::Exact => law::SLACK + 2.0 * self.epsilon * self.space.distance_error(),
@@ -449,7 +487,7 @@ impl Mechanism for Tem {
     }
 
     fn epsilon(&self) -> f64 {
-        self.epsilon
+        self.certificate().map_or(self.epsilon, |c| c.epsilon)
     }
 
     fn distance(&self, a: u32, b: u32) -> f64 {

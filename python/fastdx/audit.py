@@ -1,0 +1,264 @@
+"""Tests of the claim Pr[M(w)=y] ≤ e^(ε·d(w,w'))·Pr[M(w')=y]: a computed one for Tem, and one for
+any black box.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fastdx._core import Certificate, Embedding, Tem, WordGraph, binomial_bounds
+from fastdx._core import certify as _certify
+from fastdx.exceptions import InputTypeError, ParameterError
+
+__all__ = ["Certificate", "Finding", "Report", "certify", "likelihood_ratio"]
+
+Word = Hashable
+
+
+def certify(tem: Tem, *, progress: Callable[[int], object] | None = None) -> Certificate:
+    """Compute the ε that a Tem really has on its vocabulary.
+
+    The supremum of |ln Pr[y|w] - ln Pr[y|w']| / d(w, w') over all pairs of words and all outputs
+    (DESIGN.md, "Certificates"): at least half the nominal ε, at most all of it. It takes the
+    embedding to be public.
+
+    Parameters
+    ----------
+    tem : Tem
+        With the exact sampler.
+    progress : callable, optional
+        Called now and then with the number of words done.
+
+    Returns
+    -------
+    Certificate
+        ``.epsilon``, and the pair of words and the output that bind.
+
+    Examples
+    --------
+    >>> from fastdx import Embedding, Tem, audit
+    >>> e = Embedding(["a", "b", "c"], [[0.0], [1.0], [3.0]])
+    >>> certificate = audit.certify(Tem(e, 2.0))
+    >>> 1.0 < certificate.epsilon < 2.0
+    True
+    """
+    if not isinstance(tem, Tem):
+        raise InputTypeError(f"tem must be a Tem, not {type(tem).__name__}")
+    if tem.sampler != "exact":
+        raise ParameterError("tem must have sampler='exact': the law that is sampled is certified")
+    return _certify(tem, progress)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One tested event: an output, or a set of outputs."""
+
+    word: Word
+    """The word whose probability of the event is the larger one."""
+    other: Word
+    """The other word."""
+    distance: float
+    """Their distance."""
+    outputs: tuple[Any, ...]
+    """The outputs of the event; of a large set the first ten."""
+    size: int
+    """How many outputs the event has."""
+    hits: int
+    """Draws of the word that hit the event."""
+    other_hits: int
+    """Draws of the other word that hit it."""
+    loss: float
+    """A lower bound on ln Pr[event|word] - ln Pr[event|other]."""
+    epsilon: float
+    """That bound per unit of distance; infinite at distance 0."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """The verdict of an audit. Printed, it is a paragraph."""
+
+    violated: bool
+    """Whether the claim is refuted, with the confidence asked for."""
+    epsilon: float
+    """The claim."""
+    epsilon_lower_bound: float
+    """No claim below this is true, with that confidence: the true ε per unit is larger."""
+    worst: tuple[Finding, ...]
+    """The findings nearest to, or furthest beyond, the claim."""
+    tests: int
+    """Events tested; the confidence holds for all of them together."""
+    draws: int
+    """Draws of each word."""
+    confidence: float
+    """Probability that no true claim is refuted."""
+
+    def __str__(self) -> str:
+        """Return the verdict."""
+        verdict = "REFUTED" if self.violated else "not refuted"
+        text = (
+            f"ε = {self.epsilon:g} per unit of distance is {verdict}: with confidence "
+            f"{self.confidence} the true ε is at least {self.epsilon_lower_bound:.4g} "
+            f"({self.tests} events, {self.draws} draws a word)."
+        )
+        if self.worst:
+            w = self.worst[0]
+            outputs = ", ".join(map(repr, w.outputs[:3])) + (", …" if w.size > 3 else "")
+            text += (
+                f" Worst: {w.word!r} against {w.other!r} at distance {w.distance:.4g}, outputs "
+                f"{outputs}: {w.hits} against {w.other_hits} hits, a log-ratio of at least "
+                f"{w.loss:.4g}."
+            )
+        return text
+
+
+def likelihood_ratio(  # noqa: PLR0917
+    sample: Callable[[Any, int], Iterable[Any]],
+    pairs: Iterable[tuple[Any, Any]],
+    distance: Callable[[Any, Any], float] | Embedding | WordGraph,
+    epsilon: float,
+    draws: int = 100_000,
+    confidence: float = 0.999,
+    *,
+    slack: float = 0.0,
+    events: int = 4,
+) -> Report:
+    """Try to refute a claim of metric differential privacy about a black box.
+
+    Every word is drawn twice. On the first half of the draws the events are chosen where a
+    violation is likeliest: for each ordered pair the single outputs of the largest excess over
+    the claim, and the set of all outputs with an excess. On the second half they are tested with
+    exact (Clopper-Pearson) bounds, corrected for the number of tests, so a true claim is refuted
+    with a probability of at most 1 - confidence.
+
+    Parameters
+    ----------
+    sample : callable
+        ``sample(word, size)`` returns so many outputs: ids, strings, anything hashable. A
+        mechanism's method ``sample`` is one.
+    pairs : iterable of (word, word)
+        Inputs to compare, both ways: hashable, and as `sample` and `distance` take them.
+    distance : callable, Embedding or WordGraph
+        ``distance(a, b)`` ≥ 0, or an object with such a method. Infinity compares nothing.
+    epsilon : float
+        The claim, per unit of distance.
+    draws : int, optional
+        Draws of each word, at least 2.
+    confidence : float, optional
+        Of the verdict.
+    slack : float, optional
+        What the claim adds to a log-ratio (`Guarantee.slack`).
+    events : int, optional
+        Single outputs tested for each ordered pair.
+
+    Returns
+    -------
+    Report
+        ``.violated``, ``.epsilon_lower_bound``, ``.worst``.
+
+    Raises
+    ------
+    ParameterError
+        No pair, a parameter outside its range, a negative distance, a sampler that returns
+        another number of outputs than asked for.
+
+    Examples
+    --------
+    >>> from fastdx import Embedding, Tem, audit
+    >>> e = Embedding(["a", "b"], [[0.0], [1.0]])
+    >>> claim = audit.likelihood_ratio(Tem(e, 2.0).sample, [("a", "b")], e, 2.0, 20_000)
+    >>> claim.violated
+    False
+    """
+    pairs = [tuple(pair) for pair in pairs]
+    if not pairs or any(len(pair) != 2 for pair in pairs):
+        raise ParameterError("pairs must be at least one pair of words")
+    if not (np.isfinite(epsilon) and epsilon >= 0):
+        raise ParameterError(f"epsilon must be finite, at least 0, got {epsilon}")
+    if not 0 < confidence < 1:
+        raise ParameterError(f"confidence must be between 0 and 1, got {confidence}")
+    if draws < 2:
+        raise ParameterError(f"draws must be at least 2, got {draws}")
+    between = distance if callable(distance) else distance.distance
+    both = list(dict.fromkeys([*pairs, *((b, a) for a, b in pairs)]))
+    distances = {}
+    for a, b in both:
+        d = float(between(a, b))
+        if not d >= 0:
+            raise ParameterError(f"distance of {a!r} and {b!r} must be at least 0, got {d}")
+        if a != b and np.isfinite(d):
+            distances[a, b] = d
+    if not distances:
+        raise ParameterError("pairs must hold two different words at a finite distance")
+    words = list(dict.fromkeys(word for pair in distances for word in pair))
+    first = draws // 2
+    second = draws - first
+    seen = {word: (_count(sample, word, first), _count(sample, word, second)) for word in words}
+    planned: list[tuple[Any, Any, float, list[Any]]] = []
+    for (a, b), d in distances.items():
+        for event in _events(seen[a][0], seen[b][0], epsilon * d + slack, first, events):
+            planned.append((a, b, d, event))
+    # Each finding needs a lower bound of one probability and an upper one of another.
+    alpha = (1 - confidence) / (2 * max(len(planned), 1))
+    hits = np.array([sum(seen[a][1].get(y, 0) for y in e) for a, _, _, e in planned], np.uint64)
+    others = np.array([sum(seen[b][1].get(y, 0) for y in e) for _, b, _, e in planned], np.uint64)
+    low = binomial_bounds(hits, second, alpha)[0]
+    high = binomial_bounds(others, second, alpha)[1]
+    with np.errstate(divide="ignore"):
+        losses = np.log(low) - np.log(high) - slack
+    findings = []
+    for (a, b, d, event), n, m, loss in zip(planned, hits, others, losses, strict=True):
+        unit = loss / d if d > 0 else (np.inf if loss > 0 else -np.inf)
+        findings.append(Finding(a, b, d, tuple(event[:10]), len(event), int(n), int(m),
+                                float(loss), float(unit)))  # fmt: skip
+    findings.sort(key=lambda f: f.epsilon, reverse=True)
+    bound = max([0.0, *(f.epsilon for f in findings)])
+    return Report(bound > epsilon, float(epsilon), bound, tuple(findings[:10]), len(findings),
+                  draws, confidence)  # fmt: skip
+
+
+def _count(sample: Callable[[Any, int], Iterable[Any]], word: Any, size: int) -> dict[Any, int]:
+    drawn = sample(word, size)
+    if not isinstance(drawn, np.ndarray):
+        drawn = list(drawn)
+        if drawn and not isinstance(drawn[0], str | int | np.integer):
+            counts: dict[Any, int] = {}
+            for y in drawn:
+                counts[y] = counts.get(y, 0) + 1
+            if len(drawn) != size:
+                raise ParameterError(f"sample({word!r}, {size}) returned {len(drawn)} outputs")
+            return counts
+    outputs = np.asarray(drawn)
+    if outputs.shape != (size,):
+        raise ParameterError(
+            f"sample({word!r}, {size}) must return {size} outputs, got shape {outputs.shape}"
+        )
+    values, times = np.unique(outputs, return_counts=True)
+    return dict(zip(values.tolist(), times.tolist(), strict=True))
+
+
+def _events(
+    ours: dict[Any, int], theirs: dict[Any, int], bound: float, draws: int, most: int
+) -> Sequence[list[Any]]:
+    """Outputs, and a set of outputs, whose excess over the claim is the most significant."""
+    outputs = list(ours)
+    n = np.array([ours[y] for y in outputs], float)
+    m = np.array([theirs.get(y, 0) for y in outputs], float)
+    allowed = np.exp(min(bound, 700.0)) * m
+    # Excess in standard deviations, as if the claim held with equality.
+    spread = np.sqrt(n * (1 - n / draws) + np.exp(min(2 * bound, 700.0)) * (m + 0.5) + 0.5)
+    score = (n - allowed) / spread
+    order = np.argsort(-score)
+    chosen = [[outputs[i]] for i in order[:most]]
+    # The outputs with an excess, more and more of them: the set of the most significant one.
+    above = order[score[order] > 0]
+    if len(above) > 1:
+        sums, allowances = np.cumsum(n[above]), np.cumsum(allowed[above])
+        total = (sums - allowances) / np.sqrt(sums + np.exp(min(bound, 350.0)) * allowances + 1)
+        size = int(np.argmax(total)) + 1
+        if size > 1:
+            chosen.append([outputs[i] for i in above[:size]])
+    return chosen

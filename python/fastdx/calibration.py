@@ -1,0 +1,454 @@
+"""What ε does to words, in numbers that it can be chosen by.
+
+For a word w: N_w is the probability that it comes back unchanged; S_w the size of the smallest set
+of outputs of probability at least 1 - η; ``distinct`` the number of distinct outputs in so many
+draws, which the papers call S_w; K_w the size of the smallest set of inputs that explain an output
+w with that probability, were all inputs equally likely (WSDM'20 section 4.1, ICDM'19 section V).
+For Tem all are exact sums over its law; for the other mechanisms they are counted in draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastdx._core import Mechanism, Tem, binomial_bounds, closed_form, simulate, tem_inputs
+from fastdx.exceptions import FastdxError, InputTypeError, ParameterError
+
+if TYPE_CHECKING:
+    from typing import TypeVar
+
+    M = TypeVar("M", bound=Mechanism)
+
+__all__ = ["Choice", "Match", "Table", "choose_epsilon", "match", "statistics", "sweep"]
+
+SAMPLE = 200
+"""Words that noise mechanisms are measured on where none are named, spread over the vocabulary."""
+
+
+class Table:
+    """Columns of numbers of one length: a numpy structured array with names.
+
+    ``table["N_w"]`` is a column, ``table.array`` the whole; `to_pandas`, `to_polars` and `to_arrow`
+    need these libraries.
+    """
+
+    def __init__(self, **columns: Any) -> None:
+        """Take the columns as they are."""
+        arrays = {name: np.asarray(column) for name, column in columns.items()}
+        kinds = [(n, object if a.dtype.kind == "U" else a.dtype) for n, a in arrays.items()]
+        self.array: NDArray[Any] = np.empty(len(next(iter(arrays.values()))), dtype=kinds)
+        for name, column in arrays.items():
+            self.array[name] = column
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(self.array.dtype.names or ())
+
+    def __getitem__(self, column: str) -> NDArray[Any]:
+        """Return a column."""
+        if column not in self.columns:
+            raise ParameterError(f"column must be one of {list(self.columns)}, got {column!r}")
+        found: NDArray[Any] = self.array[column]
+        return found
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self.array)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """Yield rows as dicts."""
+        for row in self.array:
+            yield dict(zip(self.columns, row.tolist(), strict=True))
+
+    def __repr__(self) -> str:
+        """Show the size and the columns."""
+        return f"Table({len(self)} rows: {', '.join(self.columns)})"
+
+    def __str__(self) -> str:
+        """Show the first rows."""
+        rows = [list(self.columns)]
+        for row in self.array[:20]:
+            rows.append([f"{x:.4g}" if isinstance(x, float) else str(x) for x in row.tolist()])
+        widths = [max(len(r[i]) for r in rows) for i in range(len(self.columns))]
+        lines = ["  ".join(x.rjust(w) for x, w in zip(r, widths, strict=True)) for r in rows]
+        more = len(self) - 20
+        return "\n".join(lines + ([f"… and {more} more"] if more > 0 else []))
+
+    def to_pandas(self) -> Any:
+        """Return a pandas.DataFrame."""
+        import pandas
+
+        return pandas.DataFrame({name: self[name] for name in self.columns})
+
+    def to_polars(self) -> Any:
+        """Return a polars.DataFrame."""
+        import polars
+
+        return polars.DataFrame({name: self[name].tolist() for name in self.columns})
+
+    def to_arrow(self) -> Any:
+        """Return a pyarrow.Table."""
+        import pyarrow
+
+        return pyarrow.table({name: self[name].tolist() for name in self.columns})
+
+
+def _ids(mechanism: Mechanism, words: Iterable[str] | None) -> NDArray[np.uint32]:
+    if not isinstance(mechanism, Mechanism):
+        raise InputTypeError(f"mechanism must be a Mechanism, not {type(mechanism).__name__}")
+    if words is not None:
+        ids = mechanism.space.ids(words)
+        if not len(ids):
+            raise ParameterError("words must be at least one, got none")
+        return ids
+    count = len(mechanism.space)
+    if isinstance(mechanism, Tem):
+        return np.arange(count, dtype=np.uint32)
+    return np.unique(np.linspace(0, count - 1, min(SAMPLE, count)).astype(np.uint32))
+
+
+def _names(mechanism: Mechanism, ids: NDArray[np.uint32]) -> list[str]:
+    all_words = mechanism.space.words
+    return [all_words[i] for i in ids]
+
+
+def statistics(
+    mechanism: Mechanism,
+    words: Iterable[str] | None = None,
+    draws: int = 1000,
+    *,
+    eta: float = 0.05,
+    near: int = 10,
+    inputs: bool = True,
+    confidence: float = 0.99,
+    progress: Callable[[int], object] | None = None,
+) -> Table:
+    """Measure a mechanism on words.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Tem in closed form, the others by simulation.
+    words : iterable of str, optional
+        By default the whole vocabulary for Tem, 200 words spread over it for the others.
+    draws : int, optional
+        Draws a word, and the draws that ``distinct`` is about.
+    eta : float, optional
+        S_w and K_w are sets of mass 1 - eta.
+    near : int, optional
+        ``near`` is the probability of an output among so many nearest words.
+    inputs : bool, optional
+        K_w too: for Tem this needs the normalisers of the whole vocabulary.
+    confidence : float, optional
+        Of the bounds of a simulated N_w.
+    progress : callable, optional
+        Called now and then with a growing count.
+
+    Returns
+    -------
+    Table
+        word, N_w, N_w_low, N_w_high (equal where exact), S_w, distinct (for Tem its expectation),
+        K_w (simulated: of the measured words those that gave this one); for Tem also shannon,
+        min_entropy and hartley (bits) and near.
+
+    Examples
+    --------
+    >>> from fastdx import Tem, calibration
+    >>> table = calibration.statistics(Tem(epsilon=3.0), ["coffee", "tea"], inputs=False)
+    >>> table["N_w"].shape
+    (2,)
+    """
+    ids = _ids(mechanism, words)
+    names = np.array(_names(mechanism, ids), dtype=object)
+    if isinstance(mechanism, Tem):
+        count = len(mechanism.space)
+        n, s, distinct, shannon, minimum, close, z = closed_form(
+            mechanism, ids, eta, near, draws, progress
+        )
+        columns = {"word": names, "N_w": n, "N_w_low": n, "N_w_high": n, "S_w": s,
+                   "distinct": distinct}  # fmt: skip
+        if inputs:
+            if len(ids) < count or (ids != np.arange(count)).any():
+                every = np.arange(count, dtype=np.uint32)
+                z = closed_form(mechanism, every, eta, near, draws, progress)[6]
+            columns["K_w"] = tem_inputs(mechanism, ids, z, eta, progress)
+        hartley = np.full(len(ids), np.log2(count))
+        return Table(**columns, shannon=shannon, min_entropy=minimum, hartley=hartley, near=close)
+    if not 0 < confidence < 1:
+        raise ParameterError(f"confidence must be between 0 and 1, got {confidence}")
+    unchanged, distinct_found, outputs, k = simulate(mechanism, ids, draws, eta, progress)
+    low, high = binomial_bounds(unchanged, draws, (1 - confidence) / 2)
+    return Table(word=names, N_w=unchanged / draws, N_w_low=low, N_w_high=high, S_w=outputs,
+                 distinct=distinct_found.astype(float), K_w=k)  # fmt: skip
+
+
+def _at(mechanism: Mechanism, epsilon: float) -> Mechanism:
+    remade: Any = mechanism
+    at: Mechanism = remade.with_epsilon(epsilon)
+    return at
+
+
+def sweep(
+    mechanism: Mechanism,
+    epsilons: Sequence[float],
+    words: Iterable[str] | None = None,
+    draws: int = 1000,
+    *,
+    eta: float = 0.05,
+    progress: Callable[[int], object] | None = None,
+) -> Table:
+    """Measure a mechanism at several ε.
+
+    Returns
+    -------
+    Table
+        epsilon, and mean and worst (largest or smallest) of N_w, S_w and distinct over the words.
+    """
+    names = _names(mechanism, _ids(mechanism, words))
+    rows = []
+    for epsilon in epsilons:
+        table = statistics(_at(mechanism, epsilon), names, draws, eta=eta, inputs=False,
+                           progress=progress)  # fmt: skip
+        rows.append(_summary(epsilon, table))
+    if not rows:
+        raise ParameterError("epsilons must be at least one, got none")
+    return Table(**{name: np.array([row[name] for row in rows]) for name in rows[0]})
+
+
+def _summary(epsilon: float, table: Table) -> dict[str, float]:
+    return {
+        "epsilon": float(epsilon),
+        "mean_N_w": float(table["N_w"].mean()),
+        "worst_N_w": float(table["N_w"].max()),
+        "mean_S_w": float(table["S_w"].mean()),
+        "worst_S_w": float(table["S_w"].min()),
+        "mean_distinct": float(table["distinct"].mean()),
+        "worst_distinct": float(table["distinct"].min()),
+    }
+
+
+@dataclass(frozen=True)
+class Choice:
+    """An ε and why. Printed, it is a sentence."""
+
+    epsilon: float
+    """The largest ε that keeps the promise (for a certified Tem its nominal one)."""
+    word: str
+    """The word that binds."""
+    reason: str
+    """'unchanged' or 'outputs': which promise it would break at a larger ε."""
+    curve: Table
+    """What was looked at: epsilon, and mean and worst of N_w, S_w, distinct."""
+    mechanism: Mechanism
+    """The mechanism at that ε."""
+    promise: str
+    """The promise, as a sentence."""
+
+    def __str__(self) -> str:
+        """Return the choice as a sentence."""
+        return (
+            f"ε = {self.epsilon:.4g} is the largest at which {self.promise}; {self.word!r} binds "
+            f"({self.reason})."
+        )
+
+
+def choose_epsilon(
+    mechanism: Mechanism,
+    *,
+    max_unchanged: float = 0.5,
+    min_outputs: int = 300,
+    quantile: str | float = "worst",
+    words: Iterable[str] | None = None,
+    draws: int = 1000,
+    tolerance: float = 1e-3,
+    progress: Callable[[int], object] | None = None,
+) -> Choice:
+    """Find the largest ε that keeps a promise about what happens to words (WSDM'20, section 4.1).
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Any; its own ε does not matter.
+    max_unchanged : float, optional
+        No word comes back unchanged with a larger probability.
+    min_outputs : int, optional
+        Every word has at least so many distinct outputs in `draws` draws (for Tem: expected).
+    quantile : 'worst' or float, optional
+        'worst': the promise holds for every measured word; a number q: for the share q of them.
+    words : iterable of str, optional
+        As for `statistics`.
+    draws : int, optional
+        Draws a word.
+    tolerance : float, optional
+        Of ε, relative.
+    progress : callable, optional
+        Called now and then with a growing count.
+
+    Returns
+    -------
+    Choice
+        ``.epsilon``, ``.word``, ``.curve``, ``.mechanism``.
+
+    Raises
+    ------
+    ParameterError
+        No ε keeps the promise, or every ε does.
+
+    Examples
+    --------
+    >>> from fastdx import Tem, calibration
+    >>> choice = calibration.choose_epsilon(Tem(epsilon=1.0), words=["coffee", "tea", "king"])
+    >>> round(choice.mechanism.epsilon, 1) == round(choice.epsilon, 1)
+    True
+    """
+    if not 0 < max_unchanged <= 1:
+        raise ParameterError(f"max_unchanged must be above 0, at most 1, got {max_unchanged}")
+    share = 1.0 if quantile == "worst" else quantile
+    if isinstance(share, str) or not 0 < share <= 1:
+        raise ParameterError(f"quantile must be 'worst' or between 0 and 1, got {quantile!r}")
+    names = _names(mechanism, _ids(mechanism, words))
+    curve: list[dict[str, float]] = []
+
+    def look(epsilon: float) -> tuple[bool, str, str] | None:
+        try:
+            at = _at(mechanism, epsilon)
+        except FastdxError:
+            return None  # below the smallest ε this mechanism has
+        table = statistics(at, names, draws, inputs=False, progress=progress)
+        curve.append(_summary(epsilon, table))
+        # How near to breaking each promise: above 1 it is broken.
+        unchanged = table["N_w"] / max_unchanged
+        outputs = min_outputs / np.maximum(table["distinct"], 1e-9)
+        strain = np.maximum(unchanged, outputs)
+        order = np.argsort(strain, kind="stable")
+        at_quantile = order[max(int(np.ceil(share * len(order))) - 1, 0)]
+        reason = "unchanged" if unchanged[at_quantile] >= outputs[at_quantile] else "outputs"
+        return bool(strain[at_quantile] <= 1), names[at_quantile], reason
+
+    low, high = _bracket(look, mechanism.epsilon)
+    binding = look(high)
+    while high / low > 1 + tolerance:
+        middle = (low * high) ** 0.5
+        found = look(middle)
+        if found is not None and found[0]:
+            low = middle
+        else:
+            high = middle
+            binding = found or binding
+    if binding is None:
+        raise ParameterError("mechanism has no ε in the range looked at")
+    curve.sort(key=lambda row: row["epsilon"])
+    whom = "every word" if share == 1 else f"the share {share:g} of words"
+    promise = (
+        f"{whom} comes back unchanged with a probability of at most {max_unchanged:g} and has at "
+        f"least {min_outputs} distinct outputs in {draws} draws ({len(names)} words measured)"
+    )
+    table = Table(**{name: np.array([row[name] for row in curve]) for name in curve[0]})
+    return Choice(low, binding[1], binding[2], table, _at(mechanism, low), promise)
+
+
+def _bracket(
+    look: Callable[[float], tuple[bool, str, str] | None], start: float
+) -> tuple[float, float]:
+    """Two ε, the first keeping the promise and the second not, a factor of 2 apart."""
+    epsilon, found = start, look(start)
+    for _ in range(40):
+        if found is not None and found[0]:
+            if (further := look(2 * epsilon)) is not None and not further[0]:
+                return epsilon, 2 * epsilon
+            epsilon, found = 2 * epsilon, further
+        else:
+            if found is None:
+                raise ParameterError(
+                    f"no ε keeps the promise: the smallest this mechanism has is above {epsilon:g}"
+                )
+            before = look(epsilon / 2)
+            if before is not None and before[0]:
+                return epsilon / 2, epsilon
+            epsilon, found = epsilon / 2, before
+    raise ParameterError(f"no ε between {epsilon:g} and {start:g} decides the promise")
+
+
+@dataclass(frozen=True)
+class Match:
+    """Two mechanisms at an equal consequence."""
+
+    epsilon: float
+    """The second mechanism's ε."""
+    mechanism: Mechanism
+    """The second mechanism at that ε."""
+    value: float
+    """The first mechanism's consequence."""
+    reached: float
+    """The second's."""
+
+
+_CONSEQUENCES: dict[str, Callable[[Table], float]] = {
+    "mean_unchanged": lambda t: float(t["N_w"].mean()),
+    "worst_unchanged": lambda t: float(t["N_w"].max()),
+    "mean_outputs": lambda t: -float(t["S_w"].mean()),
+    "mean_distinct": lambda t: -float(t["distinct"].mean()),
+}
+
+
+def match(
+    mechanism_a: Mechanism,
+    mechanism_b: Mechanism,
+    on: str = "mean_unchanged",
+    *,
+    words: Iterable[str] | None = None,
+    draws: int = 1000,
+    tolerance: float = 1e-3,
+) -> Match:
+    """Find the ε at which a mechanism has the consequence that another has: equal ε is not that.
+
+    Parameters
+    ----------
+    mechanism_a : Mechanism
+        The model, at its own ε.
+    mechanism_b : Mechanism
+        Its ε is solved for.
+    on : str, optional
+        'mean_unchanged', 'worst_unchanged', 'mean_outputs' (S_w) or 'mean_distinct'.
+    words : iterable of str, optional
+        Words of both vocabularies; by default those of 200 spread over the first that the second
+        has too.
+    draws : int, optional
+        Draws a word.
+    tolerance : float, optional
+        Of ε, relative.
+    """
+    if on not in _CONSEQUENCES:
+        raise ParameterError(f"on must be one of {sorted(_CONSEQUENCES)}, got {on!r}")
+    if words is None:
+        space, other = mechanism_a.space, mechanism_b.space
+        spread = np.unique(np.linspace(0, len(space) - 1, SAMPLE).astype(int))
+        words = [space.words[i] for i in spread if space.words[i] in other]
+    words = list(words)
+    measure = _CONSEQUENCES[on]
+
+    def of(mechanism: Mechanism) -> float:
+        return measure(statistics(mechanism, words, draws, inputs=False))
+
+    target = of(mechanism_a)
+    values: dict[float, float] = {}
+
+    def look(epsilon: float) -> tuple[bool, str, str] | None:
+        try:
+            values[epsilon] = of(_at(mechanism_b, epsilon))
+        except FastdxError:
+            return None
+        return values[epsilon] <= target, "", ""
+
+    low, high = _bracket(look, mechanism_b.epsilon)
+    while high / low > 1 + tolerance:
+        middle = (low * high) ** 0.5
+        found = look(middle)
+        low, high = (middle, high) if found and found[0] else (low, middle)
+    return Match(low, _at(mechanism_b, low), abs(target), abs(values[low]))

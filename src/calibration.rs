@@ -1,0 +1,345 @@
+//! What a mechanism does to its words, in numbers that ε can be chosen by.
+//!
+//! For a word w: N_w, the probability that it comes back unchanged; S_w, the size of the smallest
+//! set of outputs of probability at least 1 - η; K_w, the size of the smallest set of inputs that
+//! are an output w with at least that probability, were all inputs equally likely; entropies of
+//! the output (WSDM'20 section 4.1, ICDM'19 section V). For Tem all are sums over its exact law,
+//! streamed; for the others they are counted in draws.
+
+use rayon::prelude::*;
+
+use crate::audit::rows_together;
+use crate::error::{Error, Result};
+use crate::mechanism::Mechanism;
+use crate::mechanism::tem::Tem;
+use crate::mechanism::tem::law::weights;
+use crate::parallel::{Control, install};
+
+/// Closed forms of one word.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Statistics {
+    /// Pr\[M(w) = w\].
+    pub unchanged: f64,
+    /// The size of the smallest set of outputs of probability at least 1 - η.
+    pub outputs: u32,
+    /// Distinct outputs to be expected in the given number of draws.
+    pub distinct: f64,
+    /// Shannon entropy of the output, bits.
+    pub shannon: f64,
+    /// Min-entropy of the output, bits: -log₂ of the likeliest output's probability.
+    pub min_entropy: f64,
+    /// Probability of an output among the k nearest words (the word itself among them).
+    pub near: f64,
+    /// Z: the sum of weights exp(-(ε/2)·min(d, γ)).
+    pub normaliser: f64,
+}
+
+/// Counts of one word in draws.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counts {
+    /// Draws that gave the word itself.
+    pub unchanged: u64,
+    /// Distinct outputs.
+    pub distinct: u32,
+    /// The size of the smallest set of outputs that got at least the share 1 - η of the draws.
+    pub outputs: u32,
+    /// Of the measured words those that gave this one at least once.
+    pub inputs: u32,
+}
+
+fn check_eta(eta: f64) -> Result<f64> {
+    match (0.0..1.0).contains(&eta) {
+        true => Ok(eta),
+        false => Err(Error::parameter("eta", "from 0 to below 1", eta)),
+    }
+}
+
+/// The closed forms of `words`, with sets of mass 1 - `eta`, `near` neighbours and the outputs
+/// of `draws` draws; `control` counts the words.
+///
+/// # Errors
+/// [`Error::WordId`], [`Error::Parameter`] for `eta`, [`Error::Interrupted`].
+pub fn closed_form(
+    tem: &Tem,
+    words: &[u32],
+    eta: f64,
+    near: usize,
+    draws: usize,
+    control: &Control,
+) -> Result<Vec<Statistics>> {
+    check_eta(eta)?;
+    let half = tem.nominal() / 2.0;
+    each_row(tem, words, control, |_, row, weighed, sets| {
+        weighed.clear();
+        weighed.extend_from_slice(row);
+        let total = weights(weighed, half, tem.gamma());
+        // The exponent of the rarest words is that of the floor.
+        let mean: f64 = weighed
+            .iter()
+            .map(|&w| if w > 0.0 { -w * w.ln() } else { 0.0 })
+            .sum();
+        let largest = weighed.iter().fold(0.0f64, |a, &w| a.max(w));
+        let close = near.min(weighed.len());
+        let outputs = sets.smallest(weighed, (1.0 - eta) * total);
+        let distinct = expected_distinct(weighed, total, draws);
+        let mut likely: f64 = 1.0;
+        if close < weighed.len() {
+            // Descending: the k likeliest are the k nearest.
+            weighed.select_nth_unstable_by(close, |a, b| b.total_cmp(a));
+            likely = weighed[..close].iter().sum::<f64>() / total;
+        }
+        Statistics {
+            unchanged: 1.0 / total,
+            outputs,
+            distinct,
+            shannon: (total.ln() + mean / total) / std::f64::consts::LN_2,
+            min_entropy: (total / largest).log2(),
+            near: likely,
+            normaliser: total,
+        }
+    })
+}
+
+/// Σ 1 - (1 - p)^draws over all outputs.
+fn expected_distinct(weights: &[f64], total: f64, draws: usize) -> f64 {
+    const LANES: usize = 16;
+    let scale = 1.0 / total;
+    let mut missing = [0.0; LANES];
+    let mut rest = 0.0;
+    let (chunks, tail) = weights.as_chunks::<LANES>();
+    let power = |mut base: [f64; LANES]| {
+        let mut result = [1.0; LANES];
+        let mut left = draws;
+        while left > 0 {
+            for (result, base) in result.iter_mut().zip(&mut base) {
+                *result *= if left & 1 == 1 { *base } else { 1.0 };
+                *base *= *base;
+            }
+            left >>= 1;
+        }
+        result
+    };
+    for chunk in chunks {
+        let never = power(chunk.map(|w| 1.0 - w * scale));
+        missing.iter_mut().zip(never).for_each(|(m, n)| *m += n);
+    }
+    for w in tail {
+        rest += power([1.0 - w * scale; LANES])[0];
+    }
+    weights.len() as f64 - missing.iter().sum::<f64>() - rest
+}
+
+/// K_w for `words`: needs the normalisers of all words, from [`closed_form`] of all of them.
+///
+/// # Errors
+/// As [`closed_form`], and [`Error::Parameter`] where there is not one normaliser a word.
+pub fn inputs(
+    tem: &Tem,
+    words: &[u32],
+    normalisers: &[f64],
+    eta: f64,
+    control: &Control,
+) -> Result<Vec<u32>> {
+    check_eta(eta)?;
+    let count = tem.vocabulary().len();
+    if normalisers.len() != count {
+        return Err(Error::parameter(
+            "normalisers",
+            format!("{count}"),
+            normalisers.len(),
+        ));
+    }
+    let half = tem.nominal() / 2.0;
+    each_row(tem, words, control, |_, row, weighed, sets| {
+        weighed.clear();
+        weighed.extend_from_slice(row);
+        weights(weighed, half, tem.gamma());
+        // Distances are symmetric: this is the column of the output.
+        let each = weighed.iter_mut().zip(normalisers);
+        each.for_each(|(weight, z)| *weight /= z);
+        let total: f64 = weighed.iter().sum();
+        sets.smallest(weighed, (1.0 - eta) * total)
+    })
+}
+
+/// Calls a function with the distances of each word, many words in parallel.
+fn each_row<T: Send>(
+    tem: &Tem,
+    words: &[u32],
+    control: &Control,
+    one: impl Fn(u32, &[f64], &mut Vec<f64>, &mut Sets) -> T + Sync,
+) -> Result<Vec<T>> {
+    tem.vocabulary().check_ids(words)?;
+    let space = tem.space();
+    let count = space.vocabulary().len();
+    install(words.len() * count, 1 << 16, || {
+        let parts: Vec<Vec<T>> = words
+            .par_chunks(rows_together(count))
+            .map_init(
+                || (Vec::new(), Vec::new(), Sets::default()),
+                |(distances, weighed, sets), ids| {
+                    control.check()?;
+                    distances.resize(ids.len() * count, 0.0);
+                    space.rows(ids, distances);
+                    let rows = ids.iter().zip(distances.chunks_exact(count));
+                    let done = rows.map(|(&id, row)| one(id, row, weighed, sets)).collect();
+                    control.advance(ids.len());
+                    Ok(done)
+                },
+            )
+            .collect::<Result<_>>()?;
+        Ok(parts.into_iter().flatten().collect())
+    })?
+}
+
+/// Draws every word `draws` times and counts; `control` counts as the mechanism's draws do.
+///
+/// # Errors
+/// [`Error::WordId`], [`Error::Parameter`] for `eta` or no draw, [`Error::Interrupted`].
+pub fn simulate(
+    mechanism: &dyn Mechanism,
+    words: &[u32],
+    draws: usize,
+    eta: f64,
+    control: &Control,
+) -> Result<Vec<Counts>> {
+    check_eta(eta)?;
+    mechanism.vocabulary().check_ids(words)?;
+    if draws == 0 {
+        return Err(Error::parameter("draws", "at least 1", draws));
+    }
+    let mut inputs = vec![0u32; mechanism.vocabulary().len()];
+    let mut all = Vec::with_capacity(words.len());
+    // As many words at a time as keep the draws in a few megabytes.
+    for ids in words.chunks(((1 << 20) / draws).max(1)) {
+        let repeated = ids.iter().flat_map(|&id| std::iter::repeat_n(id, draws));
+        let repeated: Vec<u32> = repeated.collect();
+        let mut drawn = vec![0; repeated.len()];
+        let key = mechanism.randomness().next_key()?;
+        mechanism.draw(&repeated, &key, &mut drawn, control)?;
+        control.check()?;
+        let counted: Vec<(Counts, Vec<u32>)> = install(drawn.len(), 1 << 12, || {
+            let each = drawn.par_chunks_mut(draws).zip(ids);
+            each.map(|(drawn, &id)| count_draws(drawn, id, eta))
+                .collect()
+        })?;
+        for (counts, outputs) in counted {
+            all.push(counts);
+            outputs.iter().for_each(|&y| inputs[y as usize] += 1);
+        }
+    }
+    for (counts, &id) in all.iter_mut().zip(words) {
+        counts.inputs = inputs[id as usize];
+    }
+    Ok(all)
+}
+
+fn count_draws(drawn: &mut [u32], id: u32, eta: f64) -> (Counts, Vec<u32>) {
+    drawn.sort_unstable();
+    let groups = drawn.chunk_by(|a, b| a == b);
+    let (outputs, mut times): (Vec<u32>, Vec<u64>) =
+        groups.map(|group| (group[0], group.len() as u64)).unzip();
+    let unchanged = outputs.binary_search(&id).map_or(0, |at| times[at]);
+    times.sort_unstable_by(|a, b| b.cmp(a));
+    let enough = (1.0 - eta) * drawn.len() as f64;
+    let mut sum = 0;
+    let covered = times.iter().position(|&n| {
+        sum += n;
+        sum as f64 >= enough
+    });
+    let counts = Counts {
+        unchanged,
+        distinct: outputs.len() as u32,
+        outputs: covered.map_or(outputs.len(), |at| at + 1) as u32,
+        inputs: 0,
+    };
+    (counts, outputs)
+}
+
+/// Sizes of smallest sets, by counting values in buckets of a sixteenth of an octave.
+#[derive(Default)]
+struct Sets {
+    buckets: Vec<(f64, u32)>,
+    within: Vec<f64>,
+}
+
+/// The bucket of a positive number: its exponent and the first four bits of its mantissa, which
+/// ascend with the number.
+fn bucket(value: f64) -> usize {
+    (value.to_bits() >> 48) as usize
+}
+
+impl Sets {
+    /// How many of the largest of `values`, all ≥ 0, sum to at least `mass`.
+    fn smallest(&mut self, values: &[f64], mass: f64) -> u32 {
+        let buckets = 1 << 15;
+        self.buckets.clear();
+        self.buckets.resize(buckets, (0.0, 0));
+        let (mut low, mut high) = (buckets, 0);
+        for &value in values {
+            let at = bucket(value);
+            self.buckets[at].0 += value;
+            self.buckets[at].1 += 1;
+            low = low.min(at);
+            high = high.max(at);
+        }
+        let (mut sum, mut count) = (0.0, 0);
+        for at in (low..=high).rev() {
+            let (held, members) = self.buckets[at];
+            if sum + held < mass {
+                sum += held;
+                count += members;
+                continue;
+            }
+            // The border runs through this bucket.
+            self.within.clear();
+            self.within
+                .extend(values.iter().filter(|&&v| bucket(v) == at));
+            self.within.sort_unstable_by(|a, b| b.total_cmp(a));
+            for &value in &self.within {
+                sum += value;
+                count += 1;
+                if sum >= mass {
+                    break;
+                }
+            }
+            return count;
+        }
+        // Rounding left a little over.
+        values.len() as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::RngExt;
+
+    #[test]
+    fn smallest_sets_are_those_of_a_sort() {
+        let mut rng = crate::Randomness::new(Some(2))
+            .next_key()
+            .unwrap()
+            .stream(0);
+        let mut sets = Sets::default();
+        for count in [1usize, 2, 10, 1000] {
+            for steep in [0.0, 1.0, 30.0] {
+                let values: Vec<f64> = (0..count)
+                    .map(|_| (-steep * rng.random::<f64>()).exp())
+                    .collect();
+                let total: f64 = values.iter().sum();
+                let mut sorted = values.clone();
+                sorted.sort_by(|a, b| b.total_cmp(a));
+                for share in [0.01, 0.5, 0.95, 0.999] {
+                    let mut sum = 0.0;
+                    let expected = sorted.iter().position(|v| {
+                        sum += v;
+                        sum >= share * total
+                    });
+                    let found = sets.smallest(&values, share * total) as usize;
+                    assert!(found.abs_diff(expected.unwrap() + 1) <= usize::from(steep == 0.0));
+                }
+            }
+        }
+    }
+}
