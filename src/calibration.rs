@@ -12,7 +12,7 @@ use crate::audit::rows_together;
 use crate::error::{Error, Result};
 use crate::mechanism::Mechanism;
 use crate::mechanism::tem::Tem;
-use crate::mechanism::tem::law::weights;
+use crate::mechanism::tem::law::{FLOOR_EXPONENT, weights};
 use crate::parallel::{Control, install};
 
 /// Closed forms of one word.
@@ -73,11 +73,7 @@ pub fn closed_form(
         weighed.clear();
         weighed.extend_from_slice(row);
         let total = weights(weighed, half, tem.gamma());
-        // The exponent of the rarest words is that of the floor.
-        let mean: f64 = weighed
-            .iter()
-            .map(|&w| if w > 0.0 { -w * w.ln() } else { 0.0 })
-            .sum();
+        let mean = weighted_exponents(row, weighed, half, tem.gamma());
         let largest = weighed.iter().fold(0.0f64, |a, &w| a.max(w));
         let close = near.min(weighed.len());
         let outputs = sets.smallest(weighed, (1.0 - eta) * total);
@@ -98,6 +94,22 @@ pub fn closed_form(
             normaliser: total,
         }
     })
+}
+
+/// Σ weight · exponent: what -Σ p ln p is made of.
+fn weighted_exponents(distances: &[f64], weights: &[f64], eta: f64, gamma: f64) -> f64 {
+    const LANES: usize = 16;
+    let mut sums = [0.0; LANES];
+    let exponent = |d: f64| (eta * d.min(gamma)).min(FLOOR_EXPONENT);
+    let (rows, row) = distances.as_chunks::<LANES>();
+    let (weighed, rest) = weights.as_chunks::<LANES>();
+    for (d, w) in rows.iter().zip(weighed) {
+        for ((sum, &d), w) in sums.iter_mut().zip(d).zip(w) {
+            *sum += w * exponent(d);
+        }
+    }
+    let rest: f64 = row.iter().zip(rest).map(|(&d, w)| w * exponent(d)).sum();
+    sums.iter().sum::<f64>() + rest
 }
 
 /// Σ 1 - (1 - p)^draws over all outputs.

@@ -11,18 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fastdx._core import Mechanism, Tem, binomial_bounds, closed_form, simulate, tem_inputs
 from fastdx.exceptions import FastdxError, InputTypeError, ParameterError
-
-if TYPE_CHECKING:
-    from typing import TypeVar
-
-    M = TypeVar("M", bound=Mechanism)
 
 __all__ = ["Choice", "Match", "Table", "choose_epsilon", "match", "statistics", "sweep"]
 

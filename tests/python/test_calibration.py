@@ -1,0 +1,197 @@
+"""Closed forms against the law, simulation against closed forms, and the choice of ε."""
+
+from __future__ import annotations
+
+import multiprocessing
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import fastdx
+from fastdx import Embedding, MultivariateLaplace, Tem, WordGraph, calibration
+from fastdx.budget import BudgetExceededError, Ledger
+
+ENGLISH = Embedding.default()
+
+
+def small(words: int = 300, dim: int = 6, seed: int = 1) -> Embedding:
+    x = np.random.default_rng(seed).standard_normal((words, dim))
+    return Embedding([f"w{i}" for i in range(words)], x)
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 4.0, 60.0])
+def test_closed_forms_are_those_of_the_law(epsilon: float) -> None:
+    tree = WordGraph([(f"w{i}", f"w{i // 3}") for i in range(1, 200)])
+    for space in (small(), tree):
+        tem = Tem(space, epsilon)
+        table = calibration.statistics(tem, draws=500, eta=0.1, near=7)
+        laws = np.array([tem.probabilities(w) for w in space.words])
+        np.testing.assert_allclose(table["N_w"], laws.diagonal(), rtol=1e-8)
+        np.testing.assert_allclose(table["distinct"], (1 - (1 - laws) ** 500).sum(1), rtol=1e-8)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            entropy = -np.where(laws > 0, laws * np.log2(laws), 0).sum(1)
+        np.testing.assert_allclose(table["shannon"], entropy, rtol=1e-8, atol=1e-9)
+        np.testing.assert_allclose(table["min_entropy"], -np.log2(laws.max(1)), atol=1e-8)
+        descending = -np.sort(-laws, axis=1)
+        np.testing.assert_allclose(table["near"], descending[:, :7].sum(1), rtol=1e-8)
+        # Sizes, up to a hair's breadth at the border.
+        sums = descending.cumsum(1)
+        for at in range(len(table)):
+            size = table["S_w"][at]
+            assert sums[at, size - 1] >= 0.9 - 1e-8
+            assert size == 1 or sums[at, size - 2] < 0.9 + 1e-8
+        for at in (0, 5, len(table) - 1):
+            column = np.sort(laws[:, at])[::-1]
+            sums_in = column.cumsum() / column.sum()
+            size = table["K_w"][at]
+            assert sums_in[size - 1] >= 0.9 - 1e-8
+            assert size == 1 or sums_in[size - 2] < 0.9 + 1e-8
+        some = calibration.statistics(tem, ["w5", "w0"], draws=500, eta=0.1)
+        assert some["K_w"].tolist() == table["K_w"][tem.space.ids(["w5", "w0"])].tolist()
+
+
+def test_simulation_agrees_with_the_closed_form() -> None:
+    e = small(100, 4)
+    tem = Tem(e, 3.0, seed=2)
+    exact = calibration.statistics(tem, draws=2000)
+    ids = np.arange(100, dtype=np.uint32)
+    unchanged, distinct, _, _ = fastdx._core.simulate(tem, ids, 2000, 0.05)
+    for n, p in zip(unchanged, exact["N_w"], strict=True):
+        assert stats.binomtest(int(n), 2000, float(p)).pvalue > 1e-7
+    difference = (distinct - exact["distinct"]).mean()
+    assert abs(difference) < 1.0
+
+
+def test_noise_mechanisms_are_counted_with_bounds() -> None:
+    e = small(400, 10)
+    m = MultivariateLaplace(e, 4.0, seed=3)
+    table = calibration.statistics(m, e.words[:50], draws=800, confidence=0.9999)
+    assert table.columns == ("word", "N_w", "N_w_low", "N_w_high", "S_w", "distinct", "K_w")
+    assert (table["N_w_low"] <= table["N_w"]).all() and (table["N_w"] <= table["N_w_high"]).all()
+    assert (table["S_w"] <= table["distinct"]).all() and (table["K_w"] <= 50).all()
+    draws = m.sample("w7", 200_000)
+    assert table["N_w_low"][7] <= (draws == 7).mean() <= table["N_w_high"][7]
+    assert len(calibration.statistics(m, draws=10)) == calibration.SAMPLE
+
+
+def test_tables_convert() -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    table = calibration.statistics(Tem(small(), 2.0), ["w1", "w2"])
+    assert isinstance(table.to_arrow(), pyarrow.Table)
+    assert table.to_arrow().column("word").to_pylist() == ["w1", "w2"]
+    assert [row["word"] for row in table] == ["w1", "w2"]
+    assert "w1" in str(table) and "2 rows" in repr(table)
+    with pytest.raises(fastdx.ParameterError, match="N_x"):
+        _ = table["N_x"]
+
+
+@pytest.mark.parametrize("laplace", [False, True])
+def test_the_chosen_epsilon_keeps_the_promise_and_no_larger_one_does(laplace: bool) -> None:
+    e = small(500, 8)
+    m = MultivariateLaplace(e, 1.0, seed=1) if laplace else Tem(e, 1.0)
+    choice = calibration.choose_epsilon(m, max_unchanged=0.4, min_outputs=60, draws=1000)
+    at = calibration.statistics(choice.mechanism, draws=1000)
+    assert choice.word in at["word"]
+    assert choice.mechanism.epsilon == choice.epsilon
+    assert (np.diff(choice.curve["epsilon"]) >= 0).all()
+    if not laplace:
+        # Exact: it holds here, and is broken a little further on, by the word that is named.
+        assert at["N_w"].max() <= 0.4 and at["distinct"].min() >= 60
+        beyond = calibration.statistics(m.with_epsilon(choice.epsilon * 1.002))
+        worst = beyond["word"][np.argmax(np.maximum(beyond["N_w"] / 0.4, 60 / beyond["distinct"]))]
+        assert beyond["N_w"].max() > 0.4 or beyond["distinct"].min() < 60
+        assert worst == choice.word
+        half = calibration.choose_epsilon(m, max_unchanged=0.4, min_outputs=60, quantile=0.5)
+        assert half.epsilon > choice.epsilon
+    assert choice.word in str(choice)
+
+
+def test_impossible_promises_are_refused() -> None:
+    m = Tem(small(50, 3), 1.0)
+    with pytest.raises(fastdx.ParameterError, match="promise"):
+        calibration.choose_epsilon(m, min_outputs=51)
+    for wrong in ({"max_unchanged": 0.0}, {"quantile": "best"}, {"quantile": 2.0}):
+        with pytest.raises(fastdx.ParameterError, match=next(iter(wrong))):
+            calibration.choose_epsilon(m, **wrong)  # type: ignore[arg-type]
+    with pytest.raises(fastdx.ParameterError, match="eta"):
+        calibration.statistics(m, eta=1.0)
+    with pytest.raises(fastdx.ParameterError, match="words"):
+        calibration.statistics(m, [])
+    with pytest.raises(fastdx.InputTypeError, match="mechanism"):
+        calibration.statistics("tem")  # type: ignore[arg-type]
+
+
+def test_sweep_and_match() -> None:
+    e = small(300, 8)
+    tem = Tem(e, 2.0)
+    table = calibration.sweep(tem, [1.0, 2.0, 4.0])
+    assert (np.diff(table["mean_N_w"]) > 0).all() and (np.diff(table["mean_S_w"]) < 0).all()
+    found = calibration.match(tem, MultivariateLaplace(e, 1.0, seed=2), draws=2000)
+    assert found.reached == pytest.approx(found.value, rel=0.05)
+    with pytest.raises(fastdx.ParameterError, match="on must"):
+        calibration.match(tem, tem, on="luck")
+
+
+class TestLedger:
+    def test_it_adds_up_and_refuses_before_the_release(self, tmp_path: Path) -> None:
+        ledger = Ledger(tmp_path / "l.sqlite", 10.0)
+        tem = Tem(epsilon=2.0)
+        assert len(ledger.privatize(tem, "coffee, tea!", account="ann").split()) == 2
+        assert (ledger.spent("ann"), ledger.remaining("ann")) == (4.0, 6.0)
+        with pytest.raises(BudgetExceededError, match="'ann'"):
+            ledger.privatize(tem, "four more words here", account="ann")
+        assert ledger.spent("ann") == 4.0 and ledger.spent("bob") == 0.0
+        assert ledger.charge("ann", 6.0) == 0.0
+        with pytest.raises(BudgetExceededError):
+            ledger.charge("ann", 1e-6)
+        assert [e.amount for e in ledger.entries("ann")] == [4.0, 6.0]
+        # Another process would see the same.
+        assert Ledger(tmp_path / "l.sqlite", 10.0).spent("ann") == 10.0
+
+    def test_alternatives_cost_their_distance(self, tmp_path: Path) -> None:
+        ledger = Ledger(tmp_path / "l.sqlite", 1000.0)
+        tem = Tem(epsilon=2.0)
+        cost = ledger.charge_alternatives(
+            tem, "hot coffee", ["hot tea", "cold coffee"], account="x"
+        )
+        distances = [ENGLISH.distance("coffee", "tea"), ENGLISH.distance("hot", "cold")]
+        assert cost == pytest.approx(2 * max(distances)) == ledger.spent("x")
+        with pytest.raises(BudgetExceededError):
+            ledger.charge_alternatives(tem, "a b", ["a"], account="x")  # nothing is proved
+
+    def test_bad_charges(self, tmp_path: Path) -> None:
+        ledger = Ledger(tmp_path / "l.sqlite", 1.0)
+        for amount in (-1.0, float("nan"), "1"):
+            with pytest.raises(fastdx.ParameterError, match="amount"):
+                ledger.charge("a", amount)  # type: ignore[arg-type]
+        with pytest.raises(BudgetExceededError):
+            ledger.charge("a", float("inf"))
+        with pytest.raises(fastdx.InputTypeError, match="account"):
+            ledger.charge("", 1.0)
+        with pytest.raises(fastdx.ParameterError, match="budget"):
+            Ledger(tmp_path / "m.sqlite", -1.0)
+
+    def test_threads_and_processes_never_pass_the_budget(self, tmp_path: Path) -> None:
+        path = tmp_path / "l.sqlite"
+        ledger = Ledger(path, 60.0)
+        threads = [threading.Thread(target=_spend, args=(path, 30)) for _ in range(4)]
+        context = multiprocessing.get_context("fork")
+        processes = [context.Process(target=_spend, args=(path, 30)) for _ in range(3)]
+        for worker in [*processes, *threads]:
+            worker.start()
+        for worker in [*processes, *threads]:
+            worker.join()
+        assert ledger.spent("shared") == 60.0
+        assert len(ledger.entries()) == 60
+
+
+def _spend(path: Path, times: int) -> None:
+    ledger = Ledger(path, 60.0)
+    for _ in range(times):
+        try:
+            ledger.charge("shared", 1.0)
+        except BudgetExceededError:
+            return
