@@ -227,13 +227,7 @@ def test_a_small_excess_is_found() -> None:
     for seed in range(100):
         # 5% above the bound.
         keep = 1.05 * np.e / (1 + 1.05 * np.e)
-
-        def sample(
-            word: str, size: int, rng: np.random.Generator = rng, keep: float = keep
-        ) -> object:
-            same = rng.random(size) < keep
-            return np.where(same, 0, 1) if word == "a" else np.where(same, 1, 0)
-
+        sample = randomised_response(seed, keep)
         report = audit.likelihood_ratio(sample, [("a", "b")], e, epsilon, draws)
         found += report.violated
     assert found >= 97
@@ -243,13 +237,7 @@ def test_no_true_claim_is_refuted() -> None:
     e = Embedding(["a", "b"], [[0.0], [1.0]])
     for seed in range(300):
         keep = np.e / (1 + np.e)
-
-        def sample(
-            word: str, size: int, rng: np.random.Generator = rng, keep: float = keep
-        ) -> object:
-            same = rng.random(size) < keep
-            return np.where(same, 0, 1) if word == "a" else np.where(same, 1, 0)
-
+        sample = randomised_response(seed, keep)
         # The claim holds with equality: the hardest true one.
         report = audit.likelihood_ratio(sample, [("a", "b")], e, 1.0, 2_000, 1 - ALPHA)
         assert not report.violated
