@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 RUST_SOURCES := $(shell find src benches tests -name '*.rs') Cargo.toml Cargo.lock data/default.fdx data/nouns.fdx
 
-.PHONY: run test test-rust test-python format lint types docs bench imdb lock clean fuzz
+.PHONY: run test test-rust test-python format lint types docs bench imdb lock clean fuzz audit
 
 run: $(STAMP)
 	@echo "I would like to book a table for two at the restaurant near the station." \
@@ -38,7 +38,7 @@ docs: $(STAMP)
 bench: $(STAMP)
 	cargo bench --locked
 	$(BIN)/pip install --quiet -r benches/requirements.txt
-	cd benches && ../$(BIN)/python peers.py && ../$(BIN)/python tem.py && ../$(BIN)/python search.py && ../$(BIN)/python hyperbolic.py && ../$(BIN)/python transport.py && ../$(BIN)/python response_times.py
+	cd benches && ../$(BIN)/python peers.py && ../$(BIN)/python tem.py && ../$(BIN)/python search.py && ../$(BIN)/python hyperbolic.py && ../$(BIN)/python transport.py && ../$(BIN)/python calibration.py && ../$(BIN)/python response_times.py
 
 # libFuzzer with coverage, as cargo-fuzz sets it up, on the stable compiler. SECONDS=… each.
 SECONDS ?= 60
@@ -55,6 +55,10 @@ fuzz: $(STAMP)
 			--target x86_64-unknown-linux-gnu --bin $$target -- \
 			fuzz/corpus/$$target -artifact_prefix=fuzz/corpus/ -max_total_time=$(SECONDS) -max_len=65536 || exit 1; \
 	done
+
+# The audits of the tests, 20 times as long: random vocabularies and draws.
+audit: $(STAMP)
+	FASTDX_AUDIT=20 $(BIN)/python -m pytest tests/python/test_audit.py tests/python/test_bound.py
 
 # IMDB=files…: other JSONL files with a field "text".
 imdb: $(STAMP)

@@ -7,7 +7,17 @@
 Tem protects every word of its vocabulary with metric differential privacy of ε = 6 ...
 """
 
-from fastdx import attribution, audit, budget, calibration, hyperbolic, noise, poincare
+from fastdx import (
+    attribution,
+    audit,
+    budget,
+    calibration,
+    hyperbolic,
+    noise,
+    plots,
+    poincare,
+    report,
+)
 from fastdx._core import (
     Certificate,
     Embedding,
@@ -87,7 +97,9 @@ __all__ = [
     "nearest_documents",
     "noise",
     "pairwise_emd",
+    "plots",
     "poincare",
+    "report",
     "tokenize",
     "utility_bound",
 ]

@@ -27,6 +27,7 @@ from fastdx import (
     attribution,
     earth_movers_distance,
     poincare,
+    report,
 )
 from fastdx._core import Mechanism
 from fastdx.bags import STOP_WORDS, bag_words
@@ -111,6 +112,7 @@ def _parser() -> argparse.ArgumentParser:
     p.set_defaults(run=_info)
 
     _poincare_parser(commands)
+    _calibrate_parser(commands)
 
     p = commands.add_parser("info", help="describe an embedding file")
     p.add_argument("input", metavar="FILE")
@@ -127,6 +129,28 @@ def _emd_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     p.add_argument("--all", action="store_true", help="stop words too")
     _embedding_options(p)
     p.set_defaults(run=_emd)
+
+
+def _calibrate_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    p = commands.add_parser(
+        "calibrate", help="choose ε from its consequences, on a page to look at"
+    )
+    p.add_argument("--mechanism", choices=("tem", "laplace", "hyperbolic"), default="tem")
+    p.add_argument("--embedding", metavar="PATH", help="default: 20,000 English words × 50")
+    p.add_argument("--graph", metavar="EDGES", help="tem: shortest paths as the metric instead")
+    p.add_argument("--max-unchanged", type=float, default=0.5, metavar="P",
+                   help="no word comes back unchanged more often (default 0.5)")  # fmt: skip
+    p.add_argument("--min-outputs", type=int, default=300, metavar="N",
+                   help="every word has so many distinct outputs (default 300)")  # fmt: skip
+    p.add_argument("--sample", type=int, default=1000, metavar="N",
+                   help="words measured, spread out (default 1000; 0: all)")  # fmt: skip
+    p.add_argument("--draws", type=int, default=1000, help="draws a word (default 1000)")
+    p.add_argument("--example", action="append", metavar="WORD", help="show its replacements")
+    p.add_argument("--beta", type=float, help="tem: sets gamma by Theorem 3 (default 0.001)")
+    p.add_argument("-o", "--output", required=True, metavar="FILE", help="an HTML page")
+    p.add_argument("-q", "--quiet", action="store_true", help="no progress")
+    _embedding_options(p)
+    p.set_defaults(run=_calibrate, gamma=None, skip=None, oov="random", seed=None, epsilon=None)
 
 
 def _poincare_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -337,6 +361,31 @@ def _index_build(args: argparse.Namespace) -> None:
         size = Path(args.output).stat().st_size
         print(f"{args.output}: {embedding!r}, {_lists(tem)}, {size:,} bytes",
               file=sys.stderr)  # fmt: skip
+
+
+def _calibrate(args: argparse.Namespace) -> None:
+    # Its own ε does not matter, but hyperbolic noise needs one above the dimension.
+    args.epsilon = 1.0
+    if args.mechanism == "hyperbolic":
+        embedding = _load(args, args.embedding) if args.embedding else Embedding.default("nouns")
+        mechanism: Mechanism = HyperbolicLaplace(embedding, float(embedding.dim))
+    else:
+        mechanism = _mechanism(args)
+    space = mechanism.space
+    words = None
+    if 0 < args.sample < len(space):
+        step = len(space) / args.sample
+        words = [space.words[int(i * step)] for i in range(args.sample)]
+
+    def progress(line: str) -> None:
+        if not args.quiet:
+            print(f"fastdx: {line}", file=sys.stderr)
+
+    choice = report.write(
+        args.output, mechanism, max_unchanged=args.max_unchanged, min_outputs=args.min_outputs,
+        words=words, examples=args.example, draws=args.draws, progress=progress,
+    )  # fmt: skip
+    print(choice)
 
 
 def _poincare_train(args: argparse.Namespace) -> None:

@@ -1,0 +1,177 @@
+"""One self-contained page on which ε is chosen by eye: ``fastdx calibrate``."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+import secrets
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from importlib.resources import files
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fastdx import calibration
+from fastdx._core import Mechanism, Tem
+from fastdx.exceptions import ParameterError
+from fastdx.plots import neighbour_distances
+
+__all__ = ["write"]
+
+BINS = 30
+REPLACEMENTS = 6
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+
+def write(
+    path: str | PathLike[str],
+    mechanism: Mechanism,
+    *,
+    max_unchanged: float = 0.5,
+    min_outputs: int = 300,
+    words: Iterable[str] | None = None,
+    examples: Sequence[str] | None = None,
+    draws: int = 1000,
+    points: int = 13,
+    progress: Callable[[str], object] | None = None,
+) -> calibration.Choice:
+    """Write the page; choose ε for it.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        An HTML file, written beside its place and renamed. It needs no network.
+    mechanism : Mechanism
+        Any; its own ε does not matter.
+    max_unchanged, min_outputs : optional
+        The promise, as for `calibration.choose_epsilon`.
+    words : iterable of str, optional
+        Words to measure, as for `calibration.statistics`; on large vocabularies a sample saves
+        time.
+    examples : sequence of str, optional
+        Words whose replacements are shown; by default a few of the measured ones.
+    draws : int, optional
+        Draws a word.
+    points : int, optional
+        How many ε the slider has, at least 3.
+    progress : callable, optional
+        Called with a line on what is being done.
+
+    Returns
+    -------
+    calibration.Choice
+        The chosen ε, and why.
+    """
+    if points < 3:
+        raise ParameterError(f"points must be at least 3, got {points}")
+    tell = progress or (lambda line: None)
+    tell("choosing ε")
+    names = None if words is None else list(words)
+    choice = calibration.choose_epsilon(
+        mechanism, max_unchanged=max_unchanged, min_outputs=min_outputs, words=names, draws=draws
+    )
+    epsilons = _grid(mechanism, choice.epsilon, points)
+    if examples is None:
+        measured = names or list(mechanism.space.words)
+        spread = np.linspace(0, len(measured) - 1, min(6, len(measured))).astype(int)
+        examples = list(dict.fromkeys([*(measured[i] for i in spread), choice.word]))
+    mechanism.space.ids(examples)  # names the first unknown one
+    steps = []
+    for epsilon in epsilons:
+        tell(f"measuring ε = {epsilon:.4g}")
+        remade: Any = mechanism
+        at: Mechanism = remade.with_epsilon(epsilon)
+        table = calibration.statistics(at, names, draws, inputs=False)
+        steps.append(
+            {
+                "epsilon": epsilon,
+                "N_w": _histogram(table["N_w"], 1.0),
+                "S_w": _histogram(table["S_w"], float(len(mechanism.space))),
+                "mean_N_w": float(table["N_w"].mean()),
+                "worst_N_w": float(table["N_w"].max()),
+                "worst_word": str(table["word"][int(np.argmax(table["N_w"]))]),
+                "mean_S_w": float(table["S_w"].mean()),
+                "worst_S_w": int(table["S_w"].min()),
+                "worst_distinct": float(table["distinct"].min()),
+                "mean_distinct": float(table["distinct"].mean()),
+                "examples": {word: _replacements(at, word, draws) for word in examples},
+            }
+        )
+    tell("distances")
+    most = len(mechanism.space) - 1
+    ks = [k for k in (1, 5, 20, 100, 500) if k <= most]
+    neighbours = neighbour_distances(mechanism, ks) if ks else np.zeros((1, 0))
+    data = {
+        "mechanism": type(mechanism).__name__,
+        "metric": mechanism.space.metric,
+        "words": len(mechanism.space),
+        "measured": len(names) if names is not None else len(table),
+        "draws": draws,
+        "exact": isinstance(mechanism, Tem),
+        "chosen": epsilons.index(choice.epsilon),
+        "why": str(choice),
+        "guarantee": str(choice.mechanism.guarantee),
+        "steps": steps,
+        "neighbours": [
+            {"k": k, "quantiles": np.quantile(neighbours[:, i], QUANTILES).tolist()}
+            for i, k in enumerate(ks)
+        ],
+    }
+    _write(Path(path), _page(data))
+    return choice
+
+
+def _grid(mechanism: Mechanism, chosen: float, points: int) -> list[float]:
+    """Some ε around the chosen one, which is among them."""
+    remade: Any = mechanism
+    ratio = 16.0 ** (1 / (points - 1))
+    grid = []
+    for i in range(points):
+        epsilon = float(chosen * ratio ** (i - points // 2))
+        if i == points // 2:
+            epsilon = chosen
+        try:
+            remade.with_epsilon(epsilon)
+        except ParameterError:
+            continue  # below the smallest ε that this mechanism has
+        grid.append(epsilon)
+    return grid
+
+
+def _histogram(values: Any, largest: float) -> list[int]:
+    return [int(n) for n in np.histogram(values, bins=BINS, range=(0.0, largest))[0]]
+
+
+def _replacements(mechanism: Mechanism, word: str, draws: int) -> list[tuple[str, float]]:
+    words = mechanism.space.words
+    if isinstance(mechanism, Tem):
+        law = mechanism.probabilities(word)
+        best = np.argsort(-law, kind="stable")[:REPLACEMENTS]
+        return [(words[i], float(law[i])) for i in best]
+    counts = Counter(mechanism.sample(word, draws).tolist())
+    return [(words[i], n / draws) for i, n in counts.most_common(REPLACEMENTS)]
+
+
+def _page(data: dict[str, Any]) -> str:
+    template = (files("fastdx") / "report.html").read_text("utf-8")
+    # Inside a script nothing may look like a tag.
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
+    title = html.escape(f"{data['mechanism']} on {data['words']:,} words")
+    return template.replace("{{title}}", title).replace("{{data}}", text)
+
+
+def _write(path: Path, text: str) -> None:
+    target = path.resolve()
+    temporary = target.with_name(f"{target.name}.{secrets.token_hex(8)}.tmp")
+    try:
+        with temporary.open("x", encoding="utf-8") as out:
+            out.write(text)
+            out.flush()
+            os.fsync(out.fileno())
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -1,0 +1,112 @@
+"""The page to choose ε on, in a browser where there is one, and the plots."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fastdx
+from fastdx import Embedding, MultivariateLaplace, Tem, calibration, plots, report
+from fastdx.cli import main
+
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
+
+
+def small() -> Embedding:
+    x = np.random.default_rng(1).standard_normal((400, 8))
+    words = ["<b>bold</b>", "</script>", *(f"w{i}" for i in range(398))]
+    return Embedding(words, x)
+
+
+def dom(page: Path) -> str:
+    """The document as a browser leaves it."""
+    assert BROWSER is not None
+    command = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom",
+               "--virtual-time-budget=2000", f"--user-data-dir={page.parent / 'profile'}",
+               page.as_uri()]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    return done.stdout
+
+
+@pytest.mark.parametrize("laplace", [False, True])
+def test_the_page_stands_alone(tmp_path: Path, laplace: bool) -> None:
+    e = small()
+    m = MultivariateLaplace(e, 1.0, seed=1) if laplace else Tem(e, 1.0)
+    page = tmp_path / "report.html"
+    choice = report.write(
+        page, m, min_outputs=60, words=e.words[:60], examples=["<b>bold</b>", "w3"], draws=300
+    )
+    text = page.read_text("utf-8")
+    assert "http://" not in text and "https://" not in text and "src=" not in text
+    assert "{{" not in text and text.count("</script>") == 1
+    assert f"{choice.epsilon:.4g}" in text
+    assert list(tmp_path.iterdir()) == [page]
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no chromium")
+def test_the_page_renders_and_the_slider_moves(tmp_path: Path) -> None:
+    e = small()
+    page = tmp_path / "report.html"
+    choice = report.write(
+        page, Tem(e, 1.0), min_outputs=60, words=e.words[:60], examples=["<b>bold</b>", "w3"]
+    )
+    shown = dom(page)
+    page_part = shown.split("<script>")[0]
+    assert "(chosen)" in page_part and page_part.count("<svg") == 4
+    assert "&lt;b&gt;bold&lt;/b&gt;" in shown and "<b>bold" not in page_part
+    heights = re.findall(r'<rect[^>]*height="([\d.]+)"', page_part)
+    assert len(heights) > 5 and max(map(float, heights)) > 50
+    # As a hand on the slider does it.
+    move = "<script>slider.value = 0; slider.dispatchEvent(new Event('input'));</script></body>"
+    moved_page = tmp_path / "moved.html"
+    moved_page.write_text(page.read_text("utf-8").replace("</body>", move), "utf-8")
+    moved = dom(moved_page)
+    assert "(chosen)" not in moved.split("<script>")[0]
+    smallest = re.search(r'<output id="shown">([\d.]+)', moved)
+    assert smallest and float(smallest[1]) == pytest.approx(choice.epsilon / 4, rel=0.01)
+    assert moved.split("<script>")[0] != page_part
+
+
+def test_bad_reports_are_refused(tmp_path: Path) -> None:
+    tem = Tem(small(), 1.0)
+    with pytest.raises(fastdx.ParameterError, match="points"):
+        report.write(tmp_path / "r.html", tem, points=2)
+    with pytest.raises(fastdx.UnknownWordError, match="zebra"):
+        report.write(tmp_path / "r.html", tem, min_outputs=60, words=["w1"], examples=["zebra"])
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = tmp_path / "r.html"
+    arguments = ["calibrate", "-o", str(page), "--sample", "30", "--example", "coffee", "-q"]
+    assert main(arguments) == 0
+    assert "is the largest at which every word" in capsys.readouterr().out
+    assert "coffee" in page.read_text("utf-8")
+
+
+def test_plots(tmp_path: Path) -> None:
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    e = small()
+    tem = Tem(e, 1.0)
+    figure, axes = pyplot.subplots(1, 3, figsize=(12, 4))
+    plots.distances(tem, [1, 5, 20], axes=axes[0])
+    plots.distributions(tem, [1.0, 2.0], words=e.words[:40], axes=axes[1])
+    plots.curve(calibration.sweep(tem, [1.0, 2.0, 4.0], e.words[:40]), axes=axes[2])
+    figure.savefig(tmp_path / "plots.png")
+    assert (tmp_path / "plots.png").stat().st_size > 5_000
+    assert [t.get_text() for t in axes[0].get_xticklabels()] == ["1", "5", "20"]
+    assert axes[2].lines[0].get_xdata().tolist() == [1.0, 2.0, 4.0]
+    assert plots.curve(calibration.sweep(tem, [1.0], ["w1"])) is not None
+    # The k-th neighbour, by a sort.
+    near = plots.neighbour_distances(tem, [1, 7], ["w5"])
+    assert near[0].tolist() == np.sort(e.distances("w5"))[[1, 7]].tolist()
+    with pytest.raises(fastdx.ParameterError, match="ks"):
+        plots.neighbour_distances(tem, [400])
