@@ -91,7 +91,7 @@ impl PyTransport {
 /// >>> import fastdx
 /// >>> t = fastdx.emd([0.5, 0.5], [0.25, 0.75], [[0.0, 2.0], [1.0, 1.0]])
 /// >>> t.cost
-/// 0.75
+/// 1.0
 #[pyfunction]
 pub(super) fn emd(
     weights_a: &Bound<'_, PyAny>,

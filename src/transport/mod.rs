@@ -116,7 +116,7 @@ impl Workspace {
 /// use fastdx::transport::{CostMatrix, emd};
 /// let cost = CostMatrix::new(&[0.0, 2.0, 1.0, 1.0], 2, 2)?;
 /// let transport = emd(&[0.5, 0.5], &[0.25, 0.75], cost, &Default::default())?;
-/// assert!((transport.cost - 0.75).abs() < 1e-12);
+/// assert!((transport.cost - 1.0).abs() < 1e-12);
 /// # Ok::<(), fastdx::Error>(())
 /// ```
 ///
