@@ -265,9 +265,14 @@ fn lower_wide(row: &[f64], u: f64, from: u64, least: &mut [f64], of: &mut [u64])
         // SAFETY: each of them has eight numbers.
         unsafe {
             let row = _mm512_sub_pd(_mm512_loadu_pd(row.as_ptr()), u);
-            let lower = _mm512_cmp_pd_mask::<_CMP_LT_OQ>(row, _mm512_loadu_pd(least.as_ptr()));
-            _mm512_mask_storeu_pd(least.as_mut_ptr(), lower, row);
-            _mm512_mask_storeu_epi64(of.as_mut_ptr().cast(), lower, from);
+            let old = _mm512_loadu_pd(least.as_ptr());
+            let lower = _mm512_cmp_pd_mask::<_CMP_LT_OQ>(row, old);
+            // Blended, not stored by mask: at opt-level 0 with LTO, as doctests are built, LLVM
+            // cannot compile two masked stores.
+            _mm512_storeu_pd(least.as_mut_ptr(), _mm512_mask_mov_pd(old, lower, row));
+            let before = _mm512_loadu_epi64(of.as_ptr().cast());
+            let after = _mm512_mask_mov_epi64(before, lower, from);
+            _mm512_storeu_epi64(of.as_mut_ptr().cast(), after);
         }
     }
 }
