@@ -145,19 +145,20 @@ impl Attribution {
                 bits
             })
             .collect();
-        let norms = kept
-            .par_iter()
-            .flat_map_iter(|kept| {
-                let mut squares = vec![0.0f32; count];
-                for (feature, weights) in weights.chunks_exact(count).enumerate() {
-                    if kept[feature / 64] >> (feature % 64) & 1 == 1 {
-                        let each = squares.iter_mut().zip(weights);
-                        each.for_each(|(s, w)| *s += w * w);
+        let norms = install(rounds, 0, || {
+            kept.par_iter()
+                .flat_map_iter(|kept| {
+                    let mut squares = vec![0.0f32; count];
+                    for (feature, weights) in weights.chunks_exact(count).enumerate() {
+                        if kept[feature / 64] >> (feature % 64) & 1 == 1 {
+                            let each = squares.iter_mut().zip(weights);
+                            each.for_each(|(s, w)| *s += w * w);
+                        }
                     }
-                }
-                squares.into_iter().map(f32::sqrt)
-            })
-            .collect();
+                    squares.into_iter().map(f32::sqrt)
+                })
+                .collect()
+        })?;
         Ok(Attribution {
             authors: count,
             features,
@@ -172,7 +173,7 @@ impl Attribution {
     /// # Errors
     /// [`Error::Interrupted`].
     pub fn attribute(&self, texts: &[&str], control: &Control) -> Result<Vec<(u32, f64)>> {
-        install(texts.len(), 1, || {
+        install(texts.len(), 0, || {
             texts
                 .par_iter()
                 .map(|text| {

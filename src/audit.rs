@@ -25,6 +25,8 @@ use crate::space::MetricSpace;
 /// Nearest words of each that are looked at first. Pairs further apart can only bind where
 /// normalisers differ more than they do.
 const NEAR: usize = 16;
+/// How often [`certified`] doubles ε in search of one that costs too much.
+const DOUBLINGS: usize = 10;
 /// How exactly [`certified`] solves for ε, relatively.
 const EXACT: f64 = 1e-4;
 
@@ -72,7 +74,7 @@ pub fn certify(tem: &Tem, control: &Control) -> Result<Certificate> {
     let (eta, gamma) = (tem.nominal() / 2.0, tem.gamma());
     let ids: Vec<u32> = (0..count as u32).collect();
     let chunk = rows_together(count);
-    let words: Vec<Word> = install(count * count, 1 << 16, || {
+    let words: Vec<Word> = install(count * count, 0, || {
         let parts: Vec<Vec<Word>> = ids
             .par_chunks(chunk)
             .map_init(
@@ -81,10 +83,10 @@ pub fn certify(tem: &Tem, control: &Control) -> Result<Certificate> {
                     control.check()?;
                     distances.resize(ids.len() * count, 0.0);
                     space.rows(ids, distances);
-                    let each = ids.iter().zip(distances.chunks_exact(count));
-                    let words = each.map(|(&id, row)| Word {
+                    let each = distances.chunks_exact(count);
+                    let words = each.map(|row| Word {
                         ln_z: normaliser(row, eta, gamma, values).ln(),
-                        near: nearest(row, id),
+                        near: nearest(row),
                     });
                     let words = words.collect();
                     control.advance(ids.len());
@@ -120,7 +122,7 @@ pub fn certify(tem: &Tem, control: &Control) -> Result<Certificate> {
         })
         .map(|(_, id)| id)
         .collect();
-    let further = install(open.len() * count, 1 << 16, || {
+    let further = install(open.len() * count, 0, || {
         open.par_chunks(chunk)
             .map_init(Vec::new, |distances, ids| {
                 control.check()?;
@@ -156,7 +158,8 @@ pub fn certify(tem: &Tem, control: &Control) -> Result<Certificate> {
     })
 }
 
-/// The Tem of the largest ε whose certificate is at most `epsilon`, with its certificate.
+/// The Tem of the largest ε whose certificate is at most `epsilon`, with its certificate; at most
+/// 1024 times `epsilon`, where γ is so small that more costs nothing.
 ///
 /// # Errors
 /// As [`Tem::new`], and [`Error::Interrupted`].
@@ -167,16 +170,20 @@ pub fn certified(
     randomness: Randomness,
     control: &Control,
 ) -> Result<(Tem, Certificate)> {
-    // The nominal ε is between the certified one and its double: loss ≥ η for every near pair.
+    // The nominal ε is at least the certified one, and at most its double unless γ binds: then a
+    // larger one may cost no more.
     let first = Tem::new(space, epsilon, truncation, randomness)?;
     let mut low = (epsilon, certify(&first, control)?);
-    let mut high = (2.0 * epsilon, f64::INFINITY);
-    let upper = first.with_epsilon(high.0)?;
-    let certificate = certify(&upper, control)?;
-    if certificate.epsilon <= epsilon {
+    let mut high = (epsilon, 0.0);
+    for _ in 0..DOUBLINGS {
+        high.0 *= 2.0;
+        let certificate = certify(&first.with_epsilon(high.0)?, control)?;
+        high.1 = certificate.epsilon;
+        if certificate.epsilon > epsilon {
+            break;
+        }
         low = (high.0, certificate);
     }
-    high.1 = certificate.epsilon;
     let mut halve = false;
     while high.0 / low.0 > 1.0 + EXACT && low.0 < high.0 {
         control.check()?;
@@ -226,7 +233,7 @@ fn normaliser(row: &[f64], eta: f64, gamma: f64, values: &mut Vec<f64>) -> f64 {
 }
 
 /// The nearest words at a distance above 0, ascending.
-fn nearest(row: &[f64], _id: u32) -> Vec<(f64, u32)> {
+fn nearest(row: &[f64]) -> Vec<(f64, u32)> {
     let mut near: Vec<(f64, u32)> = Vec::with_capacity(NEAR + 1);
     let mut limit = f64::INFINITY;
     for (&d, other) in row.iter().zip(0u32..) {

@@ -7,6 +7,7 @@
 //! streamed; for the others they are counted in draws.
 
 use rayon::prelude::*;
+use statrs::function::beta::beta_reg;
 
 use crate::audit::rows_together;
 use crate::error::{Error, Result};
@@ -69,7 +70,7 @@ pub fn closed_form(
 ) -> Result<Vec<Statistics>> {
     check_eta(eta)?;
     let half = tem.nominal() / 2.0;
-    each_row(tem, words, control, |_, row, weighed, sets| {
+    each_row(tem, words, control, |row, weighed, sets| {
         weighed.clear();
         weighed.extend_from_slice(row);
         let total = weights(weighed, half, tem.gamma());
@@ -162,7 +163,7 @@ pub fn inputs(
         ));
     }
     let half = tem.nominal() / 2.0;
-    each_row(tem, words, control, |_, row, weighed, sets| {
+    each_row(tem, words, control, |row, weighed, sets| {
         weighed.clear();
         weighed.extend_from_slice(row);
         weights(weighed, half, tem.gamma());
@@ -179,12 +180,12 @@ fn each_row<T: Send>(
     tem: &Tem,
     words: &[u32],
     control: &Control,
-    one: impl Fn(u32, &[f64], &mut Vec<f64>, &mut Sets) -> T + Sync,
+    one: impl Fn(&[f64], &mut Vec<f64>, &mut Sets) -> T + Sync,
 ) -> Result<Vec<T>> {
     tem.vocabulary().check_ids(words)?;
     let space = tem.space();
     let count = space.vocabulary().len();
-    install(words.len() * count, 1 << 16, || {
+    install(words.len() * count, 0, || {
         let parts: Vec<Vec<T>> = words
             .par_chunks(rows_together(count))
             .map_init(
@@ -193,8 +194,8 @@ fn each_row<T: Send>(
                     control.check()?;
                     distances.resize(ids.len() * count, 0.0);
                     space.rows(ids, distances);
-                    let rows = ids.iter().zip(distances.chunks_exact(count));
-                    let done = rows.map(|(&id, row)| one(id, row, weighed, sets)).collect();
+                    let rows = distances.chunks_exact(count);
+                    let done = rows.map(|row| one(row, weighed, sets)).collect();
                     control.advance(ids.len());
                     Ok(done)
                 },
@@ -224,13 +225,16 @@ pub fn simulate(
     let mut all = Vec::with_capacity(words.len());
     // As many words at a time as keep the draws in a few megabytes.
     for ids in words.chunks(((1 << 20) / draws).max(1)) {
-        let repeated = ids.iter().flat_map(|&id| std::iter::repeat_n(id, draws));
-        let repeated: Vec<u32> = repeated.collect();
-        let mut drawn = vec![0; repeated.len()];
+        let mut repeated = Vec::new();
+        repeated
+            .try_reserve_exact(ids.len().saturating_mul(draws))
+            .map_err(|_| Error::parameter("draws", "few enough to fit in memory", draws))?;
+        repeated.extend(ids.iter().flat_map(|&id| std::iter::repeat_n(id, draws)));
+        let mut drawn = repeated.clone();
         let key = mechanism.randomness().next_key()?;
         mechanism.draw(&repeated, &key, &mut drawn, control)?;
         control.check()?;
-        let counted: Vec<(Counts, Vec<u32>)> = install(drawn.len(), 1 << 12, || {
+        let counted: Vec<(Counts, Vec<u32>)> = install(drawn.len(), 0, || {
             let each = drawn.par_chunks_mut(draws).zip(ids);
             each.map(|(drawn, &id)| count_draws(drawn, id, eta))
                 .collect()
@@ -266,6 +270,50 @@ fn count_draws(drawn: &mut [u32], id: u32, eta: f64) -> (Counts, Vec<u32>) {
         inputs: 0,
     };
     (counts, outputs)
+}
+
+/// Exact bounds of a probability that gave `hits` in `draws` (Clopper and Pearson 1934): each is
+/// wrong with probability `alpha` at most, and rounded outwards.
+pub fn clopper_pearson(hits: u64, draws: u64, alpha: f64) -> (f64, f64) {
+    let (h, n) = (hits as f64, draws as f64);
+    // Rounding of the bounds, outwards.
+    const OUT: f64 = 1e-9;
+    let low = match hits {
+        0 => 0.0,
+        // The largest p at which as many hits are no likelier than alpha.
+        _ => bisect(h, n - h + 1.0, |x| beta_reg(h, n - h + 1.0, x) < alpha) * (1.0 - OUT),
+    };
+    let high = match hits >= draws {
+        true => 1.0,
+        // By the upper tail, which keeps its digits where alpha is small.
+        false => {
+            let below = |x: f64| beta_reg(n - h, h + 1.0, 1.0 - x) > alpha;
+            f64::min(bisect(h + 1.0, n - h, below) * (1.0 + OUT), 1.0)
+        }
+    };
+    (low, high)
+}
+
+/// Where a quantile of Beta(a, b) is, by bisection of whether a number lies below it.
+fn bisect(a: f64, b: f64, below: impl Fn(f64) -> bool) -> f64 {
+    let (mut low, mut high) = (0.0, 1.0);
+    // The quantile lies within some deviations of the mean, unless it is extreme.
+    let (mean, spread) = (a / (a + b), (a * b / (a + b + 1.0)).sqrt() / (a + b));
+    let (from, to) = (mean - 10.0 * spread, mean + 10.0 * spread);
+    if from > 0.0 && below(from) {
+        low = from;
+    }
+    if to < 1.0 && !below(to) {
+        high = to;
+    }
+    while high - low > 1e-12 * high {
+        let middle = 0.5 * (low + high);
+        match below(middle) {
+            true => low = middle,
+            false => high = middle,
+        }
+    }
+    0.5 * (low + high)
 }
 
 /// Sizes of smallest sets, by counting values in buckets of a sixteenth of an octave.

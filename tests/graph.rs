@@ -205,6 +205,34 @@ fn weights_are_never_rounded_up() {
 }
 
 #[test]
+fn an_edge_longer_than_the_way_around_costs_nothing() {
+    let graph = graph(3, &[(0, 1), (1, 2), (0, 2)], Some(&[1.0, 1.0, 1e9]));
+    assert_eq!(graph.distance(0, 2), 2.0);
+    let mut shells = Vec::new();
+    graph.shells(0).unwrap().fill(&mut shells);
+    assert_eq!(shells, [(0.0, 1), (1.0, 1), (2.0, 1)]);
+}
+
+#[test]
+fn trees_of_very_long_edges_are_counted_otherwise() {
+    // A centroid's counts would have a place for every one of 2,000 distances, in every part.
+    let pairs: Vec<_> = (1..500)
+        .flat_map(|w| [(0, 2 * w), (2 * w, 2 * w + 1)])
+        .collect();
+    let pairs: Vec<_> = pairs.into_iter().chain([(0, 1)]).collect();
+    let weights: Vec<f64> = pairs
+        .iter()
+        .map(|p| if p.0 == 0 { 1.0 } else { 2_000.0 })
+        .collect();
+    let graph = graph(1_000, &pairs, Some(&weights));
+    let mut shells = Vec::new();
+    let around = graph.shells(3).unwrap();
+    around.fill(&mut shells);
+    assert_eq!(shells.iter().map(|s| u64::from(s.1)).sum::<u64>(), 1_000);
+    assert_eq!(graph.distance(3, 5), 4_002.0);
+}
+
+#[test]
 fn a_long_path_is_no_trouble() {
     let words = 20_000;
     let pairs: Vec<_> = (1..words).map(|w| (w - 1, w)).collect();
@@ -276,6 +304,7 @@ fn bad_graphs_are_refused() {
         assert!(error.contains("\"a\" and \"b\""), "{error}");
     }
     assert!(WordGraph::new(&edges, Some(&[1.0, 2.0]), None).is_err());
+    assert!(WordGraph::new(&edges, Some(&[1.7e308]), None).is_err());
     let error = WordGraph::new(&edges, None, Some(&["b", "c"]))
         .unwrap_err()
         .to_string();

@@ -263,6 +263,18 @@ fn many_documents_agree_with_one_pair_each() {
 }
 
 #[test]
+fn centroids_that_cancel_rule_nothing_out() {
+    let numbers = vec![1e8f32, 0.8e-8, 0.7e-8, 1.2e-8, -1e8];
+    let embedding = common::from_vectors(numbers, 1, Metric::Euclidean);
+    let bag = |id: u32| Bag::new([(0, 1), (id, 1), (4, 1)]).unwrap();
+    let documents = [bag(3), bag(1)];
+    let vectors = Centroids::of(&embedding);
+    let control = Control::new();
+    let found = nearest(&*embedding, vectors, &[bag(2)], &documents, 1, &control).unwrap();
+    assert_eq!(found.ids, [1]);
+}
+
+#[test]
 fn what_is_wrong_is_named() {
     let message = |a: &[f64], b: &[f64]| {
         let cost = CostMatrix::new(&[1.0, 2.0, 3.0, 4.0], 2, 2).unwrap();

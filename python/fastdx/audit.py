@@ -23,8 +23,8 @@ def certify(tem: Tem, *, progress: Callable[[int], object] | None = None) -> Cer
     """Compute the ε that a Tem really has on its vocabulary.
 
     The supremum of |ln Pr[y|w] - ln Pr[y|w']| / d(w, w') over all pairs of words and all outputs
-    (DESIGN.md, "Certificates"): at least half the nominal ε, at most all of it. It takes the
-    embedding to be public.
+    (docs/calibration.md): at most the nominal ε, and at least half of it unless γ is below the
+    distances. It takes the embedding to be public.
 
     Parameters
     ----------

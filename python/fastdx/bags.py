@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -139,6 +140,8 @@ class BagOfWords:
         list of Counter
             One bag a text, as large as the text had words that are no stop words.
         """
+        if isinstance(texts, str | bytes) or isinstance(stop_words, str | bytes):
+            raise InputTypeError("texts and stop_words must be lists of str, not str")
         stop = frozenset(() if stop_words is None else stop_words)
         documents = [bag_words(text, stop_words=stop) for text in texts]
         # One call for all words: large calls are drawn in parallel.
@@ -163,7 +166,10 @@ class BagOfWords:
         BagGuarantee
             ε·N per unit of Earth Mover's distance, between bags of N words.
         """
-        size = bag if isinstance(bag, int) else len(_words(bag))
+        if isinstance(bag, Mapping):
+            size = sum(_count(word, count) for word, count in bag.items())
+        else:
+            size = bag if isinstance(bag, int) else len(_words(bag))
         if isinstance(size, bool) or size < 1:
             raise ParameterError(f"bag must be of at least one word, got {size}")
         guarantee = self._mechanism.guarantee
@@ -180,13 +186,18 @@ class BagOfWords:
     ) -> float:
         """Return the largest log-likelihood ratio an observer can see between two bags.
 
-        Infinite for bags of different sizes. All words must be in the vocabulary.
+        Infinite for bags of different sizes, and where nothing is proved. All words must be in
+        the vocabulary.
         """
         words_a, words_b = _words(a), _words(b)
         if len(words_a) != len(words_b):
-            return float("inf")
+            return math.inf
         if not words_a:
             return 0.0
+        moved = (Counter(words_a) - Counter(words_b)) + (Counter(words_b) - Counter(words_a))
+        proved = math.isfinite(self._mechanism.guarantee.slack)
+        if moved and (not proved or not self._mechanism.skip.isdisjoint(moved)):
+            return math.inf
         distance = earth_movers_distance(words_a, words_b, self._mechanism.space)
         return self._mechanism.epsilon * len(words_a) * distance
 
@@ -198,7 +209,12 @@ def _words(bag: Mapping[str, int] | Iterable[str]) -> list[str]:
         return list(bag)
     words: list[str] = []
     for word, count in bag.items():
-        if not hasattr(count, "__index__") or isinstance(count, bool) or count.__index__() < 0:
-            raise ParameterError(f"the count of {word!r} must be a whole number ≥ 0, got {count!r}")
-        words.extend([word] * count.__index__())
+        words.extend([word] * _count(word, count))
     return words
+
+
+def _count(word: object, count: object) -> int:
+    index = getattr(count, "__index__", None)
+    if index is None or isinstance(count, bool) or index() < 0:
+        raise ParameterError(f"the count of {word!r} must be a whole number ≥ 0, got {count!r}")
+    return int(index())

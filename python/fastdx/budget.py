@@ -12,7 +12,7 @@ from os import PathLike
 from typing import NamedTuple
 
 from fastdx._core import Mechanism, tokenize
-from fastdx.exceptions import FastdxError, InputTypeError, ParameterError
+from fastdx.exceptions import FastdxError, FileError, InputTypeError, ParameterError
 
 __all__ = ["BudgetExceededError", "Entry", "Ledger"]
 
@@ -83,9 +83,14 @@ class Ledger:
     @contextmanager
     def _connect(self) -> Iterator[sqlite3.Connection]:
         # A connection a call: none is shared between threads, or inherited by a fork.
-        with closing(sqlite3.connect(self.path, timeout=self.timeout, isolation_level=None)) as db:
-            db.execute("PRAGMA synchronous=FULL")
-            yield db
+        try:
+            with closing(
+                sqlite3.connect(self.path, timeout=self.timeout, isolation_level=None)
+            ) as db:
+                db.execute("PRAGMA synchronous=FULL")
+                yield db
+        except sqlite3.Error as e:
+            raise FileError(None, str(e), self.path) from e
 
     def spent(self, account: str) -> float:
         """Return what an account has been charged."""
@@ -158,7 +163,11 @@ class Ledger:
         ------
         BudgetExceededError
             The text would pass the budget; nothing is released.
+        ParameterError
+            A mechanism that releases words unprotected: with ``skip=``, ``oov='keep'``, a seed, or
+            the Gumbel sampler.
         """
+        _check(mechanism)
         words = len(tokenize(text))
         note = f"{words} words at ε = {mechanism.epsilon:g}"
         self.charge(account, mechanism.epsilon * words, note)
@@ -176,7 +185,8 @@ class Ledger:
         float
             What was charged; infinite, and hence refused, where nothing is proved.
         """
-        bounds = [mechanism.guarantee.bound(text.split(), a.split()) for a in alternatives]
+        _check(mechanism)
+        bounds = [mechanism.guarantee.bound(text, a) for a in alternatives]
         if not bounds:
             raise ParameterError("alternatives must be at least one text, got none")
         self.charge(account, max(bounds), f"{len(bounds)} alternatives")
@@ -191,3 +201,16 @@ class Ledger:
                 values,
             )
             return [Entry(*row) for row in rows]
+
+
+def _check(mechanism: Mechanism) -> None:
+    """Refuse what no number pays for."""
+    reasons = {
+        "skip= releases words unprotected": bool(mechanism.skip),
+        "oov='keep' releases words unprotected": mechanism.oov == "keep",
+        "a seed makes the output predictable": mechanism.seed is not None,
+        "its sampler proves nothing": not math.isfinite(mechanism.guarantee.slack),
+    }
+    for reason, true in reasons.items():
+        if true:
+            raise ParameterError(f"mechanism has no price: {reason}")

@@ -122,6 +122,7 @@ def statistics(
     near: int = 10,
     inputs: bool = True,
     confidence: float = 0.99,
+    half_width: float | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> Table:
     """Measure a mechanism on words.
@@ -142,6 +143,9 @@ def statistics(
         K_w too: for Tem this needs the normalisers of the whole vocabulary.
     confidence : float, optional
         Of the bounds of a simulated N_w.
+    half_width : float, optional
+        As many draws as make these bounds at most so far apart from their middle, for every N_w,
+        in the place of `draws`.
     progress : callable, optional
         Called now and then with a growing count.
 
@@ -159,6 +163,10 @@ def statistics(
     >>> table["N_w"].shape
     (2,)
     """
+    if not 0 < confidence < 1:
+        raise ParameterError(f"confidence must be between 0 and 1, got {confidence}")
+    if half_width is not None:
+        draws = _draws_for(half_width, confidence)
     ids = _ids(mechanism, words)
     names = np.array(_names(mechanism, ids), dtype=object)
     if isinstance(mechanism, Tem):
@@ -175,12 +183,24 @@ def statistics(
             columns["K_w"] = tem_inputs(mechanism, ids, z, eta, progress)
         hartley = np.full(len(ids), np.log2(count))
         return Table(**columns, shannon=shannon, min_entropy=minimum, hartley=hartley, near=close)
-    if not 0 < confidence < 1:
-        raise ParameterError(f"confidence must be between 0 and 1, got {confidence}")
     unchanged, distinct_found, outputs, k = simulate(mechanism, ids, draws, eta, progress)
     low, high = binomial_bounds(unchanged, draws, (1 - confidence) / 2)
     return Table(word=names, N_w=unchanged / draws, N_w_low=low, N_w_high=high, S_w=outputs,
                  distinct=distinct_found.astype(float), K_w=k)  # fmt: skip
+
+
+def _draws_for(half_width: float, confidence: float) -> int:
+    """Draws whose exact bounds are narrow enough even at one half, where they are widest."""
+    if not 1e-4 <= half_width < 0.5:
+        raise ParameterError(f"half_width must be from 1e-4 to below 0.5, got {half_width}")
+    draws = 2
+    while True:
+        low, high = binomial_bounds([draws // 2], draws, (1 - confidence) / 2)
+        if high[0] - low[0] <= 2 * half_width:
+            return draws
+        # The width falls as the root of the draws.
+        wanted = draws * ((high[0] - low[0]) / (2 * half_width)) ** 2
+        draws = max(draws + 2, int(0.98 * wanted) // 2 * 2)
 
 
 def _at(mechanism: Mechanism, epsilon: float) -> Mechanism:
@@ -304,6 +324,7 @@ def choose_epsilon(
     """
     if not 0 < max_unchanged <= 1:
         raise ParameterError(f"max_unchanged must be above 0, at most 1, got {max_unchanged}")
+    _check_tolerance(tolerance)
     share = 1.0 if quantile == "worst" else quantile
     if isinstance(share, str) or not 0 < share <= 1:
         raise ParameterError(f"quantile must be 'worst' or between 0 and 1, got {quantile!r}")
@@ -346,6 +367,11 @@ def choose_epsilon(
     )
     table = Table(**{name: np.array([row[name] for row in curve]) for name in curve[0]})
     return Choice(low, binding[1], binding[2], table, _at(mechanism, low), promise)
+
+
+def _check_tolerance(tolerance: float) -> None:
+    if not 1e-9 <= tolerance < 1:
+        raise ParameterError(f"tolerance must be from 1e-9 to below 1, got {tolerance}")
 
 
 def _bracket(
@@ -419,6 +445,7 @@ def match(
     tolerance : float, optional
         Of ε, relative.
     """
+    _check_tolerance(tolerance)
     if on not in _CONSEQUENCES:
         raise ParameterError(f"on must be one of {sorted(_CONSEQUENCES)}, got {on!r}")
     if words is None:

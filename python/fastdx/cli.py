@@ -263,7 +263,7 @@ def _privatize(args: argparse.Namespace) -> None:
 
     def private(texts: list[str]) -> list[str]:
         if bags is not None:
-            return _private_bags(bags, texts, counts)
+            return _private_bags(bags, texts, counts, by_line=kind == "text")
         out, new = mechanism.privatize_counted(texts)
         counts.update(new)
         return out
@@ -287,21 +287,18 @@ def _privatize(args: argparse.Namespace) -> None:
         _report(mechanism, counts, left)
 
 
-def _private_bags(bags: BagOfWords, texts: list[str], counts: Counter[str]) -> list[str]:
-    # In plain text a line is a document; line ends stay.
-    lines = [text.splitlines(keepends=True) or [""] for text in texts]
-    flat = [line for text in lines for line in text]
+def _private_bags(
+    bags: BagOfWords, texts: list[str], counts: Counter[str], *, by_line: bool
+) -> list[str]:
+    # In plain text a line is a document, and line ends stay; elsewhere a field is one.
+    split = [text.split("\n") if by_line else [text] for text in texts]
+    flat = [part for parts in split for part in parts]
     known = bags.mechanism.space
-    for words in (bag_words(line) for line in flat):
+    for words in map(bag_words, flat):
         unknown = sum(word not in known for word in words)
         counts.update(words=len(words), unknown=unknown, replaced=len(words) - unknown)
-    drawn = iter(bags.privatize_documents(flat))
-    return [
-        "".join(
-            attribution.text_of(next(drawn)) + line[len(line.rstrip("\r\n")) :] for line in text
-        )
-        for text in lines
-    ]
+    drawn = (attribution.text_of(bag) for bag in bags.privatize_documents(flat))
+    return ["\n".join(next(drawn) for _ in parts) for parts in split]
 
 
 def _emd(args: argparse.Namespace) -> None:
@@ -367,6 +364,8 @@ def _calibrate(args: argparse.Namespace) -> None:
     # Its own ε does not matter, but hyperbolic noise needs one above the dimension.
     args.epsilon = 1.0
     if args.mechanism == "hyperbolic":
+        if args.graph or args.beta is not None:
+            raise _files.Stop("--graph and --beta belong to --mechanism tem")
         embedding = _load(args, args.embedding) if args.embedding else Embedding.default("nouns")
         mechanism: Mechanism = HyperbolicLaplace(embedding, float(embedding.dim))
     else:

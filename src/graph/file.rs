@@ -110,6 +110,9 @@ fn parse(backing: &Backing, verify: bool) -> std::result::Result<WordGraph, Stri
     let edges = edges.map(|(&[u, v], &length)| (u, v, length)).collect();
     let nodes = usize::try_from(nodes).map_err(|_| "more nodes than this machine can hold")?;
     let mut graph = WordGraph::from_parts(vocabulary, nodes, edges, step);
+    if !graph.is_bounded() {
+        return Err("the lengths are too large".into());
+    }
     let stored = certificates(&sections)?;
     let print = graph.fingerprint();
     if stored.iter().any(|c| c.vocabulary != print) {

@@ -32,6 +32,8 @@ use tree::Centroids;
 
 /// The most distances for which words are grouped by distance.
 pub const MOST_SHELLS: u64 = 4096;
+/// No distance may be longer, so that sums of distances stay finite.
+const LONGEST: f64 = 1e290;
 /// Bytes of words in order of distance that a graph keeps at most.
 const ORDER_BYTES: usize = 1 << 30;
 
@@ -61,6 +63,8 @@ pub struct WordGraph {
     step: f64,
     /// The greatest common divisor of all lengths.
     unit: u64,
+    /// No path between two words is longer, in units.
+    reach: u64,
     /// The distance between words that no path joins, in steps.
     far: u64,
     forest: bool,
@@ -140,8 +144,15 @@ impl WordGraph {
             let (u, v) = (nodes[u as usize], nodes[v as usize]);
             (u.min(v), u.max(v), length(i))
         });
-        let edges = edges.collect();
-        Ok(Self::from_parts(vocabulary, count, edges, step))
+        let graph = Self::from_parts(vocabulary, count, edges.collect(), step);
+        match graph.is_bounded() {
+            true => Ok(graph),
+            false => Err(Error::parameter(
+                "weights",
+                format!("small enough for distances of at most {LONGEST:e}"),
+                format!("a path of {}", graph.far as f64 * step),
+            )),
+        }
     }
 
     /// From edges with lengths in steps that leave room for sums: less than 2⁶¹ / nodes.
@@ -185,7 +196,10 @@ impl WordGraph {
         let widest = widest(&graph, &roots, forest);
         let few = widest / unit < MOST_SHELLS;
         let shape = match (few, forest) {
-            (true, true) => Shape::Forest(Centroids::new(&graph, unit, words)),
+            (true, true) => match Centroids::new(&graph, unit, words) {
+                Some(centroids) => Shape::Forest(centroids),
+                None => Shape::Layered(Slots::new(words, ORDER_BYTES)),
+            },
             (true, false) => Shape::Layered(Slots::new(words, ORDER_BYTES)),
             (false, _) => Shape::Weighted,
         };
@@ -195,6 +209,7 @@ impl WordGraph {
             graph,
             step,
             unit,
+            reach: widest / unit,
             far: widest + longest.max(unit),
             forest,
             components,
@@ -203,6 +218,11 @@ impl WordGraph {
             shape: Arc::new(shape),
             certificates: Vec::new(),
         }
+    }
+
+    /// Whether sums of distances stay finite.
+    fn is_bounded(&self) -> bool {
+        self.far as f64 * self.step <= LONGEST
     }
 
     /// The number of words.
@@ -268,7 +288,7 @@ impl WordGraph {
     }
 
     fn layers(&self, word: u32) -> Layers {
-        let (mut order, mut ends) = self.graph.shells(word, self.unit);
+        let (mut order, mut ends) = self.graph.shells(word, self.unit, self.reach);
         // Nodes that are no words go.
         let words = self.len() as u32;
         let mut kept = 0;
@@ -334,10 +354,17 @@ fn gcd(a: u64, b: u64) -> u64 {
 
 /// The largest distance within a component, or a bound of at most twice that.
 fn widest(graph: &Adjacency, roots: &[u32], forest: bool) -> u64 {
-    let furthest = |from: u32| {
-        let distances = graph.distances(from, None);
-        let reached = distances.into_iter().zip(0u32..).filter(|d| d.0 != NONE);
-        reached.max().unwrap_or((0, from))
+    // One array for all components: each search puts back what it touched.
+    let mut distances = vec![NONE; graph.words()];
+    let mut furthest = |from: u32| {
+        let mut best = (0, from);
+        for word in graph.search(from, None, &mut distances) {
+            let distance = std::mem::replace(&mut distances[word as usize], NONE);
+            if distance != NONE {
+                best = best.max((distance, word));
+            }
+        }
+        best
     };
     let lone = |&&root: &&u32| graph.of(root).is_empty();
     let widths = roots.iter().filter(|root| !lone(root)).map(|&root| {

@@ -48,6 +48,14 @@ impl Adjacency {
     /// `target` is known. Dijkstra (1959).
     pub(super) fn distances(&self, from: u32, target: Option<u32>) -> Vec<u64> {
         let mut distances = vec![NONE; self.words()];
+        self.search(from, target, &mut distances);
+        distances
+    }
+
+    /// [`distances`](Self::distances) into an array that holds [`NONE`] wherever this search
+    /// comes; the words it came to, each at least once.
+    pub(super) fn search(&self, from: u32, target: Option<u32>, distances: &mut [u64]) -> Vec<u32> {
+        let mut reached = vec![from];
         let mut heap = BinaryHeap::from([(Reverse(0), from)]);
         distances[from as usize] = 0;
         while let Some((Reverse(distance), word)) = heap.pop() {
@@ -62,15 +70,17 @@ impl Adjacency {
                 if there < distances[next as usize] {
                     distances[next as usize] = there;
                     heap.push((Reverse(there), next));
+                    reached.push(next);
                 }
             }
         }
-        distances
+        reached
     }
 
     /// The words that `from` reaches, by ascending distance, and where each distance ends, for
     /// lengths that are multiples of `unit` and small: Dial (1969), a queue for every distance.
-    pub(super) fn shells(&self, from: u32, unit: u64) -> (Vec<u32>, Vec<u32>) {
+    /// No distance is above `most` units; edges may be.
+    pub(super) fn shells(&self, from: u32, unit: u64, most: u64) -> (Vec<u32>, Vec<u32>) {
         let mut best = vec![u32::MAX; self.words()];
         let mut queues = vec![vec![from]];
         best[from as usize] = 0;
@@ -86,7 +96,11 @@ impl Adjacency {
                     continue;
                 }
                 for &(next, length) in self.of(word) {
-                    let there = shell + (length / unit) as usize;
+                    let there = shell as u64 + length / unit;
+                    if there > most {
+                        continue;
+                    }
+                    let there = there as usize;
                     if there < best[next as usize] as usize {
                         best[next as usize] = there as u32;
                         if queues.len() <= there {

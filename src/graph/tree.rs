@@ -44,7 +44,9 @@ impl Part {
 impl Centroids {
     /// Of a graph without circles.
     /// Nodes from `words` on are passed through and not counted.
-    pub(super) fn new(graph: &Adjacency, unit: u64, words: usize) -> Self {
+    /// Nothing where distances are so unlike steps that counting words at each would take much more
+    /// than V log V memory.
+    pub(super) fn new(graph: &Adjacency, unit: u64, words: usize) -> Option<Self> {
         let count = graph.words();
         let mut parts: Vec<Part> = Vec::with_capacity(count);
         let mut paths: Vec<Vec<(u32, u32)>> = vec![Vec::new(); count];
@@ -61,6 +63,7 @@ impl Centroids {
             reached.iter().for_each(|r| seen[r.0 as usize] = true);
             tasks.push((root, NOBODY));
         }
+        let mut room = 8 * count * (1 + count.max(1).ilog2() as usize) + 4096;
         while let Some((start, around)) = tasks.pop() {
             let centroid = centroid(graph, start, &taken, &mut sizes, unit);
             let this = parts.len() as u32;
@@ -78,6 +81,8 @@ impl Centroids {
                 }
                 paths[word as usize].push((this, distance));
             }
+            let furthest = reached.iter().map(|r| r.2).max().unwrap_or(0) as usize;
+            room = room.checked_sub(furthest + above.len())?;
             taken[centroid as usize] = true;
             for &(next, _) in graph.of(centroid) {
                 if !taken[next as usize] {
@@ -116,11 +121,11 @@ impl Centroids {
         for path in &paths {
             path_starts.push(path_starts[path_starts.len() - 1] + path.len() as u32);
         }
-        Centroids {
+        Some(Centroids {
             parts,
             path_starts,
             paths: paths.concat(),
-        }
+        })
     }
 
     fn path(&self, word: u32) -> &[(u32, u32)] {

@@ -2,7 +2,6 @@
 
 use numpy::PyArray1;
 use pyo3::prelude::*;
-use statrs::distribution::{Beta, ContinuousCDF};
 
 use super::arguments::{count, counts, real, word_ids};
 use super::mechanism::PyMechanism;
@@ -225,17 +224,11 @@ pub(super) fn binomial_bounds<'py>(
     if !(alpha > 0.0 && alpha < 1.0) {
         return Err(Error::parameter("alpha", "between 0 and 1", alpha).into());
     }
-    let quantile = |a: u64, b: u64, p: f64| {
-        Beta::new(a as f64, b as f64).map_or(f64::NAN, |beta| beta.inverse_cdf(p))
-    };
-    let low = hits.iter().map(|&h| match h {
-        0 => 0.0,
-        _ => quantile(h, draws - h + 1, alpha),
-    });
-    let low: Vec<f64> = low.collect();
-    let high = hits.iter().map(|&h| match h == draws {
-        true => 1.0,
-        false => quantile(h + 1, draws - h, 1.0 - alpha),
-    });
-    Ok((PyArray1::from_vec(py, low), PyArray1::from_iter(py, high)))
+    let (low, high): (Vec<f64>, Vec<f64>) = run_with(py, false, None, |_| {
+        let each = hits.iter();
+        Ok(each
+            .map(|&h| calibration::clopper_pearson(h, draws, alpha))
+            .unzip())
+    })?;
+    Ok((PyArray1::from_vec(py, low), PyArray1::from_vec(py, high)))
 }

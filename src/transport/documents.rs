@@ -111,7 +111,7 @@ pub fn pairwise(
     let used: u64 = a.iter().map(|x| x.ids().len() as u64).sum::<u64>()
         * others.iter().map(|x| x.ids().len() as u64).sum::<u64>();
     let pays = used > 2 * (words.ids.len() as u64).pow(2);
-    install(a.len() * columns, 4, || {
+    install(a.len() * columns, 0, || {
         let table = match pays {
             true => Table::new(space, words.clone(), words, control)?,
             false => None,
@@ -199,7 +199,7 @@ pub fn nearest(
         places,
         centroids,
     };
-    let found: Vec<Nearest> = install(queries.len() * documents.len(), 1, || {
+    let found: Vec<Nearest> = install(queries.len() * documents.len(), 0, || {
         let found = queries.par_iter().with_max_len(1);
         found
             .map_init(BagSolver::default, |solver, query| {
@@ -239,20 +239,29 @@ impl<'a> Centroids<'a> {
         norm.then_some(Centroids { embedding })
     }
 
+    /// The mean of a bag's vectors, and behind it how far rounding may have moved it.
     fn centroid(&self, bag: &Bag) -> Vec<f64> {
         let mut mean = vec![0.0; self.embedding.dim()];
+        let mut size_of_terms = 0.0;
         for (&id, &count) in bag.ids().iter().zip(bag.counts()) {
             for (mean, &x) in mean.iter_mut().zip(self.embedding.vector(id)) {
-                *mean += f64::from(x) * count as f64;
+                let term = f64::from(x) * count as f64;
+                *mean += term;
+                size_of_terms += term.abs();
             }
         }
         let size = bag.size() as f64;
         mean.iter_mut().for_each(|x| *x /= size);
+        let roundings = bag.ids().len() as f64 + 8.0;
+        mean.push(size_of_terms / size * roundings * f64::EPSILON);
         mean
     }
 
     /// A little less than the distance, by more than rounding can have added.
     fn distance(&self, a: &[f64], b: &[f64]) -> f64 {
+        let [Some((off_a, a)), Some((off_b, b))] = [a, b].map(<[f64]>::split_last) else {
+            return 0.0;
+        };
         let differences = a.iter().zip(b).map(|(a, b)| (a - b).abs());
         let distance = match self.embedding.metric() {
             Metric::Manhattan => differences.sum(),
@@ -260,7 +269,7 @@ impl<'a> Centroids<'a> {
             _ => differences.map(|d| d * d).sum::<f64>().sqrt(),
         };
         let size: f64 = a.iter().chain(b).map(|x| x.abs()).sum();
-        f64::max(distance - 1e-12 * size, 0.0)
+        f64::max(distance - 1e-12 * size - off_a - off_b, 0.0)
     }
 }
 

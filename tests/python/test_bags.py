@@ -18,7 +18,7 @@ from scipy.optimize import linear_sum_assignment, linprog
 
 import fastdx
 from fastdx import BagOfWords, Embedding, MultivariateLaplace, Tem, WordGraph
-from fastdx.attribution import Attribution, classify_nearest, text_of
+from fastdx.attribution import Attribution, classify_nearest, text_of, topic_classifier
 from fastdx.bags import STOP_WORDS
 from fastdx.cli import main
 
@@ -171,6 +171,12 @@ def test_bags_of_words_api() -> None:
     assert "4 words" in str(guarantee) and "nothing is proved" in str(guarantee)
     assert bags.bound(["tea"], ["tea", "tea"]) == float("inf")
     assert pickle.loads(pickle.dumps(bags)).mechanism.epsilon == 3.0
+    assert bags.guarantee_for({"coffee": 10**12}).size == 10**12
+    for unproved in (Tem(epsilon=2.0, skip=["coffee"]), Tem(epsilon=2.0, sampler="gumbel")):
+        assert BagOfWords(unproved).bound(["coffee"], ["tea"]) == float("inf")
+        assert BagOfWords(unproved).bound(["coffee"], ["coffee"]) == 0.0
+    with pytest.raises(fastdx.InputTypeError, match="texts"):
+        bags.privatize_documents("tea")
     for wrong in ("coffee", b"coffee"):
         with pytest.raises(fastdx.InputTypeError):
             bags.privatize(wrong)  # type: ignore[arg-type]
@@ -229,6 +235,12 @@ def test_attribution() -> None:
         Attribution(texts, authors, rounds=0)
 
 
+def test_topics_by_a_classifier() -> None:
+    texts = ["coffee tea cup", "tea cup sugar", "king queen crown", "queen palace crown"]
+    classifier = topic_classifier(texts, ["drink", "drink", "court", "court"])
+    assert classifier.predict(["cup of tea", "the crown"]).tolist() == ["drink", "court"]
+
+
 def test_attribution_of_real_authors() -> None:
     files = [SHARED / "text" / f"reuters_c50.{part}.jsonl.gz" for part in ("train", "test")]
     if not all(f.exists() for f in files):
@@ -258,6 +270,15 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     lines = out.out.split("\n")
     assert lines[0] == "coffee hot" and lines[1] == "" and len(lines[2].split()) == 2
     assert "4 words" in out.err and "1 unknown" in out.err
+    # A form feed ends no line; a field of a table is one bag, whatever lines it has.
+    a.write_text("tea\x0ccoffee\n", "utf-8")
+    assert main(["privatize", "--mechanism", "bag", "--epsilon", "80", "-q", str(a)]) == 0
+    assert capsys.readouterr().out == "coffee tea\n"
+    table = tmp_path / "t.csv"
+    table.write_text('text\n"tea\nzebra coffee"\n', "utf-8")
+    assert main(["privatize", "--mechanism", "bag", "--epsilon", "80", "--column", "text", "-q",
+                 str(table)]) == 0  # fmt: skip
+    assert capsys.readouterr().out.split()[1:] == ["coffee", "tea", "zebra"]
     assert main(["privatize", "--mechanism", "bag", "--words", "laplace", "--epsilon", "5",
                  "-q", str(a)]) == 0  # fmt: skip
 

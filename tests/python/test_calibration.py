@@ -75,6 +75,11 @@ def test_noise_mechanisms_are_counted_with_bounds() -> None:
     draws = m.sample("w7", 200_000)
     assert table["N_w_low"][7] <= (draws == 7).mean() <= table["N_w_high"][7]
     assert len(calibration.statistics(m, draws=10)) == calibration.SAMPLE
+    narrow = calibration.statistics(m, e.words[:9], half_width=0.02, confidence=0.95)
+    widths = narrow["N_w_high"] - narrow["N_w_low"]
+    assert (widths <= 0.04).all() and widths.max() > 0.01
+    with pytest.raises(fastdx.ParameterError, match="half_width"):
+        calibration.statistics(m, half_width=0.0)
 
 
 def test_tables_convert() -> None:
@@ -113,13 +118,20 @@ def test_impossible_promises_are_refused() -> None:
     m = Tem(small(50, 3), 1.0)
     with pytest.raises(fastdx.ParameterError, match="promise"):
         calibration.choose_epsilon(m, min_outputs=51)
-    for wrong in ({"max_unchanged": 0.0}, {"quantile": "best"}, {"quantile": 2.0}):
+    for wrong in (
+        {"max_unchanged": 0.0},
+        {"quantile": "best"},
+        {"quantile": 2.0},
+        {"tolerance": 0.0},
+    ):
         with pytest.raises(fastdx.ParameterError, match=next(iter(wrong))):
             calibration.choose_epsilon(m, **wrong)  # type: ignore[arg-type]
     with pytest.raises(fastdx.ParameterError, match="eta"):
         calibration.statistics(m, eta=1.0)
     with pytest.raises(fastdx.ParameterError, match="words"):
         calibration.statistics(m, [])
+    with pytest.raises(fastdx.ParameterError, match="draws"):
+        calibration.statistics(MultivariateLaplace(small(50, 3), 1.0), ["w1"], draws=10**15)
     with pytest.raises(fastdx.InputTypeError, match="mechanism"):
         calibration.statistics("tem")  # type: ignore[arg-type]
 
@@ -161,6 +173,21 @@ class TestLedger:
         assert cost == pytest.approx(2 * max(distances)) == ledger.spent("x")
         with pytest.raises(BudgetExceededError):
             ledger.charge_alternatives(tem, "a b", ["a"], account="x")  # nothing is proved
+        with pytest.raises(BudgetExceededError):
+            # White space is released as it is written.
+            ledger.charge_alternatives(tem, "hot coffee", ["hot\n\ncoffee"], account="x")
+
+    def test_what_protects_nothing_has_no_price(self, tmp_path: Path) -> None:
+        ledger = Ledger(tmp_path / "l.sqlite", 1000.0)
+        for wrong in ({"oov": "keep"}, {"skip": ["tea"]}, {"seed": 1}, {"sampler": "gumbel"}):
+            mechanism = Tem(epsilon=2.0, **wrong)  # type: ignore[arg-type]
+            with pytest.raises(fastdx.ParameterError, match="no price"):
+                ledger.privatize(mechanism, "tea", account="x")
+            with pytest.raises(fastdx.ParameterError, match="no price"):
+                ledger.charge_alternatives(mechanism, "tea", ["coffee"], account="x")
+        assert ledger.entries() == []
+        with pytest.raises(fastdx.FileError, match="nowhere"):
+            Ledger(tmp_path / "nowhere" / "l.sqlite", 1.0)
 
     def test_bad_charges(self, tmp_path: Path) -> None:
         ledger = Ledger(tmp_path / "l.sqlite", 1.0)

@@ -402,17 +402,17 @@ fn parse(backing: &Backing, verify: bool) -> std::result::Result<Embedding, Stri
     let hnsw = hnsw(&sections, vocabulary.len(), verify)?;
     let embedding = Embedding::from_parts(vocabulary, vectors, dim, metric)
         .with_lists(lists)
-        .with_hnsw(hnsw)
-        .with_certificates(certificates(&sections)?);
+        .with_hnsw(hnsw);
+    let stored = certificates(&sections)?;
     if verify {
         embedding.check_vectors().map_err(|e| e.to_string())?;
-        let stored = MetricSpace::certificates(&embedding);
-        if !stored.is_empty()
-            && stored
-                .iter()
-                .any(|c| c.vocabulary != embedding.fingerprint())
-        {
-            return Err("a certificate is of another vocabulary".into());
+        if !stored.is_empty() {
+            let print = embedding.fingerprint();
+            if stored.iter().any(|c| c.vocabulary != print) {
+                return Err("a certificate is of another vocabulary".into());
+            }
+            // Without verification nothing is claimed that the vectors might not keep.
+            return Ok(embedding.with_certificates(stored));
         }
     }
     Ok(embedding)
@@ -436,7 +436,6 @@ pub(crate) fn certificates(sections: &Sections) -> std::result::Result<Vec<Certi
     let read = |&[nominal, gamma, epsilon, a, b, y, vocabulary]: &[u64; 7]| {
         let [nominal, gamma, epsilon] = [nominal, gamma, epsilon].map(f64::from_bits);
         let [a, b, y] = [a, b, y].map(|id| u32::try_from(id).ok());
-        // A certificate between half and all of the nominal ε is a possible one.
         let possible = epsilon >= 0.0 && epsilon <= nominal && nominal.is_finite();
         let certificate = Certificate {
             nominal,

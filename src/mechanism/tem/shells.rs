@@ -11,7 +11,6 @@ use crate::space::Shells;
 #[derive(Debug, Default)]
 pub(super) struct ShellLaw {
     shells: Vec<Shell>,
-    counts: Vec<(f64, u32)>,
 }
 
 #[derive(Debug)]
@@ -26,10 +25,11 @@ struct Shell {
 impl ShellLaw {
     /// The law around a word; η = ε/2.
     pub(super) fn fill(&mut self, eta: f64, gamma: f64, around: &dyn Shells) {
-        around.fill(&mut self.counts);
+        let mut counts = Vec::new();
+        around.fill(&mut counts);
         self.shells.clear();
         let mut cumulative = 0;
-        for &(distance, count) in &self.counts {
+        for (distance, count) in counts {
             let weight = weight(eta * distance.min(gamma));
             cumulative += weight * u128::from(count);
             self.shells.push(Shell {
@@ -43,7 +43,6 @@ impl ShellLaw {
     /// Bytes it takes.
     pub(super) fn bytes(&self) -> usize {
         size_of::<Shell>() * self.shells.capacity()
-            + size_of::<(f64, u32)>() * self.counts.capacity()
     }
 
     /// One word, with probability weight / total exactly.
