@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fastdx import Embedding, Tem
+from fastdx import Embedding, Tem, WordGraph
 
 
 def main() -> None:
@@ -19,6 +19,13 @@ def main() -> None:
         embedding.save(corpus / "index" / f"{metric}16", storage="int16")
         tem.build_lists(5).save(corpus / "index" / f"{metric}-nearest")
         tem.build_lists(lists="gamma").save(corpus / "index" / f"{metric}-gamma")
+    edges = [(f"w{i}", f"w{i // 2}") for i in range(1, 12)]
+    for name, graph in (
+        ("tree", WordGraph(edges)),
+        ("circle", WordGraph([*edges, ("w3", "w11"), ("x", "y")])),
+        ("weights", WordGraph(edges, rng.uniform(0, 3, 11), words=["w1", "w5", "w9"])),
+    ):
+        Tem.certified(graph, 0.5).save(corpus / "index" / name)
     text = corpus / "text_formats"
     (text / "glove").write_text("cat 1 2\ndog -3e1 4.5\n")
     (text / "word2vec").write_text("2 2\ncat 1 2\ndog 3 4\n")

@@ -1,4 +1,4 @@
-//! The reader of fastdx's own file: whatever the bytes, no panic, no read out of bounds, and
+//! The readers of fastdx's own files, embeddings and word graphs: whatever the bytes, no panic, no read out of bounds, and
 //! what it accepts can be drawn from.
 //!
 //! Checksums would stop nearly every mutation at the door, so each input is tried twice: as it
@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use fastdx::embedding::format::native;
-use fastdx::{Embedding, Mechanism, Randomness, Tem};
+use fastdx::{Mechanism, MetricSpace, Randomness, Tem, WordGraph};
 use libfuzzer_sys::fuzz_target;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -40,10 +40,14 @@ fn repaired(data: &[u8]) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-fn use_it(embedding: Embedding) {
-    let words = embedding.len() as u32;
-    let Ok(tem) = Tem::new(Arc::new(embedding), 1.0, Default::default(), Randomness::new(Some(1)))
-    else {
+fn use_it(space: impl MetricSpace + 'static) {
+    let words = space.vocabulary().len() as u32;
+    let Ok(tem) = Tem::new(
+        Arc::new(space),
+        1.0,
+        Default::default(),
+        Randomness::new(Some(1)),
+    ) else {
         return;
     };
     let ids: Vec<u32> = (0..words.min(50)).collect();
@@ -53,10 +57,17 @@ fn use_it(embedding: Embedding) {
 
 fuzz_target!(|data: &[u8]| {
     let _ = native::from_bytes(data);
+    let _ = WordGraph::from_bytes(data);
     if let Some(bytes) = repaired(data)
         && let Ok(embedding) = native::from_bytes(&bytes)
         && embedding.len() <= 100_000
     {
         use_it(embedding);
+    }
+    if let Some(bytes) = repaired(data)
+        && let Ok(graph) = WordGraph::from_bytes(&bytes)
+        && graph.len() <= 10_000
+    {
+        use_it(graph);
     }
 });

@@ -4,9 +4,8 @@ use std::path::Path;
 
 use super::WordGraph;
 use crate::buffer::{Backing, Buffer};
-use crate::embedding::format::native::{
-    Kind, Sections, certificate_words, certificates, write_atomically, write_sections,
-};
+use crate::embedding::format::container::{Kind, Sections, write_atomically, write_sections};
+use crate::embedding::format::native::{certificate_words, certificates};
 use crate::error::{Error, Result};
 use crate::space::MetricSpace;
 use crate::vocabulary::Vocabulary;

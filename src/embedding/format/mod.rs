@@ -1,5 +1,6 @@
 //! The files embeddings come in: found by content, never by name.
 
+pub(crate) mod container;
 pub mod native;
 mod npy;
 mod text;
@@ -216,7 +217,7 @@ fn gunzip(path: &Path, bytes: &[u8], control: &Control) -> Result<Backing> {
 }
 
 fn detect(bytes: &[u8]) -> Format {
-    if bytes.starts_with(&native::MAGIC) {
+    if bytes.starts_with(&container::MAGIC) {
         return Format::Fastdx;
     }
     if bytes.starts_with(b"\x93NUMPY") {

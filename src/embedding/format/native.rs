@@ -37,12 +37,10 @@
 //! noticed. Without verification the structure is still checked: nothing reads out of bounds.
 
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::Path;
 
-use bytemuck::Pod;
-use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
-
+use super::container::{Kind, Sections, write_atomically, write_sections};
 use crate::audit::Certificate;
 use crate::buffer::{Backing, Buffer};
 use crate::embedding::Embedding;
@@ -53,39 +51,6 @@ use crate::neighbors::{Extent, Grid, NeighborLists};
 use crate::search::{Hnsw, HnswParameters};
 use crate::space::MetricSpace;
 use crate::vocabulary::Vocabulary;
-
-#[cfg(target_endian = "big")]
-compile_error!(
-    "fastdx's files are memory-mapped little-endian; big-endian machines are not supported"
-);
-
-/// The first eight bytes of every file.
-pub const MAGIC: [u8; 8] = *b"\x89FDX\r\n\x1a\n";
-const VERSION: u32 = 1;
-const ALIGN: usize = 64;
-const MAX_SECTIONS: u32 = 64;
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-#[repr(u32)]
-pub(crate) enum Kind {
-    Meta = 1,
-    WordOffsets = 2,
-    WordBytes = 3,
-    WordSlots = 4,
-    Vectors = 5,
-    VectorsI16 = 6,
-    RowScales = 7,
-    ListMeta = 8,
-    Lists = 9,
-    ListStarts = 10,
-    HnswMeta = 11,
-    HnswStarts = 12,
-    HnswNeighbors = 13,
-    GraphMeta = 14,
-    GraphPairs = 15,
-    GraphLengths = 16,
-    Certificates = 17,
-}
 
 /// How vectors are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -217,94 +182,6 @@ fn quantise(embedding: &Embedding) -> (Vec<f32>, Vec<i16>) {
     (scales, integers)
 }
 
-fn padding(len: usize) -> usize {
-    len.next_multiple_of(ALIGN) - len
-}
-
-pub(crate) fn write_sections(
-    out: &mut impl Write,
-    sections: &[(Kind, &[u8])],
-) -> std::io::Result<()> {
-    const ZEROS: [u8; ALIGN] = [0; ALIGN];
-    let front = 32 + 32 * sections.len();
-    let mut offset = front + padding(front);
-    let mut table = Vec::new();
-    for &(kind, bytes) in sections {
-        let mut hash = Xxh3Default::new();
-        hash.update(bytes);
-        hash.update(&ZEROS[..padding(bytes.len())]);
-        table.extend((kind as u32).to_le_bytes());
-        table.extend([0; 4]);
-        table.extend((offset as u64).to_le_bytes());
-        table.extend((bytes.len() as u64).to_le_bytes());
-        table.extend(hash.digest().to_le_bytes());
-        offset += bytes.len() + padding(bytes.len());
-    }
-    table.extend(&ZEROS[..padding(front)]);
-    let mut header = Vec::from(MAGIC);
-    header.extend(VERSION.to_le_bytes());
-    header.extend((sections.len() as u32).to_le_bytes());
-    header.extend((offset as u64).to_le_bytes());
-    header.extend(xxh3_64(&[&header[..], &table].concat()).to_le_bytes());
-    out.write_all(&header)?;
-    out.write_all(&table)?;
-    for &(_, bytes) in sections {
-        out.write_all(bytes)?;
-        out.write_all(&ZEROS[..padding(bytes.len())])?;
-    }
-    Ok(())
-}
-
-/// Lets `write` fill a temporary file beside `path`, syncs it and renames it over `path`.
-pub(crate) fn write_atomically(
-    path: &Path,
-    write: impl FnOnce(&mut BufWriter<File>) -> std::io::Result<()>,
-) -> Result<()> {
-    // What is no regular file (a pipe, a device) is written to, not replaced.
-    let special = |m: std::fs::Metadata| !m.is_file() && !m.is_dir();
-    if std::fs::metadata(path).is_ok_and(special) {
-        let file = File::options()
-            .write(true)
-            .open(path)
-            .map_err(Error::io(path))?;
-        let mut out = BufWriter::with_capacity(1 << 20, file);
-        return write(&mut out)
-            .and_then(|()| out.flush())
-            .map_err(Error::io(path));
-    }
-    // A link stays a link: its target is replaced.
-    let target = std::fs::canonicalize(path);
-    let target = target.as_deref().unwrap_or(path);
-    let unique = getrandom::u64().map_err(|e| Error::System {
-        what: "entropy",
-        reason: e.to_string(),
-    })?;
-    let mut name = target.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{unique:016x}.tmp"));
-    let temporary = target.with_file_name(name);
-    let attempt = || -> std::io::Result<()> {
-        let file = File::options()
-            .write(true)
-            .create_new(true)
-            .open(&temporary)?;
-        let mut out = BufWriter::with_capacity(1 << 20, file);
-        write(&mut out)?;
-        let file = out.into_inner().map_err(|e| e.into_error())?;
-        if let Ok(old) = std::fs::metadata(target) {
-            file.set_permissions(old.permissions())?;
-        }
-        file.sync_all()?;
-        std::fs::rename(&temporary, target)
-    };
-    attempt().map_err(|source| {
-        let _ = std::fs::remove_file(&temporary);
-        Error::Io {
-            path: path.to_owned(),
-            source,
-        }
-    })
-}
-
 /// Opens a file by memory-mapping it. `verify` reads it whole and checks every checksum.
 ///
 /// # Errors
@@ -346,14 +223,6 @@ pub(crate) fn read(backing: &Backing, path: &Path, verify: bool) -> Result<Embed
         path: path.to_owned(),
         reason,
     })
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    bytemuck::pod_read_unaligned(&bytes[at..at + 4])
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    bytemuck::pod_read_unaligned(&bytes[at..at + 8])
 }
 
 fn parse(backing: &Backing, verify: bool) -> std::result::Result<Embedding, String> {
@@ -552,73 +421,4 @@ fn sound(lists: &NeighborLists, id: u32, words: usize) -> bool {
     ordered
         && list.windows(2).all(|w| w[0] < w[1])
         && list.iter().all(|&e| (grid.id(e) as usize) < words)
-}
-
-pub(crate) struct Sections<'a> {
-    backing: &'a Backing,
-    table: Vec<(u32, usize, usize)>,
-}
-
-impl<'a> Sections<'a> {
-    pub(crate) fn parse(backing: &'a Backing, verify: bool) -> std::result::Result<Self, String> {
-        let bytes = backing.bytes();
-        if bytes.len() < 32 || bytes[..8] != MAGIC {
-            return Err("not a fastdx file".into());
-        }
-        let version = u32_at(bytes, 8);
-        if version != VERSION {
-            return Err(format!(
-                "format version {version}; this fastdx reads version {VERSION}"
-            ));
-        }
-        let length = u64_at(bytes, 16);
-        if length != bytes.len() as u64 {
-            return Err(format!(
-                "the file has {} bytes and should have {length}: truncated or extended",
-                bytes.len()
-            ));
-        }
-        let count = u32_at(bytes, 12);
-        let front = (32 + 32 * count as usize).next_multiple_of(ALIGN);
-        if count > MAX_SECTIONS || front > bytes.len() {
-            return Err("the section table does not fit the file".into());
-        }
-        if u64_at(bytes, 24) != xxh3_64(&[&bytes[..24], &bytes[32..front]].concat()) {
-            return Err("the header's checksum is wrong: the file is damaged".into());
-        }
-        let mut table = Vec::new();
-        let mut expected = front;
-        for entry in bytes[32..32 + 32 * count as usize].chunks_exact(32) {
-            let (kind, offset, len) = (u32_at(entry, 0), u64_at(entry, 8), u64_at(entry, 16));
-            let end = usize::try_from(len)
-                .ok()
-                .and_then(|len| offset.checked_add(len as u64));
-            let end = end.and_then(|end| usize::try_from(end).ok());
-            let Some(end) = end.filter(|&end| end <= bytes.len() && offset == expected as u64)
-            else {
-                return Err(format!("section {kind} lies outside the file"));
-            };
-            let padded = end.next_multiple_of(ALIGN).min(bytes.len());
-            if verify && xxh3_64(&bytes[expected..padded]) != u64_at(entry, 24) {
-                return Err(format!(
-                    "the checksum of section {kind} is wrong: the file is damaged"
-                ));
-            }
-            table.push((kind, expected, end));
-            expected = padded;
-        }
-        if expected != bytes.len() {
-            return Err("the file goes on behind its last section".into());
-        }
-        Ok(Sections { backing, table })
-    }
-
-    pub(crate) fn get<T: Pod>(&self, kind: Kind) -> std::result::Result<Option<Buffer<T>>, String> {
-        match self.table.iter().find(|entry| entry.0 == kind as u32) {
-            None => Ok(None),
-            Some(&(kind, start, end)) => Buffer::view(self.backing, start, end)
-                .map(Some)
-                .ok_or_else(|| format!("section {kind} has a wrong size or alignment")),
-        }
-    }
 }
