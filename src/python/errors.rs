@@ -54,6 +54,11 @@ pub(super) fn wrong_type(py: Python<'_>, message: String) -> PyErr {
     raised(py, "InputTypeError", message)
 }
 
+/// A parameter outside its domain, named in the message.
+pub(super) fn parameter_error(py: Python<'_>, message: String) -> PyErr {
+    raised(py, "ParameterError", message)
+}
+
 fn raised(py: Python<'_>, class: &str, message: String) -> PyErr {
     match exception(py, class).and_then(|class| class.call1((message,))) {
         Ok(value) => PyErr::from_value(value),

@@ -7,7 +7,7 @@ use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyDict, PyMapping, PyString, PyTuple};
 
 use super::arguments::{count, matrix_with, numbers, real, shaped, word_ids};
-use super::errors::wrong_type;
+use super::errors::{parameter_error, wrong_type};
 use super::run::{run, run_with};
 use super::words::Words;
 use crate::transport::bags::{self, Bag};
@@ -113,11 +113,14 @@ pub(super) fn emd(
 fn bag(name: &str, given: &Bound<'_, PyAny>, vocabulary: &Vocabulary) -> PyResult<Bag> {
     let py = given.py();
     let wrong = |what: &str| wrong_type(py, format!("{name}: {what}"));
+    let made = |words: Vec<(u32, u64)>| {
+        Bag::new(words).map_err(|e| parameter_error(py, format!("{name}: {e}")))
+    };
     if let Ok(dict) = given.cast::<PyDict>() {
         let words = dict
             .iter()
             .map(|(word, times)| pair(name, &word, &times, vocabulary));
-        return Ok(Bag::new(words.collect::<PyResult<Vec<_>>>()?)?);
+        return made(words.collect::<PyResult<_>>()?);
     }
     if given.is_instance_of::<PyString>() {
         return Err(wrong(
@@ -135,7 +138,7 @@ fn bag(name: &str, given: &Bound<'_, PyAny>, vocabulary: &Vocabulary) -> PyResul
             let expected = format!("as many as ids, {}", ids.len());
             return Err(Error::parameter("counts", expected, counts.len()).into());
         }
-        return Ok(Bag::new(ids.into_iter().zip(counts))?);
+        return made(ids.into_iter().zip(counts).collect());
     }
     if let Ok(mapping) = given.cast::<PyMapping>() {
         let items = mapping.items()?;
@@ -143,7 +146,7 @@ fn bag(name: &str, given: &Bound<'_, PyAny>, vocabulary: &Vocabulary) -> PyResul
             let (word, times): (Bound<'_, PyAny>, Bound<'_, PyAny>) = item.extract()?;
             pair(name, &word, &times, vocabulary)
         });
-        return Ok(Bag::new(words.collect::<PyResult<Vec<_>>>()?)?);
+        return made(words.collect::<PyResult<_>>()?);
     }
     let tokens = given
         .try_iter()
@@ -156,7 +159,7 @@ fn bag(name: &str, given: &Bound<'_, PyAny>, vocabulary: &Vocabulary) -> PyResul
         let token = PyBackedStr::try_from(token.clone())?;
         Ok((vocabulary.require(&token)?, 1))
     });
-    Ok(Bag::new(words.collect::<PyResult<Vec<_>>>()?)?)
+    made(words.collect::<PyResult<_>>()?)
 }
 
 fn pair(
@@ -170,10 +173,14 @@ fn pair(
         return Err(wrong_type(word.py(), message));
     };
     let word = PyBackedStr::try_from(word.clone())?;
-    Ok((
-        vocabulary.require(&word)?,
-        count("a bag's count", times)? as u64,
-    ))
+    let times = count("count", times).map_err(|e| {
+        let reason = e.value(times.py()).to_string();
+        parameter_error(
+            times.py(),
+            format!("{name}: the count of {word:?}: {reason}"),
+        )
+    })?;
+    Ok((vocabulary.require(&word)?, times as u64))
 }
 
 /// Bags from any iterable of them.

@@ -112,8 +112,10 @@ def test_many_documents() -> None:
     assert counts.pop("pairs") == 360 == sum(counts.values())
     with pytest.raises(fastdx.ParameterError, match="k must be"):
         fastdx.nearest_documents(bags, bags, ENGLISH, 41)
-    with pytest.raises(fastdx.ParameterError):
+    with pytest.raises(fastdx.ParameterError, match=r"bags\[1\].*1 to 2\^31"):
         fastdx.pairwise_emd([["coffee"], []], ENGLISH)
+    with pytest.raises(fastdx.ParameterError, match=r"bags\[0\].*\"tea\""):
+        fastdx.pairwise_emd([{"tea": -1}], ENGLISH)
 
 
 def test_a_private_bag_has_the_law_of_its_words() -> None:
