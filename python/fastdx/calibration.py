@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -331,6 +332,7 @@ def choose_epsilon(
     names = _names(mechanism, _ids(mechanism, words))
     curve: list[dict[str, float]] = []
 
+    @cache  # the ends of the bracket are asked for again
     def look(epsilon: float) -> tuple[bool, str, str] | None:
         try:
             at = _at(mechanism, epsilon)

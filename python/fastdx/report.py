@@ -5,17 +5,15 @@ from __future__ import annotations
 import html
 import json
 import os
-import secrets
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from importlib.resources import files
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fastdx import calibration
+from fastdx import _files, calibration
 from fastdx._core import Mechanism, Tem
 from fastdx.exceptions import ParameterError
 from fastdx.plots import neighbour_distances
@@ -121,7 +119,8 @@ def write(
             for i, k in enumerate(ks)
         ],
     }
-    _write(Path(path), _page(data))
+    with _files.open_output(os.fspath(path)) as out:
+        out.write(_page(data).encode())
     return choice
 
 
@@ -162,16 +161,3 @@ def _page(data: dict[str, Any]) -> str:
     text = json.dumps(data, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
     title = html.escape(f"{data['mechanism']} on {data['words']:,} words")
     return template.replace("{{title}}", title).replace("{{data}}", text)
-
-
-def _write(path: Path, text: str) -> None:
-    target = path.resolve()
-    temporary = target.with_name(f"{target.name}.{secrets.token_hex(8)}.tmp")
-    try:
-        with temporary.open("x", encoding="utf-8") as out:
-            out.write(text)
-            out.flush()
-            os.fsync(out.fileno())
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)

@@ -345,7 +345,8 @@ fn numbered(edges: &Edges, only: &[&str]) -> Result<(Vec<u32>, usize)> {
     Ok((nodes, count))
 }
 
-fn gcd(a: u64, b: u64) -> u64 {
+/// The greatest common divisor.
+pub(crate) fn gcd(a: u64, b: u64) -> u64 {
     match b {
         0 => a,
         _ => gcd(b, a % b),

@@ -11,6 +11,7 @@ use statrs::function::gamma::gamma_lr;
 
 use super::Workspace;
 use crate::error::{Error, Result};
+use crate::graph::gcd;
 use crate::parallel::Control;
 use crate::space::MetricSpace;
 
@@ -132,13 +133,6 @@ impl Remains {
     /// The share of one unit of mass.
     pub(super) fn unit(&self) -> f64 {
         1.0 / self.whole as f64
-    }
-}
-
-fn gcd(a: u64, b: u64) -> u64 {
-    match b {
-        0 => a,
-        _ => gcd(b, a % b),
     }
 }
 
