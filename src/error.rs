@@ -25,6 +25,19 @@ pub enum Error {
         /// The word.
         word: String,
     },
+    /// A word of a text, or of a list of words, that is not in the vocabulary. The message says
+    /// where it stands, never what it is.
+    #[error("{place} of {length} characters, is not in the vocabulary")]
+    UnknownInText {
+        /// Where it stands.
+        place: String,
+        /// Its characters.
+        length: usize,
+        /// Of many texts, which it is in, and the byte where it starts there.
+        at: Option<(usize, usize)>,
+        /// The word.
+        word: Hidden,
+    },
     /// A word id that is not in the vocabulary.
     #[error("word id {id} at position {position} is out of range for a vocabulary of {len} words")]
     WordId {
@@ -70,8 +83,10 @@ pub enum Error {
         path: PathBuf,
         /// The line, counted from 1, where the format has lines.
         line: Option<u64>,
-        /// What is wrong.
+        /// What is wrong, without the file's content.
         reason: String,
+        /// The word or field that is wrong, where there is one.
+        offender: Option<Hidden>,
     },
     /// A damaged, truncated, extended or foreign index file.
     #[error("{}: {reason}", path.display())]
@@ -110,6 +125,28 @@ pub enum Error {
     /// The caller cancelled the work (Ctrl-C).
     #[error("interrupted")]
     Interrupted,
+}
+
+/// Private text that an error carries and does not show: neither its message nor its `Debug`.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Hidden(Box<str>);
+
+impl Hidden {
+    /// Hides a text.
+    pub fn new(text: impl Into<Box<str>>) -> Self {
+        Hidden(text.into())
+    }
+
+    /// The text itself.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Debug for Hidden {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "<{} characters>", self.0.chars().count())
+    }
 }
 
 impl Error {

@@ -77,7 +77,7 @@ pub mod transport;
 pub mod vocabulary;
 
 pub use embedding::Embedding;
-pub use error::{Error, Result};
+pub use error::{Error, Hidden, Result};
 pub use graph::WordGraph;
 pub use mechanism::Mechanism;
 pub use mechanism::guarantee::Guarantee;

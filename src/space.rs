@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::audit::Certificate;
+use crate::mechanism::guarantee::Certificate;
 use crate::neighbors::{Grid, NeighborLists, smallest};
 use crate::vocabulary::Vocabulary;
 

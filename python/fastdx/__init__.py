@@ -1,4 +1,4 @@
-"""Metric differential privacy for text: replace words so that nobody can tell which was written.
+"""Metric differential privacy for text: words become other words, by a law with a proved bound.
 
 >>> from fastdx import Tem
 >>> tem = Tem(epsilon=6.0)  # the default English vocabulary
@@ -44,6 +44,7 @@ from fastdx.exceptions import (
     CorruptFileError,
     DuplicateWordError,
     FastdxError,
+    FastdxWarning,
     FileError,
     FormatError,
     InputTypeError,
@@ -66,6 +67,7 @@ __all__ = [
     "DuplicateWordError",
     "Embedding",
     "FastdxError",
+    "FastdxWarning",
     "FileError",
     "FormatError",
     "Guarantee",

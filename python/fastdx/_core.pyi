@@ -17,6 +17,7 @@ __all__ = [
     "MultivariateLaplace",
     "NearestDocuments",
     "PoincareTraining",
+    "Replacements",
     "SearchQuality",
     "Tem",
     "Transport",
@@ -24,6 +25,7 @@ __all__ = [
     "__version__",
     "binomial_bounds",
     "certify",
+    "check_index",
     "clamp",
     "closed_form",
     "distance",
@@ -155,6 +157,8 @@ class Mechanism:
     @property
     def seed(self) -> int | None: ...
     @property
+    def consistent(self) -> bool | str: ...
+    @property
     def pad(self) -> float | None: ...
     @property
     def guarantee(self) -> Guarantee: ...
@@ -162,10 +166,18 @@ class Mechanism:
     def privatize(self, text: str) -> str: ...  # type: ignore[overload-overlap]
     @overload
     def privatize(self, text: Iterable[str]) -> list[str]: ...
-    def privatize_counted(self, texts: Iterable[str]) -> tuple[list[str], dict[str, int]]: ...
+    def privatize_counted(
+        self, texts: Iterable[str], *, replacements: Replacements | None = None
+    ) -> tuple[list[str], dict[str, int]]: ...
+    def tokenize(self, text: str) -> list[str]: ...
+    def count_tokens(self, tokens: Iterable[str]) -> dict[str, int]: ...
     def privatize_tokens(self, tokens: Iterable[str]) -> list[str]: ...
     def privatize_ids(self, ids: ArrayLike) -> NDArray[np.uint32]: ...
     def sample(self, word: str, size: SupportsIndex) -> NDArray[np.uint32]: ...
+
+@final
+class Replacements:
+    def __new__(cls) -> Replacements: ...
 
 @final
 class Tem(Mechanism):
@@ -178,6 +190,7 @@ class Tem(Mechanism):
         beta: float = 1e-3,
         oov: str = "random",
         skip: Iterable[str] | None = None,
+        consistent: bool | str | None = None,
         sampler: str = "exact",
         seed: SupportsIndex | None = None,
         pad: float | None = None,
@@ -191,6 +204,7 @@ class Tem(Mechanism):
         beta: float = 1e-3,
         oov: str = "random",
         skip: Iterable[str] | None = None,
+        consistent: bool | str | None = None,
         seed: SupportsIndex | None = None,
         pad: float | None = None,
         progress: Callable[[int], object] | None = None,
@@ -214,7 +228,11 @@ class Tem(Mechanism):
     def save(self, path: str | PathLike[str]) -> None: ...
     @staticmethod
     def load(
-        path: str | PathLike[str], epsilon: float, *, verify: bool = True, **parameters: Any
+        path: str | PathLike[str],
+        epsilon: float,
+        *,
+        verify: bool | str | None = None,
+        **parameters: Any,
     ) -> Tem: ...
     def probabilities(self, word: str) -> NDArray[np.float64]: ...
     def with_epsilon(self, epsilon: float) -> Tem: ...
@@ -233,6 +251,7 @@ class MultivariateLaplace(Mechanism):
         ef: SupportsIndex | None = None,
         oov: str = "random",
         skip: Iterable[str] | None = None,
+        consistent: bool | str | None = None,
         seed: SupportsIndex | None = None,
         pad: float | None = None,
     ) -> MultivariateLaplace: ...
@@ -255,6 +274,7 @@ class HyperbolicLaplace(Mechanism):
         sampler: str = "exact",
         oov: str = "random",
         skip: Iterable[str] | None = None,
+        consistent: bool | str | None = None,
         seed: SupportsIndex | None = None,
         pad: float | None = None,
     ) -> HyperbolicLaplace: ...
@@ -265,6 +285,7 @@ class HyperbolicLaplace(Mechanism):
         *,
         oov: str = "random",
         skip: Iterable[str] | None = None,
+        consistent: bool | str | None = None,
         seed: SupportsIndex | None = None,
         pad: float | None = None,
     ) -> HyperbolicLaplace: ...
@@ -342,6 +363,8 @@ class Guarantee:
     @property
     def slack(self) -> float: ...
     @property
+    def void(self) -> str | None: ...
+    @property
     def scope(self) -> str: ...
     @property
     def theorem(self) -> str: ...
@@ -350,6 +373,9 @@ class Guarantee:
     @property
     def exceptions(self) -> list[str]: ...
     def bound(self, a: str | Iterable[str], b: str | Iterable[str]) -> float: ...
+    def price(self, text: str | Iterable[str]) -> float: ...
+    def _price(self, text: str | Iterable[str]) -> tuple[float, str | None]: ...
+    def _price_ids(self, ids: ArrayLike) -> tuple[float, str | None, int]: ...
     def __reduce__(self) -> tuple[Any, tuple[Mechanism, str]]: ...
 
 def multivariate_laplace(
@@ -452,7 +478,12 @@ class AttributionCore:
         self, texts: Iterable[str], progress: Callable[[int], object] | None = None
     ) -> tuple[NDArray[np.uint32], NDArray[np.float64]]: ...
 
-def tokenize(text: str) -> list[str]: ...
+def tokenize(text: str, space: Embedding | WordGraph | None = None) -> list[str]: ...
+def check_index(
+    path: str | PathLike[str],
+    words: int | None,
+    progress: Callable[[int], object] | None = None,
+) -> tuple[int, int, int]: ...
 def utility_bound(
     n: SupportsIndex, epsilon: float, size: SupportsIndex, distance: float
 ) -> float: ...

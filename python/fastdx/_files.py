@@ -7,15 +7,20 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import errno
 import gzip
 import io
 import json
 import os
 import secrets
+import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, cast
+
+from fastdx.exceptions import UnknownWordError
 
 BATCH = 4 << 20
 """Characters of text privatised in one call."""
@@ -30,7 +35,27 @@ Privatise = Callable[[list[str]], list[str]]
 
 
 class Stop(Exception):
-    """A message for the user that ends the command."""
+    """A message for the user that ends the command: where and how many, never content.
+
+    `shown` is the content that it is about, for those who ask for it by ``--show-text``.
+    """
+
+    def __init__(self, message: str, shown: str = "") -> None:
+        """Keep both."""
+        super().__init__(message)
+        self.shown = shown
+
+
+@dataclass
+class Released:
+    """What left as it came, and what did not."""
+
+    names: list[str]
+    """Columns or fields released as they were."""
+    content: bool = False
+    """Whether the names are content themselves: JSON's fields, which every record names anew."""
+    dropped: list[str] = field(default_factory=list)
+    """Keys of metadata that were dropped."""
 
 
 class Progress(Protocol):
@@ -79,8 +104,13 @@ def open_input(name: str, progress: Progress) -> BinaryIO:
 
 
 @contextlib.contextmanager
-def open_output(name: str | None) -> Iterator[BinaryIO]:
-    """Open the output: standard output, or a temporary sibling that is renamed at the end."""
+def open_output(name: str | None, inputs: Sequence[str] = ()) -> Iterator[BinaryIO]:
+    """Open the output: standard output, or a temporary file that takes the name at the end.
+
+    The temporary file is readable by its owner alone, and where the platform can do it has no
+    name: not even a killed process leaves it. At the end it gets the mode of the file that it
+    replaces, or else what the umask and the modes of the inputs allow.
+    """
     if name is None or name == "-":
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
@@ -92,21 +122,67 @@ def open_output(name: str | None) -> Iterator[BinaryIO]:
             yield special
         return
     target = target.resolve()  # a link stays a link
-    temporary = target.with_name(f"{target.name}.{secrets.token_hex(8)}.tmp")
+    with _temporary(target, _mode(target, inputs)) as plain:
+        if name.endswith(".gz"):
+            with gzip.GzipFile(filename="", fileobj=plain, mode="wb") as zipped:
+                yield cast(BinaryIO, zipped)
+        else:
+            yield plain
+
+
+def _mode(target: Path, inputs: Sequence[str]) -> int:
+    if target.is_file():
+        return stat.S_IMODE(target.stat().st_mode)
+    umask = os.umask(0o077)
+    os.umask(umask)
+    mode = 0o666 & ~umask
+    for name in inputs:
+        of = os.fstat(0) if name == "-" else Path(name).stat()
+        if stat.S_ISREG(of.st_mode):
+            mode &= of.st_mode
+    return mode | stat.S_IRUSR | stat.S_IWUSR
+
+
+@contextlib.contextmanager
+def _temporary(target: Path, mode: int) -> Iterator[BinaryIO]:
+    """Yield a file that becomes `target`, with that mode, if nothing is raised."""
+    if target.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(target))
+    folder = os.open(target.parent, os.O_RDONLY)
+    beside = f".{target.name}.{secrets.token_hex(8)}.tmp"
+    named = False
     try:
-        with temporary.open("xb") as plain:
-            if name.endswith(".gz"):
-                with gzip.GzipFile(filename="", fileobj=plain, mode="wb") as zipped:
-                    yield cast(BinaryIO, zipped)
-            else:
-                yield plain
+        fd = _unnamed(folder)
+        if fd is None:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+            fd, named = os.open(beside, flags, 0o600, dir_fd=folder), True
+        with open(fd, "wb") as plain:  # noqa: PTH123 (a descriptor)
+            yield plain
             plain.flush()
-            if target.is_file():
-                temporary.chmod(target.stat().st_mode & 0o7777)
-            os.fsync(plain.fileno())
-        temporary.replace(target)
+            os.fchmod(fd, mode)
+            os.fsync(fd)
+            if not named:
+                # linkat, because of dst_dir_fd: it follows the link to the open file.
+                os.link(f"/proc/self/fd/{fd}", beside, dst_dir_fd=folder, follow_symlinks=True)
+                named = True
+            os.replace(beside, target.name, src_dir_fd=folder, dst_dir_fd=folder)
+            named = False
+            os.fsync(folder)
     finally:
-        temporary.unlink(missing_ok=True)
+        if named:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(beside, dir_fd=folder)
+        os.close(folder)
+
+
+def _unnamed(folder: int) -> int | None:
+    """Return a file without a name, or None where the platform has none."""
+    if not hasattr(os, "O_TMPFILE") or not Path("/proc/self/fd").is_dir():
+        return None
+    try:
+        return os.open(".", os.O_TMPFILE | os.O_WRONLY, 0o600, dir_fd=folder)
+    except OSError:
+        return None  # not on this file system; if it cannot be written to, that is said next
 
 
 def _decode(data: bytes, name: str, offset: int) -> str:
@@ -130,18 +206,31 @@ def _lines(source: BinaryIO, name: str) -> Iterator[str]:
 def plain_text(
     names: Sequence[str],
     out: BinaryIO,
-    private: Privatise,
+    private: Callable[[], Privatise],
     progress: Progress,
     *,
     by_line: bool = False,
-) -> None:
-    """Privatise plain text, keeping everything between the words byte for byte."""
+) -> Released:
+    """Privatise plain text, keeping everything between the words byte for byte.
+
+    `private` makes a function for each file, which is one text that comes in pieces.
+    """
     # No word crosses white space; cutting there changes nothing.
     what = "a line end" if by_line else "white space"
     between = (b"\n",) if by_line else (b" ", b"\n", b"\t")
+
+    def written(function: Privatise, piece: bytes, name: str, offset: int) -> bytes:
+        text = _decode(piece, name, offset)
+        try:
+            return function([text])[0].encode()
+        except UnknownWordError as e:
+            at = piece[: e.start or 0].count(b"\n") + lines + 1
+            raise _unknown(e, f"{name}, line {at}") from None
+
     for name in names:
+        function = private()
         with open_input(name, progress) as source:
-            rest, offset = b"", 0
+            rest, offset, lines = b"", 0, 0
             while block := source.read(BATCH):
                 block = rest + block
                 cut = max(block.rfind(c) for c in between) + 1
@@ -149,31 +238,67 @@ def plain_text(
                     raise Stop(f"{name}: {len(block)} bytes without {what} are no text")
                 rest = block[cut:]
                 if cut:
-                    out.write(private([_decode(block[:cut], name, offset)])[0].encode())
+                    out.write(written(function, block[:cut], name, offset))
                 offset += cut
-            out.write(private([_decode(rest, name, offset)])[0].encode())
+                lines += block.count(b"\n", 0, cut)
+            out.write(written(function, rest, name, offset))
+    return Released([])
+
+
+def _unknown(error: UnknownWordError, place: str) -> Stop:
+    word = error.word or ""
+    message = f"{place}: a word of {len(word)} characters is not in the vocabulary (--oov error)"
+    return Stop(message, repr(word))
+
+
+@dataclass
+class _Row:
+    """A record, where it stands (a line, or row of a table), and the texts in it."""
+
+    line: int
+    record: Any
+    texts: list[str]
 
 
 def _batches(
-    rows: Iterable[tuple[Any, list[str]]], private: Privatise
-) -> Iterator[tuple[Any, list[str]]]:
+    name: str,
+    rows: Iterable[_Row],
+    columns: Sequence[str],
+    private: Privatise,
+    *,
+    unit: str = "line",
+) -> Iterator[_Row]:
     """Privatise the texts of rows in batches, yielding each row with its new texts."""
-    waiting: list[tuple[Any, list[str]]] = []
+    waiting: list[_Row] = []
     size = 0
 
-    def flush() -> Iterator[tuple[Any, list[str]]]:
-        texts = iter(private([text for _, texts in waiting for text in texts]))
-        for row, old in waiting:
-            yield row, [next(texts) for _ in old]
+    def flush() -> Iterator[_Row]:
+        try:
+            texts = iter(private([text for row in waiting for text in row.texts]))
+        except UnknownWordError as e:
+            raise _unknown(e, _place(name, unit, waiting, columns, e.text or 0)) from None
+        for row in waiting:
+            row.texts = [next(texts) for _ in row.texts]
+            yield row
         waiting.clear()
 
-    for row, texts in rows:
-        waiting.append((row, texts))
-        size += 64 + sum(map(len, texts))
+    for row in rows:
+        waiting.append(row)
+        size += 64 + sum(map(len, row.texts))
         if size >= BATCH:
             yield from flush()
             size = 0
     yield from flush()
+
+
+def _place(name: str, unit: str, rows: Sequence[_Row], columns: Sequence[str], text: int) -> str:
+    """Where the n-th text of some rows stands."""
+    for row in rows:
+        if text < len(row.texts):
+            column = f", column {columns[text]!r}" if len(row.texts) == len(columns) else ""
+            return f"{name}, {unit} {row.line}{column}"
+        text -= len(row.texts)
+    return name
 
 
 def delimited(
@@ -184,8 +309,8 @@ def delimited(
     progress: Progress,
     *,
     delimiter: str,
-) -> list[str]:
-    """Privatise columns of CSV files with a header; return the columns left as they were."""
+) -> Released:
+    """Privatise columns of CSV files with a header; return what was left as it was."""
     csv.field_size_limit(LONGEST)
     text_out = io.TextIOWrapper(out, "utf-8", newline="", write_through=True)
     header: list[str] | None = None
@@ -210,14 +335,15 @@ def delimited(
                     writer.writerow(own)
                 elif header != own:
                     raise Stop(f"{name}: its header differs from that of {names[0]}")
-                for row, texts in _batches(_csv_rows(name, reader, len(own), where), private):
-                    for at, text in zip(where, texts, strict=False):
-                        row[at] = text
-                    writer.writerow(row)
+                rows = _csv_rows(name, reader, len(own), where)
+                for row in _batches(name, rows, columns, private):
+                    for at, text in zip(where, row.texts, strict=False):
+                        row.record[at] = text
+                    writer.writerow(row.record)
     finally:
         with contextlib.suppress(ValueError):
             text_out.detach()
-    return [c for c in header or [] if c not in columns]
+    return Released([c for c in header or [] if c not in columns])
 
 
 def _chain(first: str, rest: Iterator[str]) -> Iterator[str]:
@@ -227,20 +353,20 @@ def _chain(first: str, rest: Iterator[str]) -> Iterator[str]:
 
 def _column(name: str, header: Sequence[str], column: str) -> int:
     if column not in header:
-        raise Stop(f"{name}: no column {column!r}; it has {', '.join(map(repr, header))}")
+        # Of a file without a header these are the first record.
+        message = f"{name}: none of its {len(header)} columns is called {column!r}"
+        raise Stop(message, ", ".join(map(repr, header)))
     if header.count(column) > 1:
         raise Stop(f"{name}: {header.count(column)} columns are called {column!r}")
     return header.index(column)
 
 
-def _csv_rows(
-    name: str, reader: Any, width: int, where: Sequence[int]
-) -> Iterator[tuple[list[str], list[str]]]:
+def _csv_rows(name: str, reader: Any, width: int, where: Sequence[int]) -> Iterator[_Row]:
     for row in _csv_lines(name, reader):
         if row and len(row) != width:
             at = f"{name}, line {reader.line_num}"
             raise Stop(f"{at}: {len(row)} fields, the header has {width}")
-        yield row, [row[at] for at in where] if row else []
+        yield _Row(reader.line_num, row, [row[at] for at in where] if row else [])
 
 
 def _csv_lines(name: str, reader: Any) -> Iterator[list[str]]:
@@ -256,57 +382,60 @@ def json_lines(
     out: BinaryIO,
     private: Privatise,
     progress: Progress,
-) -> list[str]:
-    """Privatise fields of JSON objects, one a line; return the fields left as they were."""
+) -> Released:
+    """Privatise fields of JSON objects, one a line; return what was left as it was."""
     left: dict[str, None] = {}
 
-    def rows(source: BinaryIO, name: str) -> Iterator[tuple[Any, list[str]]]:
+    def rows(source: BinaryIO, name: str) -> Iterator[_Row]:
         for number, line in enumerate(_lines(source, name), 1):
             if not line.strip():
-                yield None, []
+                yield _Row(number, None, [])
                 continue
             at = f"{name}, line {number}"
             try:
                 record = json.loads(line)
             except (ValueError, RecursionError) as e:
-                raise Stop(f"{at}: not JSON: {e}") from None
+                where = f" at character {e.pos}" if isinstance(e, json.JSONDecodeError) else ""
+                raise Stop(f"{at}: not JSON{where}") from None
             if not isinstance(record, dict):
                 raise Stop(f"{at}: not a JSON object")
             if len(left) < MOST_NAMES:
                 left.update(dict.fromkeys(k for k in record if k not in columns))
-            yield record, [t for c in columns for t in _json_texts(at, record, c)]
+            yield _Row(number, record, [t for c in columns for t in _json_texts(at, record, c)])
 
     for name in names:
         with open_input(name, progress) as source:
-            for record, texts in _batches(rows(source, name), private):
+            for row in _batches(name, rows(source, name), columns, private):
+                record = row.record
                 if record is None:
                     out.write(b"\n")
                     continue
-                new = iter(texts)
+                new = iter(row.texts)
                 for c in columns:
                     old = record[c]
                     if isinstance(old, list):
                         record[c] = [next(new) for _ in old]
                     elif old is not None:
                         record[c] = next(new)
-                out.write(_json_line(name, record))
-    return list(left)
+                out.write(_json_line(f"{name}, line {row.line}", record))
+    return Released(list(left), content=True)
 
 
-def _json_line(name: str, record: dict[str, Any]) -> bytes:
+def _json_line(at: str, record: dict[str, Any]) -> bytes:
     try:
         try:
             line = json.dumps(record, ensure_ascii=False, allow_nan=False).encode()
         except UnicodeEncodeError:  # half a surrogate pair, which JSON can only escape
             line = json.dumps(record, allow_nan=False).encode()
     except ValueError as e:
-        raise Stop(f"{name}: a number that JSON does not have: {e}") from None
+        raise Stop(f"{at}: a number that JSON does not have", str(e)) from None
     return line + b"\n"
 
 
 def _json_texts(at: str, record: dict[str, Any], column: str) -> list[str]:
     if column not in record:
-        raise Stop(f"{at}: no field {column!r}; it has {', '.join(map(repr, record))}")
+        message = f"{at}: none of its {len(record)} fields is called {column!r}"
+        raise Stop(message, ", ".join(map(repr, record)))
     value = record[column]
     texts = [] if value is None else value if isinstance(value, list) else [value]
     for text in texts:
@@ -321,8 +450,11 @@ def parquet(
     out: BinaryIO,
     private: Privatise,
     progress: Progress,
-) -> list[str]:
-    """Privatise string columns of Parquet files; return the columns left as they were."""
+) -> Released:
+    """Privatise string columns of Parquet files; return what was left as it was.
+
+    Metadata that is not Arrow's or pandas' own is dropped: nobody knows what it says.
+    """
     try:
         import pyarrow as pa
         from pyarrow import parquet as pq
@@ -330,6 +462,7 @@ def parquet(
         raise Stop("Parquet needs pyarrow: pip install 'fastdx[parquet]'") from None
     writer: Any = None
     left: list[str] = []
+    dropped: dict[str, None] = {}
     try:
         for name in names:
             if name == "-":
@@ -338,7 +471,8 @@ def parquet(
                 source = pq.ParquetFile(name)
             except pa.ArrowInvalid as e:
                 raise Stop(f"{name}: {e}") from None
-            schema = source.schema_arrow
+            schema, keys = _own_metadata(source.schema_arrow)
+            dropped.update(dict.fromkeys(keys))
             for c in columns:
                 kind = schema.field(_column(name, schema.names, c)).type
                 if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
@@ -349,21 +483,42 @@ def parquet(
             elif not writer.schema.equals(schema):
                 raise Stop(f"{name}: its columns differ from those of {names[0]}")
             size, rows = Path(name).stat().st_size, max(source.metadata.num_rows, 1)
+            row = 1
             for old_batch in source.iter_batches(batch_size=4096):
-                batch = old_batch
+                arrays = old_batch.columns
                 for c in columns:
-                    at = batch.schema.get_field_index(c)
-                    old = batch.column(at).to_pylist()
-                    new = iter(private([t for t in old if t is not None]))
+                    at = schema.get_field_index(c)
+                    old = arrays[at].to_pylist()
+                    texts = [_Row(row + i, None, [t]) for i, t in enumerate(old) if t is not None]
+                    done = _batches(name, texts, [c], private, unit="row")
+                    new = iter([r.texts[0] for r in done])
                     values = [None if t is None else next(new) for t in old]
-                    array = pa.array(values, type=batch.schema.field(at).type)
-                    batch = batch.set_column(at, batch.schema.field(at), array)
-                writer.write_batch(batch)
-                progress(size * batch.num_rows // rows)
+                    arrays[at] = pa.array(values, type=schema.field(at).type)
+                writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=schema))
+                row += old_batch.num_rows
+                progress(size * old_batch.num_rows // rows)
     finally:
         if writer is not None:
             writer.close()
-    return left
+    return Released(left, dropped=list(dropped))
+
+
+def _own_metadata(schema: Any) -> tuple[Any, list[str]]:
+    """Return the schema with Arrow's and pandas' metadata only, and the keys that went."""
+    dropped: dict[str, None] = {}
+
+    def own(metadata: dict[bytes, bytes] | None) -> dict[bytes, bytes]:
+        kept = {}
+        for key, value in (metadata or {}).items():
+            if key == b"pandas" or key.startswith((b"ARROW:", b"PARQUET:")):
+                kept[key] = value
+            else:
+                dropped[key.decode("utf-8", "replace")] = None
+        return kept
+
+    for at, column in enumerate(schema):
+        schema = schema.set(at, column.with_metadata(own(column.metadata)))
+    return schema.with_metadata(own(schema.metadata)), list(dropped)
 
 
 def total_size(names: Sequence[str]) -> int | None:

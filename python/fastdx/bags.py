@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from fastdx._core import Mechanism, earth_movers_distance, tokenize
+from fastdx._core import Embedding, Mechanism, WordGraph, earth_movers_distance, tokenize
 from fastdx.exceptions import InputTypeError, ParameterError
 
 __all__ = ["STOP_WORDS", "BagGuarantee", "BagOfWords", "bag_words"]
@@ -28,10 +28,18 @@ STOP_WORDS = frozenset(
 """English words that say little of a text's topic."""
 
 
-def bag_words(text: str, *, stop_words: Iterable[str] | None = STOP_WORDS) -> list[str]:
-    """Return the words of a text that are no stop words, as bags hold them."""
+def bag_words(
+    text: str,
+    *,
+    stop_words: Iterable[str] | None = STOP_WORDS,
+    space: Embedding | WordGraph | None = None,
+) -> list[str]:
+    """Return the words of a text that are no stop words, as bags hold them.
+
+    With a `space` they are found as a mechanism on it finds them (see `tokenize`).
+    """
     stop = stop_words if isinstance(stop_words, frozenset) else frozenset(stop_words or ())
-    return [word for word in tokenize(text) if word not in stop]
+    return [word for word in tokenize(text, space) if word not in stop]
 
 
 @dataclass(frozen=True)
@@ -42,18 +50,23 @@ class BagGuarantee:
     """The Earth Mover's distance of this metric."""
     epsilon: float
     """ε·N, per unit of Earth Mover's distance."""
-    size: int
-    """N, the number of words."""
+    size: int | None
+    """N, the number of words; None for every size, with ε for N = 1."""
     slack: float
     """What arithmetic adds to a log-ratio at most."""
     exceptions: tuple[str, ...]
     """What is not covered, one sentence each."""
+    void: str | None = None
+    """Why nothing is proved of what is really drawn, or None."""
 
     def __str__(self) -> str:
         """Return the guarantee as a sentence."""
-        text = (
-            f"Between any two bags b, b' of {self.size} words the likelihood ratio that an "
-            f"observer of the output can see is at most exp({self.epsilon:g}·E(b,b')), E the "
+        void = f"NOTHING IS PROTECTED: {self.void}. Otherwise: " if self.void else ""
+        size = f"{self.size} words" if self.size else "the same number N of words"
+        exponent = f"{self.epsilon:g}·E(b,b')" if self.size else f"{self.epsilon:g}·N·E(b,b')"
+        text = void + (
+            f"Between any two bags b, b' of {size} the likelihood ratio that an "
+            f"observer of the output can see is at most exp({exponent}), E the "
             f"Earth Mover's distance of the {self.metric} metric (POST'19, Theorem 1: the best "
             "matching pairs the words, each pair adds its distance, and E is the mean). The "
             "output has as many words as the input: bags of different sizes are told apart, and "
@@ -90,6 +103,10 @@ class BagOfWords:
             )
         if mechanism.oov == "drop":
             raise ParameterError("mechanism must keep the number of words, got one with oov='drop'")
+        if mechanism.consistent:
+            raise ParameterError(
+                "mechanism must draw every word of a bag, got one with consistent="
+            )
         self._mechanism = mechanism
 
     @property
@@ -119,7 +136,7 @@ class BagOfWords:
         ParameterError
             A count that is no whole number ≥ 0.
         UnknownWordError
-            With ``oov='error'``: names the word.
+            With ``oov='error'``: says which word it is; its ``.word`` holds it.
         """
         return Counter(sorted(self._mechanism.privatize_tokens(_words(bag))))
 
@@ -143,7 +160,8 @@ class BagOfWords:
         if isinstance(texts, str | bytes) or isinstance(stop_words, str | bytes):
             raise InputTypeError("texts and stop_words must be lists of str, not str")
         stop = frozenset(() if stop_words is None else stop_words)
-        documents = [bag_words(text, stop_words=stop) for text in texts]
+        tokenize = self._mechanism.tokenize
+        documents = [[word for word in tokenize(text) if word not in stop] for text in texts]
         # One call for all words: large calls are drawn in parallel.
         drawn = self._mechanism.privatize_tokens([w for words in documents for w in words])
         bags, start = [], 0
@@ -167,18 +185,28 @@ class BagOfWords:
             ε·N per unit of Earth Mover's distance, between bags of N words.
         """
         if isinstance(bag, Mapping):
-            size = sum(_count(word, count) for word, count in bag.items())
+            size = sum(_count(at, count) for at, count in enumerate(bag.values()))
         else:
             size = bag if isinstance(bag, int) else len(_words(bag))
         if isinstance(size, bool) or size < 1:
             raise ParameterError(f"bag must be of at least one word, got {size}")
+        return self._guarantee(size)
+
+    @property
+    def guarantee(self) -> BagGuarantee:
+        """What is proved for bags of one size N, whatever N is."""
+        return self._guarantee(None)
+
+    def _guarantee(self, size: int | None) -> BagGuarantee:
         guarantee = self._mechanism.guarantee
+        # Of what the word mechanism exempts, a bag forgets what stands between words.
         return BagGuarantee(
             metric=guarantee.metric,
-            epsilon=guarantee.epsilon * size,
+            epsilon=guarantee.epsilon * (size or 1),
             size=size,
-            slack=guarantee.slack * size,
+            slack=guarantee.slack * (size or 1),
             exceptions=tuple(guarantee.exceptions),
+            void=guarantee.void,
         )
 
     def bound(
@@ -195,11 +223,14 @@ class BagOfWords:
         if not words_a:
             return 0.0
         moved = (Counter(words_a) - Counter(words_b)) + (Counter(words_b) - Counter(words_a))
+        if not moved:
+            return 0.0
         proved = math.isfinite(self._mechanism.guarantee.slack)
-        if moved and (not proved or not self._mechanism.skip.isdisjoint(moved)):
+        if not proved or not self._mechanism.skip.isdisjoint(moved):
             return math.inf
         distance = earth_movers_distance(words_a, words_b, self._mechanism.space)
-        return self._mechanism.epsilon * len(words_a) * distance
+        # Rounded up, so that it covers the rounding of the distances (n < 2**20 dimensions).
+        return self._mechanism.epsilon * len(words_a) * distance * (1 + 2.0**-36)
 
 
 def _words(bag: Mapping[str, int] | Iterable[str]) -> list[str]:
@@ -208,13 +239,13 @@ def _words(bag: Mapping[str, int] | Iterable[str]) -> list[str]:
     if not isinstance(bag, Mapping):
         return list(bag)
     words: list[str] = []
-    for word, count in bag.items():
-        words.extend([word] * _count(word, count))
+    for at, (word, count) in enumerate(bag.items()):
+        words.extend([word] * _count(at, count))
     return words
 
 
-def _count(word: object, count: object) -> int:
+def _count(at: int, count: object) -> int:
     index = getattr(count, "__index__", None)
     if index is None or isinstance(count, bool) or index() < 0:
-        raise ParameterError(f"the count of {word!r} must be a whole number ≥ 0, got {count!r}")
+        raise ParameterError(f"the count of word {at} must be a whole number ≥ 0, got {count!r}")
     return int(index())

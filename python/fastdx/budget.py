@@ -5,14 +5,29 @@ from __future__ import annotations
 import math
 import os
 import sqlite3
+import stat
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+import unicodedata
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
 from os import PathLike
+from pathlib import Path
 from typing import NamedTuple
 
-from fastdx._core import Mechanism, tokenize
-from fastdx.exceptions import FastdxError, FileError, InputTypeError, ParameterError
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fastdx._core import Mechanism
+from fastdx.bags import BagOfWords
+from fastdx.exceptions import (
+    FastdxError,
+    FastdxWarning,
+    FileError,
+    InputTypeError,
+    ParameterError,
+)
 
 __all__ = ["BudgetExceededError", "Entry", "Ledger"]
 
@@ -39,20 +54,36 @@ class Ledger:
 
     A charge is written, and on disk, before the release it pays for is made: a process that is
     killed in between has paid and released nothing. Safe under threads, processes and forks:
-    every charge is one locked transaction.
+    every charge is one locked transaction. Only the file's owner can read it.
 
-    Two units must not be mixed in one ledger: ε·words (`privatize`), which is ε per unit of
-    distance times the number of words; and ε·Σd (`charge_alternatives`), the log-ratio between
-    a text and an alternative to it.
+    Two units must not be mixed in one ledger: ε·words (`privatize` and its like), which is ε per
+    unit of distance times the number of words (of distinct words with ``consistent=True``); and
+    ε·Σd (`charge_alternatives`), the log-ratio between a text and an alternative to it.
+
+    A release is refused before it is drawn where no finite number pays for it
+    (`Guarantee.price`): a mechanism that is seeded, or whose sampler proves nothing, or that
+    releases words as they are; a text whose unknown words show as unknown (``oov='drop'``,
+    ``'mask'``, ``'error'``, or a mechanism that proves nothing about unknown words).
 
     Parameters
     ----------
     path : str or os.PathLike
         The SQLite file; made where there is none.
     budget : float
-        What an account may spend in all, ≥ 0.
+        What an account may spend in all, ≥ 0. It is kept in the file: a smaller one than the
+        file's replaces it for all who have the file open, a larger one is refused.
     timeout : float, optional
         Seconds to wait for other processes.
+    raise_budget : bool, optional
+        Allow a larger budget than the file's, and keep it there.
+    allow_wordless : bool, optional
+        Release texts without a word (numbers of punctuation marks, white space) as they are, for
+        nothing. By default they are refused: all of such a text is released.
+
+    Raises
+    ------
+    ParameterError
+        A budget that is larger than the file's, without ``raise_budget=True``.
 
     Examples
     --------
@@ -65,20 +96,78 @@ class Ledger:
     (9.0, 21.0)
     """
 
-    def __init__(self, path: str | PathLike[str], budget: float, *, timeout: float = 30.0) -> None:
+    def __init__(
+        self,
+        path: str | PathLike[str],
+        budget: float,
+        *,
+        timeout: float = 30.0,
+        raise_budget: bool = False,
+        allow_wordless: bool = False,
+    ) -> None:
         """Open or make the file."""
         if not (isinstance(budget, int | float) and math.isfinite(budget) and budget >= 0):
             raise ParameterError(f"budget must be finite, at least 0, got {budget!r}")
         self.path = os.fspath(path)
-        self.budget = float(budget)
         self.timeout = timeout
+        self.allow_wordless = allow_wordless
+        self._own_file()
         with self._connect() as db:
             db.execute("PRAGMA journal_mode=WAL")
-            db.execute(
-                "CREATE TABLE IF NOT EXISTS charges (id INTEGER PRIMARY KEY, account TEXT NOT NULL,"
-                " amount REAL NOT NULL CHECK (amount >= 0), note TEXT NOT NULL, time REAL NOT NULL)"
-            )
-            db.execute("CREATE INDEX IF NOT EXISTS by_account ON charges (account)")
+            db.execute("BEGIN IMMEDIATE")
+            try:
+                self._make(db)
+                kept = self._budget(db)
+                if kept is not None and budget > kept and not raise_budget:
+                    raise ParameterError(
+                        f"budget must be at most the file's, {kept:g}, got {budget:g}: "
+                        "raise_budget=True raises it"
+                    )
+                db.execute("INSERT OR REPLACE INTO terms VALUES ('budget', ?)", (float(budget),))
+                db.execute("COMMIT")
+            except BaseException:
+                db.execute("ROLLBACK")
+                raise
+
+    def _own_file(self) -> None:
+        """Make the file, readable by its owner alone; SQLite's others get the same mode."""
+        try:
+            os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        except FileExistsError:
+            mode = stat.S_IMODE(Path(self.path).stat().st_mode)
+            if mode & 0o077:
+                message = f"{self.path}: others could read this ledger (mode {mode:o}); now 600"
+                warnings.warn(message, FastdxWarning, stacklevel=3)
+                for suffix in ("", "-wal", "-shm"):
+                    with suppress(FileNotFoundError):
+                        Path(self.path + suffix).chmod(0o600)
+        except OSError as e:
+            raise FileError(e.errno, e.strerror, self.path) from e
+
+    @staticmethod
+    def _make(db: sqlite3.Connection) -> None:
+        db.execute(
+            "CREATE TABLE IF NOT EXISTS charges (id INTEGER PRIMARY KEY, account TEXT NOT NULL,"
+            " amount REAL NOT NULL CHECK (amount >= 0), note TEXT NOT NULL, time REAL NOT NULL)"
+        )
+        db.execute("CREATE INDEX IF NOT EXISTS by_account ON charges (account)")
+        made = db.execute("SELECT 1 FROM sqlite_master WHERE name = 'terms'").fetchone()
+        if made is None:
+            # A file of an earlier version may hold one account under two forms of its name.
+            db.create_function("nfc", 1, _nfc, deterministic=True)
+            db.execute("UPDATE charges SET account = nfc(account)")
+            db.execute("CREATE TABLE terms (name TEXT PRIMARY KEY, value REAL NOT NULL)")
+
+    @staticmethod
+    def _budget(db: sqlite3.Connection) -> float | None:
+        row = db.execute("SELECT value FROM terms WHERE name = 'budget'").fetchone()
+        return None if row is None else float(row[0])
+
+    @property
+    def budget(self) -> float:
+        """What an account may spend in all: what the file says now."""
+        with self._connect() as db:
+            return self._budget(db) or 0.0
 
     @contextmanager
     def _connect(self) -> Iterator[sqlite3.Connection]:
@@ -95,11 +184,13 @@ class Ledger:
     def spent(self, account: str) -> float:
         """Return what an account has been charged."""
         with self._connect() as db:
-            return self._spent(db, account)
+            return self._spent(db, _account(account))
 
     def remaining(self, account: str) -> float:
         """Return what an account may still spend."""
-        return max(self.budget - self.spent(account), 0.0)
+        with self._connect() as db:
+            budget = self._budget(db) or 0.0
+            return max(budget - self._spent(db, _account(account)), 0.0)
 
     @staticmethod
     def _spent(db: sqlite3.Connection, account: str) -> float:
@@ -113,7 +204,7 @@ class Ledger:
         Parameters
         ----------
         account : str
-            The user or document.
+            The user or document; its name is taken in Unicode's form NFC.
         amount : float
             What the release costs, ≥ 0.
         note : str, optional
@@ -129,20 +220,20 @@ class Ledger:
         BudgetExceededError
             It would pass the budget; nothing is charged.
         """
-        if not isinstance(account, str) or not account:
-            raise InputTypeError(f"account must be a str, not empty, got {account!r}")
+        account = _account(account)
         if not (isinstance(amount, int | float) and amount >= 0):
             raise ParameterError(f"amount must be a number, at least 0, got {amount!r}")
         with self._connect() as db:
             # Locks out other writers from the look until the charge is on disk.
             db.execute("BEGIN IMMEDIATE")
             try:
+                budget = self._budget(db) or 0.0
                 spent = self._spent(db, account)
                 total = math.fsum([spent, amount])
                 # What rounding of a sum can add is no excess.
-                if not total <= self.budget * (1 + 1e-12):
+                if not total <= budget * (1 + 1e-12):
                     raise BudgetExceededError(
-                        f"{account!r} has spent {spent:g} of {self.budget:g}: {amount:g} more "
+                        f"{account!r} has spent {spent:g} of {budget:g}: {amount:g} more "
                         "would pass the budget"
                     )
                 db.execute(
@@ -154,7 +245,7 @@ class Ledger:
                 if db.in_transaction:
                     db.execute("ROLLBACK")
                 raise
-        return max(self.budget - total, 0.0)
+        return max(budget - total, 0.0)
 
     def privatize(self, mechanism: Mechanism, text: str, *, account: str) -> str:
         """Charge ε for every word of a text, then release it privatised.
@@ -164,14 +255,64 @@ class Ledger:
         BudgetExceededError
             The text would pass the budget; nothing is released.
         ParameterError
-            A mechanism that releases words unprotected: with ``skip=``, ``oov='keep'``, a seed, or
-            the Gumbel sampler.
+            No finite number pays for the release (`Guarantee.price`), or the text has no word and
+            all of it would be released (see `allow_wordless`).
         """
-        _check(mechanism)
-        words = len(tokenize(text))
-        note = f"{words} words at ε = {mechanism.epsilon:g}"
-        self.charge(account, mechanism.epsilon * words, note)
+        self._pay(account, mechanism, text, mechanism.tokenize(text))
         return mechanism.privatize(text)
+
+    def privatize_tokens(
+        self, mechanism: Mechanism, tokens: Iterable[str], *, account: str
+    ) -> list[str]:
+        """Charge ε for every word of a list, then release the words privatised.
+
+        Raises as `privatize`.
+        """
+        tokens = list(tokens)
+        self._pay(account, mechanism, tokens, tokens)
+        return mechanism.privatize_tokens(tokens)
+
+    def privatize_ids(
+        self, mechanism: Mechanism, ids: ArrayLike, *, account: str
+    ) -> NDArray[np.uint32]:
+        """Charge ε for every id, then release the ids privatised.
+
+        Raises as `privatize`.
+        """
+        price, why, count = mechanism.guarantee._price_ids(ids)
+        self._pay_price(account, mechanism, (price, why), count)
+        return mechanism.privatize_ids(ids)
+
+    def privatize_bag(
+        self, bags: BagOfWords, bag: Mapping[str, int] | Iterable[str], *, account: str
+    ) -> Counter[str]:
+        """Charge ε for every word of a bag, then release the bag privatised.
+
+        The log-ratio between two bags of N words is ε·N·E, N·E the sum of the distances of the
+        words that the best matching pairs: the same unit as that of `privatize`.
+
+        Raises as `privatize`.
+        """
+        tokens = list(Counter(bag).elements())
+        self._pay(account, bags.mechanism, tokens, tokens)
+        return bags.privatize(tokens)
+
+    def _pay(
+        self, account: str, mechanism: Mechanism, given: str | list[str], words: list[str]
+    ) -> None:
+        if not words and given and not self.allow_wordless:
+            raise ParameterError(
+                "text has no word: all of it would be released as it is (allow_wordless=True)"
+            )
+        self._pay_price(account, mechanism, mechanism.guarantee._price(given), len(words))
+
+    def _pay_price(
+        self, account: str, mechanism: Mechanism, priced: tuple[float, str | None], words: int
+    ) -> None:
+        price, why = priced
+        if why is not None:
+            raise ParameterError(f"mechanism has no price for this release: {why}")
+        self.charge(account, price, f"{words} words at ε = {mechanism.epsilon:g}")
 
     def charge_alternatives(
         self, mechanism: Mechanism, text: str, alternatives: Iterable[str], *, account: str
@@ -183,19 +324,33 @@ class Ledger:
         Returns
         -------
         float
-            What was charged; infinite, and hence refused, where nothing is proved.
+            What was charged.
+
+        Raises
+        ------
+        ParameterError
+            Nothing is proved about one of the alternatives: it has another number of words, say,
+            or other punctuation.
+        BudgetExceededError
+            It would pass the budget.
         """
-        _check(mechanism)
         bounds = [mechanism.guarantee.bound(text, a) for a in alternatives]
         if not bounds:
             raise ParameterError("alternatives must be at least one text, got none")
+        _, why = mechanism.guarantee._price(text)
+        if why is not None:
+            raise ParameterError(f"mechanism has no price for this release: {why}")
+        if not math.isfinite(max(bounds)):
+            at = bounds.index(max(bounds))
+            raise ParameterError(f"alternatives[{at}] differs from the text in what is no word, "
+                                 "in the number of words, or in words without a bound")  # fmt: skip
         self.charge(account, max(bounds), f"{len(bounds)} alternatives")
         return max(bounds)
 
     def entries(self, account: str | None = None) -> list[Entry]:
         """Return all charges, oldest first, of one account or of all."""
         with self._connect() as db:
-            where, values = ("WHERE account = ?", (account,)) if account is not None else ("", ())
+            where, values = ("", ()) if account is None else ("WHERE account = ?", (_nfc(account),))
             rows = db.execute(
                 f"SELECT account, amount, note, time FROM charges {where} ORDER BY id",
                 values,
@@ -203,14 +358,11 @@ class Ledger:
             return [Entry(*row) for row in rows]
 
 
-def _check(mechanism: Mechanism) -> None:
-    """Refuse what no number pays for."""
-    reasons = {
-        "skip= releases words unprotected": bool(mechanism.skip),
-        "oov='keep' releases words unprotected": mechanism.oov == "keep",
-        "a seed makes the output predictable": mechanism.seed is not None,
-        "its sampler proves nothing": not math.isfinite(mechanism.guarantee.slack),
-    }
-    for reason, true in reasons.items():
-        if true:
-            raise ParameterError(f"mechanism has no price: {reason}")
+def _nfc(name: str) -> str:
+    return unicodedata.normalize("NFC", name)
+
+
+def _account(name: str) -> str:
+    if not isinstance(name, str) or not name:
+        raise InputTypeError(f"account must be a str, not empty, got {name!r}")
+    return _nfc(name)

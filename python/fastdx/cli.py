@@ -1,18 +1,25 @@
 """The command: ``fastdx privatize``, ``fastdx convert``, ``fastdx info``.
 
-Exit codes: 0 done, 1 an input or file that is wrong, 2 wrong usage, 130 interrupted.
+Exit codes: 0 done, 1 an input or file that is wrong, 2 wrong usage, 130 interrupted (129 and 143:
+by the signals HUP and TERM).
+
+Messages show places and counts, never the content of a file, unless ``--show-text`` is given: what
+is written to the standard error ends in logs.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 import time
 import zlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 
 from fastdx import (
     BagOfWords,
@@ -29,8 +36,9 @@ from fastdx import (
     poincare,
     report,
 )
-from fastdx._core import Mechanism
+from fastdx._core import Mechanism, Replacements, check_index
 from fastdx.bags import STOP_WORDS, bag_words
+from fastdx.exceptions import UnknownWordError
 
 METRICS = ("euclidean", "manhattan", "chebyshev", "angular", "poincare")
 FORMATS = ("fastdx", "glove", "word2vec-text", "fasttext", "word2vec-binary", "npy")
@@ -74,6 +82,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     p.add_argument("--skip", metavar="FILE", help="words, one a line, released UNPROTECTED")
     p.add_argument(
+        "--consistent",
+        action="store_true",
+        help="the same word gets the same replacement throughout a text (a field, or a file of "
+        "plain text); which words are equal is released",
+    )
+    p.add_argument(
         "--format",
         choices=("text", "csv", "tsv", "jsonl", "parquet"),
         help="of the input; by default from the files' names",
@@ -83,7 +97,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     p.add_argument("-o", "--output", metavar="FILE", help="written beside, then renamed")
     p.add_argument("--seed", type=int, help="for tests only: reproducible, hence unprotected")
-    p.add_argument("-q", "--quiet", action="store_true", help="no progress, no closing line")
+    p.add_argument("-q", "--quiet", action="store_true",
+                   help="no progress, no closing line; warnings all the same")  # fmt: skip
+    _show_text(p)
     p.set_defaults(run=_privatize)
 
     _emd_parser(commands)
@@ -95,6 +111,18 @@ def _parser() -> argparse.ArgumentParser:
     _embedding_options(p)
     p.set_defaults(run=_convert)
 
+    _index_parser(commands)
+    _poincare_parser(commands)
+    _calibrate_parser(commands)
+
+    p = commands.add_parser("info", help="describe an embedding file")
+    p.add_argument("input", metavar="FILE")
+    _embedding_options(p)
+    p.set_defaults(run=_info)
+    return parser
+
+
+def _index_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     index = commands.add_parser("index", help="neighbour lists for Tem, stored with the embedding")
     kinds = index.add_subparsers(dest="index", required=True)
     p = kinds.add_parser("build", help="build the exact lists of every word's nearest neighbours")
@@ -106,19 +134,22 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument("-q", "--quiet", action="store_true", help="no progress")
     _embedding_options(p)
     p.set_defaults(run=_index_build)
+    p = kinds.add_parser(
+        "check",
+        help="compute again what an index file says: lists and certificates",
+        description="Compute again what a file says of its words, for files from others: the "
+        "lists of some words, drawn at random, or of all, and every certificate. Checksums find "
+        "damage, not forgery.",
+    )
+    p.add_argument("input", metavar="FILE")
+    p.add_argument("--words", type=int, default=1000, metavar="N",
+                   help="lists computed again (default 1000)")  # fmt: skip
+    p.add_argument("--all", action="store_true", help="the lists of all words")
+    p.set_defaults(run=_index_check)
     p = kinds.add_parser("info", help="describe an index file")
     p.add_argument("input", metavar="FILE")
     _embedding_options(p)
     p.set_defaults(run=_info)
-
-    _poincare_parser(commands)
-    _calibrate_parser(commands)
-
-    p = commands.add_parser("info", help="describe an embedding file")
-    p.add_argument("input", metavar="FILE")
-    _embedding_options(p)
-    p.set_defaults(run=_info)
-    return parser
 
 
 def _emd_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -128,6 +159,7 @@ def _emd_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     p.add_argument("--embedding", metavar="PATH", help="default: 20,000 English words × 50")
     p.add_argument("--all", action="store_true", help="stop words too")
     _embedding_options(p)
+    _show_text(p)
     p.set_defaults(run=_emd)
 
 
@@ -150,7 +182,8 @@ def _calibrate_parser(commands: argparse._SubParsersAction[argparse.ArgumentPars
     p.add_argument("-o", "--output", required=True, metavar="FILE", help="an HTML page")
     p.add_argument("-q", "--quiet", action="store_true", help="no progress")
     _embedding_options(p)
-    p.set_defaults(run=_calibrate, gamma=None, skip=None, oov="random", seed=None, epsilon=None)
+    p.set_defaults(run=_calibrate, gamma=None, skip=None, oov="random", seed=None, epsilon=None,
+                   consistent=False)  # fmt: skip
 
 
 def _poincare_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -171,6 +204,11 @@ def _poincare_parser(commands: argparse._SubParsersAction[argparse.ArgumentParse
     p.set_defaults(run=_poincare_train)
 
 
+def _show_text(p: argparse.ArgumentParser) -> None:
+    p.add_argument("--show-text", action="store_true",
+                   help="messages show the content that they are about")  # fmt: skip
+
+
 def _embedding_options(p: argparse.ArgumentParser) -> None:
     group = p.add_argument_group("reading the embedding")
     group.add_argument("--embedding-format", choices=FORMATS, help="by default from its content")
@@ -189,23 +227,27 @@ def _load(args: argparse.Namespace, path: str) -> Embedding:
     )
 
 
-def _mechanism(args: argparse.Namespace) -> Mechanism:
+def _mechanism(args: argparse.Namespace, *, pieces: bool = False) -> Mechanism:
     kind = args.words if args.mechanism == "bag" else args.mechanism
-    if args.graph and (args.embedding or kind != "tem"):
-        raise _files.Stop("--graph goes with --mechanism tem, in the place of --embedding")
+    if args.graph:
+        others = ("embedding", "metric", "limit", "vocabulary", "embedding_format")
+        given = [f"--{o.replace('_', '-')}" for o in others if getattr(args, o) is not None]
+        if given or kind != "tem":
+            more = f", without {', '.join(given)}" if given else ""
+            raise _files.Stop(f"--graph goes with --mechanism tem, and is its own metric{more}")
     embedding = _load(args, args.embedding) if args.embedding else Embedding.default()
     skip = None
     if args.skip:
         skip = Path(args.skip).read_text("utf-8").split("\n")
         skip = [word.strip() for word in skip if word.strip()]
-    if kind == "laplace":
+    # A file of plain text comes in pieces, which are one text.
+    consistent: bool | str = "call" if args.consistent and pieces else args.consistent
+    if kind in ("laplace", "hyperbolic"):
         if args.gamma is not None or args.beta is not None:
             raise _files.Stop("--gamma and --beta belong to --mechanism tem")
-        return MultivariateLaplace(embedding, args.epsilon, oov=args.oov, skip=skip, seed=args.seed)
-    if kind == "hyperbolic":
-        if args.gamma is not None or args.beta is not None:
-            raise _files.Stop("--gamma and --beta belong to --mechanism tem")
-        return HyperbolicLaplace(embedding, args.epsilon, oov=args.oov, skip=skip, seed=args.seed)
+        made = MultivariateLaplace if kind == "laplace" else HyperbolicLaplace
+        return made(embedding, args.epsilon, oov=args.oov, skip=skip, consistent=consistent,
+                    seed=args.seed)  # fmt: skip
     if args.gamma is not None and args.beta is not None:
         raise _files.Stop("--gamma and --beta exclude each other")
     beta = 1e-3 if args.beta is None else args.beta
@@ -216,6 +258,7 @@ def _mechanism(args: argparse.Namespace) -> Mechanism:
         beta=beta,
         oov=args.oov,
         skip=skip,
+        consistent=consistent,
         seed=args.seed,
     )
 
@@ -254,37 +297,42 @@ def _privatize(args: argparse.Namespace) -> None:
         raise _files.Stop("--column goes with CSV, JSONL and Parquet (see --format)")
     if kind != "text" and not args.column:
         raise _files.Stop(f"{kind} needs --column NAME: which text to privatise")
-    mechanism = _mechanism(args)
+    mechanism = _mechanism(args, pieces=kind == "text")
     counts: Counter[str] = Counter()
 
     bags = BagOfWords(mechanism) if args.mechanism == "bag" else None
     if bags is not None and args.skip:
         raise _files.Stop("--skip does not go with --mechanism bag")
 
-    def private(texts: list[str]) -> list[str]:
-        if bags is not None:
-            return _private_bags(bags, texts, counts, by_line=kind == "text")
-        out, new = mechanism.privatize_counted(texts)
-        counts.update(new)
-        return out
+    def privatiser() -> _files.Privatise:
+        """Make a function for a text that may come in pieces."""
+        kept = Replacements() if kind == "text" and args.consistent else None
+
+        def private(texts: list[str]) -> list[str]:
+            if bags is not None:
+                return _private_bags(bags, texts, counts, by_line=kind == "text")
+            out, new = mechanism.privatize_counted(texts, replacements=kept)
+            counts.update(new)
+            return out
+
+        return private
 
     bar = _Bar(_files.total_size(files), args.quiet)
-    left: list[str] = []
+    columns = (files, args.column)
     try:
-        with _files.open_output(args.output) as out:
+        with _files.open_output(args.output, files) as out:
             if kind == "text":
-                _files.plain_text(files, out, private, bar, by_line=bags is not None)
+                released = _files.plain_text(files, out, privatiser, bar, by_line=bags is not None)
             elif kind == "jsonl":
-                left = _files.json_lines(files, args.column, out, private, bar)
+                released = _files.json_lines(*columns, out, privatiser(), bar)
             elif kind == "parquet":
-                left = _files.parquet(files, args.column, out, private, bar)
+                released = _files.parquet(*columns, out, privatiser(), bar)
             else:
                 delimiter = "\t" if kind == "tsv" else ","
-                left = _files.delimited(files, args.column, out, private, bar, delimiter=delimiter)
+                released = _files.delimited(*columns, out, privatiser(), bar, delimiter=delimiter)
     finally:
         bar.clear()
-    if not args.quiet:
-        _report(mechanism, counts, left)
+    _report(args, bags or mechanism, counts, released)
 
 
 def _private_bags(
@@ -293,10 +341,18 @@ def _private_bags(
     # In plain text a line is a document, and line ends stay; elsewhere a field is one.
     split = [text.split("\n") if by_line else [text] for text in texts]
     flat = [part for parts in split for part in parts]
-    known = bags.mechanism.space
-    for words in map(bag_words, flat):
-        unknown = sum(word not in known for word in words)
-        counts.update(words=len(words), unknown=unknown, replaced=len(words) - unknown)
+    for at, text in enumerate(flat):
+        words = [w for w in bags.mechanism.tokenize(text) if w not in STOP_WORDS]
+        new = bags.mechanism.count_tokens(words)
+        if new["unknown"] and bags.mechanism.oov == "error":
+            unknown = next(w for w in words if bags.mechanism.count_tokens([w])["unknown"])
+            error = UnknownWordError()
+            error.word = unknown
+            # The lines of a piece of plain text, or the texts of a batch.
+            error.text = at
+            error.start = sum(len(t.encode()) + 1 for t in flat[:at]) if by_line else 0
+            raise error
+        counts.update(new)
     drawn = (attribution.text_of(bag) for bag in bags.privatize_documents(flat))
     return ["\n".join(next(drawn) for _ in parts) for parts in split]
 
@@ -305,7 +361,8 @@ def _emd(args: argparse.Namespace) -> None:
     space = _load(args, args.embedding) if args.embedding else Embedding.default()
     bags = []
     for name in (args.a, args.b):
-        words = bag_words(Path(name).read_text("utf-8"), stop_words=() if args.all else STOP_WORDS)
+        stop_words = () if args.all else STOP_WORDS
+        words = bag_words(Path(name).read_text("utf-8"), stop_words=stop_words, space=space)
         known = [word for word in words if word in space]
         if not known:
             raise _files.Stop(f"{name}: no word of it is in the vocabulary")
@@ -316,18 +373,45 @@ def _emd(args: argparse.Namespace) -> None:
     print(earth_movers_distance(bags[0], bags[1], space))
 
 
-def _report(mechanism: Mechanism, counts: Counter[str], left: list[str]) -> None:
-    parts = [
-        f"{counts['replaced']:,} of {counts['words']:,} words replaced by the mechanism",
-        f"{counts['unknown']:,} unknown ({mechanism.oov})",
-    ]
-    if mechanism.skip:
-        parts.append(f"{counts['skipped']:,} skipped")
-    if left:
-        parts.append(f"released as they were: {', '.join(left)}")
-    if mechanism.seed is not None:
-        parts.append("SEEDED: reproducible, hence NOT protected")
-    print(f"fastdx: {'; '.join(parts)}.\n{mechanism.guarantee}", file=sys.stderr)
+def _report(
+    args: argparse.Namespace,
+    mechanism: Mechanism | BagOfWords,
+    counts: Counter[str],
+    released: _files.Released,
+) -> None:
+    word = mechanism.mechanism if isinstance(mechanism, BagOfWords) else mechanism
+    if not args.quiet:
+        line = (
+            f"{counts['replaced']:,} of {counts['words']:,} words replaced by the mechanism; "
+            f"{counts['unknown']:,} unknown ({word.oov})"
+        )
+        print(f"fastdx: {line}.", file=sys.stderr)
+    for warning in _warnings(args, word, counts, released):
+        print(f"fastdx: warning: {warning}", file=sys.stderr)
+    if not args.quiet:
+        print(mechanism.guarantee, file=sys.stderr)
+
+
+def _warnings(
+    args: argparse.Namespace, word: Mechanism, counts: Counter[str], released: _files.Released
+) -> Iterator[str]:
+    """Yield what left unprotected, which ``-q`` does not hide."""
+    if word.seed is not None:
+        yield "SEEDED: the output is reproducible, hence NOT protected"
+    if word.oov == "keep":
+        yield f"{counts['unknown']:,} unknown words RELEASED AS THEY ARE (--oov keep)"
+    if word.skip:
+        yield f"{counts['skipped']:,} skipped words RELEASED AS THEY ARE (--skip)"
+    if released.names and released.content and not args.show_text:
+        yield f"{len(released.names)} other fields released as they were (--show-text names them)"
+    elif released.names:
+        yield f"released as they were: {', '.join(released.names)}"
+    if released.dropped:
+        yield f"metadata dropped from the schema: {', '.join(released.dropped)}"
+    if counts["misdecoded"]:
+        yield (f"{counts['misdecoded']:,} texts look like UTF-8 that was read as Latin-1 or "
+               "Windows-1252: parts of their words stand as punctuation and were released as they "
+               "are")  # fmt: skip
 
 
 def _convert(args: argparse.Namespace) -> None:
@@ -358,6 +442,14 @@ def _index_build(args: argparse.Namespace) -> None:
         size = Path(args.output).stat().st_size
         print(f"{args.output}: {embedding!r}, {_lists(tem)}, {size:,} bytes",
               file=sys.stderr)  # fmt: skip
+
+
+def _index_check(args: argparse.Namespace) -> None:
+    if args.words < 1:
+        raise _files.Stop(f"--words must be at least 1, got {args.words}")
+    words, lists, certificates = check_index(args.input, None if args.all else args.words)
+    print(f"{args.input}: {words:,} words found by the index, {lists:,} lists and {certificates} "
+          "certificates computed again: all true")  # fmt: skip
 
 
 def _calibrate(args: argparse.Namespace) -> None:
@@ -428,28 +520,70 @@ def _info(args: argparse.Namespace) -> None:
     print(f"first      {' '.join(words[:10])}")
 
 
+class _Ended(BaseException):
+    """A signal that ends the command, as Ctrl-C does: nothing half done stays."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+@contextmanager
+def _ending_signals() -> Iterator[None]:
+    """Turn SIGTERM and SIGHUP, where they would end the process, into an exception."""
+
+    def end(number: int, _: FrameType | None) -> None:
+        raise _Ended(number)
+
+    names = ("SIGTERM", "SIGHUP")
+    numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
+    try:
+        # nohup has SIGHUP ignored, and that stays so.
+        before = {
+            n: signal.signal(n, end) for n in numbers if signal.getsignal(n) == signal.SIG_DFL
+        }
+    except ValueError:  # not on the main thread
+        before = {}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return its exit code."""
     args = _parser().parse_args(argv)
     try:
-        args.run(args)
+        with _ending_signals():
+            args.run(args)
     except KeyboardInterrupt:
         print("fastdx: interrupted", file=sys.stderr)
         return 130
+    except _Ended as e:
+        print(f"fastdx: ended by {signal.Signals(e.number).name}", file=sys.stderr)
+        return 128 + e.number
     except BrokenPipeError:
         # The reader has gone, as with `| head`; keep the interpreter from flushing again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except (FastdxError, _files.Stop, OSError, EOFError, UnicodeError, zlib.error) as e:
-        print(f"fastdx: {_message(e)}", file=sys.stderr)
+        print(f"fastdx: {_message(e, show=getattr(args, 'show_text', False))}", file=sys.stderr)
         return 1
     return 0
 
 
-def _message(error: BaseException) -> str:
+def _message(error: BaseException, *, show: bool) -> str:
     if isinstance(error, OSError) and error.filename is not None:
         return f"{os.fspath(error.filename)}: {error.strerror}"
-    return str(error)
+    if isinstance(error, UnicodeError):
+        # Its own message shows a character.
+        return f"a text is not Unicode: {type(error).__name__}"
+    shown = getattr(error, "shown", None) or getattr(error, "word", None)
+    if show and shown:
+        return f"{error}: {shown}"
+    more = " (--show-text shows it)" if isinstance(error, _files.Stop) and shown else ""
+    return f"{error}{more}"
 
 
 if __name__ == "__main__":

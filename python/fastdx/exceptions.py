@@ -4,6 +4,7 @@ __all__ = [
     "CorruptFileError",
     "DuplicateWordError",
     "FastdxError",
+    "FastdxWarning",
     "FileError",
     "FormatError",
     "InputTypeError",
@@ -22,6 +23,10 @@ class FastdxError(Exception):
     """Anything that fastdx raises."""
 
 
+class FastdxWarning(UserWarning):
+    """Something that is no error and that the caller should know of."""
+
+
 class ParameterError(FastdxError, ValueError):
     """A parameter outside its domain."""
 
@@ -31,7 +36,17 @@ class InputTypeError(FastdxError, TypeError):
 
 
 class UnknownWordError(FastdxError, KeyError):
-    """A word that is not in the vocabulary."""
+    """A word that is not in the vocabulary.
+
+    Where the word came from a text the message says its place and not the word.
+    """
+
+    word: str | None = None
+    """The word."""
+    text: int | None = None
+    """Of many texts, which the word is in, counted from 0."""
+    start: int | None = None
+    """The byte (of UTF-8) of the text where the word starts."""
 
     def __str__(self) -> str:
         """Return the message (KeyError would quote it)."""
@@ -53,9 +68,17 @@ class VectorError(FastdxError, ValueError):
 class DuplicateWordError(FastdxError, ValueError):
     """A word that stands twice in a vocabulary."""
 
+    word: str | None = None
+    """The word."""
+
 
 class FormatError(FastdxError, ValueError):
-    """An input file that cannot be read as its format; names the line or word."""
+    """An input file that cannot be read as its format; names the line, shows no content."""
+
+    line: int | None = None
+    """The line, counted from 1, where the format has lines."""
+    word: str | None = None
+    """The word or field that is wrong, where there is one."""
 
 
 class CorruptFileError(FastdxError, ValueError):

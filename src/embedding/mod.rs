@@ -11,9 +11,9 @@ use rayon::prelude::*;
 
 use xxhash_rust::xxh3::Xxh3Default;
 
-use crate::audit::Certificate;
 use crate::buffer::{Backing, Buffer};
 use crate::error::{Error, Result};
+use crate::mechanism::guarantee::Certificate;
 use crate::metric::Metric;
 use crate::neighbors::{Grid, NeighborLists};
 use crate::parallel::Control;
@@ -31,7 +31,15 @@ pub struct Embedding {
     vectors: Buffer<f32>,
     dim: usize,
     metric: Metric,
+    derived: Derived,
+}
+
+/// All that was computed from the words, their vectors and the metric, and rests on them.
+/// Whatever changes one of these goes through [`Embedding::from_parts`], which starts afresh.
+#[derive(Clone, Debug, Default)]
+struct Derived {
     search: Arc<OnceLock<ExactSearch>>,
+    fingerprint: Arc<OnceLock<u64>>,
     lists: Option<NeighborLists>,
     hnsw: Option<Arc<Hnsw>>,
     certificates: Vec<Certificate>,
@@ -72,16 +80,13 @@ impl Embedding {
             vectors,
             dim,
             metric,
-            search: Arc::default(),
-            lists: None,
-            hnsw: None,
-            certificates: Vec::new(),
+            derived: Derived::default(),
         }
     }
 
     /// The same embedding with neighbour lists that were built on it.
     pub(crate) fn with_lists(mut self, lists: Option<NeighborLists>) -> Self {
-        self.lists = lists;
+        self.derived.lists = lists;
         self
     }
 
@@ -118,18 +123,18 @@ impl Embedding {
     }
 
     pub(crate) fn with_hnsw(mut self, hnsw: Option<Hnsw>) -> Self {
-        self.hnsw = hnsw.map(Arc::new);
+        self.derived.hnsw = hnsw.map(Arc::new);
         self
     }
 
     pub(crate) fn with_certificates(mut self, certificates: Vec<Certificate>) -> Self {
-        self.certificates = certificates;
+        self.derived.certificates = certificates;
         self
     }
 
     /// The HNSW graph, if one was built.
     pub fn hnsw(&self) -> Option<&Arc<Hnsw>> {
-        self.hnsw.as_ref()
+        self.derived.hnsw.as_ref()
     }
 
     fn check_vectors(&self) -> Result<()> {
@@ -155,13 +160,8 @@ impl Embedding {
         if metric == self.metric {
             return Ok(self.clone());
         }
-        let embedding = Embedding {
-            metric,
-            search: Arc::default(),
-            lists: None,
-            hnsw: None,
-            ..self.clone()
-        };
+        let (vocabulary, vectors) = (self.vocabulary.clone(), self.vectors.clone());
+        let embedding = Self::from_parts(vocabulary, vectors, self.dim, metric);
         embedding.check_vectors()?;
         Ok(embedding)
     }
@@ -240,7 +240,8 @@ impl Embedding {
 
     /// The exact search structure over the vectors, built on first use and shared by clones.
     pub fn search(&self) -> &ExactSearch {
-        self.search
+        self.derived
+            .search
             .get_or_init(|| ExactSearch::new(&self.vectors, self.dim, self.metric))
     }
 
@@ -379,20 +380,22 @@ impl MetricSpace for Embedding {
     }
 
     fn fingerprint(&self) -> u64 {
-        let mut hash = Xxh3Default::new();
-        hash.update(&self.vocabulary.bytes);
-        hash.update(bytemuck::cast_slice(&self.vocabulary.offsets));
-        hash.update(self.metric.name().as_bytes());
-        hash.update(bytemuck::cast_slice(self.vectors()));
-        hash.digest()
+        *self.derived.fingerprint.get_or_init(|| {
+            let mut hash = Xxh3Default::new();
+            hash.update(&self.vocabulary.bytes);
+            hash.update(bytemuck::cast_slice(&self.vocabulary.offsets));
+            hash.update(self.metric.name().as_bytes());
+            hash.update(bytemuck::cast_slice(self.vectors()));
+            hash.digest()
+        })
     }
 
     fn certificates(&self) -> &[Certificate] {
-        &self.certificates
+        &self.derived.certificates
     }
 
     fn with_certificate(&self, certificate: Certificate) -> Arc<dyn MetricSpace> {
-        let mut certificates = self.certificates.clone();
+        let mut certificates = self.derived.certificates.clone();
         certificates.push(certificate);
         Arc::new(self.clone().with_certificates(certificates))
     }
@@ -410,6 +413,6 @@ impl MetricSpace for Embedding {
     }
 
     fn lists(&self) -> Option<&NeighborLists> {
-        self.lists.as_ref()
+        self.derived.lists.as_ref()
     }
 }

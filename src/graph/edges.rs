@@ -58,10 +58,10 @@ impl Edges {
     /// An empty word, or a word linked to itself.
     pub fn push(&mut self, u: &str, v: &str) -> std::result::Result<(), String> {
         if u.is_empty() || v.is_empty() {
-            return Err(format!("an edge has two words, got {u:?} and {v:?}"));
+            return Err("an edge has two words, and one of them is empty".into());
         }
         if u == v {
-            return Err(format!("{u:?} is linked to itself"));
+            return Err("a word is linked to itself".into());
         }
         let pair = (self.word(u), self.word(v));
         self.pairs.push(pair);
@@ -81,6 +81,7 @@ impl Edges {
                 path: path.to_owned(),
                 line: Some(number),
                 reason,
+                offender: None,
             };
             let line = line.map_err(|e| match e.kind() {
                 std::io::ErrorKind::InvalidData => wrong("is not UTF-8".into()),
@@ -99,7 +100,8 @@ impl Edges {
                         false => "two words",
                     };
                     return Err(wrong(format!(
-                        "an edge has {expected}, separated by tabs, got {line:?}"
+                        "an edge has {expected}, separated by tabs; this line has {} fields",
+                        fields.len()
                     )));
                 }
             };
@@ -111,7 +113,7 @@ impl Edges {
                 let number = weight
                     .trim()
                     .parse()
-                    .map_err(|_| wrong(format!("the weight {weight:?} is not a number")))?;
+                    .map_err(|_| wrong("the weight is not a number".into()))?;
                 edges.weights.push(number);
             }
         }

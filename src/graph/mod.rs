@@ -22,8 +22,8 @@ use std::sync::Arc;
 
 use xxhash_rust::xxh3::Xxh3Default;
 
-use crate::audit::Certificate;
 use crate::error::{Error, Result};
+use crate::mechanism::guarantee::Certificate;
 use crate::slots::Slots;
 use crate::space::{MetricSpace, Shells};
 use crate::vocabulary::Vocabulary;
@@ -128,9 +128,7 @@ impl WordGraph {
             return Err(Error::parameter("weights", expected, weights.len()));
         }
         if let Some(at) = weights.iter().position(|w| !(*w >= 0.0 && w.is_finite())) {
-            let (u, v) = pairs[at];
-            let (u, v) = (&names[u as usize], &names[v as usize]);
-            let got = format!("{} between {u:?} and {v:?}", weights[at]);
+            let got = format!("{} for edge {at} (counted from 0)", weights[at]);
             return Err(Error::parameter("weights", "at least 0 and finite", got));
         }
         let step = step_of(weights, count);

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use crate::audit::Certificate;
+use crate::random::Randomness;
+use crate::space::MetricSpace;
 
 /// A metric differential privacy guarantee.
 ///
@@ -20,8 +21,12 @@ pub struct Guarantee {
     pub delta: f64,
     /// The computation that `epsilon` comes from, where it is below what the theorem gives.
     pub certificate: Option<Certificate>,
-    /// What the arithmetic of the sampler adds to the log-ratio, at most.
+    /// What arithmetic adds to the log-ratio at most, d being the *computed* distance: the
+    /// sampler's rounding, and an absolute error of the distance times ε. Infinite where nothing
+    /// is proved.
     pub slack: f64,
+    /// Why nothing is proved of what is really drawn, where that is so.
+    pub void: Option<&'static str>,
     /// Why it holds, in one line with its source.
     pub theorem: &'static str,
     /// How exactly the implementation samples the proved law.
@@ -29,13 +34,41 @@ pub struct Guarantee {
     /// The log-ratio between an unknown word that is replaced at random and any word of the
     /// vocabulary; infinite where no bound is proved.
     pub unknown_bound: f64,
+    /// Whether unknown words are replaced at random, with that bound; filled in by the handling
+    /// of text.
+    pub unknown_is_random: bool,
+    /// How it composes over a text.
+    pub scope: &'static str,
     /// What is not covered, one sentence each; filled in by the handling of text.
     pub exceptions: Vec<String>,
 }
 
 impl Guarantee {
-    /// How it composes: over a text the log-ratios of the words add up.
-    pub const SCOPE: &'static str = "word; a text by the sum over its words";
+    /// Over a text the log-ratios of the words add up.
+    pub const WORDS: &'static str = "word; a text by the sum over its words";
+    /// Equal words get the same replacement: the log-ratios of distinct words add up.
+    pub const DISTINCT: &'static str = "word; a text by the sum over its distinct words, \
+        compared with texts of the same pattern of equal words";
+    /// Why a seeded mechanism protects nothing.
+    const SEEDED: &'static str = "the mechanism is SEEDED, for tests only: whoever knows the seed \
+        computes its output";
+
+    /// The guarantee of a mechanism with this randomness: with a seed, nothing is protected.
+    pub(crate) fn drawn_from(self, randomness: &Randomness) -> Self {
+        match randomness.seed() {
+            Some(_) => self.voided(Self::SEEDED),
+            None => self,
+        }
+    }
+
+    /// The guarantee of a mechanism of which nothing is proved.
+    pub(crate) fn voided(self, why: &'static str) -> Self {
+        Guarantee {
+            slack: f64::INFINITY,
+            void: self.void.or(Some(why)),
+            ..self
+        }
+    }
 }
 
 impl fmt::Display for Guarantee {
@@ -46,6 +79,9 @@ impl fmt::Display for Guarantee {
             epsilon,
             ..
         } = self;
+        if let Some(why) = self.void {
+            write!(f, "NOTHING IS PROTECTED: {why}. Otherwise: ")?;
+        }
         write!(
             f,
             "{mechanism} protects every word of its vocabulary with metric differential privacy \
@@ -53,20 +89,33 @@ impl fmt::Display for Guarantee {
              can prefer one original word w to another w' by a likelihood ratio \
              Pr[y|w] / Pr[y|w'] of at most exp({epsilon}·d(w,w'))"
         )?;
-        if self.slack.is_infinite() {
-            f.write_str(", were it drawn exactly, which it is not")?;
-        } else if self.slack > 0.0 {
+        if self.slack.is_finite() && self.slack > 0.0 {
             write!(f, ", up to exp({:.1e}) of arithmetic", self.slack)?;
         }
         if self.delta > 0.0 {
             write!(f, ", except with probability δ = {:e}", self.delta)?;
         }
+        f.write_str(match self.scope {
+            Self::DISTINCT => {
+                ". For two texts with the same pattern of equal words the exponents of their \
+                 distinct words add up"
+            }
+            _ => ". For two texts of equal length the exponents of their words add up",
+        })?;
         write!(
             f,
-            ". For two texts of equal length the exponents of their words add up. Why: {}. \
-             Arithmetic: {}.",
+            ". Why: {}. Arithmetic: {}.",
             self.theorem, self.arithmetic
         )?;
+        if self.unknown_is_random {
+            write!(
+                f,
+                " Unknown words are replaced uniformly at random; that a word was not in the \
+                 vocabulary shows with a likelihood ratio of at most exp({:.3}), whatever the \
+                 distance.",
+                self.unknown_bound
+            )?;
+        }
         if let Some(certificate) = &self.certificate {
             write!(
                 f,
@@ -82,5 +131,40 @@ impl fmt::Display for Guarantee {
             write!(f, " Not covered: {exception}.")?;
         }
         Ok(())
+    }
+}
+
+/// A proved ε for one Tem on one vocabulary.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Certificate {
+    /// The ε that the mechanism was made with.
+    pub nominal: f64,
+    /// Its γ.
+    pub gamma: f64,
+    /// The certified ε per unit of distance.
+    pub epsilon: f64,
+    /// The pair of words whose loss it is.
+    pub pair: (u32, u32),
+    /// The output at which they lose it: the one of both that favours the first.
+    pub output: u32,
+    /// The fingerprint of the space: what the certificate holds for.
+    pub vocabulary: u64,
+}
+
+impl Certificate {
+    /// How it was found.
+    pub const METHOD: &'static str = "the supremum of the log-ratio per unit of distance over \
+        all pairs of words and all outputs, computed from the law that is sampled";
+
+    /// Whether it is about the Tem of this ε and γ on this space: the one place that decides.
+    /// Another metric, other words or vectors, another γ or ε are another mechanism.
+    pub fn covers(&self, space: &dyn MetricSpace, epsilon: f64, gamma: f64) -> bool {
+        (self.nominal, self.gamma) == (epsilon, gamma) && self.vocabulary == space.fingerprint()
+    }
+
+    /// The certificate of the Tem of this ε and γ, if the space carries it.
+    pub fn of(space: &dyn MetricSpace, epsilon: f64, gamma: f64) -> Option<Self> {
+        let mut carried = space.certificates().iter();
+        carried.find(|c| c.covers(space, epsilon, gamma)).copied()
     }
 }

@@ -145,25 +145,19 @@ impl Mechanism for HyperbolicLaplace {
     }
 
     fn guarantee(&self) -> Guarantee {
-        let mut exceptions: Vec<String> = vec![
+        let exceptions: Vec<String> = vec![
             "the rounding of the noise: the proof is about real numbers, so outputs of a \
              probability below about 2^-40 are outside it (Tem's integer sampler has no such gap)"
                 .into(),
         ];
-        if self.sampler == NoiseSampler::Metropolis {
-            exceptions.push(
-                "what the Markov chain has not yet mixed: sampler=\"metropolis\" is the paper's, \
-                 for comparison"
-                    .into(),
-            );
-        }
-        Guarantee {
+        let guarantee = Guarantee {
             mechanism: "HyperbolicLaplace",
             metric: "poincare",
             epsilon: self.epsilon(),
             delta: 0.0,
             certificate: None,
-            slack: 0.0,
+            slack: self.epsilon() * self.embedding.distance_error(),
+            void: None,
             theorem: match self.noise.base() {
                 Base::Volume => {
                     "the density exp(-ε·d(z,w)) with respect to hyperbolic volume, moved by an \
@@ -179,8 +173,18 @@ impl Mechanism for HyperbolicLaplace {
             },
             arithmetic: "the noise is drawn in 64-bit floating point",
             unknown_bound: f64::INFINITY,
+            unknown_is_random: false,
+            scope: Guarantee::WORDS,
             exceptions,
+        };
+        match self.sampler {
+            NoiseSampler::Exact => guarantee,
+            NoiseSampler::Metropolis => guarantee.voided(
+                "sampler=\"metropolis\" is for comparison only, how far its Markov chain has mixed \
+                 is not proved",
+            ),
         }
+        .drawn_from(&self.randomness)
     }
 
     fn epsilon(&self) -> f64 {

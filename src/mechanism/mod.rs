@@ -29,6 +29,17 @@ pub trait Mechanism: Send + Sync {
     /// The distance of the guarantee, between two words of the vocabulary.
     fn distance(&self, a: u32, b: u32) -> f64;
 
+    /// What is proved of the log-ratio between two words of the vocabulary, but for the
+    /// guarantee's slack: ε·d, rounded up. A computed distance is off by a relative
+    /// (n/8 + 8)·2⁻⁵³ at most, so 2⁻³⁶ covers the distance itself for every n up to a million.
+    fn bound(&self, a: u32, b: u32) -> f64 {
+        const ROUNDED_UP: f64 = 1.0 + 1.0 / (1u64 << 36) as f64;
+        match a == b {
+            true => 0.0,
+            false => self.epsilon() * self.distance(a, b) * ROUNDED_UP,
+        }
+    }
+
     /// Where its randomness comes from.
     fn randomness(&self) -> &Randomness;
 

@@ -161,10 +161,13 @@ impl Mechanism for MultivariateLaplace {
             delta: 0.0,
             certificate: None,
             slack: 0.0,
+            void: None,
             theorem: "the density exp(-ε‖z-φ(w)‖) changes by at most exp(ε·d(w,w')) between two \
                       words, and taking the nearest word is post-processing (WSDM'20, Theorem 1)",
             arithmetic: "the noise is drawn in 64-bit floating point",
             unknown_bound: f64::INFINITY,
+            unknown_is_random: false,
+            scope: Guarantee::WORDS,
             exceptions: vec![
                 "the rounding of the noise: the proof is about real numbers, so outputs of a \
                  probability below about 2^-50 are outside it (Tem's integer sampler has no such \
@@ -172,6 +175,7 @@ impl Mechanism for MultivariateLaplace {
                     .into(),
             ],
         }
+        .drawn_from(&self.randomness)
     }
 
     fn epsilon(&self) -> f64 {

@@ -5,7 +5,9 @@ use pyo3::prelude::*;
 
 use super::arguments::{as_strs, count, real, seed as seed_of, strings, word_ids};
 use super::run::{run, run_with};
+use super::words::Words;
 use crate::attribution::{Attribution, Parameters};
+use crate::text::{known_words, look_up, normalize};
 
 /// Known texts of some authors. See ``fastdx.attribution.Attribution``.
 #[pyclass(frozen, name = "AttributionCore", module = "fastdx._core")]
@@ -63,7 +65,19 @@ impl PyAttribution {
     }
 }
 
-/// The words of a text as mechanisms find them, in lower case and NFC: what bags are made of.
+/// The words of a text, in lower case and NFC: what bags are made of.
+///
+/// Parameters
+/// ----------
+/// text : str
+///     The text.
+/// space : Embedding or WordGraph, optional
+///     Words that punctuation splits ("e-mail") are one where its vocabulary knows them, as for a
+///     mechanism on it.
+///
+/// Returns
+/// -------
+/// list of str
 ///
 /// Examples
 /// --------
@@ -71,9 +85,12 @@ impl PyAttribution {
 /// >>> fastdx.tokenize("Don't panic, it's 3.14!")
 /// ["don't", 'panic', "it's", '3.14']
 #[pyfunction]
-pub(super) fn tokenize(text: &str) -> Vec<String> {
-    let words = crate::text::words(text);
-    words
-        .map(|range| crate::text::normalize(&text[range]).into_owned())
-        .collect()
+#[pyo3(signature = (text, space = None))]
+pub(super) fn tokenize(text: &str, space: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<String>> {
+    let space = space.map(Words::of).transpose()?.map(|words| words.space());
+    let vocabulary = space.as_ref().map(|space| space.vocabulary());
+    let words = known_words(text, |word| {
+        vocabulary.is_some_and(|v| look_up(v, &normalize(word), word).is_some())
+    });
+    Ok(words.map(|w| normalize(&text[w]).into_owned()).collect())
 }

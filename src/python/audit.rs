@@ -7,7 +7,8 @@ use super::arguments::{count, counts, real, word_ids};
 use super::mechanism::PyMechanism;
 use super::run::run_with;
 use super::tem::PyTem;
-use crate::audit::{self, Certificate};
+use crate::audit;
+use crate::mechanism::guarantee::Certificate;
 use crate::{Error, Mechanism, calibration};
 
 /// A proved ε for one Tem on one public vocabulary; see ``fastdx.audit.certify``.

@@ -15,7 +15,7 @@ fn to_python(py: Python<'_>, error: Error) -> PyResult<PyErr> {
     let message = error.to_string();
     let class = match &error {
         Error::Parameter { .. } => "ParameterError",
-        Error::UnknownWord { .. } => "UnknownWordError",
+        Error::UnknownWord { .. } | Error::UnknownInText { .. } => "UnknownWordError",
         Error::WordId { .. } => "WordIdError",
         Error::Shape { .. } => "ShapeError",
         Error::Vector { .. } => "VectorError",
@@ -37,7 +37,30 @@ fn to_python(py: Python<'_>, error: Error) -> PyResult<PyErr> {
         Error::System { .. } => "SystemResourceError",
         Error::Interrupted => return Ok(PyKeyboardInterrupt::new_err(())),
     };
-    Ok(PyErr::from_value(exception(py, class)?.call1((message,))?))
+    let raised = exception(py, class)?.call1((message,))?;
+    // What the message does not show, for the program that catches it.
+    match &error {
+        Error::UnknownWord { word } | Error::DuplicateWord { word, .. } => {
+            raised.setattr("word", word)?;
+        }
+        Error::UnknownInText { word, at, .. } => {
+            raised.setattr("word", word.reveal())?;
+            raised.setattr("text", at.map(|at| at.0))?;
+            raised.setattr("start", at.map(|at| at.1))?;
+        }
+        Error::Format { line, offender, .. } => {
+            raised.setattr("line", line)?;
+            raised.setattr("word", offender.as_ref().map(|o| o.reveal()))?;
+        }
+        _ => {}
+    }
+    Ok(PyErr::from_value(raised))
+}
+
+/// Warns of something that the caller should know of and that is no error.
+pub(super) fn warn(py: Python<'_>, message: &str) -> PyResult<()> {
+    let message = std::ffi::CString::new(message).unwrap_or_default();
+    PyErr::warn(py, &exception(py, "FastdxWarning")?, &message, 1)
 }
 
 fn exception<'py>(py: Python<'py>, class: &str) -> PyResult<Bound<'py, PyAny>> {

@@ -1,11 +1,11 @@
 //! `fastdx.Guarantee`.
 
 use pyo3::prelude::*;
-use pyo3::pybacked::PyBackedStr;
 
-use super::arguments::strings;
+use super::arguments::{as_strs, word_ids};
 use super::audit::PyCertificate;
-use super::mechanism::PyMechanism;
+use super::errors::wrong_type;
+use super::mechanism::{PyMechanism, Written};
 
 /// A callable and its arguments that make an equal object: pickle's protocol.
 type Reduced<'py> = (Bound<'py, PyAny>, (Py<PyMechanism>, &'static str));
@@ -58,16 +58,23 @@ impl PyGuarantee {
         self.guarantee.delta
     }
 
-    /// What the sampler's arithmetic adds to a log-ratio at most.
+    /// What arithmetic adds to a log-ratio at most, d being the computed distance; infinite where
+    /// nothing is proved.
     #[getter]
     fn slack(&self) -> f64 {
         self.guarantee.slack
     }
 
-    /// What it covers: a word; a text by the sum over its words.
+    /// What it covers: a word; a text by the sum over its words, or its distinct words.
     #[getter]
     fn scope(&self) -> &'static str {
-        crate::Guarantee::SCOPE
+        self.guarantee.scope
+    }
+
+    /// Why nothing is proved of what is really drawn (a seed, a sampler for comparison), or None.
+    #[getter]
+    fn void(&self) -> Option<&'static str> {
+        self.guarantee.void
     }
 
     /// Why it holds, in one line.
@@ -88,31 +95,76 @@ impl PyGuarantee {
         self.guarantee.exceptions.clone()
     }
 
-    /// The largest log-likelihood ratio an observer can see between two words, or between two
-    /// lists of words of one length (the sum over their words).
+    /// The largest log-likelihood ratio an observer can see between two texts, or between two
+    /// lists of words.
     ///
-    /// Unknown words count as the mechanism's ``oov`` handles them; infinite where nothing is
-    /// proved.
+    /// A str is a text, which the mechanism divides into words; a list holds words as they are. The
+    /// bounds of the words add up, those of distinct words with ``consistent=True``. Unknown words
+    /// count as the mechanism's ``oov`` handles them. Infinite where nothing is proved: texts of
+    /// different numbers of words or with different text between them, a seeded mechanism.
     ///
     /// Parameters
     /// ----------
     /// a, b : str or iterable of str
-    ///     Two words, or two lists of words.
+    ///     Two texts, or two lists of words.
     ///
     /// Returns
     /// -------
     /// float
-    ///     In nats: ε·d(a, b) for two words of the vocabulary.
+    ///     In nats: ε·d(a, b) for two words of the vocabulary, rounded up so that it covers the
+    ///     rounding of the distance; `slack`, once a word, comes on top.
     fn bound(&self, a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> PyResult<f64> {
         let text = &self.mechanism.get().text;
-        if let (Ok(a), Ok(b)) = (a.extract::<PyBackedStr>(), b.extract::<PyBackedStr>()) {
-            return Ok(text.bound(&a, &b));
-        }
-        let (a, b) = (strings("a", a)?, strings("b", b)?);
-        if a.len() != b.len() {
-            return Ok(f64::INFINITY);
-        }
-        Ok(a.iter().zip(&b).map(|(a, b)| text.bound(a, b)).sum())
+        Ok(match (Written::of("a", a)?, Written::of("b", b)?) {
+            (Written::Text(a), Written::Text(b)) => text.bound(&a, &b),
+            (Written::Tokens(a), Written::Tokens(b)) => {
+                text.bound_tokens(&as_strs(&a), &as_strs(&b))
+            }
+            _ => {
+                let message = "a and b must be two texts or two lists of words, not one of each";
+                return Err(wrong_type(a.py(), message.into()));
+            }
+        })
+    }
+
+    /// What releasing a text spends: ε times the number of its words, or of its distinct words
+    /// with ``consistent=True``. Between it and a text of as many words, each at most the
+    /// distance D from the word it stands for, the log-ratio is at most D times that.
+    ///
+    /// Parameters
+    /// ----------
+    /// text : str or iterable of str
+    ///     A text, or a list of words.
+    ///
+    /// Returns
+    /// -------
+    /// float
+    ///     In 1/distance; infinite where no finite number pays: a mechanism that releases words
+    ///     as they are or is seeded, a text whose unknown words show as unknown.
+    fn price(&self, text: &Bound<'_, PyAny>) -> PyResult<f64> {
+        Ok(self.priced(text)?.0)
+    }
+
+    /// `price`, and why it is infinite.
+    #[pyo3(name = "_price")]
+    fn priced(&self, text: &Bound<'_, PyAny>) -> PyResult<(f64, Option<&'static str>)> {
+        let core = &self.mechanism.get().text;
+        let price = match Written::of("text", text)? {
+            Written::Text(text) => core.price(&text),
+            Written::Tokens(tokens) => core.price_tokens(&as_strs(&tokens)),
+        };
+        Ok(price.map_or_else(|why| (f64::INFINITY, Some(why)), |price| (price, None)))
+    }
+
+    /// `_price` of word ids, and how many they are.
+    fn _price_ids(&self, ids: &Bound<'_, PyAny>) -> PyResult<(f64, Option<&'static str>, usize)> {
+        let mechanism = self.mechanism.get();
+        let vocabulary = mechanism.mechanism().vocabulary();
+        let (ids, _) = word_ids(ids, vocabulary.len())?;
+        vocabulary.check_ids(&ids)?;
+        let price = mechanism.text.price_ids(&ids);
+        let (price, why) = price.map_or_else(|why| (f64::INFINITY, Some(why)), |p| (p, None));
+        Ok((price, why, ids.len()))
     }
 
     fn __str__(&self) -> String {
@@ -121,8 +173,12 @@ impl PyGuarantee {
 
     fn __repr__(&self) -> String {
         let g = &self.guarantee;
+        let void = match g.void {
+            Some(why) => format!(", NOTHING IS PROTECTED: {why}"),
+            None => String::new(),
+        };
         format!(
-            "Guarantee({}, metric='{}', epsilon={}, delta={})",
+            "Guarantee({}, metric='{}', epsilon={}, delta={}{void})",
             g.mechanism, g.metric, g.epsilon, g.delta
         )
     }

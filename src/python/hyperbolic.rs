@@ -60,7 +60,7 @@ fn sampler_of(name: &str) -> PyResult<NoiseSampler> {
 ///     the paper's noise, whose nominal parameter is ε - n.
 /// sampler : str, optional
 ///     'exact' (default); 'metropolis': the paper's Markov chain, for comparison.
-/// oov, skip, seed, pad : optional
+/// oov, skip, consistent, seed, pad : optional
 ///     As for Tem.
 ///
 /// Raises
@@ -85,7 +85,7 @@ pub(super) struct PyHyperbolicLaplace {
 #[pymethods]
 impl PyHyperbolicLaplace {
     #[new]
-    #[pyo3(signature = (embedding, epsilon, *, base = "volume", sampler = "exact", oov = "random", skip = None, seed = None, pad = None))]
+    #[pyo3(signature = (embedding, epsilon, *, base = "volume", sampler = "exact", oov = "random", skip = None, consistent = None, seed = None, pad = None))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -95,10 +95,20 @@ impl PyHyperbolicLaplace {
         sampler: &str,
         oov: &str,
         skip: Option<&Bound<'_, PyAny>>,
+        consistent: Option<&Bound<'_, PyAny>>,
         seed: Option<&Bound<'_, PyAny>>,
         pad: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyClassInitializer<Self>> {
-        let common = Common::new(py, Some(embedding), Some(epsilon), oov, skip, seed, pad)?;
+        let common = Common::new(
+            py,
+            Some(embedding),
+            Some(epsilon),
+            oov,
+            skip,
+            consistent,
+            seed,
+            pad,
+        )?;
         let laplace = Arc::new(HyperbolicLaplace::new(
             common.words.vectors(py)?,
             common.epsilon,
@@ -119,21 +129,32 @@ impl PyHyperbolicLaplace {
     ///     With ``metric="poincare"``.
     /// nominal : float
     ///     The paper's ε, positive.
-    /// oov, skip, seed, pad : optional
+    /// oov, skip, consistent, seed, pad : optional
     ///     As for Tem.
     #[staticmethod]
-    #[pyo3(signature = (embedding, nominal, *, oov = "random", skip = None, seed = None, pad = None))]
+    #[pyo3(signature = (embedding, nominal, *, oov = "random", skip = None, consistent = None, seed = None, pad = None))]
+    #[allow(clippy::too_many_arguments)]
     fn from_paper(
         py: Python<'_>,
         embedding: &Bound<'_, PyAny>,
         nominal: &Bound<'_, PyAny>,
         oov: &str,
         skip: Option<&Bound<'_, PyAny>>,
+        consistent: Option<&Bound<'_, PyAny>>,
         seed: Option<&Bound<'_, PyAny>>,
         pad: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Py<Self>> {
         let nominal_value = real("nominal", nominal)?;
-        let common = Common::new(py, Some(embedding), Some(nominal), oov, skip, seed, pad)?;
+        let common = Common::new(
+            py,
+            Some(embedding),
+            Some(nominal),
+            oov,
+            skip,
+            consistent,
+            seed,
+            pad,
+        )?;
         let embedding = common.words.vectors(py)?;
         let randomness = Randomness::new(common.seed);
         let laplace = HyperbolicLaplace::from_paper(embedding, nominal_value, randomness)?;

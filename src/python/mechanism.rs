@@ -2,22 +2,23 @@
 //! around shared core objects.
 
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use numpy::{PyArray1, PyArrayDyn};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
-use pyo3::types::{PyDict, PyList, PyString};
+use pyo3::types::{PyBool, PyDict, PyList, PyString};
 
 use super::arguments::{as_strs, count, real, seed, shaped, strings, word_ids};
 use super::embedding::PyEmbedding;
-use super::errors::wrong_type;
+use super::errors::{warn, wrong_type};
 use super::guarantee::PyGuarantee;
 use super::run::run;
 use super::words::Words;
 use crate::parallel::Control;
-use crate::text::{Counts, Policy, TextPrivatizer};
+use crate::text::{Consistent, Counts, Policy, Replacements, TextPrivatizer, normalize};
 use crate::{Error, Mechanism, Result};
 
 /// Words in a call above which it goes to the pool, where Ctrl-C is looked for.
@@ -38,6 +39,8 @@ pub(super) struct PyMechanism {
     seed: Option<u64>,
     oov: String,
     pad: Option<Duration>,
+    /// Whether it has been said that a text looks wrongly decoded.
+    warned: AtomicBool,
 }
 
 /// The parameters all mechanisms share, checked.
@@ -51,12 +54,14 @@ pub(super) struct Common {
 }
 
 impl Common {
+    #[allow(clippy::too_many_arguments)]
     pub(super) fn new(
         py: Python<'_>,
         embedding: Option<&Bound<'_, PyAny>>,
         epsilon: Option<&Bound<'_, PyAny>>,
         oov: &str,
         skip: Option<&Bound<'_, PyAny>>,
+        consistent: Option<&Bound<'_, PyAny>>,
         seed_value: Option<&Bound<'_, PyAny>>,
         pad: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
@@ -93,6 +98,7 @@ impl Common {
             policy: Policy {
                 unknown: oov.parse()?,
                 skip,
+                consistent: consistent.map_or(Ok(Consistent::Never), consistency)?,
             },
             pad: pad.map(Duration::from_secs_f64),
         })
@@ -105,7 +111,49 @@ impl Common {
             seed: self.seed,
             oov: self.oov,
             pad: self.pad,
+            warned: AtomicBool::new(false),
         }
+    }
+}
+
+fn consistency(value: &Bound<'_, PyAny>) -> PyResult<Consistent> {
+    if let Ok(flag) = value.cast::<PyBool>() {
+        return Ok(match flag.is_true() {
+            true => Consistent::Text,
+            false => Consistent::Never,
+        });
+    }
+    match value.extract::<PyBackedStr>().as_deref() {
+        Ok("call") => Ok(Consistent::Call),
+        _ => Err(Error::parameter("consistent", "True, False or 'call'", value.repr()?).into()),
+    }
+}
+
+/// What a text, or a list of words found elsewhere, is given as.
+pub(super) enum Written {
+    Text(PyBackedStr),
+    Tokens(Vec<PyBackedStr>),
+}
+
+impl Written {
+    pub(super) fn of(name: &str, given: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Ok(match given.cast::<PyString>() {
+            Ok(text) => Written::Text(PyBackedStr::try_from(text.clone())?),
+            Err(_) => Written::Tokens(strings(name, given)?),
+        })
+    }
+}
+
+/// The replacements of a text that comes in pieces: kept while the text lasts.
+#[pyclass(frozen, name = "Replacements", module = "fastdx._core")]
+#[derive(Default)]
+pub(super) struct PyReplacements(Mutex<Replacements>);
+
+#[pymethods]
+impl PyReplacements {
+    #[new]
+    fn new() -> Self {
+        Self::default()
     }
 }
 
@@ -122,6 +170,7 @@ impl PyMechanism {
             seed: self.seed,
             oov: self.oov.clone(),
             pad: self.pad,
+            warned: AtomicBool::new(false),
         }
     }
 
@@ -130,6 +179,7 @@ impl PyMechanism {
         keywords.set_item("oov", &self.oov)?;
         keywords.set_item("seed", self.seed)?;
         keywords.set_item("pad", self.pad.map(|p| p.as_secs_f64()))?;
+        keywords.set_item("consistent", self.consistent(py)?)?;
         let skip = &self.text.policy().skip;
         if !skip.is_empty() {
             let mut skip: Vec<&String> = skip.iter().collect();
@@ -145,7 +195,13 @@ impl PyMechanism {
             None => String::new(),
             Some(seed) => format!(", seed={seed}: REPRODUCIBLE, FOR TESTS ONLY"),
         };
-        format!("{class}({words}, {parameters}, oov='{}'{seeded})", self.oov)
+        let consistent = match self.text.policy().consistent {
+            Consistent::Text => ", consistent=True",
+            Consistent::Call => ", consistent='call'",
+            _ => "",
+        };
+        let oov = &self.oov;
+        format!("{class}({words}, {parameters}, oov='{oov}'{consistent}{seeded})")
     }
 
     /// [`run`], answering only after a multiple of the padding time.
@@ -182,6 +238,16 @@ impl PyMechanism {
             self.text.privatize_texts(&as_strs(texts), control)
         })
     }
+
+    /// Warns once that texts look wrongly decoded.
+    fn warn(&self, py: Python<'_>, counts: Counts) -> PyResult<()> {
+        if counts.misdecoded == 0 || self.warned.swap(true, Ordering::Relaxed) {
+            return Ok(());
+        }
+        let message = "a text looks like UTF-8 that was read as Latin-1 or Windows-1252: parts of \
+                       its words stand as punctuation and are released as they are";
+        warn(py, message)
+    }
 }
 
 #[pymethods]
@@ -214,6 +280,18 @@ impl PyMechanism {
     #[getter]
     fn skip(&self) -> HashSet<String> {
         self.text.policy().skip.clone()
+    }
+
+    /// Whether equal words get the same replacement: False, True (within a text), 'call'.
+    #[getter]
+    fn consistent<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(match self.text.policy().consistent {
+            Consistent::Call => "call".into_pyobject(py)?.into_any(),
+            on => (on == Consistent::Text)
+                .into_pyobject(py)?
+                .to_owned()
+                .into_any(),
+        })
     }
 
     /// Seconds, of which every call takes a whole multiple, or None.
@@ -252,7 +330,13 @@ impl PyMechanism {
     /// Raises
     /// ------
     /// UnknownWordError
-    ///     With ``oov='error'``: names the word.
+    ///     With ``oov='error'``: says where the word stands; its ``.word`` holds it.
+    ///
+    /// Warns
+    /// -----
+    /// FastdxWarning
+    ///     Once, if a text looks wrongly decoded (UTF-8 read as Latin-1): parts of its words stand
+    ///     as punctuation.
     fn privatize<'py>(
         &self,
         py: Python<'py>,
@@ -260,11 +344,13 @@ impl PyMechanism {
     ) -> PyResult<Bound<'py, PyAny>> {
         if let Ok(text) = text.cast::<PyString>() {
             let text = [PyBackedStr::try_from(text.clone())?];
-            let (mut out, _) = self.texts(py, &text)?;
+            let (mut out, counts) = self.texts(py, &text)?;
+            self.warn(py, counts)?;
             let out = out.pop().unwrap_or_default();
             return Ok(PyString::new(py, &out).into_any());
         }
-        let (out, _) = self.texts(py, &strings("text", text)?)?;
+        let (out, counts) = self.texts(py, &strings("text", text)?)?;
+        self.warn(py, counts)?;
         Ok(PyList::new(py, out)?.into_any())
     }
 
@@ -275,19 +361,69 @@ impl PyMechanism {
     /// texts : list of str
     ///     The texts.
     /// counts : dict of str to int
-    ///     'words' found, of these 'replaced' (words of the vocabulary), 'unknown', 'skipped'.
+    ///     'words' found, of these 'replaced' (words of the vocabulary), 'unknown', 'skipped';
+    ///     and 'misdecoded', texts that look as if they had been decoded wrongly.
+    #[pyo3(signature = (texts, *, replacements = None))]
     fn privatize_counted<'py>(
         &self,
         py: Python<'py>,
         texts: &Bound<'py, PyAny>,
+        replacements: Option<&Bound<'py, PyReplacements>>,
     ) -> PyResult<(Bound<'py, PyList>, Bound<'py, PyDict>)> {
-        let (out, counts) = self.texts(py, &strings("texts", texts)?)?;
-        let dict = PyDict::new(py);
-        dict.set_item("words", counts.words)?;
-        dict.set_item("replaced", counts.replaced)?;
-        dict.set_item("unknown", counts.unknown)?;
-        dict.set_item("skipped", counts.skipped)?;
-        Ok((PyList::new(py, out)?, dict))
+        let texts = strings("texts", texts)?;
+        let (out, counts) = match replacements {
+            None => self.texts(py, &texts)?,
+            // A piece of a text: with consistent='call' the earlier pieces count as this call's.
+            Some(kept) => {
+                let kept = kept.get();
+                self.run(py, true, |control| {
+                    let mut kept = kept.0.lock().unwrap_or_else(PoisonError::into_inner);
+                    self.text
+                        .privatize_texts_with(&as_strs(&texts), &mut kept, control)
+                })?
+            }
+        };
+        Ok((PyList::new(py, out)?, dict_of(py, counts)?))
+    }
+
+    /// The words of a text as this mechanism finds them, in lower case and NFC: a word that
+    /// punctuation splits is one where the vocabulary knows it ("e-mail").
+    ///
+    /// Parameters
+    /// ----------
+    /// text : str
+    ///     The text.
+    ///
+    /// Returns
+    /// -------
+    /// list of str
+    ///     As many as `privatize` replaces.
+    fn tokenize(&self, text: &str) -> Vec<String> {
+        let words = self.text.words(text);
+        words.map(|w| normalize(&text[w]).into_owned()).collect()
+    }
+
+    /// What `privatize_tokens` would do to words, without drawing.
+    ///
+    /// Parameters
+    /// ----------
+    /// tokens : iterable of str
+    ///     The words.
+    ///
+    /// Returns
+    /// -------
+    /// dict of str to int
+    ///     As `privatize_counted` counts.
+    fn count_tokens<'py>(
+        &self,
+        py: Python<'py>,
+        tokens: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        dict_of(
+            py,
+            self.text
+                .count_tokens(&as_strs(&strings("tokens", tokens)?)),
+        )
     }
 
     /// Replaces words that were found elsewhere: each string is one word, whatever it holds.
@@ -332,7 +468,7 @@ impl PyMechanism {
     ) -> PyResult<Bound<'py, PyArrayDyn<u32>>> {
         let (ids, shape) = word_ids(ids, self.mechanism().vocabulary().len())?;
         let out = self.run(py, ids.len() > LONG, |control| {
-            self.mechanism().privatize_ids_with(&ids, control)
+            self.text.privatize_ids(&ids, control)
         })?;
         shaped(py, out, &shape)
     }
@@ -367,4 +503,14 @@ impl PyMechanism {
         })?;
         Ok(PyArray1::from_vec(py, out))
     }
+}
+
+fn dict_of(py: Python<'_>, counts: Counts) -> PyResult<Bound<'_, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("words", counts.words)?;
+    dict.set_item("replaced", counts.replaced)?;
+    dict.set_item("unknown", counts.unknown)?;
+    dict.set_item("skipped", counts.skipped)?;
+    dict.set_item("misdecoded", counts.misdecoded)?;
+    Ok(dict)
 }

@@ -26,7 +26,9 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<embedding::PyEmbedding>()?;
     m.add_class::<graph::PyWordGraph>()?;
     m.add_class::<mechanism::PyMechanism>()?;
+    m.add_class::<mechanism::PyReplacements>()?;
     m.add_class::<tem::PyTem>()?;
+    m.add_function(wrap_pyfunction!(tem::check_index, m)?)?;
     m.add_class::<multivariate_laplace::PyMultivariateLaplace>()?;
     m.add_class::<guarantee::PyGuarantee>()?;
     m.add_class::<quality::PySearchQuality>()?;

@@ -30,7 +30,7 @@ use crate::{Error, Mechanism, MultivariateLaplace, Randomness};
 ///     ``Embedding.search_quality``). 'auto': exact up to V·n = 120,000,000; ``.search`` says.
 /// ef : int, optional
 ///     For 'hnsw': candidates looked at, 1 to 10,000 (256 by default).
-/// oov, skip, seed, pad : optional
+/// oov, skip, consistent, seed, pad : optional
 ///     As for Tem.
 ///
 /// Raises
@@ -53,7 +53,7 @@ pub(super) struct PyMultivariateLaplace {
 impl PyMultivariateLaplace {
     #[new]
     #[allow(clippy::too_many_arguments)]
-    #[pyo3(signature = (embedding = None, epsilon = None, *, search = "exact", ef = None, oov = "random", skip = None, seed = None, pad = None))]
+    #[pyo3(signature = (embedding = None, epsilon = None, *, search = "exact", ef = None, oov = "random", skip = None, consistent = None, seed = None, pad = None))]
     fn new(
         py: Python<'_>,
         embedding: Option<&Bound<'_, PyAny>>,
@@ -62,10 +62,11 @@ impl PyMultivariateLaplace {
         ef: Option<&Bound<'_, PyAny>>,
         oov: &str,
         skip: Option<&Bound<'_, PyAny>>,
+        consistent: Option<&Bound<'_, PyAny>>,
         seed: Option<&Bound<'_, PyAny>>,
         pad: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyClassInitializer<Self>> {
-        let mut common = Common::new(py, embedding, epsilon, oov, skip, seed, pad)?;
+        let mut common = Common::new(py, embedding, epsilon, oov, skip, consistent, seed, pad)?;
         let mut embedding = common.words.vectors(py)?;
         let mut search = match search {
             "exact" => Search::Exact,

@@ -1,10 +1,11 @@
 //! `fastdx.Tem`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use numpy::PyArray1;
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedStr;
 use pyo3::types::PyDict;
 
 use super::arguments::{count, real};
@@ -13,6 +14,7 @@ use super::graph::PyWordGraph;
 use super::mechanism::{Common, NewArguments, PyMechanism};
 use super::run::{run, run_with};
 use super::words::Words;
+use crate::audit::Extend;
 use crate::embedding::format::native;
 use crate::mechanism::tem::{Sampler, Truncation};
 use crate::{Error, Mechanism, NeighborLists, Randomness, Tem, audit};
@@ -36,6 +38,10 @@ use crate::{Error, Mechanism, NeighborLists, Randomness, Tem, audit};
 ///     'mask'; 'keep' releases them UNPROTECTED.
 /// skip : iterable of str, optional
 ///     Words released as they are, UNPROTECTED.
+/// consistent : bool or str, optional
+///     True: the same word gets the same replacement throughout a text (a list of tokens or an
+///     array of ids is one), so that counting outputs recovers nothing; which words are equal is
+///     released. 'call': throughout all texts of a call. `sample` still draws independently.
 /// sampler : str, optional
 ///     'exact' (default): integer weights and exact randomness; 'gumbel': the paper's, for
 ///     comparison.
@@ -62,6 +68,37 @@ pub(super) struct PyTem {
     tem: Arc<Tem>,
 }
 
+/// Words whose lists are computed again, where nobody says how many.
+const RECOMPUTED: usize = 1000;
+
+/// The words in a file of ours.
+fn open_words(py: Python<'_>, path: &Path, verify: bool) -> PyResult<Words> {
+    Ok(match run(py, true, |_| native::open_words(path, verify))? {
+        native::Words::Embedding(embedding) => {
+            Words::Embedding(Py::new(py, PyEmbedding::from(*embedding))?)
+        }
+        native::Words::Graph(graph) => Words::Graph(Py::new(py, PyWordGraph::from(*graph))?),
+    })
+}
+
+/// Computes again what a file of ours says of its words: the lists of `words` random words (of
+/// all, where None), and its certificates. Returns how many words, lists and certificates.
+#[pyfunction]
+#[pyo3(signature = (path, words, progress = None))]
+pub(super) fn check_index(
+    py: Python<'_>,
+    path: PathBuf,
+    words: Option<usize>,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<(usize, usize, usize)> {
+    let space = open_words(py, &path, true)?.space();
+    let extend = words.map_or(Extend::All, Extend::Sample);
+    let found = run_with(py, true, progress, |control| {
+        audit::check(&space, extend, &path, control)
+    })?;
+    Ok((found.words, found.lists, found.certificates))
+}
+
 impl PyTem {
     pub(super) fn core(&self) -> Arc<Tem> {
         self.tem.clone()
@@ -71,7 +108,7 @@ impl PyTem {
 #[pymethods]
 impl PyTem {
     #[new]
-    #[pyo3(signature = (embedding = None, epsilon = None, *, gamma = None, beta = 1e-3, oov = "random", skip = None, sampler = "exact", seed = None, pad = None))]
+    #[pyo3(signature = (embedding = None, epsilon = None, *, gamma = None, beta = 1e-3, oov = "random", skip = None, consistent = None, sampler = "exact", seed = None, pad = None))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -81,11 +118,12 @@ impl PyTem {
         beta: f64,
         oov: &str,
         skip: Option<&Bound<'_, PyAny>>,
+        consistent: Option<&Bound<'_, PyAny>>,
         sampler: &str,
         seed: Option<&Bound<'_, PyAny>>,
         pad: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyClassInitializer<Self>> {
-        let common = Common::new(py, embedding, epsilon, oov, skip, seed, pad)?;
+        let common = Common::new(py, embedding, epsilon, oov, skip, consistent, seed, pad)?;
         let truncation = match gamma {
             Some(gamma) => Truncation::Gamma(real("gamma", gamma)?),
             None => Truncation::Beta(beta),
@@ -118,7 +156,7 @@ impl PyTem {
     ///     Words and metric.
     /// epsilon : float
     ///     The ε to certify, per unit of distance.
-    /// gamma, beta, oov, skip, seed, pad : optional
+    /// gamma, beta, oov, skip, consistent, seed, pad : optional
     ///     As for the constructor; γ from β belongs to the nominal ε.
     /// progress : callable, optional
     ///     Called now and then with the number of words done, over about a dozen passes.
@@ -131,7 +169,7 @@ impl PyTem {
     /// >>> tem.epsilon <= 0.5 < tem.nominal
     /// True
     #[staticmethod]
-    #[pyo3(signature = (embedding, epsilon, *, gamma = None, beta = 1e-3, oov = "random", skip = None, seed = None, pad = None, progress = None))]
+    #[pyo3(signature = (embedding, epsilon, *, gamma = None, beta = 1e-3, oov = "random", skip = None, consistent = None, seed = None, pad = None, progress = None))]
     #[allow(clippy::too_many_arguments)]
     fn certified(
         py: Python<'_>,
@@ -141,11 +179,21 @@ impl PyTem {
         beta: f64,
         oov: &str,
         skip: Option<&Bound<'_, PyAny>>,
+        consistent: Option<&Bound<'_, PyAny>>,
         seed: Option<&Bound<'_, PyAny>>,
         pad: Option<&Bound<'_, PyAny>>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Py<Self>> {
-        let mut common = Common::new(py, Some(embedding), Some(epsilon), oov, skip, seed, pad)?;
+        let mut common = Common::new(
+            py,
+            Some(embedding),
+            Some(epsilon),
+            oov,
+            skip,
+            consistent,
+            seed,
+            pad,
+        )?;
         let truncation = match gamma {
             Some(gamma) => Truncation::Gamma(real("gamma", gamma)?),
             None => Truncation::Beta(beta),
@@ -283,30 +331,45 @@ impl PyTem {
     ///     The file.
     /// epsilon : float
     ///     ε per unit of distance.
-    /// verify : bool, optional
-    ///     Check every checksum (default); without, opening takes milliseconds.
+    /// verify : bool or 'recompute', optional
+    ///     True (default): check every checksum, which finds damage. False: opening takes
+    ///     milliseconds, and no certificate is claimed. 'recompute': certify again and compute
+    ///     the lists of 1,000 random words again, which finds forgery, for files from others.
     /// **parameters
     ///     As for the constructor.
     ///
     /// Raises
     /// ------
     /// CorruptFileError
-    ///     A damaged, truncated, extended or foreign file.
+    ///     A damaged, truncated, extended or foreign file; with 'recompute', a forged one.
     #[staticmethod]
-    #[pyo3(signature = (path, epsilon, *, verify = true, **parameters))]
+    #[pyo3(signature = (path, epsilon, *, verify = None, **parameters))]
     fn load<'py>(
         py: Python<'py>,
         path: PathBuf,
         epsilon: &Bound<'py, PyAny>,
-        verify: bool,
+        verify: Option<&Bound<'py, PyAny>>,
         parameters: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let words = match run(py, true, |_| native::open_words(&path, verify))? {
-            native::Words::Embedding(embedding) => {
-                Py::new(py, PyEmbedding::from(*embedding))?.into_any()
-            }
-            native::Words::Graph(graph) => Py::new(py, PyWordGraph::from(*graph))?.into_any(),
+        let (checksums, recompute) = match verify {
+            None => (true, false),
+            Some(given) => match (given.extract::<bool>(), given.extract::<PyBackedStr>()) {
+                (Ok(checksums), _) => (checksums, false),
+                (_, Ok(word)) if &*word == "recompute" => (true, true),
+                _ => {
+                    let expected = "True, False or 'recompute'";
+                    return Err(Error::parameter("verify", expected, given.repr()?).into());
+                }
+            },
         };
+        let words = open_words(py, &path, checksums)?;
+        if recompute {
+            let (space, sample) = (words.space(), Extend::Sample(RECOMPUTED));
+            run(py, true, |control| {
+                audit::check(&space, sample, &path, control)
+            })?;
+        }
+        let words = words.object(py);
         py.get_type::<Self>().call((words, epsilon), parameters)
     }
 

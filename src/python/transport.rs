@@ -9,7 +9,7 @@ use pyo3::types::{PyDict, PyMapping, PyString, PyTuple};
 use super::arguments::{count, matrix_with, numbers, real, shaped, word_ids};
 use super::errors::{parameter_error, wrong_type};
 use super::run::{run, run_with};
-use super::words::Words;
+use super::words::{Words, known};
 use crate::transport::bags::{self, Bag};
 use crate::transport::documents::{self, Centroids};
 use crate::transport::{self, CostMatrix};
@@ -117,9 +117,8 @@ fn bag(name: &str, given: &Bound<'_, PyAny>, vocabulary: &Vocabulary) -> PyResul
         Bag::new(words).map_err(|e| parameter_error(py, format!("{name}: {e}")))
     };
     if let Ok(dict) = given.cast::<PyDict>() {
-        let words = dict
-            .iter()
-            .map(|(word, times)| pair(name, &word, &times, vocabulary));
+        let entries = dict.iter().enumerate();
+        let words = entries.map(|(i, (word, times))| pair(name, i, &word, &times, vocabulary));
         return made(words.collect::<PyResult<_>>()?);
     }
     if given.is_instance_of::<PyString>() {
@@ -142,28 +141,30 @@ fn bag(name: &str, given: &Bound<'_, PyAny>, vocabulary: &Vocabulary) -> PyResul
     }
     if let Ok(mapping) = given.cast::<PyMapping>() {
         let items = mapping.items()?;
-        let words = items.iter().map(|item| {
+        let words = items.iter().enumerate().map(|(i, item)| {
             let (word, times): (Bound<'_, PyAny>, Bound<'_, PyAny>) = item.extract()?;
-            pair(name, &word, &times, vocabulary)
+            pair(name, i, &word, &times, vocabulary)
         });
         return made(words.collect::<PyResult<_>>()?);
     }
     let tokens = given
         .try_iter()
         .map_err(|_| wrong("a bag is a mapping, a list of words, or (ids, counts)"))?;
-    let words = tokens.map(|token| {
+    let words = tokens.enumerate().map(|(i, token)| {
         let token = token?;
         let token = token
             .cast::<PyString>()
             .map_err(|_| wrong("a bag's words are str"))?;
         let token = PyBackedStr::try_from(token.clone())?;
-        Ok((vocabulary.require(&token)?, 1))
+        let id = known(vocabulary, &token, || format!("{name}: word {i}"))?;
+        Ok((id, 1))
     });
     made(words.collect::<PyResult<_>>()?)
 }
 
 fn pair(
     name: &str,
+    at: usize,
     word: &Bound<'_, PyAny>,
     times: &Bound<'_, PyAny>,
     vocabulary: &Vocabulary,
@@ -177,10 +178,11 @@ fn pair(
         let reason = e.value(times.py()).to_string();
         parameter_error(
             times.py(),
-            format!("{name}: the count of {word:?}: {reason}"),
+            format!("{name}: the count of word {at}: {reason}"),
         )
     })?;
-    Ok((vocabulary.require(&word)?, times as u64))
+    let id = known(vocabulary, &word, || format!("{name}: word {at}"))?;
+    Ok((id, times as u64))
 }
 
 /// Bags from any iterable of them.

@@ -11,8 +11,8 @@ use super::embedding::PyEmbedding;
 use super::errors::wrong_type;
 use super::graph::PyWordGraph;
 use super::run::run;
-use crate::audit::Certificate;
-use crate::{Embedding, MetricSpace};
+use crate::mechanism::guarantee::Certificate;
+use crate::{Embedding, Error, Hidden, MetricSpace, Vocabulary};
 
 /// Words and a metric on them, as Python objects.
 pub(super) enum Words {
@@ -120,6 +120,20 @@ impl Words {
     }
 }
 
+/// The id of a word of a text or list, or an error that says its place and not the word.
+pub(super) fn known(
+    vocabulary: &Vocabulary,
+    word: &str,
+    place: impl Fn() -> String,
+) -> crate::Result<u32> {
+    vocabulary.id(word).ok_or_else(|| Error::UnknownInText {
+        place: format!("{},", place()),
+        length: word.chars().count(),
+        at: None,
+        word: Hidden::new(word),
+    })
+}
+
 /// The ids of words.
 pub(super) fn ids<'py>(
     py: Python<'py>,
@@ -128,7 +142,8 @@ pub(super) fn ids<'py>(
 ) -> PyResult<Bound<'py, PyArray1<u32>>> {
     let words = strings("words", words)?;
     let ids = run(py, false, |_| {
-        let ids = words.iter().map(|w| space.vocabulary().require(w));
+        let ids = words.iter().enumerate();
+        let ids = ids.map(|(i, word)| known(space.vocabulary(), word, || format!("words[{i}]")));
         ids.collect::<Result<Vec<_>, _>>()
     })?;
     Ok(PyArray1::from_vec(py, ids))

@@ -4,17 +4,25 @@
 //! and neither are the number of words, the length of the text, or which words the policy
 //! exempts.
 
+mod bound;
+mod consistent;
+mod decoding;
 mod tokenize;
 
+use std::borrow::Cow;
 use std::collections::HashSet;
+use std::ops::Range;
 use std::str::FromStr;
 use std::sync::Arc;
 
 use rayon::prelude::*;
 
-pub use tokenize::{Words, normalize, words};
+pub use consistent::Replacements;
+pub use decoding::looks_misdecoded;
+use tokenize::without_symbols;
+pub use tokenize::{BETWEEN, Words, known_words, normalize, words};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Hidden, Result};
 use crate::mechanism::Mechanism;
 use crate::mechanism::guarantee::Guarantee;
 use crate::parallel::{Control, install};
@@ -36,7 +44,7 @@ pub enum Unknown {
     /// For Tem this is the law of a word farther than γ from all others.
     #[default]
     Random,
-    /// It is an error that names the word.
+    /// It is an error that says where the word stands.
     Error,
     /// It is left out. That there was an unknown word stays visible in its absence.
     Drop,
@@ -77,6 +85,25 @@ pub struct Policy {
     pub unknown: Unknown,
     /// Words released as they are, **unprotected**, in the form of [`normalize`].
     pub skip: HashSet<String>,
+    /// Whether equal words get the same replacement.
+    pub consistent: Consistent,
+}
+
+/// How far equal words get the same replacement.
+///
+/// For two texts with the same pattern of equal words the exponents of their *distinct* words add
+/// up, however often each stands there: the output is a function of one independent draw for
+/// each distinct word and of the pattern (post-processing). The pattern itself is released.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Consistent {
+    /// Every occurrence is drawn by itself.
+    #[default]
+    Never,
+    /// Within a text; a list of tokens or an array of ids is one text.
+    Text,
+    /// Within all texts of a call.
+    Call,
 }
 
 /// What was done to a text.
@@ -90,6 +117,8 @@ pub struct Counts {
     pub unknown: u64,
     /// Of these, words skipped.
     pub skipped: u64,
+    /// Texts that look as if they had been decoded wrongly, see [`looks_misdecoded`].
+    pub misdecoded: u64,
 }
 
 /// A mechanism applied to text.
@@ -100,11 +129,28 @@ pub struct TextPrivatizer {
 }
 
 /// What becomes of one word.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Replace(u32),
     Unknown,
     Skip,
+}
+
+/// What a word is to the mechanism; equal ones are the same word to it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Unit<'a> {
+    /// A word of the vocabulary.
+    Known(u32),
+    /// A word that the mechanism does not know, in the form of [`normalize`].
+    Unknown(Cow<'a, str>),
+    /// A word released as it is.
+    Raw(&'a str),
+}
+
+/// The id of a word in the form of [`normalize`] or, in a vocabulary that knows "Paris" only as it
+/// is written, as it stands.
+pub fn look_up(vocabulary: &Vocabulary, form: &str, word: &str) -> Option<u32> {
+    vocabulary.id(form).or_else(|| vocabulary.id(word))
 }
 
 /// A word of a text: its bytes and its fate.
@@ -136,17 +182,45 @@ impl TextPrivatizer {
         &self.policy
     }
 
+    /// The words of a text as byte ranges: where the vocabulary, or the policy's `skip`, knows
+    /// what punctuation joins ("e-mail"), it is one word.
+    pub fn words(&self, text: &str) -> impl Iterator<Item = Range<usize>> {
+        let vocabulary = self.mechanism.vocabulary();
+        known_words(text, |word| {
+            let form = normalize(word);
+            self.policy.skip.contains(&*form) || look_up(vocabulary, &form, word).is_some()
+        })
+    }
+
     /// The mechanism's guarantee with what the handling of text exempts from it.
     pub fn guarantee(&self) -> Guarantee {
         let mut guarantee = self.mechanism.guarantee();
         let exceptions = &mut guarantee.exceptions;
-        exceptions
-            .push("white space, punctuation, the number of words and the length of a text".into());
-        if self.mechanism.randomness().seed().is_some() {
-            exceptions.push("anything: the mechanism is SEEDED, for tests only".into());
+        exceptions.push(format!(
+            "{BETWEEN}; the number of words and the length of a text"
+        ));
+        if self.policy.consistent != Consistent::Never {
+            guarantee.scope = Guarantee::DISTINCT;
+            exceptions.push(
+                match self.policy.consistent {
+                    Consistent::Call => {
+                        "which words of the texts of one call are equal: the same word gets the \
+                         same replacement (consistent=\"call\"), and the texts of a call count as \
+                         one text"
+                    }
+                    _ => {
+                        "which words of a text are equal: the same word gets the same replacement \
+                         (consistent=True)"
+                    }
+                }
+                .into(),
+            );
         }
         let unknown = match self.policy.unknown {
-            Unknown::Random if guarantee.unknown_bound.is_finite() => None,
+            Unknown::Random if guarantee.unknown_bound.is_finite() => {
+                guarantee.unknown_is_random = true;
+                None
+            }
             Unknown::Random => Some(
                 "whether a word is in the vocabulary (unknown words are replaced uniformly at \
                  random and cannot be told from each other)",
@@ -168,64 +242,10 @@ impl TextPrivatizer {
         guarantee
     }
 
-    /// The proved bound on |ln(Pr\[y|a\] / Pr\[y|b\])| over all outputs y, for two words, or for
-    /// two texts of as many words with the same between them; infinite where nothing is
-    /// proved. The guarantee's slack, once a word, comes on top.
-    pub fn bound(&self, a: &str, b: &str) -> f64 {
-        if a == b {
-            return 0.0;
-        }
-        if let Some(bound) = self.word_bound(a, b) {
-            return bound;
-        }
-        let (in_a, in_b): (Vec<_>, Vec<_>) = (words(a).collect(), words(b).collect());
-        let between = |text: &str, words: &[std::ops::Range<usize>]| {
-            let mut rest = String::new();
-            let mut done = 0;
-            for word in words {
-                rest.push_str(&text[done..word.start]);
-                rest.push('\0');
-                done = word.end;
-            }
-            rest + &text[done..]
-        };
-        if in_a.len() != in_b.len() || between(a, &in_a) != between(b, &in_b) {
-            return f64::INFINITY;
-        }
-        let pairs = in_a.into_iter().zip(in_b).map(|(i, j)| (&a[i], &b[j]));
-        pairs
-            .map(|(a, b)| self.word_bound(a, b).unwrap_or(f64::INFINITY))
-            .sum()
-    }
-
-    /// [`bound`](Self::bound) for two words; `None` if one of them is no single word.
-    fn word_bound(&self, a: &str, b: &str) -> Option<f64> {
-        let fate = |word: &str| {
-            let fate = self.fate(&normalize(word), word);
-            let single = words(word).next() == Some(0..word.len());
-            (single || matches!(fate, Fate::Replace(_))).then_some(fate)
-        };
-        let unprotected = self.policy.unknown == Unknown::Keep;
-        Some(match (fate(a)?, fate(b)?) {
-            _ if a == b => 0.0,
-            _ if self.mechanism.guarantee().slack.is_infinite() => f64::INFINITY,
-            (Fate::Replace(a), Fate::Replace(b)) => {
-                self.mechanism.epsilon() * self.mechanism.distance(a, b)
-            }
-            (Fate::Unknown, Fate::Unknown) if !unprotected => 0.0,
-            (Fate::Unknown, Fate::Replace(_)) | (Fate::Replace(_), Fate::Unknown)
-                if self.policy.unknown == Unknown::Random =>
-            {
-                self.mechanism.guarantee().unknown_bound
-            }
-            _ => f64::INFINITY,
-        })
-    }
-
     /// Privatises one text.
     ///
     /// # Errors
-    /// [`Error::UnknownWord`] under [`Unknown::Error`].
+    /// [`Error::UnknownInText`] under [`Unknown::Error`].
     pub fn privatize(&self, text: &str) -> Result<String> {
         let (mut texts, _) = self.privatize_texts(&[text], &Control::new())?;
         Ok(texts.pop().unwrap_or_default())
@@ -234,10 +254,24 @@ impl TextPrivatizer {
     /// Privatises many texts in one call, in parallel.
     ///
     /// # Errors
-    /// [`Error::UnknownWord`] under [`Unknown::Error`], [`Error::Interrupted`].
+    /// [`Error::UnknownInText`] under [`Unknown::Error`], [`Error::Interrupted`].
     pub fn privatize_texts(
         &self,
         texts: &[&str],
+        control: &Control,
+    ) -> Result<(Vec<String>, Counts)> {
+        self.privatize_texts_with(texts, &mut Replacements::default(), control)
+    }
+
+    /// [`privatize_texts`](Self::privatize_texts), where the replacements of earlier pieces of
+    /// the same text are kept: for text that comes in pieces, under [`Consistent::Call`].
+    ///
+    /// # Errors
+    /// As [`privatize_texts`](Self::privatize_texts).
+    pub fn privatize_texts_with(
+        &self,
+        texts: &[&str],
+        replacements: &mut Replacements,
         control: &Control,
     ) -> Result<(Vec<String>, Counts)> {
         let mut out = Vec::with_capacity(texts.len());
@@ -251,7 +285,7 @@ impl TextPrivatizer {
             });
             let (block, later) = rest.split_at(fits.count().max(1));
             install(block.iter().map(|t| t.len()).sum(), SMALL, || {
-                self.privatize_block(block, &mut out, &mut counts, control)
+                self.privatize_block(block, &mut out, &mut counts, replacements, control)
             })??;
             rest = later;
         }
@@ -263,29 +297,41 @@ impl TextPrivatizer {
         texts: &[&str],
         out: &mut Vec<String>,
         counts: &mut Counts,
+        replacements: &mut Replacements,
         control: &Control,
     ) -> Result<()> {
         let found: Vec<Vec<Word>> = texts
             .par_iter()
             .map(|text| {
                 control.check()?;
-                Ok(words(text)
-                    .map(|range| {
-                        let word = &text[range.clone()];
-                        let fate = self.fate(&normalize(word), word);
-                        Word {
-                            start: range.start,
-                            end: range.end,
-                            fate,
-                        }
+                Ok(self
+                    .words(text)
+                    .map(|range| Word {
+                        start: range.start,
+                        end: range.end,
+                        fate: self.fate(&text[range]),
                     })
                     .collect())
             })
             .collect::<Result<_>>()?;
+        let misdecoded = texts.par_iter().filter(|text| looks_misdecoded(text));
+        counts.misdecoded += misdecoded.count() as u64;
+        for (i, (text, words)) in (out.len()..).zip(texts.iter().zip(&found)) {
+            let strs = words.iter().map(|w| (&text[w.start..w.end], w.fate));
+            self.refuse_unknown(strs, |n| {
+                let start = words[n].start;
+                let place = format!("word {n} of text {i}, at byte {start},");
+                (place, Some((i, start)))
+            })?;
+        }
         let pairs = || texts.iter().zip(&found);
         let all =
             pairs().flat_map(|(text, words)| words.iter().map(|w| (&text[w.start..w.end], w.fate)));
-        let (drawn, starts) = self.draw(all, found.iter().map(Vec::len), counts, control)?;
+        let lengths = found.iter().map(Vec::len);
+        let (drawn, starts) = match self.policy.consistent {
+            Consistent::Never => self.draw(all, lengths, counts, control)?,
+            _ => self.draw_consistently(all, lengths, counts, replacements, control)?,
+        };
         let vocabulary = self.mechanism.vocabulary();
         out.par_extend(
             texts
@@ -322,16 +368,24 @@ impl TextPrivatizer {
     /// Privatises words that somebody else has found: each is one word, whatever it holds.
     ///
     /// # Errors
-    /// [`Error::UnknownWord`] under [`Unknown::Error`], [`Error::Interrupted`].
+    /// [`Error::UnknownInText`] under [`Unknown::Error`], [`Error::Interrupted`].
     pub fn privatize_tokens(
         &self,
         tokens: &[&str],
         control: &Control,
     ) -> Result<(Vec<String>, Counts)> {
-        let fates: Vec<Fate> = tokens.iter().map(|t| self.fate(&normalize(t), t)).collect();
+        let fates: Vec<Fate> = tokens.iter().map(|t| self.fate(t)).collect();
         let mut counts = Counts::default();
-        let all = tokens.iter().copied().zip(fates.iter().copied());
-        let (drawn, _) = self.draw(all, std::iter::empty(), &mut counts, control)?;
+        let all = || tokens.iter().copied().zip(fates.iter().copied());
+        self.refuse_unknown(all(), |n| (format!("token {n},"), None))?;
+        let (drawn, _) = match self.policy.consistent {
+            Consistent::Never => self.draw(all(), std::iter::empty(), &mut counts, control)?,
+            _ => {
+                let one = std::iter::once(tokens.len());
+                let mut kept = Replacements::default();
+                self.draw_consistently(all(), one, &mut counts, &mut kept, control)?
+            }
+        };
         let mut drawn = drawn.iter();
         let vocabulary = self.mechanism.vocabulary();
         let replaced = tokens.iter().zip(&fates).filter_map(|(token, &fate)| {
@@ -341,13 +395,61 @@ impl TextPrivatizer {
         Ok((replaced.collect(), counts))
     }
 
-    fn fate(&self, form: &str, word: &str) -> Fate {
-        if self.policy.skip.contains(form) {
+    /// What [`privatize_tokens`](Self::privatize_tokens) would count, without drawing.
+    pub fn count_tokens(&self, tokens: &[&str]) -> Counts {
+        let mut counts = Counts::default();
+        for token in tokens {
+            counts.add(self.fate(token));
+        }
+        counts
+    }
+
+    /// Replaces word ids, consistently if the policy says so: the array is one text.
+    ///
+    /// # Errors
+    /// [`Error::WordId`], [`Error::Interrupted`].
+    pub fn privatize_ids(&self, ids: &[u32], control: &Control) -> Result<Vec<u32>> {
+        if self.policy.consistent == Consistent::Never {
+            return self.mechanism.privatize_ids_with(ids, control);
+        }
+        consistent::privatize_ids(&*self.mechanism, ids, control)
+    }
+
+    /// Under [`Unknown::Error`], an error for the first unknown word, by its place.
+    fn refuse_unknown<'a>(
+        &self,
+        mut words: impl Iterator<Item = (&'a str, Fate)>,
+        place: impl Fn(usize) -> (String, Option<(usize, usize)>),
+    ) -> Result<()> {
+        if self.policy.unknown != Unknown::Error {
+            return Ok(());
+        }
+        match words
+            .by_ref()
+            .enumerate()
+            .find(|(_, (_, fate))| *fate == Fate::Unknown)
+        {
+            None => Ok(()),
+            Some((n, (word, _))) => {
+                let (place, at) = place(n);
+                Err(Error::UnknownInText {
+                    place,
+                    at,
+                    length: word.chars().count(),
+                    word: Hidden::new(word),
+                })
+            }
+        }
+    }
+
+    fn fate(&self, word: &str) -> Fate {
+        let form = normalize(word);
+        if self.policy.skip.contains(&*form) {
             return Fate::Skip;
         }
         let vocabulary = self.mechanism.vocabulary();
-        // Cased vocabularies know "Paris" only as it is written.
-        match vocabulary.id(form).or_else(|| vocabulary.id(word)) {
+        let bare = || look_up(vocabulary, without_symbols(&form)?, without_symbols(word)?);
+        match look_up(vocabulary, &form, word).or_else(bare) {
             Some(id) => Fate::Replace(id),
             None => Fate::Unknown,
         }
@@ -362,62 +464,39 @@ impl TextPrivatizer {
         counts: &mut Counts,
         control: &Control,
     ) -> Result<(Vec<u32>, Vec<usize>)> {
-        let random = self.policy.unknown == Unknown::Random;
-        let vocabulary = self.mechanism.vocabulary();
         let mut known = Vec::new();
         // Drawn ids in the order of the text: position of the unknown ones among them.
         let mut unknown = Vec::new();
-        let mut starts = Vec::new();
-        let mut lengths = lengths.peekable();
-        let mut left = 0;
+        let mut texts = Starts::new(lengths);
         let mut drawn = 0;
-        let mut next_text = |left: &mut usize, drawn: usize, starts: &mut Vec<usize>| {
-            while *left == 0 {
-                let Some(length) = lengths.next() else { return };
-                starts.push(drawn);
-                *left = length;
-            }
-        };
-        for (word, fate) in all {
-            next_text(&mut left, drawn, &mut starts);
-            left = left.saturating_sub(1);
-            counts.words += 1;
+        for (_, fate) in all {
+            texts.word(drawn);
+            counts.add(fate);
             match fate {
-                Fate::Skip => counts.skipped += 1,
                 Fate::Replace(id) => {
-                    counts.replaced += 1;
                     known.push(id);
                     drawn += 1;
                 }
-                Fate::Unknown => {
-                    counts.unknown += 1;
-                    match self.policy.unknown {
-                        Unknown::Error => {
-                            return Err(Error::UnknownWord {
-                                word: word.to_owned(),
-                            });
-                        }
-                        Unknown::Random => {
-                            unknown.push(drawn);
-                            drawn += 1;
-                        }
-                        Unknown::Drop | Unknown::Mask | Unknown::Keep => {}
-                    }
+                Fate::Unknown if self.policy.unknown == Unknown::Random => {
+                    unknown.push(drawn);
+                    drawn += 1;
                 }
+                Fate::Unknown | Fate::Skip => {}
             }
         }
-        next_text(&mut left, drawn, &mut starts);
+        let starts = texts.finish(drawn);
         let key = self.mechanism.randomness().next_key()?;
         let mut ids = vec![0; known.len()];
         self.mechanism.draw(&known, &key, &mut ids, control)?;
-        if random && !unknown.is_empty() {
+        if !unknown.is_empty() {
             let mut rng = key.stream(UNKNOWN_STREAM);
+            let words = self.mechanism.vocabulary().len() as u32;
             let mut merged = Vec::with_capacity(drawn);
             let mut ids = ids.into_iter();
             for at in unknown {
                 let before = at - merged.len();
                 merged.extend(ids.by_ref().take(before));
-                merged.push(uniform_below(&mut rng, vocabulary.len() as u32));
+                merged.push(uniform_below(&mut rng, words));
             }
             merged.extend(ids);
             return Ok((merged, starts));
@@ -443,5 +522,60 @@ impl TextPrivatizer {
                 Unknown::Drop | Unknown::Error => None,
             },
         }
+    }
+}
+
+impl Counts {
+    fn add(&mut self, fate: Fate) {
+        self.words += 1;
+        match fate {
+            Fate::Replace(_) => self.replaced += 1,
+            Fate::Unknown => self.unknown += 1,
+            Fate::Skip => self.skipped += 1,
+        }
+    }
+}
+
+/// Where the drawn words of each text start, told of one word after the other.
+struct Starts<L: Iterator<Item = usize>> {
+    lengths: L,
+    /// Words of the present text still to come.
+    left: usize,
+    starts: Vec<usize>,
+}
+
+impl<L: Iterator<Item = usize>> Starts<L> {
+    fn new(lengths: L) -> Self {
+        Starts {
+            lengths,
+            left: 0,
+            starts: Vec::new(),
+        }
+    }
+
+    /// The next word, before which `drawn` were drawn; whether a text begins with it.
+    fn word(&mut self, drawn: usize) -> bool {
+        let begins = self.begin(drawn);
+        self.left = self.left.saturating_sub(1);
+        begins
+    }
+
+    fn begin(&mut self, drawn: usize) -> bool {
+        let mut begins = false;
+        while self.left == 0 {
+            let Some(length) = self.lengths.next() else {
+                break;
+            };
+            self.starts.push(drawn);
+            self.left = length;
+            begins = true;
+        }
+        begins
+    }
+
+    /// Where every text starts: those without words at the end too.
+    fn finish(mut self, drawn: usize) -> Vec<usize> {
+        self.begin(drawn);
+        self.starts
     }
 }

@@ -1,20 +1,43 @@
 //! Finding the words of a text.
 //!
-//! Everything that carries content is a word or part of one: letters, digits, marks, and
-//! symbols such as emoji. Only white space, punctuation, ASCII symbols (+ < = > | ~ $ ^ `) and
-//! the invisible marks of direction and joining stand between words. Inside a word stay
+//! Everything that carries content is a word or part of one: letters, digits, marks, control
+//! characters, symbols such as emoji and currency signs. Only white space, punctuation and the
+//! invisible marks of direction and joining stand between words ([`BETWEEN`]), and symbols
+//! (+ < = > ^ ` | ~ * # % & @ \ _) that touch no word. Inside a word stay
 //!
 //! - an apostrophe between letters (don't),
-//! - a point, comma or colon between digits (3.14, 1,000, 10:30),
-//! - an underscore or a zero-width joiner between word characters.
+//! - whatever stands without white space between two digits (3.14, 123-45-6789, 1(555)12),
+//! - symbols that touch it (C++, #tag, hunter2***, a+b),
+//! - soft hyphens and zero-width joiners between word characters,
+//! - punctuation of Latin-1 (§ ¡ « · …) between letters, which wrongly decoded text holds.
 //!
-//! An e-mail address or a web address is one word. A hyphen separates words.
+//! An e-mail address or a web address is one word. Other punctuation, a hyphen say, separates
+//! words, unless a vocabulary knows what it joins ([`known_words`]).
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 use unicode_normalization::UnicodeNormalization;
 use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory};
+
+/// What is released as it is, because it is in no word: the guarantee's own words.
+pub const BETWEEN: &str = "white space, punctuation, symbols (+ < = > ^ ` | ~ * # % & @ \\ _) that \
+    touch no word, invisible marks of direction and joining";
+
+/// A vocabulary's word is looked for in so many words that punctuation joins.
+const MOST_PARTS: usize = 16;
+
+/// What a character is to the words around it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Class {
+    /// Part of a word.
+    Word,
+    /// Part of a word that it touches; alone it is none.
+    Symbol,
+    /// Between words, unless digits or letters on both sides make it part of one.
+    Punctuation,
+    Space,
+}
 
 /// The words of a text as byte ranges, in order.
 pub fn words(text: &str) -> Words<'_> {
@@ -23,6 +46,45 @@ pub fn words(text: &str) -> Words<'_> {
         at: 0,
         chunk_end: 0,
     }
+}
+
+/// The words of a text, where words that punctuation joins without white space are one if it is
+/// `known`: the longest that is.
+pub fn known_words(text: &str, known: impl Fn(&str) -> bool) -> impl Iterator<Item = Range<usize>> {
+    let mut plain = words(text);
+    std::iter::from_fn(move || {
+        let first = plain.next()?;
+        if !is_joined(text, first.end) {
+            return Some(first);
+        }
+        let (mut ahead, mut end) = (plain.clone(), first.end);
+        let mut longest = None;
+        for _ in 1..MOST_PARTS {
+            let Some(next) = ahead.next() else { break };
+            if text[end..next.start].contains(is_space) {
+                break;
+            }
+            end = next.end;
+            if known(&text[first.start..end]) {
+                longest = Some((end, ahead.clone()));
+            }
+        }
+        Some(match longest {
+            None => first,
+            Some((end, rest)) => {
+                plain = rest;
+                first.start..end
+            }
+        })
+    })
+}
+
+/// Whether what follows a word is neither the end, nor white space, nor punctuation before it.
+#[inline]
+fn is_joined(text: &str, end: usize) -> bool {
+    let mut rest = text[end..].chars();
+    let punctuation = rest.next().is_some_and(|c| !is_space(c));
+    punctuation && rest.next().is_some_and(|c| !is_space(c))
 }
 
 /// Iterator over the words of a text.
@@ -40,7 +102,8 @@ impl Iterator for Words<'_> {
     fn next(&mut self) -> Option<Range<usize>> {
         loop {
             let c = char_at(self.text, self.at)?;
-            if self.at >= self.chunk_end && !c.is_whitespace() {
+            let kind = class(c);
+            if self.at >= self.chunk_end && kind != Class::Space {
                 let end = chunk_end(self.text, self.at);
                 if let Some(address) = address(self.text, self.at..end) {
                     self.at = address.end;
@@ -49,10 +112,14 @@ impl Iterator for Words<'_> {
                 }
                 self.chunk_end = end;
             }
-            if is_word(c) {
+            if matches!(kind, Class::Word | Class::Symbol) {
                 let start = self.at;
-                self.at = word_end(self.text, start);
-                return Some(start..self.at);
+                let (end, is_word) = word_end(self.text, start);
+                self.at = end;
+                if is_word {
+                    return Some(start..end);
+                }
+                continue;
             }
             self.at += c.len_utf8();
         }
@@ -72,7 +139,7 @@ fn char_at(text: &str, at: usize) -> Option<char> {
 fn chunk_end(text: &str, start: usize) -> usize {
     let mut at = start;
     while let Some(c) = char_at(text, at) {
-        if c.is_whitespace() {
+        if is_space(c) {
             break;
         }
         at += c.len_utf8();
@@ -87,69 +154,119 @@ fn address(text: &str, run: Range<usize>) -> Option<Range<usize>> {
     if !bytes.iter().any(|&b| b == b'@' || b == b':' || b == b'.') {
         return None;
     }
-    let inner = text[run.clone()].trim_matches(|c: char| !is_word(c));
-    let at_sign = inner
-        .find('@')
-        .is_some_and(|i| i > 0 && i + 1 < inner.len());
-    let web = inner.contains("://")
-        || inner
-            .get(..4)
-            .is_some_and(|p| p.eq_ignore_ascii_case("www."));
-    (at_sign || web).then(|| {
+    let inner = text[run.clone()].trim_matches(|c: char| class(c) == Class::Punctuation);
+    let word = |part: &str| part.contains(|c| class(c) == Class::Word);
+    let at_sign = || {
+        inner
+            .split_once('@')
+            .is_some_and(|(a, b)| word(a) && word(b))
+    };
+    let bare = inner.trim_start_matches(|c: char| class(c) != Class::Word);
+    let www = bare
+        .get(..4)
+        .is_some_and(|p| p.eq_ignore_ascii_case("www."));
+    (inner.contains("://") || www || at_sign()).then(|| {
         let start = inner.as_ptr() as usize - text.as_ptr() as usize;
         start..start + inner.len()
     })
 }
 
-fn word_end(text: &str, start: usize) -> usize {
+/// Where the run of word characters and symbols at `start` ends, and whether it is a word.
+fn word_end(text: &str, start: usize) -> (usize, bool) {
     let mut at = start;
     let mut last = ' ';
+    let mut is_word = false;
     while let Some(c) = char_at(text, at) {
-        if is_word(c) {
-            last = c;
-            at += c.len_utf8();
-            continue;
+        match class(c) {
+            Class::Word => is_word = true,
+            Class::Symbol => {}
+            Class::Space => break,
+            Class::Punctuation => match joined(text, at, last) {
+                Some(next) => {
+                    at = next;
+                    last = ' ';
+                    continue;
+                }
+                None => break,
+            },
         }
-        let next = char_at(text, at + c.len_utf8()).filter(|&n| is_word(n));
-        let joins = next.is_some_and(|next| match c {
-            '\'' | '\u{2019}' => last.is_alphabetic() && next.is_alphabetic(),
-            '.' | ',' | ':' => last.is_numeric() && next.is_numeric(),
-            '_' | '\u{200c}' | '\u{200d}' | '\u{ad}' => true,
-            _ => false,
-        });
-        if !joins {
-            break;
-        }
+        last = c;
         at += c.len_utf8();
     }
-    at
+    (at, is_word)
+}
+
+/// Where the word goes on that ends with `last` before the punctuation at `at`, if it does.
+fn joined(text: &str, at: usize, last: char) -> Option<usize> {
+    if last.is_numeric() {
+        let between = |c| matches!(class(c), Class::Punctuation | Class::Symbol);
+        let run = text[at..].find(|c| !between(c)).unwrap_or(0);
+        if char_at(text, at + run).is_some_and(char::is_numeric) {
+            return Some(at + run);
+        }
+    }
+    let c = char_at(text, at)?;
+    let after = at + c.len_utf8();
+    let next = char_at(text, after).filter(|&n| class(n) == Class::Word)?;
+    let joins = match c {
+        '\'' | '\u{2019}' | '\u{a1}'..='\u{bf}' => last.is_alphabetic() && next.is_alphabetic(),
+        _ => false,
+    };
+    let invisible = matches!(c, '\u{200c}' | '\u{200d}' | '\u{ad}');
+    (joins || invisible && matches!(class(last), Class::Word | Class::Symbol)).then_some(after)
+}
+
+/// White space, but for NEL (U+0085): wrongly decoded text holds it in the middle of words.
+#[inline]
+fn is_space(c: char) -> bool {
+    c.is_whitespace() && c != '\u{85}'
 }
 
 #[inline]
-fn is_word(c: char) -> bool {
-    if c.is_ascii() {
-        return c.is_ascii_alphanumeric();
+fn class(c: char) -> Class {
+    match c {
+        'a'..='z' | 'A'..='Z' | '0'..='9' | '$' => Class::Word,
+        ' ' | '\t'..='\r' => Class::Space,
+        '+' | '<' | '=' | '>' | '^' | '`' | '|' | '~' => Class::Symbol,
+        '*' | '#' | '%' | '&' | '@' | '\\' | '_' => Class::Symbol,
+        '!'..='~' => Class::Punctuation,
+        // Controls carry what somebody has put there, letters of wrongly decoded text above all.
+        '\0'..='\u{9f}' => Class::Word,
+        _ if c.is_alphanumeric() => Class::Word,
+        _ if c.is_whitespace() => Class::Space,
+        _ => match c.general_category_group() {
+            GeneralCategoryGroup::Punctuation | GeneralCategoryGroup::Separator => {
+                Class::Punctuation
+            }
+            // Marks of direction and joining carry no content of their own. Other format
+            // characters do (tag characters spell invisible text), and private use and
+            // unassigned ones may.
+            GeneralCategoryGroup::Other
+                if matches!(
+                    c,
+                    '\u{ad}' | '\u{61c}' | '\u{feff}'
+                        | '\u{200b}'..='\u{200f}'
+                        | '\u{202a}'..='\u{202e}'
+                        | '\u{2060}'..='\u{2064}'
+                        | '\u{2066}'..='\u{2069}'
+                ) =>
+            {
+                Class::Punctuation
+            }
+            _ => Class::Word,
+        },
     }
-    if c.is_alphanumeric() {
-        return true;
-    }
-    if c.is_whitespace() || c.is_control() {
-        return false;
-    }
-    match c.general_category_group() {
-        GeneralCategoryGroup::Punctuation | GeneralCategoryGroup::Separator => false,
-        // Marks of direction and joining carry no content of their own. Other format characters
-        // do (tag characters spell invisible text), and private use and unassigned ones may.
-        GeneralCategoryGroup::Other => !matches!(
-            c,
-            '\u{ad}' | '\u{61c}' | '\u{feff}'
-                | '\u{200b}'..='\u{200f}'
-                | '\u{202a}'..='\u{202e}'
-                | '\u{2060}'..='\u{2064}'
-                | '\u{2066}'..='\u{2069}'
-        ),
-        _ => true,
-    }
+}
+
+/// A word without the symbols around it, where it has any: "c" for "c++", "5" for "$5".
+pub fn without_symbols(word: &str) -> Option<&str> {
+    let symbol = |c: char| {
+        c == '$'
+            || class(c) == Class::Symbol
+            || !c.is_ascii() && c.general_category_group() == GeneralCategoryGroup::Symbol
+    };
+    let core = word.trim_matches(symbol);
+    (!core.is_empty() && core.len() < word.len()).then_some(core)
 }
 
 /// The form in which a word is looked up: lower case, NFC, with a straight apostrophe.
@@ -188,25 +305,97 @@ mod tests {
             ("3.14 1,000 10:30, 5.", &["3.14", "1,000", "10:30", "5"]),
             (
                 "e-mail <me.you+x@example.co.uk>.",
-                &["e", "mail", "me.you+x@example.co.uk"],
+                &["e", "mail", "<me.you+x@example.co.uk>"],
             ),
             (
                 "see https://a.b/c?d=1, www.x.org!",
                 &["see", "https://a.b/c?d=1", "www.x.org"],
             ),
-            ("snake_case _x_ a@ @b", &["snake_case", "x", "a", "b"]),
-            ("I ❤️ 👩‍👩‍👧 €5 $5", &["I", "❤️", "👩‍👩‍👧", "€5", "5"]),
+            (
+                "snake_case _x_ a@ @b __ *",
+                &["snake_case", "_x_", "a@", "@b"],
+            ),
+            (
+                "I ❤️ 👩‍👩‍👧 €5 $5 5 $",
+                &["I", "❤️", "👩‍👩‍👧", "€5", "$5", "5", "$"],
+            ),
             (
                 "cafe\u{301} \u{202e}abc\u{202c} 日本語。",
                 &["cafe\u{301}", "abc", "日本語"],
             ),
-            ("a\0b\u{feff}c", &["a", "b", "c"]),
+            (
+                "a\0b\u{feff}c \u{7f} \u{1b}[31m",
+                &["a\0b", "c", "\u{7f}", "\u{1b}", "31m"],
+            ),
+            (
+                "123-45-6789 +1(555)-123.4567 #42 5/6, (7) 8-ball 9:",
+                &[
+                    "123-45-6789",
+                    "+1(555)-123.4567",
+                    "#42",
+                    "5/6",
+                    "7",
+                    "8",
+                    "ball",
+                    "9",
+                ],
+            ),
+            (
+                "C++ hunter2*** a+b x=5; R&D **bold** ++ 50%",
+                &["C++", "hunter2***", "a+b", "x=5", "R&D", "**bold**", "50%"],
+            ),
+            // UTF-8 read as Latin-1: Чехов, 中.
+            ("Ð§ÐµÑ\u{85}Ð¾Ð² ä¸\u{ad}.", &["Ð§ÐµÑ\u{85}Ð¾Ð²", "ä¸"]),
+            ("<b>bold</b> “a”", &["<b>bold<", "b>", "a"]),
             ("end.Start", &["end", "Start"]),
             ("a \u{e0073}\u{e0065} b", &["a", "\u{e0073}\u{e0065}", "b"]),
         ];
         for (text, expected) in cases {
             assert_eq!(&split(text), expected, "{text:?}");
         }
+    }
+
+    /// White space and punctuation, and symbols that touch no word.
+    fn nothing_with_content(between: &str, text: &str) -> bool {
+        let at = between.as_ptr() as usize - text.as_ptr() as usize;
+        let touches = |c: Option<char>| c.is_some_and(|c| class(c) == Class::Word);
+        between.char_indices().all(|(i, c)| match class(c) {
+            Class::Word => false,
+            Class::Symbol => {
+                let before = text[..at + i].chars().next_back();
+                !touches(before) && !touches(text[at + i + c.len_utf8()..].chars().next())
+            }
+            _ => true,
+        })
+    }
+
+    #[test]
+    fn compounds() {
+        let known = ["e-mail", "merry-go-round", "go-round", "and/or"];
+        let split = |text| -> Vec<_> {
+            known_words(text, |w| known.contains(&w))
+                .map(|r| &text[r])
+                .collect()
+        };
+        assert_eq!(split("my e-mail, e- mail"), ["my", "e-mail", "e", "mail"]);
+        assert_eq!(
+            split("(merry-go-round)-go-round and/or/and"),
+            ["merry-go-round", "go-round", "and/or", "and"]
+        );
+    }
+
+    #[test]
+    fn symbols_are_dropped_for_look_up() {
+        let cases = [
+            ("c++", Some("c")),
+            ("$5", Some("5")),
+            ("€5", Some("5")),
+            ("a+b", None),
+        ];
+        for (word, core) in cases {
+            assert_eq!(without_symbols(word), core);
+        }
+        assert_eq!(without_symbols("$"), None);
     }
 
     #[test]
@@ -222,10 +411,36 @@ mod tests {
             let mut done = 0;
             for range in words(&text) {
                 prop_assert!(range.start >= done && range.end > range.start);
-                prop_assert!(!text[done..range.start].chars().any(is_word));
+                prop_assert!(nothing_with_content(&text[done..range.start], &text));
+                prop_assert!(!text[range.clone()].contains(is_space));
                 done = range.end;
             }
-            prop_assert!(!text[done..].chars().any(is_word));
+            prop_assert!(nothing_with_content(&text[done..], &text));
+        }
+
+        #[test]
+        fn known_words_are_the_longest_that_are_known(
+            text in "[ab-]{0,4}( ?[ab/.-]{1,3}){0,8}", known in proptest::collection::hash_set("[ab]([-/.][ab]){1,3}", 0..20)
+        ) {
+            let found: Vec<_> = known_words(&text, |w| known.contains(w)).collect();
+            let plain: Vec<_> = words(&text).collect();
+            let mut parts = plain.iter().peekable();
+            for range in found {
+                let first = parts.next().expect("a part");
+                prop_assert_eq!(first.start, range.start);
+                let mut end = first.end;
+                // No longer run of plain words from here is known.
+                for next in plain.iter().filter(|p| p.end > range.end) {
+                    let run = &text[range.start..next.end];
+                    prop_assert!(run.contains(' ') || !known.contains(run));
+                }
+                while end < range.end {
+                    end = parts.next().expect("a part").end;
+                }
+                prop_assert_eq!(end, range.end);
+                prop_assert!(*first == range || known.contains(&text[range]));
+            }
+            prop_assert!(parts.next().is_none());
         }
     }
 }

@@ -78,7 +78,7 @@ CASES: list[tuple[str, type[BaseException], str, Callable[[], Any]]] = [
         [f"w{i}" for i in range(1 << 20)], np.zeros((1 << 20, 1))).nearest(
             np.zeros((1 << 24, 1)), k=1 << 20)),
     # look-ups
-    ("ids of an unknown word", K, '"zz"', lambda: E.ids(["a", "zz"])),
+    ("ids of an unknown word", K, r"words\[1\], of 2 char", lambda: E.ids(["a", "zz"])),
     ("ids of a str", T, "words must be a list", lambda: E.ids("a")),
     ("distance", K, '"zz"', lambda: E.distance("a", "zz")),
     ("distances", K, '"zz"', lambda: E.distances("zz")),
@@ -104,7 +104,12 @@ CASES: list[tuple[str, type[BaseException], str, Callable[[], Any]]] = [
     ("list with None", T, r"text\[1\]", lambda: TEM.privatize(["a", None])),
     ("dict", T, "dict", lambda: TEM.privatize({"a": 1})),
     ("tokens a str", T, "tokens must be a list", lambda: TEM.privatize_tokens("a b")),
-    ("oov error", K, '"zz"', lambda: Tem(E, 1.0, oov="error").privatize_tokens(["a", "zz"])),
+    (
+        "oov error",
+        K,
+        "token 1, of 2 characters",
+        lambda: Tem(E, 1.0, oov="error").privatize_tokens(["a", "zz"]),
+    ),
     # noise
     ("n=0", P, "n must be", lambda: multivariate_laplace(0, 1.0, 3)),
     ("n=-1", P, "n must be", lambda: multivariate_laplace(-1, 1.0, 3)),

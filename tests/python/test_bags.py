@@ -60,7 +60,7 @@ def test_bags_in_every_form() -> None:
     assert fastdx.earth_movers_distance(["a"], ["a", "c"], line) == 1.5
     with pytest.raises(fastdx.ParameterError, match="bag"):
         fastdx.earth_movers_distance([], ["a"], line)
-    with pytest.raises(fastdx.UnknownWordError, match="zebra"):
+    with pytest.raises(fastdx.UnknownWordError, match="bag_a: word 0, of 5 char"):
         fastdx.earth_movers_distance(["zebra"], ["a"], line)
     with pytest.raises(fastdx.InputTypeError, match="bag_b"):
         fastdx.earth_movers_distance(["a"], "abc", line)
@@ -114,7 +114,7 @@ def test_many_documents() -> None:
         fastdx.nearest_documents(bags, bags, ENGLISH, 41)
     with pytest.raises(fastdx.ParameterError, match=r"bags\[1\].*1 to 2\^31"):
         fastdx.pairwise_emd([["coffee"], []], ENGLISH)
-    with pytest.raises(fastdx.ParameterError, match=r"bags\[0\].*\"tea\""):
+    with pytest.raises(fastdx.ParameterError, match=r"bags\[0\].*word 0"):
         fastdx.pairwise_emd([{"tea": -1}], ENGLISH)
 
 
@@ -142,8 +142,8 @@ def test_a_private_bag_has_the_law_of_its_words() -> None:
 @pytest.mark.parametrize("laplace", [False, True])
 def test_the_bound_for_bags(laplace: bool) -> None:
     e = Embedding(["a", "b", "c"], [[0.0], [0.4], [1.0]])
-    mechanism = MultivariateLaplace(e, 1.0, seed=5) if laplace else Tem(e, 1.0, seed=5)
-    bags = BagOfWords(mechanism)
+    kind = MultivariateLaplace if laplace else Tem
+    bags, claimed = BagOfWords(kind(e, 1.0, seed=5)), BagOfWords(kind(e, 1.0))
     draws, inputs = 200_000, ["a a", "a b", "b c", "c c"]
     drawn = []
     for text in inputs:
@@ -153,7 +153,7 @@ def test_the_bound_for_bags(laplace: bool) -> None:
     alpha = 1e-6 / (2 * len(inputs) * len(outputs))
     for x, one in zip(inputs, drawn, strict=True):
         for y, other in zip(inputs, drawn, strict=True):
-            bound = bags.bound(x.split(), y.split())
+            bound = claimed.bound(x.split(), y.split())
             emd = fastdx.earth_movers_distance(x.split(), y.split(), e)
             assert bound == pytest.approx(2 * emd)
             for out in outputs:
@@ -182,7 +182,7 @@ def test_bags_of_words_api() -> None:
     for wrong in ("coffee", b"coffee"):
         with pytest.raises(fastdx.InputTypeError):
             bags.privatize(wrong)  # type: ignore[arg-type]
-    with pytest.raises(fastdx.ParameterError, match="'tea'"):
+    with pytest.raises(fastdx.ParameterError, match="count of word 0"):
         bags.privatize({"tea": -1})
     with pytest.raises(fastdx.ParameterError, match="drop"):
         BagOfWords(Tem(epsilon=1.0, oov="drop"))

@@ -71,7 +71,7 @@ def test_the_whole_law_of_tem(rows: list[list[float]], epsilon: float, gamma: fl
 def test_a_broken_mechanism_is_found() -> None:
     """The test has power: noise at twice the ε that is claimed breaks the bound."""
     e = embedding([[0.0], [1.0]])
-    honest, liar = MultivariateLaplace(e, 1.0, seed=1), MultivariateLaplace(e, 2.0, seed=1)
+    honest, liar = MultivariateLaplace(e, 1.0), MultivariateLaplace(e, 2.0, seed=1)
     counts = np.array([np.bincount(liar.sample(w, DRAWS), minlength=2) for w in e.words])
     low, high = intervals(counts, 1e-11)
     assert low[0][0] > exp(honest.guarantee.bound("w0", "w1")) * high[1][0]

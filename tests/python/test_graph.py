@@ -44,7 +44,7 @@ def test_edges_from_a_file_an_array_and_an_iterator(tmp_path: Path) -> None:
     ("content", "message"),
     [
         ("a\tb\na\n", "line 2.*two words"),
-        ("a\tb\tx\n", "line 1.*'?x'?.*not a number"),
+        ("a\tb\tx\n", "line 1: the weight is not a number"),
         ("a\tb\t1\nb\tc\n", "line 2.*every edge"),
         ("a\ta\n", "line 1.*itself"),
     ],
@@ -62,7 +62,7 @@ def test_bad_edges_are_named() -> None:
             WordGraph(edges)  # type: ignore[arg-type]
     with pytest.raises(fastdx.ParameterError, match="edges"):
         WordGraph([])
-    with pytest.raises(fastdx.ParameterError, match=r"weights.*dog"):
+    with pytest.raises(fastdx.ParameterError, match=r"weights.*edge 0"):
         WordGraph(EDGES, [-1, 1, 1, 1, 1, 1])
     for wrong in ([1.0], []):
         with pytest.raises(fastdx.ParameterError, match="one number an edge, 6"):
@@ -82,7 +82,8 @@ def test_tem_has_its_whole_api(tmp_path: Path) -> None:
     drawn = np.bincount(tem.sample("dog", 1_000_000), minlength=8)
     assert stats.chisquare(drawn, law * 1_000_000).pvalue > 1e-7
     assert tem.guarantee.metric == "shortest-path"
-    assert tem.guarantee.bound("dog", "cat") == 3.0
+    bound = Tem(graph, 1.5, gamma=3.0).guarantee.bound("dog", "cat")
+    assert 3.0 <= bound < 3.0 + 1e-9
     assert set(tem.privatize("dog and cat").split()) <= set(graph.words)
     assert tem.space is graph
     with pytest.raises(AttributeError, match="space"):

@@ -118,7 +118,8 @@ def test_the_mechanism(tree: Embedding) -> None:
     assert "nominal 0.5" in repr(paper)
     walk = HyperbolicLaplace(tree, 3.0, sampler="metropolis", base="ball")
     assert walk.sample("w1", 20).shape == (20,) and "mixed" in str(walk.guarantee)
-    bound = m.guarantee.bound("w1", "w2")
+    assert m.guarantee.bound("w1", "w2") == np.inf  # seeded
+    bound = HyperbolicLaplace(tree, 2.0).guarantee.bound("w1", "w2")
     assert abs(bound - 2.0 * tree.distance("w1", "w2")) < 1e-9
     for bad, match in (({"epsilon": 1.0}, "Tem"), ({"epsilon": 2.0, "base": "cube"}, "'ball'"),
                        ({"epsilon": 2.0, "sampler": "gibbs"}, "'metropolis'")):  # fmt: skip

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use crate::buffer::Backing;
 use crate::embedding::Embedding;
-use crate::error::{Error, Result};
+use crate::error::{Error, Hidden, Result};
 use crate::metric::Metric;
 use crate::parallel::Control;
 
@@ -124,7 +124,7 @@ pub fn load_with(path: &Path, options: &Options, control: &Control) -> Result<Em
     }
     let bytes = backing.bytes();
     if bytes.is_empty() {
-        return Err(format_error(path, None, "the file is empty"));
+        return Err(format_error(path, None, "the file is empty", None));
     }
     let format = options.format.unwrap_or_else(|| detect(bytes));
     let metric = options.metric.unwrap_or(Metric::Euclidean);
@@ -150,14 +150,20 @@ impl Table {
     fn into_embedding(self, path: &Path, metric: Metric) -> Result<Embedding> {
         let line = |entry: usize| self.first_line.map(|first| first + entry as u64);
         let vocabulary = crate::Vocabulary::new(&self.words).map_err(|e| match e {
-            Error::DuplicateWord { word, first, second } => {
+            Error::DuplicateWord {
+                word,
+                first,
+                second,
+            } => {
                 let reason = match line(first) {
-                    Some(first) => format!("the word {word:?} is repeated, first on line {first}"),
-                    None => format!("the word {word:?} is repeated: entries {first} and {second} (counted from 0)"),
+                    Some(first) => format!("a word is repeated, first on line {first}"),
+                    None => {
+                        format!("a word is repeated: entries {first} and {second} (counted from 0)")
+                    }
                 };
-                format_error(path, line(second), reason)
+                format_error(path, line(second), reason, Some(Hidden::new(word)))
             }
-            e => format_error(path, None, e.to_string()),
+            e => format_error(path, None, e.to_string(), None),
         })?;
         let bad = self
             .vectors
@@ -165,8 +171,12 @@ impl Table {
             .enumerate()
             .find_map(|(i, v)| metric.refuse(v).map(|reason| (i, reason)));
         if let Some((i, reason)) = bad {
-            let reason = format!("the vector of {:?} {reason}", self.words[i]);
-            return Err(format_error(path, line(i), reason));
+            let reason = match line(i) {
+                Some(_) => format!("its vector {reason}"),
+                None => format!("the vector of word {i} (counted from 0) {reason}"),
+            };
+            let word = Hidden::new(&*self.words[i]);
+            return Err(format_error(path, line(i), reason, Some(word)));
         }
         Ok(Embedding::from_parts(
             vocabulary,
@@ -177,11 +187,17 @@ impl Table {
     }
 }
 
-fn format_error(path: &Path, line: Option<u64>, reason: impl Into<String>) -> Error {
+fn format_error(
+    path: &Path,
+    line: Option<u64>,
+    reason: impl Into<String>,
+    offender: Option<Hidden>,
+) -> Error {
     Error::Format {
         path: path.to_owned(),
         line,
         reason: reason.into(),
+        offender,
     }
 }
 
@@ -208,7 +224,8 @@ fn gunzip(path: &Path, bytes: &[u8], control: &Control) -> Result<Backing> {
         control.check()?;
         let more = decoder.by_ref().take(64 << 20).read_to_end(&mut plain);
         let more = more.map_err(|e| {
-            format_error(path, None, format!("damaged or truncated gzip data: {e}"))
+            let reason = format!("damaged or truncated gzip data: {e}");
+            format_error(path, None, reason, None)
         })?;
         if more == 0 {
             return Ok(Backing::copy(&plain));

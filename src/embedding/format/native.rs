@@ -41,11 +41,11 @@ use std::io::Write;
 use std::path::Path;
 
 use super::container::{Kind, Sections, write_atomically, write_sections};
-use crate::audit::Certificate;
 use crate::buffer::{Backing, Buffer};
 use crate::embedding::Embedding;
 use crate::error::{Error, Result};
 use crate::graph::WordGraph;
+use crate::mechanism::guarantee::Certificate;
 use crate::metric::Metric;
 use crate::neighbors::{Extent, Grid, NeighborLists};
 use crate::search::{Hnsw, HnswParameters};

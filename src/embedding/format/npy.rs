@@ -12,7 +12,7 @@ pub(super) fn parse(
     vocabulary: Option<&Path>,
     limit: usize,
 ) -> Result<Table> {
-    let fail = |reason: String| format_error(path, None, reason);
+    let fail = |reason: String| format_error(path, None, reason, None);
     let (descr, rows, dim, data) = header(bytes).map_err(fail)?;
     let width = match descr.as_str() {
         "<f2" => 2,
@@ -52,12 +52,13 @@ pub(super) fn parse(
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         let word = std::str::from_utf8(line).map_err(|_| "is not UTF-8");
         let word = word.and_then(|w| if w.is_empty() { Err("is empty") } else { Ok(w) });
-        let word = word.map_err(|what| format_error(&vocabulary, Some(i as u64 + 1), what))?;
+        let word =
+            word.map_err(|what| format_error(&vocabulary, Some(i as u64 + 1), what, None))?;
         words.push(word.to_owned());
     }
     if count != rows {
         let reason = format!("{count} words, and the array has {rows} rows");
-        return Err(format_error(&vocabulary, None, reason));
+        return Err(format_error(&vocabulary, None, reason, None));
     }
     let numbers = data[..words.len() * dim * width].chunks_exact(width);
     let vectors = numbers
@@ -131,7 +132,10 @@ fn header(bytes: &[u8]) -> std::result::Result<Header<'_>, String> {
     let &[rows, dim] = shape.as_slice() else {
         return Err(format!("the array has {} dimensions, not 2", shape.len()));
     };
-    let number = |s: &str| s.parse::<usize>().map_err(|_| format!("a shape of {s:?}"));
+    let number = |s: &str| {
+        s.parse::<usize>()
+            .map_err(|_| "a shape that is no number".to_owned())
+    };
     Ok((
         descr.to_owned(),
         number(rows)?,

@@ -6,7 +6,7 @@ use std::path::Path;
 use rayon::prelude::*;
 
 use super::{Table, format_error, header};
-use crate::error::Result;
+use crate::error::{Hidden, Result};
 use crate::parallel::Control;
 
 /// Lines are cut into pieces of about this many bytes, one a task.
@@ -45,7 +45,7 @@ pub(super) fn parse(
     limit: usize,
     control: &Control,
 ) -> Result<Table> {
-    let fail = |line, reason: String| Err(format_error(path, line, reason));
+    let fail = |line, reason: String| Err(format_error(path, line, reason, None));
     let (promised, dim, body, first_line) = if headed {
         match header(bytes) {
             Some((words, dim, body)) => (Some(words), dim, body, 2),
@@ -72,8 +72,8 @@ pub(super) fn parse(
     let mut vectors = Vec::with_capacity(rows * dim);
     let mut lines = first_line;
     for piece in parsed {
-        if let Some((line, reason)) = piece.error {
-            return fail(Some(lines + line), reason);
+        if let Some((line, Wrong { reason, offender })) = piece.error {
+            return Err(format_error(path, Some(lines + line), reason, offender));
         }
         lines += piece.lines;
         words.extend(piece.words);
@@ -151,7 +151,22 @@ struct Piece {
     vectors: Vec<f32>,
     lines: u64,
     /// Line within the piece, from 0, and what is wrong with it.
-    error: Option<(u64, String)>,
+    error: Option<(u64, Wrong)>,
+}
+
+/// What is wrong with a line: a reason that shows nothing of it, and the word or field.
+struct Wrong {
+    reason: String,
+    offender: Option<Hidden>,
+}
+
+impl Wrong {
+    fn new(reason: impl Into<String>, offender: &str) -> Self {
+        Wrong {
+            reason: reason.into(),
+            offender: (!offender.is_empty()).then(|| Hidden::new(offender)),
+        }
+    }
 }
 
 fn parse_piece(bytes: &[u8], dim: usize) -> Piece {
@@ -177,13 +192,15 @@ fn parse_line<'a>(
     line: &'a [u8],
     dim: usize,
     vectors: &mut Vec<f32>,
-) -> std::result::Result<&'a str, String> {
+) -> std::result::Result<&'a str, Wrong> {
     let line = trim(line);
     if line.is_empty() {
-        return Err("an empty line".into());
+        return Err(Wrong::new("an empty line", ""));
     }
-    let text = std::str::from_utf8(line)
-        .map_err(|e| format!("byte {} of the line is not UTF-8", e.valid_up_to() + 1))?;
+    let text = std::str::from_utf8(line).map_err(|e| {
+        let at = e.valid_up_to() + 1;
+        Wrong::new(format!("byte {at} of the line is not UTF-8"), "")
+    })?;
     let start = vectors.len();
     vectors.resize(start + dim, 0.0);
     let mut rest = text;
@@ -191,42 +208,28 @@ fn parse_line<'a>(
     for (i, slot) in vectors[start..].iter_mut().enumerate().rev() {
         let (before, field) = rest.rsplit_once([' ', '\t']).ok_or_else(|| {
             let have = dim - 1 - i;
-            format!("{:?} has {have} numbers, expected {dim}", shown(text))
+            Wrong::new(format!("{have} numbers, expected {dim}"), first(text))
         })?;
-        *slot = field
-            .parse::<f32>()
-            .map_err(|_| format!("{:?}: {:?} is not a number", first(text), shown(field)))?;
+        let wrong = |what| Wrong::new(format!("number {} of {dim} is {what}", i + 1), field);
+        *slot = field.parse::<f32>().map_err(|_| wrong("not a number"))?;
         if !slot.is_finite() {
-            return Err(format!(
-                "{:?}: the number {:?} is not finite in float32",
-                first(text),
-                shown(field)
-            ));
+            return Err(wrong("not finite in float32"));
         }
         rest = before;
     }
     if rest.is_empty() {
-        return Err("a line without a word".into());
+        return Err(Wrong::new("a line without a word", ""));
     }
     // A word may hold spaces, but "the 0.1" is a line with a number too many.
     if let Some((_, last)) = rest.rsplit_once([' ', '\t'])
         && last.parse::<f32>().is_ok()
     {
-        return Err(format!(
-            "{:?} has more than the expected {dim} numbers",
-            first(text)
-        ));
+        let reason = format!("more than the expected {dim} numbers");
+        return Err(Wrong::new(reason, first(text)));
     }
     Ok(rest)
 }
 
 fn first(text: &str) -> &str {
-    shown(text.split([' ', '\t']).next().unwrap_or(text))
-}
-
-/// At most 40 characters of an offender.
-fn shown(text: &str) -> &str {
-    text.char_indices()
-        .nth(40)
-        .map_or(text, |(end, _)| &text[..end])
+    text.split([' ', '\t']).next().unwrap_or(text)
 }

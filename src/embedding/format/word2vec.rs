@@ -22,7 +22,7 @@ pub(super) fn is_binary(body: &[u8], dim: usize) -> bool {
 }
 
 pub(super) fn parse(path: &Path, bytes: &[u8], limit: usize) -> Result<Table> {
-    let fail = |reason: String| format_error(path, None, reason);
+    let fail = |reason: String| format_error(path, None, reason, None);
     let (count, dim, mut body) =
         header(bytes).ok_or_else(|| fail("no header \"V n\" on the first line".into()))?;
     if count == 0 || dim == 0 {
@@ -48,16 +48,10 @@ pub(super) fn parse(path: &Path, bytes: &[u8], limit: usize) -> Result<Table> {
         }
         let space = body.iter().position(|&b| b == b' ');
         let space = space.ok_or_else(|| fail(format!("truncated in word {i}")))?;
-        let word = std::str::from_utf8(&body[..space]).map_err(|_| {
-            let shown = String::from_utf8_lossy(&body[..space.min(80)]);
-            fail(format!(
-                "word {i} (counted from 0), {shown:?}, is not UTF-8"
-            ))
-        })?;
+        let word = std::str::from_utf8(&body[..space])
+            .map_err(|_| fail(format!("word {i} (counted from 0) is not UTF-8")))?;
         let Some(numbers) = body.get(space + 1..space + 1 + row) else {
-            return Err(fail(format!(
-                "truncated in the vector of word {i}, {word:?}"
-            )));
+            return Err(fail(format!("truncated in the vector of word {i}")));
         };
         words.push(word.to_owned());
         let numbers = numbers.chunks_exact(4);

@@ -23,10 +23,9 @@ use std::sync::Arc;
 use rand::rngs::ChaCha12Rng;
 use rayon::prelude::*;
 
-use crate::audit::Certificate;
 use crate::error::{Error, Result, check_epsilon};
 use crate::mechanism::Mechanism;
-use crate::mechanism::guarantee::Guarantee;
+use crate::mechanism::guarantee::{Certificate, Guarantee};
 use crate::neighbors::{Grid, NeighborLists};
 use crate::parallel::{Control, install};
 use crate::random::{Key, Randomness};
@@ -93,6 +92,7 @@ pub struct Tem {
     gamma: f64,
     sampler: Sampler,
     randomness: Randomness,
+    certificate: Option<Certificate>,
 }
 
 impl std::fmt::Debug for Tem {
@@ -153,6 +153,7 @@ impl Tem {
                 ));
             }
         };
+        let certificate = Certificate::of(&*space, epsilon, gamma);
         Ok(Tem {
             space,
             neighborhoods,
@@ -162,6 +163,7 @@ impl Tem {
             gamma,
             sampler: Sampler::default(),
             randomness,
+            certificate,
         })
     }
 
@@ -203,9 +205,8 @@ impl Tem {
 
     /// What has been certified of it, if its space carries that.
     pub fn certificate(&self) -> Option<&Certificate> {
-        let found = self.space.certificates().iter();
-        let mut found = found.filter(|_| self.sampler == Sampler::Exact);
-        found.find(|c| c.nominal == self.epsilon && c.gamma == self.gamma)
+        let exact = self.sampler == Sampler::Exact;
+        self.certificate.as_ref().filter(|_| exact)
     }
 
     /// The same mechanism with a certificate, which its space carries from now on.
@@ -213,8 +214,7 @@ impl Tem {
     /// # Errors
     /// [`Error::Parameter`] for the certificate of another mechanism or vocabulary.
     pub fn with_certificate(&self, certificate: Certificate) -> Result<Self> {
-        let fits = (certificate.nominal, certificate.gamma) == (self.epsilon, self.gamma);
-        if !fits || certificate.vocabulary != self.space.fingerprint() {
+        if !certificate.covers(&*self.space, self.epsilon, self.gamma) {
             let got = "one of another";
             return Err(Error::parameter(
                 "certificate",
@@ -224,6 +224,7 @@ impl Tem {
         }
         let mut tem = self.clone();
         tem.space = self.space.with_certificate(certificate);
+        tem.certificate = Some(certificate);
         Ok(tem)
     }
 
@@ -451,16 +452,16 @@ impl Mechanism for Tem {
     }
 
     fn guarantee(&self) -> Guarantee {
-        Guarantee {
+        let guarantee = Guarantee {
             mechanism: "Tem",
             metric: self.space.metric_name(),
             epsilon: Mechanism::epsilon(self),
             certificate: self.certificate().copied(),
             delta: 0.0,
-            slack: match self.sampler {
-                Sampler::Exact => law::SLACK + 2.0 * self.epsilon * self.space.distance_error(),
-                Sampler::Gumbel => f64::INFINITY,
-            },
+            // Four errors of a score (two weights, two sums), each (ε/2)·error, and the distance
+            // of the two words themselves.
+            slack: law::SLACK + 3.0 * self.epsilon * self.space.distance_error(),
+            void: None,
             theorem: "the score -min(d(w,y),γ) changes by at most d(w,w') between two words, and \
                       the exponential mechanism with exponent ε/2 pays once for the score and \
                       once for the normaliser (TEM'21, Theorem 1)",
@@ -477,13 +478,17 @@ impl Mechanism for Tem {
             },
             // A word at distance γ from every other has this law but for itself.
             unknown_bound: self.epsilon / 2.0 * self.gamma,
-            exceptions: match self.sampler {
-                Sampler::Exact => Vec::new(),
-                Sampler::Gumbel => {
-                    vec!["anything: sampler=\"gumbel\" is for comparison only".into()]
-                }
-            },
+            unknown_is_random: false,
+            scope: Guarantee::WORDS,
+            exceptions: Vec::new(),
+        };
+        match self.sampler {
+            Sampler::Exact => guarantee,
+            Sampler::Gumbel => guarantee.voided(
+                "sampler=\"gumbel\" is for comparison only, its noise stops short of the law",
+            ),
         }
+        .drawn_from(&self.randomness)
     }
 
     fn epsilon(&self) -> f64 {

@@ -128,3 +128,40 @@ impl ListLaw {
         (None, TRIES)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+        /// An envelope that is a little too low skews the law by less than draws can show.
+        #[test]
+        fn the_envelope_is_above_every_weight_outside(
+            distances in proptest::collection::vec(
+                prop_oneof![0.0..20.0f64, 3.0..3.001f64, Just(0.0), Just(3.0)], 1..60),
+            k in 1usize..60, eta in prop_oneof![1e-3..1.0f64, 1.0..60.0f64],
+            gamma in prop_oneof![Just(f64::INFINITY), Just(0.0), 0.0..10.0f64]
+        ) {
+            let words = distances.len();
+            let k = k.min(words);
+            let grid = Grid::new(words, 40.0);
+            let mut entries: Vec<u64> =
+                distances.iter().zip(0..).map(|(&d, id)| grid.entry(d, id)).collect();
+            entries.sort_unstable();
+            let list = List { entries: &entries[..k], complete: entries[k - 1] };
+            let terms = Terms { eta, gamma, grid, words: words as u32 };
+            let mut law = ListLaw::default();
+            law.fill(list, terms);
+            let of = |entry: u64| weight(eta * grid.distance(entry).min(gamma));
+            for &entry in &entries[k..] {
+                prop_assert!(of(entry) <= law.envelope, "{} {}", of(entry), law.envelope);
+            }
+            // And it is tight: no more than the last weight of the list, but for rounding.
+            prop_assert!(law.envelope <= of(entries[k - 1]) + (of(entries[k - 1]) >> 40) + 1);
+            let inside: u128 = entries[..k].iter().map(|&entry| of(entry)).sum();
+            prop_assert_eq!(law.total, inside + law.envelope * words as u128);
+        }
+    }
+}

@@ -11,16 +11,21 @@
 //! (60 ln 2 is the floor of the integer weights), and the certified ε is the largest loss per
 //! unit of distance over all pairs.
 
+mod check;
+
 use std::sync::Arc;
 
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
+use crate::mechanism::guarantee::Certificate;
 use crate::mechanism::tem::law::{FLOOR_EXPONENT, weights};
 use crate::mechanism::tem::{Tem, Truncation};
 use crate::parallel::{Control, install};
 use crate::random::Randomness;
 use crate::space::MetricSpace;
+
+pub use check::{Checked, Extend, check};
 
 /// Nearest words of each that are looked at first. Pairs further apart can only bind where
 /// normalisers differ more than they do.
@@ -29,29 +34,6 @@ const NEAR: usize = 16;
 const DOUBLINGS: usize = 10;
 /// How exactly [`certified`] solves for ε, relatively.
 const EXACT: f64 = 1e-4;
-
-/// A proved ε for one Tem on one vocabulary.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Certificate {
-    /// The ε that the mechanism was made with.
-    pub nominal: f64,
-    /// Its γ.
-    pub gamma: f64,
-    /// The certified ε per unit of distance.
-    pub epsilon: f64,
-    /// The pair of words whose loss it is.
-    pub pair: (u32, u32),
-    /// The output at which they lose it: the one of both that favours the first.
-    pub output: u32,
-    /// XXH3-64 of the words and their vectors or edges: what the certificate holds for.
-    pub vocabulary: u64,
-}
-
-impl Certificate {
-    /// How it was found.
-    pub const METHOD: &'static str = "the supremum of the log-ratio per unit of distance over \
-        all pairs of words and all outputs, computed from the law that is sampled";
-}
 
 /// Words that are processed together: what fits a cache, and no more than 64.
 pub(crate) fn rows_together(words: usize) -> usize {
@@ -248,4 +230,52 @@ fn nearest(row: &[f64]) -> Vec<(f64, u32)> {
         }
     }
     near
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Embedding, Metric, Vocabulary};
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(60))]
+        /// Against all pairs and outputs of the law that is sampled: not below, and not above.
+        #[test]
+        fn a_certificate_is_the_largest_log_ratio_per_distance(
+            rows in proptest::collection::vec([-2.0f32..2.0, -2.0f32..2.0], 2..40),
+            epsilon in prop_oneof![0.05..1.0f64, 1.0..12.0f64],
+            gamma in prop_oneof![Just(f64::INFINITY), 0.05..3.0f64],
+            metric in 0usize..3
+        ) {
+            let words = (0..rows.len()).map(|i| i.to_string());
+            let vectors: Vec<f32> = rows.iter().flatten().copied().collect();
+            let vocabulary = Vocabulary::new(words).expect("distinct words");
+            let e = Embedding::new(vocabulary, vectors, 2, Metric::ALL[metric]).expect("points");
+            let space: Arc<dyn MetricSpace> = Arc::new(e);
+            let truncation = Truncation::Gamma(gamma);
+            let tem = Tem::new(space.clone(), epsilon, truncation, Randomness::new(None))
+                .expect("a mechanism");
+            let certificate = certify(&tem, &Control::new()).expect("a certificate");
+            let ids = 0..rows.len() as u32;
+            let laws: Vec<Vec<f64>> = ids
+                .clone()
+                .map(|w| tem.probabilities(w).iter().map(|p| p.ln()).collect())
+                .collect();
+            let mut worst = 0.0f64;
+            for a in ids.clone() {
+                for b in 0..a {
+                    let d = space.distance(a, b);
+                    let pairs = laws[a as usize].iter().zip(&laws[b as usize]);
+                    let loss = pairs.fold(0.0f64, |m, (x, y)| m.max((x - y).abs()));
+                    if d > 1e-3 {
+                        worst = worst.max(loss / d);
+                    }
+                }
+            }
+            prop_assert!(worst <= certificate.epsilon + 1e-6, "{worst} {certificate:?}");
+            let near = ids.clone().any(|a| (0..a).any(|b| space.distance(a, b) <= 1e-3));
+            prop_assert!(near || certificate.epsilon <= worst + 1e-6, "{worst} {certificate:?}");
+        }
+    }
 }

@@ -1,0 +1,159 @@
+//! What an observer can learn between two texts, and what a release spends, by the words the
+//! text layer really finds.
+
+use std::collections::HashMap;
+
+use super::{Consistent, Fate, TextPrivatizer, Unit, Unknown, normalize};
+
+impl TextPrivatizer {
+    /// The proved bound on |ln(Pr\[y|a\] / Pr\[y|b\])| over all outputs y, for two texts of as many
+    /// words with the same between them; infinite where nothing is proved. The guarantee's
+    /// slack, once a word, comes on top.
+    pub fn bound(&self, a: &str, b: &str) -> f64 {
+        if a == b {
+            return 0.0;
+        }
+        if self.between(a) != self.between(b) {
+            return f64::INFINITY;
+        }
+        self.bound_units(&self.text_units(a), &self.text_units(b))
+    }
+
+    /// [`bound`](Self::bound) for two lists of words that somebody else has found.
+    pub fn bound_tokens(&self, a: &[&str], b: &[&str]) -> f64 {
+        self.bound_units(&self.token_units(a), &self.token_units(b))
+    }
+
+    /// What releasing a text spends in ε·words: ε for every word (every *distinct* word, if equal
+    /// words get the same replacement), times a distance an exponent. An unknown word counts as
+    /// one at the distance γ/2 from all others, which is what Tem's law makes of it.
+    ///
+    /// # Errors
+    /// Why no finite number pays for it.
+    pub fn price(&self, text: &str) -> Result<f64, &'static str> {
+        self.price_units(&self.text_units(text))
+    }
+
+    /// [`price`](Self::price) of a list of words that somebody else has found.
+    ///
+    /// # Errors
+    /// As [`price`](Self::price).
+    pub fn price_tokens(&self, tokens: &[&str]) -> Result<f64, &'static str> {
+        self.price_units(&self.token_units(tokens))
+    }
+
+    /// [`price`](Self::price) of word ids.
+    ///
+    /// # Errors
+    /// As [`price`](Self::price).
+    pub fn price_ids(&self, ids: &[u32]) -> Result<f64, &'static str> {
+        let units: Vec<Unit<'_>> = ids.iter().map(|&id| Unit::Known(id)).collect();
+        self.price_units(&units)
+    }
+
+    /// The text with its words left out.
+    fn between(&self, text: &str) -> String {
+        let mut rest = String::new();
+        let mut done = 0;
+        for word in self.words(text) {
+            rest.push_str(&text[done..word.start]);
+            // No character: what is between words holds no noncharacter that could be taken
+            // for it, because those are words.
+            rest.push('\u{ffff}');
+            done = word.end;
+        }
+        rest + &text[done..]
+    }
+
+    fn text_units<'a>(&self, text: &'a str) -> Vec<Unit<'a>> {
+        self.words(text)
+            .map(|word| self.unit(&text[word]))
+            .collect()
+    }
+
+    fn token_units<'a>(&self, tokens: &[&'a str]) -> Vec<Unit<'a>> {
+        tokens.iter().map(|token| self.unit(token)).collect()
+    }
+
+    pub(super) fn unit<'a>(&self, word: &'a str) -> Unit<'a> {
+        match self.fate(word) {
+            Fate::Replace(id) => Unit::Known(id),
+            Fate::Skip => Unit::Raw(word),
+            Fate::Unknown if self.policy().unknown == Unknown::Keep => Unit::Raw(word),
+            Fate::Unknown => Unit::Unknown(normalize(word)),
+        }
+    }
+
+    fn bound_units(&self, a: &[Unit<'_>], b: &[Unit<'_>]) -> f64 {
+        if a == b {
+            return 0.0;
+        }
+        let guarantee = self.mechanism().guarantee();
+        if a.len() != b.len() || !guarantee.slack.is_finite() {
+            return f64::INFINITY;
+        }
+        let mut pairs: Vec<_> = a.iter().zip(b).collect();
+        if self.policy().consistent != Consistent::Never {
+            let (first_a, first_b) = (firsts(a), firsts(b));
+            if first_a != first_b {
+                return f64::INFINITY;
+            }
+            let mut at = (0..).zip(first_a);
+            pairs.retain(|_| at.next().is_some_and(|(i, first)| i == first));
+        }
+        let each = pairs.into_iter().map(|pair| match pair {
+            (Unit::Known(a), Unit::Known(b)) => self.mechanism().bound(*a, *b),
+            (Unit::Unknown(_), Unit::Unknown(_)) => 0.0,
+            (Unit::Unknown(_), Unit::Known(_)) | (Unit::Known(_), Unit::Unknown(_))
+                if self.policy().unknown == Unknown::Random =>
+            {
+                guarantee.unknown_bound
+            }
+            (a, b) if a == b => 0.0,
+            _ => f64::INFINITY,
+        });
+        each.sum()
+    }
+
+    fn price_units(&self, units: &[Unit<'_>]) -> Result<f64, &'static str> {
+        let guarantee = self.mechanism().guarantee();
+        let policy = self.policy();
+        if self.mechanism().randomness().seed().is_some() {
+            return Err("a seed makes the output predictable");
+        }
+        if !guarantee.slack.is_finite() {
+            return Err("its sampler proves nothing");
+        }
+        if !policy.skip.is_empty() {
+            return Err("skip= releases words unprotected");
+        }
+        if policy.unknown == Unknown::Keep {
+            return Err("oov='keep' releases words unprotected");
+        }
+        if units.iter().any(|unit| matches!(unit, Unit::Unknown(_))) {
+            if policy.unknown != Unknown::Random {
+                return Err("a word is not in the vocabulary, and its oov= shows that");
+            }
+            if !guarantee.unknown_bound.is_finite() {
+                return Err(
+                    "a word is not in the vocabulary, and the mechanism proves nothing about that",
+                );
+            }
+        }
+        let count = match policy.consistent {
+            Consistent::Never => units.len(),
+            _ => (0..)
+                .zip(firsts(units))
+                .filter(|(i, first)| i == first)
+                .count(),
+        };
+        Ok(guarantee.epsilon * count as f64)
+    }
+}
+
+/// For every unit the place where it stands first.
+fn firsts(units: &[Unit<'_>]) -> Vec<usize> {
+    let mut seen = HashMap::new();
+    let first = |(i, unit)| *seen.entry(unit).or_insert(i);
+    units.iter().enumerate().map(first).collect()
+}
