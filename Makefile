@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 RUST_SOURCES := $(shell find src benches tests -name '*.rs') Cargo.toml Cargo.lock data/default.fdx data/nouns.fdx
 
-.PHONY: run test test-rust test-python format lint types docs bench imdb lock clean fuzz audit
+.PHONY: figures run test test-rust test-python format lint types docs bench imdb lock clean fuzz audit
 
 run: $(STAMP)
 	@echo "I would like to book a table for two at the restaurant near the station." \
@@ -59,6 +59,10 @@ fuzz: $(STAMP)
 # The audits of the tests, 20 times as long: random vocabularies and draws.
 audit: $(STAMP)
 	FASTDX_AUDIT=20 $(BIN)/python -m pytest tests/python/test_audit.py tests/python/test_bound.py
+
+# The figures in the documents, each written by the command that its block names.
+figures: $(STAMP)
+	$(BIN)/python tools/figures.py README.md LIMITATIONS.md docs/*.md
 
 # IMDB=files…: other JSONL files with a field "text".
 imdb: $(STAMP)

@@ -143,7 +143,7 @@ class TestLedger:
         ledger = Ledger(tmp_path / "l", 100.0)
         tem = Tem(HYPHENS, 1.0, oov=oov)
         assert tem.guarantee.bound(["go"], ["xyz"]) == math.inf == tem.guarantee.price(["xyz"])
-        with pytest.raises(fastdx.ParameterError, match="no price.*not in the vocabulary"):
+        with pytest.raises(fastdx.ParameterError, match=r"no price.*not in the vocabulary"):
             ledger.privatize(tem, "go xyz", account="a")
         assert ledger.entries() == []
         ledger.privatize(tem, "go round", account="a")
@@ -312,8 +312,9 @@ class TestSentence:
 
 class TestSlack:
     def test_bound_and_slack_hold_for_the_distances_printed(self) -> None:
-        spaces = [clustered(30), Embedding(POINCARE.words, POINCARE.vectors * 1.0099, metric="poincare"),
-                  WordGraph([("a", "b"), ("b", "c"), ("c", "d")], [1e-20, 1.0, 1e4])]  # fmt: skip
+        border = Embedding(POINCARE.words, POINCARE.vectors * 1.0099, metric="poincare")
+        graph = WordGraph([("a", "b"), ("b", "c"), ("c", "d")], [1e-20, 1.0, 1e4])
+        spaces = [clustered(30), border, graph]
         for space in spaces:
             for epsilon in (1e-3, 1.0, 50.0):
                 tem = Tem(space, epsilon, gamma=np.inf)

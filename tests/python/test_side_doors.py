@@ -26,12 +26,13 @@ SMALL = Embedding(["cat", "dog", "c", "42", "$"], [[0.0], [1.0], [2.0], [3.0], [
 SECRET = "Xanthippe"
 
 
-class TestControlCharacters:
-    CONTROLS = [c for c in [*range(0x20), *range(0x7F, 0xA0)] if chr(c) not in "\t\n\v\f\r"]
+CONTROLS = [c for c in [*range(0x20), *range(0x7F, 0xA0)] if chr(c) not in "\t\n\v\f\r"]
 
+
+class TestControlCharacters:
     def test_they_are_parts_of_words(self) -> None:
         tem = Tem(SMALL, 1.0)
-        for code in self.CONTROLS:
+        for code in CONTROLS:
             for text in (f"x{chr(code)}y", chr(code), f"cat {chr(code)}{chr(code)} dog"):
                 assert chr(code) not in tem.privatize(text), hex(code)
 
@@ -206,7 +207,8 @@ class TestTemporaryFiles:
         process = subprocess.Popen(
             [*FASTDX, "privatize", str(source), "--column", "t", "-o", str(out), "--epsilon=5",
              "--mechanism=laplace"],
-            stderr=subprocess.PIPE, preexec_fn=kwargs.get("before"),  # type: ignore[call-overload]
+            stderr=subprocess.PIPE,
+            preexec_fn=kwargs.get("before"),  # type: ignore[call-overload]  # noqa: PLW1509
         )  # fmt: skip
         # It is writing once its temporary file is open.
         deadline = time.monotonic() + 30
@@ -222,7 +224,7 @@ class TestTemporaryFiles:
         found = []
         for fd in Path(f"/proc/{process.pid}/fd").iterdir():
             try:
-                target = os.readlink(fd)
+                target = str(fd.readlink())
             except OSError:
                 continue
             if target.startswith(str(folder)) and stat.S_ISREG(fd.stat().st_mode):

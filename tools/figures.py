@@ -1,0 +1,71 @@
+"""Writes figures into documents, so that none is typed by hand.
+
+    python tools/figures.py FILE …            run the command of every block and write its output
+    python tools/figures.py --only NAME FILE …
+
+A block is
+
+    <!-- figures NAME: COMMAND -->
+    …
+    <!-- end of figures -->
+
+and what stands in it is the command's output, with the commit and the machine it ran on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+BLOCK = re.compile(r"(<!-- figures ([\w-]+): (.*?) -->\n).*?(<!-- end of figures -->)", re.DOTALL)
+
+
+def machine() -> str:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    cpuinfo = Path("/proc/cpuinfo")
+    wide = cpuinfo.exists() and "avx512f" in cpuinfo.read_text()
+    return f"{cores} cores{' with AVX-512' if wide else ''}"
+
+
+def commit() -> str:
+    def git(*args: str) -> str:
+        done = subprocess.run(["git", *args], cwd=ROOT, capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    changed = " with changes" if git("status", "--porcelain", "--", "src", "python") else ""
+    return f"{git('rev-parse', '--short', 'HEAD')}{changed}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("files", nargs="+", type=Path)
+    parser.add_argument("--only", metavar="NAME")
+    args = parser.parse_args()
+
+    def run(block: re.Match[str]) -> str:
+        start, name, command, end = block.groups()
+        if args.only not in (None, name):
+            return block.group()
+        print(f"{name}: {command}", file=sys.stderr)
+        words = [sys.executable if w == "python" else w for w in shlex.split(command)]
+        done = subprocess.run(words, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
+        source = f"*`{command}`, commit {commit()}, {machine()}.*"
+        return f"{start}\n{done.stdout.strip()}\n\n{source}\n\n{end}"
+
+    for path in args.files:
+        old = path.read_text("utf-8")
+        new = BLOCK.sub(run, old)
+        if new != old:
+            beside = path.with_suffix(".tmp")
+            beside.write_text(new, "utf-8")
+            beside.replace(path)
+
+
+if __name__ == "__main__":
+    main()
