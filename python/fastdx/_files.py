@@ -107,9 +107,9 @@ def open_input(name: str, progress: Progress) -> BinaryIO:
 def open_output(name: str | None, inputs: Sequence[str] = ()) -> Iterator[BinaryIO]:
     """Open the output: standard output, or a temporary file that takes the name at the end.
 
-    The temporary file is readable by its owner alone, and where the platform can do it has no
-    name: not even a killed process leaves it. At the end it gets the mode of the file that it
-    replaces, or else what the umask and the modes of the inputs allow.
+    The temporary file is readable by its owner alone. Where the platform can do it, it has no name
+    until it is complete: not even a killed process leaves half of it. At the end it gets the mode
+    of the file that it replaces, or else what the umask and the modes of the inputs allow.
     """
     if name is None or name == "-":
         yield sys.stdout.buffer
@@ -148,7 +148,7 @@ def _temporary(target: Path, mode: int) -> Iterator[BinaryIO]:
     """Yield a file that becomes `target`, with that mode, if nothing is raised."""
     if target.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(target))
-    folder = os.open(target.parent, os.O_RDONLY)
+    folder = os.open(target.parent, getattr(os, "O_PATH", os.O_RDONLY))
     beside = f".{target.name}.{secrets.token_hex(8)}.tmp"
     named = False
     try:
@@ -163,11 +163,15 @@ def _temporary(target: Path, mode: int) -> Iterator[BinaryIO]:
             os.fsync(fd)
             if not named:
                 # linkat, because of dst_dir_fd: it follows the link to the open file.
-                os.link(f"/proc/self/fd/{fd}", beside, dst_dir_fd=folder, follow_symlinks=True)
-                named = True
+                open_file = f"/proc/self/fd/{fd}"
+                try:
+                    os.link(open_file, target.name, dst_dir_fd=folder, follow_symlinks=True)
+                    return
+                except FileExistsError:
+                    os.link(open_file, beside, dst_dir_fd=folder, follow_symlinks=True)
+                    named = True
             os.replace(beside, target.name, src_dir_fd=folder, dst_dir_fd=folder)
             named = False
-            os.fsync(folder)
     finally:
         if named:
             with contextlib.suppress(FileNotFoundError):
@@ -273,12 +277,17 @@ def _batches(
     size = 0
 
     def flush() -> Iterator[_Row]:
+        texts = [text for row in waiting for text in row.texts]
         try:
-            texts = iter(private([text for row in waiting for text in row.texts]))
+            new = iter(private(texts))
         except UnknownWordError as e:
             raise _unknown(e, _place(name, unit, waiting, columns, e.text or 0)) from None
+        except UnicodeEncodeError:
+            half = next(i for i, t in enumerate(texts) if any("\ud800" <= c <= "\udfff" for c in t))
+            place = _place(name, unit, waiting, columns, half)
+            raise Stop(f"{place}: the text holds half of a surrogate pair") from None
         for row in waiting:
-            row.texts = [next(texts) for _ in row.texts]
+            row.texts = [next(new) for _ in row.texts]
             yield row
         waiting.clear()
 
@@ -467,10 +476,7 @@ def parquet(
         for name in names:
             if name == "-":
                 raise Stop("Parquet cannot be read from standard input: name a file")
-            try:
-                source = pq.ParquetFile(name)
-            except pa.ArrowInvalid as e:
-                raise Stop(f"{name}: {e}") from None
+            source = pq.ParquetFile(name)
             schema, keys = _own_metadata(source.schema_arrow)
             dropped.update(dict.fromkeys(keys))
             for c in columns:
@@ -488,37 +494,74 @@ def parquet(
                 arrays = old_batch.columns
                 for c in columns:
                     at = schema.get_field_index(c)
-                    old = arrays[at].to_pylist()
-                    texts = [_Row(row + i, None, [t]) for i, t in enumerate(old) if t is not None]
-                    done = _batches(name, texts, [c], private, unit="row")
-                    new = iter([r.texts[0] for r in done])
-                    values = [None if t is None else next(new) for t in old]
-                    arrays[at] = pa.array(values, type=schema.field(at).type)
+                    new = _private_column(name, c, arrays[at], row, private)
+                    arrays[at] = pa.array(new, type=schema.field(at).type)
+                arrays = [
+                    a if a.type.equals(f.type, check_metadata=True) else a.cast(f.type)
+                    for a, f in zip(arrays, schema, strict=True)
+                ]
                 writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=schema))
                 row += old_batch.num_rows
                 progress(size * old_batch.num_rows // rows)
+    except pa.ArrowException as e:
+        # Its message may hold content.
+        raise Stop(f"{name}: damaged, or no Parquet file", str(e)) from None
     finally:
         if writer is not None:
             writer.close()
     return Released(left, dropped=list(dropped))
 
 
+def _private_column(
+    name: str, column: str, array: Any, row: int, private: Privatise
+) -> list[str | None]:
+    """Privatise an array of texts, which stand from a row on."""
+    try:
+        old = array.to_pylist()
+    except UnicodeDecodeError:
+        raise Stop(f"{name}, from row {row}: column {column!r} is not UTF-8") from None
+    texts = [_Row(row + i, None, [t]) for i, t in enumerate(old) if t is not None]
+    new = iter([r.texts[0] for r in _batches(name, texts, [column], private, unit="row")])
+    return [None if t is None else next(new) for t in old]
+
+
+_OWN = (b"pandas", b"ARROW:extension:name", b"ARROW:extension:metadata", b"PARQUET:field_id")
+
+
 def _own_metadata(schema: Any) -> tuple[Any, list[str]]:
     """Return the schema with Arrow's and pandas' metadata only, and the keys that went."""
+    import pyarrow as pa
+
     dropped: dict[str, None] = {}
 
     def own(metadata: dict[bytes, bytes] | None) -> dict[bytes, bytes]:
         kept = {}
         for key, value in (metadata or {}).items():
-            if key == b"pandas" or key.startswith((b"ARROW:", b"PARQUET:")):
+            if key in _OWN:
                 kept[key] = value
             else:
                 dropped[key.decode("utf-8", "replace")] = None
         return kept
 
-    for at, column in enumerate(schema):
-        schema = schema.set(at, column.with_metadata(own(column.metadata)))
-    return schema.with_metadata(own(schema.metadata)), list(dropped)
+    def own_field(old: Any) -> Any:
+        return pa.field(old.name, own_type(old.type), old.nullable, own(old.metadata))
+
+    def own_type(old: Any) -> Any:
+        """Rebuild a type of which fields are part."""
+        if pa.types.is_struct(old):
+            return pa.struct([own_field(child) for child in old])
+        if pa.types.is_map(old):
+            return pa.map_(own_field(old.key_field), own_field(old.item_field), old.keys_sorted)
+        if pa.types.is_fixed_size_list(old):
+            return pa.list_(own_field(old.value_field), old.list_size)
+        if pa.types.is_large_list(old):
+            return pa.large_list(own_field(old.value_field))
+        if pa.types.is_list(old):
+            return pa.list_(own_field(old.value_field))
+        return old
+
+    fields = [own_field(column) for column in schema]
+    return pa.schema(fields, own(schema.metadata)), list(dropped)
 
 
 def total_size(names: Sequence[str]) -> int | None:

@@ -7,7 +7,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from fastdx._core import Embedding, Mechanism, WordGraph, earth_movers_distance, tokenize
+from fastdx._core import (
+    Certificate,
+    Embedding,
+    Mechanism,
+    WordGraph,
+    earth_movers_distance,
+    tokenize,
+)
 from fastdx.exceptions import InputTypeError, ParameterError
 
 __all__ = ["STOP_WORDS", "BagGuarantee", "BagOfWords", "bag_words"]
@@ -39,7 +46,7 @@ def bag_words(
     With a `space` they are found as a mechanism on it finds them (see `tokenize`).
     """
     stop = stop_words if isinstance(stop_words, frozenset) else frozenset(stop_words or ())
-    return [word for word in tokenize(text, space) if word not in stop]
+    return [word for word in tokenize(text, space) if word.lower() not in stop]
 
 
 @dataclass(frozen=True)
@@ -58,6 +65,11 @@ class BagGuarantee:
     """What is not covered, one sentence each."""
     void: str | None = None
     """Why nothing is proved of what is really drawn, or None."""
+    unknown: float | None = None
+    """The log-ratio that shows whether a word was in the vocabulary, where that is bounded; else
+    `exceptions` say so."""
+    certificate: Certificate | None = None
+    """The computation that ε comes from, where it is below what the theorem gives."""
 
     def __str__(self) -> str:
         """Return the guarantee as a sentence."""
@@ -72,6 +84,16 @@ class BagGuarantee:
             "output has as many words as the input: bags of different sizes are told apart, and "
             "nothing is proved between them."
         )
+        if math.isfinite(self.slack) and self.slack > 0:
+            text += f" Arithmetic adds at most {self.slack:.1e} to the exponent"
+            text += "." if self.size else ", a word."
+        if self.unknown is not None:
+            text += (
+                " Unknown words are replaced uniformly at random; that a word was not in the "
+                f"vocabulary shows with a likelihood ratio of at most exp({self.unknown:.3f})."
+            )
+        if self.certificate is not None:
+            text += f" Certified: {self.certificate}"
         return text + "".join(f" Not covered: {e}." for e in self.exceptions)
 
 
@@ -138,7 +160,7 @@ class BagOfWords:
         UnknownWordError
             With ``oov='error'``: says which word it is; its ``.word`` holds it.
         """
-        return Counter(sorted(self._mechanism.privatize_tokens(_words(bag))))
+        return Counter(sorted(self._mechanism.privatize_tokens(bag_tokens(bag))))
 
     def privatize_documents(
         self, texts: Iterable[str], *, stop_words: Iterable[str] | None = STOP_WORDS
@@ -161,7 +183,7 @@ class BagOfWords:
             raise InputTypeError("texts and stop_words must be lists of str, not str")
         stop = frozenset(() if stop_words is None else stop_words)
         tokenize = self._mechanism.tokenize
-        documents = [[word for word in tokenize(text) if word not in stop] for text in texts]
+        documents = [[w for w in tokenize(text) if w.lower() not in stop] for text in texts]
         # One call for all words: large calls are drawn in parallel.
         drawn = self._mechanism.privatize_tokens([w for words in documents for w in words])
         bags, start = [], 0
@@ -187,7 +209,7 @@ class BagOfWords:
         if isinstance(bag, Mapping):
             size = sum(_count(at, count) for at, count in enumerate(bag.values()))
         else:
-            size = bag if isinstance(bag, int) else len(_words(bag))
+            size = bag if isinstance(bag, int) else len(bag_tokens(bag))
         if isinstance(size, bool) or size < 1:
             raise ParameterError(f"bag must be of at least one word, got {size}")
         return self._guarantee(size)
@@ -199,14 +221,17 @@ class BagOfWords:
 
     def _guarantee(self, size: int | None) -> BagGuarantee:
         guarantee = self._mechanism.guarantee
-        # Of what the word mechanism exempts, a bag forgets what stands between words.
+        # What stands between words is not released, and that the size is, is said above.
+        exceptions = [e for e in guarantee.exceptions if not e.startswith("white space")]
         return BagGuarantee(
             metric=guarantee.metric,
             epsilon=guarantee.epsilon * (size or 1),
             size=size,
             slack=guarantee.slack * (size or 1),
-            exceptions=tuple(guarantee.exceptions),
+            exceptions=tuple(exceptions),
             void=guarantee.void,
+            unknown=guarantee.unknown,
+            certificate=guarantee.certificate,
         )
 
     def bound(
@@ -217,7 +242,7 @@ class BagOfWords:
         Infinite for bags of different sizes, and where nothing is proved. All words must be in
         the vocabulary.
         """
-        words_a, words_b = _words(a), _words(b)
+        words_a, words_b = bag_tokens(a), bag_tokens(b)
         if len(words_a) != len(words_b):
             return math.inf
         if not words_a:
@@ -233,7 +258,8 @@ class BagOfWords:
         return self._mechanism.epsilon * len(words_a) * distance * (1 + 2.0**-36)
 
 
-def _words(bag: Mapping[str, int] | Iterable[str]) -> list[str]:
+def bag_tokens(bag: Mapping[str, int] | Iterable[str]) -> list[str]:
+    """Return the words of a bag, each as often as it stands there."""
     if isinstance(bag, str | bytes):
         raise InputTypeError("a bag is a mapping or a list of words, not str")
     if not isinstance(bag, Mapping):

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastdx._core import Mechanism
-from fastdx.bags import BagOfWords
+from fastdx.bags import BagOfWords, bag_tokens
 from fastdx.exceptions import (
     FastdxError,
     FastdxWarning,
@@ -108,7 +108,7 @@ class Ledger:
         """Open or make the file."""
         if not (isinstance(budget, int | float) and math.isfinite(budget) and budget >= 0):
             raise ParameterError(f"budget must be finite, at least 0, got {budget!r}")
-        self.path = os.fspath(path)
+        self.path = str(Path(path).absolute())
         self.timeout = timeout
         self.allow_wordless = allow_wordless
         self._own_file()
@@ -223,6 +223,9 @@ class Ledger:
         account = _account(account)
         if not (isinstance(amount, int | float) and amount >= 0):
             raise ParameterError(f"amount must be a number, at least 0, got {amount!r}")
+        if not isinstance(note, str):
+            raise InputTypeError(f"note must be a str, not {type(note).__name__}")
+        amount = float(amount) if amount < 1e300 else math.inf
         with self._connect() as db:
             # Locks out other writers from the look until the charge is on disk.
             db.execute("BEGIN IMMEDIATE")
@@ -279,6 +282,7 @@ class Ledger:
 
         Raises as `privatize`.
         """
+        ids = np.array(ids)  # what is charged for is what is drawn, whoever else holds the array
         price, why, count = mechanism.guarantee._price_ids(ids)
         self._pay_price(account, mechanism, (price, why), count)
         return mechanism.privatize_ids(ids)
@@ -293,7 +297,7 @@ class Ledger:
 
         Raises as `privatize`.
         """
-        tokens = list(Counter(bag).elements())
+        tokens = bag_tokens(bag)
         self._pay(account, bags.mechanism, tokens, tokens)
         return bags.privatize(tokens)
 
@@ -334,6 +338,8 @@ class Ledger:
         BudgetExceededError
             It would pass the budget.
         """
+        if isinstance(alternatives, str):
+            raise InputTypeError("alternatives must be a list of str, not str")
         bounds = [mechanism.guarantee.bound(text, a) for a in alternatives]
         if not bounds:
             raise ParameterError("alternatives must be at least one text, got none")

@@ -65,7 +65,7 @@ def _parser() -> argparse.ArgumentParser:
         default="tem",
         help="bag: each line or field becomes a bag of words, stop words left out, by --words",
     )
-    p.add_argument("--words", choices=("tem", "laplace", "hyperbolic"), default="tem",
+    p.add_argument("--words", choices=("tem", "laplace", "hyperbolic"),
                    help="bag: the mechanism for its words (default tem)")  # fmt: skip
     p.add_argument("--epsilon", type=float, required=True, help="ε per unit of distance")
     p.add_argument("--embedding", metavar="PATH", help="default: 20,000 English words × 50")
@@ -228,7 +228,9 @@ def _load(args: argparse.Namespace, path: str) -> Embedding:
 
 
 def _mechanism(args: argparse.Namespace, *, pieces: bool = False) -> Mechanism:
-    kind = args.words if args.mechanism == "bag" else args.mechanism
+    if getattr(args, "words", None) and args.mechanism != "bag":
+        raise _files.Stop("--words goes with --mechanism bag")
+    kind = (args.words or "tem") if args.mechanism == "bag" else args.mechanism
     if args.graph:
         others = ("embedding", "metric", "limit", "vocabulary", "embedding_format")
         given = [f"--{o.replace('_', '-')}" for o in others if getattr(args, o) is not None]
@@ -409,9 +411,11 @@ def _warnings(
     if released.dropped:
         yield f"metadata dropped from the schema: {', '.join(released.dropped)}"
     if counts["misdecoded"]:
-        yield (f"{counts['misdecoded']:,} texts look like UTF-8 that was read as Latin-1 or "
-               "Windows-1252: parts of their words stand as punctuation and were released as they "
-               "are")  # fmt: skip
+        yield (
+            f"{counts['misdecoded']:,} texts look like UTF-8 that was read as another encoding "
+            "(Latin-1, Windows-1251, …): parts of their words stand as punctuation and were "
+            "released as they are"
+        )
 
 
 def _convert(args: argparse.Namespace) -> None:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as np
 
+from fastdx import _files
 from fastdx._core import Embedding, PoincareTraining, poincare_reconstruction, read_edges
 from fastdx.exceptions import ParameterError
 
@@ -110,11 +111,9 @@ def train(
     while run.epoch < int(epochs):
         loss = run.run_epoch()
         if path is not None:
-            temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-            with temporary.open("wb") as out:
+            with _files.open_output(os.fspath(path)) as out:
                 np.savez(out, words=np.array(words), vectors=run.embedding().vectors,
                          epoch=run.epoch)  # fmt: skip
-            temporary.replace(path)
         if callback is not None:
             callback(run.epoch, loss)
     return run.embedding()

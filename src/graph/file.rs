@@ -7,7 +7,6 @@ use crate::buffer::{Backing, Buffer};
 use crate::embedding::format::container::{Kind, Sections, write_atomically, write_sections};
 use crate::embedding::format::native::{certificate_words, certificates};
 use crate::error::{Error, Result};
-use crate::space::MetricSpace;
 use crate::vocabulary::Vocabulary;
 
 impl WordGraph {
@@ -112,11 +111,6 @@ fn parse(backing: &Backing, verify: bool) -> std::result::Result<WordGraph, Stri
     if !graph.is_bounded() {
         return Err("the lengths are too large".into());
     }
-    let stored = certificates(&sections)?;
-    let print = graph.fingerprint();
-    if stored.iter().any(|c| c.vocabulary != print) {
-        return Err("a certificate is of another vocabulary".into());
-    }
-    graph.certificates = stored;
+    graph.certificates = certificates(&sections, &graph, verify)?;
     Ok(graph)
 }

@@ -92,5 +92,10 @@ pub(super) fn tokenize(text: &str, space: Option<&Bound<'_, PyAny>>) -> PyResult
     let words = known_words(text, |word| {
         vocabulary.is_some_and(|v| look_up(v, &normalize(word), word).is_some())
     });
-    Ok(words.map(|w| normalize(&text[w]).into_owned()).collect())
+    let form = |word: &str| {
+        let form = normalize(word);
+        let known = vocabulary.and_then(|v| look_up(v, &form, word).map(|id| v.word(id)));
+        known.map_or_else(|| form.to_string(), str::to_owned)
+    };
+    Ok(words.map(|range| form(&text[range])).collect())
 }

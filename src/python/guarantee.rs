@@ -77,6 +77,14 @@ impl PyGuarantee {
         self.guarantee.void
     }
 
+    /// The log-ratio that shows whether a word was in the vocabulary, where unknown words are
+    /// replaced at random and that is bounded; else None, and `exceptions` say so.
+    #[getter]
+    fn unknown(&self) -> Option<f64> {
+        let g = &self.guarantee;
+        g.unknown_is_random.then_some(g.unknown_bound)
+    }
+
     /// Why it holds, in one line.
     #[getter]
     fn theorem(&self) -> &'static str {

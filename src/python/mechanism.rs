@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use numpy::{PyArray1, PyArrayDyn};
@@ -18,7 +18,7 @@ use super::guarantee::PyGuarantee;
 use super::run::run;
 use super::words::Words;
 use crate::parallel::Control;
-use crate::text::{Consistent, Counts, Policy, Replacements, TextPrivatizer, normalize};
+use crate::text::{Consistent, Counts, Policy, Replacements, TextPrivatizer};
 use crate::{Error, Mechanism, Result};
 
 /// Words in a call above which it goes to the pool, where Ctrl-C is looked for.
@@ -244,8 +244,8 @@ impl PyMechanism {
         if counts.misdecoded == 0 || self.warned.swap(true, Ordering::Relaxed) {
             return Ok(());
         }
-        let message = "a text looks like UTF-8 that was read as Latin-1 or Windows-1252: parts of \
-                       its words stand as punctuation and are released as they are";
+        let message = "a text looks like UTF-8 that was read as another encoding (Latin-1, \
+                       Windows-1251, …): parts of its words stand as punctuation and are released as they are";
         warn(py, message)
     }
 }
@@ -375,19 +375,24 @@ impl PyMechanism {
             None => self.texts(py, &texts)?,
             // A piece of a text: with consistent='call' the earlier pieces count as this call's.
             Some(kept) => {
-                let kept = kept.get();
+                // Outside the pool: a worker that waits for a lock may hold up its holder.
+                let Ok(mut kept) = kept.get().0.try_lock() else {
+                    let expected = "those of one call at a time";
+                    return Err(Error::parameter("replacements", expected, "in use").into());
+                };
+                let kept = &mut *kept;
                 self.run(py, true, |control| {
-                    let mut kept = kept.0.lock().unwrap_or_else(PoisonError::into_inner);
                     self.text
-                        .privatize_texts_with(&as_strs(&texts), &mut kept, control)
+                        .privatize_texts_with(&as_strs(&texts), kept, control)
                 })?
             }
         };
         Ok((PyList::new(py, out)?, dict_of(py, counts)?))
     }
 
-    /// The words of a text as this mechanism finds them, in lower case and NFC: a word that
-    /// punctuation splits is one where the vocabulary knows it ("e-mail").
+    /// The words of a text as this mechanism finds them: as the vocabulary has them, where it
+    /// does, else in lower case and NFC. A word that punctuation splits is one where the
+    /// vocabulary knows it ("e-mail").
     ///
     /// Parameters
     /// ----------
@@ -397,10 +402,9 @@ impl PyMechanism {
     /// Returns
     /// -------
     /// list of str
-    ///     As many as `privatize` replaces.
+    ///     The words that `privatize` replaces; `privatize_tokens` makes the same of them.
     fn tokenize(&self, text: &str) -> Vec<String> {
-        let words = self.text.words(text);
-        words.map(|w| normalize(&text[w]).into_owned()).collect()
+        self.text.tokenize(text)
     }
 
     /// What `privatize_tokens` would do to words, without drawing.

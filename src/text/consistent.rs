@@ -8,9 +8,10 @@
 //! is released.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::{Consistent, Counts, Fate, Starts, TextPrivatizer, UNKNOWN_STREAM, Unknown, normalize};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::mechanism::Mechanism;
 use crate::parallel::Control;
 use crate::random::uniform_below;
@@ -19,11 +20,28 @@ use crate::random::uniform_below;
 /// comes in pieces. It holds the words that were written.
 #[derive(Default)]
 pub struct Replacements {
+    /// The mechanism that drew them: another one's draws have another law.
+    of: Option<Arc<dyn Mechanism>>,
     known: HashMap<u32, u32>,
     unknown: HashMap<Box<str>, u32>,
 }
 
 impl Replacements {
+    /// Ties them to the mechanism that draws them.
+    ///
+    /// # Errors
+    /// They are another's.
+    pub(super) fn tie(&mut self, mechanism: &Arc<dyn Mechanism>) -> Result<()> {
+        match self.of.get_or_insert_with(|| mechanism.clone()) {
+            own if Arc::ptr_eq(own, mechanism) => Ok(()),
+            _ => Err(Error::parameter(
+                "replacements",
+                "those of this mechanism",
+                "another's",
+            )),
+        }
+    }
+
     fn clear(&mut self) {
         self.known.clear();
         self.unknown.clear();

@@ -1,64 +1,113 @@
-//! Recognising text that was decoded wrongly: UTF-8 read as Latin-1 or Windows-1252.
+//! Recognising text that was decoded wrongly: UTF-8 read as Latin-1, as a code page of Windows, or
+//! as Mac Roman.
 //!
-//! Such text ("MÃ¼ller", "Ð§ÐµÑ…Ð¾Ð²") spells names with signs that stand between words
+//! Such text ("MÃ¼ller", "Р§РµС…РѕРІ") spells names with signs that stand between words
 //! elsewhere (“ ” • … and the no-break space among them), which are released as they are.
 
-/// Whether a run of the text without ASCII white space is UTF-8 that was read as Latin-1 or
-/// Windows-1252: read back, its bytes are UTF-8, and not ASCII.
+use encoding_rs::{
+    Encoding, IBM866, ISO_8859_2, KOI8_R, MACINTOSH, WINDOWS_1250, WINDOWS_1251, WINDOWS_1252,
+    WINDOWS_1253, WINDOWS_1254,
+};
+
+/// What UTF-8 is wrongly read as, beside Latin-1.
+static PAGES: [&Encoding; 9] = [
+    WINDOWS_1252,
+    WINDOWS_1251,
+    WINDOWS_1250,
+    WINDOWS_1253,
+    WINDOWS_1254,
+    MACINTOSH,
+    ISO_8859_2,
+    KOI8_R,
+    IBM866,
+];
+
+/// Whether a run of characters that are not ASCII is UTF-8 that was read in another encoding: read
+/// back, its bytes are UTF-8 throughout, or for the most part where signs that were read correctly
+/// stand beside it.
 pub fn looks_misdecoded(text: &str) -> bool {
     if text.is_ascii() {
         return false;
     }
-    let mut bytes = Vec::new();
-    text.split(|c: char| c.is_ascii_whitespace()).any(|run| {
-        bytes.clear();
-        for c in run.chars() {
-            match byte(c) {
-                Some(b) => bytes.push(b),
-                None => return false,
-            }
-        }
-        !run.is_ascii() && std::str::from_utf8(&bytes).is_ok()
+    let mut runs = text
+        .split(|c: char| c.is_ascii())
+        .filter(|run| run.chars().nth(1).is_some());
+    runs.any(|run| {
+        let quotes = |c| "“”‘’„‚«»—–…".contains(c);
+        is_misread(run) || is_misread(run.trim_matches(quotes))
     })
 }
 
-/// The byte that Latin-1 or Windows-1252 reads as this character.
-fn byte(c: char) -> Option<u8> {
-    /// Windows-1252 from 0x80; U+FFFD where it has nothing.
-    const C1: [char; 32] = [
-        '€', '\u{fffd}', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', '\u{fffd}', 'Ž',
-        '\u{fffd}', '\u{fffd}', '‘', '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ',
-        '\u{fffd}', 'ž', 'Ÿ',
-    ];
-    if let Ok(b) = u8::try_from(u32::from(c)) {
-        return Some(b);
+fn is_misread(run: &str) -> bool {
+    PAGES.iter().enumerate().any(|(at, page)| {
+        let (mut bytes, mut lost) = (Vec::new(), 0);
+        for c in run.chars() {
+            // Latin-1 is Windows-1252 but for C1 controls.
+            let latin = u8::try_from(u32::from(c)).ok().filter(|_| at == 0);
+            match latin.or_else(|| byte(page, c)) {
+                Some(b) => bytes.push(b),
+                None => lost += 1,
+            }
+        }
+        // Other scripts write pairs of letters that are UTF-8 by chance ("Ні").
+        is_utf8(&bytes, lost, at == 0)
+    })
+}
+
+/// The byte of a character in a code page.
+fn byte(page: &'static Encoding, c: char) -> Option<u8> {
+    let mut utf8 = [0; 4];
+    let (bytes, _, lossy) = page.encode(c.encode_utf8(&mut utf8));
+    bytes.first().copied().filter(|_| !lossy)
+}
+
+/// Whether bytes are UTF-8, with at least half as many characters of several bytes as there are bytes that belong
+/// to none; `lost` characters were no bytes. One character is enough where all bytes fit, and
+/// `sure` says that chance is unlikely; else three.
+fn is_utf8(bytes: &[u8], lost: usize, sure: bool) -> bool {
+    let (mut whole, mut broken) = (0, lost);
+    for chunk in bytes.utf8_chunks() {
+        whole += chunk.valid().chars().filter(|c| !c.is_ascii()).count();
+        broken += chunk.invalid().len();
     }
-    let at = C1.iter().position(|&read| read == c)?;
-    (c != '\u{fffd}').then_some(0x80 + at as u8)
+    whole >= 3 && 2 * whole > broken || sure && whole > 0 && broken == 0
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const TEXTS: [&str; 7] = [
+        "Müller",
+        "Чехов",
+        "中文名",
+        "a naïve café",
+        "“so” it’s",
+        "Škvorecký",
+        "5 €",
+    ];
+
     #[test]
-    fn utf8_read_as_latin_1_is_recognised_and_other_text_is_not() {
-        let latin = |text: &str| text.bytes().map(char::from).collect::<String>();
-        for text in [
-            "Müller",
-            "Чехов",
-            "中文",
-            "a naïve café",
-            "👍",
-            "“so”",
-            "5 €",
-        ] {
+    fn utf8_read_as_something_else_is_recognised() {
+        for text in TEXTS {
             assert!(!looks_misdecoded(text), "{text}");
-            assert!(looks_misdecoded(&latin(text)), "{text}");
+            let latin: String = text.bytes().map(char::from).collect();
+            assert!(looks_misdecoded(&latin), "{latin}");
+            assert!(looks_misdecoded(&format!("“{latin}”—x")), "{latin}");
         }
-        for text in ["MÃ¼ller", "itâ€™s", "Ð§ÐµÑ…Ð¾Ð²"] {
-            assert!(looks_misdecoded(text), "{text}");
+        for page in PAGES {
+            for text in ["Президент Чехов", "中文名 中文名", "Ευριπίδης"]
+            {
+                let (read, _) = page.decode_without_bom_handling(text.as_bytes());
+                if !read.contains('\u{fffd}') {
+                    assert!(looks_misdecoded(&read), "{} {read}", page.name());
+                }
+            }
         }
+    }
+
+    #[test]
+    fn other_text_is_not() {
         for text in [
             "plain",
             "",
@@ -67,6 +116,12 @@ mod tests {
             "20°C ±5 §3",
             "naïveté — “quoted”",
             "Ärger, Öl, über ß",
+            "Ні, дякую. Її ім'я…",
+            "Привет, как дела? «Хорошо» — и ты?",
+            "Příliš žluťoučký kůň",
+            "Καλημέρα κόσμε",
+            "İstanbul'da çok güzel",
+            "日本語のテキスト。",
         ] {
             assert!(!looks_misdecoded(text), "{text}");
         }

@@ -192,6 +192,21 @@ impl TextPrivatizer {
         })
     }
 
+    /// The words of a text: as the vocabulary has them, where it does; skipped ones as they are
+    /// written; others in the form of [`normalize`]. To
+    /// [`privatize_tokens`](Self::privatize_tokens) they are what the text's words are to
+    /// [`privatize`](Self::privatize).
+    pub fn tokenize(&self, text: &str) -> Vec<String> {
+        let words = self.words(text).map(|range| &text[range]);
+        words
+            .map(|word| match self.fate(word) {
+                Fate::Replace(id) => self.mechanism.vocabulary().word(id).to_owned(),
+                Fate::Skip => word.to_owned(),
+                Fate::Unknown => normalize(word).into_owned(),
+            })
+            .collect()
+    }
+
     /// The mechanism's guarantee with what the handling of text exempts from it.
     pub fn guarantee(&self) -> Guarantee {
         let mut guarantee = self.mechanism.guarantee();
@@ -267,13 +282,14 @@ impl TextPrivatizer {
     /// the same text are kept: for text that comes in pieces, under [`Consistent::Call`].
     ///
     /// # Errors
-    /// As [`privatize_texts`](Self::privatize_texts).
+    /// As [`privatize_texts`](Self::privatize_texts), and replacements of another mechanism.
     pub fn privatize_texts_with(
         &self,
         texts: &[&str],
         replacements: &mut Replacements,
         control: &Control,
     ) -> Result<(Vec<String>, Counts)> {
+        replacements.tie(&self.mechanism)?;
         let mut out = Vec::with_capacity(texts.len());
         let mut counts = Counts::default();
         let mut rest = texts;

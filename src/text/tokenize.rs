@@ -210,6 +210,11 @@ fn joined(text: &str, at: usize, last: char) -> Option<usize> {
     let next = char_at(text, after).filter(|&n| class(n) == Class::Word)?;
     let joins = match c {
         '\'' | '\u{2019}' | '\u{a1}'..='\u{bf}' => last.is_alphabetic() && next.is_alphabetic(),
+        // What the code pages 125x and Mac Roman have for bytes that UTF-8 uses: beside a letter
+        // that is not ASCII it is more likely part of a wrongly decoded one.
+        '\u{2010}'..='\u{2026}' | '\u{2039}' | '\u{203a}' => {
+            last.is_alphabetic() && next.is_alphabetic() && !(last.is_ascii() && next.is_ascii())
+        }
         _ => false,
     };
     let invisible = matches!(c, '\u{200c}' | '\u{200d}' | '\u{ad}');
@@ -233,6 +238,12 @@ fn class(c: char) -> Class {
         // Controls carry what somebody has put there, letters of wrongly decoded text above all.
         '\0'..='\u{9f}' => Class::Word,
         _ if c.is_alphanumeric() => Class::Word,
+        // Full-width and small forms of the symbols above, and signs that follow numbers.
+        '\u{ff03}' | '\u{ff05}' | '\u{ff06}' | '\u{ff0a}' | '\u{ff20}' | '\u{ff3c}' => {
+            Class::Symbol
+        }
+        '\u{ff3f}' | '\u{fe5f}'..='\u{fe61}' | '\u{fe68}'..='\u{fe6b}' => Class::Symbol,
+        '\u{66a}' | '\u{609}' | '\u{60a}' | '\u{2030}'..='\u{2037}' => Class::Symbol,
         _ if c.is_whitespace() => Class::Space,
         _ => match c.general_category_group() {
             GeneralCategoryGroup::Punctuation | GeneralCategoryGroup::Separator => {

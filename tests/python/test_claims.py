@@ -98,6 +98,19 @@ class TestCertificates:
         assert pickle.loads(pickle.dumps(Tem(e, nominal, gamma=3.0))).epsilon <= 1.0
 
 
+def test_an_unverified_graph_claims_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "graph.fdx"
+    graph = WordGraph([(f"w{i}", f"w{i // 2}") for i in range(1, 30)])
+    tem = Tem.certified(graph, 1.0)
+    tem.save(path)
+    assert Tem.load(path, tem.nominal).epsilon == tem.epsilon
+    data = path.read_bytes()
+    path.write_bytes(data.replace(struct.pack("<d", tem.epsilon), struct.pack("<d", 1e-6)))
+    assert Tem.load(path, tem.nominal, verify=False).epsilon == tem.nominal
+    with pytest.raises(fastdx.CorruptFileError):
+        Tem.load(path, tem.nominal)
+
+
 class TestTexts:
     def test_a_string_is_a_text_and_a_list_holds_words(self) -> None:
         guarantee = Tem(HYPHENS, 2.0, gamma=np.inf).guarantee
@@ -127,6 +140,23 @@ class TestTexts:
         assert sure.tokenize("E-Mail merry-go-round-go e- mail") == [
             "e-mail", "merry-go-round", "go", "e", "mail"
         ]  # fmt: skip
+
+    def test_tokens_are_to_privatize_tokens_what_words_are_to_privatize(self) -> None:
+        cased = Embedding(["Paris", "london", "e-mail", "c"], np.eye(4) * 100)
+        tem = Tem(cased, 1e3, gamma=np.inf, oov="error")
+        text = "Paris LONDON, E-Mail c++"
+        assert (
+            tem.tokenize(text)
+            == ["Paris", "london", "e-mail", "c"]
+            == tem.privatize_tokens(tem.tokenize(text))
+        )
+        assert fastdx.tokenize("Paris LONDON", cased) == ["Paris", "london"]
+        guarantee = Tem(cased, 3.0).guarantee
+        assert guarantee.bound("Paris", "london") == guarantee.bound(
+            tem.tokenize("Paris"), ["london"]
+        )
+        bag = BagOfWords(tem).privatize_documents(["Paris and the LONDON"])[0]
+        assert bag == {"Paris": 1, "london": 1}
 
     def test_a_ledger_charges_what_is_released(self, tmp_path: Path) -> None:
         ledger = Ledger(tmp_path / "l", 100.0)
@@ -236,6 +266,24 @@ class TestLedger:
         for wrong in ([-1], [7]):
             with pytest.raises(fastdx.FastdxError):
                 ledger.privatize_ids(tem, wrong, account="a")
+        for count in (-3, 1.5):
+            with pytest.raises(fastdx.ParameterError, match="count of word 0"):
+                ledger.privatize_bag(BagOfWords(tem), {"go": count}, account="a")
+        with pytest.raises(fastdx.InputTypeError, match="alternatives"):
+            ledger.charge_alternatives(tem, "go", "mail", account="a")
+        assert ledger.spent("a") == 18.0
+
+        class Shifty:
+            """One id when it is priced, a thousand when they are drawn."""
+
+            reads = 0
+
+            def __array__(self, dtype: object = None, copy: object = None) -> np.ndarray:
+                self.reads += 1
+                return np.zeros(1 if self.reads == 1 else 1000, np.uint32)
+
+        assert ledger.privatize_ids(tem, Shifty(), account="c").shape == (1,)  # type: ignore[arg-type]
+        assert ledger.spent("c") == 2.0
         consistent = Tem(HYPHENS, 2.0, consistent=True)
         ledger.privatize_ids(consistent, [3, 3, 4], account="b")
         ledger.privatize(consistent, "go go GO mail", account="b")
@@ -299,6 +347,11 @@ class TestSentence:
         done = run("privatize", "--mechanism", "bag", "--epsilon", "3", stdin="strong coffee\n")
         assert done.returncode == 0 and "Between any two bags" in done.stderr
         assert "3·N·E(b,b')" in done.stderr and "Tem protects" not in done.stderr
+        assert "at most exp(16.810)" in done.stderr
+        bags = BagOfWords(Tem.certified(clustered(), 1.0))
+        assert "Certified" in str(bags.guarantee) and "exp(" in str(bags.guarantee_for(4))
+        done = run("privatize", "--words", "laplace", "--epsilon", "3", stdin="tea")
+        assert done.returncode == 1 and "--mechanism bag" in done.stderr
 
     def test_a_graph_takes_no_metric(self, tmp_path: Path) -> None:
         edges = tmp_path / "edges.tsv"
@@ -521,6 +574,33 @@ class TestConsistent:
                    "--column", "t", stdin=lines)  # fmt: skip
         texts = [line[7:-2].split() for line in done.stdout.splitlines()]
         assert all(a == b for a, b in texts) and len({a for a, _ in texts}) > 1
+
+    def test_replacements_serve_one_mechanism_and_one_call_at_a_time(self) -> None:
+        from threading import Thread
+
+        from fastdx._core import Replacements
+
+        kept = Replacements()
+        m = Tem(self.SPACE, 1.0, consistent="call")
+        m.privatize_counted(["a b"], replacements=kept)
+        with pytest.raises(fastdx.ParameterError, match="of this mechanism"):
+            m.with_epsilon(2.0).privatize_counted(["a b"], replacements=kept)
+        refused = []
+
+        def work() -> None:
+            for _ in range(20):
+                try:
+                    m.privatize_counted(["a b c d"] * 2000, replacements=kept)
+                except fastdx.ParameterError as e:
+                    refused.append(str(e))
+
+        threads = [Thread(target=work, daemon=True) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+        assert not any(thread.is_alive() for thread in threads)
+        assert all("in use" in message for message in refused)
 
     def test_wrong_values_are_refused(self) -> None:
         for wrong in ("yes", 1, "text"):

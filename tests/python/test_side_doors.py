@@ -50,17 +50,23 @@ class TestControlCharacters:
             tem.privatize(f"cat {mojibake} dog")  # said once
             Tem(SMALL, 1.0).privatize(f"cat {name} «dog» 5 € ±3°")
 
+    @pytest.mark.parametrize("page", ["cp1251", "cp1250", "cp1254", "mac_roman", "iso8859_2"])
+    def test_utf8_read_as_another_code_page_is_said(self, page: str) -> None:
+        text = "Президент Чехов".encode().decode(page, "replace")
+        with pytest.warns(fastdx.FastdxWarning, match="decoded|read as"):
+            Tem(SMALL, 1.0).privatize(f"“{text}” (dog)")
+
     def test_the_command_says_it(self) -> None:
         text = "Чехов".encode().decode("latin-1")
         done = run("privatize", "--epsilon", "3", "-q", stdin=text)
-        assert "1 texts look like UTF-8 that was read as Latin-1" in done.stderr
+        assert "1 texts look like UTF-8 that was read as another encoding" in done.stderr
 
 
 class TestStructure:
     @pytest.mark.parametrize(
         "secret",
         ["123-45-6789", "+1(555)123-4567", "2024/11/21", "C++", "hunter2***", "€20", "$20", "#42",
-         "a+b", "p@ss^w0rd", "10:30-11:00", "R&D"],
+         "a+b", "p@ss^w0rd", "10:30-11:00", "R&D", "hunter2＊＊＊", "Ｃ＃", "５％", "5٪", "5‰"],
     )  # fmt: skip
     def test_one_word_comes_out_whole(self, secret: str) -> None:
         tem = Tem(SMALL, 1.0, oov="mask")
@@ -194,6 +200,18 @@ class TestErrors:
         done = run(*base, *extra, path)
         self.check(done, f"{unit} {line}", f"{len(SECRET)} characters")
         assert SECRET.casefold() in run(*base, *extra, path, "--show-text").stderr.casefold()
+
+    def test_half_a_surrogate_pair_and_damaged_parquet_are_placed(self, tmp_path: Path) -> None:
+        path = tmp_path / "in.jsonl"
+        path.write_text('{"t": "tea"}\n{"t": "bad \\ud800 one"}\n')
+        self.check(run("privatize", "--epsilon", "1", "--column", "t", path), "line 2", "surrogate")
+        path = tmp_path / "in.parquet"
+        pq.write_table(pa.table({"t": [SECRET * 50] * 2000}), path, compression="none")
+        data = bytearray(path.read_bytes())
+        data[200:4000] = os.urandom(3800)
+        path.write_bytes(data)
+        done = run("privatize", "--epsilon", "1", "--column", "t", path, "-o", tmp_path / "out")
+        self.check(done, "in.parquet")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX files and signals")
@@ -337,3 +355,27 @@ def test_parquet_metadata_is_dropped_and_named(tmp_path: Path) -> None:
     assert "comment" in done.stderr and SECRET not in done.stderr
     assert SECRET.encode() not in out.read_bytes()
     assert pandas.read_parquet(out).index.tolist() == [5, 7]
+
+
+def test_metadata_of_nested_fields_is_dropped(tmp_path: Path) -> None:
+    noted = pa.field("x", pa.int64(), metadata={"note": SECRET})
+    item = pa.field("item", pa.struct([noted]), metadata={"ARROW:mynote": SECRET})
+    table = pa.table(
+        [["tea"], [{"x": 1}], [[{"x": 2}]]],
+        schema=pa.schema(
+            [("t", pa.string()), ("s", pa.struct([noted])), ("l", pa.list_(item))],
+            metadata={"ARROW:other": SECRET},
+        ),
+    )
+    source, out = tmp_path / "in.parquet", tmp_path / "out.parquet"
+    pq.write_table(table, source)
+    done = run("privatize", source, "--column", "t", "-o", out, "--epsilon", "5", "-q")
+    assert done.returncode == 0, done.stderr
+    assert "note" in done.stderr and "ARROW:mynote" in done.stderr
+    raw = out.read_bytes()
+    assert SECRET.encode() not in raw
+    import base64
+
+    coded = base64.b64encode(SECRET.encode())[:8]
+    assert coded not in raw and not pq.read_schema(out).field("s").type.field(0).metadata
+    assert pq.read_table(out)["l"].to_pylist() == [[{"x": 2}]]

@@ -110,10 +110,15 @@ pub(crate) fn write_atomically(
     name.push(format!(".{unique:016x}.tmp"));
     let temporary = target.with_file_name(name);
     let attempt = || -> std::io::Result<()> {
-        let file = File::options()
-            .write(true)
-            .create_new(true)
-            .open(&temporary)?;
+        let mut options = File::options();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        if let Ok(old) = std::fs::metadata(target) {
+            // At no time more open than what it replaces.
+            use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+            options.mode(old.permissions().mode() & 0o666);
+        }
+        let file = options.open(&temporary)?;
         let mut out = BufWriter::with_capacity(1 << 20, file);
         write(&mut out)?;
         let file = out.into_inner().map_err(|e| e.into_error())?;

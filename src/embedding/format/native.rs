@@ -272,19 +272,11 @@ fn parse(backing: &Backing, verify: bool) -> std::result::Result<Embedding, Stri
     let embedding = Embedding::from_parts(vocabulary, vectors, dim, metric)
         .with_lists(lists)
         .with_hnsw(hnsw);
-    let stored = certificates(&sections)?;
     if verify {
         embedding.check_vectors().map_err(|e| e.to_string())?;
-        if !stored.is_empty() {
-            let print = embedding.fingerprint();
-            if stored.iter().any(|c| c.vocabulary != print) {
-                return Err("a certificate is of another vocabulary".into());
-            }
-            // Without verification nothing is claimed that the vectors might not keep.
-            return Ok(embedding.with_certificates(stored));
-        }
     }
-    Ok(embedding)
+    let claimed = certificates(&sections, &embedding, verify)?;
+    Ok(embedding.with_certificates(claimed))
 }
 
 /// Certificates as they are stored.
@@ -297,8 +289,13 @@ pub(crate) fn certificate_words(certificates: &[Certificate]) -> Vec<u64> {
     each.collect()
 }
 
-/// The certificates, if the file has any.
-pub(crate) fn certificates(sections: &Sections) -> std::result::Result<Vec<Certificate>, String> {
+/// The certificates that the file may claim of the space that it holds: without verification none,
+/// for flipped bits would be believed.
+pub(crate) fn certificates(
+    sections: &Sections,
+    space: &dyn MetricSpace,
+    verify: bool,
+) -> std::result::Result<Vec<Certificate>, String> {
     let stored: Option<Buffer<u64>> = sections.get(Kind::Certificates)?;
     let stored = stored.as_deref().unwrap_or(&[]);
     let (each, rest) = stored.as_chunks::<7>();
@@ -317,8 +314,17 @@ pub(crate) fn certificates(sections: &Sections) -> std::result::Result<Vec<Certi
         possible.then_some(certificate)
     };
     let read: Option<Vec<Certificate>> = each.iter().map(read).collect();
-    read.filter(|_| rest.is_empty())
-        .ok_or_else(|| "a certificate holds impossible values".into())
+    let read = read
+        .filter(|_| rest.is_empty())
+        .ok_or("a certificate holds impossible values")?;
+    if !verify || read.is_empty() {
+        return Ok(Vec::new());
+    }
+    let print = space.fingerprint();
+    match read.iter().all(|c| c.vocabulary == print) {
+        true => Ok(read),
+        false => Err("a certificate is of another vocabulary".into()),
+    }
 }
 
 /// The neighbour lists, if the file has them. Their order and ids are checked

@@ -1,7 +1,5 @@
 //! Word graphs: shortest paths, shells, and the law of Tem on them.
 
-mod common;
-
 use std::sync::Arc;
 
 use fastdx::graph::{Edges, WordGraph};
@@ -275,8 +273,8 @@ fn the_sampled_law_is_the_computed_one() {
             for word in [0, 3, graph.len() as u32 - 1] {
                 let law = tem.probabilities(word);
                 let drawn = tem.privatize_ids(&vec![word; 400_000]).unwrap();
-                common::assert_law(
-                    &common::counts(&drawn, law.len()),
+                crate::common::assert_law(
+                    &crate::common::counts(&drawn, law.len()),
                     &law,
                     &format!("graph {kind}, ε {epsilon}, {word}"),
                 );
@@ -284,7 +282,11 @@ fn the_sampled_law_is_the_computed_one() {
                 let single: Vec<u32> = (0..2_000)
                     .map(|_| tem.privatize_ids(&[word]).unwrap()[0])
                     .collect();
-                common::assert_law(&common::counts(&single, law.len()), &law, "single draws");
+                crate::common::assert_law(
+                    &crate::common::counts(&single, law.len()),
+                    &law,
+                    "single draws",
+                );
             }
         }
     }
@@ -294,14 +296,14 @@ fn the_sampled_law_is_the_computed_one() {
 fn bad_graphs_are_refused() {
     let mut edges = Edges::new();
     assert!(WordGraph::new(&edges, None, None).is_err());
-    assert!(edges.push("a", "a").unwrap_err().contains("\"a\""));
+    assert!(edges.push("a", "a").unwrap_err().contains("itself"));
     assert!(edges.push("", "a").is_err());
     edges.push("a", "b").unwrap();
     for weight in [-1.0, f64::NAN, f64::INFINITY] {
         let error = WordGraph::new(&edges, Some(&[weight]), None)
             .unwrap_err()
             .to_string();
-        assert!(error.contains("\"a\" and \"b\""), "{error}");
+        assert!(error.contains("edge 0"), "{error}");
     }
     assert!(WordGraph::new(&edges, Some(&[1.0, 2.0]), None).is_err());
     assert!(WordGraph::new(&edges, Some(&[1.7e308]), None).is_err());

@@ -1,9 +1,6 @@
 //! Approximate search: built deterministically, every word reachable, stored, measured.
-#![cfg(feature = "hnsw")]
 
-mod common;
-
-use common::{assert_law, counts, embedding, from_vectors};
+use crate::common::{assert_law, counts, embedding, from_vectors};
 use fastdx::embedding::format::native;
 use fastdx::search::{HnswParameters, Search, quality};
 use fastdx::{

@@ -1,8 +1,6 @@
 //! What the mechanisms draw, against closed forms and independent computations.
 
-mod common;
-
-use common::{assert_distribution, assert_law, counts, embedding, from_vectors, interval};
+use crate::common::{assert_distribution, assert_law, counts, embedding, from_vectors, interval};
 use fastdx::mechanism::tem::{Sampler, Truncation, gumbel, law};
 use fastdx::noise;
 use fastdx::{Control, Embedding, Mechanism, Metric, MultivariateLaplace, Randomness, Tem};
@@ -150,7 +148,7 @@ fn noise_has_a_gamma_radius_and_a_uniform_direction() {
                 let plus = cosines.filter(|c| *c > 0.0).count() as f64;
                 let sigma = (plus - size as f64 / 2.0) / (size as f64 / 4.0).sqrt();
                 assert!(
-                    2.0 * Normal::standard().sf(sigma.abs()) > common::ALPHA,
+                    2.0 * Normal::standard().sf(sigma.abs()) > crate::common::ALPHA,
                     "{plus}"
                 );
                 continue;

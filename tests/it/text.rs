@@ -1,10 +1,8 @@
 //! Text through the crate's public face, as a Rust program uses it.
 
-mod common;
-
 use std::sync::Arc;
 
-use common::from_vectors;
+use crate::common::from_vectors;
 use fastdx::mechanism::tem::Truncation;
 use fastdx::text::{Policy, TextPrivatizer, Unknown};
 use fastdx::{Control, Embedding, Error, Metric, Randomness, Tem, Vocabulary};

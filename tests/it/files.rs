@@ -1,11 +1,9 @@
 //! Our own file: what is written is read, and whatever is damaged is refused.
 
-mod common;
-
 use std::fs;
 use std::path::Path;
 
-use common::embedding;
+use crate::common::embedding;
 use fastdx::embedding::format::{Options, load, native};
 use fastdx::{Embedding, Error, Metric};
 use proptest::prelude::*;

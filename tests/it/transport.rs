@@ -1,7 +1,5 @@
 //! Exact transport: against brute force, against its own dual, and at the extremes.
 
-mod common;
-
 use fastdx::transport::bags::{Bag, distance};
 use fastdx::transport::documents::{Centroids, nearest, pairwise};
 use fastdx::transport::{CostMatrix, Transport, emd};
@@ -141,7 +139,7 @@ fn large_and_tied_problems_are_proved() {
 
 #[test]
 fn five_thousand_words_each() {
-    let embedding = common::embedding(10_000, 20, 1.0, Metric::Euclidean, 7);
+    let embedding = crate::common::embedding(10_000, 20, 1.0, Metric::Euclidean, 7);
     let bag = |from: u32| Bag::new((from..from + 5_000).map(|id| (id, 1))).unwrap();
     let d = distance(&*embedding, &bag(0), &bag(5_000), &Control::new()).unwrap();
     assert!(d > 0.5 && d < 3.0, "{d}");
@@ -172,7 +170,7 @@ fn plainly(space: &dyn MetricSpace, a: &Bag, b: &Bag) -> f64 {
 fn bags_of_every_metric_and_size() {
     for metric in Metric::ALL {
         let scale = if metric == Metric::Poincare { 0.3 } else { 1.0 };
-        let embedding = common::embedding(60, 7, scale, metric, 5);
+        let embedding = crate::common::embedding(60, 7, scale, metric, 5);
         let mut rng = stream(8);
         for _ in 0..60 {
             let (x, y) = (rng.random_range(1..15), rng.random_range(1..15));
@@ -195,7 +193,7 @@ fn bags_of_every_metric_and_size() {
 
 #[test]
 fn it_is_a_metric_on_bags_of_one_size() {
-    let embedding = common::embedding(40, 5, 1.0, Metric::Euclidean, 6);
+    let embedding = crate::common::embedding(40, 5, 1.0, Metric::Euclidean, 6);
     let mut rng = stream(9);
     let bag = |rng: &mut _| random_bag(rng, 40, 8, 1);
     for _ in 0..300 {
@@ -209,7 +207,7 @@ fn it_is_a_metric_on_bags_of_one_size() {
 #[test]
 fn many_documents_agree_with_one_pair_each() {
     for metric in [Metric::Euclidean, Metric::Manhattan, Metric::Angular] {
-        let embedding = common::embedding(200, 10, 1.0, metric, 4);
+        let embedding = crate::common::embedding(200, 10, 1.0, metric, 4);
         let mut rng = stream(1);
         let mut bags = |count: usize| -> Vec<Bag> {
             (0..count)
@@ -265,7 +263,7 @@ fn many_documents_agree_with_one_pair_each() {
 #[test]
 fn centroids_that_cancel_rule_nothing_out() {
     let numbers = vec![1e8f32, 0.8e-8, 0.7e-8, 1.2e-8, -1e8];
-    let embedding = common::from_vectors(numbers, 1, Metric::Euclidean);
+    let embedding = crate::common::from_vectors(numbers, 1, Metric::Euclidean);
     let bag = |id: u32| Bag::new([(0, 1), (id, 1), (4, 1)]).unwrap();
     let documents = [bag(3), bag(1)];
     let vectors = Centroids::of(&embedding);

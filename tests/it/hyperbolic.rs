@@ -1,10 +1,8 @@
 //! Hyperbolic geometry, its noise against closed forms, and the ε·d bound at the provable ε.
 
-mod common;
-
 use std::sync::Arc;
 
-use common::{assert_distribution, counts, from_vectors, interval};
+use crate::common::{assert_distribution, counts, from_vectors, interval};
 use fastdx::hyperbolic::noise::{Base, HyperbolicLaplace as Noise};
 use fastdx::hyperbolic::walk::Walk;
 use fastdx::hyperbolic::{clamp, distance, exp_map, from_lorentz, log_map, mobius_add, to_lorentz};

@@ -1,0 +1,12 @@
+//! Tests through the crate's public face: one program, so that the crate is linked once.
+
+mod common;
+mod files;
+mod graph;
+#[cfg(feature = "hnsw")]
+mod hnsw;
+mod hyperbolic;
+mod laws;
+mod lists;
+mod text;
+mod transport;
