@@ -14,18 +14,20 @@ run: $(STAMP)
 test: test-rust test-python
 
 test-rust:
-	cargo test --locked --release
+	cargo test --locked
 
 test-python: $(STAMP)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto
 
 format:
 	cargo fmt --check
 	$(BIN)/ruff format --check python tests benches tools examples
 
 lint: $(STAMP)
-	cargo clippy --locked --release --all-targets -- -D warnings
-	cargo clippy --locked --release --features python -- -D warnings
+	cargo clippy --locked --all-targets -- -D warnings
+	cargo clippy --locked --features python -- -D warnings
+	cargo check --locked --no-default-features --all-targets
+	$(BIN)/python tools/layers.py
 	$(BIN)/ruff check python tests benches tools examples
 
 types: $(STAMP)
@@ -33,7 +35,7 @@ types: $(STAMP)
 	cd $(VENV) && bin/python -m mypy.stubtest fastdx --mypy-config-file ../pyproject.toml
 
 docs: $(STAMP)
-	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --release
+	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps
 
 bench: $(STAMP)
 	cargo bench --locked

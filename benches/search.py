@@ -99,7 +99,7 @@ def graphs(name: str, e: Embedding) -> None:
         line = f"{name}, ε = {epsilon:g}: exact {rate:,.0f}/s"
         for ef in (64, 256):
             madlib = MultivariateLaplace(graph, epsilon, search="hnsw", ef=ef)
-            quality = graph.search_quality(madlib, words=words, draws=40)
+            quality = madlib.search_quality(words, draws=40)
             ids = np.random.default_rng(3).integers(0, len(x), 2000).astype(np.uint32)
             ours = len(ids) / median(partial(madlib.privatize_ids, ids), 3)
             theirs.set_ef(ef)

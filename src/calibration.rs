@@ -9,12 +9,12 @@
 use rayon::prelude::*;
 use statrs::function::beta::beta_reg;
 
-use crate::audit::rows_together;
 use crate::error::{Error, Result};
 use crate::mechanism::Mechanism;
 use crate::mechanism::tem::Tem;
 use crate::mechanism::tem::law::{FLOOR_EXPONENT, weights};
 use crate::parallel::{Control, install};
+use crate::space::rows_together;
 
 /// Closed forms of one word.
 #[derive(Clone, Copy, Debug, PartialEq)]

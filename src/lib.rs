@@ -22,7 +22,7 @@
 //! | who wrote a text | [`attribution`] |
 //! | the ε that a Tem really has | [`audit`] |
 //! | what ε does to words | [`calibration`] |
-//! | what is proved | [`mechanism::guarantee`] |
+//! | what is proved | [`guarantee`] |
 //! | text in, text out | [`text`] |
 //! | keys, streams, exact uniform integers | [`random`] |
 //! | threads, Ctrl-C, progress | [`parallel`] |
@@ -53,16 +53,21 @@
     )
 )]
 
+mod arithmetic;
 pub mod attribution;
 pub mod audit;
 mod buffer;
 pub mod calibration;
 pub mod embedding;
 mod error;
+mod file;
 pub mod graph;
+pub mod guarantee;
 pub mod hyperbolic;
+pub mod index;
 pub mod mechanism;
 pub mod metric;
+mod names;
 pub mod neighbors;
 pub mod noise;
 pub mod parallel;
@@ -79,8 +84,8 @@ pub mod vocabulary;
 pub use embedding::Embedding;
 pub use error::{Error, Hidden, Result};
 pub use graph::WordGraph;
+pub use guarantee::Guarantee;
 pub use mechanism::Mechanism;
-pub use mechanism::guarantee::Guarantee;
 pub use mechanism::hyperbolic_laplace::HyperbolicLaplace;
 pub use mechanism::multivariate_laplace::MultivariateLaplace;
 pub use mechanism::tem::Tem;

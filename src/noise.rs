@@ -25,6 +25,7 @@ use crate::random::Key;
 #[derive(Clone, Copy, Debug)]
 pub struct MultivariateLaplace {
     dim: usize,
+    epsilon: f64,
     radius: Gamma<f64>,
 }
 
@@ -44,7 +45,16 @@ impl MultivariateLaplace {
         let radius = radius
             .filter(|_| largest.is_finite())
             .ok_or_else(|| Error::parameter("epsilon", "large enough for finite noise", epsilon))?;
-        Ok(MultivariateLaplace { dim, radius })
+        Ok(MultivariateLaplace {
+            dim,
+            epsilon,
+            radius,
+        })
+    }
+
+    /// Its parameter, 1/distance.
+    pub fn epsilon(&self) -> f64 {
+        self.epsilon
     }
 
     /// One draw, written to `out` (of length n).

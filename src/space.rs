@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::mechanism::guarantee::Certificate;
+use crate::guarantee::Certificate;
 use crate::neighbors::{Grid, NeighborLists, smallest};
 use crate::vocabulary::Vocabulary;
 
@@ -78,6 +78,13 @@ pub trait MetricSpace: Send + Sync {
         &[]
     }
 
+    /// The certificate of the Tem of this ε and γ on these words, if one is carried.
+    fn certificate(&self, epsilon: f64, gamma: f64) -> Option<Certificate> {
+        let mut carried = self.certificates().iter();
+        let found = carried.find(|c| c.covers(|| self.fingerprint(), epsilon, gamma));
+        found.copied()
+    }
+
     /// The same words with one more certificate.
     fn with_certificate(&self, certificate: Certificate) -> Arc<dyn MetricSpace>;
 
@@ -125,4 +132,9 @@ pub trait Shells {
     /// One of the words of the shell at `distance`, which [`fill`](Self::fill) gave at place
     /// `shell`, by its number below their count: always the same one.
     fn pick(&self, shell: usize, distance: f64, index: u32) -> u32;
+}
+
+/// Words whose rows are computed together: what fits a cache, and no more than 64.
+pub(crate) fn rows_together(words: usize) -> usize {
+    ((1 << 21) / words.max(1)).clamp(1, 64)
 }

@@ -13,6 +13,7 @@ from fastdx import (
     budget,
     calibration,
     hyperbolic,
+    mechanisms,
     noise,
     plots,
     poincare,
@@ -22,12 +23,8 @@ from fastdx._core import (
     Certificate,
     Embedding,
     Guarantee,
-    HyperbolicLaplace,
-    Mechanism,
-    MultivariateLaplace,
     NearestDocuments,
     SearchQuality,
-    Tem,
     Transport,
     WordGraph,
     __version__,
@@ -57,8 +54,16 @@ from fastdx.exceptions import (
     VectorError,
     WordIdError,
 )
+from fastdx.mechanisms import (
+    MECHANISMS,
+    HyperbolicLaplace,
+    Mechanism,
+    MultivariateLaplace,
+    Tem,
+)
 
 __all__ = [
+    "MECHANISMS",
     "BagGuarantee",
     "BagOfWords",
     "BudgetExceededError",
@@ -96,6 +101,7 @@ __all__ = [
     "earth_movers_distance",
     "emd",
     "hyperbolic",
+    "mechanisms",
     "nearest_documents",
     "noise",
     "pairwise_emd",

@@ -4,22 +4,19 @@ from typing import Any, SupportsIndex, final, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from typing_extensions import disjoint_base
+from typing_extensions import Self, disjoint_base
 
 __all__ = [
     "AttributionCore",
     "Certificate",
     "Embedding",
     "Guarantee",
-    "HyperbolicLaplace",
-    "Mechanism",
+    "MechanismCore",
     "MetropolisSample",
-    "MultivariateLaplace",
     "NearestDocuments",
     "PoincareTraining",
     "Replacements",
     "SearchQuality",
-    "Tem",
     "Transport",
     "WordGraph",
     "__version__",
@@ -35,14 +32,19 @@ __all__ = [
     "from_lorentz",
     "hyperbolic_laplace",
     "hyperbolic_metropolis",
+    "laplace_perturb",
+    "laplace_search_quality",
     "log_map",
     "mobius_add",
     "multivariate_laplace",
     "nearest_documents",
+    "open_space",
     "pairwise_emd",
     "poincare_reconstruction",
     "read_edges",
+    "save_space",
     "simulate",
+    "tem_build_lists",
     "tem_inputs",
     "to_lorentz",
     "tokenize",
@@ -96,14 +98,6 @@ class Embedding:
     ) -> Embedding: ...
     @property
     def has_hnsw(self) -> bool: ...
-    def search_quality(
-        self,
-        mechanism: MultivariateLaplace,
-        *,
-        words: Iterable[str] | None = None,
-        draws: SupportsIndex | None = None,
-        ef: SupportsIndex | None = None,
-    ) -> SearchQuality: ...
     def save(self, path: str | PathLike[str], *, storage: str = "float32") -> None: ...
     def __reduce__(self) -> tuple[Any, tuple[bytes]]: ...
     @staticmethod
@@ -143,7 +137,28 @@ class WordGraph:
     def _from_bytes(data: bytes) -> WordGraph: ...
 
 @disjoint_base
-class Mechanism:
+class MechanismCore:
+    def __new__(
+        cls,
+        kind: str | MechanismCore,
+        space: Embedding | WordGraph | None = None,
+        epsilon: float | None = None,
+        parameters: dict[str, Any] | None = None,
+        *,
+        oov: str = "random",
+        skip: Iterable[str] | None = None,
+        consistent: bool | str | None = None,
+        seed: SupportsIndex | None = None,
+        pad: float | None = None,
+    ) -> Self: ...
+    def _at(self, epsilon: float) -> MechanismCore: ...
+    @property
+    def _details(self) -> dict[str, Any]: ...
+    @property
+    def _shown_space(self) -> str: ...
+    @property
+    def has_law(self) -> bool: ...
+    def probabilities(self, word: str) -> NDArray[np.float64]: ...
     @property
     def embedding(self) -> Embedding: ...
     @property
@@ -160,8 +175,6 @@ class Mechanism:
     def consistent(self) -> bool | str: ...
     @property
     def pad(self) -> float | None: ...
-    @property
-    def guarantee(self) -> Guarantee: ...
     @overload
     def privatize(self, text: str) -> str: ...  # type: ignore[overload-overlap]
     @overload
@@ -179,124 +192,22 @@ class Mechanism:
 class Replacements:
     def __new__(cls) -> Replacements: ...
 
-@final
-class Tem(Mechanism):
-    def __new__(
-        cls,
-        embedding: Embedding | WordGraph | None = None,
-        epsilon: float | None = None,
-        *,
-        gamma: float | None = None,
-        beta: float = 1e-3,
-        oov: str = "random",
-        skip: Iterable[str] | None = None,
-        consistent: bool | str | None = None,
-        sampler: str = "exact",
-        seed: SupportsIndex | None = None,
-        pad: float | None = None,
-    ) -> Tem: ...
-    @staticmethod
-    def certified(
-        embedding: Embedding | WordGraph,
-        epsilon: float,
-        *,
-        gamma: float | None = None,
-        beta: float = 1e-3,
-        oov: str = "random",
-        skip: Iterable[str] | None = None,
-        consistent: bool | str | None = None,
-        seed: SupportsIndex | None = None,
-        pad: float | None = None,
-        progress: Callable[[int], object] | None = None,
-    ) -> Tem: ...
-    @property
-    def nominal(self) -> float: ...
-    @property
-    def gamma(self) -> float: ...
-    @property
-    def sampler(self) -> str: ...
-    @property
-    def lists(self) -> int | float | None: ...
-    def build_lists(
-        self,
-        k: SupportsIndex | None = None,
-        *,
-        lists: str = "nearest",
-        memory: SupportsIndex | None = None,
-        progress: Callable[[int], object] | None = None,
-    ) -> Tem: ...
-    def save(self, path: str | PathLike[str]) -> None: ...
-    @staticmethod
-    def load(
-        path: str | PathLike[str],
-        epsilon: float,
-        *,
-        verify: bool | str | None = None,
-        **parameters: Any,
-    ) -> Tem: ...
-    def probabilities(self, word: str) -> NDArray[np.float64]: ...
-    def with_epsilon(self, epsilon: float) -> Tem: ...
-    def __getnewargs_ex__(
-        self,
-    ) -> tuple[tuple[Embedding | WordGraph, float], dict[str, Any]]: ...
-
-@final
-class MultivariateLaplace(Mechanism):
-    def __new__(
-        cls,
-        embedding: Embedding | None = None,
-        epsilon: float | None = None,
-        *,
-        search: str = "exact",
-        ef: SupportsIndex | None = None,
-        oov: str = "random",
-        skip: Iterable[str] | None = None,
-        consistent: bool | str | None = None,
-        seed: SupportsIndex | None = None,
-        pad: float | None = None,
-    ) -> MultivariateLaplace: ...
-    @property
-    def search(self) -> str: ...
-    @property
-    def ef(self) -> int | None: ...
-    def perturb(self, vectors: ArrayLike) -> NDArray[np.float64]: ...
-    def with_epsilon(self, epsilon: float) -> MultivariateLaplace: ...
-    def __getnewargs_ex__(self) -> tuple[tuple[Embedding, float], dict[str, Any]]: ...
-
-@final
-class HyperbolicLaplace(Mechanism):
-    def __new__(
-        cls,
-        embedding: Embedding,
-        epsilon: float,
-        *,
-        base: str = "volume",
-        sampler: str = "exact",
-        oov: str = "random",
-        skip: Iterable[str] | None = None,
-        consistent: bool | str | None = None,
-        seed: SupportsIndex | None = None,
-        pad: float | None = None,
-    ) -> HyperbolicLaplace: ...
-    @staticmethod
-    def from_paper(
-        embedding: Embedding,
-        nominal: float,
-        *,
-        oov: str = "random",
-        skip: Iterable[str] | None = None,
-        consistent: bool | str | None = None,
-        seed: SupportsIndex | None = None,
-        pad: float | None = None,
-    ) -> HyperbolicLaplace: ...
-    @property
-    def nominal(self) -> float: ...
-    @property
-    def base(self) -> str: ...
-    @property
-    def sampler(self) -> str: ...
-    def with_epsilon(self, epsilon: float) -> HyperbolicLaplace: ...
-    def __getnewargs_ex__(self) -> tuple[tuple[Embedding, float], dict[str, Any]]: ...
+def open_space(path: str | PathLike[str], verify: bool) -> Embedding | WordGraph: ...
+def save_space(core: MechanismCore, path: str | PathLike[str]) -> None: ...
+def tem_build_lists(
+    core: MechanismCore,
+    k: SupportsIndex | None,
+    lists: str,
+    memory: SupportsIndex | None,
+    progress: Callable[[int], object] | None = None,
+) -> MechanismCore: ...
+def laplace_perturb(core: MechanismCore, vectors: ArrayLike) -> NDArray[np.float64]: ...
+def laplace_search_quality(
+    core: MechanismCore,
+    words: Iterable[str] | None,
+    draws: SupportsIndex,
+    ef: SupportsIndex | None,
+) -> SearchQuality: ...
 
 @final
 class MetropolisSample:
@@ -352,6 +263,7 @@ class SearchQuality:
 
 @final
 class Guarantee:
+    def __new__(cls, mechanism: MechanismCore) -> Guarantee: ...
     @property
     def metric(self) -> str: ...
     @property
@@ -378,7 +290,7 @@ class Guarantee:
     def price(self, text: str | Iterable[str]) -> float: ...
     def _price(self, text: str | Iterable[str]) -> tuple[float, str | None]: ...
     def _price_ids(self, ids: ArrayLike) -> tuple[float, str | None, int]: ...
-    def __reduce__(self) -> tuple[Any, tuple[Mechanism, str]]: ...
+    def __reduce__(self) -> tuple[Any, tuple[MechanismCore, str]]: ...
 
 def multivariate_laplace(
     n: SupportsIndex, epsilon: float, size: SupportsIndex, seed: SupportsIndex | None = None
@@ -432,9 +344,9 @@ class Certificate:
 
 _Progress = Callable[[int], object] | None
 
-def certify(tem: Tem, progress: _Progress = None) -> Certificate: ...
+def certify(mechanism: MechanismCore, progress: _Progress = None) -> Certificate: ...
 def closed_form(
-    tem: Tem,
+    mechanism: MechanismCore,
     ids: ArrayLike,
     eta: float,
     near: SupportsIndex,
@@ -450,10 +362,14 @@ def closed_form(
     NDArray[np.float64],
 ]: ...
 def tem_inputs(
-    tem: Tem, ids: ArrayLike, normalisers: ArrayLike, eta: float, progress: _Progress = None
+    mechanism: MechanismCore,
+    ids: ArrayLike,
+    normalisers: ArrayLike,
+    eta: float,
+    progress: _Progress = None,
 ) -> NDArray[np.uint32]: ...
 def simulate(
-    mechanism: Mechanism,
+    mechanism: MechanismCore,
     ids: ArrayLike,
     draws: SupportsIndex,
     eta: float,

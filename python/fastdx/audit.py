@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from fastdx._core import Certificate, Embedding, Tem, WordGraph, binomial_bounds
+from fastdx._core import Certificate, Embedding, WordGraph, binomial_bounds
 from fastdx._core import certify as _certify
 from fastdx.exceptions import InputTypeError, ParameterError
+from fastdx.mechanisms import Tem
 
 __all__ = ["Certificate", "Finding", "Report", "certify", "likelihood_ratio"]
 

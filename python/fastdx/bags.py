@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from fastdx._core import (
     Certificate,
     Embedding,
-    Mechanism,
     WordGraph,
     earth_movers_distance,
     tokenize,
 )
 from fastdx.exceptions import InputTypeError, ParameterError
+from fastdx.mechanisms import Mechanism
 
 __all__ = ["STOP_WORDS", "BagGuarantee", "BagOfWords", "bag_words"]
 

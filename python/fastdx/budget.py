@@ -19,7 +19,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastdx._core import Mechanism
 from fastdx.bags import BagOfWords, bag_tokens
 from fastdx.exceptions import (
     FastdxError,
@@ -28,6 +27,7 @@ from fastdx.exceptions import (
     InputTypeError,
     ParameterError,
 )
+from fastdx.mechanisms import Mechanism
 
 __all__ = ["BudgetExceededError", "Entry", "Ledger"]
 

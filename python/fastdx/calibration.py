@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fastdx._core import Mechanism, Tem, binomial_bounds, closed_form, simulate, tem_inputs
+from fastdx._core import binomial_bounds, closed_form, simulate, tem_inputs
 from fastdx.exceptions import FastdxError, InputTypeError, ParameterError
+from fastdx.mechanisms import Mechanism
 
 __all__ = ["Choice", "Match", "Table", "choose_epsilon", "match", "statistics", "sweep"]
 
@@ -104,7 +105,7 @@ def _ids(mechanism: Mechanism, words: Iterable[str] | None) -> NDArray[np.uint32
             raise ParameterError("words must be at least one, got none")
         return ids
     count = len(mechanism.space)
-    if isinstance(mechanism, Tem):
+    if mechanism.has_law:
         return np.arange(count, dtype=np.uint32)
     return np.unique(np.linspace(0, count - 1, min(SAMPLE, count)).astype(np.uint32))
 
@@ -170,7 +171,7 @@ def statistics(
         draws = _draws_for(half_width, confidence)
     ids = _ids(mechanism, words)
     names = np.array(_names(mechanism, ids), dtype=object)
-    if isinstance(mechanism, Tem):
+    if mechanism.has_law:
         count = len(mechanism.space)
         n, s, distinct, shannon, minimum, close, z = closed_form(
             mechanism, ids, eta, near, draws, progress
@@ -204,12 +205,6 @@ def _draws_for(half_width: float, confidence: float) -> int:
         draws = max(draws + 2, int(0.98 * wanted) // 2 * 2)
 
 
-def _at(mechanism: Mechanism, epsilon: float) -> Mechanism:
-    remade: Any = mechanism
-    at: Mechanism = remade.with_epsilon(epsilon)
-    return at
-
-
 def sweep(
     mechanism: Mechanism,
     epsilons: Sequence[float],
@@ -229,7 +224,7 @@ def sweep(
     names = _names(mechanism, _ids(mechanism, words))
     rows = []
     for epsilon in epsilons:
-        table = statistics(_at(mechanism, epsilon), names, draws, eta=eta, inputs=False,
+        table = statistics(mechanism.with_epsilon(epsilon), names, draws, eta=eta, inputs=False,
                            progress=progress)  # fmt: skip
         rows.append(_summary(epsilon, table))
     if not rows:
@@ -335,7 +330,7 @@ def choose_epsilon(
     @cache  # the ends of the bracket are asked for again
     def look(epsilon: float) -> tuple[bool, str, str] | None:
         try:
-            at = _at(mechanism, epsilon)
+            at = mechanism.with_epsilon(epsilon)
         except FastdxError:
             return None  # below the smallest ε this mechanism has
         table = statistics(at, names, draws, inputs=False, progress=progress)
@@ -368,7 +363,7 @@ def choose_epsilon(
         f"least {min_outputs} distinct outputs in {draws} draws ({len(names)} words measured)"
     )
     table = Table(**{name: np.array([row[name] for row in curve]) for name in curve[0]})
-    return Choice(low, binding[1], binding[2], table, _at(mechanism, low), promise)
+    return Choice(low, binding[1], binding[2], table, mechanism.with_epsilon(low), promise)
 
 
 def _check_tolerance(tolerance: float) -> None:
@@ -465,7 +460,7 @@ def match(
 
     def look(epsilon: float) -> tuple[bool, str, str] | None:
         try:
-            values[epsilon] = of(_at(mechanism_b, epsilon))
+            values[epsilon] = of(mechanism_b.with_epsilon(epsilon))
         except FastdxError:
             return None
         return values[epsilon] <= target, "", ""
@@ -475,4 +470,4 @@ def match(
         middle = (low * high) ** 0.5
         found = look(middle)
         low, high = (middle, high) if found and found[0] else (low, middle)
-    return Match(low, _at(mechanism_b, low), abs(target), abs(values[low]))
+    return Match(low, mechanism_b.with_epsilon(low), abs(target), abs(values[low]))

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastdx import calibration
-from fastdx._core import Mechanism
 from fastdx.exceptions import ParameterError
+from fastdx.mechanisms import Mechanism
 
 __all__ = ["curve", "distances", "distributions", "neighbour_distances"]
 

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as np
 
-from fastdx import _files
 from fastdx._core import Embedding, PoincareTraining, poincare_reconstruction, read_edges
+from fastdx._replace import open_output
 from fastdx.exceptions import ParameterError
 
 __all__ = ["Reconstruction", "reconstruction", "train"]
@@ -111,7 +111,7 @@ def train(
     while run.epoch < int(epochs):
         loss = run.run_epoch()
         if path is not None:
-            with _files.open_output(os.fspath(path)) as out:
+            with open_output(os.fspath(path)) as out:
                 np.savez(out, words=np.array(words), vectors=run.embedding().vectors,
                          epoch=run.epoch)  # fmt: skip
         if callback is not None:

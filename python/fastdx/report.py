@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from fastdx import _files, calibration
-from fastdx._core import Mechanism, Tem
+from fastdx import calibration
+from fastdx._replace import open_output
 from fastdx.exceptions import ParameterError
+from fastdx.mechanisms import Mechanism
 from fastdx.plots import neighbour_distances
 
 __all__ = ["write"]
@@ -81,8 +82,7 @@ def write(
     steps = []
     for epsilon in epsilons:
         tell(f"measuring ε = {epsilon:.4g}")
-        remade: Any = mechanism
-        at: Mechanism = remade.with_epsilon(epsilon)
+        at = mechanism.with_epsilon(epsilon)
         table = calibration.statistics(at, names, draws, inputs=False)
         steps.append(
             {
@@ -109,7 +109,7 @@ def write(
         "words": len(mechanism.space),
         "measured": len(names) if names is not None else len(table),
         "draws": draws,
-        "exact": isinstance(mechanism, Tem),
+        "exact": mechanism.has_law,
         "chosen": epsilons.index(choice.epsilon),
         "why": str(choice),
         "guarantee": str(choice.mechanism.guarantee),
@@ -119,14 +119,13 @@ def write(
             for i, k in enumerate(ks)
         ],
     }
-    with _files.open_output(os.fspath(path)) as out:
+    with open_output(os.fspath(path)) as out:
         out.write(_page(data).encode())
     return choice
 
 
 def _grid(mechanism: Mechanism, chosen: float, points: int) -> list[float]:
     """Some ε around the chosen one, which is among them."""
-    remade: Any = mechanism
     ratio = 16.0 ** (1 / (points - 1))
     grid = []
     for i in range(points):
@@ -134,7 +133,7 @@ def _grid(mechanism: Mechanism, chosen: float, points: int) -> list[float]:
         if i == points // 2:
             epsilon = chosen
         try:
-            remade.with_epsilon(epsilon)
+            mechanism.with_epsilon(epsilon)
         except ParameterError:
             continue  # below the smallest ε that this mechanism has
         grid.append(epsilon)
@@ -147,7 +146,7 @@ def _histogram(values: Any, largest: float) -> list[int]:
 
 def _replacements(mechanism: Mechanism, word: str, draws: int) -> list[tuple[str, float]]:
     words = mechanism.space.words
-    if isinstance(mechanism, Tem):
+    if mechanism.has_law:
         law = mechanism.probabilities(word)
         best = np.argsort(-law, kind="stable")[:REPLACEMENTS]
         return [(words[i], float(law[i])) for i in best]

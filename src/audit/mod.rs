@@ -18,12 +18,12 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
-use crate::mechanism::guarantee::Certificate;
+use crate::guarantee::Certificate;
 use crate::mechanism::tem::law::{FLOOR_EXPONENT, weights};
 use crate::mechanism::tem::{Tem, Truncation};
 use crate::parallel::{Control, install};
 use crate::random::Randomness;
-use crate::space::MetricSpace;
+use crate::space::{MetricSpace, rows_together};
 
 pub use check::{Checked, Extend, check};
 
@@ -34,11 +34,6 @@ const NEAR: usize = 16;
 const DOUBLINGS: usize = 10;
 /// How exactly [`certified`] solves for ε, relatively.
 const EXACT: f64 = 1e-4;
-
-/// Words that are processed together: what fits a cache, and no more than 64.
-pub(crate) fn rows_together(words: usize) -> usize {
-    ((1 << 21) / words.max(1)).clamp(1, 64)
-}
 
 /// One word's normaliser and nearest words.
 struct Word {

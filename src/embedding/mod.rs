@@ -3,6 +3,7 @@
 //! [`mod@format`] reads and writes the files they come in.
 
 pub mod format;
+pub mod poincare;
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -13,7 +14,7 @@ use xxhash_rust::xxh3::Xxh3Default;
 
 use crate::buffer::{Backing, Buffer};
 use crate::error::{Error, Result};
-use crate::mechanism::guarantee::Certificate;
+use crate::guarantee::Certificate;
 use crate::metric::Metric;
 use crate::neighbors::{Grid, NeighborLists};
 use crate::parallel::Control;
@@ -189,7 +190,7 @@ impl Embedding {
     }
 
     /// 10,498 common English nouns that ship with the crate, in 10 hyperbolic dimensions: the
-    /// is-a hierarchy of WordNet, trained by [`hyperbolic::train`](crate::hyperbolic::train).
+    /// is-a hierarchy of WordNet, trained by [`embedding::poincare`](crate::embedding::poincare).
     ///
     /// # Errors
     /// None in an intact build.

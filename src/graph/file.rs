@@ -4,9 +4,10 @@ use std::path::Path;
 
 use super::WordGraph;
 use crate::buffer::{Backing, Buffer};
-use crate::embedding::format::container::{Kind, Sections, write_atomically, write_sections};
-use crate::embedding::format::native::{certificate_words, certificates};
 use crate::error::{Error, Result};
+use crate::file::{
+    Kind, Sections, certificate_words, certificates, map, write_atomically, write_sections,
+};
 use crate::vocabulary::Vocabulary;
 
 impl WordGraph {
@@ -40,7 +41,7 @@ impl WordGraph {
     /// [`Error::Io`], or [`Error::Corrupt`] for a damaged, truncated, extended or foreign file.
     pub fn open(path: &Path, verify: bool) -> Result<Self> {
         let file = std::fs::File::open(path).map_err(Error::io(path))?;
-        let backing = crate::embedding::format::map(path, &file)?;
+        let backing = map(path, &file)?;
         Self::read(&backing, path, verify)
     }
 

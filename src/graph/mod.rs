@@ -22,8 +22,9 @@ use std::sync::Arc;
 
 use xxhash_rust::xxh3::Xxh3Default;
 
+use crate::arithmetic::gcd;
 use crate::error::{Error, Result};
-use crate::mechanism::guarantee::Certificate;
+use crate::guarantee::Certificate;
 use crate::slots::Slots;
 use crate::space::{MetricSpace, Shells};
 use crate::vocabulary::Vocabulary;
@@ -341,14 +342,6 @@ fn numbered(edges: &Edges, only: &[&str]) -> Result<(Vec<u32>, usize)> {
         }
     }
     Ok((nodes, count))
-}
-
-/// The greatest common divisor.
-pub(crate) fn gcd(a: u64, b: u64) -> u64 {
-    match b {
-        0 => a,
-        _ => gcd(b, a % b),
-    }
 }
 
 /// The largest distance within a component, or a bound of at most twice that.

@@ -10,7 +10,6 @@
 //! the spatial coordinates are used, and products never.
 
 pub mod noise;
-pub mod train;
 pub mod walk;
 
 use crate::metric::norm2;

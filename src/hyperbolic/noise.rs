@@ -16,6 +16,7 @@ use rand::{Rng, RngExt};
 use rand_distr::{Distribution, Exp1, Gamma};
 
 use crate::error::{Error, Result, check_epsilon};
+use crate::names::named;
 use crate::noise::{normals, sample_rows};
 use crate::parallel::Control;
 use crate::random::Key;
@@ -29,6 +30,8 @@ pub enum Base {
     /// Lebesgue measure on the ball, as in ICDM'19.
     Ball,
 }
+
+named!(Base, "base", Base::Volume => "volume", Base::Ball => "ball");
 
 /// Centred noise of one law, in n dimensions.
 ///

@@ -11,21 +11,20 @@
 
 use std::sync::Arc;
 
-use rayon::prelude::*;
+use rand::rngs::ChaCha12Rng;
 
 use crate::embedding::Embedding;
 use crate::error::{Error, Result, check_epsilon};
-use crate::hyperbolic::noise::{Base, HyperbolicLaplace as Noise};
+use crate::guarantee::Guarantee;
+use crate::hyperbolic::noise::{Base, HyperbolicLaplace as Law};
 use crate::hyperbolic::walk::Walk;
 use crate::hyperbolic::{LAMBDA, clamp, mobius_add};
-use crate::mechanism::Mechanism;
-use crate::mechanism::guarantee::Guarantee;
+use crate::mechanism::noisy_nearest::{Noise, NoisyNearest};
 use crate::metric::Metric;
-use crate::parallel::{Control, install};
-use crate::random::{Key, Randomness};
-use crate::search::{BATCH, exact::Scratch};
+use crate::names::named;
+use crate::parallel::Control;
+use crate::random::Randomness;
 use crate::space::MetricSpace;
-use crate::vocabulary::Vocabulary;
 
 /// How the noise is drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,14 +36,46 @@ pub enum NoiseSampler {
     Metropolis,
 }
 
-/// The hyperbolic Laplace mechanism on a Poincaré embedding.
+named!(NoiseSampler, "sampler", NoiseSampler::Exact => "exact", NoiseSampler::Metropolis => "metropolis");
+
+/// Hyperbolic noise, carried to a word.
 #[derive(Clone, Debug)]
-pub struct HyperbolicLaplace {
-    embedding: Arc<Embedding>,
-    noise: Noise,
+pub struct HyperbolicNoise {
+    law: Law,
     sampler: NoiseSampler,
-    randomness: Randomness,
 }
+
+impl HyperbolicNoise {
+    /// Its law around the origin; its parameter is the paper's nominal ε for [`Base::Ball`].
+    pub fn law(&self) -> &Law {
+        &self.law
+    }
+
+    /// How it is drawn.
+    pub fn sampler(&self) -> NoiseSampler {
+        self.sampler
+    }
+
+    fn new(n: usize, epsilon: f64, base: Base, sampler: NoiseSampler) -> Result<Self> {
+        check_epsilon(epsilon)?;
+        let parameter = match base {
+            Base::Volume => epsilon,
+            Base::Ball if epsilon > n as f64 => epsilon - n as f64,
+            Base::Ball => {
+                let expected = format!(
+                    "more than n = {n} for base=\"ball\", whose noise costs its nominal ε + n (Tem \
+                     on the Poincaré metric takes every ε)"
+                );
+                return Err(Error::parameter("epsilon", expected, epsilon));
+            }
+        };
+        let law = Law::new(n, parameter, base)?;
+        Ok(HyperbolicNoise { law, sampler })
+    }
+}
+
+/// The hyperbolic Laplace mechanism on a Poincaré embedding.
+pub type HyperbolicLaplace = NoisyNearest<HyperbolicNoise>;
 
 impl HyperbolicLaplace {
     /// The mechanism with `epsilon` per unit of hyperbolic distance, the provable one: for
@@ -60,37 +91,13 @@ impl HyperbolicLaplace {
         sampler: NoiseSampler,
         randomness: Randomness,
     ) -> Result<Self> {
-        check_epsilon(epsilon)?;
-        if embedding.metric() != Metric::Poincare {
-            return Err(Error::parameter(
-                "embedding",
-                "one with metric=\"poincare\"",
-                format!("metric {:?}", embedding.metric().name()),
-            ));
-        }
-        let n = embedding.dim();
-        let parameter = match base {
-            Base::Volume => epsilon,
-            Base::Ball if epsilon > n as f64 => epsilon - n as f64,
-            Base::Ball => {
-                let expected = format!(
-                    "more than n = {n} for base=\"ball\", whose noise costs its nominal ε + n (Tem \
-                     on the Poincaré metric takes every ε)"
-                );
-                return Err(Error::parameter("epsilon", expected, epsilon));
-            }
-        };
-        let noise = Noise::new(n, parameter, base)?;
-        Ok(HyperbolicLaplace {
-            embedding,
-            noise,
-            sampler,
-            randomness,
-        })
+        check_poincare(&embedding)?;
+        let noise = HyperbolicNoise::new(embedding.dim(), epsilon, base, sampler)?;
+        Ok(Self::around(embedding, noise, randomness))
     }
 
-    /// ICDM'19's mechanism at the paper's nominal ε. [`epsilon`](Mechanism::epsilon) is what it
-    /// really costs, nominal + n.
+    /// ICDM'19's mechanism at the paper's nominal ε. What it really costs, its
+    /// [`epsilon`](crate::Mechanism::epsilon), is nominal + n.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -99,52 +106,53 @@ impl HyperbolicLaplace {
         nominal: f64,
         randomness: Randomness,
     ) -> Result<Self> {
-        check_epsilon(nominal)?;
-        let epsilon = nominal + embedding.dim() as f64;
-        let exact = NoiseSampler::Exact;
-        let mut made = Self::new(embedding, epsilon, Base::Ball, exact, randomness)?;
-        // The sum was rounded; the parameter is the one asked for.
-        made.noise = Noise::new(made.embedding.dim(), nominal, Base::Ball)?;
-        Ok(made)
-    }
-
-    /// The same mechanism at another (provable) ε; everything else is shared.
-    ///
-    /// # Errors
-    /// As [`new`](Self::new).
-    pub fn with_epsilon(&self, epsilon: f64) -> Result<Self> {
-        let (embedding, randomness) = (self.embedding.clone(), self.randomness.clone());
-        Self::new(
-            embedding,
-            epsilon,
-            self.noise.base(),
-            self.sampler,
-            randomness,
-        )
-    }
-
-    /// The embedding.
-    pub fn embedding(&self) -> &Arc<Embedding> {
-        &self.embedding
-    }
-
-    /// The noise; its parameter is the paper's nominal ε for [`Base::Ball`].
-    pub fn noise(&self) -> &Noise {
-        &self.noise
-    }
-
-    /// How the noise is drawn.
-    pub fn sampler(&self) -> NoiseSampler {
-        self.sampler
+        check_poincare(&embedding)?;
+        let law = Law::new(embedding.dim(), check_epsilon(nominal)?, Base::Ball)?;
+        let sampler = NoiseSampler::Exact;
+        let noise = HyperbolicNoise { law, sampler };
+        Ok(Self::around(embedding, noise, randomness))
     }
 }
 
-impl Mechanism for HyperbolicLaplace {
-    fn vocabulary(&self) -> &Vocabulary {
-        self.embedding.vocabulary()
+fn check_poincare(embedding: &Embedding) -> Result<()> {
+    if embedding.metric() == Metric::Poincare {
+        return Ok(());
+    }
+    let got = format!("metric {:?}", embedding.metric().name());
+    let expected = "one with metric=\"poincare\"";
+    Err(Error::parameter("embedding", expected, got))
+}
+
+impl Noise for HyperbolicNoise {
+    fn perturb(
+        &self,
+        embedding: &Embedding,
+        ids: &[u32],
+        rng: &mut ChaCha12Rng,
+        points: &mut [f64],
+        control: &Control,
+    ) -> Result<()> {
+        let n = embedding.dim();
+        match self.sampler {
+            NoiseSampler::Exact => points
+                .chunks_exact_mut(n)
+                .for_each(|z| self.law.sample(rng, z)),
+            NoiseSampler::Metropolis => Walk::new(self.law).fill(points, rng, control)?,
+        }
+        let (mut word, mut z) = (vec![0.0; n], vec![0.0; n]);
+        for (point, &id) in points.chunks_exact_mut(n).zip(ids) {
+            let vector = embedding.vector(id).iter();
+            word.iter_mut()
+                .zip(vector)
+                .for_each(|(w, &x)| *w = x.into());
+            z.copy_from_slice(point);
+            mobius_add(&word, &z, point);
+            clamp(point, LAMBDA);
+        }
+        Ok(())
     }
 
-    fn guarantee(&self) -> Guarantee {
+    fn guarantee(&self, embedding: &Embedding) -> Guarantee {
         let exceptions: Vec<String> = vec![
             "the rounding of the noise: the proof is about real numbers, so outputs of a \
              probability below about 2^-40 are outside it (Tem's integer sampler has no such gap)"
@@ -156,9 +164,9 @@ impl Mechanism for HyperbolicLaplace {
             epsilon: self.epsilon(),
             delta: 0.0,
             certificate: None,
-            slack: self.epsilon() * self.embedding.distance_error(),
+            slack: self.epsilon() * embedding.distance_error(),
             void: None,
-            theorem: match self.noise.base() {
+            theorem: match self.law.base() {
                 Base::Volume => {
                     "the density exp(-ε·d(z,w)) with respect to hyperbolic volume, moved by an \
                      isometry, changes by at most exp(ε·d(w,w')) between two words; clamp and \
@@ -184,67 +192,13 @@ impl Mechanism for HyperbolicLaplace {
                  is not proved",
             ),
         }
-        .drawn_from(&self.randomness)
     }
 
     fn epsilon(&self) -> f64 {
-        self.noise.provable_epsilon()
+        self.law.provable_epsilon()
     }
 
-    fn distance(&self, a: u32, b: u32) -> f64 {
-        MetricSpace::distance(&*self.embedding, a, b)
-    }
-
-    fn randomness(&self) -> &Randomness {
-        &self.randomness
-    }
-
-    fn draw(&self, ids: &[u32], key: &Key, out: &mut [u32], control: &Control) -> Result<()> {
-        let n = self.embedding.dim();
-        let vectors = self.embedding.vectors();
-        let search = self.embedding.search();
-        install(ids.len(), 8, || {
-            ids.par_chunks(BATCH)
-                .zip(out.par_chunks_mut(BATCH))
-                .enumerate()
-                .try_for_each_init(
-                    || {
-                        (
-                            Scratch::default(),
-                            vec![0.0; BATCH * n],
-                            vec![0.0; n],
-                            vec![0.0; n],
-                        )
-                    },
-                    |(scratch, queries, word, z), (chunk, (ids, out))| {
-                        control.check()?;
-                        let mut rng = key.stream(chunk as u64);
-                        let queries = &mut queries[..ids.len() * n];
-                        match self.sampler {
-                            NoiseSampler::Exact => queries
-                                .chunks_exact_mut(n)
-                                .for_each(|z| self.noise.sample(&mut rng, z)),
-                            NoiseSampler::Metropolis => {
-                                let walk = Walk::new(self.noise);
-                                walk.fill(queries, &mut rng, control)?;
-                            }
-                        }
-                        for (query, &id) in queries.chunks_exact_mut(n).zip(ids) {
-                            let vector = self.embedding.vector(id);
-                            word.iter_mut()
-                                .zip(vector)
-                                .for_each(|(w, &x)| *w = x.into());
-                            z.copy_from_slice(query);
-                            mobius_add(word, z, query);
-                            clamp(query, LAMBDA);
-                        }
-                        search.nearest_batch(vectors, queries, 1, None, scratch, |i, ranked| {
-                            out[i] = ranked[0].1;
-                        });
-                        control.advance(ids.len());
-                        Ok(())
-                    },
-                )
-        })?
+    fn with_epsilon(&self, embedding: &Embedding, epsilon: f64) -> Result<Self> {
+        Self::new(embedding.dim(), epsilon, self.law.base(), self.sampler)
     }
 }

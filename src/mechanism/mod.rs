@@ -1,24 +1,32 @@
 //! Word mechanisms: given a word, they draw the word to release in its place.
 
-pub mod guarantee;
 pub mod hyperbolic_laplace;
 pub mod multivariate_laplace;
+pub mod noisy_nearest;
+pub mod quality;
 pub mod tem;
 
+use std::any::Any;
 use std::sync::Arc;
 
 use crate::error::Result;
+use crate::guarantee::Guarantee;
 use crate::parallel::Control;
 use crate::random::{Key, Randomness};
+use crate::space::MetricSpace;
 use crate::vocabulary::Vocabulary;
-use guarantee::Guarantee;
 
 /// A mechanism that replaces words of a vocabulary by words of the same vocabulary.
 ///
 /// Immutable and shared freely between threads: randomness is drawn afresh for every call.
-pub trait Mechanism: Send + Sync {
+pub trait Mechanism: Any + Send + Sync {
+    /// The words of inputs and outputs, and the metric of the guarantee.
+    fn space(&self) -> &dyn MetricSpace;
+
     /// The vocabulary of inputs and outputs.
-    fn vocabulary(&self) -> &Vocabulary;
+    fn vocabulary(&self) -> &Vocabulary {
+        self.space().vocabulary()
+    }
 
     /// What is proved about it, for words of the vocabulary.
     fn guarantee(&self) -> Guarantee;
@@ -27,7 +35,27 @@ pub trait Mechanism: Send + Sync {
     fn epsilon(&self) -> f64;
 
     /// The distance of the guarantee, between two words of the vocabulary.
-    fn distance(&self, a: u32, b: u32) -> f64;
+    fn distance(&self, a: u32, b: u32) -> f64 {
+        self.space().distance(a, b)
+    }
+
+    /// The same mechanism at another ε; everything else is shared.
+    ///
+    /// # Errors
+    /// An ε outside its domain.
+    fn with_epsilon(&self, epsilon: f64) -> Result<Arc<dyn Mechanism>>;
+
+    /// Whether [`law`](Self::law) can compute its laws.
+    fn has_law(&self) -> bool {
+        false
+    }
+
+    /// Writes the probability of every output for a word, where it can be computed; else says
+    /// so. It is the law that is drawn.
+    fn law(&self, id: u32, probabilities: &mut [f64]) -> bool {
+        let _ = (id, probabilities);
+        false
+    }
 
     /// What is proved of the log-ratio between two words of the vocabulary, but for the
     /// guarantee's slack: ε·d, rounded up. A computed distance is off by a relative
@@ -78,28 +106,9 @@ pub trait Mechanism: Send + Sync {
     }
 }
 
-impl<M: Mechanism + ?Sized> Mechanism for Arc<M> {
-    fn vocabulary(&self) -> &Vocabulary {
-        (**self).vocabulary()
-    }
-
-    fn guarantee(&self) -> Guarantee {
-        (**self).guarantee()
-    }
-
-    fn epsilon(&self) -> f64 {
-        (**self).epsilon()
-    }
-
-    fn distance(&self, a: u32, b: u32) -> f64 {
-        (**self).distance(a, b)
-    }
-
-    fn randomness(&self) -> &Randomness {
-        (**self).randomness()
-    }
-
-    fn draw(&self, ids: &[u32], key: &Key, out: &mut [u32], control: &Control) -> Result<()> {
-        (**self).draw(ids, key, out, control)
+impl dyn Mechanism {
+    /// The mechanism as what it was made as, for what only that can do.
+    pub fn downcast_ref<M: Mechanism>(&self) -> Option<&M> {
+        (self as &dyn Any).downcast_ref()
     }
 }

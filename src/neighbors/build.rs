@@ -10,7 +10,52 @@ use crate::parallel::{Control, install};
 use crate::search::BATCH;
 use crate::space::MetricSpace;
 
-pub(super) fn build(
+impl Grid {
+    /// The grid of a space: its diameter is at most twice the largest distance from one word.
+    pub fn of(space: &dyn MetricSpace) -> Self {
+        let words = space.vocabulary().len();
+        let mut row = vec![0.0; words];
+        space.distances(0, &mut row);
+        Grid::new(words, 2.0 * row.iter().fold(0.0f64, |m, &d| m.max(d)))
+    }
+}
+
+impl NeighborLists {
+    /// Builds the lists of a space, in parallel, exactly.
+    ///
+    /// `memory` bounds the bytes of the result; it is checked before anything is allocated.
+    ///
+    /// # Errors
+    /// `k` outside 1..=V, [`Error::TooLarge`], [`Error::Interrupted`].
+    pub fn build(
+        space: &dyn MetricSpace,
+        k: usize,
+        memory: u64,
+        control: &Control,
+    ) -> Result<NeighborLists> {
+        build(space, k, memory, control)
+    }
+
+    /// Builds the lists of all words within `radius` of each word, as TEM'21 has them with γ
+    /// for the radius. Where TEM is useful they hold nearly every word.
+    ///
+    /// `memory` bounds the bytes of the result. It is compared with what a sample of the words
+    /// predicts before the work begins, and with what there really is as the work goes on.
+    ///
+    /// # Errors
+    /// A radius that is negative or NaN, [`Error::TooLarge`] with the predicted size,
+    /// [`Error::Interrupted`].
+    pub fn build_within(
+        space: &dyn MetricSpace,
+        radius: f64,
+        memory: u64,
+        control: &Control,
+    ) -> Result<NeighborLists> {
+        build_within(space, radius, memory, control)
+    }
+}
+
+fn build(
     space: &dyn MetricSpace,
     k: usize,
     memory: u64,
@@ -60,7 +105,7 @@ pub(super) fn build(
 /// Words whose lists are counted to predict the size of them all.
 const SAMPLE: usize = 128;
 
-pub(super) fn build_within(
+fn build_within(
     space: &dyn MetricSpace,
     radius: f64,
     memory: u64,

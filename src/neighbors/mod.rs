@@ -12,9 +12,6 @@
 mod build;
 
 use crate::buffer::Buffer;
-use crate::error::Result;
-use crate::parallel::Control;
-use crate::space::MetricSpace;
 
 /// Distances rounded to multiples of a power of two, so that distance and id fit in 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,14 +36,6 @@ impl Grid {
             step: 2f64.powi((exponent - bits).max(-1000)),
             id_bits,
         }
-    }
-
-    /// The grid of a space: its diameter is at most twice the largest distance from one word.
-    pub fn of(space: &dyn MetricSpace) -> Self {
-        let words = space.vocabulary().len();
-        let mut row = vec![0.0; words];
-        space.distances(0, &mut row);
-        Grid::new(words, 2.0 * row.iter().fold(0.0f64, |m, &d| m.max(d)))
     }
 
     pub(crate) fn from_parts(step: f64, id_bits: u32) -> Option<Self> {
@@ -122,40 +111,6 @@ pub struct NeighborLists {
 }
 
 impl NeighborLists {
-    /// Builds the lists of a space, in parallel, exactly.
-    ///
-    /// `memory` bounds the bytes of the result; it is checked before anything is allocated.
-    ///
-    /// # Errors
-    /// `k` outside 1..=V, [`Error::TooLarge`](crate::Error::TooLarge),
-    /// [`Error::Interrupted`](crate::Error::Interrupted).
-    pub fn build(
-        space: &dyn MetricSpace,
-        k: usize,
-        memory: u64,
-        control: &Control,
-    ) -> Result<Self> {
-        build::build(space, k, memory, control)
-    }
-
-    /// Builds the lists of all words within `radius` of each word, as TEM'21 has them with γ
-    /// for the radius. Where TEM is useful they hold nearly every word.
-    ///
-    /// `memory` bounds the bytes of the result. It is compared with what a sample of the words
-    /// predicts before the work begins, and with what there really is as the work goes on.
-    ///
-    /// # Errors
-    /// A radius that is negative or NaN, [`Error::TooLarge`](crate::Error::TooLarge) with the
-    /// predicted size, [`Error::Interrupted`](crate::Error::Interrupted).
-    pub fn build_within(
-        space: &dyn MetricSpace,
-        radius: f64,
-        memory: u64,
-        control: &Control,
-    ) -> Result<Self> {
-        build::build_within(space, radius, memory, control)
-    }
-
     /// The list lengths that serve V words well: √V, between 256 and 1024.
     pub fn default_k(words: usize) -> usize {
         words.isqrt().clamp(256, 1024).min(words)

@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 
 use super::arguments::{as_strs, count, real, seed as seed_of, strings, word_ids};
 use super::run::{run, run_with};
-use super::words::Words;
+use super::space::Space;
 use crate::attribution::{Attribution, Parameters};
 use crate::text::{known_words, look_up, normalize};
 
@@ -87,7 +87,7 @@ impl PyAttribution {
 #[pyfunction]
 #[pyo3(signature = (text, space = None))]
 pub(super) fn tokenize(text: &str, space: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<String>> {
-    let space = space.map(Words::of).transpose()?.map(|words| words.space());
+    let space = space.map(Space::of).transpose()?.map(|space| space.space());
     let vocabulary = space.as_ref().map(|space| space.vocabulary());
     let words = known_words(text, |word| {
         vocabulary.is_some_and(|v| look_up(v, &normalize(word), word).is_some())

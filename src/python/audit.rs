@@ -4,109 +4,22 @@ use numpy::PyArray1;
 use pyo3::prelude::*;
 
 use super::arguments::{count, counts, real, word_ids};
+use super::guarantee::PyCertificate;
 use super::mechanism::PyMechanism;
+use super::mechanisms::tem::tem;
 use super::run::run_with;
-use super::tem::PyTem;
 use crate::audit;
-use crate::mechanism::guarantee::Certificate;
 use crate::{Error, Mechanism, calibration};
 
-/// A proved ε for one Tem on one public vocabulary; see ``fastdx.audit.certify``.
-#[pyclass(frozen, name = "Certificate", module = "fastdx")]
-pub(super) struct PyCertificate {
-    inner: Certificate,
-    pair: (String, String),
-    output: String,
-}
-
-impl PyCertificate {
-    pub(super) fn new(inner: Certificate, vocabulary: &crate::Vocabulary) -> Self {
-        // Damaged files can name words that there are not.
-        let word = |id: u32| match (id as usize) < vocabulary.len() {
-            true => vocabulary.word(id).to_owned(),
-            false => "?".to_owned(),
-        };
-        PyCertificate {
-            pair: (word(inner.pair.0), word(inner.pair.1)),
-            output: word(inner.output),
-            inner,
-        }
-    }
-}
-
-#[pymethods]
-impl PyCertificate {
-    /// The certified ε per unit of distance.
-    #[getter]
-    fn epsilon(&self) -> f64 {
-        self.inner.epsilon
-    }
-
-    /// The ε that the mechanism was made with.
-    #[getter]
-    fn nominal(&self) -> f64 {
-        self.inner.nominal
-    }
-
-    /// Its γ.
-    #[getter]
-    fn gamma(&self) -> f64 {
-        self.inner.gamma
-    }
-
-    /// The two words that are told apart best, per unit of distance.
-    #[getter]
-    fn pair(&self) -> (String, String) {
-        self.pair.clone()
-    }
-
-    /// The output that tells them apart.
-    #[getter]
-    fn output(&self) -> &str {
-        &self.output
-    }
-
-    /// Fingerprint of the words and their vectors or edges: what it holds for.
-    #[getter]
-    fn vocabulary(&self) -> String {
-        format!("{:016x}", self.inner.vocabulary)
-    }
-
-    /// How it was found.
-    #[getter]
-    fn method(&self) -> &'static str {
-        Certificate::METHOD
-    }
-
-    fn __str__(&self) -> String {
-        let (a, b) = &self.pair;
-        format!(
-            "ε = {:.6} per unit of distance on vocabulary {:016x}, taken to be public, where the \
-             theorem gives {}: {}. {a:?} and {b:?} bind, at the output {:?}.",
-            self.inner.epsilon,
-            self.inner.vocabulary,
-            self.inner.nominal,
-            Certificate::METHOD,
-            self.output
-        )
-    }
-
-    fn __repr__(&self) -> String {
-        let c = &self.inner;
-        let (epsilon, nominal, pair) = (c.epsilon, c.nominal, &self.pair);
-        format!("Certificate(epsilon={epsilon}, nominal={nominal}, pair={pair:?})")
-    }
-}
-
 #[pyfunction]
-#[pyo3(signature = (tem, progress = None))]
+#[pyo3(signature = (mechanism, progress = None))]
 pub(super) fn certify(
     py: Python<'_>,
-    tem: PyRef<'_, PyTem>,
+    mechanism: PyRef<'_, PyMechanism>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<PyCertificate> {
-    let tem = tem.core();
-    let certificate = run_with(py, true, progress, |control| audit::certify(&tem, control))?;
+    let tem = tem(&mechanism)?;
+    let certificate = run_with(py, true, progress, |control| audit::certify(tem, control))?;
     Ok(PyCertificate::new(certificate, tem.vocabulary()))
 }
 
@@ -122,22 +35,22 @@ type Columns<'py> = (
 
 /// N_w, S_w, expected distinct outputs, Shannon and min-entropy, the mass of the k nearest, Z.
 #[pyfunction]
-#[pyo3(signature = (tem, ids, eta, near, draws, progress = None))]
+#[pyo3(signature = (mechanism, ids, eta, near, draws, progress = None))]
 pub(super) fn closed_form<'py>(
     py: Python<'py>,
-    tem: PyRef<'py, PyTem>,
+    mechanism: PyRef<'py, PyMechanism>,
     ids: &Bound<'py, PyAny>,
     eta: &Bound<'py, PyAny>,
     near: &Bound<'py, PyAny>,
     draws: &Bound<'py, PyAny>,
     progress: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Columns<'py>> {
-    let tem = tem.core();
+    let tem = tem(&mechanism)?;
     let (ids, _) = word_ids(ids, tem.vocabulary().len())?;
     let (eta, near) = (real("eta", eta)?, count("near", near)?);
     let draws = count("draws", draws)?;
     let found = run_with(py, true, progress, |control| {
-        calibration::closed_form(&tem, &ids, eta, near, draws, control)
+        calibration::closed_form(tem, &ids, eta, near, draws, control)
     })?;
     let column =
         |of: fn(&calibration::Statistics) -> f64| PyArray1::from_iter(py, found.iter().map(of));
@@ -154,21 +67,21 @@ pub(super) fn closed_form<'py>(
 
 /// K_w from the normalisers of all words.
 #[pyfunction]
-#[pyo3(signature = (tem, ids, normalisers, eta, progress = None))]
+#[pyo3(signature = (mechanism, ids, normalisers, eta, progress = None))]
 pub(super) fn tem_inputs<'py>(
     py: Python<'py>,
-    tem: PyRef<'py, PyTem>,
+    mechanism: PyRef<'py, PyMechanism>,
     ids: &Bound<'py, PyAny>,
     normalisers: &Bound<'py, PyAny>,
     eta: &Bound<'py, PyAny>,
     progress: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyArray1<u32>>> {
-    let tem = tem.core();
+    let tem = tem(&mechanism)?;
     let (ids, _) = word_ids(ids, tem.vocabulary().len())?;
     let normalisers = super::arguments::numbers("normalisers", normalisers)?;
     let eta = real("eta", eta)?;
     let found = run_with(py, true, progress, |control| {
-        calibration::inputs(&tem, &ids, &normalisers, eta, control)
+        calibration::inputs(tem, &ids, &normalisers, eta, control)
     })?;
     Ok(PyArray1::from_vec(py, found))
 }

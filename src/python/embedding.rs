@@ -5,18 +5,15 @@ use std::sync::Arc;
 
 use numpy::ndarray::ArrayView2;
 use numpy::{PyArray1, PyArray2, PyArrayDyn, PyArrayMethods};
-use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyTuple, PyType};
 
 use super::arguments::{as_strs, count, matrix, matrix_f32, shape_text, shaped, strings};
-use super::multivariate_laplace::PyMultivariateLaplace;
-use super::quality::PySearchQuality;
+use super::lookup;
 use super::run::{run, run_with};
-use super::words;
 use crate::embedding::format::{self, native};
-use crate::search::{HnswParameters, Search, quality};
+use crate::search::HnswParameters;
 use crate::{Embedding, Error, Vocabulary};
 
 /// Words with their vectors and a metric on them.
@@ -56,8 +53,14 @@ pub(super) struct PyEmbedding {
 
 impl From<Embedding> for PyEmbedding {
     fn from(embedding: Embedding) -> Self {
+        Arc::new(embedding).into()
+    }
+}
+
+impl From<Arc<Embedding>> for PyEmbedding {
+    fn from(inner: Arc<Embedding>) -> Self {
         PyEmbedding {
-            inner: Arc::new(embedding),
+            inner,
             words: PyOnceLock::new(),
         }
     }
@@ -264,7 +267,7 @@ impl PyEmbedding {
         py: Python<'py>,
         words: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyArray1<u32>>> {
-        words::ids(py, &*self.inner, words)
+        lookup::ids(py, &*self.inner, words)
     }
 
     /// Distance between two words in the embedding's metric.
@@ -274,7 +277,7 @@ impl PyEmbedding {
     /// UnknownWordError
     ///     Names the word that is not in the vocabulary.
     fn distance(&self, a: &str, b: &str) -> PyResult<f64> {
-        words::distance(&*self.inner, a, b)
+        lookup::distance(&*self.inner, a, b)
     }
 
     /// Distances from a word to every word: float64, shape (V,).
@@ -284,7 +287,7 @@ impl PyEmbedding {
     /// UnknownWordError
     ///     The word is not in the vocabulary.
     fn distances<'py>(&self, py: Python<'py>, word: &str) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        words::distances(py, &*self.inner, word)
+        lookup::distances(py, &*self.inner, word)
     }
 
     /// The nearest words of arbitrary points, exactly.
@@ -391,83 +394,6 @@ impl PyEmbedding {
     #[getter]
     fn has_hnsw(&self) -> bool {
         self.inner.hnsw().is_some()
-    }
-
-    /// What the approximate search does to a mechanism's law: measured on the mechanism's own
-    /// noisy points, against the exact search. Warns where the law is distorted (total
-    /// variation above 1%).
-    ///
-    /// Parameters
-    /// ----------
-    /// mechanism : MultivariateLaplace
-    ///     A mechanism on this embedding, which has an HNSW graph.
-    /// words : iterable of str, optional
-    ///     Words to measure; by default 100 spread over the vocabulary.
-    /// draws : int, optional
-    ///     Noisy points a word (1000 by default).
-    /// ef : int, optional
-    ///     Candidates of the search (by default the mechanism's, or 256).
-    ///
-    /// Returns
-    /// -------
-    /// SearchQuality
-    ///
-    /// Raises
-    /// ------
-    /// ParameterError
-    ///     The embedding has no graph.
-    #[pyo3(signature = (mechanism, *, words = None, draws = None, ef = None))]
-    fn search_quality(
-        &self,
-        py: Python<'_>,
-        mechanism: PyRef<'_, PyMultivariateLaplace>,
-        words: Option<&Bound<'_, PyAny>>,
-        draws: Option<&Bound<'_, PyAny>>,
-        ef: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<PySearchQuality> {
-        let Some(hnsw) = self.inner.hnsw() else {
-            let expected = "one with an HNSW graph (build_hnsw)";
-            return Err(Error::parameter("embedding", expected, "one without").into());
-        };
-        let vocabulary = self.inner.vocabulary();
-        let ids: Vec<u32> = match words {
-            Some(words) => {
-                let words = strings("words", words)?;
-                let ids = words.iter().map(|word| vocabulary.require(word));
-                ids.collect::<crate::Result<_>>()?
-            }
-            None => {
-                let count = vocabulary.len().min(100);
-                let spread = (0..count).map(|i| (i * vocabulary.len() / count) as u32);
-                spread.collect()
-            }
-        };
-        let draws = draws.map_or(Ok(1000), |draws| count("draws", draws))?;
-        let laplace = &mechanism.laplace;
-        let (theirs, ours) = (laplace.embedding().vectors(), self.inner.vectors());
-        // One array, usually; a pickled copy is compared.
-        if !std::ptr::eq(theirs, ours) && theirs != ours {
-            let expected = "one on this embedding";
-            return Err(Error::parameter("mechanism", expected, "one on another").into());
-        }
-        let ef = match (ef, laplace.search()) {
-            (Some(ef), _) => count("ef", ef)?,
-            (None, Search::Hnsw { ef }) => ef,
-            (None, Search::Exact) => 256,
-        };
-        let quality = run(py, true, |control| {
-            quality::measure(laplace, hnsw, ef, &ids, draws, control)
-        })?;
-        if let Some(warning) = quality.warning() {
-            let category = py.get_type::<PyUserWarning>();
-            let text = std::ffi::CString::new(warning)?;
-            PyErr::warn(py, &category, &text, 1)?;
-        }
-        let worst_word = vocabulary.word(quality.worst.1).to_owned();
-        Ok(PySearchQuality {
-            quality,
-            worst_word,
-        })
     }
 
     /// Writes the embedding in fastdx's own format, which opens by memory-mapping.

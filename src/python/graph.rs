@@ -11,8 +11,8 @@ use pyo3::types::{PyBytes, PyString, PyTuple, PyType};
 
 use super::arguments::{as_strs, numbers, strings};
 use super::errors::format_error;
+use super::lookup;
 use super::run::run;
-use super::words;
 use crate::graph::{Edges, WordGraph};
 use crate::{Error, MetricSpace};
 
@@ -107,8 +107,14 @@ pub(super) struct PyWordGraph {
 
 impl From<WordGraph> for PyWordGraph {
     fn from(graph: WordGraph) -> Self {
+        Arc::new(graph).into()
+    }
+}
+
+impl From<Arc<WordGraph>> for PyWordGraph {
+    fn from(inner: Arc<WordGraph>) -> Self {
         PyWordGraph {
-            inner: Arc::new(graph),
+            inner,
             words: PyOnceLock::new(),
         }
     }
@@ -227,7 +233,7 @@ impl PyWordGraph {
         py: Python<'py>,
         words: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyArray1<u32>>> {
-        words::ids(py, &*self.inner, words)
+        lookup::ids(py, &*self.inner, words)
     }
 
     /// The length of the shortest path between two words.
@@ -237,7 +243,7 @@ impl PyWordGraph {
     /// UnknownWordError
     ///     Names the word that is not in the vocabulary.
     fn distance(&self, a: &str, b: &str) -> PyResult<f64> {
-        words::distance(&*self.inner, a, b)
+        lookup::distance(&*self.inner, a, b)
     }
 
     /// Distances from a word to every word: float64, shape (V,).
@@ -247,7 +253,7 @@ impl PyWordGraph {
     /// UnknownWordError
     ///     The word is not in the vocabulary.
     fn distances<'py>(&self, py: Python<'py>, word: &str) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        words::distances(py, &*self.inner, word)
+        lookup::distances(py, &*self.inner, word)
     }
 
     fn __reduce__<'py>(

@@ -3,9 +3,9 @@
 use pyo3::prelude::*;
 
 use super::arguments::{as_strs, word_ids};
-use super::audit::PyCertificate;
 use super::errors::wrong_type;
 use super::mechanism::{PyMechanism, Written};
+use crate::guarantee::Certificate;
 
 /// A callable and its arguments that make an equal object: pickle's protocol.
 type Reduced<'py> = (Bound<'py, PyAny>, (Py<PyMechanism>, &'static str));
@@ -20,17 +20,17 @@ pub(super) struct PyGuarantee {
     mechanism: Py<PyMechanism>,
 }
 
-impl PyGuarantee {
-    pub(super) fn new(guarantee: crate::Guarantee, mechanism: Py<PyMechanism>) -> Self {
-        PyGuarantee {
-            guarantee,
-            mechanism,
-        }
-    }
-}
-
 #[pymethods]
 impl PyGuarantee {
+    /// What a mechanism proves; its `guarantee`.
+    #[new]
+    fn new(mechanism: &Bound<'_, PyMechanism>) -> Self {
+        PyGuarantee {
+            guarantee: mechanism.get().text.guarantee(),
+            mechanism: mechanism.clone().unbind(),
+        }
+    }
+
     /// The metric d.
     #[getter]
     fn metric(&self) -> &'static str {
@@ -194,5 +194,92 @@ impl PyGuarantee {
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
         let getattr = py.import("builtins")?.getattr("getattr")?;
         Ok((getattr, (self.mechanism.clone_ref(py), "guarantee")))
+    }
+}
+
+/// A proved ε for one Tem on one public vocabulary; see ``fastdx.audit.certify``.
+#[pyclass(frozen, name = "Certificate", module = "fastdx")]
+pub(super) struct PyCertificate {
+    inner: Certificate,
+    pair: (String, String),
+    output: String,
+}
+
+impl PyCertificate {
+    pub(super) fn new(inner: Certificate, vocabulary: &crate::Vocabulary) -> Self {
+        // Damaged files can name words that there are not.
+        let word = |id: u32| match (id as usize) < vocabulary.len() {
+            true => vocabulary.word(id).to_owned(),
+            false => "?".to_owned(),
+        };
+        PyCertificate {
+            pair: (word(inner.pair.0), word(inner.pair.1)),
+            output: word(inner.output),
+            inner,
+        }
+    }
+}
+
+#[pymethods]
+impl PyCertificate {
+    /// The certified ε per unit of distance.
+    #[getter]
+    fn epsilon(&self) -> f64 {
+        self.inner.epsilon
+    }
+
+    /// The ε that the mechanism was made with.
+    #[getter]
+    fn nominal(&self) -> f64 {
+        self.inner.nominal
+    }
+
+    /// Its γ.
+    #[getter]
+    fn gamma(&self) -> f64 {
+        self.inner.gamma
+    }
+
+    /// The two words that are told apart best, per unit of distance.
+    #[getter]
+    fn pair(&self) -> (String, String) {
+        self.pair.clone()
+    }
+
+    /// The output that tells them apart.
+    #[getter]
+    fn output(&self) -> &str {
+        &self.output
+    }
+
+    /// Fingerprint of the words and their vectors or edges: what it holds for.
+    #[getter]
+    fn vocabulary(&self) -> String {
+        format!("{:016x}", self.inner.vocabulary)
+    }
+
+    /// How it was found.
+    #[getter]
+    fn method(&self) -> &'static str {
+        Certificate::METHOD
+    }
+
+    fn __str__(&self) -> String {
+        let (a, b) = &self.pair;
+        format!(
+            "ε = {:.6} per unit of distance on vocabulary {:016x}, taken to be public, where the \
+             theorem gives {}: {}. {a:?} and {b:?} bind, at the output {:?}.",
+            self.inner.epsilon,
+            self.inner.vocabulary,
+            self.inner.nominal,
+            Certificate::METHOD,
+            self.output
+        )
+    }
+
+    fn __repr__(&self) -> String {
+        let c = &self.inner;
+        let (epsilon, nominal, pair) = (c.epsilon, c.nominal, &self.pair);
+        format!("Certificate(epsilon={epsilon}, nominal={nominal}, pair={pair:?})")
     }
 }

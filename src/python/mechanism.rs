@@ -11,109 +11,33 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBool, PyDict, PyList, PyString};
 
-use super::arguments::{as_strs, count, real, seed, shaped, strings, word_ids};
+use super::arguments::{as_strs, count, real, seed as seed_of, shaped, strings, word_ids};
 use super::embedding::PyEmbedding;
 use super::errors::{warn, wrong_type};
-use super::guarantee::PyGuarantee;
+use super::registry::{Given, Registered, registered};
 use super::run::run;
-use super::words::Words;
+use super::space::Space;
 use crate::parallel::Control;
 use crate::text::{Consistent, Counts, Policy, Replacements, TextPrivatizer};
-use crate::{Error, Mechanism, Result};
+use crate::{Error, Mechanism, Randomness, Result};
 
 /// Words in a call above which it goes to the pool, where Ctrl-C is looked for.
 const LONG: usize = 64;
 
-/// Positional and keyword arguments that make an equal object: pickle's protocol.
-pub(super) type NewArguments<'py> = ((Py<PyAny>, f64), Bound<'py, PyDict>);
-
-/// What every word mechanism can do. Not constructed itself: see Tem, MultivariateLaplace.
+/// What every word mechanism can do: the core of the classes in ``fastdx.mechanisms``.
 ///
-/// Mechanisms are immutable, may be shared between threads and pickled. Every call draws fresh
-/// randomness from the operating system, unless the mechanism was made with ``seed=``, which is
-/// for tests only.
-#[pyclass(frozen, subclass, name = "Mechanism", module = "fastdx")]
+/// Immutable: may be shared between threads. Every call draws fresh randomness from the operating
+/// system, unless the mechanism was made with ``seed=``, which is for tests only.
+#[pyclass(frozen, subclass, name = "MechanismCore", module = "fastdx._core")]
 pub(super) struct PyMechanism {
     pub(super) text: TextPrivatizer,
-    pub(super) words: Words,
+    pub(super) space: Space,
+    registered: &'static Registered,
     seed: Option<u64>,
     oov: String,
     pad: Option<Duration>,
     /// Whether it has been said that a text looks wrongly decoded.
     warned: AtomicBool,
-}
-
-/// The parameters all mechanisms share, checked.
-pub(super) struct Common {
-    pub(super) words: Words,
-    pub(super) epsilon: f64,
-    pub(super) seed: Option<u64>,
-    oov: String,
-    policy: Policy,
-    pad: Option<Duration>,
-}
-
-impl Common {
-    #[allow(clippy::too_many_arguments)]
-    pub(super) fn new(
-        py: Python<'_>,
-        embedding: Option<&Bound<'_, PyAny>>,
-        epsilon: Option<&Bound<'_, PyAny>>,
-        oov: &str,
-        skip: Option<&Bound<'_, PyAny>>,
-        consistent: Option<&Bound<'_, PyAny>>,
-        seed_value: Option<&Bound<'_, PyAny>>,
-        pad: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Self> {
-        let words = match embedding {
-            None => Words::Embedding(Py::new(py, PyEmbedding::default(py, "english")?)?),
-            Some(given) => Words::of(given)?,
-        };
-        let Some(epsilon) = epsilon else {
-            return Err(wrong_type(
-                py,
-                "epsilon is missing: give (embedding, epsilon), or epsilon=… alone for the \
-                 default embedding"
-                    .into(),
-            ));
-        };
-        let skip: HashSet<String> = match skip {
-            None => HashSet::new(),
-            Some(skip) => strings("skip", skip)?
-                .iter()
-                .map(|s| s.to_string())
-                .collect(),
-        };
-        let pad = pad.map(|p| real("pad", p)).transpose()?;
-        if let Some(pad) = pad
-            && !(pad > 0.0 && pad <= 3600.0)
-        {
-            return Err(Error::parameter("pad", "positive, at most 3600 seconds", pad).into());
-        }
-        Ok(Common {
-            words,
-            epsilon: real("epsilon", epsilon)?,
-            seed: seed(seed_value)?,
-            oov: oov.to_owned(),
-            policy: Policy {
-                unknown: oov.parse()?,
-                skip,
-                consistent: consistent.map_or(Ok(Consistent::Never), consistency)?,
-            },
-            pad: pad.map(Duration::from_secs_f64),
-        })
-    }
-
-    pub(super) fn finish(self, mechanism: Arc<dyn Mechanism>) -> PyMechanism {
-        PyMechanism {
-            text: TextPrivatizer::new(mechanism, self.policy),
-            words: self.words,
-            seed: self.seed,
-            oov: self.oov,
-            pad: self.pad,
-            warned: AtomicBool::new(false),
-        }
-    }
 }
 
 fn consistency(value: &Bound<'_, PyAny>) -> PyResult<Consistent> {
@@ -162,46 +86,17 @@ impl PyMechanism {
         self.text.mechanism()
     }
 
-    /// This mechanism's way with text around another word mechanism.
-    pub(super) fn around(&self, py: Python<'_>, mechanism: Arc<dyn Mechanism>) -> PyMechanism {
+    /// This mechanism's way with text around another word mechanism of its kind.
+    pub(super) fn around(&self, space: Space, mechanism: Arc<dyn Mechanism>) -> PyMechanism {
         PyMechanism {
             text: TextPrivatizer::new(mechanism, self.text.policy().clone()),
-            words: self.words.clone_ref(py),
+            space,
+            registered: self.registered,
             seed: self.seed,
             oov: self.oov.clone(),
             pad: self.pad,
             warned: AtomicBool::new(false),
         }
-    }
-
-    pub(super) fn keywords<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let keywords = PyDict::new(py);
-        keywords.set_item("oov", &self.oov)?;
-        keywords.set_item("seed", self.seed)?;
-        keywords.set_item("pad", self.pad.map(|p| p.as_secs_f64()))?;
-        keywords.set_item("consistent", self.consistent(py)?)?;
-        let skip = &self.text.policy().skip;
-        if !skip.is_empty() {
-            let mut skip: Vec<&String> = skip.iter().collect();
-            skip.sort();
-            keywords.set_item("skip", skip)?;
-        }
-        Ok(keywords)
-    }
-
-    pub(super) fn describe(&self, class: &str, parameters: &str) -> String {
-        let words = self.words.describe();
-        let seeded = match self.seed {
-            None => String::new(),
-            Some(seed) => format!(", seed={seed}: REPRODUCIBLE, FOR TESTS ONLY"),
-        };
-        let consistent = match self.text.policy().consistent {
-            Consistent::Text => ", consistent=True",
-            Consistent::Call => ", consistent='call'",
-            _ => "",
-        };
-        let oov = &self.oov;
-        format!("{class}({words}, {parameters}, oov='{oov}'{consistent}{seeded})")
     }
 
     /// [`run`], answering only after a multiple of the padding time.
@@ -252,16 +147,136 @@ impl PyMechanism {
 
 #[pymethods]
 impl PyMechanism {
+    /// A mechanism of a registered kind, or one that shares everything with another.
+    #[new]
+    #[pyo3(signature = (kind, space = None, epsilon = None, parameters = None, *, oov = "random", skip = None, consistent = None, seed = None, pad = None))]
+    #[allow(clippy::too_many_arguments)]
+    fn new(
+        py: Python<'_>,
+        kind: &Bound<'_, PyAny>,
+        space: Option<&Bound<'_, PyAny>>,
+        epsilon: Option<&Bound<'_, PyAny>>,
+        parameters: Option<Bound<'_, PyDict>>,
+        oov: &str,
+        skip: Option<&Bound<'_, PyAny>>,
+        consistent: Option<&Bound<'_, PyAny>>,
+        seed: Option<&Bound<'_, PyAny>>,
+        pad: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        if let Ok(other) = kind.cast::<PyMechanism>() {
+            let other = other.get();
+            return Ok(other.around(other.space.clone_ref(py), other.mechanism().clone()));
+        }
+        let registered = registered(&kind.extract::<PyBackedStr>()?)?;
+        let space = match space {
+            None => Space::Embedding(Py::new(py, PyEmbedding::default(py, "english")?)?),
+            Some(given) => Space::of(given)?,
+        };
+        let Some(epsilon) = epsilon else {
+            return Err(wrong_type(
+                py,
+                "epsilon is missing: give (space, epsilon), or epsilon=… alone for the default \
+                 embedding"
+                    .into(),
+            ));
+        };
+        let skip: HashSet<String> = match skip {
+            None => HashSet::new(),
+            Some(skip) => strings("skip", skip)?
+                .iter()
+                .map(|s| s.to_string())
+                .collect(),
+        };
+        let pad = pad.map(|p| real("pad", p)).transpose()?;
+        if let Some(pad) = pad
+            && !(pad > 0.0 && pad <= 3600.0)
+        {
+            return Err(Error::parameter("pad", "positive, at most 3600 seconds", pad).into());
+        }
+        let policy = Policy {
+            unknown: oov.parse()?,
+            skip,
+            consistent: consistent.map_or(Ok(Consistent::Never), consistency)?,
+        };
+        let seed = seed_of(seed)?;
+        let mut given = Given {
+            space,
+            epsilon: real("epsilon", epsilon)?,
+            randomness: Randomness::new(seed),
+            parameters: parameters.unwrap_or_else(|| PyDict::new(py)),
+        };
+        let mechanism = (registered.make)(&mut given)?;
+        Ok(PyMechanism {
+            text: TextPrivatizer::new(mechanism, policy),
+            space: given.space,
+            registered,
+            seed,
+            oov: oov.to_owned(),
+            pad: pad.map(Duration::from_secs_f64),
+            warned: AtomicBool::new(false),
+        })
+    }
+
+    /// The same mechanism at another ε, as a core.
+    fn _at(&self, py: Python<'_>, epsilon: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let at = self.mechanism().with_epsilon(real("epsilon", epsilon)?)?;
+        Ok(self.around(self.space.clone_ref(py), at))
+    }
+
+    /// What the mechanism is made of beyond its ε, by name.
+    #[getter]
+    fn _details<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let details = PyDict::new(py);
+        (self.registered.details)(&**self.mechanism(), &details)?;
+        Ok(details)
+    }
+
+    /// The space, in a few words.
+    #[getter]
+    fn _shown_space(&self) -> String {
+        self.space.describe()
+    }
+
+    /// Whether the law of a word can be computed: `probabilities`, closed forms, certificates.
+    #[getter]
+    fn has_law(&self) -> bool {
+        self.mechanism().has_law()
+    }
+
+    /// The exact law of the output for a word: float64, shape (V,).
+    ///
+    /// Raises
+    /// ------
+    /// UnknownWordError
+    ///     The word is not in the vocabulary.
+    /// ParameterError
+    ///     The law can't be computed (`has_law`).
+    fn probabilities<'py>(
+        &self,
+        py: Python<'py>,
+        word: &str,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let mechanism = self.mechanism();
+        let id = mechanism.vocabulary().require(word)?;
+        let mut law = vec![0.0; mechanism.vocabulary().len()];
+        if !run(py, false, |_| Ok(mechanism.law(id, &mut law)))? {
+            let expected = "one whose law can be computed";
+            let got = mechanism.guarantee().mechanism;
+            return Err(Error::parameter("mechanism", expected, got).into());
+        }
+        Ok(PyArray1::from_vec(py, law))
+    }
+
     /// The embedding. A mechanism on a WordGraph has none: see `space`.
     #[getter]
     fn embedding(&self, py: Python<'_>) -> PyResult<Py<PyEmbedding>> {
-        self.words.embedding(py)
+        self.space.embedding(py)
     }
 
     /// The words and their metric: an Embedding or a WordGraph.
     #[getter]
     fn space(&self, py: Python<'_>) -> Py<PyAny> {
-        self.words.object(py)
+        self.space.object(py)
     }
 
     /// ε per unit of the metric's distance, the provable one.
@@ -304,12 +319,6 @@ impl PyMechanism {
     #[getter]
     fn seed(&self) -> Option<u64> {
         self.seed
-    }
-
-    /// What is proved, as an object that prints as a sentence.
-    #[getter]
-    fn guarantee(slf: &Bound<'_, Self>) -> PyGuarantee {
-        PyGuarantee::new(slf.get().text.guarantee(), slf.clone().unbind())
     }
 
     /// Replaces the words of a text, or of each text of a list.

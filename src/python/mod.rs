@@ -7,35 +7,45 @@ mod embedding;
 mod errors;
 mod graph;
 mod guarantee;
-mod hyperbolic;
+mod hyperbolic_space;
+mod lookup;
 mod mechanism;
-mod multivariate_laplace;
+mod mechanisms;
 mod noise;
 mod poincare;
 mod quality;
+mod registry;
 mod run;
-mod tem;
+mod space;
 mod transport;
-mod words;
 
 use pyo3::prelude::*;
 
 #[pymodule(gil_used = false)]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    registry::register(mechanisms::MECHANISMS);
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     m.add_class::<embedding::PyEmbedding>()?;
     m.add_class::<graph::PyWordGraph>()?;
     m.add_class::<mechanism::PyMechanism>()?;
     m.add_class::<mechanism::PyReplacements>()?;
-    m.add_class::<tem::PyTem>()?;
-    m.add_function(wrap_pyfunction!(tem::check_index, m)?)?;
-    m.add_class::<multivariate_laplace::PyMultivariateLaplace>()?;
+    m.add_function(wrap_pyfunction!(mechanisms::tem::check_index, m)?)?;
+    m.add_function(wrap_pyfunction!(mechanisms::tem::open_space, m)?)?;
+    m.add_function(wrap_pyfunction!(mechanisms::tem::save_space, m)?)?;
+    m.add_function(wrap_pyfunction!(mechanisms::tem::tem_build_lists, m)?)?;
+    m.add_function(wrap_pyfunction!(
+        mechanisms::multivariate_laplace::laplace_perturb,
+        m
+    )?)?;
+    m.add_function(wrap_pyfunction!(
+        mechanisms::multivariate_laplace::laplace_search_quality,
+        m
+    )?)?;
     m.add_class::<guarantee::PyGuarantee>()?;
     m.add_class::<quality::PySearchQuality>()?;
-    m.add_class::<hyperbolic::PyHyperbolicLaplace>()?;
-    m.add_class::<hyperbolic::PyMetropolisSample>()?;
+    m.add_class::<hyperbolic_space::PyMetropolisSample>()?;
     m.add_class::<poincare::PyTraining>()?;
-    m.add_class::<audit::PyCertificate>()?;
+    m.add_class::<guarantee::PyCertificate>()?;
     m.add_function(wrap_pyfunction!(audit::certify, m)?)?;
     m.add_function(wrap_pyfunction!(audit::closed_form, m)?)?;
     m.add_function(wrap_pyfunction!(audit::tem_inputs, m)?)?;
@@ -53,13 +63,16 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(graph::read_edges, m)?)?;
     m.add_function(wrap_pyfunction!(poincare::poincare_reconstruction, m)?)?;
     m.add_function(wrap_pyfunction!(noise::multivariate_laplace, m)?)?;
-    m.add_function(wrap_pyfunction!(hyperbolic::hyperbolic_laplace, m)?)?;
-    m.add_function(wrap_pyfunction!(hyperbolic::hyperbolic_metropolis, m)?)?;
-    m.add_function(wrap_pyfunction!(hyperbolic::ball_distance, m)?)?;
-    m.add_function(wrap_pyfunction!(hyperbolic::mobius_add, m)?)?;
-    m.add_function(wrap_pyfunction!(hyperbolic::exp_map, m)?)?;
-    m.add_function(wrap_pyfunction!(hyperbolic::log_map, m)?)?;
-    m.add_function(wrap_pyfunction!(hyperbolic::to_lorentz, m)?)?;
-    m.add_function(wrap_pyfunction!(hyperbolic::from_lorentz, m)?)?;
-    m.add_function(wrap_pyfunction!(hyperbolic::clamp, m)?)
+    m.add_function(wrap_pyfunction!(hyperbolic_space::hyperbolic_laplace, m)?)?;
+    m.add_function(wrap_pyfunction!(
+        hyperbolic_space::hyperbolic_metropolis,
+        m
+    )?)?;
+    m.add_function(wrap_pyfunction!(hyperbolic_space::ball_distance, m)?)?;
+    m.add_function(wrap_pyfunction!(hyperbolic_space::mobius_add, m)?)?;
+    m.add_function(wrap_pyfunction!(hyperbolic_space::exp_map, m)?)?;
+    m.add_function(wrap_pyfunction!(hyperbolic_space::log_map, m)?)?;
+    m.add_function(wrap_pyfunction!(hyperbolic_space::to_lorentz, m)?)?;
+    m.add_function(wrap_pyfunction!(hyperbolic_space::from_lorentz, m)?)?;
+    m.add_function(wrap_pyfunction!(hyperbolic_space::clamp, m)?)
 }

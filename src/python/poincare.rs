@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use super::arguments::{as_strs, count, matrix_f32, real, seed as seed_of, strings, word_ids};
 use super::embedding::PyEmbedding;
 use super::run::run;
-use crate::hyperbolic::train::{Parameters, Training, reconstruction};
+use crate::embedding::poincare::{Parameters, Training, reconstruction};
 use crate::random::Key;
 use crate::{Embedding, Error, Metric, Randomness, Vocabulary};
 

@@ -2,11 +2,11 @@
 
 use pyo3::prelude::*;
 
-use crate::search::quality::SearchQuality;
+use crate::mechanism::quality::SearchQuality;
 
 /// How far an approximate search is from the exact one on a mechanism's own noisy points.
 ///
-/// Made by ``Embedding.search_quality``.
+/// Made by ``MultivariateLaplace.search_quality``.
 #[pyclass(frozen, name = "SearchQuality", module = "fastdx")]
 pub(super) struct PySearchQuality {
     pub(super) quality: SearchQuality,

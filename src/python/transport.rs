@@ -8,8 +8,9 @@ use pyo3::types::{PyDict, PyMapping, PyString, PyTuple};
 
 use super::arguments::{count, matrix_with, numbers, real, shaped, word_ids};
 use super::errors::{parameter_error, wrong_type};
+use super::lookup::known;
 use super::run::{run, run_with};
-use super::words::{Words, known};
+use super::space::Space;
 use crate::transport::bags::{self, Bag};
 use crate::transport::documents::{self, Centroids};
 use crate::transport::{self, CostMatrix};
@@ -236,7 +237,7 @@ pub(super) fn earth_movers_distance(
     embedding: &Bound<'_, PyAny>,
 ) -> PyResult<f64> {
     let py = embedding.py();
-    let space = Words::of(embedding)?.space();
+    let space = Space::of(embedding)?.space();
     let a = bag("bag_a", bag_a, space.vocabulary())?;
     let b = bag("bag_b", bag_b, space.vocabulary())?;
     let long = a.ids().len().saturating_mul(b.ids().len()) > 1 << 16;
@@ -269,7 +270,7 @@ pub(super) fn pairwise_emd<'py>(
     others: Option<&Bound<'py, PyAny>>,
     progress: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, numpy::PyArrayDyn<f64>>> {
-    let space = Words::of(embedding)?.space();
+    let space = Space::of(embedding)?.space();
     let a = bags_of("bags", bags, space.vocabulary())?;
     let b = others
         .map(|b| bags_of("others", b, space.vocabulary()))
@@ -363,11 +364,11 @@ pub(super) fn nearest_documents<'py>(
     k: &Bound<'py, PyAny>,
     progress: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<PyNearestDocuments> {
-    let words = Words::of(embedding)?;
+    let words = Space::of(embedding)?;
     let space = words.space();
     let embedding = match &words {
-        Words::Embedding(embedding) => Some(embedding.get().inner.clone()),
-        Words::Graph(_) => None,
+        Space::Embedding(embedding) => Some(embedding.get().inner.clone()),
+        Space::Graph(_) => None,
     };
     let k = count("k", k)?;
     let queries = bags_of("query_bags", query_bags, space.vocabulary())?;

@@ -2,13 +2,13 @@
 //!
 //! The noise mechanisms release the nearest word of a noisy point. The search is exact, so the
 //! law of the output is the mechanism's own. An approximate search, [`hnsw`], is still private,
-//! being post-processing, but gives another law than the one calibrated: [`quality`] measures it.
+//! being post-processing, but gives another law than the one calibrated:
+//! [`mechanism::quality`](crate::mechanism::quality) measures it.
 
 pub(crate) mod exact;
 mod form;
 pub mod hnsw;
 mod kernel;
-pub mod quality;
 mod screen;
 
 pub use exact::ExactSearch;

@@ -12,7 +12,6 @@ mod tokenize;
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::ops::Range;
-use std::str::FromStr;
 use std::sync::Arc;
 
 use rayon::prelude::*;
@@ -23,8 +22,9 @@ use tokenize::without_symbols;
 pub use tokenize::{BETWEEN, Words, known_words, normalize, words};
 
 use crate::error::{Error, Hidden, Result};
+use crate::guarantee::Guarantee;
 use crate::mechanism::Mechanism;
-use crate::mechanism::guarantee::Guarantee;
+use crate::names::named;
 use crate::parallel::{Control, install};
 use crate::random::uniform_below;
 use crate::vocabulary::Vocabulary;
@@ -54,23 +54,14 @@ pub enum Unknown {
     Keep,
 }
 
-impl FromStr for Unknown {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Self> {
-        Ok(match name {
-            "random" => Unknown::Random,
-            "error" => Unknown::Error,
-            "drop" => Unknown::Drop,
-            "mask" => Unknown::Mask,
-            "keep" => Unknown::Keep,
-            _ => {
-                let expected = "one of 'random', 'error', 'drop', 'mask', 'keep'";
-                return Err(Error::parameter("oov", expected, format!("{name:?}")));
-            }
-        })
-    }
-}
+named!(
+    Unknown, "oov",
+    Unknown::Random => "random",
+    Unknown::Error => "error",
+    Unknown::Drop => "drop",
+    Unknown::Mask => "mask",
+    Unknown::Keep => "keep",
+);
 
 /// What may follow a word without a space between.
 const AFTER_SPACELESS: [char; 10] = [' ', '\n', '\r', ',', '.', ';', ':', '!', '?', ')'];

@@ -10,8 +10,8 @@
 use statrs::function::gamma::gamma_lr;
 
 use super::Workspace;
+use crate::arithmetic::gcd;
 use crate::error::{Error, Result};
-use crate::graph::gcd;
 use crate::parallel::Control;
 use crate::space::MetricSpace;
 

@@ -2,7 +2,8 @@
 
 use crate::common::{assert_law, counts, embedding, from_vectors};
 use fastdx::embedding::format::native;
-use fastdx::search::{HnswParameters, Search, quality};
+use fastdx::mechanism::quality;
+use fastdx::search::{HnswParameters, Search};
 use fastdx::{
     Control, Embedding, Error, Mechanism, Metric, MetricSpace, MultivariateLaplace, Randomness,
 };

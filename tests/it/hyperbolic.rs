@@ -235,7 +235,7 @@ fn the_papers_nominal_epsilon_is_broken_by_the_papers_noise() {
         let m = HyperbolicLaplace::from_paper(e.clone(), nominal, Randomness::new(Some(6)));
         let m = m.unwrap();
         assert_eq!(m.epsilon(), nominal + n as f64);
-        assert_eq!(m.noise().epsilon(), nominal);
+        assert_eq!(m.noise().law().epsilon(), nominal);
         let loss = certain_loss(&m, &e, 400_000);
         assert!(loss > least && loss > nominal, "n = {n}: {loss}");
         assert!(loss <= m.epsilon());

@@ -30,9 +30,9 @@ def small() -> fastdx.Embedding:
     return fastdx.Embedding(words, rng.normal(size=(50, 4)))
 
 
-MECHANISMS = [fastdx.Tem, fastdx.MultivariateLaplace]
+EUCLIDEAN = [m for m in fastdx.MECHANISMS.values() if m.default_space == "english"]
 
 
-@pytest.fixture(params=MECHANISMS, ids=lambda m: m.__name__)
+@pytest.fixture(params=EUCLIDEAN, ids=lambda m: m.__name__)
 def mechanism(request: pytest.FixtureRequest) -> type:
     return request.param

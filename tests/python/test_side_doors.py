@@ -323,17 +323,17 @@ class TestTemporaryFiles:
     def test_without_unnamed_files(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        from fastdx import _files
+        from fastdx import _replace
 
-        monkeypatch.setattr(_files, "_unnamed", lambda folder: None)
+        monkeypatch.setattr(_replace, "_unnamed", lambda folder: None)
         seen: list[int] = []
         out = tmp_path / "out.gz"
-        with _files.open_output(str(out)) as f:
+        with _replace.open_output(str(out)) as f:
             f.write(b"x")
             (temporary,) = tmp_path.iterdir()
             seen.append(stat.S_IMODE(temporary.stat().st_mode))
         assert seen == [0o600] and gzip.decompress(out.read_bytes()) == b"x"
-        with pytest.raises(RuntimeError), _files.open_output(str(tmp_path / "b")) as f:
+        with pytest.raises(RuntimeError), _replace.open_output(str(tmp_path / "b")) as f:
             f.write(b"x")
             raise RuntimeError
         assert [p.name for p in tmp_path.iterdir()] == ["out.gz"]

@@ -1,6 +1,5 @@
 //! The files embeddings come in: found by content, never by name.
 
-pub(crate) mod container;
 pub mod native;
 mod npy;
 mod text;
@@ -10,7 +9,6 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::sync::Arc;
 
 use crate::buffer::Backing;
 use crate::embedding::Embedding;
@@ -118,7 +116,7 @@ pub fn load_with(path: &Path, options: &Options, control: &Control) -> Result<Em
         return Err(Error::parameter("limit", "at least 1", 0));
     }
     let file = File::open(path).map_err(Error::io(path))?;
-    let mut backing = map(path, &file)?;
+    let mut backing = crate::file::map(path, &file)?;
     if backing.bytes().starts_with(&[0x1f, 0x8b]) {
         backing = gunzip(path, backing.bytes(), control)?;
     }
@@ -201,22 +199,6 @@ fn format_error(
     }
 }
 
-/// Maps a file; an empty one, or one that cannot be mapped (a pipe), is read.
-pub(crate) fn map(path: &Path, file: &File) -> Result<Backing> {
-    let meta = file.metadata().map_err(Error::io(path))?;
-    if meta.is_file() && meta.len() > 0 {
-        // SAFETY: the mapping is read-only, and every format is checked as it is read. A file
-        // that another process truncates meanwhile raises SIGBUS, as with every mapped file;
-        // our own writer never truncates, it renames.
-        let map = unsafe { memmap2::Mmap::map(file) }.map_err(Error::io(path))?;
-        return Ok(Backing::Mapped(Arc::new(map)));
-    }
-    let mut bytes = Vec::new();
-    let mut file = file;
-    file.read_to_end(&mut bytes).map_err(Error::io(path))?;
-    Ok(Backing::copy(&bytes))
-}
-
 fn gunzip(path: &Path, bytes: &[u8], control: &Control) -> Result<Backing> {
     let mut plain = Vec::new();
     let mut decoder = flate2::read::MultiGzDecoder::new(bytes);
@@ -234,7 +216,7 @@ fn gunzip(path: &Path, bytes: &[u8], control: &Control) -> Result<Backing> {
 }
 
 fn detect(bytes: &[u8]) -> Format {
-    if bytes.starts_with(&container::MAGIC) {
+    if bytes.starts_with(&crate::file::MAGIC) {
         return Format::Fastdx;
     }
     if bytes.starts_with(b"\x93NUMPY") {

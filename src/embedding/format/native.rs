@@ -40,12 +40,12 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
-use super::container::{Kind, Sections, write_atomically, write_sections};
 use crate::buffer::{Backing, Buffer};
 use crate::embedding::Embedding;
 use crate::error::{Error, Result};
-use crate::graph::WordGraph;
-use crate::mechanism::guarantee::Certificate;
+use crate::file::{
+    Kind, Sections, certificate_words, certificates, map, write_atomically, write_sections,
+};
 use crate::metric::Metric;
 use crate::neighbors::{Extent, Grid, NeighborLists};
 use crate::search::{Hnsw, HnswParameters};
@@ -188,33 +188,7 @@ fn quantise(embedding: &Embedding) -> (Vec<f32>, Vec<i16>) {
 /// [`Error::Io`], or [`Error::Corrupt`] for a damaged, truncated, extended or foreign file.
 pub fn open(path: &Path, verify: bool) -> Result<Embedding> {
     let file = File::open(path).map_err(Error::io(path))?;
-    read(&super::map(path, &file)?, path, verify)
-}
-
-/// What a file of ours holds.
-#[derive(Debug)]
-pub enum Words {
-    /// Words with vectors.
-    Embedding(Box<Embedding>),
-    /// Words with edges.
-    Graph(Box<WordGraph>),
-}
-
-/// [`open`] for a file that holds an embedding or a word graph.
-///
-/// # Errors
-/// As [`open`].
-pub fn open_words(path: &Path, verify: bool) -> Result<Words> {
-    let file = File::open(path).map_err(Error::io(path))?;
-    let backing = super::map(path, &file)?;
-    // What is wrong with a file is said when it is read as an embedding.
-    let graph = Sections::parse(&backing, false)
-        .and_then(|sections| sections.get::<u64>(Kind::GraphMeta))
-        .is_ok_and(|meta| meta.is_some());
-    Ok(match graph {
-        true => Words::Graph(Box::new(WordGraph::read(&backing, path, verify)?)),
-        false => Words::Embedding(Box::new(read(&backing, path, verify)?)),
-    })
+    read(&map(path, &file)?, path, verify)
 }
 
 /// Reads the file's bytes; `path` is for messages.
@@ -277,54 +251,6 @@ fn parse(backing: &Backing, verify: bool) -> std::result::Result<Embedding, Stri
     }
     let claimed = certificates(&sections, &embedding, verify)?;
     Ok(embedding.with_certificates(claimed))
-}
-
-/// Certificates as they are stored.
-pub(crate) fn certificate_words(certificates: &[Certificate]) -> Vec<u64> {
-    let each = certificates.iter().flat_map(|c| {
-        let numbers = [c.nominal, c.gamma, c.epsilon].map(f64::to_bits);
-        let words = [c.pair.0, c.pair.1, c.output].map(u64::from);
-        numbers.into_iter().chain(words).chain([c.vocabulary])
-    });
-    each.collect()
-}
-
-/// The certificates that the file may claim of the space that it holds: without verification none,
-/// for flipped bits would be believed.
-pub(crate) fn certificates(
-    sections: &Sections,
-    space: &dyn MetricSpace,
-    verify: bool,
-) -> std::result::Result<Vec<Certificate>, String> {
-    let stored: Option<Buffer<u64>> = sections.get(Kind::Certificates)?;
-    let stored = stored.as_deref().unwrap_or(&[]);
-    let (each, rest) = stored.as_chunks::<7>();
-    let read = |&[nominal, gamma, epsilon, a, b, y, vocabulary]: &[u64; 7]| {
-        let [nominal, gamma, epsilon] = [nominal, gamma, epsilon].map(f64::from_bits);
-        let [a, b, y] = [a, b, y].map(|id| u32::try_from(id).ok());
-        let possible = epsilon >= 0.0 && epsilon <= nominal && nominal.is_finite();
-        let certificate = Certificate {
-            nominal,
-            gamma,
-            epsilon,
-            pair: (a?, b?),
-            output: y?,
-            vocabulary,
-        };
-        possible.then_some(certificate)
-    };
-    let read: Option<Vec<Certificate>> = each.iter().map(read).collect();
-    let read = read
-        .filter(|_| rest.is_empty())
-        .ok_or("a certificate holds impossible values")?;
-    if !verify || read.is_empty() {
-        return Ok(Vec::new());
-    }
-    let print = space.fingerprint();
-    match read.iter().all(|c| c.vocabulary == print) {
-        true => Ok(read),
-        false => Err("a certificate is of another vocabulary".into()),
-    }
 }
 
 /// The neighbour lists, if the file has them. Their order and ids are checked

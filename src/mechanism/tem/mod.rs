@@ -24,13 +24,13 @@ use rand::rngs::ChaCha12Rng;
 use rayon::prelude::*;
 
 use crate::error::{Error, Result, check_epsilon};
+use crate::guarantee::{Certificate, Guarantee};
 use crate::mechanism::Mechanism;
-use crate::mechanism::guarantee::{Certificate, Guarantee};
+use crate::names::named;
 use crate::neighbors::{Grid, NeighborLists};
 use crate::parallel::{Control, install};
 use crate::random::{Key, Randomness};
 use crate::space::MetricSpace;
-use crate::vocabulary::Vocabulary;
 use law::Law;
 use neighborhoods::{Neighborhoods, Row};
 use rejection::{ListLaw, Terms};
@@ -55,6 +55,8 @@ pub enum Sampler {
     /// more than about 40 scales below the best, which it never draws. For comparison.
     Gumbel,
 }
+
+named!(Sampler, "sampler", Sampler::Exact => "exact", Sampler::Gumbel => "gumbel");
 
 /// How far apart words still count as neighbours.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -153,7 +155,7 @@ impl Tem {
                 ));
             }
         };
-        let certificate = Certificate::of(&*space, epsilon, gamma);
+        let certificate = space.certificate(epsilon, gamma);
         Ok(Tem {
             space,
             neighborhoods,
@@ -214,7 +216,7 @@ impl Tem {
     /// # Errors
     /// [`Error::Parameter`] for the certificate of another mechanism or vocabulary.
     pub fn with_certificate(&self, certificate: Certificate) -> Result<Self> {
-        if !certificate.covers(&*self.space, self.epsilon, self.gamma) {
+        if !certificate.covers(|| self.space.fingerprint(), self.epsilon, self.gamma) {
             let got = "one of another";
             return Err(Error::parameter(
                 "certificate",
@@ -447,8 +449,21 @@ fn gamma_of(epsilon: f64, beta: f64, words: usize) -> f64 {
 }
 
 impl Mechanism for Tem {
-    fn vocabulary(&self) -> &Vocabulary {
-        self.space.vocabulary()
+    fn space(&self) -> &dyn MetricSpace {
+        &*self.space
+    }
+
+    fn with_epsilon(&self, epsilon: f64) -> Result<Arc<dyn Mechanism>> {
+        Ok(Arc::new(self.with_epsilon(epsilon)?))
+    }
+
+    fn has_law(&self) -> bool {
+        true
+    }
+
+    fn law(&self, id: u32, probabilities: &mut [f64]) -> bool {
+        probabilities.copy_from_slice(&self.probabilities(id));
+        true
     }
 
     fn guarantee(&self) -> Guarantee {
@@ -493,10 +508,6 @@ impl Mechanism for Tem {
 
     fn epsilon(&self) -> f64 {
         self.certificate().map_or(self.epsilon, |c| c.epsilon)
-    }
-
-    fn distance(&self, a: u32, b: u32) -> f64 {
-        self.space.distance(a, b)
     }
 
     fn randomness(&self) -> &Randomness {

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
-use crate::mechanism::multivariate_laplace::MultivariateLaplace;
+use crate::mechanism::noisy_nearest::{Noise, NoisyNearest};
 use crate::parallel::{Control, install};
 use crate::search::BATCH;
 use crate::search::exact::Scratch;
@@ -56,8 +56,8 @@ impl SearchQuality {
 ///
 /// # Errors
 /// No words or draws, an id out of range, [`Error::Interrupted`].
-pub fn measure(
-    mechanism: &MultivariateLaplace,
+pub fn measure<N: Noise>(
+    mechanism: &NoisyNearest<N>,
     hnsw: &Hnsw,
     ef: usize,
     ids: &[u32],
@@ -95,9 +95,14 @@ pub fn measure(
                     for first in (0..draws).step_by(BATCH) {
                         let count = BATCH.min(draws - first);
                         let queries = &mut queries[..count * n];
-                        for query in queries.chunks_exact_mut(n) {
-                            mechanism.noisy(id, &mut rng, query);
-                        }
+                        let noise = mechanism.noise();
+                        noise.perturb(
+                            embedding,
+                            &[id; BATCH][..count],
+                            &mut rng,
+                            queries,
+                            control,
+                        )?;
                         let queries = &*queries;
                         search.nearest_batch(vectors, queries, 1, None, exact, |i, best| {
                             let query = &queries[i * n..][..n];

@@ -3,7 +3,6 @@
 use std::fmt;
 
 use crate::random::Randomness;
-use crate::space::MetricSpace;
 
 /// A metric differential privacy guarantee.
 ///
@@ -156,15 +155,9 @@ impl Certificate {
     pub const METHOD: &'static str = "the supremum of the log-ratio per unit of distance over \
         all pairs of words and all outputs, computed from the law that is sampled";
 
-    /// Whether it is about the Tem of this ε and γ on this space: the one place that decides.
-    /// Another metric, other words or vectors, another γ or ε are another mechanism.
-    pub fn covers(&self, space: &dyn MetricSpace, epsilon: f64, gamma: f64) -> bool {
-        (self.nominal, self.gamma) == (epsilon, gamma) && self.vocabulary == space.fingerprint()
-    }
-
-    /// The certificate of the Tem of this ε and γ, if the space carries it.
-    pub fn of(space: &dyn MetricSpace, epsilon: f64, gamma: f64) -> Option<Self> {
-        let mut carried = space.certificates().iter();
-        carried.find(|c| c.covers(space, epsilon, gamma)).copied()
+    /// Whether it is about the Tem of this ε and γ on the space of this fingerprint: the one place
+    /// that decides. Another metric, other words or vectors, another γ or ε are another mechanism.
+    pub fn covers(&self, fingerprint: impl FnOnce() -> u64, epsilon: f64, gamma: f64) -> bool {
+        (self.nominal, self.gamma) == (epsilon, gamma) && self.vocabulary == fingerprint()
     }
 }

@@ -7,19 +7,16 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import errno
 import gzip
 import io
 import json
-import os
-import secrets
-import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol, cast
+from typing import Any, BinaryIO, cast
 
+from fastdx.cli.messages import Progress, Stop
 from fastdx.exceptions import UnknownWordError
 
 BATCH = 4 << 20
@@ -34,18 +31,6 @@ MOST_NAMES = 100
 Privatise = Callable[[list[str]], list[str]]
 
 
-class Stop(Exception):
-    """A message for the user that ends the command: where and how many, never content.
-
-    `shown` is the content that it is about, for those who ask for it by ``--show-text``.
-    """
-
-    def __init__(self, message: str, shown: str = "") -> None:
-        """Keep both."""
-        super().__init__(message)
-        self.shown = shown
-
-
 @dataclass
 class Released:
     """What left as it came, and what did not."""
@@ -56,13 +41,6 @@ class Released:
     """Whether the names are content themselves: JSON's fields, which every record names anew."""
     dropped: list[str] = field(default_factory=list)
     """Keys of metadata that were dropped."""
-
-
-class Progress(Protocol):
-    """Told how many bytes of input have been read."""
-
-    def __call__(self, count: int) -> None:
-        """Take note of `count` more bytes."""
 
 
 def format_of(name: str) -> str:
@@ -101,92 +79,6 @@ def open_input(name: str, progress: Progress) -> BinaryIO:
     if buffered.peek(2)[:2] == b"\x1f\x8b":
         return cast(BinaryIO, gzip.GzipFile(fileobj=buffered))
     return buffered
-
-
-@contextlib.contextmanager
-def open_output(name: str | None, inputs: Sequence[str] = ()) -> Iterator[BinaryIO]:
-    """Open the output: standard output, or a temporary file that takes the name at the end.
-
-    The temporary file is readable by its owner alone. Where the platform can do it, it has no name
-    until it is complete: not even a killed process leaves half of it. At the end it gets the mode
-    of the file that it replaces, or else what the umask and the modes of the inputs allow.
-    """
-    if name is None or name == "-":
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
-        return
-    target = Path(name)
-    if target.exists() and not (target.is_file() or target.is_dir()):
-        # A pipe or a device is written to, not replaced.
-        with target.open("wb") as special:
-            yield special
-        return
-    target = target.resolve()  # a link stays a link
-    with _temporary(target, _mode(target, inputs)) as plain:
-        if name.endswith(".gz"):
-            with gzip.GzipFile(filename="", fileobj=plain, mode="wb") as zipped:
-                yield cast(BinaryIO, zipped)
-        else:
-            yield plain
-
-
-def _mode(target: Path, inputs: Sequence[str]) -> int:
-    if target.is_file():
-        return stat.S_IMODE(target.stat().st_mode)
-    umask = os.umask(0o077)
-    os.umask(umask)
-    mode = 0o666 & ~umask
-    for name in inputs:
-        of = os.fstat(0) if name == "-" else Path(name).stat()
-        if stat.S_ISREG(of.st_mode):
-            mode &= of.st_mode
-    return mode | stat.S_IRUSR | stat.S_IWUSR
-
-
-@contextlib.contextmanager
-def _temporary(target: Path, mode: int) -> Iterator[BinaryIO]:
-    """Yield a file that becomes `target`, with that mode, if nothing is raised."""
-    if target.is_dir():
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(target))
-    folder = os.open(target.parent, getattr(os, "O_PATH", os.O_RDONLY))
-    beside = f".{target.name}.{secrets.token_hex(8)}.tmp"
-    named = False
-    try:
-        fd = _unnamed(folder)
-        if fd is None:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-            fd, named = os.open(beside, flags, 0o600, dir_fd=folder), True
-        with open(fd, "wb") as plain:  # noqa: PTH123 (a descriptor)
-            yield plain
-            plain.flush()
-            os.fchmod(fd, mode)
-            os.fsync(fd)
-            if not named:
-                # linkat, because of dst_dir_fd: it follows the link to the open file.
-                open_file = f"/proc/self/fd/{fd}"
-                try:
-                    os.link(open_file, target.name, dst_dir_fd=folder, follow_symlinks=True)
-                    return
-                except FileExistsError:
-                    os.link(open_file, beside, dst_dir_fd=folder, follow_symlinks=True)
-                    named = True
-            os.replace(beside, target.name, src_dir_fd=folder, dst_dir_fd=folder)
-            named = False
-    finally:
-        if named:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(beside, dir_fd=folder)
-        os.close(folder)
-
-
-def _unnamed(folder: int) -> int | None:
-    """Return a file without a name, or None where the platform has none."""
-    if not hasattr(os, "O_TMPFILE") or not Path("/proc/self/fd").is_dir():
-        return None
-    try:
-        return os.open(".", os.O_TMPFILE | os.O_WRONLY, 0o600, dir_fd=folder)
-    except OSError:
-        return None  # not on this file system; if it cannot be written to, that is said next
 
 
 def _decode(data: bytes, name: str, offset: int) -> str:

@@ -1,15 +1,21 @@
-//! The container that [`native`](super::native) files are: a header, a table, checksummed
-//! sections; and how files are replaced. The layout is written down there.
+//! The container that files of ours are: a header, a table, checksummed sections; and how files are
+//! mapped and replaced. The layout is written down at
+//! [`native`](crate::embedding::format::native).
+
+mod certificates;
 
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, Read, Write};
 use std::path::Path;
+use std::sync::Arc;
 
 use bytemuck::Pod;
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
 use crate::buffer::{Backing, Buffer};
 use crate::error::{Error, Result};
+
+pub(crate) use certificates::{certificate_words, certificates};
 
 #[cfg(target_endian = "big")]
 compile_error!(
@@ -80,6 +86,22 @@ pub(crate) fn write_sections(
         out.write_all(&ZEROS[..padding(bytes.len())])?;
     }
     Ok(())
+}
+
+/// Maps a file; an empty one, or one that cannot be mapped (a pipe), is read.
+pub(crate) fn map(path: &Path, file: &File) -> Result<Backing> {
+    let meta = file.metadata().map_err(Error::io(path))?;
+    if meta.is_file() && meta.len() > 0 {
+        // SAFETY: the mapping is read-only, and every format is checked as it is read. A file
+        // that another process truncates meanwhile raises SIGBUS, as with every mapped file;
+        // our own writer never truncates, it renames.
+        let map = unsafe { memmap2::Mmap::map(file) }.map_err(Error::io(path))?;
+        return Ok(Backing::Mapped(Arc::new(map)));
+    }
+    let mut bytes = Vec::new();
+    let mut file = file;
+    file.read_to_end(&mut bytes).map_err(Error::io(path))?;
+    Ok(Backing::copy(&bytes))
 }
 
 /// Lets `write` fill a temporary file beside `path`, syncs it and renames it over `path`.

@@ -1,217 +1,15 @@
-//! `fastdx.HyperbolicLaplace`, hyperbolic noise, geometry of the ball.
-
-use std::sync::Arc;
+//! `fastdx.hyperbolic` and hyperbolic noise: geometry of the ball, samplers.
 
 use numpy::{PyArray1, PyArrayDyn};
 use pyo3::prelude::*;
 
 use super::arguments::{count, matrix, real, seed as seed_of, shape_text, shaped};
-use super::mechanism::{Common, NewArguments, PyMechanism};
 use super::run::run;
-use crate::hyperbolic::noise::{Base, HyperbolicLaplace as Noise};
+use crate::hyperbolic::noise::HyperbolicLaplace as Noise;
 use crate::hyperbolic::walk::Walk;
 use crate::hyperbolic::{self, LAMBDA};
 use crate::mechanism::hyperbolic_laplace::NoiseSampler;
-use crate::{Error, HyperbolicLaplace, Mechanism, Randomness};
-
-fn base_of(name: &str) -> PyResult<Base> {
-    match name {
-        "volume" => Ok(Base::Volume),
-        "ball" => Ok(Base::Ball),
-        _ => {
-            let expected = "'volume' or 'ball'";
-            Err(Error::parameter("base", expected, format!("{name:?}")).into())
-        }
-    }
-}
-
-fn base_name(base: Base) -> &'static str {
-    match base {
-        Base::Volume => "volume",
-        Base::Ball => "ball",
-    }
-}
-
-fn sampler_of(name: &str) -> PyResult<NoiseSampler> {
-    match name {
-        "exact" => Ok(NoiseSampler::Exact),
-        "metropolis" => Ok(NoiseSampler::Metropolis),
-        _ => {
-            let expected = "'exact' or 'metropolis'";
-            Err(Error::parameter("sampler", expected, format!("{name:?}")).into())
-        }
-    }
-}
-
-/// Hyperbolic Laplace noise on a Poincaré embedding (ICDM'19, put right).
-///
-/// Möbius addition carries centred noise to the word's point, a clamp keeps it within 1 - 1e-5,
-/// and the hyperbolically nearest word is released.
-///
-/// Parameters
-/// ----------
-/// embedding : Embedding
-///     With ``metric="poincare"``.
-/// epsilon : float
-///     The provable ε per unit of hyperbolic distance: more than n - 1 for base='volume', more
-///     than n for base='ball'. (Tem on the same embedding takes every ε.)
-/// base : str, optional
-///     'volume' (default): noise of density exp(-ερ) with respect to hyperbolic volume. 'ball':
-///     the paper's noise, whose nominal parameter is ε - n.
-/// sampler : str, optional
-///     'exact' (default); 'metropolis': the paper's Markov chain, for comparison.
-/// oov, skip, consistent, seed, pad : optional
-///     As for Tem.
-///
-/// Raises
-/// ------
-/// ParameterError
-///     A parameter outside its domain, or an embedding with another metric.
-///
-/// Examples
-/// --------
-/// >>> from fastdx import Embedding, HyperbolicLaplace
-/// >>> e = Embedding(["animal", "dog", "cat"], [[0, 0], [0.5, 0.1], [0.5, -0.1]], metric="poincare")
-/// >>> HyperbolicLaplace(e, 1.5).sample("dog", 4).shape
-/// (4,)
-/// >>> paper = HyperbolicLaplace.from_paper(e, 0.5)
-/// >>> paper.nominal, paper.epsilon                # what the paper claims; what it costs
-/// (0.5, 2.5)
-#[pyclass(frozen, extends = PyMechanism, name = "HyperbolicLaplace", module = "fastdx")]
-pub(super) struct PyHyperbolicLaplace {
-    laplace: Arc<HyperbolicLaplace>,
-}
-
-#[pymethods]
-impl PyHyperbolicLaplace {
-    #[new]
-    #[pyo3(signature = (embedding, epsilon, *, base = "volume", sampler = "exact", oov = "random", skip = None, consistent = None, seed = None, pad = None))]
-    #[allow(clippy::too_many_arguments)]
-    fn new(
-        py: Python<'_>,
-        embedding: &Bound<'_, PyAny>,
-        epsilon: &Bound<'_, PyAny>,
-        base: &str,
-        sampler: &str,
-        oov: &str,
-        skip: Option<&Bound<'_, PyAny>>,
-        consistent: Option<&Bound<'_, PyAny>>,
-        seed: Option<&Bound<'_, PyAny>>,
-        pad: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<PyClassInitializer<Self>> {
-        let common = Common::new(
-            py,
-            Some(embedding),
-            Some(epsilon),
-            oov,
-            skip,
-            consistent,
-            seed,
-            pad,
-        )?;
-        let laplace = Arc::new(HyperbolicLaplace::new(
-            common.words.vectors(py)?,
-            common.epsilon,
-            base_of(base)?,
-            sampler_of(sampler)?,
-            Randomness::new(common.seed),
-        )?);
-        let base = common.finish(laplace.clone());
-        Ok(PyClassInitializer::from(base).add_subclass(PyHyperbolicLaplace { laplace }))
-    }
-
-    /// ICDM'19's mechanism at the paper's nominal ε, with ``base='ball'``. `epsilon` and
-    /// `guarantee` state what it really costs, nominal + n.
-    ///
-    /// Parameters
-    /// ----------
-    /// embedding : Embedding
-    ///     With ``metric="poincare"``.
-    /// nominal : float
-    ///     The paper's ε, positive.
-    /// oov, skip, consistent, seed, pad : optional
-    ///     As for Tem.
-    #[staticmethod]
-    #[pyo3(signature = (embedding, nominal, *, oov = "random", skip = None, consistent = None, seed = None, pad = None))]
-    #[allow(clippy::too_many_arguments)]
-    fn from_paper(
-        py: Python<'_>,
-        embedding: &Bound<'_, PyAny>,
-        nominal: &Bound<'_, PyAny>,
-        oov: &str,
-        skip: Option<&Bound<'_, PyAny>>,
-        consistent: Option<&Bound<'_, PyAny>>,
-        seed: Option<&Bound<'_, PyAny>>,
-        pad: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Py<Self>> {
-        let nominal_value = real("nominal", nominal)?;
-        let common = Common::new(
-            py,
-            Some(embedding),
-            Some(nominal),
-            oov,
-            skip,
-            consistent,
-            seed,
-            pad,
-        )?;
-        let embedding = common.words.vectors(py)?;
-        let randomness = Randomness::new(common.seed);
-        let laplace = HyperbolicLaplace::from_paper(embedding, nominal_value, randomness)?;
-        let laplace = Arc::new(laplace);
-        let base = common.finish(laplace.clone());
-        let class = PyHyperbolicLaplace { laplace };
-        Py::new(py, PyClassInitializer::from(base).add_subclass(class))
-    }
-
-    /// The parameter of the noise: ε for base='volume', ε - n (the paper's nominal ε) for 'ball'.
-    #[getter]
-    fn nominal(&self) -> f64 {
-        self.laplace.noise().epsilon()
-    }
-
-    /// The measure of the noise's density: 'volume' or 'ball'.
-    #[getter]
-    fn base(&self) -> &'static str {
-        base_name(self.laplace.noise().base())
-    }
-
-    /// How the noise is drawn: 'exact' or 'metropolis'.
-    #[getter]
-    fn sampler(&self) -> &'static str {
-        match self.laplace.sampler() {
-            NoiseSampler::Exact => "exact",
-            NoiseSampler::Metropolis => "metropolis",
-        }
-    }
-
-    /// The same mechanism at another (provable) ε, sharing everything else.
-    fn with_epsilon(slf: PyRef<'_, Self>, epsilon: &Bound<'_, PyAny>) -> PyResult<Py<Self>> {
-        let py = slf.py();
-        let laplace = Arc::new(slf.laplace.with_epsilon(real("epsilon", epsilon)?)?);
-        let base = slf.as_super().around(py, laplace.clone());
-        let class = PyHyperbolicLaplace { laplace };
-        Py::new(py, PyClassInitializer::from(base).add_subclass(class))
-    }
-
-    fn __getnewargs_ex__<'py>(slf: PyRef<'py, Self>) -> PyResult<NewArguments<'py>> {
-        let py = slf.py();
-        let keywords = slf.as_super().keywords(py)?;
-        keywords.set_item("base", slf.base())?;
-        keywords.set_item("sampler", slf.sampler())?;
-        let embedding = slf.as_super().words.object(py);
-        Ok(((embedding, slf.laplace.epsilon()), keywords))
-    }
-
-    fn __repr__(slf: PyRef<'_, Self>) -> String {
-        let (epsilon, nominal) = (slf.laplace.epsilon(), slf.nominal());
-        let parameters = match slf.laplace.noise().base() {
-            Base::Volume => format!("epsilon={epsilon}, base='volume'"),
-            Base::Ball => format!("epsilon={epsilon}, base='ball', nominal {nominal}"),
-        };
-        slf.as_super().describe("HyperbolicLaplace", &parameters)
-    }
-}
+use crate::{Error, Randomness};
 
 /// Hyperbolic Laplace noise: points of the Poincaré ball, independent rows.
 ///
@@ -258,8 +56,8 @@ pub(super) fn hyperbolic_laplace<'py>(
     seed: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
     let (n, size) = (count("n", n)?, count("size", size)?);
-    let law = Noise::new(n, real("epsilon", epsilon)?, base_of(base)?)?;
-    let sampler = sampler_of(sampler)?;
+    let law = Noise::new(n, real("epsilon", epsilon)?, base.parse()?)?;
+    let sampler: NoiseSampler = sampler.parse()?;
     let randomness = Randomness::new(seed_of(seed)?);
     let long = size > 256 || sampler == NoiseSampler::Metropolis;
     let rows = run(py, long, |control| {
@@ -329,7 +127,7 @@ pub(super) fn hyperbolic_metropolis<'py>(
     seed: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<PyMetropolisSample> {
     let (n, size) = (count("n", n)?, count("size", size)?);
-    let law = Noise::new(n, real("epsilon", epsilon)?, base_of(base)?)?;
+    let law = Noise::new(n, real("epsilon", epsilon)?, base.parse()?)?;
     let mut walk = Walk::new(law);
     let number = |name, value: Option<&Bound<'py, PyAny>>, default| {
         value.map_or(Ok(default), |value| count(name, value))

@@ -1,0 +1,107 @@
+"""The command: ``fastdx privatize``, ``fastdx convert``, ``fastdx info``.
+
+Exit codes: 0 done, 1 an input or file that is wrong, 2 wrong usage, 130 interrupted (129 and 143:
+by the signals HUP and TERM).
+
+Messages show places and counts, never the content of a file, unless ``--show-text`` is given: what
+is written to the standard error ends in logs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
+
+from fastdx import FastdxError, __version__
+from fastdx.cli import calibrate, convert, emd, index, poincare, privatize
+from fastdx.cli.messages import Stop
+
+COMMANDS = (privatize, emd, convert, index, poincare, calibrate)
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of all commands."""
+    made = argparse.ArgumentParser(
+        prog="fastdx", description="Metric differential privacy for text."
+    )
+    made.add_argument("--version", action="version", version=f"fastdx {__version__}")
+    commands = made.add_subparsers(dest="command", required=True)
+    for command in COMMANDS:
+        command.add(commands)
+    return made
+
+
+class _Ended(BaseException):
+    """A signal that ends the command, as Ctrl-C does: nothing half done stays."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+@contextmanager
+def _ending_signals() -> Iterator[None]:
+    """Turn SIGTERM and SIGHUP, where they would end the process, into an exception."""
+
+    def end(number: int, _: FrameType | None) -> None:
+        raise _Ended(number)
+
+    names = ("SIGTERM", "SIGHUP")
+    numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
+    try:
+        # nohup has SIGHUP ignored, and that stays so.
+        before = {
+            n: signal.signal(n, end) for n in numbers if signal.getsignal(n) == signal.SIG_DFL
+        }
+    except ValueError:  # not on the main thread
+        before = {}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; return its exit code."""
+    args = parser().parse_args(argv)
+    try:
+        with _ending_signals():
+            args.run(args)
+    except KeyboardInterrupt:
+        print("fastdx: interrupted", file=sys.stderr)
+        return 130
+    except _Ended as e:
+        print(f"fastdx: ended by {signal.Signals(e.number).name}", file=sys.stderr)
+        return 128 + e.number
+    except BrokenPipeError:
+        # The reader has gone, as with `| head`; keep the interpreter from flushing again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except (FastdxError, Stop, OSError, EOFError, UnicodeError, zlib.error) as e:
+        print(f"fastdx: {_message(e, show=getattr(args, 'show_text', False))}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _message(error: BaseException, *, show: bool) -> str:
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{os.fspath(error.filename)}: {error.strerror}"
+    if isinstance(error, UnicodeError):
+        # Its own message shows a character.
+        return f"a text is not Unicode: {type(error).__name__}"
+    shown = getattr(error, "shown", None) or getattr(error, "word", None)
+    if show and shown:
+        return f"{error}: {shown}"
+    more = " (--show-text shows it)" if isinstance(error, Stop) and shown else ""
+    return f"{error}{more}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

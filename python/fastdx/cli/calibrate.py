@@ -1,0 +1,66 @@
+"""``fastdx calibrate``: ε chosen from its consequences, on a page."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from fastdx import report
+from fastdx.cli.options import (
+    embedding_options,
+    graph_option,
+    mechanism_options,
+    own_options,
+    space_of,
+)
+from fastdx.mechanisms import MECHANISMS
+
+if TYPE_CHECKING:
+    from fastdx.cli.options import _Commands
+
+
+def add(commands: _Commands) -> None:
+    """Add the command."""
+    p = commands.add_parser(
+        "calibrate", help="choose ε from its consequences, on a page to look at"
+    )
+    p.add_argument("--mechanism", choices=tuple(MECHANISMS), default="tem")
+    p.add_argument("--embedding", metavar="PATH", help="default: 20,000 English words × 50")
+    graph_option(p)
+    p.add_argument("--max-unchanged", type=float, default=0.5, metavar="P",
+                   help="no word comes back unchanged more often (default 0.5)")  # fmt: skip
+    p.add_argument("--min-outputs", type=int, default=300, metavar="N",
+                   help="every word has so many distinct outputs (default 300)")  # fmt: skip
+    p.add_argument("--sample", type=int, default=1000, metavar="N",
+                   help="words measured, spread out (default 1000; 0: all)")  # fmt: skip
+    p.add_argument("--draws", type=int, default=1000, help="draws a word (default 1000)")
+    p.add_argument("--example", action="append", metavar="WORD", help="show its replacements")
+    mechanism_options(p)
+    p.add_argument("-o", "--output", required=True, metavar="FILE", help="an HTML page")
+    p.add_argument("-q", "--quiet", action="store_true", help="no progress")
+    embedding_options(p)
+    p.set_defaults(run=_calibrate)
+
+
+def _calibrate(args: argparse.Namespace) -> None:
+    kind = MECHANISMS[args.mechanism]
+    own = own_options(args, kind)
+    words_and_metric = space_of(args, kind)
+    # Its own ε does not matter, but some noises need one above a bound.
+    mechanism = kind.make(words_and_metric, kind.smallest_epsilon(words_and_metric) + 1.0, **own)
+    space = mechanism.space
+    words = None
+    if 0 < args.sample < len(space):
+        step = len(space) / args.sample
+        words = [space.words[int(i * step)] for i in range(args.sample)]
+
+    def progress(line: str) -> None:
+        if not args.quiet:
+            print(f"fastdx: {line}", file=sys.stderr)
+
+    choice = report.write(
+        args.output, mechanism, max_unchanged=args.max_unchanged, min_outputs=args.min_outputs,
+        words=words, examples=args.example, draws=args.draws, progress=progress,
+    )  # fmt: skip
+    print(choice)

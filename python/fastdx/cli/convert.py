@@ -1,0 +1,48 @@
+"""``fastdx convert`` and ``fastdx info``: embedding files."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fastdx import Tem
+from fastdx.cli.options import embedding_options, load, shown_lists
+
+if TYPE_CHECKING:
+    from fastdx.cli.options import _Commands
+
+
+def add(commands: _Commands) -> None:
+    """Add the commands."""
+    p = commands.add_parser("convert", help="write an embedding in fastdx's own format")
+    p.add_argument("input", metavar="FILE")
+    p.add_argument("-o", "--output", required=True, metavar="FILE")
+    p.add_argument("--storage", choices=("float32", "int16"), default="float32")
+    embedding_options(p)
+    p.set_defaults(run=_convert)
+
+    p = commands.add_parser("info", help="describe an embedding file")
+    p.add_argument("input", metavar="FILE")
+    embedding_options(p)
+    p.set_defaults(run=info)
+
+
+def _convert(args: argparse.Namespace) -> None:
+    embedding = load(args, args.input)
+    embedding.save(args.output, storage=args.storage)
+    size = Path(args.output).stat().st_size
+    print(f"{args.output}: {embedding!r}, {size:,} bytes", file=sys.stderr)
+
+
+def info(args: argparse.Namespace) -> None:
+    """Describe an embedding file."""
+    embedding = load(args, args.input)
+    words = embedding.words
+    print(f"words      {len(embedding):,}")
+    print(f"dimension  {embedding.dim}")
+    print(f"metric     {embedding.metric}")
+    print(f"lists      {shown_lists(Tem(embedding, 1.0))}")
+    print(f"file       {Path(args.input).stat().st_size:,} bytes")
+    print(f"first      {' '.join(words[:10])}")

@@ -1,0 +1,79 @@
+"""``fastdx index``: neighbour lists stored with the embedding, and whether a file is true."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fastdx import Embedding, Tem
+from fastdx._core import check_index
+from fastdx.cli.convert import info
+from fastdx.cli.messages import Stop
+from fastdx.cli.options import embedding_options, load, shown_lists
+
+if TYPE_CHECKING:
+    from fastdx.cli.options import _Commands
+
+
+def add(commands: _Commands) -> None:
+    """Add the command."""
+    index = commands.add_parser("index", help="neighbour lists for Tem, stored with the embedding")
+    kinds = index.add_subparsers(dest="index", required=True)
+    p = kinds.add_parser("build", help="build the exact lists of every word's nearest neighbours")
+    p.add_argument("--embedding", metavar="PATH", help="default: 20,000 English words × 50")
+    p.add_argument("--k", type=int, help="neighbours a word (default √V, between 256 and 1024)")
+    p.add_argument("--gamma", type=float, help="all neighbours within this distance instead")
+    p.add_argument("--memory", type=int, help="bytes the lists may take (default 8 GiB)")
+    p.add_argument("-o", "--output", required=True, metavar="FILE")
+    p.add_argument("-q", "--quiet", action="store_true", help="no progress")
+    embedding_options(p)
+    p.set_defaults(run=_index_build)
+    p = kinds.add_parser(
+        "check",
+        help="compute again what an index file says: lists and certificates",
+        description="Compute again what a file says of its words, for files from others: the "
+        "lists of some words, drawn at random, or of all, and every certificate. Checksums find "
+        "damage, not forgery.",
+    )
+    p.add_argument("input", metavar="FILE")
+    p.add_argument("--words", type=int, default=1000, metavar="N",
+                   help="lists computed again (default 1000)")  # fmt: skip
+    p.add_argument("--all", action="store_true", help="the lists of all words")
+    p.set_defaults(run=_index_check)
+    p = kinds.add_parser("info", help="describe an index file")
+    p.add_argument("input", metavar="FILE")
+    embedding_options(p)
+    p.set_defaults(run=info)
+
+
+def _index_build(args: argparse.Namespace) -> None:
+    embedding = load(args, args.embedding) if args.embedding else Embedding.default()
+    shown = sys.stderr.isatty() and not args.quiet
+
+    def progress(done: int) -> None:
+        if shown:
+            print(f"\r\x1b[K{done / len(embedding):4.0%} of {len(embedding):,} words", end="",
+                  file=sys.stderr, flush=True)  # fmt: skip
+
+    lists = "nearest" if args.gamma is None else "gamma"
+    tem = Tem(embedding, 1.0, gamma=args.gamma)
+    try:
+        tem = tem.build_lists(args.k, lists=lists, memory=args.memory, progress=progress)
+    finally:
+        if shown:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+    tem.save(args.output)
+    if not args.quiet:
+        size = Path(args.output).stat().st_size
+        print(f"{args.output}: {embedding!r}, {shown_lists(tem)}, {size:,} bytes",
+              file=sys.stderr)  # fmt: skip
+
+
+def _index_check(args: argparse.Namespace) -> None:
+    if args.words < 1:
+        raise Stop(f"--words must be at least 1, got {args.words}")
+    words, lists, certificates = check_index(args.input, None if args.all else args.words)
+    print(f"{args.input}: {words:,} words found by the index, {lists:,} lists and {certificates} "
+          "certificates computed again: all true")  # fmt: skip

@@ -1,0 +1,105 @@
+"""Options that commands share: where the words come from, which mechanism."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from fastdx import Embedding, Tem, WordGraph
+from fastdx.cli.messages import Stop
+from fastdx.mechanisms import MECHANISMS, Mechanism
+
+if TYPE_CHECKING:
+    _Commands: TypeAlias = argparse._SubParsersAction[argparse.ArgumentParser]
+
+METRICS = ("euclidean", "manhattan", "chebyshev", "angular", "poincare")
+FORMATS = ("fastdx", "glove", "word2vec-text", "fasttext", "word2vec-binary", "npy")
+
+
+def show_text(p: argparse.ArgumentParser) -> None:
+    """Add ``--show-text``."""
+    p.add_argument("--show-text", action="store_true",
+                   help="messages show the content that they are about")  # fmt: skip
+
+
+def embedding_options(p: argparse.ArgumentParser) -> None:
+    """Add how an embedding file is read."""
+    group = p.add_argument_group("reading the embedding")
+    group.add_argument("--embedding-format", choices=FORMATS, help="by default from its content")
+    group.add_argument("--metric", choices=METRICS, help="by default the file's own, or euclidean")
+    group.add_argument("--limit", type=int, help="only the first so many words")
+    group.add_argument("--vocabulary", metavar="FILE", help="for .npy: the words, one a line")
+
+
+def graph_option(p: argparse.ArgumentParser) -> None:
+    """Add ``--graph``."""
+    p.add_argument("--graph", metavar="EDGES", help="tem: shortest paths as the metric instead; a "
+                   "file of word TAB word lines, with a weight perhaps")  # fmt: skip
+
+
+def mechanism_options(p: argparse.ArgumentParser) -> None:
+    """Add what the registered mechanisms take beside ε."""
+    for cls in MECHANISMS.values():
+        for option in cls.options:
+            p.add_argument(f"--{option.name}", type=float, help=f"{cls.name}: {option.help}")
+
+
+def load(args: argparse.Namespace, path: str) -> Embedding:
+    """Load an embedding as the options say."""
+    return Embedding.load(
+        path,
+        format=args.embedding_format,
+        limit=args.limit,
+        metric=args.metric,
+        vocabulary=args.vocabulary,
+    )
+
+
+def space_of(args: argparse.Namespace, kind: type[Mechanism]) -> Embedding | WordGraph:
+    """Return the words and metric that a mechanism is to work on."""
+    if args.graph is None:
+        return (
+            load(args, args.embedding) if args.embedding else Embedding.default(kind.default_space)
+        )
+    others = ("embedding", "metric", "limit", "vocabulary", "embedding_format")
+    given = [f"--{o.replace('_', '-')}" for o in others if getattr(args, o) is not None]
+    if given or kind is not Tem:
+        more = f", without {', '.join(given)}" if given else ""
+        raise Stop(f"--graph goes with --mechanism tem, and is its own metric{more}")
+    return WordGraph(args.graph)
+
+
+def own_options(args: argparse.Namespace, kind: type[Mechanism]) -> dict[str, float]:
+    """Return the mechanism's own options that were given; refuse those of another one."""
+    given = {}
+    for cls in MECHANISMS.values():
+        for option in cls.options:
+            value = getattr(args, option.name, None)
+            if value is None:
+                continue
+            if option not in kind.options:
+                raise Stop(f"--{option.name} belongs to --mechanism {cls.name}")
+            given[option.name] = value
+    if {"gamma", "beta"} <= given.keys():
+        raise Stop("--gamma and --beta exclude each other")
+    return given
+
+
+def skipped_words(path: str | None) -> list[str] | None:
+    """Return the words of a file, one a line."""
+    if path is None:
+        return None
+    lines = Path(path).read_text("utf-8").split("\n")
+    return [line.strip() for line in lines if line.strip()]
+
+
+def shown_lists(tem: Tem) -> str:
+    """Return in words which lists a Tem has stored."""
+    match tem.lists:
+        case None:
+            return "none"
+        case int(k):
+            return f"{k} neighbours a word"
+        case radius:
+            return f"all neighbours within {radius:.6g}"

@@ -1,0 +1,51 @@
+"""``fastdx poincare``: Poincaré embeddings of a hierarchy."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from fastdx import poincare
+
+if TYPE_CHECKING:
+    from fastdx.cli.options import _Commands
+
+
+def add(commands: _Commands) -> None:
+    """Add the command."""
+    hyperbolic = commands.add_parser("poincare", help="Poincaré embeddings of a hierarchy")
+    kinds = hyperbolic.add_subparsers(dest="poincare", required=True)
+    p = kinds.add_parser("train", help="train one from word TAB hypernym lines")
+    p.add_argument("edges", metavar="EDGES")
+    p.add_argument("-o", "--output", required=True, metavar="FILE")
+    p.add_argument("--dim", type=int, default=10, help="dimensions (default 10)")
+    p.add_argument("--epochs", type=int, default=50)
+    p.add_argument("--negatives", type=int, default=10)
+    p.add_argument("--burn-in", type=int, default=10)
+    p.add_argument("--lr", type=float, default=0.3)
+    p.add_argument("--threads", type=int, help="default: all")
+    p.add_argument("--seed", type=int, help="with --threads 1, one seed gives one embedding")
+    p.add_argument("--checkpoint", metavar="FILE", help="written every epoch; goes on from it")
+    p.add_argument("-q", "--quiet", action="store_true", help="no progress")
+    p.set_defaults(run=_poincare_train)
+
+
+def _poincare_train(args: argparse.Namespace) -> None:
+    def progress(epoch: int, loss: float) -> None:
+        if not args.quiet:
+            end = "" if sys.stderr.isatty() else "\n"
+            start = "\r\x1b[K" if sys.stderr.isatty() else ""
+            print(f"{start}epoch {epoch} of {args.epochs}: loss {loss:.4f}", end=end,
+                  file=sys.stderr, flush=True)  # fmt: skip
+
+    embedding = poincare.train(
+        args.edges, args.dim, epochs=args.epochs, negatives=args.negatives,
+        burn_in=args.burn_in, lr=args.lr, seed=args.seed, threads=args.threads,
+        callback=progress, checkpoint=args.checkpoint,
+    )  # fmt: skip
+    embedding.save(args.output)
+    if not args.quiet:
+        found = poincare.reconstruction(embedding, args.edges)
+        print(f"\n{args.output}: {embedding!r}, mean rank {found.mean_rank:.2f}, MAP "
+              f"{found.map:.3f}", file=sys.stderr)  # fmt: skip

@@ -1,0 +1,28 @@
+"""Word mechanisms: one file each, and one line here."""
+
+from __future__ import annotations
+
+from fastdx.mechanisms.base import Common, Mechanism, Option
+from fastdx.mechanisms.hyperbolic_laplace import HyperbolicLaplace
+from fastdx.mechanisms.multivariate_laplace import MultivariateLaplace
+from fastdx.mechanisms.tem import Tem
+
+__all__ = [
+    "MECHANISMS",
+    "Common",
+    "HyperbolicLaplace",
+    "Mechanism",
+    "MultivariateLaplace",
+    "Option",
+    "Tem",
+]
+
+MECHANISMS: dict[str, type[Mechanism]] = {
+    cls.name: cls
+    for cls in (
+        Tem,
+        MultivariateLaplace,
+        HyperbolicLaplace,
+    )
+}
+"""Every word mechanism by its name: what the command and the tests go through."""

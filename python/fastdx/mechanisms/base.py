@@ -1,0 +1,122 @@
+"""What all word mechanisms share: their common parameters, and how they are copied and shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypedDict
+
+from fastdx._core import Embedding, Guarantee, MechanismCore, WordGraph
+from fastdx.exceptions import InputTypeError
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+__all__ = ["Common", "Mechanism", "Option"]
+
+
+class Common(TypedDict, total=False):
+    """The parameters that every mechanism takes by keyword."""
+
+    oov: str
+    """Unknown words: 'random' (default) draws uniformly from the vocabulary, 'error', 'drop',
+    'mask'; 'keep' releases them UNPROTECTED."""
+    skip: Iterable[str] | None
+    """Words released as they are, UNPROTECTED."""
+    consistent: bool | str
+    """True: the same word gets the same replacement throughout a text (a list of tokens or an array
+    of ids is one), so that counting outputs recovers nothing; which words are equal is released.
+    'call': throughout all texts of a call. `sample` still draws independently."""
+    seed: int | None
+    """For tests only: makes the output reproducible, and thereby unprotected."""
+    pad: float | None
+    """Seconds: every call takes a whole multiple of it, so that its time tells nothing of the words
+    as long as calls need less."""
+
+
+class Option(NamedTuple):
+    """A number that a mechanism takes on the command line, as it does by keyword."""
+
+    name: str
+    """The keyword; ``--name`` on the command line."""
+    help: str
+    """What it is."""
+
+
+class Mechanism(MechanismCore):
+    """What every word mechanism can do. Not made itself: see Tem, MultivariateLaplace, ….
+
+    Mechanisms are immutable, may be shared between threads and pickled. Every call draws fresh
+    randomness from the operating system, unless the mechanism was made with ``seed=``, which is for
+    tests only.
+
+    All take, by keyword, ``oov``, ``skip``, ``consistent``, ``seed`` and ``pad``: see `Common`.
+    """
+
+    __slots__ = ()
+
+    name: ClassVar[str]
+    """What it is called in `MECHANISMS` and on the command line."""
+    options: ClassVar[tuple[Option, ...]] = ()
+    """Numbers that it takes on the command line, beside ε."""
+    default_space: ClassVar[str] = "english"
+    """The built-in embedding that it works on where none is given."""
+
+    @classmethod
+    def _around(cls, core: MechanismCore) -> Self:
+        return MechanismCore.__new__(cls, core)
+
+    @classmethod
+    def make(cls, space: Embedding | WordGraph | None, epsilon: float, **parameters: Any) -> Self:
+        """Make the mechanism from parameters by name, whichever it is."""
+        constructor: Any = cls
+        made: Self = constructor(space, epsilon, **parameters)
+        return made
+
+    @classmethod
+    def smallest_epsilon(cls, space: Embedding | WordGraph) -> float:
+        """Return what ε must be above on a space."""
+        return 0.0
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is proved, as an object that prints as a sentence."""
+        return Guarantee(self)
+
+    def with_epsilon(self, epsilon: float) -> Self:
+        """Return the same mechanism at another ε, sharing everything else."""
+        return self._around(self._at(epsilon))
+
+    def _arguments(self) -> tuple[float, dict[str, Any]]:
+        """Return the ε and the parameters of its own that make an equal mechanism."""
+        return self.epsilon, {}
+
+    def _shown(self) -> str:
+        """Return its parameters as `repr` shows them."""
+        return f"epsilon={_number(self.epsilon)}"
+
+    def __getnewargs_ex__(self) -> tuple[tuple[Any, float], dict[str, Any]]:
+        """Return what makes an equal object: pickle's protocol."""
+        epsilon, own = self._arguments()
+        common = {"oov": self.oov, "consistent": self.consistent, "seed": self.seed,
+                  "pad": self.pad, "skip": sorted(self.skip) or None}  # fmt: skip
+        return (self.space, epsilon), {**own, **common}
+
+    def __repr__(self) -> str:
+        """Show the space and the parameters."""
+        shown = f"{type(self).__name__}({self._shown_space}, {self._shown()}, oov={self.oov!r}"
+        if self.consistent:
+            shown += f", consistent={self.consistent!r}"
+        if self.seed is not None:
+            shown += f", seed={self.seed}: REPRODUCIBLE, FOR TESTS ONLY"
+        return f"{shown})"
+
+
+def the_space(space: object, embedding: object) -> Any:
+    """Return the one of both that is given; ``embedding=`` is an alias of ``space=``."""
+    if space is not None and embedding is not None:
+        raise InputTypeError("space and embedding are one parameter: give one of them")
+    return embedding if space is None else space
+
+
+def _number(x: float) -> str:
+    return f"{x:g}" if x == float(f"{x:g}") else repr(x)

@@ -1,0 +1,126 @@
+"""Hyperbolic Laplace noise on a Poincaré embedding (after Feyisetan, Diethe, Drake 2019)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fastdx._core import Embedding, MechanismCore, WordGraph
+from fastdx.mechanisms.base import Common, Mechanism, _number, the_space
+
+if TYPE_CHECKING:
+    from typing_extensions import Self, Unpack
+
+__all__ = ["HyperbolicLaplace"]
+
+
+class HyperbolicLaplace(Mechanism):
+    """Hyperbolic Laplace noise on a Poincaré embedding (ICDM'19, at the price that holds).
+
+    Möbius addition carries centred noise to the word's point, a clamp keeps it within 1 - 1e-5,
+    and the hyperbolically nearest word is released.
+
+    Parameters
+    ----------
+    space : Embedding
+        With ``metric="poincare"``. ``embedding=`` is an alias.
+    epsilon : float
+        The provable ε per unit of hyperbolic distance: more than n - 1 for base='volume', more
+        than n for base='ball'. (Tem on the same embedding takes every ε.)
+    base : str, optional
+        'volume' (default): noise of density exp(-ερ) with respect to hyperbolic volume. 'ball':
+        the paper's noise, whose nominal parameter is ε - n.
+    sampler : str, optional
+        'exact' (default); 'metropolis': the paper's Markov chain, for comparison.
+    **common
+        ``oov``, ``skip``, ``consistent``, ``seed``, ``pad``: see `fastdx.mechanisms.Common`.
+
+    Raises
+    ------
+    ParameterError
+        A parameter outside its domain, or an embedding with another metric.
+
+    Examples
+    --------
+    >>> from fastdx import Embedding, HyperbolicLaplace
+    >>> points = [[0, 0], [0.5, 0.1], [0.5, -0.1]]
+    >>> e = Embedding(["animal", "dog", "cat"], points, metric="poincare")
+    >>> HyperbolicLaplace(e, 1.5).sample("dog", 4).shape
+    (4,)
+    >>> paper = HyperbolicLaplace.from_paper(e, 0.5)
+    >>> paper.nominal, paper.epsilon                # what the paper claims; what it costs
+    (0.5, 2.5)
+    """
+
+    __slots__ = ()
+
+    name = "hyperbolic"
+    default_space = "nouns"
+
+    def __new__(
+        cls,
+        space: Embedding | None = None,
+        epsilon: float | None = None,
+        *,
+        base: str = "volume",
+        sampler: str = "exact",
+        embedding: Embedding | None = None,
+        **common: Unpack[Common],
+    ) -> Self:
+        """Make the mechanism."""
+        own = {"base": base, "sampler": sampler}
+        return MechanismCore.__new__(
+            cls, "hyperbolic", the_space(space, embedding), epsilon, own, **common
+        )
+
+    @classmethod
+    def from_paper(
+        cls,
+        space: Embedding | None = None,
+        nominal: float | None = None,
+        *,
+        embedding: Embedding | None = None,
+        **common: Unpack[Common],
+    ) -> Self:
+        """Make ICDM'19's mechanism at the paper's nominal ε, with ``base='ball'``.
+
+        `epsilon` and `guarantee` state what it really costs, nominal + n.
+
+        Parameters
+        ----------
+        space : Embedding
+            With ``metric="poincare"``.
+        nominal : float
+            The paper's ε, positive.
+        **common
+            As for the constructor.
+        """
+        return MechanismCore.__new__(
+            cls, "hyperbolic", the_space(space, embedding), nominal, {"paper": True}, **common
+        )
+
+    @classmethod
+    def smallest_epsilon(cls, space: Embedding | WordGraph) -> float:
+        """Return n - 1, above which the noise exists."""
+        return float(space.dim - 1) if isinstance(space, Embedding) else 0.0
+
+    @property
+    def nominal(self) -> float:
+        """The parameter of the noise: ε for base='volume', ε - n (the paper's ε) for 'ball'."""
+        return float(self._details["nominal"])
+
+    @property
+    def base(self) -> str:
+        """The measure of the noise's density: 'volume' or 'ball'."""
+        return str(self._details["base"])
+
+    @property
+    def sampler(self) -> str:
+        """How the noise is drawn: 'exact' or 'metropolis'."""
+        return str(self._details["sampler"])
+
+    def _arguments(self) -> tuple[float, dict[str, Any]]:
+        return self.epsilon, {"base": self.base, "sampler": self.sampler}
+
+    def _shown(self) -> str:
+        nominal = f", nominal {_number(self.nominal)}" if self.base == "ball" else ""
+        return f"{super()._shown()}, base={self.base!r}{nominal}"

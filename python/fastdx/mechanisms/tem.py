@@ -1,0 +1,251 @@
+"""TEM, the truncated exponential mechanism (Carvalho, Vasiloudis, Feyisetan 2021)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from os import PathLike
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from fastdx._core import (
+    Embedding,
+    MechanismCore,
+    WordGraph,
+    check_index,
+    open_space,
+    save_space,
+    tem_build_lists,
+)
+from fastdx.exceptions import ParameterError
+from fastdx.mechanisms.base import Common, Mechanism, Option, _number, the_space
+
+if TYPE_CHECKING:
+    from typing_extensions import Self, Unpack
+
+__all__ = ["Tem"]
+
+RECOMPUTED = 1000
+"""Words whose lists ``verify='recompute'`` computes again."""
+
+
+class Tem(Mechanism):
+    """TEM, the truncated exponential mechanism (Carvalho et al. 2021).
+
+    Releases y with probability ∝ exp(-(ε/2)·min(d(w,y), γ)): ε·d-private for every metric.
+
+    Parameters
+    ----------
+    space : Embedding or WordGraph, optional
+        Words and metric; the default English embedding if left out. ``embedding=`` is an alias.
+    epsilon : float
+        ε per unit of distance, positive.
+    gamma : float, optional
+        Distance beyond which all words are alike, ≥ 0, may be infinite. By default from `beta`.
+    beta : float, optional
+        With no `gamma`: words beyond γ are released with probability at most β (Theorem 3).
+    sampler : str, optional
+        'exact' (default): integer weights and exact randomness; 'gumbel': the paper's, for
+        comparison.
+    **common
+        ``oov``, ``skip``, ``consistent``, ``seed``, ``pad``: see `fastdx.mechanisms.Common`.
+
+    Raises
+    ------
+    ParameterError
+        A parameter outside its domain.
+
+    Examples
+    --------
+    >>> from fastdx import Tem
+    >>> tem = Tem(epsilon=6.0)
+    >>> law = tem.probabilities("coffee")
+    >>> law.shape, round(float(law.sum()), 9)
+    ((20000,), 1.0)
+    """
+
+    __slots__ = ()
+
+    name = "tem"
+    options: ClassVar[tuple[Option, ...]] = (
+        Option("gamma", "distance beyond which all words are alike"),
+        Option("beta", "sets gamma by Theorem 3 (default 0.001)"),
+    )
+
+    def __new__(
+        cls,
+        space: Embedding | WordGraph | None = None,
+        epsilon: float | None = None,
+        *,
+        gamma: float | None = None,
+        beta: float | None = None,
+        sampler: str = "exact",
+        embedding: Embedding | None = None,
+        **common: Unpack[Common],
+    ) -> Self:
+        """Make the mechanism."""
+        own = {"gamma": gamma, "beta": beta, "sampler": sampler}
+        return MechanismCore.__new__(
+            cls, "tem", the_space(space, embedding), epsilon, own, **common
+        )
+
+    @classmethod
+    def certified(
+        cls,
+        space: Embedding | WordGraph | None = None,
+        epsilon: float | None = None,
+        *,
+        gamma: float | None = None,
+        beta: float | None = None,
+        progress: Callable[[int], object] | None = None,
+        embedding: Embedding | None = None,
+        **common: Unpack[Common],
+    ) -> Self:
+        """Make a Tem whose *certified* ε is the one given.
+
+        That is the largest nominal ε whose certificate is at most that (see
+        ``fastdx.audit.certify``), so the same proof with less noise. `epsilon` and `guarantee` are
+        the certified ones, `nominal` is what the law is made with. The certificate is saved with
+        the mechanism. It takes the embedding to be public.
+
+        Parameters
+        ----------
+        space : Embedding or WordGraph
+            Words and metric.
+        epsilon : float
+            The ε to certify, per unit of distance.
+        gamma, beta, **common : optional
+            As for the constructor; γ from β belongs to the nominal ε.
+        progress : callable, optional
+            Called now and then with the number of words done, over about a dozen passes.
+
+        Examples
+        --------
+        >>> from fastdx import Embedding, Tem
+        >>> e = Embedding(["a", "b", "c"], [[0.0], [1.0], [3.0]])
+        >>> tem = Tem.certified(e, 0.5)
+        >>> tem.epsilon <= 0.5 < tem.nominal
+        True
+        """
+        own = {"gamma": gamma, "beta": beta, "certify": True, "progress": progress}
+        return MechanismCore.__new__(
+            cls, "tem", the_space(space, embedding), epsilon, own, **common
+        )
+
+    @property
+    def nominal(self) -> float:
+        """The ε that the law is made with: `epsilon`, unless a certificate proves a smaller one."""
+        return float(self._details["nominal"])
+
+    @property
+    def gamma(self) -> float:
+        """Distance beyond which all words are alike."""
+        return float(self._details["gamma"])
+
+    @property
+    def sampler(self) -> str:
+        """The sampler: 'exact' or 'gumbel'."""
+        return str(self._details["sampler"])
+
+    @property
+    def lists(self) -> int | float | None:
+        """The stored neighbour lists: their k (int), their radius (float), or None.
+
+        Where there are none, lists are made as words come.
+        """
+        lists: int | float | None = self._details["lists"]
+        return lists
+
+    def build_lists(
+        self,
+        k: int | None = None,
+        *,
+        lists: str = "nearest",
+        memory: int | None = None,
+        progress: Callable[[int], object] | None = None,
+    ) -> Self:
+        """Return the same mechanism with the exact lists of every word's k nearest neighbours.
+
+        `save` then stores them. The output law is the same with and without lists.
+
+        Parameters
+        ----------
+        k : int, optional
+            Neighbours a word; by default √V, between 256 and 1024.
+        lists : str, optional
+            'nearest' (default): the k nearest words. 'gamma': all words within γ, as the paper
+            has it; where Tem is useful, that is nearly every word.
+        memory : int, optional
+            Bytes the lists may take (default 8 GiB), checked before anything is allocated.
+        progress : callable, optional
+            Called now and then with the number of words done.
+
+        Raises
+        ------
+        ParameterError
+            `k` outside 1..V, or given with lists='gamma'; a WordGraph, which needs no lists.
+        TooLargeError
+            More than `memory` bytes; says how many.
+        """
+        return self._around(tem_build_lists(self, k, lists, memory, progress))
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the words, their metric, and lists and certificates, if any, to one file.
+
+        Raises
+        ------
+        OSError
+            The file cannot be written.
+        """
+        save_space(self, path)
+
+    @classmethod
+    def load(
+        cls,
+        path: str | PathLike[str],
+        epsilon: float,
+        *,
+        verify: bool | str | None = True,
+        **parameters: Any,
+    ) -> Self:
+        """Make a Tem on a file that `save` or ``fastdx index build`` wrote.
+
+        The file is mapped without copying and shared by all processes that open it.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            The file.
+        epsilon : float
+            ε per unit of distance.
+        verify : bool or 'recompute', optional
+            True (default): check every checksum, which finds damage. False: opening takes
+            milliseconds, and no certificate is claimed. 'recompute': certify again and compute
+            the lists of 1,000 random words again, which finds forgery, for files from others.
+        **parameters
+            As for the constructor.
+
+        Raises
+        ------
+        CorruptFileError
+            A damaged, truncated, extended or foreign file; with 'recompute', a forged one.
+        """
+        if verify is None:
+            verify = True
+        if not isinstance(verify, bool) and verify != "recompute":
+            raise ParameterError(f"verify must be True, False or 'recompute', got {verify!r}")
+        space = open_space(path, bool(verify))
+        if verify == "recompute":
+            check_index(os.fspath(path), RECOMPUTED)
+        return cls(space, epsilon, **parameters)
+
+    def _arguments(self) -> tuple[float, dict[str, Any]]:
+        details = self._details
+        # Only one of both is given: γ that came from β follows ε.
+        own = {"beta": details["beta"]} if details["beta"] else {"gamma": details["gamma"]}
+        return details["nominal"], {**own, "sampler": details["sampler"]}
+
+    def _shown(self) -> str:
+        details = self._details
+        certified = details["certified"]
+        shown = "" if certified is None else f", certified {_number(certified)}"
+        return f"epsilon={_number(details['nominal'])}{shown}, gamma={details['gamma']:.6f}"

@@ -1,0 +1,191 @@
+//! Noise around a word's vector, then the nearest word: what MADLIB (WSDM'20), hyperbolic noise
+//! (ICDM'19) and their like have in common.
+//!
+//! **Releases** the word nearest to a random point near the word. A [`Noise`] says where the point
+//! lies and what is proved of that; the nearest word is post-processing, ties go to the smaller id.
+//! Here is the rest: batches, threads, the search.
+
+use std::sync::Arc;
+
+use rand::rngs::ChaCha12Rng;
+use rayon::prelude::*;
+
+use crate::embedding::Embedding;
+use crate::error::{Error, Result};
+use crate::guarantee::Guarantee;
+use crate::mechanism::Mechanism;
+use crate::parallel::{Control, install};
+use crate::random::{Key, Randomness};
+use crate::search::hnsw::HnswScratch;
+use crate::search::{BATCH, Search, exact::Scratch};
+use crate::space::MetricSpace;
+
+/// Random points around the words of an embedding.
+pub trait Noise: Clone + std::fmt::Debug + Send + Sync + 'static {
+    /// Writes a noisy point, row-major in `points`, for each of `ids`.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`], where it takes long.
+    fn perturb(
+        &self,
+        embedding: &Embedding,
+        ids: &[u32],
+        rng: &mut ChaCha12Rng,
+        points: &mut [f64],
+        control: &Control,
+    ) -> Result<()>;
+
+    /// What is proved of the points, per unit of the embedding's distance.
+    fn guarantee(&self, embedding: &Embedding) -> Guarantee;
+
+    /// ε per unit of the embedding's distance, the provable one.
+    fn epsilon(&self) -> f64;
+
+    /// The same noise at another provable ε.
+    ///
+    /// # Errors
+    /// An ε outside the noise's domain.
+    fn with_epsilon(&self, embedding: &Embedding, epsilon: f64) -> Result<Self>;
+}
+
+/// A word mechanism that releases the word nearest to a noisy point.
+#[derive(Clone, Debug)]
+pub struct NoisyNearest<N> {
+    embedding: Arc<Embedding>,
+    noise: N,
+    search: Search,
+    randomness: Randomness,
+}
+
+impl<N: Noise> NoisyNearest<N> {
+    /// `noise`, whose parameters fit the embedding, with the exact search.
+    pub(super) fn around(embedding: Arc<Embedding>, noise: N, randomness: Randomness) -> Self {
+        NoisyNearest {
+            embedding,
+            noise,
+            search: Search::Exact,
+            randomness,
+        }
+    }
+
+    /// The same mechanism with another search. An approximate one keeps the guarantee and
+    /// changes the law; [`quality`](crate::mechanism::quality) measures by how much.
+    ///
+    /// # Errors
+    /// `ef` outside 1..=10,000; an embedding without a graph
+    /// ([`build_hnsw`](Embedding::build_hnsw)).
+    pub fn with_search(self, search: Search) -> Result<Self> {
+        if let Search::Hnsw { ef } = search {
+            if !(1..=10_000).contains(&ef) {
+                return Err(Error::parameter("ef", "between 1 and 10000", ef));
+            }
+            if self.embedding.hnsw().is_none() {
+                let expected = "\"exact\", or an embedding with an HNSW graph (build_hnsw)";
+                return Err(Error::parameter("search", expected, "\"hnsw\""));
+            }
+        }
+        Ok(NoisyNearest { search, ..self })
+    }
+
+    /// The same mechanism at another provable ε; everything else is shared.
+    ///
+    /// # Errors
+    /// An ε outside the noise's domain.
+    pub fn with_epsilon(&self, epsilon: f64) -> Result<Self> {
+        Ok(NoisyNearest {
+            noise: self.noise.with_epsilon(&self.embedding, epsilon)?,
+            ..self.clone()
+        })
+    }
+
+    /// How the nearest word is found.
+    pub fn search(&self) -> Search {
+        self.search
+    }
+
+    /// The embedding.
+    pub fn embedding(&self) -> &Arc<Embedding> {
+        &self.embedding
+    }
+
+    /// The noise.
+    pub fn noise(&self) -> &N {
+        &self.noise
+    }
+
+    /// The nearest word of each point.
+    fn nearest(&self, points: &[f64], work: &mut Work, out: &mut [u32]) {
+        let vectors = self.embedding.vectors();
+        match (self.search, self.embedding.hnsw()) {
+            (Search::Hnsw { ef }, Some(hnsw)) => {
+                let of = (self.embedding.metric(), vectors);
+                let n = self.embedding.dim();
+                for (point, out) in points.chunks_exact(n).zip(out) {
+                    *out = hnsw.nearest(of, point, 1, ef, &mut work.approximate)[0].1;
+                }
+            }
+            _ => {
+                let search = self.embedding.search();
+                search.nearest_batch(vectors, points, 1, None, &mut work.exact, |i, ranked| {
+                    out[i] = ranked[0].1;
+                });
+            }
+        }
+    }
+}
+
+/// Working memory of a thread.
+struct Work {
+    exact: Scratch,
+    approximate: HnswScratch,
+    points: Vec<f64>,
+}
+
+impl<N: Noise> Mechanism for NoisyNearest<N> {
+    fn space(&self) -> &dyn MetricSpace {
+        &*self.embedding
+    }
+
+    fn guarantee(&self) -> Guarantee {
+        let guarantee = self.noise.guarantee(&self.embedding);
+        guarantee.drawn_from(&self.randomness)
+    }
+
+    fn epsilon(&self) -> f64 {
+        self.noise.epsilon()
+    }
+
+    fn with_epsilon(&self, epsilon: f64) -> Result<Arc<dyn Mechanism>> {
+        Ok(Arc::new(self.with_epsilon(epsilon)?))
+    }
+
+    fn randomness(&self) -> &Randomness {
+        &self.randomness
+    }
+
+    fn draw(&self, ids: &[u32], key: &Key, out: &mut [u32], control: &Control) -> Result<()> {
+        let n = self.embedding.dim();
+        let work = || Work {
+            exact: Scratch::default(),
+            approximate: HnswScratch::default(),
+            points: vec![0.0; BATCH.min(ids.len()) * n],
+        };
+        install(ids.len(), 8, || {
+            ids.par_chunks(BATCH)
+                .zip(out.par_chunks_mut(BATCH))
+                .enumerate()
+                .try_for_each_init(work, |work, (chunk, (ids, out))| {
+                    control.check()?;
+                    let mut rng = key.stream(chunk as u64);
+                    let mut points = std::mem::take(&mut work.points);
+                    let some = &mut points[..ids.len() * n];
+                    let noise = &self.noise;
+                    noise.perturb(&self.embedding, ids, &mut rng, some, control)?;
+                    self.nearest(some, work, out);
+                    work.points = points;
+                    control.advance(ids.len());
+                    Ok(())
+                })
+        })?
+    }
+}

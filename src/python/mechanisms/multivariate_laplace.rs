@@ -1,0 +1,143 @@
+//! `fastdx.MultivariateLaplace`.
+
+use std::sync::Arc;
+
+use numpy::PyArrayDyn;
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedStr;
+use pyo3::types::PyDict;
+
+use super::as_kind;
+use crate::mechanism::quality;
+use crate::python::arguments::strings;
+use crate::python::arguments::{count, matrix, shape_text, shaped};
+use crate::python::embedding::PyEmbedding;
+use crate::python::errors::warn;
+use crate::python::lookup::known;
+use crate::python::mechanism::PyMechanism;
+use crate::python::quality::PySearchQuality;
+use crate::python::registry::Given;
+use crate::python::run::run;
+use crate::python::space::Space;
+use crate::search::{HnswParameters, Search, automatic};
+use crate::{Error, Mechanism, MultivariateLaplace};
+
+/// The mechanism; an HNSW graph is built where the search wants one and the embedding has none.
+pub(in crate::python) fn make(given: &mut Given<'_>) -> PyResult<Arc<dyn Mechanism>> {
+    let py = given.parameters.py();
+    let mut embedding = given.space.vectors(py)?;
+    let name: Option<PyBackedStr> = match given.parameter("search")? {
+        Some(name) => Some(name.extract()?),
+        None => None,
+    };
+    let mut search = match name.as_deref().unwrap_or("exact") {
+        "exact" => Search::Exact,
+        "hnsw" => Search::Hnsw { ef: 256 },
+        "auto" => automatic(embedding.len(), embedding.dim()),
+        name => {
+            let expected = "'exact', 'hnsw' or 'auto'";
+            return Err(Error::parameter("search", expected, format!("{name:?}")).into());
+        }
+    };
+    if let (Some(given), Search::Hnsw { ef }) = (given.count("ef")?, &mut search) {
+        *ef = given;
+    }
+    let (epsilon, randomness) = (given.epsilon, given.randomness.clone());
+    // What is wrong with the parameters is said before the graph is built.
+    MultivariateLaplace::new(embedding.clone(), epsilon, randomness.clone())?;
+    if search != Search::Exact && embedding.hnsw().is_none() {
+        let built = run(py, true, |control| {
+            embedding.build_hnsw(HnswParameters::default(), control)
+        })?;
+        let built = PyEmbedding::from(built);
+        embedding = built.inner.clone();
+        given.space = Space::Embedding(Py::new(py, built)?);
+    }
+    let laplace = MultivariateLaplace::new(embedding, epsilon, randomness)?;
+    Ok(Arc::new(laplace.with_search(search)?))
+}
+
+/// search, ef (None where it is exact).
+pub(in crate::python) fn details(
+    mechanism: &dyn Mechanism,
+    details: &Bound<'_, PyDict>,
+) -> PyResult<()> {
+    let search = mechanism
+        .downcast_ref::<MultivariateLaplace>()
+        .map(|m| m.search());
+    let (name, ef) = match search {
+        Some(Search::Hnsw { ef }) => ("hnsw", Some(ef)),
+        _ => ("exact", None),
+    };
+    details.set_item("search", name)?;
+    details.set_item("ef", ef)
+}
+
+/// Noisy vectors.
+#[pyfunction]
+pub(in crate::python) fn laplace_perturb<'py>(
+    py: Python<'py>,
+    core: PyRef<'py, PyMechanism>,
+    vectors: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
+    let laplace: &MultivariateLaplace = as_kind(&core, "a MultivariateLaplace")?;
+    let (numbers, m, n) = matrix::<f64>("vectors", vectors)?;
+    let dim = laplace.embedding().dim();
+    if n != dim {
+        let error = Error::Shape {
+            what: "vectors",
+            expected: format!("(m, {dim})"),
+            got: shape_text(&[m, n]),
+        };
+        return Err(error.into());
+    }
+    let noisy = run(py, m > 256, |control| laplace.perturb(&numbers, control))?;
+    shaped(py, noisy, &[m, n])
+}
+
+/// What the graph of the embedding does to the mechanism's law.
+#[pyfunction]
+pub(in crate::python) fn laplace_search_quality(
+    py: Python<'_>,
+    core: PyRef<'_, PyMechanism>,
+    words: Option<&Bound<'_, PyAny>>,
+    draws: &Bound<'_, PyAny>,
+    ef: Option<&Bound<'_, PyAny>>,
+) -> PyResult<PySearchQuality> {
+    let laplace: &MultivariateLaplace = as_kind(&core, "a MultivariateLaplace")?;
+    let Some(hnsw) = laplace.embedding().hnsw() else {
+        let expected = "on an embedding with an HNSW graph (build_hnsw)";
+        return Err(Error::parameter("mechanism", expected, "one without").into());
+    };
+    let vocabulary = laplace.vocabulary();
+    let ids: Vec<u32> = match words {
+        Some(words) => {
+            let words = strings("words", words)?;
+            let ids = words.iter().enumerate();
+            ids.map(|(i, word)| known(vocabulary, word, || format!("words[{i}]")))
+                .collect::<crate::Result<_>>()?
+        }
+        None => {
+            let count = vocabulary.len().min(100);
+            let spread = (0..count).map(|i| (i * vocabulary.len() / count) as u32);
+            spread.collect()
+        }
+    };
+    let draws = count("draws", draws)?;
+    let ef = match (ef, laplace.search()) {
+        (Some(ef), _) => count("ef", ef)?,
+        (None, Search::Hnsw { ef }) => ef,
+        (None, Search::Exact) => 256,
+    };
+    let quality = run(py, true, |control| {
+        quality::measure(laplace, hnsw, ef, &ids, draws, control)
+    })?;
+    if let Some(warning) = quality.warning() {
+        warn(py, &warning)?;
+    }
+    let worst_word = vocabulary.word(quality.worst.1).to_owned();
+    Ok(PySearchQuality {
+        quality,
+        worst_word,
+    })
+}

@@ -1,0 +1,179 @@
+//! `fastdx.Tem`.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use super::as_kind;
+use crate::audit::{self, Extend};
+use crate::guarantee::Certificate;
+use crate::mechanism::tem::Truncation;
+use crate::python::arguments::count;
+use crate::python::embedding::PyEmbedding;
+use crate::python::graph::PyWordGraph;
+use crate::python::mechanism::PyMechanism;
+use crate::python::registry::Given;
+use crate::python::run::{run, run_with};
+use crate::python::space::Space;
+use crate::{Error, Mechanism, NeighborLists, Tem};
+
+/// A Tem, or with the parameter `certify` one whose certified ε is the one given.
+pub(in crate::python) fn make(given: &mut Given<'_>) -> PyResult<Arc<dyn Mechanism>> {
+    let truncation = match given.real("gamma")? {
+        Some(gamma) => Truncation::Gamma(gamma),
+        None => given
+            .real("beta")?
+            .map_or_else(Truncation::default, Truncation::Beta),
+    };
+    let (space, epsilon, randomness) =
+        (given.space.space(), given.epsilon, given.randomness.clone());
+    if given.flag("certify")? {
+        let py = given.parameters.py();
+        let progress = given.parameter("progress")?;
+        let (tem, certificate) = run_with(py, true, progress.as_ref(), |control| {
+            audit::certified(space, epsilon, truncation, randomness, control)
+        })?;
+        given.space = with_certificate(py, &given.space, certificate)?;
+        return Ok(Arc::new(tem.on(given.space.space())?));
+    }
+    let tem = Tem::new(space, epsilon, truncation, randomness)?;
+    Ok(Arc::new(tem.with_sampler(given.variant("sampler")?)))
+}
+
+/// nominal, gamma, beta (None where γ was given), sampler, certified (the ε, or None), lists.
+pub(in crate::python) fn details(
+    mechanism: &dyn Mechanism,
+    details: &Bound<'_, PyDict>,
+) -> PyResult<()> {
+    let Some(tem) = mechanism.downcast_ref::<Tem>() else {
+        return Ok(());
+    };
+    details.set_item("nominal", tem.nominal())?;
+    details.set_item("gamma", tem.gamma())?;
+    let beta = match tem.truncation() {
+        Truncation::Gamma(_) => None,
+        Truncation::Beta(beta) => Some(beta),
+    };
+    details.set_item("beta", beta)?;
+    details.set_item("sampler", tem.sampler().name())?;
+    details.set_item("certified", tem.certificate().map(|c| c.epsilon))?;
+    match tem.lists().map(|lists| (lists.k(), lists.radius())) {
+        Some((Some(k), _)) => details.set_item("lists", k),
+        Some((_, radius)) => details.set_item("lists", radius),
+        None => details.set_item("lists", None::<usize>),
+    }
+}
+
+/// The Tem that a core is.
+pub(in crate::python) fn tem<'a>(core: &'a PyRef<'_, PyMechanism>) -> PyResult<&'a Tem> {
+    as_kind(core, "a Tem")
+}
+
+/// The same space with one more certificate.
+fn with_certificate(py: Python<'_>, space: &Space, certificate: Certificate) -> PyResult<Space> {
+    Ok(match space {
+        Space::Embedding(embedding) => {
+            let old = &embedding.get().inner;
+            let mut all = crate::MetricSpace::certificates(&**old).to_vec();
+            all.push(certificate);
+            let new = (**old).clone().with_certificates(all);
+            Space::Embedding(Py::new(py, PyEmbedding::from(new))?)
+        }
+        Space::Graph(graph) => {
+            let new = graph.get().inner.certified(certificate);
+            Space::Graph(Py::new(py, PyWordGraph::from(new))?)
+        }
+    })
+}
+
+/// A core with the exact lists of every word's k nearest neighbours, or of all words within γ.
+#[pyfunction]
+#[pyo3(signature = (core, k, lists, memory, progress = None))]
+pub(in crate::python) fn tem_build_lists(
+    py: Python<'_>,
+    core: PyRef<'_, PyMechanism>,
+    k: Option<&Bound<'_, PyAny>>,
+    lists: &str,
+    memory: Option<&Bound<'_, PyAny>>,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<PyMechanism> {
+    let tem = tem(&core)?;
+    let Space::Embedding(old) = &core.space else {
+        let expected = "an Embedding: a WordGraph needs no lists";
+        return Err(Error::parameter("space", expected, "a WordGraph").into());
+    };
+    let old = old.get().inner.clone();
+    let within = match lists {
+        "nearest" => false,
+        "gamma" => true,
+        _ => {
+            let expected = "'nearest' or 'gamma'";
+            return Err(Error::parameter("lists", expected, format!("{lists:?}")).into());
+        }
+    };
+    let default = NeighborLists::default_k(old.len());
+    let k = match k {
+        Some(_) if within => {
+            return Err(Error::parameter("k", "left out with lists='gamma'", "given").into());
+        }
+        k => k.map_or(Ok(default), |k| count("k", k))?,
+    };
+    let gamma = tem.gamma();
+    let memory = memory.map_or(Ok(8 << 30), |m| count("memory", m))? as u64;
+    let embedding = run_with(py, true, progress, |control| match within {
+        true => old.build_lists_within(gamma, memory, control),
+        false => old.build_lists(k, memory, control),
+    })?;
+    let space = Space::Embedding(Py::new(py, PyEmbedding::from(embedding))?);
+    let tem = Arc::new(tem.on(space.space())?);
+    Ok(core.around(space, tem))
+}
+
+/// Writes the words, their metric and what was computed for them to one file.
+#[pyfunction]
+pub(in crate::python) fn save_space(
+    py: Python<'_>,
+    core: PyRef<'_, PyMechanism>,
+    path: PathBuf,
+) -> PyResult<()> {
+    match &core.space {
+        Space::Embedding(embedding) => {
+            let embedding = embedding.get().inner.clone();
+            run(py, true, |_| embedding.save(&path))
+        }
+        Space::Graph(graph) => {
+            let graph = graph.get().inner.clone();
+            run(py, true, |_| graph.save(&path))
+        }
+    }
+}
+
+/// The Embedding or WordGraph in a file of ours.
+#[pyfunction]
+pub(in crate::python) fn open_space(
+    py: Python<'_>,
+    path: PathBuf,
+    verify: bool,
+) -> PyResult<Py<PyAny>> {
+    Ok(Space::open(py, &path, verify)?.object(py))
+}
+
+/// Computes again what a file of ours says of its words: the lists of `words` random words (of
+/// all, where None), and its certificates. Returns how many words, lists and certificates.
+#[pyfunction]
+#[pyo3(signature = (path, words, progress = None))]
+pub(in crate::python) fn check_index(
+    py: Python<'_>,
+    path: PathBuf,
+    words: Option<usize>,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<(usize, usize, usize)> {
+    let space = Space::open(py, &path, true)?.space();
+    let extend = words.map_or(Extend::All, Extend::Sample);
+    let found = run_with(py, true, progress, |control| {
+        audit::check(&space, extend, &path, control)
+    })?;
+    Ok((found.words, found.lists, found.certificates))
+}

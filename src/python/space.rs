@@ -1,0 +1,107 @@
+//! What a mechanism works on: an Embedding or a WordGraph.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use pyo3::exceptions::PyAttributeError;
+use pyo3::prelude::*;
+
+use super::embedding::PyEmbedding;
+use super::errors::wrong_type;
+use super::graph::PyWordGraph;
+use super::run::run;
+use crate::index::Index;
+use crate::{Embedding, MetricSpace};
+
+/// Words and a metric on them, as Python objects.
+pub(super) enum Space {
+    Embedding(Py<PyEmbedding>),
+    Graph(Py<PyWordGraph>),
+}
+
+impl Space {
+    /// An argument that is to be one of the two.
+    pub(super) fn of(given: &Bound<'_, PyAny>) -> PyResult<Self> {
+        if let Ok(embedding) = given.cast::<PyEmbedding>() {
+            return Ok(Space::Embedding(embedding.clone().unbind()));
+        }
+        if let Ok(graph) = given.cast::<PyWordGraph>() {
+            return Ok(Space::Graph(graph.clone().unbind()));
+        }
+        let got = given.get_type().qualname()?;
+        Err(wrong_type(
+            given.py(),
+            format!("embedding must be a fastdx.Embedding (or, for Tem, a WordGraph), not {got}"),
+        ))
+    }
+
+    /// What a file of ours holds.
+    pub(super) fn open(py: Python<'_>, path: &Path, verify: bool) -> PyResult<Self> {
+        Ok(match run(py, true, |_| Index::open(path, verify))? {
+            Index::Embedding(inner) => Space::Embedding(Py::new(py, PyEmbedding::from(inner))?),
+            Index::Graph(inner) => Space::Graph(Py::new(py, PyWordGraph::from(inner))?),
+        })
+    }
+
+    pub(super) fn clone_ref(&self, py: Python<'_>) -> Self {
+        match self {
+            Space::Embedding(embedding) => Space::Embedding(embedding.clone_ref(py)),
+            Space::Graph(graph) => Space::Graph(graph.clone_ref(py)),
+        }
+    }
+
+    pub(super) fn object(&self, py: Python<'_>) -> Py<PyAny> {
+        match self {
+            Space::Embedding(embedding) => embedding.clone_ref(py).into_any(),
+            Space::Graph(graph) => graph.clone_ref(py).into_any(),
+        }
+    }
+
+    pub(super) fn space(&self) -> Arc<dyn MetricSpace> {
+        match self {
+            Space::Embedding(embedding) => embedding.get().inner.clone(),
+            Space::Graph(graph) => graph.get().inner.clone(),
+        }
+    }
+
+    /// The embedding, for what needs vectors.
+    pub(super) fn vectors(&self, py: Python<'_>) -> PyResult<Arc<Embedding>> {
+        match self {
+            Space::Embedding(embedding) => Ok(embedding.get().inner.clone()),
+            Space::Graph(_) => Err(wrong_type(
+                py,
+                "embedding must be a fastdx.Embedding: a WordGraph has no vectors, only Tem \
+                 works on it"
+                    .into(),
+            )),
+        }
+    }
+
+    /// The embedding as an attribute.
+    pub(super) fn embedding(&self, py: Python<'_>) -> PyResult<Py<PyEmbedding>> {
+        match self {
+            Space::Embedding(embedding) => Ok(embedding.clone_ref(py)),
+            Space::Graph(_) => Err(PyAttributeError::new_err(
+                "the mechanism works on a WordGraph: see .space",
+            )),
+        }
+    }
+
+    pub(super) fn describe(&self) -> String {
+        match self {
+            Space::Embedding(embedding) => {
+                let e = &embedding.get().inner;
+                format!("{} words × {}, {}", e.len(), e.dim(), e.metric())
+            }
+            Space::Graph(graph) => {
+                let g = &graph.get().inner;
+                format!(
+                    "{} words, {} edges, {}",
+                    g.len(),
+                    g.edges(),
+                    g.metric_name()
+                )
+            }
+        }
+    }
+}
