@@ -54,16 +54,9 @@ from fastdx.exceptions import (
     VectorError,
     WordIdError,
 )
-from fastdx.mechanisms import (
-    MECHANISMS,
-    HyperbolicLaplace,
-    Mechanism,
-    MultivariateLaplace,
-    Tem,
-)
+from fastdx.mechanisms import *  # noqa: F403 (what is registered is exported)
 
 __all__ = [
-    "MECHANISMS",
     "BagGuarantee",
     "BagOfWords",
     "BudgetExceededError",
@@ -76,17 +69,13 @@ __all__ = [
     "FileError",
     "FormatError",
     "Guarantee",
-    "HyperbolicLaplace",
     "InputTypeError",
-    "Mechanism",
     "MissingFileError",
-    "MultivariateLaplace",
     "NearestDocuments",
     "ParameterError",
     "SearchQuality",
     "ShapeError",
     "SystemResourceError",
-    "Tem",
     "TooLargeError",
     "Transport",
     "UnknownWordError",
@@ -111,3 +100,4 @@ __all__ = [
     "tokenize",
     "utility_bound",
 ]
+__all__ += mechanisms.__all__
