@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fastdx.mechanisms.base import Common, Mechanism, Option
 from fastdx.mechanisms.hyperbolic_laplace import HyperbolicLaplace
+from fastdx.mechanisms.mahalanobis import Mahalanobis
 from fastdx.mechanisms.multivariate_laplace import MultivariateLaplace
 from fastdx.mechanisms.tem import Tem
 
@@ -11,6 +12,7 @@ __all__ = [
     "MECHANISMS",
     "Common",
     "HyperbolicLaplace",
+    "Mahalanobis",
     "Mechanism",
     "MultivariateLaplace",
     "Option",
@@ -23,6 +25,7 @@ MECHANISMS: dict[str, type[Mechanism]] = {
         Tem,
         MultivariateLaplace,
         HyperbolicLaplace,
+        Mahalanobis,
     )
 }
 """Every word mechanism by its name: what the command and the tests go through."""

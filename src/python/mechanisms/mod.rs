@@ -1,6 +1,7 @@
 //! How Python makes each mechanism, and what only that mechanism can do.
 
 pub(super) mod hyperbolic_laplace;
+pub(super) mod mahalanobis;
 pub(super) mod multivariate_laplace;
 pub(super) mod tem;
 
@@ -23,6 +24,7 @@ pub(super) static MECHANISMS: &[Registered] = &[
         hyperbolic_laplace::make,
         hyperbolic_laplace::details,
     ),
+    Registered::new("mahalanobis", mahalanobis::make, mahalanobis::details),
 ];
 
 /// The mechanism as what it is, for what only that can do.

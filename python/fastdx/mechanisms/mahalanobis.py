@@ -1,0 +1,115 @@
+"""Elliptical noise: the regularised Mahalanobis mechanism (Xu et al. 2020)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from fastdx._core import Embedding, MechanismCore
+from fastdx.mechanisms.base import Common, Mechanism, Option, _number, the_space
+
+if TYPE_CHECKING:
+    from typing_extensions import Self, Unpack
+
+__all__ = ["Mahalanobis"]
+
+
+class Mahalanobis(Mechanism):
+    """Elliptical Laplace noise, then the nearest word (Xu et al. 2020), at the price that holds.
+
+    Adds noise of density ∝ exp(-e·√(zᵀA⁻¹z)) to the word's vector, A = λΣ + (1-λ)I, Σ the
+    covariance of the vocabulary's vectors scaled to the trace n: more noise where the vectors
+    spread. In the Euclidean metric that costs ε = e/√a, a the smallest eigenvalue of A; the
+    paper's e is about its own, elliptical metric.
+
+    Parameters
+    ----------
+    space : Embedding, optional
+        Words and vectors, Euclidean; the default English one if left out. ``embedding=`` is an
+        alias.
+    epsilon : float
+        The provable ε per unit of Euclidean distance, positive.
+    mixing : float, optional
+        λ, from 0 (round noise, MultivariateLaplace) to below 1 (0.2 by default).
+    **common
+        ``oov``, ``skip``, ``consistent``, ``seed``, ``pad``: see `fastdx.mechanisms.Common`.
+
+    Raises
+    ------
+    ParameterError
+        A parameter outside its domain, or an embedding with another metric.
+
+    Examples
+    --------
+    >>> from fastdx import Embedding, Mahalanobis
+    >>> e = Embedding(["a", "b", "c"], [[0.0, 0.0], [4.0, 0.1], [8.0, 0.0]])
+    >>> paper = Mahalanobis.from_paper(e, 1.0, mixing=0.5)
+    >>> paper.nominal, round(paper.epsilon, 2)      # what the paper claims; what it costs
+    (1.0, 1.41)
+    """
+
+    __slots__ = ()
+
+    name = "mahalanobis"
+    options: ClassVar[tuple[Option, ...]] = (
+        Option("mixing", "share of the covariance in the noise, 0 to below 1 (default 0.2)"),
+    )
+
+    def __new__(
+        cls,
+        space: Embedding | None = None,
+        epsilon: float | None = None,
+        *,
+        mixing: float = 0.2,
+        embedding: Embedding | None = None,
+        **common: Unpack[Common],
+    ) -> Self:
+        """Make the mechanism."""
+        own = {"mixing": mixing}
+        return MechanismCore.__new__(
+            cls, "mahalanobis", the_space(space, embedding), epsilon, own, **common
+        )
+
+    @classmethod
+    def from_paper(
+        cls,
+        space: Embedding | None = None,
+        nominal: float | None = None,
+        *,
+        mixing: float = 0.2,
+        embedding: Embedding | None = None,
+        **common: Unpack[Common],
+    ) -> Self:
+        """Make the mechanism at the paper's nominal ε, per unit of the Mahalanobis norm.
+
+        `epsilon` and `guarantee` state what it costs in the Euclidean metric, nominal/√a.
+
+        Parameters
+        ----------
+        space : Embedding
+            Words and vectors, Euclidean.
+        nominal : float
+            The paper's ε, positive.
+        mixing, **common : optional
+            As for the constructor.
+        """
+        own = {"mixing": mixing, "paper": True}
+        return MechanismCore.__new__(
+            cls, "mahalanobis", the_space(space, embedding), nominal, own, **common
+        )
+
+    @property
+    def nominal(self) -> float:
+        """The parameter of the noise: the paper's ε, per unit of the Mahalanobis norm."""
+        return float(self._details["nominal"])
+
+    @property
+    def mixing(self) -> float:
+        """λ, the share of the covariance."""
+        return float(self._details["mixing"])
+
+    def _arguments(self) -> tuple[float, dict[str, Any]]:
+        return self.epsilon, {"mixing": self.mixing}
+
+    def _shown(self) -> str:
+        nominal, mixing = _number(self.nominal), _number(self.mixing)
+        return f"{super()._shown()}, nominal {nominal}, mixing={mixing}"

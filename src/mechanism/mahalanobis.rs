@@ -1,0 +1,380 @@
+//! The regularised Mahalanobis mechanism: elliptical noise (Xu et al. 2020).
+//!
+//! **Releases** the word whose vector is nearest to φ(w) + N, the density of N ∝ exp(-e‖N‖_M) with
+//! ‖z‖_M = √(zᵀA⁻¹z), A = λΣ + (1-λ)I, Σ the covariance of the vocabulary's vectors, scaled to
+//! the trace n: more noise where the vectors spread.
+//!
+//! **Guarantee**: the log-density changes by at most e·‖φ(w) - φ(w')‖_M between two words, which is at
+//! most e/√a · d(w,w'), d the Euclidean distance and a the smallest eigenvalue of A: the vectors
+//! of that eigenvalue attain it, so in Euclidean terms the mechanism costs ε = e/√a, not the paper's
+//! e. (1-λ ≤ a, so it exists for λ < 1; Σ has an eigenvalue of at most 1, so a ≤ 1, and ε ≥ e.) The
+//! nearest word is post-processing. Σ is that of the public vocabulary, no text enters it.
+//!
+//! **Law**: N = R·L·U with R ~ Gamma(n, scale 1/e), U uniform on the sphere and A = LLᵀ: L differs
+//! from A's symmetric root by a rotation, which U forgets. The rest in
+//! [`noisy_nearest`](super::noisy_nearest).
+
+use std::sync::Arc;
+
+use rand::rngs::ChaCha12Rng;
+use rayon::prelude::*;
+
+use crate::embedding::Embedding;
+use crate::error::{Error, Result, check_epsilon};
+use crate::guarantee::Guarantee;
+use crate::mechanism::multivariate_laplace::{add_vectors, check_euclidean};
+use crate::mechanism::noisy_nearest::{Noise, NoisyNearest};
+use crate::noise::MultivariateLaplace;
+use crate::parallel::{Control, install};
+use crate::random::Randomness;
+
+/// The mechanism on a Euclidean embedding.
+pub type Mahalanobis = NoisyNearest<EllipticalNoise>;
+
+/// Elliptical Laplace noise.
+#[derive(Clone, Debug)]
+pub struct EllipticalNoise {
+    sphere: MultivariateLaplace,
+    ellipse: Arc<Ellipse>,
+    epsilon: f64,
+}
+
+/// A = λΣ + (1-λ)I.
+#[derive(Debug)]
+struct Ellipse {
+    mixing: f64,
+    /// L, row-major, zero above the diagonal.
+    factor: Vec<f64>,
+    /// √a, from below.
+    narrowest: f64,
+}
+
+impl Mahalanobis {
+    /// The mechanism with the provable `epsilon` per unit of Euclidean distance; `mixing` is λ.
+    ///
+    /// # Errors
+    /// `epsilon` not positive and finite, λ not in [0, 1), an embedding whose metric is not
+    /// Euclidean, [`Error::Interrupted`].
+    pub fn new(
+        embedding: Arc<Embedding>,
+        epsilon: f64,
+        mixing: f64,
+        randomness: Randomness,
+        control: &Control,
+    ) -> Result<Self> {
+        check_epsilon(epsilon)?;
+        let ellipse = Arc::new(Ellipse::new(&embedding, mixing, control)?);
+        let noise = EllipticalNoise::new(embedding.dim(), ellipse, epsilon)?;
+        Ok(Self::around(embedding, noise, randomness))
+    }
+
+    /// The mechanism at the paper's nominal ε, which is about ‖·‖_M. What it costs in the Euclidean
+    /// metric, its [`epsilon`](crate::Mechanism::epsilon), is nominal/√a.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn from_paper(
+        embedding: Arc<Embedding>,
+        nominal: f64,
+        mixing: f64,
+        randomness: Randomness,
+        control: &Control,
+    ) -> Result<Self> {
+        check_epsilon(nominal)?;
+        let ellipse = Arc::new(Ellipse::new(&embedding, mixing, control)?);
+        let epsilon = nominal / ellipse.narrowest;
+        let noise = EllipticalNoise::new(embedding.dim(), ellipse, epsilon)?;
+        Ok(Self::around(embedding, noise, randomness))
+    }
+}
+
+impl EllipticalNoise {
+    fn new(n: usize, ellipse: Arc<Ellipse>, epsilon: f64) -> Result<Self> {
+        let sphere = MultivariateLaplace::new(n, check_epsilon(epsilon)? * ellipse.narrowest)?;
+        Ok(EllipticalNoise {
+            sphere,
+            ellipse,
+            epsilon,
+        })
+    }
+
+    /// e, the paper's ε: per unit of ‖·‖_M.
+    pub fn nominal(&self) -> f64 {
+        self.sphere.epsilon()
+    }
+
+    /// λ.
+    pub fn mixing(&self) -> f64 {
+        self.ellipse.mixing
+    }
+}
+
+impl Noise for EllipticalNoise {
+    fn perturb(
+        &self,
+        embedding: &Embedding,
+        ids: &[u32],
+        rng: &mut ChaCha12Rng,
+        points: &mut [f64],
+        _: &Control,
+    ) -> Result<()> {
+        let n = embedding.dim();
+        for point in points.chunks_exact_mut(n) {
+            self.sphere.sample(rng, point);
+            // L times the point, from the last number up: each uses only those before it.
+            for (i, row) in self.ellipse.factor.chunks_exact(n).enumerate().rev() {
+                point[i] = row[..=i].iter().zip(&*point).map(|(l, u)| l * u).sum();
+            }
+        }
+        add_vectors(embedding, ids, points);
+        Ok(())
+    }
+
+    fn guarantee(&self, _: &Embedding) -> Guarantee {
+        Guarantee {
+            mechanism: "Mahalanobis",
+            metric: "euclidean",
+            epsilon: self.epsilon,
+            delta: 0.0,
+            certificate: None,
+            slack: 0.0,
+            void: None,
+            theorem: "the density exp(-e‖z-φ(w)‖_M) of the regularised Mahalanobis norm (Xu et al. \
+                      2020) changes by at most exp(e·‖φ(w)-φ(w')‖_M) between two words, and \
+                      ‖·‖_M is at most 1/√a times the Euclidean norm, a the smallest eigenvalue \
+                      of λΣ + (1-λ)I; taking the nearest word is post-processing",
+            arithmetic: "the noise is drawn in 64-bit floating point",
+            unknown_bound: f64::INFINITY,
+            unknown_is_random: false,
+            scope: Guarantee::WORDS,
+            exceptions: vec![
+                "the rounding of the noise: the proof is about real numbers, so outputs of a \
+                 probability below about 2^-50 are outside it (Tem's integer sampler has no such \
+                 gap)"
+                    .into(),
+            ],
+        }
+    }
+
+    fn epsilon(&self) -> f64 {
+        self.epsilon
+    }
+
+    fn with_epsilon(&self, embedding: &Embedding, epsilon: f64) -> Result<Self> {
+        Self::new(embedding.dim(), self.ellipse.clone(), epsilon)
+    }
+}
+
+impl Ellipse {
+    fn new(embedding: &Embedding, mixing: f64, control: &Control) -> Result<Self> {
+        check_euclidean(embedding, "the Mahalanobis mechanism")?;
+        if !(0.0..1.0).contains(&mixing) {
+            return Err(Error::parameter("mixing", "from 0 to below 1", mixing));
+        }
+        let n = embedding.dim();
+        let mut matrix = covariance(embedding, control)?;
+        let trace: f64 = (0..n).map(|i| matrix[i * n + i]).sum();
+        for (at, x) in matrix.iter_mut().enumerate() {
+            let unit = f64::from(u8::from(at / n == at % n));
+            // One word, or words at one place, spread in no direction: plain noise.
+            let spread = if trace > 0.0 {
+                *x * (n as f64 / trace)
+            } else {
+                unit
+            };
+            *x = mixing * spread + (1.0 - mixing) * unit;
+        }
+        let smallest = smallest_eigenvalue(&matrix, n, 1.0 - mixing, control)?;
+        let factor = cholesky(&matrix, n, 0.0).ok_or_else(|| {
+            let got = "one whose covariance is beyond 64-bit arithmetic";
+            Error::parameter("space", "an embedding", got)
+        })?;
+        Ok(Ellipse {
+            mixing,
+            factor,
+            narrowest: smallest.sqrt(),
+        })
+    }
+}
+
+/// The covariance matrix of the vectors; the same at any number of threads.
+fn covariance(embedding: &Embedding, control: &Control) -> Result<Vec<f64>> {
+    const ROWS: usize = 1024;
+    let (n, words) = (embedding.dim(), embedding.len() as f64);
+    let mut mean = vec![0.0; n];
+    for vector in embedding.vectors().chunks_exact(n) {
+        mean.iter_mut()
+            .zip(vector)
+            .for_each(|(m, &x)| *m += f64::from(x) / words);
+    }
+    let parts: Vec<Vec<f64>> = install(embedding.len() * n, 4096, || {
+        embedding
+            .vectors()
+            .par_chunks(ROWS * n)
+            .map(|rows| {
+                control.check()?;
+                let mut sums = vec![0.0; n * n];
+                let mut centred = vec![0.0; n];
+                for row in rows.chunks_exact(n) {
+                    for ((c, &x), m) in centred.iter_mut().zip(row).zip(&mean) {
+                        *c = f64::from(x) - m;
+                    }
+                    for (sums, &a) in sums.chunks_exact_mut(n).zip(&centred) {
+                        sums.iter_mut().zip(&centred).for_each(|(s, b)| *s += a * b);
+                    }
+                }
+                Ok(sums)
+            })
+            .collect::<Result<_>>()
+    })??;
+    let mut total = vec![0.0; n * n];
+    for part in parts {
+        total
+            .iter_mut()
+            .zip(part)
+            .for_each(|(t, p)| *t += p / words);
+    }
+    Ok(total)
+}
+
+/// A lower bound of the smallest eigenvalue, at least `least`, which it is known to have; close.
+///
+/// A - μI is positive definite if its Cholesky factor exists, but for rounding: a factor found in
+/// floating point proves an eigenvalue above μ - (n+2)·n·2⁻⁵²·max diag A (after Rump 2006).
+fn smallest_eigenvalue(matrix: &[f64], n: usize, least: f64, control: &Control) -> Result<f64> {
+    let largest = (0..n).map(|i| matrix[i * n + i]).fold(0.0, f64::max);
+    let margin = (n as f64 + 2.0) * n as f64 * f64::EPSILON * largest;
+    // No eigenvalue is below all diagonal entries' smallest.
+    let mut high = (0..n)
+        .map(|i| matrix[i * n + i])
+        .fold(f64::INFINITY, f64::min);
+    let mut low = least;
+    while high - low > 1e-9 * high {
+        control.check()?;
+        let middle = 0.5 * (low + high);
+        match cholesky(matrix, n, middle) {
+            Some(_) => low = middle,
+            None => high = middle,
+        }
+    }
+    Ok((low - margin).max(least))
+}
+
+/// L with LLᵀ = A - `shift`·I, row-major, or `None` where that is not positive definite.
+fn cholesky(matrix: &[f64], n: usize, shift: f64) -> Option<Vec<f64>> {
+    let mut l = vec![0.0; n * n];
+    for i in 0..n {
+        for j in 0..=i {
+            let (above, row) = l.split_at(i * n);
+            let other = if i == j { row } else { &above[j * n..] };
+            let dot: f64 = row[..j].iter().zip(other).map(|(a, b)| a * b).sum();
+            let rest = matrix[i * n + j] - dot;
+            l[i * n + j] = match i == j {
+                false => rest / l[j * n + j],
+                true if rest - shift > 0.0 => (rest - shift).sqrt(),
+                true => return None,
+            };
+        }
+    }
+    Some(l)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Against xᵀAx of random directions, and a matrix whose eigenvalues are known.
+        #[test]
+        fn the_smallest_eigenvalue_is_bounded_closely_from_below(
+            values in proptest::collection::vec(0.05..3.0f64, 1..7), angle in 0.0..6.3f64
+        ) {
+            let n = values.len();
+            // Rotated in every coordinate plane (i, i+1).
+            let mut matrix = vec![0.0; n * n];
+            (0..n).for_each(|i| matrix[i * n + i] = values[i]);
+            let (s, c) = angle.sin_cos();
+            for i in 0..n.saturating_sub(1) {
+                for k in 0..n {
+                    let (a, b) = (matrix[k * n + i], matrix[k * n + i + 1]);
+                    (matrix[k * n + i], matrix[k * n + i + 1]) = (c * a - s * b, s * a + c * b);
+                }
+                for k in 0..n {
+                    let (a, b) = (matrix[i * n + k], matrix[(i + 1) * n + k]);
+                    (matrix[i * n + k], matrix[(i + 1) * n + k]) = (c * a - s * b, s * a + c * b);
+                }
+            }
+            let true_one = values.iter().copied().fold(f64::INFINITY, f64::min);
+            let found = smallest_eigenvalue(&matrix, n, 0.01, &Control::new()).expect("found");
+            prop_assert!(found <= true_one + 1e-13 && found > true_one - 1e-8, "{found} {true_one}");
+            let l = cholesky(&matrix, n, 0.0).expect("positive definite");
+            for i in 0..n {
+                for j in 0..n {
+                    let product: f64 = (0..n).map(|k| l[i * n + k] * l[j * n + k]).sum();
+                    prop_assert!((product - matrix[i * n + j]).abs() < 1e-12);
+                }
+            }
+        }
+    }
+
+    /// 40 words that spread ten times as far in one direction.
+    fn spread() -> Arc<Embedding> {
+        let words = (0..40).map(|i| format!("w{i}"));
+        let vectors = (0..40).flat_map(|i| [i as f32, (i % 7) as f32 * 0.3, (i % 3) as f32]);
+        let vocabulary = crate::Vocabulary::new(words).expect("distinct words");
+        let metric = crate::Metric::Euclidean;
+        Arc::new(Embedding::new(vocabulary, vectors.collect(), 3, metric).expect("points"))
+    }
+
+    /// ‖L⁻¹z‖ ~ Gamma(n, 1/e) by Kolmogorov and Smirnov, and E zzᵀ ∝ A.
+    #[test]
+    fn the_noise_has_the_law_that_is_proved() {
+        use statrs::distribution::{ContinuousCDF, Gamma};
+        let (e, draws) = (spread(), 200_000);
+        let randomness = Randomness::new(Some(1));
+        let m = Mahalanobis::from_paper(e.clone(), 2.0, 0.7, randomness, &Control::new())
+            .expect("a mechanism");
+        let noise = m.noise();
+        assert!((noise.nominal() - 2.0).abs() < 1e-12 && noise.epsilon() > 2.0);
+        let mut rng = m_rng();
+        // The first word lies at the origin.
+        let mut points = vec![0.0; 3 * draws];
+        let ids = vec![0; draws];
+        noise
+            .perturb(&e, &ids, &mut rng, &mut points, &Control::new())
+            .expect("points");
+        let l = &noise.ellipse.factor;
+        let mut radii = Vec::with_capacity(draws);
+        let mut moments = [0.0; 9];
+        for z in points.chunks_exact(3) {
+            let a = z[0] / l[0];
+            let b = (z[1] - l[3] * a) / l[4];
+            let c = (z[2] - l[6] * a - l[7] * b) / l[8];
+            radii.push((a * a + b * b + c * c).sqrt());
+            (0..9).for_each(|i| moments[i] += z[i / 3] * z[i % 3] / draws as f64);
+        }
+        radii.sort_by(f64::total_cmp);
+        let law = Gamma::new(3.0, 2.0).expect("a law");
+        let n = draws as f64;
+        let off = radii.iter().enumerate().fold(0.0f64, |off, (i, &r)| {
+            let p = law.cdf(r);
+            off.max((p - i as f64 / n).abs())
+                .max((p - (i + 1) as f64 / n).abs())
+        });
+        // Massart's bound at a false-alarm rate of 1e-7.
+        assert!(off < ((2.0 / 1e-7f64).ln() / (2.0 * n)).sqrt(), "{off}");
+        // E R² / n = (n+1)/e².
+        for i in 0..9 {
+            let a: f64 = (0..3).map(|k| l[i / 3 * 3 + k] * l[i % 3 * 3 + k]).sum();
+            assert!((moments[i] - a).abs() < 0.05, "{i}: {} {a}", moments[i]);
+        }
+    }
+
+    fn m_rng() -> ChaCha12Rng {
+        Randomness::new(Some(2))
+            .next_key()
+            .expect("a key")
+            .stream(0)
+    }
+}
