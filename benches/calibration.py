@@ -47,8 +47,8 @@ def closed_forms(e: Embedding) -> None:
 
     ours, table = timed(lambda: calibration.statistics(tem, inputs=False))
     theirs, (n, s) = timed(by_numpy)
-    assert np.allclose(table["N_w"], n) and np.abs(table["S_w"].astype(int) - s).max() <= 1
-    report("N_w, S_w and entropies of 20,000 × 50, all words", ours, theirs, "numpy in blocks")
+    assert np.allclose(table["N_w"], n) and np.abs(table["support"].astype(int) - s).max() <= 1
+    report("N_w, support and entropies of 20,000 × 50, all words", ours, theirs, "numpy in blocks")
 
 
 def simulation(e: Embedding) -> None:

@@ -20,7 +20,7 @@ const GRAM: usize = 4;
 
 /// How the attack is made.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Parameters {
+pub struct AttributionParameters {
     /// The most frequent grams of the known texts, at most so many, are the features.
     pub features: usize,
     /// Rounds.
@@ -31,9 +31,9 @@ pub struct Parameters {
     pub seed: u64,
 }
 
-impl Default for Parameters {
+impl Default for AttributionParameters {
     fn default() -> Self {
-        Parameters {
+        AttributionParameters {
             features: 20_000,
             rounds: 100,
             fraction: 0.4,
@@ -87,9 +87,9 @@ impl Attribution {
         texts: &[&str],
         authors: &[u32],
         count: usize,
-        parameters: Parameters,
+        parameters: AttributionParameters,
     ) -> Result<Self> {
-        let Parameters {
+        let AttributionParameters {
             features: most,
             rounds,
             fraction,
@@ -250,7 +250,8 @@ mod tests {
             "alphanumeric",
             "megalith",
         ];
-        let attribution = Attribution::new(&texts, &[0, 1, 0, 1], 2, Parameters::default());
+        let attribution =
+            Attribution::new(&texts, &[0, 1, 0, 1], 2, AttributionParameters::default());
         let attribution = attribution.unwrap();
         let found = attribution
             .attribute(&["alphabetical", "omega", ""], &Control::new())
@@ -262,13 +263,13 @@ mod tests {
             .unwrap();
         assert_eq!(found, again);
         let wrong = |parameters| Attribution::new(&texts, &[0, 1, 0, 1], 2, parameters).is_err();
-        let fine = Parameters::default();
-        assert!(wrong(Parameters {
+        let fine = AttributionParameters::default();
+        assert!(wrong(AttributionParameters {
             features: 0,
             ..fine
         }));
-        assert!(wrong(Parameters { rounds: 0, ..fine }));
-        assert!(wrong(Parameters {
+        assert!(wrong(AttributionParameters { rounds: 0, ..fine }));
+        assert!(wrong(AttributionParameters {
             fraction: f64::NAN,
             ..fine
         }));

@@ -1,8 +1,8 @@
 //! What a mechanism does to its words, in numbers that ε can be chosen by.
 //!
-//! For a word w: N_w, the probability that it comes back unchanged; S_w, the size of the smallest
-//! set of outputs of probability at least 1 - η; K_w, the size of the smallest set of inputs that
-//! are an output w with at least that probability, were all inputs equally likely; entropies of
+//! For a word w: N_w, the probability that it comes back unchanged; the support, the size of the
+//! smallest set of outputs of probability at least 1 - η; S_w, the number of distinct outputs in so
+//! many draws; K_w, the size of the smallest set of inputs that are an output w with at least that probability, were all inputs equally likely; entropies of
 //! the output (WSDM'20 section 4.1, ICDM'19 section V). For Tem all are sums over its exact law,
 //! streamed; for the others they are counted in draws.
 
@@ -35,9 +35,9 @@ pub struct Statistics {
     pub normaliser: f64,
 }
 
-/// Counts of one word in draws.
+/// DrawCounts of one word in draws.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Counts {
+pub struct DrawCounts {
     /// Draws that gave the word itself.
     pub unchanged: u64,
     /// Distinct outputs.
@@ -215,7 +215,7 @@ pub fn simulate(
     draws: usize,
     eta: f64,
     control: &Control,
-) -> Result<Vec<Counts>> {
+) -> Result<Vec<DrawCounts>> {
     check_eta(eta)?;
     mechanism.vocabulary().check_ids(words)?;
     if draws == 0 {
@@ -234,7 +234,7 @@ pub fn simulate(
         let key = mechanism.randomness().next_key()?;
         mechanism.draw(&repeated, &key, &mut drawn, control)?;
         control.check()?;
-        let counted: Vec<(Counts, Vec<u32>)> = install(drawn.len(), 0, || {
+        let counted: Vec<(DrawCounts, Vec<u32>)> = install(drawn.len(), 0, || {
             let each = drawn.par_chunks_mut(draws).zip(ids);
             each.map(|(drawn, &id)| count_draws(drawn, id, eta))
                 .collect()
@@ -250,7 +250,7 @@ pub fn simulate(
     Ok(all)
 }
 
-fn count_draws(drawn: &mut [u32], id: u32, eta: f64) -> (Counts, Vec<u32>) {
+fn count_draws(drawn: &mut [u32], id: u32, eta: f64) -> (DrawCounts, Vec<u32>) {
     drawn.sort_unstable();
     let groups = drawn.chunk_by(|a, b| a == b);
     let (outputs, mut times): (Vec<u32>, Vec<u64>) =
@@ -263,7 +263,7 @@ fn count_draws(drawn: &mut [u32], id: u32, eta: f64) -> (Counts, Vec<u32>) {
         sum += n;
         sum as f64 >= enough
     });
-    let counts = Counts {
+    let counts = DrawCounts {
         unchanged,
         distinct: outputs.len() as u32,
         outputs: covered.map_or(outputs.len(), |at| at + 1) as u32,

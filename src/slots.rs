@@ -71,6 +71,29 @@ impl<T> Slots<T> {
     }
 }
 
+impl<T: Default> Slots<T> {
+    /// What is kept for a word, or what `make` makes of `spare`, of so many bytes as it returns: it
+    /// is kept where the bound allows that, and stands in `spare` where not.
+    pub(crate) fn get_or_keep<'a>(
+        &'a self,
+        id: u32,
+        spare: &'a mut T,
+        make: impl FnOnce(&mut T) -> usize,
+    ) -> &'a T {
+        if let Some(kept) = self.get(id) {
+            return kept;
+        }
+        let bytes = make(spare);
+        match self.keep(id, std::mem::take(spare), bytes) {
+            Ok(kept) => kept,
+            Err(unkept) => {
+                *spare = unkept;
+                spare
+            }
+        }
+    }
+}
+
 impl<T> Drop for Slots<T> {
     fn drop(&mut self) {
         for slot in self.slots.take().into_iter().flatten() {

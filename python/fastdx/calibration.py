@@ -1,8 +1,8 @@
 """What ε does to words, in numbers that it can be chosen by.
 
-For a word w: N_w is the probability that it comes back unchanged; S_w the size of the smallest set
-of outputs of probability at least 1 - η; ``distinct`` the number of distinct outputs in so many
-draws, which the papers call S_w; K_w the size of the smallest set of inputs that explain an output
+For a word w: N_w is the probability that it comes back unchanged; S_w the number of distinct
+outputs in so many draws, as the papers have it; ``support`` the size of the smallest set of outputs
+of probability at least 1 - η; K_w the size of the smallest set of inputs that explain an output
 w with that probability, were all inputs equally likely (WSDM'20 section 4.1, ICDM'19 section V).
 For Tem all are exact sums over its law; for the other mechanisms they are counted in draws.
 """
@@ -138,7 +138,7 @@ def statistics(
     draws : int, optional
         Draws a word, and the draws that ``distinct`` is about.
     eta : float, optional
-        S_w and K_w are sets of mass 1 - eta.
+        Support and K_w are sets of mass 1 - eta.
     near : int, optional
         ``near`` is the probability of an output among so many nearest words.
     inputs : bool, optional
@@ -154,7 +154,7 @@ def statistics(
     Returns
     -------
     Table
-        word, N_w, N_w_low, N_w_high (equal where exact), S_w, distinct (for Tem its expectation),
+        word, N_w, N_w_low, N_w_high (equal where exact), support, S_w (for Tem its expectation),
         K_w (simulated: of the measured words those that gave this one); for Tem also shannon,
         min_entropy and hartley (bits) and near.
 
@@ -176,8 +176,8 @@ def statistics(
         n, s, distinct, shannon, minimum, close, z = closed_form(
             mechanism, ids, eta, near, draws, progress
         )
-        columns = {"word": names, "N_w": n, "N_w_low": n, "N_w_high": n, "S_w": s,
-                   "distinct": distinct}  # fmt: skip
+        columns = {"word": names, "N_w": n, "N_w_low": n, "N_w_high": n, "support": s,
+                   "S_w": distinct}  # fmt: skip
         if inputs:
             if len(ids) < count or (ids != np.arange(count)).any():
                 every = np.arange(count, dtype=np.uint32)
@@ -187,8 +187,8 @@ def statistics(
         return Table(**columns, shannon=shannon, min_entropy=minimum, hartley=hartley, near=close)
     unchanged, distinct_found, outputs, k = simulate(mechanism, ids, draws, eta, progress)
     low, high = binomial_bounds(unchanged, draws, (1 - confidence) / 2)
-    return Table(word=names, N_w=unchanged / draws, N_w_low=low, N_w_high=high, S_w=outputs,
-                 distinct=distinct_found.astype(float), K_w=k)  # fmt: skip
+    return Table(word=names, N_w=unchanged / draws, N_w_low=low, N_w_high=high, support=outputs,
+                 S_w=distinct_found.astype(float), K_w=k)  # fmt: skip
 
 
 def _draws_for(half_width: float, confidence: float) -> int:
@@ -219,7 +219,7 @@ def sweep(
     Returns
     -------
     Table
-        epsilon, and mean and worst (largest or smallest) of N_w, S_w and distinct over the words.
+        epsilon, and mean and worst (largest or smallest) of N_w, support and S_w over the words.
     """
     names = _names(mechanism, _ids(mechanism, words))
     rows = []
@@ -237,10 +237,10 @@ def _summary(epsilon: float, table: Table) -> dict[str, float]:
         "epsilon": float(epsilon),
         "mean_N_w": float(table["N_w"].mean()),
         "worst_N_w": float(table["N_w"].max()),
+        "mean_support": float(table["support"].mean()),
+        "worst_support": float(table["support"].min()),
         "mean_S_w": float(table["S_w"].mean()),
         "worst_S_w": float(table["S_w"].min()),
-        "mean_distinct": float(table["distinct"].mean()),
-        "worst_distinct": float(table["distinct"].min()),
     }
 
 
@@ -255,7 +255,7 @@ class Choice:
     reason: str
     """'unchanged' or 'outputs': which promise it would break at a larger ε."""
     curve: Table
-    """What was looked at: epsilon, and mean and worst of N_w, S_w, distinct."""
+    """What was looked at: epsilon, and mean and worst of N_w, support, S_w."""
     mechanism: Mechanism
     """The mechanism at that ε."""
     promise: str
@@ -337,7 +337,7 @@ def choose_epsilon(
         curve.append(_summary(epsilon, table))
         # How near to breaking each promise: above 1 it is broken.
         unchanged = table["N_w"] / max_unchanged
-        outputs = min_outputs / np.maximum(table["distinct"], 1e-9)
+        outputs = min_outputs / np.maximum(table["S_w"], 1e-9)
         strain = np.maximum(unchanged, outputs)
         order = np.argsort(strain, kind="stable")
         at_quantile = order[max(int(np.ceil(share * len(order))) - 1, 0)]
@@ -410,8 +410,8 @@ class Match:
 _CONSEQUENCES: dict[str, Callable[[Table], float]] = {
     "mean_unchanged": lambda t: float(t["N_w"].mean()),
     "worst_unchanged": lambda t: float(t["N_w"].max()),
-    "mean_outputs": lambda t: -float(t["S_w"].mean()),
-    "mean_distinct": lambda t: -float(t["distinct"].mean()),
+    "mean_support": lambda t: -float(t["support"].mean()),
+    "mean_S_w": lambda t: -float(t["S_w"].mean()),
 }
 
 
@@ -433,7 +433,7 @@ def match(
     mechanism_b : Mechanism
         Its ε is solved for.
     on : str, optional
-        'mean_unchanged', 'worst_unchanged', 'mean_outputs' (S_w) or 'mean_distinct'.
+        'mean_unchanged', 'worst_unchanged', 'mean_support' or 'mean_S_w'.
     words : iterable of str, optional
         Words of both vocabularies; by default those of 200 spread over the first that the second
         has too.

@@ -70,7 +70,7 @@ def distributions(
     draws: int = 1000,
     axes: Any = None,
 ) -> Any:
-    """Plot how N_w, S_w or distinct spread over the words at each ε, as WSDM'20 figure 2."""
+    """Plot how N_w, S_w or support spread over the words at each ε, as WSDM'20 figure 2."""
     axes = _axes(axes)
     names = None if words is None else list(words)
     remade: Any = mechanism

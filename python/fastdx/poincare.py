@@ -75,7 +75,7 @@ def train(
     Raises
     ------
     FormatError
-        An edge that is none, named by its line or number.
+        A line or pair that is no edge, by its line or number.
     ParameterError
         A parameter outside its domain, or a checkpoint of another run.
 

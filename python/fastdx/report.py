@@ -88,14 +88,14 @@ def write(
             {
                 "epsilon": epsilon,
                 "N_w": _histogram(table["N_w"], 1.0),
-                "S_w": _histogram(table["S_w"], float(len(mechanism.space))),
+                "support": _histogram(table["support"], float(len(mechanism.space))),
                 "mean_N_w": float(table["N_w"].mean()),
                 "worst_N_w": float(table["N_w"].max()),
                 "worst_word": str(table["word"][int(np.argmax(table["N_w"]))]),
+                "mean_support": float(table["support"].mean()),
+                "worst_support": int(table["support"].min()),
+                "worst_S_w": float(table["S_w"].min()),
                 "mean_S_w": float(table["S_w"].mean()),
-                "worst_S_w": int(table["S_w"].min()),
-                "worst_distinct": float(table["distinct"].min()),
-                "mean_distinct": float(table["distinct"].mean()),
                 "examples": {word: _replacements(at, word, draws) for word in examples},
             }
         )

@@ -18,7 +18,7 @@ use crate::random::{Key, uniform_below};
 
 /// How an embedding is trained.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Parameters {
+pub struct TrainingParameters {
     /// Dimensions.
     pub dim: usize,
     /// Passes over the edges, those of the burn-in included.
@@ -33,9 +33,9 @@ pub struct Parameters {
     pub threads: usize,
 }
 
-impl Default for Parameters {
+impl Default for TrainingParameters {
     fn default() -> Self {
-        Parameters {
+        TrainingParameters {
             dim: 10,
             epochs: 50,
             negatives: 10,
@@ -51,7 +51,7 @@ const REACH: f32 = 1.0 - 1e-5;
 
 /// A run of training, which can be stopped after any epoch and go on from its vectors.
 pub struct Training {
-    parameters: Parameters,
+    parameters: TrainingParameters,
     edges: Vec<(u32, u32)>,
     /// Nodes, each as often as edges touch it.
     ends: Vec<u32>,
@@ -67,12 +67,12 @@ impl Training {
     /// points uniform in [-0.001, 0.001]ⁿ.
     ///
     /// # Errors
-    /// Parameters outside their range, no edges, an edge from a node to itself or to one that is
+    /// TrainingParameters outside their range, no edges, an edge from a node to itself or to one that is
     /// not there, vectors of another shape or outside the ball.
     pub fn new(
         nodes: usize,
         edges: Vec<(u32, u32)>,
-        parameters: Parameters,
+        parameters: TrainingParameters,
         from: Option<(Vec<f32>, usize)>,
         key: &Key,
     ) -> Result<Self> {
@@ -173,7 +173,7 @@ impl Training {
     /// # Errors
     /// [`Error::Interrupted`]: the table then holds part of an epoch.
     pub fn run_epoch(&mut self, key: &Key, control: &Control) -> Result<f64> {
-        let Parameters {
+        let TrainingParameters {
             burn_in,
             rate,
             threads,

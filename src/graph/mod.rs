@@ -29,7 +29,7 @@ use crate::slots::Slots;
 use crate::space::{MetricSpace, Shells};
 use crate::vocabulary::Vocabulary;
 use paths::{Adjacency, NONE};
-use tree::Centroids;
+use tree::CentroidTree;
 
 /// The most distances for which words are grouped by distance.
 pub const MOST_SHELLS: u64 = 4096;
@@ -80,7 +80,7 @@ pub struct WordGraph {
 
 enum Shape {
     /// A forest with few distances.
-    Forest(Centroids),
+    Forest(CentroidTree),
     /// Few distances: for words that came up, all words they reach in order of distance, and
     /// where each distance ends.
     Layered(Slots<Layers>),
@@ -195,7 +195,7 @@ impl WordGraph {
         let widest = widest(&graph, &roots, forest);
         let few = widest / unit < MOST_SHELLS;
         let shape = match (few, forest) {
-            (true, true) => match Centroids::new(&graph, unit, words) {
+            (true, true) => match CentroidTree::new(&graph, unit, words) {
                 Some(centroids) => Shape::Forest(centroids),
                 None => Shape::Layered(Slots::new(words, ORDER_BYTES)),
             },
@@ -249,7 +249,7 @@ impl WordGraph {
     }
 
     /// The distance between words that no path joins, above that of any two that a path joins:
-    /// the largest diameter of a component (on graphs with circles, a bound of at most twice
+    /// the largest diameter of a component (on graphs with cycles, a bound of at most twice
     /// that) and the longest edge.
     pub fn unreachable_distance(&self) -> Option<f64> {
         // The first word's component is the first.
@@ -447,7 +447,7 @@ struct Around<'a> {
 }
 
 enum View<'a> {
-    Forest(&'a Centroids),
+    Forest(&'a CentroidTree),
     Kept(&'a Layers),
     Own(Layers),
 }

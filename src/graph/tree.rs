@@ -12,7 +12,7 @@ const NOBODY: u32 = u32::MAX;
 
 /// A forest's centroids. Distances are in units.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Centroids {
+pub(super) struct CentroidTree {
     parts: Vec<Part>,
     /// For every word its centroids, outermost first, itself last: part, distance.
     path_starts: Vec<u32>,
@@ -41,8 +41,8 @@ impl Part {
     }
 }
 
-impl Centroids {
-    /// Of a graph without circles.
+impl CentroidTree {
+    /// Of a graph without cycles.
     /// Nodes from `words` on are passed through and not counted.
     /// Nothing where distances are so unlike steps that counting words at each would take much more
     /// than V log V memory.
@@ -121,7 +121,7 @@ impl Centroids {
         for path in &paths {
             path_starts.push(path_starts[path_starts.len() - 1] + path.len() as u32);
         }
-        Some(Centroids {
+        Some(CentroidTree {
             parts,
             path_starts,
             paths: paths.concat(),

@@ -12,7 +12,7 @@ use crate::noise::rows;
 use crate::parallel::{Control, install};
 use crate::random::Key;
 
-/// ICDM'19's Algorithm 2 put right: a Metropolis-Hastings walk on the hyperboloid.
+/// ICDM'19's Algorithm 2 with the right stationary law: a Metropolis-Hastings walk on the hyperboloid.
 ///
 /// The state is a point's n spatial coordinates x, ‖x‖ = sinh ρ, which have no border. With
 /// respect to dx the laws have densities e^(-ερ)/cosh ρ (volume) and e^(-ερ)(1 + cosh ρ)^(-n)/cosh ρ

@@ -1,4 +1,4 @@
-//! Hyperbolic Laplace noise around a word of a Poincaré embedding (ICDM'19, put right).
+//! Hyperbolic Laplace noise around a word of a Poincaré embedding (ICDM'19, at the price that holds).
 //!
 //! **Releases** the word hyperbolically nearest to proj(φ(w) ⊕ N): the noise N is centred at the
 //! origin, Möbius addition carries it to the word, and the clamp proj keeps it within 1 - 1e-5.
@@ -19,7 +19,7 @@ use crate::guarantee::Guarantee;
 use crate::hyperbolic::noise::{Base, HyperbolicLaplace as Law};
 use crate::hyperbolic::walk::Walk;
 use crate::hyperbolic::{LAMBDA, clamp, mobius_add};
-use crate::mechanism::noisy_nearest::{Noise, NoisyNearest};
+use crate::mechanism::noisy_nearest::{Noise, NoisyNearest, floating_point};
 use crate::metric::Metric;
 use crate::names::named;
 use crate::parallel::Control;
@@ -153,37 +153,24 @@ impl Noise for HyperbolicNoise {
     }
 
     fn guarantee(&self, embedding: &Embedding) -> Guarantee {
-        let exceptions: Vec<String> = vec![
-            "the rounding of the noise: the proof is about real numbers, so outputs of a \
-             probability below about 2^-40 are outside it (Tem's integer sampler has no such gap)"
-                .into(),
-        ];
-        let guarantee = Guarantee {
-            mechanism: "HyperbolicLaplace",
-            metric: "poincare",
-            epsilon: self.epsilon(),
-            delta: 0.0,
-            certificate: None,
-            slack: self.epsilon() * embedding.distance_error(),
-            void: None,
-            theorem: match self.law.base() {
-                Base::Volume => {
-                    "the density exp(-ε·d(z,w)) with respect to hyperbolic volume, moved by an \
+        let theorem = match self.law.base() {
+            Base::Volume => {
+                "the density exp(-ε·d(z,w)) with respect to hyperbolic volume, moved by an \
                      isometry, changes by at most exp(ε·d(w,w')) between two words; clamp and \
                      nearest word are post-processing"
-                }
-                Base::Ball => {
-                    "with respect to hyperbolic volume the noise of ICDM'19 with parameter e has \
+            }
+            Base::Ball => {
+                "with respect to hyperbolic volume the noise of ICDM'19 with parameter e has \
                      the density exp(-eρ)(2cosh²(ρ/2))^-n, whose logarithm changes by at most \
                      (e + n)·d(w,w') between two words (the paper's e·d does not hold); clamp \
                      and nearest word are post-processing"
-                }
-            },
-            arithmetic: "the noise is drawn in 64-bit floating point",
-            unknown_bound: f64::INFINITY,
-            unknown_is_random: false,
-            scope: Guarantee::WORDS,
-            exceptions,
+            }
+        };
+        let epsilon = self.epsilon();
+        let drawn = floating_point("HyperbolicLaplace", "poincare", epsilon, theorem, "2^-40");
+        let guarantee = Guarantee {
+            slack: epsilon * embedding.distance_error(),
+            ..drawn
         };
         match self.sampler {
             NoiseSampler::Exact => guarantee,

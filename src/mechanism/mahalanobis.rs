@@ -23,7 +23,7 @@ use crate::embedding::Embedding;
 use crate::error::{Error, Result, check_epsilon};
 use crate::guarantee::Guarantee;
 use crate::mechanism::multivariate_laplace::{add_vectors, check_euclidean};
-use crate::mechanism::noisy_nearest::{Noise, NoisyNearest};
+use crate::mechanism::noisy_nearest::{Noise, NoisyNearest, floating_point};
 use crate::noise::MultivariateLaplace;
 use crate::parallel::{Control, install};
 use crate::random::Randomness;
@@ -131,29 +131,16 @@ impl Noise for EllipticalNoise {
     }
 
     fn guarantee(&self, _: &Embedding) -> Guarantee {
-        Guarantee {
-            mechanism: "Mahalanobis",
-            metric: "euclidean",
-            epsilon: self.epsilon,
-            delta: 0.0,
-            certificate: None,
-            slack: 0.0,
-            void: None,
-            theorem: "the density exp(-e‖z-φ(w)‖_M) of the regularised Mahalanobis norm (Xu et al. \
+        floating_point(
+            "Mahalanobis",
+            "euclidean",
+            self.epsilon,
+            "the density exp(-e‖z-φ(w)‖_M) of the regularised Mahalanobis norm (Xu et al. \
                       2020) changes by at most exp(e·‖φ(w)-φ(w')‖_M) between two words, and \
                       ‖·‖_M is at most 1/√a times the Euclidean norm, a the smallest eigenvalue \
                       of λΣ + (1-λ)I; taking the nearest word is post-processing",
-            arithmetic: "the noise is drawn in 64-bit floating point",
-            unknown_bound: f64::INFINITY,
-            unknown_is_random: false,
-            scope: Guarantee::WORDS,
-            exceptions: vec![
-                "the rounding of the noise: the proof is about real numbers, so outputs of a \
-                 probability below about 2^-50 are outside it (Tem's integer sampler has no such \
-                 gap)"
-                    .into(),
-            ],
-        }
+            "2^-50",
+        )
     }
 
     fn epsilon(&self) -> f64 {

@@ -16,7 +16,7 @@ use crate::embedding::Embedding;
 use crate::error::{Error, Result, check_epsilon};
 use crate::guarantee::Guarantee;
 use crate::mechanism::Mechanism;
-use crate::mechanism::noisy_nearest::{Noise, NoisyNearest};
+use crate::mechanism::noisy_nearest::{Noise, NoisyNearest, floating_point};
 use crate::metric::Metric;
 use crate::noise;
 use crate::parallel::Control;
@@ -111,27 +111,14 @@ impl Noise for noise::MultivariateLaplace {
     }
 
     fn guarantee(&self, _: &Embedding) -> Guarantee {
-        Guarantee {
-            mechanism: "MultivariateLaplace",
-            metric: "euclidean",
-            epsilon: self.epsilon(),
-            delta: 0.0,
-            certificate: None,
-            slack: 0.0,
-            void: None,
-            theorem: "the density exp(-ε‖z-φ(w)‖) changes by at most exp(ε·d(w,w')) between two \
+        floating_point(
+            "MultivariateLaplace",
+            "euclidean",
+            self.epsilon(),
+            "the density exp(-ε‖z-φ(w)‖) changes by at most exp(ε·d(w,w')) between two \
                       words, and taking the nearest word is post-processing (WSDM'20, Theorem 1)",
-            arithmetic: "the noise is drawn in 64-bit floating point",
-            unknown_bound: f64::INFINITY,
-            unknown_is_random: false,
-            scope: Guarantee::WORDS,
-            exceptions: vec![
-                "the rounding of the noise: the proof is about real numbers, so outputs of a \
-                 probability below about 2^-50 are outside it (Tem's integer sampler has no such \
-                 gap)"
-                    .into(),
-            ],
-        }
+            "2^-50",
+        )
     }
 
     fn epsilon(&self) -> f64 {

@@ -48,6 +48,36 @@ pub trait Noise: Clone + std::fmt::Debug + Send + Sync + 'static {
     fn with_epsilon(&self, embedding: &Embedding, epsilon: f64) -> Result<Self>;
 }
 
+/// The guarantee of noise that is drawn in floating point: the proof is about real numbers, and
+/// outputs of a probability below about `outside` are beyond it.
+pub(super) fn floating_point(
+    mechanism: &'static str,
+    metric: &'static str,
+    epsilon: f64,
+    theorem: &'static str,
+    outside: &str,
+) -> Guarantee {
+    Guarantee {
+        mechanism,
+        metric,
+        epsilon,
+        delta: 0.0,
+        certificate: None,
+        slack: 0.0,
+        void: None,
+        theorem,
+        arithmetic: "the noise is drawn in 64-bit floating point",
+        unknown_bound: f64::INFINITY,
+        unknown_is_random: false,
+        scope: Guarantee::WORDS,
+        exceptions: vec![format!(
+            "the rounding of the noise: the proof is about real numbers, so outputs of a \
+             probability below about {outside} are outside it (Tem's integer sampler has no such \
+             gap)"
+        )],
+    }
+}
+
 /// A word mechanism that releases the word nearest to a noisy point.
 #[derive(Clone, Debug)]
 pub struct NoisyNearest<N> {

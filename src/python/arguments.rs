@@ -13,12 +13,11 @@ use crate::Error;
 
 /// A non-negative whole number.
 pub(super) fn count(name: &'static str, value: &Bound<'_, PyAny>) -> PyResult<usize> {
-    let py = value.py();
     let index = value.call_method0("__index__").ok();
     let index = index.filter(|_| !value.is_instance_of::<PyBool>());
     let Some(index) = index else {
         let got = value.get_type().qualname()?;
-        return Err(wrong_type(py, format!("{name} must be an int, not {got}")));
+        return Err(wrong_type(format!("{name} must be an int, not {got}")));
     };
     index.extract::<usize>().map_err(|_| {
         let shown = index.str().map_or_else(|_| "?".into(), |s| s.to_string());
@@ -43,23 +42,21 @@ pub(super) fn real(name: &'static str, value: &Bound<'_, PyAny>) -> PyResult<f64
                 .get_type()
                 .qualname()
                 .map_or_else(|_| "?".into(), |q| q.to_string());
-            wrong_type(value.py(), format!("{name} must be a number, not {got}"))
+            wrong_type(format!("{name} must be a number, not {got}"))
         })
 }
 
 /// Strings from any iterable of them; a single string or bytes is refused.
 pub(super) fn strings(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Vec<PyBackedStr>> {
-    let py = value.py();
     let refused = value.is_instance_of::<PyString>()
         || value.is_instance_of::<PyBytes>()
         || value.is_instance_of::<PyDict>();
     let items = if refused { None } else { value.try_iter().ok() };
     let Some(items) = items else {
         let got = value.get_type().qualname()?;
-        return Err(wrong_type(
-            py,
-            format!("{name} must be a list of str, not {got}"),
-        ));
+        return Err(wrong_type(format!(
+            "{name} must be a list of str, not {got}"
+        )));
     };
     items
         .enumerate()
@@ -70,7 +67,7 @@ pub(super) fn strings(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Vec<PyBa
                     .get_type()
                     .qualname()
                     .map_or_else(|_| "?".into(), |q| q.to_string());
-                wrong_type(py, format!("{name}[{i}] must be a str, not {got}"))
+                wrong_type(format!("{name}[{i}] must be a str, not {got}"))
             })?;
             PyBackedStr::try_from(text.clone())
         })
@@ -103,7 +100,7 @@ pub(super) fn numbers(name: &'static str, value: &Bound<'_, PyAny>) -> PyResult<
     if !"fiu".contains(kind) {
         let got = dtype_name(&array);
         let message = format!("{name} must hold real numbers, not dtype {got}");
-        return Err(wrong_type(py, message));
+        return Err(wrong_type(message));
     }
     if array.shape().len() != 1 {
         let error = Error::Shape {
@@ -140,10 +137,9 @@ pub(super) fn matrix_with<T: numpy::Element + Copy, R>(
     let (array, kind) = as_array(value)?;
     if !"fiu".contains(kind) {
         let got = dtype_name(&array);
-        return Err(wrong_type(
-            py,
-            format!("{name} must hold real numbers, not dtype {got}"),
-        ));
+        return Err(wrong_type(format!(
+            "{name} must hold real numbers, not dtype {got}"
+        )));
     }
     let shape = array.shape();
     let &[rows, columns] = shape else {
@@ -224,10 +220,9 @@ pub(super) fn word_ids(value: &Bound<'_, PyAny>, words: usize) -> PyResult<(Vec<
         }
         _ => {
             let got = dtype_name(&array);
-            Err(wrong_type(
-                py,
-                format!("ids must be whole numbers, not dtype {got}"),
-            ))
+            Err(wrong_type(format!(
+                "ids must be whole numbers, not dtype {got}"
+            )))
         }
     }
 }
@@ -245,10 +240,9 @@ pub(super) fn counts(
     }
     if !"ui".contains(kind) {
         let got = dtype_name(&array);
-        return Err(wrong_type(
-            py,
-            format!("{name} must be whole numbers, not dtype {got}"),
-        ));
+        return Err(wrong_type(format!(
+            "{name} must be whole numbers, not dtype {got}"
+        )));
     }
     let numpy = py.import("numpy")?;
     if kind == 'i' {

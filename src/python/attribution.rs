@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use super::arguments::{as_strs, count, real, seed as seed_of, strings, word_ids};
 use super::run::{run, run_with};
 use super::space::Space;
-use crate::attribution::{Attribution, Parameters};
+use crate::attribution::{Attribution, AttributionParameters};
 use crate::text::{known_words, look_up, normalize};
 
 /// Known texts of some authors. See ``fastdx.attribution.Attribution``.
@@ -33,7 +33,7 @@ impl PyAttribution {
         let texts = strings("texts", texts)?;
         let authors_count = count("authors", count_of_authors)?;
         let (authors, _) = word_ids(authors, authors_count)?;
-        let parameters = Parameters {
+        let parameters = AttributionParameters {
             features: count("features", features)?,
             rounds: count("rounds", rounds)?,
             fraction: real("fraction", fraction)?,

@@ -33,7 +33,7 @@ type Columns<'py> = (
     Bound<'py, PyArray1<f64>>,
 );
 
-/// N_w, S_w, expected distinct outputs, Shannon and min-entropy, the mass of the k nearest, Z.
+/// N_w, the support's size, S_w (expected distinct outputs), Shannon and min-entropy, the mass of the k nearest, Z.
 #[pyfunction]
 #[pyo3(signature = (mechanism, ids, eta, near, draws, progress = None))]
 pub(super) fn closed_form<'py>(
@@ -93,7 +93,7 @@ type Counted<'py> = (
     Bound<'py, PyArray1<u32>>,
 );
 
-/// Times unchanged, distinct outputs, S_w and K_w of the draws.
+/// Times unchanged, S_w (distinct outputs), the support's size and K_w of the draws.
 #[pyfunction]
 #[pyo3(signature = (mechanism, ids, draws, eta, progress = None))]
 pub(super) fn simulate<'py>(
@@ -111,7 +111,7 @@ pub(super) fn simulate<'py>(
         calibration::simulate(&*core, &ids, draws, eta, control)
     })?;
     let column =
-        |of: fn(&calibration::Counts) -> u32| PyArray1::from_iter(py, found.iter().map(of));
+        |of: fn(&calibration::DrawCounts) -> u32| PyArray1::from_iter(py, found.iter().map(of));
     Ok((
         PyArray1::from_iter(py, found.iter().map(|c| c.unchanged)),
         column(|c| c.distinct),

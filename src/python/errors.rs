@@ -5,6 +5,26 @@ use pyo3::prelude::*;
 
 use crate::Error;
 
+/// Python's own classes, imported once.
+mod classes {
+    use pyo3::import_exception;
+
+    import_exception!(fastdx.exceptions, CorruptFileError);
+    import_exception!(fastdx.exceptions, DuplicateWordError);
+    import_exception!(fastdx.exceptions, FastdxWarning);
+    import_exception!(fastdx.exceptions, FileError);
+    import_exception!(fastdx.exceptions, FormatError);
+    import_exception!(fastdx.exceptions, InputTypeError);
+    import_exception!(fastdx.exceptions, MissingFileError);
+    import_exception!(fastdx.exceptions, ParameterError);
+    import_exception!(fastdx.exceptions, ShapeError);
+    import_exception!(fastdx.exceptions, SystemResourceError);
+    import_exception!(fastdx.exceptions, TooLargeError);
+    import_exception!(fastdx.exceptions, UnknownWordError);
+    import_exception!(fastdx.exceptions, VectorError);
+    import_exception!(fastdx.exceptions, WordIdError);
+}
+
 impl From<Error> for PyErr {
     fn from(error: Error) -> PyErr {
         Python::attach(|py| to_python(py, error).unwrap_or_else(|e| e))
@@ -13,78 +33,67 @@ impl From<Error> for PyErr {
 
 fn to_python(py: Python<'_>, error: Error) -> PyResult<PyErr> {
     let message = error.to_string();
-    let class = match &error {
-        Error::Parameter { .. } => "ParameterError",
-        Error::UnknownWord { .. } | Error::UnknownInText { .. } => "UnknownWordError",
-        Error::WordId { .. } => "WordIdError",
-        Error::Shape { .. } => "ShapeError",
-        Error::Vector { .. } => "VectorError",
-        Error::DuplicateWord { .. } => "DuplicateWordError",
-        Error::Format { .. } => "FormatError",
-        Error::Corrupt { .. } => "CorruptFileError",
-        Error::Io { path, source } => {
-            let class = match source.kind() {
-                std::io::ErrorKind::NotFound => "MissingFileError",
-                _ => "FileError",
-            };
-            let class = exception(py, class)?;
-            // OSError's own form: (errno, message, file name).
-            let text = source.to_string();
-            let arguments = (source.raw_os_error(), text, path.as_os_str());
-            return Ok(PyErr::from_value(class.call1(arguments)?));
+    let raised = match &error {
+        Error::Parameter { .. } => classes::ParameterError::new_err(message),
+        Error::UnknownWord { .. } | Error::UnknownInText { .. } => {
+            classes::UnknownWordError::new_err(message)
         }
-        Error::TooLarge { .. } => "TooLargeError",
-        Error::System { .. } => "SystemResourceError",
-        Error::Interrupted => return Ok(PyKeyboardInterrupt::new_err(())),
+        Error::WordId { .. } => classes::WordIdError::new_err(message),
+        Error::Shape { .. } => classes::ShapeError::new_err(message),
+        Error::Vector { .. } => classes::VectorError::new_err(message),
+        Error::DuplicateWord { .. } => classes::DuplicateWordError::new_err(message),
+        Error::Format { .. } => classes::FormatError::new_err(message),
+        Error::Corrupt { .. } => classes::CorruptFileError::new_err(message),
+        Error::Io { path, source } => {
+            // OSError's own form: (errno, message, file name).
+            let name = path.as_os_str().to_owned();
+            let arguments = (source.raw_os_error(), source.to_string(), name);
+            match source.kind() {
+                std::io::ErrorKind::NotFound => classes::MissingFileError::new_err(arguments),
+                _ => classes::FileError::new_err(arguments),
+            }
+        }
+        Error::TooLarge { .. } => classes::TooLargeError::new_err(message),
+        Error::System { .. } => classes::SystemResourceError::new_err(message),
+        Error::Interrupted => PyKeyboardInterrupt::new_err(()),
     };
-    let raised = exception(py, class)?.call1((message,))?;
     // What the message does not show, for the program that catches it.
+    let value = raised.value(py);
     match &error {
         Error::UnknownWord { word } | Error::DuplicateWord { word, .. } => {
-            raised.setattr("word", word)?;
+            value.setattr("word", word)?;
         }
         Error::UnknownInText { word, at, .. } => {
-            raised.setattr("word", word.reveal())?;
-            raised.setattr("text", at.map(|at| at.0))?;
-            raised.setattr("start", at.map(|at| at.1))?;
+            value.setattr("word", word.reveal())?;
+            value.setattr("text", at.map(|at| at.0))?;
+            value.setattr("start", at.map(|at| at.1))?;
         }
         Error::Format { line, offender, .. } => {
-            raised.setattr("line", line)?;
-            raised.setattr("word", offender.as_ref().map(|o| o.reveal()))?;
+            value.setattr("line", line)?;
+            value.setattr("word", offender.as_ref().map(|o| o.reveal()))?;
         }
         _ => {}
     }
-    Ok(PyErr::from_value(raised))
+    Ok(raised)
 }
 
 /// Warns of something that the caller should know of and that is no error.
 pub(super) fn warn(py: Python<'_>, message: &str) -> PyResult<()> {
     let message = std::ffi::CString::new(message).unwrap_or_default();
-    PyErr::warn(py, &exception(py, "FastdxWarning")?, &message, 1)
-}
-
-fn exception<'py>(py: Python<'py>, class: &str) -> PyResult<Bound<'py, PyAny>> {
-    py.import("fastdx.exceptions")?.getattr(class)
+    PyErr::warn(py, &py.get_type::<classes::FastdxWarning>(), &message, 1)
 }
 
 /// Input that cannot be read as what it is to be.
-pub(super) fn format_error(py: Python<'_>, message: String) -> PyErr {
-    raised(py, "FormatError", message)
+pub(super) fn format_error(message: String) -> PyErr {
+    classes::FormatError::new_err(message)
 }
 
 /// An argument of a type that cannot be meant.
-pub(super) fn wrong_type(py: Python<'_>, message: String) -> PyErr {
-    raised(py, "InputTypeError", message)
+pub(super) fn wrong_type(message: String) -> PyErr {
+    classes::InputTypeError::new_err(message)
 }
 
 /// A parameter outside its domain, named in the message.
-pub(super) fn parameter_error(py: Python<'_>, message: String) -> PyErr {
-    raised(py, "ParameterError", message)
-}
-
-fn raised(py: Python<'_>, class: &str, message: String) -> PyErr {
-    match exception(py, class).and_then(|class| class.call1((message,))) {
-        Ok(value) => PyErr::from_value(value),
-        Err(e) => e,
-    }
+pub(super) fn parameter_error(message: String) -> PyErr {
+    classes::ParameterError::new_err(message)
 }

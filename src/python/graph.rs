@@ -28,7 +28,7 @@ fn edges_of(given: &Bound<'_, PyAny>, weighted: bool) -> PyResult<Edges> {
     for (i, edge) in given.try_iter()?.enumerate() {
         let edge = edge?;
         let pair = pair(&edge).and_then(|(u, v)| edges.push(&u, &v));
-        pair.map_err(|reason| format_error(py, format!("edge {i}: {reason}")))?;
+        pair.map_err(|reason| format_error(format!("edge {i}: {reason}")))?;
     }
     Ok(edges)
 }
@@ -86,7 +86,7 @@ pub(super) fn read_edges<'py>(
 /// Raises
 /// ------
 /// FormatError
-///     An edge that is none, named by its line or number.
+///     A line or pair that is no edge, by its line or number.
 /// ParameterError
 ///     No edge; a word of `words` without one; a weight that is negative or not finite; not one weight an edge.
 ///
@@ -195,7 +195,7 @@ impl PyWordGraph {
         self.inner.components()
     }
 
-    /// Whether there is no circle.
+    /// Whether there is no cycle.
     #[getter]
     fn is_forest(&self) -> bool {
         self.inner.is_forest()

@@ -130,7 +130,7 @@ impl PyGuarantee {
             }
             _ => {
                 let message = "a and b must be two texts or two lists of words, not one of each";
-                return Err(wrong_type(a.py(), message.into()));
+                return Err(wrong_type(message.into()));
             }
         })
     }

@@ -95,7 +95,7 @@ impl PyMetropolisSample {
     }
 }
 
-/// ICDM'19's Algorithm 2 put right: a Metropolis-Hastings walk on the hyperboloid.
+/// ICDM'19's Algorithm 2 with the right stationary law: a Metropolis-Hastings walk on the hyperboloid.
 ///
 /// Parameters
 /// ----------

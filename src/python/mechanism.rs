@@ -174,7 +174,6 @@ impl PyMechanism {
         };
         let Some(epsilon) = epsilon else {
             return Err(wrong_type(
-                py,
                 "epsilon is missing: give (space, epsilon), or epsilon=… alone for the default \
                  embedding"
                     .into(),

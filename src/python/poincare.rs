@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use super::arguments::{as_strs, count, matrix_f32, real, seed as seed_of, strings, word_ids};
 use super::embedding::PyEmbedding;
 use super::run::run;
-use crate::embedding::poincare::{Parameters, Training, reconstruction};
+use crate::embedding::poincare::{Training, TrainingParameters, reconstruction};
 use crate::random::Key;
 use crate::{Embedding, Error, Metric, Randomness, Vocabulary};
 
@@ -54,7 +54,7 @@ impl PyTraining {
     ) -> PyResult<Self> {
         let words = strings("words", words)?;
         let vocabulary = Vocabulary::new(as_strs(&words))?;
-        let parameters = Parameters {
+        let parameters = TrainingParameters {
             dim: count("dim", dim)?,
             epochs: count("epochs", epochs)?,
             negatives: count("negatives", negatives)?,

@@ -29,10 +29,9 @@ impl Space {
             return Ok(Space::Graph(graph.clone().unbind()));
         }
         let got = given.get_type().qualname()?;
-        Err(wrong_type(
-            given.py(),
-            format!("embedding must be a fastdx.Embedding (or, for Tem, a WordGraph), not {got}"),
-        ))
+        Err(wrong_type(format!(
+            "embedding must be a fastdx.Embedding (or, for Tem, a WordGraph), not {got}"
+        )))
     }
 
     /// What a file of ours holds.
@@ -65,11 +64,10 @@ impl Space {
     }
 
     /// The embedding, for what needs vectors.
-    pub(super) fn vectors(&self, py: Python<'_>) -> PyResult<Arc<Embedding>> {
+    pub(super) fn vectors(&self) -> PyResult<Arc<Embedding>> {
         match self {
             Space::Embedding(embedding) => Ok(embedding.get().inner.clone()),
             Space::Graph(_) => Err(wrong_type(
-                py,
                 "embedding must be a fastdx.Embedding: a WordGraph has no vectors, only Tem \
                  works on it"
                     .into(),

@@ -112,10 +112,9 @@ pub(super) fn emd(
 
 /// A bag from a mapping of words to counts, a list of words, or (ids, counts).
 fn bag(name: &str, given: &Bound<'_, PyAny>, vocabulary: &Vocabulary) -> PyResult<Bag> {
-    let py = given.py();
-    let wrong = |what: &str| wrong_type(py, format!("{name}: {what}"));
+    let wrong = |what: &str| wrong_type(format!("{name}: {what}"));
     let made = |words: Vec<(u32, u64)>| {
-        Bag::new(words).map_err(|e| parameter_error(py, format!("{name}: {e}")))
+        Bag::new(words).map_err(|e| parameter_error(format!("{name}: {e}")))
     };
     if let Ok(dict) = given.cast::<PyDict>() {
         let entries = dict.iter().enumerate();
@@ -172,15 +171,12 @@ fn pair(
 ) -> PyResult<(u32, u64)> {
     let Ok(word) = word.cast::<PyString>() else {
         let message = format!("{name}: a bag's words are str");
-        return Err(wrong_type(word.py(), message));
+        return Err(wrong_type(message));
     };
     let word = PyBackedStr::try_from(word.clone())?;
     let times = count("count", times).map_err(|e| {
         let reason = e.value(times.py()).to_string();
-        parameter_error(
-            times.py(),
-            format!("{name}: the count of word {at}: {reason}"),
-        )
+        parameter_error(format!("{name}: the count of word {at}: {reason}"))
     })?;
     let id = known(vocabulary, &word, || format!("{name}: word {at}"))?;
     Ok((id, times as u64))
@@ -192,7 +188,7 @@ fn bags_of(name: &str, given: &Bound<'_, PyAny>, vocabulary: &Vocabulary) -> PyR
     let items = if refused { None } else { given.try_iter().ok() };
     let Some(items) = items else {
         let message = format!("{name} must be a list of bags");
-        return Err(wrong_type(given.py(), message));
+        return Err(wrong_type(message));
     };
     items
         .enumerate()

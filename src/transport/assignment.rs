@@ -18,7 +18,7 @@ const CONTESTED: u32 = 1 << 31;
 
 /// Working memory, to be used again.
 #[derive(Debug, Default)]
-pub(super) struct Solver {
+pub(super) struct ShortestPaths {
     v: Vec<f64>,
     /// v, and -∞ for columns that are done.
     open_v: Vec<f64>,
@@ -32,7 +32,7 @@ pub(super) struct Solver {
     done: Vec<(usize, f64)>,
 }
 
-impl Solver {
+impl ShortestPaths {
     /// Solves for the square matrix `cost`; the results stay in the solver.
     pub(super) fn solve(&mut self, cost: &CostMatrix, control: &Control) -> Result<()> {
         let n = cost.rows();

@@ -14,18 +14,18 @@ const TABLE_BYTES: usize = 512 << 20;
 /// Bounds are compared with this relative margin, far above what rounding does to them.
 const MARGIN: f64 = 1e-9;
 
-/// Words of documents, numbered, so that distances can stand in a table.
+/// WordCosts of documents, numbered, so that distances can stand in a table.
 #[derive(Clone)]
-struct Words {
+struct WordCosts {
     ids: Vec<u32>,
 }
 
-impl Words {
+impl WordCosts {
     fn of<'a>(bags: impl Iterator<Item = &'a Bag>) -> Self {
         let mut ids: Vec<u32> = bags.flat_map(|bag| bag.ids().iter().copied()).collect();
         ids.sort_unstable();
         ids.dedup();
-        Words { ids }
+        WordCosts { ids }
     }
 
     fn place(&self, id: u32) -> usize {
@@ -36,8 +36,8 @@ impl Words {
 
 /// Distances between words of documents.
 struct Table {
-    rows: Words,
-    columns: Words,
+    rows: WordCosts,
+    columns: WordCosts,
     values: Vec<f64>,
 }
 
@@ -45,8 +45,8 @@ impl Table {
     /// The table, or nothing where it would take too much memory.
     fn new(
         space: &dyn MetricSpace,
-        rows: Words,
-        columns: Words,
+        rows: WordCosts,
+        columns: WordCosts,
         control: &Control,
     ) -> Result<Option<Self>> {
         let width = columns.ids.len();
@@ -106,7 +106,7 @@ pub fn pairwise(
     let others = b.unwrap_or(a);
     let columns = others.len();
     let mut out = vec![0.0; a.len() * columns];
-    let words = Words::of(a.iter().chain(b.unwrap_or(&[])));
+    let words = WordCosts::of(a.iter().chain(b.unwrap_or(&[])));
     // A table pays once its distances are used again.
     let used: u64 = a.iter().map(|x| x.ids().len() as u64).sum::<u64>()
         * others.iter().map(|x| x.ids().len() as u64).sum::<u64>();
@@ -182,7 +182,7 @@ pub fn nearest(
         let expected = format!("from 1 to the number of documents, {}", documents.len());
         return Err(Error::parameter("k", expected, k));
     }
-    let words = Words::of(documents.iter());
+    let words = WordCosts::of(documents.iter());
     let places: Vec<Vec<u32>> = documents
         .iter()
         .map(|bag| bag.ids().iter().map(|&id| words.place(id) as u32).collect())
@@ -277,7 +277,7 @@ struct Corpus<'a> {
     space: &'a dyn MetricSpace,
     vectors: Option<Centroids<'a>>,
     documents: &'a [Bag],
-    words: Words,
+    words: WordCosts,
     places: Vec<Vec<u32>>,
     centroids: Vec<Vec<f64>>,
 }
@@ -295,7 +295,7 @@ impl Corpus<'_> {
             ..Nearest::default()
         };
         let centroid = self.vectors.map(|vectors| vectors.centroid(query));
-        let own = Words {
+        let own = WordCosts {
             ids: query.ids().to_vec(),
         };
         let table = Table::new(self.space, self.words.clone(), own, control)?;

@@ -41,8 +41,8 @@ pub struct Transport {
 #[derive(Debug, Default)]
 pub(crate) struct Workspace {
     pub(crate) cost: CostMatrix,
-    assignment: assignment::Solver,
-    transportation: transportation::Solver,
+    assignment: assignment::ShortestPaths,
+    transportation: transportation::NetworkSimplex,
     bound: bound::Bound,
 }
 

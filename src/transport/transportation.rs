@@ -2,7 +2,7 @@
 //!
 //! The primal network simplex (Dantzig 1951). A basis is a spanning tree of rows and columns; a
 //! pivot brings in a cell whose cost is below what the prices allow and takes out the cell of
-//! the circle that runs dry. Cells are priced a row at a time, vectorised.
+//! the cycle that runs dry. Cells are priced a row at a time, vectorised.
 //!
 //! **No pivot is degenerate.** Every row gets one unit more, of units made m + 1 times as small,
 //! and the last column all of them (Orden 1956): no set of rows then has the mass of a set of
@@ -22,7 +22,7 @@ const TOLERANCE: f64 = 1e-14;
 
 /// Working memory, to be used again. Nodes are the rows, then the columns.
 #[derive(Debug, Default)]
-pub(super) struct Solver {
+pub(super) struct NetworkSimplex {
     rows: usize,
     u: Vec<f64>,
     /// Padded like a row of costs.
@@ -101,7 +101,7 @@ impl Tree {
     }
 }
 
-impl Solver {
+impl NetworkSimplex {
     /// Solves for positive masses that add up to the same at rows and columns.
     pub(super) fn solve(
         &mut self,
@@ -209,7 +209,7 @@ impl Solver {
 
     /// The prices that make every cell of the tree cost what it is worth.
     fn price(&mut self, cost: &CostMatrix) {
-        let Solver {
+        let NetworkSimplex {
             rows, u, v, tree, ..
         } = self;
         let rows = *rows;
@@ -253,7 +253,7 @@ impl Solver {
     /// Brings the cell of a row and a column into the tree, whose prices exceed its cost.
     fn pivot(&mut self, row: u32, column: u32, below: f64) {
         let tree = &mut self.tree;
-        // The circle runs from the row to the column and back through the tree. Mass leaves the
+        // The cycle runs from the row to the column and back through the tree. Mass leaves the
         // cells that are passed from a column to a row: on the column's side those above
         // columns, on the row's side those above rows.
         let (mut a, mut b) = (row, column);

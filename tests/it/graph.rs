@@ -246,20 +246,20 @@ fn tem(graph: Arc<WordGraph>, epsilon: f64, truncation: Truncation) -> Tem {
 
 #[test]
 fn the_sampled_law_is_the_computed_one() {
-    // A binary tree with a second component; a circle with a tail; real weights.
+    // A binary tree with a second component; a cycle with a tail; real weights.
     let tree: Vec<_> = (1..63)
         .map(|w| (w, (w - 1) / 2))
         .chain([(63, 64)])
         .collect();
-    let circle: Vec<_> = (0..20)
+    let cycle: Vec<_> = (0..20)
         .map(|w| (w, (w + 1) % 20))
         .chain([(3, 20), (20, 21)])
         .collect();
     let odd: Vec<f64> = (0..22).map(|i| 0.3 + f64::from(i).sqrt()).collect();
     let graphs = [
         graph(65, &tree, None),
-        graph(22, &circle, None),
-        graph(22, &circle, Some(&odd)),
+        graph(22, &cycle, None),
+        graph(22, &cycle, Some(&odd)),
     ];
     for (graph, kind) in graphs.into_iter().map(Arc::new).zip(0u64..) {
         for (epsilon, truncation) in [

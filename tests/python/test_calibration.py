@@ -30,7 +30,7 @@ def test_closed_forms_are_those_of_the_law(epsilon: float) -> None:
         table = calibration.statistics(tem, draws=500, eta=0.1, near=7)
         laws = np.array([tem.probabilities(w) for w in space.words])
         np.testing.assert_allclose(table["N_w"], laws.diagonal(), rtol=1e-8)
-        np.testing.assert_allclose(table["distinct"], (1 - (1 - laws) ** 500).sum(1), rtol=1e-8)
+        np.testing.assert_allclose(table["S_w"], (1 - (1 - laws) ** 500).sum(1), rtol=1e-8)
         with np.errstate(divide="ignore", invalid="ignore"):
             entropy = -np.where(laws > 0, laws * np.log2(laws), 0).sum(1)
         np.testing.assert_allclose(table["shannon"], entropy, rtol=1e-8, atol=1e-9)
@@ -40,7 +40,7 @@ def test_closed_forms_are_those_of_the_law(epsilon: float) -> None:
         # Sizes, up to a hair's breadth at the border.
         sums = descending.cumsum(1)
         for at in range(len(table)):
-            size = table["S_w"][at]
+            size = table["support"][at]
             assert sums[at, size - 1] >= 0.9 - 1e-8
             assert size == 1 or sums[at, size - 2] < 0.9 + 1e-8
         for at in (0, 5, len(table) - 1):
@@ -61,7 +61,7 @@ def test_simulation_agrees_with_the_closed_form() -> None:
     unchanged, distinct, _, _ = fastdx._core.simulate(tem, ids, 2000, 0.05)
     for n, p in zip(unchanged, exact["N_w"], strict=True):
         assert stats.binomtest(int(n), 2000, float(p)).pvalue > 1e-7
-    difference = (distinct - exact["distinct"]).mean()
+    difference = (distinct - exact["S_w"]).mean()
     assert abs(difference) < 1.0
 
 
@@ -69,9 +69,9 @@ def test_noise_mechanisms_are_counted_with_bounds() -> None:
     e = small(400, 10)
     m = MultivariateLaplace(e, 4.0, seed=3)
     table = calibration.statistics(m, e.words[:50], draws=800, confidence=0.9999)
-    assert table.columns == ("word", "N_w", "N_w_low", "N_w_high", "S_w", "distinct", "K_w")
+    assert table.columns == ("word", "N_w", "N_w_low", "N_w_high", "support", "S_w", "K_w")
     assert (table["N_w_low"] <= table["N_w"]).all() and (table["N_w"] <= table["N_w_high"]).all()
-    assert (table["S_w"] <= table["distinct"]).all() and (table["K_w"] <= 50).all()
+    assert (table["support"] <= table["S_w"]).all() and (table["K_w"] <= 50).all()
     draws = m.sample("w7", 200_000)
     assert table["N_w_low"][7] <= (draws == 7).mean() <= table["N_w_high"][7]
     assert len(calibration.statistics(m, draws=10)) == calibration.SAMPLE
@@ -104,10 +104,10 @@ def test_the_chosen_epsilon_keeps_the_promise_and_no_larger_one_does(laplace: bo
     assert (np.diff(choice.curve["epsilon"]) >= 0).all()
     if not laplace:
         # Exact: it holds here, and is broken a little further on, by the word that is named.
-        assert at["N_w"].max() <= 0.4 and at["distinct"].min() >= 60
+        assert at["N_w"].max() <= 0.4 and at["S_w"].min() >= 60
         beyond = calibration.statistics(m.with_epsilon(choice.epsilon * 1.002))
-        worst = beyond["word"][np.argmax(np.maximum(beyond["N_w"] / 0.4, 60 / beyond["distinct"]))]
-        assert beyond["N_w"].max() > 0.4 or beyond["distinct"].min() < 60
+        worst = beyond["word"][np.argmax(np.maximum(beyond["N_w"] / 0.4, 60 / beyond["S_w"]))]
+        assert beyond["N_w"].max() > 0.4 or beyond["S_w"].min() < 60
         assert worst == choice.word
         half = calibration.choose_epsilon(m, max_unchanged=0.4, min_outputs=60, quantile=0.5)
         assert half.epsilon > choice.epsilon
@@ -140,7 +140,7 @@ def test_sweep_and_match() -> None:
     e = small(300, 8)
     tem = Tem(e, 2.0)
     table = calibration.sweep(tem, [1.0, 2.0, 4.0])
-    assert (np.diff(table["mean_N_w"]) > 0).all() and (np.diff(table["mean_S_w"]) < 0).all()
+    assert (np.diff(table["mean_N_w"]) > 0).all() and (np.diff(table["mean_support"]) < 0).all()
     found = calibration.match(tem, MultivariateLaplace(e, 1.0, seed=2), draws=2000)
     assert found.reached == pytest.approx(found.value, rel=0.05)
     with pytest.raises(fastdx.ParameterError, match="on must"):

@@ -34,6 +34,12 @@ def made(kind: type[Mechanism], e: Embedding, epsilon: float, **parameters: obje
 E = [[0.0, 0.1], [1.0, 0.2], [0.9, -1.0], [-1.0, 0.7], [1.0, 0.2], [0.0, -1.2]]
 
 
+def test_what_is_registered_is_exported() -> None:
+    for kind in MECHANISMS.values():
+        assert getattr(fastdx, kind.__name__) is kind and kind.__name__ in fastdx.__all__
+        assert kind.__doc__ and kind.__module__.startswith("fastdx.mechanisms.")
+
+
 @KINDS
 def test_it_has_the_face_of_all(kind: type[Mechanism]) -> None:
     e = space(kind, E)

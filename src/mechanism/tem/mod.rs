@@ -280,7 +280,15 @@ impl Tem {
         (self.epsilon * grid.step() <= law::GRID_SLACK).then_some(grid)
     }
 
-    /// Draws of one word, in order.
+    /// Draws of one word, in order, by the first of four ways that fits:
+    ///
+    /// 1. Gumbel noise over the whole row, where that sampler is asked for;
+    /// 2. a distance, then a word there, where few distances occur (`Shells`);
+    /// 3. the whole row tabulated, where the word is drawn so often that it pays, or no grid is
+    ///    fine enough for lists;
+    /// 4. the word's list, and rejection outside it.
+    ///
+    /// All but the first draw from the same integer law.
     fn draw_word(
         &self,
         id: u32,
@@ -289,82 +297,88 @@ impl Tem {
         work: &mut Work,
         mut drawn: impl FnMut(u32),
     ) {
-        let Work {
-            row,
-            list_law,
-            shell_law,
-            whole,
-        } = work;
         if self.sampler == Sampler::Gumbel {
-            let distances = row.distances(&*self.space, id);
+            let distances = work.row.distances(&*self.space, id);
             let gumbel = gumbel::Gumbel::new(self.epsilon, self.gamma, distances);
             return (0..count).for_each(|_| drawn(gumbel.sample(rng)));
         }
-        let tables = &*self.tables;
         if let Some(around) = self.space.shells(id) {
-            let law = match tables.shells.get(id) {
-                Some(law) => law,
-                None => {
-                    shell_law.fill(self.epsilon / 2.0, self.gamma, &*around);
-                    let bytes = shell_law.bytes();
-                    match tables.shells.keep(id, std::mem::take(shell_law), bytes) {
-                        Ok(kept) => kept,
-                        Err(unkept) => {
-                            *shell_law = unkept;
-                            shell_law
-                        }
-                    }
-                }
-            };
+            let shells = &self.tables.shells;
+            let law = shells.get_or_keep(id, &mut work.shell_law, |law| {
+                law.fill(self.epsilon / 2.0, self.gamma, &*around);
+                law.bytes()
+            });
             return (0..count).for_each(|_| drawn(law.sample(&*around, rng)));
         }
         // With a seed the draws may not depend on what was drawn before, or by which thread.
         let seeded = self.randomness.seed().is_some();
-        let row_pays = tables.row_pays(id, count, seeded);
-        if let Some(law) = tables.rows.get(id).filter(|_| row_pays || !seeded) {
+        let row_pays = self.tables.row_pays(id, count, seeded);
+        if let Some(law) = self.tables.rows.get(id).filter(|_| row_pays || !seeded) {
             return law.sample_many(count, rng, drawn);
         }
-        let Some(grid) = self.grid().filter(|_| !row_pays) else {
-            self.fill_law(id, row, whole);
-            whole.index();
-            let bytes = whole.bytes();
-            tables.settle(id);
-            let kept = tables.rows.keep(id, std::mem::take(whole), bytes);
-            let law = match kept {
-                Ok(law) => law,
-                Err(law) => {
-                    *whole = law;
-                    whole
-                }
-            };
-            return law.sample_many(count, rng, drawn);
-        };
-        let words = self.space.vocabulary().len() as u32;
+        match self.grid().filter(|_| !row_pays) {
+            Some(grid) => self.draw_from_list(id, count, grid, rng, work, drawn),
+            None => self.draw_from_row(id, count, rng, work, drawn),
+        }
+    }
+
+    /// Draws from the word's whole law, which is kept.
+    fn draw_from_row(
+        &self,
+        id: u32,
+        count: usize,
+        rng: &mut ChaCha12Rng,
+        work: &mut Work,
+        drawn: impl FnMut(u32),
+    ) {
+        let Work { row, whole, .. } = work;
+        self.fill_law(id, row, whole);
+        whole.index();
+        let bytes = whole.bytes();
+        self.tables.settle(id);
+        // A row that was kept meanwhile is of the same law.
+        match self.tables.rows.keep(id, std::mem::take(whole), bytes) {
+            Ok(law) => law.sample_many(count, rng, drawn),
+            Err(law) => {
+                *whole = law;
+                whole.sample_many(count, rng, drawn);
+            }
+        }
+    }
+
+    /// Draws from the word's list, by rejection outside it.
+    fn draw_from_list(
+        &self,
+        id: u32,
+        count: usize,
+        grid: Grid,
+        rng: &mut ChaCha12Rng,
+        work: &mut Work,
+        mut drawn: impl FnMut(u32),
+    ) {
+        let tables = &*self.tables;
         let terms = Terms {
             eta: self.epsilon / 2.0,
             gamma: self.gamma,
             grid,
-            words,
+            words: self.space.vocabulary().len() as u32,
         };
+        let Work { row, list_law, .. } = work;
         let list = self.neighborhoods.list(&*self.space, id, row);
-        let law = match tables.lists.get(id) {
-            Some(law) => law,
-            None => {
-                list_law.fill(list, terms);
-                let mut law = &*list_law;
-                if tables.seen(id) && tables.lists.room() > 0 {
-                    list_law.index();
-                    let bytes = list_law.bytes();
-                    match tables.lists.keep(id, std::mem::take(list_law), bytes) {
-                        Ok(kept) => law = kept,
-                        Err(unkept) => {
-                            *list_law = unkept;
-                            law = list_law;
-                        }
-                    }
+        // A word that comes a second time is worth a table.
+        let law = match tables.seen(id) && tables.lists.room() > 0 {
+            true => tables.lists.get_or_keep(id, list_law, |law| {
+                law.fill(list, terms);
+                law.index();
+                law.bytes()
+            }),
+            false => match tables.lists.get(id) {
+                Some(law) => law,
+                None => {
+                    list_law.fill(list, terms);
+                    list_law
                 }
-                law
-            }
+            },
         };
         let distance = |y| self.space.distance(id, y);
         let beyond = |y, limit| self.space.is_beyond(id, y, limit);
@@ -375,7 +389,7 @@ impl Tem {
             tries = tries.saturating_add(made);
             drawn(y.unwrap_or_else(|| {
                 // Rare words whose lists say little: the whole row, once for all draws.
-                let whole = spare.get_or_insert_with(|| self.law(id));
+                let whole = spare.get_or_insert_with(|| Tem::law(self, id));
                 whole.sample(rng)
             }));
         }

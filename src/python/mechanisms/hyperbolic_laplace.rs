@@ -10,7 +10,7 @@ use crate::{HyperbolicLaplace, Mechanism};
 
 /// The mechanism at a provable ε, or with the parameter `paper` at the paper's nominal one.
 pub(in crate::python) fn make(given: &mut Given<'_>) -> PyResult<Arc<dyn Mechanism>> {
-    let embedding = given.space.vectors(given.parameters.py())?;
+    let embedding = given.space.vectors()?;
     let (epsilon, randomness) = (given.epsilon, given.randomness.clone());
     Ok(Arc::new(match given.flag("paper")? {
         true => HyperbolicLaplace::from_paper(embedding, epsilon, randomness)?,

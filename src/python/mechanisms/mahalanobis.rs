@@ -16,7 +16,7 @@ const MIXING: f64 = 0.2;
 /// The mechanism at a provable ε, or with the parameter `paper` at the paper's nominal one.
 pub(in crate::python) fn make(given: &mut Given<'_>) -> PyResult<Arc<dyn Mechanism>> {
     let py = given.parameters.py();
-    let embedding = given.space.vectors(py)?;
+    let embedding = given.space.vectors()?;
     let (epsilon, randomness) = (given.epsilon, given.randomness.clone());
     let mixing = given.real("mixing")?.unwrap_or(MIXING);
     let make = match given.flag("paper")? {

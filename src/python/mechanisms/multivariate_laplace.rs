@@ -25,7 +25,7 @@ use crate::{Error, Mechanism, MultivariateLaplace};
 /// The mechanism; an HNSW graph is built where the search wants one and the embedding has none.
 pub(in crate::python) fn make(given: &mut Given<'_>) -> PyResult<Arc<dyn Mechanism>> {
     let py = given.parameters.py();
-    let mut embedding = given.space.vectors(py)?;
+    let mut embedding = given.space.vectors()?;
     let name: Option<PyBackedStr> = match given.parameter("search")? {
         Some(name) => Some(name.extract()?),
         None => None,

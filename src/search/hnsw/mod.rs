@@ -3,7 +3,7 @@
 //! Behind a noise mechanism an approximate search costs no privacy: which word is found is a
 //! function of the noisy point alone. It costs fidelity: the law of the output is no longer the
 //! mechanism's. Noisy points lie far from every word, where graphs are at their worst; measure
-//! with [`quality`](super::quality) before relying on it. Tem's lists are never built this way.
+//! with [`quality`](crate::mechanism::quality) before relying on it. Tem's lists are never built this way.
 //!
 //! The crate hnsw_rs builds the graph; it is kept as plain arrays of our
 //! own, searched here, and stored in our file.
