@@ -38,7 +38,7 @@ def write(
     points: int = 13,
     progress: Callable[[str], object] | None = None,
 ) -> calibration.Choice:
-    """Write the page; choose ε for it.
+    """Write the page: choose ε, measure every step of the slider around it, lay it out.
 
     Parameters
     ----------

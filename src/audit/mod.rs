@@ -41,7 +41,11 @@ struct Word {
     near: Vec<(f64, u32)>,
 }
 
-/// The certificate of a Tem; `control` counts the words.
+/// The certificate of a Tem; `control` counts the words. Three passes:
+///
+/// 1. every word's normaliser and its nearest words, in one pass over all distances;
+/// 2. the loss of all near pairs, where most certificates bind;
+/// 3. of words whose normaliser is so far from another that a further pair could bind, all pairs.
 ///
 /// # Errors
 /// [`Error::Interrupted`].

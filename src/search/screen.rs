@@ -65,6 +65,9 @@ impl Screen {
             && matches!(form.metric, Metric::Euclidean | Metric::Angular)
     }
 
+    /// The words laid out in panels for the kernel, each with what its bound is made of: half of its
+    /// offset, its norm, and the norm of what rounding lost. In `Single` precision coordinates are
+    /// rounded to f32; in `Int8` each word has a unit, and its coordinates are multiples of it.
     pub(crate) fn new(isa: Isa, precision: Precision, form: &Form, vectors: &[f32]) -> Self {
         let n = form.dim;
         let count = vectors.len() / n;

@@ -283,6 +283,13 @@ struct Corpus<'a> {
 }
 
 impl Corpus<'_> {
+    /// The `k` documents nearest to a bag, exactly, with as few exact distances as may be:
+    ///
+    /// 1. two lower bounds of every distance that cost little (centroids; the relaxed word mover's
+    ///    distance of Kusner et al. 2015), by which documents are ordered;
+    /// 2. the first k exactly, which gives a limit;
+    /// 3. for the others in order, until their bound passes the limit: the bound by dual
+    ///    potentials (`bound`), and the exact distance where that does not pass it either.
     fn query(
         &self,
         query: &Bag,
