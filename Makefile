@@ -64,7 +64,7 @@ audit: $(STAMP)
 
 # Faults planted one by one (cargo install cargo-mutants); FILE=… for one file. Hours for all.
 mutants:
-	cargo mutants --profile test $(if $(FILE),--file $(FILE)) -- --lib --test it
+	cargo mutants --profile test $(if $(FILE),--no-config --file $(FILE)) -- --lib --test it
 
 # The figures in the documents, each written by the command that its block names.
 figures: $(STAMP)

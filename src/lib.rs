@@ -10,6 +10,7 @@
 //! | WSDM'20: MADLIB, multivariate Laplace | [`mechanism::multivariate_laplace`], [`noise`] |
 //! | POST'19: Earth Mover's privacy | [`transport::bags`] |
 //! | ICDM'19: hyperbolic noise | [`mechanism::hyperbolic_laplace`], [`hyperbolic`] |
+//! | Xu et al. 2020: Mahalanobis noise | [`mechanism::mahalanobis`] |
 //!
 //! | idea | here |
 //! |---|---|
@@ -17,6 +18,8 @@
 //! | a metric on words | [`space`]; on vectors: [`metric`]; in a hierarchy: [`graph`] |
 //! | vectors for words, and their files | [`embedding`], [`embedding::format`] |
 //! | the nearest word of a point | [`search`] |
+//! | noise, then the nearest word | [`mechanism::noisy_nearest`] |
+//! | a file with what was computed for its words | [`index`] |
 //! | exact neighbour lists | [`neighbors`] |
 //! | Earth Mover's distances, exactly | [`transport`] |
 //! | who wrote a text | [`attribution`] |

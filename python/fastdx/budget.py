@@ -261,7 +261,7 @@ class Ledger:
             No finite number pays for the release (`Guarantee.price`), or the text has no word and
             all of it would be released (see `allow_wordless`).
         """
-        self._pay(account, mechanism, text, mechanism.tokenize(text))
+        self._pay(account, mechanism, mechanism.guarantee._price(text), empty=not text)
         return mechanism.privatize(text)
 
     def privatize_tokens(
@@ -272,7 +272,7 @@ class Ledger:
         Raises as `privatize`.
         """
         tokens = list(tokens)
-        self._pay(account, mechanism, tokens, tokens)
+        self._pay(account, mechanism, mechanism.guarantee._price(tokens), empty=not tokens)
         return mechanism.privatize_tokens(tokens)
 
     def privatize_ids(
@@ -283,8 +283,7 @@ class Ledger:
         Raises as `privatize`.
         """
         ids = np.array(ids)  # what is charged for is what is drawn, whoever else holds the array
-        price, why, count = mechanism.guarantee._price_ids(ids)
-        self._pay_price(account, mechanism, (price, why), count)
+        self._pay(account, mechanism, mechanism.guarantee._price_ids(ids), empty=not ids.size)
         return mechanism.privatize_ids(ids)
 
     def privatize_bag(
@@ -298,22 +297,24 @@ class Ledger:
         Raises as `privatize`.
         """
         tokens = bag_tokens(bag)
-        self._pay(account, bags.mechanism, tokens, tokens)
+        priced = bags.mechanism.guarantee._price(tokens)
+        self._pay(account, bags.mechanism, priced, empty=not tokens)
         return bags.privatize(tokens)
 
     def _pay(
-        self, account: str, mechanism: Mechanism, given: str | list[str], words: list[str]
+        self,
+        account: str,
+        mechanism: Mechanism,
+        priced: tuple[float, str | None, int],
+        *,
+        empty: bool,
     ) -> None:
-        if not words and given and not self.allow_wordless:
+        """Charge a release, or refuse it: `empty` says that nothing would be released."""
+        price, why, words = priced
+        if not words and not empty and not self.allow_wordless:
             raise ParameterError(
                 "text has no word: all of it would be released as it is (allow_wordless=True)"
             )
-        self._pay_price(account, mechanism, mechanism.guarantee._price(given), len(words))
-
-    def _pay_price(
-        self, account: str, mechanism: Mechanism, priced: tuple[float, str | None], words: int
-    ) -> None:
-        price, why = priced
         if why is not None:
             raise ParameterError(f"mechanism has no price for this release: {why}")
         self.charge(account, price, f"{words} words at ε = {mechanism.epsilon:g}")
@@ -343,7 +344,7 @@ class Ledger:
         bounds = [mechanism.guarantee.bound(text, a) for a in alternatives]
         if not bounds:
             raise ParameterError("alternatives must be at least one text, got none")
-        _, why = mechanism.guarantee._price(text)
+        _, why, _ = mechanism.guarantee._price(text)
         if why is not None:
             raise ParameterError(f"mechanism has no price for this release: {why}")
         if not math.isfinite(max(bounds)):

@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 use super::arguments::{as_strs, word_ids};
 use super::errors::wrong_type;
 use super::mechanism::{PyMechanism, Written};
+use super::run::run;
 use crate::guarantee::Certificate;
 
 /// A callable and its arguments that make an equal object: pickle's protocol.
@@ -18,6 +19,16 @@ type Reduced<'py> = (Bound<'py, PyAny>, (Py<PyMechanism>, &'static str));
 pub(super) struct PyGuarantee {
     guarantee: crate::Guarantee,
     mechanism: Py<PyMechanism>,
+}
+
+/// A price, why it is infinite, and the number of words.
+type Priced = (f64, Option<&'static str>, usize);
+
+fn priced(price: Result<f64, &'static str>, words: usize) -> Priced {
+    match price {
+        Ok(price) => (price, None, words),
+        Err(why) => (f64::INFINITY, Some(why), words),
+    }
 }
 
 #[pymethods]
@@ -149,30 +160,32 @@ impl PyGuarantee {
     /// float
     ///     In 1/distance; infinite where no finite number pays: a mechanism that releases words
     ///     as they are or is seeded, a text whose unknown words show as unknown.
-    fn price(&self, text: &Bound<'_, PyAny>) -> PyResult<f64> {
-        Ok(self.priced(text)?.0)
+    fn price(&self, py: Python<'_>, text: &Bound<'_, PyAny>) -> PyResult<f64> {
+        Ok(self.priced(py, text)?.0)
     }
 
-    /// `price`, and why it is infinite.
+    /// `price`, why it is infinite, and how many words there are.
     #[pyo3(name = "_price")]
-    fn priced(&self, text: &Bound<'_, PyAny>) -> PyResult<(f64, Option<&'static str>)> {
+    fn priced(&self, py: Python<'_>, text: &Bound<'_, PyAny>) -> PyResult<Priced> {
         let core = &self.mechanism.get().text;
-        let price = match Written::of("text", text)? {
-            Written::Text(text) => core.price(&text),
-            Written::Tokens(tokens) => core.price_tokens(&as_strs(&tokens)),
-        };
-        Ok(price.map_or_else(|why| (f64::INFINITY, Some(why)), |price| (price, None)))
+        let written = Written::of("text", text)?;
+        run(py, false, |_| {
+            Ok(match &written {
+                Written::Text(text) => priced(core.price(text), core.words(text).count()),
+                Written::Tokens(tokens) => {
+                    priced(core.price_tokens(&as_strs(tokens)), tokens.len())
+                }
+            })
+        })
     }
 
     /// `_price` of word ids, and how many they are.
-    fn _price_ids(&self, ids: &Bound<'_, PyAny>) -> PyResult<(f64, Option<&'static str>, usize)> {
+    fn _price_ids(&self, ids: &Bound<'_, PyAny>) -> PyResult<Priced> {
         let mechanism = self.mechanism.get();
         let vocabulary = mechanism.mechanism().vocabulary();
         let (ids, _) = word_ids(ids, vocabulary.len())?;
         vocabulary.check_ids(&ids)?;
-        let price = mechanism.text.price_ids(&ids);
-        let (price, why) = price.map_or_else(|why| (f64::INFINITY, Some(why)), |p| (p, None));
-        Ok((price, why, ids.len()))
+        Ok(priced(mechanism.text.price_ids(&ids), ids.len()))
     }
 
     fn __str__(&self) -> String {

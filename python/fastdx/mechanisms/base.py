@@ -62,6 +62,21 @@ class Mechanism(MechanismCore):
     """The built-in embedding that it works on where none is given."""
 
     @classmethod
+    def _new(
+        cls,
+        space: Embedding | WordGraph | None,
+        embedding: Embedding | None,
+        epsilon: float | None,
+        own: dict[str, Any],
+        common: Common,
+    ) -> Self:
+        """Make the core; ``embedding=`` is an alias of ``space=``."""
+        if space is not None and embedding is not None:
+            raise InputTypeError("space and embedding are one parameter: give one of them")
+        given = embedding if space is None else space
+        return MechanismCore.__new__(cls, cls.name, given, epsilon, own, **common)
+
+    @classmethod
     def _around(cls, core: MechanismCore) -> Self:
         return MechanismCore.__new__(cls, core)
 
@@ -109,13 +124,6 @@ class Mechanism(MechanismCore):
         if self.seed is not None:
             shown += f", seed={self.seed}: REPRODUCIBLE, FOR TESTS ONLY"
         return f"{shown})"
-
-
-def the_space(space: object, embedding: object) -> Any:
-    """Return the one of both that is given; ``embedding=`` is an alias of ``space=``."""
-    if space is not None and embedding is not None:
-        raise InputTypeError("space and embedding are one parameter: give one of them")
-    return embedding if space is None else space
 
 
 def _number(x: float) -> str:

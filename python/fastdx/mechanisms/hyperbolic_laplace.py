@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fastdx._core import Embedding, MechanismCore, WordGraph
-from fastdx.mechanisms.base import Common, Mechanism, _number, the_space
+from fastdx._core import Embedding, WordGraph
+from fastdx.mechanisms.base import Common, Mechanism, _number
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -68,9 +68,7 @@ class HyperbolicLaplace(Mechanism):
     ) -> Self:
         """Make the mechanism."""
         own = {"base": base, "sampler": sampler}
-        return MechanismCore.__new__(
-            cls, "hyperbolic", the_space(space, embedding), epsilon, own, **common
-        )
+        return cls._new(space, embedding, epsilon, own, common)
 
     @classmethod
     def from_paper(
@@ -94,9 +92,7 @@ class HyperbolicLaplace(Mechanism):
         **common
             As for the constructor.
         """
-        return MechanismCore.__new__(
-            cls, "hyperbolic", the_space(space, embedding), nominal, {"paper": True}, **common
-        )
+        return cls._new(space, embedding, nominal, {"paper": True}, common)
 
     @classmethod
     def smallest_epsilon(cls, space: Embedding | WordGraph) -> float:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from fastdx._core import Embedding, MechanismCore
-from fastdx.mechanisms.base import Common, Mechanism, Option, _number, the_space
+from fastdx._core import Embedding
+from fastdx.mechanisms.base import Common, Mechanism, Option, _number
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -65,9 +65,7 @@ class Mahalanobis(Mechanism):
     ) -> Self:
         """Make the mechanism."""
         own = {"mixing": mixing}
-        return MechanismCore.__new__(
-            cls, "mahalanobis", the_space(space, embedding), epsilon, own, **common
-        )
+        return cls._new(space, embedding, epsilon, own, common)
 
     @classmethod
     def from_paper(
@@ -93,9 +91,7 @@ class Mahalanobis(Mechanism):
             As for the constructor.
         """
         own = {"mixing": mixing, "paper": True}
-        return MechanismCore.__new__(
-            cls, "mahalanobis", the_space(space, embedding), nominal, own, **common
-        )
+        return cls._new(space, embedding, nominal, own, common)
 
     @property
     def nominal(self) -> float:

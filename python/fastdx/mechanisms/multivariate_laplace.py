@@ -10,12 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from fastdx._core import (
     Embedding,
-    MechanismCore,
     SearchQuality,
     laplace_perturb,
     laplace_search_quality,
 )
-from fastdx.mechanisms.base import Common, Mechanism, the_space
+from fastdx.mechanisms.base import Common, Mechanism
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -74,9 +73,7 @@ class MultivariateLaplace(Mechanism):
     ) -> Self:
         """Make the mechanism."""
         own = {"search": search, "ef": ef}
-        return MechanismCore.__new__(
-            cls, "laplace", the_space(space, embedding), epsilon, own, **common
-        )
+        return cls._new(space, embedding, epsilon, own, common)
 
     @property
     def search(self) -> str:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from fastdx._core import (
     Embedding,
-    MechanismCore,
     WordGraph,
     check_index,
     open_space,
@@ -17,7 +16,7 @@ from fastdx._core import (
     tem_build_lists,
 )
 from fastdx.exceptions import ParameterError
-from fastdx.mechanisms.base import Common, Mechanism, Option, _number, the_space
+from fastdx.mechanisms.base import Common, Mechanism, Option, _number
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -84,9 +83,7 @@ class Tem(Mechanism):
     ) -> Self:
         """Make the mechanism."""
         own = {"gamma": gamma, "beta": beta, "sampler": sampler}
-        return MechanismCore.__new__(
-            cls, "tem", the_space(space, embedding), epsilon, own, **common
-        )
+        return cls._new(space, embedding, epsilon, own, common)
 
     @classmethod
     def certified(
@@ -127,9 +124,7 @@ class Tem(Mechanism):
         True
         """
         own = {"gamma": gamma, "beta": beta, "certify": True, "progress": progress}
-        return MechanismCore.__new__(
-            cls, "tem", the_space(space, embedding), epsilon, own, **common
-        )
+        return cls._new(space, embedding, epsilon, own, common)
 
     @property
     def nominal(self) -> float:
