@@ -21,14 +21,14 @@ test-python: $(STAMP)
 
 format:
 	cargo fmt --check
-	$(BIN)/ruff format --check python tests benches tools examples
+	$(BIN)/ruff format --check python tests benches tools examples experiments
 
 lint: $(STAMP)
 	cargo clippy --locked --all-targets -- -D warnings
 	cargo clippy --locked --features python -- -D warnings
 	cargo check --locked --no-default-features --all-targets
 	$(BIN)/python tools/layers.py
-	$(BIN)/ruff check python tests benches tools examples
+	$(BIN)/ruff check python tests benches tools examples experiments
 
 types: $(STAMP)
 	$(BIN)/mypy

@@ -3,16 +3,14 @@
 //! For a word w: N_w, the probability that it comes back unchanged; the support, the size of the
 //! smallest set of outputs of probability at least 1 - η; S_w, the number of distinct outputs in so
 //! many draws; K_w, the size of the smallest set of inputs that are an output w with at least that probability, were all inputs equally likely; entropies of
-//! the output (WSDM'20 section 4.1, ICDM'19 section V). For Tem all are sums over its exact law,
-//! streamed; for the others they are counted in draws.
+//! the output (WSDM'20 section 4.1, ICDM'19 section V). Where a mechanism has a law (Tem), all are sums over
+//! it, streamed; for the others they are counted in draws.
 
 use rayon::prelude::*;
 use statrs::function::beta::beta_reg;
 
 use crate::error::{Error, Result};
 use crate::mechanism::Mechanism;
-use crate::mechanism::tem::Tem;
-use crate::mechanism::tem::law::{FLOOR_EXPONENT, weights};
 use crate::parallel::{Control, install};
 use crate::space::rows_together;
 
@@ -31,8 +29,6 @@ pub struct Statistics {
     pub min_entropy: f64,
     /// Probability of an output among the k nearest words (the word itself among them).
     pub near: f64,
-    /// Z: the sum of weights exp(-(ε/2)·min(d, γ)).
-    pub normaliser: f64,
 }
 
 /// DrawCounts of one word in draws.
@@ -59,9 +55,10 @@ fn check_eta(eta: f64) -> Result<f64> {
 /// of `draws` draws; `control` counts the words.
 ///
 /// # Errors
-/// [`Error::WordId`], [`Error::Parameter`] for `eta`, [`Error::Interrupted`].
+/// [`Error::WordId`], [`Error::Parameter`] for `eta` or a mechanism without a law,
+/// [`Error::Interrupted`].
 pub fn closed_form(
-    tem: &Tem,
+    mechanism: &dyn Mechanism,
     words: &[u32],
     eta: f64,
     near: usize,
@@ -69,57 +66,80 @@ pub fn closed_form(
     control: &Control,
 ) -> Result<Vec<Statistics>> {
     check_eta(eta)?;
-    let half = tem.nominal() / 2.0;
-    each_row(tem, words, control, |row, weighed, sets| {
-        weighed.clear();
-        weighed.extend_from_slice(row);
-        let total = weights(weighed, half, tem.gamma());
-        let mean = weighted_exponents(row, weighed, half, tem.gamma());
-        let largest = weighed.iter().fold(0.0f64, |a, &w| a.max(w));
-        let close = near.min(weighed.len());
-        let outputs = sets.smallest(weighed, (1.0 - eta) * total);
-        let distinct = expected_distinct(weighed, total, draws);
-        let mut likely: f64 = 1.0;
-        if close < weighed.len() {
-            // Descending: the k likeliest are the k nearest.
-            weighed.select_nth_unstable_by(close, |a, b| b.total_cmp(a));
-            likely = weighed[..close].iter().sum::<f64>() / total;
-        }
-        Statistics {
-            unchanged: 1.0 / total,
-            outputs,
-            distinct,
-            shannon: (total.ln() + mean / total) / std::f64::consts::LN_2,
-            min_entropy: (total / largest).log2(),
-            near: likely,
-            normaliser: total,
-        }
+    each_law(mechanism, words, control, |id, law, row, sets| Statistics {
+        unchanged: law[id as usize],
+        outputs: sets.smallest(law, 1.0 - eta),
+        distinct: expected_distinct(law, draws),
+        shannon: shannon(law),
+        min_entropy: -law.iter().fold(0.0f64, |a, &p| a.max(p)).log2(),
+        near: nearest_mass(law, row, near),
     })
 }
 
-/// Σ weight · exponent: what -Σ p ln p is made of.
-fn weighted_exponents(distances: &[f64], weights: &[f64], eta: f64, gamma: f64) -> f64 {
-    const LANES: usize = 16;
-    let mut sums = [0.0; LANES];
-    let exponent = |d: f64| (eta * d.min(gamma)).min(FLOOR_EXPONENT);
-    let (rows, row) = distances.as_chunks::<LANES>();
-    let (weighed, rest) = weights.as_chunks::<LANES>();
-    for (d, w) in rows.iter().zip(weighed) {
-        for ((sum, &d), w) in sums.iter_mut().zip(d).zip(w) {
-            *sum += w * exponent(d);
+/// Probability of the k words at the smallest distances, ties by id; the distances lose their order.
+fn nearest_mass(law: &[f64], distances: &mut [f64], k: usize) -> f64 {
+    if k >= law.len() {
+        return 1.0;
+    }
+    if k == 0 {
+        return 0.0;
+    }
+    let (law_of, kth) = {
+        let mut order = distances.to_vec();
+        let (_, &mut kth, _) = order.select_nth_unstable_by(k - 1, f64::total_cmp);
+        (law.iter().zip(&*distances), kth)
+    };
+    let (mut mass, mut count, mut ties) = (0.0, 0, Vec::new());
+    for (p, &d) in law_of {
+        if d < kth {
+            mass += p;
+            count += 1;
+        } else if d == kth {
+            ties.push(p);
         }
     }
-    let rest: f64 = row.iter().zip(rest).map(|(&d, w)| w * exponent(d)).sum();
-    sums.iter().sum::<f64>() + rest
+    mass + ties.iter().take(k - count).copied().sum::<f64>()
+}
+
+/// -Σ p log₂ p.
+fn shannon(law: &[f64]) -> f64 {
+    const LANES: usize = 16;
+    let mut sums = [0.0; LANES];
+    let (rows, rest) = law.as_chunks::<LANES>();
+    for row in rows {
+        for (sum, &p) in sums.iter_mut().zip(row) {
+            *sum += p * ln(p);
+        }
+    }
+    let rest: f64 = rest.iter().map(|&p| p * ln(p)).sum();
+    -(sums.iter().sum::<f64>() + rest) / std::f64::consts::LN_2
+}
+
+/// ln x for a positive normal number, of 0 and subnormal ones a finite one, to a relative 1e-13: as
+/// the vectoriser likes it.
+#[inline(always)]
+fn ln(x: f64) -> f64 {
+    // x = m·2^e with m from √½ to √2.
+    const HALF_ROOT: u64 = 0x3FE6_A09E_667F_3BCD;
+    let shifted = x.to_bits().wrapping_sub(HALF_ROOT);
+    let exponent = (shifted.cast_signed() >> 52) as f64;
+    let m = f64::from_bits((shifted & ((1 << 52) - 1)).wrapping_add(HALF_ROOT));
+    // ln m = 2 artanh z, |z| below 0.172.
+    let z = (m - 1.0) / (m + 1.0);
+    let z2 = z * z;
+    let mut series = 1.0 / 17.0;
+    for odd in [15.0, 13.0, 11.0, 9.0, 7.0, 5.0, 3.0, 1.0] {
+        series = series * z2 + 1.0 / odd;
+    }
+    exponent * std::f64::consts::LN_2 + 2.0 * z * series
 }
 
 /// Σ 1 - (1 - p)^draws over all outputs.
-fn expected_distinct(weights: &[f64], total: f64, draws: usize) -> f64 {
+fn expected_distinct(law: &[f64], draws: usize) -> f64 {
     const LANES: usize = 16;
-    let scale = 1.0 / total;
     let mut missing = [0.0; LANES];
     let mut rest = 0.0;
-    let (chunks, tail) = weights.as_chunks::<LANES>();
+    let (chunks, tail) = law.as_chunks::<LANES>();
     let power = |mut base: [f64; LANES]| {
         let mut result = [1.0; LANES];
         let mut left = draws;
@@ -133,69 +153,81 @@ fn expected_distinct(weights: &[f64], total: f64, draws: usize) -> f64 {
         result
     };
     for chunk in chunks {
-        let never = power(chunk.map(|w| 1.0 - w * scale));
+        let never = power(chunk.map(|p| 1.0 - p));
         missing.iter_mut().zip(never).for_each(|(m, n)| *m += n);
     }
-    for w in tail {
-        rest += power([1.0 - w * scale; LANES])[0];
+    for p in tail {
+        rest += power([1.0 - p; LANES])[0];
     }
-    weights.len() as f64 - missing.iter().sum::<f64>() - rest
+    law.len() as f64 - missing.iter().sum::<f64>() - rest
 }
 
-/// K_w for `words`: needs the normalisers of all words, from [`closed_form`] of all of them.
+/// Bytes of columns that [`inputs`] holds at a time.
+const COLUMN_BYTES: usize = 256 << 20;
+
+/// K_w for `words`: the laws of all words, once for every so many of `words` as fit in memory.
 ///
 /// # Errors
-/// As [`closed_form`], and [`Error::Parameter`] where there is not one normaliser a word.
+/// As [`closed_form`].
 pub fn inputs(
-    tem: &Tem,
+    mechanism: &dyn Mechanism,
     words: &[u32],
-    normalisers: &[f64],
     eta: f64,
     control: &Control,
 ) -> Result<Vec<u32>> {
     check_eta(eta)?;
-    let count = tem.vocabulary().len();
-    if normalisers.len() != count {
-        return Err(Error::parameter(
-            "normalisers",
-            format!("{count}"),
-            normalisers.len(),
-        ));
+    mechanism.vocabulary().check_ids(words)?;
+    let count = mechanism.vocabulary().len();
+    let all: Vec<u32> = (0..count as u32).collect();
+    let mut found = Vec::with_capacity(words.len());
+    for outputs in words.chunks((COLUMN_BYTES / 8 / count).max(1)) {
+        let laws = each_law(mechanism, &all, control, |_, law, _, _| {
+            let column: Vec<f64> = outputs.iter().map(|&y| law[y as usize]).collect();
+            column
+        })?;
+        let mut sets = Sets::default();
+        for place in 0..outputs.len() {
+            let column: Vec<f64> = laws.iter().map(|law| law[place]).collect();
+            let total: f64 = column.iter().sum();
+            found.push(sets.smallest(&column, (1.0 - eta) * total));
+        }
     }
-    let half = tem.nominal() / 2.0;
-    each_row(tem, words, control, |row, weighed, sets| {
-        weighed.clear();
-        weighed.extend_from_slice(row);
-        weights(weighed, half, tem.gamma());
-        // Distances are symmetric: this is the column of the output.
-        let each = weighed.iter_mut().zip(normalisers);
-        each.for_each(|(weight, z)| *weight /= z);
-        let total: f64 = weighed.iter().sum();
-        sets.smallest(weighed, (1.0 - eta) * total)
-    })
+    Ok(found)
 }
 
-/// Calls a function with the distances of each word, many words in parallel.
-fn each_row<T: Send>(
-    tem: &Tem,
+/// Calls a function with each word, its law and its distances, many words in parallel.
+fn each_law<T: Send>(
+    mechanism: &dyn Mechanism,
     words: &[u32],
     control: &Control,
-    one: impl Fn(&[f64], &mut Vec<f64>, &mut Sets) -> T + Sync,
+    one: impl Fn(u32, &[f64], &mut [f64], &mut Sets) -> T + Sync,
 ) -> Result<Vec<T>> {
-    tem.vocabulary().check_ids(words)?;
-    let space = tem.space();
+    mechanism.vocabulary().check_ids(words)?;
+    if !mechanism.has_law() {
+        let got = mechanism.guarantee().mechanism;
+        return Err(Error::parameter(
+            "mechanism",
+            "one whose law can be computed",
+            got,
+        ));
+    }
+    let space = mechanism.space();
     let count = space.vocabulary().len();
     install(words.len() * count, 0, || {
         let parts: Vec<Vec<T>> = words
             .par_chunks(rows_together(count))
             .map_init(
-                || (Vec::new(), Vec::new(), Sets::default()),
-                |(distances, weighed, sets), ids| {
+                || (Vec::new(), vec![0.0; count], Sets::default()),
+                |(distances, law, sets), ids| {
                     control.check()?;
                     distances.resize(ids.len() * count, 0.0);
                     space.rows(ids, distances);
-                    let rows = distances.chunks_exact(count);
-                    let done = rows.map(|row| one(row, weighed, sets)).collect();
+                    let rows = distances.chunks_exact_mut(count).zip(ids);
+                    let done = rows.map(|(row, &id)| {
+                        mechanism.law_of_row(id, row, law);
+                        one(id, law, row, sets)
+                    });
+                    let done = done.collect();
                     control.advance(ids.len());
                     Ok(done)
                 },
@@ -374,6 +406,30 @@ impl Sets {
 mod tests {
     use super::*;
     use rand::RngExt;
+
+    #[test]
+    fn the_logarithm_is_accurate() {
+        for i in -1000..1000 {
+            let x = (f64::from(i) * 0.7).exp();
+            if x.is_normal() {
+                assert!(
+                    (ln(x) - x.ln()).abs() <= 1e-13 * (1.0 + x.ln().abs()),
+                    "{x}"
+                );
+            }
+        }
+        assert_eq!(shannon(&[1.0, 0.0, 0.0]), 0.0);
+        assert!((shannon(&[0.125; 8]) - 3.0).abs() < 1e-14);
+    }
+
+    #[test]
+    fn the_nearest_words_are_those_of_least_distance() {
+        let law = [0.1, 0.2, 0.3, 0.4];
+        for (k, mass) in [(0, 0.0), (1, 0.3), (2, 0.4), (3, 0.6), (4, 1.0), (9, 1.0)] {
+            let found = nearest_mass(&law, &mut [1.0, 1.0, 0.0, 2.0], k);
+            assert!((found - mass).abs() < 1e-15, "{k}");
+        }
+    }
 
     #[test]
     fn smallest_sets_are_those_of_a_sort() {

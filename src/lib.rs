@@ -22,7 +22,6 @@
 //! | a file with what was computed for its words | [`index`] |
 //! | exact neighbour lists | [`neighbors`] |
 //! | Earth Mover's distances, exactly | [`transport`] |
-//! | who wrote a text | [`attribution`] |
 //! | the ε that a Tem really has | [`audit`] |
 //! | what ε does to words | [`calibration`] |
 //! | what is proved | [`guarantee`] |
@@ -57,7 +56,6 @@
 )]
 
 mod arithmetic;
-pub mod attribution;
 pub mod audit;
 mod buffer;
 pub mod calibration;
@@ -78,11 +76,11 @@ pub mod parallel;
 mod python;
 pub mod random;
 pub mod search;
-mod slots;
 pub mod space;
 pub mod text;
 pub mod transport;
 pub mod vocabulary;
+mod word_cache;
 
 pub use embedding::Embedding;
 pub use error::{Error, Hidden, Result};

@@ -1,12 +1,17 @@
 //! Enumerations that have names in a text: on the command line, in Python.
 
 /// Names the variants of an enumeration: `ALL`, `name`, and `FromStr` with an error that names the
-/// parameter and lists what there is.
+/// parameter and lists what there is. `also` adds a second name for a variant, `not` says why a
+/// name that people try is none.
 macro_rules! named {
-    ($type:ty, $parameter:literal, $($variant:path => $name:literal),+ $(,)?) => {
+    (
+        $type:ty, $parameter:literal, $($variant:path => $name:literal),+ $(,)?
+        $(; also $alias:literal => $of:path)?
+        $(; not $wrong:literal => $why:literal)?
+    ) => {
         impl $type {
-            /// Every variant with its name.
-            pub const ALL: &[(Self, &'static str)] = &[$(($variant, $name)),+];
+            /// Every variant.
+            pub const ALL: [Self; [$($name),+].len()] = [$($variant),+];
 
             /// Its name.
             pub fn name(self) -> &'static str {
@@ -20,13 +25,19 @@ macro_rules! named {
             type Err = $crate::Error;
 
             fn from_str(name: &str) -> $crate::Result<Self> {
-                let found = Self::ALL.iter().find(|(_, known)| *known == name);
-                found.map(|(variant, _)| *variant).ok_or_else(|| {
-                    let names: Vec<String> =
-                        Self::ALL.iter().map(|(_, name)| format!("'{name}'")).collect();
-                    let expected = format!("one of {}", names.join(", "));
-                    $crate::Error::parameter($parameter, expected, format!("{name:?}"))
-                })
+                match name {
+                    $($name => Ok($variant),)+
+                    $($alias => Ok($of),)?
+                    _ => {
+                        let names = [$($name),+ $(, $alias)?].map(|name| format!("'{name}'"));
+                        #[allow(unused_mut)]
+                        let mut expected = format!("one of {}", names.join(", "));
+                        $(if name == $wrong {
+                            expected.push_str($why);
+                        })?
+                        Err($crate::Error::parameter($parameter, expected, format!("{name:?}")))
+                    }
+                }
             }
         }
     };

@@ -37,16 +37,16 @@ pub trait MetricSpace: Send + Sync {
     /// Distances between every word of `a` and every word of `b`: row i of `out` starts at
     /// i · `stride`. The last bits may differ from those of `distance`.
     fn block(&self, a: &[u32], b: &[u32], out: &mut [f64], stride: usize) {
-        let mut row = match self.rows_only() {
+        let mut row = match self.distances_by_row() {
             true => vec![0.0; self.vocabulary().len()],
             false => Vec::new(),
         };
         for (&a, out) in a.iter().zip(out.chunks_mut(stride)) {
-            if self.rows_only() {
+            if self.distances_by_row() {
                 self.distances(a, &mut row);
             }
             for (&b, out) in b.iter().zip(out) {
-                *out = match self.rows_only() {
+                *out = match self.distances_by_row() {
                     true => row[b as usize],
                     false => self.distance(a, b),
                 };
@@ -58,7 +58,7 @@ pub trait MetricSpace: Send + Sync {
     /// from those of `distance`.
     fn rows(&self, words: &[u32], out: &mut [f64]) {
         let count = self.vocabulary().len();
-        if self.rows_only() {
+        if self.distances_by_row() {
             let rows = words.iter().zip(out.chunks_exact_mut(count));
             return rows.for_each(|(&word, row)| self.distances(word, row));
         }
@@ -107,7 +107,7 @@ pub trait MetricSpace: Send + Sync {
     }
 
     /// Whether one distance costs about as much as all distances of a word.
-    fn rows_only(&self) -> bool {
+    fn distances_by_row(&self) -> bool {
         false
     }
 

@@ -8,7 +8,6 @@ Tem protects every word of its vocabulary with metric differential privacy of ε
 """
 
 from fastdx import (
-    attribution,
     audit,
     budget,
     calibration,
@@ -83,7 +82,6 @@ __all__ = [
     "WordGraph",
     "WordIdError",
     "__version__",
-    "attribution",
     "audit",
     "budget",
     "calibration",

@@ -7,7 +7,6 @@ from numpy.typing import ArrayLike, NDArray
 from typing_extensions import Self, disjoint_base
 
 __all__ = [
-    "AttributionCore",
     "Certificate",
     "Embedding",
     "Guarantee",
@@ -32,6 +31,7 @@ __all__ = [
     "from_lorentz",
     "hyperbolic_laplace",
     "hyperbolic_metropolis",
+    "inputs",
     "laplace_perturb",
     "laplace_search_quality",
     "log_map",
@@ -45,7 +45,6 @@ __all__ = [
     "save_space",
     "simulate",
     "tem_build_lists",
-    "tem_inputs",
     "to_lorentz",
     "tokenize",
     "utility_bound",
@@ -86,7 +85,7 @@ class Embedding:
     def distance(self, a: str, b: str) -> float: ...
     def distances(self, word: str) -> NDArray[np.float64]: ...
     def nearest(
-        self, vectors: ArrayLike, k: SupportsIndex = 1, method: str = "exact"
+        self, vectors: ArrayLike, k: SupportsIndex = 1
     ) -> tuple[NDArray[np.uint32], NDArray[np.float64]]: ...
     def build_hnsw(
         self,
@@ -359,12 +358,10 @@ def closed_form(
     NDArray[np.float64],
     NDArray[np.float64],
     NDArray[np.float64],
-    NDArray[np.float64],
 ]: ...
-def tem_inputs(
+def inputs(
     mechanism: MechanismCore,
     ids: ArrayLike,
-    normalisers: ArrayLike,
     eta: float,
     progress: _Progress = None,
 ) -> NDArray[np.uint32]: ...
@@ -378,24 +375,6 @@ def simulate(
 def binomial_bounds(
     hits: ArrayLike, draws: SupportsIndex, alpha: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
-
-@final
-class AttributionCore:
-    def __new__(
-        cls,
-        texts: Iterable[str],
-        authors: ArrayLike,
-        count_of_authors: SupportsIndex,
-        *,
-        features: SupportsIndex,
-        rounds: SupportsIndex,
-        fraction: float,
-        seed: SupportsIndex,
-    ) -> AttributionCore: ...
-    def attribute(
-        self, texts: Iterable[str], progress: Callable[[int], object] | None = None
-    ) -> tuple[NDArray[np.uint32], NDArray[np.float64]]: ...
-
 def tokenize(text: str, space: Embedding | WordGraph | None = None) -> list[str]: ...
 def check_index(
     path: str | PathLike[str],
@@ -413,7 +392,7 @@ class Transport:
     @property
     def plan(self) -> NDArray[np.float64]: ...
     @property
-    def prices(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+    def dual_potentials(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
     @property
     def gap(self) -> float: ...
 

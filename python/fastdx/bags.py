@@ -17,7 +17,7 @@ from fastdx._core import (
 from fastdx.exceptions import InputTypeError, ParameterError
 from fastdx.mechanisms import Mechanism
 
-__all__ = ["STOP_WORDS", "BagGuarantee", "BagOfWords", "bag_words"]
+__all__ = ["STOP_WORDS", "BagGuarantee", "BagOfWords", "bag_words", "text_of"]
 
 STOP_WORDS = frozenset(
     """a about above after again against all am an and any are aren't as at be because been before
@@ -275,3 +275,8 @@ def _count(at: int, count: object) -> int:
     if index is None or isinstance(count, bool) or index() < 0:
         raise ParameterError(f"the count of word {at} must be a whole number ≥ 0, got {count!r}")
     return int(index())
+
+
+def text_of(bag: Mapping[str, int]) -> str:
+    """Return a bag as a text, its words in alphabetical order, for what reads texts."""
+    return " ".join(w for word in sorted(bag) for w in [word] * bag[word])

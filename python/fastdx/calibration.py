@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fastdx._core import binomial_bounds, closed_form, simulate, tem_inputs
+from fastdx._core import binomial_bounds, closed_form, simulate
+from fastdx._core import inputs as inputs_of
 from fastdx.exceptions import FastdxError, InputTypeError, ParameterError
 from fastdx.mechanisms import Mechanism
 
@@ -142,7 +143,7 @@ def statistics(
     near : int, optional
         ``near`` is the probability of an output among so many nearest words.
     inputs : bool, optional
-        K_w too: for Tem this needs the normalisers of the whole vocabulary.
+        K_w too: this needs the laws of the whole vocabulary.
     confidence : float, optional
         Of the bounds of a simulated N_w.
     half_width : float, optional
@@ -173,16 +174,13 @@ def statistics(
     names = np.array(_names(mechanism, ids), dtype=object)
     if mechanism.has_law:
         count = len(mechanism.space)
-        n, s, distinct, shannon, minimum, close, z = closed_form(
+        n, s, distinct, shannon, minimum, close = closed_form(
             mechanism, ids, eta, near, draws, progress
         )
         columns = {"word": names, "N_w": n, "N_w_low": n, "N_w_high": n, "support": s,
                    "S_w": distinct}  # fmt: skip
         if inputs:
-            if len(ids) < count or (ids != np.arange(count)).any():
-                every = np.arange(count, dtype=np.uint32)
-                z = closed_form(mechanism, every, eta, near, draws, progress)[6]
-            columns["K_w"] = tem_inputs(mechanism, ids, z, eta, progress)
+            columns["K_w"] = inputs_of(mechanism, ids, eta, progress)
         hartley = np.full(len(ids), np.log2(count))
         return Table(**columns, shannon=shannon, min_entropy=minimum, hartley=hartley, near=close)
     unchanged, distinct_found, outputs, k = simulate(mechanism, ids, draws, eta, progress)

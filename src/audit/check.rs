@@ -56,8 +56,8 @@ pub fn check(
     };
     let vocabulary = space.vocabulary();
     let words = vocabulary.len();
-    let lost = (0..words as u32).find(|&id| vocabulary.id(vocabulary.word(id)) != Some(id));
-    if let Some(id) = lost {
+    let not_found = (0..words as u32).find(|&id| vocabulary.id(vocabulary.word(id)) != Some(id));
+    if let Some(id) = not_found {
         return Err(wrong(format!("its index does not find word {id}")));
     }
     let mut checked = Checked {

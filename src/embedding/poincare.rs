@@ -310,20 +310,20 @@ impl Training {
         // Rows at random: ask for all before the first is needed.
         work.ids.iter().for_each(|&id| self.prefetch(id));
         self.load(u, &mut work.u);
-        let room_u = (1.0 - sum(&work.u, |x| x * x)).max(1e-6);
+        let one_minus_norm2_u = (1.0 - sum(&work.u, |x| x * x)).max(1e-6);
         let mut total = 0.0;
         for (j, &id) in work.ids.iter().enumerate() {
             let other = &mut work.others[j * n..][..n];
             self.load(id, other);
-            let room = (1.0 - sum(other, |x| x * x)).max(1e-6);
+            let one_minus_norm2 = (1.0 - sum(other, |x| x * x)).max(1e-6);
             let apart = sum2(&work.u, other, |a, b| (a - b) * (a - b));
-            let gamma = 1.0 + 2.0 * apart / (room_u * room);
+            let gamma = 1.0 + 2.0 * apart / (one_minus_norm2_u * one_minus_norm2);
             let root = (gamma * gamma - 1.0).max(1e-12).sqrt();
             // e^(-arcosh γ) = 1/(γ + √(γ²-1)).
             let weight = 1.0 / (gamma + root);
             total += weight;
             work.of[j] = Of {
-                room,
+                one_minus_norm2,
                 apart,
                 root,
                 weight,
@@ -337,9 +337,9 @@ impl Training {
             // dL/dd: 1 - p for the edge, -p for a negative.
             let slope = f32::from(u8::from(j == 0)) - of.weight / total;
             // With α = 1-‖u‖², β = 1-‖v‖²: dγ/du = 4/(αβ)·((u - v) + u·‖u-v‖²/α).
-            let scale = slope * 4.0 / (room_u * of.room * of.root);
-            let (own, of_other) = (of.apart / room_u, of.apart / of.room);
-            let rate_other = rate * (of.room * of.room / 4.0) * scale;
+            let scale = slope * 4.0 / (one_minus_norm2_u * of.one_minus_norm2 * of.root);
+            let (own, of_other) = (of.apart / one_minus_norm2_u, of.apart / of.one_minus_norm2);
+            let rate_other = rate * (of.one_minus_norm2 * of.one_minus_norm2 / 4.0) * scale;
             for ((g, &a), b) in work.gradient.iter_mut().zip(&work.u).zip(&mut *other) {
                 let apart = a - *b;
                 *g += scale * (apart + a * own);
@@ -347,7 +347,7 @@ impl Training {
             }
             self.store(id, other);
         }
-        let rate_u = rate * room_u * room_u / 4.0;
+        let rate_u = rate * one_minus_norm2_u * one_minus_norm2_u / 4.0;
         for (x, g) in work.u.iter_mut().zip(&work.gradient) {
             *x -= rate_u * g;
         }
@@ -359,7 +359,7 @@ impl Training {
 
 #[derive(Clone, Copy, Default)]
 struct Of {
-    room: f32,
+    one_minus_norm2: f32,
     apart: f32,
     root: f32,
     weight: f32,

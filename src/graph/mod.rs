@@ -25,9 +25,9 @@ use xxhash_rust::xxh3::Xxh3Default;
 use crate::arithmetic::gcd;
 use crate::error::{Error, Result};
 use crate::guarantee::Certificate;
-use crate::slots::Slots;
 use crate::space::{MetricSpace, Shells};
 use crate::vocabulary::Vocabulary;
+use crate::word_cache::WordCache;
 use paths::{Adjacency, NONE};
 use tree::CentroidTree;
 
@@ -65,7 +65,7 @@ pub struct WordGraph {
     /// The greatest common divisor of all lengths.
     unit: u64,
     /// No path between two words is longer, in units.
-    reach: u64,
+    longest: u64,
     /// The distance between words that no path joins, in steps.
     far: u64,
     forest: bool,
@@ -81,9 +81,9 @@ pub struct WordGraph {
 enum Shape {
     /// A forest with few distances.
     Forest(CentroidTree),
-    /// Few distances: for words that came up, all words they reach in order of distance, and
+    /// Few distances: for words that came up, all words they longest in order of distance, and
     /// where each distance ends.
-    Layered(Slots<Layers>),
+    Layered(WordCache<Layers>),
     /// Many distances.
     Weighted,
 }
@@ -197,9 +197,9 @@ impl WordGraph {
         let shape = match (few, forest) {
             (true, true) => match CentroidTree::new(&graph, unit, words) {
                 Some(centroids) => Shape::Forest(centroids),
-                None => Shape::Layered(Slots::new(words, ORDER_BYTES)),
+                None => Shape::Layered(WordCache::new(words, ORDER_BYTES)),
             },
-            (true, false) => Shape::Layered(Slots::new(words, ORDER_BYTES)),
+            (true, false) => Shape::Layered(WordCache::new(words, ORDER_BYTES)),
             (false, _) => Shape::Weighted,
         };
         WordGraph {
@@ -208,7 +208,7 @@ impl WordGraph {
             graph,
             step,
             unit,
-            reach: widest / unit,
+            longest: widest / unit,
             far: widest + longest.max(unit),
             forest,
             components,
@@ -287,7 +287,7 @@ impl WordGraph {
     }
 
     fn layers(&self, word: u32) -> Layers {
-        let (mut order, mut ends) = self.graph.shells(word, self.unit, self.reach);
+        let (mut order, mut ends) = self.graph.shells(word, self.unit, self.longest);
         // Nodes that are no words go.
         let words = self.len() as u32;
         let mut kept = 0;
@@ -411,7 +411,7 @@ impl MetricSpace for WordGraph {
         Arc::new(self.certified(certificate))
     }
 
-    fn rows_only(&self) -> bool {
+    fn distances_by_row(&self) -> bool {
         true
     }
 
@@ -419,17 +419,17 @@ impl MetricSpace for WordGraph {
         let view = match &*self.shape {
             Shape::Forest(centroids) => View::Forest(centroids),
             Shape::Weighted => return None,
-            Shape::Layered(kept) => match kept.get(word) {
-                Some(layers) => View::Kept(layers),
-                None => {
-                    let layers = self.layers(word);
-                    let bytes = 4 * (layers.order.len() + layers.ends.len());
-                    match kept.keep(word, layers, bytes) {
-                        Ok(layers) => View::Kept(layers),
-                        Err(layers) => View::Own(layers),
-                    }
-                }
-            },
+            Shape::Layered(kept) => {
+                let made = kept.get(word).map_or_else(
+                    || {
+                        let layers = self.layers(word);
+                        let bytes = 4 * (layers.order.len() + layers.ends.len());
+                        kept.keep(word, layers, bytes)
+                    },
+                    Ok,
+                );
+                made.map_or_else(View::Own, View::Kept)
+            }
         };
         Some(Box::new(Around {
             graph: self,

@@ -63,7 +63,7 @@ impl CentroidTree {
             reached.iter().for_each(|r| seen[r.0 as usize] = true);
             tasks.push((root, NOBODY));
         }
-        let mut room = 8 * count * (1 + count.max(1).ilog2() as usize) + 4096;
+        let mut entries_left = 8 * count * (1 + count.max(1).ilog2() as usize) + 4096;
         while let Some((start, around)) = tasks.pop() {
             let centroid = centroid(graph, start, &taken, &mut sizes, unit);
             let this = parts.len() as u32;
@@ -82,7 +82,7 @@ impl CentroidTree {
                 paths[word as usize].push((this, distance));
             }
             let furthest = reached.iter().map(|r| r.2).max().unwrap_or(0) as usize;
-            room = room.checked_sub(furthest + above.len())?;
+            entries_left = entries_left.checked_sub(furthest + above.len())?;
             taken[centroid as usize] = true;
             for &(next, _) in graph.of(centroid) {
                 if !taken[next as usize] {

@@ -12,7 +12,7 @@
 pub mod noise;
 pub mod walk;
 
-use crate::metric::norm2;
+use crate::metric::{norm2, poincare};
 
 /// λ of the clamp.
 pub const LAMBDA: f64 = 1e-5;
@@ -22,15 +22,14 @@ fn apart2(x: &[f64], y: &[f64]) -> f64 {
     x.iter().zip(y).map(|(x, y)| (x - y) * (x - y)).sum()
 }
 
-/// 1 - ‖x‖², by the difference that loses least.
-fn room(x: &[f64]) -> f64 {
-    let norm = norm2(x).sqrt();
-    (1.0 - norm) * (1.0 + norm)
+/// 1 - ‖x‖².
+fn one_minus_norm2(x: &[f64]) -> f64 {
+    1.0 - norm2(x)
 }
 
 /// Hyperbolic distance of two points of the ball: 2 arsinh(‖x-y‖/√((1-‖x‖²)(1-‖y‖²))).
 pub fn distance(x: &[f64], y: &[f64]) -> f64 {
-    2.0 * (apart2(x, y) / (room(x) * room(y))).sqrt().asinh()
+    poincare(apart2(x, y), one_minus_norm2(x) * one_minus_norm2(y))
 }
 
 /// Möbius addition a ⊕ b: the isometry that takes the origin to a, applied to b. Writes to `out`.
@@ -38,10 +37,10 @@ pub fn mobius_add(a: &[f64], b: &[f64], out: &mut [f64]) {
     // 1 + 2ab + ‖a‖²‖b‖² = ‖a + b‖² + (1-‖a‖²)(1-‖b‖²), which keeps its digits where a and b nearly
     // cancel; and the coefficient of a, 1 + 2ab + ‖b‖², is (1-‖a‖²) + ‖a + b‖².
     let sum2: f64 = a.iter().zip(b).map(|(a, b)| (a + b) * (a + b)).sum();
-    let room_a = room(a);
-    let below = sum2 + room_a * room(b);
+    let a2 = one_minus_norm2(a);
+    let below = sum2 + a2 * one_minus_norm2(b);
     for ((out, a), b) in out.iter_mut().zip(a).zip(b) {
-        *out = ((a + b) * room_a + a * sum2) / below;
+        *out = ((a + b) * a2 + a * sum2) / below;
     }
 }
 
@@ -52,7 +51,7 @@ pub fn exp_map(x: &[f64], v: &[f64], out: &mut [f64]) {
     if norm == 0.0 {
         return out.copy_from_slice(x);
     }
-    let scale = (norm / room(x)).tanh() / norm;
+    let scale = (norm / one_minus_norm2(x)).tanh() / norm;
     let step: Vec<f64> = v.iter().map(|v| v * scale).collect();
     mobius_add(x, &step, out);
 }
@@ -64,17 +63,17 @@ pub fn log_map(x: &[f64], y: &[f64], out: &mut [f64]) {
     let norm = norm2(out).sqrt();
     if norm > 0.0 {
         // artanh‖-x ⊕ y‖ = d/2, from the distance, which keeps its digits near the boundary.
-        let scale = room(x) * distance(x, y) / 2.0 / norm;
+        let scale = one_minus_norm2(x) * distance(x, y) / 2.0 / norm;
         out.iter_mut().for_each(|o| *o *= scale);
     }
 }
 
 /// The hyperboloid's n + 1 coordinates of a point of the ball, time first.
 pub fn to_lorentz(x: &[f64], out: &mut [f64]) {
-    let room = room(x);
-    out[0] = (1.0 + norm2(x)) / room;
+    let inside = one_minus_norm2(x);
+    out[0] = (1.0 + norm2(x)) / inside;
     for (out, x) in out[1..].iter_mut().zip(x) {
-        *out = 2.0 * x / room;
+        *out = 2.0 * x / inside;
     }
 }
 

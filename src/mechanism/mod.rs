@@ -58,6 +58,14 @@ pub trait Mechanism: Any + Send + Sync {
         false
     }
 
+    /// [`law`](Self::law) in 64-bit floating point, from the word's distances to all words: as
+    /// fast as statistics over a whole vocabulary need it, and to a relative 2⁻³⁹ the same where
+    /// an output has a probability above 2⁻⁶⁰.
+    fn law_of_row(&self, id: u32, distances: &[f64], probabilities: &mut [f64]) -> bool {
+        let _ = distances;
+        self.law(id, probabilities)
+    }
+
     /// What is proved of the log-ratio between two words of the vocabulary, but for the
     /// guarantee's slack: ε·d, rounded up. A computed distance is off by a relative
     /// (n/8 + 8)·2⁻⁵³ at most, so 2⁻³⁶ covers the distance itself for every n up to a million.

@@ -10,9 +10,8 @@ use std::arch::x86_64::*;
 pub(crate) mod block;
 
 use std::fmt;
-use std::str::FromStr;
 
-use crate::error::{Error, Result};
+use crate::names::named;
 
 /// A metric on ℝⁿ (or a subset of it).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -32,27 +31,19 @@ pub enum Metric {
     Poincare,
 }
 
+// In the order of their codes in index files.
+named!(
+    Metric, "metric",
+    Metric::Euclidean => "euclidean",
+    Metric::Manhattan => "manhattan",
+    Metric::Chebyshev => "chebyshev",
+    Metric::Angular => "angular",
+    Metric::Poincare => "poincare";
+    not "cosine" => " (1 - cos is no metric: it breaks the triangle inequality, and with it the \
+                     proof; 'angular', the angle itself, is one)"
+);
+
 impl Metric {
-    /// Every metric, in the order of its code in index files.
-    pub const ALL: [Metric; 5] = [
-        Metric::Euclidean,
-        Metric::Manhattan,
-        Metric::Chebyshev,
-        Metric::Angular,
-        Metric::Poincare,
-    ];
-
-    /// The metric's name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Metric::Euclidean => "euclidean",
-            Metric::Manhattan => "manhattan",
-            Metric::Chebyshev => "chebyshev",
-            Metric::Angular => "angular",
-            Metric::Poincare => "poincare",
-        }
-    }
-
     /// Distance between two vectors of one length.
     pub fn distance<A: Coordinate>(self, a: &[A], b: &[f32]) -> f64 {
         let mut out = [0.0];
@@ -120,29 +111,6 @@ impl Metric {
 impl fmt::Display for Metric {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
-    }
-}
-
-impl FromStr for Metric {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Self> {
-        Metric::ALL
-            .into_iter()
-            .find(|m| m.name() == name)
-            .ok_or_else(|| {
-                let expected =
-                    "one of 'euclidean', 'manhattan', 'chebyshev', 'angular', 'poincare'";
-                let expected = if name == "cosine" {
-                    format!(
-                        "{expected} (1 - cos is no metric: it breaks the triangle inequality, and \
-                     with it the proof; 'angular', the angle itself, is one)"
-                    )
-                } else {
-                    expected.to_owned()
-                };
-                Error::parameter("metric", expected, format!("{name:?}"))
-            })
     }
 }
 
@@ -279,20 +247,25 @@ fn distances_portable<A: Coordinate>(metric: Metric, a: &[A], rows: &[f32], out:
             }
         }
         Metric::Poincare => {
-            let room_a = 1.0 - norm2(a);
+            let a2 = 1.0 - norm2(a);
             for (b, out) in rows.chunks_exact(n).zip(out) {
                 // arcosh(1 + 2s²) = 2 arsinh(s), which keeps small distances.
-                let room = room_a * (1.0 - norm2(b));
-                *out = 2.0 * (squared(a, b) / room).sqrt().asinh();
+                *out = poincare(squared(a, b), a2 * (1.0 - norm2(b)));
             }
         }
     }
 }
 
+/// Hyperbolic distance on the ball from ‖a - b‖² and (1 - ‖a‖²)(1 - ‖b‖²).
+#[inline]
+pub(crate) fn poincare(apart2: f64, inside: f64) -> f64 {
+    2.0 * (apart2 / inside).sqrt().asinh()
+}
+
 /// Whether ‖a - b‖₂ is certainly more than `limit`, in f32.
 ///
 /// A sum of n squares of differences is off by a relative (n + 4)·2⁻²⁴ at most, and by 2⁻¹²⁶ a
-/// term where squares leave the normal numbers; 2⁻¹² is room enough up to n = 4000.
+/// term where squares leave the normal numbers; 2⁻¹² is enough up to n = 4000.
 #[inline]
 pub(crate) fn is_beyond(a: &[f32], b: &[f32], limit: f64) -> bool {
     let limit2 = (limit * limit * (1.0 + 1.0 / 4096.0)) as f32 + 1e-30;

@@ -30,10 +30,9 @@ type Columns<'py> = (
     Bound<'py, PyArray1<f64>>,
     Bound<'py, PyArray1<f64>>,
     Bound<'py, PyArray1<f64>>,
-    Bound<'py, PyArray1<f64>>,
 );
 
-/// N_w, the support's size, S_w (expected distinct outputs), Shannon and min-entropy, the mass of the k nearest, Z.
+/// N_w, the support's size, S_w (expected distinct outputs), Shannon and min-entropy, the mass of the k nearest.
 #[pyfunction]
 #[pyo3(signature = (mechanism, ids, eta, near, draws, progress = None))]
 pub(super) fn closed_form<'py>(
@@ -45,12 +44,12 @@ pub(super) fn closed_form<'py>(
     draws: &Bound<'py, PyAny>,
     progress: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Columns<'py>> {
-    let tem = tem(&mechanism)?;
-    let (ids, _) = word_ids(ids, tem.vocabulary().len())?;
+    let core = mechanism.mechanism().clone();
+    let (ids, _) = word_ids(ids, core.vocabulary().len())?;
     let (eta, near) = (real("eta", eta)?, count("near", near)?);
     let draws = count("draws", draws)?;
     let found = run_with(py, true, progress, |control| {
-        calibration::closed_form(tem, &ids, eta, near, draws, control)
+        calibration::closed_form(&*core, &ids, eta, near, draws, control)
     })?;
     let column =
         |of: fn(&calibration::Statistics) -> f64| PyArray1::from_iter(py, found.iter().map(of));
@@ -61,27 +60,24 @@ pub(super) fn closed_form<'py>(
         column(|s| s.shannon),
         column(|s| s.min_entropy),
         column(|s| s.near),
-        column(|s| s.normaliser),
     ))
 }
 
-/// K_w from the normalisers of all words.
+/// K_w by the laws of all words.
 #[pyfunction]
-#[pyo3(signature = (mechanism, ids, normalisers, eta, progress = None))]
-pub(super) fn tem_inputs<'py>(
+#[pyo3(signature = (mechanism, ids, eta, progress = None))]
+pub(super) fn inputs<'py>(
     py: Python<'py>,
     mechanism: PyRef<'py, PyMechanism>,
     ids: &Bound<'py, PyAny>,
-    normalisers: &Bound<'py, PyAny>,
     eta: &Bound<'py, PyAny>,
     progress: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyArray1<u32>>> {
-    let tem = tem(&mechanism)?;
-    let (ids, _) = word_ids(ids, tem.vocabulary().len())?;
-    let normalisers = super::arguments::numbers("normalisers", normalisers)?;
+    let core = mechanism.mechanism().clone();
+    let (ids, _) = word_ids(ids, core.vocabulary().len())?;
     let eta = real("eta", eta)?;
     let found = run_with(py, true, progress, |control| {
-        calibration::inputs(tem, &ids, &normalisers, eta, control)
+        calibration::inputs(&*core, &ids, eta, control)
     })?;
     Ok(PyArray1::from_vec(py, found))
 }

@@ -298,8 +298,6 @@ impl PyEmbedding {
     ///     The points.
     /// k : int, optional
     ///     How many words for each.
-    /// method : str, optional
-    ///     'exact', the only one.
     ///
     /// Returns
     /// -------
@@ -311,23 +309,19 @@ impl PyEmbedding {
     /// Raises
     /// ------
     /// ParameterError
-    ///     `k` outside 1..V, an unknown method.
+    ///     `k` outside 1..V.
     /// ShapeError
     ///     `vectors` is not (m, n).
     /// VectorError
     ///     A point that is not finite, or not in the metric's space.
-    #[pyo3(signature = (vectors, k = None, method = "exact"), text_signature = "($self, vectors, k=1, method='exact')")]
+    #[pyo3(signature = (vectors, k = None), text_signature = "($self, vectors, k=1)")]
     #[allow(clippy::type_complexity)]
     fn nearest<'py>(
         &self,
         py: Python<'py>,
         vectors: &Bound<'py, PyAny>,
         k: Option<&Bound<'py, PyAny>>,
-        method: &str,
     ) -> PyResult<(Bound<'py, PyArrayDyn<u32>>, Bound<'py, PyArrayDyn<f64>>)> {
-        if method != "exact" {
-            return Err(Error::parameter("method", "'exact'", format!("{method:?}")).into());
-        }
         let k = k.map_or(Ok(1), |k| count("k", k))?;
         let (queries, m, columns) = matrix::<f64>("vectors", vectors)?;
         if columns != self.inner.dim() {

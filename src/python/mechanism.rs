@@ -193,7 +193,7 @@ impl PyMechanism {
             return Err(Error::parameter("pad", "positive, at most 3600 seconds", pad).into());
         }
         let policy = Policy {
-            unknown: oov.parse()?,
+            oov: oov.parse()?,
             skip,
             consistent: consistent.map_or(Ok(Consistent::Never), consistency)?,
         };

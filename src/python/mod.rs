@@ -1,7 +1,6 @@
 //! The Python face: a thin layer that checks arguments, leaves the interpreter, calls the core.
 
 mod arguments;
-mod attribution;
 mod audit;
 mod embedding;
 mod errors;
@@ -17,6 +16,7 @@ mod quality;
 mod registry;
 mod run;
 mod space;
+mod tokenize;
 mod transport;
 
 use pyo3::prelude::*;
@@ -48,11 +48,10 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<guarantee::PyCertificate>()?;
     m.add_function(wrap_pyfunction!(audit::certify, m)?)?;
     m.add_function(wrap_pyfunction!(audit::closed_form, m)?)?;
-    m.add_function(wrap_pyfunction!(audit::tem_inputs, m)?)?;
+    m.add_function(wrap_pyfunction!(audit::inputs, m)?)?;
     m.add_function(wrap_pyfunction!(audit::simulate, m)?)?;
     m.add_function(wrap_pyfunction!(audit::binomial_bounds, m)?)?;
-    m.add_class::<attribution::PyAttribution>()?;
-    m.add_function(wrap_pyfunction!(attribution::tokenize, m)?)?;
+    m.add_function(wrap_pyfunction!(tokenize::tokenize, m)?)?;
     m.add_function(wrap_pyfunction!(transport::utility_bound, m)?)?;
     m.add_class::<transport::PyTransport>()?;
     m.add_class::<transport::PyNearestDocuments>()?;

@@ -40,19 +40,19 @@ impl PyTransport {
         plan.into_pyarray(py)
     }
 
-    /// The prices of rows and columns, float64, shapes (m,) and (k,): u + v is nowhere above the
+    /// The dual potentials of rows and columns, float64, shapes (m,) and (k,): u + v is nowhere above the
     /// cost, so Σ a·u + Σ b·v proves the plan optimal.
     #[getter]
     #[allow(clippy::type_complexity)]
-    fn prices<'py>(
+    fn dual_potentials<'py>(
         &self,
         py: Python<'py>,
     ) -> (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>) {
-        let array = |prices: &[f64]| PyArray1::from_slice(py, prices);
+        let array = |potentials: &[f64]| PyArray1::from_slice(py, potentials);
         (array(&self.inner.u), array(&self.inner.v))
     }
 
-    /// The cost less what the prices prove: rounding only.
+    /// The cost less what the dual potentials prove: rounding only.
     #[getter]
     fn gap(&self) -> f64 {
         self.inner.gap
@@ -79,7 +79,7 @@ impl PyTransport {
 /// Returns
 /// -------
 /// Transport
-///     The cost, the plan, and the prices that prove it optimal.
+///     The cost, the plan, and the dual potentials that prove it optimal.
 ///
 /// Raises
 /// ------
@@ -300,7 +300,7 @@ impl PyNearestDocuments {
         shaped(py, distances, &[self.inner.ids.len() / self.k, self.k])
     }
 
-    /// How many of the 'pairs' were ruled out 'by_centroid', 'by_relaxation', 'by_prices', and
+    /// How many of the 'pairs' were ruled out 'by_centroid', 'by_relaxation', 'by_dual_bound', and
     /// how many were computed, 'exact'.
     #[getter]
     fn pruning<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
@@ -308,7 +308,7 @@ impl PyNearestDocuments {
         dict.set_item("pairs", self.inner.pairs)?;
         dict.set_item("by_centroid", self.inner.by_centroid)?;
         dict.set_item("by_relaxation", self.inner.by_relaxation)?;
-        dict.set_item("by_prices", self.inner.by_prices)?;
+        dict.set_item("by_dual_bound", self.inner.by_dual_bound)?;
         dict.set_item("exact", self.inner.exact)?;
         Ok(dict)
     }
@@ -327,7 +327,7 @@ impl PyNearestDocuments {
 /// The nearest documents under the Earth Mover's distance, exactly.
 ///
 /// Distances that a rigorous lower bound rules out (the distance of centroids, where the metric
-/// comes from a norm; a relaxed matching, where every word moves to its nearest; prices that prove
+/// comes from a norm; a relaxed matching, where every word moves to its nearest; dual potentials that prove
 /// a cost) are not computed.
 ///
 /// Parameters

@@ -1,15 +1,15 @@
-//! Exact nearest words: a screen in 8-bit integers or f32, then f64.
+//! Exact nearest words: a filter in 8-bit integers or f32, then f64.
 //!
-//! A [`Screen`] leaves the few words that can be the nearest; those are ranked by their distance
+//! A [`Filter`] leaves the few words that can be the nearest; those are ranked by their distance
 //! in f64, so the answer is the minimum of the f64 distances, ties to the smaller id. Where 8
 //! bits leave too many (a vocabulary with few directions, say) f32 is asked, and where that
 //! says nothing either (numbers beyond its range) all words are ranked.
 
 use std::sync::OnceLock;
 
-use super::form::Form;
+use super::filter::{Collector, Filter, Precision, Prepared};
 use super::kernel::Isa;
-use super::screen::{Collector, Precision, Prepared, Screen};
+use super::scoring::Scoring;
 use crate::buffer::Buffer;
 use crate::metric::Metric;
 use crate::neighbors::Grid;
@@ -18,11 +18,11 @@ use crate::search::BATCH;
 /// The structure behind [`Embedding::nearest`](crate::Embedding::nearest).
 #[derive(Debug)]
 pub struct ExactSearch {
-    form: Form,
+    scoring: Scoring,
     isa: Isa,
-    int8: Option<Screen>,
+    int8: Option<Filter>,
     /// Made when it is first needed, where 8 bits do.
-    single: OnceLock<Screen>,
+    single: OnceLock<Filter>,
 }
 
 impl ExactSearch {
@@ -31,20 +31,20 @@ impl ExactSearch {
     }
 
     fn with_isa(vectors: &[f32], dim: usize, metric: Metric, isa: Isa) -> Self {
-        let form = Form::new(metric, dim, vectors);
-        let int8 = Screen::int8_serves(isa, &form)
-            .then(|| Screen::new(isa, Precision::Int8, &form, vectors));
+        let scoring = Scoring::new(metric, dim, vectors);
+        let int8 = Filter::int8_serves(isa, &scoring)
+            .then(|| Filter::new(isa, Precision::Int8, &scoring, vectors));
         ExactSearch {
-            form,
+            scoring,
             isa,
             int8,
             single: OnceLock::new(),
         }
     }
 
-    fn single(&self, vectors: &[f32]) -> &Screen {
+    fn single(&self, vectors: &[f32]) -> &Filter {
         self.single
-            .get_or_init(|| Screen::new(self.isa, Precision::Single, &self.form, vectors))
+            .get_or_init(|| Filter::new(self.isa, Precision::Single, &self.scoring, vectors))
     }
 
     /// The `k` nearest rows of `vectors` (those the structure was built on) for each query;
@@ -59,7 +59,7 @@ impl ExactSearch {
     ) {
         let mut scratch = Scratch::default();
         let batches = queries
-            .chunks(BATCH * self.form.dim)
+            .chunks(BATCH * self.scoring.dim)
             .zip(ids.chunks_mut(BATCH * k))
             .zip(distances.chunks_mut(BATCH * k));
         for ((queries, ids), distances) in batches {
@@ -83,14 +83,14 @@ impl ExactSearch {
         scratch: &mut Scratch,
         mut found: impl FnMut(usize, &[(f64, u32)]),
     ) {
-        let n = self.form.dim;
+        let n = self.scoring.dim;
         let count = vectors.len() / n;
         let m = queries.len() / n;
         let step = grid.map_or(0.0, |g| g.step());
         let round = |d| grid.map_or(d, |g| g.round(d));
         let distance = |i: usize, id: u32| {
             let word = &vectors[id as usize * n..][..n];
-            round(self.form.metric.distance(&queries[i * n..][..n], word))
+            round(self.scoring.metric.distance(&queries[i * n..][..n], word))
         };
         let Scratch {
             prepared,
@@ -106,36 +106,54 @@ impl ExactSearch {
             None => count,
         };
         collectors.iter_mut().for_each(|c| c.reset(k, most));
-        let screen = match &self.int8 {
+        let filter = match &self.int8 {
             Some(int8) => int8,
             None => self.single(vectors),
         };
-        screen.scan(
-            &self.form, queries, distance, step, true, prepared, collectors,
+        filter.scan(
+            &self.scoring,
+            queries,
+            distance,
+            step,
+            true,
+            prepared,
+            collectors,
         );
         for (i, query) in queries.chunks_exact(n).enumerate() {
             let collector = &mut collectors[i..=i];
             if collector[0].missed {
                 collector[0].reset(k, most);
                 let distance = |_, id| distance(i, id);
-                screen.scan(
-                    &self.form, query, distance, step, false, prepared, collector,
+                filter.scan(
+                    &self.scoring,
+                    query,
+                    distance,
+                    step,
+                    false,
+                    prepared,
+                    collector,
                 );
             }
-            if collector[0].lost && self.int8.is_some() {
+            if collector[0].gave_up && self.int8.is_some() {
                 collector[0].reset(k, count);
                 let distance = |_, id| distance(i, id);
                 let single = self.single(vectors);
                 single.scan(
-                    &self.form, query, distance, step, false, prepared, collector,
+                    &self.scoring,
+                    query,
+                    distance,
+                    step,
+                    false,
+                    prepared,
+                    collector,
                 );
             }
             let collector = &mut collector[0];
             // Fewer than k: numbers that are none, from a damaged file that was not verified.
-            if collector.lost || collector.len() < k {
+            if collector.gave_up || collector.len() < k {
                 collector.reset(k, count);
                 row.resize(count, 0.0);
-                self.form.metric.distances(query, vectors, row);
+                self.scoring.metric.distances(query, vectors, row);
                 for (&d, id) in row.iter().zip(0..) {
                     collector.add(round(d), id);
                 }
@@ -233,7 +251,7 @@ mod tests {
         /// Large enough for guessed thresholds, which sorted or clustered words lead astray,
         /// and with so little structure or such outliers that 8 bits say nothing.
         #[test]
-        fn guesses_and_lost_screens_change_nothing(
+        fn guesses_and_filters_that_give_up_change_nothing(
             n in 1usize..24, k in 64usize..200, seed: u64, shape in 0usize..5, far in 0i32..4,
             metric in 0usize..5
         ) {

@@ -80,14 +80,14 @@ pub(crate) enum Combine {
 #[derive(Clone, Copy)]
 pub(crate) struct Sides<'a> {
     pub(crate) half: &'a [f32; WIDTH],
-    pub(crate) reach: &'a [f32; WIDTH],
+    pub(crate) error_share: &'a [f32; WIDTH],
 }
 
-/// What a query adds: bound = score + reach·(word's reach), score = combination - factor·half.
+/// What a query adds: bound = score + error_scale·(word's error_share), score = combination - factor·half.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct QuerySide {
     pub(crate) factor: f32,
-    pub(crate) reach: f32,
+    pub(crate) error_scale: f32,
     /// Bounds below are not wanted.
     pub(crate) threshold: f32,
     /// Quantised queries: the unit, and -128 times the sum of the integers.
@@ -135,23 +135,23 @@ pub(crate) fn bounds<const Q: usize>(
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
 
-/// What a score starts from: reach·reach - factor·half.
+/// What a score starts from: error_scale·error_share - factor·half.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn start_avx512(sides: Sides, v: usize, side: &QuerySide) -> __m512 {
-    // SAFETY: half and reach hold 64 numbers, v is below 4.
-    let (half, reach) = unsafe {
+    // SAFETY: half and error_share hold 64 numbers, v is below 4.
+    let (half, error_share) = unsafe {
         (
             _mm512_loadu_ps(sides.half.as_ptr().add(16 * v)),
-            _mm512_loadu_ps(sides.reach.as_ptr().add(16 * v)),
+            _mm512_loadu_ps(sides.error_share.as_ptr().add(16 * v)),
         )
     };
     let minus = _mm512_set1_ps(-side.factor);
     _mm512_fmadd_ps(
         half,
         minus,
-        _mm512_mul_ps(reach, _mm512_set1_ps(side.reach)),
+        _mm512_mul_ps(error_share, _mm512_set1_ps(side.error_scale)),
     )
 }
 
@@ -339,7 +339,7 @@ fn plain<const Q: usize, const L: usize, const FMA: bool>(
     let mut hits = [0; TILE];
     for (q, side) in query_sides.iter().enumerate() {
         for (w, score) in scores[q].iter_mut().enumerate() {
-            *score += side.reach * sides.reach[w] - side.factor * sides.half[w];
+            *score += side.error_scale * sides.error_share[w] - side.factor * sides.half[w];
             hits[q] |= u64::from(*score >= side.threshold) << w;
         }
     }

@@ -6,10 +6,10 @@
 //! [`mechanism::quality`](crate::mechanism::quality) measures it.
 
 pub(crate) mod exact;
-mod form;
+mod filter;
 pub mod hnsw;
 mod kernel;
-mod screen;
+mod scoring;
 
 pub use exact::ExactSearch;
 pub use hnsw::{Hnsw, HnswParameters};

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::{Consistent, Fate, TextPrivatizer, Unit, Unknown, normalize};
+use super::{Consistent, Fate, Oov, TextPrivatizer, Unit, normalize};
 
 impl TextPrivatizer {
     /// The proved bound on |ln(Pr\[y|a\] / Pr\[y|b\])| over all outputs y, for two texts of as many
@@ -79,7 +79,7 @@ impl TextPrivatizer {
         match self.fate(word) {
             Fate::Replace(id) => Unit::Known(id),
             Fate::Skip => Unit::Raw(word),
-            Fate::Unknown if self.policy().unknown == Unknown::Keep => Unit::Raw(word),
+            Fate::Unknown if self.policy().oov == Oov::Keep => Unit::Raw(word),
             Fate::Unknown => Unit::Unknown(normalize(word)),
         }
     }
@@ -105,7 +105,7 @@ impl TextPrivatizer {
             (Unit::Known(a), Unit::Known(b)) => self.mechanism().bound(*a, *b),
             (Unit::Unknown(_), Unit::Unknown(_)) => 0.0,
             (Unit::Unknown(_), Unit::Known(_)) | (Unit::Known(_), Unit::Unknown(_))
-                if self.policy().unknown == Unknown::Random =>
+                if self.policy().oov == Oov::Random =>
             {
                 guarantee.unknown_bound
             }
@@ -127,11 +127,11 @@ impl TextPrivatizer {
         if !policy.skip.is_empty() {
             return Err("skip= releases words unprotected");
         }
-        if policy.unknown == Unknown::Keep {
+        if policy.oov == Oov::Keep {
             return Err("oov='keep' releases words unprotected");
         }
         if units.iter().any(|unit| matches!(unit, Unit::Unknown(_))) {
-            if policy.unknown != Unknown::Random {
+            if policy.oov != Oov::Random {
                 return Err("a word is not in the vocabulary, and its oov= shows that");
             }
             if !guarantee.unknown_bound.is_finite() {

@@ -10,7 +10,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::{Consistent, Counts, Fate, Starts, TextPrivatizer, UNKNOWN_STREAM, Unknown, normalize};
+use super::{Consistent, Counts, Fate, Oov, Starts, TextPrivatizer, UNKNOWN_STREAM, normalize};
 use crate::error::{Error, Result};
 use crate::mechanism::Mechanism;
 use crate::parallel::Control;
@@ -86,7 +86,7 @@ impl TextPrivatizer {
                         known.len() - 1
                     })),
                 }),
-                Fate::Unknown if self.policy().unknown == Unknown::Random => {
+                Fate::Unknown if self.policy().oov == Oov::Random => {
                     let form = normalize(word);
                     places.push(match kept.unknown.get(&*form) {
                         Some(&before) => Drawn::Before(before),

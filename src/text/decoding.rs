@@ -40,17 +40,17 @@ pub fn looks_misdecoded(text: &str) -> bool {
 
 fn is_misread(run: &str) -> bool {
     PAGES.iter().enumerate().any(|(at, page)| {
-        let (mut bytes, mut lost) = (Vec::new(), 0);
+        let (mut bytes, mut not_bytes) = (Vec::new(), 0);
         for c in run.chars() {
             // Latin-1 is Windows-1252 but for C1 controls.
             let latin = u8::try_from(u32::from(c)).ok().filter(|_| at == 0);
             match latin.or_else(|| byte(page, c)) {
                 Some(b) => bytes.push(b),
-                None => lost += 1,
+                None => not_bytes += 1,
             }
         }
         // Other scripts write pairs of letters that are UTF-8 by chance ("Ні").
-        is_utf8(&bytes, lost, at == 0)
+        is_utf8(&bytes, not_bytes, at == 0)
     })
 }
 
@@ -62,10 +62,10 @@ fn byte(page: &'static Encoding, c: char) -> Option<u8> {
 }
 
 /// Whether bytes are UTF-8, with at least half as many characters of several bytes as there are bytes that belong
-/// to none; `lost` characters were no bytes. One character is enough where all bytes fit, and
+/// to none; `not_bytes` characters were no bytes. One character is enough where all bytes fit, and
 /// `sure` says that chance is unlikely; else three.
-fn is_utf8(bytes: &[u8], lost: usize, sure: bool) -> bool {
-    let (mut whole, mut broken) = (0, lost);
+fn is_utf8(bytes: &[u8], not_bytes: usize, sure: bool) -> bool {
+    let (mut whole, mut broken) = (0, not_bytes);
     for chunk in bytes.utf8_chunks() {
         whole += chunk.valid().chars().filter(|c| !c.is_ascii()).count();
         broken += chunk.invalid().len();

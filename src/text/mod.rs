@@ -39,7 +39,7 @@ const UNKNOWN_STREAM: u64 = u64::MAX;
 /// What happens to a word that is not in the vocabulary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
-pub enum Unknown {
+pub enum Oov {
     /// It becomes a word drawn uniformly from the vocabulary: all unknown words look alike.
     /// For Tem this is the law of a word farther than γ from all others.
     #[default]
@@ -55,12 +55,12 @@ pub enum Unknown {
 }
 
 named!(
-    Unknown, "oov",
-    Unknown::Random => "random",
-    Unknown::Error => "error",
-    Unknown::Drop => "drop",
-    Unknown::Mask => "mask",
-    Unknown::Keep => "keep",
+    Oov, "oov",
+    Oov::Random => "random",
+    Oov::Error => "error",
+    Oov::Drop => "drop",
+    Oov::Mask => "mask",
+    Oov::Keep => "keep",
 );
 
 /// What may follow a word without a space between.
@@ -73,7 +73,7 @@ pub const MASK: &str = "[MASK]";
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
     /// Words that are not in the vocabulary.
-    pub unknown: Unknown,
+    pub oov: Oov,
     /// Words released as they are, **unprotected**, in the form of [`normalize`].
     pub skip: HashSet<String>,
     /// Whether equal words get the same replacement.
@@ -222,21 +222,19 @@ impl TextPrivatizer {
                 .into(),
             );
         }
-        let unknown = match self.policy.unknown {
-            Unknown::Random if guarantee.unknown_bound.is_finite() => {
+        let unknown = match self.policy.oov {
+            Oov::Random if guarantee.unknown_bound.is_finite() => {
                 guarantee.unknown_is_random = true;
                 None
             }
-            Unknown::Random => Some(
+            Oov::Random => Some(
                 "whether a word is in the vocabulary (unknown words are replaced uniformly at \
                  random and cannot be told from each other)",
             ),
-            Unknown::Error => Some("that a released text held no unknown word"),
-            Unknown::Drop => {
-                Some("whether a word is in the vocabulary (unknown words are dropped)")
-            }
-            Unknown::Mask => Some("whether a word is in the vocabulary (unknown words are masked)"),
-            Unknown::Keep => Some("unknown words, which are RELEASED AS THEY ARE (oov=\"keep\")"),
+            Oov::Error => Some("that a released text held no unknown word"),
+            Oov::Drop => Some("whether a word is in the vocabulary (unknown words are dropped)"),
+            Oov::Mask => Some("whether a word is in the vocabulary (unknown words are masked)"),
+            Oov::Keep => Some("unknown words, which are RELEASED AS THEY ARE (oov=\"keep\")"),
         };
         exceptions.extend(unknown.map(String::from));
         if !self.policy.skip.is_empty() {
@@ -251,7 +249,7 @@ impl TextPrivatizer {
     /// Privatises one text.
     ///
     /// # Errors
-    /// [`Error::UnknownInText`] under [`Unknown::Error`].
+    /// [`Error::UnknownInText`] under [`Oov::Error`].
     pub fn privatize(&self, text: &str) -> Result<String> {
         let (mut texts, _) = self.privatize_texts(&[text], &Control::new())?;
         Ok(texts.pop().unwrap_or_default())
@@ -260,7 +258,7 @@ impl TextPrivatizer {
     /// Privatises many texts in one call, in parallel.
     ///
     /// # Errors
-    /// [`Error::UnknownInText`] under [`Unknown::Error`], [`Error::Interrupted`].
+    /// [`Error::UnknownInText`] under [`Oov::Error`], [`Error::Interrupted`].
     pub fn privatize_texts(
         &self,
         texts: &[&str],
@@ -375,7 +373,7 @@ impl TextPrivatizer {
     /// Privatises words that somebody else has found: each is one word, whatever it holds.
     ///
     /// # Errors
-    /// [`Error::UnknownInText`] under [`Unknown::Error`], [`Error::Interrupted`].
+    /// [`Error::UnknownInText`] under [`Oov::Error`], [`Error::Interrupted`].
     pub fn privatize_tokens(
         &self,
         tokens: &[&str],
@@ -422,13 +420,13 @@ impl TextPrivatizer {
         consistent::privatize_ids(&*self.mechanism, ids, control)
     }
 
-    /// Under [`Unknown::Error`], an error for the first unknown word, by its place.
+    /// Under [`Oov::Error`], an error for the first unknown word, by its place.
     fn refuse_unknown<'a>(
         &self,
         mut words: impl Iterator<Item = (&'a str, Fate)>,
         place: impl Fn(usize) -> (String, Option<(usize, usize)>),
     ) -> Result<()> {
-        if self.policy.unknown != Unknown::Error {
+        if self.policy.oov != Oov::Error {
             return Ok(());
         }
         match words
@@ -484,7 +482,7 @@ impl TextPrivatizer {
                     known.push(id);
                     drawn += 1;
                 }
-                Fate::Unknown if self.policy.unknown == Unknown::Random => {
+                Fate::Unknown if self.policy.oov == Oov::Random => {
                     unknown.push(drawn);
                     drawn += 1;
                 }
@@ -522,11 +520,11 @@ impl TextPrivatizer {
         match fate {
             Fate::Skip => Some(original),
             Fate::Replace(_) => next(),
-            Fate::Unknown => match self.policy.unknown {
-                Unknown::Random => next(),
-                Unknown::Keep => Some(original),
-                Unknown::Mask => Some(MASK),
-                Unknown::Drop | Unknown::Error => None,
+            Fate::Unknown => match self.policy.oov {
+                Oov::Random => next(),
+                Oov::Keep => Some(original),
+                Oov::Mask => Some(MASK),
+                Oov::Drop | Oov::Error => None,
             },
         }
     }

@@ -58,7 +58,7 @@ impl ShortestPaths {
         &self.column_of
     }
 
-    pub(super) fn prices(&self) -> &[f64] {
+    pub(super) fn dual_potentials(&self) -> &[f64] {
         &self.v
     }
 

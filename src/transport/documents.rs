@@ -155,8 +155,8 @@ pub struct Nearest {
     /// Pairs ruled out by a relaxed matching: every word of the document moves to its nearest
     /// word of the query.
     pub by_relaxation: u64,
-    /// Pairs ruled out by prices: a few passes over the costs without the words in common.
-    pub by_prices: u64,
+    /// Pairs ruled out by potentials: a few passes over the costs without the words in common.
+    pub by_dual_bound: u64,
     /// Pairs whose exact distance was computed.
     pub exact: u64,
 }
@@ -164,7 +164,7 @@ pub struct Nearest {
 /// The `k` documents nearest to every query, exactly. `control` counts the queries.
 ///
 /// Lower bounds decide which distances are computed (Kusner et al. 2015): the distance of the
-/// centroids, for metrics that come from a norm, a relaxed matching, and prices. They are proved
+/// centroids, for metrics that come from a norm, a relaxed matching, and potentials. They are proved
 /// bounds, so pruning never changes an answer.
 ///
 /// # Errors
@@ -216,7 +216,7 @@ pub fn nearest(
         all.pairs += one.pairs;
         all.by_centroid += one.by_centroid;
         all.by_relaxation += one.by_relaxation;
-        all.by_prices += one.by_prices;
+        all.by_dual_bound += one.by_dual_bound;
         all.exact += one.exact;
     }
     Ok(all)
@@ -355,7 +355,7 @@ impl Corpus<'_> {
             best.truncate(k);
             Ok::<(), Error>(())
         };
-        // Some distances to begin with, then bounds by prices, and the others in their order.
+        // Some distances to begin with, then bounds by dual potentials, and the others in their order.
         for &(_, _, at) in &order[..k] {
             compute(at, &mut best, solver)?;
         }
@@ -374,15 +374,15 @@ impl Corpus<'_> {
             closer.push((solver.bound(&self.documents[at as usize], query, fill), at));
         }
         closer.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-        let mut by_prices = 0;
+        let mut by_dual_bound = 0;
         for &(bound, at) in &closer {
             match bound > limit(&best) {
-                true => by_prices += 1,
+                true => by_dual_bound += 1,
                 false => compute(at, &mut best, solver)?,
             }
         }
         (found.by_centroid, found.by_relaxation) = (by_centroid, by_relaxation);
-        found.by_prices = by_prices;
+        found.by_dual_bound = by_dual_bound;
         (found.distances, found.ids) = best.into_iter().unzip();
         Ok(found)
     }

@@ -1,7 +1,7 @@
 //! Exact optimal transport between small masses: what Earth Mover's distances are made of.
 //!
 //! Equal masses are an assignment (Birkhoff and von Neumann: among the optimal plans there
-//! is a permutation), others a transportation problem. Both solvers keep prices that prove
+//! is a permutation), others a transportation problem. Both solvers keep dual potentials that prove
 //! the plan: with u_i = min_j (c_ij - v_j), no cost is below u + v, so Σ a·u + Σ b·v bounds every
 //! plan from below. The gap between that bound and the plan's cost is computed, and an answer
 //! with a gap beyond rounding is refused.
@@ -29,11 +29,11 @@ pub struct Transport {
     pub cost: f64,
     /// Row, column and mass, where there is any.
     pub plan: Vec<(u32, u32, f64)>,
-    /// Prices of the rows: u + v is at most the cost, everywhere.
+    /// Dual potentials of the rows: u + v is at most the cost, everywhere.
     pub u: Vec<f64>,
-    /// Prices of the columns.
+    /// Dual potentials of the columns.
     pub v: Vec<f64>,
-    /// `cost` less what the prices prove: rounding only.
+    /// `cost` less what the dual potentials prove: rounding only.
     pub gap: f64,
 }
 
@@ -68,15 +68,15 @@ impl Workspace {
             self.assignment.solve(cost, control)?;
             let columns = self.assignment.columns().iter();
             let paid = columns.enumerate().map(|(i, &j)| cost.at(i, j as usize));
-            (paid.sum::<f64>(), self.assignment.prices())
+            (paid.sum::<f64>(), self.assignment.dual_potentials())
         } else {
             self.transportation.solve(cost, supply, demand, control)?;
             let flows = self.transportation.flows();
             let paid = flows.map(|(i, j, mass)| mass as f64 * cost.at(i as usize, j as usize));
-            (paid.sum(), self.transportation.prices())
+            (paid.sum(), self.transportation.dual_potentials())
         };
-        let prices = (0..cost.rows()).map(|i| kernel::two_least(cost.row(i), v)[0].0);
-        let rows: f64 = prices.zip(supply).map(|(u, &m)| u * m as f64).sum();
+        let potentials = (0..cost.rows()).map(|i| kernel::two_least(cost.row(i), v)[0].0);
+        let rows: f64 = potentials.zip(supply).map(|(u, &m)| u * m as f64).sum();
         let columns: f64 = v.iter().zip(demand).map(|(v, &m)| v * m as f64).sum();
         let gap = paid - (rows + columns);
         let mass = supply.iter().sum::<u64>() as f64;
@@ -170,15 +170,15 @@ pub fn emd(a: &[f64], b: &[f64], mut cost: CostMatrix, control: &Control) -> Res
             mass as f64 * scale,
         )
     });
-    let prices = match solved.matched {
-        true => workspace.assignment.prices(),
-        false => workspace.transportation.prices(),
+    let potentials = match solved.matched {
+        true => workspace.assignment.dual_potentials(),
+        false => workspace.transportation.dual_potentials(),
     };
     // A column without mass may cost what the rows allow; priced at -∞ it does not bind them.
     let mut v = vec![f64::NEG_INFINITY; cost.stride()];
     columns
         .iter()
-        .zip(prices)
+        .zip(potentials)
         .for_each(|(&j, &price)| v[j] = price);
     let u: Vec<f64> = (0..cost.rows())
         .map(|i| kernel::two_least(cost.row(i), &v)[0].0)

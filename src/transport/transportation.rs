@@ -1,7 +1,7 @@
 //! The transportation problem: masses at rows and columns, in whole numbers.
 //!
 //! The primal network simplex (Dantzig 1951). A basis is a spanning tree of rows and columns; a
-//! pivot brings in a cell whose cost is below what the prices allow and takes out the cell of
+//! pivot brings in a cell whose cost is below what the dual potentials allow and takes out the cell of
 //! the cycle that runs dry. Cells are priced a row at a time, vectorised.
 //!
 //! **No pivot is degenerate.** Every row gets one unit more, of units made m + 1 times as small,
@@ -16,7 +16,7 @@ use crate::error::Result;
 use crate::parallel::Control;
 
 const NONE: u32 = u32::MAX;
-/// A cell enters the basis where its cost is below the prices by more than this share of the
+/// A cell enters the basis where its cost is below the dual potentials by more than this share of the
 /// largest cost.
 const TOLERANCE: f64 = 1e-14;
 
@@ -129,7 +129,7 @@ impl NetworkSimplex {
         self.flows.iter().copied()
     }
 
-    pub(super) fn prices(&self) -> &[f64] {
+    pub(super) fn dual_potentials(&self) -> &[f64] {
         &self.v
     }
 
@@ -207,7 +207,7 @@ impl NetworkSimplex {
         self.u.resize(rows, 0.0);
     }
 
-    /// The prices that make every cell of the tree cost what it is worth.
+    /// The dual potentials that make every cell of the tree cost what it is worth.
     fn price(&mut self, cost: &CostMatrix) {
         let NetworkSimplex {
             rows, u, v, tree, ..
@@ -228,7 +228,7 @@ impl NetworkSimplex {
         });
     }
 
-    /// Pivots until no row has a cell below its prices; how often.
+    /// Pivots until no row has a cell below its dual potentials; how often.
     fn improve(&mut self, cost: &CostMatrix, slack: f64, control: &Control) -> Result<usize> {
         let rows = self.rows;
         let (mut pivots, mut quiet, mut i) = (0, 0, 0);
@@ -250,7 +250,7 @@ impl NetworkSimplex {
         Ok(pivots)
     }
 
-    /// Brings the cell of a row and a column into the tree, whose prices exceed its cost.
+    /// Brings the cell of a row and a column into the tree, whose dual potentials exceed its cost.
     fn pivot(&mut self, row: u32, column: u32, below: f64) {
         let tree = &mut self.tree;
         // The cycle runs from the row to the column and back through the tree. Mass leaves the
@@ -299,7 +299,7 @@ impl NetworkSimplex {
             }
             (node, parent, flow) = (old_parent, node, old_flow);
         }
-        // Its prices change so that the entering cell is worth its cost: rows one way, columns
+        // Its dual potentials change so that the entering cell is worth its cost: rows one way, columns
         // the other.
         let change = if on_row_side { -below } else { below };
         let (rows, u, v) = (self.rows, &mut self.u, &mut self.v);

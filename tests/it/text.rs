@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use crate::common::from_vectors;
 use fastdx::mechanism::tem::Truncation;
-use fastdx::text::{Consistent, Policy, Replacements, TextPrivatizer, Unknown};
+use fastdx::text::{Consistent, Oov, Policy, Replacements, TextPrivatizer};
 use fastdx::{Control, Embedding, Error, Metric, Randomness, Tem, Vocabulary};
 
-fn private(unknown: Unknown, skip: &[&str]) -> TextPrivatizer {
+fn private(oov: Oov, skip: &[&str]) -> TextPrivatizer {
     let vocabulary = Vocabulary::new(["cat", "dog"]).unwrap();
     let e = Embedding::new(vocabulary, vec![0.0, 100.0], 1, Metric::Euclidean).unwrap();
     let gamma = Truncation::Gamma(f64::INFINITY);
@@ -16,7 +16,7 @@ fn private(unknown: Unknown, skip: &[&str]) -> TextPrivatizer {
     TextPrivatizer::new(
         Arc::new(tem),
         Policy {
-            unknown,
+            oov,
             skip,
             ..Policy::default()
         },
@@ -25,7 +25,7 @@ fn private(unknown: Unknown, skip: &[&str]) -> TextPrivatizer {
 
 #[test]
 fn words_are_replaced_where_they_stand() {
-    let p = private(Unknown::Mask, &["The"]);
+    let p = private(Oov::Mask, &["The"]);
     assert_eq!(
         p.privatize("The Cat,\n x dog!").unwrap(),
         "The cat,\n [MASK] dog!"
@@ -47,7 +47,7 @@ fn words_are_replaced_where_they_stand() {
 #[test]
 fn random_words_and_texts_stay_in_step() {
     // Known words are certain here, so every draw must land in its own place.
-    let p = private(Unknown::Random, &[]);
+    let p = private(Oov::Random, &[]);
     let text = "x cat x x dog cat x";
     let texts = vec![text, "", "x", "cat", "dog x"];
     for _ in 0..100 {
@@ -61,7 +61,7 @@ fn random_words_and_texts_stay_in_step() {
 
 #[test]
 fn an_unknown_word_is_given_by_its_place() {
-    let result = private(Unknown::Error, &[]).privatize("cat zyx");
+    let result = private(Oov::Error, &[]).privatize("cat zyx");
     let Err(error @ Error::UnknownInText { .. }) = result else {
         panic!("{result:?}");
     };
@@ -78,7 +78,7 @@ fn an_unknown_word_is_given_by_its_place() {
 
 #[test]
 fn blocks_of_text_are_joined_seamlessly() {
-    let p = private(Unknown::Keep, &[]);
+    let p = private(Oov::Keep, &[]);
     let long = "cat dog x ".repeat(1 << 20);
     let texts = vec![&*long, "dog", &*long];
     let (out, counts) = p.privatize_texts(&texts, &Control::new()).unwrap();
@@ -138,9 +138,9 @@ fn a_bound_is_about_the_words_that_are_found() {
 
 #[test]
 fn a_bound_follows_the_policy() {
-    for unknown in [Unknown::Mask, Unknown::Drop, Unknown::Error] {
+    for oov in [Oov::Mask, Oov::Drop, Oov::Error] {
         let policy = Policy {
-            unknown,
+            oov,
             ..Policy::default()
         };
         let p = line(policy, None);
@@ -149,7 +149,7 @@ fn a_bound_follows_the_policy() {
         assert!(p.price("a xyz").is_err() && p.price("a b") == Ok(4.0));
     }
     let keep = Policy {
-        unknown: Unknown::Keep,
+        oov: Oov::Keep,
         ..Policy::default()
     };
     let p = line(keep, None);

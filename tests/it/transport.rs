@@ -15,7 +15,7 @@ fn solve(a: &[f64], b: &[f64], costs: &[f64]) -> Transport {
     solved
 }
 
-/// The plan moves what it should, and its prices prove that nothing is cheaper.
+/// The plan moves what it should, and its dual potentials prove that nothing is cheaper.
 fn certify(a: &[f64], b: &[f64], costs: &[f64], solved: &Transport) {
     let total: f64 = a.iter().sum();
     let largest = costs.iter().fold(0.0f64, |m, c| m.max(c.abs()));
@@ -239,7 +239,7 @@ fn many_documents_agree_with_one_pair_each() {
             let found = nearest(&*embedding, vectors, &queries, &documents, k, &control).unwrap();
             assert_eq!(found.pairs, (queries.len() * n) as u64);
             assert_eq!(
-                found.by_centroid + found.by_relaxation + found.by_prices + found.exact,
+                found.by_centroid + found.by_relaxation + found.by_dual_bound + found.exact,
                 found.pairs
             );
             assert!(k == n || found.exact < found.pairs / 2, "{found:?}");

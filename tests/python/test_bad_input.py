@@ -91,7 +91,6 @@ CASES: list[tuple[str, type[BaseException], str, Callable[[], Any]]] = [
     ("nearest k=4", P, "k must be between 1 and the 3", lambda: E.nearest([[1.0, 1.0]], k=4)),
     ("nearest width", S, r"\(m, 2\)", lambda: E.nearest([[1.0]])),
     ("nearest NaN", V, "query 1 holds NaN", lambda: E.nearest([[1.0, 1.0], [NAN, 0.0]])),
-    ("nearest method", P, "method must be", lambda: E.nearest([[1.0, 1.0]], method="annoy")),
     # ids
     ("id too large", W, "id 3 at position 1", lambda: TEM.privatize_ids(np.array([0, 3]))),
     ("id 2^32", W, "id 4294967296", lambda: TEM.privatize_ids(np.array([2**32]))),

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from experiments.attribution import Attribution, classify_nearest, topic_classifier
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -18,8 +19,7 @@ from scipy.optimize import linear_sum_assignment, linprog
 
 import fastdx
 from fastdx import BagOfWords, Embedding, MultivariateLaplace, Tem, WordGraph
-from fastdx.attribution import Attribution, classify_nearest, text_of, topic_classifier
-from fastdx.bags import STOP_WORDS
+from fastdx.bags import STOP_WORDS, text_of
 from fastdx.cli import main
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
@@ -48,7 +48,7 @@ def test_transport_equals_linear_programming(m: int, k: int, seed: int) -> None:
     assert t.cost == pytest.approx(solved.fun, rel=1e-6, abs=1e-9)
     np.testing.assert_allclose(t.plan.sum(1), a, atol=1e-12)
     np.testing.assert_allclose(t.plan.sum(0), b, atol=1e-12)
-    u, v = t.prices
+    u, v = t.dual_potentials
     assert (u[:, None] + v <= cost + 1e-12).all()
     assert a @ u + b @ v == pytest.approx(t.cost, abs=1e-12) and abs(t.gap) < 1e-12
 

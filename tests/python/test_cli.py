@@ -129,6 +129,7 @@ BAD = [
     (["info", "/no/such"], "", 1, "No such file"),
     (["convert", "/no/such", "-o", "x"], "", 1, "No such file"),
 ]
+DAMAGED = gzip.compress(b"text " * 1000, mtime=0)[:-30] + b"x" * 30
 JSON = ["privatize", "--epsilon", "1", "--format", "jsonl", "--column", "t"]
 CSV = ["privatize", "--epsilon", "1", "--format", "csv", "--column", "t"]
 BAD += [
@@ -142,7 +143,7 @@ BAD += [
     (CSV, 't,"b', 1, "line 1"),
     (JSON, '{"t": "a", "n": 1e400}\n', 1, "a number that JSON does not have"),
     (JSON, "[" * 100_000 + "\n", 1, "line 1: not JSON"),
-    (["privatize", "--epsilon", "1"], gzip.compress(b"text " * 1000)[:-30] + b"x" * 30, 1, ""),
+    (["privatize", "--epsilon", "1"], DAMAGED, 1, ""),
     (CSV, "a,b\n1,2\n", 1, "none of its 2 columns is called 't'"),
     (CSV, "t,b\n1,2\n3\n", 1, "line 3: 1 fields, the header has 2"),
     (CSV, 't,b\n1,"2', 1, "line 2"),

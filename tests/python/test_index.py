@@ -20,16 +20,16 @@ def test_lists_change_nothing_but_speed(small: Embedding, tmp_path: Path) -> Non
     tem = Tem(small, 2.0, oov="mask", skip=["w9"], seed=4)
     seen: list[int] = []
     listed = tem.build_lists(7, progress=seen.append)
-    assert tem.lists is None and listed.lists == 7
+    assert tem.lists_k is None and listed.lists_k == 7
     assert (listed.oov, listed.skip, listed.epsilon) == ("mask", {"w9"}, 2.0)
     assert np.array_equal(listed.probabilities("w3"), tem.probabilities("w3"))
-    assert listed.with_epsilon(3.0).lists == 7
-    assert pickle.loads(pickle.dumps(listed)).lists == 7
+    assert listed.with_epsilon(3.0).lists_k == 7
+    assert pickle.loads(pickle.dumps(listed)).lists_k == 7
     listed.save(tmp_path / "index")
     for verify in (True, False):
         back = Tem.load(tmp_path / "index", 2.0, verify=verify, seed=4, gamma=0.5)
-        assert back.lists == 7 and back.gamma == 0.5 and back.epsilon == 2.0
-    assert Tem(Embedding.load(tmp_path / "index"), 1.0).lists == 7
+        assert back.lists_k == 7 and back.gamma == 0.5 and back.epsilon == 2.0
+    assert Tem(Embedding.load(tmp_path / "index"), 1.0).lists_k == 7
     counts = np.bincount(Tem.load(tmp_path / "index", 2.0).sample("w3", 200_000), minlength=50)
     expected = tem.probabilities("w3") * 200_000
     assert ((counts - expected) ** 2 / expected).sum() < 130  # χ²(49), 1e-9
@@ -38,9 +38,9 @@ def test_lists_change_nothing_but_speed(small: Embedding, tmp_path: Path) -> Non
 def test_lists_by_gamma(small: Embedding, tmp_path: Path) -> None:
     tem = Tem(small, 2.0, gamma=0.5)
     listed = tem.build_lists(lists="gamma")
-    assert isinstance(listed.lists, float) and abs(listed.lists - 0.5) < 1e-9
+    assert listed.lists_k is None and abs(listed.lists_radius - 0.5) < 1e-9
     listed.save(tmp_path / "index")
-    assert Tem.load(tmp_path / "index", 2.0).lists == listed.lists
+    assert Tem.load(tmp_path / "index", 2.0).lists_radius == listed.lists_radius
     counts = np.bincount(listed.sample("w3", 200_000), minlength=50)
     expected = tem.probabilities("w3") * 200_000
     assert ((counts - expected) ** 2 / expected).sum() < 130  # χ²(49), 1e-9

@@ -20,7 +20,7 @@ from types import FrameType
 
 from fastdx import FastdxError, __version__
 from fastdx.cli import calibrate, convert, emd, index, poincare, privatize
-from fastdx.cli.messages import Stop
+from fastdx.cli.messages import CommandError
 
 COMMANDS = (privatize, emd, convert, index, poincare, calibrate)
 
@@ -84,7 +84,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader has gone, as with `| head`; keep the interpreter from flushing again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
-    except (FastdxError, Stop, OSError, EOFError, UnicodeError, zlib.error) as e:
+    except (FastdxError, CommandError, OSError, EOFError, UnicodeError, zlib.error) as e:
         print(f"fastdx: {_message(e, show=getattr(args, 'show_text', False))}", file=sys.stderr)
         return 1
     return 0
@@ -99,7 +99,7 @@ def _message(error: BaseException, *, show: bool) -> str:
     shown = getattr(error, "shown", None) or getattr(error, "word", None)
     if show and shown:
         return f"{error}: {shown}"
-    more = " (--show-text shows it)" if isinstance(error, Stop) and shown else ""
+    more = " (--show-text shows it)" if isinstance(error, CommandError) and shown else ""
     return f"{error}{more}"
 
 

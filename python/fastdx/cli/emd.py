@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from fastdx import Embedding, earth_movers_distance
 from fastdx.bags import STOP_WORDS, bag_words
-from fastdx.cli.messages import Stop
+from fastdx.cli.messages import CommandError
 from fastdx.cli.options import embedding_options, load, show_text
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def _emd(args: argparse.Namespace) -> None:
         words = bag_words(Path(name).read_text("utf-8"), stop_words=stop_words, space=space)
         known = [word for word in words if word in space]
         if not known:
-            raise Stop(f"{name}: no word of it is in the vocabulary")
+            raise CommandError(f"{name}: no word of it is in the vocabulary")
         if len(known) < len(words):
             print(f"{name}: {len(words) - len(known):,} of {len(words):,} words are not in the "
                   "vocabulary and left out", file=sys.stderr)  # fmt: skip

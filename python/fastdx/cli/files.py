@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from fastdx.cli.messages import Progress, Stop
+from fastdx.cli.messages import CommandError, Progress
 from fastdx.exceptions import UnknownWordError
 
 BATCH = 4 << 20
@@ -85,7 +85,7 @@ def _decode(data: bytes, name: str, offset: int) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as e:
-        raise Stop(f"{name}: byte {offset + e.start} is not UTF-8") from None
+        raise CommandError(f"{name}: byte {offset + e.start} is not UTF-8") from None
 
 
 def _lines(source: BinaryIO, name: str) -> Iterator[str]:
@@ -93,7 +93,7 @@ def _lines(source: BinaryIO, name: str) -> Iterator[str]:
     offset = 0
     while line := source.readline(LONGEST + 1):
         if len(line) > LONGEST:
-            raise Stop(f"{name}: a line of more than {LONGEST} bytes at byte {offset}")
+            raise CommandError(f"{name}: a line of more than {LONGEST} bytes at byte {offset}")
         text = _decode(line, name, offset)
         yield text if offset else text.removeprefix("\ufeff")
         offset += len(line)
@@ -131,7 +131,7 @@ def plain_text(
                 block = rest + block
                 cut = max(block.rfind(c) for c in between) + 1
                 if cut == 0 and len(block) > LONGEST:
-                    raise Stop(f"{name}: {len(block)} bytes without {what} are no text")
+                    raise CommandError(f"{name}: {len(block)} bytes without {what} are no text")
                 rest = block[cut:]
                 if cut:
                     out.write(written(function, block[:cut], name, offset))
@@ -141,10 +141,10 @@ def plain_text(
     return Released([])
 
 
-def _unknown(error: UnknownWordError, place: str) -> Stop:
+def _unknown(error: UnknownWordError, place: str) -> CommandError:
     word = error.word or ""
     message = f"{place}: a word of {len(word)} characters is not in the vocabulary (--oov error)"
-    return Stop(message, repr(word))
+    return CommandError(message, repr(word))
 
 
 @dataclass
@@ -177,7 +177,7 @@ def _batches(
         except UnicodeEncodeError:
             half = next(i for i, t in enumerate(texts) if any("\ud800" <= c <= "\udfff" for c in t))
             place = _place(name, unit, waiting, columns, half)
-            raise Stop(f"{place}: the text holds half of a surrogate pair") from None
+            raise CommandError(f"{place}: the text holds half of a surrogate pair") from None
         for row in waiting:
             row.texts = [next(new) for _ in row.texts]
             yield row
@@ -221,7 +221,7 @@ def delimited(
                 lines = _lines(source, name)
                 first = next(lines, None)
                 if first is None:
-                    raise Stop(f"{name}: no header: the file is empty")
+                    raise CommandError(f"{name}: no header: the file is empty")
                 end = "\r\n" if first.endswith("\r\n") else "\n"
                 # A tab-separated file has no quotes: no field can hold a tab.
                 form: dict[str, Any] = {"delimiter": delimiter, "strict": True}
@@ -235,7 +235,7 @@ def delimited(
                     header = own
                     writer.writerow(own)
                 elif header != own:
-                    raise Stop(f"{name}: its header differs from that of {names[0]}")
+                    raise CommandError(f"{name}: its header differs from that of {names[0]}")
                 rows = _csv_rows(name, reader, len(own), where)
                 for row in _batches(name, rows, columns, private):
                     for at, text in zip(where, row.texts, strict=False):
@@ -256,9 +256,9 @@ def _column(name: str, header: Sequence[str], column: str) -> int:
     if column not in header:
         # Of a file without a header these are the first record.
         message = f"{name}: none of its {len(header)} columns is called {column!r}"
-        raise Stop(message, ", ".join(map(repr, header)))
+        raise CommandError(message, ", ".join(map(repr, header)))
     if header.count(column) > 1:
-        raise Stop(f"{name}: {header.count(column)} columns are called {column!r}")
+        raise CommandError(f"{name}: {header.count(column)} columns are called {column!r}")
     return header.index(column)
 
 
@@ -266,7 +266,7 @@ def _csv_rows(name: str, reader: Any, width: int, where: Sequence[int]) -> Itera
     for row in _csv_lines(name, reader):
         if row and len(row) != width:
             at = f"{name}, line {reader.line_num}"
-            raise Stop(f"{at}: {len(row)} fields, the header has {width}")
+            raise CommandError(f"{at}: {len(row)} fields, the header has {width}")
         yield _Row(reader.line_num, row, [row[at] for at in where] if row else [])
 
 
@@ -274,7 +274,7 @@ def _csv_lines(name: str, reader: Any) -> Iterator[list[str]]:
     try:
         yield from reader
     except csv.Error as e:
-        raise Stop(f"{name}, line {reader.line_num}: {e}") from None
+        raise CommandError(f"{name}, line {reader.line_num}: {e}") from None
 
 
 def json_lines(
@@ -297,9 +297,9 @@ def json_lines(
                 record = json.loads(line)
             except (ValueError, RecursionError) as e:
                 where = f" at character {e.pos}" if isinstance(e, json.JSONDecodeError) else ""
-                raise Stop(f"{at}: not JSON{where}") from None
+                raise CommandError(f"{at}: not JSON{where}") from None
             if not isinstance(record, dict):
-                raise Stop(f"{at}: not a JSON object")
+                raise CommandError(f"{at}: not a JSON object")
             if len(left) < MOST_NAMES:
                 left.update(dict.fromkeys(k for k in record if k not in columns))
             yield _Row(number, record, [t for c in columns for t in _json_texts(at, record, c)])
@@ -329,19 +329,19 @@ def _json_line(at: str, record: dict[str, Any]) -> bytes:
         except UnicodeEncodeError:  # half a surrogate pair, which JSON can only escape
             line = json.dumps(record, allow_nan=False).encode()
     except ValueError as e:
-        raise Stop(f"{at}: a number that JSON does not have", str(e)) from None
+        raise CommandError(f"{at}: a number that JSON does not have", str(e)) from None
     return line + b"\n"
 
 
 def _json_texts(at: str, record: dict[str, Any], column: str) -> list[str]:
     if column not in record:
         message = f"{at}: none of its {len(record)} fields is called {column!r}"
-        raise Stop(message, ", ".join(map(repr, record)))
+        raise CommandError(message, ", ".join(map(repr, record)))
     value = record[column]
     texts = [] if value is None else value if isinstance(value, list) else [value]
     for text in texts:
         if not isinstance(text, str):
-            raise Stop(f"{at}: field {column!r} holds a {type(text).__name__}, not text")
+            raise CommandError(f"{at}: field {column!r} holds a {type(text).__name__}, not text")
     return texts
 
 
@@ -360,26 +360,26 @@ def parquet(
         import pyarrow as pa
         from pyarrow import parquet as pq
     except ImportError:
-        raise Stop("Parquet needs pyarrow: pip install 'fastdx[parquet]'") from None
+        raise CommandError("Parquet needs pyarrow: pip install 'fastdx[parquet]'") from None
     writer: Any = None
     left: list[str] = []
     dropped: dict[str, None] = {}
     try:
         for name in names:
             if name == "-":
-                raise Stop("Parquet cannot be read from standard input: name a file")
+                raise CommandError("Parquet cannot be read from standard input: name a file")
             source = pq.ParquetFile(name)
             schema, keys = _own_metadata(source.schema_arrow)
             dropped.update(dict.fromkeys(keys))
             for c in columns:
                 kind = schema.field(_column(name, schema.names, c)).type
                 if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-                    raise Stop(f"{name}: column {c!r} holds {kind}, not text")
+                    raise CommandError(f"{name}: column {c!r} holds {kind}, not text")
             left = [c for c in schema.names if c not in columns]
             if writer is None:
                 writer = pq.ParquetWriter(out, schema)
             elif not writer.schema.equals(schema):
-                raise Stop(f"{name}: its columns differ from those of {names[0]}")
+                raise CommandError(f"{name}: its columns differ from those of {names[0]}")
             size, rows = Path(name).stat().st_size, max(source.metadata.num_rows, 1)
             row = 1
             for old_batch in source.iter_batches(batch_size=4096):
@@ -397,7 +397,7 @@ def parquet(
                 progress(size * old_batch.num_rows // rows)
     except pa.ArrowException as e:
         # Its message may hold content.
-        raise Stop(f"{name}: damaged, or no Parquet file", str(e)) from None
+        raise CommandError(f"{name}: damaged, or no Parquet file", str(e)) from None
     finally:
         if writer is not None:
             writer.close()
@@ -411,7 +411,7 @@ def _private_column(
     try:
         old = array.to_pylist()
     except UnicodeDecodeError:
-        raise Stop(f"{name}, from row {row}: column {column!r} is not UTF-8") from None
+        raise CommandError(f"{name}, from row {row}: column {column!r} is not UTF-8") from None
     texts = [_Row(row + i, None, [t]) for i, t in enumerate(old) if t is not None]
     new = iter([r.texts[0] for r in _batches(name, texts, [column], private, unit="row")])
     return [None if t is None else next(new) for t in old]

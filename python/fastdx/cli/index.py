@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from fastdx import Embedding, Tem
 from fastdx._core import check_index
 from fastdx.cli.convert import info
-from fastdx.cli.messages import Stop
+from fastdx.cli.messages import CommandError
 from fastdx.cli.options import embedding_options, load, shown_lists
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def _index_build(args: argparse.Namespace) -> None:
 
 def _index_check(args: argparse.Namespace) -> None:
     if args.words < 1:
-        raise Stop(f"--words must be at least 1, got {args.words}")
+        raise CommandError(f"--words must be at least 1, got {args.words}")
     words, lists, certificates = check_index(args.input, None if args.all else args.words)
     print(f"{args.input}: {words:,} words found by the index, {lists:,} lists and {certificates} "
           "certificates computed again: all true")  # fmt: skip

@@ -7,7 +7,7 @@ import time
 from typing import Protocol
 
 
-class Stop(Exception):
+class CommandError(Exception):
     """A message for the user that ends the command: where and how many, never content.
 
     `shown` is the content that it is about, for those who ask for it by ``--show-text``.

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from fastdx import Embedding, Tem, WordGraph
-from fastdx.cli.messages import Stop
+from fastdx.cli.messages import CommandError
 from fastdx.mechanisms import MECHANISMS, Mechanism
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def space_of(args: argparse.Namespace, kind: type[Mechanism]) -> Embedding | Wor
     given = [f"--{o.replace('_', '-')}" for o in others if getattr(args, o) is not None]
     if given or kind is not Tem:
         more = f", without {', '.join(given)}" if given else ""
-        raise Stop(f"--graph goes with --mechanism tem, and is its own metric{more}")
+        raise CommandError(f"--graph goes with --mechanism tem, and is its own metric{more}")
     return WordGraph(args.graph)
 
 
@@ -79,10 +79,10 @@ def own_options(args: argparse.Namespace, kind: type[Mechanism]) -> dict[str, fl
             if value is None:
                 continue
             if option not in kind.options:
-                raise Stop(f"--{option.name} belongs to --mechanism {cls.name}")
+                raise CommandError(f"--{option.name} belongs to --mechanism {cls.name}")
             given[option.name] = value
     if {"gamma", "beta"} <= given.keys():
-        raise Stop("--gamma and --beta exclude each other")
+        raise CommandError("--gamma and --beta exclude each other")
     return given
 
 
@@ -96,10 +96,8 @@ def skipped_words(path: str | None) -> list[str] | None:
 
 def shown_lists(tem: Tem) -> str:
     """Return in words which lists a Tem has stored."""
-    match tem.lists:
-        case None:
-            return "none"
-        case int(k):
-            return f"{k} neighbours a word"
-        case radius:
-            return f"all neighbours within {radius:.6g}"
+    if tem.lists_k is not None:
+        return f"{tem.lists_k} neighbours a word"
+    if tem.lists_radius is not None:
+        return f"all neighbours within {tem.lists_radius:.6g}"
+    return "none"

@@ -8,12 +8,11 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from fastdx import BagOfWords, attribution
 from fastdx._core import Replacements
 from fastdx._replace import open_output
-from fastdx.bags import STOP_WORDS
+from fastdx.bags import STOP_WORDS, BagOfWords, text_of
 from fastdx.cli import files
-from fastdx.cli.messages import Bar, Stop
+from fastdx.cli.messages import Bar, CommandError
 from fastdx.cli.options import (
     embedding_options,
     graph_option,
@@ -85,7 +84,7 @@ def add(commands: _Commands) -> None:
 def mechanism_of(args: argparse.Namespace, *, pieces: bool = False) -> Mechanism:
     """Return the mechanism that the options ask for."""
     if args.words and args.mechanism != "bag":
-        raise Stop("--words goes with --mechanism bag")
+        raise CommandError("--words goes with --mechanism bag")
     kind = MECHANISMS[(args.words or "tem") if args.mechanism == "bag" else args.mechanism]
     own = own_options(args, kind)
     space = space_of(args, kind)
@@ -99,18 +98,18 @@ def _privatize(args: argparse.Namespace) -> None:
     names = args.files or ["-"]
     formats = {args.format or files.format_of(name) for name in names}
     if len(formats) > 1:
-        raise Stop(f"files of several formats at once: {', '.join(sorted(formats))}")
+        raise CommandError(f"files of several formats at once: {', '.join(sorted(formats))}")
     kind = formats.pop()
     if kind == "text" and args.column:
-        raise Stop("--column goes with CSV, JSONL and Parquet (see --format)")
+        raise CommandError("--column goes with CSV, JSONL and Parquet (see --format)")
     if kind != "text" and not args.column:
-        raise Stop(f"{kind} needs --column NAME: which text to privatise")
+        raise CommandError(f"{kind} needs --column NAME: which text to privatise")
     mechanism = mechanism_of(args, pieces=kind == "text")
     counts: Counter[str] = Counter()
 
     bags = BagOfWords(mechanism) if args.mechanism == "bag" else None
     if bags is not None and args.skip:
-        raise Stop("--skip does not go with --mechanism bag")
+        raise CommandError("--skip does not go with --mechanism bag")
 
     def privatiser() -> files.Privatise:
         """Make a function for a text that may come in pieces."""
@@ -161,7 +160,7 @@ def _private_bags(
             error.start = sum(len(t.encode()) + 1 for t in flat[:at]) if by_line else 0
             raise error
         counts.update(new)
-    drawn = (attribution.text_of(bag) for bag in bags.privatize_documents(flat))
+    drawn = (text_of(bag) for bag in bags.privatize_documents(flat))
     return ["\n".join(next(drawn) for _ in parts) for parts in split]
 
 

@@ -142,13 +142,19 @@ class Tem(Mechanism):
         return str(self._details["sampler"])
 
     @property
-    def lists(self) -> int | float | None:
-        """The stored neighbour lists: their k (int), their radius (float), or None.
+    def lists_k(self) -> int | None:
+        """How many neighbours of a word are stored; None where no such lists are.
 
-        Where there are none, lists are made as words come.
+        Without stored lists, lists are made as words come.
         """
-        lists: int | float | None = self._details["lists"]
-        return lists
+        k: int | None = self._details["lists_k"]
+        return k
+
+    @property
+    def lists_radius(self) -> float | None:
+        """The distance within which all neighbours are stored; None where no such lists are."""
+        radius: float | None = self._details["lists_radius"]
+        return radius
 
     def build_lists(
         self,

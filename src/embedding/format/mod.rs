@@ -8,12 +8,12 @@ mod word2vec;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
 use crate::buffer::Backing;
 use crate::embedding::Embedding;
 use crate::error::{Error, Hidden, Result};
 use crate::metric::Metric;
+use crate::names::named;
 use crate::parallel::Control;
 
 /// A file format.
@@ -32,34 +32,15 @@ pub enum Format {
     Npy,
 }
 
-impl Format {
-    /// Every format with its name.
-    pub const ALL: [(Format, &'static str); 5] = [
-        (Format::Fastdx, "fastdx"),
-        (Format::Glove, "glove"),
-        (Format::Word2vecText, "word2vec-text"),
-        (Format::Word2vecBinary, "word2vec-binary"),
-        (Format::Npy, "npy"),
-    ];
-}
-
-impl FromStr for Format {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Self> {
-        let name = if name == "fasttext" {
-            "word2vec-text"
-        } else {
-            name
-        };
-        let found = Format::ALL.into_iter().find(|&(_, n)| n == name);
-        found.map(|(format, _)| format).ok_or_else(|| {
-            let expected = "one of 'fastdx', 'glove', 'word2vec-text', 'fasttext', \
-                            'word2vec-binary', 'npy'";
-            Error::parameter("format", expected, format!("{name:?}"))
-        })
-    }
-}
+named!(
+    Format, "format",
+    Format::Fastdx => "fastdx",
+    Format::Glove => "glove",
+    Format::Word2vecText => "word2vec-text",
+    Format::Word2vecBinary => "word2vec-binary",
+    Format::Npy => "npy";
+    also "fasttext" => Format::Word2vecText
+);
 
 /// What to load, and how.
 #[derive(Clone, Debug)]

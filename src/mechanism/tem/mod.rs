@@ -13,10 +13,10 @@
 
 pub mod gumbel;
 pub mod law;
+mod law_cache;
 mod neighborhoods;
 mod rejection;
 mod shells;
-mod tables;
 
 use std::sync::Arc;
 
@@ -32,10 +32,10 @@ use crate::parallel::{Control, install};
 use crate::random::{Key, Randomness};
 use crate::space::MetricSpace;
 use law::Law;
+use law_cache::LawCache;
 use neighborhoods::{Neighborhoods, Row};
 use rejection::{ListLaw, Terms};
 use shells::ShellLaw;
-use tables::Tables;
 
 /// Calls of at most so many words are drawn one by one, larger ones grouped by word.
 const FEW: usize = 64;
@@ -88,7 +88,7 @@ impl Default for Truncation {
 pub struct Tem {
     space: Arc<dyn MetricSpace>,
     neighborhoods: Arc<Neighborhoods>,
-    tables: Arc<Tables>,
+    cache: Arc<LawCache>,
     epsilon: f64,
     truncation: Truncation,
     gamma: f64,
@@ -159,7 +159,7 @@ impl Tem {
         Ok(Tem {
             space,
             neighborhoods,
-            tables: Arc::new(Tables::new(words)),
+            cache: Arc::new(LawCache::new(words)),
             epsilon,
             truncation,
             gamma,
@@ -273,7 +273,7 @@ impl Tem {
 
     /// The grid, where it is fine enough for this ε and lists are of use.
     fn grid(&self) -> Option<Grid> {
-        if self.space.rows_only() {
+        if self.space.distances_by_row() {
             return None;
         }
         let grid = self.neighborhoods.grid();
@@ -303,7 +303,7 @@ impl Tem {
             return (0..count).for_each(|_| drawn(gumbel.sample(rng)));
         }
         if let Some(around) = self.space.shells(id) {
-            let shells = &self.tables.shells;
+            let shells = &self.cache.shells;
             let law = shells.get_or_keep(id, &mut work.shell_law, |law| {
                 law.fill(self.epsilon / 2.0, self.gamma, &*around);
                 law.bytes()
@@ -312,8 +312,8 @@ impl Tem {
         }
         // With a seed the draws may not depend on what was drawn before, or by which thread.
         let seeded = self.randomness.seed().is_some();
-        let row_pays = self.tables.row_pays(id, count, seeded);
-        if let Some(law) = self.tables.rows.get(id).filter(|_| row_pays || !seeded) {
+        let row_pays = self.cache.row_pays(id, count, seeded);
+        if let Some(law) = self.cache.rows.get(id).filter(|_| row_pays || !seeded) {
             return law.sample_many(count, rng, drawn);
         }
         match self.grid().filter(|_| !row_pays) {
@@ -335,9 +335,9 @@ impl Tem {
         self.fill_law(id, row, whole);
         whole.index();
         let bytes = whole.bytes();
-        self.tables.settle(id);
+        self.cache.settle(id);
         // A row that was kept meanwhile is of the same law.
-        match self.tables.rows.keep(id, std::mem::take(whole), bytes) {
+        match self.cache.rows.keep(id, std::mem::take(whole), bytes) {
             Ok(law) => law.sample_many(count, rng, drawn),
             Err(law) => {
                 *whole = law;
@@ -356,7 +356,7 @@ impl Tem {
         work: &mut Work,
         mut drawn: impl FnMut(u32),
     ) {
-        let tables = &*self.tables;
+        let cache = &*self.cache;
         let terms = Terms {
             eta: self.epsilon / 2.0,
             gamma: self.gamma,
@@ -366,13 +366,13 @@ impl Tem {
         let Work { row, list_law, .. } = work;
         let list = self.neighborhoods.list(&*self.space, id, row);
         // A word that comes a second time is worth a table.
-        let law = match tables.seen(id) && tables.lists.room() > 0 {
-            true => tables.lists.get_or_keep(id, list_law, |law| {
+        let law = match cache.seen(id) && cache.lists.free_bytes() > 0 {
+            true => cache.lists.get_or_keep(id, list_law, |law| {
                 law.fill(list, terms);
                 law.index();
                 law.bytes()
             }),
-            false => match tables.lists.get(id) {
+            false => match cache.lists.get(id) {
                 Some(law) => law,
                 None => {
                     list_law.fill(list, terms);
@@ -393,9 +393,9 @@ impl Tem {
                 whole.sample(rng)
             }));
         }
-        tables.charge(id, tries);
+        cache.charge(id, tries);
         if spare.is_some() {
-            tables.charge_row(id);
+            cache.charge_row(id);
         }
     }
 
@@ -477,6 +477,13 @@ impl Mechanism for Tem {
 
     fn law(&self, id: u32, probabilities: &mut [f64]) -> bool {
         probabilities.copy_from_slice(&self.probabilities(id));
+        true
+    }
+
+    fn law_of_row(&self, _: u32, distances: &[f64], probabilities: &mut [f64]) -> bool {
+        probabilities.copy_from_slice(distances);
+        let total = law::weights(probabilities, self.epsilon / 2.0, self.gamma);
+        probabilities.iter_mut().for_each(|p| *p /= total);
         true
     }
 

@@ -7,8 +7,8 @@ use crate::error::Result;
 use crate::neighbors::{Grid, NeighborLists};
 use crate::parallel::Control;
 use crate::search::BATCH;
-use crate::slots::Slots;
 use crate::space::MetricSpace;
+use crate::word_cache::WordCache;
 
 /// Bytes of lists that one Tem (with all its `with_epsilon` siblings) keeps at most.
 const CACHE_BYTES: usize = 1 << 30;
@@ -17,7 +17,7 @@ const CACHE_BYTES: usize = 1 << 30;
 pub(super) struct Neighborhoods {
     grid: Grid,
     k: usize,
-    kept: Slots<Box<[u64]>>,
+    kept: WordCache<Box<[u64]>>,
 }
 
 impl Neighborhoods {
@@ -29,7 +29,7 @@ impl Neighborhoods {
         Neighborhoods {
             grid,
             k: NeighborLists::default_k(words),
-            kept: Slots::new(words, CACHE_BYTES),
+            kept: WordCache::new(words, CACHE_BYTES),
         }
     }
 
@@ -51,18 +51,11 @@ impl Neighborhoods {
                 complete: lists.complete(id),
             };
         }
-        let entries = match self.kept.get(id) {
-            Some(kept) => kept,
-            None => {
-                scratch.entries.resize(self.k, 0);
-                space.neighbors(&[id], self.grid, self.k, &mut scratch.entries);
-                let boxed = Box::from(&*scratch.entries);
-                match self.kept.keep(id, boxed, 8 * self.k) {
-                    Ok(kept) => kept,
-                    Err(_) => &*scratch.entries,
-                }
-            }
-        };
+        let entries: &[u64] = self.kept.get_or_keep(id, &mut scratch.list, |list| {
+            *list = vec![0; self.k].into();
+            space.neighbors(&[id], self.grid, self.k, list);
+            8 * self.k
+        });
         List {
             entries,
             // A list has at least the word itself.
@@ -80,9 +73,9 @@ impl Neighborhoods {
         if space.lists().is_some() {
             return Ok(());
         }
-        let room = self.kept.room() / (8 * self.k);
+        let fit = self.kept.free_bytes() / (8 * self.k);
         let missing = ids.filter(|&id| self.kept.get(id).is_none());
-        let missing: Vec<u32> = missing.take(room).collect();
+        let missing: Vec<u32> = missing.take(fit).collect();
         missing
             .par_chunks(BATCH)
             .try_for_each_init(Vec::new, |lists, ids| {
@@ -109,7 +102,7 @@ pub(super) struct List<'a> {
 #[derive(Default)]
 pub(super) struct Row {
     distances: Vec<f64>,
-    entries: Vec<u64>,
+    list: Box<[u64]>,
 }
 
 impl Row {

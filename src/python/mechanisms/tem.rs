@@ -42,7 +42,7 @@ pub(in crate::python) fn make(given: &mut Given<'_>) -> PyResult<Arc<dyn Mechani
     Ok(Arc::new(tem.with_sampler(given.variant("sampler")?)))
 }
 
-/// nominal, gamma, beta (None where γ was given), sampler, certified (the ε, or None), lists.
+/// nominal, gamma, beta (None where γ was given), sampler, certified (the ε, or None), lists_k, lists_radius.
 pub(in crate::python) fn details(
     mechanism: &dyn Mechanism,
     details: &Bound<'_, PyDict>,
@@ -59,11 +59,9 @@ pub(in crate::python) fn details(
     details.set_item("beta", beta)?;
     details.set_item("sampler", tem.sampler().name())?;
     details.set_item("certified", tem.certificate().map(|c| c.epsilon))?;
-    match tem.lists().map(|lists| (lists.k(), lists.radius())) {
-        Some((Some(k), _)) => details.set_item("lists", k),
-        Some((_, radius)) => details.set_item("lists", radius),
-        None => details.set_item("lists", None::<usize>),
-    }
+    let lists = tem.lists();
+    details.set_item("lists_k", lists.and_then(NeighborLists::k))?;
+    details.set_item("lists_radius", lists.and_then(NeighborLists::radius))
 }
 
 /// The Tem that a core is.

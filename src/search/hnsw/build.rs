@@ -59,7 +59,7 @@ impl Hnsw {
     /// Whether each word can be reached from the entry in the lowest layer.
     pub fn reachable(&self) -> Vec<bool> {
         let mut reached = vec![false; self.words];
-        reach(self, self.entry, &mut reached);
+        mark_reached(self, self.entry, &mut reached);
         reached
     }
 }
@@ -143,7 +143,7 @@ fn flat(lists: Vec<Vec<Vec<u32>>>, entry: u32, parameters: HnswParameters) -> Hn
     }
 }
 
-fn reach(hnsw: &Hnsw, from: u32, reached: &mut [bool]) {
+fn mark_reached(hnsw: &Hnsw, from: u32, reached: &mut [bool]) {
     let mut open = vec![from];
     reached[from as usize] = true;
     while let Some(word) = open.pop() {
@@ -176,7 +176,7 @@ fn repair(hnsw: &mut Hnsw, (metric, vectors): (Metric, &[f32]), dim: usize) {
         // the upper layers led it.
         let near = found.iter().find(|&&(_, y)| reached[y as usize]);
         links.push((near.map_or(hnsw.entry, |&(_, y)| y), id));
-        reach(hnsw, id, &mut reached);
+        mark_reached(hnsw, id, &mut reached);
     }
     if links.is_empty() {
         return;

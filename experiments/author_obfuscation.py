@@ -1,6 +1,6 @@
 """Author obfuscation, the experiment of POST'19: does the author go, does the topic stay?
 
-    python examples/author_obfuscation.py ../shared/data/text VECTORS.npy [--plot FILE.png]
+    python -m experiments.author_obfuscation ../shared/data/text VECTORS.npy [--plot FILE.png]
 
 Reuters C50: 50 authors with 50 known texts each; of the other 2,500 texts every tenth is
 privatised. For every ε it prints how often the author is found by character 4-grams (Koppel et
@@ -18,10 +18,10 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
+from experiments.attribution import Attribution
 
 from fastdx import BagOfWords, Embedding, MultivariateLaplace, nearest_documents
-from fastdx.attribution import Attribution, text_of
-from fastdx.bags import bag_words
+from fastdx.bags import bag_words, text_of
 
 EPSILONS = (5, 10, 15, 20, 25, 30)
 

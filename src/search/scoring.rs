@@ -15,7 +15,7 @@ use crate::metric::{Metric, norm2};
 
 /// Words and queries of one metric as vectors to multiply (or to subtract).
 #[derive(Debug)]
-pub(crate) struct Form {
+pub(crate) struct Scoring {
     pub(crate) metric: Metric,
     pub(crate) dim: usize,
     center: Vec<f64>,
@@ -25,22 +25,22 @@ pub(crate) struct Form {
 
 /// A query: its vector goes to a buffer, these to the bounds.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct QueryForm {
+pub(crate) struct QueryTerms {
     /// H.
     pub(crate) factor: f64,
     /// ‖q̃‖₂.
     pub(crate) norm: f64,
     /// What f64 rounding of the distances, and rounding them to a grid, can move the score by.
-    pub(crate) room: f64,
+    pub(crate) rounding_error: f64,
     /// ‖q‖².
     norm2: f64,
     /// q̃·c, in the scale of a score.
     shift: f64,
 }
 
-impl Form {
+impl Scoring {
     pub(crate) fn new(metric: Metric, dim: usize, vectors: &[f32]) -> Self {
-        let mut form = Form {
+        let mut scoring = Scoring {
             metric,
             dim,
             center: vec![0.0; dim],
@@ -48,33 +48,33 @@ impl Form {
             query_scale: 1.0,
         };
         let mut v = vec![0.0; dim];
-        if !form.is_direct() {
+        if !scoring.is_direct() {
             let mut center = vec![0.0; dim];
             for u in vectors.chunks_exact(dim) {
-                form.word(u, &mut v);
+                scoring.word(u, &mut v);
                 center.iter_mut().zip(&v).for_each(|(c, x)| *c += x);
             }
             let count = (vectors.len() / dim) as f64;
             center.iter_mut().for_each(|c| *c /= count);
             if center.iter().all(|c| c.is_finite()) {
-                form.center = center;
+                scoring.center = center;
             }
         }
         let mut largest = 0.0f64;
         for u in vectors.chunks_exact(dim) {
-            form.word(u, &mut v);
+            scoring.word(u, &mut v);
             largest = largest.max(norm2(&v).sqrt());
         }
         // A power of two: scaling by it is exact.
         if largest.is_normal() {
             let scale = 2f64.powi(-(largest.log2().ceil() as i32).clamp(-900, 900));
-            form.word_scale = scale;
-            form.query_scale = match metric {
+            scoring.word_scale = scale;
+            scoring.query_scale = match metric {
                 Metric::Angular | Metric::Poincare => 1.0,
                 _ => scale,
             };
         }
-        form
+        scoring
     }
 
     /// Distances are sums (or maxima) of differences, not products.
@@ -101,7 +101,7 @@ impl Form {
 
     /// Writes q̃. `step` is that of the grid distances are rounded to, or 0; `largest` the
     /// largest ‖v‖.
-    pub(crate) fn query(&self, q: &[f64], step: f64, largest: f64, out: &mut [f64]) -> QueryForm {
+    pub(crate) fn query(&self, q: &[f64], step: f64, largest: f64, out: &mut [f64]) -> QueryTerms {
         let rounding = (self.dim as f64 / 8.0 + 8.0) * f64::EPSILON;
         let norm2_q = norm2(q);
         let (scale, moves) = match self.metric {
@@ -114,7 +114,7 @@ impl Form {
         }
         let norm = norm2(out).sqrt();
         let step = step * self.query_scale;
-        let (factor, room) = match self.metric {
+        let (factor, rounding_error) = match self.metric {
             Metric::Euclidean => (1.0, norm * norm * rounding + 2.0 * (norm + largest) * step),
             Metric::Angular => (1.0, (4.0 * rounding + step) * self.word_scale),
             // x = sinh²(d/2) changes by at most (2x + 1)/2 a unit of distance, and x(1 - ‖q‖²)
@@ -132,17 +132,17 @@ impl Form {
             }
             _ => 0.0,
         };
-        QueryForm {
+        QueryTerms {
             factor,
             norm,
-            room,
+            rounding_error,
             norm2: norm2_q,
             shift,
         }
     }
 
     /// The score of a word at `distance` from a query.
-    pub(crate) fn score(&self, query: &QueryForm, distance: f64) -> f64 {
+    pub(crate) fn score(&self, query: &QueryTerms, distance: f64) -> f64 {
         match self.metric {
             Metric::Euclidean => (query.norm.powi(2) - (distance * self.query_scale).powi(2)) / 2.0,
             Metric::Angular => distance.cos() * self.word_scale - query.shift,

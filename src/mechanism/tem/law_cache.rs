@@ -10,13 +10,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::law::Law;
 use super::rejection::ListLaw;
 use super::shells::ShellLaw;
-use crate::slots::Slots;
+use crate::word_cache::WordCache;
 
 /// Bytes of rows and of list laws that one Tem keeps at most.
 const ROW_BYTES: usize = 512 << 20;
 const LIST_BYTES: usize = 256 << 20;
 
-/// A try outside the list, in sixteenths of [`Tables::row_price`]'s unit.
+/// A try outside the list, in sixteenths of [`LawCache::row_price`]'s unit.
 const TRY: u32 = 16;
 /// A row costs as much as a try for every so many words: measured, 10 ns a word against 80 ns
 /// at n = 50, 50 against 350 at n = 300.
@@ -26,22 +26,22 @@ const WORDS_A_TRY: usize = 8;
 const COUNTERS: usize = 1 << 14;
 
 /// Laws of one Tem.
-pub(super) struct Tables {
+pub(super) struct LawCache {
     words: usize,
-    pub(super) rows: Slots<Law>,
-    pub(super) lists: Slots<ListLaw>,
-    pub(super) shells: Slots<ShellLaw>,
+    pub(super) rows: WordCache<Law>,
+    pub(super) lists: WordCache<ListLaw>,
+    pub(super) shells: WordCache<ShellLaw>,
     /// What words have cost so far. Few, so that a Tem at another ε costs nothing to begin with.
     spent: OnceLock<Box<[AtomicU32]>>,
 }
 
-impl Tables {
+impl LawCache {
     pub(super) fn new(words: usize) -> Self {
-        Tables {
+        LawCache {
             words,
-            rows: Slots::new(words, ROW_BYTES),
-            lists: Slots::new(words, LIST_BYTES),
-            shells: Slots::new(words, LIST_BYTES),
+            rows: WordCache::new(words, ROW_BYTES),
+            lists: WordCache::new(words, LIST_BYTES),
+            shells: WordCache::new(words, LIST_BYTES),
             spent: OnceLock::new(),
         }
     }
@@ -62,7 +62,7 @@ impl Tables {
     pub(super) fn row_pays(&self, id: u32, count: usize, forget: bool) -> bool {
         // Three tries a draw is usual where the tail matters.
         let now = count.saturating_mul(3 * TRY as usize);
-        let before = match !forget && self.rows.room() > self.row_bytes() {
+        let before = match !forget && self.rows.free_bytes() > self.row_bytes() {
             // Without room to keep it, only this call counts.
             true => self.spent_slot(id).load(Ordering::Relaxed) as usize,
             false => 0,

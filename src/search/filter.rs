@@ -1,7 +1,7 @@
-//! A screen: for every query all words that can still be among its k nearest, by products in
+//! A filter: for every query all words that can still be among its k nearest, by products in
 //! f32 or in 8-bit integers with proved error bounds.
 //!
-//! Words v and queries q̃ (see [`form`](super::form)) are stored as v̂ and q̂, rounded to f32 or to
+//! Words v and queries q̃ (see [`scoring`](super::scoring)) are stored as v̂ and q̂, rounded to f32 or to
 //! multiples of a unit of their own. With δ = ‖v - v̂‖ and δq = ‖q̃ - q̂‖, both computed, and A =
 //! ‖q̃‖ + δq, Cauchy and Schwarz bound the error of a product:
 //!
@@ -9,17 +9,17 @@
 //!
 //! Arithmetic adds a relative r of A·(‖v‖ + δ) and of H·half: r = u/(1-u) with u = (n + 16)·2⁻²⁴ where n + 2
 //! terms are summed in f32 (Higham 2002, §3.1), 10·2⁻²⁴ where the sum is an exact integer. A
-//! word's share of all this is at most E·e, with its *reach* e = max(‖v‖/V, δ/D, half/M) (V, D,
+//! word's share of all this is at most E·e, with its *error share* e = max(‖v‖/V, δ/D, half/M) (V, D,
 //! M the maxima) and E = (δq + rA)V + (1+r)AD + rHM, so an upper bound of its score costs one
 //! more product. Differences have the same bounds times √n, and no products: the part of the
 //! query is then the same for all words. What rounding f64 distances can do is the query's
-//! `room`. A word whose bound stays below the score of the k-th nearest so far is out; the
+//! `rounding_error`. A word whose bound stays below the score of the k-th nearest so far is out; the
 //! others are ranked by their distance in f64 at once, while their panel is in the cache.
 
 use std::ops::Range;
 
-use super::form::{Form, QueryForm};
 use super::kernel::{self, Combine, Hits, Isa, QuerySide, Scores, Sides, TILE, WIDTH};
+use super::scoring::{QueryTerms, Scoring};
 use crate::metric::Metric;
 use crate::parallel::split;
 
@@ -38,14 +38,14 @@ const INT8_DIM: usize = 60_000;
 
 /// All words in panels.
 #[derive(Debug)]
-pub(crate) struct Screen {
+pub(crate) struct Filter {
     isa: Isa,
     combine: Combine,
     /// Coordinates a word, with padding.
     width: usize,
     data: Data,
     half: Vec<f32>,
-    reach: Vec<f32>,
+    error_share: Vec<f32>,
     /// V, D, M.
     largest: [f64; 3],
 }
@@ -56,20 +56,20 @@ enum Data {
     Int8 { panels: Vec<u8>, units: Vec<f32> },
 }
 
-impl Screen {
-    /// Whether 8 bits serve a form on this machine. (On the ball the words near the boundary
+impl Filter {
+    /// Whether 8 bits serve a scoring on this machine. (On the ball the words near the boundary
     /// have bounds too wide for them.)
-    pub(crate) fn int8_serves(isa: Isa, form: &Form) -> bool {
+    pub(crate) fn int8_serves(isa: Isa, scoring: &Scoring) -> bool {
         isa.has_int8()
-            && form.dim <= INT8_DIM
-            && matches!(form.metric, Metric::Euclidean | Metric::Angular)
+            && scoring.dim <= INT8_DIM
+            && matches!(scoring.metric, Metric::Euclidean | Metric::Angular)
     }
 
     /// The words laid out in panels for the kernel, each with what its bound is made of: half of its
-    /// offset, its norm, and the norm of what rounding lost. In `Single` precision coordinates are
+    /// offset, its norm, and the norm of what rounding took away. In `Single` precision coordinates are
     /// rounded to f32; in `Int8` each word has a unit, and its coordinates are multiples of it.
-    pub(crate) fn new(isa: Isa, precision: Precision, form: &Form, vectors: &[f32]) -> Self {
-        let n = form.dim;
+    pub(crate) fn new(isa: Isa, precision: Precision, scoring: &Scoring, vectors: &[f32]) -> Self {
+        let n = scoring.dim;
         let count = vectors.len() / n;
         let padded = count.next_multiple_of(WIDTH);
         let width = match precision {
@@ -81,7 +81,7 @@ impl Screen {
         for side in &mut sides[..count] {
             side[0] = 0.0;
         }
-        let combine = match form.metric {
+        let combine = match scoring.metric {
             Metric::Manhattan => Combine::Difference,
             Metric::Chebyshev => Combine::LargestDifference,
             _ => Combine::Product,
@@ -97,7 +97,7 @@ impl Screen {
                 split(out.enumerate().collect(), |(p, (panel, sides))| {
                     let mut v = vec![0.0; n];
                     for (w, word) in panel_words(p).chunks_exact(n).enumerate() {
-                        let half = form.word(word, &mut v);
+                        let half = scoring.word(word, &mut v);
                         let (mut norm2, mut error2) = (0.0, 0.0);
                         for (d, &x) in v.iter().enumerate() {
                             let stored = x as f32;
@@ -120,7 +120,7 @@ impl Screen {
                 split(out.collect(), |(p, ((panel, sides), units))| {
                     let (mut v, mut integers) = (vec![0.0; n], vec![0i8; width]);
                     for (w, word) in panel_words(p).chunks_exact(n).enumerate() {
-                        let half = form.word(word, &mut v);
+                        let half = scoring.word(word, &mut v);
                         let quantised = quantise(&v, &mut integers);
                         for (d, &x) in integers.iter().enumerate() {
                             panel[d / 4 * 4 * WIDTH + 4 * w + d % 4] = x.cast_unsigned() ^ 0x80;
@@ -139,7 +139,7 @@ impl Screen {
             }
         }
         let share = |x: f64, most: f64| if most > 0.0 { x / most } else { 0.0 };
-        let reach = |&[half, norm, error]: &[f64; 3]| {
+        let error_share = |&[half, norm, error]: &[f64; 3]| {
             if half == f64::INFINITY {
                 return 0.0; // padding
             }
@@ -147,19 +147,19 @@ impl Screen {
             let most = parts.fold(0.0, |e: f64, (x, most)| e.max(share(x, most)));
             (most as f32).next_up()
         };
-        Screen {
+        Filter {
             isa,
             combine,
             width,
             data,
             half: sides.iter().map(|s| s[0] as f32).collect(),
-            reach: sides.iter().map(reach).collect(),
+            error_share: sides.iter().map(error_share).collect(),
             largest,
         }
     }
 
     /// Scans all words for row-major `queries`. Collector i afterwards holds the k nearest of
-    /// query i by `distance(i, word)`, unless it says it is [`lost`](Collector::lost) or
+    /// query i by `distance(i, word)`, unless it says it is [`gave_up`](Collector::gave_up) or
     /// [`missed`](Collector::missed).
     ///
     /// `guess`: a look at one panel in [`STRIDE`] first gives a threshold that leaves hardly
@@ -167,7 +167,7 @@ impl Screen {
     #[allow(clippy::too_many_arguments)]
     pub(crate) fn scan(
         &self,
-        form: &Form,
+        scoring: &Scoring,
         queries: &[f64],
         distance: impl Fn(usize, u32) -> f64,
         step: f64,
@@ -175,8 +175,8 @@ impl Screen {
         prepared: &mut Prepared,
         collectors: &mut [Collector],
     ) {
-        self.prepare(form, queries, step, prepared, collectors);
-        if collectors.iter().all(|c| c.lost) {
+        self.prepare(scoring, queries, step, prepared, collectors);
+        if collectors.iter().all(|c| c.gave_up) {
             return;
         }
         let panels = self.half.len() / WIDTH;
@@ -197,30 +197,30 @@ impl Screen {
             |i, collector, hits, scores| {
                 let (p, hits) = hits;
                 let distance = |w| distance(i, (p * WIDTH + w) as u32);
-                collector.take(hits, scores, (p * WIDTH) as u32, form, distance);
+                collector.take(hits, scores, (p * WIDTH) as u32, scoring, distance);
             },
         );
         if guess {
-            collectors.iter_mut().for_each(|c| c.confirm(form));
+            collectors.iter_mut().for_each(|c| c.confirm(scoring));
         }
     }
 
-    /// Brings queries into the form of the panels, and collectors to their start.
+    /// Brings queries into the scoring of the panels, and collectors to their start.
     fn prepare(
         &self,
-        form: &Form,
+        scoring: &Scoring,
         queries: &[f64],
         step: f64,
         prepared: &mut Prepared,
         collectors: &mut [Collector],
     ) {
         let Prepared {
-            form: q,
+            scoring: q,
             sides,
             single,
             int8,
         } = prepared;
-        let (n, m) = (form.dim, collectors.len());
+        let (n, m) = (scoring.dim, collectors.len());
         q.resize(n, 0.0);
         sides.clear();
         single.resize(m * n, 0.0);
@@ -229,7 +229,7 @@ impl Screen {
         let largest = v.max(half);
         let parts = queries.chunks_exact(n).zip(&mut *collectors);
         for (i, (query, collector)) in parts.enumerate() {
-            let with = form.query(query, step, largest, q);
+            let with = scoring.query(query, step, largest, q);
             let quantised = match self.data {
                 Data::Int8 { .. } => quantise(q, &mut int8[i * self.width..][..self.width]),
                 Data::Single(_) => round(q, &mut single[i * n..][..n]),
@@ -246,21 +246,26 @@ impl Screen {
             let r = r / (1.0 - r).max(0.5);
             let tiny = (n as f64 + 2.0) * 2f64.powi(-110) * (1.0 + a);
             let own = spread * (quantised.error + r * a);
-            let (reach, constant) = if self.combine == Combine::Product {
+            let (error_scale, constant) = if self.combine == Combine::Product {
                 (own * v + (1.0 + r) * a * d + r * with.factor * half, 0.0)
             } else {
                 (spread * (r * v + (1.0 + r) * d), own)
             };
-            let reach = (reach * (1.0001 + r)) as f32;
-            let room = (with.room + constant + tiny) * 1.0001;
+            let error_scale = (error_scale * (1.0001 + r)) as f32;
+            let rounding_error = (with.rounding_error + constant + tiny) * 1.0001;
             sides.push(QuerySide {
                 factor: with.factor as f32,
-                reach,
+                error_scale,
                 threshold: 0.0,
                 scale: quantised.unit,
                 start: -128 * quantised.sum,
             });
-            collector.begin(reliable && reach < 1e30, reach, room, with);
+            collector.begin(
+                reliable && error_scale < 1e30,
+                error_scale,
+                rounding_error,
+                with,
+            );
         }
     }
 
@@ -281,11 +286,11 @@ impl Screen {
         } = prepared;
         let m = collectors.len();
         let mut scores: Scores = [[0.0; WIDTH]; TILE];
-        let (halves, reaches) = (self.half.as_chunks().0, self.reach.as_chunks().0);
+        let (halves, error_shares) = (self.half.as_chunks().0, self.error_share.as_chunks().0);
         for p in panels {
             let of = Sides {
                 half: &halves[p],
-                reach: &reaches[p],
+                error_share: &error_shares[p],
             };
             for first in (0..m).step_by(TILE) {
                 let tile = first..m.min(first + TILE);
@@ -345,10 +350,10 @@ impl Screen {
     }
 }
 
-/// Queries in the form of a screen; working memory.
+/// Queries as the filter takes them; working memory.
 #[derive(Default)]
 pub(crate) struct Prepared {
-    form: Vec<f64>,
+    scoring: Vec<f64>,
     sides: Vec<QuerySide>,
     single: Vec<f32>,
     int8: Vec<i8>,
@@ -406,9 +411,10 @@ fn round(v: &[f64], out: &mut [f32]) -> Quantised {
 #[derive(Default)]
 pub(crate) struct Collector {
     k: usize,
-    query: QueryForm,
-    reach: f32,
-    room: f64,
+    query: QueryTerms,
+    /// E of the bounds' errors.
+    error_scale: f32,
+    rounding_error: f64,
     /// Words with bounds below cannot be among the k nearest.
     threshold: f32,
     /// Distance and id: the bits of a distance that is not negative sort as it does.
@@ -419,12 +425,12 @@ pub(crate) struct Collector {
     guess: f32,
     /// The guessed threshold was too high: once more without.
     pub(crate) missed: bool,
-    /// The screen says too little: the query must be answered otherwise.
-    pub(crate) lost: bool,
+    /// The filter says too little: the query must be answered otherwise.
+    pub(crate) gave_up: bool,
 }
 
 impl Collector {
-    /// For the `k` nearest; ranking more than `most` words is worse than another screen.
+    /// For the `k` nearest; ranking more than `most` words is worse than a second scan.
     pub(crate) fn reset(&mut self, k: usize, most: usize) {
         self.k = k;
         self.most = most;
@@ -433,7 +439,7 @@ impl Collector {
         self.threshold = f32::MIN;
         self.kept.clear();
         self.sample.clear();
-        self.lost = false;
+        self.gave_up = false;
         self.missed = false;
     }
 
@@ -442,36 +448,36 @@ impl Collector {
     fn guess(&mut self, stride: usize) {
         let expected = self.k as f64 / stride as f64;
         let rank = (expected + 4.0 * expected.sqrt() + 4.0) as usize;
-        if !self.lost && rank < self.sample.len() {
+        if !self.gave_up && rank < self.sample.len() {
             let (_, &mut bound, _) = self
                 .sample
                 .select_nth_unstable_by(rank, |a, b| b.total_cmp(a));
             // From an upper bound to the score itself.
-            self.threshold = (bound - self.reach).max(f32::MIN);
+            self.threshold = (bound - self.error_scale).max(f32::MIN);
         }
         self.guess = self.threshold;
     }
 
     /// Whether all words that the guess left out are behind the k nearest of the others.
-    fn confirm(&mut self, form: &Form) {
-        if !self.lost && self.guess > f32::MIN {
+    fn confirm(&mut self, scoring: &Scoring) {
+        if !self.gave_up && self.guess > f32::MIN {
             self.threshold = f32::MIN;
-            self.raise(form);
+            self.raise(scoring);
             self.missed = self.threshold < self.guess;
         }
     }
 
-    fn begin(&mut self, reliable: bool, reach: f32, room: f64, query: QueryForm) {
-        self.reach = reach;
+    fn begin(&mut self, reliable: bool, error_scale: f32, rounding_error: f64, query: QueryTerms) {
+        self.error_scale = error_scale;
         self.query = query;
-        self.room = room;
-        if !(reliable && room < 1e30) {
-            self.lose();
+        self.rounding_error = rounding_error;
+        if !(reliable && rounding_error < 1e30) {
+            self.give_up();
         }
     }
 
-    fn lose(&mut self) {
-        self.lost = true;
+    fn give_up(&mut self) {
+        self.gave_up = true;
         self.threshold = f32::INFINITY;
         self.kept.clear();
     }
@@ -508,7 +514,7 @@ impl Collector {
         mut hits: u64,
         upper: &[f32; WIDTH],
         first: u32,
-        form: &Form,
+        scoring: &Scoring,
         distance: impl Fn(usize) -> f64,
     ) {
         // The best first: where it is the nearest, the others need not be ranked.
@@ -529,7 +535,7 @@ impl Collector {
                 self.ranked += 1;
                 self.add(distance(w), first + w as u32);
                 if self.kept.len() >= self.k + self.k / 4 + usize::from(self.k > 1) * 32 {
-                    self.raise(form);
+                    self.raise(scoring);
                 }
             }
             if hits == 0 {
@@ -538,18 +544,18 @@ impl Collector {
             w = hits.trailing_zeros() as usize;
         }
         if self.ranked > self.most {
-            self.lose();
+            self.give_up();
         }
     }
 
     /// Keeps the k nearest and lets the k-th set the threshold.
-    fn raise(&mut self, form: &Form) {
+    fn raise(&mut self, scoring: &Scoring) {
         self.cut();
         let Some(&kth) = self.kept.get(self.k - 1) else {
             return;
         };
-        let score = form.score(&self.query, f64::from_bits((kth >> 32) as u64));
-        let threshold = (score - 2.0 * self.room) as f32;
+        let score = scoring.score(&self.query, f64::from_bits((kth >> 32) as u64));
+        let threshold = (score - 2.0 * self.rounding_error) as f32;
         self.threshold = threshold.next_down().max(self.threshold);
     }
 }
