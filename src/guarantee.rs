@@ -26,6 +26,8 @@ pub struct Guarantee {
     pub slack: f64,
     /// Why nothing is proved of what is really drawn, where that is so.
     pub void: Option<&'static str>,
+    /// What is said of its outputs, in sentences of their own: a floor, words never released.
+    pub outputs: String,
     /// Why it holds, in one line with its source.
     pub theorem: &'static str,
     /// How exactly the implementation samples the proved law.
@@ -51,6 +53,17 @@ impl Guarantee {
     /// Why a seeded mechanism protects nothing.
     const SEEDED: &'static str = "the mechanism is SEEDED, for tests only: whoever knows the seed \
         computes its output";
+
+    /// What is said of words that are never released; nothing where all are.
+    pub(crate) fn excluded(words: usize, released: usize) -> String {
+        match words - released {
+            0 => String::new(),
+            excluded => format!(
+                "{excluded} of the {words} words of the vocabulary are never released, and stay \
+                 protected as inputs."
+            ),
+        }
+    }
 
     /// The guarantee of a mechanism with this randomness: with a seed, nothing is protected.
     pub(crate) fn drawn_from(self, randomness: &Randomness) -> Self {
@@ -106,6 +119,9 @@ impl fmt::Display for Guarantee {
             ". Why: {}. Arithmetic: {}.",
             self.theorem, self.arithmetic
         )?;
+        if !self.outputs.is_empty() {
+            write!(f, " {}", self.outputs)?;
+        }
         if self.unknown_is_random {
             write!(
                 f,
@@ -122,7 +138,7 @@ impl fmt::Display for Guarantee {
                  be public.",
                 certificate.epsilon,
                 certificate.nominal,
-                Certificate::METHOD,
+                certificate.method(),
                 certificate.vocabulary
             )?;
         }
@@ -148,6 +164,8 @@ pub struct Certificate {
     pub output: u32,
     /// The fingerprint of the space: what the certificate holds for.
     pub vocabulary: u64,
+    /// The fingerprint of the cover, 0 without one.
+    pub cover: u64,
 }
 
 impl Certificate {
@@ -155,9 +173,29 @@ impl Certificate {
     pub const METHOD: &'static str = "the supremum of the log-ratio per unit of distance over \
         all pairs of words and all outputs, computed from the law that is sampled";
 
+    /// The same with a cover, where the supremum is looked for in the order of upper bounds.
+    pub const COVER_METHOD: &'static str = "a bound of the log-ratio per unit of distance over \
+        all pairs of words and all outputs, computed from the law that is sampled: the supremum \
+        wherever the search of the pairs by their bounds came to an end";
+
+    /// How it was found.
+    pub fn method(&self) -> &'static str {
+        match self.cover {
+            0 => Self::METHOD,
+            _ => Self::COVER_METHOD,
+        }
+    }
+
     /// Whether it is about the Tem of this ε and γ on the space of this fingerprint: the one place
-    /// that decides. Another metric, other words or vectors, another γ or ε are another mechanism.
-    pub fn covers(&self, fingerprint: impl FnOnce() -> u64, epsilon: f64, gamma: f64) -> bool {
-        (self.nominal, self.gamma) == (epsilon, gamma) && self.vocabulary == fingerprint()
+    /// that decides. Another metric, other words or vectors, another cover, γ or ε are another mechanism.
+    pub fn covers(
+        &self,
+        fingerprint: impl FnOnce() -> u64,
+        epsilon: f64,
+        gamma: f64,
+        cover: u64,
+    ) -> bool {
+        (self.nominal, self.gamma, self.cover) == (epsilon, gamma, cover)
+            && self.vocabulary == fingerprint()
     }
 }

@@ -20,6 +20,7 @@
 //! | the nearest word of a point | [`search`] |
 //! | noise, then the nearest word | [`mechanism::noisy_nearest`] |
 //! | a file with what was computed for its words | [`index`] |
+//! | the words that an output stands for | [`cover`] |
 //! | exact neighbour lists | [`neighbors`] |
 //! | Earth Mover's distances, exactly | [`transport`] |
 //! | the ε that a Tem really has | [`audit`] |
@@ -59,6 +60,7 @@ mod arithmetic;
 pub mod audit;
 mod buffer;
 pub mod calibration;
+pub mod cover;
 pub mod embedding;
 mod error;
 mod file;
@@ -82,6 +84,7 @@ pub mod transport;
 pub mod vocabulary;
 mod word_cache;
 
+pub use cover::Cover;
 pub use embedding::Embedding;
 pub use error::{Error, Hidden, Result};
 pub use graph::WordGraph;
@@ -89,6 +92,7 @@ pub use guarantee::Guarantee;
 pub use mechanism::Mechanism;
 pub use mechanism::hyperbolic_laplace::HyperbolicLaplace;
 pub use mechanism::multivariate_laplace::MultivariateLaplace;
+pub use mechanism::neighbor_response::NeighborResponse;
 pub use mechanism::tem::Tem;
 pub use metric::Metric;
 pub use neighbors::NeighborLists;
@@ -102,8 +106,10 @@ const _: () = {
     const fn shared<T: Send + Sync>() {}
     shared::<Embedding>();
     shared::<WordGraph>();
+    shared::<Cover>();
     shared::<Tem>();
     shared::<MultivariateLaplace>();
+    shared::<NeighborResponse>();
     shared::<HyperbolicLaplace>();
     shared::<text::TextPrivatizer>();
 };

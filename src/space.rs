@@ -78,10 +78,10 @@ pub trait MetricSpace: Send + Sync {
         &[]
     }
 
-    /// The certificate of the Tem of this ε and γ on these words, if one is carried.
-    fn certificate(&self, epsilon: f64, gamma: f64) -> Option<Certificate> {
+    /// The certificate of the Tem of this ε, γ and cover (its fingerprint, 0 without one) on these words, if one is carried.
+    fn certificate(&self, epsilon: f64, gamma: f64, cover: u64) -> Option<Certificate> {
         let mut carried = self.certificates().iter();
-        let found = carried.find(|c| c.covers(|| self.fingerprint(), epsilon, gamma));
+        let found = carried.find(|c| c.covers(|| self.fingerprint(), epsilon, gamma, cover));
         found.copied()
     }
 

@@ -20,6 +20,7 @@ from fastdx import (
 )
 from fastdx._core import (
     Certificate,
+    Cover,
     Embedding,
     Guarantee,
     NearestDocuments,
@@ -61,6 +62,7 @@ __all__ = [
     "BudgetExceededError",
     "Certificate",
     "CorruptFileError",
+    "Cover",
     "DuplicateWordError",
     "Embedding",
     "FastdxError",

@@ -8,6 +8,7 @@ from typing_extensions import Self, disjoint_base
 
 __all__ = [
     "Certificate",
+    "Cover",
     "Embedding",
     "Guarantee",
     "MechanismCore",
@@ -35,6 +36,7 @@ __all__ = [
     "laplace_perturb",
     "laplace_search_quality",
     "log_map",
+    "mechanism_cover",
     "mobius_add",
     "multivariate_laplace",
     "nearest_documents",
@@ -44,6 +46,7 @@ __all__ = [
     "read_edges",
     "save_space",
     "simulate",
+    "space_cover",
     "tem_build_lists",
     "to_lorentz",
     "tokenize",
@@ -135,6 +138,68 @@ class WordGraph:
     @staticmethod
     def _from_bytes(data: bytes) -> WordGraph: ...
 
+_Words = Iterable[str] | PathLike[str] | str | None
+
+@final
+class Cover:
+    @staticmethod
+    def nearest(
+        space: Embedding | WordGraph,
+        k: SupportsIndex,
+        *,
+        least: SupportsIndex | None = None,
+        exclude: _Words = None,
+        progress: Callable[[int], object] | None = None,
+    ) -> Cover: ...
+    @staticmethod
+    def balanced(
+        space: Embedding | WordGraph,
+        k: SupportsIndex,
+        *,
+        frequencies: ArrayLike | None = None,
+        weight: float | None = None,
+        least: SupportsIndex | None = None,
+        exclude: _Words = None,
+        progress: Callable[[int], object] | None = None,
+    ) -> Cover: ...
+    @staticmethod
+    def within(
+        graph: WordGraph,
+        steps: float,
+        *,
+        order: Embedding | WordGraph | None = None,
+        k: SupportsIndex | None = None,
+        least: SupportsIndex | None = None,
+        exclude: _Words = None,
+        progress: Callable[[int], object] | None = None,
+    ) -> Cover: ...
+    @staticmethod
+    def from_sets(space: Embedding | WordGraph, sets: Mapping[str, Iterable[str]]) -> Cover: ...
+    @staticmethod
+    def identity(space: Embedding | WordGraph, *, exclude: _Words = None) -> Cover: ...
+    @staticmethod
+    def load(space: Embedding | WordGraph, path: str | PathLike[str]) -> Cover: ...
+    def save(self, path: str | PathLike[str]) -> None: ...
+    def excluding(self, words: Iterable[str] | PathLike[str] | str) -> Cover: ...
+    def weighted(self, weights: ArrayLike) -> Cover: ...
+    def sets(self, output: str) -> list[str]: ...
+    def outputs(self, word: str) -> list[str]: ...
+    @property
+    def space(self) -> Embedding | WordGraph: ...
+    @property
+    def k(self) -> int: ...
+    @property
+    def floor(self) -> float: ...
+    @property
+    def excluded(self) -> list[str]: ...
+    @property
+    def fingerprint(self) -> str: ...
+    def __len__(self) -> int: ...
+    def __hash__(self) -> int: ...
+    def __reduce__(self) -> tuple[Any, tuple[Any, bytes]]: ...
+    @staticmethod
+    def _from_bytes(space: Embedding | WordGraph, data: bytes) -> Cover: ...
+
 @disjoint_base
 class MechanismCore:
     def __new__(
@@ -146,6 +211,7 @@ class MechanismCore:
         *,
         oov: str = "random",
         skip: Iterable[str] | None = None,
+        exclude: Iterable[str] | PathLike[str] | str | None = None,
         consistent: bool | str | None = None,
         seed: SupportsIndex | None = None,
         pad: float | None = None,
@@ -169,6 +235,8 @@ class MechanismCore:
     @property
     def skip(self) -> set[str]: ...
     @property
+    def excluded(self) -> list[str]: ...
+    @property
     def seed(self) -> int | None: ...
     @property
     def consistent(self) -> bool | str: ...
@@ -191,6 +259,8 @@ class MechanismCore:
 class Replacements:
     def __new__(cls) -> Replacements: ...
 
+def mechanism_cover(core: MechanismCore) -> Cover | None: ...
+def space_cover(space: Embedding | WordGraph) -> Cover | None: ...
 def open_space(path: str | PathLike[str], verify: bool) -> Embedding | WordGraph: ...
 def save_space(core: MechanismCore, path: str | PathLike[str]) -> None: ...
 def tem_build_lists(
@@ -282,6 +352,8 @@ class Guarantee:
     @property
     def theorem(self) -> str: ...
     @property
+    def outputs(self) -> str: ...
+    @property
     def arithmetic(self) -> str: ...
     @property
     def exceptions(self) -> list[str]: ...
@@ -338,6 +410,8 @@ class Certificate:
     def output(self) -> str: ...
     @property
     def vocabulary(self) -> str: ...
+    @property
+    def cover(self) -> str | None: ...
     @property
     def method(self) -> str: ...
 

@@ -11,6 +11,7 @@ use rand::Rng;
 use rayon::prelude::*;
 
 use super::certify;
+use crate::cover::Cover;
 use crate::error::{Error, Result};
 use crate::mechanism::tem::{Tem, Truncation};
 use crate::neighbors::{Extent, Grid, NeighborLists};
@@ -40,12 +41,13 @@ pub enum Extend {
 }
 
 /// Computes again what a file says of its words: that its index finds every word, the lists of
-/// some words or of all, and every certificate. `path` is for messages.
+/// some words or of all, and every certificate, those of its `cover` too. `path` is for messages.
 ///
 /// # Errors
 /// [`Error::Corrupt`] for what is not true, [`Error::Interrupted`].
 pub fn check(
     space: &Arc<dyn MetricSpace>,
+    cover: Option<&Arc<Cover>>,
     extend: Extend,
     path: &Path,
     control: &Control,
@@ -90,6 +92,17 @@ pub fn check(
             truncation,
             Randomness::new(None),
         )?;
+        let tem = match cover {
+            _ if claimed.cover == 0 => tem,
+            Some(cover) if cover.fingerprint() == claimed.cover => {
+                tem.with_cover(Some(cover.clone()))?
+            }
+            _ => {
+                return Err(wrong(
+                    "a certificate is of a cover that it does not hold".into(),
+                ));
+            }
+        };
         let found = certify(&tem, control)?;
         if found.epsilon > claimed.epsilon * (1.0 + 1e-9) {
             return Err(wrong(format!(

@@ -13,6 +13,7 @@ use rayon::prelude::*;
 use xxhash_rust::xxh3::Xxh3Default;
 
 use crate::buffer::{Backing, Buffer};
+use crate::cover::Cover;
 use crate::error::{Error, Result};
 use crate::guarantee::Certificate;
 use crate::metric::Metric;
@@ -44,6 +45,7 @@ struct Derived {
     lists: Option<NeighborLists>,
     hnsw: Option<Arc<Hnsw>>,
     certificates: Vec<Certificate>,
+    cover: Option<Arc<Cover>>,
 }
 
 impl Embedding {
@@ -126,6 +128,21 @@ impl Embedding {
     pub(crate) fn with_hnsw(mut self, hnsw: Option<Hnsw>) -> Self {
         self.derived.hnsw = hnsw.map(Arc::new);
         self
+    }
+
+    /// The same embedding with a cover that its file is to hold.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] for a cover of other words, vectors or metric.
+    pub fn with_cover(mut self, cover: Arc<Cover>) -> Result<Self> {
+        cover.check_space(&self)?;
+        self.derived.cover = Some(cover);
+        Ok(self)
+    }
+
+    /// The cover that its file held, or that it was given.
+    pub fn cover(&self) -> Option<&Arc<Cover>> {
+        self.derived.cover.as_ref()
     }
 
     pub(crate) fn with_certificates(mut self, certificates: Vec<Certificate>) -> Self {

@@ -5,14 +5,22 @@ use crate::buffer::Buffer;
 use crate::guarantee::Certificate;
 use crate::space::MetricSpace;
 
-/// Certificates as they are stored.
-pub(crate) fn certificate_words(certificates: &[Certificate]) -> Vec<u64> {
-    let each = certificates.iter().flat_map(|c| {
-        let numbers = [c.nominal, c.gamma, c.epsilon].map(f64::to_bits);
-        let words = [c.pair.0, c.pair.1, c.output].map(u64::from);
-        numbers.into_iter().chain(words).chain([c.vocabulary])
-    });
-    each.collect()
+/// Certificates as they are stored: those of Tem'21, and those of a cover.
+pub(crate) fn certificate_words(certificates: &[Certificate]) -> [Vec<u64>; 2] {
+    let (mut plain, mut covered) = (Vec::new(), Vec::new());
+    for c in certificates {
+        let words = match c.cover {
+            0 => &mut plain,
+            _ => &mut covered,
+        };
+        words.extend([c.nominal, c.gamma, c.epsilon].map(f64::to_bits));
+        words.extend([c.pair.0, c.pair.1, c.output].map(u64::from));
+        words.push(c.vocabulary);
+        if c.cover != 0 {
+            words.push(c.cover);
+        }
+    }
+    [plain, covered]
 }
 
 /// The certificates that the file may claim of the space that it holds: without verification none,
@@ -22,10 +30,20 @@ pub(crate) fn certificates(
     space: &dyn MetricSpace,
     verify: bool,
 ) -> std::result::Result<Vec<Certificate>, String> {
-    let stored: Option<Buffer<u64>> = sections.get(Kind::Certificates)?;
-    let stored = stored.as_deref().unwrap_or(&[]);
-    let (each, rest) = stored.as_chunks::<7>();
-    let read = |&[nominal, gamma, epsilon, a, b, y, vocabulary]: &[u64; 7]| {
+    let stored = |kind| -> std::result::Result<Vec<u64>, String> {
+        let stored: Option<Buffer<u64>> = sections.get(kind)?;
+        Ok(stored.map_or_else(Vec::new, |words| words.to_vec()))
+    };
+    let (plain, covered) = (
+        stored(Kind::Certificates)?,
+        stored(Kind::CoverCertificates)?,
+    );
+    let (plain, rest) = plain.as_chunks::<7>();
+    let (covered, more) = covered.as_chunks::<8>();
+    let read = |words: &[u64]| {
+        let &[nominal, gamma, epsilon, a, b, y, vocabulary, ..] = words else {
+            return None;
+        };
         let [nominal, gamma, epsilon] = [nominal, gamma, epsilon].map(f64::from_bits);
         let [a, b, y] = [a, b, y].map(|id| u32::try_from(id).ok());
         let possible = epsilon >= 0.0 && epsilon <= nominal && nominal.is_finite();
@@ -36,12 +54,15 @@ pub(crate) fn certificates(
             pair: (a?, b?),
             output: y?,
             vocabulary,
+            cover: words.get(7).copied().unwrap_or(0),
         };
         possible.then_some(certificate)
     };
-    let read: Option<Vec<Certificate>> = each.iter().map(read).collect();
+    let plain = plain.iter().map(|words| read(words));
+    let covered = covered.iter().map(|words| read(words));
+    let read: Option<Vec<Certificate>> = plain.chain(covered).collect();
     let read = read
-        .filter(|_| rest.is_empty())
+        .filter(|_| rest.is_empty() && more.is_empty())
         .ok_or("a certificate holds impossible values")?;
     if !verify || read.is_empty() {
         return Ok(Vec::new());

@@ -48,6 +48,12 @@ pub(crate) enum Kind {
     GraphPairs = 15,
     GraphLengths = 16,
     Certificates = 17,
+    CoverMeta = 18,
+    CoverReleased = 19,
+    CoverStarts = 20,
+    CoverWords = 21,
+    CoverWeights = 22,
+    CoverCertificates = 23,
 }
 
 fn padding(len: usize) -> usize {

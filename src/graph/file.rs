@@ -1,9 +1,11 @@
 //! Word graphs in fastdx's own file, beside [`native`](crate::embedding::format::native).
 
 use std::path::Path;
+use std::sync::Arc;
 
 use super::WordGraph;
 use crate::buffer::{Backing, Buffer};
+use crate::cover::Cover;
 use crate::error::{Error, Result};
 use crate::file::{
     Kind, Sections, certificate_words, certificates, map, write_atomically, write_sections,
@@ -58,7 +60,8 @@ impl WordGraph {
         let pairs: Vec<u32> = self.edges.iter().flat_map(|e| [e.0, e.1]).collect();
         let lengths: Vec<u64> = self.edges.iter().map(|e| e.2).collect();
         let vocabulary = &self.vocabulary;
-        let certificates = certificate_words(&self.certificates);
+        let [plain, covered] = certificate_words(&self.certificates);
+        let cover_meta;
         let mut sections: Vec<(Kind, &[u8])> = vec![
             (Kind::GraphMeta, bytemuck::cast_slice(&meta)),
             (Kind::WordOffsets, bytemuck::cast_slice(&vocabulary.offsets)),
@@ -67,8 +70,17 @@ impl WordGraph {
             (Kind::GraphPairs, bytemuck::cast_slice(&pairs)),
             (Kind::GraphLengths, bytemuck::cast_slice(&lengths)),
         ];
-        if !certificates.is_empty() {
-            sections.push((Kind::Certificates, bytemuck::cast_slice(&certificates)));
+        for (kind, words) in [
+            (Kind::Certificates, &plain),
+            (Kind::CoverCertificates, &covered),
+        ] {
+            if !words.is_empty() {
+                sections.push((kind, bytemuck::cast_slice(words)));
+            }
+        }
+        if let Some(cover) = &self.cover {
+            cover_meta = cover.meta();
+            sections.extend(cover.sections(&cover_meta));
         }
         write_sections(out, &sections)
     }
@@ -113,5 +125,10 @@ fn parse(backing: &Backing, verify: bool) -> std::result::Result<WordGraph, Stri
         return Err("the lengths are too large".into());
     }
     graph.certificates = certificates(&sections, &graph, verify)?;
-    Ok(graph)
+    match Cover::of_sections(&sections)? {
+        None => Ok(graph),
+        Some(cover) => graph
+            .with_cover(Arc::new(cover))
+            .map_err(|_| "the cover is one of other words".into()),
+    }
 }

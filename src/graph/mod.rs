@@ -15,6 +15,7 @@ mod edges;
 mod file;
 mod paths;
 mod tree;
+mod within;
 
 pub use edges::Edges;
 
@@ -23,6 +24,7 @@ use std::sync::Arc;
 use xxhash_rust::xxh3::Xxh3Default;
 
 use crate::arithmetic::gcd;
+use crate::cover::Cover;
 use crate::error::{Error, Result};
 use crate::guarantee::Certificate;
 use crate::space::{MetricSpace, Shells};
@@ -76,6 +78,7 @@ pub struct WordGraph {
     member_starts: Vec<u32>,
     shape: Arc<Shape>,
     certificates: Vec<Certificate>,
+    cover: Option<Arc<Cover>>,
 }
 
 enum Shape {
@@ -216,6 +219,7 @@ impl WordGraph {
             member_starts,
             shape: Arc::new(shape),
             certificates: Vec::new(),
+            cover: None,
         }
     }
 
@@ -262,6 +266,21 @@ impl WordGraph {
         let mut graph = self.clone();
         graph.certificates.push(certificate);
         graph
+    }
+
+    /// The same graph with a cover that its file is to hold.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] for a cover of other words or edges.
+    pub fn with_cover(mut self, cover: Arc<Cover>) -> Result<Self> {
+        cover.check_space(&self)?;
+        self.cover = Some(cover);
+        Ok(self)
+    }
+
+    /// The cover that its file held, or that it was given.
+    pub fn cover(&self) -> Option<&Arc<Cover>> {
+        self.cover.as_ref()
     }
 
     fn joined(&self, a: u32, b: u32) -> bool {

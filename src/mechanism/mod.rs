@@ -3,6 +3,7 @@
 pub mod hyperbolic_laplace;
 pub mod mahalanobis;
 pub mod multivariate_laplace;
+pub mod neighbor_response;
 pub mod noisy_nearest;
 pub mod quality;
 pub mod tem;
@@ -10,10 +11,12 @@ pub mod tem;
 use std::any::Any;
 use std::sync::Arc;
 
+use rand::rngs::ChaCha12Rng;
+
 use crate::error::Result;
 use crate::guarantee::Guarantee;
 use crate::parallel::Control;
-use crate::random::{Key, Randomness};
+use crate::random::{Key, Randomness, uniform_below};
 use crate::space::MetricSpace;
 use crate::vocabulary::Vocabulary;
 
@@ -46,6 +49,16 @@ pub trait Mechanism: Any + Send + Sync {
     /// An ε outside its domain.
     fn with_epsilon(&self, epsilon: f64) -> Result<Arc<dyn Mechanism>>;
 
+    /// The same mechanism that never releases some words; they stay protected inputs.
+    ///
+    /// # Errors
+    /// [`Error::WordId`](crate::Error::WordId); [`Error::Parameter`](crate::Error::Parameter) if no
+    /// word is left.
+    fn excluding(&self, ids: &[u32]) -> Result<Arc<dyn Mechanism>>;
+
+    /// Ids of the words that are never released, ascending.
+    fn excluded(&self) -> Vec<u32>;
+
     /// Whether [`law`](Self::law) can compute its laws.
     fn has_law(&self) -> bool {
         false
@@ -75,6 +88,12 @@ pub trait Mechanism: Any + Send + Sync {
             true => 0.0,
             false => self.epsilon() * self.distance(a, b) * ROUNDED_UP,
         }
+    }
+
+    /// Draws the word that an unknown word becomes, with nothing known of it: uniform, unless the
+    /// mechanism releases some words more readily or not at all.
+    fn draw_unknown(&self, rng: &mut ChaCha12Rng) -> u32 {
+        uniform_below(rng, self.vocabulary().len() as u32)
     }
 
     /// Where its randomness comes from.

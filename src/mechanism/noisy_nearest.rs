@@ -15,10 +15,11 @@ use crate::error::{Error, Result};
 use crate::guarantee::Guarantee;
 use crate::mechanism::Mechanism;
 use crate::parallel::{Control, install};
-use crate::random::{Key, Randomness};
+use crate::random::{Key, Randomness, uniform_below};
 use crate::search::hnsw::HnswScratch;
 use crate::search::{BATCH, Search, exact::Scratch};
 use crate::space::MetricSpace;
+use crate::vocabulary::Vocabulary;
 
 /// Random points around the words of an embedding.
 pub trait Noise: Clone + std::fmt::Debug + Send + Sync + 'static {
@@ -66,6 +67,7 @@ pub(super) fn floating_point(
         slack: 0.0,
         void: None,
         theorem,
+        outputs: String::new(),
         arithmetic: "the noise is drawn in 64-bit floating point",
         unknown_bound: f64::INFINITY,
         unknown_is_random: false,
@@ -84,7 +86,39 @@ pub struct NoisyNearest<N> {
     embedding: Arc<Embedding>,
     noise: N,
     search: Search,
+    /// Where words are excluded, the others.
+    released: Option<Arc<Released>>,
     randomness: Randomness,
+}
+
+/// The words that may be released, as an embedding of their own, and their ids.
+#[derive(Debug)]
+struct Released {
+    embedding: Embedding,
+    ids: Vec<u32>,
+}
+
+impl Released {
+    fn new(embedding: &Embedding, excluded: &[u32]) -> Result<Self> {
+        embedding.vocabulary().check_ids(excluded)?;
+        let mut out = vec![false; embedding.len()];
+        excluded.iter().for_each(|&id| out[id as usize] = true);
+        let ids: Vec<u32> = (0..embedding.len() as u32)
+            .filter(|&id| !out[id as usize])
+            .collect();
+        if ids.is_empty() {
+            return Err(Error::parameter(
+                "exclude",
+                "less than all words",
+                out.len(),
+            ));
+        }
+        let words = ids.iter().map(|&id| embedding.vocabulary().word(id));
+        let vectors = ids.iter().flat_map(|&id| embedding.vector(id)).copied();
+        let (dim, metric) = (embedding.dim(), embedding.metric());
+        let embedding = Embedding::new(Vocabulary::new(words)?, vectors.collect(), dim, metric)?;
+        Ok(Released { embedding, ids })
+    }
 }
 
 impl<N: Noise> NoisyNearest<N> {
@@ -94,6 +128,7 @@ impl<N: Noise> NoisyNearest<N> {
             embedding,
             noise,
             search: Search::Exact,
+            released: None,
             randomness,
         }
     }
@@ -151,16 +186,36 @@ impl<N: Noise> NoisyNearest<N> {
                 let of = (self.embedding.metric(), vectors);
                 let n = self.embedding.dim();
                 for (point, out) in points.chunks_exact(n).zip(out) {
-                    *out = hnsw.nearest(of, point, 1, ef, &mut work.approximate)[0].1;
+                    let Some(released) = &self.released else {
+                        *out = hnsw.nearest(of, point, 1, ef, &mut work.approximate)[0].1;
+                        continue;
+                    };
+                    let k = ef.min(self.embedding.len());
+                    let near = hnsw.nearest(of, point, k, ef, &mut work.approximate);
+                    let mut near = near.iter().map(|&(_, id)| id);
+                    match near.find(|id| released.ids.binary_search(id).is_ok()) {
+                        Some(id) => *out = id,
+                        None => self.nearest_exactly(point, work, std::slice::from_mut(out)),
+                    }
                 }
             }
-            _ => {
-                let search = self.embedding.search();
-                search.nearest_batch(vectors, points, 1, None, &mut work.exact, |i, ranked| {
-                    out[i] = ranked[0].1;
-                });
-            }
+            _ => self.nearest_exactly(points, work, out),
         }
+    }
+
+    fn nearest_exactly(&self, points: &[f64], work: &mut Work, out: &mut [u32]) {
+        let embedding = self
+            .released
+            .as_ref()
+            .map_or(&*self.embedding, |r| &r.embedding);
+        let (search, vectors) = (embedding.search(), embedding.vectors());
+        search.nearest_batch(vectors, points, 1, None, &mut work.exact, |i, ranked| {
+            let nearest = ranked[0].1;
+            out[i] = self
+                .released
+                .as_ref()
+                .map_or(nearest, |r| r.ids[nearest as usize]);
+        });
     }
 }
 
@@ -177,8 +232,36 @@ impl<N: Noise> Mechanism for NoisyNearest<N> {
     }
 
     fn guarantee(&self) -> Guarantee {
-        let guarantee = self.noise.guarantee(&self.embedding);
+        let mut guarantee = self.noise.guarantee(&self.embedding);
+        if let Some(released) = &self.released {
+            guarantee.outputs = Guarantee::excluded(self.embedding.len(), released.ids.len());
+        }
         guarantee.drawn_from(&self.randomness)
+    }
+
+    fn excluding(&self, ids: &[u32]) -> Result<Arc<dyn Mechanism>> {
+        let all = [self.excluded(), ids.to_vec()].concat();
+        let released = Some(Arc::new(Released::new(&self.embedding, &all)?));
+        Ok(Arc::new(NoisyNearest {
+            released,
+            ..self.clone()
+        }))
+    }
+
+    fn excluded(&self) -> Vec<u32> {
+        let Some(released) = &self.released else {
+            return Vec::new();
+        };
+        let ids = 0..self.embedding.len() as u32;
+        ids.filter(|id| released.ids.binary_search(id).is_err())
+            .collect()
+    }
+
+    fn draw_unknown(&self, rng: &mut ChaCha12Rng) -> u32 {
+        match &self.released {
+            None => uniform_below(rng, self.embedding.len() as u32),
+            Some(released) => released.ids[uniform_below(rng, released.ids.len() as u32) as usize],
+        }
     }
 
     fn epsilon(&self) -> f64 {

@@ -80,6 +80,12 @@ impl Grid {
         (entry & ((1 << self.id_bits) - 1)) as u32
     }
 
+    /// The smallest entry of an entry's distance: that of the first word.
+    #[inline]
+    pub(crate) fn first_at(&self, entry: u64) -> u64 {
+        entry >> self.id_bits << self.id_bits
+    }
+
     /// The largest entry of a distance: that of the largest id there can be.
     fn last_at(&self, distance: f64) -> u64 {
         self.entry(distance, 0) | ((1 << self.id_bits) - 1)

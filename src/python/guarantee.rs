@@ -96,6 +96,12 @@ impl PyGuarantee {
         g.unknown_is_random.then_some(g.unknown_bound)
     }
 
+    /// What is said of the outputs: how likely one can be at most, words never released.
+    #[getter]
+    fn outputs(&self) -> &str {
+        &self.guarantee.outputs
+    }
+
     /// Why it holds, in one line.
     #[getter]
     fn theorem(&self) -> &'static str {
@@ -274,7 +280,13 @@ impl PyCertificate {
     /// How it was found.
     #[getter]
     fn method(&self) -> &'static str {
-        Certificate::METHOD
+        self.inner.method()
+    }
+
+    /// Fingerprint of the cover, or None.
+    #[getter]
+    fn cover(&self) -> Option<String> {
+        (self.inner.cover != 0).then(|| format!("{:016x}", self.inner.cover))
     }
 
     fn __str__(&self) -> String {
@@ -285,7 +297,7 @@ impl PyCertificate {
             self.inner.epsilon,
             self.inner.vocabulary,
             self.inner.nominal,
-            Certificate::METHOD,
+            self.inner.method(),
             self.output
         )
     }

@@ -12,6 +12,7 @@ use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBool, PyDict, PyList, PyString};
 
 use super::arguments::{as_strs, count, real, seed as seed_of, shaped, strings, word_ids};
+use super::cover::exclusion;
 use super::embedding::PyEmbedding;
 use super::errors::{warn, wrong_type};
 use super::registry::{Given, Registered, registered};
@@ -149,7 +150,7 @@ impl PyMechanism {
 impl PyMechanism {
     /// A mechanism of a registered kind, or one that shares everything with another.
     #[new]
-    #[pyo3(signature = (kind, space = None, epsilon = None, parameters = None, *, oov = "random", skip = None, consistent = None, seed = None, pad = None))]
+    #[pyo3(signature = (kind, space = None, epsilon = None, parameters = None, *, oov = "random", skip = None, exclude = None, consistent = None, seed = None, pad = None))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -159,6 +160,7 @@ impl PyMechanism {
         parameters: Option<Bound<'_, PyDict>>,
         oov: &str,
         skip: Option<&Bound<'_, PyAny>>,
+        exclude: Option<&Bound<'_, PyAny>>,
         consistent: Option<&Bound<'_, PyAny>>,
         seed: Option<&Bound<'_, PyAny>>,
         pad: Option<&Bound<'_, PyAny>>,
@@ -198,13 +200,23 @@ impl PyMechanism {
             consistent: consistent.map_or(Ok(Consistent::Never), consistency)?,
         };
         let seed = seed_of(seed)?;
+        let exclude = exclusion(space.space().vocabulary(), exclude)?;
         let mut given = Given {
+            exclude,
             space,
             epsilon: real("epsilon", epsilon)?,
             randomness: Randomness::new(seed),
             parameters: parameters.unwrap_or_else(|| PyDict::new(py)),
         };
-        let mechanism = (registered.make)(&mut given)?;
+        let mut mechanism = (registered.make)(&mut given)?;
+        let done = mechanism.excluded();
+        if given
+            .exclude
+            .iter()
+            .any(|id| done.binary_search(id).is_err())
+        {
+            mechanism = mechanism.excluding(&given.exclude)?;
+        }
         Ok(PyMechanism {
             text: TextPrivatizer::new(mechanism, policy),
             space: given.space,
@@ -294,6 +306,15 @@ impl PyMechanism {
     #[getter]
     fn skip(&self) -> HashSet<String> {
         self.text.policy().skip.clone()
+    }
+
+    /// The words of the space that are never released, in order of their ids.
+    #[getter]
+    fn excluded(&self) -> Vec<String> {
+        let mechanism = self.mechanism();
+        let ids = mechanism.excluded().into_iter();
+        ids.map(|id| mechanism.vocabulary().word(id).to_owned())
+            .collect()
     }
 
     /// Whether equal words get the same replacement: False, True (within a text), 'call'.

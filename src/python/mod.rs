@@ -2,6 +2,7 @@
 
 mod arguments;
 mod audit;
+mod cover;
 mod embedding;
 mod errors;
 mod graph;
@@ -27,12 +28,15 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     m.add_class::<embedding::PyEmbedding>()?;
     m.add_class::<graph::PyWordGraph>()?;
+    m.add_class::<cover::PyCover>()?;
     m.add_class::<mechanism::PyMechanism>()?;
     m.add_class::<mechanism::PyReplacements>()?;
     m.add_function(wrap_pyfunction!(mechanisms::tem::check_index, m)?)?;
     m.add_function(wrap_pyfunction!(mechanisms::tem::open_space, m)?)?;
     m.add_function(wrap_pyfunction!(mechanisms::tem::save_space, m)?)?;
+    m.add_function(wrap_pyfunction!(mechanisms::tem::space_cover, m)?)?;
     m.add_function(wrap_pyfunction!(mechanisms::tem::tem_build_lists, m)?)?;
+    m.add_function(wrap_pyfunction!(mechanisms::mechanism_cover, m)?)?;
     m.add_function(wrap_pyfunction!(
         mechanisms::multivariate_laplace::laplace_perturb,
         m

@@ -52,6 +52,9 @@ pub(super) struct Given<'py> {
     pub(super) space: Space,
     pub(super) epsilon: f64,
     pub(super) randomness: Randomness,
+    /// Ids of words that are never to be released. The mechanism made without them is made to
+    /// exclude them afterwards.
+    pub(super) exclude: Vec<u32>,
     /// Its own parameters; None stands for the default.
     pub(super) parameters: Bound<'py, PyDict>,
 }

@@ -11,7 +11,7 @@ use super::errors::wrong_type;
 use super::graph::PyWordGraph;
 use super::run::run;
 use crate::index::Index;
-use crate::{Embedding, MetricSpace};
+use crate::{Cover, Embedding, MetricSpace};
 
 /// Words and a metric on them, as Python objects.
 pub(super) enum Space {
@@ -60,6 +60,14 @@ impl Space {
         match self {
             Space::Embedding(embedding) => embedding.get().inner.clone(),
             Space::Graph(graph) => graph.get().inner.clone(),
+        }
+    }
+
+    /// The cover that its file held.
+    pub(super) fn cover(&self) -> Option<Arc<Cover>> {
+        match self {
+            Space::Embedding(embedding) => embedding.get().inner.cover().cloned(),
+            Space::Graph(graph) => graph.get().inner.cover().cloned(),
         }
     }
 

@@ -14,7 +14,6 @@ use super::{Consistent, Counts, Fate, Oov, Starts, TextPrivatizer, UNKNOWN_STREA
 use crate::error::{Error, Result};
 use crate::mechanism::Mechanism;
 use crate::parallel::Control;
-use crate::random::uniform_below;
 
 /// The replacements drawn so far, while they are of use: at most for one call, or one text that
 /// comes in pieces. It holds the words that were written.
@@ -104,9 +103,8 @@ impl TextPrivatizer {
         let mut ids = vec![0; known.len()];
         self.mechanism().draw(&known, &key, &mut ids, control)?;
         let mut rng = key.stream(UNKNOWN_STREAM);
-        let words = self.mechanism().vocabulary().len() as u32;
         let random: Vec<u32> = (0..unknown)
-            .map(|_| uniform_below(&mut rng, words))
+            .map(|_| self.mechanism().draw_unknown(&mut rng))
             .collect();
         if !by_text {
             kept.known

@@ -26,7 +26,6 @@ use crate::guarantee::Guarantee;
 use crate::mechanism::Mechanism;
 use crate::names::named;
 use crate::parallel::{Control, install};
-use crate::random::uniform_below;
 use crate::vocabulary::Vocabulary;
 
 /// Bytes of text that are worked on at a time.
@@ -495,13 +494,12 @@ impl TextPrivatizer {
         self.mechanism.draw(&known, &key, &mut ids, control)?;
         if !unknown.is_empty() {
             let mut rng = key.stream(UNKNOWN_STREAM);
-            let words = self.mechanism.vocabulary().len() as u32;
             let mut merged = Vec::with_capacity(drawn);
             let mut ids = ids.into_iter();
             for at in unknown {
                 let before = at - merged.len();
                 merged.extend(ids.by_ref().take(before));
-                merged.push(uniform_below(&mut rng, words));
+                merged.push(self.mechanism.draw_unknown(&mut rng));
             }
             merged.extend(ids);
             return Ok((merged, starts));

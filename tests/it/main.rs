@@ -1,6 +1,7 @@
 //! Tests through the crate's public face: one program, so that the crate is linked once.
 
 mod common;
+mod covers;
 mod files;
 mod graph;
 #[cfg(feature = "hnsw")]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import fastdx
-from fastdx import Embedding, MultivariateLaplace, Tem
+from fastdx import Embedding, MultivariateLaplace, NeighborResponse, Tem
 
 
 def test_embedding_properties(small: Embedding) -> None:
@@ -143,11 +143,13 @@ def test_perturb_adds_laplace_noise(small: Embedding) -> None:
 
 def test_the_guarantee_reads_as_a_sentence(small: Embedding, mechanism: type) -> None:
     g = mechanism(small, 2.0).guarantee
-    assert (g.metric, g.epsilon, g.delta) == ("euclidean", 2.0, 0.0)
+    local = mechanism is NeighborResponse
+    assert (g.metric.split()[0], g.epsilon, g.delta) == ("discrete" if local else "euclidean", 2, 0)
     assert "sum" in g.scope and g.theorem and g.arithmetic and g.exceptions
     text = str(g)
-    assert "ε = 2 per unit of euclidean distance" in text and text.endswith(".")
-    assert g.bound("w1", "w2") == pytest.approx(2.0 * small.distance("w1", "w2"))
+    assert f"ε = 2 per unit of {g.metric} distance" in text and text.endswith(".")
+    distance = 1.0 if local else small.distance("w1", "w2")
+    assert g.bound("w1", "w2") == pytest.approx(2.0 * distance)
     total = g.bound("w1", "w2") + g.bound("w3", "w4")
     assert g.bound(["w1", "w3"], ["w2", "w4"]) == pytest.approx(total)
     assert g.bound(["w1"], ["w1", "w2"]) == np.inf
@@ -175,7 +177,8 @@ def test_guarantees_admit_what_they_do_not_cover(small: Embedding) -> None:
 def test_bounds_of_unknown_and_skipped_words(small: Embedding, mechanism: type) -> None:
     unknown = mechanism(small, 2.0).guarantee.bound("w1", "zzz")
     tem = Tem(small, 2.0)
-    assert unknown == (pytest.approx(tem.gamma) if mechanism is Tem else np.inf)
+    proved = {Tem: pytest.approx(tem.gamma), NeighborResponse: 2.0}
+    assert unknown == proved.get(mechanism, np.inf)
     for oov, both in [("random", 0.0), ("mask", 0.0), ("drop", 0.0), ("keep", np.inf)]:
         g = mechanism(small, 2.0, oov=oov).guarantee
         assert g.bound("yyy", "zzz") == both

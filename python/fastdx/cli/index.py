@@ -11,7 +11,14 @@ from fastdx import Embedding, Tem
 from fastdx._core import check_index
 from fastdx.cli.convert import info
 from fastdx.cli.messages import CommandError
-from fastdx.cli.options import embedding_options, load, shown_lists
+from fastdx.cli.options import (
+    cover_of,
+    cover_options,
+    embedding_options,
+    excluded_words,
+    load,
+    shown_lists,
+)
 
 if TYPE_CHECKING:
     from fastdx.cli.options import _Commands
@@ -28,8 +35,9 @@ def add(commands: _Commands) -> None:
     p.add_argument("--memory", type=int, help="bytes the lists may take (default 8 GiB)")
     p.add_argument("-o", "--output", required=True, metavar="FILE")
     p.add_argument("-q", "--quiet", action="store_true", help="no progress")
+    cover_options(p)
     embedding_options(p)
-    p.set_defaults(run=_index_build)
+    p.set_defaults(run=_index_build, exclude="none")
     p = kinds.add_parser(
         "check",
         help="compute again what an index file says: lists and certificates",
@@ -58,7 +66,8 @@ def _index_build(args: argparse.Namespace) -> None:
                   file=sys.stderr, flush=True)  # fmt: skip
 
     lists = "nearest" if args.gamma is None else "gamma"
-    tem = Tem(embedding, 1.0, gamma=args.gamma)
+    cover = cover_of(args, Tem, embedding).get("cover")
+    tem = Tem(embedding, 1.0, gamma=args.gamma, cover=cover, exclude=excluded_words(args))
     try:
         tem = tem.build_lists(args.k, lists=lists, memory=args.memory, progress=progress)
     finally:

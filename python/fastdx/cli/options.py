@@ -6,7 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from fastdx import Embedding, Tem, WordGraph
+from fastdx import Cover, Embedding, NeighborResponse, Tem, WordGraph
+from fastdx._core import space_cover
 from fastdx.cli.messages import CommandError
 from fastdx.mechanisms import MECHANISMS, Mechanism
 
@@ -30,6 +31,49 @@ def embedding_options(p: argparse.ArgumentParser) -> None:
     group.add_argument("--metric", choices=METRICS, help="by default the file's own, or euclidean")
     group.add_argument("--limit", type=int, help="only the first so many words")
     group.add_argument("--vocabulary", metavar="FILE", help="for .npy: the words, one a line")
+
+
+def cover_options(p: argparse.ArgumentParser) -> None:
+    """Add ``--cover``, ``--balance``, ``--cover-file`` and ``--exclude``."""
+    p.add_argument("--cover", type=int, metavar="K", help="tem, response: each word is at "
+                   "distance 0 from its K nearest outputs: none is likelier than 1/K")  # fmt: skip
+    p.add_argument("--balance", type=float, metavar="A", help="with --cover: outputs of like "
+                   "frequency, the vocabulary being in order of it (try 0.1)")  # fmt: skip
+    p.add_argument("--cover-file", metavar="FILE", help="tem, response: a cover that was saved")
+    p.add_argument("--exclude", metavar="FILE", default="offensive", help="words, one a line, that "
+                   "are never released; 'offensive': the built-in list; 'none'; default "
+                   "%(default)s")  # fmt: skip
+
+
+def excluded_words(args: argparse.Namespace) -> Path | str | None:
+    """Return what ``exclude=`` takes."""
+    if args.exclude in ("none", "offensive"):
+        return "offensive" if args.exclude == "offensive" else None
+    return Path(args.exclude)
+
+
+def cover_of(
+    args: argparse.Namespace, kind: type[Mechanism], space: Embedding | WordGraph
+) -> dict[str, Cover]:
+    """Return the cover that the options ask for, or that the file of the space holds."""
+    if args.balance is not None and args.cover is None:
+        raise CommandError("--balance goes with --cover")
+    if args.cover is not None and args.cover_file is not None:
+        raise CommandError("--cover and --cover-file exclude each other")
+    if not issubclass(kind, (Tem, NeighborResponse)):
+        if args.cover is not None or args.cover_file is not None:
+            raise CommandError("--cover and --cover-file go with --mechanism tem or response")
+        return {}
+    exclude = excluded_words(args)
+    if args.cover_file is not None:
+        return {"cover": Cover.load(space, args.cover_file)}
+    if args.balance is not None:
+        made = Cover.balanced(space, args.cover, weight=args.balance, exclude=exclude)
+        return {"cover": made}
+    if args.cover is not None:
+        return {"cover": Cover.nearest(space, args.cover, exclude=exclude)}
+    stored = space_cover(space)
+    return {} if stored is None else {"cover": stored}
 
 
 def graph_option(p: argparse.ArgumentParser) -> None:

@@ -14,7 +14,10 @@ from fastdx.bags import STOP_WORDS, BagOfWords, text_of
 from fastdx.cli import files
 from fastdx.cli.messages import Bar, CommandError
 from fastdx.cli.options import (
+    cover_of,
+    cover_options,
     embedding_options,
+    excluded_words,
     graph_option,
     mechanism_options,
     own_options,
@@ -52,6 +55,7 @@ def add(commands: _Commands) -> None:
     graph_option(p)
     embedding_options(p)
     mechanism_options(p)
+    cover_options(p)
     p.add_argument(
         "--oov",
         choices=("random", "error", "drop", "mask", "keep"),
@@ -90,7 +94,8 @@ def mechanism_of(args: argparse.Namespace, *, pieces: bool = False) -> Mechanism
     space = space_of(args, kind)
     # A file of plain text comes in pieces, which are one text.
     consistent: bool | str = "call" if args.consistent and pieces else args.consistent
-    return kind.make(space, args.epsilon, **own, oov=args.oov, skip=skipped_words(args.skip),
+    return kind.make(space, args.epsilon, **own, **cover_of(args, kind, space), oov=args.oov,
+                skip=skipped_words(args.skip), exclude=excluded_words(args),
                 consistent=consistent, seed=args.seed)  # fmt: skip
 
 

@@ -6,6 +6,7 @@ from fastdx.mechanisms.base import Common, Mechanism, Option
 from fastdx.mechanisms.hyperbolic_laplace import HyperbolicLaplace
 from fastdx.mechanisms.mahalanobis import Mahalanobis
 from fastdx.mechanisms.multivariate_laplace import MultivariateLaplace
+from fastdx.mechanisms.neighbor_response import NeighborResponse
 from fastdx.mechanisms.tem import Tem
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "Mahalanobis",
     "Mechanism",
     "MultivariateLaplace",
+    "NeighborResponse",
     "Option",
     "Tem",
 ]
@@ -26,6 +28,7 @@ MECHANISMS: dict[str, type[Mechanism]] = {
         MultivariateLaplace,
         HyperbolicLaplace,
         Mahalanobis,
+        NeighborResponse,
     )
 }
 """Every word mechanism by its name: what the command and the tests go through."""

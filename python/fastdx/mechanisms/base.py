@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypedDict
 
 from fastdx._core import Embedding, Guarantee, MechanismCore, WordGraph
@@ -22,6 +23,9 @@ class Common(TypedDict, total=False):
     'mask'; 'keep' releases them UNPROTECTED."""
     skip: Iterable[str] | None
     """Words released as they are, UNPROTECTED."""
+    exclude: Iterable[str] | PathLike[str] | str | None
+    """Words that are never released and stay protected inputs: words, a file of them, one a line,
+    or 'offensive', the built-in list. Noise mechanisms release the nearest word that is allowed."""
     consistent: bool | str
     """True: the same word gets the same replacement throughout a text (a list of tokens or an array
     of ids is one), so that counting outputs recovers nothing; which words are equal is released.
@@ -49,7 +53,8 @@ class Mechanism(MechanismCore):
     randomness from the operating system, unless the mechanism was made with ``seed=``, which is for
     tests only.
 
-    All take, by keyword, ``oov``, ``skip``, ``consistent``, ``seed`` and ``pad``: see `Common`.
+    All take, by keyword, ``oov``, ``skip``, ``exclude``, ``consistent``, ``seed`` and ``pad``: see
+    `Common`.
     """
 
     __slots__ = ()
@@ -113,12 +118,15 @@ class Mechanism(MechanismCore):
         """Return what makes an equal object: pickle's protocol."""
         epsilon, own = self._arguments()
         common = {"oov": self.oov, "consistent": self.consistent, "seed": self.seed,
-                  "pad": self.pad, "skip": sorted(self.skip) or None}  # fmt: skip
+                  "pad": self.pad, "skip": sorted(self.skip) or None,
+                  "exclude": self.excluded or None}  # fmt: skip
         return (self.space, epsilon), {**own, **common}
 
     def __repr__(self) -> str:
         """Show the space and the parameters."""
         shown = f"{type(self).__name__}({self._shown_space}, {self._shown()}, oov={self.oov!r}"
+        if self.excluded:
+            shown += f", {len(self.excluded)} words excluded"
         if self.consistent:
             shown += f", consistent={self.consistent!r}"
         if self.seed is not None:

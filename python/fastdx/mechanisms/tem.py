@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from os import PathLike
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, SupportsIndex
 
 from fastdx._core import (
+    Cover,
     Embedding,
     WordGraph,
     check_index,
+    mechanism_cover,
     open_space,
     save_space,
+    space_cover,
     tem_build_lists,
 )
 from fastdx.exceptions import ParameterError
@@ -30,7 +33,9 @@ RECOMPUTED = 1000
 class Tem(Mechanism):
     """TEM, the truncated exponential mechanism (Carvalho et al. 2021).
 
-    Releases y with probability ∝ exp(-(ε/2)·min(d(w,y), γ)): ε·d-private for every metric.
+    Releases y with probability ∝ exp(-(ε/2)·min(d(w,y), γ)): ε·d-private for every metric. With a
+    `cover`, d(w,y) is the distance from w to the nearest of the words that y stands for: the same
+    proof, and no output likelier than 1/k (docs/covers.md).
 
     Parameters
     ----------
@@ -42,6 +47,9 @@ class Tem(Mechanism):
         Distance beyond which all words are alike, ≥ 0, may be infinite. By default from `beta`.
     beta : float, optional
         With no `gamma`: words beyond γ are released with probability at most β (Theorem 3).
+    cover : Cover or int, optional
+        What outputs stand for; an int k makes ``Cover.nearest(space, k)``. By default every output
+        stands for itself: Tem as published.
     sampler : str, optional
         'exact' (default): integer weights and exact randomness; 'gumbel': the paper's, for
         comparison.
@@ -77,12 +85,13 @@ class Tem(Mechanism):
         *,
         gamma: float | None = None,
         beta: float | None = None,
+        cover: Cover | SupportsIndex | None = None,
         sampler: str = "exact",
         embedding: Embedding | None = None,
         **common: Unpack[Common],
     ) -> Self:
         """Make the mechanism."""
-        own = {"gamma": gamma, "beta": beta, "sampler": sampler}
+        own = {"gamma": gamma, "beta": beta, "cover": cover, "sampler": sampler}
         return cls._new(space, embedding, epsilon, own, common)
 
     @classmethod
@@ -93,6 +102,7 @@ class Tem(Mechanism):
         *,
         gamma: float | None = None,
         beta: float | None = None,
+        cover: Cover | SupportsIndex | None = None,
         progress: Callable[[int], object] | None = None,
         embedding: Embedding | None = None,
         **common: Unpack[Common],
@@ -110,7 +120,7 @@ class Tem(Mechanism):
             Words and metric.
         epsilon : float
             The ε to certify, per unit of distance.
-        gamma, beta, **common : optional
+        gamma, beta, cover, **common : optional
             As for the constructor; γ from β belongs to the nominal ε.
         progress : callable, optional
             Called now and then with the number of words done, over about a dozen passes.
@@ -123,7 +133,7 @@ class Tem(Mechanism):
         >>> tem.epsilon <= 0.5 < tem.nominal
         True
         """
-        own = {"gamma": gamma, "beta": beta, "certify": True, "progress": progress}
+        own = {"gamma": gamma, "beta": beta, "cover": cover, "certify": True, "progress": progress}
         return cls._new(space, embedding, epsilon, own, common)
 
     @property
@@ -140,6 +150,11 @@ class Tem(Mechanism):
     def sampler(self) -> str:
         """The sampler: 'exact' or 'gumbel'."""
         return str(self._details["sampler"])
+
+    @property
+    def cover(self) -> Cover | None:
+        """What its outputs stand for; None where each stands for itself and none is excluded."""
+        return mechanism_cover(self)
 
     @property
     def lists_k(self) -> int | None:
@@ -190,7 +205,7 @@ class Tem(Mechanism):
         return self._around(tem_build_lists(self, k, lists, memory, progress))
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the words, their metric, and lists and certificates, if any, to one file.
+        """Write the words, their metric, and lists, cover and certificates, if any, to one file.
 
         Raises
         ------
@@ -208,7 +223,7 @@ class Tem(Mechanism):
         verify: bool | str | None = True,
         **parameters: Any,
     ) -> Self:
-        """Make a Tem on a file that `save` or ``fastdx index build`` wrote.
+        """Make a Tem on a file that `save` or ``fastdx index build`` wrote, with its cover, if any.
 
         The file is mapped without copying and shared by all processes that open it.
 
@@ -237,16 +252,19 @@ class Tem(Mechanism):
         space = open_space(path, bool(verify))
         if verify == "recompute":
             check_index(os.fspath(path), RECOMPUTED)
-        return cls(space, epsilon, **parameters)
+        return cls(space, epsilon, **{"cover": space_cover(space), **parameters})
 
     def _arguments(self) -> tuple[float, dict[str, Any]]:
         details = self._details
         # Only one of both is given: γ that came from β follows ε.
         own = {"beta": details["beta"]} if details["beta"] else {"gamma": details["gamma"]}
-        return details["nominal"], {**own, "sampler": details["sampler"]}
+        return details["nominal"], {**own, "cover": self.cover, "sampler": details["sampler"]}
 
     def _shown(self) -> str:
         details = self._details
         certified = details["certified"]
         shown = "" if certified is None else f", certified {_number(certified)}"
-        return f"epsilon={_number(details['nominal'])}{shown}, gamma={details['gamma']:.6f}"
+        shown += f", gamma={details['gamma']:.6f}"
+        if (cover := self.cover) is not None:
+            shown += f", cover={cover!r}"
+        return f"epsilon={_number(details['nominal'])}{shown}"

@@ -39,8 +39,10 @@
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::buffer::{Backing, Buffer};
+use crate::cover::Cover;
 use crate::embedding::Embedding;
 use crate::error::{Error, Result};
 use crate::file::{
@@ -163,9 +165,21 @@ fn write(embedding: &Embedding, storage: Storage, out: &mut impl Write) -> std::
         sections.push((Kind::HnswStarts, bytemuck::cast_slice(&hnsw.starts)));
         sections.push((Kind::HnswNeighbors, bytemuck::cast_slice(&hnsw.neighbors)));
     }
-    let certificates = certificate_words(MetricSpace::certificates(embedding));
-    if !certificates.is_empty() && storage == Storage::F32 {
-        sections.push((Kind::Certificates, bytemuck::cast_slice(&certificates)));
+    let [plain, covered] = certificate_words(MetricSpace::certificates(embedding));
+    let cover_meta;
+    if storage == Storage::F32 {
+        for (kind, words) in [
+            (Kind::Certificates, &plain),
+            (Kind::CoverCertificates, &covered),
+        ] {
+            if !words.is_empty() {
+                sections.push((kind, bytemuck::cast_slice(words)));
+            }
+        }
+        if let Some(cover) = embedding.cover() {
+            cover_meta = cover.meta();
+            sections.extend(cover.sections(&cover_meta));
+        }
     }
     write_sections(out, &sections)
 }
@@ -250,7 +264,13 @@ fn parse(backing: &Backing, verify: bool) -> std::result::Result<Embedding, Stri
         embedding.check_vectors().map_err(|e| e.to_string())?;
     }
     let claimed = certificates(&sections, &embedding, verify)?;
-    Ok(embedding.with_certificates(claimed))
+    let embedding = embedding.with_certificates(claimed);
+    match Cover::of_sections(&sections)? {
+        None => Ok(embedding),
+        Some(cover) => embedding
+            .with_cover(Arc::new(cover))
+            .map_err(|_| "the cover is one of other words".into()),
+    }
 }
 
 /// The neighbour lists, if the file has them. Their order and ids are checked

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::law::Law;
 use super::rejection::ListLaw;
 use super::shells::ShellLaw;
+use crate::cover::Cover;
 use crate::word_cache::WordCache;
 
 /// Bytes of rows and of list laws that one Tem keeps at most.
@@ -28,6 +29,7 @@ const COUNTERS: usize = 1 << 14;
 /// Laws of one Tem.
 pub(super) struct LawCache {
     words: usize,
+    words_a_try: usize,
     pub(super) rows: WordCache<Law>,
     pub(super) lists: WordCache<ListLaw>,
     pub(super) shells: WordCache<ShellLaw>,
@@ -36,9 +38,16 @@ pub(super) struct LawCache {
 }
 
 impl LawCache {
-    pub(super) fn new(words: usize) -> Self {
+    pub(super) fn new(words: usize, cover: Option<&Cover>) -> Self {
+        let words_a_try = cover.map_or(WORDS_A_TRY, |cover| {
+            // Every try takes a distance to each word of a set, a row one distance a word and a look
+            // at each.
+            let each = cover.mean_set();
+            (WORDS_A_TRY as f64 * each * 1.1 / (1.0 + 0.1 * each)) as usize
+        });
         LawCache {
             words,
+            words_a_try: words_a_try.max(1),
             rows: WordCache::new(words, ROW_BYTES),
             lists: WordCache::new(words, LIST_BYTES),
             shells: WordCache::new(words, LIST_BYTES),
@@ -71,7 +80,7 @@ impl LawCache {
     }
 
     fn row_price(&self) -> u32 {
-        let tries = self.words.div_ceil(WORDS_A_TRY).max(16);
+        let tries = self.words.div_ceil(self.words_a_try).max(16);
         (tries * TRY as usize).min(1 << 30) as u32
     }
 

@@ -11,6 +11,7 @@
 //! **Law** in [`law`], as integers; **samplers**: `rejection` draws the integer law exactly
 //! from the k nearest words, [`gumbel`] is the paper's, kept as the reference.
 
+mod covered;
 pub mod gumbel;
 pub mod law;
 mod law_cache;
@@ -23,14 +24,16 @@ use std::sync::Arc;
 use rand::rngs::ChaCha12Rng;
 use rayon::prelude::*;
 
+use crate::cover::Cover;
 use crate::error::{Error, Result, check_epsilon};
 use crate::guarantee::{Certificate, Guarantee};
 use crate::mechanism::Mechanism;
 use crate::names::named;
 use crate::neighbors::{Grid, NeighborLists};
 use crate::parallel::{Control, install};
-use crate::random::{Key, Randomness};
+use crate::random::{Key, Randomness, uniform_below};
 use crate::space::MetricSpace;
+use covered::Found;
 use law::Law;
 use law_cache::LawCache;
 use neighborhoods::{Neighborhoods, Row};
@@ -93,6 +96,7 @@ pub struct Tem {
     truncation: Truncation,
     gamma: f64,
     sampler: Sampler,
+    cover: Option<Arc<Cover>>,
     randomness: Randomness,
     certificate: Option<Certificate>,
 }
@@ -121,7 +125,7 @@ impl Tem {
         randomness: Randomness,
     ) -> Result<Self> {
         let neighborhoods = Arc::new(Neighborhoods::new(&*space));
-        Self::around(space, neighborhoods, epsilon, truncation, randomness)
+        Self::around(space, neighborhoods, epsilon, truncation, None, randomness)
     }
 
     fn around(
@@ -129,6 +133,7 @@ impl Tem {
         neighborhoods: Arc<Neighborhoods>,
         epsilon: f64,
         truncation: Truncation,
+        cover: Option<Arc<Cover>>,
         randomness: Randomness,
     ) -> Result<Self> {
         check_epsilon(epsilon)?;
@@ -155,15 +160,17 @@ impl Tem {
                 ));
             }
         };
-        let certificate = space.certificate(epsilon, gamma);
+        let sets = cover.as_ref().map_or(0, |cover| cover.fingerprint());
+        let certificate = space.certificate(epsilon, gamma, sets);
         Ok(Tem {
             space,
             neighborhoods,
-            cache: Arc::new(LawCache::new(words)),
+            cache: Arc::new(LawCache::new(words, cover.as_deref())),
             epsilon,
             truncation,
             gamma,
             sampler: Sampler::default(),
+            cover,
             randomness,
             certificate,
         })
@@ -176,7 +183,8 @@ impl Tem {
     pub fn with_epsilon(&self, epsilon: f64) -> Result<Self> {
         let randomness = self.randomness.clone();
         let (space, neighborhoods) = (self.space.clone(), self.neighborhoods.clone());
-        let tem = Self::around(space, neighborhoods, epsilon, self.truncation, randomness)?;
+        let (truncation, cover) = (self.truncation, self.cover.clone());
+        let tem = Self::around(space, neighborhoods, epsilon, truncation, cover, randomness)?;
         Ok(tem.with_sampler(self.sampler))
     }
 
@@ -186,13 +194,35 @@ impl Tem {
         self
     }
 
+    /// The same mechanism whose outputs stand for the sets of a cover; for themselves without one.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] for a cover of other words or another metric.
+    pub fn with_cover(&self, cover: Option<Arc<Cover>>) -> Result<Self> {
+        if let Some(cover) = &cover {
+            cover.check_space(&*self.space)?;
+        }
+        let randomness = self.randomness.clone();
+        let (space, neighborhoods) = (self.space.clone(), self.neighborhoods.clone());
+        let (epsilon, truncation) = (self.epsilon, self.truncation);
+        let tem = Self::around(space, neighborhoods, epsilon, truncation, cover, randomness)?;
+        Ok(tem.with_sampler(self.sampler))
+    }
+
+    /// What its outputs stand for, if not for themselves.
+    pub fn cover(&self) -> Option<&Arc<Cover>> {
+        self.cover.as_ref()
+    }
+
     /// The same mechanism on another space: the same words with lists, say.
     ///
     /// # Errors
-    /// None: the parameters have been checked.
+    /// [`Error::Parameter`] where it has a cover of other words or another metric.
     pub fn on(&self, space: Arc<dyn MetricSpace>) -> Result<Self> {
         let randomness = self.randomness.clone();
-        Ok(Self::new(space, self.epsilon, self.truncation, randomness)?.with_sampler(self.sampler))
+        let tem = Self::new(space, self.epsilon, self.truncation, randomness)?;
+        tem.with_sampler(self.sampler)
+            .with_cover(self.cover.clone())
     }
 
     /// The words and their metric.
@@ -216,7 +246,8 @@ impl Tem {
     /// # Errors
     /// [`Error::Parameter`] for the certificate of another mechanism or vocabulary.
     pub fn with_certificate(&self, certificate: Certificate) -> Result<Self> {
-        if !certificate.covers(|| self.space.fingerprint(), self.epsilon, self.gamma) {
+        let sets = self.cover.as_ref().map_or(0, |cover| cover.fingerprint());
+        if !certificate.covers(|| self.space.fingerprint(), self.epsilon, self.gamma, sets) {
             let got = "one of another";
             return Err(Error::parameter(
                 "certificate",
@@ -253,10 +284,19 @@ impl Tem {
     /// The law of the output for word `id`: its probability for every word. This is the law
     /// that the exact sampler draws from, integer weights divided by their sum.
     pub fn probabilities(&self, id: u32) -> Vec<f64> {
-        self.law(id).probabilities()
+        let law = self.law(id).probabilities();
+        let Some(cover) = &self.cover else {
+            return law;
+        };
+        let mut all = vec![0.0; cover.words()];
+        for (&y, p) in cover.released().iter().zip(law) {
+            all[y as usize] = p;
+        }
+        all
     }
 
-    /// The law as the integers that are sampled.
+    /// The law as the integers that are sampled, of every word, or of every rank of a cover's
+    /// outputs.
     pub fn law(&self, id: u32) -> Law {
         let mut law = Law::default();
         self.fill_law(id, &mut Row::default(), &mut law);
@@ -268,7 +308,23 @@ impl Tem {
         if let Some(grid) = self.grid() {
             distances.iter_mut().for_each(|d| *d = grid.round(*d));
         }
-        law.fill(self.epsilon / 2.0, self.gamma, distances);
+        let eta = self.epsilon / 2.0;
+        match &self.cover {
+            None => law.fill(eta, self.gamma, distances),
+            Some(cover) => {
+                cover.exponents(eta, self.gamma, &row.distances, &mut row.scores);
+                law.fill_with(&row.scores, |exponent| exponent);
+            }
+        }
+    }
+
+    /// The word that an output is, by its rank.
+    #[inline]
+    fn released(&self, rank: u32) -> u32 {
+        match &self.cover {
+            None => rank,
+            Some(cover) => cover.id(rank),
+        }
     }
 
     /// The grid, where it is fine enough for this ε and lists are of use.
@@ -299,10 +355,19 @@ impl Tem {
     ) {
         if self.sampler == Sampler::Gumbel {
             let distances = work.row.distances(&*self.space, id);
-            let gumbel = gumbel::Gumbel::new(self.epsilon, self.gamma, distances);
-            return (0..count).for_each(|_| drawn(gumbel.sample(rng)));
+            let gumbel = match &self.cover {
+                None => gumbel::Gumbel::new(self.epsilon, self.gamma, distances),
+                Some(cover) => {
+                    let Row {
+                        distances, scores, ..
+                    } = &mut work.row;
+                    cover.exponents(0.5 * self.epsilon, self.gamma, distances, scores);
+                    gumbel::Gumbel::new(2.0, f64::INFINITY, scores)
+                }
+            };
+            return (0..count).for_each(|_| drawn(self.released(gumbel.sample(rng))));
         }
-        if let Some(around) = self.space.shells(id) {
+        if let Some(around) = self.space.shells(id).filter(|_| self.cover.is_none()) {
             let shells = &self.cache.shells;
             let law = shells.get_or_keep(id, &mut work.shell_law, |law| {
                 law.fill(self.epsilon / 2.0, self.gamma, &*around);
@@ -314,7 +379,7 @@ impl Tem {
         let seeded = self.randomness.seed().is_some();
         let row_pays = self.cache.row_pays(id, count, seeded);
         if let Some(law) = self.cache.rows.get(id).filter(|_| row_pays || !seeded) {
-            return law.sample_many(count, rng, drawn);
+            return law.sample_many(count, rng, |rank| drawn(self.released(rank)));
         }
         match self.grid().filter(|_| !row_pays) {
             Some(grid) => self.draw_from_list(id, count, grid, rng, work, drawn),
@@ -329,19 +394,20 @@ impl Tem {
         count: usize,
         rng: &mut ChaCha12Rng,
         work: &mut Work,
-        drawn: impl FnMut(u32),
+        mut drawn: impl FnMut(u32),
     ) {
         let Work { row, whole, .. } = work;
+        let mut drawn = |rank| drawn(self.released(rank));
         self.fill_law(id, row, whole);
         whole.index();
         let bytes = whole.bytes();
         self.cache.settle(id);
         // A row that was kept meanwhile is of the same law.
         match self.cache.rows.keep(id, std::mem::take(whole), bytes) {
-            Ok(law) => law.sample_many(count, rng, drawn),
+            Ok(law) => law.sample_many(count, rng, &mut drawn),
             Err(law) => {
                 *whole = law;
-                whole.sample_many(count, rng, drawn);
+                whole.sample_many(count, rng, &mut drawn);
             }
         }
     }
@@ -357,41 +423,73 @@ impl Tem {
         mut drawn: impl FnMut(u32),
     ) {
         let cache = &*self.cache;
+        let space = &*self.space;
+        let cover = self.cover.as_deref();
         let terms = Terms {
             eta: self.epsilon / 2.0,
             gamma: self.gamma,
             grid,
-            words: self.space.vocabulary().len() as u32,
+            cover,
+            outputs: cover.map_or(space.vocabulary().len(), |c| c.released().len()) as u32,
         };
-        let Work { row, list_law, .. } = work;
-        let list = self.neighborhoods.list(&*self.space, id, row);
+        let Work {
+            row,
+            list_law,
+            found,
+            ..
+        } = work;
+        let mut fill = |law: &mut ListLaw| {
+            let list = self.neighborhoods.list(space, id, row);
+            let Some(cover) = cover else {
+                return law.fill(list, terms);
+            };
+            let mut head = std::mem::take(&mut law.head);
+            head.fill(cover, list, grid, found);
+            law.fill(head.list(), terms);
+            law.head = head;
+        };
         // A word that comes a second time is worth a table.
         let law = match cache.seen(id) && cache.lists.free_bytes() > 0 {
             true => cache.lists.get_or_keep(id, list_law, |law| {
-                law.fill(list, terms);
+                fill(law);
                 law.index();
                 law.bytes()
             }),
             false => match cache.lists.get(id) {
                 Some(law) => law,
                 None => {
-                    list_law.fill(list, terms);
+                    fill(list_law);
                     list_law
                 }
             },
         };
-        let distance = |y| self.space.distance(id, y);
-        let beyond = |y, limit| self.space.is_beyond(id, y, limit);
+        let list = match cover {
+            None => self.neighborhoods.list(space, id, row),
+            Some(_) => law.head.list(),
+        };
+        let least = |y, cover: &Cover| {
+            let each = cover.set(y).iter().map(|&a| space.distance(id, a));
+            each.fold(f64::INFINITY, f64::min)
+        };
+        let distance = |y| cover.map_or_else(|| space.distance(id, y), |cover| least(y, cover));
+        let beyond = |y, limit| match cover {
+            None => space.is_beyond(id, y, limit),
+            Some(cover) => {
+                let mut set = cover.set(y).iter();
+                set.all(|&a| space.is_beyond(id, a, limit))
+            }
+        };
         let mut spare = None;
         let mut tries = 0u32;
         for _ in 0..count {
             let (y, made) = law.sample(list, terms, rng, distance, beyond);
             tries = tries.saturating_add(made);
-            drawn(y.unwrap_or_else(|| {
+            let y = y.unwrap_or_else(|| {
                 // Rare words whose lists say little: the whole row, once for all draws.
                 let whole = spare.get_or_insert_with(|| Tem::law(self, id));
                 whole.sample(rng)
-            }));
+            });
+            drawn(self.released(y));
         }
         cache.charge(id, tries);
         if spare.is_some() {
@@ -455,6 +553,30 @@ struct Work {
     list_law: ListLaw,
     shell_law: ShellLaw,
     whole: Law,
+    found: Found,
+}
+
+/// What a guarantee says of a cover.
+pub(super) fn described(cover: &Cover) -> String {
+    let floor = cover.floor();
+    let mut said = match cover.is_weighted() {
+        false => format!(
+            "Every word has at least {} outputs that stand for it, so no output has a probability \
+             above {floor:.6}",
+            cover.k()
+        ),
+        true => format!("No output has a probability above {floor:.6}"),
+    };
+    said.push_str(&format!(
+        " (cover {:016x}, taken to be public).",
+        cover.fingerprint()
+    ));
+    let released = cover.released().len();
+    let excluded = Guarantee::excluded(cover.words(), released);
+    match excluded.is_empty() {
+        true => said,
+        false => format!("{said} {excluded}"),
+    }
 }
 
 /// γ = (2/ε)·ln((1-β)(|W|-1)/β), TEM'21 Theorem 3; 0 where that is negative.
@@ -471,6 +593,20 @@ impl Mechanism for Tem {
         Ok(Arc::new(self.with_epsilon(epsilon)?))
     }
 
+    fn excluding(&self, ids: &[u32]) -> Result<Arc<dyn Mechanism>> {
+        let cover = match &self.cover {
+            None => Cover::identity(&*self.space, ids)?,
+            Some(cover) => cover.excluding(ids)?,
+        };
+        Ok(Arc::new(self.with_cover(Some(Arc::new(cover)))?))
+    }
+
+    fn excluded(&self) -> Vec<u32> {
+        self.cover
+            .as_ref()
+            .map_or_else(Vec::new, |cover| cover.excluded_ids())
+    }
+
     fn has_law(&self) -> bool {
         true
     }
@@ -481,10 +617,31 @@ impl Mechanism for Tem {
     }
 
     fn law_of_row(&self, _: u32, distances: &[f64], probabilities: &mut [f64]) -> bool {
-        probabilities.copy_from_slice(distances);
-        let total = law::weights(probabilities, self.epsilon / 2.0, self.gamma);
-        probabilities.iter_mut().for_each(|p| *p /= total);
+        let eta = self.epsilon / 2.0;
+        match &self.cover {
+            None => {
+                probabilities.copy_from_slice(distances);
+                let total = law::weights(probabilities, eta, self.gamma);
+                probabilities.iter_mut().for_each(|p| *p /= total);
+            }
+            Some(cover) => {
+                let mut weights = Vec::new();
+                cover.exponents(eta, self.gamma, distances, &mut weights);
+                let total = law::weights(&mut weights, 1.0, f64::INFINITY);
+                probabilities.fill(0.0);
+                for (&y, weight) in cover.released().iter().zip(&weights) {
+                    probabilities[y as usize] = weight / total;
+                }
+            }
+        }
         true
+    }
+
+    fn draw_unknown(&self, rng: &mut ChaCha12Rng) -> u32 {
+        match &self.cover {
+            None => uniform_below(rng, self.space.vocabulary().len() as u32),
+            Some(cover) => cover.draw(rng),
+        }
     }
 
     fn guarantee(&self) -> Guarantee {
@@ -498,13 +655,24 @@ impl Mechanism for Tem {
             // of the two words themselves.
             slack: law::SLACK + 3.0 * self.epsilon * self.space.distance_error(),
             void: None,
-            theorem: "the score -min(d(w,y),γ) changes by at most d(w,w') between two words, and \
-                      the exponential mechanism with exponent ε/2 pays once for the score and \
-                      once for the normaliser (TEM'21, Theorem 1)",
+            theorem: match self.cover {
+                None => {
+                    "the score -min(d(w,y),γ) changes by at most d(w,w') between two words, and \
+                     the exponential mechanism with exponent ε/2 pays once for the score and \
+                     once for the normaliser (TEM'21, Theorem 1)"
+                }
+                Some(_) => {
+                    "the score -min(d(w,A_y),γ), A_y the public set of words that y stands for, \
+                     changes by at most d(w,w') between two words, and the exponential mechanism \
+                     with exponent ε/2 pays once for the score and once for the normaliser \
+                     (TEM'21, Theorem 1, with sets)"
+                }
+            },
+            outputs: self.cover.as_deref().map_or_else(String::new, described),
             arithmetic: match self.sampler {
                 Sampler::Exact => {
-                    "integer weights drawn with exact integer randomness; every word keeps a \
-                     positive weight"
+                    "integer weights drawn with exact integer randomness; every word that can be \
+                     released keeps a positive weight"
                 }
                 Sampler::Gumbel => {
                     "Gumbel noise in 64-bit floating point, for comparison only: words more \

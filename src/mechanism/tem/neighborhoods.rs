@@ -48,7 +48,7 @@ impl Neighborhoods {
         if let Some(lists) = space.lists() {
             return List {
                 entries: lists.list(id),
-                complete: lists.complete(id),
+                end: lists.complete(id).saturating_add(1),
             };
         }
         let entries: &[u64] = self.kept.get_or_keep(id, &mut scratch.list, |list| {
@@ -59,7 +59,7 @@ impl Neighborhoods {
         List {
             entries,
             // A list has at least the word itself.
-            complete: entries.last().copied().unwrap_or(0),
+            end: entries.last().map_or(0, |&last| last + 1),
         }
     }
 
@@ -94,14 +94,16 @@ impl Neighborhoods {
 #[derive(Clone, Copy)]
 pub(super) struct List<'a> {
     pub(super) entries: &'a [u64],
-    /// Every word whose entry is at most this is in the list, and no other is.
-    pub(super) complete: u64,
+    /// Every word whose entry is below this is in the list, and no other is.
+    pub(super) end: u64,
 }
 
 /// Working memory for one row.
 #[derive(Default)]
 pub(super) struct Row {
-    distances: Vec<f64>,
+    pub(super) distances: Vec<f64>,
+    /// By rank of a cover's outputs.
+    pub(super) scores: Vec<f64>,
     list: Box<[u64]>,
 }
 

@@ -1,4 +1,5 @@
-//! Sampling the whole law from a word's list only, exactly.
+//! Sampling the whole law from a word's list only, exactly. (An output is a word, or the rank of one
+//! that a [cover](crate::cover) releases.)
 //!
 //! S is the sum of the list's weights, b a bound of the weight of every word outside. Draw u
 //! below S + V·b. If u < S, release the list's word that it falls on. Otherwise
@@ -13,8 +14,10 @@
 
 use rand::Rng;
 
+use super::covered::Head;
 use super::law::{FLOOR_EXPONENT, Law, largest_exponent, weight};
 use super::neighborhoods::List;
+use crate::cover::Cover;
 use crate::neighbors::Grid;
 use crate::random::{uniform_below, uniform_below_u128};
 
@@ -24,24 +27,38 @@ pub(super) const TRIES: u32 = 64;
 /// The part of the law that a list holds.
 #[derive(Debug, Default)]
 pub(super) struct ListLaw {
-    /// The list's words nearer than the cap, where the weights still fall.
+    /// The list's outputs nearer than the cap, where the weights still fall.
     falling: Law,
-    /// The weight of the list's remaining words, all alike, and their sum.
+    /// The weight of the list's remaining outputs, all alike, and their sum.
     flat: u128,
     flat_sum: u128,
-    /// The heaviest that a word outside can be; 0 where none is outside.
-    envelope: u128,
-    /// S + V·b.
+    /// What is outside: one class, or one for every class of a cover's weights; none where nothing is.
+    outside: Vec<Class>,
+    /// S + V·b, summed over the classes.
     total: u128,
+    /// The list itself, where it is one of a cover's outputs.
+    pub(super) head: Head,
 }
 
-/// How a law is drawn: η = ε/2 and γ, the grid, the number of words.
+/// Outputs outside a list, of like weights q.
+#[derive(Clone, Copy, Debug)]
+struct Class {
+    /// The heaviest that one of them can be.
+    envelope: u128,
+    /// Where they start in the cover's order, and how many there are, those of the list included.
+    first: u32,
+    count: u32,
+}
+
+/// How a law is drawn: η = ε/2 and γ, the grid, the cover and its number of outputs (without one, the
+/// words).
 #[derive(Clone, Copy)]
-pub(super) struct Terms {
+pub(super) struct Terms<'a> {
     pub(super) eta: f64,
     pub(super) gamma: f64,
     pub(super) grid: Grid,
-    pub(super) words: u32,
+    pub(super) cover: Option<&'a Cover>,
+    pub(super) outputs: u32,
 }
 
 impl ListLaw {
@@ -50,51 +67,93 @@ impl ListLaw {
         let Terms { eta, grid, .. } = terms;
         let cap = terms.gamma.min((FLOOR_EXPONENT + 0.01) / eta);
         let entries = list.entries;
-        let falling = entries.partition_point(|&entry| grid.distance(entry) < cap);
-        self.falling
-            .fill_with(&entries[..falling], |entry| eta * grid.distance(entry));
-        self.flat = weight(eta * cap);
-        self.flat_sum = self.flat * (entries.len() - falling) as u128;
-        let nearest_outside = grid.distance(list.complete);
-        self.envelope = if entries.len() == terms.words as usize {
-            0
-        } else if nearest_outside >= cap {
-            self.flat
-        } else {
-            // The exponential is monotone only up to its rounding: leave room for it.
-            let weight = weight(eta * nearest_outside);
+        let nearest_outside = grid.distance(list.end.saturating_sub(1));
+        // The exponential is monotone only up to its rounding: leave room for it.
+        let above = |exponent: f64| {
+            let weight = weight(exponent);
             weight + (weight >> 48) + 1
         };
-        let outside = self.envelope * u128::from(terms.words);
+        self.outside.clear();
+        match terms.cover.and_then(Cover::penalties) {
+            None => {
+                let falling = entries.partition_point(|&entry| grid.distance(entry) < cap);
+                self.falling
+                    .fill_with(&entries[..falling], |entry| eta * grid.distance(entry));
+                self.flat = weight(eta * cap);
+                self.flat_sum = self.flat * (entries.len() - falling) as u128;
+                self.outside.push(Class {
+                    envelope: match nearest_outside >= cap {
+                        true => self.flat,
+                        false => above(eta * nearest_outside),
+                    },
+                    first: 0,
+                    count: terms.outputs,
+                });
+            }
+            Some(penalties) => {
+                self.falling.fill_with(entries, |entry| {
+                    eta * grid.distance(entry).min(cap) + penalties[grid.id(entry) as usize]
+                });
+                (self.flat, self.flat_sum) = (1, 0);
+                let mut first = 0;
+                let classes = terms.cover.and_then(Cover::classes);
+                for &(least, count) in classes.map_or(&[][..], |(_, classes)| classes) {
+                    let envelope = above(eta * nearest_outside.min(cap) + least);
+                    self.outside.push(Class {
+                        envelope,
+                        first,
+                        count,
+                    });
+                    first += count;
+                }
+            }
+        }
+        if entries.len() == terms.outputs as usize {
+            self.outside.clear();
+        }
+        let of = |class: &Class| class.envelope * u128::from(class.count);
+        let outside: u128 = self.outside.iter().map(of).sum();
         self.total = self.falling.total() + self.flat_sum + outside;
     }
 
     /// Prepares for many draws.
     pub(super) fn index(&mut self) {
         self.falling.index();
+        self.head.shrink();
     }
 
     pub(super) fn bytes(&self) -> usize {
-        size_of::<Self>() + self.falling.bytes()
+        let classes = size_of_val(&*self.outside);
+        size_of::<Self>() + self.falling.bytes() + classes + self.head.bytes()
     }
 
-    /// The rank in the list that a draw has landed on, or `None`: outside.
+    /// The place in the list that a draw has landed on, or the class outside.
     #[inline]
-    fn land(&self, rng: &mut impl Rng) -> Option<usize> {
+    fn land(&self, rng: &mut impl Rng) -> Result<usize, Class> {
         let u = uniform_below_u128(rng, self.total);
         let sum = self.falling.total();
         if u < sum {
-            Some(self.falling.find(u) as usize)
-        } else if u - sum < self.flat_sum {
-            Some(self.falling.len() + ((u - sum) / self.flat) as usize)
-        } else {
-            None
+            return Ok(self.falling.find(u) as usize);
         }
+        if u - sum < self.flat_sum {
+            return Ok(self.falling.len() + ((u - sum) / self.flat) as usize);
+        }
+        let mut rest = u - sum - self.flat_sum;
+        let mut landed = self.outside[0];
+        for &class in &self.outside {
+            landed = class;
+            let all = class.envelope * u128::from(class.count);
+            if rest < all {
+                break;
+            }
+            rest -= all;
+        }
+        Err(landed)
     }
 
-    /// One word, or `None` after [`TRIES`] vain tries outside the list, and how many it made.
-    /// `distance` is that to a word of the vocabulary, rounded to the grid by this function;
-    /// `beyond(y, limit)` may say that it is certainly more than `limit`.
+    /// One output, or `None` after [`TRIES`] vain tries outside the list, and how many it made.
+    /// `distance` is that to an output, rounded to the grid by this function; `beyond(y, limit)` may
+    /// say that it is certainly more than `limit`.
     #[inline]
     pub(super) fn sample(
         &self,
@@ -104,24 +163,31 @@ impl ListLaw {
         distance: impl Fn(u32) -> f64,
         beyond: impl Fn(u32, f64) -> bool,
     ) -> (Option<u32>, u32) {
-        let Terms {
-            eta, grid, words, ..
-        } = terms;
+        let Terms { eta, grid, .. } = terms;
+        let penalties = terms.cover.and_then(Cover::penalties);
+        let order = terms.cover.and_then(Cover::classes).map(|(order, _)| order);
         for tries in 0..TRIES {
-            if let Some(rank) = self.land(rng) {
-                // The minimum only matters for a file that was opened unverified and is damaged.
-                return (Some(grid.id(list.entries[rank]).min(words - 1)), tries);
-            }
-            let y = uniform_below(rng, words);
-            let accept = uniform_below_u128(rng, self.envelope);
+            let class = match self.land(rng) {
+                Ok(place) => {
+                    // The minimum only matters for a file that was opened unverified and is
+                    // damaged.
+                    let y = grid.id(list.entries[place]).min(terms.outputs - 1);
+                    return (Some(y), tries);
+                }
+                Err(class) => class,
+            };
+            let y = class.first + uniform_below(rng, class.count);
+            let y = order.map_or(y, |order| order[y as usize]);
+            let accept = uniform_below_u128(rng, class.envelope);
+            let penalty = penalties.map_or(0.0, |penalties| penalties[y as usize]);
             // Accepted are distances up to a limit; most are beyond, and that is soon seen.
-            let limit = largest_exponent(accept) / eta;
+            let limit = (largest_exponent(accept) - penalty) / eta;
             if limit < terms.gamma && beyond(y, limit + grid.step()) {
                 continue;
             }
             let entry = grid.entry(distance(y), y);
-            let exponent = eta * grid.distance(entry).min(terms.gamma);
-            if entry > list.complete && accept < weight(exponent) {
+            let exponent = eta * grid.distance(entry).min(terms.gamma) + penalty;
+            if entry >= list.end && accept < weight(exponent) {
                 return (Some(y), tries + 1);
             }
         }
@@ -150,18 +216,19 @@ mod tests {
             let mut entries: Vec<u64> =
                 distances.iter().zip(0..).map(|(&d, id)| grid.entry(d, id)).collect();
             entries.sort_unstable();
-            let list = List { entries: &entries[..k], complete: entries[k - 1] };
-            let terms = Terms { eta, gamma, grid, words: words as u32 };
+            let list = List { entries: &entries[..k], end: entries[k - 1] + 1 };
+            let terms = Terms { eta, gamma, grid, cover: None, outputs: words as u32 };
             let mut law = ListLaw::default();
             law.fill(list, terms);
             let of = |entry: u64| weight(eta * grid.distance(entry).min(gamma));
+            let envelope = law.outside.first().map_or(0, |class| class.envelope);
             for &entry in &entries[k..] {
-                prop_assert!(of(entry) <= law.envelope, "{} {}", of(entry), law.envelope);
+                prop_assert!(of(entry) <= envelope, "{} {}", of(entry), envelope);
             }
             // And it is tight: no more than the last weight of the list, but for rounding.
-            prop_assert!(law.envelope <= of(entries[k - 1]) + (of(entries[k - 1]) >> 40) + 1);
+            prop_assert!(envelope <= of(entries[k - 1]) + (of(entries[k - 1]) >> 40) + 1);
             let inside: u128 = entries[..k].iter().map(|&entry| of(entry)).sum();
-            prop_assert_eq!(law.total, inside + law.envelope * words as u128);
+            prop_assert_eq!(law.total, inside + envelope * words as u128);
         }
     }
 }

@@ -3,13 +3,15 @@
 pub(super) mod hyperbolic_laplace;
 pub(super) mod mahalanobis;
 pub(super) mod multivariate_laplace;
+pub(super) mod neighbor_response;
 pub(super) mod tem;
 
 use pyo3::prelude::*;
 
+use super::cover::PyCover;
 use super::mechanism::PyMechanism;
 use super::registry::Registered;
-use crate::{Error, Mechanism};
+use crate::{Error, Mechanism, NeighborResponse, Tem};
 
 /// Every mechanism: its name, how it is made, what it tells of itself.
 pub(super) static MECHANISMS: &[Registered] = &[
@@ -25,7 +27,23 @@ pub(super) static MECHANISMS: &[Registered] = &[
         hyperbolic_laplace::details,
     ),
     Registered::new("mahalanobis", mahalanobis::make, mahalanobis::details),
+    Registered::new(
+        "response",
+        neighbor_response::make,
+        neighbor_response::details,
+    ),
 ];
+
+/// What the outputs of a mechanism stand for, or None.
+#[pyfunction]
+pub(super) fn mechanism_cover(py: Python<'_>, core: PyRef<'_, PyMechanism>) -> Option<PyCover> {
+    let mechanism = &**core.mechanism();
+    let cover = match mechanism.downcast_ref::<Tem>() {
+        Some(tem) => tem.cover(),
+        None => mechanism.downcast_ref().map(NeighborResponse::cover),
+    };
+    cover.map(|cover| PyCover::new(cover.clone(), core.space.clone_ref(py)))
+}
 
 /// The mechanism as what it is, for what only that can do.
 fn as_kind<'a, M: Mechanism>(core: &'a PyMechanism, name: &'static str) -> PyResult<&'a M> {

@@ -8,16 +8,18 @@ use pyo3::types::PyDict;
 
 use super::as_kind;
 use crate::audit::{self, Extend};
+use crate::cover::Build;
 use crate::guarantee::Certificate;
 use crate::mechanism::tem::Truncation;
 use crate::python::arguments::count;
+use crate::python::cover::{PyCover, cover_of};
 use crate::python::embedding::PyEmbedding;
 use crate::python::graph::PyWordGraph;
 use crate::python::mechanism::PyMechanism;
 use crate::python::registry::Given;
 use crate::python::run::{run, run_with};
 use crate::python::space::Space;
-use crate::{Error, Mechanism, NeighborLists, Tem};
+use crate::{Cover, Error, Mechanism, NeighborLists, Tem};
 
 /// A Tem, or with the parameter `certify` one whose certified ε is the one given.
 pub(in crate::python) fn make(given: &mut Given<'_>) -> PyResult<Arc<dyn Mechanism>> {
@@ -29,16 +31,35 @@ pub(in crate::python) fn make(given: &mut Given<'_>) -> PyResult<Arc<dyn Mechani
     };
     let (space, epsilon, randomness) =
         (given.space.space(), given.epsilon, given.randomness.clone());
+    let py = given.parameters.py();
+    let progress = given.parameter("progress")?;
+    let mut tem = Tem::new(space.clone(), epsilon, truncation, randomness)?;
+    if let Some(cover) = given.parameter("cover")? {
+        let least = Build::default().least;
+        let cover = cover_of(
+            py,
+            &given.space,
+            &cover,
+            &given.exclude,
+            least,
+            progress.as_ref(),
+        )?;
+        tem = tem.with_cover(Some(cover))?;
+    }
+    if !given.exclude.is_empty() {
+        let cover = match tem.cover() {
+            None => Cover::identity(&*space, &given.exclude)?,
+            Some(cover) => cover.excluding(&given.exclude)?,
+        };
+        tem = tem.with_cover(Some(Arc::new(cover)))?;
+    }
     if given.flag("certify")? {
-        let py = given.parameters.py();
-        let progress = given.parameter("progress")?;
         let (tem, certificate) = run_with(py, true, progress.as_ref(), |control| {
-            audit::certified(space, epsilon, truncation, randomness, control)
+            audit::certified(&tem, control)
         })?;
         given.space = with_certificate(py, &given.space, certificate)?;
         return Ok(Arc::new(tem.on(given.space.space())?));
     }
-    let tem = Tem::new(space, epsilon, truncation, randomness)?;
     Ok(Arc::new(tem.with_sampler(given.variant("sampler")?)))
 }
 
@@ -136,13 +157,20 @@ pub(in crate::python) fn save_space(
     core: PyRef<'_, PyMechanism>,
     path: PathBuf,
 ) -> PyResult<()> {
+    let cover = tem(&core)?.cover().cloned();
     match &core.space {
         Space::Embedding(embedding) => {
-            let embedding = embedding.get().inner.clone();
+            let mut embedding = (*embedding.get().inner).clone();
+            if let Some(cover) = cover {
+                embedding = embedding.with_cover(cover)?;
+            }
             run(py, true, |_| embedding.save(&path))
         }
         Space::Graph(graph) => {
-            let graph = graph.get().inner.clone();
+            let mut graph = (*graph.get().inner).clone();
+            if let Some(cover) = cover {
+                graph = graph.with_cover(cover)?;
+            }
             run(py, true, |_| graph.save(&path))
         }
     }
@@ -158,6 +186,13 @@ pub(in crate::python) fn open_space(
     Ok(Space::open(py, &path, verify)?.object(py))
 }
 
+/// The cover that the file of a space held, or None.
+#[pyfunction]
+pub(in crate::python) fn space_cover(space: &Bound<'_, PyAny>) -> PyResult<Option<PyCover>> {
+    let space = Space::of(space)?;
+    Ok(space.cover().map(|cover| PyCover::new(cover, space)))
+}
+
 /// Computes again what a file of ours says of its words: the lists of `words` random words (of
 /// all, where None), and its certificates. Returns how many words, lists and certificates.
 #[pyfunction]
@@ -168,10 +203,12 @@ pub(in crate::python) fn check_index(
     words: Option<usize>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<(usize, usize, usize)> {
-    let space = Space::open(py, &path, true)?.space();
+    let space = Space::open(py, &path, true)?;
+    let cover = space.cover();
+    let space = space.space();
     let extend = words.map_or(Extend::All, Extend::Sample);
     let found = run_with(py, true, progress, |control| {
-        audit::check(&space, extend, &path, control)
+        audit::check(&space, cover.as_ref(), extend, &path, control)
     })?;
     Ok((found.words, found.lists, found.certificates))
 }

@@ -1,0 +1,310 @@
+//! Covers made from a space: each word's k nearest outputs, evened out by frequency or not.
+
+use rayon::prelude::*;
+
+use super::Cover;
+use crate::error::{Error, Result};
+use crate::neighbors::Grid;
+use crate::parallel::{Control, install};
+use crate::search::BATCH;
+use crate::space::{MetricSpace, rows_together};
+
+/// What every way to make a cover takes.
+#[derive(Clone, Debug)]
+pub struct Build {
+    /// Outputs that stand for fewer words take their own nearest words in, up to so many.
+    pub least: usize,
+    /// Ids of words that are never released.
+    pub exclude: Vec<u32>,
+}
+
+impl Default for Build {
+    fn default() -> Self {
+        Build {
+            least: 3,
+            exclude: Vec::new(),
+        }
+    }
+}
+
+/// How a balanced cover evens out frequencies.
+#[derive(Clone, Debug)]
+pub struct Balance {
+    /// log₂ of each word's frequency.
+    pub log2_frequencies: Vec<f64>,
+    /// a: what a factor of 2 in frequency costs, in median distances to the 20th neighbour.
+    pub weight: f64,
+}
+
+impl Balance {
+    /// Frequencies by rank, where the vocabulary is in order of frequency: Zipf's law in
+    /// Mandelbrot's form, f ∝ 1/(rank + 2.7).
+    pub fn by_rank(words: usize, weight: f64) -> Self {
+        let log2_frequencies = (1..=words).map(|rank| -(rank as f64 + 2.7).log2());
+        Balance {
+            log2_frequencies: log2_frequencies.collect(),
+            weight,
+        }
+    }
+
+    /// Of counts, one a word; a count of 0 is taken for ½.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] for counts that are negative or not finite, or a wrong number of them.
+    pub fn of_counts(counts: &[f64], words: usize, weight: f64) -> Result<Self> {
+        if counts.len() != words {
+            let expected = format!("one for each of the {words} words");
+            return Err(Error::parameter("frequencies", expected, counts.len()));
+        }
+        if let Some(at) = counts.iter().position(|c| !(*c >= 0.0 && c.is_finite())) {
+            let got = format!("{} at {at}", counts[at]);
+            return Err(Error::parameter(
+                "frequencies",
+                "at least 0 and finite",
+                got,
+            ));
+        }
+        Ok(Balance {
+            log2_frequencies: counts.iter().map(|c| c.max(0.5).log2()).collect(),
+            weight,
+        })
+    }
+}
+
+/// Words whose distances give the scale of a balance.
+const SAMPLE: usize = 1000;
+/// The neighbour whose distance is that scale.
+const SCALE_NEIGHBOR: usize = 20;
+
+impl Cover {
+    /// Every word stands for itself: Tem'21, but for the words of [`Build::exclude`]. Nothing is
+    /// topped up.
+    ///
+    /// # Errors
+    /// [`Error::WordId`]; [`Error::Parameter`] if nothing is left.
+    pub fn identity(space: &dyn MetricSpace, exclude: &[u32]) -> Result<Self> {
+        let words = space.vocabulary().len() as u32;
+        let cover = Self::from_members(space, (0..words).map(|id| vec![id]).collect())?;
+        match exclude {
+            [] => Ok(cover),
+            _ => cover.excluding(exclude),
+        }
+    }
+
+    /// C(w): the k nearest outputs, w among them; ties by id. From the space's lists where they
+    /// are long enough, else by exact search.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] for a k that is not from 1 to the number of outputs,
+    /// [`Error::WordId`], [`Error::TooLarge`], [`Error::Interrupted`].
+    pub fn nearest(
+        space: &dyn MetricSpace,
+        k: usize,
+        build: &Build,
+        control: &Control,
+    ) -> Result<Self> {
+        let allowed = Allowed::new(space, k, build)?;
+        let grid = space.lists().map_or_else(|| Grid::of(space), |l| l.grid());
+        let chosen = each_block(space, BATCH, control, |ids| {
+            Ok(nearest_allowed(space, ids, grid, k, &allowed))
+        })?;
+        finish(space, chosen, build, &allowed, grid, control)
+    }
+
+    /// C(w): the k outputs smallest in d(w, y) + a·m·|log₂ f(w) - log₂ f(y)|, f the words' frequencies,
+    /// m the median distance to the 20th neighbour. Sets then hold words of like frequency, so that
+    /// the commonest word of a set is no good guess.
+    ///
+    /// # Errors
+    /// As [`nearest`](Self::nearest), and [`Error::Parameter`] for a weight that is negative or not
+    /// finite.
+    pub fn balanced(
+        space: &dyn MetricSpace,
+        k: usize,
+        balance: &Balance,
+        build: &Build,
+        control: &Control,
+    ) -> Result<Self> {
+        let Balance {
+            log2_frequencies: frequencies,
+            weight,
+        } = balance;
+        if !(*weight >= 0.0 && weight.is_finite()) {
+            return Err(Error::parameter("weight", "at least 0 and finite", weight));
+        }
+        let words = space.vocabulary().len();
+        if frequencies.len() != words {
+            let expected = format!("one for each of the {words} words");
+            return Err(Error::parameter("frequencies", expected, frequencies.len()));
+        }
+        let allowed = Allowed::new(space, k, build)?;
+        let grid = space.lists().map_or_else(|| Grid::of(space), |l| l.grid());
+        let scale = weight * median_neighbor(space, grid);
+        let chosen = each_block(space, rows_together(words), control, |ids| {
+            let mut rows = vec![0.0; ids.len() * words];
+            space.rows(ids, &mut rows);
+            let mut keys: Vec<(u64, u32)> = Vec::new();
+            let each = ids.iter().zip(rows.chunks_exact(words)).map(|(&w, row)| {
+                keys.clear();
+                let own = frequencies[w as usize];
+                keys.extend((0..words).filter(|&y| allowed.is(y as u32)).map(|y| {
+                    let score = row[y] + scale * (own - frequencies[y]).abs();
+                    // The bits of numbers that are not negative sort as they do.
+                    (score.to_bits(), y as u32)
+                }));
+                if k < keys.len() {
+                    keys.select_nth_unstable(k - 1);
+                }
+                keys[..k].iter().map(|key| key.1).collect()
+            });
+            Ok(each.collect())
+        })?;
+        finish(space, chosen, build, &allowed, grid, control)
+    }
+}
+
+/// Which words may be outputs.
+pub(crate) struct Allowed {
+    excluded: Vec<bool>,
+    count: usize,
+}
+
+impl Allowed {
+    pub(crate) fn new(space: &dyn MetricSpace, k: usize, build: &Build) -> Result<Self> {
+        space.vocabulary().check_ids(&build.exclude)?;
+        let words = space.vocabulary().len();
+        let mut excluded = vec![false; words];
+        for &id in &build.exclude {
+            excluded[id as usize] = true;
+        }
+        let count = excluded.iter().filter(|&&out| !out).count();
+        if count == 0 {
+            return Err(Error::parameter("exclude", "less than all words", words));
+        }
+        if k == 0 || k > count {
+            let expected = format!("between 1 and the {count} outputs");
+            return Err(Error::parameter("k", expected, k));
+        }
+        Ok(Allowed { excluded, count })
+    }
+
+    pub(crate) fn is(&self, id: u32) -> bool {
+        !self.excluded[id as usize]
+    }
+}
+
+/// The k nearest outputs of each of some words.
+fn nearest_allowed(
+    space: &dyn MetricSpace,
+    ids: &[u32],
+    grid: Grid,
+    k: usize,
+    allowed: &Allowed,
+) -> Vec<Vec<u32>> {
+    let words = space.vocabulary().len();
+    let chosen = |list: &[u64]| -> Vec<u32> {
+        let near = list.iter().map(|&entry| grid.id(entry));
+        near.filter(|&y| allowed.is(y)).take(k).collect()
+    };
+    let mut found: Vec<Vec<u32>> = vec![Vec::new(); ids.len()];
+    if let Some(lists) = space.lists() {
+        let each = found.iter_mut().zip(ids);
+        each.for_each(|(found, &id)| *found = chosen(lists.list(id)));
+    }
+    let mut longer = k + (words - allowed.count).min(k);
+    loop {
+        let open: Vec<usize> = (0..ids.len()).filter(|&i| found[i].len() < k).collect();
+        if open.is_empty() {
+            return found;
+        }
+        let some: Vec<u32> = open.iter().map(|&i| ids[i]).collect();
+        longer = longer.min(words);
+        let mut lists = vec![0; some.len() * longer];
+        space.neighbors(&some, grid, longer, &mut lists);
+        for (&i, list) in open.iter().zip(lists.chunks_exact(longer)) {
+            found[i] = chosen(list);
+        }
+        longer = longer.saturating_mul(4);
+    }
+}
+
+/// The median distance to the 20th neighbour, the word itself not counted, of words spread over the
+/// vocabulary.
+fn median_neighbor(space: &dyn MetricSpace, grid: Grid) -> f64 {
+    let words = space.vocabulary().len();
+    let k = (SCALE_NEIGHBOR + 1).min(words);
+    let count = SAMPLE.min(words);
+    let ids: Vec<u32> = (0..count).map(|i| (i * words / count) as u32).collect();
+    let mut lists = vec![0; count * k];
+    for (ids, lists) in ids.chunks(BATCH).zip(lists.chunks_mut(BATCH * k)) {
+        space.neighbors(ids, grid, k, lists);
+    }
+    let last = |list: &[u64]| list.last().map_or(0.0, |&entry| grid.distance(entry));
+    let mut distances: Vec<f64> = lists.chunks_exact(k).map(last).collect();
+    let middle = distances.len() / 2;
+    *distances.select_nth_unstable_by(middle, f64::total_cmp).1
+}
+
+/// A list for every word, some words at a time, in parallel.
+pub(crate) fn each_block(
+    space: &dyn MetricSpace,
+    block: usize,
+    control: &Control,
+    lists: impl Fn(&[u32]) -> Result<Vec<Vec<u32>>> + Sync,
+) -> Result<Vec<Vec<u32>>> {
+    let ids: Vec<u32> = (0..space.vocabulary().len() as u32).collect();
+    let blocks: Vec<Vec<Vec<u32>>> = install(ids.len(), 1, || {
+        ids.par_chunks(block)
+            .map(|ids| {
+                control.check()?;
+                let found = lists(ids)?;
+                control.advance(ids.len());
+                Ok(found)
+            })
+            .collect::<Result<_>>()
+    })??;
+    Ok(blocks.into_iter().flatten().collect())
+}
+
+/// The cover in which each word is at distance 0 from the chosen outputs, topped up.
+pub(crate) fn finish(
+    space: &dyn MetricSpace,
+    chosen: Vec<Vec<u32>>,
+    build: &Build,
+    allowed: &Allowed,
+    grid: Grid,
+    control: &Control,
+) -> Result<Cover> {
+    let words = space.vocabulary().len();
+    let mut sets: Vec<Vec<u32>> = vec![Vec::new(); words];
+    for (outputs, word) in chosen.iter().zip(0u32..) {
+        for &y in outputs {
+            sets[y as usize].push(word);
+        }
+    }
+    let least = build.least.min(words);
+    let short = |y: &u32| allowed.is(*y) && sets[*y as usize].len() < least;
+    let short: Vec<u32> = (0..words as u32).filter(short).collect();
+    let mut lists = vec![0; short.len() * least];
+    if least > 0 {
+        install(short.len(), 1, || {
+            let blocks = short
+                .par_chunks(BATCH)
+                .zip(lists.par_chunks_mut(BATCH * least));
+            blocks.try_for_each(|(ids, lists)| {
+                control.check()?;
+                space.neighbors(ids, grid, least, lists);
+                Ok(())
+            })
+        })??;
+        for (&y, list) in short.iter().zip(lists.chunks_exact(least)) {
+            let set = &mut sets[y as usize];
+            for word in list.iter().map(|&entry| grid.id(entry)) {
+                if set.len() < least && !set.contains(&word) {
+                    set.push(word);
+                }
+            }
+        }
+    }
+    Cover::from_members(space, sets)
+}

@@ -1,0 +1,495 @@
+//! Covers: the words that every output stands for.
+//!
+//! A cover gives every output y a fixed public set A_y of words and a weight q_y > 0. A mechanism
+//! that scores y by d(w, A_y) = min over a in A_y of d(w, a) is as private as one that scores it by
+//! d(w, y): |d(w, A) - d(w', A)| ≤ d(w, w') for every set A (take the a that is best for w'). Nothing
+//! else about the sets is used in the proof, except that they do not depend on the text. So a
+//! *set* may come from anywhere, approximate search included; a *distance* may not.
+//!
+//! C(w), the outputs whose set holds w, are at distance 0 from w. With at least k of them for every
+//! word no output is likelier than 1/k ([`Cover::floor`]). A set that is empty means that the output is
+//! never released: its word stays a protected input.
+
+mod build;
+mod stored;
+
+use xxhash_rust::xxh3::Xxh3Default;
+
+use crate::error::{Error, Result};
+use crate::mechanism::tem::law::Law;
+use crate::space::MetricSpace;
+
+pub(crate) use build::{Allowed, each_block, finish};
+pub use build::{Balance, Build};
+
+/// Sets of words, one for every output, and their weights. Outputs are counted by *rank*: the
+/// released words in the order of their ids.
+///
+/// ```
+/// use fastdx::{Control, Cover, Embedding};
+/// let embedding = Embedding::default_english()?;
+/// let cover = Cover::from_sets(&embedding, [("tea", vec!["coffee", "tea"]), ("cup", vec!["mug"])])?;
+/// assert_eq!(cover.released().len(), 2);
+/// # Ok::<(), fastdx::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Cover {
+    /// The space's number of words and its fingerprint.
+    words: usize,
+    space: u64,
+    /// The ids of the outputs, ascending.
+    released: Vec<u32>,
+    /// A: where the set of each rank starts, and the words, ascending in every set.
+    set_starts: Vec<u32>,
+    set_words: Vec<u32>,
+    /// C: where the outputs of each word start, and their ranks, ascending for every word.
+    output_starts: Vec<u32>,
+    outputs: Vec<u32>,
+    /// q_y of every rank; empty where all are alike.
+    weights: Vec<f64>,
+    weighted: Option<Weighted>,
+    fingerprint: u64,
+}
+
+/// What sampling needs of weights.
+#[derive(Clone, Debug)]
+struct Weighted {
+    /// ln(q_max/q_y) of every rank.
+    penalties: Vec<f64>,
+    /// Ranks by the factor of 2 their weight lies in, heaviest first, and for every factor that
+    /// occurs the least penalty and how many ranks it has.
+    order: Vec<u32>,
+    classes: Vec<(f64, u32)>,
+    /// The law of what unknown words become: q.
+    law: Law,
+}
+
+/// Words that offend, in lower case: what `exclude="offensive"` stands for. See data/NOTICE.
+pub fn offensive() -> Vec<&'static str> {
+    let lines = include_str!("../../data/offensive.txt").lines();
+    lines.filter(|line| !line.is_empty()).collect()
+}
+
+/// Ranks in order, and of each class the least penalty and how many ranks it has.
+type Classes<'a> = (&'a [u32], &'a [(f64, u32)]);
+
+/// The most that weights may differ by: more would reach the floor of Tem's integer weights.
+const WEIGHT_RATIO: f64 = 1e9;
+
+impl Cover {
+    /// From the sets of the outputs: `sets` in any order, each output once, words in any order.
+    ///
+    /// # Errors
+    /// [`Error::UnknownWord`], [`Error::Parameter`] for an output given twice or no set that holds
+    /// a word.
+    pub fn from_sets<'a>(
+        space: &dyn MetricSpace,
+        sets: impl IntoIterator<Item = (&'a str, Vec<&'a str>)>,
+    ) -> Result<Self> {
+        let vocabulary = space.vocabulary();
+        let mut all = vec![Vec::new(); vocabulary.len()];
+        let mut given = vec![false; vocabulary.len()];
+        for (output, words) in sets {
+            let y = vocabulary.require(output)? as usize;
+            if std::mem::replace(&mut given[y], true) {
+                return Err(Error::parameter(
+                    "sets",
+                    "one for each output",
+                    "two of one",
+                ));
+            }
+            let ids = words.iter().map(|word| vocabulary.require(word));
+            all[y] = ids.collect::<Result<_>>()?;
+        }
+        Self::from_members(space, all)
+    }
+
+    /// From the set of every word as an output, by id; an empty one is never released.
+    ///
+    /// # Errors
+    /// [`Error::WordId`], [`Error::Parameter`] where there is not one set a word or all are empty,
+    /// [`Error::TooLarge`].
+    pub fn from_members(space: &dyn MetricSpace, mut sets: Vec<Vec<u32>>) -> Result<Self> {
+        let words = space.vocabulary().len();
+        if sets.len() != words {
+            let expected = format!("one for each of the {words} words");
+            return Err(Error::parameter("sets", expected, sets.len()));
+        }
+        for set in &mut sets {
+            space.vocabulary().check_ids(set)?;
+            set.sort_unstable();
+            set.dedup();
+        }
+        let total: usize = sets.iter().map(Vec::len).sum();
+        if total > u32::MAX as usize {
+            return Err(Error::TooLarge {
+                what: "the sets of a cover".into(),
+                needed: 8 * total as u64,
+                limit: 8 * u64::from(u32::MAX),
+            });
+        }
+        let (mut released, mut set_starts, mut set_words) = (Vec::new(), vec![0], Vec::new());
+        for (set, id) in sets.iter().zip(0u32..) {
+            if !set.is_empty() {
+                released.push(id);
+                set_words.extend_from_slice(set);
+                set_starts.push(set_words.len() as u32);
+            }
+        }
+        Self::from_parts(
+            words,
+            space.fingerprint(),
+            released,
+            set_starts,
+            set_words,
+            Vec::new(),
+        )
+        .map_err(|reason| Error::parameter("sets", "those of a cover", reason))
+    }
+
+    /// Checks the parts and computes the rest.
+    fn from_parts(
+        words: usize,
+        space: u64,
+        released: Vec<u32>,
+        set_starts: Vec<u32>,
+        set_words: Vec<u32>,
+        weights: Vec<f64>,
+    ) -> std::result::Result<Self, String> {
+        let ascending = |ids: &[u32]| ids.windows(2).all(|w| w[0] < w[1]);
+        let known = |ids: &[u32]| ids.iter().all(|&id| (id as usize) < words);
+        if released.is_empty() {
+            return Err("no set that holds a word: nothing could be released".into());
+        }
+        if !ascending(&released) || !known(&released) || !known(&set_words) {
+            return Err("a cover's ids are out of order or of no word".into());
+        }
+        if set_starts.len() != released.len() + 1
+            || set_starts[0] != 0
+            || set_starts.last().map(|&end| end as usize) != Some(set_words.len())
+            || !ascending(&set_starts)
+        {
+            return Err("a cover's sets do not fit its outputs".into());
+        }
+        let mut sets = set_starts.windows(2);
+        if !sets.all(|w| ascending(&set_words[w[0] as usize..w[1] as usize])) {
+            return Err("a cover's set is out of order".into());
+        }
+        let mut output_starts = vec![0u32; words + 1];
+        for &word in &*set_words {
+            output_starts[word as usize + 1] += 1;
+        }
+        for i in 0..words {
+            output_starts[i + 1] += output_starts[i];
+        }
+        let mut next = output_starts.clone();
+        let mut outputs = vec![0u32; set_words.len()];
+        for (set, rank) in set_starts.windows(2).zip(0u32..) {
+            for &word in &set_words[set[0] as usize..set[1] as usize] {
+                let at = &mut next[word as usize];
+                outputs[*at as usize] = rank;
+                *at += 1;
+            }
+        }
+        let mut cover = Cover {
+            words,
+            space,
+            released,
+            set_starts,
+            set_words,
+            output_starts,
+            outputs,
+            weights: Vec::new(),
+            weighted: None,
+            fingerprint: 0,
+        };
+        cover.weigh(weights)?;
+        Ok(cover)
+    }
+
+    /// Takes weights, and the fingerprint of all.
+    fn weigh(&mut self, weights: Vec<f64>) -> std::result::Result<(), String> {
+        let all_alike = weights.windows(2).all(|w| w[0] == w[1]);
+        self.weighted = None;
+        self.weights = weights;
+        if !self.weights.is_empty() {
+            if self.weights.len() != self.released.len() {
+                return Err("a cover's weights do not fit its outputs".into());
+            }
+            let positive = |&q: &f64| q > 0.0 && q.is_finite();
+            let most = self.weights.iter().fold(0.0f64, |a, &q| a.max(q));
+            let least = self.weights.iter().fold(f64::INFINITY, |a, &q| a.min(q));
+            if !self.weights.iter().all(positive) || most / least > WEIGHT_RATIO {
+                return Err(format!(
+                    "weights must be positive and differ by a factor of {WEIGHT_RATIO:e} at most"
+                ));
+            }
+            if !all_alike {
+                self.weighted = Some(Weighted::new(&self.weights, most));
+            }
+        }
+        if all_alike {
+            self.weights = Vec::new();
+        }
+        let mut hash = Xxh3Default::new();
+        hash.update(&(self.words as u64).to_le_bytes());
+        hash.update(&self.space.to_le_bytes());
+        for ids in [&self.released, &self.set_starts, &self.set_words] {
+            hash.update(&(ids.len() as u64).to_le_bytes());
+            hash.update(bytemuck::cast_slice(ids));
+        }
+        hash.update(bytemuck::cast_slice(&self.weights));
+        self.fingerprint = hash.digest().max(1);
+        Ok(())
+    }
+
+    /// The same sets with weights: a function of each output's id.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] for weights that are not positive or differ too much.
+    pub fn weighted(&self, weight: impl Fn(u32) -> f64) -> Result<Self> {
+        let mut cover = self.clone();
+        let weights: Vec<f64> = self.released.iter().map(|&id| weight(id)).collect();
+        cover
+            .weigh(weights)
+            .map_err(|reason| Error::parameter("weights", "those of a cover", reason))?;
+        Ok(cover)
+    }
+
+    /// The same cover without some outputs; their words stay protected inputs.
+    ///
+    /// # Errors
+    /// [`Error::WordId`]; [`Error::Parameter`] if nothing is left.
+    pub fn excluding(&self, ids: &[u32]) -> Result<Self> {
+        let mut out = vec![false; self.words];
+        for (&id, position) in ids.iter().zip(0..) {
+            let len = self.words;
+            let known = out.get_mut(id as usize);
+            *known.ok_or(Error::WordId {
+                id: id.into(),
+                position,
+                len,
+            })? = true;
+        }
+        let kept: Vec<u32> = (0..self.released.len() as u32)
+            .filter(|&rank| !out[self.released[rank as usize] as usize])
+            .collect();
+        let (mut set_starts, mut set_words) = (vec![0u32], Vec::new());
+        for &rank in &kept {
+            set_words.extend_from_slice(self.set(rank));
+            set_starts.push(set_words.len() as u32);
+        }
+        let released: Vec<u32> = kept.iter().map(|&r| self.released[r as usize]).collect();
+        let weights: Vec<f64> = match self.weights.is_empty() {
+            true => Vec::new(),
+            false => kept.iter().map(|&r| self.weights[r as usize]).collect(),
+        };
+        Self::from_parts(
+            self.words, self.space, released, set_starts, set_words, weights,
+        )
+        .map_err(|reason| Error::parameter("exclude", "less than all outputs", reason))
+    }
+
+    /// Whether it was made for this space: the same words, vectors (or edges) and metric.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] if not.
+    pub fn check_space(&self, space: &dyn MetricSpace) -> Result<()> {
+        match self.words == space.vocabulary().len() && self.space == space.fingerprint() {
+            true => Ok(()),
+            false => Err(Error::parameter(
+                "cover",
+                "one of the mechanism's words and metric",
+                "one of others",
+            )),
+        }
+    }
+
+    /// XXH3-64 of the sets, the weights and the space they are of.
+    pub fn fingerprint(&self) -> u64 {
+        self.fingerprint
+    }
+
+    /// Its bytes, as [`save`](Self::save) would write them.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        // Writing to a Vec cannot fail.
+        let _ = crate::file::write_sections(&mut bytes, &self.sections(&self.meta()));
+        bytes
+    }
+
+    /// The words of the vocabulary.
+    pub(crate) fn words(&self) -> usize {
+        self.words
+    }
+
+    /// The ids of the outputs that are released, ascending.
+    pub fn released(&self) -> &[u32] {
+        &self.released
+    }
+
+    /// Words of the vocabulary that are never released.
+    pub fn excluded(&self) -> usize {
+        self.words - self.released.len()
+    }
+
+    /// Their ids, ascending.
+    pub fn excluded_ids(&self) -> Vec<u32> {
+        let ids = 0..self.words as u32;
+        ids.filter(|&id| self.rank(id).is_none()).collect()
+    }
+
+    /// The rank of an output, if it is released.
+    pub fn rank(&self, id: u32) -> Option<u32> {
+        self.released
+            .binary_search(&id)
+            .ok()
+            .map(|rank| rank as u32)
+    }
+
+    /// The id of a rank.
+    #[inline]
+    pub(crate) fn id(&self, rank: u32) -> u32 {
+        self.released[rank as usize]
+    }
+
+    /// A_y of a rank: word ids, ascending.
+    #[inline]
+    pub fn set(&self, rank: u32) -> &[u32] {
+        let (from, to) = (rank as usize, rank as usize + 1);
+        &self.set_words[self.set_starts[from] as usize..self.set_starts[to] as usize]
+    }
+
+    /// C(w): the ranks of the outputs at distance 0 from a word, ascending.
+    #[inline]
+    pub fn outputs(&self, word: u32) -> &[u32] {
+        let (from, to) = (word as usize, word as usize + 1);
+        &self.outputs[self.output_starts[from] as usize..self.output_starts[to] as usize]
+    }
+
+    /// q_y of a rank, up to a common factor.
+    pub fn weight(&self, rank: u32) -> f64 {
+        self.weights.get(rank as usize).copied().unwrap_or(1.0)
+    }
+
+    /// Whether outputs have different weights.
+    pub fn is_weighted(&self) -> bool {
+        self.weighted.is_some()
+    }
+
+    /// The least number of outputs at distance 0 from a word.
+    pub fn k(&self) -> usize {
+        let starts = self.output_starts.windows(2);
+        starts.map(|w| w[1] - w[0]).min().unwrap_or(0) as usize
+    }
+
+    /// Words in a set, on average.
+    pub(crate) fn mean_set(&self) -> f64 {
+        self.set_words.len() as f64 / self.released.len() as f64
+    }
+
+    /// No output has a larger probability, whatever the word and ε: max q over the least sum of q
+    /// in a C(w); 1/k where all weights are alike.
+    pub fn floor(&self) -> f64 {
+        let most = (0..self.released.len() as u32).map(|r| self.weight(r));
+        let most = most.fold(0.0f64, f64::max);
+        let sum = |word| {
+            self.outputs(word)
+                .iter()
+                .map(|&r| self.weight(r))
+                .sum::<f64>()
+        };
+        let least = (0..self.words as u32)
+            .map(sum)
+            .fold(f64::INFINITY, f64::min);
+        (most / least).min(1.0)
+    }
+
+    /// Writes d(w, A_y) for every rank, from the distances of w to all words.
+    pub(crate) fn scores(&self, distances: &[f64], out: &mut Vec<f64>) {
+        out.clear();
+        out.reserve(self.released.len());
+        let mut start = 0;
+        for &end in &self.set_starts[1..] {
+            let set = &self.set_words[start..end as usize];
+            start = end as usize;
+            // Four at a time: the minima do not wait for each other.
+            let (fours, rest) = set.as_chunks::<4>();
+            let mut least = [f64::INFINITY; 4];
+            for four in fours {
+                for (least, &a) in least.iter_mut().zip(four) {
+                    *least = least.min(distances[a as usize]);
+                }
+            }
+            let rest = rest
+                .iter()
+                .fold(f64::INFINITY, |least, &a| least.min(distances[a as usize]));
+            let [a, b, c, d] = least;
+            out.push(a.min(b).min(c.min(d)).min(rest));
+        }
+    }
+
+    /// Writes the exponents of all ranks: η·min(d(w, A_y), γ) + ln(q_max/q_y), from the distances of w to
+    /// all words.
+    pub(crate) fn exponents(&self, eta: f64, gamma: f64, distances: &[f64], out: &mut Vec<f64>) {
+        self.scores(distances, out);
+        match self.penalties() {
+            None => out.iter_mut().for_each(|x| *x = eta * x.min(gamma)),
+            Some(penalties) => {
+                let each = out.iter_mut().zip(penalties);
+                each.for_each(|(x, c)| *x = eta * x.min(gamma) + c);
+            }
+        }
+    }
+
+    /// ln(q_max/q_y) of every rank, where weights differ.
+    pub(crate) fn penalties(&self) -> Option<&[f64]> {
+        self.weighted.as_ref().map(|w| &*w.penalties)
+    }
+
+    /// The ranks heaviest first, and their classes of like weights: the least penalty and the number
+    /// of ranks, where weights differ.
+    pub(crate) fn classes(&self) -> Option<Classes<'_>> {
+        let weighted = self.weighted.as_ref();
+        weighted.map(|w| (&*w.order, &*w.classes))
+    }
+
+    /// Any output, all alike.
+    pub(crate) fn draw_uniformly(&self, rng: &mut impl rand::Rng) -> u32 {
+        self.id(crate::random::uniform_below(
+            rng,
+            self.released.len() as u32,
+        ))
+    }
+
+    /// An output drawn by the weights alone: what an unknown word becomes.
+    pub(crate) fn draw(&self, rng: &mut impl rand::Rng) -> u32 {
+        let rank = match &self.weighted {
+            None => return self.draw_uniformly(rng),
+            Some(weighted) => weighted.law.sample(rng),
+        };
+        self.id(rank)
+    }
+}
+
+impl Weighted {
+    fn new(weights: &[f64], most: f64) -> Self {
+        let penalties: Vec<f64> = weights.iter().map(|q| (most / q).ln().max(0.0)).collect();
+        let mut order: Vec<u32> = (0..weights.len() as u32).collect();
+        order.sort_by(|&a, &b| penalties[a as usize].total_cmp(&penalties[b as usize]));
+        let class = |rank: u32| (penalties[rank as usize] / std::f64::consts::LN_2) as u32;
+        let classes = order
+            .chunk_by(|&a, &b| class(a) == class(b))
+            .map(|ranks| (penalties[ranks[0] as usize], ranks.len() as u32))
+            .collect();
+        let mut law = Law::default();
+        law.fill_with(&penalties, |c| c);
+        law.index();
+        Weighted {
+            penalties,
+            order,
+            classes,
+            law,
+        }
+    }
+}

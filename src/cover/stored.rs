@@ -1,0 +1,98 @@
+//! Covers in files: a file of their own, or sections of an index.
+
+use std::fs::File;
+use std::path::Path;
+
+use super::Cover;
+use crate::buffer::Backing;
+use crate::error::{Error, Result};
+use crate::file::{Kind, Sections, map, write_atomically, write_sections};
+
+impl Cover {
+    /// What its sections hold: the meta numbers, for [`sections`](Self::sections).
+    pub(crate) fn meta(&self) -> [u64; 3] {
+        [self.words as u64, self.space, self.fingerprint]
+    }
+
+    /// Its sections of a file.
+    pub(crate) fn sections<'a>(&'a self, meta: &'a [u64; 3]) -> Vec<(Kind, &'a [u8])> {
+        let mut sections = vec![
+            (Kind::CoverMeta, bytemuck::cast_slice(meta)),
+            (Kind::CoverReleased, bytemuck::cast_slice(&self.released)),
+            (Kind::CoverStarts, bytemuck::cast_slice(&self.set_starts)),
+            (Kind::CoverWords, bytemuck::cast_slice(&self.set_words)),
+        ];
+        if !self.weights.is_empty() {
+            sections.push((Kind::CoverWeights, bytemuck::cast_slice(&self.weights)));
+        }
+        sections
+    }
+
+    /// The cover in a file's sections, if there is one. It is checked whole, verified or not: sets
+    /// out of order would be read out of bounds.
+    pub(crate) fn of_sections(sections: &Sections) -> std::result::Result<Option<Self>, String> {
+        let Some(meta) = sections.get::<u64>(Kind::CoverMeta)? else {
+            return Ok(None);
+        };
+        let &[words, space, fingerprint] = &*meta else {
+            return Err("the cover's meta section has the wrong size".into());
+        };
+        let ids = |kind| -> std::result::Result<Vec<u32>, String> {
+            let ids = sections.get::<u32>(kind)?;
+            ids.map(|ids| ids.to_vec())
+                .ok_or_else(|| "no sets of the cover".into())
+        };
+        let weights = sections.get::<f64>(Kind::CoverWeights)?;
+        let cover = Self::from_parts(
+            usize::try_from(words)
+                .ok()
+                .filter(|&words| words <= crate::mechanism::tem::law::MOST_WORDS)
+                .ok_or("a cover of impossibly many words")?,
+            space,
+            ids(Kind::CoverReleased)?,
+            ids(Kind::CoverStarts)?,
+            ids(Kind::CoverWords)?,
+            weights.map_or_else(Vec::new, |weights| weights.to_vec()),
+        )?;
+        match cover.fingerprint == fingerprint {
+            true => Ok(Some(cover)),
+            false => Err("the cover is not the one that was saved".into()),
+        }
+    }
+
+    /// Writes it to a file of its own: to a temporary sibling first, then renamed.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn save(&self, path: &Path) -> Result<()> {
+        let meta = self.meta();
+        write_atomically(path, |out| write_sections(out, &self.sections(&meta)))
+    }
+
+    /// Reads the cover of a file that [`save`](Self::save) or an index's `save` wrote.
+    ///
+    /// # Errors
+    /// [`Error::Io`], or [`Error::Corrupt`] for a damaged file or one without a cover.
+    pub fn open(path: &Path) -> Result<Self> {
+        let file = File::open(path).map_err(Error::io(path))?;
+        Self::read(&map(path, &file)?, path)
+    }
+
+    /// The cover in bytes that [`to_bytes`](Self::to_bytes) made.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`].
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        Self::read(&Backing::copy(bytes), Path::new("<bytes>"))
+    }
+
+    fn read(backing: &Backing, path: &Path) -> Result<Self> {
+        let cover = Sections::parse(backing, true)
+            .and_then(|sections| Self::of_sections(&sections))
+            .and_then(|cover| cover.ok_or_else(|| "holds no cover".into()));
+        cover.map_err(|reason| Error::Corrupt {
+            path: path.to_owned(),
+            reason,
+        })
+    }
+}

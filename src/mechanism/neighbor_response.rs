@@ -1,0 +1,228 @@
+//! Randomised response on neighbours: the staircase, in the form of Warner (1965) and k-ary
+//! randomised response with one set of likely outputs for every word.
+//!
+//! **Releases** y with Pr\[y|w\] ∝ e^s for the outputs C(w) of a [cover](crate::cover) that stand for w, and
+//! ∝ 1 for all others.
+//!
+//! **Guarantee**: ε-*local* differential privacy, for any two words, whatever their distance. The
+//! score costs s; the normalisers n_w·(e^s - 1) + V differ where words have different numbers n_w of likely
+//! outputs. s is the largest with s + ln(Z_max/Z_min) ≤ ε: all of ε where every word has k.
+
+use std::sync::Arc;
+
+use rand::rngs::ChaCha12Rng;
+use rayon::prelude::*;
+
+use crate::cover::Cover;
+use crate::error::{Error, Result, check_epsilon};
+use crate::guarantee::Guarantee;
+use crate::mechanism::Mechanism;
+use crate::mechanism::tem::described;
+use crate::parallel::{Control, install};
+use crate::random::{Key, Randomness, uniform_below_u128};
+use crate::space::MetricSpace;
+
+/// The weight of a likely output; the others have this times e^-s, rounded up.
+const LIKELY: u128 = 1 << 80;
+/// Words that one stream draws.
+const PIECE: usize = 4096;
+
+/// Randomised response on neighbours.
+#[derive(Clone)]
+pub struct NeighborResponse {
+    space: Arc<dyn MetricSpace>,
+    cover: Arc<Cover>,
+    epsilon: f64,
+    /// s.
+    score: f64,
+    /// The weight of an output that is not likely, from 1 to [`LIKELY`].
+    other: u128,
+    randomness: Randomness,
+}
+
+impl std::fmt::Debug for NeighborResponse {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("NeighborResponse")
+            .field("words", &self.space.vocabulary().len())
+            .field("epsilon", &self.epsilon)
+            .finish_non_exhaustive()
+    }
+}
+
+impl NeighborResponse {
+    /// The mechanism with `epsilon` for any two words.
+    ///
+    /// # Errors
+    /// `epsilon` not positive and finite; a cover of other words or another metric.
+    pub fn new(
+        space: Arc<dyn MetricSpace>,
+        epsilon: f64,
+        cover: Arc<Cover>,
+        randomness: Randomness,
+    ) -> Result<Self> {
+        check_epsilon(epsilon)?;
+        cover.check_space(&*space)?;
+        if cover.is_weighted() {
+            return Err(Error::parameter(
+                "cover",
+                "one without weights",
+                "one with weights",
+            ));
+        }
+        let counts = (0..cover.words() as u32).map(|word| cover.outputs(word).len());
+        let (least, most) = counts.fold((usize::MAX, 0), |(a, b), n| (a.min(n), b.max(n)));
+        let released = cover.released().len() as f64;
+        let normaliser = |s: f64, n: usize| (n as f64 * s.exp_m1() + released).ln();
+        let cost = |s: f64| match s < 700.0 {
+            true => s + (normaliser(s, most) - normaliser(s, least)),
+            false => {
+                s + (most as f64 / least.max(1) as f64).ln() + if least == 0 { s } else { 0.0 }
+            }
+        };
+        // The cost grows with s, from 0; a little below ε for the rounding of all this.
+        let (mut low, mut high) = (0.0, epsilon);
+        let allowed = epsilon * (1.0 - 1e-12);
+        for _ in 0..200 {
+            let middle = 0.5 * (low + high);
+            match cost(middle) <= allowed {
+                true => low = middle,
+                false => high = middle,
+            }
+        }
+        // Rounded up, so that the ratio of two weights is at most e^s.
+        let other = (LIKELY as f64 * (-low).exp() * (1.0 + 1e-13)).ceil();
+        Ok(NeighborResponse {
+            space,
+            cover,
+            epsilon,
+            score: low,
+            other: (other as u128).clamp(1, LIKELY),
+            randomness,
+        })
+    }
+
+    /// The likely outputs of every word.
+    pub fn cover(&self) -> &Arc<Cover> {
+        &self.cover
+    }
+
+    /// s: how much likelier the outputs of a word are than the others, as a logarithm.
+    pub fn score(&self) -> f64 {
+        self.score
+    }
+
+    /// One output of a word: a likely one by what it weighs more, or any.
+    #[inline]
+    fn draw_word(&self, id: u32, rng: &mut ChaCha12Rng) -> u32 {
+        let outputs = self.cover.outputs(id);
+        let more = LIKELY - self.other;
+        let likely = more * outputs.len() as u128;
+        let all = self.other * self.cover.released().len() as u128;
+        let u = uniform_below_u128(rng, likely + all);
+        let rank = match u < likely {
+            true => outputs[(u / more) as usize],
+            false => ((u - likely) / self.other) as u32,
+        };
+        self.cover.id(rank)
+    }
+}
+
+impl Mechanism for NeighborResponse {
+    fn space(&self) -> &dyn MetricSpace {
+        &*self.space
+    }
+
+    fn guarantee(&self) -> Guarantee {
+        Guarantee {
+            mechanism: "NeighborResponse",
+            metric: "discrete (1 between any two words: local differential privacy)",
+            epsilon: self.epsilon,
+            delta: 0.0,
+            certificate: None,
+            slack: 0.0,
+            void: None,
+            outputs: described(&self.cover),
+            theorem: "the weights of an output differ by a factor of e^s at most, and the sums of \
+                      the weights by what ε leaves",
+            arithmetic: "integer weights, rounded so that no ratio grows, drawn with exact \
+                         integer randomness",
+            // Uniform outputs are within e^s of every law.
+            unknown_bound: self.epsilon,
+            unknown_is_random: false,
+            scope: Guarantee::WORDS,
+            exceptions: Vec::new(),
+        }
+        .drawn_from(&self.randomness)
+    }
+
+    fn epsilon(&self) -> f64 {
+        self.epsilon
+    }
+
+    fn bound(&self, a: u32, b: u32) -> f64 {
+        if a == b { 0.0 } else { self.epsilon }
+    }
+
+    fn with_epsilon(&self, epsilon: f64) -> Result<Arc<dyn Mechanism>> {
+        let (space, cover) = (self.space.clone(), self.cover.clone());
+        Ok(Arc::new(Self::new(
+            space,
+            epsilon,
+            cover,
+            self.randomness.clone(),
+        )?))
+    }
+
+    fn excluding(&self, ids: &[u32]) -> Result<Arc<dyn Mechanism>> {
+        let cover = Arc::new(self.cover.excluding(ids)?);
+        let (space, randomness) = (self.space.clone(), self.randomness.clone());
+        Ok(Arc::new(Self::new(space, self.epsilon, cover, randomness)?))
+    }
+
+    fn excluded(&self) -> Vec<u32> {
+        self.cover.excluded_ids()
+    }
+
+    fn has_law(&self) -> bool {
+        true
+    }
+
+    fn law(&self, id: u32, probabilities: &mut [f64]) -> bool {
+        let (likely, all) = (self.cover.outputs(id), self.cover.released());
+        let ratio = self.other as f64 / LIKELY as f64;
+        let total = likely.len() as f64 * (1.0 - ratio) + all.len() as f64 * ratio;
+        probabilities.fill(0.0);
+        for &y in all {
+            probabilities[y as usize] = ratio / total;
+        }
+        for &rank in likely {
+            probabilities[self.cover.id(rank) as usize] = 1.0 / total;
+        }
+        true
+    }
+
+    fn draw_unknown(&self, rng: &mut ChaCha12Rng) -> u32 {
+        self.cover.draw_uniformly(rng)
+    }
+
+    fn randomness(&self) -> &Randomness {
+        &self.randomness
+    }
+
+    fn draw(&self, ids: &[u32], key: &Key, out: &mut [u32], control: &Control) -> Result<()> {
+        install(ids.len(), PIECE, || {
+            ids.par_chunks(PIECE)
+                .zip(out.par_chunks_mut(PIECE))
+                .enumerate()
+                .try_for_each(|(piece, (ids, out))| {
+                    control.check()?;
+                    let mut rng = key.stream(piece as u64);
+                    for (&id, out) in ids.iter().zip(out) {
+                        *out = self.draw_word(id, &mut rng);
+                    }
+                    control.advance(ids.len());
+                    Ok(())
+                })
+        })?
+    }
+}

@@ -1,0 +1,451 @@
+//! `fastdx.Cover`.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedStr;
+use pyo3::types::{PyBytes, PyType};
+
+use super::arguments::{as_strs, count, numbers, real, strings};
+use super::errors::wrong_type;
+use super::graph::PyWordGraph;
+use super::run::run_with;
+use super::space::Space;
+use crate::cover::{Balance, Build};
+use crate::text::normalize;
+use crate::{Cover, Error, MetricSpace, Vocabulary};
+
+/// The words that every output stands for.
+///
+/// A cover gives every output y a fixed public set A_y of words. ``Tem(space, epsilon, cover=cover)``
+/// scores y by the distance from the word to the nearest word of A_y: the same proof as Tem's, whatever
+/// the sets are, and with k outputs at distance 0 from every word no output is likelier than 1/k. See
+/// docs/covers.md.
+///
+/// Made by `nearest`, `balanced`, `within`, `from_sets` or `identity`; immutable, may be pickled.
+///
+/// All that make one take ``exclude``, words that are never released: an iterable of str, a file of
+/// words, one a line (os.PathLike or str), or ``"offensive"``, the built-in list. Words that the space does
+/// not have are never released anyway. ``least`` tops up: an output that stands for fewer words
+/// takes its own nearest words in.
+///
+/// Examples
+/// --------
+/// >>> from fastdx import Cover, Embedding, Tem
+/// >>> e = Embedding(["tea", "coffee", "king", "queen"], [[0.0], [0.1], [5.0], [5.2]])
+/// >>> cover = Cover.nearest(e, 2)
+/// >>> cover.sets("tea"), cover.k
+/// (['tea', 'coffee', 'king'], 2)
+/// >>> Tem(e, 2.0, cover=cover).probabilities("tea").round(3).tolist()
+/// [0.262, 0.262, 0.238, 0.238]
+#[pyclass(frozen, name = "Cover", module = "fastdx")]
+pub(super) struct PyCover {
+    pub(super) inner: Arc<Cover>,
+    space: Space,
+}
+
+/// The ids of the words of a vocabulary that are never to be released, by any form of case.
+pub(super) fn excluded(vocabulary: &Vocabulary, words: &[&str]) -> Vec<u32> {
+    let forms: std::collections::HashSet<_> = words.iter().map(|word| normalize(word)).collect();
+    let ids = vocabulary.iter().zip(0u32..);
+    let ids = ids.filter(|(word, _)| forms.contains(&normalize(word)));
+    ids.map(|(_, id)| id).collect()
+}
+
+/// The ids that `exclude=` names: words, a file of words or `"offensive"`.
+pub(super) fn exclusion(
+    vocabulary: &Vocabulary,
+    given: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Vec<u32>> {
+    let Some(given) = given else {
+        return Ok(Vec::new());
+    };
+    if given
+        .extract::<PyBackedStr>()
+        .is_ok_and(|name| &*name == "offensive")
+    {
+        return Ok(excluded(vocabulary, &crate::cover::offensive()));
+    }
+    if let Ok(path) = given.extract::<PathBuf>() {
+        let text = std::fs::read_to_string(&path)?;
+        let lines: Vec<&str> = text
+            .lines()
+            .map(str::trim)
+            .filter(|l| !l.is_empty())
+            .collect();
+        return Ok(excluded(vocabulary, &lines));
+    }
+    Ok(excluded(vocabulary, &as_strs(&strings("exclude", given)?)))
+}
+
+impl PyCover {
+    pub(super) fn new(inner: Arc<Cover>, space: Space) -> Self {
+        PyCover { inner, space }
+    }
+
+    fn word(&self, rank: u32) -> String {
+        let id = self.inner.released()[rank as usize];
+        self.space.space().vocabulary().word(id).to_owned()
+    }
+}
+
+/// What all constructors take.
+fn build(
+    space: &dyn MetricSpace,
+    least: Option<&Bound<'_, PyAny>>,
+    exclude: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Build> {
+    let default = Build::default().least;
+    Ok(Build {
+        least: least.map_or(Ok(default), |least| count("least", least))?,
+        exclude: exclusion(space.vocabulary(), exclude)?,
+    })
+}
+
+#[pymethods]
+impl PyCover {
+    /// Every word is at distance 0 from its k nearest outputs, itself among them.
+    ///
+    /// Parameters
+    /// ----------
+    /// space : Embedding or WordGraph
+    ///     Words and metric.
+    /// k : int
+    ///     Outputs a word.
+    /// least : int, optional
+    ///     Outputs that stand for fewer words (default 3) take their own nearest words in.
+    /// exclude : iterable of str, path, or 'offensive', optional
+    ///     Words that are never released.
+    /// progress : callable, optional
+    ///     Called now and then with the number of words done.
+    ///
+    /// Raises
+    /// ------
+    /// ParameterError
+    ///     A `k` that is not from 1 to the number of outputs.
+    #[staticmethod]
+    #[pyo3(signature = (space, k, *, least = None, exclude = None, progress = None))]
+    fn nearest(
+        py: Python<'_>,
+        space: &Bound<'_, PyAny>,
+        k: &Bound<'_, PyAny>,
+        least: Option<&Bound<'_, PyAny>>,
+        exclude: Option<&Bound<'_, PyAny>>,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let space = Space::of(space)?;
+        let words = space.space();
+        let (k, build) = (count("k", k)?, build(&*words, least, exclude)?);
+        let cover = run_with(py, true, progress, |control| {
+            Cover::nearest(&*words, k, &build, control)
+        })?;
+        Ok(PyCover::new(Arc::new(cover), space))
+    }
+
+    /// Every word is at distance 0 from k outputs that are near and of like frequency.
+    ///
+    /// C(w) are the k outputs smallest in d(w,y) + weight·m·abs(log2 f(w) - log2 f(y)), m the median
+    /// distance to the 20th neighbour: the commonest word of a set is then no good guess.
+    ///
+    /// Parameters
+    /// ----------
+    /// space : Embedding or WordGraph
+    ///     Words and metric.
+    /// k : int
+    ///     Outputs a word.
+    /// frequencies : array_like of float, shape (V,), optional
+    ///     How often each word occurs, from a public source: never from the texts that are to be
+    ///     protected. By default by rank, for vocabularies in order of frequency (the built-in
+    ///     English one is): 1/(rank + 2.7).
+    /// weight : float, optional
+    ///     What a factor of 2 in frequency costs, in median distances (default 0.1).
+    /// least, exclude, progress : optional
+    ///     As for `nearest`.
+    #[staticmethod]
+    #[pyo3(signature = (space, k, *, frequencies = None, weight = None, least = None, exclude = None, progress = None))]
+    #[allow(clippy::too_many_arguments)]
+    fn balanced(
+        py: Python<'_>,
+        space: &Bound<'_, PyAny>,
+        k: &Bound<'_, PyAny>,
+        frequencies: Option<&Bound<'_, PyAny>>,
+        weight: Option<&Bound<'_, PyAny>>,
+        least: Option<&Bound<'_, PyAny>>,
+        exclude: Option<&Bound<'_, PyAny>>,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let space = Space::of(space)?;
+        let words = space.space();
+        let (k, build) = (count("k", k)?, build(&*words, least, exclude)?);
+        let weight = weight.map_or(Ok(0.1), |weight| real("weight", weight))?;
+        let size = words.vocabulary().len();
+        let balance = match frequencies {
+            None => Balance::by_rank(size, weight),
+            Some(given) => Balance::of_counts(&numbers("frequencies", given)?, size, weight)?,
+        };
+        let cover = run_with(py, true, progress, |control| {
+            Cover::balanced(&*words, k, &balance, &build, control)
+        })?;
+        Ok(PyCover::new(Arc::new(cover), space))
+    }
+
+    /// Every word is at distance 0 from the outputs within so many steps of a graph.
+    ///
+    /// Parameters
+    /// ----------
+    /// graph : WordGraph
+    ///     Where steps are counted (path lengths, with weights).
+    /// steps : float
+    ///     How far.
+    /// order : Embedding or WordGraph, optional
+    ///     The words and metric of the cover, by default the graph itself. Words that the graph does
+    ///     not have stand for themselves.
+    /// k : int, optional
+    ///     Of the outputs within reach only the k nearest in `order`.
+    /// least, exclude, progress : optional
+    ///     As for `nearest`.
+    #[staticmethod]
+    #[pyo3(signature = (graph, steps, *, order = None, k = None, least = None, exclude = None, progress = None))]
+    #[allow(clippy::too_many_arguments)]
+    fn within(
+        py: Python<'_>,
+        graph: &Bound<'_, PyAny>,
+        steps: &Bound<'_, PyAny>,
+        order: Option<&Bound<'_, PyAny>>,
+        k: Option<&Bound<'_, PyAny>>,
+        least: Option<&Bound<'_, PyAny>>,
+        exclude: Option<&Bound<'_, PyAny>>,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let space = Space::of(order.unwrap_or(graph))?;
+        let Ok(graph) = graph.cast::<PyWordGraph>() else {
+            return Err(wrong_type("graph must be a fastdx.WordGraph".into()));
+        };
+        let (graph, words) = (graph.get().inner.clone(), space.space());
+        let (steps, build) = (real("steps", steps)?, build(&*words, least, exclude)?);
+        let k = k.map(|k| count("k", k)).transpose()?;
+        let cover = run_with(py, true, progress, |control| {
+            Cover::within(&*words, &graph, steps, k, &build, control)
+        })?;
+        Ok(PyCover::new(Arc::new(cover), space))
+    }
+
+    /// A cover of any sets.
+    ///
+    /// Parameters
+    /// ----------
+    /// space : Embedding or WordGraph
+    ///     Words and metric.
+    /// sets : mapping of str to iterable of str
+    ///     For every output the words that it stands for. Words that are no key, or whose set is
+    ///     empty, are never released.
+    ///
+    /// Raises
+    /// ------
+    /// UnknownWordError
+    ///     A word that the space does not have.
+    /// ParameterError
+    ///     No set holds a word.
+    #[staticmethod]
+    fn from_sets(space: &Bound<'_, PyAny>, sets: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let space = Space::of(space)?;
+        let words = space.space();
+        let pairs = sets
+            .call_method0("items")
+            .map_err(|_| wrong_type("sets must be a mapping of str to iterables of str".into()))?;
+        let mut all: Vec<(PyBackedStr, Vec<PyBackedStr>)> = Vec::new();
+        for pair in pairs.try_iter()? {
+            let (output, set): (Bound<'_, PyAny>, Bound<'_, PyAny>) = pair?.extract()?;
+            let output = output
+                .extract::<PyBackedStr>()
+                .map_err(|_| wrong_type("sets must have keys of str".into()))?;
+            all.push((output, strings("sets", &set)?));
+        }
+        let sets = all.iter().map(|(output, set)| (&**output, as_strs(set)));
+        let cover = Cover::from_sets(&*words, sets)?;
+        Ok(PyCover::new(Arc::new(cover), space))
+    }
+
+    /// Every word stands for itself, but for the excluded ones: Tem as published.
+    #[staticmethod]
+    #[pyo3(signature = (space, *, exclude = None))]
+    fn identity(space: &Bound<'_, PyAny>, exclude: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        let space = Space::of(space)?;
+        let words = space.space();
+        let cover = Cover::identity(&*words, &exclusion(words.vocabulary(), exclude)?)?;
+        Ok(PyCover::new(Arc::new(cover), space))
+    }
+
+    /// Reads the cover in a file that `save`, or a Tem's `save`, wrote.
+    ///
+    /// Raises
+    /// ------
+    /// CorruptFileError
+    ///     A damaged file, or one without a cover.
+    /// ParameterError
+    ///     A cover of other words, vectors or metric than those of `space`.
+    #[staticmethod]
+    fn load(space: &Bound<'_, PyAny>, path: PathBuf) -> PyResult<Self> {
+        let space = Space::of(space)?;
+        let cover = Cover::open(&path)?;
+        cover.check_space(&*space.space())?;
+        Ok(PyCover::new(Arc::new(cover), space))
+    }
+
+    /// Writes the cover to a file of its own.
+    fn save(&self, path: PathBuf) -> PyResult<()> {
+        Ok(self.inner.save(&path)?)
+    }
+
+    /// The same cover without some outputs: words, a file of words or 'offensive'. Words that had k
+    /// outputs at distance 0 may have fewer; ``exclude=`` at construction keeps k.
+    fn excluding(&self, py: Python<'_>, words: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let ids = exclusion(self.space.space().vocabulary(), Some(words))?;
+        let cover = Arc::new(self.inner.excluding(&ids)?);
+        Ok(PyCover::new(cover, self.space.clone_ref(py)))
+    }
+
+    /// The same sets with weights q_y > 0: outputs are that much more readily released.
+    ///
+    /// Parameters
+    /// ----------
+    /// weights : array_like of float, shape (V,)
+    ///     One a word of the space; public, and within a factor of 1e9 of each other.
+    fn weighted(&self, py: Python<'_>, weights: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let (weights, words) = (numbers("weights", weights)?, self.space.space());
+        let size = words.vocabulary().len();
+        if weights.len() != size {
+            let expected = format!("one for each of the {size} words");
+            return Err(Error::parameter("weights", expected, weights.len()).into());
+        }
+        let cover = Arc::new(self.inner.weighted(|id| weights[id as usize])?);
+        Ok(PyCover::new(cover, self.space.clone_ref(py)))
+    }
+
+    /// The words that an output stands for, in order of their ids; none if it is never released.
+    fn sets(&self, output: &str) -> PyResult<Vec<String>> {
+        let space = self.space.space();
+        let vocabulary = space.vocabulary();
+        let rank = self.inner.rank(vocabulary.require(output)?);
+        let set = rank.map_or(&[][..], |rank| self.inner.set(rank));
+        Ok(set
+            .iter()
+            .map(|&id| vocabulary.word(id).to_owned())
+            .collect())
+    }
+
+    /// The outputs at distance 0 from a word, in order of their ids.
+    fn outputs(&self, word: &str) -> PyResult<Vec<String>> {
+        let id = self.space.space().vocabulary().require(word)?;
+        let ranks = self.inner.outputs(id).iter();
+        Ok(ranks.map(|&rank| self.word(rank)).collect())
+    }
+
+    /// The words and their metric.
+    #[getter]
+    fn space(&self, py: Python<'_>) -> Py<PyAny> {
+        self.space.object(py)
+    }
+
+    /// The least number of outputs at distance 0 from a word.
+    #[getter]
+    fn k(&self) -> usize {
+        self.inner.k()
+    }
+
+    /// No output of Tem has a larger probability, whatever the word and ε; 1/k without weights.
+    #[getter]
+    fn floor(&self) -> f64 {
+        self.inner.floor()
+    }
+
+    /// The words that are never released.
+    #[getter]
+    fn excluded(&self) -> Vec<String> {
+        let space = self.space.space();
+        let ids = self.inner.excluded_ids().into_iter();
+        ids.map(|id| space.vocabulary().word(id).to_owned())
+            .collect()
+    }
+
+    /// Fingerprint of the sets, the weights, and the words, vectors and metric they belong to.
+    #[getter]
+    fn fingerprint(&self) -> String {
+        format!("{:016x}", self.inner.fingerprint())
+    }
+
+    /// The number of outputs.
+    fn __len__(&self) -> usize {
+        self.inner.released().len()
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        let other = other.cast::<PyCover>();
+        other.is_ok_and(|other| other.get().inner.fingerprint() == self.inner.fingerprint())
+    }
+
+    fn __hash__(&self) -> u64 {
+        self.inner.fingerprint()
+    }
+
+    fn __repr__(&self) -> String {
+        let cover = &self.inner;
+        let weighted = if cover.is_weighted() {
+            ", weighted"
+        } else {
+            ""
+        };
+        format!(
+            "Cover({} outputs, k={}{weighted}, {:016x})",
+            cover.released().len(),
+            cover.k(),
+            cover.fingerprint()
+        )
+    }
+
+    #[allow(clippy::type_complexity)]
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyAny>, (Py<PyAny>, Bound<'py, PyBytes>))> {
+        let py = slf.py();
+        let bytes = PyBytes::new(py, &slf.get().inner.to_bytes());
+        let class: Bound<'py, PyType> = py.get_type::<Self>();
+        let space = slf.get().space.object(py);
+        Ok((class.getattr("_from_bytes")?, (space, bytes)))
+    }
+
+    #[staticmethod]
+    fn _from_bytes(space: &Bound<'_, PyAny>, data: &Bound<'_, PyBytes>) -> PyResult<Self> {
+        let space = Space::of(space)?;
+        let cover = Cover::from_bytes(data.as_bytes())?;
+        cover.check_space(&*space.space())?;
+        Ok(PyCover::new(Arc::new(cover), space))
+    }
+}
+
+/// The cover that a parameter is: a Cover, or k for the k nearest outputs.
+pub(super) fn cover_of(
+    py: Python<'_>,
+    space: &Space,
+    given: &Bound<'_, PyAny>,
+    exclude: &[u32],
+    least: usize,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Arc<Cover>> {
+    if let Ok(cover) = given.cast::<PyCover>() {
+        return Ok(cover.get().inner.clone());
+    }
+    let k = count("cover", given)?;
+    let (words, build) = (
+        space.space(),
+        Build {
+            least,
+            exclude: exclude.to_vec(),
+        },
+    );
+    let cover = run_with(py, true, progress, |control| {
+        Cover::nearest(&*words, k, &build, control)
+    })?;
+    Ok(Arc::new(cover))
+}

@@ -1,0 +1,315 @@
+"""Covers, exclusion, the staircase: as a Python user meets them."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+import fastdx
+from fastdx import (
+    Cover,
+    Embedding,
+    Mahalanobis,
+    Mechanism,
+    MultivariateLaplace,
+    NeighborResponse,
+    Tem,
+    WordGraph,
+    audit,
+    calibration,
+)
+from fastdx.cli import main
+
+RNG = np.random.default_rng(5)
+E = Embedding([f"w{i}" for i in range(200)], RNG.normal(size=(200, 4)))
+ENGLISH = Embedding.default()
+
+
+def law(cover: Cover, e: Embedding, word: str, epsilon: float, gamma: float) -> np.ndarray:
+    """The law with sets, written down once more."""
+    d = e.distances(word)
+    ids = {w: i for i, w in enumerate(e.words)}
+    weights = np.zeros(len(e))
+    for y, i in ids.items():
+        if held := cover.sets(y):
+            least = min(d[ids[a]] for a in held)
+            weights[i] = np.exp(-epsilon / 2 * min(least, gamma))
+    return weights / weights.sum()
+
+
+def test_sets_and_outputs_are_each_others() -> None:
+    cover = Cover.nearest(E, 7, least=4)
+    assert cover.k == 7 and cover.floor == 1 / 7 and len(cover) == 200 and cover.space is E
+    for word in E.words[:50]:
+        nearest = [E.words[i] for i in np.argsort(E.distances(word), kind="stable")[:7]]
+        assert set(nearest) <= set(cover.outputs(word))
+        assert all(word in cover.sets(y) for y in cover.outputs(word))
+    assert min(len(cover.sets(w)) for w in E.words) >= 4
+    assert cover == Cover.nearest(E, 7, least=4) != Cover.nearest(E, 7)
+    assert hash(cover) == hash(pickle.loads(pickle.dumps(cover)))
+
+
+@pytest.mark.parametrize("certified", [False, True])
+def test_tem_on_a_cover(certified: bool, tmp_path: Path) -> None:
+    cover = Cover.balanced(E, 10, frequencies=np.arange(200, 0, -1.0), exclude=["w3", "w4", "zzz"])
+    tem = (Tem.certified if certified else Tem)(E, 3.0, cover=cover)
+    assert (tem.nominal > 3.0) == certified and tem.cover == cover
+    assert cover.excluded == ["w3", "w4"] == tem.excluded
+    expected = law(cover, E, "w0", tem.nominal, tem.gamma)
+    np.testing.assert_allclose(tem.probabilities("w0"), expected, rtol=1e-6, atol=1e-12)
+    assert expected.max() <= cover.floor
+    counts = np.bincount(tem.sample("w0", 200_000), minlength=200)
+    seen = expected > 1e-4
+    assert stats.chisquare(counts[seen], expected[seen] / expected[seen].sum()
+                           * counts[seen].sum()).pvalue > 1e-7  # fmt: skip
+    assert counts[3] == counts[4] == 0
+    for again in (pickle.loads(pickle.dumps(tem)), tem.with_epsilon(tem.nominal)):
+        assert again.cover == cover and (again.probabilities("w0") == tem.probabilities("w0")).all()
+    tem.build_lists(20).save(tmp_path / "index")
+    back = Tem.load(tmp_path / "index", tem.nominal)
+    assert back.cover == cover and back.epsilon == tem.epsilon and back.lists_k == 20
+    assert "1/" not in back.guarantee.outputs and "0.1" in back.guarantee.outputs
+    assert "2 of the 200 words" in str(back.guarantee)
+    assert Cover.load(E, tmp_path / "index") == cover
+    if certified:
+        assert back.guarantee.certificate.cover == cover.fingerprint
+        # Another cover is another mechanism: nothing is claimed of it.
+        other = Tem.load(tmp_path / "index", tem.nominal, cover=Cover.nearest(E, 10))
+        assert other.guarantee.certificate is None and other.epsilon == tem.nominal
+        assert Tem.load(tmp_path / "index", tem.nominal, cover=None).guarantee.certificate is None
+        again = Tem.load(tmp_path / "index", tem.nominal, verify="recompute")
+        assert again.epsilon == tem.epsilon
+        assert main(["index", "check", str(tmp_path / "index")]) == 0
+        looked = audit.certify(Tem(E, tem.nominal, gamma=tem.gamma, cover=cover))
+        assert looked.epsilon == pytest.approx(tem.epsilon, rel=1e-9)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    sets=st.dictionaries(
+        st.sampled_from(E.words[:12]),
+        st.lists(st.sampled_from(E.words[:12]), min_size=1, max_size=6),
+        min_size=1,
+    ),
+    epsilon=st.floats(0.1, 20),
+)
+def test_any_sets_keep_the_bound(sets: dict[str, list[str]], epsilon: float) -> None:
+    e = Embedding(E.words[:12], E.vectors[:12])
+    tem = Tem(e, epsilon, cover=Cover.from_sets(e, sets))
+    laws = np.array([tem.probabilities(w) for w in e.words])
+    released = laws[0] > 0
+    assert {e.words[i] for i in np.flatnonzero(released)} == set(sets)
+    ratios = np.log(laws[:, released])
+    for a in range(12):
+        for b in range(12):
+            bound = tem.guarantee.bound([e.words[a]], [e.words[b]]) + tem.guarantee.slack
+            assert (ratios[a] - ratios[b]).max() <= bound + 1e-9
+
+
+def test_one_is_tem_and_the_identity_too() -> None:
+    plain = Tem(E, 3.0)
+    for cover in (Cover.nearest(E, 1, least=1), Cover.identity(E)):
+        assert (Tem(E, 3.0, cover=cover).probabilities("w9") == plain.probabilities("w9")).all()
+    assert plain.cover is None and plain.excluded == []
+
+
+def test_covers_of_a_graph() -> None:
+    edges = [("pet", "dog"), ("pet", "cat"), ("dog", "pug"), ("food", "tea"), ("pet", "food")]
+    graph = WordGraph(edges)
+    assert sorted(Cover.within(graph, 1, least=1).sets("dog")) == ["dog", "pet", "pug"]
+    e = Embedding(["dog", "pug", "pet", "mars"], [[0.0], [1.0], [3.0], [9.0]])
+    cover = Cover.within(graph, 1, order=e, k=2, least=1)
+    assert cover.outputs("dog") == ["dog", "pug"] and cover.outputs("mars") == ["mars"]
+    tem = Tem(graph, 2.0, cover=Cover.within(graph, 2, least=1))
+    assert tem.probabilities("pug").max() < 0.5
+
+
+@pytest.mark.parametrize("kind", [Tem, MultivariateLaplace, Mahalanobis, NeighborResponse])
+def test_what_is_excluded_is_never_released(kind: type[Mechanism], tmp_path: Path) -> None:
+    e = Embedding(E.words[:20], E.vectors[:20])
+    out = ["w0", "w1", "w2", "w3", "w4"]
+    (tmp_path / "out.txt").write_text("W0\nw1\n\n w2\nw3\nw4\nzzz\n", "utf-8")
+    for exclude in (out, tmp_path / "out.txt", str(tmp_path / "out.txt")):
+        m = kind.make(e, 3.0, exclude=exclude)
+        assert m.excluded == out
+        drawn = m.privatize_ids(np.zeros(5000, dtype=np.uint32))
+        assert drawn.min() >= 5
+        # What was never released could not stand for an unknown word either.
+        unknown = m.privatize_tokens(["zzz"] * 2000)
+        assert not set(unknown) & set(out) and len(set(unknown)) == 15
+        assert "5 of the 20 words" in str(m.guarantee) and "protected as inputs" in str(m.guarantee)
+        again = pickle.loads(pickle.dumps(m))
+        assert again.excluded == out and m.with_epsilon(4.0).excluded == out
+        assert np.isfinite(m.guarantee.bound(["w0"], ["w7"]))
+    with pytest.raises(fastdx.ParameterError):
+        kind.make(e, 3.0, exclude=e.words)
+
+
+def test_noise_goes_to_the_nearest_that_is_allowed() -> None:
+    e = Embedding(["a", "b", "c"], [[0.0], [1.0], [10.0]])
+    m = MultivariateLaplace(e, 1e6, exclude=["a"])
+    assert set(m.privatize_tokens(["a"] * 100)) == {"b"}
+    approximate = Embedding(E.words, E.vectors).build_hnsw(seed=1)
+    near = MultivariateLaplace(approximate, 1e6, search="hnsw", exclude=["w0"])
+    d = E.distances("w0")
+    d[0] = np.inf
+    assert near.privatize_tokens(["w0"] * 20) == [E.words[int(d.argmin())]] * 20
+
+
+def test_the_offensive_list() -> None:
+    tem = Tem(ENGLISH, 3.0, exclude="offensive")
+    assert {"fuck", "whores", "nigger"} <= set(tem.excluded) and len(tem.excluded) < 200
+    assert not {"gay", "virgin", "hiv", "womb", "kill"} & set(tem.excluded)
+    assert tem.guarantee.price("a damn good book") == Tem(ENGLISH, 3.0).guarantee.price("a b c d")
+
+
+@pytest.mark.parametrize("k", [1, 5, 20])
+def test_the_staircase(k: int) -> None:
+    m = NeighborResponse(E, 3.0, cover=k)
+    p = m.probabilities("w0")
+    likely = [E.words.index(w) for w in m.cover.outputs("w0")]
+    assert len(likely) == k and m.score == pytest.approx(3.0)
+    expected = np.ones(200)
+    expected[likely] = np.exp(3.0)
+    np.testing.assert_allclose(p, expected / expected.sum(), rtol=1e-9)
+    counts = np.bincount(m.sample("w0", 300_000), minlength=200)
+    assert stats.chisquare(counts, p * 300_000).pvalue > 1e-7
+    assert m.guarantee.bound(["w0"], ["w9"]) == 3.0 == m.guarantee.bound(["w0"], ["zzz"])
+    assert m.guarantee.bound("w0 w1", "w2 w3") == 6.0
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 1000), epsilon=st.floats(0.01, 60))
+def test_the_staircase_costs_no_more_than_it_says(seed: int, epsilon: float) -> None:
+    rng = np.random.default_rng(seed)
+    e = Embedding(E.words[:15], E.vectors[:15])
+    outputs = e.words[: rng.integers(1, 15)]
+    sets = {w: list(rng.choice(e.words, rng.integers(1, 9))) for w in outputs}
+    m = NeighborResponse(e, epsilon, cover=Cover.from_sets(e, sets))
+    laws = np.array([m.probabilities(w) for w in e.words])
+    ratios = np.log(laws[:, laws[0] > 0])
+    assert (ratios.max(axis=0) - ratios.min(axis=0)).max() <= epsilon + 1e-9
+
+
+def test_what_is_wrong_is_named(tmp_path: Path) -> None:
+    other = Embedding(E.words, E.vectors + 1)
+    cover = Cover.nearest(other, 3)
+    for make in (
+        lambda: Tem(E, 1.0, cover=cover),
+        lambda: NeighborResponse(E, 1.0, cover=cover),
+        lambda: NeighborResponse(other, 1.0, cover=cover.weighted(np.arange(1.0, 201.0))),
+        lambda: Tem(E, 1.0, cover=0),
+        lambda: Tem(E, 1.0, cover=201),
+        lambda: cover.weighted(np.ones(3)),
+        lambda: cover.weighted(-np.ones(200)),
+        lambda: cover.excluding(E.words),
+        lambda: Cover.balanced(E, 3, weight=-1),
+        lambda: Cover.balanced(E, 3, frequencies=np.ones(3)),
+        lambda: Cover.from_sets(E, {"w0": []}),
+    ):
+        with pytest.raises(fastdx.ParameterError):
+            make()
+    with pytest.raises(fastdx.InputTypeError):
+        Tem(E, 1.0, cover="40")  # type: ignore[arg-type]
+    with pytest.raises(fastdx.InputTypeError):
+        Cover.from_sets(E, [("w0", ["w1"])])  # type: ignore[arg-type]
+    with pytest.raises(fastdx.UnknownWordError):
+        Cover.from_sets(E, {"w0": ["nope"]})
+    with pytest.raises(FileNotFoundError):
+        Tem(E, 1.0, exclude=tmp_path / "none")
+    E.save(tmp_path / "plain")
+    with pytest.raises(fastdx.CorruptFileError, match="cover"):
+        Cover.load(E, tmp_path / "plain")
+    Cover.nearest(E, 3).save(tmp_path / "cover")
+    data = bytearray((tmp_path / "cover").read_bytes())
+    data[-70] ^= 1
+    (tmp_path / "cover").write_bytes(data)
+    with pytest.raises(fastdx.CorruptFileError):
+        Cover.load(E, tmp_path / "cover")
+
+
+def test_statistics_of_covers() -> None:
+    tem = Tem(E, 3.0, cover=10)
+    table = calibration.statistics(tem, inputs=True)
+    laws = np.array([tem.probabilities(w) for w in E.words])
+    np.testing.assert_allclose(table["N_w"], np.diag(laws), rtol=1e-6)
+    assert table["N_w"].max() <= 0.1
+    entropy = -(laws * np.log2(np.maximum(laws, 1e-300))).sum(axis=1)
+    np.testing.assert_allclose(table["shannon"], entropy, rtol=1e-6)
+    for w in (0, 77):
+        column = np.sort(laws[:, w])[::-1] / laws[:, w].sum()
+        k = int(np.searchsorted(column.cumsum(), 0.95) + 1)
+        assert abs(int(table["K_w"][w]) - k) <= 1
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = tmp_path / "in.txt"
+    text.write_text("cancer treatment in Boston\n", "utf-8")
+    base = ["privatize", "--epsilon", "3", "-o", str(tmp_path / "out"), str(text)]
+    for more, said in [
+        ([], "never released"),
+        (["--cover", "40"], "above 0.025"),
+        (["--cover", "40", "--balance", "0.1"], "above 0.025"),
+        (["--mechanism", "response", "--cover", "10"], "local differential privacy"),
+        (["--mechanism", "laplace"], "never released"),
+    ]:
+        assert main([*base, *more]) == 0
+        assert said in capsys.readouterr().err
+    assert main([*base, "--exclude", "none"]) == 0
+    assert "never released" not in capsys.readouterr().err
+    Cover.nearest(ENGLISH, 25).save(tmp_path / "cover")
+    assert main([*base, "--cover-file", str(tmp_path / "cover"), "--exclude", "none"]) == 0
+    assert "above 0.04" in capsys.readouterr().err
+    for wrong in (
+        ["--balance", "0.1"],
+        ["--cover", "3", "--cover-file", "x"],
+        ["--mechanism", "laplace", "--cover", "3"],
+    ):
+        assert main([*base, *wrong]) != 0
+    index = tmp_path / "english.index"
+    assert main(["index", "build", "--k", "30", "--cover", "20", "-o", str(index), "-q"]) == 0
+    capsys.readouterr()
+    assert main([*base, "--embedding", str(index), "--exclude", "none"]) == 0
+    assert "above 0.05" in capsys.readouterr().err
+
+
+def test_liars_with_covers_are_convicted() -> None:
+    """A cover that depends on the text, a distance that an approximate search overlooks, and the
+    ε of another cover's certificate break the bound: the audit sees each."""
+    e = Embedding(E.words[:40], E.vectors[:40])
+    cover, pairs = Cover.nearest(e, 4), [("w1", "w2"), ("w3", "w4")]
+    honest = Tem(e, 1.0, cover=cover)
+    verdict = audit.likelihood_ratio(honest.sample, pairs, e, 1.0, 200_000, events=8)
+    assert not verdict.violated, verdict
+    other = Tem(e, 1.0, cover=cover.excluding(["w1"]))
+
+    def by_the_text(word: str, size: int) -> np.ndarray:
+        return (honest if word == "w1" else other).sample(word, size)
+
+    assert audit.likelihood_ratio(by_the_text, pairs, e, 1.0, 200_000).violated
+    strong, rng = Tem(e, 6.0, cover=cover), np.random.default_rng(1)
+
+    def overlooking(word: str, size: int) -> np.ndarray:
+        law = strong.probabilities(word)
+        if word == "w1":
+            law[list(e.ids(cover.outputs("w1")))] *= np.exp(-3.0 * 6.0)
+        return rng.choice(40, size, p=law / law.sum())
+
+    near = [("w1", min(e.words[2:], key=lambda w: e.distance("w1", w)))]
+    assert audit.likelihood_ratio(overlooking, near, e, 6.0, 200_000).violated
+    # A certificate of one cover, claimed for another after it was changed.
+    line = Embedding(["a", "b", "c", "d", "e"], [[0.0], [1.0], [2.0], [3.0], [4.0]])
+    even = Cover.nearest(line, 5)
+    certified = audit.certify(Tem(line, 4.0, cover=even))
+    assert certified.epsilon < 1e-6
+    changed = Tem(line, 4.0, cover=Cover.identity(line))
+    verdict = audit.likelihood_ratio(
+        changed.sample, [("a", "b")], line, certified.epsilon, 50_000, slack=1e-6
+    )
+    assert verdict.violated
