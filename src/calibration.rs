@@ -195,6 +195,76 @@ pub fn inputs(
     Ok(found)
 }
 
+/// For every output the inputs that explain it best: what an attacker knows who knows the mechanism and
+/// how often each word is written.
+#[derive(Clone, Debug)]
+pub struct LikeliestInputs {
+    /// Inputs an output.
+    pub count: usize,
+    /// Of every output its inputs by their joint probability, the largest first.
+    pub words: Vec<u32>,
+    /// π_w·Pr\[y|w\] of each.
+    pub joint: Vec<f64>,
+    /// Σ over all words of π_w·Pr\[y|w\]: how often the output is released.
+    pub totals: Vec<f64>,
+}
+
+/// The `count` likeliest inputs of every output under a prior π over the words; `control` counts the
+/// words. Ties go to the smaller id.
+///
+/// # Errors
+/// [`Error::Parameter`] for a prior that is none, a count that is not from 1 to the number of words, a
+/// mechanism without a law; [`Error::Interrupted`].
+pub fn likeliest_inputs(
+    mechanism: &dyn Mechanism,
+    prior: &[f64],
+    count: usize,
+    control: &Control,
+) -> Result<LikeliestInputs> {
+    let words = mechanism.vocabulary().len();
+    let sum: f64 = prior.iter().sum();
+    let positive = prior.iter().all(|&p| p >= 0.0);
+    if prior.len() != words || !positive || !(sum > 0.0 && sum.is_finite()) {
+        let expected = format!("{words} numbers, at least 0 and of a positive, finite sum");
+        return Err(Error::parameter("prior", expected, "others"));
+    }
+    if !(1..=words).contains(&count) {
+        let expected = format!("from 1 to the {words} words");
+        return Err(Error::parameter("guesses", expected, count));
+    }
+    let mut best: Vec<Vec<(f64, u32)>> = vec![Vec::new(); words];
+    let mut totals = vec![0.0; words];
+    let ids: Vec<u32> = (0..words as u32).collect();
+    // Laws of some words at a time, then the outputs in parallel.
+    for some in ids.chunks((COLUMN_BYTES / 16 / words).clamp(1, 512)) {
+        let laws = each_law(mechanism, some, control, |_, law, _, _| law.to_vec())?;
+        install(words * some.len(), 0, || {
+            let outputs = best.par_iter_mut().zip(totals.par_iter_mut()).enumerate();
+            outputs.for_each(|(y, (best, total))| {
+                for (law, &w) in laws.iter().zip(some) {
+                    let joint = law[y] * prior[w as usize] / sum;
+                    *total += joint;
+                    let full = best.len() == count;
+                    if full && best.last().is_some_and(|least| joint <= least.0) {
+                        continue;
+                    }
+                    if full {
+                        best.pop();
+                    }
+                    best.insert(best.partition_point(|b| b.0 >= joint), (joint, w));
+                }
+            });
+        })?;
+    }
+    let (joint, words) = best.into_iter().flatten().unzip();
+    Ok(LikeliestInputs {
+        count,
+        words,
+        joint,
+        totals,
+    })
+}
+
 /// Calls a function with each word, its law and its distances, many words in parallel.
 fn each_law<T: Send>(
     mechanism: &dyn Mechanism,

@@ -31,6 +31,11 @@ pub trait MetricSpace: Send + Sync {
         false
     }
 
+    /// Whether the distances between a word and each of `set` are certainly more than `limit`.
+    fn are_beyond(&self, a: u32, set: &[u32], limit: f64) -> bool {
+        set.iter().all(|&b| self.is_beyond(a, b, limit))
+    }
+
     /// Distances from word `a` to every word; `out.len()` is the size of the vocabulary.
     fn distances(&self, a: u32, out: &mut [f64]);
 

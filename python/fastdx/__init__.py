@@ -8,6 +8,7 @@ Tem protects every word of its vocabulary with metric differential privacy of ε
 """
 
 from fastdx import (
+    attacks,
     audit,
     budget,
     calibration,
@@ -84,6 +85,7 @@ __all__ = [
     "WordGraph",
     "WordIdError",
     "__version__",
+    "attacks",
     "audit",
     "budget",
     "calibration",

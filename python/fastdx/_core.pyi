@@ -35,6 +35,7 @@ __all__ = [
     "inputs",
     "laplace_perturb",
     "laplace_search_quality",
+    "likeliest_inputs",
     "log_map",
     "mechanism_cover",
     "mobius_add",
@@ -439,6 +440,12 @@ def inputs(
     eta: float,
     progress: _Progress = None,
 ) -> NDArray[np.uint32]: ...
+def likeliest_inputs(
+    mechanism: MechanismCore,
+    prior: ArrayLike,
+    guesses: SupportsIndex,
+    progress: _Progress = None,
+) -> tuple[NDArray[np.uint32], NDArray[np.float64], NDArray[np.float64]]: ...
 def simulate(
     mechanism: MechanismCore,
     ids: ArrayLike,

@@ -9,20 +9,33 @@ For Tem all are exact sums over its law; for the other mechanisms they are count
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from fastdx._core import binomial_bounds, closed_form, simulate
+from fastdx._core import Cover, Embedding, WordGraph, binomial_bounds, closed_form, simulate
 from fastdx._core import inputs as inputs_of
+from fastdx.attacks import BigramModel, mean_similarity, reidentification, sentence_attack
 from fastdx.exceptions import FastdxError, InputTypeError, ParameterError
-from fastdx.mechanisms import Mechanism
+from fastdx.mechanisms import Mechanism, Tem
 
-__all__ = ["Choice", "Match", "Table", "choose_epsilon", "match", "statistics", "sweep"]
+__all__ = [
+    "Choice",
+    "CoverChoice",
+    "Match",
+    "Table",
+    "choose_cover",
+    "choose_epsilon",
+    "frontier",
+    "match",
+    "reidentification",
+    "statistics",
+    "sweep",
+]
 
 SAMPLE = 200
 """Words that noise mechanisms are measured on where none are named, spread over the vocabulary."""
@@ -251,7 +264,8 @@ class Choice:
     word: str
     """The word that binds."""
     reason: str
-    """'unchanged' or 'outputs': which promise it would break at a larger ε."""
+    """'unchanged', 'outputs', 'reidentified' or 'posterior': which promise it would break at a
+    larger ε."""
     curve: Table
     """What was looked at: epsilon, and mean and worst of N_w, support, S_w."""
     mechanism: Mechanism
@@ -272,6 +286,9 @@ def choose_epsilon(
     *,
     max_unchanged: float = 0.5,
     min_outputs: int = 300,
+    max_reidentified: float | None = None,
+    max_posterior: float | None = None,
+    prior: ArrayLike | str | None = None,
     quantile: str | float = "worst",
     words: Iterable[str] | None = None,
     draws: int = 1000,
@@ -288,6 +305,13 @@ def choose_epsilon(
         No word comes back unchanged with a larger probability.
     min_outputs : int, optional
         Every word has at least so many distinct outputs in `draws` draws (for Tem: expected).
+    max_reidentified : float, optional
+        An attacker who knows the mechanism and `prior` names the word that was written with no
+        larger probability (`reidentification`). Needs a mechanism with a law.
+    max_posterior : float, optional
+        No output makes that attacker more certain of any word. Needs a mechanism with a law.
+    prior : array_like of float, shape (V,), or 'rank', optional
+        How often each word is written, as for `reidentification`.
     quantile : 'worst' or float, optional
         'worst': the promise holds for every measured word; a number q: for the share q of them.
     words : iterable of str, optional
@@ -316,8 +340,8 @@ def choose_epsilon(
     >>> round(choice.mechanism.epsilon, 1) == round(choice.epsilon, 1)
     True
     """
-    if not 0 < max_unchanged <= 1:
-        raise ParameterError(f"max_unchanged must be above 0, at most 1, got {max_unchanged}")
+    attacked = {"max_reidentified": max_reidentified, "max_posterior": max_posterior}
+    _check_promises(mechanism, max_unchanged, attacked)
     _check_tolerance(tolerance)
     share = 1.0 if quantile == "worst" else quantile
     if isinstance(share, str) or not 0 < share <= 1:
@@ -340,7 +364,16 @@ def choose_epsilon(
         order = np.argsort(strain, kind="stable")
         at_quantile = order[max(int(np.ceil(share * len(order))) - 1, 0)]
         reason = "unchanged" if unchanged[at_quantile] >= outputs[at_quantile] else "outputs"
-        return bool(strain[at_quantile] <= 1), names[at_quantile], reason
+        strains = [(float(strain[at_quantile]), names[at_quantile], reason)]
+        if max_reidentified is not None or max_posterior is not None:
+            found = reidentification(at, prior, progress=progress)
+            surest = found.word or ""
+            if max_reidentified is not None:
+                strains.append((found.success[1] / max_reidentified, surest, "reidentified"))
+            if max_posterior is not None:
+                strains.append((found.worst_posterior / max_posterior, surest, "posterior"))
+        most, word, why = max(strains)
+        return most <= 1, word, why
 
     low, high = _bracket(look, mechanism.epsilon)
     binding = look(high)
@@ -360,8 +393,25 @@ def choose_epsilon(
         f"{whom} comes back unchanged with a probability of at most {max_unchanged:g} and has at "
         f"least {min_outputs} distinct outputs in {draws} draws ({len(names)} words measured)"
     )
+    if max_reidentified is not None:
+        promise += (
+            f", an attacker names the word with a probability of at most {max_reidentified:g}"
+        )
+    if max_posterior is not None:
+        promise += f", no output makes an attacker surer of a word than {max_posterior:g}"
     table = Table(**{name: np.array([row[name] for row in curve]) for name in curve[0]})
     return Choice(low, binding[1], binding[2], table, mechanism.with_epsilon(low), promise)
+
+
+def _check_promises(
+    mechanism: Mechanism, max_unchanged: float, attacked: Mapping[str, float | None]
+) -> None:
+    if not 0 < max_unchanged <= 1:
+        raise ParameterError(f"max_unchanged must be above 0, at most 1, got {max_unchanged}")
+    for parameter, most in attacked.items():
+        if most is not None and not (0 < most <= 1 and mechanism.has_law):
+            what = "above 0, at most 1" if mechanism.has_law else "left out where there is no law"
+            raise ParameterError(f"{parameter} must be {what}, got {most}")
 
 
 def _check_tolerance(tolerance: float) -> None:
@@ -469,3 +519,163 @@ def match(
         found = look(middle)
         low, high = (middle, high) if found and found[0] else (low, middle)
     return Match(low, mechanism_b.with_epsilon(low), abs(target), abs(values[low]))
+
+
+def frontier(
+    mechanisms: Mapping[str, Mechanism],
+    *,
+    judge: Embedding | None = None,
+    prior: ArrayLike | str | None = None,
+    texts: Iterable[str] | None = None,
+    model: BigramModel | None = None,
+    progress: Callable[[int], object] | None = None,
+) -> Table:
+    """Set what replacements are worth beside what an attacker recovers, for several mechanisms.
+
+    Parameters
+    ----------
+    mechanisms : mapping of str to Mechanism
+        By the name that the table gives them.
+    judge : Embedding, optional
+        Measures the similarity of words and replacements; another one than the mechanisms'.
+    prior : array_like of float, shape (V,), or 'rank', optional
+        How often each word is written, for the attack on single words.
+    texts : iterable of str, optional
+        Texts to privatise and attack, which the model has not seen.
+    model : BigramModel, optional
+        What the attacker knows of the language; needed for `texts`.
+    progress : callable, optional
+        Called now and then with the number of words done.
+
+    Returns
+    -------
+    Table
+        name, epsilon (of the guarantee: per unit of distance, or for any two words), R, R_10, R_100
+        (probability that 1, 10, 100 guesses hold the word), worst_posterior (NaN where there is no
+        law), similarity and chance; with `texts` attack and unchanged, shares of content words, and
+        similarity of these.
+
+    Examples
+    --------
+    >>> from fastdx import Embedding, Tem, calibration
+    >>> e = Embedding(["a", "b", "c", "d"], [[0.0], [0.1], [5.0], [5.1]])
+    >>> table = calibration.frontier({"plain": Tem(e, 4.0), "k=2": Tem(e, 4.0, cover=2)})
+    >>> bool(table["R"][1] < table["R"][0])
+    True
+    """
+    if texts is not None and model is None:
+        raise ParameterError("model is missing: texts are attacked by one")
+    texts = None if texts is None else list(texts)
+    rows = []
+    for name, mechanism in mechanisms.items():
+        found = reidentification(mechanism, prior, (1, 10, 100), progress=progress)
+        row: dict[str, Any] = {
+            "name": name,
+            "epsilon": mechanism.epsilon,
+            "R": found.success[1],
+            "R_10": found.success[10],
+            "R_100": found.success[100],
+            "worst_posterior": found.worst_posterior,
+        }
+        if texts is not None and model is not None:
+            recovered = sentence_attack(mechanism, texts, model, judge=judge)
+            row |= {"attack": recovered.attack, "unchanged": recovered.unchanged,
+                    "similarity": recovered.similarity, "chance": recovered.chance}  # fmt: skip
+        elif judge is not None:
+            row["similarity"], row["chance"] = mean_similarity(mechanism, judge, prior)
+        rows.append(row)
+    if not rows:
+        raise ParameterError("mechanisms must be at least one, got none")
+    return Table(**{name: np.array([row[name] for row in rows]) for name in rows[0]})
+
+
+@dataclass(frozen=True)
+class CoverChoice:
+    """A cover, its ε and why."""
+
+    mechanism: Tem
+    """Tem on the cover, at the ε chosen."""
+    k: int
+    """Outputs a word."""
+    weight: float
+    """How much frequencies are evened out; see `Cover.balanced`."""
+    table: Table
+    """All that was looked at: k, weight, epsilon, R, similarity, chance."""
+
+
+def choose_cover(
+    space: Embedding | WordGraph,
+    *,
+    max_reidentified: float,
+    judge: Embedding,
+    prior: ArrayLike | str | None = "rank",
+    ks: Sequence[int] = (10, 20, 40, 80),
+    weights: Sequence[float] = (0.0, 0.05, 0.1, 0.2),
+    exclude: Any = None,
+    tolerance: float = 0.02,
+    progress: Callable[[int], object] | None = None,
+) -> CoverChoice:
+    """Choose k, the balance and ε together, for a wanted bound on the attacker.
+
+    For every k and weight the largest ε (at most 64) at which an attacker who knows the mechanism
+    and `prior` names the word with a probability of at most `max_reidentified`; of these the one
+    whose replacements are most similar to their words by the judge, less what chance gives.
+
+    Parameters
+    ----------
+    space : Embedding or WordGraph
+        Words and metric.
+    max_reidentified : float
+        The bound, between 0 and 1: see `reidentification`.
+    judge : Embedding
+        Measures similarity; another embedding than `space`.
+    prior : array_like of float, shape (V,), or 'rank', optional
+        How often each word is written; also what covers are balanced by.
+    ks, weights : sequence, optional
+        What to try; a weight of 0 is not balanced.
+    exclude : optional
+        Words that are never released, as for `Cover.nearest`.
+    tolerance : float, optional
+        Of ε, relative.
+    progress : callable, optional
+        Called now and then with the number of words done.
+
+    Raises
+    ------
+    ParameterError
+        No cover keeps the bound.
+    """
+    if not 0 < max_reidentified <= 1:
+        raise ParameterError(f"max_reidentified must be above 0, at most 1, got {max_reidentified}")
+    _check_tolerance(tolerance)
+    frequencies = None if prior is None or isinstance(prior, str) else prior
+    rows, made = [], []
+    for k in ks:
+        for weight in weights:
+            cover = (Cover.nearest(space, k, exclude=exclude) if weight == 0 else
+                     Cover.balanced(space, k, weight=weight, frequencies=frequencies,
+                                    exclude=exclude))  # fmt: skip
+            tem = Tem(space, 1.0, cover=cover)
+            low, high = 0.0, 64.0
+            while high - low > tolerance * high and high > 1e-3:
+                middle = high if low == 0.0 and high == 64.0 else 0.5 * (low + high)
+                at = reidentification(tem.with_epsilon(middle), prior, progress=progress)
+                if at.success[1] <= max_reidentified:
+                    low = middle
+                    if middle == high:
+                        break
+                else:
+                    high = middle if middle < high else high / 2
+            if low == 0.0:
+                continue
+            tem = tem.with_epsilon(low)
+            similarity, chance = mean_similarity(tem, judge, prior)
+            reached = reidentification(tem, prior).success[1]
+            rows.append({"k": k, "weight": weight, "epsilon": low, "R": reached,
+                         "similarity": similarity, "chance": chance})  # fmt: skip
+            made.append(tem)
+    if not rows:
+        raise ParameterError(f"no cover keeps max_reidentified={max_reidentified} at any ε")
+    table = Table(**{name: np.array([row[name] for row in rows]) for name in rows[0]})
+    best = int((table["similarity"] - table["chance"]).argmax())
+    return CoverChoice(made[best], int(rows[best]["k"]), float(rows[best]["weight"]), table)

@@ -47,7 +47,7 @@ impl Balance {
         }
     }
 
-    /// Of counts, one a word; a count of 0 is taken for ½.
+    /// Of counts or frequencies, one a word; 0 is taken for half of the least that is above.
     ///
     /// # Errors
     /// [`Error::Parameter`] for counts that are negative or not finite, or a wrong number of them.
@@ -64,8 +64,17 @@ impl Balance {
                 got,
             ));
         }
+        let positive = counts.iter().filter(|&&c| c > 0.0);
+        let least = positive.fold(f64::INFINITY, |least, &c| least.min(c));
+        if least == f64::INFINITY {
+            return Err(Error::parameter(
+                "frequencies",
+                "above 0 for a word",
+                "0 for all",
+            ));
+        }
         Ok(Balance {
-            log2_frequencies: counts.iter().map(|c| c.max(0.5).log2()).collect(),
+            log2_frequencies: counts.iter().map(|c| c.max(least / 2.0).log2()).collect(),
             weight,
         })
     }

@@ -364,6 +364,11 @@ impl MetricSpace for Embedding {
             && crate::metric::is_beyond(self.vector(a), self.vector(b), limit)
     }
 
+    fn are_beyond(&self, a: u32, set: &[u32], limit: f64) -> bool {
+        self.metric == Metric::Euclidean
+            && crate::metric::are_beyond(self.vector(a), &self.vectors, set, limit)
+    }
+
     fn distances(&self, a: u32, out: &mut [f64]) {
         self.metric.distances(self.vector(a), &self.vectors, out);
     }

@@ -268,11 +268,40 @@ pub(crate) fn poincare(apart2: f64, inside: f64) -> f64 {
 /// term where squares leave the normal numbers; 2⁻¹² is enough up to n = 4000.
 #[inline]
 pub(crate) fn is_beyond(a: &[f32], b: &[f32], limit: f64) -> bool {
-    let limit2 = (limit * limit * (1.0 + 1.0 / 4096.0)) as f32 + 1e-30;
-    if a.len() > 4000 || !limit2.is_finite() {
+    squared_limit(a.len(), limit).is_some_and(|limit2| squared_f32(a, b) > limit2)
+}
+
+/// Whether ‖a - b‖₂ is certainly more than `limit` for every row b of `rows` that `set` names.
+pub(crate) fn are_beyond(a: &[f32], rows: &[f32], set: &[u32], limit: f64) -> bool {
+    let n = a.len();
+    let Some(limit2) = squared_limit(n, limit) else {
         return false;
+    };
+    let row = |&id: &u32| &rows[id as usize * n..][..n];
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx512f") {
+        // SAFETY: the feature was detected.
+        return unsafe { are_beyond_avx512(a, set.iter().map(row), limit2) };
     }
-    squared_f32(a, b) > limit2
+    set.iter()
+        .all(|id| squared_f32_portable(a, row(id)) > limit2)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+fn are_beyond_avx512<'a>(
+    a: &[f32],
+    mut rows: impl Iterator<Item = &'a [f32]>,
+    limit2: f32,
+) -> bool {
+    rows.all(|b| squared_f32_avx512(a, b) > limit2)
+}
+
+/// The square that a sum in f32 must exceed; none where f32 cannot tell.
+#[inline]
+fn squared_limit(n: usize, limit: f64) -> Option<f32> {
+    let limit2 = (limit * limit * (1.0 + 1.0 / 4096.0)) as f32 + 1e-30;
+    (n <= 4000 && limit2.is_finite()).then_some(limit2)
 }
 
 /// ‖a - b‖₂² in f32.

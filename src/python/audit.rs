@@ -1,6 +1,6 @@
 //! `fastdx.audit` and `fastdx.calibration`: certificates, closed forms, counts, exact intervals.
 
-use numpy::PyArray1;
+use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
 
 use super::arguments::{count, counts, real, word_ids};
@@ -80,6 +80,39 @@ pub(super) fn inputs<'py>(
         calibration::inputs(&*core, &ids, eta, control)
     })?;
     Ok(PyArray1::from_vec(py, found))
+}
+
+type Inputs<'py> = (
+    Bound<'py, PyArray2<u32>>,
+    Bound<'py, PyArray2<f64>>,
+    Bound<'py, PyArray1<f64>>,
+);
+
+/// Of every output the likeliest inputs under a prior: their ids and joint probabilities, largest
+/// first, and the probability of the output.
+#[pyfunction]
+#[pyo3(signature = (mechanism, prior, guesses, progress = None))]
+pub(super) fn likeliest_inputs<'py>(
+    py: Python<'py>,
+    mechanism: PyRef<'py, PyMechanism>,
+    prior: &Bound<'py, PyAny>,
+    guesses: &Bound<'py, PyAny>,
+    progress: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Inputs<'py>> {
+    let core = mechanism.mechanism().clone();
+    let (prior, guesses) = (
+        super::arguments::numbers("prior", prior)?,
+        count("guesses", guesses)?,
+    );
+    let found = run_with(py, true, progress, |control| {
+        calibration::likeliest_inputs(&*core, &prior, guesses, control)
+    })?;
+    let rows = found.totals.len();
+    Ok((
+        PyArray1::from_vec(py, found.words).reshape([rows, guesses])?,
+        PyArray1::from_vec(py, found.joint).reshape([rows, guesses])?,
+        PyArray1::from_vec(py, found.totals),
+    ))
 }
 
 type Counted<'py> = (

@@ -53,6 +53,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(audit::certify, m)?)?;
     m.add_function(wrap_pyfunction!(audit::closed_form, m)?)?;
     m.add_function(wrap_pyfunction!(audit::inputs, m)?)?;
+    m.add_function(wrap_pyfunction!(audit::likeliest_inputs, m)?)?;
     m.add_function(wrap_pyfunction!(audit::simulate, m)?)?;
     m.add_function(wrap_pyfunction!(audit::binomial_bounds, m)?)?;
     m.add_function(wrap_pyfunction!(tokenize::tokenize, m)?)?;

@@ -219,7 +219,10 @@ fn nearest_and_balanced_sets_are_those_of_a_sort() {
             exclude: exclude.clone(),
         };
         for weight in [0.0, 0.1, 3.0] {
-            let balance = Balance::of_counts(&counts, 150, weight).unwrap();
+            // Whether they are counts or probabilities is the same.
+            let shares: Vec<f64> = counts.iter().map(|c| c / 1e12).collect();
+            let given = if weight == 3.0 { &shares } else { &counts };
+            let balance = Balance::of_counts(given, 150, weight).unwrap();
             let cover = Cover::balanced(&*e, 7, &balance, &build, &control).unwrap();
             // m: the median distance to the 20th neighbour.
             let mut twentieth: Vec<f64> = Vec::new();

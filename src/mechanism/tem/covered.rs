@@ -7,7 +7,8 @@ use super::neighborhoods::List;
 use crate::cover::Cover;
 use crate::neighbors::Grid;
 
-/// No more words are looked at once so many outputs have been found.
+/// No more words are looked at once so many outputs have been found. More outputs cost more to find
+/// and to keep, and save tries outside.
 const ENOUGH: usize = 1024;
 
 /// The outputs nearest to a word: entries of their ranks, by distance.

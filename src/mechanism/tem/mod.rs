@@ -474,10 +474,7 @@ impl Tem {
         let distance = |y| cover.map_or_else(|| space.distance(id, y), |cover| least(y, cover));
         let beyond = |y, limit| match cover {
             None => space.is_beyond(id, y, limit),
-            Some(cover) => {
-                let mut set = cover.set(y).iter();
-                set.all(|&a| space.is_beyond(id, a, limit))
-            }
+            Some(cover) => space.are_beyond(id, cover.set(y), limit),
         };
         let mut spare = None;
         let mut tries = 0u32;
