@@ -199,3 +199,107 @@ impl Certificate {
             && self.vocabulary == fingerprint()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn guarantee() -> Guarantee {
+        Guarantee {
+            mechanism: "Tem",
+            metric: "euclidean",
+            epsilon: 2.5,
+            delta: 0.0,
+            certificate: None,
+            slack: 0.0,
+            void: None,
+            outputs: String::new(),
+            theorem: "a theorem",
+            arithmetic: "integers",
+            unknown_bound: 3.0,
+            unknown_is_random: false,
+            scope: Guarantee::WORDS,
+            exceptions: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_certificate_covers_what_it_is_about_and_nothing_else() {
+        let certificate = Certificate {
+            nominal: 4.0,
+            gamma: 1.5,
+            epsilon: 3.0,
+            pair: (0, 1),
+            output: 0,
+            vocabulary: 77,
+            cover: 5,
+        };
+        assert!(certificate.covers(|| 77, 4.0, 1.5, 5));
+        assert!(!certificate.covers(|| 78, 4.0, 1.5, 5));
+        assert!(!certificate.covers(|| 77, 4.1, 1.5, 5));
+        assert!(!certificate.covers(|| 77, 4.0, 1.6, 5));
+        assert!(!certificate.covers(|| 77, 4.0, 1.5, 0));
+        assert_eq!(certificate.method(), Certificate::COVER_METHOD);
+        let plain = Certificate {
+            cover: 0,
+            ..certificate
+        };
+        assert_eq!(plain.method(), Certificate::METHOD);
+        let shown = Guarantee {
+            certificate: Some(plain),
+            ..guarantee()
+        }
+        .to_string();
+        assert!(shown.contains("Certified: ε = 3 where the theorem gives 4"));
+        assert!(shown.contains("000000000000004d"));
+    }
+
+    #[test]
+    fn the_sentence_says_what_is_so_and_no_more() {
+        let plain = guarantee().to_string();
+        assert!(
+            plain.starts_with("Tem protects") && plain.contains("ε = 2.5 per unit of euclidean")
+        );
+        assert!(plain.contains("equal length") && plain.contains("Why: a theorem."));
+        for absent in [
+            "NOTHING",
+            "arithmetic,",
+            "of arithmetic",
+            "δ",
+            "Unknown",
+            "Certified",
+            "Not",
+        ] {
+            assert!(!plain.contains(absent), "{absent}");
+        }
+        let all = Guarantee {
+            slack: 1e-9,
+            delta: 0.25,
+            scope: Guarantee::DISTINCT,
+            unknown_is_random: true,
+            outputs: "No output has a probability above 0.5.".into(),
+            exceptions: vec!["white space".into()],
+            ..guarantee()
+        };
+        let all = all.to_string();
+        for said in [
+            "1.0e-9) of arithmetic",
+            "δ = 2.5e-1",
+            "distinct words add up",
+            "exp(3.000)",
+            "above 0.5.",
+            "Not covered: white space.",
+        ] {
+            assert!(all.contains(said), "{said}: {all}");
+        }
+        let void = guarantee().voided("why not").voided("and why else");
+        assert!(void.slack == f64::INFINITY && void.void == Some("why not"));
+        assert!(
+            void.to_string()
+                .starts_with("NOTHING IS PROTECTED: why not.")
+        );
+        assert!(!void.to_string().contains("of arithmetic"));
+        assert_eq!(Guarantee::excluded(7, 7), "");
+        assert!(Guarantee::excluded(7, 5).starts_with("2 of the 7 words"));
+    }
+}

@@ -384,6 +384,37 @@ mod tests {
     }
 
     #[test]
+    fn no_exponent_above_the_largest_has_a_weight_above_the_least() {
+        assert!((FLOOR_EXPONENT - 60.0 * std::f64::consts::LN_2).abs() < 1e-12);
+        assert_eq!((SLACK, GRID_SLACK), (2f64.powi(-30), 2f64.powi(-31)));
+        let mut least = weight(0.0);
+        while least > 1 << LOG2_FLOOR {
+            let largest = largest_exponent(least);
+            assert!(weight(largest) <= least, "{least}");
+            // And hardly more than it must be.
+            assert!(weight((largest - 2e-6).max(0.0)) >= least, "{least}");
+            least -= least / 37 + 1;
+        }
+    }
+
+    #[test]
+    fn weights_in_a_row_are_those_of_each_and_their_sum() {
+        for count in [1usize, 31, 32, 33, 100] {
+            let distances: Vec<f64> = (0..count).map(|i| i as f64 * 0.3).collect();
+            let mut row = distances.clone();
+            let sum = weights(&mut row, 1.5, 6.0);
+            let each = distances.iter().map(|d| (-1.5 * d.min(6.0)).exp());
+            let expected: f64 = each.clone().sum();
+            assert!((sum / expected - 1.0).abs() < 1e-12);
+            assert!(
+                row.iter()
+                    .zip(each)
+                    .all(|(w, e)| (w / e - 1.0).abs() < 1e-12)
+            );
+        }
+    }
+
+    #[test]
     fn running_sums_are_sums_of_weights_at_every_length() {
         for count in [0, 1, 31, 32, 33, 64, 100] {
             let exponents: Vec<f64> = (0..count).map(|i| f64::from(i) * 0.7).collect();
