@@ -12,6 +12,7 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from fastdx import calibration
 from fastdx._replace import open_output
@@ -32,6 +33,9 @@ def write(
     *,
     max_unchanged: float = 0.5,
     min_outputs: int = 300,
+    max_reidentified: float | None = None,
+    max_posterior: float | None = None,
+    prior: ArrayLike | str | None = None,
     words: Iterable[str] | None = None,
     examples: Sequence[str] | None = None,
     draws: int = 1000,
@@ -46,7 +50,7 @@ def write(
         An HTML file, written beside its place and renamed. It needs no network.
     mechanism : Mechanism
         Any; its own ε does not matter.
-    max_unchanged, min_outputs : optional
+    max_unchanged, min_outputs, max_reidentified, max_posterior, prior : optional
         The promise, as for `calibration.choose_epsilon`.
     words : iterable of str, optional
         Words to measure, as for `calibration.statistics`; on large vocabularies a sample saves
@@ -71,8 +75,9 @@ def write(
     tell("choosing ε")
     names = None if words is None else list(words)
     choice = calibration.choose_epsilon(
-        mechanism, max_unchanged=max_unchanged, min_outputs=min_outputs, words=names, draws=draws
-    )
+        mechanism, max_unchanged=max_unchanged, min_outputs=min_outputs, words=names, draws=draws,
+        max_reidentified=max_reidentified, max_posterior=max_posterior, prior=prior,
+    )  # fmt: skip
     epsilons = _grid(mechanism, choice.epsilon, points)
     if examples is None:
         measured = names or list(mechanism.space.words)
@@ -96,6 +101,7 @@ def write(
                 "worst_support": int(table["support"].min()),
                 "worst_S_w": float(table["S_w"].min()),
                 "mean_S_w": float(table["S_w"].mean()),
+                "named": _named(at, prior),
                 "examples": {word: _replacements(at, word, draws) for word in examples},
             }
         )
@@ -138,6 +144,19 @@ def _grid(mechanism: Mechanism, chosen: float, points: int) -> list[float]:
             continue  # below the smallest ε that this mechanism has
         grid.append(epsilon)
     return grid
+
+
+def _named(mechanism: Mechanism, prior: ArrayLike | str | None) -> dict[str, Any] | None:
+    """What an attacker finds, where the law says so exactly."""
+    if not mechanism.has_law:
+        return None
+    found = calibration.reidentification(mechanism, prior, (1, 10, 100))
+    return {
+        "guesses": [found.success[g] for g in (1, 10, 100)],
+        "surest": found.worst_posterior,
+        "word": found.word,
+        "output": found.output,
+    }
 
 
 def _histogram(values: Any, largest: float) -> list[int]:

@@ -167,6 +167,23 @@ class TestTexts:
 
 
 class TestLedger:
+    def test_budgets_of_any_size_and_none(self, tmp_path: Path) -> None:
+        for budget in (0, 0.25, 1):
+            ledger = Ledger(tmp_path / str(budget), budget)
+            assert ledger.budget == ledger.remaining("a") == budget
+        ledger = Ledger(tmp_path / "l", 1.0)
+        ledger.charge("a", 0.75)
+        ledger.charge("a", 0.25)  # all of it
+        assert ledger.remaining("a") == 0.0
+        with pytest.raises(BudgetExceededError):
+            ledger.charge("a", 1e-6)
+        # A file whose budget was taken out has none.
+        with sqlite3.connect(tmp_path / "l") as db:
+            db.execute("DELETE FROM terms")
+        assert ledger.budget == 0.0 and ledger.remaining("b") == 0.0
+        with pytest.raises(BudgetExceededError):
+            ledger.charge("b", 0.5)
+
     @pytest.mark.parametrize("oov", ["drop", "mask", "error"])
     def test_unknown_words_that_show_have_no_price(self, tmp_path: Path, oov: str) -> None:
         ledger = Ledger(tmp_path / "l", 100.0)

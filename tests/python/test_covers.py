@@ -313,3 +313,21 @@ def test_liars_with_covers_are_convicted() -> None:
         changed.sample, [("a", "b")], line, certified.epsilon, 50_000, slack=1e-6
     )
     assert verdict.violated
+
+
+def test_the_comparison(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    e = Embedding(ENGLISH.words[:300], ENGLISH.vectors[:300])
+    e.save(tmp_path / "e.fdx")
+    (tmp_path / "s.txt").write_text("the first time\n\nI want you\n", "utf-8")
+    page = tmp_path / "page.md"
+    args = ["compare", "--embedding", str(tmp_path / "e.fdx"), "--judge", str(tmp_path / "e.fdx"),
+            "--cover", "5", "--cover", "20", "--sentences", str(tmp_path / "s.txt"),
+            "-o", str(page), "-q"]  # fmt: skip
+    assert main(args) == 0
+    text = page.read_text("utf-8")
+    assert text.count("*I want you*") == 2 and text.count("- Tem, cover k=20:") >= 2
+    assert "similarity" in text and "| MultivariateLaplace |" in text
+    assert main([*args, "--words", "100"]) == 0 and "on 100 words" in page.read_text("utf-8")
+    Embedding(["a", "b"], [[0.1], [0.2]], metric="manhattan").save(tmp_path / "m.fdx")
+    assert main(["compare", "--embedding", str(tmp_path / "m.fdx")]) == 1
+    assert "euclidean" in capsys.readouterr().err

@@ -110,3 +110,18 @@ def test_plots(tmp_path: Path) -> None:
     assert near[0].tolist() == np.sort(e.distances("w5"))[[1, 7]].tolist()
     with pytest.raises(fastdx.ParameterError, match="ks"):
         plots.neighbour_distances(tem, [400])
+
+
+def test_covers_and_attackers_on_the_page(tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    e = Embedding([f"w{i}" for i in range(80)], rng.normal(size=(80, 3)))
+    e.save(tmp_path / "e.fdx")
+    page = tmp_path / "page.html"
+    args = ["calibrate", "--embedding", str(tmp_path / "e.fdx"), "--cover", "5",
+            "--exclude", "none", "--max-unchanged", "1", "--min-outputs", "1",
+            "--max-posterior", "0.3", "--by-rank",
+            "-o", str(page), "-q"]  # fmt: skip
+    assert main(args) == 0
+    text = page.read_text("utf-8")
+    assert '"named": {"guesses": [' in text and "surer of a word than 0.3" in text
+    assert "above 0.2" in text  # the floor, in the guarantee

@@ -19,10 +19,10 @@ from contextlib import contextmanager
 from types import FrameType
 
 from fastdx import FastdxError, __version__
-from fastdx.cli import calibrate, convert, emd, index, poincare, privatize
+from fastdx.cli import calibrate, compare, convert, emd, index, poincare, privatize
 from fastdx.cli.messages import CommandError
 
-COMMANDS = (privatize, emd, convert, index, poincare, calibrate)
+COMMANDS = (privatize, emd, convert, index, poincare, calibrate, compare)
 
 
 def parser() -> argparse.ArgumentParser:

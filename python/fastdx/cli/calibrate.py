@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fastdx import report
 from fastdx.cli.options import (
+    cover_of,
+    cover_options,
     embedding_options,
+    excluded_words,
     graph_option,
     mechanism_options,
     own_options,
@@ -32,11 +35,18 @@ def add(commands: _Commands) -> None:
                    help="no word comes back unchanged more often (default 0.5)")  # fmt: skip
     p.add_argument("--min-outputs", type=int, default=300, metavar="N",
                    help="every word has so many distinct outputs (default 300)")  # fmt: skip
+    p.add_argument("--max-reidentified", type=float, metavar="P", help="an attacker who knows the "
+                   "mechanism names a word with no larger probability")  # fmt: skip
+    p.add_argument("--max-posterior", type=float, metavar="P", help="no output makes that attacker "
+                   "more certain of a word")  # fmt: skip
+    p.add_argument("--by-rank", action="store_true", help="the attacker knows how often words are "
+                   "written, the vocabulary being in order of it; else all are alike")  # fmt: skip
     p.add_argument("--sample", type=int, default=1000, metavar="N",
                    help="words measured, spread out (default 1000; 0: all)")  # fmt: skip
     p.add_argument("--draws", type=int, default=1000, help="draws a word (default 1000)")
     p.add_argument("--example", action="append", metavar="WORD", help="show its replacements")
     mechanism_options(p)
+    cover_options(p)
     p.add_argument("-o", "--output", required=True, metavar="FILE", help="an HTML page")
     p.add_argument("-q", "--quiet", action="store_true", help="no progress")
     embedding_options(p)
@@ -45,10 +55,12 @@ def add(commands: _Commands) -> None:
 
 def _calibrate(args: argparse.Namespace) -> None:
     kind = MECHANISMS[args.mechanism]
-    own = own_options(args, kind)
+    own: dict[str, Any] = dict(own_options(args, kind))
     words_and_metric = space_of(args, kind)
     # Its own ε does not matter, but some noises need one above a bound.
-    mechanism = kind.make(words_and_metric, kind.smallest_epsilon(words_and_metric) + 1.0, **own)
+    own |= cover_of(args, kind, words_and_metric)
+    mechanism = kind.make(words_and_metric, kind.smallest_epsilon(words_and_metric) + 1.0, **own,
+                          exclude=excluded_words(args))  # fmt: skip
     space = mechanism.space
     words = None
     if 0 < args.sample < len(space):
@@ -62,5 +74,7 @@ def _calibrate(args: argparse.Namespace) -> None:
     choice = report.write(
         args.output, mechanism, max_unchanged=args.max_unchanged, min_outputs=args.min_outputs,
         words=words, examples=args.example, draws=args.draws, progress=progress,
+        max_reidentified=args.max_reidentified, max_posterior=args.max_posterior,
+        prior="rank" if args.by_rank else None,
     )  # fmt: skip
     print(choice)
