@@ -379,11 +379,26 @@ impl Tem {
         let seeded = self.randomness.seed().is_some();
         let row_pays = self.cache.row_pays(id, count, seeded);
         if let Some(law) = self.cache.rows.get(id).filter(|_| row_pays || !seeded) {
-            return law.sample_many(count, rng, |rank| drawn(self.released(rank)));
+            return self.sample_many(law, count, rng, drawn);
         }
         match self.grid().filter(|_| !row_pays) {
             Some(grid) => self.draw_from_list(id, count, grid, rng, work, drawn),
             None => self.draw_from_row(id, count, rng, work, drawn),
+        }
+    }
+
+    /// Draws from a whole law.
+    fn sample_many(
+        &self,
+        law: &Law,
+        count: usize,
+        rng: &mut ChaCha12Rng,
+        mut drawn: impl FnMut(u32),
+    ) {
+        // Two loops: without a cover a draw is the word itself.
+        match &self.cover {
+            None => law.sample_many(count, rng, drawn),
+            Some(cover) => law.sample_many(count, rng, |rank| drawn(cover.id(rank))),
         }
     }
 
@@ -394,20 +409,19 @@ impl Tem {
         count: usize,
         rng: &mut ChaCha12Rng,
         work: &mut Work,
-        mut drawn: impl FnMut(u32),
+        drawn: impl FnMut(u32),
     ) {
         let Work { row, whole, .. } = work;
-        let mut drawn = |rank| drawn(self.released(rank));
         self.fill_law(id, row, whole);
         whole.index();
         let bytes = whole.bytes();
         self.cache.settle(id);
         // A row that was kept meanwhile is of the same law.
         match self.cache.rows.keep(id, std::mem::take(whole), bytes) {
-            Ok(law) => law.sample_many(count, rng, &mut drawn),
+            Ok(law) => self.sample_many(law, count, rng, drawn),
             Err(law) => {
                 *whole = law;
-                whole.sample_many(count, rng, &mut drawn);
+                self.sample_many(whole, count, rng, drawn);
             }
         }
     }
