@@ -32,7 +32,8 @@ def main() -> None:
                             max_reidentified=named, prior="rank", words=["coffee"])  # fmt: skip
     tem = choice.mechanism
     print(f"An attacker names {named:.1%} of the words in both columns: Tem at ε = "
-          f"{tem.epsilon:.2f}, on a balanced cover of k = 40 at ε = {cover.epsilon:g}.\n")  # fmt: skip
+          f"{tem.epsilon:.2f}, on a balanced cover of k = 40 at ε = {cover.epsilon:g}.\n"
+          )  # fmt: skip
     print("| written | Tem | Tem on a cover |\n|---|---|---|")
     for sentence in SENTENCES:
         for i in range(DRAWS):

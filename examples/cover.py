@@ -67,6 +67,7 @@ def mechanisms(
                 yield f"staircase, balanced k={k}", NeighborResponse(e, epsilon, cover=cover)
     for epsilon in (7.0,) if small else (6.0, 7.0, 8.0):
         yield "staircase k=40", NeighborResponse(e, epsilon, cover=40)
+    yield "Tem, remap=5", Tem(e, Tem.certified(e, epsilons[-1]).nominal, remap=5)
     # MADLIB at its usual ε: its proof is per unit of distance too, with no certificate.
     for factor in (4.0,) if small else (3.0, 4.0, 5.0):
         yield "MADLIB", MultivariateLaplace(e, factor * epsilons[-1])

@@ -213,6 +213,7 @@ class MechanismCore:
         oov: str = "random",
         skip: Iterable[str] | None = None,
         exclude: Iterable[str] | PathLike[str] | str | None = None,
+        remap: Cover | SupportsIndex | None = None,
         consistent: bool | str | None = None,
         seed: SupportsIndex | None = None,
         pad: float | None = None,
@@ -237,6 +238,8 @@ class MechanismCore:
     def skip(self) -> set[str]: ...
     @property
     def excluded(self) -> list[str]: ...
+    @property
+    def remap(self) -> Cover | None: ...
     @property
     def seed(self) -> int | None: ...
     @property

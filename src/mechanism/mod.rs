@@ -6,6 +6,7 @@ pub mod multivariate_laplace;
 pub mod neighbor_response;
 pub mod noisy_nearest;
 pub mod quality;
+pub mod remapped;
 pub mod tem;
 
 use std::any::Any;
@@ -24,6 +25,11 @@ use crate::vocabulary::Vocabulary;
 ///
 /// Immutable and shared freely between threads: randomness is drawn afresh for every call.
 pub trait Mechanism: Any + Send + Sync {
+    /// The mechanism whose outputs this one post-processes, if that is what it does.
+    fn inner(&self) -> Option<&dyn Mechanism> {
+        None
+    }
+
     /// The words of inputs and outputs, and the metric of the guarantee.
     fn space(&self) -> &dyn MetricSpace;
 
@@ -135,8 +141,10 @@ pub trait Mechanism: Any + Send + Sync {
 }
 
 impl dyn Mechanism {
-    /// The mechanism as what it was made as, for what only that can do.
+    /// The mechanism as what it was made as, for what only that can do; or the one whose outputs it
+    /// post-processes.
     pub fn downcast_ref<M: Mechanism>(&self) -> Option<&M> {
-        (self as &dyn Any).downcast_ref()
+        let found = (self as &dyn Any).downcast_ref();
+        found.or_else(|| self.inner()?.downcast_ref())
     }
 }

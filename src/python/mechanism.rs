@@ -12,12 +12,13 @@ use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBool, PyDict, PyList, PyString};
 
 use super::arguments::{as_strs, count, real, seed as seed_of, shaped, strings, word_ids};
-use super::cover::exclusion;
+use super::cover::{PyCover, cover_of, exclusion};
 use super::embedding::PyEmbedding;
 use super::errors::{warn, wrong_type};
 use super::registry::{Given, Registered, registered};
 use super::run::run;
 use super::space::Space;
+use crate::mechanism::remapped::Remapped;
 use crate::parallel::Control;
 use crate::text::{Consistent, Counts, Policy, Replacements, TextPrivatizer};
 use crate::{Error, Mechanism, Randomness, Result};
@@ -150,7 +151,7 @@ impl PyMechanism {
 impl PyMechanism {
     /// A mechanism of a registered kind, or one that shares everything with another.
     #[new]
-    #[pyo3(signature = (kind, space = None, epsilon = None, parameters = None, *, oov = "random", skip = None, exclude = None, consistent = None, seed = None, pad = None))]
+    #[pyo3(signature = (kind, space = None, epsilon = None, parameters = None, *, oov = "random", skip = None, exclude = None, remap = None, consistent = None, seed = None, pad = None))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -161,6 +162,7 @@ impl PyMechanism {
         oov: &str,
         skip: Option<&Bound<'_, PyAny>>,
         exclude: Option<&Bound<'_, PyAny>>,
+        remap: Option<&Bound<'_, PyAny>>,
         consistent: Option<&Bound<'_, PyAny>>,
         seed: Option<&Bound<'_, PyAny>>,
         pad: Option<&Bound<'_, PyAny>>,
@@ -209,6 +211,10 @@ impl PyMechanism {
             parameters: parameters.unwrap_or_else(|| PyDict::new(py)),
         };
         let mut mechanism = (registered.make)(&mut given)?;
+        if let Some(remap) = remap {
+            let cover = cover_of(py, &given.space, remap, &given.exclude, 0, None)?;
+            mechanism = Arc::new(Remapped::new(mechanism, cover)?);
+        }
         let done = mechanism.excluded();
         if given
             .exclude
@@ -315,6 +321,13 @@ impl PyMechanism {
         let ids = mechanism.excluded().into_iter();
         ids.map(|id| mechanism.vocabulary().word(id).to_owned())
             .collect()
+    }
+
+    /// What outputs are remapped to, or None.
+    #[getter]
+    fn remap(&self, py: Python<'_>) -> Option<PyCover> {
+        let remapped: Option<&Remapped> = self.mechanism().downcast_ref();
+        remapped.map(|r| PyCover::new(r.cover().clone(), self.space.clone_ref(py)))
     }
 
     /// Whether equal words get the same replacement: False, True (within a text), 'call'.

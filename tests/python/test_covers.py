@@ -331,3 +331,34 @@ def test_the_comparison(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     Embedding(["a", "b"], [[0.1], [0.2]], metric="manhattan").save(tmp_path / "m.fdx")
     assert main(["compare", "--embedding", str(tmp_path / "m.fdx")]) == 1
     assert "euclidean" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", [Tem, MultivariateLaplace])
+def test_outputs_are_remapped(kind: type[Mechanism]) -> None:
+    e = Embedding(E.words[:30], E.vectors[:30])
+    plain = kind.make(e, 5.0)
+    m = kind.make(e, 5.0, remap=4, exclude=["w2"])
+    cover = Cover.nearest(e, 4, least=0, exclude=["w2"])
+    assert m.remap == cover and m.excluded == ["w2"] and plain.remap is None
+    before = np.bincount(plain.sample("w1", 300_000), minlength=30) / 300_000
+    if kind is Tem:
+        # Tem does not draw what is excluded either; noise may, before it is remapped.
+        before = kind.make(e, 5.0, exclude=["w2"]).probabilities("w1")
+        assert m.gamma == plain.gamma
+    expected = np.zeros(30)
+    for y, p in zip(e.words, before, strict=True):
+        for z in e.ids(cover.outputs(y)):
+            expected[z] += p / 4
+    if kind is Tem:
+        np.testing.assert_allclose(m.probabilities("w1"), expected, rtol=1e-9)
+    counts = np.bincount(m.sample("w1", 300_000), minlength=30)
+    assert counts[2] == 0 and np.abs(counts / 300_000 - expected).max() < 0.01
+    if kind is Tem:
+        assert (m.build_lists(5).probabilities("w1") == m.probabilities("w1")).all()
+    assert m.guarantee.bound(["w1"], ["w9"]) == plain.guarantee.bound(["w1"], ["w9"])
+    assert "post-processing" in str(m.guarantee) and "1 of the 30 words" in str(m.guarantee)
+    for again in (pickle.loads(pickle.dumps(m)), m.with_epsilon(5.0)):
+        assert again.remap == cover and again.excluded == ["w2"]
+    assert "w2" not in m.privatize_tokens(["zzz"] * 2000)
+    with pytest.raises(fastdx.ParameterError, match="remap"):
+        kind.make(e, 5.0, remap=Cover.from_sets(e, {"w0": ["w0"]}))

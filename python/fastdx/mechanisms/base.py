@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from os import PathLike
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, SupportsIndex, TypedDict
 
-from fastdx._core import Embedding, Guarantee, MechanismCore, WordGraph
+from fastdx._core import Cover, Embedding, Guarantee, MechanismCore, WordGraph
 from fastdx.exceptions import InputTypeError
 
 if TYPE_CHECKING:
@@ -26,6 +26,10 @@ class Common(TypedDict, total=False):
     exclude: Iterable[str] | PathLike[str] | str | None
     """Words that are never released and stay protected inputs: words, a file of them, one a line,
     or 'offensive', the built-in list. Noise mechanisms release the nearest word that is allowed."""
+    remap: Cover | SupportsIndex | None
+    """Post-processing, which costs nothing: an output is replaced by one of those that a cover has
+    for it, uniformly drawn; k for its k nearest. For mechanisms whose outputs stand for
+    themselves."""
     consistent: bool | str
     """True: the same word gets the same replacement throughout a text (a list of tokens or an array
     of ids is one), so that counting outputs recovers nothing; which words are equal is released.
@@ -53,8 +57,8 @@ class Mechanism(MechanismCore):
     randomness from the operating system, unless the mechanism was made with ``seed=``, which is for
     tests only.
 
-    All take, by keyword, ``oov``, ``skip``, ``exclude``, ``consistent``, ``seed`` and ``pad``: see
-    `Common`.
+    All take, by keyword, ``oov``, ``skip``, ``exclude``, ``remap``, ``consistent``, ``seed`` and
+    ``pad``: see `Common`.
     """
 
     __slots__ = ()
@@ -119,12 +123,14 @@ class Mechanism(MechanismCore):
         epsilon, own = self._arguments()
         common = {"oov": self.oov, "consistent": self.consistent, "seed": self.seed,
                   "pad": self.pad, "skip": sorted(self.skip) or None,
-                  "exclude": self.excluded or None}  # fmt: skip
+                  "exclude": self.excluded or None, "remap": self.remap}  # fmt: skip
         return (self.space, epsilon), {**own, **common}
 
     def __repr__(self) -> str:
         """Show the space and the parameters."""
         shown = f"{type(self).__name__}({self._shown_space}, {self._shown()}, oov={self.oov!r}"
+        if (remap := self.remap) is not None:
+            shown += f", remap={remap!r}"
         if self.excluded:
             shown += f", {len(self.excluded)} words excluded"
         if self.consistent:

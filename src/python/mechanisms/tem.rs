@@ -10,6 +10,7 @@ use super::as_kind;
 use crate::audit::{self, Extend};
 use crate::cover::Build;
 use crate::guarantee::Certificate;
+use crate::mechanism::remapped::Remapped;
 use crate::mechanism::tem::Truncation;
 use crate::python::arguments::count;
 use crate::python::cover::{PyCover, cover_of};
@@ -146,8 +147,11 @@ pub(in crate::python) fn tem_build_lists(
         false => old.build_lists(k, memory, control),
     })?;
     let space = Space::Embedding(Py::new(py, PyEmbedding::from(embedding))?);
-    let tem = Arc::new(tem.on(space.space())?);
-    Ok(core.around(space, tem))
+    let mut made: Arc<dyn Mechanism> = Arc::new(tem.on(space.space())?);
+    if let Some(remapped) = core.mechanism().downcast_ref::<Remapped>() {
+        made = Arc::new(Remapped::new(made, remapped.cover().clone())?);
+    }
+    Ok(core.around(space, made))
 }
 
 /// Writes the words, their metric and what was computed for them to one file.

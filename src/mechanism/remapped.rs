@@ -1,0 +1,154 @@
+//! Post-processing: one of the outputs near the output.
+//!
+//! **Releases** a word drawn uniformly from C(y), y the output of another mechanism and C(y) the
+//! outputs that a [cover](crate::cover) has for it. **Guarantee**: that of the mechanism, whatever the
+//! sets are, for they are public and the draw does not look at the text (post-processing).
+
+use std::sync::Arc;
+
+use rand::rngs::ChaCha12Rng;
+
+use crate::cover::Cover;
+use crate::error::{Error, Result};
+use crate::guarantee::Guarantee;
+use crate::mechanism::Mechanism;
+use crate::parallel::Control;
+use crate::random::{Key, Randomness, uniform_below};
+use crate::space::MetricSpace;
+
+/// Streams of a call that the outputs are remapped with, counted down from here; no mechanism uses
+/// them.
+const STREAMS: u64 = u64::MAX - 1;
+
+/// A mechanism whose outputs are remapped.
+#[derive(Clone)]
+pub struct Remapped {
+    inner: Arc<dyn Mechanism>,
+    cover: Arc<Cover>,
+}
+
+impl Remapped {
+    /// `inner`, whose outputs become one of those that `cover` has for them.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] for a cover of other words or another metric, or one that has no output
+    /// for some word.
+    pub fn new(inner: Arc<dyn Mechanism>, cover: Arc<Cover>) -> Result<Self> {
+        cover.check_space(inner.space())?;
+        if cover.k() == 0 {
+            let expected = "a cover with an output for every word";
+            return Err(Error::parameter("remap", expected, "one without"));
+        }
+        Ok(Remapped { inner, cover })
+    }
+
+    /// What outputs are remapped to.
+    pub fn cover(&self) -> &Arc<Cover> {
+        &self.cover
+    }
+
+    fn remap(&self, y: u32, rng: &mut ChaCha12Rng) -> u32 {
+        let outputs = self.cover.outputs(y);
+        self.cover
+            .id(outputs[uniform_below(rng, outputs.len() as u32) as usize])
+    }
+
+    /// Turns the law of the mechanism into the law of what is released.
+    fn spread(&self, probabilities: &mut [f64]) {
+        let law = probabilities.to_vec();
+        probabilities.fill(0.0);
+        for (&p, y) in law.iter().zip(0u32..) {
+            let outputs = self.cover.outputs(y);
+            let each = p / outputs.len() as f64;
+            for &rank in outputs {
+                probabilities[self.cover.id(rank) as usize] += each;
+            }
+        }
+    }
+}
+
+impl Mechanism for Remapped {
+    fn inner(&self) -> Option<&dyn Mechanism> {
+        Some(&*self.inner)
+    }
+
+    fn space(&self) -> &dyn MetricSpace {
+        self.inner.space()
+    }
+
+    fn guarantee(&self) -> Guarantee {
+        let mut guarantee = self.inner.guarantee();
+        let (words, released) = (self.cover.words(), self.cover.released().len());
+        guarantee.outputs = format!(
+            "Outputs are remapped to one of the words near them, which costs nothing \
+             (post-processing). {}",
+            Guarantee::excluded(words, released)
+        );
+        guarantee
+            .outputs
+            .truncate(guarantee.outputs.trim_end().len());
+        guarantee
+    }
+
+    fn epsilon(&self) -> f64 {
+        self.inner.epsilon()
+    }
+
+    fn bound(&self, a: u32, b: u32) -> f64 {
+        self.inner.bound(a, b)
+    }
+
+    fn with_epsilon(&self, epsilon: f64) -> Result<Arc<dyn Mechanism>> {
+        let inner = self.inner.with_epsilon(epsilon)?;
+        Ok(Arc::new(Self::new(inner, self.cover.clone())?))
+    }
+
+    fn excluding(&self, ids: &[u32]) -> Result<Arc<dyn Mechanism>> {
+        let cover = Arc::new(self.cover.excluding(ids)?);
+        Ok(Arc::new(Self::new(self.inner.clone(), cover)?))
+    }
+
+    fn excluded(&self) -> Vec<u32> {
+        self.cover.excluded_ids()
+    }
+
+    fn has_law(&self) -> bool {
+        self.inner.has_law()
+    }
+
+    fn law(&self, id: u32, probabilities: &mut [f64]) -> bool {
+        let known = self.inner.law(id, probabilities);
+        if known {
+            self.spread(probabilities);
+        }
+        known
+    }
+
+    fn law_of_row(&self, id: u32, distances: &[f64], probabilities: &mut [f64]) -> bool {
+        let known = self.inner.law_of_row(id, distances, probabilities);
+        if known {
+            self.spread(probabilities);
+        }
+        known
+    }
+
+    fn draw_unknown(&self, rng: &mut ChaCha12Rng) -> u32 {
+        let y = self.inner.draw_unknown(rng);
+        self.remap(y, rng)
+    }
+
+    fn randomness(&self) -> &Randomness {
+        self.inner.randomness()
+    }
+
+    fn draw(&self, ids: &[u32], key: &Key, out: &mut [u32], control: &Control) -> Result<()> {
+        self.inner.draw(ids, key, out, control)?;
+        const PIECE: usize = 1 << 16;
+        for (out, piece) in out.chunks_mut(PIECE).zip(0..) {
+            control.check()?;
+            let mut rng = key.stream(STREAMS - piece);
+            out.iter_mut().for_each(|y| *y = self.remap(*y, &mut rng));
+        }
+        Ok(())
+    }
+}
