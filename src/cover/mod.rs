@@ -48,6 +48,8 @@ pub struct Cover {
     /// q_y of every rank; empty where all are alike.
     weights: Vec<f64>,
     weighted: Option<Weighted>,
+    /// Whether every output stands for itself alone, all alike.
+    identity: bool,
     fingerprint: u64,
 }
 
@@ -201,6 +203,7 @@ impl Cover {
             outputs,
             weights: Vec::new(),
             weighted: None,
+            identity: false,
             fingerprint: 0,
         };
         cover.weigh(weights)?;
@@ -231,6 +234,7 @@ impl Cover {
         if all_alike {
             self.weights = Vec::new();
         }
+        self.identity = self.weights.is_empty() && self.set_words == self.released;
         let mut hash = Xxh3Default::new();
         hash.update(&(self.words as u64).to_le_bytes());
         hash.update(&self.space.to_le_bytes());
@@ -337,6 +341,12 @@ impl Cover {
     pub fn excluded_ids(&self) -> Vec<u32> {
         let ids = 0..self.words as u32;
         ids.filter(|&id| self.rank(id).is_none()).collect()
+    }
+
+    /// Whether every output stands for itself alone, all alike: Tem as published, but for words that
+    /// are never released.
+    pub(crate) fn is_identity(&self) -> bool {
+        self.identity
     }
 
     /// The rank of an output, if it is released.

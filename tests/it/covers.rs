@@ -346,6 +346,42 @@ fn graphs_have_covers() {
 }
 
 #[test]
+fn words_of_a_graph_are_excluded() {
+    // A tree and a cycle: words of few distances, drawn by shells.
+    for close in [false, true] {
+        let mut edges = Edges::new();
+        let names: Vec<String> = (0..12).map(|i| format!("w{i}")).collect();
+        for i in 1..12 {
+            edges.push(&names[(i - 1) / 2], &names[i]).unwrap();
+        }
+        if close {
+            edges.push(&names[11], &names[0]).unwrap();
+        }
+        let graph = Arc::new(WordGraph::new(&edges, None, None).unwrap());
+        for epsilon in [0.5, 3.0, 400.0] {
+            let gamma = Truncation::Gamma(f64::INFINITY);
+            let tem = Tem::new(graph.clone(), epsilon, gamma, Randomness::new(Some(5))).unwrap();
+            let plain = tem.probabilities(3);
+            let cover = Cover::identity(&*graph, &[3, 4, 0]).unwrap();
+            let tem = tem.with_cover(Some(Arc::new(cover))).unwrap();
+            let allowed = |y: usize| ![3, 4, 0].contains(&y);
+            let sum: f64 = (0..12).filter(|&y| allowed(y)).map(|y| plain[y]).sum();
+            let each = (0..12).map(|y| if allowed(y) { plain[y] / sum } else { 0.0 });
+            let expected: Vec<f64> = each.collect();
+            let drawn = tem.sample("w3", 20_000).unwrap();
+            assert_law(
+                &counts(&drawn, 12),
+                &expected,
+                &format!("{close} {epsilon}"),
+            );
+            for (p, q) in tem.probabilities(3).iter().zip(&expected) {
+                assert!((p - q).abs() < 1e-9, "{close} {epsilon}: {p} {q}");
+            }
+        }
+    }
+}
+
+#[test]
 fn files_hold_covers() {
     let directory = tempfile::tempdir().unwrap();
     let e = embedding(80, 3, 1.0, Metric::Euclidean, 2);

@@ -37,7 +37,7 @@ use covered::Found;
 use law::Law;
 use law_cache::LawCache;
 use neighborhoods::{Neighborhoods, Row};
-use rejection::{ListLaw, Terms};
+use rejection::{ListLaw, TRIES, Terms};
 use shells::ShellLaw;
 
 /// Calls of at most so many words are drawn one by one, larger ones grouped by word.
@@ -367,13 +367,27 @@ impl Tem {
             };
             return (0..count).for_each(|_| drawn(self.released(gumbel.sample(rng))));
         }
-        if let Some(around) = self.space.shells(id).filter(|_| self.cover.is_none()) {
+        let own = self.cover.as_ref().is_none_or(|cover| cover.is_identity());
+        if let Some(around) = self.space.shells(id).filter(|_| own) {
             let shells = &self.cache.shells;
             let law = shells.get_or_keep(id, &mut work.shell_law, |law| {
                 law.fill(self.epsilon / 2.0, self.gamma, &*around);
                 law.bytes()
             });
-            return (0..count).for_each(|_| drawn(law.sample(&*around, rng)));
+            let Some(cover) = &self.cover else {
+                return (0..count).for_each(|_| drawn(law.sample(&*around, rng)));
+            };
+            // Without the words that are never released the law is that of the others: what is
+            // one of them is drawn again, a few times.
+            let mut spare = None;
+            return (0..count).for_each(|_| {
+                let mut tries = (0..TRIES).map(|_| law.sample(&*around, rng));
+                let found = tries.find(|&y| cover.rank(y).is_some());
+                drawn(found.unwrap_or_else(|| {
+                    let whole = spare.get_or_insert_with(|| Tem::law(self, id));
+                    cover.id(whole.sample(rng))
+                }));
+            });
         }
         // With a seed the draws may not depend on what was drawn before, or by which thread.
         let seeded = self.randomness.seed().is_some();
