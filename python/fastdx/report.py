@@ -101,7 +101,8 @@ def write(
                 "worst_support": int(table["support"].min()),
                 "worst_S_w": float(table["S_w"].min()),
                 "mean_S_w": float(table["S_w"].mean()),
-                "named": _named(at, prior),
+                # A pass over all laws: only where the page opens.
+                "named": _named(at, prior) if epsilon == choice.epsilon else None,
                 "examples": {word: _replacements(at, word, draws) for word in examples},
             }
         )

@@ -418,6 +418,9 @@ impl Cover {
     /// Writes d(w, A_y) for every rank, from the distances of w to all words.
     pub(crate) fn scores(&self, distances: &[f64], out: &mut Vec<f64>) {
         out.clear();
+        if self.identity {
+            return out.extend(self.released.iter().map(|&y| distances[y as usize]));
+        }
         out.reserve(self.released.len());
         let mut start = 0;
         for &end in &self.set_starts[1..] {
