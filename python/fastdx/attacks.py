@@ -146,7 +146,7 @@ def reidentification(
         raise ParameterError(f"draws must be at least 2, got {draws}")
     if not 0 < confidence < 1:
         raise ParameterError(f"confidence must be between 0 and 1, got {confidence}")
-    table = _Counted.of(mechanism, pi, most, draws // 2)
+    table = _LikeliestInputs.of(mechanism, pi, most, draws // 2)
     tested = np.repeat(np.arange(count, dtype=np.uint32), draws - draws // 2)
     out = mechanism.privatize_ids(tested)
     ranks = table.rank_of(out, tested)
@@ -164,14 +164,14 @@ def reidentification(
 
 
 @dataclass(frozen=True)
-class _Counted:
+class _LikeliestInputs:
     """For every output the inputs that explain it best, largest joint probability first."""
 
     words: _Ids
     joint: _Numbers
 
     @classmethod
-    def of(cls, mechanism: Mechanism, pi: _Numbers, most: int, draws: int) -> _Counted:
+    def of(cls, mechanism: Mechanism, pi: _Numbers, most: int, draws: int) -> _LikeliestInputs:
         count = len(pi)
         inputs = np.repeat(np.arange(count, dtype=np.uint32), draws)
         out = mechanism.privatize_ids(inputs)
@@ -189,7 +189,7 @@ class _Counted:
         return cls(words, numbers)
 
     @classmethod
-    def exact(cls, mechanism: Mechanism, pi: _Numbers, most: int) -> _Counted:
+    def exact(cls, mechanism: Mechanism, pi: _Numbers, most: int) -> _LikeliestInputs:
         words, joint, _ = likeliest_inputs(mechanism, pi, most)
         return cls(words, joint)
 
@@ -345,8 +345,8 @@ def sentence_attack(
         raise ParameterError("model must be one of the mechanism's words")
     pi = model.frequencies
     most = min(candidates, len(pi))
-    table = (_Counted.exact(mechanism, pi, most) if mechanism.has_law
-             else _Counted.of(mechanism, pi, most, draws))  # fmt: skip
+    table = (_LikeliestInputs.exact(mechanism, pi, most) if mechanism.has_law
+             else _LikeliestInputs.of(mechanism, pi, most, draws))  # fmt: skip
     stop = set(stop_words)
     content = np.array([word not in stop for word in mechanism.space.words])
     written, released, single, joint = [], [], [], []
@@ -370,7 +370,7 @@ def sentence_attack(
                      float((y == w).mean()), similarity, chance)  # fmt: skip
 
 
-def _viterbi(table: _Counted, model: BigramModel, out: _Ids) -> _Ids:
+def _viterbi(table: _LikeliestInputs, model: BigramModel, out: _Ids) -> _Ids:
     """Return the likeliest words behind outputs that stand side by side."""
     count = len(model.frequencies)
     steps: list[tuple[_Ids, _Numbers]] = []

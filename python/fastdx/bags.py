@@ -12,6 +12,7 @@ from fastdx._core import (
     Embedding,
     WordGraph,
     earth_movers_distance,
+    emd,
     tokenize,
 )
 from fastdx.exceptions import InputTypeError, ParameterError
@@ -253,9 +254,17 @@ class BagOfWords:
         proved = math.isfinite(self._mechanism.guarantee.slack)
         if not proved or not self._mechanism.skip.isdisjoint(moved):
             return math.inf
-        distance = earth_movers_distance(words_a, words_b, self._mechanism.space)
-        # Rounded up, so that it covers the rounding of the distances (n < 2**20 dimensions).
-        return self._mechanism.epsilon * len(words_a) * distance * (1 + 2.0**-36)
+        guarantee, space = self._mechanism.guarantee, self._mechanism.space
+        if guarantee.metric == space.metric:
+            distance = earth_movers_distance(words_a, words_b, space)
+            # Rounded up, so that it covers the rounding of the distances (n < 2**20 dimensions).
+            return self._mechanism.epsilon * len(words_a) * distance * (1 + 2.0**-36)
+        # Proved in a metric of its own (the discrete one): what it proves of each pair is the cost.
+        # Words in both bags stay where they are, for the costs are a metric too.
+        gone = Counter(words_a) - Counter(words_b)
+        come = Counter(words_b) - Counter(words_a)
+        cost = [[guarantee.bound([a], [b]) for b in come] for a in gone]
+        return emd(list(gone.values()), list(come.values()), cost).cost * (1 + 2.0**-36)
 
 
 def bag_tokens(bag: Mapping[str, int] | Iterable[str]) -> list[str]:

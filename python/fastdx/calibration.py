@@ -589,6 +589,33 @@ def frontier(
     return Table(**{name: np.array([row[name] for row in rows]) for name in rows[0]})
 
 
+def largest_named(
+    mechanism: Mechanism,
+    most: float,
+    prior: ArrayLike | str | None,
+    between: tuple[float, float],
+    tolerance: float,
+    *,
+    draws: int = 200,
+    progress: Callable[[int], object] | None = None,
+) -> float | None:
+    """Return the largest of some ε at which an attacker names no more words; None where at none."""
+    low, high = between
+
+    def keeps(epsilon: float) -> bool:
+        at = mechanism.with_epsilon(epsilon)
+        return reidentification(at, prior, draws=draws, progress=progress).success[1] <= most
+
+    if keeps(high):
+        return high
+    if not keeps(low):
+        return None
+    while high / low > 1 + tolerance:
+        middle = (low * high) ** 0.5
+        low, high = (middle, high) if keeps(middle) else (low, middle)
+    return low
+
+
 @dataclass(frozen=True)
 class CoverChoice:
     """A cover, its ε and why."""
@@ -656,22 +683,14 @@ def choose_cover(
                      Cover.balanced(space, k, weight=weight, frequencies=frequencies,
                                     exclude=exclude))  # fmt: skip
             tem = Tem(space, 1.0, cover=cover)
-            low, high = 0.0, 64.0
-            while high - low > tolerance * high and high > 1e-3:
-                middle = high if low == 0.0 and high == 64.0 else 0.5 * (low + high)
-                at = reidentification(tem.with_epsilon(middle), prior, progress=progress)
-                if at.success[1] <= max_reidentified:
-                    low = middle
-                    if middle == high:
-                        break
-                else:
-                    high = middle if middle < high else high / 2
-            if low == 0.0:
+            epsilon = largest_named(tem, max_reidentified, prior, (1e-3, 64.0), tolerance,
+                                    progress=progress)  # fmt: skip
+            if epsilon is None:
                 continue
-            tem = tem.with_epsilon(low)
+            tem = tem.with_epsilon(epsilon)
             similarity, chance = mean_similarity(tem, judge, prior)
             reached = reidentification(tem, prior).success[1]
-            rows.append({"k": k, "weight": weight, "epsilon": low, "R": reached,
+            rows.append({"k": k, "weight": weight, "epsilon": epsilon, "R": reached,
                          "similarity": similarity, "chance": chance})  # fmt: skip
             made.append(tem)
     if not rows:

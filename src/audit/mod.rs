@@ -379,11 +379,10 @@ fn normaliser(scores: &[f64], tem: &Tem, values: &mut Vec<f64>) -> f64 {
     let (eta, gamma) = (tem.nominal() / 2.0, tem.gamma());
     values.clear();
     values.extend_from_slice(scores);
-    match tem.cover().and_then(|cover| cover.penalties()) {
+    match tem.cover() {
         None => weights(values, eta, gamma),
-        Some(penalties) => {
-            let each = values.iter_mut().zip(penalties);
-            each.for_each(|(x, c)| *x = eta * x.min(gamma) + c);
+        Some(cover) => {
+            cover.weigh_scores(eta, gamma, values);
             weights(values, 1.0, f64::INFINITY)
         }
     }

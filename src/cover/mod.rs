@@ -50,6 +50,9 @@ pub struct Cover {
     weighted: Option<Weighted>,
     /// Whether every output stands for itself alone, all alike.
     identity: bool,
+    /// Said with every guarantee, so computed once.
+    k: usize,
+    floor: f64,
     fingerprint: u64,
 }
 
@@ -204,6 +207,8 @@ impl Cover {
             weights: Vec::new(),
             weighted: None,
             identity: false,
+            k: 0,
+            floor: 1.0,
             fingerprint: 0,
         };
         cover.weigh(weights)?;
@@ -235,6 +240,9 @@ impl Cover {
             self.weights = Vec::new();
         }
         self.identity = self.weights.is_empty() && self.set_words == self.released;
+        let starts = self.output_starts.windows(2);
+        self.k = starts.map(|w| w[1] - w[0]).min().unwrap_or(0) as usize;
+        self.floor = self.largest_probability();
         let mut hash = Xxh3Default::new();
         hash.update(&(self.words as u64).to_le_bytes());
         hash.update(&self.space.to_le_bytes());
@@ -389,8 +397,7 @@ impl Cover {
 
     /// The least number of outputs at distance 0 from a word.
     pub fn k(&self) -> usize {
-        let starts = self.output_starts.windows(2);
-        starts.map(|w| w[1] - w[0]).min().unwrap_or(0) as usize
+        self.k
     }
 
     /// Words in a set, on average.
@@ -401,18 +408,20 @@ impl Cover {
     /// No output has a larger probability, whatever the word and ε: max q over the least sum of q
     /// in a C(w); 1/k where all weights are alike.
     pub fn floor(&self) -> f64 {
-        let most = (0..self.released.len() as u32).map(|r| self.weight(r));
-        let most = most.fold(0.0f64, f64::max);
+        self.floor
+    }
+
+    fn largest_probability(&self) -> f64 {
+        if self.weights.is_empty() {
+            return 1.0 / self.k.max(1) as f64;
+        }
+        let most = self.weights.iter().fold(0.0f64, |a, &q| a.max(q));
         let sum = |word| {
-            self.outputs(word)
-                .iter()
-                .map(|&r| self.weight(r))
-                .sum::<f64>()
+            let each = self.outputs(word).iter();
+            each.map(|&rank| self.weight(rank)).sum::<f64>()
         };
-        let least = (0..self.words as u32)
-            .map(sum)
-            .fold(f64::INFINITY, f64::min);
-        (most / least).min(1.0)
+        let sums = (0..self.words as u32).map(sum);
+        (most / sums.fold(f64::INFINITY, f64::min)).min(1.0)
     }
 
     /// Writes d(w, A_y) for every rank, from the distances of w to all words.
@@ -442,14 +451,18 @@ impl Cover {
         }
     }
 
-    /// Writes the exponents of all ranks: η·min(d(w, A_y), γ) + ln(q_max/q_y), from the distances of w to
-    /// all words.
+    /// Writes the exponents of all ranks, from the distances of w to all words.
     pub(crate) fn exponents(&self, eta: f64, gamma: f64, distances: &[f64], out: &mut Vec<f64>) {
         self.scores(distances, out);
+        self.weigh_scores(eta, gamma, out);
+    }
+
+    /// Turns the scores of all ranks into exponents: η·min(d(w, A_y), γ) + ln(q_max/q_y).
+    pub(crate) fn weigh_scores(&self, eta: f64, gamma: f64, scores: &mut [f64]) {
         match self.penalties() {
-            None => out.iter_mut().for_each(|x| *x = eta * x.min(gamma)),
+            None => scores.iter_mut().for_each(|x| *x = eta * x.min(gamma)),
             Some(penalties) => {
-                let each = out.iter_mut().zip(penalties);
+                let each = scores.iter_mut().zip(penalties);
                 each.for_each(|(x, c)| *x = eta * x.min(gamma) + c);
             }
         }

@@ -130,13 +130,15 @@ impl Embedding {
         self
     }
 
-    /// The same embedding with a cover that its file is to hold.
+    /// The same embedding with the cover that its file is to hold, or none.
     ///
     /// # Errors
     /// [`Error::Parameter`] for a cover of other words, vectors or metric.
-    pub fn with_cover(mut self, cover: Arc<Cover>) -> Result<Self> {
-        cover.check_space(&self)?;
-        self.derived.cover = Some(cover);
+    pub fn with_cover(mut self, cover: Option<Arc<Cover>>) -> Result<Self> {
+        if let Some(cover) = &cover {
+            cover.check_space(&self)?;
+        }
+        self.derived.cover = cover;
         Ok(self)
     }
 

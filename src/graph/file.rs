@@ -128,7 +128,7 @@ fn parse(backing: &Backing, verify: bool) -> std::result::Result<WordGraph, Stri
     match Cover::of_sections(&sections)? {
         None => Ok(graph),
         Some(cover) => graph
-            .with_cover(Arc::new(cover))
+            .with_cover(Some(Arc::new(cover)))
             .map_err(|_| "the cover is one of other words".into()),
     }
 }

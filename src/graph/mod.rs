@@ -268,13 +268,15 @@ impl WordGraph {
         graph
     }
 
-    /// The same graph with a cover that its file is to hold.
+    /// The same graph with the cover that its file is to hold, or none.
     ///
     /// # Errors
     /// [`Error::Parameter`] for a cover of other words or edges.
-    pub fn with_cover(mut self, cover: Arc<Cover>) -> Result<Self> {
-        cover.check_space(&self)?;
-        self.cover = Some(cover);
+    pub fn with_cover(mut self, cover: Option<Arc<Cover>>) -> Result<Self> {
+        if let Some(cover) = &cover {
+            cover.check_space(&self)?;
+        }
+        self.cover = cover;
         Ok(self)
     }
 

@@ -10,7 +10,7 @@ use pyo3::types::{PyBytes, PyType};
 use super::arguments::{as_strs, count, numbers, real, strings};
 use super::errors::wrong_type;
 use super::graph::PyWordGraph;
-use super::run::run_with;
+use super::run::{run, run_with};
 use super::space::Space;
 use crate::cover::{Balance, Build};
 use crate::text::normalize;
@@ -286,16 +286,20 @@ impl PyCover {
     /// ParameterError
     ///     A cover of other words, vectors or metric than those of `space`.
     #[staticmethod]
-    fn load(space: &Bound<'_, PyAny>, path: PathBuf) -> PyResult<Self> {
+    fn load(py: Python<'_>, space: &Bound<'_, PyAny>, path: PathBuf) -> PyResult<Self> {
         let space = Space::of(space)?;
-        let cover = Cover::open(&path)?;
-        cover.check_space(&*space.space())?;
+        let words = space.space();
+        let cover = run(py, true, |_| {
+            let cover = Cover::open(&path)?;
+            cover.check_space(&*words)?;
+            Ok(cover)
+        })?;
         Ok(PyCover::new(Arc::new(cover), space))
     }
 
     /// Writes the cover to a file of its own.
-    fn save(&self, path: PathBuf) -> PyResult<()> {
-        Ok(self.inner.save(&path)?)
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        run(py, true, |_| self.inner.save(&path))
     }
 
     /// The same cover without some outputs: words, a file of words or 'offensive'. Words that had k

@@ -393,7 +393,10 @@ fn files_hold_covers() {
         Cover::open(&path).unwrap().fingerprint(),
         cover.fingerprint()
     );
-    let with = (*e).clone().with_cover(Arc::new(cover.clone())).unwrap();
+    let with = (*e)
+        .clone()
+        .with_cover(Some(Arc::new(cover.clone())))
+        .unwrap();
     native::save(&with, &path).unwrap();
     for verify in [true, false] {
         let back = native::open(&path, verify).unwrap();
@@ -409,7 +412,7 @@ fn files_hold_covers() {
     assert!(
         (*other)
             .clone()
-            .with_cover(Arc::new(cover.clone()))
+            .with_cover(Some(Arc::new(cover.clone())))
             .is_err()
     );
     let foreign = Tem::new(other, 1.0, Truncation::default(), Randomness::new(None)).unwrap();

@@ -13,6 +13,7 @@ from scipy import stats
 
 import fastdx
 from fastdx import (
+    BagOfWords,
     Cover,
     Embedding,
     Mahalanobis,
@@ -362,3 +363,24 @@ def test_outputs_are_remapped(kind: type[Mechanism]) -> None:
     assert "w2" not in m.privatize_tokens(["zzz"] * 2000)
     with pytest.raises(fastdx.ParameterError, match="remap"):
         kind.make(e, 5.0, remap=Cover.from_sets(e, {"w0": ["w0"]}))
+
+
+def test_a_saved_file_holds_the_cover_of_what_was_saved(tmp_path: Path) -> None:
+    covered = Tem(E, 2.0, cover=4)
+    covered.save(tmp_path / "index")
+    space = Tem.load(tmp_path / "index", 2.0).space
+    Tem(space, 2.0).save(tmp_path / "plain")
+    assert Tem.load(tmp_path / "plain", 2.0).cover is None
+
+
+def test_bags_under_the_staircase_pay_for_every_word_that_differs() -> None:
+    e = Embedding(["a", "b", "c"], [[0.0], [0.001], [5.0]])
+    bags = BagOfWords(NeighborResponse(e, 2.0, cover=1))
+    assert bags.bound({"a": 2, "c": 1}, {"b": 2, "c": 1}) == pytest.approx(4.0)
+    assert bags.bound({"a": 1, "b": 1}, {"b": 1, "c": 1}) == pytest.approx(2.0)
+    assert bags.bound(["a", "b"], ["b", "a"]) == 0.0
+    assert bags.bound(["a"], ["a", "b"]) == np.inf
+    assert bags.bound(["a"], ["b"]) > BagOfWords(Tem(e, 2.0)).bound(["a"], ["b"])
+    # The true loss of a bag of one word, from the law.
+    laws = [bags.mechanism.probabilities(w) for w in ("a", "b")]
+    assert np.log(laws[0] / laws[1]).max() <= bags.bound(["a"], ["b"])

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 
 from fastdx import Cover, Embedding, MultivariateLaplace, Tem
 from fastdx._replace import open_output
-from fastdx.calibration import Table, choose_epsilon, frontier, reidentification
+from fastdx.calibration import Table, frontier, largest_named, reidentification
 from fastdx.cli.messages import CommandError
 from fastdx.cli.options import embedding_options, excluded_words, load
-from fastdx.exceptions import ParameterError
 from fastdx.mechanisms import Mechanism
 
 if TYPE_CHECKING:
@@ -113,21 +112,12 @@ def _page(
 
 
 def _matched(mechanism: Mechanism, named: float) -> Mechanism | None:
-    """The mechanism at the largest ε at which the attacker names no more."""
-    if mechanism.has_law:
-        try:
-            return choose_epsilon(
-                mechanism.with_epsilon(4.0), max_unchanged=1.0, min_outputs=1, prior="rank",
-                max_reidentified=named, words=mechanism.space.words[:1], tolerance=0.02,
-            ).mechanism  # fmt: skip
-        except ParameterError:
-            return None  # its floor is below
-    low, high = 0.01, 1000.0
-    while high / low > 1.05:
-        middle = (low * high) ** 0.5
-        at = reidentification(mechanism.with_epsilon(middle), "rank", draws=20).success[1]
-        low, high = (middle, high) if at <= named else (low, middle)
-    return mechanism.with_epsilon(low)
+    """The mechanism at the largest ε at which the attacker names no more, if there is one."""
+    between = (0.01, 1000.0)
+    epsilon = largest_named(mechanism, named, "rank", between, 0.03, draws=20)
+    if epsilon is None or epsilon == between[1]:
+        return None
+    return mechanism.with_epsilon(epsilon)
 
 
 def _table(table: Table) -> Iterator[str]:

@@ -268,7 +268,7 @@ fn parse(backing: &Backing, verify: bool) -> std::result::Result<Embedding, Stri
     match Cover::of_sections(&sections)? {
         None => Ok(embedding),
         Some(cover) => embedding
-            .with_cover(Arc::new(cover))
+            .with_cover(Some(Arc::new(cover)))
             .map_err(|_| "the cover is one of other words".into()),
     }
 }

@@ -209,6 +209,18 @@ impl Tem {
         Ok(tem.with_sampler(self.sampler))
     }
 
+    /// The same mechanism that never releases some words: a cover in which their sets are empty.
+    ///
+    /// # Errors
+    /// [`Error::WordId`]; [`Error::Parameter`] if no word is left.
+    pub fn excluding(&self, ids: &[u32]) -> Result<Self> {
+        let cover = match &self.cover {
+            None => Cover::identity(&*self.space, ids)?,
+            Some(cover) => cover.excluding(ids)?,
+        };
+        self.with_cover(Some(Arc::new(cover)))
+    }
+
     /// What its outputs stand for, if not for themselves.
     pub fn cover(&self) -> Option<&Arc<Cover>> {
         self.cover.as_ref()
@@ -466,34 +478,24 @@ impl Tem {
             found,
             ..
         } = work;
-        let mut fill = |law: &mut ListLaw| {
-            let list = self.neighborhoods.list(space, id, row);
-            let Some(cover) = cover else {
-                return law.fill(list, terms);
-            };
-            let mut head = std::mem::take(&mut law.head);
-            head.fill(cover, list, grid, found);
-            law.fill(head.list(), terms);
-            law.head = head;
-        };
-        // A word that comes a second time is worth a table.
-        let law = match cache.seen(id) && cache.lists.free_bytes() > 0 {
-            true => cache.lists.get_or_keep(id, list_law, |law| {
-                fill(law);
-                law.index();
-                law.bytes()
-            }),
-            false => match cache.lists.get(id) {
-                Some(law) => law,
-                None => {
-                    fill(list_law);
-                    list_law
-                }
-            },
-        };
-        let list = match cover {
-            None => self.neighborhoods.list(space, id, row),
-            Some(_) => law.head.list(),
+        let (law, list) = match cover {
+            None => {
+                let list = self.neighborhoods.list(space, id, row);
+                (
+                    self.list_law(id, list_law, |law| law.fill(list, terms)),
+                    list,
+                )
+            }
+            Some(cover) => {
+                let law = self.list_law(id, list_law, |law| {
+                    let list = self.neighborhoods.list(space, id, row);
+                    let mut head = std::mem::take(&mut law.head);
+                    head.fill(cover, list, grid, found);
+                    law.fill(head.list(), terms);
+                    law.head = head;
+                });
+                (law, law.head.list())
+            }
         };
         let least = |y, cover: &Cover| {
             let each = cover.set(y).iter().map(|&a| space.distance(id, a));
@@ -520,6 +522,28 @@ impl Tem {
         if spare.is_some() {
             cache.charge_row(id);
         }
+    }
+
+    /// The law of a word's list: kept, or made by `fill` in `spare`. A word that comes a second time is
+    /// worth keeping.
+    fn list_law<'a>(
+        &'a self,
+        id: u32,
+        spare: &'a mut ListLaw,
+        fill: impl FnOnce(&mut ListLaw),
+    ) -> &'a ListLaw {
+        let cache = &*self.cache;
+        if cache.seen(id) && cache.lists.free_bytes() > 0 {
+            return cache.lists.get_or_keep(id, spare, |law| {
+                fill(law);
+                law.index();
+                law.bytes()
+            });
+        }
+        cache.lists.get(id).unwrap_or_else(|| {
+            fill(spare);
+            spare
+        })
     }
 
     fn draw_block(
@@ -583,7 +607,8 @@ struct Work {
 
 /// What a guarantee says of a cover.
 pub(super) fn described(cover: &Cover) -> String {
-    let floor = cover.floor();
+    // Rounded up, so that what is said holds.
+    let floor = (cover.floor() * 1e6).ceil() / 1e6;
     let mut said = match cover.is_weighted() {
         false => format!(
             "Every word has at least {} outputs that stand for it, so no output has a probability \
@@ -619,11 +644,7 @@ impl Mechanism for Tem {
     }
 
     fn excluding(&self, ids: &[u32]) -> Result<Arc<dyn Mechanism>> {
-        let cover = match &self.cover {
-            None => Cover::identity(&*self.space, ids)?,
-            Some(cover) => cover.excluding(ids)?,
-        };
-        Ok(Arc::new(self.with_cover(Some(Arc::new(cover)))?))
+        Ok(Arc::new(self.excluding(ids)?))
     }
 
     fn excluded(&self) -> Vec<u32> {

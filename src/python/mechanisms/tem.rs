@@ -20,7 +20,7 @@ use crate::python::mechanism::PyMechanism;
 use crate::python::registry::Given;
 use crate::python::run::{run, run_with};
 use crate::python::space::Space;
-use crate::{Cover, Error, Mechanism, NeighborLists, Tem};
+use crate::{Error, Mechanism, NeighborLists, Tem};
 
 /// A Tem, or with the parameter `certify` one whose certified ε is the one given.
 pub(in crate::python) fn make(given: &mut Given<'_>) -> PyResult<Arc<dyn Mechanism>> {
@@ -34,7 +34,7 @@ pub(in crate::python) fn make(given: &mut Given<'_>) -> PyResult<Arc<dyn Mechani
         (given.space.space(), given.epsilon, given.randomness.clone());
     let py = given.parameters.py();
     let progress = given.parameter("progress")?;
-    let mut tem = Tem::new(space.clone(), epsilon, truncation, randomness)?;
+    let mut tem = Tem::new(space, epsilon, truncation, randomness)?;
     if let Some(cover) = given.parameter("cover")? {
         let least = Build::default().least;
         let cover = cover_of(
@@ -48,11 +48,7 @@ pub(in crate::python) fn make(given: &mut Given<'_>) -> PyResult<Arc<dyn Mechani
         tem = tem.with_cover(Some(cover))?;
     }
     if !given.exclude.is_empty() {
-        let cover = match tem.cover() {
-            None => Cover::identity(&*space, &given.exclude)?,
-            Some(cover) => cover.excluding(&given.exclude)?,
-        };
-        tem = tem.with_cover(Some(Arc::new(cover)))?;
+        tem = tem.excluding(&given.exclude)?;
     }
     if given.flag("certify")? {
         let (tem, certificate) = run_with(py, true, progress.as_ref(), |control| {
@@ -164,17 +160,11 @@ pub(in crate::python) fn save_space(
     let cover = tem(&core)?.cover().cloned();
     match &core.space {
         Space::Embedding(embedding) => {
-            let mut embedding = (*embedding.get().inner).clone();
-            if let Some(cover) = cover {
-                embedding = embedding.with_cover(cover)?;
-            }
+            let embedding = (*embedding.get().inner).clone().with_cover(cover)?;
             run(py, true, |_| embedding.save(&path))
         }
         Space::Graph(graph) => {
-            let mut graph = (*graph.get().inner).clone();
-            if let Some(cover) = cover {
-                graph = graph.with_cover(cover)?;
-            }
+            let graph = (*graph.get().inner).clone().with_cover(cover)?;
             run(py, true, |_| graph.save(&path))
         }
     }
