@@ -265,6 +265,43 @@ pub fn likeliest_inputs(
     })
 }
 
+/// Of every word the largest log-ratio of an output to any of its `near` nearest words: what an
+/// output can tell between a word and those that are most like it. Infinite where an output is possible
+/// for one of them alone.
+///
+/// # Errors
+/// As [`closed_form`].
+pub fn near_losses(
+    mechanism: &dyn Mechanism,
+    words: &[u32],
+    near: usize,
+    control: &Control,
+) -> Result<Vec<f64>> {
+    let space = mechanism.space();
+    let count = space.vocabulary().len();
+    each_law(mechanism, words, control, |id, _, row, _| {
+        let mut order: Vec<u32> = (0..count as u32).filter(|&other| other != id).collect();
+        if near < order.len() {
+            let by_distance = |&a: &u32, &b: &u32| row[a as usize].total_cmp(&row[b as usize]);
+            order.select_nth_unstable_by(near, by_distance);
+            order.truncate(near);
+        }
+        let logs = |id| {
+            let mut law = vec![0.0; count];
+            mechanism.law(id, &mut law);
+            law.iter_mut().for_each(|p| *p = p.ln());
+            law
+        };
+        let own = logs(id);
+        let ratio = |other: u32| {
+            let pairs = own.iter().zip(logs(other)).map(|(x, y)| (x - y).abs());
+            // Outputs that neither has give no number, which `max` leaves out.
+            pairs.fold(0.0, f64::max)
+        };
+        order.into_iter().map(ratio).fold(0.0, f64::max)
+    })
+}
+
 /// Calls a function with each word, its law and its distances, many words in parallel.
 fn each_law<T: Send>(
     mechanism: &dyn Mechanism,

@@ -111,6 +111,13 @@ pub trait MetricSpace: Send + Sync {
         }
     }
 
+    /// About the `k` nearest words of each of `words`, nearest first, maybe fewer, where there is a
+    /// graph to find them by. Never for distances of a mechanism.
+    fn approximate_neighbors(&self, words: &[u32], k: usize) -> Option<Vec<Vec<u32>>> {
+        let _ = (words, k);
+        None
+    }
+
     /// Whether one distance costs about as much as all distances of a word.
     fn distances_by_row(&self) -> bool {
         false

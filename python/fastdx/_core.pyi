@@ -35,11 +35,13 @@ __all__ = [
     "inputs",
     "laplace_perturb",
     "laplace_search_quality",
+    "largest_loss",
     "likeliest_inputs",
     "log_map",
     "mechanism_cover",
     "mobius_add",
     "multivariate_laplace",
+    "near_losses",
     "nearest_documents",
     "open_space",
     "pairwise_emd",
@@ -150,6 +152,7 @@ class Cover:
         *,
         least: SupportsIndex | None = None,
         exclude: _Words = None,
+        approximate: bool = False,
         progress: Callable[[int], object] | None = None,
     ) -> Cover: ...
     @staticmethod
@@ -443,6 +446,17 @@ def inputs(
     eta: float,
     progress: _Progress = None,
 ) -> NDArray[np.uint32]: ...
+def largest_loss(
+    mechanism: MechanismCore,
+    metric: Embedding | WordGraph | None = None,
+    progress: Callable[[int], object] | None = None,
+) -> tuple[float, tuple[int, int, int], float, tuple[int, int, int]]: ...
+def near_losses(
+    mechanism: MechanismCore,
+    ids: ArrayLike,
+    near: SupportsIndex,
+    progress: Callable[[int], object] | None = None,
+) -> NDArray[np.float64]: ...
 def likeliest_inputs(
     mechanism: MechanismCore,
     prior: ArrayLike,

@@ -6,52 +6,115 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
-from fastdx._core import Certificate, Embedding, WordGraph, binomial_bounds
+from fastdx._core import Certificate, Embedding, WordGraph, binomial_bounds, largest_loss
 from fastdx._core import certify as _certify
 from fastdx.exceptions import InputTypeError, ParameterError
-from fastdx.mechanisms import Tem
+from fastdx.mechanisms import Mechanism, Tem
 
-__all__ = ["Certificate", "Finding", "Report", "certify", "likelihood_ratio"]
+__all__ = ["Certificate", "Finding", "LargestLoss", "Report", "certify", "likelihood_ratio"]
 
 Word = Hashable
 
 
-def certify(tem: Tem, *, progress: Callable[[int], object] | None = None) -> Certificate:
-    """Compute the ε that a Tem really has on its vocabulary.
+@dataclass(frozen=True)
+class LargestLoss:
+    """What a mechanism really loses, over all pairs of words and outputs. Printed, a sentence."""
+
+    epsilon: float
+    """The largest log-ratio per unit of distance."""
+    pair: tuple[str, str]
+    """The words that are told apart best per unit of distance, the likelier one first."""
+    output: str
+    """The output that does it."""
+    local: float
+    """The largest log-ratio of any two words: the ε of local differential privacy."""
+    local_pair: tuple[str, str]
+    """The words of that."""
+    local_output: str
+    """The output of that."""
+    metric: str
+    """The metric's name."""
+
+    def __str__(self) -> str:
+        """Return it as a sentence."""
+        (a, b), (c, d) = self.pair, self.local_pair
+        return (
+            f"ε = {self.epsilon:.6g} per unit of {self.metric} distance ({a!r} and {b!r}, at the "
+            f"output {self.output!r}), and ε = {self.local:.6g} for any two words ({c!r} and "
+            f"{d!r}, at {self.local_output!r}): the largest log-ratios of all pairs and outputs, "
+            "the vocabulary being public."
+        )
+
+
+@overload
+def certify(
+    mechanism: Tem, *, metric: None = None, progress: Callable[[int], object] | None = None
+) -> Certificate: ...
+@overload
+def certify(
+    mechanism: Mechanism,
+    *,
+    metric: Embedding | WordGraph | None = None,
+    progress: Callable[[int], object] | None = None,
+) -> Certificate | LargestLoss: ...
+def certify(
+    mechanism: Mechanism,
+    *,
+    metric: Embedding | WordGraph | None = None,
+    progress: Callable[[int], object] | None = None,
+) -> Certificate | LargestLoss:
+    """Compute the ε that a mechanism really has on its vocabulary.
 
     The supremum of |ln Pr[y|w] - ln Pr[y|w']| / d(w, w') over all pairs of words and all outputs
     (docs/calibration.md): at most the nominal ε, and at least half of it unless γ is below the
-    distances. It takes the embedding to be public.
+    distances. It takes the embedding to be public. A Tem against its own metric gets a certificate
+    that its guarantee can carry (``Tem.certified``). Every other mechanism with a law, or a Tem
+    against another metric, gets the largest loss found by looking at all pairs, with all laws in
+    memory (eight bytes for each word and output).
 
     Parameters
     ----------
-    tem : Tem
-        With the exact sampler.
+    mechanism : Mechanism
+        A Tem with the exact sampler, or another one with a law.
+    metric : Embedding or WordGraph, optional
+        The same words in the same order, whose distances are to count; the mechanism's own if
+        left out.
     progress : callable, optional
         Called now and then with the number of words done.
 
     Returns
     -------
-    Certificate
-        ``.epsilon``, and the pair of words and the output that bind.
+    Certificate or LargestLoss
+        ``.epsilon``, and the pair of words and the output that bind; of the second also
+        ``.local``, the ε of local differential privacy.
 
     Examples
     --------
-    >>> from fastdx import Embedding, Tem, audit
+    >>> from fastdx import Embedding, NeighborResponse, Tem, audit
     >>> e = Embedding(["a", "b", "c"], [[0.0], [1.0], [3.0]])
     >>> certificate = audit.certify(Tem(e, 2.0))
     >>> 1.0 < certificate.epsilon < 2.0
     True
+    >>> staircase = audit.certify(NeighborResponse(e, 2.0, cover=2))
+    >>> round(staircase.epsilon, 6), round(staircase.local, 6)
+    (1.0, 2.0)
     """
-    if not isinstance(tem, Tem):
-        raise InputTypeError(f"tem must be a Tem, not {type(tem).__name__}")
-    if tem.sampler != "exact":
-        raise ParameterError("tem must have sampler='exact': the law that is sampled is certified")
-    return _certify(tem, progress)
+    if not isinstance(mechanism, Mechanism):
+        raise InputTypeError(f"mechanism must be a Mechanism, not {type(mechanism).__name__}")
+    if isinstance(mechanism, Tem) and mechanism.sampler != "exact":
+        raise ParameterError(
+            "mechanism must have sampler='exact': the law that is sampled is certified"
+        )
+    if isinstance(mechanism, Tem) and metric is None and not mechanism.remap:
+        return _certify(mechanism, progress)
+    epsilon, (a, b, y), local, (c, d, z) = largest_loss(mechanism, metric, progress)
+    words, space = mechanism.space.words, metric or mechanism.space
+    return LargestLoss(epsilon, (words[a], words[b]), words[y], local, (words[c], words[d]),
+                       words[z], space.metric)  # fmt: skip
 
 
 @dataclass(frozen=True)

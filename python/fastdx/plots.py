@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastdx import calibration
+from fastdx.calibration.measures import SAMPLE
 from fastdx.exceptions import ParameterError
 from fastdx.mechanisms import Mechanism
 
-__all__ = ["curve", "distances", "distributions", "neighbour_distances"]
+__all__ = ["curve", "distances", "distributions", "frontier", "neighbour_distances"]
 
 
 def neighbour_distances(
@@ -33,7 +34,7 @@ def neighbour_distances(
     if not ks or min(ks) < 1 or max(ks) >= len(space):
         raise ParameterError(f"ks must be from 1 to {len(space) - 1}, got {list(ks)}")
     if words is None:
-        spread = np.linspace(0, len(space) - 1, min(calibration.SAMPLE, len(space))).astype(int)
+        spread = np.linspace(0, len(space) - 1, min(SAMPLE, len(space))).astype(int)
         words = [space.words[i] for i in spread]
     rows = []
     for word in words:
@@ -91,5 +92,24 @@ def curve(table: calibration.Table, *, axes: Any = None) -> Any:
     axes.plot(table["epsilon"], table["worst_N_w"], "s-", label="worst")
     axes.set(xlabel="ε per unit of distance", ylabel="N_w: probability of coming back unchanged")
     axes.set_xscale("log")
+    axes.legend()
+    return axes
+
+
+def frontier(table: calibration.Table, *, axes: Any = None) -> Any:
+    """Plot similarity against what an attacker recovers, from `calibration.frontier`.
+
+    One line a name, along its ε; up and to the left is better. The attack is that on sentences
+    where the table has it, else one guess at single words.
+    """
+    axes = _axes(axes)
+    if "similarity" not in table.columns:
+        raise ParameterError("table must have similarities: give frontier a judge")
+    attack = "attack" if "attack" in table.columns else "R"
+    for name in dict.fromkeys(table["name"]):
+        rows = table.array[table["name"] == name]
+        rows = rows[np.argsort(rows["epsilon"])]
+        axes.plot(rows[attack], rows["similarity"], "o-", label=name)
+    axes.set(xlabel="words that an attacker recovers", ylabel="similarity of the replacements")
     axes.legend()
     return axes

@@ -12,6 +12,7 @@
 //! unit of distance over all pairs.
 
 mod check;
+mod law;
 
 use rayon::prelude::*;
 
@@ -24,6 +25,7 @@ use crate::parallel::{Control, install};
 use crate::space::rows_together;
 
 pub use check::{Checked, Extend, check};
+pub use law::{LargestLoss, Witness, largest_loss};
 
 /// Nearest words of each that are looked at first. Pairs further apart can only bind where
 /// normalisers differ more than they do.

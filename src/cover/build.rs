@@ -16,6 +16,9 @@ pub struct Build {
     pub least: usize,
     /// Ids of words that are never released.
     pub exclude: Vec<u32>,
+    /// Whether [`Cover::nearest`] may take about the nearest outputs, from an HNSW graph: which
+    /// words a set holds is not what the proof rests on.
+    pub approximate: bool,
 }
 
 impl Default for Build {
@@ -23,6 +26,7 @@ impl Default for Build {
         Build {
             least: 3,
             exclude: Vec::new(),
+            approximate: false,
         }
     }
 }
@@ -114,8 +118,15 @@ impl Cover {
     ) -> Result<Self> {
         let allowed = Allowed::new(space, k, build)?;
         let grid = space.lists().map_or_else(|| Grid::of(space), |l| l.grid());
+        if build.approximate && space.approximate_neighbors(&[0], 1).is_none() {
+            let expected = "False, or for an embedding with an HNSW graph (build_hnsw)";
+            return Err(Error::parameter("approximate", expected, true));
+        }
         let chosen = each_block(space, BATCH, control, |ids| {
-            Ok(nearest_allowed(space, ids, grid, k, &allowed))
+            let about = build
+                .approximate
+                .then(|| about_nearest(space, ids, k, &allowed));
+            Ok(nearest_allowed(space, ids, grid, k, &allowed, about))
         })?;
         finish(space, chosen, build, &allowed, grid, control)
     }
@@ -209,14 +220,16 @@ fn nearest_allowed(
     grid: Grid,
     k: usize,
     allowed: &Allowed,
+    about: Option<Vec<Vec<u32>>>,
 ) -> Vec<Vec<u32>> {
     let words = space.vocabulary().len();
     let chosen = |list: &[u64]| -> Vec<u32> {
         let near = list.iter().map(|&entry| grid.id(entry));
         near.filter(|&y| allowed.is(y)).take(k).collect()
     };
-    let mut found: Vec<Vec<u32>> = vec![Vec::new(); ids.len()];
-    if let Some(lists) = space.lists() {
+    let given = about.is_some();
+    let mut found = about.unwrap_or_else(|| vec![Vec::new(); ids.len()]);
+    if let (Some(lists), false) = (space.lists(), given) {
         let each = found.iter_mut().zip(ids);
         each.for_each(|(found, &id)| *found = chosen(lists.list(id)));
     }
@@ -235,6 +248,24 @@ fn nearest_allowed(
         }
         longer = longer.saturating_mul(4);
     }
+}
+
+/// About the k nearest outputs of each of some words, itself among them; fewer where the graph does not
+/// lead to so many.
+fn about_nearest(
+    space: &dyn MetricSpace,
+    ids: &[u32],
+    k: usize,
+    allowed: &Allowed,
+) -> Vec<Vec<u32>> {
+    let longer = k + (space.vocabulary().len() - allowed.count).min(k);
+    let lists = space.approximate_neighbors(ids, longer).unwrap_or_default();
+    let each = lists.into_iter().zip(ids).map(|(list, &id)| {
+        let others = list.into_iter().filter(|&y| y != id);
+        let near = std::iter::once(id).chain(others);
+        near.filter(|&y| allowed.is(y)).take(k).collect()
+    });
+    each.collect()
 }
 
 /// The median distance to the 20th neighbour, the word itself not counted, of words spread over the

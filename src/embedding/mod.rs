@@ -20,6 +20,7 @@ use crate::metric::Metric;
 use crate::neighbors::{Grid, NeighborLists};
 use crate::parallel::Control;
 use crate::search::exact::Scratch;
+use crate::search::hnsw::HnswScratch;
 use crate::search::{ExactSearch, Hnsw, HnswParameters};
 use crate::space::MetricSpace;
 use crate::vocabulary::Vocabulary;
@@ -396,6 +397,18 @@ impl MetricSpace for Embedding {
                 },
             );
         }
+    }
+
+    fn approximate_neighbors(&self, words: &[u32], k: usize) -> Option<Vec<Vec<u32>>> {
+        let hnsw = self.hnsw()?;
+        let mut scratch = HnswScratch::default();
+        let each = words.iter().map(|&id| {
+            let query: Vec<f64> = self.vector(id).iter().map(|&x| x.into()).collect();
+            let ef = k.saturating_mul(2).max(64);
+            let near = hnsw.nearest((self.metric, &self.vectors), &query, k, ef, &mut scratch);
+            near.iter().map(|near| near.1).collect()
+        });
+        Some(each.collect())
     }
 
     fn block(&self, a: &[u32], b: &[u32], out: &mut [f64], stride: usize) {

@@ -8,6 +8,7 @@ use super::guarantee::PyCertificate;
 use super::mechanism::PyMechanism;
 use super::mechanisms::tem::tem;
 use super::run::run_with;
+use super::space::Space;
 use crate::audit;
 use crate::{Error, Mechanism, calibration};
 
@@ -78,6 +79,54 @@ pub(super) fn inputs<'py>(
     let eta = real("eta", eta)?;
     let found = run_with(py, true, progress, |control| {
         calibration::inputs(&*core, &ids, eta, control)
+    })?;
+    Ok(PyArray1::from_vec(py, found))
+}
+
+/// What `largest_loss` found: the loss per unit of distance, its words and output, and the same of
+/// the largest log-ratio.
+type Loss = (f64, (u32, u32, u32), f64, (u32, u32, u32));
+
+/// The largest loss of any mechanism with a law, against a metric on its words.
+#[pyfunction]
+#[pyo3(signature = (mechanism, metric = None, progress = None))]
+pub(super) fn largest_loss(
+    py: Python<'_>,
+    mechanism: PyRef<'_, PyMechanism>,
+    metric: Option<&Bound<'_, PyAny>>,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Loss> {
+    let core = mechanism.mechanism().clone();
+    let metric = metric.map(Space::of).transpose()?;
+    let found = run_with(py, true, progress, |control| match &metric {
+        Some(metric) => audit::largest_loss(&*core, &*metric.space(), control),
+        None => audit::largest_loss(&*core, core.space(), control),
+    })?;
+    let words = |w: audit::Witness| (w.pair.0, w.pair.1, w.output);
+    let (epsilon, local) = (found.epsilon, found.local);
+    Ok((
+        epsilon,
+        words(found.witness),
+        local,
+        words(found.local_witness),
+    ))
+}
+
+/// Of each word the largest log-ratio of an output to any of its nearest words.
+#[pyfunction]
+#[pyo3(signature = (mechanism, ids, near, progress = None))]
+pub(super) fn near_losses<'py>(
+    py: Python<'py>,
+    mechanism: PyRef<'py, PyMechanism>,
+    ids: &Bound<'py, PyAny>,
+    near: &Bound<'py, PyAny>,
+    progress: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    let core = mechanism.mechanism().clone();
+    let (ids, _) = word_ids(ids, core.vocabulary().len())?;
+    let near = count("near", near)?;
+    let found = run_with(py, true, progress, |control| {
+        calibration::near_losses(&*core, &ids, near, control)
     })?;
     Ok(PyArray1::from_vec(py, found))
 }

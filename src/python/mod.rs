@@ -54,6 +54,8 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(audit::closed_form, m)?)?;
     m.add_function(wrap_pyfunction!(audit::inputs, m)?)?;
     m.add_function(wrap_pyfunction!(audit::likeliest_inputs, m)?)?;
+    m.add_function(wrap_pyfunction!(audit::largest_loss, m)?)?;
+    m.add_function(wrap_pyfunction!(audit::near_losses, m)?)?;
     m.add_function(wrap_pyfunction!(audit::simulate, m)?)?;
     m.add_function(wrap_pyfunction!(audit::binomial_bounds, m)?)?;
     m.add_function(wrap_pyfunction!(tokenize::tokenize, m)?)?;

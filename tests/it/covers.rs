@@ -217,6 +217,7 @@ fn nearest_and_balanced_sets_are_those_of_a_sort() {
         let build = Build {
             least: 0,
             exclude: exclude.clone(),
+            ..Build::default()
         };
         for weight in [0.0, 0.1, 3.0] {
             // Whether they are counts or probabilities is the same.
@@ -265,6 +266,7 @@ fn nearest_and_balanced_sets_are_those_of_a_sort() {
         &Build {
             least: 9,
             exclude: vec![4],
+            ..Build::default()
         },
         &control,
     )
@@ -317,7 +319,7 @@ fn graphs_have_covers() {
         None,
         &Build {
             least: 0,
-            exclude: vec![],
+            ..Build::default()
         },
         &Control::new(),
     );

@@ -74,7 +74,7 @@ def test_noise_mechanisms_are_counted_with_bounds() -> None:
     assert (table["support"] <= table["S_w"]).all() and (table["K_w"] <= 50).all()
     draws = m.sample("w7", 200_000)
     assert table["N_w_low"][7] <= (draws == 7).mean() <= table["N_w_high"][7]
-    assert len(calibration.statistics(m, draws=10)) == calibration.SAMPLE
+    assert len(calibration.statistics(m, draws=10)) == calibration.measures.SAMPLE
     narrow = calibration.statistics(m, e.words[:9], half_width=0.02, confidence=0.95)
     widths = narrow["N_w_high"] - narrow["N_w_low"]
     assert (widths <= 0.04).all() and widths.max() > 0.01

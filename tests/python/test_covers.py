@@ -384,3 +384,101 @@ def test_bags_under_the_staircase_pay_for_every_word_that_differs() -> None:
     # The true loss of a bag of one word, from the law.
     laws = [bags.mechanism.probabilities(w) for w in ("a", "b")]
     assert np.log(laws[0] / laws[1]).max() <= bags.bound(["a"], ["b"])
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.integers(1, 60),
+    st.sampled_from([0.0, 1.0, 30.0]),
+    st.sampled_from(["tem", "cover", "response", "excluded"]),
+    st.booleans(),
+    st.integers(0, 2**32 - 1),
+)
+def test_the_largest_loss_is_that_of_all_pairs(
+    words: int, spread: float, kind: str, other: bool, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    names = [f"w{i}" for i in range(words)]
+    e = Embedding(names, spread * rng.normal(size=(words, 3)).round(1))
+    metric = Embedding(names, rng.normal(size=(words, 2))) if other else None
+    k = int(rng.integers(1, words + 1))
+    mechanism: Mechanism = {
+        "tem": lambda: Tem(e, 3.0, cover=Cover.identity(e)),
+        "cover": lambda: Tem(e, 3.0, cover=k),
+        "response": lambda: NeighborResponse(e, 3.0, cover=k),
+        "excluded": lambda: NeighborResponse(e, 3.0, cover=k, exclude=names[k:]),
+    }[kind]()
+    found = audit.certify(mechanism, metric=metric or e)
+    assert isinstance(found, audit.LargestLoss)
+    space = metric or e
+    laws = np.array([mechanism.probabilities(w) for w in names])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.log(laws)
+        ratios = np.nan_to_num(logs[:, None, :] - logs[None, :, :], nan=0.0).max(axis=2)
+        distances = np.array([space.distances(w) for w in names])
+        per_unit = np.where(ratios > 1e-9, ratios / distances, 0.0)
+    assert found.local == pytest.approx(ratios.max(), rel=1e-9, abs=1e-12)
+    assert found.epsilon == pytest.approx(per_unit.max(), rel=1e-9)
+    if 0 < found.epsilon < np.inf:
+        a, b, y = (names.index(w) for w in (*found.pair, found.output))
+        assert (logs[a, y] - logs[b, y]) / distances[a, b] == pytest.approx(found.epsilon)
+    if found.local > 1e-6:
+        a, b, y = (names.index(w) for w in (*found.local_pair, found.local_output))
+        assert logs[a, y] - logs[b, y] == pytest.approx(found.local)
+    # What is claimed holds.
+    if kind in ("tem", "cover") and not other:
+        assert found.epsilon <= mechanism.epsilon * (1 + 1e-9)
+    if kind in ("response", "excluded"):
+        assert found.local <= mechanism.epsilon * (1 + 1e-9)
+
+
+def test_two_ways_to_a_certificate_agree() -> None:
+    small = Embedding(ENGLISH.words[:700], ENGLISH.vectors[:700])
+    for cover in (None, 12):
+        tem = Tem(small, 3.0, cover=cover)
+        found = audit.certify(tem, metric=small)
+        assert found.epsilon == pytest.approx(audit.certify(tem).epsilon, abs=1e-9)
+    # Post-processing never loses more; another metric is another price.
+    remapped = audit.certify(Tem(small, 3.0, remap=5))
+    assert isinstance(remapped, audit.LargestLoss)
+    assert remapped.epsilon <= audit.certify(Tem(small, 3.0)).epsilon
+    doubled = Embedding(small.words, 2 * small.vectors)
+    tem = Tem(small, 3.0)
+    assert audit.certify(tem, metric=doubled).epsilon == pytest.approx(
+        audit.certify(tem).epsilon / 2
+    )
+
+
+def test_bad_certificates() -> None:
+    with pytest.raises(fastdx.ParameterError, match="mechanism must be one whose law"):
+        audit.certify(MultivariateLaplace(E, 3.0))
+    with pytest.raises(fastdx.ParameterError, match="metric"):
+        audit.certify(Tem(E, 3.0), metric=ENGLISH)
+    with pytest.raises(fastdx.InputTypeError):
+        audit.certify("tem")  # type: ignore[call-overload]
+
+
+def test_near_losses_are_those_of_the_laws() -> None:
+    for mechanism in (Tem(E, 2.0), Tem(E, 2.0, cover=6), NeighborResponse(E, 4.0, cover=6)):
+        found = calibration.near_losses(mechanism, E.words[:9], 5)
+        for word, loss in zip(E.words[:9], found, strict=True):
+            near = np.argsort(E.distances(word), kind="stable")[1:6]
+            own = np.log(mechanism.probabilities(word))
+            others = [np.log(mechanism.probabilities(E.words[i])) for i in near]
+            assert loss == pytest.approx(max(np.abs(own - other).max() for other in others))
+
+
+def test_covers_from_approximate_lists() -> None:
+    with pytest.raises(fastdx.ParameterError, match="build_hnsw"):
+        Cover.nearest(E, 5, approximate=True)
+    graph = E.build_hnsw(4, ef_construction=8)
+    cover = Cover.nearest(graph, 9, approximate=True, exclude=E.words[:3])
+    assert cover.k == 9 and cover.excluded == list(E.words[:3])
+    exact = Cover.nearest(E, 9, exclude=E.words[:3])
+    shared = [len(set(cover.outputs(w)) & set(exact.outputs(w))) for w in E.words]
+    assert np.mean(shared) > 7
+    assert all(w in cover.outputs(w) for w in E.words[3:])
+    # The law is that of the sets, whatever they are.
+    tem = Tem(graph, 3.0, cover=cover, gamma=np.inf)
+    for word in E.words[:3]:
+        assert tem.probabilities(word) == pytest.approx(law(cover, E, word, 3.0, np.inf))

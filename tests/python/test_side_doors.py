@@ -258,9 +258,12 @@ class TestTemporaryFiles:
     def test_nothing_stays_after_a_signal(
         self, tmp_path: Path, number: signal.Signals, code: int
     ) -> None:
-        process, _ = self.start(
-            tmp_path, before=lambda: signal.signal(signal.SIGINT, signal.default_int_handler)
-        )
+        def before() -> None:
+            # The tests themselves may run in the background or under nohup.
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+        process, _ = self.start(tmp_path, before=before)
         process.send_signal(number)
         _, err = process.communicate(timeout=60)
         if number == signal.SIGKILL and not hasattr(os, "O_TMPFILE"):

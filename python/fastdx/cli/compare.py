@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from fastdx import Cover, Embedding, MultivariateLaplace, Tem
 from fastdx._replace import open_output
-from fastdx.calibration import Table, frontier, largest_named, reidentification
+from fastdx.calibration import Table, frontier, reidentification
+from fastdx.calibration.comparison import largest_named
 from fastdx.cli.messages import CommandError
 from fastdx.cli.options import embedding_options, excluded_words, load
 from fastdx.mechanisms import Mechanism

@@ -86,3 +86,96 @@ impl Found {
         std::mem::replace(&mut self.stamps[rank as usize], self.stamp) != self.stamp
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::neighbors::smallest;
+    use crate::{Embedding, Metric, MetricSpace, Vocabulary};
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(300))]
+        /// Of the k nearest words, or of those within a radius, with many ties: the outputs below
+        /// the head's end are in it at their distance, and no others are; and it is as long as the list
+        /// allows.
+        #[test]
+        fn a_head_holds_the_nearest_outputs(
+            places in proptest::collection::vec(0u8..9, 1..60),
+            sets in proptest::collection::vec(0u64..1 << 60, 60),
+            share in 0.0..=1.0f64,
+            radius in proptest::option::of(0u8..10),
+            word in 0usize..60,
+        ) {
+            let count = places.len();
+            let words = Vocabulary::new((0..count).map(|i| i.to_string())).expect("distinct");
+            let vectors: Vec<f32> = places.iter().map(|&x| f32::from(x)).collect();
+            let e = Embedding::new(words, vectors, 1, Metric::Euclidean).expect("points");
+            let holds = |y: usize, a: u32| sets[y] & sets[a as usize] & 7 == 7;
+            let mut members: Vec<Vec<u32>> = (0..count)
+                .map(|y| (0..count as u32).filter(|&a| holds(y, a)).collect())
+                .collect();
+            members[0].push(0);
+            let cover = Cover::from_members(&e, members).expect("a cover");
+            let id = (word % count) as u32;
+            let grid = Grid::of(&e);
+            let mut row = vec![0.0; count];
+            e.distances(id, &mut row);
+            let mut entries = Vec::new();
+            smallest(grid, &row, count, &mut entries);
+            let end = match radius {
+                Some(radius) => grid.first_at(grid.entry(f64::from(radius), 0)) + (1 << grid.id_bits()),
+                None => entries[((count - 1) as f64 * share) as usize] + 1,
+            };
+            entries.retain(|&entry| entry < end);
+            let complete = entries.len() == count;
+            let mut head = Head::default();
+            let mut found = Found::default();
+            // Once with memory that another word left behind.
+            for _ in 0..2 {
+                head.fill(&cover, List { entries: &entries, end }, grid, &mut found);
+            }
+            let mut scores = Vec::new();
+            cover.scores(&row, &mut scores);
+            let all: Vec<u64> = scores.iter().zip(0u32..).map(|(&d, y)| grid.entry(d, y)).collect();
+            let mut expected: Vec<u64> = all.iter().copied().filter(|&entry| entry < head.end).collect();
+            expected.sort_unstable();
+            let mut got = head.entries.clone();
+            got.sort_unstable();
+            prop_assert_eq!(got, expected);
+            let steps: Vec<u64> = head.entries.iter().map(|&entry| grid.first_at(entry)).collect();
+            prop_assert!(steps.is_sorted());
+            // All of the list but its last distance, whose words may not all be in it.
+            match complete {
+                true => prop_assert_eq!(head.end, u64::MAX),
+                false => prop_assert_eq!(head.end, grid.first_at(end - 1)),
+            }
+            let kept = head.entries.clone();
+            head.shrink();
+            prop_assert_eq!(&kept, &head.entries);
+            prop_assert_eq!(head.bytes(), 8 * kept.len());
+        }
+
+        /// Nothing is looked at beyond so many outputs, but a distance is not cut in two.
+        #[test]
+        fn a_head_ends_where_it_is_long_enough(apart in 1usize..9, more in 0usize..9) {
+            let count = ENOUGH + apart * more + 1;
+            let words = Vocabulary::new((0..count).map(|i| i.to_string())).expect("distinct");
+            let vectors = (0..count).map(|i| (i / apart) as f32).collect();
+            let e = Embedding::new(words, vectors, 1, Metric::Euclidean).expect("points");
+            let cover = Cover::identity(&e, &[]).expect("a cover");
+            let mut row = vec![0.0; count];
+            e.distances(0, &mut row);
+            let (grid, mut entries) = (Grid::of(&e), Vec::new());
+            smallest(grid, &row, count, &mut entries);
+            let mut head = Head::default();
+            let list = List { entries: &entries, end: u64::MAX };
+            head.fill(&cover, list, grid, &mut Found::default());
+            let whole = ENOUGH.div_ceil(apart) * apart;
+            prop_assert_eq!(head.entries.len(), whole.min(count));
+            let expected = entries.get(whole).map_or(u64::MAX, |&entry| grid.first_at(entry));
+            prop_assert_eq!(head.end, expected);
+        }
+    }
+}

@@ -1,0 +1,284 @@
+"""ε by its consequences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fastdx.attacks import reidentification
+from fastdx.calibration.measures import SAMPLE, measured_ids, names_of, statistics, summary
+from fastdx.calibration.table import Table
+from fastdx.exceptions import FastdxError, ParameterError
+from fastdx.mechanisms import Mechanism
+
+__all__ = ["Choice", "Match", "choose_epsilon", "match"]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """An ε and why. Printed, it is a sentence."""
+
+    epsilon: float
+    """The largest ε that keeps the promise (for a certified Tem its nominal one)."""
+    word: str
+    """The word that binds."""
+    reason: str
+    """'unchanged', 'outputs', 'reidentified' or 'posterior': which promise it would break at a
+    larger ε."""
+    curve: Table
+    """What was looked at: epsilon, and mean and worst of N_w, support, S_w."""
+    mechanism: Mechanism
+    """The mechanism at that ε."""
+    promise: str
+    """The promise, as a sentence."""
+
+    def __str__(self) -> str:
+        """Return the choice as a sentence."""
+        return (
+            f"ε = {self.epsilon:.4g} is the largest at which {self.promise}; {self.word!r} binds "
+            f"({self.reason})."
+        )
+
+
+def choose_epsilon(
+    mechanism: Mechanism,
+    *,
+    max_unchanged: float = 0.5,
+    min_outputs: int = 300,
+    max_reidentified: float | None = None,
+    max_posterior: float | None = None,
+    prior: ArrayLike | str | None = None,
+    quantile: str | float = "worst",
+    words: Iterable[str] | None = None,
+    draws: int = 1000,
+    tolerance: float = 1e-3,
+    progress: Callable[[int], object] | None = None,
+) -> Choice:
+    """Find the largest ε that keeps a promise about what happens to words (WSDM'20, section 4.1).
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Any; its own ε does not matter.
+    max_unchanged : float, optional
+        No word comes back unchanged with a larger probability.
+    min_outputs : int, optional
+        Every word has at least so many distinct outputs in `draws` draws (for Tem: expected).
+    max_reidentified : float, optional
+        An attacker who knows the mechanism and `prior` names the word that was written with no
+        larger probability (`reidentification`). Needs a mechanism with a law.
+    max_posterior : float, optional
+        No output makes that attacker more certain of any word. Needs a mechanism with a law.
+    prior : array_like of float, shape (V,), or 'rank', optional
+        How often each word is written, as for `reidentification`.
+    quantile : 'worst' or float, optional
+        'worst': the promise holds for every measured word; a number q: for the share q of them.
+    words : iterable of str, optional
+        As for `statistics`.
+    draws : int, optional
+        Draws a word.
+    tolerance : float, optional
+        Of ε, relative.
+    progress : callable, optional
+        Called now and then with a growing count.
+
+    Returns
+    -------
+    Choice
+        ``.epsilon``, ``.word``, ``.curve``, ``.mechanism``.
+
+    Raises
+    ------
+    ParameterError
+        No ε keeps the promise, or every ε does.
+
+    Examples
+    --------
+    >>> from fastdx import Tem, calibration
+    >>> choice = calibration.choose_epsilon(Tem(epsilon=1.0), words=["coffee", "tea", "king"])
+    >>> round(choice.mechanism.epsilon, 1) == round(choice.epsilon, 1)
+    True
+    """
+    attacked = {"max_reidentified": max_reidentified, "max_posterior": max_posterior}
+    _check_promises(mechanism, max_unchanged, attacked)
+    check_tolerance(tolerance)
+    share = 1.0 if quantile == "worst" else quantile
+    if isinstance(share, str) or not 0 < share <= 1:
+        raise ParameterError(f"quantile must be 'worst' or between 0 and 1, got {quantile!r}")
+    names = names_of(mechanism, measured_ids(mechanism, words))
+    curve: list[dict[str, float]] = []
+
+    @cache  # the ends of the bracket are asked for again
+    def look(epsilon: float) -> tuple[bool, str, str] | None:
+        try:
+            at = mechanism.with_epsilon(epsilon)
+        except FastdxError:
+            return None  # below the smallest ε this mechanism has
+        table = statistics(at, names, draws, inputs=False, progress=progress)
+        curve.append(summary(epsilon, table))
+        # How near to breaking each promise: above 1 it is broken.
+        unchanged = table["N_w"] / max_unchanged
+        outputs = min_outputs / np.maximum(table["S_w"], 1e-9)
+        strain = np.maximum(unchanged, outputs)
+        order = np.argsort(strain, kind="stable")
+        at_quantile = order[max(int(np.ceil(share * len(order))) - 1, 0)]
+        reason = "unchanged" if unchanged[at_quantile] >= outputs[at_quantile] else "outputs"
+        strains = [(float(strain[at_quantile]), names[at_quantile], reason)]
+        if max_reidentified is not None or max_posterior is not None:
+            found = reidentification(at, prior, progress=progress)
+            surest = found.word or ""
+            if max_reidentified is not None:
+                strains.append((found.success[1] / max_reidentified, surest, "reidentified"))
+            if max_posterior is not None:
+                strains.append((found.worst_posterior / max_posterior, surest, "posterior"))
+        most, word, why = max(strains)
+        return most <= 1, word, why
+
+    low, high = _bracket(look, mechanism.epsilon)
+    binding = look(high)
+    while high / low > 1 + tolerance:
+        middle = (low * high) ** 0.5
+        found = look(middle)
+        if found is not None and found[0]:
+            low = middle
+        else:
+            high = middle
+            binding = found or binding
+    if binding is None:
+        raise ParameterError("mechanism has no ε in the range looked at")
+    curve.sort(key=lambda row: row["epsilon"])
+    whom = "every word" if share == 1 else f"the share {share:g} of words"
+    promise = (
+        f"{whom} comes back unchanged with a probability of at most {max_unchanged:g} and has at "
+        f"least {min_outputs} distinct outputs in {draws} draws ({len(names)} words measured)"
+    )
+    if max_reidentified is not None:
+        promise += (
+            f", an attacker names the word with a probability of at most {max_reidentified:g}"
+        )
+    if max_posterior is not None:
+        promise += f", no output makes an attacker surer of a word than {max_posterior:g}"
+    table = Table(**{name: np.array([row[name] for row in curve]) for name in curve[0]})
+    return Choice(low, binding[1], binding[2], table, mechanism.with_epsilon(low), promise)
+
+
+def _check_promises(
+    mechanism: Mechanism, max_unchanged: float, attacked: Mapping[str, float | None]
+) -> None:
+    if not 0 < max_unchanged <= 1:
+        raise ParameterError(f"max_unchanged must be above 0, at most 1, got {max_unchanged}")
+    for parameter, most in attacked.items():
+        if most is not None and not (0 < most <= 1 and mechanism.has_law):
+            what = "above 0, at most 1" if mechanism.has_law else "left out where there is no law"
+            raise ParameterError(f"{parameter} must be {what}, got {most}")
+
+
+def check_tolerance(tolerance: float) -> None:
+    if not 1e-9 <= tolerance < 1:
+        raise ParameterError(f"tolerance must be from 1e-9 to below 1, got {tolerance}")
+
+
+def _bracket(
+    look: Callable[[float], tuple[bool, str, str] | None], start: float
+) -> tuple[float, float]:
+    """Two ε, the first keeping the promise and the second not, a factor of 2 apart."""
+    epsilon, found = start, look(start)
+    for _ in range(40):
+        if found is not None and found[0]:
+            if (further := look(2 * epsilon)) is not None and not further[0]:
+                return epsilon, 2 * epsilon
+            epsilon, found = 2 * epsilon, further
+        else:
+            if found is None:
+                raise ParameterError(
+                    f"no ε keeps the promise: the smallest this mechanism has is above {epsilon:g}"
+                )
+            before = look(epsilon / 2)
+            if before is not None and before[0]:
+                return epsilon / 2, epsilon
+            epsilon, found = epsilon / 2, before
+    raise ParameterError(f"no ε between {epsilon:g} and {start:g} decides the promise")
+
+
+@dataclass(frozen=True)
+class Match:
+    """Two mechanisms at an equal consequence."""
+
+    epsilon: float
+    """The second mechanism's ε."""
+    mechanism: Mechanism
+    """The second mechanism at that ε."""
+    value: float
+    """The first mechanism's consequence."""
+    reached: float
+    """The second's."""
+
+
+_CONSEQUENCES: dict[str, Callable[[Table], float]] = {
+    "mean_unchanged": lambda t: float(t["N_w"].mean()),
+    "worst_unchanged": lambda t: float(t["N_w"].max()),
+    "mean_support": lambda t: -float(t["support"].mean()),
+    "mean_S_w": lambda t: -float(t["S_w"].mean()),
+}
+
+
+def match(
+    mechanism_a: Mechanism,
+    mechanism_b: Mechanism,
+    on: str = "mean_unchanged",
+    *,
+    words: Iterable[str] | None = None,
+    draws: int = 1000,
+    tolerance: float = 1e-3,
+) -> Match:
+    """Find the ε at which a mechanism has the consequence that another has: equal ε is not that.
+
+    Parameters
+    ----------
+    mechanism_a : Mechanism
+        The model, at its own ε.
+    mechanism_b : Mechanism
+        Its ε is solved for.
+    on : str, optional
+        'mean_unchanged', 'worst_unchanged', 'mean_support' or 'mean_S_w'.
+    words : iterable of str, optional
+        Words of both vocabularies; by default those of 200 spread over the first that the second
+        has too.
+    draws : int, optional
+        Draws a word.
+    tolerance : float, optional
+        Of ε, relative.
+    """
+    check_tolerance(tolerance)
+    if on not in _CONSEQUENCES:
+        raise ParameterError(f"on must be one of {sorted(_CONSEQUENCES)}, got {on!r}")
+    if words is None:
+        space, other = mechanism_a.space, mechanism_b.space
+        spread = np.unique(np.linspace(0, len(space) - 1, SAMPLE).astype(int))
+        words = [space.words[i] for i in spread if space.words[i] in other]
+    words = list(words)
+    measure = _CONSEQUENCES[on]
+
+    def of(mechanism: Mechanism) -> float:
+        return measure(statistics(mechanism, words, draws, inputs=False))
+
+    target = of(mechanism_a)
+    values: dict[float, float] = {}
+
+    def look(epsilon: float) -> tuple[bool, str, str] | None:
+        try:
+            values[epsilon] = of(mechanism_b.with_epsilon(epsilon))
+        except FastdxError:
+            return None
+        return values[epsilon] <= target, "", ""
+
+    low, high = _bracket(look, mechanism_b.epsilon)
+    while high / low > 1 + tolerance:
+        middle = (low * high) ** 0.5
+        found = look(middle)
+        low, high = (middle, high) if found and found[0] else (low, middle)
+    return Match(low, mechanism_b.with_epsilon(low), abs(target), abs(values[low]))

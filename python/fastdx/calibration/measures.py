@@ -1,0 +1,205 @@
+"""N_w, S_w, support, K_w and entropies of words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastdx._core import binomial_bounds, closed_form, simulate
+from fastdx._core import inputs as inputs_of
+from fastdx._core import near_losses as near_losses_of
+from fastdx.calibration.table import Table
+from fastdx.exceptions import InputTypeError, ParameterError
+from fastdx.mechanisms import Mechanism
+
+__all__ = ["near_losses", "statistics", "sweep"]
+
+SAMPLE = 200
+"""Words that noise mechanisms are measured on where none are named, spread over the vocabulary."""
+
+
+def measured_ids(mechanism: Mechanism, words: Iterable[str] | None) -> NDArray[np.uint32]:
+    if not isinstance(mechanism, Mechanism):
+        raise InputTypeError(f"mechanism must be a Mechanism, not {type(mechanism).__name__}")
+    if words is not None:
+        ids = mechanism.space.ids(words)
+        if not len(ids):
+            raise ParameterError("words must be at least one, got none")
+        return ids
+    if mechanism.has_law:
+        return np.arange(len(mechanism.space), dtype=np.uint32)
+    return _spread(mechanism)
+
+
+def names_of(mechanism: Mechanism, ids: NDArray[np.uint32]) -> list[str]:
+    all_words = mechanism.space.words
+    return [all_words[i] for i in ids]
+
+
+def statistics(
+    mechanism: Mechanism,
+    words: Iterable[str] | None = None,
+    draws: int = 1000,
+    *,
+    eta: float = 0.05,
+    near: int = 10,
+    inputs: bool = True,
+    confidence: float = 0.99,
+    half_width: float | None = None,
+    progress: Callable[[int], object] | None = None,
+) -> Table:
+    """Measure a mechanism on words.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Tem in closed form, the others by simulation.
+    words : iterable of str, optional
+        By default the whole vocabulary for Tem, 200 words spread over it for the others.
+    draws : int, optional
+        Draws a word, and the draws that ``distinct`` is about.
+    eta : float, optional
+        Support and K_w are sets of mass 1 - eta.
+    near : int, optional
+        ``near`` is the probability of an output among so many nearest words.
+    inputs : bool, optional
+        K_w too: this needs the laws of the whole vocabulary.
+    confidence : float, optional
+        Of the bounds of a simulated N_w.
+    half_width : float, optional
+        As many draws as make these bounds at most so far apart from their middle, for every N_w,
+        in the place of `draws`.
+    progress : callable, optional
+        Called now and then with a growing count.
+
+    Returns
+    -------
+    Table
+        word, N_w, N_w_low, N_w_high (equal where exact), support, S_w (for Tem its expectation),
+        K_w (simulated: of the measured words those that gave this one); for Tem also shannon,
+        min_entropy and hartley (bits) and near.
+
+    Examples
+    --------
+    >>> from fastdx import Tem, calibration
+    >>> table = calibration.statistics(Tem(epsilon=3.0), ["coffee", "tea"], inputs=False)
+    >>> table["N_w"].shape
+    (2,)
+    """
+    if not 0 < confidence < 1:
+        raise ParameterError(f"confidence must be between 0 and 1, got {confidence}")
+    if half_width is not None:
+        draws = _draws_for(half_width, confidence)
+    ids = measured_ids(mechanism, words)
+    names = np.array(names_of(mechanism, ids), dtype=object)
+    if mechanism.has_law:
+        count = len(mechanism.space)
+        n, s, distinct, shannon, minimum, close = closed_form(
+            mechanism, ids, eta, near, draws, progress
+        )
+        columns = {"word": names, "N_w": n, "N_w_low": n, "N_w_high": n, "support": s,
+                   "S_w": distinct}  # fmt: skip
+        if inputs:
+            columns["K_w"] = inputs_of(mechanism, ids, eta, progress)
+        hartley = np.full(len(ids), np.log2(count))
+        return Table(**columns, shannon=shannon, min_entropy=minimum, hartley=hartley, near=close)
+    unchanged, distinct_found, outputs, k = simulate(mechanism, ids, draws, eta, progress)
+    low, high = binomial_bounds(unchanged, draws, (1 - confidence) / 2)
+    return Table(word=names, N_w=unchanged / draws, N_w_low=low, N_w_high=high, support=outputs,
+                 S_w=distinct_found.astype(float), K_w=k)  # fmt: skip
+
+
+def _draws_for(half_width: float, confidence: float) -> int:
+    """Draws whose exact bounds are narrow enough even at one half, where they are widest."""
+    if not 1e-4 <= half_width < 0.5:
+        raise ParameterError(f"half_width must be from 1e-4 to below 0.5, got {half_width}")
+    draws = 2
+    while True:
+        low, high = binomial_bounds([draws // 2], draws, (1 - confidence) / 2)
+        if high[0] - low[0] <= 2 * half_width:
+            return draws
+        # The width falls as the root of the draws.
+        wanted = draws * ((high[0] - low[0]) / (2 * half_width)) ** 2
+        draws = max(draws + 2, int(0.98 * wanted) // 2 * 2)
+
+
+def near_losses(
+    mechanism: Mechanism,
+    words: Iterable[str] | None = None,
+    near: int = 20,
+    *,
+    progress: Callable[[int], object] | None = None,
+) -> NDArray[np.float64]:
+    """Compute what an output can tell at most between a word and those that are most like it.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        One with a law.
+    words : iterable of str, optional
+        By default 200 spread over the vocabulary.
+    near : int, optional
+        How many nearest words of each.
+    progress : callable, optional
+        Called now and then with the number of words done.
+
+    Returns
+    -------
+    ndarray of float64, shape (words,)
+        The largest abs(ln Pr[y|w] - ln Pr[y|w']) over all outputs y and the nearest words w'.
+
+    Examples
+    --------
+    >>> from fastdx import Embedding, Tem, calibration
+    >>> e = Embedding(["a", "b", "c"], [[0.0], [0.5], [4.0]])
+    >>> bool(calibration.near_losses(Tem(e, 2.0), near=1)[0] <= 2.0 * 0.5)
+    True
+    """
+    ids = measured_ids(mechanism, words) if words is not None else _spread(mechanism)
+    return near_losses_of(mechanism, ids, near, progress)
+
+
+def _spread(mechanism: Mechanism) -> NDArray[np.uint32]:
+    count = len(mechanism.space)
+    return np.unique(np.linspace(0, count - 1, min(SAMPLE, count)).astype(np.uint32))
+
+
+def sweep(
+    mechanism: Mechanism,
+    epsilons: Sequence[float],
+    words: Iterable[str] | None = None,
+    draws: int = 1000,
+    *,
+    eta: float = 0.05,
+    progress: Callable[[int], object] | None = None,
+) -> Table:
+    """Measure a mechanism at several ε.
+
+    Returns
+    -------
+    Table
+        epsilon, and mean and worst (largest or smallest) of N_w, support and S_w over the words.
+    """
+    names = names_of(mechanism, measured_ids(mechanism, words))
+    rows = []
+    for epsilon in epsilons:
+        table = statistics(mechanism.with_epsilon(epsilon), names, draws, eta=eta, inputs=False,
+                           progress=progress)  # fmt: skip
+        rows.append(summary(epsilon, table))
+    if not rows:
+        raise ParameterError("epsilons must be at least one, got none")
+    return Table(**{name: np.array([row[name] for row in rows]) for name in rows[0]})
+
+
+def summary(epsilon: float, table: Table) -> dict[str, float]:
+    return {
+        "epsilon": float(epsilon),
+        "mean_N_w": float(table["N_w"].mean()),
+        "worst_N_w": float(table["N_w"].max()),
+        "mean_support": float(table["support"].mean()),
+        "worst_support": float(table["support"].min()),
+        "mean_S_w": float(table["S_w"].mean()),
+        "worst_S_w": float(table["S_w"].min()),
+    }
