@@ -1,0 +1,111 @@
+"""Tem on covers beside Tem, in one run: text, ids, new words, small and large vocabularies.
+
+    python covers.py [--large]
+
+--large: 400,000 words × 300 too (random vectors in clusters; its cover takes minutes to make).
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import time
+from functools import partial
+
+import numpy as np
+from common import SHARED, clustered, embedding, median, seconds
+
+from fastdx import Cover, Embedding, NeighborResponse, Tem
+from fastdx.mechanisms import Mechanism
+
+K = 40
+
+
+def beside(what: str, cover: float, plain: float) -> None:
+    print(f"{what:58s} cover {seconds(cover):>8s}   Tem {seconds(plain):>8s}   "
+          f"{cover / plain:6.2f}", flush=True)  # fmt: skip
+
+
+def reviews() -> list[str]:
+    path = SHARED / "text" / "imdb.train.jsonl.gz"
+    if not path.exists():
+        print("no ../shared: Zipf text in the place of reviews")
+        words, rng = Embedding.default().words, np.random.default_rng(0)
+        ranks = rng.zipf(1.2, 4_000_000)
+        ranks = ranks[ranks <= len(words)] - 1
+        return [" ".join(words[i] for i in part) for part in np.array_split(ranks, 8000)]
+    lines = gzip.decompress(path.read_bytes()).splitlines()[:8000]
+    return [json.loads(line)["text"] for line in lines]
+
+
+def text(e: Embedding, cover: Cover) -> None:
+    """A corpus by a new mechanism, and once more."""
+    texts = reviews()
+    words = sum(len(t.split()) for t in texts)
+    for epsilon in (3.0, 4.0, 6.0):
+        first: dict[bool, list[float]] = {True: [], False: []}
+        again: dict[bool, list[float]] = {True: [], False: []}
+        for _ in range(5):
+            for covered in (False, True):
+                tem = Tem(e, epsilon, cover=cover if covered else None)
+                first[covered].append(median(partial(tem.privatize, texts), 1) / words)
+                again[covered].append(median(partial(tem.privatize, texts), 3) / words)
+        for name, times in (("first pass", first), ("again", again)):
+            beside(f"{len(texts):,} texts, ε = {epsilon:g}, a word, {name}",
+                   min(times[True]), min(times[False]))  # fmt: skip
+
+
+def draws(e: Embedding, cover: Cover) -> None:
+    ids = np.arange(500, dtype=np.uint32).repeat(2000)
+
+    def warm(mechanism: Mechanism) -> float:
+        mechanism.privatize_ids(ids)
+        return median(partial(mechanism.privatize_ids, ids), 9) / len(ids)
+
+    beside("1,000,000 ids of 500 words, warm, each", warm(Tem(e, 3.0, cover=cover)),
+           warm(Tem(e, 3.0)))  # fmt: skip
+    beside("the same by NeighborResponse", warm(NeighborResponse(e, 7.0, cover=cover)),
+           warm(Tem(e, 3.0)))  # fmt: skip
+
+
+def new_words(e: Embedding, cover: Cover, epsilon: float, count: int) -> None:
+    """A word that was never seen, one a call; by a Tem that has its lists, and one that has not."""
+    ids = np.random.default_rng(1).permutation(len(e))[:count].astype(np.uint32)
+    lists = Tem(e, epsilon).build_lists() if len(e) <= 100_000 else None
+    for name, space in (("", e), ("with lists, ", lists)):
+        if space is None:
+            continue
+        plain = space if isinstance(space, Tem) else Tem(space, epsilon)
+        covered = Tem(plain.space, epsilon, cover=cover)
+        times: dict[bool, list[float]] = {True: [], False: []}
+        for one in ids:
+            for tem, kept in ((plain, times[False]), (covered, times[True])):
+                start = time.perf_counter()
+                tem.privatize_ids([one])
+                kept.append(time.perf_counter() - start)
+        beside(f"a new word, {name}{len(e):,} × {e.dim}", float(np.median(times[True])),
+               float(np.median(times[False])))  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--large", action="store_true")
+    args = parser.parse_args()
+    e = Embedding.default()
+    cover = Cover.balanced(e, K)
+    text(e, cover)
+    draws(e, cover)
+    e = embedding(20_000, 50)
+    new_words(e, Cover.nearest(e, K), 3.0, 500)
+    if args.large:
+        words = 400_000
+        e = Embedding([f"w{i}" for i in range(words)], clustered(words, 300))
+        start = time.perf_counter()
+        cover = Cover.nearest(e, K)
+        print(f"a cover of k = {K} for {words:,} × 300: {time.perf_counter() - start:.0f} s")
+        new_words(e, cover, 3.0, 100)
+
+
+if __name__ == "__main__":
+    main()
