@@ -328,7 +328,15 @@ def test_the_comparison(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     text = page.read_text("utf-8")
     assert text.count("*I want you*") == 2 and text.count("- Tem, cover k=20:") >= 2
     assert "similarity" in text and "| MultivariateLaplace |" in text
-    assert main([*args, "--words", "100"]) == 0 and "on 100 words" in page.read_text("utf-8")
+    # The built-in hierarchy's words of these, with paths of its own.
+    assert "| Tem, word graph |" in text
+    edges = tmp_path / "edges.tsv"
+    edges.write_text("the\tof\nof\tand\nand\tfirst\n", "utf-8")
+    assert main([*args, "--words", "100", "--graph", str(edges)]) == 0
+    text = page.read_text("utf-8")
+    assert "on 100 words" in text and "The graph has 4 words" in text
+    assert main([*args, "--words", "100", "--graph", "none"]) == 0
+    assert "graph" not in page.read_text("utf-8")
     Embedding(["a", "b"], [[0.1], [0.2]], metric="manhattan").save(tmp_path / "m.fdx")
     assert main(["compare", "--embedding", str(tmp_path / "m.fdx")]) == 1
     assert "euclidean" in capsys.readouterr().err
