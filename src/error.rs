@@ -163,6 +163,22 @@ impl Error {
         }
     }
 
+    /// The same of a text that stood so many texts later than this one knew.
+    #[cfg(feature = "python")]
+    pub(crate) fn after_texts(mut self, texts: usize) -> Self {
+        if let Error::UnknownInText {
+            place,
+            at: Some((text, _)),
+            ..
+        } = &mut self
+        {
+            let later = format!("of text {},", *text + texts);
+            *place = place.replacen(&format!("of text {text},"), &later, 1);
+            *text += texts;
+        }
+        self
+    }
+
     pub(crate) fn io(path: &std::path::Path) -> impl FnOnce(std::io::Error) -> Self + '_ {
         move |source| Error::Io {
             path: path.to_owned(),

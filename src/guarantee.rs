@@ -149,6 +149,50 @@ impl fmt::Display for Guarantee {
     }
 }
 
+impl Guarantee {
+    /// The same in plain words, for the people whose words they are: a paragraph.
+    pub fn for_users(&self) -> String {
+        if let Some(why) = self.void {
+            return format!("NOTHING IS PROTECTED: {why}. Do not release these texts as private.");
+        }
+        let whole = match self.scope == Self::DISTINCT {
+            true => "Every different word",
+            false => "Every word",
+        };
+        let one = self.epsilon.exp();
+        let factor = match one < 1e6 {
+            true => format!("{one:.3}"),
+            false => format!("{one:.1e}"),
+        };
+        let means = match self.metric.starts_with("discrete") {
+            true => format!(
+                "For any two words, no output is more than {factor} times as likely for one as for \
+                 the other, whatever else the observer knows."
+            ),
+            false => format!(
+                "For two words at distance 1 (in the {} metric), no output is more than {factor} \
+                 times as likely for one as for the other, whatever else the observer knows; at \
+                 twice the distance the square of that. So words of like meaning are hard to \
+                 tell apart, and words that have little in common are not.",
+                self.metric
+            ),
+        };
+        let texts = "In a longer text these factors multiply: the more words, the more is told.";
+        let outputs = match self.outputs.is_empty() {
+            true => String::new(),
+            false => format!(" {}", self.outputs),
+        };
+        let exceptions = match self.exceptions.is_empty() {
+            true => String::new(),
+            false => format!(" Not protected: {}.", self.exceptions.join("; ")),
+        };
+        format!(
+            "{whole} of these texts is replaced by a word drawn at random before it leaves. {means} \
+             {texts}{outputs}{exceptions}"
+        )
+    }
+}
+
 /// A proved ε for one Tem on one vocabulary.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Certificate {
@@ -292,6 +336,20 @@ mod tests {
         ] {
             assert!(all.contains(said), "{said}: {all}");
         }
+        let plainly = guarantee().for_users();
+        assert!(plainly.contains("12.182 times") && plainly.starts_with("Every word of"));
+        assert!(plainly.contains("distance 1 (in the euclidean metric)"));
+        let local = Guarantee {
+            metric: "discrete (1 between any two words)",
+            epsilon: 50.0,
+            exceptions: vec!["white space".into()],
+            scope: Guarantee::DISTINCT,
+            ..guarantee()
+        };
+        let plainly = local.for_users();
+        assert!(plainly.contains("any two words") && plainly.contains("5.2e21 times"));
+        assert!(plainly.contains("Every different word") && !plainly.contains("twice"));
+        assert!(plainly.ends_with("Not protected: white space."));
         let void = guarantee().voided("why not").voided("and why else");
         assert!(void.slack == f64::INFINITY && void.void == Some("why not"));
         assert!(
@@ -299,6 +357,10 @@ mod tests {
                 .starts_with("NOTHING IS PROTECTED: why not.")
         );
         assert!(!void.to_string().contains("of arithmetic"));
+        assert!(
+            void.for_users()
+                .starts_with("NOTHING IS PROTECTED: why not.")
+        );
         assert_eq!(Guarantee::excluded(7, 7), "");
         assert!(Guarantee::excluded(7, 5).starts_with("2 of the 7 words"));
     }

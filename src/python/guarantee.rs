@@ -1,6 +1,7 @@
 //! `fastdx.Guarantee`.
 
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use super::arguments::{as_strs, word_ids};
 use super::errors::wrong_type;
@@ -9,7 +10,7 @@ use super::run::run;
 use crate::guarantee::Certificate;
 
 /// A callable and its arguments that make an equal object: pickle's protocol.
-type Reduced<'py> = (Bound<'py, PyAny>, (Py<PyMechanism>, &'static str));
+type Reduced<'py> = (Bound<'py, PyAny>, (Py<PyMechanism>, Vec<String>));
 
 /// What a mechanism proves. Printed, it is a sentence.
 ///
@@ -19,6 +20,8 @@ type Reduced<'py> = (Bound<'py, PyAny>, (Py<PyMechanism>, &'static str));
 pub(super) struct PyGuarantee {
     guarantee: crate::Guarantee,
     mechanism: Py<PyMechanism>,
+    /// Exceptions that are not the mechanism's own.
+    more: Vec<String>,
 }
 
 /// A price, why it is infinite, and the number of words.
@@ -33,12 +36,17 @@ fn priced(price: Result<f64, &'static str>, words: usize) -> Priced {
 
 #[pymethods]
 impl PyGuarantee {
-    /// What a mechanism proves; its `guarantee`.
+    /// What a mechanism proves; its `guarantee`. With further `exceptions`, where only a part of what
+    /// is released goes through it.
     #[new]
-    fn new(mechanism: &Bound<'_, PyMechanism>) -> Self {
+    #[pyo3(signature = (mechanism, exceptions = Vec::new()))]
+    fn new(mechanism: &Bound<'_, PyMechanism>, exceptions: Vec<String>) -> Self {
+        let mut guarantee = mechanism.get().text.guarantee();
+        guarantee.exceptions.extend(exceptions.iter().cloned());
         PyGuarantee {
-            guarantee: mechanism.get().text.guarantee(),
+            guarantee,
             mechanism: mechanism.clone().unbind(),
+            more: exceptions,
         }
     }
 
@@ -194,6 +202,66 @@ impl PyGuarantee {
         Ok(priced(mechanism.text.price_ids(&ids), ids.len()))
     }
 
+    /// All of it as a dict of plain values, for reports; infinite numbers are None.
+    ///
+    /// Returns
+    /// -------
+    /// dict
+    ///     mechanism, metric, epsilon, delta, slack, void, unknown, scope, outputs, theorem, arithmetic,
+    ///     exceptions, certificate (a dict or None) and sentence.
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let (g, dict) = (&self.guarantee, PyDict::new(py));
+        let finite = |x: f64| x.is_finite().then_some(x);
+        dict.set_item("mechanism", g.mechanism)?;
+        dict.set_item("metric", g.metric)?;
+        dict.set_item("epsilon", finite(g.epsilon))?;
+        dict.set_item("delta", g.delta)?;
+        dict.set_item("slack", finite(g.slack))?;
+        dict.set_item("void", g.void)?;
+        dict.set_item("unknown", self.unknown().and_then(finite))?;
+        dict.set_item("scope", g.scope)?;
+        dict.set_item("outputs", &*g.outputs)?;
+        dict.set_item("theorem", g.theorem)?;
+        dict.set_item("arithmetic", g.arithmetic)?;
+        dict.set_item("exceptions", g.exceptions.clone())?;
+        let certificate = match self.certificate() {
+            Some(certificate) => Some(certificate.to_dict(py)?),
+            None => None,
+        };
+        dict.set_item("certificate", certificate)?;
+        dict.set_item("sentence", g.to_string())?;
+        Ok(dict)
+    }
+
+    /// `to_dict` as JSON.
+    fn to_json(&self, py: Python<'_>) -> PyResult<String> {
+        let options = PyDict::new(py);
+        options.set_item("ensure_ascii", false)?;
+        options.set_item("allow_nan", false)?;
+        let json = py.import("json")?;
+        json.call_method("dumps", (self.to_dict(py)?,), Some(&options))?
+            .extract()
+    }
+
+    /// One paragraph, for a model card or a privacy notice.
+    ///
+    /// Parameters
+    /// ----------
+    /// audience : 'engineer' or 'user', optional
+    ///     'engineer': the sentence that is printed; 'user': plain words for those whose words it
+    ///     protects.
+    #[pyo3(signature = (audience = "engineer"))]
+    fn describe(&self, audience: &str) -> PyResult<String> {
+        match audience {
+            "engineer" => Ok(self.guarantee.to_string()),
+            "user" => Ok(self.guarantee.for_users()),
+            _ => {
+                let expected = "'engineer' or 'user'";
+                Err(crate::Error::parameter("audience", expected, format!("{audience:?}")).into())
+            }
+        }
+    }
+
     fn __str__(&self) -> String {
         self.guarantee.to_string()
     }
@@ -211,8 +279,8 @@ impl PyGuarantee {
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
-        let getattr = py.import("builtins")?.getattr("getattr")?;
-        Ok((getattr, (self.mechanism.clone_ref(py), "guarantee")))
+        let class = py.get_type::<Self>().into_any();
+        Ok((class, (self.mechanism.clone_ref(py), self.more.clone())))
     }
 }
 
@@ -287,6 +355,20 @@ impl PyCertificate {
     #[getter]
     fn cover(&self) -> Option<String> {
         (self.inner.cover != 0).then(|| format!("{:016x}", self.inner.cover))
+    }
+
+    /// All of it as a dict of plain values.
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let (c, dict) = (&self.inner, PyDict::new(py));
+        dict.set_item("epsilon", c.epsilon)?;
+        dict.set_item("nominal", c.nominal)?;
+        dict.set_item("gamma", c.gamma.is_finite().then_some(c.gamma))?;
+        dict.set_item("pair", &self.pair)?;
+        dict.set_item("output", &*self.output)?;
+        dict.set_item("vocabulary", self.vocabulary())?;
+        dict.set_item("cover", self.cover())?;
+        dict.set_item("method", c.method())?;
+        Ok(dict)
     }
 
     fn __str__(&self) -> String {

@@ -2,6 +2,7 @@
 //! around shared core objects.
 
 use std::collections::HashSet;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -84,6 +85,10 @@ impl PyReplacements {
 }
 
 impl PyMechanism {
+    pub(super) fn text(&self) -> &TextPrivatizer {
+        &self.text
+    }
+
     pub(super) fn mechanism(&self) -> &Arc<dyn Mechanism> {
         self.text.mechanism()
     }
@@ -102,7 +107,7 @@ impl PyMechanism {
     }
 
     /// [`run`], answering only after a multiple of the padding time.
-    fn run<T: Send>(
+    pub(super) fn run<T: Send>(
         &self,
         py: Python<'_>,
         long: bool,
@@ -137,7 +142,7 @@ impl PyMechanism {
     }
 
     /// Warns once that texts look wrongly decoded.
-    fn warn(&self, py: Python<'_>, counts: Counts) -> PyResult<()> {
+    pub(super) fn warn(&self, py: Python<'_>, counts: Counts) -> PyResult<()> {
         if counts.misdecoded == 0 || self.warned.swap(true, Ordering::Relaxed) {
             return Ok(());
         }
@@ -354,20 +359,23 @@ impl PyMechanism {
         self.seed
     }
 
-    /// Replaces the words of a text, or of each text of a list.
+    /// Replaces the words of a text, of each text of a list, or of a column.
     ///
     /// White space, punctuation and line structure stay. The number of words, the length of
     /// the text and its punctuation are not protected.
     ///
     /// Parameters
     /// ----------
-    /// text : str or iterable of str
-    ///     The text or texts.
+    /// text : str, list or column
+    ///     The text or texts: a list of str, of None and of further lists; a pandas Series or
+    ///     Index, a polars Series, a pyarrow Array or ChunkedArray, a DuckDB relation of one column,
+    ///     any object with Arrow's ``__arrow_c_array__`` or ``__arrow_c_stream__``.
     ///
     /// Returns
     /// -------
-    /// str or list of str
-    ///     As given.
+    /// str, list or column
+    ///     As given: nulls, nesting, name, index and type are kept (indices of dictionaries get 32
+    ///     bits at least, categories are those of the outputs).
     ///
     /// Raises
     /// ------
@@ -380,20 +388,62 @@ impl PyMechanism {
     ///     Once, if a text looks wrongly decoded (UTF-8 read as Latin-1): parts of its words stand
     ///     as punctuation.
     fn privatize<'py>(
-        &self,
-        py: Python<'py>,
+        slf: &Bound<'py, Self>,
         text: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        let (py, this) = (slf.py(), slf.get());
         if let Ok(text) = text.cast::<PyString>() {
             let text = [PyBackedStr::try_from(text.clone())?];
-            let (mut out, counts) = self.texts(py, &text)?;
-            self.warn(py, counts)?;
+            let (mut out, counts) = this.texts(py, &text)?;
+            this.warn(py, counts)?;
             let out = out.pop().unwrap_or_default();
             return Ok(PyString::new(py, &out).into_any());
         }
-        let (out, counts) = self.texts(py, &strings("text", text)?)?;
-        self.warn(py, counts)?;
+        let plain = text
+            .cast::<PyList>()
+            .is_ok_and(|list| list.iter().all(|item| item.is_instance_of::<PyString>()));
+        if !plain {
+            let columns = py.import("fastdx.columns")?;
+            return columns.call_method1("privatize_column", (slf, text));
+        }
+        let (out, counts) = this.texts(py, &strings("text", text)?)?;
+        this.warn(py, counts)?;
         Ok(PyList::new(py, out)?.into_any())
+    }
+
+    /// `privatize_spans` on one text, spans being pairs of places in it.
+    #[allow(clippy::type_complexity)]
+    fn _privatize_spans<'py>(
+        &self,
+        py: Python<'py>,
+        text: PyBackedStr,
+        spans: Vec<(usize, usize)>,
+    ) -> PyResult<(String, Vec<(usize, usize)>, Bound<'py, PyDict>)> {
+        // Python counts characters, Rust bytes.
+        let at: Vec<usize> = text
+            .char_indices()
+            .map(|(byte, _)| byte)
+            .chain([text.len()])
+            .collect();
+        let byte = |place: usize| at.get(place).copied().unwrap_or(usize::MAX);
+        let ranges: Vec<_> = spans.iter().map(|&(a, b)| byte(a)..byte(b)).collect();
+        if let Some(place) = ranges.iter().position(|r| r.end == usize::MAX) {
+            let (a, b) = spans[place];
+            let expected = format!("within the text of {} characters", at.len() - 1);
+            let got = format!("{a} to {b} at place {place}");
+            return Err(Error::parameter("spans", expected, got).into());
+        }
+        let (out, places, counts) = self.run(py, text.len() > LONG, |control| {
+            self.text.privatize_spans(&text, &ranges, control)
+        })?;
+        let places = in_characters(&out, places.into_iter());
+        self.warn(py, counts)?;
+        Ok((out, places, dict_of(py, counts)?))
+    }
+
+    /// Where the words of a text stand, in characters.
+    fn _word_spans(&self, text: &str) -> Vec<(usize, usize)> {
+        in_characters(text, self.text.words(text))
     }
 
     /// As privatize for a list, with counts of what was done.
@@ -551,7 +601,19 @@ impl PyMechanism {
     }
 }
 
-fn dict_of(py: Python<'_>, counts: Counts) -> PyResult<Bound<'_, PyDict>> {
+/// Ranges of bytes, ascending, as ranges of characters.
+fn in_characters(text: &str, ranges: impl Iterator<Item = Range<usize>>) -> Vec<(usize, usize)> {
+    let (mut characters, mut done) = (0, 0);
+    let mut character = |byte: usize| {
+        characters += text[done..byte].chars().count();
+        done = byte;
+        characters
+    };
+    let places = ranges.map(|range| (character(range.start), character(range.end)));
+    places.collect()
+}
+
+pub(super) fn dict_of(py: Python<'_>, counts: Counts) -> PyResult<Bound<'_, PyDict>> {
     let dict = PyDict::new(py);
     dict.set_item("words", counts.words)?;
     dict.set_item("replaced", counts.replaced)?;

@@ -1,6 +1,7 @@
 //! The Python face: a thin layer that checks arguments, leaves the interpreter, calls the core.
 
 mod arguments;
+mod arrow;
 mod audit;
 mod cover;
 mod embedding;
@@ -50,6 +51,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<hyperbolic_space::PyMetropolisSample>()?;
     m.add_class::<poincare::PyTraining>()?;
     m.add_class::<guarantee::PyCertificate>()?;
+    m.add_function(wrap_pyfunction!(arrow::privatize_arrow, m)?)?;
     m.add_function(wrap_pyfunction!(audit::certify, m)?)?;
     m.add_function(wrap_pyfunction!(audit::closed_form, m)?)?;
     m.add_function(wrap_pyfunction!(audit::inputs, m)?)?;

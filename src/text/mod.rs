@@ -7,6 +7,7 @@
 mod bound;
 mod consistent;
 mod decoding;
+mod spans;
 mod tokenize;
 
 use std::borrow::Cow;
@@ -525,6 +526,16 @@ impl TextPrivatizer {
                 Oov::Drop | Oov::Error => None,
             },
         }
+    }
+}
+
+impl std::ops::AddAssign for Counts {
+    fn add_assign(&mut self, other: Self) {
+        self.words += other.words;
+        self.replaced += other.replaced;
+        self.unknown += other.unknown;
+        self.skipped += other.skipped;
+        self.misdecoded += other.misdecoded;
     }
 }
 

@@ -7,7 +7,9 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, SupportsIndex, TypedDict
 
 from fastdx._core import Cover, Embedding, Guarantee, MechanismCore, WordGraph
+from fastdx.columns import privatize_frame
 from fastdx.exceptions import InputTypeError
+from fastdx.selection import PrivateSpans, Select, private_spans, selected, spans_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -109,6 +111,90 @@ class Mechanism(MechanismCore):
     def with_epsilon(self, epsilon: float) -> Self:
         """Return the same mechanism at another ε, sharing everything else."""
         return self._around(self._at(epsilon))
+
+    def privatize_frame(self, frame: Any, columns: str | Iterable[str]) -> Any:
+        """Replace the words of columns of a frame; all others stay as they are, UNPROTECTED.
+
+        Parameters
+        ----------
+        frame : pandas.DataFrame, polars.DataFrame, pyarrow.Table or RecordBatch, DuckDB relation
+            The frame.
+        columns : str or iterable of str
+            Columns of text. Of Arrow tables also fields within: ``'user.comment'``.
+
+        Returns
+        -------
+        DataFrame, Table or RecordBatch
+            As given (of a DuckDB relation a pyarrow.Table), with the columns in their places.
+        """
+        return privatize_frame(self, frame, columns)
+
+    def privatize_spans(
+        self,
+        text: str,
+        spans: Iterable[tuple[int, int]] | None = None,
+        *,
+        select: Select | None = None,
+    ) -> PrivateSpans:
+        """Replace the words of some spans of a text; the rest is released as it is, UNPROTECTED.
+
+        The bridge to whatever finds names, slot values or medical terms. Where the spans lie, and
+        so what they were found by, is not protected.
+
+        Parameters
+        ----------
+        text : str
+            The text.
+        spans : iterable of (int, int), optional
+            Starts and ends in characters, ascending, without overlap.
+        select : 'rare', collection of str, or callable, optional
+            In the place of `spans` the words that are rare (`fastdx.selection.rare`), that are
+            among these, or for which the function says so.
+
+        Returns
+        -------
+        PrivateSpans
+            ``.text``, ``.spans`` (where they are now), ``.counts``, ``.guarantee``.
+
+        Examples
+        --------
+        >>> from fastdx import Tem
+        >>> private = Tem(epsilon=3.0).privatize_spans("Dear Anna, thank you.", [(5, 9)])
+        >>> private.text.startswith("Dear ") and private.text.endswith(", thank you.")
+        True
+        """
+        if (spans is None) == (select is None):
+            raise InputTypeError("spans and select: give one of them")
+        if select is not None:
+            return private_spans(self, text, spans_of(self, text, select))
+        return private_spans(self, text, [(int(a), int(b)) for a, b in spans or ()])
+
+    def privatize_tokens(self, tokens: Iterable[str], *, select: Select | None = None) -> list[str]:
+        """Replace words that were found elsewhere: each string is one word, whatever it holds.
+
+        Parameters
+        ----------
+        tokens : iterable of str
+            The words.
+        select : 'rare', collection of str, or callable, optional
+            Only these words, as for `privatize_spans`; others are released as they are,
+            UNPROTECTED.
+
+        Returns
+        -------
+        list of str
+            Of the same length, unless ``oov='drop'``.
+        """
+        if select is None:
+            return super().privatize_tokens(tokens)
+        if self.oov == "drop":
+            raise InputTypeError("select does not go with oov='drop'")
+        wanted, new = selected(select), list(tokens)
+        chosen = [i for i, token in enumerate(new) if wanted(token)]
+        drawn = super().privatize_tokens([new[i] for i in chosen])
+        for i, word in zip(chosen, drawn, strict=True):
+            new[i] = word
+        return new
 
     def _arguments(self) -> tuple[float, dict[str, Any]]:
         """Return the ε and the parameters of its own that make an equal mechanism."""

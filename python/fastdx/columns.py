@@ -1,0 +1,180 @@
+"""Columns and frames of other libraries: pandas, polars, Arrow, DuckDB, nested lists.
+
+What is not text stays: None, NaN, nulls. The kind of a column, its name, index and type are kept.
+No library is imported that the caller has not imported.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from math import isnan
+from typing import TYPE_CHECKING, Any
+
+from fastdx._core import privatize_arrow
+from fastdx.exceptions import InputTypeError, ParameterError
+
+if TYPE_CHECKING:
+    from fastdx.mechanisms import Mechanism
+
+__all__ = ["privatize_column", "privatize_frame"]
+
+
+def _loaded(name: str) -> Any:
+    """Return a library if the caller has imported it."""
+    return sys.modules.get(name)
+
+
+def privatize_column(mechanism: Mechanism, column: Any) -> Any:  # noqa: PLR0911, a case a kind
+    """Privatise a column of any kind; `Mechanism.privatize` calls it for what is no list of str."""
+    if _is_missing(column):
+        return column
+    pandas, polars, arrow = _loaded("pandas"), _loaded("polars"), _loaded("pyarrow")
+    if pandas is not None and isinstance(column, (pandas.Series, pandas.Index)):
+        return _pandas(mechanism, column, pandas)
+    if polars is not None and isinstance(column, polars.Series):
+        return _polars(mechanism, column, polars)
+    if arrow is not None and isinstance(column, arrow.Scalar):
+        value = column.as_py()
+        return column if value is None else arrow.scalar(mechanism.privatize(value), column.type)
+    if arrow is not None and isinstance(column, (arrow.Array, arrow.ChunkedArray)):
+        return _arrow(mechanism, column, arrow)
+    if (duckdb := _loaded("duckdb")) is not None and isinstance(column, duckdb.DuckDBPyRelation):
+        if len(column.columns) != 1:
+            raise InputTypeError(
+                f"text is a relation of {len(column.columns)} columns: use privatize_frame"
+            )
+        table = _table(column)
+        return _arrow(mechanism, table.column(0), _loaded("pyarrow"))
+    if hasattr(column, "__arrow_c_stream__") or hasattr(column, "__arrow_c_array__"):
+        return privatize_arrow(mechanism, column)[0]
+    return _nested(mechanism, column)
+
+
+def _is_missing(value: Any) -> bool:
+    """None, NaN, pandas.NA, NaT."""
+    if value is None or (isinstance(value, float) and isnan(value)):
+        return True
+    pandas = _loaded("pandas")
+    return pandas is not None and (value is pandas.NA or value is pandas.NaT)
+
+
+def _nested(mechanism: Mechanism, given: Any) -> Any:
+    """Privatise lists of str, None and further lists, in one call."""
+    if isinstance(given, (str, bytes, dict)) or not isinstance(given, Iterable):
+        raise InputTypeError(
+            f"text must be a str, a list of str or a column of text, not {type(given).__name__}"
+        )
+    texts: list[str] = []
+    shape = _shape(given, "text", texts)
+    new = iter(mechanism.privatize(texts))
+    return _refilled(shape, new)
+
+
+def _shape(given: Iterable[Any], name: str, texts: list[str]) -> list[Any]:
+    """Collect the texts; in their place True, whatever else stays is in a tuple."""
+    found: list[Any] = []
+    for i, item in enumerate(given):
+        if isinstance(item, str):
+            texts.append(item)
+            found.append(True)
+        elif _is_missing(item):
+            found.append((item,))
+        elif isinstance(item, Iterable) and not isinstance(item, (bytes, dict)):
+            found.append(_shape(item, f"{name}[{i}]", texts))
+        else:
+            raise InputTypeError(f"{name}[{i}] must be a str, not {type(item).__name__}")
+    return found
+
+
+def _refilled(shape: list[Any], new: Iterator[str]) -> list[Any]:
+    return [
+        next(new) if item is True else item[0] if isinstance(item, tuple) else _refilled(item, new)
+        for item in shape
+    ]
+
+
+def _pandas(mechanism: Mechanism, column: Any, pandas: Any) -> Any:
+    dtype = column.dtype
+    if isinstance(column, pandas.MultiIndex):
+        raise InputTypeError("text is a MultiIndex: privatise its levels as columns")
+    values: Any
+    if isinstance(dtype, pandas.CategoricalDtype):
+        # The categories that are not written would be released: they are those of the outputs.
+        new = _nested(mechanism, column.astype(object).tolist())
+        values = pandas.Categorical(new, ordered=dtype.ordered)
+        dtype = values.dtype
+    elif hasattr(column.array, "__arrow_array__") and hasattr(dtype, "__from_arrow__"):
+        import pyarrow
+
+        old = column.array.__arrow_array__()
+        values = dtype.__from_arrow__(_arrow(mechanism, old, pyarrow))
+    else:
+        values = _nested(mechanism, column.tolist())
+    if isinstance(column, pandas.Index):
+        return pandas.Index(values, name=column.name, dtype=dtype)
+    return pandas.Series(values, index=column.index, name=column.name, dtype=dtype)
+
+
+def _polars(mechanism: Mechanism, column: Any, polars: Any) -> Any:
+    if isinstance(column.dtype, polars.Enum):
+        raise InputTypeError("text is an Enum, which holds no other words: cast it to String")
+    new = polars.Series(column.name, privatize_arrow(mechanism, column)[0])
+    return new if new.dtype == column.dtype else new.cast(column.dtype)
+
+
+def _arrow(mechanism: Mechanism, column: Any, arrow: Any, path: list[str] | None = None) -> Any:
+    new = privatize_arrow(mechanism, column, path)[0]
+    return arrow.chunked_array(new) if hasattr(column, "chunks") else arrow.array(new)
+
+
+def _table(relation: Any) -> Any:
+    """The rows of a DuckDB relation as a pyarrow.Table."""
+    import pyarrow
+
+    return pyarrow.table(relation)
+
+
+def privatize_frame(mechanism: Mechanism, frame: Any, columns: str | Iterable[str]) -> Any:
+    """Privatise columns of a frame; see `Mechanism.privatize_frame`."""
+    names = [columns] if isinstance(columns, str) else list(columns)
+    if not names:
+        raise ParameterError("columns must be at least one, got none")
+    pandas, polars, arrow = _loaded("pandas"), _loaded("polars"), _loaded("pyarrow")
+    if pandas is not None and isinstance(frame, pandas.DataFrame):
+        _check_columns(names, list(frame.columns))
+        return frame.assign(**{name: privatize_column(mechanism, frame[name]) for name in names})
+    if polars is not None and isinstance(frame, polars.LazyFrame):
+        raise InputTypeError("frame is lazy: a plan that runs again draws again; collect() it")
+    if polars is not None and isinstance(frame, polars.DataFrame):
+        _check_columns(names, frame.columns)
+        return frame.with_columns([privatize_column(mechanism, frame[name]) for name in names])
+    if (duckdb := _loaded("duckdb")) is not None and isinstance(frame, duckdb.DuckDBPyRelation):
+        frame, arrow = _table(frame), _loaded("pyarrow")
+    if arrow is not None and isinstance(frame, (arrow.Table, arrow.RecordBatch)):
+        return _arrow_table(mechanism, frame, names, arrow)
+    raise InputTypeError(
+        "frame must be a pandas or polars DataFrame, a pyarrow Table or RecordBatch, or a DuckDB "
+        f"relation, not {type(frame).__name__}"
+    )
+
+
+def _check_columns(names: list[str], there: list[Any]) -> None:
+    for name in names:
+        if there.count(name) != 1:
+            raise ParameterError(
+                f"columns must be of the frame, each there once: {name!r} is there "
+                f"{there.count(name)} times"
+            )
+
+
+def _arrow_table(mechanism: Mechanism, table: Any, names: list[str], arrow: Any) -> Any:
+    for name in names:
+        # A name with points is one of a nested field, unless a column is called so.
+        first, *path = [name] if name in table.schema.names else name.split(".")
+        _check_columns([first], table.schema.names)
+        at = table.schema.get_field_index(first)
+        new = _arrow(mechanism, table.column(at), arrow, path)
+        field = table.schema.field(at).with_type(new.type)
+        table = table.set_column(at, field, new)
+    return table

@@ -1,0 +1,60 @@
+//! Parts of a text privatised, the rest released as it is: the bridge to whatever finds names, slot
+//! values or medical terms. Where the parts lie is not protected.
+
+use std::ops::Range;
+
+use super::{Consistent, Counts, Policy, TextPrivatizer};
+use crate::error::{Error, Result};
+use crate::parallel::Control;
+
+impl TextPrivatizer {
+    /// Privatises only the `spans` of a text, byte ranges in order that do not overlap: the new
+    /// text, where the spans are in it, and counts of their words. The spans of a text count as one
+    /// text to [`Consistent`].
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] for spans that are out of order, overlap, or lie outside or within a
+    /// character; as [`privatize_texts`](Self::privatize_texts).
+    pub fn privatize_spans(
+        &self,
+        text: &str,
+        spans: &[Range<usize>],
+        control: &Control,
+    ) -> Result<(String, Vec<Range<usize>>, Counts)> {
+        let mut parts = Vec::with_capacity(spans.len());
+        let mut done = 0;
+        for (i, span) in spans.iter().enumerate() {
+            let part = text.get(span.clone()).filter(|_| span.start >= done);
+            let Some(part) = part else {
+                let expected = "ascending ranges of the text that do not overlap";
+                let got = format!("{} to {} at place {i}", span.start, span.end);
+                return Err(Error::parameter("spans", expected, got));
+            };
+            parts.push(part);
+            done = span.end;
+        }
+        let (new, counts) = match self.policy().consistent {
+            Consistent::Text => {
+                let policy = Policy {
+                    consistent: Consistent::Call,
+                    ..self.policy().clone()
+                };
+                let of_call = TextPrivatizer {
+                    mechanism: self.mechanism().clone(),
+                    policy,
+                };
+                of_call.privatize_texts(&parts, control)?
+            }
+            _ => self.privatize_texts(&parts, control)?,
+        };
+        let (mut out, mut places, mut done) = (String::new(), Vec::new(), 0);
+        for (span, new) in spans.iter().zip(&new) {
+            out.push_str(&text[done..span.start]);
+            places.push(out.len()..out.len() + new.len());
+            out.push_str(new);
+            done = span.end;
+        }
+        out.push_str(&text[done..]);
+        Ok((out, places, counts))
+    }
+}

@@ -1,0 +1,275 @@
+"""Columns, frames and spans: what is not text stays, what is text is drawn afresh."""
+
+from __future__ import annotations
+
+import json
+import math
+import pickle
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import fastdx
+from fastdx import Embedding, Guarantee, NeighborResponse, Tem
+from fastdx.selection import rare
+
+ENGLISH = Embedding.default()
+E = Embedding(["tea", "coffee", "king", "queen"], [[0.0], [0.1], [5.0], [5.2]])
+# Every output is another word than its input, so that what is released raw is seen.
+SWAP = Tem(
+    E,
+    1e4,
+    cover=fastdx.Cover.from_sets(
+        E, {"tea": ["coffee"], "coffee": ["tea"], "king": ["queen"], "queen": ["king"]}
+    ),
+    gamma=math.inf,
+    oov="mask",
+)
+TEXTS = ["tea and king", None, "", "Queen, coffee!", "tea"]
+WANTED = ["coffee [MASK] queen", None, "", "king, tea!", "coffee"]
+
+
+def test_lists_and_scalars() -> None:
+    assert SWAP.privatize(TEXTS) == WANTED
+    assert SWAP.privatize(("tea", None)) == ["coffee", None]
+    assert SWAP.privatize([["tea", None], [], "king", [["queen"]]]) == [
+        ["coffee", None], [], "queen", [["king"]],
+    ]  # fmt: skip
+    assert SWAP.privatize(iter(["tea"])) == ["coffee"]
+    assert SWAP.privatize(None) is None and SWAP.privatize(pd.NA) is pd.NA
+    assert math.isnan(SWAP.privatize(float("nan")))
+    assert SWAP.privatize(np.array(["tea", "king"])) == ["coffee", "queen"]
+    assert SWAP.privatize(pa.scalar("tea")) == pa.scalar("coffee")
+    assert SWAP.privatize(pa.scalar(None, pa.string())).as_py() is None
+    for bad in (3, b"tea", {"tea": 1}, ["tea", 3], [["tea"], [b"tea"]]):
+        with pytest.raises(fastdx.InputTypeError, match="text"):
+            SWAP.privatize(bad)
+    with pytest.raises(fastdx.InputTypeError, match=r"text\[1\]\[0\] must be a str, not bytes"):
+        SWAP.privatize([["tea"], [b"tea"]])
+
+
+ARROW_TYPES = [pa.string(), pa.large_string(), pa.string_view()]
+
+
+@pytest.mark.parametrize("kind", ARROW_TYPES, ids=str)
+def test_arrow(kind: pa.DataType) -> None:
+    for column in (
+        pa.array(TEXTS, kind),
+        pa.array(["king", *TEXTS, "king"], kind)[1:-1],
+        pa.array([], kind),
+        pa.array([None, None], kind),
+    ):
+        new = SWAP.privatize(column)
+        assert isinstance(new, pa.Array) and new.type == kind
+        new.validate(full=True)
+        assert new.to_pylist() == SWAP.privatize(column.to_pylist())
+    chunked = pa.chunked_array([TEXTS[:2], [], TEXTS[2:]], kind)
+    new = SWAP.privatize(chunked)
+    assert isinstance(new, pa.ChunkedArray) and new.type == kind and new.to_pylist() == WANTED
+    assert SWAP.privatize(pa.chunked_array([], kind)).to_pylist() == []
+    # Lists, in slices and with nulls.
+    nested = [["tea", None], None, [], ["king", "queen"]]
+    wanted = [["coffee", None], None, [], ["queen", "king"]]
+    for lists in (pa.list_(kind), pa.large_list(kind)):
+        column = pa.array([["tea"], *nested], lists)[1:]
+        assert SWAP.privatize(column).to_pylist() == wanted
+        assert SWAP.privatize(column).type == lists
+    fixed = pa.array([["tea", "king"], None, ["queen", None]], pa.list_(kind, 2))
+    assert SWAP.privatize(fixed[1:]).to_pylist() == [None, ["king", None]]
+    # Dictionaries: every row by itself.
+    column = pa.array(TEXTS, kind).dictionary_encode() if kind != pa.string_view() else None
+    if column is not None:
+        new = SWAP.privatize(column)
+        assert new.type == column.type and new.to_pylist() == WANTED
+        small = column.cast(pa.dictionary(pa.int8(), kind))
+        assert SWAP.privatize(small).type == pa.dictionary(pa.int32(), kind)
+
+
+def test_dictionary_rows_are_drawn_by_themselves() -> None:
+    response = NeighborResponse(E, 0.1, cover=2)
+    column = pa.array(["tea"] * 400).dictionary_encode()
+    assert len(set(response.privatize(column).to_pylist())) == 4
+    once = NeighborResponse(E, 0.1, cover=2, consistent="call")
+    both = pa.chunked_array([column, column])
+    assert len(set(once.privatize(both).to_pylist())) == 1
+
+
+def test_many_rows_and_bad_columns() -> None:
+    words = np.random.default_rng(0).choice(E.words, 200_000).tolist()
+    words[::7] = [None] * len(words[::7])
+    new = SWAP.privatize(pa.array(words))
+    assert new.to_pylist() == SWAP.privatize(words)
+    for column in (pa.array([1, 2]), pa.array([{"a": "tea"}]), pa.array([b"tea"])):
+        with pytest.raises(fastdx.InputTypeError, match="column of text"):
+            SWAP.privatize(column)
+    strict = Tem(E, 3.0, oov="error")
+    column = pa.chunked_array([["tea"] * 70_000, ["tea", "secret"]])
+    with pytest.raises(fastdx.UnknownWordError, match="of text 70001,") as caught:
+        strict.privatize(column)
+    assert caught.value.text == 70_001 and "secret" not in str(caught.value)
+
+
+def test_pandas() -> None:
+    index = pd.Index([3, 1, 4, 1, 5], name="i")
+    for dtype in (object, "string[python]", "string[pyarrow]", "str", pd.ArrowDtype(pa.string())):
+        series = pd.Series(TEXTS, index=index, name="n", dtype=dtype)
+        new = SWAP.privatize(series)
+        assert new.dtype == series.dtype and new.name == "n" and new.index.equals(index)
+        assert [None if pd.isna(x) else x for x in new] == WANTED
+        labels = pd.Index(["tea", "king"], name="l", dtype=dtype)
+        renamed = SWAP.privatize(labels)
+        assert list(renamed) == ["coffee", "queen"] and renamed.name == "l"
+        assert renamed.dtype == labels.dtype
+    new = SWAP.privatize(pd.Series(["tea", None, "king", "tea"], dtype="category"))
+    assert list(new[[0, 2, 3]]) == ["coffee", "queen", "coffee"] and pd.isna(new[1])
+    # A category that is not written is not released.
+    kept = pd.Categorical(["tea"], categories=["tea", "king"])
+    assert list(SWAP.privatize(pd.Series(kept)).cat.categories) == ["coffee"]
+    frame = pd.DataFrame({"t": TEXTS, "n": range(5)}, index=index)
+    new = SWAP.privatize_frame(frame, "t")
+    assert list(new.columns) == ["t", "n"] and new["n"].tolist() == [0, 1, 2, 3, 4]
+    assert [None if pd.isna(x) else x for x in new["t"]] == WANTED and frame["t"][
+        3
+    ] == "tea and king"
+    with pytest.raises(fastdx.InputTypeError, match="MultiIndex"):
+        SWAP.privatize(pd.MultiIndex.from_tuples([("tea", "king")]))
+    with pytest.raises(fastdx.ParameterError, match="'x' is there 0 times"):
+        SWAP.privatize_frame(frame, ["x"])
+    assert frame["t"].map(SWAP.privatize).tolist()[0] == WANTED[0]
+
+
+def test_polars_and_duckdb() -> None:
+    series = pl.Series("n", TEXTS)
+    new = SWAP.privatize(series)
+    assert new.name == "n" and new.dtype == pl.String and new.to_list() == WANTED
+    new = SWAP.privatize(series.cast(pl.Categorical))
+    assert new.dtype == pl.Categorical and new.to_list() == WANTED
+    nested = pl.Series([["tea"], None, ["king", None]])
+    assert SWAP.privatize(nested).to_list() == [["coffee"], None, ["queen", None]]
+    with pytest.raises(fastdx.InputTypeError, match="Enum"):
+        SWAP.privatize(pl.Series(["tea"], dtype=pl.Enum(["tea"])))
+    frame = pl.DataFrame({"t": TEXTS, "n": range(5)})
+    new = SWAP.privatize_frame(frame, ["t"])
+    assert new["t"].to_list() == WANTED and new["n"].to_list() == [0, 1, 2, 3, 4]
+    with pytest.raises(fastdx.InputTypeError, match="lazy"):
+        SWAP.privatize_frame(frame.lazy(), ["t"])
+    relation = duckdb.sql("select * from (values ('tea', 1), (null, 2)) as v(t, n)")
+    assert SWAP.privatize(relation.select("t")).to_pylist() == ["coffee", None]
+    table = SWAP.privatize_frame(relation, "t")
+    assert table.to_pylist() == [{"t": "coffee", "n": 1}, {"t": None, "n": 2}]
+    with pytest.raises(fastdx.InputTypeError, match="2 columns"):
+        SWAP.privatize(relation)
+
+
+def test_arrow_tables_and_fields_within() -> None:
+    rows = [
+        {"user": {"comment": "tea", "id": 1}, "items": [{"text": "king"}, {"text": None}]},
+        {"user": None, "items": None},
+    ]
+    table = pa.Table.from_pylist(rows)
+    new = SWAP.privatize_frame(table, ["user.comment", "items.text"])
+    assert new.to_pylist() == [
+        {"user": {"comment": "coffee", "id": 1}, "items": [{"text": "queen"}, {"text": None}]},
+        {"user": None, "items": None},
+    ]
+    assert new.schema.equals(table.schema)
+    batch = pa.RecordBatch.from_pylist([{"a.b": "tea"}])
+    assert SWAP.privatize_frame(batch, "a.b").to_pylist() == [{"a.b": "coffee"}]
+    for bad in ("user", "user.none", "none"):
+        with pytest.raises((fastdx.InputTypeError, fastdx.ParameterError)):
+            SWAP.privatize_frame(table, bad)
+    with pytest.raises(fastdx.InputTypeError, match="frame must be"):
+        SWAP.privatize_frame([1], "a")
+    with pytest.raises(fastdx.ParameterError, match="at least one"):
+        SWAP.privatize_frame(table, [])
+
+
+class Producer:
+    """Somebody else's column."""
+
+    def __init__(self, column: Any) -> None:
+        """Hold it."""
+        self.column = column
+
+    def __arrow_c_stream__(self, schema: object = None) -> object:
+        """Hand it out."""
+        return self.column.__arrow_c_stream__(schema)
+
+
+def test_columns_of_others() -> None:
+    new = SWAP.privatize(Producer(pa.chunked_array([TEXTS])))
+    assert pa.chunked_array(new).to_pylist() == WANTED
+
+
+def test_spans() -> None:
+    text = "Dear « tea », the king\nis héré: queen."
+    spans = [(7, 10), (18, 22), (32, 37)]
+    new = SWAP.privatize_spans(text, spans)
+    assert new.text == "Dear « coffee », the queen\nis héré: king."
+    assert [new.text[a:b] for a, b in new.spans] == ["coffee", "queen", "king"]
+    assert new.counts["replaced"] == 3
+    assert "outside the spans is RELEASED AS IT IS" in str(new.guarantee)
+    again = pickle.loads(pickle.dumps(new.guarantee))
+    assert again.exceptions == new.guarantee.exceptions != SWAP.guarantee.exceptions
+    assert SWAP.privatize_spans(text, []).text == text
+    assert SWAP.privatize_spans("", [(0, 0)]).text == ""
+    for bad in ([(18, 22), (7, 10)], [(7, 12), (10, 13)], [(0, 999)], [(5, 3)]):
+        with pytest.raises(fastdx.ParameterError, match="spans must be"):
+            SWAP.privatize_spans(text, bad)
+    with pytest.raises(fastdx.InputTypeError, match="give one"):
+        SWAP.privatize_spans(text)
+    # The spans of a text are one text.
+    once = NeighborResponse(E, 0.1, cover=2, consistent=True)
+    drawn = {once.privatize_spans("tea " * 40, [(4 * i, 4 * i + 3) for i in range(40)]).text
+             for _ in range(20)}  # fmt: skip
+    assert all(len(set(text.split())) == 1 for text in drawn) and len(drawn) > 1
+
+
+def test_selection() -> None:
+    assert SWAP.privatize_spans("tea, king", select={"King"}).text == "tea, queen"
+    assert (
+        SWAP.privatize_spans("tea, king", select=lambda word: word == "tea").text == "coffee, king"
+    )
+    assert SWAP.privatize_tokens(["tea", "king", "zzz"], select=["tea"]) == [
+        "coffee",
+        "king",
+        "zzz",
+    ]
+    tem = Tem(epsilon=1e-9)
+    text = "the nephrologist and the people"
+    new = tem.privatize_spans(text, select="rare").text.split()
+    assert [new[i] for i in (0, 2, 3, 4)] == ["the", "and", "the", "people"] and new[
+        1
+    ] != "nephrologist"
+    assert [w for w in ("the", "Tea", "zzz") if rare(10)(w)] == ["Tea", "zzz"]
+    assert not rare(["Zzz"])("zzz")
+    for bad, error in (("common", fastdx.ParameterError), (3, fastdx.InputTypeError)):
+        with pytest.raises(error):
+            SWAP.privatize_tokens(["tea"], select=bad)  # type: ignore[arg-type]
+    with pytest.raises(fastdx.ParameterError):
+        rare(-1)
+    with pytest.raises(fastdx.InputTypeError, match="drop"):
+        Tem(E, 1.0, oov="drop").privatize_tokens(["tea"], select=["tea"])
+
+
+def test_guarantees_as_data_and_in_plain_words() -> None:
+    small = Embedding(ENGLISH.words[:300], ENGLISH.vectors[:300])
+    tem = Tem.certified(small, 2.0, cover=10)
+    found = json.loads(tem.guarantee.to_json())
+    assert found == json.loads(json.dumps(tem.guarantee.to_dict()))
+    assert found["epsilon"] == tem.epsilon and found["sentence"] == str(tem.guarantee)
+    assert found["certificate"]["nominal"] == tem.nominal and found["void"] is None
+    plain = tem.guarantee.describe("user")
+    assert f"{math.exp(tem.epsilon):.3f} times" in plain and "0.1" in plain
+    assert tem.guarantee.describe() == str(tem.guarantee)
+    void = Tem(small, 2.0, seed=1).guarantee
+    assert void.describe("user").startswith("NOTHING IS PROTECTED")
+    assert void.to_dict()["slack"] is None and json.loads(void.to_json())["void"]
+    with pytest.raises(fastdx.ParameterError, match="audience"):
+        void.describe("all")
+    assert isinstance(Guarantee(tem, ["more"]), Guarantee)
