@@ -18,6 +18,7 @@ from fastdx import (
     plots,
     poincare,
     report,
+    selection,
 )
 from fastdx._core import (
     Certificate,
@@ -99,6 +100,7 @@ __all__ = [
     "plots",
     "poincare",
     "report",
+    "selection",
     "tokenize",
     "utility_bound",
 ]
