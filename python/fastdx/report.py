@@ -152,11 +152,13 @@ def _named(mechanism: Mechanism, prior: ArrayLike | str | None) -> dict[str, Any
     if not mechanism.has_law:
         return None
     found = calibration.reidentification(mechanism, prior, (1, 10, 100))
+    near = float(calibration.near_losses(mechanism).mean())
     return {
         "guesses": [found.success[g] for g in (1, 10, 100)],
         "surest": found.worst_posterior,
         "word": found.word,
         "output": found.output,
+        "near": near if np.isfinite(near) else None,
     }
 
 

@@ -329,38 +329,38 @@ pub(super) fn privatize_arrow<'py>(
         Ok(Arc::new(field.as_ref().clone().with_data_type(kind)))
     };
     // The chunks of a stream are asked for with the interpreter at hand, one at a time.
-    let (single, field, mut chunks): (_, _, Box<dyn Iterator<Item = PyResult<ArrayRef>>>) =
-        match column {
-            AnyArray::Array(array) => {
-                let (array, field) = array.into_inner();
-                (
-                    true,
-                    new_field(&field)?,
-                    Box::new(std::iter::once(Ok(array))),
-                )
-            }
-            AnyArray::Stream(stream) => {
-                let reader = stream.into_reader()?;
-                let field = new_field(&reader.field())?;
-                let failed = |e: arrow_schema::ArrowError| {
-                    pyo3::exceptions::PyValueError::new_err(e.to_string())
-                };
-                (
-                    false,
-                    field,
-                    Box::new(reader.map(move |chunk| chunk.map_err(failed))),
-                )
-            }
-        };
+    let (single, field, chunks): (_, _, Box<dyn Iterator<Item = PyResult<ArrayRef>>>) = match column
+    {
+        AnyArray::Array(array) => {
+            let (array, field) = array.into_inner();
+            (
+                true,
+                new_field(&field)?,
+                Box::new(std::iter::once(Ok(array))),
+            )
+        }
+        AnyArray::Stream(stream) => {
+            let reader = stream.into_reader()?;
+            let field = new_field(&reader.field())?;
+            let failed = |e: arrow_schema::ArrowError| {
+                pyo3::exceptions::PyValueError::new_err(e.to_string())
+            };
+            (
+                false,
+                field,
+                Box::new(reader.map(move |chunk| chunk.map_err(failed))),
+            )
+        }
+    };
     let (mut out, mut counts, mut kept, mut done) =
         (Vec::new(), Counts::default(), Replacements::default(), 0);
-    while let Some(chunk) = chunks.next() {
+    for chunk in chunks {
         let chunk = chunk?;
         let long = chunk.get_array_memory_size() > 1 << 16;
         let before = std::mem::take(&mut kept);
         let (made, column) = mechanism.run(py, long, |control| {
             let mut column = Column {
-                text: text,
+                text,
                 control,
                 kept: before,
                 counts: Counts::default(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -125,3 +126,24 @@ def test_covers_and_attackers_on_the_page(tmp_path: Path) -> None:
     text = page.read_text("utf-8")
     assert '"named": {"guesses": [' in text and "surer of a word than 0.3" in text
     assert "above 0.2" in text  # the floor, in the guarantee
+    named = json.loads(text.split('"named": ')[1].split("}")[0] + "}")
+    epsilon = float(text.split('"why": "ε = ')[1].split(" ")[0])
+    tem = fastdx.Tem(e, epsilon, cover=5)
+    assert named["near"] == pytest.approx(calibration.near_losses(tem).mean(), rel=1e-2)
+
+
+def test_the_frontier_is_drawn() -> None:
+    rng = np.random.default_rng(2)
+    e = Embedding([f"w{i}" for i in range(30)], rng.normal(size=(30, 3)))
+    judge = Embedding(e.words, rng.normal(size=(30, 3)))
+    pairs = [("Tem", fastdx.Tem(e, x)) for x in (4.0, 1.0)]
+    table = calibration.frontier([*pairs, ("k=5", fastdx.Tem(e, 2.0, cover=5))], judge=judge)
+    assert list(table["name"]) == ["Tem", "Tem", "k=5"]
+    axes = plots.frontier(table)
+    lines = {line.get_label(): line for line in axes.lines}
+    assert set(lines) == {"Tem", "k=5"}
+    # Along its ε.
+    assert lines["Tem"].get_xdata().tolist() == [table["R"][1], table["R"][0]]
+    assert lines["k=5"].get_ydata().tolist() == [table["similarity"][2]]
+    with pytest.raises(fastdx.ParameterError, match="judge"):
+        plots.frontier(calibration.frontier(dict(pairs)))
