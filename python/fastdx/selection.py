@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import TypeAlias
 
 from fastdx._core import Embedding, Guarantee, MechanismCore
@@ -12,7 +11,7 @@ from fastdx.exceptions import InputTypeError, ParameterError
 
 __all__ = ["PrivateSpans", "Select", "rare"]
 
-Select: TypeAlias = "str | Collection[str] | Callable[[str], bool]"
+Select: TypeAlias = str | Collection[str] | Callable[[str], bool]
 """Which words are privatised: 'rare', the words themselves, or a function of the word."""
 
 COMMON = 1000
@@ -35,7 +34,6 @@ class PrivateSpans:
     """The mechanism's, which says that the rest is released as it is."""
 
 
-@cache
 def _common(count: int) -> frozenset[str]:
     return frozenset(Embedding.default().words[:count])
 
