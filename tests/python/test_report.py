@@ -126,7 +126,7 @@ def test_covers_and_attackers_on_the_page(tmp_path: Path) -> None:
     text = page.read_text("utf-8")
     assert '"named": {"guesses": [' in text and "surer of a word than 0.3" in text
     assert "above 0.2" in text  # the floor, in the guarantee
-    named = json.loads(text.split('"named": ')[1].split("}")[0] + "}")
+    named = json.loads("{" + text.split('"named": {')[1].split("}")[0] + "}")
     epsilon = float(text.split('"why": "ε = ')[1].split(" ")[0])
     tem = fastdx.Tem(e, epsilon, cover=5)
     assert named["near"] == pytest.approx(calibration.near_losses(tem).mean(), rel=1e-2)
