@@ -50,8 +50,7 @@ fn becomes(kind: &DataType, path: &[String]) -> std::result::Result<DataType, St
                 return Err(format!("a struct without a field {name:?}"));
             };
             let inner = becomes(field.data_type(), rest)?;
-            let new: Vec<FieldRef> = fields.iter().cloned().collect();
-            let mut new = new;
+            let mut new: Vec<FieldRef> = fields.iter().cloned().collect();
             new[at] = Arc::new(field.as_ref().clone().with_data_type(inner));
             Ok(D::Struct(new.into()))
         }
