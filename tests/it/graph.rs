@@ -117,7 +117,10 @@ fn part(whole: &WordGraph, words: usize, pairs: &[(usize, usize)], weights: &[f6
             if Some(whole.distance(x, y)) == whole.unreachable_distance() {
                 assert_eq!(Some(row[b as usize]), part.unreachable_distance());
             } else {
-                assert_eq!(row[b as usize], whole.distance(x, y));
+                // Lengths that are no whole numbers add up in the order of the
+                // part's own ids: equal but for rounding.
+                let expected = whole.distance(x, y);
+                assert!((row[b as usize] - expected).abs() <= 1e-12 * expected);
             }
             assert_eq!(part.distance(a, b), row[b as usize]);
         }

@@ -24,7 +24,7 @@ def brute(m: Mechanism, prior: np.ndarray, guesses: int) -> tuple[float, float]:
     return best[:guesses].sum(), posterior.max()
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     epsilon=st.floats(0.1, 30),
     k=st.sampled_from([None, 1, 5, 20]),

@@ -56,7 +56,7 @@ def brute_force(tem: Tem) -> float:
     st.sampled_from([None, 0.0, 0.7, 2.0, np.inf]),
     st.integers(0, 2**32 - 1),
 )
-@settings(max_examples=80 * LONG, deadline=None)
+@settings(max_examples=80 * LONG)
 def test_certificates_equal_brute_force(
     words: int, dim: int, metric: str, epsilon: float, gamma: float | None, seed: int
 ) -> None:
@@ -261,7 +261,7 @@ def test_true_claims_are_refuted_as_seldom_as_stated() -> None:
     st.sampled_from(["tem", "graph", "laplace", "volume", "ball", "bag"]),
     st.integers(0, 2**32 - 1),
 )
-@settings(max_examples=40 * LONG, deadline=None)
+@settings(max_examples=40 * LONG)
 def test_our_mechanisms_on_random_vocabularies(
     words: int, dim: int, epsilon: float, kind: str, seed: int
 ) -> None:

@@ -27,7 +27,7 @@ ENGLISH = Embedding.default()
 
 
 @given(st.integers(1, 40), st.integers(0, 2**32 - 1), st.sampled_from([2, 5, 10**9]))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_assignments_equal_scipy(n: int, seed: int, values: int) -> None:
     cost = np.random.default_rng(seed).integers(values, size=(n, n)) / 7
     rows, columns = linear_sum_assignment(cost)
@@ -37,7 +37,7 @@ def test_assignments_equal_scipy(n: int, seed: int, values: int) -> None:
 
 
 @given(st.integers(1, 12), st.integers(1, 12), st.integers(0, 2**32 - 1))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_transport_equals_linear_programming(m: int, k: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     a, b, cost = rng.random(m) + 0.01, rng.random(k) + 0.01, rng.random((m, k))

@@ -43,20 +43,20 @@ def embedding(rows: list[list[float]], metric: str = "euclidean") -> Embedding:
     return Embedding([f"w{i}" for i in range(len(rows))], rows, metric=metric)
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40)
 @given(vectors, epsilons, st.sampled_from([None, 0.0, 0.5, float("inf")]),
        st.sampled_from(["euclidean", "manhattan", "chebyshev"]))  # fmt: skip
 def test_tem(rows: list[list[float]], epsilon: float, gamma: float | None, metric: str) -> None:
     check(Tem(embedding(rows, metric), epsilon, gamma=gamma, seed=1))
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40)
 @given(vectors, epsilons)
 def test_multivariate_laplace(rows: list[list[float]], epsilon: float) -> None:
     check(MultivariateLaplace(embedding(rows), epsilon, seed=1))
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100)
 @given(vectors, epsilons, st.sampled_from([None, 0.0, 0.5, float("inf")]))
 def test_the_whole_law_of_tem(rows: list[list[float]], epsilon: float, gamma: float | None) -> None:
     e = embedding(rows)

@@ -255,7 +255,7 @@ def test_ctrl_c(tmp_path: Path) -> None:
     )
     time.sleep(2.0)
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=240)
     assert process.returncode == 130 and b"interrupted" in err and b"Traceback" not in err
     assert [p.name for p in tmp_path.iterdir()] == ["in"]
 

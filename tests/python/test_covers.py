@@ -91,7 +91,7 @@ def test_tem_on_a_cover(certified: bool, tmp_path: Path) -> None:
         assert looked.epsilon == pytest.approx(tem.epsilon, rel=1e-9)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     sets=st.dictionaries(
         st.sampled_from(E.words[:12]),
@@ -185,7 +185,7 @@ def test_the_staircase(k: int) -> None:
     assert m.guarantee.bound("w0 w1", "w2 w3") == 6.0
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(seed=st.integers(0, 1000), epsilon=st.floats(0.01, 60))
 def test_the_staircase_costs_no_more_than_it_says(seed: int, epsilon: float) -> None:
     rng = np.random.default_rng(seed)
@@ -394,7 +394,7 @@ def test_bags_under_the_staircase_pay_for_every_word_that_differs() -> None:
     assert np.log(laws[0] / laws[1]).max() <= bags.bound(["a"], ["b"])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.integers(1, 60),
     st.sampled_from([0.0, 1.0, 30.0]),

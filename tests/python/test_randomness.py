@@ -84,9 +84,9 @@ def test_forked_children_neither_hang_nor_share_draws(small: Embedding, mechanis
     children = [context.Process(target=child, args=(m, queue)) for _ in range(3)]
     for c in children:
         c.start()
-    seen += [queue.get(timeout=60) for _ in children]
+    seen += [queue.get(timeout=240) for _ in children]
     for c in children:
-        c.join(timeout=60)
+        c.join(timeout=240)
         assert c.exitcode == 0
     seen.append(draw(m))
     assert len(set(seen)) == len(seen)

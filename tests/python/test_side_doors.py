@@ -265,7 +265,7 @@ class TestTemporaryFiles:
 
         process, _ = self.start(tmp_path, before=before)
         process.send_signal(number)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=240)
         if number == signal.SIGKILL and not hasattr(os, "O_TMPFILE"):
             pytest.skip("no unnamed temporary files here")
         assert process.returncode == code and b"Traceback" not in err
