@@ -14,9 +14,8 @@ use arrow_array::{
 use arrow_schema::{DataType, Field, FieldRef};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use pyo3_arrow::input::AnyArray;
-use pyo3_arrow::{PyArray, PyChunkedArray};
 
+use super::capsules::{Given, PyArrowArray, PyArrowChunks};
 use super::errors::wrong_type;
 use super::mechanism::{PyMechanism, dict_of};
 use crate::parallel::Control;
@@ -315,7 +314,7 @@ fn item(list: &DataType, values: &ArrayRef) -> FieldRef {
 pub(super) fn privatize_arrow<'py>(
     py: Python<'py>,
     mechanism: PyRef<'py, PyMechanism>,
-    column: AnyArray,
+    column: &Bound<'py, PyAny>,
     path: Option<Vec<String>>,
 ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyDict>)> {
     let path = path.unwrap_or_default();
@@ -327,33 +326,16 @@ pub(super) fn privatize_arrow<'py>(
             kind.map_err(|got| wrong_type(format!("text must be a column of text, not {got}")))?;
         Ok(Arc::new(field.as_ref().clone().with_data_type(kind)))
     };
-    // The chunks of a stream are asked for with the interpreter at hand, one at a time.
-    let (single, field, chunks): (_, _, Box<dyn Iterator<Item = PyResult<ArrayRef>>>) = match column
-    {
-        AnyArray::Array(array) => {
-            let (array, field) = array.into_inner();
-            (
-                true,
-                new_field(&field)?,
-                Box::new(std::iter::once(Ok(array))),
-            )
-        }
-        AnyArray::Stream(stream) => {
-            let reader = stream.into_reader()?;
-            let field = new_field(&reader.field())?;
-            let failed = |e: arrow_schema::ArrowError| {
-                pyo3::exceptions::PyValueError::new_err(e.to_string())
-            };
-            (
-                false,
-                field,
-                Box::new(reader.map(move |chunk| chunk.map_err(failed))),
-            )
-        }
-    };
+    let (single, field, mut chunks): (_, _, Box<dyn Iterator<Item = PyResult<ArrayRef>> + Send>) =
+        match Given::of(column)? {
+            Given::Array(array, field) => (true, field, Box::new(std::iter::once(Ok(array)))),
+            Given::Stream(chunks) => (false, chunks.field.clone(), Box::new(chunks)),
+        };
+    let field = new_field(&field)?;
     let (mut out, mut counts, mut kept, mut done) =
         (Vec::new(), Counts::default(), Replacements::default(), 0);
-    for chunk in chunks {
+    // A stream may be computed by threads that want the interpreter (DuckDB with a Python function).
+    while let Some(chunk) = py.detach(|| chunks.next()) {
         let chunk = chunk?;
         let long = chunk.get_array_memory_size() > 1 << 16;
         let before = std::mem::take(&mut kept);
@@ -380,12 +362,11 @@ pub(super) fn privatize_arrow<'py>(
     mechanism.warn(py, counts)?;
     let counts = dict_of(py, counts)?;
     let column = match single {
-        true => PyArray::new(out.swap_remove(0), field)
-            .into_pyobject(py)?
-            .into_any(),
-        false => PyChunkedArray::try_new(out, field)?
-            .into_pyobject(py)?
-            .into_any(),
+        true => {
+            let array = out.swap_remove(0);
+            Bound::new(py, PyArrowArray { array, field })?.into_any()
+        }
+        false => Bound::new(py, PyArrowChunks { chunks: out, field })?.into_any(),
     };
     Ok((column, counts))
 }

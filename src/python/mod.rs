@@ -3,6 +3,7 @@
 mod arguments;
 mod arrow;
 mod audit;
+mod capsules;
 mod cover;
 mod embedding;
 mod errors;
