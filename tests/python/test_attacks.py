@@ -91,7 +91,8 @@ def test_sentences_are_recovered_where_the_language_says_so() -> None:
     found = sentence_attack(m, texts, model, judge=e, stop_words=[])
     assert found.words == 1600 and found.viterbi > found.frequency + 0.1
     assert found.attack == found.viterbi and 0 <= found.unchanged <= 1
-    sure = sentence_attack(Tem(e, 1e4, gamma=np.inf, seed=2), texts[:40], model, stop_words=["sun", "moon"])
+    certain = Tem(e, 1e4, gamma=np.inf, seed=2)
+    sure = sentence_attack(certain, texts[:40], model, stop_words=["sun", "moon"])
     assert sure.words == 60 and sure.attack == 1.0 and np.isnan(sure.similarity)
     noise = sentence_attack(MultivariateLaplace(e, 1e4, seed=3), texts[:40], model, stop_words=[])
     assert noise.attack == 1.0 and "recovers 100.0%" in str(noise)
