@@ -8,7 +8,8 @@ use std::sync::Arc;
 use crate::embedding::Embedding;
 use crate::embedding::format::native;
 use crate::error::{Error, Result};
-use crate::file::{Kind, Sections, map};
+pub use crate::file::Checks;
+use crate::file::{Kind, Sections, fingerprint, map};
 use crate::graph::WordGraph;
 use crate::space::MetricSpace;
 
@@ -28,15 +29,34 @@ impl Index {
     /// [`Error::Io`], or [`Error::Corrupt`] for a damaged, truncated, extended or foreign file.
     pub fn open(path: &Path, verify: bool) -> Result<Self> {
         let file = File::open(path).map_err(Error::io(path))?;
-        let backing = map(path, &file)?;
+        Ok(Self::read(path, &file, |_| Ok(verify.into()))?.0)
+    }
+
+    /// Reads an open file as far as `checks` says, which is told the checksum in its header; returns
+    /// that checksum too.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), and those of `checks`.
+    pub fn read(
+        path: &Path,
+        file: &File,
+        checks: impl FnOnce(u64) -> Result<Checks>,
+    ) -> Result<(Self, u64)> {
+        let backing = map(path, file)?;
         // What is wrong with a file is said when it is read as an embedding.
-        let graph = Sections::parse(&backing, false)
+        let sections = Sections::parse(&backing, false);
+        let (print, checks) = match &sections {
+            Ok(_) => (fingerprint(&backing), checks(fingerprint(&backing))?),
+            Err(_) => (0, Checks::Every),
+        };
+        let graph = sections
             .and_then(|sections| sections.get::<u64>(Kind::GraphMeta))
             .is_ok_and(|meta| meta.is_some());
-        Ok(match graph {
-            true => Index::Graph(Arc::new(WordGraph::read(&backing, path, verify)?)),
-            false => Index::Embedding(Arc::new(native::read(&backing, path, verify)?)),
-        })
+        let index = match graph {
+            true => Index::Graph(Arc::new(WordGraph::read(&backing, path, checks)?)),
+            false => Index::Embedding(Arc::new(native::read(&backing, path, checks)?)),
+        };
+        Ok((index, print))
     }
 
     /// The words and their metric.

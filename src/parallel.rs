@@ -52,12 +52,16 @@ impl Control {
     }
 }
 
+/// The pools of this process and, behind them, of those it was forked from: a list that only grows.
 struct ProcessPool {
     process: u32,
+    /// As asked for; 0 for the default.
+    threads: usize,
     pool: ThreadPool,
+    next: *const ProcessPool,
 }
 
-static POOL: AtomicPtr<ProcessPool> = AtomicPtr::new(std::ptr::null_mut());
+static POOLS: AtomicPtr<ProcessPool> = AtomicPtr::new(std::ptr::null_mut());
 
 /// The thread pool of this process: `FASTDX_NUM_THREADS` threads, or one for every core.
 ///
@@ -65,49 +69,79 @@ static POOL: AtomicPtr<ProcessPool> = AtomicPtr::new(std::ptr::null_mut());
 /// [`Error::System`] if the operating system gives no threads, [`Error::Parameter`] if the
 /// variable is not a positive number.
 pub fn pool() -> Result<&'static ThreadPool> {
+    pool_of(0)
+}
+
+/// The most threads that a pool may have.
+pub const MOST_THREADS: usize = 4096;
+
+/// The pool of so many threads, at most [`MOST_THREADS`]; 0 for those of [`pool`]. What is run in
+/// it uses its threads only.
+///
+/// # Errors
+/// As [`pool`].
+pub fn pool_of(threads: usize) -> Result<&'static ThreadPool> {
     let process = std::process::id();
-    let seen = POOL.load(Ordering::Acquire);
-    // SAFETY: a non-null pointer came from Box::into_raw below and is never freed.
-    if let Some(current) = unsafe { seen.as_ref() }
-        && current.process == process
-    {
-        return Ok(&current.pool);
-    }
-    let threads = match std::env::var("FASTDX_NUM_THREADS") {
-        Err(_) => 0,
-        Ok(text) => match text.trim().parse::<usize>() {
-            Ok(n) if (1..=4096).contains(&n) => n,
-            _ => {
-                return Err(Error::parameter(
-                    "FASTDX_NUM_THREADS",
-                    "a number from 1 to 4096",
-                    format!("{text:?}"),
-                ));
+    let mut made: Option<Box<ProcessPool>> = None;
+    loop {
+        let first = POOLS.load(Ordering::Acquire);
+        let mut at: *const ProcessPool = first;
+        // SAFETY: every pointer in the list came from Box::into_raw below and is never freed.
+        while let Some(known) = unsafe { at.as_ref() } {
+            if (known.process, known.threads) == (process, threads) {
+                return Ok(&known.pool);
             }
-        },
-    };
-    let pool = ThreadPoolBuilder::new()
-        .num_threads(threads)
-        .thread_name(|i| format!("fastdx-{i}"))
-        .build()
-        .map_err(|e| Error::System {
-            what: "threads",
-            reason: e.to_string(),
-        })?;
-    let made = Box::into_raw(Box::new(ProcessPool { process, pool }));
-    match POOL.compare_exchange(seen, made, Ordering::AcqRel, Ordering::Acquire) {
-        Ok(_) => {
-            // The parent's pool, if any, is leaked in a forked child: its threads do not exist
-            // here, so dropping it would wait for them for ever.
+            at = known.next;
+        }
+        let mut new = match made.take() {
+            Some(new) => new,
+            None => {
+                let pool = ThreadPoolBuilder::new()
+                    .num_threads(if threads == 0 {
+                        from_environment()?
+                    } else {
+                        threads
+                    })
+                    .thread_name(|i| format!("fastdx-{i}"))
+                    .build()
+                    .map_err(|e| Error::System {
+                        what: "threads",
+                        reason: e.to_string(),
+                    })?;
+                Box::new(ProcessPool {
+                    process,
+                    threads,
+                    pool,
+                    next: first,
+                })
+            }
+        };
+        new.next = first;
+        let new = Box::into_raw(new);
+        // A parent's pools stay in the list of a forked child: their threads do not exist
+        // there, so dropping them would wait for them for ever.
+        match POOLS.compare_exchange(first, new, Ordering::AcqRel, Ordering::Acquire) {
             // SAFETY: just made, and from now on never freed.
-            Ok(unsafe { &(*made).pool })
+            Ok(_) => return Ok(unsafe { &(*new).pool }),
+            // SAFETY: not published, so this thread alone owns it. Once more: another thread may
+            // have made the same.
+            Err(_) => made = Some(unsafe { Box::from_raw(new) }),
         }
-        Err(other) => {
-            // SAFETY: `made` was not published, so this thread alone owns it.
-            drop(unsafe { Box::from_raw(made) });
-            // SAFETY: published by another thread of this process, never freed.
-            Ok(unsafe { &(*other).pool })
-        }
+    }
+}
+
+/// `FASTDX_NUM_THREADS`, or 0 for one thread a core.
+fn from_environment() -> Result<usize> {
+    let Ok(text) = std::env::var("FASTDX_NUM_THREADS") else {
+        return Ok(0);
+    };
+    match text.trim().parse::<usize>() {
+        Ok(n) if (1..=MOST_THREADS).contains(&n) => Ok(n),
+        _ => Err(Error::parameter(
+            "FASTDX_NUM_THREADS",
+            format!("a number from 1 to {MOST_THREADS}"),
+            format!("{text:?}"),
+        )),
     }
 }
 
@@ -118,7 +152,8 @@ pub(crate) fn install<R: Send>(
     small: usize,
     work: impl FnOnce() -> R + Send,
 ) -> Result<R> {
-    if items <= small {
+    // A thread of a pool, ours or the caller's, stays there.
+    if items <= small || rayon::current_thread_index().is_some() {
         Ok(work())
     } else {
         Ok(pool()?.install(work))
@@ -129,7 +164,10 @@ pub(crate) fn install<R: Send>(
 /// made inside a `OnceLock`, where a pool's thread that waits could take up another task that
 /// waits for the lock it holds.
 pub(crate) fn split<T: Send>(items: Vec<T>, work: impl Fn(T) + Sync) {
-    let threads = pool().map_or(1, ThreadPool::current_num_threads);
+    let threads = match rayon::current_thread_index() {
+        Some(_) => rayon::current_num_threads(),
+        None => pool().map_or(1, ThreadPool::current_num_threads),
+    };
     let queue = Mutex::new(items.into_iter());
     let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
     let help = || std::iter::from_fn(next).for_each(&work);

@@ -344,7 +344,11 @@ fn embedded(shared: &OnceLock<Embedding>, bytes: &[u8], name: &str) -> Result<Em
     if let Some(embedding) = shared.get() {
         return Ok(embedding.clone());
     }
-    let embedding = format::native::read(&Backing::copy(bytes), Path::new(name), true)?;
+    let embedding = format::native::read(
+        &Backing::copy(bytes),
+        Path::new(name),
+        crate::file::Checks::Every,
+    )?;
     Ok(shared.get_or_init(|| embedding).clone())
 }
 

@@ -56,6 +56,38 @@ pub(crate) enum Kind {
     CoverCertificates = 23,
 }
 
+/// What of a file is checked as it is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Checks {
+    /// Every checksum: the file is read whole.
+    Every,
+    /// Only what keeps a damaged file from doing harm; it may claim nothing.
+    Few,
+    /// As few, for this file was checked before and has not changed since: it may claim what it
+    /// could claim then.
+    Before,
+}
+
+impl From<bool> for Checks {
+    fn from(verify: bool) -> Self {
+        match verify {
+            true => Checks::Every,
+            false => Checks::Few,
+        }
+    }
+}
+
+impl Checks {
+    pub(crate) fn every(self) -> bool {
+        self == Checks::Every
+    }
+}
+
+/// The checksum in a file's header, which is one of its section's checksums: what the file holds.
+pub(crate) fn fingerprint(backing: &Backing) -> u64 {
+    u64_at(backing.bytes(), 24)
+}
+
 fn padding(len: usize) -> usize {
     len.next_multiple_of(ALIGN) - len
 }

@@ -8,7 +8,7 @@ use crate::buffer::{Backing, Buffer};
 use crate::cover::Cover;
 use crate::error::{Error, Result};
 use crate::file::{
-    Kind, Sections, certificate_words, certificates, map, write_atomically, write_sections,
+    Checks, Kind, Sections, certificate_words, certificates, map, write_atomically, write_sections,
 };
 use crate::vocabulary::Vocabulary;
 
@@ -34,7 +34,7 @@ impl WordGraph {
     /// # Errors
     /// [`Error::Corrupt`].
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        Self::read(&Backing::copy(bytes), Path::new("<bytes>"), true)
+        Self::read(&Backing::copy(bytes), Path::new("<bytes>"), Checks::Every)
     }
 
     /// Opens a file that [`save`](Self::save) wrote.
@@ -44,11 +44,11 @@ impl WordGraph {
     pub fn open(path: &Path, verify: bool) -> Result<Self> {
         let file = std::fs::File::open(path).map_err(Error::io(path))?;
         let backing = map(path, &file)?;
-        Self::read(&backing, path, verify)
+        Self::read(&backing, path, verify.into())
     }
 
-    pub(crate) fn read(backing: &Backing, path: &Path, verify: bool) -> Result<Self> {
-        parse(backing, verify).map_err(|reason| Error::Corrupt {
+    pub(crate) fn read(backing: &Backing, path: &Path, checks: Checks) -> Result<Self> {
+        parse(backing, checks).map_err(|reason| Error::Corrupt {
             path: path.to_owned(),
             reason,
         })
@@ -86,8 +86,8 @@ impl WordGraph {
     }
 }
 
-fn parse(backing: &Backing, verify: bool) -> std::result::Result<WordGraph, String> {
-    let sections = Sections::parse(backing, verify)?;
+fn parse(backing: &Backing, checks: Checks) -> std::result::Result<WordGraph, String> {
+    let sections = Sections::parse(backing, checks.every())?;
     let meta: Buffer<u64> = sections
         .get(Kind::GraphMeta)?
         .ok_or("holds no word graph")?;
@@ -124,7 +124,7 @@ fn parse(backing: &Backing, verify: bool) -> std::result::Result<WordGraph, Stri
     if !graph.is_bounded() {
         return Err("the lengths are too large".into());
     }
-    graph.certificates = certificates(&sections, &graph, verify)?;
+    graph.certificates = certificates(&sections, &graph, checks)?;
     match Cover::of_sections(&sections)? {
         None => Ok(graph),
         Some(cover) => graph

@@ -29,7 +29,7 @@ use crate::error::{Error, Result};
 use crate::guarantee::Certificate;
 use crate::space::{MetricSpace, Shells};
 use crate::vocabulary::Vocabulary;
-use crate::word_cache::WordCache;
+use crate::word_cache::{CacheBudget, DEFAULT_BYTES, WordCache};
 use paths::{Adjacency, NONE};
 use tree::CentroidTree;
 
@@ -38,7 +38,7 @@ pub const MOST_SHELLS: u64 = 4096;
 /// No distance may be longer, so that sums of distances stay finite.
 const LONGEST: f64 = 1e290;
 /// Bytes of words in order of distance that a graph keeps at most.
-const ORDER_BYTES: usize = 1 << 30;
+const ORDER_BYTES: usize = DEFAULT_BYTES;
 
 /// A finite metric space: words, and the lengths of shortest paths in an undirected graph.
 ///
@@ -197,12 +197,13 @@ impl WordGraph {
         let forest = edges.len() + roots.len() == nodes;
         let widest = widest(&graph, &roots, forest);
         let few = widest / unit < MOST_SHELLS;
+        let orders = || WordCache::new(words, CacheBudget::new(ORDER_BYTES), ORDER_BYTES);
         let shape = match (few, forest) {
             (true, true) => match CentroidTree::new(&graph, unit, words) {
                 Some(centroids) => Shape::Forest(centroids),
-                None => Shape::Layered(WordCache::new(words, ORDER_BYTES)),
+                None => Shape::Layered(orders()),
             },
-            (true, false) => Shape::Layered(WordCache::new(words, ORDER_BYTES)),
+            (true, false) => Shape::Layered(orders()),
             (false, _) => Shape::Weighted,
         };
         WordGraph {

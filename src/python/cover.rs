@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
-use pyo3::types::{PyBytes, PyType};
+use pyo3::types::{PyBytes, PyTuple, PyType};
 
 use super::arguments::{as_strs, count, numbers, real, strings};
 use super::errors::wrong_type;
@@ -414,15 +414,23 @@ impl PyCover {
         )
     }
 
-    #[allow(clippy::type_complexity)]
     fn __reduce__<'py>(
         slf: &Bound<'py, Self>,
-    ) -> PyResult<(Bound<'py, PyAny>, (Py<PyAny>, Bound<'py, PyBytes>))> {
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let py = slf.py();
+        let this = slf.get();
+        let own = this.space.cover().filter(|_| this.space.is_referenced());
+        if own.is_some_and(|own| own.fingerprint() == this.inner.fingerprint()) {
+            let of_space = py.import("fastdx._core")?.getattr("space_cover")?;
+            return Ok((of_space, PyTuple::new(py, [this.space.object(py)])?));
+        }
         let bytes = PyBytes::new(py, &slf.get().inner.to_bytes());
         let class: Bound<'py, PyType> = py.get_type::<Self>();
         let space = slf.get().space.object(py);
-        Ok((class.getattr("_from_bytes")?, (space, bytes)))
+        Ok((
+            class.getattr("_from_bytes")?,
+            (space, bytes).into_pyobject(py)?,
+        ))
     }
 
     #[staticmethod]

@@ -12,6 +12,7 @@ use pyo3::types::{PyBytes, PyTuple, PyType};
 use super::arguments::{as_strs, count, matrix, matrix_f32, shape_text, shaped, strings};
 use super::lookup;
 use super::run::{run, run_with};
+use super::source::Source;
 use crate::embedding::format::{self, native};
 use crate::search::HnswParameters;
 use crate::{Embedding, Error, Vocabulary};
@@ -48,6 +49,8 @@ use crate::{Embedding, Error, Vocabulary};
 #[pyclass(frozen, name = "Embedding", module = "fastdx")]
 pub(super) struct PyEmbedding {
     pub(super) inner: Arc<Embedding>,
+    /// The file that stands for it where it is pickled.
+    pub(super) source: Option<Source>,
     words: PyOnceLock<Py<PyTuple>>,
 }
 
@@ -61,6 +64,7 @@ impl From<Arc<Embedding>> for PyEmbedding {
     fn from(inner: Arc<Embedding>) -> Self {
         PyEmbedding {
             inner,
+            source: None,
             words: PyOnceLock::new(),
         }
     }
@@ -421,11 +425,14 @@ impl PyEmbedding {
 
     fn __reduce__<'py>(
         slf: &Bound<'py, Self>,
-    ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let py = slf.py();
+        if let Some(source) = &slf.get().source {
+            return source.reduced(py);
+        }
         let bytes = PyBytes::new(py, &native::to_bytes(&slf.get().inner));
         let class: Bound<'py, PyType> = py.get_type::<Self>();
-        Ok((class.getattr("_from_bytes")?, (bytes,)))
+        Ok((class.getattr("_from_bytes")?, PyTuple::new(py, [bytes])?))
     }
 
     #[staticmethod]

@@ -13,6 +13,7 @@ use super::arguments::{as_strs, numbers, strings};
 use super::errors::format_error;
 use super::lookup;
 use super::run::run;
+use super::source::Source;
 use crate::graph::{Edges, WordGraph};
 use crate::{Error, MetricSpace};
 
@@ -102,6 +103,8 @@ pub(super) fn read_edges<'py>(
 #[pyclass(frozen, name = "WordGraph", module = "fastdx")]
 pub(super) struct PyWordGraph {
     pub(super) inner: Arc<WordGraph>,
+    /// The file that stands for it where it is pickled.
+    pub(super) source: Option<Source>,
     words: PyOnceLock<Py<PyTuple>>,
 }
 
@@ -115,6 +118,7 @@ impl From<Arc<WordGraph>> for PyWordGraph {
     fn from(inner: Arc<WordGraph>) -> Self {
         PyWordGraph {
             inner,
+            source: None,
             words: PyOnceLock::new(),
         }
     }
@@ -258,11 +262,14 @@ impl PyWordGraph {
 
     fn __reduce__<'py>(
         slf: &Bound<'py, Self>,
-    ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let py = slf.py();
+        if let Some(source) = &slf.get().source {
+            return source.reduced(py);
+        }
         let bytes = PyBytes::new(py, &slf.get().inner.to_bytes());
         let class: Bound<'py, PyType> = py.get_type::<Self>();
-        Ok((class.getattr("_from_bytes")?, (bytes,)))
+        Ok((class.getattr("_from_bytes")?, PyTuple::new(py, [bytes])?))
     }
 
     #[staticmethod]

@@ -17,10 +17,10 @@ use super::cover::{PyCover, cover_of, exclusion};
 use super::embedding::PyEmbedding;
 use super::errors::{warn, wrong_type};
 use super::registry::{Given, Registered, registered};
-use super::run::run;
+use super::run::{run, run_in};
 use super::space::Space;
 use crate::mechanism::remapped::Remapped;
-use crate::parallel::Control;
+use crate::parallel::{Control, MOST_THREADS};
 use crate::text::{Consistent, Counts, Policy, Replacements, TextPrivatizer};
 use crate::{Error, Mechanism, Randomness, Result};
 
@@ -39,6 +39,9 @@ pub(super) struct PyMechanism {
     seed: Option<u64>,
     oov: String,
     pad: Option<Duration>,
+    /// Threads of a call; 0 for the default.
+    threads: usize,
+    cache_bytes: Option<usize>,
     /// Whether it has been said that a text looks wrongly decoded.
     warned: AtomicBool,
 }
@@ -102,6 +105,8 @@ impl PyMechanism {
             seed: self.seed,
             oov: self.oov.clone(),
             pad: self.pad,
+            threads: self.threads,
+            cache_bytes: self.cache_bytes,
             warned: AtomicBool::new(false),
         }
     }
@@ -114,7 +119,7 @@ impl PyMechanism {
         work: impl FnOnce(&Control) -> Result<T> + Send,
     ) -> PyResult<T> {
         let start = Instant::now();
-        let result = run(py, long, work);
+        let result = run_in(py, self.threads, long, None, work);
         if let Some(pad) = self.pad {
             py.detach(|| {
                 let whole = start.elapsed().div_duration_f64(pad).ceil().max(1.0);
@@ -156,7 +161,7 @@ impl PyMechanism {
 impl PyMechanism {
     /// A mechanism of a registered kind, or one that shares everything with another.
     #[new]
-    #[pyo3(signature = (kind, space = None, epsilon = None, parameters = None, *, oov = "random", skip = None, exclude = None, remap = None, consistent = None, seed = None, pad = None))]
+    #[pyo3(signature = (kind, space = None, epsilon = None, parameters = None, *, oov = "random", skip = None, exclude = None, remap = None, consistent = None, seed = None, pad = None, cache_bytes = None, threads = None))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -171,6 +176,8 @@ impl PyMechanism {
         consistent: Option<&Bound<'_, PyAny>>,
         seed: Option<&Bound<'_, PyAny>>,
         pad: Option<&Bound<'_, PyAny>>,
+        cache_bytes: Option<&Bound<'_, PyAny>>,
+        threads: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         if let Ok(other) = kind.cast::<PyMechanism>() {
             let other = other.get();
@@ -201,6 +208,14 @@ impl PyMechanism {
         {
             return Err(Error::parameter("pad", "positive, at most 3600 seconds", pad).into());
         }
+        let cache_bytes = cache_bytes.map(|b| count("cache_bytes", b)).transpose()?;
+        let threads = threads.map_or(Ok(0), |given| match count("threads", given)? {
+            n @ 1..=MOST_THREADS => Ok(n),
+            n => {
+                let expected = format!("a number from 1 to {MOST_THREADS}");
+                Err(PyErr::from(Error::parameter("threads", expected, n)))
+            }
+        })?;
         let policy = Policy {
             oov: oov.parse()?,
             skip,
@@ -214,6 +229,7 @@ impl PyMechanism {
             epsilon: real("epsilon", epsilon)?,
             randomness: Randomness::new(seed),
             parameters: parameters.unwrap_or_else(|| PyDict::new(py)),
+            cache_bytes,
         };
         let mut mechanism = (registered.make)(&mut given)?;
         if let Some(remap) = remap {
@@ -235,6 +251,8 @@ impl PyMechanism {
             seed,
             oov: oov.to_owned(),
             pad: pad.map(Duration::from_secs_f64),
+            threads,
+            cache_bytes,
             warned: AtomicBool::new(false),
         })
     }
@@ -351,6 +369,18 @@ impl PyMechanism {
     #[getter]
     fn pad(&self) -> Option<f64> {
         self.pad.map(|p| p.as_secs_f64())
+    }
+
+    /// Bytes of lists and laws that it keeps at most where that was given, or None.
+    #[getter]
+    fn cache_bytes(&self) -> Option<usize> {
+        self.cache_bytes
+    }
+
+    /// Threads of a call where that was given, or None.
+    #[getter]
+    fn threads(&self) -> Option<usize> {
+        (self.threads > 0).then_some(self.threads)
     }
 
     /// The seed, or None. A seeded mechanism protects nobody: it is for tests.

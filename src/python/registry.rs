@@ -55,6 +55,8 @@ pub(super) struct Given<'py> {
     /// Ids of words that are never to be released. The mechanism made without them is made to
     /// exclude them afterwards.
     pub(super) exclude: Vec<u32>,
+    /// Bytes of what it keeps at most, where given.
+    pub(super) cache_bytes: Option<usize>,
     /// Its own parameters; None stands for the default.
     pub(super) parameters: Bound<'py, PyDict>,
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pyo3::prelude::*;
 
-use crate::parallel::{Control, pool};
+use crate::parallel::{Control, pool_of};
 use crate::{Error, Result};
 
 /// How often a long call looks for Ctrl-C.
@@ -18,12 +18,23 @@ pub(super) fn run<T: Send>(
     long: bool,
     work: impl FnOnce(&Control) -> Result<T> + Send,
 ) -> PyResult<T> {
-    run_with(py, long, None, work)
+    run_in(py, 0, long, None, work)
 }
 
 /// [`run`], telling `progress` (a Python callable) now and then how many items are done.
 pub(super) fn run_with<T: Send>(
     py: Python<'_>,
+    long: bool,
+    progress: Option<&Bound<'_, PyAny>>,
+    work: impl FnOnce(&Control) -> Result<T> + Send,
+) -> PyResult<T> {
+    run_in(py, 0, long, progress, work)
+}
+
+/// [`run_with`] on so many threads; 0 for the default.
+pub(super) fn run_in<T: Send>(
+    py: Python<'_>,
+    threads: usize,
     long: bool,
     progress: Option<&Bound<'_, PyAny>>,
     work: impl FnOnce(&Control) -> Result<T> + Send,
@@ -37,7 +48,7 @@ pub(super) fn run_with<T: Send>(
         let mut signal = None;
         let (done, wait) = channel();
         let control = &control;
-        let result = pool()?.in_place_scope(|scope| {
+        let result = pool_of(threads)?.in_place_scope(|scope| {
             // The sender moves along: should `work` panic, it is dropped and the wait is over.
             scope.spawn(move |_| {
                 let _ = done.send(work(control));

@@ -10,6 +10,7 @@ use super::embedding::PyEmbedding;
 use super::errors::wrong_type;
 use super::graph::PyWordGraph;
 use super::run::run;
+use super::source::Source;
 use crate::index::Index;
 use crate::{Cover, Embedding, MetricSpace};
 
@@ -36,10 +37,35 @@ impl Space {
 
     /// What a file of ours holds.
     pub(super) fn open(py: Python<'_>, path: &Path, verify: bool) -> PyResult<Self> {
-        Ok(match run(py, true, |_| Index::open(path, verify))? {
-            Index::Embedding(inner) => Space::Embedding(Py::new(py, PyEmbedding::from(inner))?),
-            Index::Graph(inner) => Space::Graph(Py::new(py, PyWordGraph::from(inner))?),
+        Self::from_file(py, run(py, true, |_| Index::open(path, verify))?, None)
+    }
+
+    /// What a file held; with its source it is pickled by reference.
+    pub(super) fn from_file(
+        py: Python<'_>,
+        index: Index,
+        source: Option<Source>,
+    ) -> PyResult<Self> {
+        Ok(match index {
+            Index::Embedding(inner) => {
+                let mut embedding = PyEmbedding::from(inner);
+                embedding.source = source;
+                Space::Embedding(Py::new(py, embedding)?)
+            }
+            Index::Graph(inner) => {
+                let mut graph = PyWordGraph::from(inner);
+                graph.source = source;
+                Space::Graph(Py::new(py, graph)?)
+            }
         })
+    }
+
+    /// Whether it is pickled as the file that it came from.
+    pub(super) fn is_referenced(&self) -> bool {
+        match self {
+            Space::Embedding(embedding) => embedding.get().source.is_some(),
+            Space::Graph(graph) => graph.get().source.is_some(),
+        }
     }
 
     pub(super) fn clone_ref(&self, py: Python<'_>) -> Self {

@@ -41,6 +41,13 @@ class Common(TypedDict, total=False):
     pad: float | None
     """Seconds: every call takes a whole multiple of it, so that its time tells nothing of the words
     as long as calls need less."""
+    cache_bytes: int | None
+    """Bytes of neighbour lists and laws that the mechanism and its copies at other ε keep at most;
+    by default ``FASTDX_CACHE_BYTES``, or 128 MiB. What comes first is kept and stays; beyond the
+    bound it is made anew each time. The law of the output does not depend on it. Only Tem keeps
+    anything."""
+    threads: int | None
+    """Threads that a call uses at most; by default ``FASTDX_NUM_THREADS``, or one a core."""
 
 
 class Option(NamedTuple):
@@ -59,8 +66,8 @@ class Mechanism(MechanismCore):
     randomness from the operating system, unless the mechanism was made with ``seed=``, which is for
     tests only.
 
-    All take, by keyword, ``oov``, ``skip``, ``exclude``, ``remap``, ``consistent``, ``seed`` and
-    ``pad``: see `Common`.
+    All take, by keyword, ``oov``, ``skip``, ``exclude``, ``remap``, ``consistent``, ``seed``,
+    ``pad``, ``cache_bytes`` and ``threads``: see `Common`.
     """
 
     __slots__ = ()
@@ -209,7 +216,8 @@ class Mechanism(MechanismCore):
         epsilon, own = self._arguments()
         common = {"oov": self.oov, "consistent": self.consistent, "seed": self.seed,
                   "pad": self.pad, "skip": sorted(self.skip) or None,
-                  "exclude": self.excluded or None, "remap": self.remap}  # fmt: skip
+                  "exclude": self.excluded or None, "remap": self.remap,
+                  "cache_bytes": self.cache_bytes, "threads": self.threads}  # fmt: skip
         return (self.space, epsilon), {**own, **common}
 
     def __repr__(self) -> str:

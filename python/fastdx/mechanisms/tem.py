@@ -152,6 +152,11 @@ class Tem(Mechanism):
         return str(self._details["sampler"])
 
     @property
+    def cached_bytes(self) -> int:
+        """Bytes of lists and laws that it and its copies at other ε keep now."""
+        return int(self._details["cached_bytes"])
+
+    @property
     def cover(self) -> Cover | None:
         """What its outputs stand for; None where each stands for itself and none is excluded."""
         return mechanism_cover(self)
@@ -221,6 +226,7 @@ class Tem(Mechanism):
         epsilon: float,
         *,
         verify: bool | str | None = True,
+        pickle_by: str = "reference",
         **parameters: Any,
     ) -> Self:
         """Make a Tem on a file that `save` or ``fastdx index build`` wrote, with its cover, if any.
@@ -237,6 +243,11 @@ class Tem(Mechanism):
             True (default): check every checksum, which finds damage. False: opening takes
             milliseconds, and no certificate is claimed. 'recompute': certify again and compute
             the lists of 1,000 random words again, which finds forgery, for files from others.
+        pickle_by : 'reference' or 'value', optional
+            'reference' (default): pickled as the file's path and fingerprint, so that processes
+            share the file; unpickling fails where the file is missing or is another one. A file
+            that was verified is verified again, unless it has not changed since. 'value': the
+            words and vectors themselves are pickled.
         **parameters
             As for the constructor.
 
@@ -249,7 +260,9 @@ class Tem(Mechanism):
             verify = True
         if not isinstance(verify, bool) and verify != "recompute":
             raise ParameterError(f"verify must be True, False or 'recompute', got {verify!r}")
-        space = open_space(path, bool(verify))
+        if pickle_by not in ("reference", "value"):
+            raise ParameterError(f"pickle_by must be 'reference' or 'value', got {pickle_by!r}")
+        space = open_space(path, bool(verify), pickle_by == "reference")
         if verify == "recompute":
             check_index(os.fspath(path), RECOMPUTED)
         return cls(space, epsilon, **{"cover": space_cover(space), **parameters})

@@ -110,7 +110,7 @@ pub fn load_with(path: &Path, options: &Options, control: &Control) -> Result<Em
     let limit = options.limit.unwrap_or(usize::MAX);
     let table = match format {
         Format::Fastdx => {
-            let embedding = native::read(&backing, path, options.verify)?;
+            let embedding = native::read(&backing, path, options.verify.into())?;
             let embedding = match options.limit {
                 Some(limit) if limit < embedding.len() => embedding.first(limit)?,
                 _ => embedding,

@@ -46,7 +46,7 @@ use crate::cover::Cover;
 use crate::embedding::Embedding;
 use crate::error::{Error, Result};
 use crate::file::{
-    Kind, Sections, certificate_words, certificates, map, write_atomically, write_sections,
+    Checks, Kind, Sections, certificate_words, certificates, map, write_atomically, write_sections,
 };
 use crate::metric::Metric;
 use crate::neighbors::{Extent, Grid, NeighborLists};
@@ -107,7 +107,7 @@ pub fn to_bytes(embedding: &Embedding) -> Vec<u8> {
 /// # Errors
 /// [`Error::Corrupt`].
 pub fn from_bytes(bytes: &[u8]) -> Result<Embedding> {
-    read(&Backing::copy(bytes), Path::new("<bytes>"), true)
+    read(&Backing::copy(bytes), Path::new("<bytes>"), Checks::Every)
 }
 
 fn write(embedding: &Embedding, storage: Storage, out: &mut impl Write) -> std::io::Result<()> {
@@ -202,18 +202,19 @@ fn quantise(embedding: &Embedding) -> (Vec<f32>, Vec<i16>) {
 /// [`Error::Io`], or [`Error::Corrupt`] for a damaged, truncated, extended or foreign file.
 pub fn open(path: &Path, verify: bool) -> Result<Embedding> {
     let file = File::open(path).map_err(Error::io(path))?;
-    read(&map(path, &file)?, path, verify)
+    read(&map(path, &file)?, path, verify.into())
 }
 
 /// Reads the file's bytes; `path` is for messages.
-pub(crate) fn read(backing: &Backing, path: &Path, verify: bool) -> Result<Embedding> {
-    parse(backing, verify).map_err(|reason| Error::Corrupt {
+pub(crate) fn read(backing: &Backing, path: &Path, checks: Checks) -> Result<Embedding> {
+    parse(backing, checks).map_err(|reason| Error::Corrupt {
         path: path.to_owned(),
         reason,
     })
 }
 
-fn parse(backing: &Backing, verify: bool) -> std::result::Result<Embedding, String> {
+fn parse(backing: &Backing, checks: Checks) -> std::result::Result<Embedding, String> {
+    let verify = checks.every();
     let sections = Sections::parse(backing, verify)?;
     let meta: Buffer<u64> =
         sections
@@ -263,7 +264,7 @@ fn parse(backing: &Backing, verify: bool) -> std::result::Result<Embedding, Stri
     if verify {
         embedding.check_vectors().map_err(|e| e.to_string())?;
     }
-    let claimed = certificates(&sections, &embedding, verify)?;
+    let claimed = certificates(&sections, &embedding, checks)?;
     let embedding = embedding.with_certificates(claimed);
     match Cover::of_sections(&sections)? {
         None => Ok(embedding),

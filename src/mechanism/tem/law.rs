@@ -269,11 +269,6 @@ impl Law {
         self.guide.shrink_to_fit();
     }
 
-    /// Bytes it takes.
-    pub(crate) fn bytes(&self) -> usize {
-        size_of_val(&*self.cumulative) + size_of_val(&*self.guide)
-    }
-
     /// Number of words.
     #[allow(clippy::len_without_is_empty)] // there is always a word
     pub fn len(&self) -> usize {
@@ -284,6 +279,15 @@ impl Law {
     #[inline]
     pub fn total(&self) -> u128 {
         self.cumulative.last().copied().unwrap_or(0)
+    }
+
+    /// The weights of all words.
+    pub(crate) fn weights(&self) -> impl Iterator<Item = u128> {
+        let before = std::iter::once(&0).chain(&self.cumulative);
+        self.cumulative
+            .iter()
+            .zip(before)
+            .map(|(sum, before)| sum - before)
     }
 
     /// The weight of word `y`.
@@ -311,33 +315,6 @@ impl Law {
         };
         let first = within.start;
         (first + self.cumulative[within].partition_point(|&c| c <= u)) as u32
-    }
-
-    /// As many words as [`sample`](Self::sample) would give in `count` calls. A row is larger
-    /// than a cache: the draws wait for memory together.
-    pub(crate) fn sample_many(&self, count: usize, rng: &mut impl Rng, mut drawn: impl FnMut(u32)) {
-        const TOGETHER: usize = 16;
-        let mut rest = count;
-        while rest >= TOGETHER && !self.guide.is_empty() {
-            let us: [u128; TOGETHER] =
-                std::array::from_fn(|_| uniform_below_u128(rng, self.total()));
-            let within = us.map(|u| {
-                let bucket = (u >> self.shift) as usize;
-                (self.guide[bucket] as usize, self.guide[bucket + 1] as usize)
-            });
-            let starts = within.map(|(first, _)| self.cumulative[first]);
-            for ((u, (first, last)), start) in us.into_iter().zip(within).zip(starts) {
-                drawn(match u < start {
-                    true => first as u32,
-                    false => {
-                        let sums = &self.cumulative[first + 1..=last];
-                        (first + 1 + sums.partition_point(|&c| c <= u)) as u32
-                    }
-                });
-            }
-            rest -= TOGETHER;
-        }
-        (0..rest).for_each(|_| drawn(self.sample(rng)));
     }
 
     /// One word, with probability weight / total exactly.
@@ -456,15 +433,6 @@ mod tests {
             for u in points {
                 assert_eq!(indexed.find(u), law.find(u), "{count} {steepness} {u}");
             }
-            let rng = || {
-                crate::Randomness::new(Some(1))
-                    .next_key()
-                    .unwrap()
-                    .stream(0)
-            };
-            let (mut one, mut many, mut drawn) = (rng(), rng(), Vec::new());
-            indexed.sample_many(100, &mut many, |y| drawn.push(y));
-            assert!(drawn.iter().all(|&y| y == law.sample(&mut one)));
         }
     }
 }

@@ -4,18 +4,19 @@
 //! row, the row is made and kept, and the word has no tries any more. So no word costs more than
 //! about twice what it would have cost had its use been known from the start.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 
-use super::law::Law;
+use super::alias::AliasTable;
 use super::rejection::ListLaw;
 use super::shells::ShellLaw;
 use crate::cover::Cover;
-use crate::word_cache::WordCache;
+use crate::word_cache::{CacheBudget, WordCache};
 
-/// Bytes of rows and of list laws that one Tem keeps at most.
-const ROW_BYTES: usize = 512 << 20;
-const LIST_BYTES: usize = 256 << 20;
+/// Eighths of the budget that rows, and laws of lists, may take, as long as there is room: the lists
+/// themselves may take half.
+const ROWS: usize = 4;
+const LISTS: usize = 2;
 
 /// A try outside the list, in sixteenths of [`LawCache::row_price`]'s unit.
 const TRY: u32 = 16;
@@ -30,7 +31,7 @@ const COUNTERS: usize = 1 << 14;
 pub(super) struct LawCache {
     words: usize,
     words_a_try: usize,
-    pub(super) rows: WordCache<Law>,
+    pub(super) rows: WordCache<AliasTable>,
     pub(super) lists: WordCache<ListLaw>,
     pub(super) shells: WordCache<ShellLaw>,
     /// What words have cost so far. Few, so that a Tem at another ε costs nothing to begin with.
@@ -38,7 +39,8 @@ pub(super) struct LawCache {
 }
 
 impl LawCache {
-    pub(super) fn new(words: usize, cover: Option<&Cover>) -> Self {
+    pub(super) fn new(words: usize, cover: Option<&Cover>, budget: &Arc<CacheBudget>) -> Self {
+        let eighths = |eighths| budget.limit() / 8 * eighths;
         let words_a_try = cover.map_or(WORDS_A_TRY, |cover| {
             // Every try takes a distance to each word of a set, a row one distance a word and a look
             // at each.
@@ -48,9 +50,9 @@ impl LawCache {
         LawCache {
             words,
             words_a_try: words_a_try.max(1),
-            rows: WordCache::new(words, ROW_BYTES),
-            lists: WordCache::new(words, LIST_BYTES),
-            shells: WordCache::new(words, LIST_BYTES),
+            rows: WordCache::new(words, budget.clone(), eighths(ROWS)),
+            lists: WordCache::new(words, budget.clone(), eighths(LISTS)),
+            shells: WordCache::new(words, budget.clone(), eighths(8)),
             spent: OnceLock::new(),
         }
     }
@@ -85,7 +87,7 @@ impl LawCache {
     }
 
     fn row_bytes(&self) -> usize {
-        self.words * 24
+        AliasTable::bytes(self.words)
     }
 
     /// Charges a word with a call and its tries.

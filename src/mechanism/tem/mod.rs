@@ -11,6 +11,7 @@
 //! **Law** in [`law`], as integers; **samplers**: `rejection` draws the integer law exactly
 //! from the k nearest words, [`gumbel`] is the paper's, kept as the reference.
 
+mod alias;
 mod covered;
 pub mod gumbel;
 pub mod law;
@@ -33,10 +34,12 @@ use crate::neighbors::{Grid, NeighborLists};
 use crate::parallel::{Control, install};
 use crate::random::{Key, Randomness, uniform_below};
 use crate::space::MetricSpace;
+use crate::word_cache::CacheBudget;
+use alias::AliasTable;
 use covered::Found;
 use law::Law;
 use law_cache::LawCache;
-use neighborhoods::{Neighborhoods, Row};
+use neighborhoods::{List, Neighborhoods, Row};
 use rejection::{ListLaw, TRIES, Terms};
 use shells::ShellLaw;
 
@@ -124,7 +127,7 @@ impl Tem {
         truncation: Truncation,
         randomness: Randomness,
     ) -> Result<Self> {
-        let neighborhoods = Arc::new(Neighborhoods::new(&*space));
+        let neighborhoods = Arc::new(Neighborhoods::new(&*space, CacheBudget::standard()?));
         Self::around(space, neighborhoods, epsilon, truncation, None, randomness)
     }
 
@@ -164,8 +167,12 @@ impl Tem {
         let certificate = space.certificate(epsilon, gamma, sets);
         Ok(Tem {
             space,
+            cache: Arc::new(LawCache::new(
+                words,
+                cover.as_deref(),
+                neighborhoods.budget(),
+            )),
             neighborhoods,
-            cache: Arc::new(LawCache::new(words, cover.as_deref())),
             epsilon,
             truncation,
             gamma,
@@ -186,6 +193,24 @@ impl Tem {
         let (truncation, cover) = (self.truncation, self.cover.clone());
         let tem = Self::around(space, neighborhoods, epsilon, truncation, cover, randomness)?;
         Ok(tem.with_sampler(self.sampler))
+    }
+
+    /// The same mechanism that keeps at most `bytes` bytes of lists and laws, with all that is made from
+    /// it; by default `FASTDX_CACHE_BYTES`, or 128 MiB. The law does not depend on it.
+    pub fn with_cache_bytes(&self, bytes: usize) -> Self {
+        let budget = CacheBudget::new(bytes);
+        let neighborhoods = Arc::new(Neighborhoods::new(&*self.space, budget));
+        let mut tem = self.clone();
+        let (words, cover) = (self.space.vocabulary().len(), self.cover.as_deref());
+        tem.cache = Arc::new(LawCache::new(words, cover, neighborhoods.budget()));
+        tem.neighborhoods = neighborhoods;
+        tem
+    }
+
+    /// Bytes of lists and laws that are kept at most, and that are kept now.
+    pub fn cache_bytes(&self) -> (usize, usize) {
+        let budget = self.neighborhoods.budget();
+        (budget.limit(), budget.limit() - budget.free())
     }
 
     /// The same mechanism with another sampler.
@@ -233,7 +258,8 @@ impl Tem {
     pub fn on(&self, space: Arc<dyn MetricSpace>) -> Result<Self> {
         let randomness = self.randomness.clone();
         let tem = Self::new(space, self.epsilon, self.truncation, randomness)?;
-        tem.with_sampler(self.sampler)
+        tem.with_cache_bytes(self.cache_bytes().0)
+            .with_sampler(self.sampler)
             .with_cover(self.cover.clone())
     }
 
@@ -405,7 +431,7 @@ impl Tem {
         let seeded = self.randomness.seed().is_some();
         let row_pays = self.cache.row_pays(id, count, seeded);
         if let Some(law) = self.cache.rows.get(id).filter(|_| row_pays || !seeded) {
-            return self.sample_many(law, count, rng, drawn);
+            return self.sample_table(id, law, count, rng, drawn);
         }
         match self.grid().filter(|_| !row_pays) {
             Some(grid) => self.draw_from_list(id, count, grid, rng, work, drawn),
@@ -413,42 +439,47 @@ impl Tem {
         }
     }
 
-    /// Draws from a whole law.
-    fn sample_many(
+    /// Draws from the table of a word's whole law.
+    fn sample_table(
         &self,
-        law: &Law,
+        id: u32,
+        table: &AliasTable,
         count: usize,
         rng: &mut ChaCha12Rng,
         mut drawn: impl FnMut(u32),
     ) {
+        let law = || Tem::law(self, id);
         // Two loops: without a cover a draw is the word itself.
         match &self.cover {
-            None => law.sample_many(count, rng, drawn),
-            Some(cover) => law.sample_many(count, rng, |rank| drawn(cover.id(rank))),
+            None => table.sample_many(count, rng, law, drawn),
+            Some(cover) => table.sample_many(count, rng, law, |rank| drawn(cover.id(rank))),
         }
     }
 
-    /// Draws from the word's whole law, which is kept.
+    /// Draws from the word's whole law, whose table is kept.
     fn draw_from_row(
         &self,
         id: u32,
         count: usize,
         rng: &mut ChaCha12Rng,
         work: &mut Work,
-        drawn: impl FnMut(u32),
+        mut drawn: impl FnMut(u32),
     ) {
         let Work { row, whole, .. } = work;
         self.fill_law(id, row, whole);
-        whole.index();
-        let bytes = whole.bytes();
         self.cache.settle(id);
+        let bytes = AliasTable::bytes(whole.len());
+        let fits = self.cache.rows.free_bytes() > bytes;
+        // Without room for the table, it pays for many draws; with a seed what is drawn may not
+        // depend on the room.
+        if !fits && count < whole.len() / 4 && self.randomness.seed().is_none() {
+            return (0..count).for_each(|_| drawn(self.released(whole.sample(rng))));
+        }
+        let table = AliasTable::new(whole);
         // A row that was kept meanwhile is of the same law.
-        match self.cache.rows.keep(id, std::mem::take(whole), bytes) {
-            Ok(law) => self.sample_many(law, count, rng, drawn),
-            Err(law) => {
-                *whole = law;
-                self.sample_many(whole, count, rng, drawn);
-            }
+        match self.cache.rows.keep(id, table, bytes) {
+            Ok(table) => self.sample_table(id, table, count, rng, drawn),
+            Err(table) => self.sample_table(id, &table, count, rng, drawn),
         }
     }
 
@@ -481,13 +512,12 @@ impl Tem {
         let (law, list) = match cover {
             None => {
                 let list = self.neighborhoods.list(space, id, row);
-                (
-                    self.list_law(id, list_law, |law| law.fill(list, terms)),
-                    list,
-                )
+                let fill = |law: &mut ListLaw| law.fill(list, terms);
+                let law = self.list_law(id, list_law, Some(list), terms, fill);
+                (law, list)
             }
             Some(cover) => {
-                let law = self.list_law(id, list_law, |law| {
+                let law = self.list_law(id, list_law, None, terms, |law| {
                     let list = self.neighborhoods.list(space, id, row);
                     let mut head = std::mem::take(&mut law.head);
                     head.fill(cover, list, grid, found);
@@ -525,23 +555,28 @@ impl Tem {
     }
 
     /// The law of a word's list: kept, or made by `fill` in `spare`. A word that comes a second time is
-    /// worth keeping.
+    /// worth keeping. With a seed what is drawn may not depend on that.
     fn list_law<'a>(
         &'a self,
         id: u32,
         spare: &'a mut ListLaw,
+        list: Option<List>,
+        terms: Terms,
         fill: impl FnOnce(&mut ListLaw),
     ) -> &'a ListLaw {
         let cache = &*self.cache;
         if cache.seen(id) && cache.lists.free_bytes() > 0 {
             return cache.lists.get_or_keep(id, spare, |law| {
                 fill(law);
-                law.index();
+                law.index(list, terms);
                 law.bytes()
             });
         }
         cache.lists.get(id).unwrap_or_else(|| {
             fill(spare);
+            if self.randomness.seed().is_some() {
+                spare.index(list, terms);
+            }
             spare
         })
     }

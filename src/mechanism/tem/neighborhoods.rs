@@ -1,6 +1,8 @@
 //! The neighbour lists a Tem works from: those of the space where it has them, else computed on
 //! first use and kept, within a bound, without locks.
 
+use std::sync::Arc;
+
 use rayon::prelude::*;
 
 use crate::error::Result;
@@ -8,20 +10,19 @@ use crate::neighbors::{Grid, NeighborLists};
 use crate::parallel::Control;
 use crate::search::BATCH;
 use crate::space::MetricSpace;
-use crate::word_cache::WordCache;
-
-/// Bytes of lists that one Tem (with all its `with_epsilon` siblings) keeps at most.
-const CACHE_BYTES: usize = 1 << 30;
+use crate::word_cache::{CacheBudget, WordCache};
 
 /// Lists of one space, filled in as they are needed.
 pub(super) struct Neighborhoods {
     grid: Grid,
     k: usize,
     kept: WordCache<Box<[u64]>>,
+    /// Shared by all that works from these lists.
+    budget: Arc<CacheBudget>,
 }
 
 impl Neighborhoods {
-    pub(super) fn new(space: &dyn MetricSpace) -> Self {
+    pub(super) fn new(space: &dyn MetricSpace, budget: Arc<CacheBudget>) -> Self {
         let words = space.vocabulary().len();
         let grid = space
             .lists()
@@ -29,8 +30,13 @@ impl Neighborhoods {
         Neighborhoods {
             grid,
             k: NeighborLists::default_k(words),
-            kept: WordCache::new(words, CACHE_BYTES),
+            kept: WordCache::new(words, budget.clone(), budget.limit() / 2),
+            budget,
         }
+    }
+
+    pub(super) fn budget(&self) -> &Arc<CacheBudget> {
+        &self.budget
     }
 
     pub(super) fn grid(&self) -> Grid {
@@ -73,7 +79,7 @@ impl Neighborhoods {
         if space.lists().is_some() {
             return Ok(());
         }
-        let fit = self.kept.free_bytes() / (8 * self.k);
+        let fit = self.kept.room(8 * self.k);
         let missing = ids.filter(|&id| self.kept.get(id).is_none());
         let missing: Vec<u32> = missing.take(fit).collect();
         missing

@@ -12,8 +12,11 @@
 //! away). After [`TRIES`] of them the draw is made from the whole row instead: the tries were
 //! independent of what comes, so the law is the same.
 
+use std::cmp::Ordering;
+
 use rand::Rng;
 
+use super::alias::AliasTable;
 use super::covered::Head;
 use super::law::{FLOOR_EXPONENT, Law, largest_exponent, weight};
 use super::neighborhoods::List;
@@ -34,8 +37,11 @@ pub(super) struct ListLaw {
     flat_sum: u128,
     /// What is outside: one class, or one for every class of a cover's weights; none where nothing is.
     outside: Vec<Class>,
-    /// S + V·b, summed over the classes.
+    /// S + V·b, summed over the classes, and S alone.
     total: u128,
+    inside: u128,
+    /// For a law that is kept, in the place of `falling`: ⌊2⁶⁴·S/total⌋, and the list's table.
+    table: Option<(u64, AliasTable)>,
     /// The list itself, where it is one of a cover's outputs.
     pub(super) head: Head,
 }
@@ -61,11 +67,32 @@ pub(super) struct Terms<'a> {
     pub(super) outputs: u32,
 }
 
+/// The law of a list's outputs among themselves, by their places.
+fn whole(list: List, terms: Terms) -> Law {
+    let Terms { eta, grid, .. } = terms;
+    let cap = terms.cap();
+    let mut law = Law::default();
+    match terms.cover.and_then(Cover::penalties) {
+        None => law.fill_with(list.entries, |entry| eta * grid.distance(entry).min(cap)),
+        Some(penalties) => law.fill_with(list.entries, |entry| {
+            eta * grid.distance(entry).min(cap) + penalties[grid.id(entry) as usize]
+        }),
+    }
+    law
+}
+
+impl Terms<'_> {
+    /// The distance from which on all weights are alike.
+    fn cap(&self) -> f64 {
+        self.gamma.min((FLOOR_EXPONENT + 0.01) / self.eta)
+    }
+}
+
 impl ListLaw {
     /// The law of a list.
     pub(super) fn fill(&mut self, list: List, terms: Terms) {
         let Terms { eta, grid, .. } = terms;
-        let cap = terms.gamma.min((FLOOR_EXPONENT + 0.01) / eta);
+        let cap = terms.cap();
         let entries = list.entries;
         let nearest_outside = grid.distance(list.end.saturating_sub(1));
         // The exponential is monotone only up to its rounding: leave room for it.
@@ -113,32 +140,75 @@ impl ListLaw {
         }
         let of = |class: &Class| class.envelope * u128::from(class.count);
         let outside: u128 = self.outside.iter().map(of).sum();
-        self.total = self.falling.total() + self.flat_sum + outside;
+        self.inside = self.falling.total() + self.flat_sum;
+        self.total = self.inside + outside;
+        self.table = None;
     }
 
-    /// Prepares for many draws.
-    pub(super) fn index(&mut self) {
-        self.falling.index();
+    /// Prepares for many draws, of the list that it was filled with (or of its own head).
+    pub(super) fn index(&mut self, list: Option<List>, terms: Terms) {
+        let table = AliasTable::new(&whole(list.unwrap_or_else(|| self.head.list()), terms));
+        let mut share = (0, self.inside);
+        for _ in 0..64 {
+            // Long division: a remainder below the total, which is below 2¹²⁷.
+            share = (share.0 << 1, share.1 << 1);
+            if share.1 >= self.total {
+                share = (share.0 | 1, share.1 - self.total);
+            }
+        }
+        self.table = Some((share.0, table));
+        self.falling = Law::default();
+        self.outside.shrink_to_fit();
         self.head.shrink();
     }
 
     pub(super) fn bytes(&self) -> usize {
         let classes = size_of_val(&*self.outside);
-        size_of::<Self>() + self.falling.bytes() + classes + self.head.bytes()
+        let table = self.table.as_ref().map_or(0, |(_, table)| table.size());
+        size_of::<Self>() + table + classes + self.head.bytes()
     }
 
     /// The place in the list that a draw has landed on, or the class outside.
     #[inline]
-    fn land(&self, rng: &mut impl Rng) -> Result<usize, Class> {
-        let u = uniform_below_u128(rng, self.total);
-        let sum = self.falling.total();
-        if u < sum {
-            return Ok(self.falling.find(u) as usize);
+    fn land(&self, list: List, terms: Terms, rng: &mut impl Rng) -> Result<usize, Class> {
+        let Some((share, table)) = &self.table else {
+            let u = uniform_below_u128(rng, self.total);
+            let sum = self.falling.total();
+            if u < sum {
+                return Ok(self.falling.find(u) as usize);
+            }
+            if u < self.inside {
+                return Ok(self.falling.len() + ((u - sum) / self.flat) as usize);
+            }
+            return Err(self.class(u - self.inside));
+        };
+        // u·total < S, with u known to 64 bits; where those do not decide, to all it takes.
+        let x = rng.next_u64();
+        let within = match x.cmp(share) {
+            Ordering::Less => true,
+            Ordering::Greater => false,
+            Ordering::Equal => self.inside == self.total || self.is_inside(x, rng),
+        };
+        if within {
+            let mut place = 0;
+            table.sample_many(1, rng, || whole(list, terms), |at| place = at as usize);
+            return Ok(place);
         }
-        if u - sum < self.flat_sum {
-            return Ok(self.falling.len() + ((u - sum) / self.flat) as usize);
-        }
-        let mut rest = u - sum - self.flat_sum;
+        Err(self.class(uniform_below_u128(rng, self.total - self.inside)))
+    }
+
+    /// Whether u·total < S, for a uniform u in [0, 1) whose first 64 bits are x.
+    #[cold]
+    fn is_inside(&self, x: u64, rng: &mut impl Rng) -> bool {
+        let more = uniform_below_u128(rng, self.total);
+        // ⌊(x·total + more)/2⁶⁴⌋, in two halves.
+        let low = u128::from(x) * u128::from(self.total as u64);
+        let carry = (u128::from(low as u64) + u128::from(more as u64)) >> 64;
+        u128::from(x) * (self.total >> 64) + (low >> 64) + (more >> 64) + carry < self.inside
+    }
+
+    /// The class outside that a part of their sum falls on.
+    fn class(&self, mut rest: u128) -> Class {
         let mut landed = self.outside[0];
         for &class in &self.outside {
             landed = class;
@@ -148,7 +218,7 @@ impl ListLaw {
             }
             rest -= all;
         }
-        Err(landed)
+        landed
     }
 
     /// One output, or `None` after [`TRIES`] vain tries outside the list, and how many it made.
@@ -167,7 +237,7 @@ impl ListLaw {
         let penalties = terms.cover.and_then(Cover::penalties);
         let order = terms.cover.and_then(Cover::classes).map(|(order, _)| order);
         for tries in 0..TRIES {
-            let class = match self.land(rng) {
+            let class = match self.land(list, terms, rng) {
                 Ok(place) => {
                     // The minimum only matters for a file that was opened unverified and is
                     // damaged.

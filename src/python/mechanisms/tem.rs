@@ -19,6 +19,7 @@ use crate::python::graph::PyWordGraph;
 use crate::python::mechanism::PyMechanism;
 use crate::python::registry::Given;
 use crate::python::run::{run, run_with};
+use crate::python::source::Source;
 use crate::python::space::Space;
 use crate::{Error, Mechanism, NeighborLists, Tem};
 
@@ -35,6 +36,9 @@ pub(in crate::python) fn make(given: &mut Given<'_>) -> PyResult<Arc<dyn Mechani
     let py = given.parameters.py();
     let progress = given.parameter("progress")?;
     let mut tem = Tem::new(space, epsilon, truncation, randomness)?;
+    if let Some(bytes) = given.cache_bytes {
+        tem = tem.with_cache_bytes(bytes);
+    }
     if let Some(cover) = given.parameter("cover")? {
         let least = Build::default().least;
         let cover = cover_of(
@@ -60,7 +64,7 @@ pub(in crate::python) fn make(given: &mut Given<'_>) -> PyResult<Arc<dyn Mechani
     Ok(Arc::new(tem.with_sampler(given.variant("sampler")?)))
 }
 
-/// nominal, gamma, beta (None where γ was given), sampler, certified (the ε, or None), lists_k, lists_radius.
+/// nominal, gamma, beta (None where γ was given), sampler, cached_bytes, certified (the ε, or None), lists_k, lists_radius.
 pub(in crate::python) fn details(
     mechanism: &dyn Mechanism,
     details: &Bound<'_, PyDict>,
@@ -76,6 +80,7 @@ pub(in crate::python) fn details(
     };
     details.set_item("beta", beta)?;
     details.set_item("sampler", tem.sampler().name())?;
+    details.set_item("cached_bytes", tem.cache_bytes().1)?;
     details.set_item("certified", tem.certificate().map(|c| c.epsilon))?;
     let lists = tem.lists();
     details.set_item("lists_k", lists.and_then(NeighborLists::k))?;
@@ -170,14 +175,19 @@ pub(in crate::python) fn save_space(
     }
 }
 
-/// The Embedding or WordGraph in a file of ours.
+/// The Embedding or WordGraph in a file of ours, to be pickled by reference or by value.
 #[pyfunction]
 pub(in crate::python) fn open_space(
     py: Python<'_>,
     path: PathBuf,
     verify: bool,
+    by_reference: bool,
 ) -> PyResult<Py<PyAny>> {
-    Ok(Space::open(py, &path, verify)?.object(py))
+    if !by_reference {
+        return Ok(Space::open(py, &path, verify)?.object(py));
+    }
+    let (index, source) = Source::open(py, &path, verify)?;
+    Ok(Space::from_file(py, index, Some(source))?.object(py))
 }
 
 /// The cover that the file of a space held, or None.

@@ -1,0 +1,422 @@
+//! A law drawn from by one 64-bit random number and one look into a table, exactly.
+//!
+//! Walker's alias method (Walker 1977; the table as Vose 1991 makes it): V columns of equal mass, each
+//! shared by two words. A real number u, uniform in [0, 1), falls on column ⌊u·V⌋, and on its first
+//! word if the rest of u·V is below the column's threshold t. Here t is a fraction of integers, of
+//! which a column holds the first bits, and u is known to 64 bits. That decides nearly every draw; where
+//! not, u gets as many more bits as it takes, and t is computed anew from the law. So the law is
+//! that of the integers.
+//!
+//! A column takes 4 bytes for up to 2¹⁶ words, of which the other word takes as many bits as it
+//! needs, and t the rest: 17 bits for 20,000 words. Above, it takes 8.
+
+use rand::Rng;
+
+use super::law::Law;
+use crate::random::{uniform_below, uniform_below_u128};
+
+/// The table of one law.
+#[derive(Debug)]
+pub(super) struct AliasTable {
+    columns: Columns,
+    /// Bits of the other word in a column, below those of the threshold.
+    bits: u32,
+}
+
+/// ⌊t·2^(32 - bits)⌋, or of 2^(64 - bits), and below it the other word.
+#[derive(Debug)]
+enum Columns {
+    Narrow(Box<[u32]>),
+    Wide(Box<[u64]>),
+}
+
+/// The most words of which a column takes 4 bytes.
+const NARROW: usize = 1 << 16;
+
+/// A column as it is stored.
+trait Packed: Copy {
+    const BITS: u32;
+    fn wide(self) -> u64;
+}
+
+impl Packed for u32 {
+    const BITS: u32 = u32::BITS;
+    #[inline]
+    fn wide(self) -> u64 {
+        self.into()
+    }
+}
+
+impl Packed for u64 {
+    const BITS: u32 = u64::BITS;
+    #[inline]
+    fn wide(self) -> u64 {
+        self
+    }
+}
+
+/// The thresholds as integers below the law's total, which stands for a whole column.
+#[derive(Debug, Default)]
+struct Thresholds {
+    total: u128,
+    each: Vec<u128>,
+    others: Vec<u32>,
+}
+
+impl Thresholds {
+    /// Vose's table on the weights times their number, so that every column holds the total.
+    fn of(law: &Law) -> Self {
+        let (count, total) = (law.len(), law.total());
+        // At most 2²⁷ words of at most 2¹⁰⁰ each: below 2¹²⁷.
+        let scaled = law.weights().map(|weight| weight * count as u128);
+        let mut each: Vec<u128> = scaled.collect();
+        let mut others: Vec<u32> = (0..count as u32).collect();
+        let (mut light, mut heavy) = (Vec::new(), Vec::new());
+        for (&weight, word) in each.iter().zip(0u32..) {
+            match weight < total {
+                true => light.push(word),
+                false => heavy.push(word),
+            }
+        }
+        // The sums are exact: there is a heavy word as long as there is a light one, and each word
+        // that is left at the end has just one column's mass.
+        while let (Some(small), Some(&large)) = (light.pop(), heavy.last()) {
+            others[small as usize] = large;
+            // What the light word leaves free of its column comes from the heavy one.
+            let free = total - each[small as usize];
+            each[large as usize] -= free;
+            if each[large as usize] < total {
+                heavy.pop();
+                light.push(large);
+            }
+        }
+        Thresholds {
+            total,
+            each,
+            others,
+        }
+    }
+
+    /// Where x, the first 64 bits of u, does not decide: more bits until it is decided.
+    fn finish(&self, x: u64, rng: &mut impl Rng) -> u32 {
+        let count = self.each.len() as u32;
+        // u = (x + r)/2⁶⁴ with r uniform in [0, 1): r·V is a uniform integer below V and a rest,
+        // uniform and independent; likewise that rest times the total.
+        let scaled = u128::from(x) * u128::from(count) + u128::from(uniform_below(rng, count));
+        let (column, low) = ((scaled >> 64) as usize, u128::from(scaled as u64));
+        let more = uniform_below_u128(rng, self.total);
+        let lowest = low * u128::from(self.total as u64);
+        let carry = (u128::from(lowest as u64) + u128::from(more as u64)) >> 64;
+        let fraction = low * (self.total >> 64) + (lowest >> 64) + (more >> 64) + carry;
+        match fraction < self.each[column] {
+            true => column as u32,
+            false => self.others[column],
+        }
+    }
+}
+
+/// ⌊part·2^bits/total⌋, for part ≤ total < 2¹²⁷, but at most 2^bits - 1.
+fn fraction(part: u128, total: u128, bits: u32) -> u64 {
+    // part·2^bits and a guess's product as (high, low) in base 2⁶⁴.
+    let low = u128::from(part as u64) << bits;
+    let wanted = ((part >> 64 << bits) + (low >> 64), low as u64);
+    let product = |q: u64| {
+        let low = u128::from(total as u64) * u128::from(q);
+        ((total >> 64) * u128::from(q) + (low >> 64), low as u64)
+    };
+    let mut q = (part as f64 / total as f64 * (1u64 << bits) as f64) as u64;
+    while product(q) > wanted {
+        q -= 1;
+    }
+    while product(q + 1) <= wanted {
+        q += 1;
+    }
+    q.min((1 << bits) - 1)
+}
+
+impl AliasTable {
+    /// The table of a law.
+    pub(super) fn new(law: &Law) -> Self {
+        let Thresholds {
+            total,
+            each,
+            others,
+        } = Thresholds::of(law);
+        // A damaged file may have an empty list.
+        let last = (law.len() as u64).saturating_sub(1);
+        let bits = last.checked_ilog2().map_or(0, |log| log + 1);
+        let column = |width: u32| {
+            let columns = each.iter().zip(&others);
+            columns.map(move |(&each, &other)| {
+                fraction(each, total, (width - bits).min(32)) << bits | u64::from(other)
+            })
+        };
+        let columns = match law.len() <= NARROW {
+            true => Columns::Narrow(column(u32::BITS).map(|packed| packed as u32).collect()),
+            false => Columns::Wide(column(u64::BITS).collect()),
+        };
+        AliasTable { columns, bits }
+    }
+
+    /// Bytes that the table of so many words takes.
+    pub(super) fn bytes(words: usize) -> usize {
+        words * if words <= NARROW { 4 } else { 8 }
+    }
+
+    /// Bytes beside itself.
+    pub(super) fn size(&self) -> usize {
+        match &self.columns {
+            Columns::Narrow(columns) => size_of_val(&**columns),
+            Columns::Wide(columns) => size_of_val(&**columns),
+        }
+    }
+
+    /// Draws of the word whose law this is the table of; `law` computes that law anew.
+    pub(super) fn sample_many(
+        &self,
+        count: usize,
+        rng: &mut impl Rng,
+        law: impl Fn() -> Law,
+        drawn: impl FnMut(u32),
+    ) {
+        match &self.columns {
+            Columns::Narrow(columns) => self.sample_from(columns, count, rng, law, drawn),
+            Columns::Wide(columns) => self.sample_from(columns, count, rng, law, drawn),
+        }
+    }
+
+    fn sample_from<C: Packed>(
+        &self,
+        columns: &[C],
+        count: usize,
+        rng: &mut impl Rng,
+        law: impl Fn() -> Law,
+        mut drawn: impl FnMut(u32),
+    ) {
+        // A table is larger than a cache: the draws wait for memory together.
+        const TOGETHER: usize = 16;
+        let place = |x: u64| {
+            let scaled = u128::from(x) * columns.len() as u128;
+            ((scaled >> 64) as usize, scaled as u64)
+        };
+        let mut rest = count;
+        while rest >= TOGETHER {
+            let xs: [u64; TOGETHER] = std::array::from_fn(|_| rng.next_u64());
+            let places = xs.map(place);
+            let there = places.map(|(at, _)| columns[at]);
+            for i in 0..TOGETHER {
+                let word = self.decide(there[i], places[i], columns.len());
+                drawn(word.unwrap_or_else(|| Thresholds::of(&law()).finish(xs[i], rng)));
+            }
+            rest -= TOGETHER;
+        }
+        for _ in 0..rest {
+            let x = rng.next_u64();
+            let at = place(x);
+            let word = self.decide(columns[at.0], at, columns.len());
+            drawn(word.unwrap_or_else(|| Thresholds::of(&law()).finish(x, rng)));
+        }
+    }
+
+    /// The word that u falls on, of which column and rest of u·V are known to 64 bits, where they
+    /// decide.
+    #[inline]
+    fn decide<C: Packed>(&self, column: C, (at, low): (usize, u64), words: usize) -> Option<u32> {
+        let column = column.wide();
+        let threshold = column >> self.bits;
+        let kept = (C::BITS - self.bits).min(32);
+        // The rest of u·V lies in [low, low + V)/2⁶⁴, and t in [threshold, threshold + 1)/2^kept.
+        let high = low.checked_add(words as u64 - 1)?;
+        if high >> (64 - kept) < threshold {
+            return Some(at as u32);
+        }
+        let other = (column & ((1 << self.bits) - 1)) as u32;
+        (low >> (64 - kept) > threshold).then_some(other)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Randomness;
+
+    fn law_of(weights: &[f64]) -> Law {
+        let mut law = Law::default();
+        law.fill_with(weights, |w| -w.ln());
+        law
+    }
+
+    fn laws() -> Vec<Law> {
+        let mut all = vec![
+            law_of(&[1.0]),
+            law_of(&[1.0, 1.0]),
+            law_of(&[1.0, 1e-18]),
+            law_of(&[0.3, 0.7, 1e-5, 1.0, 1.0, 0.1]),
+            law_of(&vec![1.0; 1000]),
+        ];
+        let mut rng = Randomness::new(Some(5)).next_key().unwrap().stream(0);
+        for count in [2usize, 3, 7, 64, 1000] {
+            let draw = |_| (-f64::from(rng.next_u32() % 4000) * 0.01).exp();
+            all.push(law_of(&(0..count).map(draw).collect::<Vec<f64>>()));
+        }
+        all
+    }
+
+    #[test]
+    fn the_columns_hold_just_the_weights() {
+        for law in laws() {
+            let exact = Thresholds::of(&law);
+            let mut mass: Vec<u128> = vec![0; law.len()];
+            for (i, (&each, &other)) in exact.each.iter().zip(&exact.others).enumerate() {
+                assert!(each <= exact.total);
+                mass[i] += each;
+                mass[other as usize] += exact.total - each;
+            }
+            for (word, mass) in (0u32..).zip(mass) {
+                assert_eq!(mass, law.weight(word) * law.len() as u128);
+            }
+        }
+    }
+
+    #[test]
+    fn fractions_are_rounded_down() {
+        let total = (1u128 << 127) - 1;
+        for (part, total, expected) in [
+            (0, total, 0),
+            (total, total, u32::MAX),
+            (total / 2, total, (1 << 31) - 1),
+            (total / 2 + 1, total, 1 << 31),
+            (1, 3, 1_431_655_765),
+            (2, 3, 2_863_311_530),
+            (1, 1u128 << 32, 1),
+            (1, (1 << 32) + 1, 0),
+            (7, 7 << 32, 1),
+        ] {
+            let expected: u32 = expected;
+            for bits in [1, 7, 17, 31, 32] {
+                let expected = u64::from(expected) >> (32 - bits);
+                assert_eq!(
+                    fraction(part, total, bits),
+                    expected,
+                    "{part}/{total}, {bits}"
+                );
+            }
+        }
+    }
+
+    impl AliasTable {
+        fn look(&self, x: u64, words: usize) -> Option<u32> {
+            let scaled = u128::from(x) * words as u128;
+            let at = ((scaled >> 64) as usize, scaled as u64);
+            match &self.columns {
+                Columns::Narrow(columns) => self.decide(columns[at.0], at, words),
+                Columns::Wide(columns) => self.decide(columns[at.0], at, words),
+            }
+        }
+
+        /// The threshold of a column as its bits, at the top of 64.
+        fn threshold(&self, column: usize) -> u64 {
+            match &self.columns {
+                Columns::Narrow(columns) => {
+                    u64::from(columns[column] >> self.bits) << (32 + self.bits)
+                }
+                Columns::Wide(columns) => columns[column] >> self.bits << 32,
+            }
+        }
+    }
+
+    /// Whatever the further bits are, the first 64 decide as all of them would.
+    #[test]
+    fn what_is_decided_early_is_decided_right() {
+        let mut rng = Randomness::new(Some(6)).next_key().unwrap().stream(0);
+        let (mut open, mut decided) = (0, 0);
+        let wide = law_of(&vec![0.5; NARROW + 1]);
+        for law in laws().into_iter().chain([wide]) {
+            let (table, exact) = (AliasTable::new(&law), Thresholds::of(&law));
+            let words = law.len();
+            for i in 0..2000 {
+                // Anywhere, and around each column's threshold, where it is hard.
+                let mut x = rng.next_u64();
+                if i % 2 == 0 {
+                    let column = uniform_below(&mut rng, words as u32) as usize;
+                    let near = (column as u128) << 64 | u128::from(table.threshold(column));
+                    let off = rng.next_u64() >> (8 + i % 50);
+                    x = ((near / words as u128) as u64)
+                        .wrapping_add(off)
+                        .wrapping_sub(9);
+                }
+                match table.look(x, words) {
+                    None => open += 1,
+                    Some(word) => {
+                        decided += 1;
+                        for _ in 0..4 {
+                            assert_eq!(word, exact.finish(x, &mut rng), "{x} of {words}");
+                        }
+                    }
+                }
+            }
+        }
+        assert!(
+            open > 100 && decided > 1000,
+            "{open} open, {decided} decided"
+        );
+    }
+
+    /// Where the first 64 bits end just before a threshold, the rest decides, in proportion.
+    #[test]
+    fn the_finish_has_the_law_of_what_is_left() {
+        let law = law_of(&[0.3, 0.7, 1e-5, 1.0, 1.0, 0.1]);
+        let exact = Thresholds::of(&law);
+        let mut rng = Randomness::new(Some(7)).next_key().unwrap().stream(0);
+        let count = law.len() as u128;
+        let mut open = 0;
+        for column in 0..law.len() {
+            // The threshold as u·2⁶⁴, by long division: its whole part x, and what is left.
+            let whole = exact.total * count;
+            let (mut x, mut left) = (0u64, exact.total * column as u128 + exact.each[column]);
+            for _ in 0..64 {
+                (x, left) = (x << 1, left << 1);
+                if left >= whole {
+                    (x, left) = (x | 1, left - whole);
+                }
+            }
+            let expected = left as f64 / whole as f64;
+            let draws = 100_000;
+            let first = (0..draws).filter(|_| exact.finish(x, &mut rng) == column as u32);
+            let first = first.count() as f64 / f64::from(draws);
+            if exact.others[column] == column as u32 {
+                continue;
+            }
+            let deviation = (expected * (1.0 - expected) / f64::from(draws)).sqrt();
+            assert!(
+                (first - expected).abs() <= 6.0 * deviation + 1e-9,
+                "{first} {expected}"
+            );
+            open += usize::from((0.1..0.9).contains(&expected));
+        }
+        assert!(open > 0);
+    }
+
+    #[test]
+    fn draws_follow_the_law() {
+        let mut rng = Randomness::new(Some(8)).next_key().unwrap().stream(0);
+        for law in laws() {
+            let table = AliasTable::new(&law);
+            let draws = 400_000;
+            let mut counts = vec![0u64; law.len()];
+            table.sample_many(draws, &mut rng, || law.clone(), |y| counts[y as usize] += 1);
+            let (mut chi2, mut degrees) = (0.0, 0.0);
+            for (p, &count) in law.probabilities().iter().zip(&counts) {
+                let expected = p * draws as f64;
+                if expected >= 10.0 {
+                    chi2 += (count as f64 - expected).powi(2) / expected;
+                    degrees += 1.0;
+                }
+            }
+            // Wilson and Hilferty: six deviations, false alarms below 1e-8.
+            let scale: f64 = 2.0 / (9.0 * degrees);
+            let limit: f64 = degrees * (1.0 - scale + 6.0 * scale.sqrt()).powi(3);
+            assert!(chi2 <= limit, "{chi2} > {limit} at {degrees}");
+        }
+    }
+}

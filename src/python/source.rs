@@ -1,0 +1,185 @@
+//! Index files by reference: which file an object came from, so that it is pickled as a path and a
+//! fingerprint, and all processes that unpickle it share the file.
+
+use std::fs::{File, Metadata};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, Weak};
+use std::time::{Duration, SystemTime};
+
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use super::run::run;
+use super::space::Space;
+use crate::index::{Checks, Index};
+use crate::{Embedding, Error, Result, WordGraph};
+
+/// A file that changed less than this before it was looked at may change again unnoticed: the
+/// clock of a file system has steps.
+const STEP: Duration = Duration::from_secs(2);
+
+/// The file that a space was opened from.
+#[derive(Clone, Debug)]
+pub(super) struct Source {
+    path: PathBuf,
+    /// The checksum in its header.
+    print: u64,
+    /// Whether every checksum was right.
+    verified: bool,
+    stamp: Option<Stamp>,
+}
+
+/// Device, number, and time of change: as long as they are the same, so is the file.
+type Stamp = (u64, u64, i64, i64);
+
+#[cfg(unix)]
+fn stamp(meta: &Metadata) -> Option<Stamp> {
+    use std::os::unix::fs::MetadataExt;
+    // The time of change, unlike that of modification, cannot be set by who writes the file.
+    let changed = Duration::new(meta.ctime().try_into().ok()?, meta.ctime_nsec() as u32);
+    let age = SystemTime::UNIX_EPOCH
+        .checked_add(changed)?
+        .elapsed()
+        .ok()?;
+    (age > STEP).then(|| (meta.dev(), meta.ino(), meta.ctime(), meta.ctime_nsec()))
+}
+
+#[cfg(not(unix))]
+fn stamp(_: &Metadata) -> Option<Stamp> {
+    let _ = (STEP, SystemTime::UNIX_EPOCH);
+    None
+}
+
+impl Source {
+    /// Opens a file and says where it came from.
+    pub(super) fn open(py: Python<'_>, path: &Path, verify: bool) -> PyResult<(Index, Self)> {
+        run(py, true, |_| Self::read(path, |_, _| Ok(verify.into())))
+    }
+
+    fn read(
+        path: &Path,
+        checks: impl FnOnce(u64, Option<Stamp>) -> Result<Checks>,
+    ) -> Result<(Index, Self)> {
+        let path = std::path::absolute(path).map_err(Error::io(path))?;
+        let file = File::open(&path).map_err(Error::io(&path))?;
+        // Before the file is read: what changes later changes the stamp.
+        let stamp = stamp(&file.metadata().map_err(Error::io(&path))?);
+        let mut done = Checks::Few;
+        let (index, print) = Index::read(&path, &file, |print| {
+            done = checks(print, stamp)?;
+            Ok(done)
+        })?;
+        let verified = done != Checks::Few;
+        Ok((
+            index,
+            Source {
+                path,
+                print,
+                verified,
+                stamp,
+            },
+        ))
+    }
+
+    /// What an equal object is made from: the arguments of [`reopen`].
+    pub(super) fn reduced<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let reopen = py.import("fastdx._core")?.getattr("reopen")?;
+        let print = format!("{:016x}", self.print);
+        let known = (&self.path, print, self.verified, self.stamp);
+        Ok((reopen, known.into_pyobject(py)?))
+    }
+}
+
+/// What this process has opened by reference: unpickled copies share it, and all that was computed
+/// for it. Never waited for, so that a forked child cannot wait in vain.
+static OPENED: Mutex<Vec<(WeakIndex, Source)>> = Mutex::new(Vec::new());
+
+enum WeakIndex {
+    Embedding(Weak<Embedding>),
+    Graph(Weak<WordGraph>),
+}
+
+impl WeakIndex {
+    fn of(index: &Index) -> Self {
+        match index {
+            Index::Embedding(embedding) => WeakIndex::Embedding(Arc::downgrade(embedding)),
+            Index::Graph(graph) => WeakIndex::Graph(Arc::downgrade(graph)),
+        }
+    }
+
+    fn upgrade(&self) -> Option<Index> {
+        Some(match self {
+            WeakIndex::Embedding(embedding) => Index::Embedding(embedding.upgrade()?),
+            WeakIndex::Graph(graph) => Index::Graph(graph.upgrade()?),
+        })
+    }
+
+    fn is_alive(&self) -> bool {
+        match self {
+            WeakIndex::Embedding(embedding) => embedding.strong_count() > 0,
+            WeakIndex::Graph(graph) => graph.strong_count() > 0,
+        }
+    }
+}
+
+/// What was opened already, if the file has not changed since.
+fn opened((path, print, verified): (&Path, &str, bool)) -> Option<(Index, Source)> {
+    let now = stamp(&std::fs::metadata(path).ok()?)?;
+    let opened = OPENED.try_lock().ok()?;
+    let same = |source: &Source| {
+        source.path == path
+            && format!("{:016x}", source.print) == print
+            && source.verified == verified
+            && source.stamp == Some(now)
+    };
+    let (index, source) = opened.iter().rev().find(|(_, source)| same(source))?;
+    Some((index.upgrade()?, source.clone()))
+}
+
+/// The Embedding or WordGraph of the file that a pickled one came from. What was verified then is
+/// verified again, unless the file has not changed since.
+///
+/// Raises
+/// ------
+/// FileNotFoundError, OSError
+///     The file cannot be read here.
+/// CorruptFileError
+///     Another file stands in its place, or a damaged one.
+#[pyfunction]
+pub(super) fn reopen(
+    py: Python<'_>,
+    path: PathBuf,
+    fingerprint: &str,
+    verified: bool,
+    stamp: Option<Stamp>,
+) -> PyResult<Py<PyAny>> {
+    let wanted = (&*path, fingerprint, verified);
+    if let Some((index, source)) = opened(wanted) {
+        return Ok(Space::from_file(py, index, Some(source))?.object(py));
+    }
+    let (index, source) = run(py, true, |_| {
+        Source::read(&path, |print, now| {
+            if format!("{print:016x}") != fingerprint {
+                let reason = format!(
+                    "another file than the one that was pickled: its fingerprint is {print:016x}, \
+                     not {fingerprint}"
+                );
+                let path = path.clone();
+                return Err(Error::Corrupt { path, reason });
+            }
+            Ok(match (verified, now.is_some() && now == stamp) {
+                (false, _) => Checks::Few,
+                (true, true) => Checks::Before,
+                (true, false) => Checks::Every,
+            })
+        })
+    })?;
+    if let Ok(mut opened) = OPENED.try_lock() {
+        opened.retain(|(index, _)| index.is_alive());
+        opened.push((WeakIndex::of(&index), source.clone()));
+    }
+    Ok(Space::from_file(py, index, Some(source))?.object(py))
+}
