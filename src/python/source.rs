@@ -10,7 +10,6 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use super::run::run;
-use super::space::Space;
 use crate::index::{Checks, Index};
 use crate::{Embedding, Error, Result, WordGraph};
 
@@ -30,7 +29,7 @@ pub(super) struct Source {
 }
 
 /// Device, number, and time of change: as long as they are the same, so is the file.
-type Stamp = (u64, u64, i64, i64);
+pub(super) type Stamp = (u64, u64, i64, i64);
 
 #[cfg(unix)]
 fn stamp(meta: &Metadata) -> Option<Stamp> {
@@ -81,7 +80,7 @@ impl Source {
         ))
     }
 
-    /// What an equal object is made from: the arguments of [`reopen`].
+    /// What an equal object is made from: the arguments of `reopen`.
     pub(super) fn reduced<'py>(
         &self,
         py: Python<'py>,
@@ -139,47 +138,35 @@ fn opened((path, print, verified): (&Path, &str, bool)) -> Option<(Index, Source
     Some((index.upgrade()?, source.clone()))
 }
 
-/// The Embedding or WordGraph of the file that a pickled one came from. What was verified then is
-/// verified again, unless the file has not changed since.
-///
-/// Raises
-/// ------
-/// FileNotFoundError, OSError
-///     The file cannot be read here.
-/// CorruptFileError
-///     Another file stands in its place, or a damaged one.
-#[pyfunction]
+/// What a file of this fingerprint holds. What was verified before is verified again, unless the
+/// file has not changed since.
 pub(super) fn reopen(
-    py: Python<'_>,
-    path: PathBuf,
+    path: &Path,
     fingerprint: &str,
     verified: bool,
     stamp: Option<Stamp>,
-) -> PyResult<Py<PyAny>> {
-    let wanted = (&*path, fingerprint, verified);
-    if let Some((index, source)) = opened(wanted) {
-        return Ok(Space::from_file(py, index, Some(source))?.object(py));
+) -> Result<(Index, Source)> {
+    if let Some(opened) = opened((path, fingerprint, verified)) {
+        return Ok(opened);
     }
-    let (index, source) = run(py, true, |_| {
-        Source::read(&path, |print, now| {
-            if format!("{print:016x}") != fingerprint {
-                let reason = format!(
-                    "another file than the one that was pickled: its fingerprint is {print:016x}, \
-                     not {fingerprint}"
-                );
-                let path = path.clone();
-                return Err(Error::Corrupt { path, reason });
-            }
-            Ok(match (verified, now.is_some() && now == stamp) {
-                (false, _) => Checks::Few,
-                (true, true) => Checks::Before,
-                (true, false) => Checks::Every,
-            })
+    let (index, source) = Source::read(path, |print, now| {
+        if format!("{print:016x}") != fingerprint {
+            let reason = format!(
+                "another file than the one that was pickled: its fingerprint is {print:016x}, \
+                 not {fingerprint}"
+            );
+            let path = path.to_owned();
+            return Err(Error::Corrupt { path, reason });
+        }
+        Ok(match (verified, now.is_some() && now == stamp) {
+            (false, _) => Checks::Few,
+            (true, true) => Checks::Before,
+            (true, false) => Checks::Every,
         })
     })?;
     if let Ok(mut opened) = OPENED.try_lock() {
         opened.retain(|(index, _)| index.is_alive());
         opened.push((WeakIndex::of(&index), source.clone()));
     }
-    Ok(Space::from_file(py, index, Some(source))?.object(py))
+    Ok((index, source))
 }

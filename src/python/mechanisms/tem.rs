@@ -19,7 +19,7 @@ use crate::python::graph::PyWordGraph;
 use crate::python::mechanism::PyMechanism;
 use crate::python::registry::Given;
 use crate::python::run::{run, run_with};
-use crate::python::source::Source;
+use crate::python::source::{self, Source, Stamp};
 use crate::python::space::Space;
 use crate::{Error, Mechanism, NeighborLists, Tem};
 
@@ -187,6 +187,28 @@ pub(in crate::python) fn open_space(
         return Ok(Space::open(py, &path, verify)?.object(py));
     }
     let (index, source) = Source::open(py, &path, verify)?;
+    Ok(Space::from_file(py, index, Some(source))?.object(py))
+}
+
+/// The Embedding or WordGraph of the file that a pickled one came from.
+///
+/// Raises
+/// ------
+/// FileNotFoundError, OSError
+///     The file cannot be read here.
+/// CorruptFileError
+///     Another file stands in its place, or a damaged one.
+#[pyfunction]
+pub(in crate::python) fn reopen(
+    py: Python<'_>,
+    path: PathBuf,
+    fingerprint: &str,
+    verified: bool,
+    stamp: Option<Stamp>,
+) -> PyResult<Py<PyAny>> {
+    let (index, source) = run(py, true, |_| {
+        source::reopen(&path, fingerprint, verified, stamp)
+    })?;
     Ok(Space::from_file(py, index, Some(source))?.object(py))
 }
 
