@@ -90,6 +90,7 @@ pub use error::{Error, Hidden, Result};
 pub use graph::WordGraph;
 pub use guarantee::Guarantee;
 pub use mechanism::Mechanism;
+pub use mechanism::finite_law::FiniteLaw;
 pub use mechanism::hyperbolic_laplace::HyperbolicLaplace;
 pub use mechanism::multivariate_laplace::MultivariateLaplace;
 pub use mechanism::neighbor_response::NeighborResponse;
@@ -109,6 +110,7 @@ const _: () = {
     shared::<Cover>();
     shared::<Tem>();
     shared::<MultivariateLaplace>();
+    shared::<FiniteLaw>();
     shared::<NeighborResponse>();
     shared::<HyperbolicLaplace>();
     shared::<text::TextPrivatizer>();

@@ -22,6 +22,7 @@ __all__ = [
     "__version__",
     "binomial_bounds",
     "certify",
+    "certify_law",
     "check_index",
     "clamp",
     "closed_form",
@@ -285,6 +286,9 @@ def privatize_arrow(
 ) -> tuple[Any, dict[str, int]]: ...
 def mechanism_cover(core: MechanismCore) -> Cover | None: ...
 def space_cover(space: Embedding | WordGraph) -> Cover | None: ...
+def certify_law(
+    core: MechanismCore, progress: Callable[[int], object] | None = None
+) -> MechanismCore: ...
 def open_space(
     path: str | PathLike[str], verify: bool, by_reference: bool
 ) -> Embedding | WordGraph: ...

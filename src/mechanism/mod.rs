@@ -1,5 +1,6 @@
 //! Word mechanisms: given a word, they draw the word to release in its place.
 
+pub mod finite_law;
 pub mod hyperbolic_laplace;
 pub mod mahalanobis;
 pub mod multivariate_laplace;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fastdx.mechanisms.base import Common, Mechanism, Option
+from fastdx.mechanisms.finite_law import FiniteLaw
 from fastdx.mechanisms.hyperbolic_laplace import HyperbolicLaplace
 from fastdx.mechanisms.mahalanobis import Mahalanobis
 from fastdx.mechanisms.multivariate_laplace import MultivariateLaplace
@@ -12,6 +13,7 @@ from fastdx.mechanisms.tem import Tem
 __all__ = [
     "MECHANISMS",
     "Common",
+    "FiniteLaw",
     "HyperbolicLaplace",
     "Mahalanobis",
     "Mechanism",

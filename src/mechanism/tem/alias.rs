@@ -17,7 +17,7 @@ use crate::random::{uniform_below, uniform_below_u128};
 
 /// The table of one law.
 #[derive(Debug)]
-pub(super) struct AliasTable {
+pub(in crate::mechanism) struct AliasTable {
     columns: Columns,
     /// Bits of the other word in a column, below those of the threshold.
     bits: u32,
@@ -136,7 +136,7 @@ fn fraction(part: u128, total: u128, bits: u32) -> u64 {
 
 impl AliasTable {
     /// The table of a law.
-    pub(super) fn new(law: &Law) -> Self {
+    pub(in crate::mechanism) fn new(law: &Law) -> Self {
         let Thresholds {
             total,
             each,
@@ -159,12 +159,12 @@ impl AliasTable {
     }
 
     /// Bytes that the table of so many words takes.
-    pub(super) fn bytes(words: usize) -> usize {
+    pub(in crate::mechanism) fn bytes(words: usize) -> usize {
         words * if words <= NARROW { 4 } else { 8 }
     }
 
     /// Bytes beside itself.
-    pub(super) fn size(&self) -> usize {
+    pub(in crate::mechanism) fn size(&self) -> usize {
         match &self.columns {
             Columns::Narrow(columns) => size_of_val(&**columns),
             Columns::Wide(columns) => size_of_val(&**columns),
@@ -172,7 +172,7 @@ impl AliasTable {
     }
 
     /// Draws of the word whose law this is the table of; `law` computes that law anew.
-    pub(super) fn sample_many(
+    pub(in crate::mechanism) fn sample_many(
         &self,
         count: usize,
         rng: &mut impl Rng,

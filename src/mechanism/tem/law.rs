@@ -240,6 +240,19 @@ impl Law {
         self.fill_with(distances, |d| eta * d.min(gamma));
     }
 
+    /// The law of any weights, of which the largest is at most 2¹⁰⁰.
+    pub(crate) fn of_weights(weights: impl Iterator<Item = u128>) -> Self {
+        let mut sum = 0;
+        let cumulative = weights.map(|weight| {
+            sum += weight;
+            sum
+        });
+        Law {
+            cumulative: cumulative.collect(),
+            ..Law::default()
+        }
+    }
+
     /// The law of any items whose exponents η·min(d,γ) a function gives.
     pub(crate) fn fill_with<T: Copy>(&mut self, items: &[T], exponent: impl Fn(T) -> f64) {
         self.cumulative.clear();

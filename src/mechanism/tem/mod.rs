@@ -11,7 +11,7 @@
 //! **Law** in [`law`], as integers; **samplers**: `rejection` draws the integer law exactly
 //! from the k nearest words, [`gumbel`] is the paper's, kept as the reference.
 
-mod alias;
+pub(super) mod alias;
 mod covered;
 pub mod gumbel;
 pub mod law;

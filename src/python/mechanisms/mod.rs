@@ -1,5 +1,6 @@
 //! How Python makes each mechanism, and what only that mechanism can do.
 
+pub(super) mod finite_law;
 pub(super) mod hyperbolic_laplace;
 pub(super) mod mahalanobis;
 pub(super) mod multivariate_laplace;
@@ -26,6 +27,7 @@ pub(super) static MECHANISMS: &[Registered] = &[
         hyperbolic_laplace::make,
         hyperbolic_laplace::details,
     ),
+    Registered::new("law", finite_law::make, finite_law::details),
     Registered::new("mahalanobis", mahalanobis::make, mahalanobis::details),
     Registered::new(
         "response",

@@ -1,0 +1,139 @@
+"""Any mechanism on words that is given as its law."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fastdx._core import Embedding, WordGraph, certify_law
+from fastdx.exceptions import InputTypeError, ParameterError
+from fastdx.mechanisms.base import Common, Mechanism
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+    from typing_extensions import Self, Unpack
+
+__all__ = ["FiniteLaw"]
+
+CERTIFIED = 2000
+"""Words up to which a law is certified unless the caller says otherwise."""
+
+
+class FiniteLaw(Mechanism):
+    """A mechanism given as its law, drawn exactly, with the ε that it really has.
+
+    The law's numbers become integers (the largest of a row 2⁹⁹ to 2¹⁰⁰, the others in proportion,
+    none that is positive 0), drawn exactly. Its ε is what `fastdx.audit.certify` computes:
+    the largest log-ratio per unit of the space's distance over all pairs of words and all outputs.
+    Without that computation, or where that is infinite, the guarantee says that nothing is
+    protected, whatever the mechanism's authors claim.
+
+    Parameters
+    ----------
+    space : Embedding or WordGraph
+        Words, and the metric that ε is to be per unit of.
+    law : array_like of shape (V, V), scipy.sparse matrix, or callable
+        The probability of every output (column) for every word (row), or in proportion to it, ≥ 0;
+        a callable takes a word's id and returns its row. It must return the same row each time.
+        `fastdx.laws` has those of published mechanisms.
+    certify : bool, optional
+        Whether to compute ε now, which takes V²·V steps and 8·V² bytes; by default for up to 2,000
+        words.
+    progress : callable, optional
+        Called now and then with the number of words done.
+    **common
+        ``oov``, ``skip``, ``exclude``, ``consistent``, ``seed``, ``pad``, ``cache_bytes``,
+        ``threads``: see `fastdx.mechanisms.Common`.
+
+    Raises
+    ------
+    ShapeError
+        A law that is not (V, V).
+    ParameterError
+        A number that is no probability, a row without any, a function whose rows change.
+
+    Examples
+    --------
+    >>> from fastdx import Embedding, FiniteLaw
+    >>> e = Embedding(["a", "b", "c"], [[0.0], [1.0], [3.0]])
+    >>> law = FiniteLaw(e, [[4, 2, 1], [2, 4, 2], [1, 2, 4]])
+    >>> round(law.epsilon, 4), round(law.local, 4)      # ln(2) - ln(8/7) per unit, and ln(4)
+    (0.8267, 1.3863)
+    >>> law.guarantee.bound("a", "b") >= law.epsilon
+    True
+    """
+
+    __slots__ = ("_given",)
+    _given: Any
+
+    name = "law"
+
+    def __new__(
+        cls,
+        space: Embedding | WordGraph | None = None,
+        law: ArrayLike | Callable[[int], ArrayLike] | Any = None,
+        *,
+        certify: bool | None = None,
+        progress: Callable[[int], object] | None = None,
+        embedding: Embedding | None = None,
+        **common: Unpack[Common],
+    ) -> Self:
+        """Make the mechanism."""
+        if space is None and embedding is None:
+            raise InputTypeError("space is missing: whose words the law is of")
+        given = law
+        if hasattr(law, "tocsr"):
+            rows = law.tocsr()
+            if rows.shape != (rows.shape[0],) * 2:
+                raise ParameterError(f"law must be square, got shape {rows.shape}")
+            given = (rows.indptr.tolist(), rows.indices, rows.data.astype(np.float64))
+        # ε is computed, not given.
+        made = cls._new(space, embedding, 1.0, {"law": given}, common)
+        made._given = law
+        words = len(made.space)
+        return (
+            made.certified(progress)
+            if certify or (certify is None and words <= CERTIFIED)
+            else made
+        )
+
+    def certified(self, progress: Callable[[int], object] | None = None) -> Self:
+        """Return the same mechanism with the ε that its law has, computed now.
+
+        Parameters
+        ----------
+        progress : callable, optional
+            Called now and then with the number of words done.
+
+        Raises
+        ------
+        TooLargeError
+            More than 8 GiB of laws.
+        """
+        return self._with_law(self._around(certify_law(self, progress)))
+
+    @property
+    def local(self) -> float | None:
+        """The largest log-ratio of any two words, the ε of local DP; None where not computed."""
+        local: float | None = self._details["local"]
+        return local
+
+    def with_epsilon(self, epsilon: float) -> Self:
+        """Raise ParameterError: a law has the ε that it has."""
+        return self._with_law(super().with_epsilon(epsilon))
+
+    def _with_law(self, other: Self) -> Self:
+        other._given = self._given
+        return other
+
+    def __getnewargs_ex__(self) -> Any:
+        """Return what makes an equal object; ε is computed again."""
+        (space, _), common = super().__getnewargs_ex__()
+        return (space, self._given), {**common, "certify": self.local is not None}
+
+    def _shown(self) -> str:
+        if self.local is None:
+            return "not certified"
+        return f"epsilon={self.epsilon:.6g}, local={self.local:.6g}"

@@ -1,0 +1,455 @@
+//! Any mechanism on words that is given as its law: for every word the probability of every output.
+//!
+//! **Releases** y with the probability that the law has for it, as integers: a row's largest
+//! probability becomes 2⁹⁹ to 2¹⁰⁰, the others in proportion, rounded down, but none that is
+//! positive to 0. These integers are drawn exactly, and they are the law that is told.
+//!
+//! **Guarantee**: none, until the largest loss of that law has been computed
+//! ([`largest_loss`](crate::audit::largest_loss)) and put in by [`FiniteLaw::with_loss`]. What a
+//! paper claims of a mechanism is no reason.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rand::rngs::ChaCha12Rng;
+use rayon::prelude::*;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::error::{Error, Result};
+use crate::guarantee::Guarantee;
+use crate::mechanism::Mechanism;
+use crate::mechanism::tem::alias::AliasTable;
+use crate::mechanism::tem::law::Law;
+use crate::parallel::{Control, install};
+use crate::random::{Key, Randomness, uniform_below};
+use crate::space::MetricSpace;
+use crate::word_cache::{CacheBudget, WordCache};
+
+/// Writes the relative probability of every output for a word.
+pub type Rows = dyn Fn(u32, &mut [f64]) -> Result<()> + Send + Sync;
+
+/// Words that one stream draws at most.
+const PIECE: usize = 1 << 14;
+/// Draws of a word that are worth a table which is not kept.
+const MANY: usize = 64;
+
+/// What was computed of a law against its space's metric.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Loss {
+    /// The largest log-ratio per unit of distance.
+    pub epsilon: f64,
+    /// The largest log-ratio of any two words.
+    pub local: f64,
+    /// The largest log-ratio of a word and the uniform law on all that may be released, by which an
+    /// unknown word is replaced.
+    pub unknown: f64,
+}
+
+/// A mechanism given as its law.
+#[derive(Clone)]
+pub struct FiniteLaw {
+    space: Arc<dyn MetricSpace>,
+    rows: Arc<Rows>,
+    /// A hash of every row that was read, 0 before: a row that is read again must be the same, or
+    /// what was computed of the law would be about another one.
+    prints: Arc<[AtomicU64]>,
+    /// Ascending.
+    excluded: Arc<[u32]>,
+    loss: Option<Loss>,
+    tables: Arc<WordCache<AliasTable>>,
+    cache_bytes: Option<usize>,
+    randomness: Randomness,
+}
+
+impl std::fmt::Debug for FiniteLaw {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FiniteLaw")
+            .field("words", &self.space.vocabulary().len())
+            .field("loss", &self.loss)
+            .finish_non_exhaustive()
+    }
+}
+
+impl FiniteLaw {
+    /// A mechanism whose law `rows` writes; of its tables `cache_bytes` bytes are kept, by default
+    /// `FASTDX_CACHE_BYTES` or 128 MiB.
+    ///
+    /// # Errors
+    /// A wrong `FASTDX_CACHE_BYTES`. Rows are checked as they are used.
+    pub fn new(
+        space: Arc<dyn MetricSpace>,
+        rows: Arc<Rows>,
+        cache_bytes: Option<usize>,
+        randomness: Randomness,
+    ) -> Result<Self> {
+        let budget = cache_bytes.map_or_else(CacheBudget::standard, |b| Ok(CacheBudget::new(b)))?;
+        let (words, share) = (space.vocabulary().len(), budget.limit());
+        let tables = Arc::new(WordCache::new(words, budget, share));
+        let prints = (0..words).map(|_| AtomicU64::new(0)).collect();
+        Ok(FiniteLaw {
+            space,
+            rows,
+            prints,
+            excluded: Arc::default(),
+            loss: None,
+            tables,
+            cache_bytes,
+            randomness,
+        })
+    }
+
+    /// The same mechanism with what was computed of its law.
+    pub fn with_loss(mut self, loss: Loss) -> Self {
+        self.loss = Some(loss);
+        self
+    }
+
+    /// What was computed of its law, if anything.
+    pub fn loss(&self) -> Option<Loss> {
+        self.loss
+    }
+
+    /// The law of a word as the integers that are drawn.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] for a number that is no probability, a row without any, or another row
+    /// than before; what the function of the rows says.
+    pub fn integers(&self, id: u32) -> Result<Law> {
+        let mut row = vec![0.0; self.space.vocabulary().len()];
+        (self.rows)(id, &mut row)?;
+        let print = xxh3_64(bytemuck::cast_slice(&row)) | 1;
+        let known = &self.prints[id as usize];
+        let known = known.compare_exchange(0, print, Ordering::Relaxed, Ordering::Relaxed);
+        if known.is_err_and(|known| known != print) {
+            let expected = "the same each time it is asked for";
+            let got = format!("another row for word {id}");
+            return Err(Error::parameter("law", expected, got));
+        }
+        for &excluded in &*self.excluded {
+            row[excluded as usize] = 0.0;
+        }
+        let wrong = |got: String| {
+            let expected = "probabilities: numbers of at least 0, one of every row above 0";
+            Error::parameter("law", expected, format!("{got} in the row of word {id}"))
+        };
+        if let Some(p) = row.iter().find(|p| !(**p >= 0.0 && p.is_finite())) {
+            return Err(wrong(p.to_string()));
+        }
+        let most = row.iter().fold(0.0, |a: f64, &b| a.max(b));
+        if most == 0.0 {
+            return Err(wrong("zeros alone".into()));
+        }
+        Ok(Law::of_weights(row.into_iter().map(|p| scaled(p, most))))
+    }
+
+    /// Checks every row; returns the largest log-ratio of one and the uniform law on all outputs.
+    ///
+    /// # Errors
+    /// As [`integers`](Self::integers); [`Error::Interrupted`].
+    pub fn check(&self, control: &Control) -> Result<f64> {
+        let words = self.space.vocabulary().len();
+        let outputs = (words - self.excluded.len()) as f64;
+        let of_row = |id: u32| -> Result<f64> {
+            control.check()?;
+            let law = self.integers(id)?;
+            let total = law.total() as f64;
+            let released = (0u32..).zip(law.weights());
+            let released = released.filter(|(y, _)| self.excluded.binary_search(y).is_err());
+            let ratios = released.map(|(_, w)| (w as f64 / total * outputs).ln().abs());
+            Ok(ratios.fold(0.0, f64::max))
+        };
+        let most: f64 = install(words, 0, || {
+            let ids = (0..words as u32).into_par_iter();
+            ids.map(of_row).try_reduce(|| 0.0, |a, b| Ok(a.max(b)))
+        })??;
+        const ROUNDED_UP: f64 = 1.0 + 1e-10;
+        Ok(most * ROUNDED_UP)
+    }
+
+    fn draw_word(
+        &self,
+        id: u32,
+        count: usize,
+        rng: &mut ChaCha12Rng,
+        mut drawn: impl FnMut(u32),
+    ) -> Result<()> {
+        // A law that was read once is read again without a fault.
+        let again = || self.integers(id).unwrap_or_default();
+        if let Some(table) = self.tables.get(id) {
+            table.sample_many(count, rng, again, drawn);
+            return Ok(());
+        }
+        let law = self.integers(id)?;
+        let bytes = AliasTable::bytes(law.len());
+        let seeded = self.randomness.seed().is_some();
+        if count < MANY && !seeded && self.tables.free_bytes() < bytes {
+            (0..count).for_each(|_| drawn(law.sample(rng)));
+            return Ok(());
+        }
+        match self.tables.keep(id, AliasTable::new(&law), bytes) {
+            Ok(table) => table.sample_many(count, rng, again, drawn),
+            Err(table) => table.sample_many(count, rng, again, drawn),
+        }
+        Ok(())
+    }
+}
+
+/// ⌊p·2^s⌋ for the s that brings `most` between 2⁹⁹ and 2¹⁰⁰; at least 1 where p is positive.
+fn scaled(p: f64, most: f64) -> u128 {
+    let parts = |x: f64| -> (u128, i32) {
+        let bits = x.to_bits();
+        let (exponent, fraction) = ((bits >> 52) as i32, u128::from(bits & ((1 << 52) - 1)));
+        match exponent {
+            0 => (fraction, -1074),
+            _ => (fraction | 1 << 52, exponent - 1075),
+        }
+    };
+    let (top, up) = parts(most);
+    let shift = 100 - (128 - top.leading_zeros() as i32) - up;
+    let (mantissa, exponent) = parts(p);
+    match exponent + shift {
+        left @ 0.. => mantissa << left,
+        right => (mantissa.checked_shr(right.unsigned_abs()).unwrap_or(0)).max(mantissa.min(1)),
+    }
+}
+
+impl Mechanism for FiniteLaw {
+    fn space(&self) -> &dyn MetricSpace {
+        &*self.space
+    }
+
+    fn guarantee(&self) -> Guarantee {
+        let words = self.space.vocabulary().len();
+        let guarantee = Guarantee {
+            mechanism: "FiniteLaw",
+            metric: self.space.metric_name(),
+            epsilon: self.epsilon(),
+            delta: 0.0,
+            certificate: None,
+            slack: 0.0,
+            void: None,
+            theorem: "this is the largest log-ratio per unit of distance over all pairs of words \
+                      and all outputs, computed from the law that is sampled; the vocabulary is \
+                      taken to be public",
+            outputs: Guarantee::excluded(words, words - self.excluded.len()),
+            arithmetic: "integer weights drawn with exact integer randomness",
+            unknown_bound: self.loss.map_or(f64::INFINITY, |loss| loss.unknown),
+            unknown_is_random: false,
+            scope: Guarantee::WORDS,
+            exceptions: Vec::new(),
+        };
+        match self.loss {
+            Some(loss) if loss.epsilon.is_finite() => guarantee,
+            Some(_) => guarantee.voided(
+                "some output is possible for one word and impossible for another, or tells apart \
+                 two words at distance 0: no ε bounds what it tells",
+            ),
+            None => guarantee.voided("what its law tells has not been computed (certify)"),
+        }
+        .drawn_from(&self.randomness)
+    }
+
+    fn epsilon(&self) -> f64 {
+        self.loss.map_or(f64::INFINITY, |loss| loss.epsilon)
+    }
+
+    fn with_epsilon(&self, epsilon: f64) -> Result<Arc<dyn Mechanism>> {
+        let expected = "left as it is: a FiniteLaw has the ε of its law";
+        Err(Error::parameter("epsilon", expected, epsilon))
+    }
+
+    fn excluding(&self, ids: &[u32]) -> Result<Arc<dyn Mechanism>> {
+        self.vocabulary().check_ids(ids)?;
+        let mut excluded: Vec<u32> = self.excluded.iter().chain(ids).copied().collect();
+        excluded.sort_unstable();
+        excluded.dedup();
+        if excluded.len() == self.vocabulary().len() {
+            return Err(Error::parameter(
+                "exclude",
+                "fewer than all words",
+                "all of them",
+            ));
+        }
+        let (space, rows) = (self.space.clone(), self.rows.clone());
+        let mut new = Self::new(space, rows, self.cache_bytes, self.randomness.clone())?;
+        new.prints = self.prints.clone();
+        new.excluded = excluded.into();
+        Ok(Arc::new(new))
+    }
+
+    fn excluded(&self) -> Vec<u32> {
+        self.excluded.to_vec()
+    }
+
+    fn has_law(&self) -> bool {
+        true
+    }
+
+    fn law(&self, id: u32, probabilities: &mut [f64]) -> bool {
+        let Ok(law) = self.integers(id) else {
+            return false;
+        };
+        let total = law.total() as f64;
+        for (p, weight) in probabilities.iter_mut().zip(law.weights()) {
+            *p = weight as f64 / total;
+        }
+        true
+    }
+
+    fn draw_unknown(&self, rng: &mut ChaCha12Rng) -> u32 {
+        let words = self.vocabulary().len() as u32;
+        loop {
+            let y = uniform_below(rng, words);
+            if self.excluded.binary_search(&y).is_err() {
+                return y;
+            }
+        }
+    }
+
+    fn randomness(&self) -> &Randomness {
+        &self.randomness
+    }
+
+    fn draw(&self, ids: &[u32], key: &Key, out: &mut [u32], control: &Control) -> Result<()> {
+        // One table serves all draws of a word; a stream for each word and piece.
+        let mut order: Vec<u64> = (0u64..)
+            .zip(ids)
+            .map(|(at, &id)| u64::from(id) << 32 | at)
+            .collect();
+        let word = |entry: &u64| (entry >> 32) as u32;
+        let draw = |(piece, entries): (usize, &[u64])| -> Result<Vec<u32>> {
+            control.check()?;
+            let word = word(&entries[0]);
+            let mut rng = key.stream(u64::from(word) << 32 | piece as u64);
+            let mut drawn = Vec::with_capacity(entries.len());
+            self.draw_word(word, entries.len(), &mut rng, |y| drawn.push(y))?;
+            control.advance(entries.len());
+            Ok(drawn)
+        };
+        order.sort_unstable();
+        let pieces: Vec<(usize, &[u64])> = order
+            .chunk_by(|a, b| word(a) == word(b))
+            .flat_map(|group| group.chunks(PIECE).enumerate())
+            .collect();
+        let drawn: Vec<Vec<u32>> = install(ids.len(), MANY, || match ids.len() <= MANY {
+            true => pieces.iter().copied().map(draw).collect::<Result<_>>(),
+            false => pieces.par_iter().copied().map(draw).collect::<Result<_>>(),
+        })??;
+        for ((_, entries), drawn) in pieces.iter().zip(drawn) {
+            for (entry, y) in entries.iter().zip(drawn) {
+                out[*entry as u32 as usize] = y;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Embedding, Metric, Vocabulary};
+
+    fn space(words: usize) -> Arc<Embedding> {
+        let names: Vec<String> = (0..words).map(|i| format!("w{i}")).collect();
+        let vectors = (0..words).map(|i| i as f32).collect();
+        let vocabulary = Vocabulary::new(names).unwrap();
+        Arc::new(Embedding::new(vocabulary, vectors, 1, Metric::Euclidean).unwrap())
+    }
+
+    fn mechanism(rows: Vec<Vec<f64>>, seed: Option<u64>) -> FiniteLaw {
+        let space = space(rows.len());
+        let rows = move |id: u32, out: &mut [f64]| {
+            out.copy_from_slice(&rows[id as usize]);
+            Ok(())
+        };
+        FiniteLaw::new(space, Arc::new(rows), Some(1 << 20), Randomness::new(seed)).unwrap()
+    }
+
+    #[test]
+    fn integers_are_in_proportion() {
+        for (p, most) in [
+            (1.0, 1.0),
+            (0.25, 0.75),
+            (1e-30, 1.0),
+            (3e-300, 5e-300),
+            (0.1, 0.3),
+        ] {
+            let (weight, top) = (scaled(p, most), scaled(most, most));
+            assert!((1 << 99..=1 << 100).contains(&top), "{top}");
+            let expected = p / most * top as f64;
+            assert!(
+                (weight as f64 - expected).abs() <= expected * 1e-15 + 1.0,
+                "{p} {most}"
+            );
+        }
+        assert_eq!(scaled(0.0, 1.0), 0);
+        assert_eq!(
+            scaled(f64::from_bits(1), 1.0),
+            1,
+            "no possible output becomes impossible"
+        );
+        assert_eq!(scaled(1e-300, 1.0), 1);
+    }
+
+    #[test]
+    fn draws_follow_the_law_in_few_and_in_many() {
+        let rows = vec![vec![0.1, 0.2, 0.7], vec![3.0, 0.0, 1.0], vec![1.0; 3]];
+        let law = mechanism(rows, Some(3));
+        let draws = 300_000;
+        for size in [7, 5000] {
+            let mut counts = [[0u64; 3]; 3];
+            for _ in 0..draws / size {
+                let ids: Vec<u32> = (0..size as u32).map(|i| i % 3).collect();
+                for (id, y) in ids.iter().zip(law.privatize_ids(&ids).unwrap()) {
+                    counts[*id as usize][y as usize] += 1;
+                }
+            }
+            for (id, counts) in (0u32..).zip(counts) {
+                let mut p = [0.0; 3];
+                assert!(law.law(id, &mut p));
+                let all = counts.iter().sum::<u64>() as f64;
+                let mut chi2 = 0.0;
+                for (p, count) in p.into_iter().zip(counts) {
+                    match p > 0.0 {
+                        true => chi2 += (count as f64 - p * all).powi(2) / (p * all),
+                        false => assert_eq!(count, 0),
+                    }
+                }
+                // χ²(2) exceeds 30 with probability 3e-7.
+                assert!(chi2 < 30.0, "{id}: {counts:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn bad_rows_are_refused_and_words_excluded() {
+        for row in [
+            vec![0.0, 0.0],
+            vec![-1.0, 1.0],
+            vec![f64::NAN, 1.0],
+            vec![f64::INFINITY, 1.0],
+        ] {
+            let law = mechanism(vec![vec![1.0, 1.0], row], None);
+            assert!(law.integers(0).is_ok());
+            let error = law.privatize_ids(&[1]).unwrap_err().to_string();
+            assert!(error.contains("in the row of word 1"), "{error}");
+            assert!(law.check(&Control::new()).is_err() && !law.law(1, &mut [0.0; 2]));
+        }
+        let law = mechanism(vec![vec![1.0, 2.0, 3.0]; 3], None);
+        assert!(law.guarantee().void.is_some() && law.epsilon() == f64::INFINITY);
+        let without = law.excluding(&[2]).unwrap();
+        let mut p = [0.0; 3];
+        assert!(without.law(0, &mut p));
+        assert!((p[0] - 1.0 / 3.0).abs() < 1e-15 && p[2] == 0.0);
+        assert!(
+            without
+                .privatize_ids(&[0; 100])
+                .unwrap()
+                .iter()
+                .all(|&y| y < 2)
+        );
+        assert!(law.excluding(&[0, 1, 2]).is_err());
+        let far = law.check(&Control::new()).unwrap();
+        assert!((far - 2f64.ln()).abs() < 1e-9, "{far}");
+    }
+}
