@@ -164,8 +164,8 @@ def softmax(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return exp(scores), normalised over the last axis.
 
     Scores more than 650 below the largest are taken for that: no output becomes impossible by
-    underflow. Where scores are s(w, y) and no score differs by more than c between two words, this
-    floor, relative to the largest score, differs by no more than c either.
+    underflow. It costs nothing: where scores differ by at most c between two words, so does their
+    largest one, and so does max(score, largest - 650).
     """
     weights = np.exp(np.maximum(scores - scores.max(axis=-1, keepdims=True), LOWEST))
     return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
@@ -221,6 +221,8 @@ def check_line(space: Space) -> NDArray[np.float64]:
         raise InputTypeError(f"space must be an Embedding, not {type(space).__name__}")
     if space.dim != 1:
         raise ParameterError(f"space must have one dimension, it has {space.dim}")
+    if space.metric not in ("euclidean", "manhattan", "chebyshev"):
+        raise ParameterError(f"space must have the metric of a line, got {space.metric!r}")
     return np.asarray(space.vectors[:, 0], np.float64)
 
 

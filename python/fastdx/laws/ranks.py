@@ -122,9 +122,11 @@ def words_blending_boxes(
         d = distances(word)
         chosen = nearest(d, word)[safe : safe + candidates]
         spread = d[chosen].std()
-        z = (d[chosen] - d[chosen].mean()) / spread if spread > 0 else np.zeros(len(chosen))
+        z = np.zeros(len(chosen))
+        if spread > 0:
+            z = (d[chosen] - d[chosen].mean()) / spread
         law = np.zeros(count)
-        law[chosen] = softmax(epsilon / 2 / (1 + np.exp(z)))
+        law[chosen] = softmax(epsilon / 2 / (1 + np.exp(z.astype(np.float64))))
         return law
 
     claimed = Price(epsilon, "The exponential mechanism with a score of sensitivity 1.")
