@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
+from examples import field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate
@@ -255,8 +257,10 @@ def laplace(z: float, center: float, epsilon: float) -> float:
     return epsilon / 2 * math.exp(-epsilon * abs(z - center))
 
 
-@pytest.mark.parametrize(("space", "epsilon", "t"), [(LINE, 1.3, 0.4), (TIES, 6.0, 0.9),
-                                                     (LINE, 0.05, 1.0), (LINE, 20.0, 0.0)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("space", "epsilon", "t"),
+    [(LINE, 1.3, 0.4), (TIES, 6.0, 0.9), (LINE, 0.05, 1.0), (LINE, 20.0, 0.0)],
+)
 def test_vickrey_by_quadrature(space: Embedding, epsilon: float, t: float) -> None:
     x = space.vectors[:, 0].astype(float)
     middles = [(a + b) / 2 for a in x for b in x]
@@ -272,43 +276,41 @@ def test_vickrey_by_quadrature(space: Embedding, epsilon: float, t: float) -> No
         cuts = np.unique([*x, *middles])
         ends = [cuts[0] - 40 / epsilon, *cuts, cuts[-1] + 40 / epsilon]
         for place in places:
-            mass = sum(
-                integrate.quad(lambda z, p=place: laplace(z, x[word], epsilon)
-                               * released(z).get(p, 0.0), a, b, epsabs=1e-14, limit=200)[0]
-                for a, b in zip(ends[:-1], ends[1:], strict=True)
-            )  # fmt: skip
+
+            def part(z: float, place: float = place, center: float = x[word]) -> float:
+                return laplace(z, center, epsilon) * released(z).get(place, 0.0)
+
+            mass = sum(integrate.quad(part, a, b, epsabs=1e-14, limit=200)[0]
+                       for a, b in pairwise(ends))  # fmt: skip
             assert law[word, int(np.argmax(x == place))] == pytest.approx(mass, abs=1e-9)
         # Of words at one place the one of smaller id is the output.
         assert law[word].sum() == pytest.approx(1, abs=1e-12)
 
 
-def test_vickrey_that_leaves_the_word_itself_out() -> None:
+@pytest.mark.parametrize("delta", [0.01, 1e-4])
+def test_vickrey_that_leaves_the_word_itself_out(delta: float) -> None:
     """What public code does: the candidates are the nearest words other than the one written.
 
     Three words, two of them near each other: at δ → 0 the log-ratio does not shrink, so no ε per
     unit of distance holds. The law as published stays within ε·δ.
     """
-    epsilon, k = 10.0, 2
-    for delta in (0.01, 1e-4):
-        x = np.array([0.0, delta, 5.0])
-        law = np.zeros((3, 3))
-        cuts = np.unique([*x, *((x[:, None] + x) / 2).ravel(), -4.0, 9.0])
-        for word in range(3):
-            for a, b in zip(cuts[:-1], cuts[1:], strict=True):
-                order = np.argsort(np.abs(x - (a + b) / 2))
-                chosen = order[1 : k + 1] if order[0] == word else order[:k]
-                for i, y in enumerate(chosen):
+    epsilon, x = 10.0, np.array([0.0, delta, 5.0])
+    law = np.zeros((3, 3))
+    cuts = np.unique([*x, *((x[:, None] + x) / 2).ravel(), -4.0, 9.0])
+    for word, (a, b) in product(range(3), pairwise(cuts)):
+        order = np.argsort(np.abs(x - (a + b) / 2)).tolist()
+        chosen = [y for y in order if y != word][:2] if order[0] == word else order[:2]
 
-                    def weight(z: float, i: int = i, c: np.ndarray = chosen) -> float:
-                        scores = np.exp(-np.abs(z - x[c]) * [1, 0])
-                        return float(scores[i] / scores.sum())
+        def drawn(z: float, word: int = word, near: int = chosen[0]) -> float:
+            return laplace(z, x[word], epsilon) / (1 + math.exp(abs(z - x[near])))
 
-                    law[word, y] += integrate.quad(
-                        lambda z, f=weight: laplace(z, x[word], epsilon) * f(z), a, b)[0]  # fmt: skip
-        loss = np.abs(np.log(law[0]) - np.log(law[1])).max()
-        assert loss > 0.5 > epsilon * delta
-        kept = laws.vickrey(Embedding(list("abc"), x[:, None]), epsilon, 0.5).matrix()
-        assert np.abs(np.log(kept[0]) - np.log(kept[1])).max() <= epsilon * delta * (1 + 1e-6)
+        mass = integrate.quad(laplace, a, b, args=(x[word], epsilon))[0]
+        first = integrate.quad(drawn, a, b)[0]
+        law[word, chosen] += [first, mass - first]
+    np.testing.assert_allclose(law, field.vickrey_without_the_word(x, epsilon), atol=1e-7)
+    assert np.abs(np.log(law[0]) - np.log(law[1])).max() > 0.5 > epsilon * delta
+    kept = laws.vickrey(Embedding(list("abc"), x[:, None]), epsilon, 0.5).matrix()
+    assert np.abs(np.log(kept[0]) - np.log(kept[1])).max() <= epsilon * delta * (1 + 1e-6)
 
 
 def test_truncated_laplace_by_quadrature_and_what_it_costs() -> None:
@@ -323,7 +325,7 @@ def test_truncated_laplace_by_quadrature_and_what_it_costs() -> None:
         for word in range(9):
             for i, y in enumerate(order):
                 a, b = (min(max(m, x[word] - most), x[word] + most) for m in middle[i : i + 2])
-                mass = integrate.quad(lambda z: laplace(z, x[word], epsilon / span), a, b,
+                mass = integrate.quad(laplace, a, b, args=(x[word], epsilon / span),
                                       points=[x[word]] if a < x[word] < b else None)[0]  # fmt: skip
                 assert law[word, y] == pytest.approx(mass / total, abs=1e-9)
     # Two words are enough to break the claim, by the code's bound and by the paper's as remembered.
@@ -341,11 +343,32 @@ def test_truncated_laplace_by_quadrature_and_what_it_costs() -> None:
     assert law[0, 2] == 0 < law[2, 2] and largest_loss(law) == math.inf
 
 
-def test_noise_that_follows_the_density_has_no_price() -> None:
-    """Whatever scales Laplace noise by the word's own surroundings: two near words, one far one."""
-    for delta in (0.1, 0.001):
-        far = [0.5 * math.exp(-rate * (5.0 - x)) for x, rate in ((0.0, 1.0), (delta, 2.0))]
-        assert math.log(far[0] / far[1]) / delta > 40
+@pytest.mark.parametrize("finding", field.broken(), ids=lambda f: f.mechanism)
+def test_what_the_originals_do_wrong(finding: field.Finding) -> None:
+    assert np.abs(finding.matrix.sum(axis=1) - 1).max() < 1e-9 and (finding.matrix >= 0).all()
+    assert finding.ratios().max() > 1.5 * finding.allowed
+
+
+def test_public_code_by_hand() -> None:
+    # Noise of a scale of its own: the log-ratio at a far output does not shrink with the distance.
+    for delta in (0.1, 1e-5):
+        law = field.scaled_noise(np.array([0.0, delta, 5.0]), np.array([1.0, 2.0, 1.0]))
+        far = [0.5 * math.exp(-r * ((5 + delta) / 2 - x)) for r, x in ((1.0, 0.0), (2.0, delta))]
+        assert law[:2, 2] == pytest.approx(far, rel=1e-9) and math.log(far[0] / far[1]) > 2
+    # Truncated Gumbel noise, by draws of the code's own kind.
+    rng, x, draws = np.random.default_rng(7), np.array([0.0, 1.0, 3.0]), 400_000
+    k = rng.poisson(math.log(2), 4 * draws)
+    k = k[k <= 2][:draws]
+    noise = rng.gumbel(size=8 * draws)
+    noise = noise[np.abs(noise) <= 3][: 2 * draws].reshape(2, -1)
+    law = field.truncated_gumbel(x, 1.0)
+    for word, d in enumerate((1.0, 1.0, 2.0)):
+        other = float(np.mean((k == 2) & (d + noise[1] < noise[0])))
+        assert 1 - law[word, word] == pytest.approx(other, abs=5.5 * math.sqrt(0.25 / draws))
+    # A factor before normalising is none.
+    places = np.array([0.0, 1.0, 2.5, 4.0])
+    same = [field.blending_boxes_as_coded(places, epsilon) for epsilon in (1e-3, 1e3)]
+    np.testing.assert_allclose(*same, rtol=1e-12)
 
 
 def test_syntf_by_hand() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -160,7 +160,7 @@ def largest_loss(
     return worst
 
 
-def softmax(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+def softmax(scores: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
     """Return exp(scores), normalised over the last axis.
 
     Scores more than 650 below the largest are taken for that: no output becomes impossible by
