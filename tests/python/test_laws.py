@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy import integrate
 
 import fastdx
-from fastdx import Embedding, Tem, WordGraph, laws
+from fastdx import Cover, Embedding, Tem, WordGraph, laws
 from fastdx.laws import Law, Price, largest_loss
 
 RNG = np.random.default_rng(20)
@@ -519,3 +519,16 @@ BAD: list[tuple[Callable[[], object], type, str]] = [
 def test_bad_parameters(call: Callable[[], object], kind: type, names: str) -> None:
     with pytest.raises(kind, match=names):
         call()
+
+
+def test_laws_that_tem_draws() -> None:
+    """SanText+ on sensitive words is Tem with excluded words, Blahut-Arimoto's law weighted Tem."""
+    tem = Tem(E, 2.0, gamma=math.inf, exclude=E.words[:3])
+    plus = laws.santext_plus(E, 2.0, E.words[3:])
+    for i in range(3, 12):
+        np.testing.assert_allclose(tem.probabilities(f"w{i}"), plus.row(i), atol=1e-9)
+    law = laws.blahut_arimoto(E, 2.0, PRIOR, iterations=5).matrix()
+    c = PRIOR / PRIOR.sum() @ laws.blahut_arimoto(E, 2.0, PRIOR, iterations=4).matrix()
+    weighted = Tem(E, 2.0, gamma=math.inf, cover=Cover.identity(E).weighted(c))
+    for i, word in enumerate(E.words):
+        np.testing.assert_allclose(weighted.probabilities(word), law[i], atol=1e-8)

@@ -11,14 +11,14 @@ publication says, and ``proved``, what holds. docs/mechanisms.md has the table, 
 """
 
 from fastdx.laws.base import Law, Price, largest_loss
-from fastdx.laws.custext import custext
 from fastdx.laws.diffractor import greedy_order, one_diffractor
+from fastdx.laws.exponential import santext, santext_plus
 from fastdx.laws.line import truncated_laplace, vickrey
-from fastdx.laws.optimal import blahut_arimoto, optimal, spanner
+from fastdx.laws.programme import blahut_arimoto, optimal, spanner
 from fastdx.laws.ranks import rank_based, with_neighbors, words_blending_boxes
+from fastdx.laws.ratings import syntf
 from fastdx.laws.response import randomized_response
-from fastdx.laws.santext import santext, santext_plus
-from fastdx.laws.syntf import syntf
+from fastdx.laws.sets import custext
 
 __all__ = [
     "Law",

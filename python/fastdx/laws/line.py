@@ -12,7 +12,7 @@ from fastdx.laws.base import LOWEST, Law, Price, between, check_line, distance_r
 
 __all__ = ["truncated_laplace", "vickrey"]
 
-NODES, WEIGHTS = np.polynomial.legendre.leggauss(24)
+POINTS = 24
 """Of the quadrature on each piece: exact to rounding where a piece is at most 1/ε long."""
 HALVINGS = 60
 """How often a piece is halved, at most."""
@@ -188,8 +188,9 @@ def vickrey(space: Embedding, epsilon: float, t: float = 0.5) -> Law:
         middle = ((low + high) / 2)[long]
         low, high = np.append(low, middle), np.concatenate([np.where(long, 0, high), high[long]])
         high[: len(long)][long] = middle
+    nodes, weights = np.polynomial.legendre.leggauss(POINTS)
     two = _nearest_two(places, (low + high) / 2)
-    z = ((low + high)[:, None] + (high - low)[:, None] * NODES) / 2
+    z = ((low + high)[:, None] + (high - low)[:, None] * nodes) / 2
     first, second = np.abs(z - places[two[:, :1]]), np.abs(z - places[two[:, 1:]])
     share = (1 - t) * second / (t * first + (1 - t) * second)
 
@@ -197,7 +198,7 @@ def vickrey(space: Embedding, epsilon: float, t: float = 0.5) -> Law:
         # The share of each piece by quadrature, its mass exactly.
         away = np.abs(z - positions[word])
         density = np.exp(-epsilon * (away - away.min(axis=1, keepdims=True)))
-        part = (density * share) @ WEIGHTS / (density @ WEIGHTS)
+        part = (density * share) @ weights / (density @ weights)
         mass = laplace_mass(low - positions[word], high - positions[word], epsilon)
         law = np.zeros(len(space))
         np.add.at(law, order[two[:, 0]], mass * part)

@@ -30,7 +30,7 @@ TOLERANCE = 1e-9
 """What the solver may break a constraint by."""
 VIOLATED = 1e-8
 """A constraint that is broken by more than that is added."""
-START = 1.5
+START = 2.5
 """The stretch of the spanner whose constraints the programme begins with."""
 FAR = 20.0
 """Half the log-ratio beyond which the solver would not see a constraint: e^-40 is below it."""
@@ -238,7 +238,7 @@ def _solve(
         if not len(found):
             return law
         # The worst first: the others often vanish with them.
-        triples = np.concatenate([triples, found[np.argsort(-by)[: count * count]]])
+        triples = np.concatenate([triples, found[np.argsort(-by)[: 4 * count * count]]])
     raise FastdxError("the linear programme was not solved: constraints kept being broken")
 
 
