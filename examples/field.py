@@ -137,6 +137,21 @@ def blending_boxes_as_coded(x: Matrix, epsilon: float) -> Matrix:
     return law
 
 
+def random_adjacency(epsilon: float) -> Matrix:
+    """Of the words nearer than a random radius ∝ exp((ε/2)·(1 - distance/radius)).
+
+    mengtong0110/InferDPT, perturb_sentence, ε < 2, on two words at 0 and 1: the radius is the
+    length of Laplace noise of the scale (range of the coordinate)/ε.
+    """
+
+    def other(radius: Matrix) -> Matrix:
+        near = np.exp(epsilon / 2 * (1 - 1 / radius))
+        return epsilon * np.exp(-epsilon * radius) * near / (near + np.exp(epsilon / 2))
+
+    changed = integral(other, (1 + np.arange(61.0) / epsilon).tolist())
+    return np.array([[1 - changed, changed], [changed, 1 - changed]])
+
+
 def synonyms(epsilon: float) -> Matrix:
     """The exponential mechanism on a word's synonyms, scores 0: sjmeis/MLDP, class SynTF."""
     scores = np.zeros((3, 3))
@@ -168,6 +183,8 @@ def broken() -> list[Finding]:
                 1e-3),
         Finding("SynTF, public code on synonyms", "a, b, c; a and c no synonyms",
                 "ε = 0.1 for any two words", True, synonyms(0.1), (0, 2), 0.1),
+        Finding("RANTEXT, the authors' code", "0, 1", "ε = 1 for any two words", True,
+                random_adjacency(1.0), (0, 1), 1.0),
         Finding("CusText, every word its own set", "0, 1, 3; k = 2", "ε = 1 for words of one set",
                 False, laws.custext(line(0.0, 1.0, 3.0), 1.0, 2, partition=False).matrix(),
                 (0, 2), 1.0),

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy import integrate
 
 import fastdx
-from fastdx import Cover, Embedding, Tem, WordGraph, laws
+from fastdx import Cover, Embedding, NeighborResponse, Tem, WordGraph, audit, laws
 from fastdx.laws import Law, Price, largest_loss
 
 RNG = np.random.default_rng(20)
@@ -365,6 +365,9 @@ def test_public_code_by_hand() -> None:
     for word, d in enumerate((1.0, 1.0, 2.0)):
         other = float(np.mean((k == 2) & (d + noise[1] < noise[0])))
         assert 1 - law[word, word] == pytest.approx(other, abs=5.5 * math.sqrt(0.25 / draws))
+    # A radius of its own for every draw.
+    changed = integrate.quad(lambda r: math.exp(-r) / (1 + math.exp(0.5 / r)), 1, math.inf)[0]
+    assert field.random_adjacency(1.0)[0, 1] == pytest.approx(changed, rel=1e-9)
     # A factor before normalising is none.
     places = np.array([0.0, 1.0, 2.5, 4.0])
     same = [field.blending_boxes_as_coded(places, epsilon) for epsilon in (1e-3, 1e3)]
@@ -532,3 +535,54 @@ def test_laws_that_tem_draws() -> None:
     weighted = Tem(E, 2.0, gamma=math.inf, cover=Cover.identity(E).weighted(c))
     for i, word in enumerate(E.words):
         np.testing.assert_allclose(weighted.probabilities(word), law[i], atol=1e-8)
+
+
+ANY: list[Callable[[Embedding, float], Law]] = [
+    laws.santext,
+    lambda e, x: laws.santext_plus(e, x, e.words[len(e) // 2 :], replace=0.4),
+    lambda e, x: laws.custext(e, x, 1 + len(e) // 3),
+    lambda e, x: laws.custext(e, x, len(e), partition=False),
+    laws.randomized_response,
+    laws.rank_based,
+    lambda e, x: laws.with_neighbors(laws.rank_based(e, x), x),
+    laws.one_diffractor,
+    lambda e, x: laws.one_diffractor(e, x, method="tem", gamma=2),
+    lambda e, x: laws.blahut_arimoto(e, x, np.arange(len(e)) + 1.0, iterations=9),
+    lambda e, x: laws.syntf(e, x, RATINGS[: len(e), : len(e)]),
+    laws.optimal,
+]
+
+
+@settings(max_examples=40)
+@given(
+    count=st.integers(1, 9),
+    dim=st.integers(1, 4),
+    epsilon=st.floats(1e-3, 60),
+    scale=st.sampled_from([1e-3, 1.0, 100.0]),
+    seed=st.integers(0, 999),
+)
+def test_any_vocabulary(count: int, dim: int, epsilon: float, scale: float, seed: int) -> None:
+    """Single words, words at one place, tiny and huge distances."""
+    rng = np.random.default_rng(seed)
+    points = rng.integers(-3, 4, size=(count, dim)) * scale
+    e = Embedding([f"w{i}" for i in range(count)], points)
+    makers = list(ANY)
+    if dim == 1 and np.ptp(points) > 0:
+        makers.append(lambda e, x: laws.vickrey(e, x, float(rng.random())))
+    for make in makers:
+        law = make(e, epsilon)
+        matrix = law.matrix()
+        assert (matrix >= 0).all() and np.abs(matrix.sum(axis=1) - 1).max() <= 1e-12
+        if count > 1:
+            # What a double holds of 1 - p, where p is e^-60.
+            assert slow_loss(law, law.proved) <= 1e-9 * max(1.0, law.proved.epsilon)
+
+
+def test_the_largest_loss_is_the_certificate() -> None:
+    e = embedding(60, 3, 8)
+    d = distances(e)
+    for m in (Tem(e, 2.0, gamma=math.inf), NeighborResponse(e, 3.0, cover=4)):
+        law = np.array([m.probabilities(w) for w in e.words])
+        certified = audit.certify(m)
+        assert largest_loss(law, d) == pytest.approx(certified.epsilon, rel=1e-6)
+    assert largest_loss(law) == pytest.approx(3.0, rel=1e-9)

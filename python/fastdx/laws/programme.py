@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fastdx.exceptions import FastdxError, InputTypeError, ParameterError, TooLargeError
 from fastdx.laws.base import (
+    LOWEST,
     Law,
     Price,
     Space,
@@ -42,7 +43,7 @@ def spanner(distances: ArrayLike, dilation: float) -> NDArray[np.intp]:
     """Return the greedy spanner: few pairs whose paths stretch no distance by more than a factor.
 
     Pairs are looked at from the nearest on; a pair is taken where the paths through those taken
-    before are longer than `dilation` times its distance (Bordenabe et al. 2014, section 4).
+    before are longer than `dilation` times its distance. Bordenabe et al. use spanners.
 
     Parameters
     ----------
@@ -265,7 +266,8 @@ def _feasible(
             metric = np.minimum(metric, metric[:, [middle]] + metric[[middle], :])
     # An output that the solver gives to no word stays impossible for all.
     positive_part = np.maximum(law, 0.0)
-    factor = np.exp(-epsilon * metric)
+    # Cut off at 650, which is a metric too, so that no output is lost to underflow.
+    factor = np.exp(np.maximum(-epsilon * metric, LOWEST))
     closed = np.stack([(factor[w][:, None] * positive_part).max(axis=0) for w in range(len(law))])
     return np.asarray(closed / closed.sum(axis=1, keepdims=True))
 
