@@ -421,7 +421,7 @@ def test_the_optimum_is_the_optimum(epsilon: float, dim: int, seed: int) -> None
     e = embedding(8, dim, seed)
     d, prior = distances(e), np.random.default_rng(seed).dirichlet(np.ones(8))
     costs = prior[:, None] * np.minimum(d, 1.5)
-    law = laws.optimal(e, epsilon, np.minimum(d, 1.5), prior)
+    law = laws.optimal(e, epsilon, np.minimum(d, 1.5), prior, gap=0)
     found = float((law.matrix() * costs).sum())
     assert largest_loss(law.matrix(), d) <= epsilon
     assert found == pytest.approx(lazy_optimum(e, epsilon, costs), rel=1e-4, abs=1e-7)
@@ -431,6 +431,17 @@ def test_the_optimum_is_the_optimum(epsilon: float, dim: int, seed: int) -> None
         assert (other.matrix() * costs).sum() >= found * (1 - 1e-6)
 
 
+def test_what_the_solver_leaves_broken_is_repaired() -> None:
+    """A gap that stops after the first round: the law keeps ε·d all the same."""
+    e = embedding(20, 3)
+    d = distances(e)
+    best, first = (laws.optimal(e, 2.0, gap=gap).matrix() for gap in (0.0, 1e9))
+    assert largest_loss(first, d) <= 2.0 * (1 + 1e-9)
+    assert (best * d).sum() * 1.001 < (first * d).sum()
+    near = laws.optimal(e, 2.0, gap=0.01).matrix()
+    assert (best * d).sum() <= (near * d).sum() * (1 + 1e-6) <= (best * d).sum() * 1.011
+
+
 def test_optimal_on_a_line_is_the_geometric_mechanism() -> None:
     """On places of a line, under a uniform prior and |i - j|, truncated geometric noise loses more
     or the same (Ghosh, Roughgarden, Sundararajan 2009: a remap of it is optimal).
@@ -438,7 +449,7 @@ def test_optimal_on_a_line_is_the_geometric_mechanism() -> None:
     e = Embedding([f"w{i}" for i in range(10)], np.arange(10)[:, None])
     d = distances(e)
     geometric = (laws.one_diffractor(e, 0.8).matrix() * d).sum()
-    best = laws.optimal(e, 0.8)
+    best = laws.optimal(e, 0.8, gap=0)
     assert (best.matrix() * d).sum() <= geometric * (1 + 1e-5)
     assert largest_loss(best.matrix(), d) == pytest.approx(0.8, rel=1e-4)
     # Words at one place get one law; one word alone stays.
@@ -510,6 +521,7 @@ BAD: list[tuple[Callable[[], object], type, str]] = [
     (lambda: laws.optimal(E, 1.0, prior=np.zeros(12)), fastdx.ParameterError, "prior"),
     (lambda: laws.optimal(E, 1.0, prior=[1.0]), fastdx.ParameterError, "prior"),
     (lambda: laws.optimal(E, 1.0, dilation=1.0), fastdx.ParameterError, "dilation"),
+    (lambda: laws.optimal(E, 1.0, gap=-1.0), fastdx.ParameterError, "gap"),
     (lambda: laws.optimal(embedding(301, 2), 1.0), fastdx.TooLargeError, "300"),
     (lambda: laws.spanner([1.0], 1.0), fastdx.ParameterError, "distances"),
     (lambda: laws.spanner([[0.0]], 0.5), fastdx.ParameterError, "dilation"),

@@ -37,6 +37,10 @@ FAR = 20.0
 """Half the log-ratio beyond which the solver would not see a constraint: e^-40 is below it."""
 ROUNDS = 50
 """How often constraints are added, at most."""
+ROUNDING = 1e-9
+"""What the rounding of probabilities may cost, as a part of ε."""
+GAP = 1e-3
+"""By how much of the optimum the law may lose more."""
 
 
 def spanner(distances: ArrayLike, dilation: float) -> NDArray[np.intp]:
@@ -95,12 +99,13 @@ def optimal(
     prior: ArrayLike | None = None,
     *,
     dilation: float | None = None,
+    gap: float = GAP,
 ) -> Law:
     """Return the ε·d-private law of the smallest expected loss, by a linear programme.
 
     The yardstick for all other laws on a small vocabulary: none that keeps ε·d loses less. Solved
     by HiGHS, through scipy. Constraints of pairs that are near begin, and those that the solution
-    breaks are added until none is left, so that all V³ of them hold without being written down.
+    breaks are added; then the solution is changed a little so that all V³ of them hold.
 
     Parameters
     ----------
@@ -114,13 +119,17 @@ def optimal(
         How often each word is written, which must be public; by default all alike.
     dilation : float, optional
         The approximation of Bordenabe et al.: only the pairs of a spanner are constrained, at ε by
-        the dilation, a number above 1. Fewer constraints and a larger loss. Left out, the optimum.
+        the dilation, a number above 1: one programme of fewer constraints. In many dimensions the
+        loss is far above the optimum. Left out, all pairs are constrained.
+    gap : float, optional
+        Without `dilation`: constraints are added until the law's loss is, by this part of it, near
+        the programme's, which is a lower bound.
 
     Returns
     -------
     Law
-        ε per unit of distance, claimed and proved: the solution is made exactly feasible and its
-        largest loss computed.
+        ε per unit of distance, claimed and proved: whatever the solver left broken is repaired, and
+        all pairs are computed at the end.
 
     Raises
     ------
@@ -156,18 +165,14 @@ def optimal(
     weights = distribution("prior", prior, count)
     if dilation is not None and not (np.isfinite(dilation) and dilation > 1):
         raise ParameterError(f"dilation must be finite and above 1, got {dilation}")
-    edges = spanner(distances, dilation or START)
-    used = epsilon / (dilation or 1.0)
+    if not (np.isfinite(gap) and gap >= 0):
+        raise ParameterError(f"gap must be finite and at least 0, got {gap}")
     matrix = np.ones((1, 1))
     if count > 1:
-        # Making the solution feasible costs a little of ε, seldom more than the first of these.
-        for spared in (1e-6, 1e-5, 1e-4, 1e-3):
-            solved = _solve(distances, weights[:, None] * costs, used * (1 - spared), edges,
-                            complete=dilation is None)  # fmt: skip
-            matrix = _feasible(solved, distances, used * (1 - spared), edges, dilation)
-            if largest_loss(matrix, distances) <= epsilon:
-                break
-        else:
+        # What rounding costs is spared beforehand.
+        made = epsilon * (1 - ROUNDING)
+        matrix = _programme(distances, weights[:, None] * costs, made, dilation, gap)
+        if largest_loss(matrix, distances) > epsilon * (1 + ROUNDING):
             raise FastdxError("the linear programme was not solved accurately enough")
     matrix.flags.writeable = False
     why = "All pairs of words and all outputs were checked."
@@ -188,25 +193,25 @@ def _solver() -> tuple[Any, Any]:
     return optimize, sparse
 
 
-def _solve(
+def _programme(
     distances: NDArray[np.float64],
     costs: NDArray[np.float64],
     epsilon: float,
-    edges: NDArray[np.intp],
-    *,
-    complete: bool,
+    dilation: float | None,
+    gap: float,
 ) -> NDArray[np.float64]:
-    """Minimise the loss under the constraints of the edges, or, complete, of all pairs."""
+    """Minimise the loss under the constraints of a spanner's edges, or of all pairs."""
     optimize, sparse = _solver()
     count = len(distances)
-    outputs = np.arange(count)
+    edges = spanner(distances, dilation or START)
+    used = epsilon / (dilation or 1.0)
     ordered = np.concatenate([edges, edges[:, ::-1]])
     # One row a constraint: word, other word, output.
     triples = np.column_stack(
-        [np.repeat(ordered, count, axis=0), np.tile(outputs, len(ordered))]
+        [np.repeat(ordered, count, axis=0), np.tile(np.arange(count), len(ordered))]
     ).astype(np.intp)
     sums = sparse.kron(sparse.identity(count), np.ones((1, count)), format="csr")
-    half = np.exp(np.minimum(epsilon * distances / 2, FAR))
+    half = np.exp(np.minimum(used * distances / 2, FAR))
     # What binds only below the solver's accuracy is left to the repair.
     triples = triples[half[triples[:, 0], triples[:, 1]] < np.exp(FAR)]
     for _ in range(ROUNDS):
@@ -225,50 +230,53 @@ def _solve(
         )  # fmt: skip
         if result.status != 0:
             raise FastdxError(f"the linear programme was not solved: HiGHS status {result.status}")
-        law = np.asarray(result.x).reshape(count, count)
-        if not complete:
+        solved = np.asarray(result.x).reshape(count, count)
+        law = _feasible(solved, distances, costs, epsilon)
+        found = _violated(solved, half, 4 * count * count)
+        near = float((law * costs).sum()) - result.fun <= gap * abs(result.fun)
+        if dilation is not None or near or not len(found):
             return law
-        broken: list[NDArray[np.intp]] = []
-        excess: list[NDArray[np.float64]] = []
-        for w in range(count):
-            over = law[w] / half[w][:, None] - law * half[w][:, None]
-            pairs = np.argwhere(over > VIOLATED)
-            broken.append(np.column_stack([np.full(len(pairs), w), pairs]).astype(np.intp))
-            excess.append(over[tuple(pairs.T)])
-        found, by = np.concatenate(broken), np.concatenate(excess)
-        if not len(found):
-            return law
-        # The worst first: the others often vanish with them.
-        triples = np.concatenate([triples, found[np.argsort(-by)[: 4 * count * count]]])
+        triples = np.concatenate([triples, found])
     raise FastdxError("the linear programme was not solved: constraints kept being broken")
+
+
+def _violated(law: NDArray[np.float64], half: NDArray[np.float64], most: int) -> NDArray[np.intp]:
+    """Return the constraints that are broken, the worst first, for others vanish with them."""
+    broken: list[NDArray[np.intp]] = []
+    excess: list[NDArray[np.float64]] = []
+    for w in range(len(law)):
+        over = law[w] / half[w][:, None] - law * half[w][:, None]
+        pairs = np.argwhere(over > VIOLATED)
+        broken.append(np.column_stack([np.full(len(pairs), w), pairs]).astype(np.intp))
+        excess.append(over[tuple(pairs.T)])
+    found = np.concatenate(broken)
+    return found[np.argsort(-np.concatenate(excess))[:most]]
 
 
 def _feasible(
     law: NDArray[np.float64],
     distances: NDArray[np.float64],
+    costs: NDArray[np.float64],
     epsilon: float,
-    edges: NDArray[np.intp],
-    dilation: float | None,
 ) -> NDArray[np.float64]:
-    """Return the nearest law that keeps ε·d but for its normalisation.
+    """Return a law near the given one that keeps ε·d.
 
-    max over w' of Pr[y|w']·e^(-ε·d(w, w')) is at least Pr[y|w], differs from it by what the solver
-    left broken, and keeps ε·d by the triangle inequality.
+    C(y|w) = max over w' of Pr[y|w']·e^(-ε·d(w, w')) is at least Pr[y|w] and keeps ε·d by the
+    triangle inequality, but its sums Z(w) are above 1. One output gets S - Z(w) more, which keeps
+    ε·d, too, where it is at least every (Z(w') - Z(w))/(e^(ε·d(w, w')) - 1); then all sums are S.
     """
-    metric = distances
-    if dilation is not None:
-        # The constraints were those of paths in the spanner.
-        metric = np.full_like(distances, np.inf)
-        np.fill_diagonal(metric, 0.0)
-        metric[edges[:, 0], edges[:, 1]] = distances[edges[:, 0], edges[:, 1]]
-        metric = np.minimum(metric, metric.T)
-        for middle in range(len(metric)):
-            metric = np.minimum(metric, metric[:, [middle]] + metric[[middle], :])
-    # An output that the solver gives to no word stays impossible for all.
-    positive_part = np.maximum(law, 0.0)
     # Cut off at 650, which is a metric too, so that no output is lost to underflow.
-    factor = np.exp(np.maximum(-epsilon * metric, LOWEST))
+    scaled = np.minimum(epsilon * distances, -LOWEST)
+    # An output that the solver gives to no word stays impossible for all.
+    positive_part, factor = np.maximum(law, 0.0), np.exp(-scaled)
     closed = np.stack([(factor[w][:, None] * positive_part).max(axis=0) for w in range(len(law))])
+    sums = closed.sum(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        needed = (sums[None, :] - sums[:, None]) / np.expm1(scaled)
+    # Words at one place have one law and one sum.
+    least = float(np.nanmax(np.where(scaled > 0, needed, 0.0)))
+    total = float(sums.max()) + max(least, 0.0)
+    closed[:, int(np.argmin(costs.sum(axis=0)))] += total - sums
     return np.asarray(closed / closed.sum(axis=1, keepdims=True))
 
 
