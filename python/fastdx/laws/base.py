@@ -111,7 +111,7 @@ def largest_loss(
 ) -> float:
     """Compute the ε that a law really costs: the supremum over all pairs of words and outputs.
 
-    Plain numpy, for vocabularies of up to some thousands of words.
+    Plain numpy, for up to about a thousand words; ``audit.certify`` does it for mechanisms.
 
     Parameters
     ----------
