@@ -1,0 +1,307 @@
+"""What published word mechanisms claim, and what their laws really cost.
+
+    python examples/field.py broken       # the smallest vocabularies on which a claim fails
+    python examples/field.py kept         # every law of fastdx.laws on 150 words
+    python examples/field.py times        # how long laws take to set up
+
+`broken` has the laws of papers and of public code written down once more, as they are there.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
+from time import perf_counter
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastdx import Embedding, laws
+from fastdx.laws import largest_loss
+
+Matrix = NDArray[np.float64]
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(64)
+
+
+class Finding(NamedTuple):
+    """Two words of a vocabulary whose law tells them apart further than a claim allows."""
+
+    mechanism: str
+    vocabulary: str
+    claimed: str
+    covered: bool
+    """Whether the claim is about such words; else it says nothing about them."""
+    matrix: Matrix
+    pair: tuple[int, int]
+    allowed: float
+    """What the claim allows their log-ratio to be, or would, were it about them."""
+
+    def ratios(self) -> Matrix:
+        """Return the log-ratio of the pair at every output; 0 where neither has it."""
+        a, b = self.matrix[list(self.pair)]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(a + b > 0, np.abs(np.log(a) - np.log(b)), 0.0)
+
+
+def line(*positions: float) -> Embedding:
+    """Words a, b, … in one dimension."""
+    return Embedding(list("abcdefgh")[: len(positions)], np.array(positions)[:, None])
+
+
+def integral(f: Callable[[Matrix], Matrix], cuts: list[float]) -> float:
+    """Integrate over pieces on which f is smooth."""
+    total = 0.0
+    for a, b in pairwise(cuts):
+        total += (b - a) / 2 * float(WEIGHTS @ f((a + b) / 2 + (b - a) / 2 * NODES))
+    return total
+
+
+def vickrey_without_the_word(x: Matrix, epsilon: float) -> Matrix:
+    """Laplace noise, then one of the two nearest words *other than the one written*.
+
+    sjmeis/MLDP, class VickreyMechanism, k = 2, t = [1, 0]: softmax(-t·distance).
+    """
+    law = np.zeros((len(x), len(x)))
+    middles = ((x[:, None] + x) / 2).ravel()
+    for word in range(len(x)):
+        steps = x[word] + np.arange(-40.0, 41.0) / epsilon
+        cuts = np.unique(np.concatenate([x, middles, steps])).tolist()
+        for a, b in pairwise(cuts):
+            order = np.argsort(np.abs(x - (a + b) / 2))
+            chosen = order[order != word][:2] if order[0] == word else order[:2]
+
+            def first(z: Matrix, near: float = x[chosen[0]], center: float = x[word]) -> Matrix:
+                noise = epsilon / 2 * np.exp(-epsilon * np.abs(z - center))
+                return np.asarray(noise / (1 + np.exp(np.abs(z - near))))
+
+            def noise(z: Matrix, center: float = x[word]) -> Matrix:
+                return np.asarray(epsilon / 2 * np.exp(-epsilon * np.abs(z - center)))
+
+            law[word, chosen[0]] += integral(first, [a, b])
+            law[word, chosen[1]] += integral(noise, [a, b]) - integral(first, [a, b])
+    return law / law.sum(axis=1, keepdims=True)
+
+
+def truncated_gumbel(x: Matrix, scale: float) -> Matrix:
+    """Of the k nearest words (the word itself among them) the one of the least noisy distance.
+
+    sjmeis/MLDP, class TruncatedGumbel: k from a Poisson law of mean ln(V - 1), conditioned on
+    k ≤ V - 1; k = 0 returns the word; Gumbel noise conditioned on at most the largest distance.
+    Written down for three words, where k ≤ 2.
+    """
+    mean = np.log(len(x) - 1)
+    counts = np.array([1.0, mean, mean**2 / 2])
+    two = counts[2] / counts.sum()
+    d = np.abs(x[:, None] - x)
+    most = float(d.max())
+
+    def density(g: Matrix) -> Matrix:
+        return np.exp(-g / scale - np.exp(-g / scale)) / scale
+
+    def cumulated(g: Matrix) -> Matrix:
+        return np.exp(-np.exp(-np.clip(g, -most, most) / scale))
+
+    low, high = cumulated(np.array([-most, most]))
+    cuts = np.linspace(-most, most, 33).tolist()
+    law = np.zeros((3, 3))
+    for word in range(3):
+        other = int(np.argsort(d[word])[1])
+        # The other one wins where d + noise < noise of the word itself.
+        wins = integral(lambda g, shift=d[word, other]: density(g)
+                        * (cumulated(g - shift) - low) / (high - low) ** 2, cuts)  # fmt: skip
+        law[word, word], law[word, other] = 1 - two * wins, two * wins
+    return law
+
+
+def scaled_noise(x: Matrix, rates: Matrix) -> Matrix:
+    """Laplace noise whose rate is the word's own, then the nearest word."""
+    middle = (x[1:] + x[:-1]) / 2
+    offsets = middle - x[:, None]
+    tails = np.exp(-rates[:, None] * np.abs(offsets)) / 2
+    below = np.where(offsets < 0, tails, 1 - tails)
+    law = np.diff(below, prepend=0, append=1)
+    # The last one by its own tail: 1 less the rest would lose its digits.
+    law[:, -1] = np.where(offsets[:, -1] > 0, tails[:, -1], 1 - tails[:, -1])
+    return law
+
+
+def blending_boxes_as_coded(x: Matrix, epsilon: float) -> Matrix:
+    """Scores times ε/2, then normalised: Kekkodf/WBB-QueryObfuscation, get_k_closest_terms."""
+    d = np.abs(x[:, None] - x)
+    law = np.zeros_like(d)
+    for word in range(len(x)):
+        chosen = np.argsort(d[word])[1:4]
+        z = (d[word, chosen] - d[word, chosen].mean()) / d[word, chosen].std()
+        scores = 1 / (1 + np.exp(z)) * epsilon / 2
+        law[word, chosen] = scores / scores.sum()
+    return law
+
+
+def random_adjacency(epsilon: float) -> Matrix:
+    """Of the words nearer than a random radius ∝ exp((ε/2)·(1 - distance/radius)).
+
+    mengtong0110/InferDPT, perturb_sentence, ε < 2, on two words at 0 and 1: the radius is the
+    length of Laplace noise of the scale (range of the coordinate)/ε.
+    """
+
+    def other(radius: Matrix) -> Matrix:
+        near = np.exp(epsilon / 2 * (1 - 1 / radius))
+        return epsilon * np.exp(-epsilon * radius) * near / (near + np.exp(epsilon / 2))
+
+    changed = integral(other, (1 + np.arange(61.0) / epsilon).tolist())
+    return np.array([[1 - changed, changed], [changed, 1 - changed]])
+
+
+def synonyms(epsilon: float) -> Matrix:
+    """The exponential mechanism on a word's synonyms, scores 0: sjmeis/MLDP, class SynTF."""
+    scores = np.zeros((3, 3))
+    sets = np.array([[1, 1, 0], [1, 1, 1], [0, 1, 1]]) * np.exp(epsilon / 2 * scores)
+    return np.asarray(sets / sets.sum(axis=1, keepdims=True))
+
+
+def broken() -> list[Finding]:
+    """Return every claim that fails, or does not reach far, on the smallest vocabulary known."""
+    tiny, near = 1e-4, np.array([0.0, 1e-4, 5.0])
+    two, four = line(0.0, 1.0), np.array([0.0, 1.0, 2.5, 4.0])
+    rest = -np.log(1 - 2 * 0.1) / 0.1
+    early = line(0.0, -0.1, 0.05, 0.3)
+    return [
+        Finding("Vickrey, public code that skips the written word", "0, 0.0001, 5", "ε·d, ε = 10",
+                True, vickrey_without_the_word(near, 10.0), (0, 1), 10 * tiny),
+        Finding("truncated Laplace (TrLaplace), the authors' bound", "0, 1",
+                "ε = 0.1 for any two words", True,
+                laws.truncated_laplace(two, 0.1, rest).matrix(), (0, 1), 0.1),
+        Finding("truncated Gumbel, public code", "0, 1, 3", "ε·d, ε = 10", True,
+                truncated_gumbel(np.array([0.0, 1.0, 3.0]), 1.0), (0, 2), 30.0),
+        Finding("Laplace noise of a scale that follows the word", "0, 0.0001, 5; rates 1, 2, 1",
+                "nothing (2·d, were the larger rate the price)", False,
+                scaled_noise(near, np.array([1.0, 2.0, 1.0])), (0, 1), 2 * tiny),
+        Finding("Words Blending Boxes", "0, 1; k = n = 1", "ε = 1 for any two words", True,
+                laws.words_blending_boxes(two, 1.0, safe=1, candidates=1).matrix(), (0, 1), 1.0),
+        Finding("Words Blending Boxes, the authors' code", "0, 1, 2.5, 4; k = 1, n = 3",
+                "ε = 0.001 for any two words", True, blending_boxes_as_coded(four, 1e-3), (0, 1),
+                1e-3),
+        Finding("SynTF, public code on synonyms", "a, b, c; a and c no synonyms",
+                "ε = 0.1 for any two words", True, synonyms(0.1), (0, 2), 0.1),
+        Finding("RANTEXT, the authors' code", "0, 1", "ε = 1 for any two words", True,
+                random_adjacency(1.0), (0, 1), 1.0),
+        Finding("CusText, every word its own set", "0, 1, 3; k = 2", "ε = 1 for words of one set",
+                False, laws.custext(line(0.0, 1.0, 3.0), 1.0, 2, partition=False).matrix(),
+                (0, 2), 1.0),
+        Finding("CusText, sets that are a partition", "0, 1; k = 1", "ε = 1 for words of one set",
+                False, laws.custext(two, 1.0, 1).matrix(), (0, 1), 1.0),
+        Finding("SanText+", "0, 1; the second one sensitive", "ε·d + ln(1/p) for outputs that are "
+                "sensitive, ε = 1", False, laws.santext_plus(two, 1.0, ["b"]).matrix(), (0, 1),
+                1 - np.log(0.2)),
+        Finding("1-Diffractor, in the embedding's metric", "0, -0.1, 0.05, 0.3", "ε per place in "
+                "the line, ε = 1", False, laws.one_diffractor(early, 1.0).matrix(), (0, 1), 0.1),
+    ]  # fmt: skip
+
+
+def kept(count: int) -> None:
+    """Print what every law of fastdx.laws costs on the first words of the built-in vocabulary."""
+    default = Embedding.default()
+    e = Embedding(default.words[:count], default.vectors[:count])
+    flat = Embedding(e.words, default.vectors[:count, :1])
+    few = Embedding(e.words[:40], default.vectors[:40])
+    epsilon = 2.0
+    table = [
+        laws.santext(e, epsilon),
+        laws.with_neighbors(laws.santext(e, epsilon), 0.04 * epsilon),
+        laws.blahut_arimoto(e, epsilon),
+        laws.vickrey(flat, epsilon),
+        laws.one_diffractor(e, epsilon),
+        laws.one_diffractor(e, epsilon, method="tem"),
+        laws.santext_plus(e, epsilon, e.words[count // 2 :]),
+        laws.custext(e, epsilon, 20),
+        laws.randomized_response(e, epsilon),
+        laws.rank_based(e, epsilon),
+        laws.syntf(e, epsilon, -np.array([e.distances(w) for w in e.words])),
+        laws.santext(few, epsilon),
+        laws.optimal(few, epsilon),
+    ]
+    print(f"Each at ε = {epsilon:g} in its own unit, on the {count} most frequent words of the "
+          f"built-in vocabulary in {e.dim} dimensions; Vickrey in the first dimension alone, the "
+          "optimum, and SanText beside it once more, on 40 words.\n")  # fmt: skip
+    print("| law | ε proved, unit | computed, the same unit | computed, per distance | "
+          "computed, any two words | unchanged | mean distance |\n|---|---|---|---|---|---|---|"
+          )  # fmt: skip
+    for law in table:
+        matrix, words = law.matrix(), range(len(law.space))
+        d = np.array([law.space.distances(w) for w in law.space.words])
+        own = None
+        if law.proved.distances is not None:
+            own = np.array([law.proved.distances(w) for w in words])
+        same = largest_loss(matrix, own, law.proved.groups)
+        unit = f"{law.proved.metric} distance" if law.proved.metric else "any two words"
+        if law.proved.groups is not None:
+            unit += ", within groups"
+        name = law.name + (" (40 words)" if law.space is few else "")
+        numbers = [f"{x:.3g}" for x in (same, largest_loss(matrix, d), largest_loss(matrix))]
+        numbers += [f"{np.diag(matrix).mean():.2f}", f"{(matrix * d).sum() / len(d):.2f}"]
+        shown = " | ".join(n.replace("inf", "∞") for n in numbers)
+        print(f"| {name} | {law.proved.epsilon:g}, {unit} | {shown} |")
+
+
+def times() -> None:
+    """Print how long it takes to set up those laws that compute something beforehand."""
+    e = Embedding.default()
+
+    def few(count: int) -> Embedding:
+        return Embedding(e.words[:count], e.vectors[:count])
+
+    order = laws.greedy_order(e)
+    rows: list[tuple[str, int, Callable[[], object]]] = [
+        ("1-Diffractor, its line", len(e), lambda: laws.greedy_order(e)),
+        (
+            "1-Diffractor, one row",
+            len(e),
+            lambda: laws.one_diffractor(e, 2.0, orders=[order]).row(9),
+        ),
+        ("CusText, sets of 20", len(e), lambda: laws.custext(e, 2.0, 20)),
+        ("rank-based, one row", len(e), lambda: laws.rank_based(e, 2.0).row(9)),
+        ("Blahut-Arimoto, 100 rounds", 2000, lambda: laws.blahut_arimoto(few(2000), 2.0)),
+        *(
+            (
+                f"optimal, ε = 2, within {gap:.1%}",
+                count,
+                partial(laws.optimal, few(count), 2.0, gap=gap),
+            )
+            for count, gap in ((40, 1e-3), (80, 1e-2), (80, 1e-3))
+        ),
+    ]
+    print("| what | words | seconds |\n|---|---|---|")
+    for name, words, work in rows:
+        start = perf_counter()
+        work()
+        print(f"| {name} | {words:,} | {perf_counter() - start:.2g} |", flush=True)
+
+
+def main() -> None:
+    """Print one of the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("table", choices=("broken", "kept", "times"))
+    parser.add_argument("--words", type=int, default=150)
+    args = parser.parse_args()
+    if args.table == "kept":
+        kept(args.words)
+        return
+    if args.table == "times":
+        times()
+        return
+    print("| mechanism | places of a, b, … | claimed | log-ratio allowed | log-ratio, true | by | "
+          "the claim |\n|---|---|---|---|---|---|---|")  # fmt: skip
+    for f in broken():
+        ratios = f.ratios()
+        a, b, y = ("abcdefgh"[i] for i in (*f.pair, int(np.argmax(ratios))))
+        loss = "∞" if np.isinf(ratios.max()) else f"{ratios.max():.3g}"
+        verdict = "fails" if f.covered else "says nothing of them"
+        print(f"| {f.mechanism} | {f.vocabulary} | {f.claimed} | {f.allowed:.3g} | {loss} | "
+              f"{a} against {b}, output {y} | {verdict} |")  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

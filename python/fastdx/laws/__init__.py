@@ -1,0 +1,42 @@
+"""Published word mechanisms as laws on a finite vocabulary: what they claim, and what holds.
+
+Each function returns a `Law`: the probabilities of all outputs of every word, ``claimed``, what the
+publication says, and ``proved``, what holds. docs/mechanisms.md has the table, with sources.
+
+>>> from fastdx import Embedding, laws
+>>> e = Embedding(["a", "b", "c", "d"], [[0.0], [9.0], [1.0], [10.0]])
+>>> law = laws.custext(e, 1.0, k=2, partition=False)
+>>> law.claimed.epsilon, laws.largest_loss(law.matrix())
+(1.0, inf)
+"""
+
+from fastdx.laws.base import Law, Price, largest_loss
+from fastdx.laws.diffractor import greedy_order, one_diffractor
+from fastdx.laws.exponential import santext, santext_plus
+from fastdx.laws.line import truncated_laplace, vickrey
+from fastdx.laws.programme import blahut_arimoto, optimal, spanner
+from fastdx.laws.ranks import rank_based, with_neighbors, words_blending_boxes
+from fastdx.laws.ratings import syntf
+from fastdx.laws.response import randomized_response
+from fastdx.laws.sets import custext
+
+__all__ = [
+    "Law",
+    "Price",
+    "blahut_arimoto",
+    "custext",
+    "greedy_order",
+    "largest_loss",
+    "one_diffractor",
+    "optimal",
+    "randomized_response",
+    "rank_based",
+    "santext",
+    "santext_plus",
+    "spanner",
+    "syntf",
+    "truncated_laplace",
+    "vickrey",
+    "with_neighbors",
+    "words_blending_boxes",
+]

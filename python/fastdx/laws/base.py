@@ -1,0 +1,259 @@
+"""What a law is: the probabilities of all outputs of every word, with what it claims and keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fastdx._core import Embedding, WordGraph
+from fastdx.exceptions import InputTypeError, ParameterError, TooLargeError
+
+__all__ = ["Law", "Price", "Space", "largest_loss"]
+
+Space: TypeAlias = Embedding | WordGraph
+"""Words and their distances."""
+Row: TypeAlias = Callable[[int], NDArray[np.float64]]
+"""Gives a number for every word of the vocabulary, from the id of one word."""
+
+LIMIT = 8 << 30
+"""Bytes that a matrix of all words may take."""
+LOWEST = -650.0
+"""Log-weights, from the largest one, are at least this: see `softmax`."""
+BLOCK = 1 << 24
+"""Numbers held at a time where all pairs of words are looked at."""
+
+
+@dataclass(frozen=True, eq=False)
+class Price:
+    """A statement about a law: which words it hides from which, and at which ε.
+
+    For all words w and w' of one group and all outputs y,
+    Pr[y|w] ≤ exp(epsilon·d(w, w'))·Pr[y|w'], or exp(epsilon) where `distances` is None.
+    """
+
+    epsilon: float
+    """ε: per unit of `distances`, or for any two words. Infinite where nothing is stated."""
+    why: str
+    """The reason, as a sentence."""
+    distances: Row | None = None
+    """The metric, as a function from a word's id to its distances; None for any two words alike."""
+    metric: str = ""
+    """The metric's name; empty where there is none."""
+    groups: NDArray[np.intp] | None = None
+    """Of every word the number of its group; -1 for a word that is not protected at all. None: all
+    words are one group."""
+
+    def __str__(self) -> str:
+        """Return it as a sentence."""
+        if np.isinf(self.epsilon):
+            return f"No finite ε. {self.why}"
+        unit = f"per unit of {self.metric} distance" if self.metric else "for any two words"
+        among = ""
+        if self.groups is not None:
+            count, alone = len(set(self.groups[self.groups >= 0])), int((self.groups < 0).sum())
+            among = f" within each of {count} groups of words; which group it is, is RELEASED"
+            among += f", and {alone} words are NOT PROTECTED" if alone else ""
+        return f"ε = {self.epsilon:g} {unit}{among}. {self.why}"
+
+
+@dataclass(frozen=True, eq=False)
+class Law:
+    """A word mechanism as its law on a finite vocabulary, with the claimed and the true price.
+
+    Examples
+    --------
+    >>> from fastdx import Embedding
+    >>> from fastdx.laws import randomized_response
+    >>> law = randomized_response(Embedding(["a", "b", "c"], [[0.0], [1.0], [3.0]]), 1.0)
+    >>> law.matrix().shape, round(float(law.row(0).sum()), 12)
+    ((3, 3), 1.0)
+    >>> print(law.proved)
+    ε = 1 for any two words. ...
+    """
+
+    name: str
+    """What it is called."""
+    space: Space
+    """Words and metric."""
+    row: Row
+    """Gives Pr[y|w] of all words y, in the order of the vocabulary, from the id of w."""
+    claimed: Price
+    """What the publication says."""
+    proved: Price
+    """What holds."""
+    source: str
+    """The publication."""
+
+    def matrix(self) -> NDArray[np.float64]:
+        """Return the law of every word.
+
+        Returns
+        -------
+        numpy.ndarray of float64, shape (V, V)
+            Entry (w, y) is Pr[y|w]; every row sums to 1.
+
+        Raises
+        ------
+        TooLargeError
+            More than 8 GiB.
+        """
+        count = len(self.space)
+        check_size(count)
+        return np.stack([self.row(word) for word in range(count)])
+
+
+def largest_loss(
+    matrix: ArrayLike, distances: ArrayLike | None = None, groups: ArrayLike | None = None
+) -> float:
+    """Compute the ε that a law really costs: the supremum over all pairs of words and outputs.
+
+    Plain numpy, for up to about a thousand words; ``audit.certify`` does it for mechanisms.
+
+    Parameters
+    ----------
+    matrix : array_like of float, shape (V, V)
+        Pr[y|w] in row w.
+    distances : array_like of float, shape (V, V), optional
+        d(w, w'); left out, the ε of local differential privacy.
+    groups : array_like of int, shape (V,), optional
+        Only words of equal number, not negative, are compared.
+
+    Returns
+    -------
+    float
+        The largest log-ratio, per unit of distance where there are distances; infinite where an
+        output is possible for one of two words alone, or words at distance 0 are told apart.
+
+    Examples
+    --------
+    >>> from fastdx.laws import largest_loss
+    >>> round(largest_loss([[0.75, 0.25], [0.25, 0.75]]), 6)  # ln 3
+    1.098612
+    """
+    law = np.asarray(matrix, float)
+    if law.ndim != 2 or law.shape[0] != law.shape[1]:
+        raise ParameterError(f"matrix must have the shape (V, V), got {law.shape}")
+    with np.errstate(divide="ignore"):
+        logs = np.log(law)
+    words = np.arange(len(law))
+    numbers = np.zeros(len(law), int) if groups is None else np.asarray(groups)
+    units = None if distances is None else np.asarray(distances, float)
+    worst = 0.0
+    for a in words[numbers >= 0]:
+        others = words[(words > a) & (numbers == numbers[a])]
+        # As many words at a time as fit into a block.
+        step = max(1, BLOCK // len(law))
+        for first in range(0, len(others), step):
+            b = others[first : first + step]
+            with np.errstate(invalid="ignore", divide="ignore"):
+                # An output that neither word has tells nothing.
+                loss = np.nanmax(np.where(law[a] + law[b] > 0, np.abs(logs[a] - logs[b]), 0), 1)
+                if units is not None:
+                    # Rounding is no loss.
+                    loss = np.where(loss <= 1e-9, 0.0, loss) / units[a, b]
+                    loss = np.where(np.isnan(loss), 0.0, loss)
+            worst = max(worst, float(loss.max(initial=0.0)))
+    return worst
+
+
+def softmax(scores: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
+    """Return exp(scores), normalised over the last axis.
+
+    Scores more than 650 below the largest are taken for that: no output becomes impossible by
+    underflow. It costs nothing: where scores differ by at most c between two words, so does their
+    largest one, and so does max(score, largest - 650).
+    """
+    weights = np.exp(np.maximum(scores - scores.max(axis=-1, keepdims=True), LOWEST))
+    return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
+
+
+def distance_rows(space: Space) -> Row:
+    """Return the function that gives a word's distances from its id."""
+    words = space.words
+    return lambda word: np.asarray(space.distances(words[word]), np.float64)
+
+
+def distance_matrix(space: Space) -> NDArray[np.float64]:
+    """Return all distances, shape (V, V)."""
+    check_size(len(space))
+    row = distance_rows(space)
+    return np.stack([row(word) for word in range(len(space))])
+
+
+def ranks(distances: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Return of every word its place among the nearest: 0 for the nearest, ties by id."""
+    order = np.argsort(distances, axis=-1, kind="stable")
+    places = np.empty_like(order)
+    np.put_along_axis(places, order, np.arange(distances.shape[-1]), axis=-1)
+    return places
+
+
+def nearest(distances: NDArray[np.float64], word: int) -> NDArray[np.intp]:
+    """Return the words from the nearest to the farthest, ties by id, the word itself first."""
+    moved = distances.copy()
+    moved[word] = -1.0
+    return np.argsort(moved, kind="stable")
+
+
+def check_size(count: int) -> None:
+    """Refuse a matrix that does not fit."""
+    if 8 * count * count > LIMIT:
+        raise TooLargeError(
+            f"the laws of all {count} words need {8 * count * count} bytes, the limit is {LIMIT}"
+        )
+
+
+def check_space(space: Space) -> None:
+    """Refuse what has no words and distances."""
+    if not isinstance(space, Embedding | WordGraph):
+        raise InputTypeError(
+            f"space must be an Embedding or a WordGraph, not {type(space).__name__}"
+        )
+
+
+def check_line(space: Space) -> NDArray[np.float64]:
+    """Return the positions of the words of an embedding in one dimension, shape (V,)."""
+    if not isinstance(space, Embedding):
+        raise InputTypeError(f"space must be an Embedding, not {type(space).__name__}")
+    if space.dim != 1:
+        raise ParameterError(f"space must have one dimension, it has {space.dim}")
+    if space.metric not in ("euclidean", "manhattan", "chebyshev"):
+        raise ParameterError(f"space must have the metric of a line, got {space.metric!r}")
+    return np.asarray(space.vectors[:, 0], np.float64)
+
+
+def positive(name: str, value: float) -> float:
+    """Return a finite number above 0, or refuse it."""
+    if not (np.isfinite(value) and value > 0):
+        raise ParameterError(f"{name} must be finite and positive, got {value}")
+    return float(value)
+
+
+def between(name: str, value: float, low: float, high: float) -> float:
+    """Return a number of [low, high], or refuse it."""
+    if not low <= value <= high:
+        raise ParameterError(f"{name} must be from {low:g} to {high:g}, got {value}")
+    return float(value)
+
+
+def counted(name: str, value: int, low: int, high: int) -> int:
+    """Return a whole number of low, …, high, or refuse it."""
+    if not low <= value <= high or value != int(value):
+        raise ParameterError(f"{name} must be a whole number from {low} to {high}, got {value}")
+    return int(value)
+
+
+def distribution(name: str, values: ArrayLike | None, count: int) -> NDArray[np.float64]:
+    """Return weights of all words, normalised; uniform where there are none."""
+    if values is None:
+        return np.full(count, 1 / count)
+    weights = np.asarray(values, float)
+    if weights.shape != (count,):
+        raise ParameterError(f"{name} must have the shape ({count},), got {weights.shape}")
+    if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.sum() > 0):
+        raise ParameterError(f"{name} must be finite, not negative, and not all 0")
+    return np.asarray(weights / weights.sum())

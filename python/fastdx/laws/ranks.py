@@ -1,0 +1,197 @@
+"""Laws made of ranks: who is the nearest word, the second nearest, and so on."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastdx.laws.base import (
+    Law,
+    Price,
+    Space,
+    check_size,
+    check_space,
+    counted,
+    distance_rows,
+    nearest,
+    positive,
+    softmax,
+)
+
+__all__ = ["rank_based", "with_neighbors", "words_blending_boxes"]
+
+
+def rank_based(space: Space, epsilon: float) -> Law:
+    """Return the exponential mechanism on ranks: Pr[y|w] ∝ exp(-ε·rank(w, y)/(V - 1)).
+
+    rank(w, y) is 0 for w itself, 1 for its nearest word, …, ties by id. The textbook's exponential
+    mechanism charges twice the exponent's range, one half for the normaliser. Here the
+    normaliser is the same for every word, for the ranks of every word are 0, …, V - 1.
+
+    Parameters
+    ----------
+    space : Embedding or WordGraph
+        Words and metric.
+    epsilon : float
+        ε for any two words, positive.
+
+    Returns
+    -------
+    Law
+        ε for any two words; the textbook would claim 2ε.
+
+    Raises
+    ------
+    ParameterError
+        `epsilon` outside its domain.
+
+    Examples
+    --------
+    >>> from fastdx import Embedding
+    >>> from fastdx.laws import rank_based
+    >>> law = rank_based(Embedding(["a", "b", "c"], [[0.0], [1.0], [3.0]]), 2.0)
+    >>> law.proved.epsilon, law.claimed.epsilon
+    (2.0, 4.0)
+    """
+    check_space(space)
+    epsilon = positive("epsilon", epsilon)
+    count = len(space)
+    by_rank = softmax(-epsilon * np.arange(count) / max(count - 1, 1))
+    distances = distance_rows(space)
+
+    def row(word: int) -> NDArray[np.float64]:
+        law = np.empty(count)
+        law[nearest(distances(word), word)] = by_rank
+        return law
+
+    claimed = Price(2 * epsilon, "The exponential mechanism with a score of sensitivity 1.")
+    proved = Price(epsilon, "The normaliser is the same for every word, so only weights change.")
+    source = "F. McSherry, K. Talwar, Mechanism Design via Differential Privacy, FOCS 2007"
+    return Law("rank-based", space, row, claimed, proved, source)
+
+
+def words_blending_boxes(
+    space: Space, epsilon: float, *, safe: int = 4, candidates: int = 20
+) -> Law:
+    """Return the law of Words Blending Boxes: a word never becomes itself or one of its nearest.
+
+    The `safe` nearest words of w (w itself is the first) are left out; of the `candidates` next
+    ones y is drawn with probability ∝ exp((ε/2)·u), u = 1/(1 + exp(z)), z the distance from w less
+    its mean over the candidates, in their standard deviations.
+
+    In the code that the authors published the scores are multiplied by ε/2 and then normalised, so
+    that ε plays no part; here it is in the exponent, as the description has it.
+
+    Parameters
+    ----------
+    space : Embedding or WordGraph
+        Words and metric.
+    epsilon : float
+        The claimed ε, positive.
+    safe : int, optional
+        Words left out, from 1 to V - 1: the authors' k.
+    candidates : int, optional
+        Words drawn from, at least 1: the authors' n; as many as there are where V is too small.
+
+    Returns
+    -------
+    Law
+        Claimed: ε for any two words. Proved: nothing.
+
+    Raises
+    ------
+    ParameterError
+        A parameter outside its domain; a vocabulary of one word.
+
+    Examples
+    --------
+    >>> from fastdx import Embedding
+    >>> from fastdx.laws import words_blending_boxes
+    >>> e = Embedding(["a", "b", "c", "d"], [[0.0], [1.0], [3.0], [7.0]])
+    >>> words_blending_boxes(e, 1.0, safe=2, candidates=2).row(0).round(2).tolist()
+    [0.0, 0.0, 0.56, 0.44]
+    """
+    check_space(space)
+    epsilon = positive("epsilon", epsilon)
+    count = len(space)
+    safe = counted("safe", safe, 1, count - 1)
+    candidates = min(counted("candidates", candidates, 1, max(count, candidates)), count - safe)
+    distances = distance_rows(space)
+
+    def row(word: int) -> NDArray[np.float64]:
+        d = distances(word)
+        chosen = nearest(d, word)[safe : safe + candidates]
+        spread = d[chosen].std()
+        z = np.zeros(len(chosen))
+        if spread > 0:
+            z = (d[chosen] - d[chosen].mean()) / spread
+        law = np.zeros(count)
+        law[chosen] = softmax(epsilon / 2 / (1 + np.exp(z.astype(np.float64))))
+        return law
+
+    claimed = Price(epsilon, "The exponential mechanism with a score of sensitivity 1.")
+    proved = Price(np.inf, "A word that is never its own output is told apart from every word "
+                   "whose output it can be.")  # fmt: skip
+    source = (
+        "F. L. De Faveri, G. Faggioli, N. Ferro, Words Blending Boxes. Obfuscating Queries in "
+        "Information Retrieval using Differential Privacy, 2024, arXiv:2405.09306"
+    )
+    return Law("Words Blending Boxes", space, row, claimed, proved, source)
+
+
+def with_neighbors(law: Law, rate: float) -> Law:
+    """Return a law after its outputs were replaced by neighbours: post-processing, which is free.
+
+    An output x becomes y with probability ∝ exp(-rate·rank(x, y)); rank(x, y) is 0 for x itself, 1
+    for its nearest word, …, ties by id. The remedy of Asghar et al. against noise that returns
+    either the word itself or something unrelated; their rate is c·ε, c = 0.04 in their figures.
+    To draw it takes the number of steps (a geometric variate) and the neighbour of that rank.
+
+    Parameters
+    ----------
+    law : Law
+        Any law.
+    rate : float
+        What one rank costs in the exponent, positive.
+
+    Returns
+    -------
+    Law
+        At the price of the given one, claimed and proved.
+
+    Raises
+    ------
+    ParameterError
+        `rate` outside its domain.
+    TooLargeError
+        The weights of all words need more than 8 GiB.
+
+    Examples
+    --------
+    >>> from fastdx import Embedding
+    >>> from fastdx.laws import largest_loss, santext, with_neighbors
+    >>> law = santext(Embedding(["a", "b", "c"], [[0.0], [1.0], [3.0]]), 2.0)
+    >>> largest_loss(with_neighbors(law, 0.5).matrix()) < largest_loss(law.matrix())
+    True
+    """
+    rate = positive("rate", rate)
+    count = len(law.space)
+    check_size(count)
+    by_rank = softmax(-rate * np.arange(count))
+    distances = distance_rows(law.space)
+    weights: list[NDArray[np.float64]] = []
+
+    def row(word: int) -> NDArray[np.float64]:
+        if not weights:
+            kernel = np.empty((count, count))
+            for x in range(count):
+                kernel[x, nearest(distances(x), x)] = by_rank
+            weights.append(kernel)
+        return np.asarray(law.row(word) @ weights[0])
+
+    source = (
+        "H. J. Asghar, R. Carpentier, B. Z. H. Zhao, D. Kaafar, d_X-Privacy for Text and the Curse "
+        "of Dimensionality, PoPETs 2026, arXiv:2411.13784"
+    )
+    name = f"{law.name}, then neighbours"
+    return Law(name, law.space, row, law.claimed, law.proved, f"{law.source}; {source}")
