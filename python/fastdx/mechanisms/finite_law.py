@@ -9,6 +9,7 @@ import numpy as np
 
 from fastdx._core import Embedding, WordGraph, certify_law
 from fastdx.exceptions import InputTypeError, ParameterError
+from fastdx.laws.base import Law
 from fastdx.mechanisms.base import Common, Mechanism
 
 if TYPE_CHECKING:
@@ -33,11 +34,11 @@ class FiniteLaw(Mechanism):
     Parameters
     ----------
     space : Embedding or WordGraph
-        Words, and the metric that ε is to be per unit of.
-    law : array_like of shape (V, V), scipy.sparse matrix, or callable
+        Words, and the metric that ε is to be per unit of; of a `fastdx.laws.Law` its own if left
+        out.
+    law : array_like of shape (V, V), scipy.sparse matrix, callable, or fastdx.laws.Law
         The probability of every output (column) for every word (row), or in proportion to it, ≥ 0;
         a callable takes a word's id and returns its row. It must return the same row each time.
-        `fastdx.laws` has those of published mechanisms.
     certify : bool, optional
         Whether to compute ε now, which takes V²·V steps and 8·V² bytes; by default for up to 2,000
         words.
@@ -63,6 +64,9 @@ class FiniteLaw(Mechanism):
     (0.8267, 1.3863)
     >>> law.guarantee.bound("a", "b") >= law.epsilon
     True
+    >>> from fastdx import laws
+    >>> FiniteLaw(law=laws.custext(e, 1.0, k=2, partition=False)).guarantee.epsilon
+    inf
     """
 
     __slots__ = ("_given",)
@@ -81,6 +85,10 @@ class FiniteLaw(Mechanism):
         **common: Unpack[Common],
     ) -> Self:
         """Make the mechanism."""
+        if isinstance(law, Law):
+            space = law.space if space is None and embedding is None else space
+            # A matrix is read faster, and pickled.
+            law = law.matrix() if len(law.space) <= CERTIFIED else law.row
         if space is None and embedding is None:
             raise InputTypeError("space is missing: whose words the law is of")
         given = law
