@@ -351,7 +351,8 @@ def field(count: int) -> None:
           "said (words written by 1/(rank + 2.7)). Similarity is the mean cosine of word and "
           "replacement in the other embedding; by chance, of those that do not belong together. "
           "Noise mechanisms are attacked from 200 draws a word, which finds less than there is, "
-          "and have no computed ε: theirs is the proved one. – where no ε gives that success.\n")  # fmt: skip
+          "and have no computed ε: theirs is the proved one. – stands where no ε gives that "
+          "success.\n")  # fmt: skip
     print("| embedding | named | mechanism | its ε, for | ε, per distance | ε, any two words | "
           "similarity (chance) |\n|---|---|---|---|---|---|---|")  # fmt: skip
     for name, e, judge in (("MiniLM 50d", minilm, glove), ("GloVe 50d", glove, minilm)):
