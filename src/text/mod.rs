@@ -448,7 +448,16 @@ impl TextPrivatizer {
     }
 
     fn fate(&self, word: &str) -> Fate {
-        let form = normalize(word);
+        // Most words are short and ASCII: their lower case needs no memory of its own.
+        let mut lower = [0; 32];
+        let form = match lower.get_mut(..word.len()) {
+            Some(lower) if word.is_ascii() => {
+                lower.copy_from_slice(word.as_bytes());
+                lower.make_ascii_lowercase();
+                Cow::Borrowed(std::str::from_utf8(lower).unwrap_or(word))
+            }
+            _ => normalize(word),
+        };
         if self.policy.skip.contains(&*form) {
             return Fate::Skip;
         }

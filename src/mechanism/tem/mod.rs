@@ -591,8 +591,15 @@ impl Tem {
     ) -> Result<()> {
         // One list law serves all draws of a word: group the positions by word.
         let positions = ids.iter().zip(0u64..);
-        let mut order: Vec<u64> = positions.map(|(&id, i)| u64::from(id) << 32 | i).collect();
-        order.par_sort_unstable();
+        let entry = |(&id, i): (&u32, u64)| u64::from(id) << 32 | i;
+        let order = match ids.len() > self.space.vocabulary().len() {
+            true => counted(ids, self.space.vocabulary().len(), positions.map(entry)),
+            false => {
+                let mut order: Vec<u64> = positions.map(entry).collect();
+                order.par_sort_unstable();
+                order
+            }
+        };
         let word = |entry: &u64| (entry >> 32) as u32;
         let pieces: Vec<(u64, &[u64])> = order
             .chunk_by(|a, b| word(a) == word(b))
@@ -609,25 +616,47 @@ impl Tem {
             self.neighborhoods
                 .prepare(&*self.space, distinct.into_iter(), control)?;
         }
-        let drawn: Vec<Vec<u32>> = pieces
-            .par_iter()
-            .map_init(Work::default, |work, &(stream, entries)| {
+        let mut drawn = vec![0; ids.len()];
+        let mut rest = &mut *drawn;
+        let places = pieces.iter().map(|(_, entries)| {
+            let (place, after) = std::mem::take(&mut rest).split_at_mut(entries.len());
+            rest = after;
+            place
+        });
+        let places: Vec<&mut [u32]> = places.collect();
+        pieces.par_iter().zip(places).try_for_each_init(
+            Work::default,
+            |work, (&(stream, entries), place)| {
                 control.check()?;
                 let mut rng = key.stream(stream);
-                let mut drawn = Vec::with_capacity(entries.len());
-                let word = word(&entries[0]);
-                self.draw_word(word, entries.len(), &mut rng, work, |y| drawn.push(y));
+                let mut place = place.iter_mut();
+                let drawn = |y| place.next().into_iter().for_each(|slot| *slot = y);
+                self.draw_word(word(&entries[0]), entries.len(), &mut rng, work, drawn);
                 control.advance(entries.len());
-                Ok(drawn)
-            })
-            .collect::<Result<_>>()?;
-        for ((_, entries), drawn) in pieces.iter().zip(drawn) {
-            for (entry, y) in entries.iter().zip(drawn) {
-                out[*entry as u32 as usize] = y;
-            }
+                Ok::<_, Error>(())
+            },
+        )?;
+        for (entry, y) in order.iter().zip(drawn) {
+            out[*entry as u32 as usize] = y;
         }
         Ok(())
     }
+}
+
+/// Entries in order of their words, each word's in the order they come: by counting.
+fn counted(ids: &[u32], words: usize, entries: impl Iterator<Item = u64>) -> Vec<u64> {
+    let mut starts = vec![0u32; words + 1];
+    ids.iter().for_each(|&id| starts[id as usize + 1] += 1);
+    for word in 0..words {
+        starts[word + 1] += starts[word];
+    }
+    let mut order = vec![0; ids.len()];
+    for (entry, &id) in entries.zip(ids) {
+        let start = &mut starts[id as usize];
+        order[*start as usize] = entry;
+        *start += 1;
+    }
+    order
 }
 
 /// Working memory of a thread.
