@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING
 from fastdx._core import Replacements
 from fastdx._replace import open_output
 from fastdx.bags import STOP_WORDS, BagOfWords, text_of
-from fastdx.cli import files
+from fastdx.cli.formats.batches import Privatise, Released
+from fastdx.cli.formats.delimited import delimited
+from fastdx.cli.formats.json import json_lines
+from fastdx.cli.formats.opening import format_of, total_size
+from fastdx.cli.formats.parquet import parquet
+from fastdx.cli.formats.text import plain_text
 from fastdx.cli.messages import Bar, CommandError
 from fastdx.cli.options import (
     cover_of,
@@ -101,7 +106,7 @@ def mechanism_of(args: argparse.Namespace, *, pieces: bool = False) -> Mechanism
 
 def _privatize(args: argparse.Namespace) -> None:
     names = args.files or ["-"]
-    formats = {args.format or files.format_of(name) for name in names}
+    formats = {args.format or format_of(name) for name in names}
     if len(formats) > 1:
         raise CommandError(f"files of several formats at once: {', '.join(sorted(formats))}")
     kind = formats.pop()
@@ -116,7 +121,7 @@ def _privatize(args: argparse.Namespace) -> None:
     if bags is not None and args.skip:
         raise CommandError("--skip does not go with --mechanism bag")
 
-    def privatiser() -> files.Privatise:
+    def privatiser() -> Privatise:
         """Make a function for a text that may come in pieces."""
         kept = Replacements() if kind == "text" and args.consistent else None
 
@@ -129,19 +134,19 @@ def _privatize(args: argparse.Namespace) -> None:
 
         return private
 
-    bar = Bar(files.total_size(names), args.quiet)
+    bar = Bar(total_size(names), args.quiet)
     columns = (names, args.column)
     try:
         with open_output(args.output, names) as out:
             if kind == "text":
-                released = files.plain_text(names, out, privatiser, bar, by_line=bags is not None)
+                released = plain_text(names, out, privatiser, bar, by_line=bags is not None)
             elif kind == "jsonl":
-                released = files.json_lines(*columns, out, privatiser(), bar)
+                released = json_lines(*columns, out, privatiser(), bar)
             elif kind == "parquet":
-                released = files.parquet(*columns, out, privatiser(), bar)
+                released = parquet(*columns, out, privatiser(), bar)
             else:
                 delimiter = "\t" if kind == "tsv" else ","
-                released = files.delimited(*columns, out, privatiser(), bar, delimiter=delimiter)
+                released = delimited(*columns, out, privatiser(), bar, delimiter=delimiter)
     finally:
         bar.clear()
     _report(args, bags or mechanism, counts, released)
@@ -173,7 +178,7 @@ def _report(
     args: argparse.Namespace,
     mechanism: Mechanism | BagOfWords,
     counts: Counter[str],
-    released: files.Released,
+    released: Released,
 ) -> None:
     word = mechanism.mechanism if isinstance(mechanism, BagOfWords) else mechanism
     if not args.quiet:
@@ -189,7 +194,7 @@ def _report(
 
 
 def _warnings(
-    args: argparse.Namespace, word: Mechanism, counts: Counter[str], released: files.Released
+    args: argparse.Namespace, word: Mechanism, counts: Counter[str], released: Released
 ) -> Iterator[str]:
     """Yield what left unprotected, which ``-q`` does not hide."""
     if word.seed is not None:
