@@ -1,80 +1,208 @@
-"""Files opened, unzipped, decoded, cut into lines."""
+"""Files opened, unpacked, brought to UTF-8, cut into blocks of lines."""
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
-import sys
-from collections.abc import Iterator, Sequence
+import os
+import zlib
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, NamedTuple, cast
 
+from fastdx._replace import PACKED, zstd_reader
 from fastdx.cli.messages import CommandError, Progress
 
 LONGEST = 64 << 20
-"""Bytes of a line, or of plain text without white space, beyond which input is refused: memory
-must stay flat."""
+"""Bytes of a line, of a record, or of plain text without white space, beyond which input is
+refused: memory must stay flat."""
+
+ZIPPED = b"\x1f\x8b"
+ZSTANDARD = b"\x28\xb5\x2f\xfd"
 
 
-def format_of(name: str) -> str:
-    """Return the format that a file's name suggests: csv, tsv, jsonl, parquet or text."""
-    suffixes = Path(name.removesuffix(".gz")).suffix.lower()
-    known = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
-    return "parquet" if suffixes in (".parquet", ".pq") else known.get(suffixes, "text")
+def bare(name: str) -> str:
+    """Return a file's name without ``.gz`` or ``.zst``."""
+    path = Path(name)
+    return str(path.with_suffix("")) if path.suffix.lower() in PACKED else name
 
 
-class _Counting(io.RawIOBase):
-    """A raw stream that reports what is read from it."""
+class _Raw(io.RawIOBase):
+    """A raw stream of what `read` gives, whose errors name the file."""
 
-    def __init__(self, raw: BinaryIO, progress: Progress) -> None:
-        self._raw = raw
+    def __init__(self, source: Any, name: str, progress: Progress | None = None) -> None:
+        self._source = source
+        self._name = name
         self._progress = progress
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        data = self._raw.read(len(buffer))
+        try:
+            data = self._source.read(len(buffer))
+        except CommandError:
+            raise
+        except (EOFError, zlib.error, gzip.BadGzipFile):
+            raise CommandError(f"{self._name}: damaged or cut off (gzip)") from None
+        except IsADirectoryError:
+            raise CommandError(f"{self._name} is a folder: --output-dir takes folders") from None
+        except Exception as e:
+            if isinstance(e, OSError) and e.errno is not None:
+                raise
+            # zstandard and pyarrow have classes of their own, which need not be imported.
+            raise CommandError(f"{self._name}: damaged or cut off (zstd)") from None
         buffer[: len(data)] = data
-        self._progress(len(data))
+        if self._progress is not None:
+            self._progress(len(data))
         return len(data)
 
     def close(self) -> None:
-        if self._raw is not sys.stdin.buffer:
-            self._raw.close()
+        self._source.close()
         super().close()
 
 
-def open_input(name: str, progress: Progress) -> BinaryIO:
-    """Open a file ('-': standard input) for reading bytes, unzipping gzip by its content."""
-    raw: BinaryIO = sys.stdin.buffer if name == "-" else Path(name).open("rb")  # noqa: SIM115
-    buffered = io.BufferedReader(_Counting(raw, progress), 1 << 20)
-    if buffered.peek(2)[:2] == b"\x1f\x8b":
-        return cast(BinaryIO, gzip.GzipFile(fileobj=buffered))
-    return buffered
+class _Utf8(io.RawIOBase):
+    """A stream in another encoding as UTF-8."""
+
+    def __init__(self, source: BinaryIO, name: str, encoding: str) -> None:
+        self._source = source
+        self._name = name
+        self._encoding = encoding
+        self._decoder = codecs.getincrementaldecoder(encoding)("strict")
+        self._offset = 0
+        self._lines = 1
+        self._ready = b""
+        self._ended = False
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._ready and not self._ended:
+            block = self._source.read(1 << 18)
+            kept = self._decoder.getstate()[0]
+            try:
+                text = self._decoder.decode(block, final=not block)
+            except UnicodeError as e:
+                start = e.start if isinstance(e, UnicodeDecodeError) else 0
+                before = (kept + block)[:start]
+                raise CommandError(
+                    f"{self._name}: byte {self._offset - len(kept) + start} (line "
+                    f"{self._lines + before.count(10)}) is not {self._encoding}"
+                ) from None
+            self._ended = not block
+            self._offset += len(block)
+            self._lines += text.count("\n")
+            self._ready = text.encode("utf-8", "surrogatepass")
+        part, self._ready = self._ready[: len(buffer)], self._ready[len(buffer) :]
+        buffer[: len(part)] = part
+        return len(part)
+
+    def close(self) -> None:
+        self._source.close()
+        super().close()
 
 
-def decode(data: bytes, name: str, offset: int) -> str:
-    """Decode UTF-8 that stands at a byte of a file."""
+class Opener:
+    """Opens files ('-': standard input), whatever packs them, as UTF-8."""
+
+    def __init__(self, progress: Progress, encoding: str | None = None) -> None:
+        """Check the encoding."""
+        self.progress = progress
+        self.encoding = None
+        if encoding is not None:
+            try:
+                self.encoding = codecs.lookup(encoding).name
+                codecs.getincrementaldecoder(encoding)("strict").decode(b"", final=True)
+            except (LookupError, UnicodeError):
+                raise CommandError(f"--encoding {encoding!r} is no encoding of text") from None
+        self._input: BinaryIO | None = None
+
+    def _unpacked(self, name: str) -> BinaryIO:
+        if name == "-" and self._input is not None:
+            return self._input
+        # A descriptor of its own: what waits for input holds nothing that the interpreter's end
+        # wants.
+        raw = os.fdopen(os.dup(0), "rb", 0) if name == "-" else Path(name).open("rb", 0)  # noqa: SIM115
+        packed = io.BufferedReader(_Raw(raw, name, self.progress), 1 << 20)
+        start = packed.peek(4)[:4]
+        unpacked: BinaryIO = packed
+        if start[:2] == ZIPPED:
+            zipped = gzip.GzipFile(fileobj=packed)
+            unpacked = io.BufferedReader(_Raw(zipped, name), 1 << 20)
+        elif start == ZSTANDARD:
+            reader = zstd_reader(packed)
+            if reader is None:
+                raise CommandError(f"{name} is zstd: pip install 'fastdx[zstd]'")
+            unpacked = io.BufferedReader(_Raw(reader, name), 1 << 20)
+        if name == "-":
+            self._input = unpacked
+        return unpacked
+
+    def start_of(self, name: str) -> bytes:
+        """Return how the content of a file starts; of standard input it is not lost."""
+        source = self._unpacked(name)
+        start = cast(io.BufferedReader, source).peek(1 << 16)
+        if name != "-":
+            source.close()
+        return start
+
+    def open(self, name: str) -> BinaryIO:
+        """Open a file for reading UTF-8."""
+        source = self._unpacked(name)
+        if self.encoding in (None, "utf-8"):
+            return source
+        return io.BufferedReader(_Utf8(source, name, str(self.encoding)), 1 << 20)
+
+
+class Block(NamedTuple):
+    """Some lines of a file."""
+
+    text: str
+    line: int
+    """The number of its first line."""
+
+
+def decoded(data: bytes, name: str, offset: int, line: int) -> str:
+    """Decode UTF-8 that stands at a byte and a line of a file."""
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as e:
-        raise CommandError(f"{name}: byte {offset + e.start} is not UTF-8") from None
+        line += data.count(b"\n", 0, e.start)
+        raise CommandError(
+            f"{name}: byte {offset + e.start} is not UTF-8 (line {line}); --encoding takes others"
+        ) from None
 
 
-def lines_of(source: BinaryIO, name: str) -> Iterator[str]:
-    """Yield lines with their line ends; only a line feed ends a line."""
-    offset = 0
-    while line := source.readline(LONGEST + 1):
-        if len(line) > LONGEST:
-            raise CommandError(f"{name}: a line of more than {LONGEST} bytes at byte {offset}")
-        text = decode(line, name, offset)
-        yield text if offset else text.removeprefix("\ufeff")
-        offset += len(line)
+def blocks(
+    source: BinaryIO, name: str, size: int, ends: tuple[bytes, ...] = (b"\n",)
+) -> Iterator[Block]:
+    """Yield the text of a file in blocks of about `size` bytes that end in one of `ends`.
 
-
-def total_size(names: Sequence[str]) -> int | None:
-    """Return the bytes of all input files, or None when one has no size."""
-    if any(name == "-" for name in names):
-        return None
-    return sum(Path(name).stat().st_size for name in names)
+    All but the last end so.
+    """
+    parts: list[bytes] = []
+    waiting, offset, line = 0, 0, 1
+    while data := source.read(size):
+        cut = max(data.rfind(end) for end in ends) + 1
+        if not cut:
+            parts.append(data)
+            waiting += len(data)
+            if waiting > LONGEST:
+                what = "a line end" if ends == (b"\n",) else "white space"
+                raise CommandError(
+                    f"{name}, line {line}: more than {LONGEST} bytes without {what} are no text"
+                )
+            continue
+        block = b"".join([*parts, data[:cut]])
+        text = decoded(block, name, offset, line)
+        yield Block(text, line)
+        offset += len(block)
+        line += block.count(b"\n")
+        parts = [data[cut:]]
+        waiting = len(parts[0])
+    if block := b"".join(parts):
+        text = decoded(block, name, offset, line)
+        yield Block(text, line)

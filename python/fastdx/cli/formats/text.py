@@ -2,52 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator
 from typing import BinaryIO
 
-from fastdx.cli.formats.batches import BATCH, Privatise, Released, unknown
-from fastdx.cli.formats.opening import LONGEST, decode, open_input
-from fastdx.cli.messages import CommandError, Progress
+from fastdx.cli.formats.base import BATCH, Batch, Draw, Format
+from fastdx.cli.formats.opening import Opener, blocks
 from fastdx.exceptions import UnknownWordError
 
 
-def plain_text(
-    names: Sequence[str],
-    out: BinaryIO,
-    private: Callable[[], Privatise],
-    progress: Progress,
-    *,
-    by_line: bool = False,
-) -> Released:
-    """Privatise plain text, keeping everything between the words byte for byte.
+class _Part(Batch):
+    """A part of a file, which is one text that comes in parts."""
 
-    `private` makes a function for each file, which is one text that comes in pieces.
-    """
-    # No word crosses white space; cutting there changes nothing.
-    what = "a line end" if by_line else "white space"
-    between = (b"\n",) if by_line else (b" ", b"\n", b"\t")
+    def __init__(self, name: str, text: str, line: int, *, first: bool) -> None:
+        self.texts = [text]
+        self._first = first
+        self._name = name
+        self._line = line
 
-    def written(function: Privatise, piece: bytes, name: str, offset: int) -> bytes:
-        text = decode(piece, name, offset)
-        try:
-            return function([text])[0].encode()
-        except UnknownWordError as e:
-            at = piece[: e.start or 0].count(b"\n") + lines + 1
-            raise unknown(e, f"{name}, line {at}") from None
+    def place(self, text: int) -> str:
+        return f"{self._name}, from line {self._line}"
 
-    for name in names:
-        function = private()
-        with open_input(name, progress) as source:
-            rest, offset, lines = b"", 0, 0
-            while block := source.read(BATCH):
-                block = rest + block
-                cut = max(block.rfind(c) for c in between) + 1
-                if cut == 0 and len(block) > LONGEST:
-                    raise CommandError(f"{name}: {len(block)} bytes without {what} are no text")
-                rest = block[cut:]
-                if cut:
-                    out.write(written(function, block[:cut], name, offset))
-                offset += cut
-                lines += block.count(b"\n", 0, cut)
-            out.write(written(function, rest, name, offset))
-    return Released([])
+    def unknown_place(self, error: UnknownWordError) -> str:
+        before = self.texts[0].encode()[: error.start or 0]
+        return f"{self._name}, line {self._line + before.count(10)}"
+
+    def draw(self, draw: Draw) -> None:
+        if self._first:
+            draw.start()
+        super().draw(draw)
+
+
+class Text(Format):
+    """Everything between the words is kept byte for byte."""
+
+    name = "text"
+    suffixes = (".txt", ".text")
+    by_column = False
+
+    def read(self, name: str, opener: Opener) -> Iterator[Batch]:
+        """Read a file, which is one text; no word crosses where it is cut."""
+        ends = (b"\n",) if self.choice.by_line else (b" ", b"\n", b"\t")
+        first = True
+        with opener.open(name) as source:
+            for block in blocks(source, name, BATCH, ends):
+                yield _Part(name, block.text, block.line, first=first)
+                first = False
+
+    def write(self, batch: Batch, out: BinaryIO) -> None:
+        """Write a part."""
+        out.write(batch.new[0].encode())
