@@ -11,7 +11,7 @@ import codecs
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from json.decoder import scanstring
+from json.decoder import scanstring  # type: ignore[attr-defined]  # json's own stubs leave it out
 from json.encoder import encode_basestring
 from typing import Any, BinaryIO, NoReturn
 
