@@ -27,7 +27,7 @@ def zstd_reader(source: BinaryIO) -> Any:
     except ImportError:
         pass
     else:
-        return zstandard.ZstdDecompressor().stream_reader(source, read_across_frames=True)
+        return _ZstdFrames(source, zstandard.ZstdDecompressor())
     try:
         import pyarrow
     except ImportError:
@@ -48,6 +48,37 @@ def zstd_writer(out: BinaryIO) -> Any:
     except ImportError:
         return None
     return pyarrow.CompressedOutputStream(pyarrow.PythonFile(_Open(out), "w"), "zstd")
+
+
+class _ZstdFrames:
+    """What zstd packed; unlike zstandard's own reader it does not take a file that is cut off."""
+
+    def __init__(self, source: BinaryIO, unpacker: Any) -> None:
+        self._source = source
+        self._unpacker = unpacker
+        self._frame: Any = None
+        self._rest = b""
+        self._ready = b""
+
+    def read(self, size: int = -1) -> bytes:
+        while not self._ready:
+            # A little at a time: it may become much.
+            data = self._rest or self._source.read(1 << 13)
+            if not data:
+                if self._frame is not None:
+                    raise EOFError
+                return b""
+            if self._frame is None:
+                self._frame = self._unpacker.decompressobj()
+            self._ready, self._rest = self._frame.decompress(data), b""
+            if self._frame.eof:
+                self._rest, self._frame = self._frame.unused_data, None
+        data = self._ready if size < 0 else self._ready[:size]
+        self._ready = self._ready[len(data) :]
+        return data
+
+    def close(self) -> None:
+        self._source.close()
 
 
 class _Open(io.RawIOBase):

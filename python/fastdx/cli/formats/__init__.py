@@ -5,7 +5,7 @@ Every reader works on batches of bounded size, so memory stays flat whatever the
 
 from __future__ import annotations
 
-import json
+from json import loads
 from pathlib import Path
 
 from fastdx.cli.formats.base import Choice, Format, Released
@@ -52,7 +52,7 @@ def format_of(name: str, opener: Opener) -> type[Format]:
     line = text.split("\n", 1)[0].rstrip("\r ")
     if line.startswith("{"):
         try:
-            json.loads(line)
+            loads(line)
         except (ValueError, RecursionError):
             # A record that goes on, over lines or past what was looked at.
             rest = text[1:].lstrip()

@@ -481,7 +481,7 @@ class _Document:
                 first, at = self._sign(at + 1)
                 if first != "{":
                     raise self._error("not a JSON object" if first else "not JSON", at)
-            elif array and first != "]":
+            elif array and first not in ("]", ""):
                 raise self._error("not JSON", at)
         if array:
             if first != "]":

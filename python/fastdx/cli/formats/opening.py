@@ -45,14 +45,14 @@ class _Raw(io.RawIOBase):
         except CommandError:
             raise
         except (EOFError, zlib.error, gzip.BadGzipFile):
-            raise CommandError(f"{self._name}: damaged or cut off (gzip)") from None
+            raise CommandError(f"{self._name}: damaged or cut off") from None
         except IsADirectoryError:
             raise CommandError(f"{self._name} is a folder: --output-dir takes folders") from None
         except Exception as e:
             if isinstance(e, OSError) and e.errno is not None:
                 raise
             # zstandard and pyarrow have classes of their own, which need not be imported.
-            raise CommandError(f"{self._name}: damaged or cut off (zstd)") from None
+            raise CommandError(f"{self._name}: damaged or cut off") from None
         buffer[: len(data)] = data
         if self._progress is not None:
             self._progress(len(data))
@@ -115,8 +115,11 @@ class Opener:
         if encoding is not None:
             try:
                 self.encoding = codecs.lookup(encoding).name
-                codecs.getincrementaldecoder(encoding)("strict").decode(b"", final=True)
-            except (LookupError, UnicodeError):
+                decoder = codecs.getincrementaldecoder(encoding)("strict")
+                if not isinstance(decoder.decode(b"", final=True), str):
+                    raise LookupError
+            except (LookupError, UnicodeError, TypeError):
+                # TypeError: some of Python's codecs make bytes of bytes, or text of text.
                 raise CommandError(f"--encoding {encoding!r} is no encoding of text") from None
         self._input: BinaryIO | None = None
 
