@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import glob
 import hashlib
+import io
 import json
 import os
 from collections.abc import Iterator, Sequence
@@ -91,7 +92,7 @@ def outputs(given: Sequence[Given], folder: Path) -> dict[str, str]:
     return made
 
 
-class Hashed:
+class Hashed(io.RawIOBase):
     """A stream that knows the SHA-256 of what was written to it."""
 
     def __init__(self, out: BinaryIO) -> None:
@@ -107,9 +108,9 @@ class Hashed:
         self._out.write(data)
         return len(data)
 
-    def flush(self) -> None:
-        """Flush the stream below."""
-        self._out.flush()
+    def writable(self) -> bool:
+        """Say that it can be written to."""
+        return True
 
     @property
     def sha256(self) -> str:

@@ -269,16 +269,26 @@ def _choice(args: argparse.Namespace) -> Choice:
                   by_line=args.mechanism == "bag")  # fmt: skip
 
 
+def _given(args: argparse.Namespace) -> list[folders.Given]:
+    """Return the files that are named, by themselves, by patterns, by folders."""
+    names = args.files or ["-"]
+    walked = [name for name in names if name != "-" and Path(name).is_dir()]
+    given = list(folders.found(names))
+    if not args.output_dir:
+        if walked:
+            raise CommandError(f"{walked[0]} is a folder: --output-dir takes folders")
+        return given
+    own = Path(args.output_dir).resolve()
+    for name in walked:
+        if Path(name).resolve() == own:
+            raise CommandError(f"{name}: --output-dir would replace an input; choose another")
+    # What an earlier run left in a folder within is no input.
+    return [g for g in given if not (g.walked and own in Path(g.path).resolve().parents)]
+
+
 def _jobs(args: argparse.Namespace, opener: Opener, total: _Sum) -> list[_Job]:
     """Return what is to be made of which files, or refuse."""
-    given = list(folders.found(args.files or ["-"]))
-    if not args.output_dir:
-        walked = next((g for g in given if g.walked), None)
-        if walked is not None or any(Path(n).is_dir() for n in args.files if n != "-"):
-            raise CommandError("a folder goes with --output-dir")
-    else:
-        own = Path(args.output_dir).resolve()
-        given = [g for g in given if not (g.walked and own in Path(g.path).resolve().parents)]
+    given = _given(args)
     kept: list[tuple[folders.Given, type[Format]]] = []
     for g in given:
         if g.walked and args.format is None:
@@ -413,16 +423,14 @@ def _run_job(  # noqa: PLR0917 (what a run consists of)
         run(batches(), drawing, lambda batch: form.write(batch, out))
         form.close()
     else:
-        with open_output(output, job.names, pack=False) as plain:
+        with _named(output), open_output(output, job.names, pack=False) as plain:
             hashed = folders.Hashed(plain)
             with ExitStack() as stack:
-                stack.enter_context(_named(output))
                 below = cast(BinaryIO, hashed if finished is not None else plain)
                 file = stack.enter_context(packed(below, output))
                 run(batches(), drawing, lambda batch: form.write(batch, file))
                 form.close()
-            with _named(output):
-                plain.flush()
+            plain.flush()
             if drawing.bill is not None:
                 for account, price in drawing.bill.pay(job.names[0]).items():
                     total.charged[account] = total.charged.get(account, 0.0) + price
