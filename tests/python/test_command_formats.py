@@ -396,6 +396,13 @@ class TestParquet:
         done = run("privatize", source, *args)
         assert done.returncode == 1 and "from row 1: column 't' is not UTF-8" in done.stderr
 
+    def test_what_was_decoded_wrongly_is_told_once(self, tmp_path: Path) -> None:
+        source = tmp_path / "in.parquet"
+        pq.write_table(pa.table({"t": ["Müller".encode().decode("latin-1"), "tea"]}), source)
+        args = ("--epsilon", "1", "--column", "t", "-o", tmp_path / "out.parquet", "-q")
+        done = run("privatize", source, *args)
+        assert done.stderr.count("look") == 1 and "1 texts look like UTF-8" in done.stderr
+
     def test_an_empty_table_and_content_without_a_name(self, tmp_path: Path) -> None:
         source, out = tmp_path / "in", tmp_path / "out.parquet"
         for table in (pa.table({"t": pa.array([], pa.string())}), pa.table({"t": ["tea"]})):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +13,7 @@ from fastdx.bags import STOP_WORDS, BagOfWords, text_of
 from fastdx.budget import BudgetExceededError, Ledger
 from fastdx.cli.formats.base import TextError, leaves
 from fastdx.cli.messages import CommandError
-from fastdx.exceptions import UnknownWordError
+from fastdx.exceptions import FastdxWarning, UnknownWordError
 from fastdx.mechanisms import Mechanism
 
 
@@ -118,7 +119,10 @@ class Drawing:
             return pa.array([None if t is None else next(new) for t in old], type=array.type)
         if self.bill is not None:
             self.bill.add(list(leaves(array.to_pylist(), path)), accounts)
-        column, counts = privatize_arrow(self._mechanism, array, path)
+        with warnings.catch_warnings():
+            # What it warns of is counted, and said at the end.
+            warnings.simplefilter("ignore", FastdxWarning)
+            column, counts = privatize_arrow(self._mechanism, array, path)
         self.counts.update(counts)
         return pa.array(column)
 
