@@ -254,6 +254,7 @@ class TestLedger:
         assert done.returncode == 0 and Ledger(tmp_path / "ledger").spent("ann") == 2.0
         for more, message in [
             (("--account", "x"), "--account goes with --ledger"),
+            (("--account-column", "t"), "one of the columns to privatise"),
             (("--ledger", "x"), "needs --account NAME or"),
         ]:
             assert message in run(*args, *more, *out).stderr
@@ -268,7 +269,7 @@ class TestLedger:
         spent = Ledger(ledger).spent("ann")
         assert len(files_in(out)) == 5 and spent == 6.0
         paid = ("--ledger", ledger, "--account", "ann")
-        assert run(*args, *paid, "--resume").returncode == 1
+        assert "would pass the budget" in run(*args, *paid, "--resume").stderr
         assert Ledger(ledger).spent("ann") == spent
 
     def test_bags_pay_for_the_words_they_release(self, tmp_path: Path) -> None:
@@ -327,6 +328,24 @@ class TestMechanisms:
         assert run(*args, "--pad", "0.01", stdin="coffee").returncode == 0
         done = run(*args, "--pad", "-1", stdin="coffee")
         assert done.returncode == 1 and "pad" in done.stderr
+
+
+class TestInput:
+    def test_a_pipe_without_a_name_that_tells_its_format(self, tmp_path: Path) -> None:
+        """It is looked at, and nothing of it is lost."""
+        pipe = tmp_path / "pipe"
+        os.mkfifo(pipe)
+        for text in ("coffee and tea\n" * 20_000, record("coffee") * 20_000):
+            writer = threading.Thread(target=pipe.write_text, args=(text,))
+            writer.start()
+            column = ("--column", "t") if "{" in text else ()
+            done = run("privatize", pipe, *column, "--epsilon", "5", "-q")
+            writer.join(60)
+            assert done.returncode == 0 and done.stdout.count("\n") == 20_000, done.stderr
+
+    def test_standard_input_twice(self) -> None:
+        done = run("privatize", "-", "-", "--epsilon", "5", stdin="coffee")
+        assert done.returncode == 1 and "named twice" in done.stderr
 
 
 class TestHelp:

@@ -248,6 +248,8 @@ def _check_options(args: argparse.Namespace) -> None:
         args.delimiter = args.delimiter.replace("\\t", "\t")
         if len(args.delimiter) != 1 or args.delimiter in '\r\n"':
             raise CommandError("--delimiter must be one sign, and no quote or line end")
+    if args.account_column in args.column:
+        raise CommandError("--account-column is one of the columns to privatise")
     if not args.ledger:
         for option in ("budget", "account", "account_column", "allow_wordless"):
             if getattr(args, option):
@@ -360,7 +362,7 @@ def _total_size(names: Sequence[str]) -> int | None:
 
 
 HARMLESS = {"files", "output", "output_dir", "resume", "report", "report_file", "quiet",
-            "show_text", "run", "command", "pad"}  # fmt: skip
+            "show_text", "run", "command", "pad", "budget", "allow_wordless"}  # fmt: skip
 """Options that do not change what is released."""
 FILES = ("embedding", "graph", "vocabulary", "cover_file", "skip", "exclude")
 

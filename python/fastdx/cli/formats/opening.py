@@ -121,11 +121,15 @@ class Opener:
             except (LookupError, UnicodeError, TypeError):
                 # TypeError: some of Python's codecs make bytes of bytes, or text of text.
                 raise CommandError(f"--encoding {encoding!r} is no encoding of text") from None
-        self._input: BinaryIO | None = None
+        # What cannot be opened twice without a loss: standard input, pipes.
+        self._kept: dict[str, BinaryIO] = {}
 
     def _unpacked(self, name: str) -> BinaryIO:
-        if name == "-" and self._input is not None:
-            return self._input
+        if (kept := self._kept.get(name)) is not None:
+            if kept.closed:
+                what = "standard input" if name == "-" else name
+                raise CommandError(f"{what} is named twice, and can be read once")
+            return kept
         # A descriptor of its own: what waits for input holds nothing that the interpreter's end
         # wants.
         raw = os.fdopen(os.dup(0), "rb", 0) if name == "-" else Path(name).open("rb", 0)  # noqa: SIM115
@@ -140,15 +144,19 @@ class Opener:
             if reader is None:
                 raise CommandError(f"{name} is zstd: pip install 'fastdx[zstd]'")
             unpacked = io.BufferedReader(_Raw(reader, name), 1 << 20)
-        if name == "-":
-            self._input = unpacked
+        if self._once(name):
+            self._kept[name] = unpacked
         return unpacked
 
+    @staticmethod
+    def _once(name: str) -> bool:
+        return name == "-" or not Path(name).is_file()
+
     def start_of(self, name: str) -> bytes:
-        """Return how the content of a file starts; of standard input it is not lost."""
+        """Return how the content of a file starts; of a pipe it is not lost."""
         source = self._unpacked(name)
         start = cast(io.BufferedReader, source).peek(1 << 16)
-        if name != "-":
+        if not self._once(name):
             source.close()
         return start
 
