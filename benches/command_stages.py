@@ -1,10 +1,10 @@
 """Where the command's time goes on the IMDB reviews: processor seconds of every stage, one by one.
 
-python benches/command_stages.py              # ../shared/data/text/imdb.*.jsonl.gz, where it is there
+python benches/command_stages.py              # ../shared/data/text/imdb.*.jsonl.gz, where it is
 python benches/command_stages.py a.jsonl …    # any JSONL files with a field "text"
 
-Processor time of all threads, so that what else the machine does matters little. The command does the
-stages at the same time: on two cores it takes half of their sum at best.
+Processor time of all threads, so that what else the machine does matters little. The command does
+the stages at the same time: on two cores it takes half of their sum at best.
 """
 
 from __future__ import annotations

@@ -294,9 +294,7 @@ class TestReport:
         assert done.returncode == 0 and done.stderr == ""
         assert json.loads(path.read_text())["counts"]["replaced"] == 1
 
-    def test_words_that_come_back_by_themselves(
-        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-    ) -> None:
+    def test_words_that_come_back_by_themselves(self) -> None:
         """Told where the core counts them."""
         from collections import Counter
 
