@@ -557,6 +557,21 @@ class TestWhatStays:
         assert b"Traceback" not in told and b"Fatal" not in told, told
         assert list(tmp_path.iterdir()) == []
 
+    def test_ended_in_the_middle_of_parquet(self, tmp_path: Path) -> None:
+        source, out = tmp_path / "in.parquet", tmp_path / "out.parquet"
+        texts = ["the quick brown fox jumps over the lazy dog"] * 1_000_000
+        pq.write_table(pa.table({"t": texts, "raw": texts}), source)
+        process = subprocess.Popen(
+            [*FASTDX, "privatize", str(source), "--column", "t", "--epsilon", "5",
+             "--mechanism=laplace", "-o", str(out)],
+            stderr=subprocess.PIPE,
+        )  # fmt: skip
+        time.sleep(2.0)
+        process.send_signal(signal.SIGTERM)
+        _, told = process.communicate(timeout=120)
+        assert process.returncode == 143 and b"Traceback" not in told, told
+        assert list(tmp_path.iterdir()) == [source]
+
     def test_ended_while_nobody_reads(self) -> None:
         """A writer that cannot be woken does not keep the command from ending."""
         first, second = os.pipe()

@@ -6,6 +6,8 @@ import csv
 import gzip
 import io
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -311,7 +313,6 @@ class TestPacked:
         assert run("privatize", tmp_path / "in.jsonl", *args).returncode == 0
 
     def test_without_a_library(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        import sys
 
         monkeypatch.setitem(sys.modules, "zstandard", None)
         path = tmp_path / "in.txt.zst"
@@ -411,3 +412,24 @@ class TestParquet:
             assert done.returncode == 0, done.stderr
             assert pq.read_table(out).num_rows == table.num_rows
             assert pq.read_schema(out) == table.schema
+
+
+def test_memory_stays_flat_on_one_long_array(tmp_path: Path) -> None:
+    """Ten times the records take no more memory."""
+    code = (
+        "import resource, sys; from fastdx.cli import main; main(sys.argv[1:]); "
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    )
+
+    def peak(records: int) -> int:
+        path = tmp_path / "in.json"
+        record = json.dumps({"t": "coffee and tea for the two of us", "kept": "x" * 100})
+        path.write_text("[" + ",\n".join([record] * records) + "]")
+        args = ["privatize", str(path), "--column", "t", "--epsilon", "5", "-q", "-o",
+                str(tmp_path / "out.json")]  # fmt: skip
+        done = subprocess.run(
+            [sys.executable, "-c", code, *args], capture_output=True, text=True, check=True
+        )
+        return int(done.stdout)
+
+    assert peak(300_000) < 1.4 * peak(30_000)

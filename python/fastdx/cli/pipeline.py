@@ -101,6 +101,6 @@ def run(batches: Iterator[Batch], draw: Draw, write: Callable[[Batch], object]) 
         if failed or threads[1].is_alive():
             # What still writes must not do so when the caller has closed the file.
             threads[1].join(PATIENCE)
-            threads[0].join(0.5)
+            threads[0].join(1.0)
     if failed:
         raise failed[0]

@@ -11,7 +11,6 @@ import sys
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
@@ -414,24 +413,25 @@ def _run_job(  # noqa: PLR0917 (what a run consists of)
         drawing.bill = Bill(ledger, mechanism, args.account, whole=whole)
     form = job.kind(_choice(args))
 
-    def batches() -> Iterator[Any]:
-        for name in job.names:
-            yield from form.read(name, opener)
+    def fill(out: BinaryIO) -> None:
+        try:
+            batches = (batch for name in job.names for batch in form.read(name, opener))
+            run(batches, drawing, lambda batch: form.write(batch, out))
+            form.close()
+        except BaseException:
+            form.abandon()
+            raise
 
     output = None if job.output == "-" else job.output
     if output is None and (number := _number_of(sys.stdout)) is not None:
         sys.stdout.flush()
-        out = cast(BinaryIO, _Descriptor(number))
-        run(batches(), drawing, lambda batch: form.write(batch, out))
-        form.close()
+        fill(cast(BinaryIO, _Descriptor(number)))
     else:
         with _named(output), open_output(output, job.names, pack=False) as plain:
             hashed = folders.Hashed(plain)
-            with ExitStack() as stack:
-                below = cast(BinaryIO, hashed if finished is not None else plain)
-                file = stack.enter_context(packed(below, output))
-                run(batches(), drawing, lambda batch: form.write(batch, file))
-                form.close()
+            below = cast(BinaryIO, hashed if finished is not None else plain)
+            with packed(below, output) as file:
+                fill(file)
             plain.flush()
             if drawing.bill is not None:
                 for account, price in drawing.bill.pay(job.names[0]).items():

@@ -135,6 +135,9 @@ class Format(ABC):
     def close(self) -> None:  # noqa: B027 (most have nothing to end with)
         """End the output."""
 
+    def abandon(self) -> None:  # noqa: B027
+        """Leave an output that will not be ended: nothing more is written."""
+
 
 def unknown(error: UnknownWordError, place: str) -> CommandError:
     """Say where an unknown word stands."""

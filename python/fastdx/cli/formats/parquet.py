@@ -200,6 +200,11 @@ class Parquet(Format):
         if self._writer is not None:
             self._writer.close()
 
+    def abandon(self) -> None:
+        """Keep the writer from ending the file when it is collected."""
+        if self._writer is not None:
+            self._writer.is_open = False
+
 
 def _others(schema: Any, columns: Sequence[_Column]) -> Iterator[str]:
     """Yield the columns, and fields within, that are released as they are."""
