@@ -2,8 +2,8 @@
 
     python benches/import_time.py [--runs 41]
 
-numpy is imported first, for every program that uses fastdx needs it. The median, the fastest and the
-slowest of the runs; files are in the operating system's cache.
+numpy is imported first, for every program that uses fastdx needs it. The median, the fastest and
+the slowest of the runs; files are in the operating system's cache.
 """
 
 from __future__ import annotations
