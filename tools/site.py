@@ -14,6 +14,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+import fastdx
+from fastdx import cli
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -48,21 +51,30 @@ FENCE = re.compile(r"^(\s*)(```|~~~)")
 
 def public_modules() -> list[str]:
     """The package's modules."""
-    import fastdx
-
     names = [n for n in fastdx.__all__ if isinstance(getattr(fastdx, n), ModuleType)]
     return ["fastdx", *(f"fastdx.{n}" for n in sorted([*names, "exceptions"]))]
 
 
 def api_page(name: str) -> str:
-    """A module, or of the package itself what is written in Rust: the rest has its modules."""
-    if name != "fastdx":
-        return f"# {name}\n\n::: {name}\n"
-    import fastdx
-    from fastdx import _core
+    """A module; of the package itself what is written in Rust, for the rest has its modules."""
+    if name == "fastdx":
+        from fastdx import _core
 
-    names = [n for n in sorted(fastdx.__all__) if n in _core.__all__ and not n.startswith("_")]
-    return "\n\n".join([f"# {name}", *(f"::: fastdx._core.{n}" for n in names)])
+        inner = [n for n in sorted(fastdx.__all__) if n in _core.__all__ and not n.startswith("_")]
+        return "\n\n".join([f"# {name}", *(described(f"fastdx._core.{n}") for n in inner)])
+    if name == "fastdx.mechanisms":
+        inner = ["MECHANISMS", *(m.__name__ for m in fastdx.MECHANISMS.values()), "Common"]
+        # What all of them inherit stands once.
+        parts = [described(f"{name}.Mechanism", "inherited_members: true")]
+        parts += [described(f"{name}.{n}") for n in inner]
+        return "\n\n".join([f"# {name}", *parts])
+    return f"# {name}\n\n::: {name}\n"
+
+
+def described(name: str, *options: str) -> str:
+    """One object with a heading."""
+    chosen = ["show_root_heading: true", "show_root_full_path: false", "show_root_toc_entry: true"]
+    return "\n".join([f"::: {name}", "    options:", *(f"      {x}" for x in (*chosen, *options))])
 
 
 def command_page(parser: argparse.ArgumentParser) -> str:
@@ -136,8 +148,6 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     from mkdocs.structure.files import File
-
-    from fastdx import cli
 
     for source, place in INCLUDED.items():
         files.append(File.generated(config, place, abs_src_path=str(ROOT / source)))
