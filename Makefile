@@ -70,7 +70,8 @@ mutants:
 
 # The figures in the documents, each written by the command that its block names.
 figures: $(STAMP)
-	$(BIN)/python tools/figures.py README.md LIMITATIONS.md docs/*.md
+	$(BIN)/pip install --quiet -r benches/requirements.txt
+	$(BIN)/python tools/figures.py README.md LIMITATIONS.md docs/*.md docs/*/*.md
 
 # IMDB=files…: other JSONL files with a field "text".
 imdb: $(STAMP)
