@@ -27,7 +27,7 @@ STYLE = {
     "svg.fonttype": "none",  # the page's letters: small files, and text that can be found
     "svg.hashsalt": "fastdx",  # the same file each time
     "font.family": "sans-serif",
-    "font.size": 12,
+    "font.size": 13,
     "text.color": GREY,
     "axes.edgecolor": GREY,
     "axes.labelcolor": GREY,
@@ -99,13 +99,13 @@ def main() -> None:
     folder = Path(sys.argv[1])
     e = Embedding.default()
     with mpl.rc_context(STYLE):
-        figure, axes = plt.subplots(figsize=(7, 4.2))
+        figure, axes = plt.subplots(figsize=(5.4, 4.2))
         odds(axes, e)
         save(figure, folder / "map.svg")
-        figure, pair = plt.subplots(1, 2, figsize=(9, 4.6))
+        figure, pair = plt.subplots(2, 1, figsize=(5.4, 8))
         replacements((pair[0], pair[1]), e)
         save(figure, folder / "law.svg")
-        figure, axes = plt.subplots(figsize=(7, 3.6))
+        figure, axes = plt.subplots(figsize=(5.4, 3.8))
         losses(axes, e)
         save(figure, folder / "loss.svg")
 

@@ -63,7 +63,12 @@ def api_page(name: str) -> str:
         inner = [n for n in sorted(fastdx.__all__) if n in _core.__all__ and not n.startswith("_")]
         return "\n\n".join([f"# {name}", *(described(f"fastdx._core.{n}") for n in inner)])
     if name == "fastdx.mechanisms":
-        inner = ["MECHANISMS", *(m.__name__ for m in fastdx.MECHANISMS.values()), "Common"]
+        inner = [
+            "MECHANISMS",
+            *(m.__name__ for m in fastdx.MECHANISMS.values()),
+            "Common",
+            "Option",
+        ]
         # What all of them inherit stands once.
         parts = [described(f"{name}.Mechanism", "inherited_members: true")]
         parts += [described(f"{name}.{n}") for n in inner]
@@ -83,8 +88,7 @@ def command_page(parser: argparse.ArgumentParser) -> str:
     for title, command, summary in commands(parser):
         page += ["#" * (1 + title.count(" ")) + f" {title}", ""]
         page += [cell(command.description or summary), ""]
-        usage = command.format_usage().removeprefix("usage: ")
-        page += ["```text", usage.strip(), "```", ""]
+        page += ["```text", usage(command), "```", ""]
         rows = [option_row(action) for action in command._actions if not skipped(action)]
         if rows:
             page += ["| | |", "|---|---|", *rows, ""]
@@ -99,27 +103,39 @@ def commands(
         if isinstance(action, argparse._SubParsersAction):
             summaries = {a.dest: a.help or "" for a in action._choices_actions}
             for name, command in action.choices.items():
-                command.formatter_class = lambda prog: argparse.HelpFormatter(prog, width=78)
                 yield command.prog, command, summaries.get(name, "")
                 yield from commands(command)
+
+
+def usage(command: argparse.ArgumentParser) -> str:
+    """How it is called, but for what can be left out."""
+    inner = any(isinstance(a, argparse._SubParsersAction) for a in command._actions)
+    needed = [
+        shown(a).rpartition(", ")[2] for a in command._actions if a.required and a.option_strings
+    ]
+    places = [shown(a) for a in command._actions if not a.option_strings and not skipped(a)]
+    return " ".join([command.prog, *needed, *(["COMMAND"] if inner else ["[options]"]), *places])
 
 
 def skipped(action: argparse.Action) -> bool:
     return isinstance(action, argparse._SubParsersAction | argparse._HelpAction)
 
 
-def option_row(action: argparse.Action) -> str:
+def shown(action: argparse.Action) -> str:
+    """An option with its value, or what is given without one."""
     value = action.metavar if isinstance(action.metavar, str) else None
-    if action.option_strings:
-        if action.nargs != 0 and not action.choices:
-            value = value or action.dest.upper()
-        shown = ", ".join(action.option_strings) + (f" {value}" if value else "")
-    else:
-        shown = value or action.dest
+    if not action.option_strings:
+        return f"[{value} ...]" if action.nargs == "*" else value or action.dest.upper()
+    if action.nargs != 0:
+        value = value or action.dest.upper()
+    return ", ".join(action.option_strings) + (f" {value}" if value else "")
+
+
+def option_row(action: argparse.Action) -> str:
     about = (action.help or "") % {**vars(action), "prog": "fastdx"}
     if action.choices:
         about += f" ({', '.join(map(str, action.choices))})"
-    return f"| `{shown}` | {cell(about.strip())} |"
+    return f"| `{shown(action)}` | {cell(about.strip())} |"
 
 
 def cell(text: str) -> str:
