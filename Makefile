@@ -42,7 +42,7 @@ docs: $(STAMP)
 # The documentation site in target/site, warnings as errors, in an environment of its own.
 site: $(STAMP) $(VENV)-docs/.made
 	rm -rf target/site
-	NO_MKDOCS_2_WARNING=1 PYTHONPATH=python $(VENV)-docs/bin/mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 PYTHONPATH=python $(VENV)-docs/bin/mkdocs build --strict
 	$(BIN)/python tools/check_site.py target/site
 
 $(VENV)-docs/.made: requirements-docs.txt

@@ -37,8 +37,8 @@ INCLUDED = {
 }
 """Documents outside docs/ and where they stand on the site."""
 
-# Pages that are there only in some checkouts, with the section of the navigation they belong to.
-OPTIONAL = {"engines/spark.md": "How to", "service.md": "How to"}
+# More pages of a kind, each in its section of the navigation as soon as it is there.
+MORE = (("How to", "engines/*.md"), ("How to", "service*.md"))
 
 API = "reference/api"
 FORMAT = Path("src/embedding/format/native.rs")
@@ -154,9 +154,9 @@ def format_page() -> str:
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     sections: dict[str, list[Any]] = {k: v for part in config.nav for k, v in part.items()}
-    for path, section in OPTIONAL.items():
-        if (ROOT / "docs" / path).exists():
-            sections[section].append(path)
+    docs = ROOT / "docs"
+    for section, pattern in MORE:
+        sections[section] += [p.relative_to(docs).as_posix() for p in sorted(docs.glob(pattern))]
     pages = [{name: f"{API}/{name}.md"} for name in public_modules()]
     sections["Reference"].append({"Python": pages})
     return config
