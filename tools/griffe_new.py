@@ -8,19 +8,22 @@ import griffe
 
 
 class Constructors(griffe.Extension):
-    """Gives classes with `__new__` and without `__init__` an `__init__` of the same parameters."""
+    """Gives classes with `__new__` and without `__init__` an `__init__` of the same parameters.
 
-    def on_class(self, *, cls: griffe.Class, **_: Any) -> None:
+    Only where the source is read, Python or stub: of what is compiled the signature is not known.
+    """
+
+    def on_class_members(
+        self, *, cls: griffe.Class, agent: griffe.Visitor | griffe.Inspector, **_: Any
+    ) -> None:
         made = cls.members.get("__new__")
-        if "__init__" in cls.members or not isinstance(made, griffe.Function):
+        if isinstance(agent, griffe.Inspector) or "__init__" in cls.members:
             return
-        cls.set_member(
-            "__init__",
-            griffe.Function(
+        if isinstance(made, griffe.Function):
+            init = griffe.Function(
                 "__init__",
                 lineno=made.lineno,
                 endlineno=made.endlineno,
                 parameters=griffe.Parameters(*made.parameters),
-                parent=cls,
-            ),
-        )
+            )
+            cls.set_member("__init__", init)

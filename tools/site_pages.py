@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import fastdx
-from fastdx import cli
+from fastdx import _core, cli
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,8 +58,6 @@ def public_modules() -> list[str]:
 def api_page(name: str) -> str:
     """A module; of the package itself what is written in Rust, for the rest has its modules."""
     if name == "fastdx":
-        from fastdx import _core
-
         inner = [n for n in sorted(fastdx.__all__) if n in _core.__all__ and not n.startswith("_")]
         return "\n\n".join([f"# {name}", *(described(f"fastdx._core.{n}") for n in inner)])
     if name == "fastdx.mechanisms":
@@ -89,9 +87,7 @@ def command_page(parser: argparse.ArgumentParser) -> str:
         page += ["#" * (1 + title.count(" ")) + f" {title}", ""]
         page += [cell(command.description or summary), ""]
         page += ["```text", usage(command), "```", ""]
-        rows = [option_row(action) for action in command._actions if not skipped(action)]
-        if rows:
-            page += ["| | |", "|---|---|", *rows, ""]
+        page += [option(a) for a in command._actions if not skipped(a)]
     return "\n".join(page)
 
 
@@ -131,11 +127,12 @@ def shown(action: argparse.Action) -> str:
     return ", ".join(action.option_strings) + (f" {value}" if value else "")
 
 
-def option_row(action: argparse.Action) -> str:
+def option(action: argparse.Action) -> str:
+    """An option and what it does."""
     about = (action.help or "") % {**vars(action), "prog": "fastdx"}
     if action.choices:
         about += f" ({', '.join(map(str, action.choices))})"
-    return f"| `{shown(action)}` | {cell(about.strip())} |"
+    return f"`{shown(action)}`\n:   {cell(about.strip()) or 'as it says'}\n"
 
 
 def cell(text: str) -> str:
@@ -153,6 +150,11 @@ def format_page() -> str:
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    # Classes written in Rust say that they live where they are exported. The reader of the API
+    # would go round in a circle between the two.
+    for found in vars(_core).values():
+        if isinstance(found, type) and found.__module__.startswith("fastdx"):
+            found.__module__ = _core.__name__
     sections: dict[str, list[Any]] = {k: v for part in config.nav for k, v in part.items()}
     docs = ROOT / "docs"
     for section, pattern in MORE:
