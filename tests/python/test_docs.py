@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -147,6 +148,33 @@ def test_the_page_of_the_command_has_every_option() -> None:
         assert re.search(rf"^#+ {title}$", page, re.M)
         for option in re.findall(r"--[a-z][\w-]+", command.format_usage()):
             assert option in page
+
+
+def commands_of(document: Path) -> list[str]:
+    """The lines of shell examples that call fastdx, without comments and redirections."""
+    blocks = re.findall(r"^```sh\n(.*?)^```", document.read_text("utf-8"), flags=re.M | re.S)
+    lines = "".join(blocks).replace("\\\n", " ").splitlines()
+    return [re.split(r"[<>|#]", line)[0] for line in lines if line.startswith("fastdx ")]
+
+
+def test_the_commands_of_the_documents_are_commands() -> None:
+    parser = cli.parser()
+    lines = [line for document in DOCUMENTS for line in commands_of(document)]
+    assert len(lines) > 10
+    for line in lines:
+        try:
+            parser.parse_args(shlex.split(line)[1:])
+        except SystemExit:
+            raise AssertionError(f"no command: {line}") from None
+
+
+def test_commands_in_sentences_have_these_options() -> None:
+    page = site_pages().command_page(cli.parser())
+    for document in DOCUMENTS:
+        for part in re.findall(r"`(fastdx [a-z]+[^`]*)`", document.read_text("utf-8")):
+            assert f"fastdx {part.split()[1]}" in page, f"{document.name}: {part}"
+            for option in re.findall(r"--[a-z][\w-]+", part):
+                assert option in page or option == "--help", f"{document.name}: {part}"
 
 
 def test_links_on_the_site() -> None:
