@@ -38,7 +38,12 @@ INCLUDED = {
 """Documents outside docs/ and where they stand on the site."""
 
 # More pages of a kind, each in its section of the navigation as soon as it is there.
-MORE = (("How to", "engines/*.md"), ("How to", "service*.md"))
+MORE = (
+    ("How to", "command*.md"),
+    ("How to", "engines/*.md"),
+    ("How to", "service*.md"),
+    ("Reference", "mechanisms*.md"),
+)
 
 API = "reference/api"
 FORMAT = Path("src/embedding/format/native.rs")
