@@ -137,6 +137,10 @@ def _mechanism_group(p: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--pad", type=float, metavar="SECONDS", help="every call of the mechanism "
                        "takes a whole multiple of it, so that its time tells less")  # fmt: skip
+    group.add_argument("--cache", type=int, metavar="BYTES", help="lists and laws kept at most "
+                       "(default FASTDX_CACHE_BYTES, or 128 MiB)")  # fmt: skip
+    group.add_argument("--threads", type=int, metavar="N", help="threads of the drawing (default "
+                       "FASTDX_NUM_THREADS, or one a core)")  # fmt: skip
     group.add_argument("--seed", type=int, help="for tests only: reproducible, hence unprotected")
     embedding_options(p)
 
@@ -170,7 +174,8 @@ def mechanism_of(args: argparse.Namespace, *, pieces: bool = False) -> Mechanism
     # A file of plain text comes in pieces, which are one text.
     consistent: bool | str = "call" if args.consistent and pieces else args.consistent
     own |= {"oov": args.oov, "skip": skipped_words(args.skip), "exclude": excluded_words(args),
-            "consistent": consistent, "seed": args.seed, "pad": args.pad}  # fmt: skip
+            "consistent": consistent, "seed": args.seed, "pad": args.pad,
+            "cache_bytes": args.cache, "threads": args.threads}  # fmt: skip
     if args.certified:
         with step("certifying", quiet=quiet) as progress:
             return Tem.certified(space, args.epsilon, progress=progress, **own)
@@ -361,7 +366,8 @@ def _total_size(names: Sequence[str]) -> int | None:
 
 
 HARMLESS = {"files", "output", "output_dir", "resume", "report", "report_file", "quiet",
-            "show_text", "run", "command", "pad", "budget", "allow_wordless"}  # fmt: skip
+            "show_text", "run", "command", "pad", "budget", "allow_wordless", "cache",
+            "threads"}  # fmt: skip
 """Options that do not change what is released."""
 FILES = ("embedding", "graph", "vocabulary", "cover_file", "skip", "exclude")
 
