@@ -13,7 +13,7 @@ import pickle
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from os import PathLike
 from pathlib import Path
@@ -68,8 +68,8 @@ class Recipe:
     """The mechanism's name in `MECHANISMS`."""
     epsilon: float
     """ε per unit of distance."""
-    index: str | None
-    """The file of words, metric, lists and cover; None for the built-in words."""
+    index: str | None = field(compare=False)
+    """Where the file of words, metric, lists and cover is; None for the built-in words."""
     fingerprint: str | None
     """The file's `fingerprint` when the recipe was written."""
     pickled: bytes
@@ -131,31 +131,39 @@ class Recipe:
         MissingFileError, CorruptFileError
             The index is not there, is damaged, or is not the file that the recipe was written with.
         """
-        return _mechanism(self, path or self.index)
+        return _mechanism(self if path is None else replace(self, index=path))
+
+
+@dataclass(frozen=True)
+class _Index:
+    """A file, the same wherever it lies."""
+
+    fingerprint: str
+    path: str = field(compare=False)
 
 
 @lru_cache(maxsize=KEPT)
-def _mechanism(recipe: Recipe, path: str | None) -> Mechanism:
+def _mechanism(recipe: Recipe) -> Mechanism:
     kind = MECHANISMS[recipe.kind]
     parameters = pickle.loads(recipe.pickled)
-    if path is None or recipe.fingerprint is None:
+    if recipe.index is None or recipe.fingerprint is None:
         space: Embedding | WordGraph = Embedding.default(kind.default_space)
     else:
-        space = _space(path, recipe.fingerprint)
+        space = _space(_Index(recipe.fingerprint, recipe.index))
         if recipe.kind in ("tem", "response") and (stored := space_cover(space)) is not None:
             parameters = {"cover": stored, **parameters}
     return kind.make(space, recipe.epsilon, **parameters)
 
 
 @lru_cache(maxsize=KEPT)
-def _space(path: str, wanted: str) -> Embedding | WordGraph:
+def _space(index: _Index) -> Embedding | WordGraph:
     """Map a file, once a process."""
-    if (found := fingerprint(path)) != wanted:
+    if (found := fingerprint(index.path)) != index.fingerprint:
         raise CorruptFileError(
-            f"{path} is not the file that was named at the start: its fingerprint is {found}, "
-            f"not {wanted}"
+            f"{index.path} is not the file that was named at the start: its fingerprint is "
+            f"{found}, not {index.fingerprint}"
         )
-    return open_space(path, True)
+    return open_space(index.path, True)
 
 
 def one_thread() -> None:

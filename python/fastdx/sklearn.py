@@ -8,15 +8,84 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils._set_output import _wrap_data_with_container
 from sklearn.utils.validation import _check_feature_names_in, validate_data
 
+from fastdx._core import Guarantee
 from fastdx._worker import Recipe, no_text, privatize_values
 from fastdx.exceptions import InputTypeError
 
 __all__ = ["Privatizer"]
 
 
-class Privatizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class _Texts:
+    """The methods. scikit-learn wraps those that `Privatizer` itself has: `set_output` would make a
+    list of texts a frame, of which what takes texts sees the names of the columns only."""
+
+    def fit(self, X: Any, y: Any = None) -> Any:
+        """Check the parameters, and remember the columns' names; nothing is learnt.
+
+        Parameters
+        ----------
+        X : iterable of str, or frame or array of shape (rows, columns)
+            The texts.
+        y : ignored
+            There because pipelines give it.
+
+        Raises
+        ------
+        ParameterError
+            A parameter outside its domain.
+        MissingFileError, CorruptFileError
+            The index.
+        """
+        self._recipe()
+        if _is_table(X):
+            validate_data(self, X, skip_check_array=True)
+        else:
+            self.n_features_in_ = 1
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Replace the words.
+
+        Parameters
+        ----------
+        X : iterable of str, or frame or array of shape (rows, columns)
+            The texts; None and NaN stay.
+
+        Returns
+        -------
+        list, ndarray, Series or frame
+            As given.
+
+        Raises
+        ------
+        InputTypeError
+            Something that is not text.
+        """
+        mechanism = self._recipe().mechanism()
+        if _is_table(X) and hasattr(self, "n_features_in_"):
+            validate_data(self, X, reset=False, skip_check_array=True)
+        if isinstance(X, str) or len(getattr(X, "shape", ())) > 2:
+            raise InputTypeError("X must be texts, of one dimension or two")
+        with no_text():
+            if not _is_table(X):
+                return privatize_values(mechanism, X)
+            frame = not isinstance(X, np.ndarray)
+            new = (
+                mechanism.privatize_frame(X, list(X.columns))
+                if frame
+                else privatize_values(mechanism, X)
+            )
+        return _wrap_data_with_container("transform", new, X, self)
+
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
+        """Do both; see `transform`."""
+        return self.fit(X, y).transform(X)
+
+
+class Privatizer(_Texts, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Replaces the words of texts: a transformer without a state, whose every call draws afresh.
 
     Parameters
@@ -33,8 +102,6 @@ class Privatizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     Attributes
     ----------
-    guarantee_ : Guarantee
-        What is proved, per call of `transform`.
     n_features_in_ : int
         Columns seen by `fit`; 1 for a list of texts.
     feature_names_in_ : ndarray of str
@@ -67,61 +134,14 @@ class Privatizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.index = index
         self.parameters = parameters
 
-    def fit(self, X: Any, y: Any = None) -> Privatizer:
-        """Check the parameters, and remember the columns' names; nothing is learnt.
-
-        Parameters
-        ----------
-        X : iterable of str, or frame or array of shape (rows, columns)
-            The texts.
-        y : ignored
-            There because pipelines give it.
-
-        Raises
-        ------
-        ParameterError
-            A parameter outside its domain.
-        MissingFileError, CorruptFileError
-            The index.
-        """
-        self.guarantee_ = self._recipe().mechanism().guarantee
-        if _is_table(X):
-            validate_data(self, X, skip_check_array=True)
-        else:
-            self.n_features_in_ = 1
-        return self
-
-    def transform(self, X: Any) -> Any:
-        """Replace the words.
-
-        Parameters
-        ----------
-        X : iterable of str, or frame or array of shape (rows, columns)
-            The texts; None and NaN stay.
-
-        Returns
-        -------
-        list, ndarray, Series or frame
-            As given.
-
-        Raises
-        ------
-        InputTypeError
-            Something that is not text.
-        """
-        mechanism = self._recipe().mechanism()
-        if _is_table(X) and hasattr(self, "n_features_in_"):
-            validate_data(self, X, reset=False, skip_check_array=True)
-        with no_text():
-            if not isinstance(X, np.ndarray) and _is_table(X):
-                return mechanism.privatize_frame(X, list(X.columns))
-            if np.ndim(X) > 2 if isinstance(X, np.ndarray) else isinstance(X, str):
-                raise InputTypeError("X must be texts: one or two dimensions, not a single text")
-            return privatize_values(mechanism, X)
-
     def get_feature_names_out(self, input_features: Any = None) -> Any:
         """Return the names of the columns, which stay as they are."""
         return _check_feature_names_in(self, input_features)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is proved of one call of `transform`, with the parameters as they are now."""
+        return self._recipe().mechanism().guarantee
 
     def _recipe(self) -> Recipe:
         return Recipe.of(self.epsilon, self.mechanism, self.index, **(self.parameters or {}))

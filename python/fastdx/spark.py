@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fastdx._worker import Recipe, column_names, no_text, one_thread, privatize_batch
-from fastdx.exceptions import InputTypeError
+from fastdx.exceptions import InputTypeError, ParameterError
 
 if TYPE_CHECKING:
     import pyarrow
@@ -71,15 +71,19 @@ def privatize(
     """
     recipe = Recipe.of(epsilon, mechanism, index, **parameters)
     names = column_names(columns)
-    _check(df, recipe, names)
+    for name in names:
+        _check(df.schema, name)
     shipped = _ship(df.sparkSession, recipe) if ship else None
 
     def task(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         made = _worker(recipe, shipped)
         for batch in batches:
-            yield privatize_batch(made, batch, names)
+            yield privatize_batch(made, batch.rename_columns(columns_of), names)
 
-    return df.mapInArrow(task, df.schema)
+    # Spark takes points in the names of columns for fields, so it gets other names.
+    columns_of = df.columns
+    plain = df.toDF(*(f"c{i}" for i in range(len(columns_of))))
+    return plain.mapInArrow(task, df.schema)
 
 
 def register(
@@ -113,8 +117,7 @@ def register(
     function
         The same for columns: ``function(df["text"])``.
     """
-    import pandas
-    from pyspark.sql.functions import pandas_udf
+    from pyspark.sql import functions
 
     recipe = Recipe.of(epsilon, mechanism, index, **parameters)
     shipped = _ship(spark, recipe) if ship else None
@@ -123,9 +126,17 @@ def register(
         with no_text():
             return _worker(recipe, shipped).privatize(column)
 
+    if hasattr(functions, "arrow_udf"):  # Spark 4.1 and later
+        from pyarrow import Array as Column
+
+        made = functions.arrow_udf
+    else:
+        from pandas import Series as Column
+
+        made = functions.pandas_udf
     # Spark reads the annotations, which would be strings here.
-    private.__annotations__ = {"column": pandas.Series, "return": pandas.Series}
-    return spark.udf.register(name, pandas_udf(private, returns).asNondeterministic())
+    private.__annotations__ = {"column": Column, "return": Column}
+    return spark.udf.register(name, made(private, returns).asNondeterministic())
 
 
 def checkpoint(df: DataFrame, path: str, format: str = "parquet", **options: Any) -> DataFrame:
@@ -154,11 +165,22 @@ def checkpoint(df: DataFrame, path: str, format: str = "parquet", **options: Any
     return df.sparkSession.read.format(format).options(**options).schema(df.schema).load(path)
 
 
-def _check(df: DataFrame, recipe: Recipe, names: list[str]) -> None:
-    """Try the columns on an empty table: what is wrong is said before any task runs."""
-    from pyspark.sql.pandas.types import to_arrow_schema
-
-    privatize_batch(recipe.mechanism(), to_arrow_schema(df.schema).empty_table(), names)
+def _check(kind: Any, name: str) -> None:
+    """Look for a column of text in a schema: what is wrong is said before any task runs."""
+    # A name with points is one of a nested field, unless a column is called so.
+    path = [name] if name in kind.fieldNames() else name.split(".")
+    while kind.typeName() == "array" or (path and kind.typeName() == "struct"):
+        if kind.typeName() == "array":
+            kind = kind.elementType
+            continue
+        first, *path = path
+        if (there := kind.fieldNames().count(first)) != 1:
+            raise ParameterError(
+                f"columns must be of the frame: {name!r}, of which {first!r} is there {there} times"
+            )
+        kind = kind[first].dataType
+    if path or kind.typeName() not in ("string", "varchar", "char"):
+        raise InputTypeError(f"columns must be text: {name!r} is {kind.simpleString()}")
 
 
 def _ship(spark: SparkSession, recipe: Recipe) -> str | None:
