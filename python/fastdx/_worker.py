@@ -31,7 +31,7 @@ from fastdx.exceptions import (
 )
 from fastdx.mechanisms import MECHANISMS, Mechanism
 
-__all__ = ["Recipe", "column_names", "is_child", "no_text", "one_thread", "privatize_batch"]
+__all__ = ["Recipe", "column_names", "is_child", "no_text", "one_thread", "privatize_batch", "privatize_values"]
 
 FRONT = 4096
 """Bytes at the start of a file of ours that hold its header and the checksums of all sections."""
@@ -222,7 +222,30 @@ def privatize_batch(mechanism: Mechanism, batch: Any, names: list[str]) -> Any:
 def privatize_values(mechanism: Mechanism, values: Any) -> Any:
     """Privatise a column; an array of numpy stays one."""
     if not isinstance(values, np.ndarray):
-        return mechanism.privatize(values)
-    new = np.empty(len(values), dtype=object)
-    new[:] = mechanism.privatize(values.tolist())
+        return _privatize_list(mechanism, values)
+    new = np.empty(values.shape, dtype=object)
+    new[...] = _privatize_list(mechanism, values.tolist())
     return new
+
+
+def _privatize_list(mechanism: Mechanism, values: Any) -> Any:
+    # A few short texts at once are worked on by rayon's global threads, which a forked process does
+    # not have if its parent used them: it would wait for ever. One text needs no other thread.
+    if _forked and isinstance(values, list) and len(values) <= SHORT:
+        return [mechanism.privatize(value) for value in values]
+    return mechanism.privatize(values)
+
+
+SHORT = 512
+"""Texts in a list that can still be, together, short enough to be worked on by global threads."""
+
+_forked = False
+
+
+def _note_fork() -> None:
+    global _forked  # noqa: PLW0603
+    _forked = True
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_note_fork)

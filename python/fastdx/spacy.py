@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from fastdx._worker import Recipe, no_text
+from fastdx._worker import Recipe, no_text, privatize_values
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -53,7 +53,7 @@ class Privatizer:
         with no_text():
             if self._entities is False:
                 # The words are fastdx's, not spaCy's: it is they that the guarantee counts.
-                new = mechanism.privatize([doc.text for doc in docs])
+                new = privatize_values(mechanism, [doc.text for doc in docs])
             else:
                 new = [mechanism.privatize_spans(d.text, self._spans(d)).text for d in docs]
         for doc, text in zip(docs, new, strict=True):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +17,8 @@ def swap(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     cover = Cover.from_sets(embedding, {word: [other] for word, other in SWAPPED.items()})
     path = tmp_path_factory.mktemp("engines") / "swap.index"
     # At this ε an output of another set than the word's own has a probability below e^-500.
-    Tem(embedding, 1e4, cover=cover, gamma=math.inf).save(path)
-    return {"epsilon": 1e4, "gamma": math.inf, "oov": "mask", "index": path}
+    Tem(embedding, 1e4, cover=cover, gamma=1e6).save(path)
+    return {"epsilon": 1e4, "gamma": 1e6, "oov": "mask", "index": path}
 
 
 @pytest.fixture
