@@ -1,4 +1,4 @@
-"""A mechanism as engines carry it: parameters that travel, and one mechanism a process made of them.
+"""A mechanism as engines carry it: parameters that travel, made into one mechanism a process.
 
 Spark, Ray, datasets and the others run copies of a function in processes of their own. What they
 copy is a `Recipe`, some hundred bytes; each process makes the mechanism once, maps the index once,
@@ -31,7 +31,15 @@ from fastdx.exceptions import (
 )
 from fastdx.mechanisms import MECHANISMS, Mechanism
 
-__all__ = ["Recipe", "column_names", "is_child", "no_text", "one_thread", "privatize_batch", "privatize_values"]
+__all__ = [
+    "Recipe",
+    "column_names",
+    "is_child",
+    "no_text",
+    "one_thread",
+    "privatize_batch",
+    "privatize_values",
+]
 
 FRONT = 4096
 """Bytes at the start of a file of ours that hold its header and the checksums of all sections."""

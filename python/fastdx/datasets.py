@@ -84,6 +84,4 @@ def privatize(
     >>> batch["text"][0].count(","), batch["text"][1], batch["stars"]
     (1, None, [5, 1])
     """
-    return _Privatizer(
-        column_names(columns), Recipe.of(epsilon, mechanism, index, **parameters)
-    )
+    return _Privatizer(column_names(columns), Recipe.of(epsilon, mechanism, index, **parameters))

@@ -6,6 +6,7 @@ then drawn again, and ε is spent again. Write the outcome once and read what wa
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -67,6 +68,10 @@ class Privatizer:
 
     def _start(self, names: list[str], recipe: Recipe) -> None:
         self._names, self._recipe = names, recipe
+        ray = sys.modules.get("ray")
+        if ray is not None and ray.is_initialized() and ray.get_runtime_context().get_actor_id():
+            one_thread()
+        recipe.mechanism()
 
     def __call__(self, batch: Any) -> Any:
         """Replace the words of a batch.
@@ -88,9 +93,7 @@ class _Actor(Privatizer):
     """One of Ray's processes: its recipe was checked where it was written."""
 
     def __init__(self, names: list[str], recipe: Recipe) -> None:
-        one_thread()
         self._start(names, recipe)
-        recipe.mechanism()
 
 
 def privatize(

@@ -22,22 +22,26 @@ class _Texts:
     """The methods. scikit-learn wraps those that `Privatizer` itself has: `set_output` would make a
     list of texts a frame, of which what takes texts sees the names of the columns only."""
 
+    mechanism: str
+    epsilon: float
+    index: str | PathLike[str] | None
+    parameters: Mapping[str, Any] | None
+
+    def _recipe(self) -> Recipe:
+        return Recipe.of(self.epsilon, self.mechanism, self.index, **(self.parameters or {}))
+
     def fit(self, X: Any, y: Any = None) -> Any:
         """Check the parameters, and remember the columns' names; nothing is learnt.
 
         Parameters
         ----------
         X : iterable of str, or frame or array of shape (rows, columns)
-            The texts.
-        y : ignored
-            There because pipelines give it.
+            The texts; `y` is there because pipelines give it.
 
         Raises
         ------
-        ParameterError
-            A parameter outside its domain.
-        MissingFileError, CorruptFileError
-            The index.
+        ParameterError, MissingFileError, CorruptFileError
+            A parameter outside its domain; the index.
         """
         self._recipe()
         if _is_table(X):
@@ -52,17 +56,8 @@ class _Texts:
         Parameters
         ----------
         X : iterable of str, or frame or array of shape (rows, columns)
-            The texts; None and NaN stay.
-
-        Returns
-        -------
-        list, ndarray, Series or frame
-            As given.
-
-        Raises
-        ------
-        InputTypeError
-            Something that is not text.
+            The texts; None and NaN stay. What is not text is an `InputTypeError`. Returned is the
+            same kind of thing.
         """
         mechanism = self._recipe().mechanism()
         if _is_table(X) and hasattr(self, "n_features_in_"):
@@ -72,12 +67,10 @@ class _Texts:
         with no_text():
             if not _is_table(X):
                 return privatize_values(mechanism, X)
-            frame = not isinstance(X, np.ndarray)
-            new = (
-                mechanism.privatize_frame(X, list(X.columns))
-                if frame
-                else privatize_values(mechanism, X)
-            )
+            if isinstance(X, np.ndarray):
+                new = privatize_values(mechanism, X)
+            else:
+                new = mechanism.privatize_frame(X, list(X.columns))
         return _wrap_data_with_container("transform", new, X, self)
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
@@ -102,16 +95,13 @@ class Privatizer(_Texts, TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     Attributes
     ----------
-    n_features_in_ : int
-        Columns seen by `fit`; 1 for a list of texts.
-    feature_names_in_ : ndarray of str
-        Their names, if they have any.
+    n_features_in_, feature_names_in_ : int, ndarray of str
+        Columns seen by `fit` (1 for a list of texts), and their names, if they have any.
 
     Notes
     -----
-    What comes out has the shape that went in: a list of texts, an array or a Series for what takes
-    texts (``TfidfVectorizer``), a frame for a frame. Cross-validation draws the same texts again in
-    every fold: that is for you to see, and to be released only at the price of all the draws.
+    What comes out has the shape that went in. Cross-validation draws the same texts again in every
+    fold: that is for you to see, and to be released only at the price of all the draws.
 
     Examples
     --------
@@ -129,6 +119,7 @@ class Privatizer(_Texts, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         index: str | PathLike[str] | None = None,
         parameters: Mapping[str, Any] | None = None,
     ) -> None:
+        """Keep the parameters; `fit` checks them."""
         self.mechanism = mechanism
         self.epsilon = epsilon
         self.index = index
@@ -143,13 +134,12 @@ class Privatizer(_Texts, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """What is proved of one call of `transform`, with the parameters as they are now."""
         return self._recipe().mechanism().guarantee
 
-    def _recipe(self) -> Recipe:
-        return Recipe.of(self.epsilon, self.mechanism, self.index, **(self.parameters or {}))
-
     def __sklearn_is_fitted__(self) -> bool:
+        """Say that there is nothing to fit."""
         return True
 
     def __sklearn_tags__(self) -> Any:
+        """Say that it takes texts, needs no `fit`, and draws."""
         tags = super().__sklearn_tags__()
         tags.input_tags.string = tags.input_tags.allow_nan = True
         tags.input_tags.two_d_array = False

@@ -32,6 +32,7 @@ class Privatizer:
     """
 
     def __init__(self, recipe: Recipe, entities: bool | list[str]) -> None:
+        """Keep what it takes."""
         from spacy.tokens import Doc
 
         self._recipe, self._entities = recipe, entities
@@ -61,7 +62,7 @@ class Privatizer:
         return docs
 
     def _spans(self, doc: Doc) -> list[tuple[int, int]]:
-        labels = None if self._entities is True else self._entities
+        labels = self._entities if isinstance(self._entities, list) else None
         return [
             (entity.start_char, entity.end_char)
             for entity in doc.ents
@@ -69,7 +70,7 @@ class Privatizer:
         ]
 
 
-def make(
+def make(  # noqa: PLR0917 (spaCy's order, and names of the config)
     nlp: Language,
     name: str,
     epsilon: float,

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fastdx._worker import Recipe, column_names, no_text, one_thread, privatize_batch
-from fastdx.exceptions import InputTypeError, ParameterError
+from fastdx._spark import check_column, scalar_function, ship_index, worker
+from fastdx._worker import Recipe, column_names, no_text, privatize_batch
+from fastdx.exceptions import InputTypeError
 
 if TYPE_CHECKING:
     import pyarrow
@@ -34,8 +34,7 @@ def privatize(
 ) -> DataFrame:
     """Replace the words of columns; all others stay as they are, UNPROTECTED.
 
-    Nothing runs and nothing is fetched to the driver before an action. Every worker process maps
-    the index once and works on one thread, since Spark runs as many of them as it has cores.
+    Nothing runs before an action. Every worker process maps the index once and uses one thread.
 
     Parameters
     ----------
@@ -72,11 +71,11 @@ def privatize(
     recipe = Recipe.of(epsilon, mechanism, index, **parameters)
     names = column_names(columns)
     for name in names:
-        _check(df.schema, name)
-    shipped = _ship(df.sparkSession, recipe) if ship else None
+        check_column(df.schema, name)
+    shipped = ship_index(df.sparkSession, recipe) if ship else None
 
     def task(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-        made = _worker(recipe, shipped)
+        made = worker(recipe, shipped)
         for batch in batches:
             yield privatize_batch(made, batch.rename_columns(columns_of), names)
 
@@ -97,9 +96,7 @@ def register(
     mechanism: str = "tem",
     **parameters: Any,
 ) -> Any:
-    """Register a function for SQL that replaces the words of its argument.
-
-    Spark takes it as not deterministic: every call that a query writes down is a draw of its own.
+    """Register a function for SQL that replaces words: every call in a query draws by itself.
 
     Parameters
     ----------
@@ -117,26 +114,14 @@ def register(
     function
         The same for columns: ``function(df["text"])``.
     """
-    from pyspark.sql import functions
-
     recipe = Recipe.of(epsilon, mechanism, index, **parameters)
-    shipped = _ship(spark, recipe) if ship else None
+    shipped = ship_index(spark, recipe) if ship else None
 
     def private(column: Any) -> Any:
         with no_text():
-            return _worker(recipe, shipped).privatize(column)
+            return worker(recipe, shipped).privatize(column)
 
-    if hasattr(functions, "arrow_udf"):  # Spark 4.1 and later
-        from pyarrow import Array as Column
-
-        made = functions.arrow_udf
-    else:
-        from pandas import Series as Column
-
-        made = functions.pandas_udf
-    # Spark reads the annotations, which would be strings here.
-    private.__annotations__ = {"column": Column, "return": Column}
-    return spark.udf.register(name, made(private, returns).asNondeterministic())
+    return spark.udf.register(name, scalar_function(private, returns))
 
 
 def checkpoint(df: DataFrame, path: str, format: str = "parquet", **options: Any) -> DataFrame:
@@ -163,44 +148,3 @@ def checkpoint(df: DataFrame, path: str, format: str = "parquet", **options: Any
         raise InputTypeError("df is a stream: write it by df.writeStream")
     df.write.format(format).options(**options).mode("errorifexists").save(path)
     return df.sparkSession.read.format(format).options(**options).schema(df.schema).load(path)
-
-
-def _check(kind: Any, name: str) -> None:
-    """Look for a column of text in a schema: what is wrong is said before any task runs."""
-    # A name with points is one of a nested field, unless a column is called so.
-    path = [name] if name in kind.fieldNames() else name.split(".")
-    while kind.typeName() == "array" or (path and kind.typeName() == "struct"):
-        if kind.typeName() == "array":
-            kind = kind.elementType
-            continue
-        first, *path = path
-        if (there := kind.fieldNames().count(first)) != 1:
-            raise ParameterError(
-                f"columns must be of the frame: {name!r}, of which {first!r} is there {there} times"
-            )
-        kind = kind[first].dataType
-    if path or kind.typeName() not in ("string", "varchar", "char"):
-        raise InputTypeError(f"columns must be text: {name!r} is {kind.simpleString()}")
-
-
-def _ship(spark: SparkSession, recipe: Recipe) -> str | None:
-    """Have Spark copy the index to all machines; return its name there."""
-    if recipe.index is None:
-        return None
-    from pyspark.sql.utils import is_remote
-
-    if is_remote():
-        spark.addArtifacts(recipe.index, file=True)
-    else:
-        spark.sparkContext.addFile(recipe.index)
-    return Path(recipe.index).name
-
-
-def _worker(recipe: Recipe, shipped: str | None) -> Any:
-    """Return the mechanism of this worker process."""
-    one_thread()
-    if shipped is None:
-        return recipe.mechanism()
-    from pyspark import SparkFiles
-
-    return recipe.mechanism(SparkFiles.get(shipped))

@@ -10,6 +10,7 @@ import pytest
 from fastdx import Cover, Embedding, Tem
 from swapped import SWAPPED
 
+
 @pytest.fixture(scope="session")
 def swap(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The parameters of a mechanism that swaps words: what is released raw is seen."""

@@ -56,9 +56,7 @@ def test_more_rows_than_a_vector(
     assert connection.execute(query).fetchone() == (0,)
 
 
-def test_failures_show_no_text(
-    connection: duckdb.DuckDBPyConnection, swap: dict[str, Any]
-) -> None:
+def test_failures_show_no_text(connection: duckdb.DuckDBPyConnection, swap: dict[str, Any]) -> None:
     register(connection, "strict", **{**swap, "oov": "error"})
     with pytest.raises(duckdb.Error, match="not in the vocabulary") as info:
         connection.execute("CREATE TABLE out AS SELECT strict(?)", [f"tea {SECRET}"])

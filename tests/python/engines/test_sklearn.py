@@ -10,7 +10,9 @@ import pandas as pd
 import polars as pl
 import pytest
 
-pytest.importorskip("sklearn", reason="scikit-learn is not installed: pip install 'fastdx[sklearn]'")
+pytest.importorskip(
+    "sklearn", reason="scikit-learn is not installed: pip install 'fastdx[sklearn]'"
+)
 
 import joblib
 from sklearn.base import clone
@@ -32,13 +34,13 @@ def private(swap: dict[str, Any]) -> Privatizer:
     return Privatizer("tem", epsilon=swap["epsilon"], index=swap["index"], parameters=own)
 
 
-# Those of scikit-learn's checks that give no numbers: for what takes texts, `check_estimator` itself
-# stops after the first.
+# Those of scikit-learn's checks that give no numbers; for what takes texts, `check_estimator`
+# itself stops after the first.
 CHECKS = """do_not_raise_errors_in_init_or_set_params estimator_cloneable estimator_repr
 estimator_tags_renamed get_params_invariance mixin_order no_attributes_set_in_init
 parameters_default_constructible set_params valid_tag_types set_output_transform_pandas
 global_output_transform_pandas set_output_transform_polars global_set_output_transform_polars
-estimator_sparse_array estimator_sparse_matrix""".split()
+estimator_sparse_array estimator_sparse_matrix""".split()  # noqa: SIM905
 
 
 @pytest.mark.parametrize("check", CHECKS)
@@ -112,7 +114,10 @@ def test_one_column_and_several(private: Privatizer) -> None:
     several.set_output(transform="pandas")
     out = several.fit_transform(frame)
     assert out.columns.tolist() == ["words__a", "words__b", "remainder__n"]
-    assert out["words__a"].tolist() == ["coffee", "queen"] and out["remainder__n"].tolist() == [1, 2]
+    assert out["words__a"].tolist() == ["coffee", "queen"] and out["remainder__n"].tolist() == [
+        1,
+        2,
+    ]
     one = ColumnTransformer([("words", make_pipeline(private, CountVectorizer()), "a")],
                             sparse_threshold=0)  # fmt: skip
     assert np.asarray(one.fit_transform(frame)).tolist() == [[1, 0], [0, 1]]

@@ -6,7 +6,6 @@ import datetime
 import os
 import shutil
 import signal
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -29,7 +28,6 @@ from swapped import SECRET, SWAPPED, TEXTS, WANTED
 @pytest.fixture(scope="module")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     folder = tmp_path_factory.mktemp("spark")
-    os.environ["PYSPARK_PYTHON"] = sys.executable
     session = (
         SparkSession.builder.master("local[2, 3]")  # three attempts a task
         .config("spark.ui.enabled", "false")
@@ -121,7 +119,7 @@ def test_one_mapping_and_one_thread_a_worker(spark: SparkSession, swap: dict[str
     def seen(batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow as pa
 
-        for batch in batches:
+        for _batch in batches:
             maps = Path("/proc/self/maps").read_text()
             starts = [line for line in maps.splitlines() if line.endswith("swap.index")]
             threads = os.environ.get("FASTDX_NUM_THREADS")
@@ -152,11 +150,11 @@ def test_mistakes_are_said_before_anything_runs(
         fastdx.spark.privatize(nested, "user.nam", **swap)
     with pytest.raises(fastdx.ParameterError, match="epsilon"):
         fastdx.spark.privatize(frame, "text", epsilon=-1.0)
-    with pytest.raises(fastdx.ParameterError, match="mechanism must be one of tem, .*'tme'"):
+    with pytest.raises(fastdx.ParameterError, match=r"mechanism must be one of tem, .*'tme'"):
         fastdx.spark.privatize(frame, "text", epsilon=1.0, mechanism="tme")
     with pytest.raises(fastdx.ParameterError, match="consistent"):
         fastdx.spark.privatize(frame, "text", epsilon=1.0, consistent="call")
-    with pytest.raises(fastdx.MissingFileError, match="none.index"):
+    with pytest.raises(fastdx.MissingFileError, match=r"none\.index"):
         fastdx.spark.privatize(frame, "text", epsilon=1.0, index=tmp_path / "none.index")
 
 
@@ -230,7 +228,7 @@ def test_plans_draw_again_and_a_checkpoint_does_not(spark: SparkSession, tmp_pat
     kept = fastdx.spark.checkpoint(private, str(tmp_path / "once"))
     assert kept.dtypes == private.dtypes
     assert texts(kept) == texts(kept)
-    with pytest.raises(Exception, match="(?i)already.exists"):
+    with pytest.raises(Exception, match=r"(?i)already.exists"):
         fastdx.spark.checkpoint(private, str(tmp_path / "once"))
 
 
