@@ -36,7 +36,7 @@ class _Texts:
         Parameters
         ----------
         X : iterable of str, or frame or array of shape (rows, columns)
-            The texts; `y` is there because pipelines give it.
+            The texts.
 
         Raises
         ------

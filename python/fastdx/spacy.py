@@ -11,6 +11,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from fastdx._worker import Recipe, no_text, privatize_values
+from fastdx.exceptions import FastdxError, UnknownWordError
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -50,16 +51,22 @@ class Privatizer:
             yield from self._write(batch)
 
     def _write(self, docs: list[Doc]) -> list[Doc]:
-        mechanism = self._recipe.mechanism()
-        with no_text():
-            if self._entities is False:
-                # The words are fastdx's, not spaCy's: it is they that the guarantee counts.
-                new = privatize_values(mechanism, [doc.text for doc in docs])
-            else:
-                new = [mechanism.privatize_spans(d.text, self._spans(d)).text for d in docs]
+        try:
+            with no_text():
+                new = self._private(docs)
+        except UnknownWordError as error:
+            # spaCy takes a KeyError for a component that was not initialised.
+            raise FastdxError(str(error)) from None
         for doc, text in zip(docs, new, strict=True):
             doc._.private = text
         return docs
+
+    def _private(self, docs: list[Doc]) -> list[str]:
+        mechanism = self._recipe.mechanism()
+        if self._entities is False:
+            # The words are fastdx's, not spaCy's: it is they that the guarantee counts.
+            return list(privatize_values(mechanism, [doc.text for doc in docs]))
+        return [mechanism.privatize_spans(doc.text, self._spans(doc)).text for doc in docs]
 
     def _spans(self, doc: Doc) -> list[tuple[int, int]]:
         labels = self._entities if isinstance(self._entities, list) else None
