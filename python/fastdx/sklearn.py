@@ -134,10 +134,6 @@ class Privatizer(_Texts, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """What is proved of one call of `transform`, with the parameters as they are now."""
         return self._recipe().mechanism().guarantee
 
-    def __sklearn_is_fitted__(self) -> bool:
-        """Say that there is nothing to fit."""
-        return True
-
     def __sklearn_tags__(self) -> Any:
         """Say that it takes texts, needs no `fit`, and draws."""
         tags = super().__sklearn_tags__()
