@@ -125,10 +125,13 @@ def privatize(
     ray.data.Dataset
         Lazy, as Ray's are.
     """
+    from ray.data import ActorPoolStrategy
+
     recipe = Recipe.of(epsilon, mechanism, index, **parameters)
+    least, most = (concurrency,) * 2 if isinstance(concurrency, int) else concurrency
     return dataset.map_batches(
         _Actor,
         fn_constructor_args=(column_names(columns), recipe),
         batch_format="pyarrow",
-        concurrency=concurrency,
+        compute=ActorPoolStrategy(min_size=least, max_size=most),
     )

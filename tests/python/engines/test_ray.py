@@ -52,7 +52,7 @@ def test_formats(swap: dict[str, Any], kind: str) -> None:
         Privatizer,
         fn_constructor_kwargs={"columns": "text", **swap},
         batch_format=kind,
-        concurrency=1,
+        compute=ray.data.ActorPoolStrategy(size=1),
     )
     found = [None if pd.isna(text) else text for text in texts(private)]
     assert found == WANTED
@@ -77,7 +77,9 @@ def test_actors_use_one_thread(swap: dict[str, Any]) -> None:
             return {**super().__call__(batch), "threads": [threads] * len(batch["text"])}
 
     looked = reviews().map_batches(
-        Looking, fn_constructor_kwargs={"columns": "text", **swap}, concurrency=1
+        Looking,
+        fn_constructor_kwargs={"columns": "text", **swap},
+        compute=ray.data.ActorPoolStrategy(size=1),
     )
     assert {row["threads"] for row in looked.take_all()} == {"1"}
 
@@ -109,7 +111,10 @@ def test_a_killed_actor_loses_and_releases_nothing(swap: dict[str, Any], tmp_pat
     words = [list(SWAPPED)[i % 4] for i in range(400)]
     given = ray.data.from_items([{"id": i, "text": word} for i, word in enumerate(words)])
     private = given.map_batches(
-        Killed, fn_constructor_kwargs={"columns": "text", **swap}, concurrency=1, batch_size=50
+        Killed,
+        fn_constructor_kwargs={"columns": "text", **swap},
+        compute=ray.data.ActorPoolStrategy(size=1),
+        batch_size=50,
     )
     assert texts(private) == [SWAPPED[word] for word in words]
     assert mark.exists()
