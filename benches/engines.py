@@ -217,7 +217,7 @@ def main() -> None:
     if len(sys.argv) == 5 and sys.argv[1] == "memory":
         print(memory(sys.argv[2], sys.argv[3], int(sys.argv[4])))
         return
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 8_000
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 3_000
     texts, few = reviews(count), reviews(count // 5)
     folder = tempfile.mkdtemp()
     index = f"{folder}/english.index"
