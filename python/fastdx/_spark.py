@@ -52,12 +52,7 @@ def ship_index(spark: SparkSession, recipe: Recipe) -> str | None:
     """Have Spark copy the index to all machines; return its name there."""
     if recipe.index is None:
         return None
-    from pyspark.sql.utils import is_remote
-
-    if is_remote():
-        spark.addArtifacts(recipe.index, file=True)
-    else:
-        spark.sparkContext.addFile(recipe.index)
+    spark.sparkContext.addFile(recipe.index)
     return Path(recipe.index).name
 
 
