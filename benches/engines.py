@@ -3,9 +3,9 @@
 make bench-engines      # ../shared/data/text/imdb.*.jsonl.gz; what is not installed is left out
 
 Everything works on one thread with one index, lists ready. Time is processor time, so that what
-else the machine does matters less. In this process kinds take turns, and the best of the rounds counts.
-Of Spark and Ray it is that of all their processes, for the texts once and several times over: the
-difference counts, so their start is not in the rate.
+else the machine does matters less. In this process kinds take turns, and the best of the rounds
+counts. Of Spark and Ray it is that of all their processes, for the texts once and several times
+over: the difference counts, so their start is not in the rate.
 """
 
 from __future__ import annotations
