@@ -4,8 +4,9 @@ make bench-engines      # ../shared/data/text/imdb.*.jsonl.gz; what is not insta
 
 Everything works on one thread with one index, lists ready. Time is processor time, so that what
 else the machine does matters less. In this process kinds take turns, and the best of the rounds
-counts. Of Spark and Ray it is that of all their processes, for the texts once and several times
-over: the difference counts, so their start is not in the rate.
+counts. Of Spark it is that of all its processes, for the texts once and several times over: the
+difference counts, so that its start is not in the rate. Ray starts its actors, whose caches are
+empty, for every run: a difference says nothing there.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ import contextlib
 import gzip
 import io
 import json
-import logging
 import os
 import subprocess
 import sys
@@ -61,15 +61,13 @@ def seconds_of_all(call: Callable[[], object]) -> float:
 
 
 def used() -> float:
-    parents, ticks, ray = {}, {}, set()
+    parents, ticks = {}, {}
     for path in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             fields = (path / "stat").read_text("utf-8").rpartition(")")[2].split()
             parents[path.name] = fields[1]
-            if b"raylet" in (line := (path / "cmdline").read_bytes()) or b"ray::" in line:
-                ray.add(path.name)  # its processes are no children of this one
             ticks[path.name] = sum(map(int, fields[11:15]))  # with children that have ended
-    mine = {str(os.getpid()), *ray}
+    mine = {str(os.getpid())}
     while more := {pid for pid, parent in parents.items() if parent in mine} - mine:
         mine |= more
     return sum(ticks[pid] for pid in mine) / os.sysconf("SC_CLK_TCK")
@@ -215,27 +213,6 @@ def workers() -> list[str]:
     return found
 
 
-@contextlib.contextmanager
-def ray_(parquet: str, index: str) -> Iterator[Callable[[int], tuple[float, float]]]:
-    import pyarrow.parquet as pq
-    import ray
-
-    import fastdx.ray
-
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR",
-             object_store_memory=1 << 30)  # fmt: skip
-    ray.data.DataContext.get_current().enable_progress_bars = False
-    logging.getLogger("ray").setLevel(logging.ERROR)
-
-    def run(times: int) -> tuple[float, float]:
-        given = ray.data.from_arrow([pq.read_table(parquet)] * times)
-        private = fastdx.ray.privatize(given, "text", epsilon=EPSILON, index=index)
-        return seconds_of_all(private.materialize), 0.0
-
-    yield run
-    ray.shutdown()
-
-
 def main() -> None:
     if len(sys.argv) == 5 and sys.argv[1] == "memory":
         print(memory(sys.argv[2], sys.argv[3], int(sys.argv[4])))
@@ -285,7 +262,6 @@ def main() -> None:
     pq.write_table(pa.table({"text": texts}), parquet)
     for name, library, engine in [
         ("Spark, `local[1]`", "pyspark", spark_),
-        ("Ray, one actor", "ray", ray_),
     ]:
         if find_spec(library) is None:
             continue
