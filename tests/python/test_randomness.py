@@ -97,8 +97,7 @@ def two_texts(m: fastdx.Mechanism, queue: object) -> None:
 
 
 def test_few_short_texts_are_replaced_in_a_forked_child(mechanism: type) -> None:
-    # In a process of its own: rayon's own pool, which does not survive a fork, was started where the
-    # parent had drawn for a list.
+    # rayon's own pool, which does not survive a fork, was once started by a list in the parent.
     m = mechanism(epsilon=5.0)
     context = multiprocessing.get_context("fork")
     queue = context.Queue()
