@@ -18,10 +18,10 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
-from experiments.attribution import Attribution
 
 from fastdx import BagOfWords, Embedding, MultivariateLaplace, nearest_documents
 from fastdx.bags import bag_words, text_of
+from fastdx.evaluation import Attribution
 
 EPSILONS = (5, 10, 15, 20, 25, 30)
 
