@@ -1,6 +1,6 @@
 """What an attacker recovers and what replacements are worth: Tem, covers, the staircase, noise.
 
-    python examples/cover.py [--words 6000] [--epsilon 2.4 2.6] [--texts 150] [--small]
+    python -m experiments.cover [--words 6000] [--epsilon 2.4 2.6] [--texts 150] [--small]
         [--plot FILE.svg]
 
 Two embeddings, each judged by the other: MiniLM and GloVe in 50 dimensions, the most frequent
