@@ -37,6 +37,11 @@ class Labelled(NamedTuple):
     def at(self, ids: Sequence[int]) -> Labelled:
         return Labelled([self.texts[i] for i in ids], [self.labels[i] for i in ids])
 
+    def some(self, count: int) -> Labelled:
+        """At most so many of them, drawn by chance, always the same."""
+        drawn = np.random.default_rng(0).permutation(len(self.texts))[:count]
+        return self.at(sorted(drawn.tolist()))
+
 
 class Source(Protocol):
     """What experiments read."""
