@@ -100,8 +100,8 @@ def figure_1(run: Run) -> Table:
         table.published(f"published, {name}", PUBLISHED[name])
     table.notes += [
         f"{trials} trials, each with parts of {size:,} reviews to learn from and to test on, and "
-        "as many for the attacker's shadow model; the same for all mechanisms. Chance is 0.5 in every "
-        "column. Intervals: Student's, widened because trials share reviews. ε is nominal, "
+        "as many for the attacker's shadow model; the same for all mechanisms. Chance is 0.5 in "
+        "every column. Intervals: Student's, widened because trials share reviews. ε is nominal, "
         "per unit of Euclidean distance in GloVe 50d, for both: equal ε is not equal protection.",
         "*words*: TF-IDF and logistic regression with hardly a penalty, as fastText learns "
         "(without its hashing of bigrams); *vectors*: the mean of GloVe's vectors. The attacker's "
