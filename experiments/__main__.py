@@ -57,7 +57,7 @@ def main() -> None:
             if args.pictures and table.lines:
                 picture = args.pictures / f"{name}-{table_name}.svg"
                 table.draw(picture)
-                print(f"\n![{table.title}]({picture.name})")
+                print(f"\n![{table.title}]({args.pictures.name}/{picture.name})")
             found[f"{name} {table_name}"] = {**asdict(table), "provenance": run.provenance()}
     if not found:
         parser.error(f"--table {args.table}: none of these papers has it")
