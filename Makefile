@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 RUST_SOURCES := $(shell find src benches tests -name '*.rs') Cargo.toml Cargo.lock data/default.fdx data/nouns.fdx data/offensive.txt
 
-.PHONY: figures papers mutants run test test-rust test-python format lint types docs bench imdb lock clean fuzz audit
+.PHONY: site figures papers mutants run test test-rust test-python format lint types docs bench imdb lock clean fuzz audit
 
 run: $(STAMP)
 	@echo "I would like to book a table for two at the restaurant near the station." \
@@ -39,6 +39,17 @@ types: $(STAMP)
 docs: $(STAMP)
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps
 
+# The documentation site in target/site, warnings as errors, in an environment of its own.
+site: $(STAMP) $(VENV)-docs/.made
+	rm -rf target/site
+	NO_MKDOCS_2_WARNING=1 PYTHONPATH=python $(VENV)-docs/bin/mkdocs build --strict
+	$(BIN)/python tools/check_site.py target/site
+
+$(VENV)-docs/.made: requirements-docs.txt
+	$(PYTHON) -m venv $(VENV)-docs
+	$(VENV)-docs/bin/pip install --quiet --disable-pip-version-check -r requirements-docs.txt
+	@touch $@
+
 bench: $(STAMP)
 	cargo bench --locked
 	$(BIN)/pip install --quiet -r benches/requirements.txt
@@ -70,7 +81,8 @@ mutants:
 
 # The figures in the documents, each written by the command that its block names.
 figures: $(STAMP)
-	$(BIN)/python tools/figures.py README.md LIMITATIONS.md $(filter-out docs/papers.md,$(wildcard docs/*.md))
+	$(BIN)/pip install --quiet -r benches/requirements.txt
+	$(BIN)/python tools/figures.py README.md LIMITATIONS.md $(filter-out docs/papers.md,$(wildcard docs/*.md docs/*/*.md))
 
 # The four papers' tables, measured again and written into docs/papers.md: up to 3 hours.
 papers: $(STAMP)
@@ -97,7 +109,9 @@ lock:
 	$(PYTHON) -m pip install --quiet pip-tools
 	$(PYTHON) -m piptools compile --quiet --strip-extras --no-annotate --no-emit-find-links \
 		-o requirements-dev.txt requirements-dev.in
+	$(PYTHON) -m piptools compile --quiet --strip-extras --no-annotate --no-emit-find-links \
+		-o requirements-docs.txt requirements-docs.in
 	cargo update
 
 clean:
-	rm -rf target $(VENV) .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf target $(VENV) $(VENV)-docs .hypothesis .mypy_cache .pytest_cache .ruff_cache

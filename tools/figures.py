@@ -9,7 +9,8 @@ A block is
     …
     <!-- end of figures -->
 
-and what stands in it is the command's output, with the commit and the machine it ran on.
+and what stands in it is the command's output, with the commit and the machine it ran on. Output
+without a table is shown as it is printed.
 """
 
 from __future__ import annotations
@@ -56,7 +57,10 @@ def main() -> None:
         words = [sys.executable if w == "python" else w for w in shlex.split(command)]
         done = subprocess.run(words, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
         source = f"*`{command}`, commit {commit()}, {machine()}.*"
-        return f"{start}\n{done.stdout.strip()}\n\n{source}\n\n{end}"
+        output = done.stdout.strip()
+        if not re.search(r"^\|", output, re.M):
+            output = f"```text\n{output}\n```"
+        return f"{start}\n{output}\n\n{source}\n\n{end}"
 
     for path in args.files:
         old = path.read_text("utf-8")

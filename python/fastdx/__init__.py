@@ -7,20 +7,10 @@
 Tem protects every word of its vocabulary with metric differential privacy of ε = 6 ...
 """
 
-from fastdx import (
-    attacks,
-    audit,
-    budget,
-    calibration,
-    hyperbolic,
-    laws,
-    mechanisms,
-    noise,
-    plots,
-    poincare,
-    report,
-    selection,
-)
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from fastdx import mechanisms, selection
 from fastdx._core import (
     Certificate,
     Cover,
@@ -38,8 +28,6 @@ from fastdx._core import (
     tokenize,
     utility_bound,
 )
-from fastdx.bags import BagGuarantee, BagOfWords
-from fastdx.budget import BudgetExceededError
 from fastdx.exceptions import (
     CorruptFileError,
     DuplicateWordError,
@@ -58,6 +46,23 @@ from fastdx.exceptions import (
     WordIdError,
 )
 from fastdx.mechanisms import *  # noqa: F403 (what is registered is exported)
+
+if TYPE_CHECKING:
+    from fastdx import (
+        attacks,
+        audit,
+        bags,
+        budget,
+        calibration,
+        hyperbolic,
+        laws,
+        noise,
+        plots,
+        poincare,
+        report,
+    )
+    from fastdx.bags import BagGuarantee, BagOfWords
+    from fastdx.budget import BudgetExceededError
 
 __all__ = [
     "BagGuarantee",
@@ -89,6 +94,7 @@ __all__ = [
     "__version__",
     "attacks",
     "audit",
+    "bags",
     "budget",
     "calibration",
     "earth_movers_distance",
@@ -107,3 +113,35 @@ __all__ = [
     "utility_bound",
 ]
 __all__ += mechanisms.__all__
+
+# What is imported when it is first asked for (PEP 562), and the module that has it: without what
+# only some programs use (SQLite, JSON, HTML), `import fastdx` is quick.
+_LAZY = {
+    "BagGuarantee": "fastdx.bags",
+    "BagOfWords": "fastdx.bags",
+    "BudgetExceededError": "fastdx.budget",
+    "attacks": "fastdx.attacks",
+    "audit": "fastdx.audit",
+    "bags": "fastdx.bags",
+    "budget": "fastdx.budget",
+    "calibration": "fastdx.calibration",
+    "hyperbolic": "fastdx.hyperbolic",
+    "laws": "fastdx.laws",
+    "noise": "fastdx.noise",
+    "plots": "fastdx.plots",
+    "poincare": "fastdx.poincare",
+    "report": "fastdx.report",
+}
+
+if not TYPE_CHECKING:  # else a type checker takes every name for one that exists
+
+    def __getattr__(name: str) -> Any:
+        if name not in _LAZY:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
+        module = import_module(_LAZY[name])
+        found = module if module.__name__ == f"{__name__}.{name}" else getattr(module, name)
+        globals()[name] = found
+        return found
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})

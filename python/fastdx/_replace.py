@@ -5,22 +5,122 @@ from __future__ import annotations
 import contextlib
 import errno
 import gzip
+import io
 import os
 import secrets
 import stat
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
+
+from fastdx.exceptions import FileError
+
+PACKED = (".gz", ".zst")
+"""What names of packed files end in."""
+
+
+def zstd_reader(source: BinaryIO) -> Any:
+    """Return a stream of what zstd packed, or None where no library for it is there."""
+    try:
+        import zstandard
+    except ImportError:
+        pass
+    else:
+        return _ZstdFrames(source, zstandard.ZstdDecompressor())
+    try:
+        import pyarrow
+    except ImportError:
+        return None
+    return pyarrow.CompressedInputStream(pyarrow.PythonFile(source, "r"), "zstd")
+
+
+def zstd_writer(out: BinaryIO) -> Any:
+    """Return a stream that zstd packs, and that leaves `out` open; None as above."""
+    try:
+        import zstandard
+    except ImportError:
+        pass
+    else:
+        return zstandard.ZstdCompressor().stream_writer(out, closefd=False)
+    try:
+        import pyarrow
+    except ImportError:
+        return None
+    return pyarrow.CompressedOutputStream(pyarrow.PythonFile(_Open(out), "w"), "zstd")
+
+
+class _ZstdFrames:
+    """What zstd packed; unlike zstandard's own reader it does not take a file that is cut off."""
+
+    def __init__(self, source: BinaryIO, unpacker: Any) -> None:
+        self._source = source
+        self._unpacker = unpacker
+        self._frame: Any = None
+        self._rest = b""
+        self._ready = b""
+
+    def read(self, size: int = -1) -> bytes:
+        while not self._ready:
+            # A little at a time: it may become much.
+            data = self._rest or self._source.read(1 << 13)
+            if not data:
+                if self._frame is not None:
+                    raise EOFError
+                return b""
+            if self._frame is None:
+                self._frame = self._unpacker.decompressobj()
+            self._ready, self._rest = self._frame.decompress(data), b""
+            if self._frame.eof:
+                self._rest, self._frame = self._frame.unused_data, None
+        data = self._ready if size < 0 else self._ready[:size]
+        self._ready = self._ready[len(data) :]
+        return data
+
+    def close(self) -> None:
+        self._source.close()
+
+
+class _Open(io.RawIOBase):
+    """A stream that stays open when what writes to it is closed."""
+
+    def __init__(self, out: BinaryIO) -> None:
+        self._out = out
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        return self._out.write(data)
 
 
 @contextlib.contextmanager
-def open_output(name: str | None, inputs: Sequence[str] = ()) -> Iterator[BinaryIO]:
+def packed(out: BinaryIO, name: str | None) -> Iterator[BinaryIO]:
+    """Pack what is written as the name says: ``.gz``, ``.zst``."""
+    suffix = Path(name or "").suffix.lower()
+    if suffix == ".gz":
+        with gzip.GzipFile(filename="", fileobj=out, mode="wb", compresslevel=6, mtime=0) as zipped:
+            yield cast(BinaryIO, zipped)
+    elif suffix == ".zst":
+        stream = zstd_writer(out)
+        if stream is None:
+            raise FileError(None, "zstd: pip install 'fastdx[zstd]'", str(name))
+        with stream:
+            yield stream
+    else:
+        yield out
+
+
+@contextlib.contextmanager
+def open_output(
+    name: str | None, inputs: Sequence[str] = (), *, pack: bool = True
+) -> Iterator[BinaryIO]:
     """Open the output: standard output, or a temporary file that takes the name at the end.
 
     The temporary file is readable by its owner alone. Where the platform can do it, it has no name
     until it is complete: not even a killed process leaves half of it. At the end it gets the mode
-    of the file that it replaces, or else what the umask and the modes of the inputs allow.
+    of the file that it replaces, or else what the umask and the modes of the inputs allow. With
+    `pack` it is packed as the name says.
     """
     if name is None or name == "-":
         yield sys.stdout.buffer
@@ -33,12 +133,11 @@ def open_output(name: str | None, inputs: Sequence[str] = ()) -> Iterator[Binary
             yield special
         return
     target = target.resolve()  # a link stays a link
-    with _temporary(target, _mode(target, inputs)) as plain:
-        if name.endswith(".gz"):
-            with gzip.GzipFile(filename="", fileobj=plain, mode="wb") as zipped:
-                yield cast(BinaryIO, zipped)
-        else:
-            yield plain
+    with (
+        _temporary(target, _mode(target, inputs)) as plain,
+        packed(plain, name if pack else None) as out,
+    ):
+        yield out
 
 
 def _mode(target: Path, inputs: Sequence[str]) -> int:

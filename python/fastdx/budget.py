@@ -69,9 +69,10 @@ class Ledger:
     ----------
     path : str or os.PathLike
         The SQLite file; made where there is none.
-    budget : float
+    budget : float, optional
         What an account may spend in all, ≥ 0. It is kept in the file: a smaller one than the
-        file's replaces it for all who have the file open, a larger one is refused.
+        file's replaces it for all who have the file open, a larger one is refused. If left out,
+        the file's own.
     timeout : float, optional
         Seconds to wait for other processes.
     raise_budget : bool, optional
@@ -99,14 +100,17 @@ class Ledger:
     def __init__(
         self,
         path: str | PathLike[str],
-        budget: float,
+        budget: float | None = None,
         *,
         timeout: float = 30.0,
         raise_budget: bool = False,
         allow_wordless: bool = False,
     ) -> None:
         """Open or make the file."""
-        if not (isinstance(budget, int | float) and math.isfinite(budget) and budget >= 0):
+        if budget is None:
+            if not Path(path).is_file():
+                raise ParameterError("budget must be given for a new ledger, got None")
+        elif not (isinstance(budget, int | float) and math.isfinite(budget) and budget >= 0):
             raise ParameterError(f"budget must be finite, at least 0, got {budget!r}")
         self.path = str(Path(path).absolute())
         self.timeout = timeout
@@ -118,6 +122,10 @@ class Ledger:
             try:
                 self._make(db)
                 kept = self._budget(db)
+                if budget is None and kept is None:
+                    raise ParameterError("budget must be given: the ledger has none")
+                budget = kept if budget is None else budget
+                assert budget is not None
                 if kept is not None and budget > kept and not raise_budget:
                     raise ParameterError(
                         f"budget must be at most the file's, {kept:g}, got {budget:g}: "
@@ -220,34 +228,77 @@ class Ledger:
         BudgetExceededError
             It would pass the budget; nothing is charged.
         """
-        account = _account(account)
-        if not (isinstance(amount, int | float) and amount >= 0):
-            raise ParameterError(f"amount must be a number, at least 0, got {amount!r}")
-        if not isinstance(note, str):
-            raise InputTypeError(f"note must be a str, not {type(note).__name__}")
-        amount = float(amount) if amount < 1e300 else math.inf
+        return self.charge_all({account: amount}, note)[_account(account)]
+
+    def charge_all(
+        self, amounts: Mapping[str, float], note: str | Mapping[str, str] = ""
+    ) -> dict[str, float]:
+        """Charge several accounts for one release, or refuse and charge none.
+
+        Parameters
+        ----------
+        amounts : mapping of str to float
+            What the release costs each account, ≥ 0.
+        note : str or mapping of str to str, optional
+            What for: the same for all, or one an account. It is stored: no private text.
+
+        Returns
+        -------
+        dict of str to float
+            What is left, by the accounts' names in Unicode's form NFC.
+
+        Raises
+        ------
+        BudgetExceededError
+            One of them would pass the budget; nothing is charged.
+
+        Examples
+        --------
+        >>> import tempfile, pathlib
+        >>> from fastdx.budget import Ledger
+        >>> ledger = Ledger(pathlib.Path(tempfile.mkdtemp()) / "budget.sqlite", budget=30.0)
+        >>> ledger.charge_all({"ann": 12.0, "bob": 3.0})
+        {'ann': 18.0, 'bob': 27.0}
+        """
+        notes = {account: note if isinstance(note, str) else note[account] for account in amounts}
+        for text in notes.values():
+            if not isinstance(text, str):
+                raise InputTypeError(f"note must be a str, not {type(text).__name__}")
+        left: dict[str, float] = {}
         with self._connect() as db:
             # Locks out other writers from the look until the charge is on disk.
             db.execute("BEGIN IMMEDIATE")
             try:
                 budget = self._budget(db) or 0.0
-                spent = self._spent(db, account)
-                total = math.fsum([spent, amount])
-                # What rounding of a sum can add is no excess.
-                if not total <= budget * (1 + 1e-12):
-                    raise BudgetExceededError(
-                        f"{account!r} has spent {spent:g} of {budget:g}: {amount:g} more "
-                        "would pass the budget"
-                    )
-                db.execute(
-                    "INSERT INTO charges (account, amount, note, time) VALUES (?, ?, ?, ?)",
-                    (account, float(amount), note, time.time()),
-                )
+                for name, amount in amounts.items():
+                    account = _account(name)
+                    left[account] = self._charge(db, account, amount, notes[name], budget)
                 db.execute("COMMIT")
             except BaseException:
                 if db.in_transaction:
                     db.execute("ROLLBACK")
                 raise
+        return left
+
+    def _charge(
+        self, db: sqlite3.Connection, account: str, amount: float, note: str, budget: float
+    ) -> float:
+        """Charge an account within a transaction; return what is left."""
+        if not (isinstance(amount, int | float) and amount >= 0):
+            raise ParameterError(f"amount must be a number, at least 0, got {amount!r}")
+        amount = float(amount) if amount < 1e300 else math.inf
+        spent = self._spent(db, account)
+        total = math.fsum([spent, amount])
+        # What rounding of a sum can add is no excess.
+        if not total <= budget * (1 + 1e-12):
+            raise BudgetExceededError(
+                f"{account!r} has spent {spent:g} of {budget:g}: {amount:g} more "
+                "would pass the budget"
+            )
+        db.execute(
+            "INSERT INTO charges (account, amount, note, time) VALUES (?, ?, ?, ?)",
+            (account, float(amount), note, time.time()),
+        )
         return max(budget - total, 0.0)
 
     def privatize(self, mechanism: Mechanism, text: str, *, account: str) -> str:

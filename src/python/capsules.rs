@@ -7,6 +7,7 @@ use std::sync::Arc;
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi, from_ffi_and_data_type};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{Array, ArrayRef, make_array};
+use arrow_data::ArrayData;
 use arrow_schema::{ArrowError, Field, FieldRef};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -47,7 +48,7 @@ impl Given {
             let field = Field::try_from(schema).map_err(refused)?;
             // SAFETY: by the protocol the array is of its schema's type.
             let data = unsafe { from_ffi(array, schema) }.map_err(refused)?;
-            return Ok(Self::Array(make_array(data), Arc::new(field)));
+            return Ok(Self::Array(checked(data)?, Arc::new(field)));
         }
         if column.hasattr("__arrow_c_stream__")? {
             let capsule = column.call_method0("__arrow_c_stream__")?;
@@ -64,12 +65,18 @@ impl Given {
     }
 }
 
+/// What a library gives is checked before it is read: offsets, and that text is UTF-8.
+fn checked(data: ArrayData) -> PyResult<ArrayRef> {
+    data.validate_full().map_err(refused)?;
+    Ok(make_array(data))
+}
+
 /// A library's own message may quote data: only its kind is told.
 fn refused(error: ArrowError) -> PyErr {
     let kind = match error {
         ArrowError::CDataInterface(_) | ArrowError::SchemaError(_) => "a broken Arrow column",
         ArrowError::NotYetImplemented(_) => "a type of Arrow that is not known here",
-        _ => "an Arrow column that cannot be read",
+        _ => "an Arrow column that is damaged: offsets out of order, or bytes that are not UTF-8",
     };
     wrong_type(format!("text is {kind}"))
 }
@@ -106,7 +113,7 @@ impl Iterator for Chunks {
         }
         // SAFETY: by the protocol every chunk is of the stream's type.
         let data = unsafe { from_ffi_and_data_type(array, self.field.data_type().clone()) };
-        Some(data.map(make_array).map_err(refused))
+        Some(data.map_err(refused).and_then(checked))
     }
 }
 

@@ -647,6 +647,7 @@ pub(super) fn dict_of(py: Python<'_>, counts: Counts) -> PyResult<Bound<'_, PyDi
     let dict = PyDict::new(py);
     dict.set_item("words", counts.words)?;
     dict.set_item("replaced", counts.replaced)?;
+    dict.set_item("unchanged", counts.unchanged)?;
     dict.set_item("unknown", counts.unknown)?;
     dict.set_item("skipped", counts.skipped)?;
     dict.set_item("misdecoded", counts.misdecoded)?;

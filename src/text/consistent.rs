@@ -68,7 +68,7 @@ impl TextPrivatizer {
         let by_text = self.policy().consistent == Consistent::Text;
         let (mut known, mut unknown) = (Vec::new(), 0);
         let (mut new, mut new_unknown) = (HashMap::new(), HashMap::new());
-        let mut places = Vec::new();
+        let (mut places, mut words) = (Vec::new(), Vec::new());
         let mut texts = Starts::new(lengths);
         for (word, fate) in all {
             if texts.word(places.len()) && by_text {
@@ -78,13 +78,16 @@ impl TextPrivatizer {
             }
             counts.add(fate);
             match fate {
-                Fate::Replace(id) => places.push(match kept.known.get(&id) {
-                    Some(&before) => Drawn::Before(before),
-                    None => Drawn::Known(*new.entry(id).or_insert_with(|| {
-                        known.push(id);
-                        known.len() - 1
-                    })),
-                }),
+                Fate::Replace(id) => {
+                    words.push((id, places.len()));
+                    places.push(match kept.known.get(&id) {
+                        Some(&before) => Drawn::Before(before),
+                        None => Drawn::Known(*new.entry(id).or_insert_with(|| {
+                            known.push(id);
+                            known.len() - 1
+                        })),
+                    });
+                }
                 Fate::Unknown if self.policy().oov == Oov::Random => {
                     let form = normalize(word);
                     places.push(match kept.unknown.get(&*form) {
@@ -118,7 +121,10 @@ impl TextPrivatizer {
             Drawn::Known(at) => ids[at],
             Drawn::Unknown(at) => random[at],
         });
-        Ok((drawn.collect(), starts))
+        let drawn: Vec<u32> = drawn.collect();
+        let unchanged = words.iter().filter(|&&(id, at)| drawn[at] == id);
+        counts.unchanged += unchanged.count() as u64;
+        Ok((drawn, starts))
     }
 }
 

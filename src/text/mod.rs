@@ -104,6 +104,9 @@ pub struct Counts {
     pub words: u64,
     /// Of these, words of the vocabulary that the mechanism was applied to.
     pub replaced: u64,
+    /// Of those, words that came back as they were. Like every count it tells something of the texts:
+    /// for whoever holds them, not for release.
+    pub unchanged: u64,
     /// Of these, words that are not in the vocabulary.
     pub unknown: u64,
     /// Of these, words skipped.
@@ -448,7 +451,16 @@ impl TextPrivatizer {
     }
 
     fn fate(&self, word: &str) -> Fate {
-        let form = normalize(word);
+        // Most words are short and ASCII: their lower case needs no memory of its own.
+        let mut lower = [0; 32];
+        let form = match lower.get_mut(..word.len()) {
+            Some(lower) if word.is_ascii() => {
+                lower.copy_from_slice(word.as_bytes());
+                lower.make_ascii_lowercase();
+                Cow::Borrowed(std::str::from_utf8(lower).unwrap_or(word))
+            }
+            _ => normalize(word),
+        };
         if self.policy.skip.contains(&*form) {
             return Fate::Skip;
         }
@@ -493,6 +505,7 @@ impl TextPrivatizer {
         let key = self.mechanism.randomness().next_key()?;
         let mut ids = vec![0; known.len()];
         self.mechanism.draw(&known, &key, &mut ids, control)?;
+        counts.unchanged += known.iter().zip(&ids).filter(|(a, b)| a == b).count() as u64;
         if !unknown.is_empty() {
             let mut rng = key.stream(UNKNOWN_STREAM);
             let mut merged = Vec::with_capacity(drawn);
@@ -533,6 +546,7 @@ impl std::ops::AddAssign for Counts {
     fn add_assign(&mut self, other: Self) {
         self.words += other.words;
         self.replaced += other.replaced;
+        self.unchanged += other.unchanged;
         self.unknown += other.unknown;
         self.skipped += other.skipped;
         self.misdecoded += other.misdecoded;

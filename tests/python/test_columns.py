@@ -273,3 +273,14 @@ def test_guarantees_as_data_and_in_plain_words() -> None:
     with pytest.raises(fastdx.ParameterError, match="audience"):
         void.describe("all")
     assert isinstance(Guarantee(tem, ["more"]), Guarantee)
+
+
+def test_what_is_no_utf8_is_refused() -> None:
+    offsets = pa.py_buffer(np.array([0, 1, 2], dtype=np.int32).tobytes())
+    broken = pa.Array.from_buffers(pa.string(), 2, [None, offsets, pa.py_buffer(b"a\xff")])
+    nested = pa.ListArray.from_arrays(pa.array([0, 2]), broken)
+    descending = pa.py_buffer(np.array([0, 2, 1], dtype=np.int32).tobytes())
+    wrong = pa.Array.from_buffers(pa.string(), 2, [None, descending, pa.py_buffer(b"ab")])
+    for column in (broken, nested, wrong, pa.chunked_array([pa.array(["a"]), broken])):
+        with pytest.raises(fastdx.InputTypeError, match="damaged"):
+            Tem(epsilon=3.0).privatize(column)

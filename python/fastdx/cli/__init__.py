@@ -1,4 +1,4 @@
-"""The command: ``fastdx privatize``, ``fastdx convert``, ``fastdx info``.
+"""The command: ``fastdx privatize``, ``fastdx calibrate``, ``fastdx index`` and others.
 
 Exit codes: 0 done, 1 an input or file that is wrong, 2 wrong usage, 130 interrupted (129 and 143:
 by the signals HUP and TERM).
@@ -19,16 +19,35 @@ from contextlib import contextmanager
 from types import FrameType
 
 from fastdx import FastdxError, __version__
-from fastdx.cli import calibrate, compare, convert, emd, index, poincare, privatize
+from fastdx.cli import (
+    calibrate,
+    compare,
+    completion,
+    convert,
+    emd,
+    index,
+    poincare,
+    privatize,
+)
 from fastdx.cli.messages import CommandError
+from fastdx.cli.options import examples
 
-COMMANDS = (privatize, emd, convert, index, poincare, calibrate, compare)
+COMMANDS = (privatize, calibrate, compare, convert, index, poincare, emd, completion)
+
+EXAMPLES = """
+  fastdx privatize --epsilon 6 < letter.txt
+  fastdx privatize reviews.csv --column text --epsilon 3 -o private.csv
+  fastdx calibrate -o report.html
+  fastdx privatize --help
+"""
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of all commands."""
     made = argparse.ArgumentParser(
-        prog="fastdx", description="Metric differential privacy for text."
+        prog="fastdx",
+        description="Metric differential privacy for text.",
+        **examples(EXAMPLES),
     )
     made.add_argument("--version", action="version", version=f"fastdx {__version__}")
     commands = made.add_subparsers(dest="command", required=True)

@@ -11,6 +11,7 @@ from fastdx.cli.options import (
     cover_of,
     cover_options,
     embedding_options,
+    examples,
     excluded_words,
     graph_option,
     mechanism_options,
@@ -22,11 +23,20 @@ from fastdx.mechanisms import MECHANISMS
 if TYPE_CHECKING:
     from fastdx.cli.options import _Commands
 
+EXAMPLES = """
+  fastdx calibrate -o report.html
+  fastdx calibrate --max-unchanged 0.2 --cover 40 --balance 0.1 -o report.html
+"""
+
 
 def add(commands: _Commands) -> None:
     """Add the command."""
     p = commands.add_parser(
-        "calibrate", help="choose ε from its consequences, on a page to look at"
+        "calibrate",
+        help="choose ε from its consequences, on a page to look at",
+        description="Measure what each ε does to words, choose the largest that keeps what you "
+        "ask for, and write a page with a slider.",
+        **examples(EXAMPLES),
     )
     p.add_argument("--mechanism", choices=tuple(MECHANISMS), default="tem")
     p.add_argument("--embedding", metavar="PATH", help="default: 20,000 English words × 50")

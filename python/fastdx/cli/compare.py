@@ -16,7 +16,7 @@ from fastdx._replace import open_output
 from fastdx.calibration import frontier, reidentification
 from fastdx.calibration.comparison import largest_named
 from fastdx.cli.messages import CommandError
-from fastdx.cli.options import embedding_options, excluded_words, load
+from fastdx.cli.options import embedding_options, examples, excluded_words, load
 from fastdx.mechanisms import Mechanism
 
 if TYPE_CHECKING:
@@ -28,6 +28,11 @@ SENTENCES = (
     "My brother lost his job and cannot pay the rent this month.",
 )
 
+EXAMPLES = """
+  fastdx compare --words 2000 -o page.md
+  fastdx compare --epsilon 3 --cover 20 --sentences samples.txt
+"""
+
 
 def add(commands: _Commands) -> None:
     """Add the command."""
@@ -38,6 +43,7 @@ def add(commands: _Commands) -> None:
         "noise: at an equal certified ε (on the graph: per step), and at an equal success of an "
         "attacker who knows the mechanism and how often words are written (by their rank). Writes "
         "a page of Markdown.",
+        **examples(EXAMPLES),
     )
     p.add_argument("--epsilon", type=float, default=2.5,
                    help="the certified ε per unit of distance (default 2.5)")  # fmt: skip

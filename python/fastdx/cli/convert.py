@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fastdx import Tem
-from fastdx.cli.options import embedding_options, load, shown_lists
+from fastdx.cli.messages import step
+from fastdx.cli.options import embedding_options, examples, load, shown_lists
 
 if TYPE_CHECKING:
     from fastdx.cli.options import _Commands
@@ -16,29 +17,46 @@ if TYPE_CHECKING:
 
 def add(commands: _Commands) -> None:
     """Add the commands."""
-    p = commands.add_parser("convert", help="write an embedding in fastdx's own format")
+    p = commands.add_parser(
+        "convert",
+        help="write an embedding in fastdx's own format",
+        description="Write an embedding in fastdx's own format, which opens in milliseconds.",
+        **examples(
+            """
+  fastdx convert glove.6B.300d.txt -o glove.fdx
+  fastdx convert vectors.bin.gz --limit 100000 --storage int16 -o small.fdx
+"""
+        ),
+    )
     p.add_argument("input", metavar="FILE")
     p.add_argument("-o", "--output", required=True, metavar="FILE")
     p.add_argument("--storage", choices=("float32", "int16"), default="float32")
     embedding_options(p)
     p.set_defaults(run=_convert)
 
-    p = commands.add_parser("info", help="describe an embedding file")
+    p = commands.add_parser(
+        "info",
+        help="describe an embedding file",
+        description="Print the words, dimension, metric and lists of an embedding file.",
+        **examples("  fastdx info glove.fdx"),
+    )
     p.add_argument("input", metavar="FILE")
     embedding_options(p)
     p.set_defaults(run=info)
 
 
 def _convert(args: argparse.Namespace) -> None:
-    embedding = load(args, args.input)
-    embedding.save(args.output, storage=args.storage)
+    with step("converting"):
+        embedding = load(args, args.input)
+        embedding.save(args.output, storage=args.storage)
     size = Path(args.output).stat().st_size
     print(f"{args.output}: {embedding!r}, {size:,} bytes", file=sys.stderr)
 
 
 def info(args: argparse.Namespace) -> None:
     """Describe an embedding file."""
-    embedding = load(args, args.input)
+    with step("reading"):
+        embedding = load(args, args.input)
     words = embedding.words
     print(f"words      {len(embedding):,}")
     print(f"dimension  {embedding.dim}")

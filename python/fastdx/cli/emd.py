@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from fastdx import Embedding, earth_movers_distance
 from fastdx.bags import STOP_WORDS, bag_words
-from fastdx.cli.messages import CommandError
-from fastdx.cli.options import embedding_options, load, show_text
+from fastdx.cli.messages import CommandError, step
+from fastdx.cli.options import embedding_options, examples, load, show_text
 
 if TYPE_CHECKING:
     from fastdx.cli.options import _Commands
@@ -18,7 +18,17 @@ if TYPE_CHECKING:
 
 def add(commands: _Commands) -> None:
     """Add the command."""
-    p = commands.add_parser("emd", help="the Earth Mover's distance of two texts, exactly")
+    p = commands.add_parser(
+        "emd",
+        help="the Earth Mover's distance of two texts, exactly",
+        description="Print the Earth Mover's distance of the words of two texts.",
+        **examples(
+            """
+  fastdx emd letter.txt other.txt
+  fastdx emd --all --embedding glove.fdx letter.txt other.txt
+"""
+        ),
+    )
     p.add_argument("a", metavar="A")
     p.add_argument("b", metavar="B")
     p.add_argument("--embedding", metavar="PATH", help="default: 20,000 English words × 50")
@@ -29,7 +39,8 @@ def add(commands: _Commands) -> None:
 
 
 def _emd(args: argparse.Namespace) -> None:
-    space = load(args, args.embedding) if args.embedding else Embedding.default()
+    with step("loading the words"):
+        space = load(args, args.embedding) if args.embedding else Embedding.default()
     bags = []
     for name in (args.a, args.b):
         stop_words = () if args.all else STOP_WORDS
@@ -41,4 +52,6 @@ def _emd(args: argparse.Namespace) -> None:
             print(f"{name}: {len(words) - len(known):,} of {len(words):,} words are not in the "
                   "vocabulary and left out", file=sys.stderr)  # fmt: skip
         bags.append(known)
-    print(earth_movers_distance(bags[0], bags[1], space))
+    with step("solving"):
+        distance = earth_movers_distance(bags[0], bags[1], space)
+    print(distance)

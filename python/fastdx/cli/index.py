@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 from fastdx import Embedding, Tem
 from fastdx._core import check_index
 from fastdx.cli.convert import info
-from fastdx.cli.messages import CommandError
+from fastdx.cli.messages import CommandError, step
 from fastdx.cli.options import (
     cover_of,
     cover_options,
     embedding_options,
+    examples,
     excluded_words,
     load,
     shown_lists,
@@ -26,9 +27,30 @@ if TYPE_CHECKING:
 
 def add(commands: _Commands) -> None:
     """Add the command."""
-    index = commands.add_parser("index", help="neighbour lists for Tem, stored with the embedding")
+    index = commands.add_parser(
+        "index",
+        help="neighbour lists for Tem, stored with the embedding",
+        description="Build, check and describe index files: neighbour lists for Tem, stored with "
+        "the embedding and mapped by all workers.",
+        **examples(
+            """
+  fastdx index build --embedding glove.fdx -o glove.index
+  fastdx index check glove.index
+"""
+        ),
+    )
     kinds = index.add_subparsers(dest="index", required=True)
-    p = kinds.add_parser("build", help="build the exact lists of every word's nearest neighbours")
+    p = kinds.add_parser(
+        "build",
+        help="build the exact lists of every word's nearest neighbours",
+        description="Build the exact lists of every word's nearest neighbours.",
+        **examples(
+            """
+  fastdx index build -o english.index
+  fastdx index build --embedding glove.fdx --k 512 --cover 40 -o glove.index
+"""
+        ),
+    )
     p.add_argument("--embedding", metavar="PATH", help="default: 20,000 English words × 50")
     p.add_argument("--k", type=int, help="neighbours a word (default √V, between 256 and 1024)")
     p.add_argument("--gamma", type=float, help="all neighbours within this distance instead")
@@ -44,20 +66,29 @@ def add(commands: _Commands) -> None:
         description="Compute again what a file says of its words, for files from others: the "
         "lists of some words, drawn at random, or of all, and every certificate. Checksums find "
         "damage, not forgery.",
+        **examples(
+            """
+  fastdx index check glove.index
+  fastdx index check --all glove.index
+"""
+        ),
     )
     p.add_argument("input", metavar="FILE")
     p.add_argument("--words", type=int, default=1000, metavar="N",
                    help="lists computed again (default 1000)")  # fmt: skip
     p.add_argument("--all", action="store_true", help="the lists of all words")
     p.set_defaults(run=_index_check)
-    p = kinds.add_parser("info", help="describe an index file")
+    p = kinds.add_parser(
+        "info", help="describe an index file", **examples("  fastdx index info glove.index")
+    )
     p.add_argument("input", metavar="FILE")
     embedding_options(p)
     p.set_defaults(run=info)
 
 
 def _index_build(args: argparse.Namespace) -> None:
-    embedding = load(args, args.embedding) if args.embedding else Embedding.default()
+    with step("loading the words", quiet=args.quiet):
+        embedding = load(args, args.embedding) if args.embedding else Embedding.default()
     shown = sys.stderr.isatty() and not args.quiet
 
     def progress(done: int) -> None:
@@ -66,7 +97,8 @@ def _index_build(args: argparse.Namespace) -> None:
                   file=sys.stderr, flush=True)  # fmt: skip
 
     lists = "nearest" if args.gamma is None else "gamma"
-    cover = cover_of(args, Tem, embedding).get("cover")
+    with step("making the cover", quiet=args.quiet):
+        cover = cover_of(args, Tem, embedding).get("cover")
     tem = Tem(embedding, 1.0, gamma=args.gamma, cover=cover, exclude=excluded_words(args))
     try:
         tem = tem.build_lists(args.k, lists=lists, memory=args.memory, progress=progress)
@@ -83,6 +115,8 @@ def _index_build(args: argparse.Namespace) -> None:
 def _index_check(args: argparse.Namespace) -> None:
     if args.words < 1:
         raise CommandError(f"--words must be at least 1, got {args.words}")
-    words, lists, certificates = check_index(args.input, None if args.all else args.words)
+    with step("computing again") as progress:
+        wanted = None if args.all else args.words
+        words, lists, certificates = check_index(args.input, wanted, progress)
     print(f"{args.input}: {words:,} words found by the index, {lists:,} lists and {certificates} "
           "certificates computed again: all true")  # fmt: skip

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Protocol
 
 
@@ -26,6 +29,11 @@ class Progress(Protocol):
         """Take note of `count` more bytes."""
 
 
+def _line(text: str) -> None:
+    """Show a line in the place of the last one."""
+    print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+
+
 class Bar:
     """A line on the terminal that shows how far the work is; silent elsewhere."""
 
@@ -44,10 +52,52 @@ class Bar:
             self.shown = now
             rate = self.done / 1e6 / (now - self.start)
             share = f"{self.done / self.total:4.0%} " if self.total else ""
-            print(f"\r\x1b[K{share}{self.done / 1e6:.0f} MB, {rate:.1f} MB/s", end="",
-                  file=sys.stderr, flush=True)  # fmt: skip
+            _line(f"{share}{self.done / 1e6:.0f} MB, {rate:.1f} MB/s")
 
     def clear(self) -> None:
         """Take the line away."""
         if self.active:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+            self.active = False
+            _line("")
+
+
+FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+LATE = 0.5
+"""Seconds after which a step that still runs is shown."""
+
+
+@contextmanager
+def step(what: str, *, quiet: bool = False) -> Iterator[Callable[[int], None]]:
+    """Show that a step is under way, once it takes long; on a terminal only.
+
+    Yields a function that is told how much is done, for steps that know it.
+    """
+    done = 0
+
+    def progress(count: int) -> None:
+        nonlocal done
+        done = count
+
+    if quiet or not sys.stderr.isatty():
+        yield progress
+        return
+    ended = threading.Event()
+
+    def show() -> None:
+        start, frame = time.monotonic(), 0
+        pause = LATE
+        while not ended.wait(pause):
+            pause, frame = 0.1, frame + 1
+            count = f", {done:,} words" if done else ""
+            seconds = time.monotonic() - start
+            _line(f"{FRAMES[frame % len(FRAMES)]} {what}{count}, {seconds:.0f} s")
+        if pause != LATE:
+            _line("")
+
+    thread = threading.Thread(target=show, daemon=True)
+    thread.start()
+    try:
+        yield progress
+    finally:
+        ended.set()
+        thread.join()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fastdx import Cover, Embedding, NeighborResponse, Tem, WordGraph
 from fastdx._core import space_cover
@@ -18,7 +18,15 @@ METRICS = ("euclidean", "manhattan", "chebyshev", "angular", "poincare")
 FORMATS = ("fastdx", "glove", "word2vec-text", "fasttext", "word2vec-binary", "npy")
 
 
-def show_text(p: argparse.ArgumentParser) -> None:
+def examples(lines: str) -> dict[str, Any]:
+    """Return what shows examples below the help of a command."""
+    return {
+        "epilog": "examples:\n" + lines.strip("\n"),
+        "formatter_class": argparse.RawDescriptionHelpFormatter,
+    }
+
+
+def show_text(p: argparse._ActionsContainer) -> None:
     """Add ``--show-text``."""
     p.add_argument("--show-text", action="store_true",
                    help="messages show the content that they are about")  # fmt: skip
@@ -33,7 +41,7 @@ def embedding_options(p: argparse.ArgumentParser) -> None:
     group.add_argument("--vocabulary", metavar="FILE", help="for .npy: the words, one a line")
 
 
-def cover_options(p: argparse.ArgumentParser) -> None:
+def cover_options(p: argparse._ActionsContainer) -> None:
     """Add ``--cover``, ``--balance``, ``--cover-file`` and ``--exclude``."""
     p.add_argument("--cover", type=int, metavar="K", help="tem, response: each word is at "
                    "distance 0 from its K nearest outputs: none is likelier than 1/K")  # fmt: skip
@@ -76,13 +84,13 @@ def cover_of(
     return {} if stored is None else {"cover": stored}
 
 
-def graph_option(p: argparse.ArgumentParser) -> None:
+def graph_option(p: argparse._ActionsContainer) -> None:
     """Add ``--graph``."""
     p.add_argument("--graph", metavar="EDGES", help="tem: shortest paths as the metric instead; a "
                    "file of word TAB word lines, with a weight perhaps")  # fmt: skip
 
 
-def mechanism_options(p: argparse.ArgumentParser) -> None:
+def mechanism_options(p: argparse._ActionsContainer) -> None:
     """Add what the registered mechanisms take beside ε."""
     for cls in MECHANISMS.values():
         for option in cls.options:

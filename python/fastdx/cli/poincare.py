@@ -7,6 +7,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from fastdx import poincare
+from fastdx.cli.messages import step
+from fastdx.cli.options import examples
 
 if TYPE_CHECKING:
     from fastdx.cli.options import _Commands
@@ -14,9 +16,23 @@ if TYPE_CHECKING:
 
 def add(commands: _Commands) -> None:
     """Add the command."""
-    hyperbolic = commands.add_parser("poincare", help="Poincaré embeddings of a hierarchy")
+    hyperbolic = commands.add_parser(
+        "poincare",
+        help="Poincaré embeddings of a hierarchy",
+        **examples("  fastdx poincare train hypernyms.tsv --dim 10 -o nouns.fdx"),
+    )
     kinds = hyperbolic.add_subparsers(dest="poincare", required=True)
-    p = kinds.add_parser("train", help="train one from word TAB hypernym lines")
+    p = kinds.add_parser(
+        "train",
+        help="train one from word TAB hypernym lines",
+        description="Train a Poincaré embedding from word TAB hypernym lines.",
+        **examples(
+            """
+  fastdx poincare train hypernyms.tsv --dim 10 -o nouns.fdx
+  fastdx poincare train hypernyms.tsv --epochs 300 --checkpoint nouns.part -o nouns.fdx
+"""
+        ),
+    )
     p.add_argument("edges", metavar="EDGES")
     p.add_argument("-o", "--output", required=True, metavar="FILE")
     p.add_argument("--dim", type=int, default=10, help="dimensions (default 10)")
@@ -46,6 +62,7 @@ def _poincare_train(args: argparse.Namespace) -> None:
     )  # fmt: skip
     embedding.save(args.output)
     if not args.quiet:
-        found = poincare.reconstruction(embedding, args.edges)
+        with step("measuring the reconstruction"):
+            found = poincare.reconstruction(embedding, args.edges)
         print(f"\n{args.output}: {embedding!r}, mean rank {found.mean_rank:.2f}, MAP "
               f"{found.map:.3f}", file=sys.stderr)  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,6 @@ import numpy as np
 
 from fastdx._core import Embedding, WordGraph, certify_law
 from fastdx.exceptions import InputTypeError, ParameterError
-from fastdx.laws.base import Law
 from fastdx.mechanisms.base import Common, Mechanism
 
 if TYPE_CHECKING:
@@ -85,7 +85,9 @@ class FiniteLaw(Mechanism):
         **common: Unpack[Common],
     ) -> Self:
         """Make the mechanism."""
-        if isinstance(law, Law):
+        # A law of that package can only be there if the package was imported.
+        known = sys.modules.get("fastdx.laws.base")
+        if known is not None and isinstance(law, known.Law):
             space = law.space if space is None and embedding is None else space
             # A matrix is read faster, and pickled.
             law = law.matrix() if len(law.space) <= CERTIFIED else law.row

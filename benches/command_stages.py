@@ -1,0 +1,83 @@
+"""Where the command's time goes on the IMDB reviews: processor seconds of every stage, one by one.
+
+python benches/command_stages.py              # ../shared/data/text/imdb.*.jsonl.gz, where it is
+python benches/command_stages.py a.jsonl …    # any JSONL files with a field "text"
+
+Processor time of all threads, so that what else the machine does matters little. The command does
+the stages at the same time: on two cores it takes half of their sum at best.
+"""
+
+from __future__ import annotations
+
+import io
+import resource
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import fastdx
+from fastdx.cli.formats import Choice, Opener
+from fastdx.cli.formats.json import JsonLines
+
+T = TypeVar("T")
+
+
+def used(who: int = resource.RUSAGE_SELF) -> float:
+    now = resource.getrusage(who)
+    return now.ru_utime + now.ru_stime
+
+
+def timed(what: str, work: Callable[[], T]) -> T:
+    start = used()
+    made = work()
+    print(f"| {what} | {used() - start:.2f} |", flush=True)
+    return made
+
+
+def main() -> None:
+    shared = Path(__file__).resolve().parents[2] / "shared" / "data" / "text"
+    files = sys.argv[1:] or sorted(map(str, shared.glob("imdb.*.jsonl.gz")))
+    if not files:
+        sys.exit("no files given, and ../shared/data/text/imdb.*.jsonl.gz is not there")
+    opener, form = Opener(lambda count: None), JsonLines(Choice(("text",)))
+
+    def unpack() -> int:
+        size = 0
+        for name in files:
+            with opener.open(name) as source:
+                while data := source.read(1 << 20):
+                    size += len(data)
+        return size
+
+    print("| stage | processor seconds |\n|---|---|")
+    start = used(resource.RUSAGE_CHILDREN)
+    command = [sys.executable, "-m", "fastdx", "privatize", "--epsilon", "3", "-q"]
+    subprocess.run(command, input=b"", check=True)
+    print(f"| start, end | {used(resource.RUSAGE_CHILDREN) - start:.2f} |")
+    timed("unpack (a part of the next)", unpack)
+    batches = timed("read: unpack, decode, find the strings",
+                    lambda: [b for name in files for b in form.read(name, opener)])  # fmt: skip
+    tem = fastdx.Tem(epsilon=3.0, exclude="offensive")
+
+    def draw() -> int:
+        words = 0
+        for batch in batches:
+            batch.new, counts = tem.privatize_counted(batch.texts)
+            words += counts["words"]
+        return words
+
+    words = timed("draw, every word for the first time", draw)
+    timed("draw, the same again", draw)
+
+    def write() -> None:
+        for batch in batches:
+            form.write(batch, io.BytesIO())
+
+    timed("write: quote, join, encode", write)
+    print(f"\n{words:,} words, `tem`, ε = 3.")
+
+
+if __name__ == "__main__":
+    main()

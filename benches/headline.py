@@ -1,0 +1,69 @@
+"""Three figures of speed, from Python: many texts, one text, and the first one of a program.
+
+    python benches/headline.py
+
+Texts are made of the built-in vocabulary's words, drawn by Zipf's law; every word is drawn afresh.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import time
+
+import numpy as np
+from common import seconds
+
+from fastdx import Tem
+
+FIRST = (
+    "import time, numpy; start = time.perf_counter(); import fastdx\n"
+    "fastdx.Tem(epsilon=3.0).privatize('I would like a cup of coffee, please.')\n"
+    "print(time.perf_counter() - start)"
+)
+
+
+def texts(words: list[str], count: int, length: int) -> list[str]:
+    rng = np.random.default_rng(1)
+    rank = rng.zipf(1.2, 4 * count * length)
+    ids = (rank[rank <= len(words)][: count * length] - 1).reshape(count, length)
+    return [" ".join(words[i] for i in row) for row in ids]
+
+
+def main() -> None:
+    tem = Tem(epsilon=3.0)
+    many = texts(tem.embedding.words, 10_000, 200)
+    tem.privatize(many)  # lists of the words that come are made once
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        tem.privatize(many)
+        times.append(time.perf_counter() - start)
+    rate = 10_000 * 200 / statistics.median(times)
+
+    single = []
+    for text in texts(tem.embedding.words, 20_000, 10):
+        start = time.perf_counter()
+        tem.privatize(text)
+        single.append(time.perf_counter() - start)
+    middle, high = np.quantile(single, [0.5, 0.99])
+
+    first = [
+        float(
+            subprocess.run([sys.executable, "-c", FIRST], stdout=subprocess.PIPE, check=True).stdout
+        )
+        for _ in range(11)
+    ]
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    print("| `Tem(epsilon=3.0)`, 20,000 words × 50, from Python | |\n|---|---|")
+    print(f"| 10,000 texts of 200 words in one call, {cores} threads | "
+          f"{rate / 1e6:.1f} million words/s |")  # fmt: skip
+    print(f"| one text of 10 words | median {seconds(middle)}, p99 {seconds(high)} |")
+    print(f"| from `import fastdx` to the first private sentence, beyond numpy | "
+          f"{seconds(statistics.median(first))} |")  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,47 @@
+"""How long `import fastdx` takes beyond numpy's, in fresh interpreters.
+
+    python benches/import_time.py [--runs 41]
+
+numpy is imported first, for every program that uses fastdx needs it. The median, the fastest and
+the slowest of the runs; files are in the operating system's cache.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import subprocess
+import sys
+
+STATEMENTS = (
+    ("`import fastdx`", "import fastdx"),
+    ("`from fastdx import *`: everything", "from fastdx import *"),
+    ("the first private sentence", "import fastdx; fastdx.Tem(epsilon=3.0).privatize('A coffee')"),
+)
+
+
+def seconds(statement: str) -> float:
+    program = (
+        f"import numpy, time\nstart = time.perf_counter()\n{statement}\n"
+        "print(time.perf_counter() - start)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    return float(done.stdout)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--runs", type=int, default=41)
+    args = parser.parse_args()
+    seconds("import fastdx")  # files come into the cache
+    print("| beyond `import numpy` | median | fastest | slowest |\n|---|---|---|---|")
+    for name, statement in STATEMENTS:
+        runs = [1e3 * seconds(statement) for _ in range(args.runs)]
+        print(f"| {name} | {statistics.median(runs):.0f} ms | {min(runs):.0f} ms "
+              f"| {max(runs):.0f} ms |")  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,114 @@
+"""The pictures of docs/explanation, from the exact laws of the built-in vocabulary.
+
+    python examples/pictures.py docs/explanation
+
+Writes map.svg (what an output can change), law.svg (what a word becomes) and loss.svg (what outputs
+do change, beside the bound). Colours are readable on light and dark pages.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+
+mpl.use("Agg")
+from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from fastdx import Embedding, Tem
+
+GREY, TEAL, ORANGE = "#808080", "#1a9e8f", "#d9822b"
+WORD, OTHER = "coffee", "tea"
+STYLE = {
+    "svg.fonttype": "none",  # the page's letters: small files, and text that can be found
+    "svg.hashsalt": "fastdx",  # the same file each time
+    "font.family": "sans-serif",
+    "font.size": 13,
+    "text.color": GREY,
+    "axes.edgecolor": GREY,
+    "axes.labelcolor": GREY,
+    "axes.titlecolor": GREY,
+    "xtick.color": GREY,
+    "ytick.color": GREY,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+}
+
+
+def odds(axes: Axes, e: Embedding) -> None:
+    """The largest factor between the probabilities of two words, over their distance."""
+    epsilon = 1.0
+    words = ["drink", "tea", "breakfast", "kitchen", "parliament"]
+    distances = np.array([e.distance(WORD, word) for word in words])
+    line = np.linspace(0, distances.max() * 1.12, 100)
+    axes.plot(line, np.exp(epsilon * line), color=TEAL)
+    axes.scatter(distances, np.exp(epsilon * distances), color=ORANGE, zorder=3)
+    for word, d in zip(words, distances, strict=True):
+        axes.annotate(word, (d, np.exp(epsilon * d)), xytext=(-8, 6), ha="right",
+                      textcoords="offset points")  # fmt: skip
+    axes.set_yscale("log")
+    axes.set_xlabel(f"distance d from “{WORD}”")
+    axes.set_ylabel(f"largest factor e^(ε·d), ε = {epsilon:g}")
+
+
+def replacements(axes: tuple[Axes, Axes], e: Embedding) -> None:
+    """The likeliest outputs of a word."""
+    plain, cover = Tem(e, 3.0), Tem(e, 6.0, cover=10)
+    for ax, (name, tem) in zip(
+        axes, {"Tem, ε = 3": plain, "Tem, cover of 10, ε = 6": cover}.items(), strict=True
+    ):
+        law = tem.probabilities(WORD)
+        order = np.argsort(-law, kind="stable")[:12]
+        names = [*(e.words[i] for i in order), "all others"]
+        heights = [*law[order], 1 - law[order].sum()]
+        colors = [ORANGE if n == WORD else GREY if n == "all others" else TEAL for n in names]
+        ax.barh(names[::-1], heights[::-1], color=colors[::-1])
+        ax.set_title(name)
+        ax.set_xlabel(f"probability, “{WORD}” being written")
+
+
+def losses(axes: Axes, e: Embedding) -> None:
+    """How much each output tells two words apart, in the order of it, and the bound."""
+    tem = Tem(e, 3.0)
+    ratio = np.log(tem.probabilities(WORD)) - np.log(tem.probabilities(OTHER))
+    bound = tem.guarantee.bound(WORD, OTHER)
+    assert np.abs(ratio).max() <= bound
+    share = (tem.probabilities(WORD) + tem.probabilities(OTHER)) / 2
+    axes.hist(ratio, bins=np.linspace(-bound, bound, 41), weights=share, color=TEAL)
+    for end in (-bound, bound):
+        axes.axvline(end, color=ORANGE)
+    axes.annotate("bound", (bound, axes.get_ylim()[1]), xytext=(-6, -12), ha="right",
+                  textcoords="offset points", color=ORANGE)  # fmt: skip
+    axes.set_xlabel(f"ln (Pr[output | {WORD}] / Pr[output | {OTHER}])")
+    axes.set_ylabel("probability of such outputs")
+
+
+def save(figure: Figure, path: Path) -> None:
+    figure.tight_layout()
+    figure.savefig(path, transparent=True, metadata={"Date": None, "Creator": None})
+    plt.close(figure)
+
+
+def main() -> None:
+    if len(sys.argv) != 2 or not Path(sys.argv[1]).is_dir():
+        sys.exit("usage: python examples/pictures.py FOLDER")
+    folder = Path(sys.argv[1])
+    e = Embedding.default()
+    with mpl.rc_context(STYLE):
+        figure, axes = plt.subplots(figsize=(5.4, 4.2))
+        odds(axes, e)
+        save(figure, folder / "map.svg")
+        figure, pair = plt.subplots(2, 1, figsize=(5.4, 8))
+        replacements((pair[0], pair[1]), e)
+        save(figure, folder / "law.svg")
+        figure, axes = plt.subplots(figsize=(5.4, 3.8))
+        losses(axes, e)
+        save(figure, folder / "loss.svg")
+
+
+if __name__ == "__main__":
+    main()

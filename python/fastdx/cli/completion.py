@@ -1,0 +1,56 @@
+"""``fastdx completion``: what a shell needs to complete the command."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from fastdx.cli.messages import CommandError
+from fastdx.cli.options import examples
+
+if TYPE_CHECKING:
+    from fastdx.cli.options import _Commands
+
+EXAMPLES = """
+  fastdx completion bash > ~/.local/share/bash-completion/completions/fastdx
+  fastdx completion zsh > ~/.zfunc/_fastdx
+  fastdx completion fish > ~/.config/fish/completions/fastdx.fish
+"""
+
+
+def add(commands: _Commands) -> None:
+    """Add the command."""
+    p = commands.add_parser(
+        "completion",
+        help="print what a shell needs to complete this command",
+        description="Print a script that completes fastdx's commands, options and file names.",
+        **examples(EXAMPLES),
+    )
+    p.add_argument("shell", choices=("bash", "zsh", "fish"), metavar="SHELL",
+                   help="bash, zsh or fish")  # fmt: skip
+    p.set_defaults(run=_completion)
+
+
+def _completion(args: argparse.Namespace) -> None:
+    try:
+        import shtab
+    except ImportError:
+        raise CommandError("completion needs shtab: pip install 'fastdx[completion]'") from None
+    # Not at the top: the parser of all commands is made of this one, too.
+    from fastdx.cli import parser
+
+    made = parser()
+    _with_files(made, shtab.FILE, shtab.DIRECTORY)
+    print(shtab.complete(made, args.shell))
+
+
+def _with_files(parser: argparse.ArgumentParser, file: object, folder: object) -> None:
+    """Say of every option that takes a file or a folder that it does."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for inner in action.choices.values():
+                _with_files(inner, file, folder)
+        elif action.metavar in ("FILE", "PATH", "EDGES"):
+            action.complete = file  # type: ignore[attr-defined]  # shtab's protocol
+        elif action.metavar == "FOLDER":
+            action.complete = folder  # type: ignore[attr-defined]

@@ -1,0 +1,151 @@
+"""What replaces the words of batches: the mechanism, what it counted, and what it costs."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from fastdx._core import Replacements, privatize_arrow
+from fastdx.bags import STOP_WORDS, BagOfWords, text_of
+from fastdx.budget import BudgetExceededError, Ledger
+from fastdx.cli.formats.base import TextError, leaves
+from fastdx.cli.messages import CommandError
+from fastdx.exceptions import FastdxWarning, UnknownWordError
+from fastdx.mechanisms import Mechanism
+
+
+class Bill:
+    """What the texts of one output cost, account by account; paid before it is released."""
+
+    def __init__(
+        self, ledger: Ledger, mechanism: Mechanism, account: str | None, *, whole: bool
+    ) -> None:
+        """Start at nothing; `whole` says that texts are parts of one, as those of plain text."""
+        self._ledger = ledger
+        self._guarantee = mechanism.guarantee
+        self._epsilon = mechanism.epsilon
+        self._account = account
+        self._whole = whole
+        self._prices: dict[str, list[float]] = {}
+        self._words: Counter[str] = Counter()
+        self._wordless = False
+
+    def add(self, parts: Sequence[str | list[str]], accounts: Sequence[str] | None) -> None:
+        """Price texts (or bags of words), or say which has no price."""
+        for at, part in enumerate(parts):
+            price, why, words = self._guarantee._price(part)
+            if why is not None:
+                raise TextError(f"this release has no price: {why}", at)
+            account = self._account if accounts is None else accounts[at]
+            assert account is not None
+            self._words[account] += words
+            if words:
+                # Sums of a few, so that a million texts are not kept, and their sum is exact.
+                sums = self._prices.setdefault(account, [])
+                sums.append(price)
+                if len(sums) > 4096:
+                    self._prices[account] = [math.fsum(sums)]
+            elif part and isinstance(part, str):
+                self._no_word(at)
+
+    def _no_word(self, at: int) -> None:
+        if self._whole or self._ledger.allow_wordless:
+            self._wordless = True
+            return
+        raise TextError(
+            "a text without a word: all of it would be released as it is (--allow-wordless)", at
+        )
+
+    def pay(self, name: str) -> dict[str, float]:
+        """Charge every account, or none; return what each was charged."""
+        words = sum(self._words.values())
+        if self._wordless and not words and not self._ledger.allow_wordless:
+            message = "no word: all of it would be released as it is (--allow-wordless)"
+            raise CommandError(f"{name}: {message}")
+        prices = {account: math.fsum(sums) for account, sums in self._prices.items()}
+        notes = {a: f"{self._words[a]} words at ε = {self._epsilon:g}" for a in prices}
+        try:
+            self._ledger.charge_all(prices, notes)
+        except BudgetExceededError as e:
+            if self._account is not None:
+                raise
+            # Accounts that a column holds are content.
+            message = f"{name}: one of {len(prices)} accounts would pass the budget"
+            raise CommandError(message, str(e)) from None
+        return prices
+
+
+class Drawing:
+    """Draws texts of one output, and counts."""
+
+    def __init__(self, mechanism: Mechanism, bags: BagOfWords | None, *, whole: bool) -> None:
+        """Keep what draws; `whole` says that texts are parts of one, as those of plain text."""
+        self.counts: Counter[str] = Counter()
+        self.bill: Bill | None = None
+        self._mechanism = mechanism
+        self._bags = bags
+        self._whole = whole
+        self._kept: Replacements | None = None
+
+    def start(self) -> None:
+        """Begin another file: of plain text, another text."""
+        if self._whole and self._mechanism.consistent:
+            self._kept = Replacements()
+
+    def texts(self, texts: list[str], accounts: Sequence[str] | None = None) -> list[str]:
+        """Privatise texts, for which the accounts pay (one a text)."""
+        if not texts:
+            return []
+        if self._bags is not None:
+            return self._bags_of(self._bags, texts, accounts)
+        if self.bill is not None:
+            self.bill.add(texts, accounts)
+        out, new = self._mechanism.privatize_counted(texts, replacements=self._kept)
+        self.counts.update(new)
+        return out
+
+    def column(self, array: Any, path: list[str], accounts: Sequence[str] | None = None) -> Any:
+        """Privatise an Arrow array of text; of structs the field that the path names."""
+        import pyarrow as pa
+
+        if self._bags is not None:
+            if path or not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
+                raise CommandError("--mechanism bag goes with columns of plain strings only")
+            old = array.to_pylist()
+            new = iter(self.texts([text for text in old if text is not None], accounts))
+            return pa.array([None if t is None else next(new) for t in old], type=array.type)
+        if self.bill is not None:
+            self.bill.add(list(leaves(array.to_pylist(), path)), accounts)
+        with warnings.catch_warnings():
+            # What it warns of is counted, and said at the end.
+            warnings.simplefilter("ignore", FastdxWarning)
+            column, counts = privatize_arrow(self._mechanism, array, path)
+        self.counts.update(counts)
+        return pa.array(column)
+
+    def _bags_of(
+        self, bags: BagOfWords, texts: list[str], accounts: Sequence[str] | None
+    ) -> list[str]:
+        # In plain text a line is a document, and line ends stay; elsewhere a field is one.
+        split = [text.split("\n") if self._whole else [text] for text in texts]
+        flat = [part for parts in split for part in parts]
+        for at, text in enumerate(flat):
+            words = [w for w in bags.mechanism.tokenize(text) if w not in STOP_WORDS]
+            new = bags.mechanism.count_tokens(words)
+            if new["unknown"] and bags.mechanism.oov == "error":
+                unknown = next(w for w in words if bags.mechanism.count_tokens([w])["unknown"])
+                error = UnknownWordError()
+                error.word = unknown
+                # The lines of a piece of plain text, or the texts of a batch.
+                error.text = at
+                error.start = sum(len(t.encode()) + 1 for t in flat[:at]) if self._whole else 0
+                raise error
+            if self.bill is not None:
+                payers = None if accounts is None else [accounts[at]]
+                self.bill.add([words], payers)
+            self.counts.update(new)
+        drawn = (text_of(bag) for bag in bags.privatize_documents(flat))
+        return ["\n".join(next(drawn) for _ in parts) for parts in split]

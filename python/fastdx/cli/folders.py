@@ -1,0 +1,192 @@
+"""Many files at once: which go where, and which are finished."""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import hashlib
+import io
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+from fastdx._replace import open_output
+from fastdx.cli.messages import CommandError
+
+MANIFEST = ".fastdx-finished.json"
+"""Beside the outputs: what was finished, of which inputs, under which parameters."""
+
+
+class Given(NamedTuple):
+    """An input file, and what its output is called within ``--output-dir``."""
+
+    path: str
+    relative: Path
+    walked: bool
+    """Whether it was found in a folder, not named."""
+
+
+def found(names: Sequence[str]) -> Iterator[Given]:
+    """Yield the files that are named, that match a pattern, or that lie in a folder."""
+    for name in names:
+        path = Path(name)
+        if name != "-" and path.is_dir():
+            yield from _walk(path)
+        elif glob.has_magic(name) and not path.exists():
+            matches = sorted(glob.glob(name, recursive=True))  # noqa: PTH207 (absolute, too)
+            files = [match for match in matches if Path(match).is_file()]
+            if not files:
+                raise CommandError(f"{name}: no file matches")
+            # The part before the first sign of the pattern is not kept.
+            fixed = []
+            for part in path.parts:
+                if glob.has_magic(part):
+                    break
+                fixed.append(part)
+            base = Path(*fixed)
+            for match in files:
+                yield Given(match, Path(match).relative_to(base), False)
+        else:
+            yield Given(name, Path("stdin" if name == "-" else path.name), False)
+
+
+def _walk(folder: Path) -> Iterator[Given]:
+    """Yield the files of a folder and the folders in it, hidden ones left out."""
+    for where, folders, files in os.walk(folder):
+        folders[:] = sorted(f for f in folders if not f.startswith("."))
+        for file in sorted(files):
+            path = Path(where) / file
+            if not file.startswith(".") and path.is_file():
+                yield Given(str(path), path.relative_to(folder), True)
+
+
+def outputs(given: Sequence[Given], folder: Path) -> dict[str, str]:
+    """Return the output of every input, by the input's path; make the folders.
+
+    Raises
+    ------
+    CommandError
+        Two inputs would have one output, or an output would replace an input.
+    """
+    made: dict[str, str] = {}
+    owner: dict[Path, str] = {}
+    inputs = {Path(g.path).resolve() for g in given}
+    for g in given:
+        target = folder / g.relative
+        if target in owner:
+            if owner[target] == g.path:
+                continue
+            raise CommandError(
+                f"{owner[target]} and {g.path} would both become {target}: name their folder, or "
+                "quote the pattern, so that sub-folders are kept"
+            )
+        if target.resolve() in inputs:
+            raise CommandError(f"{target} would replace an input: choose another --output-dir")
+        owner[target] = g.path
+        made[g.path] = str(target)
+    for target in owner:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    return made
+
+
+class Hashed(io.RawIOBase):
+    """A stream that knows the SHA-256 of what was written to it."""
+
+    def __init__(self, out: BinaryIO) -> None:
+        """Start."""
+        self._out = out
+        self._hash = hashlib.sha256()
+        self.size = 0
+
+    def write(self, data: Any) -> int:
+        """Write, and note what."""
+        self._hash.update(data)
+        self.size += len(data)
+        self._out.write(data)
+        return len(data)
+
+    def writable(self) -> bool:
+        """Say that it can be written to."""
+        return True
+
+    @property
+    def sha256(self) -> str:
+        """Of all that was written."""
+        return self._hash.hexdigest()
+
+
+def hash_of_file(path: str) -> str:
+    """Return the SHA-256 of a file."""
+    digest = hashlib.sha256()
+    with Path(path).open("rb") as f:
+        while block := f.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def hash_of(parameters: dict[str, Any]) -> str:
+    """Return the SHA-256 of parameters."""
+    return hashlib.sha256(json.dumps(parameters, sort_keys=True).encode()).hexdigest()
+
+
+@dataclass
+class Finished:
+    """What ``--resume`` knows of earlier runs into a folder.
+
+    An entry is written just before its file takes its name, and holds the file's hash: a run that
+    is killed in between leaves an entry without a file, which is done again. The input is known by
+    size and time; a hash of it would tell guesses about short texts from the truth.
+    """
+
+    folder: Path
+    parameters: str
+    """A hash of all that decides what is released."""
+
+    def __post_init__(self) -> None:
+        """Read what is there."""
+        self._file = self.folder / MANIFEST
+        self._entries: dict[str, dict[str, Any]] = {}
+        with contextlib.suppress(FileNotFoundError):
+            try:
+                self._entries = json.loads(self._file.read_text("utf-8"))["files"]
+            except (ValueError, KeyError, TypeError):
+                raise CommandError(f"{self._file}: damaged; remove it and the outputs") from None
+
+    def _key(self, output: str) -> str:
+        return Path(output).relative_to(self.folder).as_posix()
+
+    @staticmethod
+    def _input(name: str) -> list[int]:
+        of = Path(name).stat()
+        return [of.st_size, of.st_mtime_ns]
+
+    def has(self, name: str, output: str) -> bool:
+        """Whether an output is finished; refuse if something else stands in its place."""
+        if not Path(output).exists():
+            return False
+        entry = self._entries.get(self._key(output))
+        if entry is None or entry["sha256"] != hash_of_file(output):
+            why = "is not what an earlier run wrote"
+        elif entry["parameters"] != self.parameters:
+            why = "was written under other parameters"
+        elif entry["input"] != self._input(name):
+            why = "was written from another state of its input"
+        else:
+            return True
+        raise CommandError(
+            f"{output} {why}: remove it to have it done again (another draw, which spends again), "
+            "or choose another --output-dir"
+        )
+
+    def add(self, name: str, output: str, written: Hashed) -> None:
+        """Note an output that is about to take its name."""
+        self._entries[self._key(output)] = {
+            "parameters": self.parameters,
+            "input": self._input(name),
+            "sha256": written.sha256,
+        }
+        with open_output(str(self._file)) as out:
+            out.write(json.dumps({"files": self._entries}, indent=1, sort_keys=True).encode())

@@ -1,0 +1,168 @@
+"""What all formats share: records that are read, drawn, and written, a batch at a time."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO, ClassVar, Protocol
+
+from fastdx.cli.formats.opening import Opener
+from fastdx.cli.messages import CommandError
+from fastdx.exceptions import UnknownWordError
+
+BATCH = 2 << 20
+"""Characters that are read, drawn and written at a time."""
+MOST_NAMES = 100
+"""Names of untouched fields that the closing line lists at most."""
+
+
+@dataclass
+class Released:
+    """What left as it came, and what did not."""
+
+    names: dict[str, None] = field(default_factory=dict)
+    """Columns or fields released as they were, in their order."""
+    content: bool = False
+    """Whether the names are content themselves: JSON's fields, which every record names anew."""
+    dropped: dict[str, None] = field(default_factory=dict)
+    """Keys of metadata that were dropped."""
+
+    def update(self, other: Released) -> None:
+        """Add what another output left."""
+        self.names |= other.names
+        self.content |= other.content
+        self.dropped |= other.dropped
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What of a file is to be privatised, and how the file is read."""
+
+    columns: tuple[str, ...] = ()
+    """Columns or fields of text; fields within as ``user.comment``, ``items[].text``."""
+    account: str | None = None
+    """The column that says who pays for a record's texts."""
+    header: bool = True
+    """Of CSV and TSV: whether the first line names the columns; else they have numbers."""
+    delimiter: str | None = None
+    """Of CSV: by default a comma."""
+    by_line: bool = False
+    """Of plain text: cut at line ends only."""
+
+
+class Draw(Protocol):
+    """What replaces words."""
+
+    def start(self) -> None:
+        """Begin another file: of plain text, another text."""
+
+    def texts(self, texts: list[str], accounts: Sequence[str] | None = None) -> list[str]:
+        """Privatise texts, for which the accounts pay (one a text)."""
+
+    def column(self, array: Any, path: list[str], accounts: Sequence[str] | None = None) -> Any:
+        """Privatise an Arrow array of text; of structs the field that the path names."""
+
+
+class Batch(ABC):
+    """Some records of a file. Read by one thread, drawn by another, written by a third."""
+
+    texts: list[str]
+    """What is to be drawn."""
+    accounts: list[str] | None = None
+    """Who pays for each of the texts."""
+    new: list[str]
+    """What was drawn."""
+
+    @abstractmethod
+    def place(self, text: int) -> str:
+        """Say where the text stands: file, line, column."""
+
+    def unknown_place(self, error: UnknownWordError) -> str:
+        """Say where an unknown word stands."""
+        return self.place(error.text or 0)
+
+    def draw(self, draw: Draw) -> None:
+        """Privatise the texts."""
+        try:
+            self.new = draw.texts(self.texts, self.accounts)
+        except UnknownWordError as e:
+            raise unknown(e, self.unknown_place(e)) from None
+        except UnicodeEncodeError:
+            half = (any("\ud800" <= c <= "\udfff" for c in text) for text in self.texts)
+            at = self.place(next(i for i, found in enumerate(half) if found))
+            raise CommandError(f"{at}: the text holds half of a surrogate pair") from None
+        except TextError as e:
+            raise CommandError(f"{self.place(e.text)}: {e}") from None
+
+
+class TextError(Exception):
+    """Something is wrong with one of the texts of a call."""
+
+    def __init__(self, message: str, text: int) -> None:
+        """Keep which text, counted from 0."""
+        super().__init__(message)
+        self.text = text
+
+
+class Format(ABC):
+    """A format: how one output is made of one or several files of it. An object an output."""
+
+    name: ClassVar[str]
+    """As ``--format`` has it."""
+    suffixes: ClassVar[tuple[str, ...]]
+    """What names of its files end in, the usual one first."""
+    by_column: ClassVar[bool] = True
+    """Whether columns say what is text."""
+    joins: ClassVar[bool] = True
+    """Whether several files can become one."""
+    packs: ClassVar[bool] = True
+    """Whether a file may be gzip or zstd."""
+
+    def __init__(self, choice: Choice) -> None:
+        """Keep what is to be privatised."""
+        self.choice = choice
+        self.left = Released()
+
+    @abstractmethod
+    def read(self, name: str, opener: Opener) -> Iterator[Batch]:
+        """Read a file, in batches of bounded size."""
+
+    @abstractmethod
+    def write(self, batch: Any, out: BinaryIO) -> None:
+        """Write a batch that was drawn."""
+
+    def close(self) -> None:  # noqa: B027 (most have nothing to end with)
+        """End the output."""
+
+    def abandon(self) -> None:  # noqa: B027
+        """Leave an output that will not be ended: nothing more is written."""
+
+
+def unknown(error: UnknownWordError, place: str) -> CommandError:
+    """Say where an unknown word stands."""
+    word = error.word or ""
+    message = f"{place}: a word of {len(word)} characters is not in the vocabulary (--oov error)"
+    return CommandError(message, repr(word))
+
+
+def column_of(name: str, header: Sequence[str], column: str) -> int:
+    """Return which column has a name."""
+    if column not in header:
+        # Of a file without a header these are the first record.
+        message = f"{name}: none of its {len(header)} columns is called {column!r}"
+        raise CommandError(message, ", ".join(map(repr, header)))
+    if header.count(column) > 1:
+        raise CommandError(f"{name}: {header.count(column)} columns are called {column!r}")
+    return header.index(column)
+
+
+def leaves(value: Any, path: Sequence[str]) -> Iterator[str]:
+    """Yield the texts of a value that Arrow gave as Python's, in their order."""
+    if isinstance(value, list):
+        for item in value:
+            yield from leaves(item, path)
+    elif isinstance(value, dict) and path:
+        yield from leaves(value[path[0]], path[1:])
+    elif isinstance(value, str):
+        yield value

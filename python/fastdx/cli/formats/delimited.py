@@ -1,0 +1,178 @@
+"""CSV and tab-separated files."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import Any, BinaryIO
+
+from fastdx.cli.formats.base import BATCH, Batch, Choice, Format, column_of
+from fastdx.cli.formats.opening import LONGEST, Opener, blocks
+from fastdx.cli.messages import CommandError
+
+
+class _Rows(Batch):
+    """Rows, and in which of their fields texts stand."""
+
+    def __init__(self, table: _Table) -> None:
+        self.table = table
+        self.rows: list[list[str]] = []
+        self.lines: list[int] = []
+        self.texts = []
+        self.accounts = None if table.account is None else []
+
+    def place(self, text: int) -> str:
+        width = len(self.table.where)
+        full = [line for row, line in zip(self.rows, self.lines, strict=True) if row]
+        return self.table.place(full[text // width], self.table.columns[text % width])
+
+
+class _Table:
+    """A file: its name, which of its columns are text, and how its lines end."""
+
+    def __init__(self, name: str, end: str, header: list[str] | None, choice: Choice) -> None:
+        self.name = name
+        self.end = end
+        self.header = header
+        self.columns = choice.columns
+        self.where: list[int] = []
+        self.account: int | None = None
+
+    def find(self, names: Sequence[str], choice: Choice) -> None:
+        """Find the columns by name, or by number."""
+        self.where = [self._column(names, c) for c in choice.columns]
+        if choice.account is not None:
+            self.account = self._column(names, choice.account)
+
+    def _column(self, names: Sequence[str], column: str) -> int:
+        if self.header is not None:
+            return column_of(self.name, names, column)
+        if not column.isascii() or not column.isdigit() or not 1 <= int(column) <= len(names):
+            raise CommandError(
+                f"{self.name}: with --no-header columns are numbers from 1 to {len(names)}, "
+                f"not {column!r}"
+            )
+        return int(column) - 1
+
+    def place(self, line: int, column: str) -> str:
+        return f"{self.name}, line {line}, column {column!r}"
+
+
+class Delimited(Format):
+    """Fields between commas, tabs or another sign; with a header unless it is said otherwise."""
+
+    name = "csv"
+    suffixes = (".csv",)
+    delimiter = ","
+
+    def __init__(self, choice: Choice) -> None:
+        """Keep how fields are separated."""
+        super().__init__(choice)
+        delimiter = choice.delimiter or self.delimiter
+        self._form: dict[str, Any] = {"delimiter": delimiter, "strict": True}
+        if delimiter == "\t":
+            # A tab-separated file has no quotes: no field can hold a tab.
+            self._form |= {"quoting": csv.QUOTE_NONE, "quotechar": None}
+        self._first: _Table | None = None
+        csv.field_size_limit(LONGEST)
+
+    def read(self, name: str, opener: Opener) -> Iterator[Batch]:
+        """Read the rows of a file."""
+        with opener.open(name) as source:
+            lines = self._lines(source, name)
+            start = next(lines, None)
+            if start is None:
+                if self.choice.header:
+                    raise CommandError(f"{name}: no header: the file is empty")
+                return
+            end = "\r\n" if start.endswith("\r\n") else "\n"
+            reader = csv.reader(chain([start], lines), **self._form)
+            rows = self._rows(name, reader)
+            top = next(rows)
+            table = _Table(name, end, top[1] if self.choice.header else None, self.choice)
+            table.find(top[1], self.choice)
+            if self._first is None:
+                self._first = table
+                self._name_left(top[1])
+                yield self._opening(table)
+            elif table.header != self._first.header:
+                first = self._first.name
+                raise CommandError(f"{name}: its header differs from that of {first}")
+            yield from self._batches(table, chain([] if table.header else [top], rows), len(top[1]))
+
+    def _name_left(self, first: list[str]) -> None:
+        """Note the columns that leave as they come."""
+        names = first if self.choice.header else [str(i + 1) for i in range(len(first))]
+        self.left.names.update(dict.fromkeys(c for c in names if c not in self.choice.columns))
+
+    def _opening(self, table: _Table) -> _Rows:
+        """Make the batch that writes the header."""
+        opening = _Rows(table)
+        if table.header is not None:
+            opening.rows.append(table.header)
+            opening.lines.append(1)
+        return opening
+
+    @staticmethod
+    def _lines(source: BinaryIO, name: str) -> Iterator[str]:
+        """Yield lines with their ends; only a line feed ends one."""
+        for block in blocks(source, name, 1 << 18):
+            text = block.text.removeprefix("\ufeff") if block.line == 1 else block.text
+            yield from io.StringIO(text, newline="\n")
+
+    def _rows(self, name: str, reader: Any) -> Iterator[tuple[int, list[str]]]:
+        try:
+            for row in reader:
+                yield reader.line_num, row
+        except csv.Error as e:
+            raise CommandError(f"{name}, line {reader.line_num}: {e}") from None
+
+    def _batches(
+        self, table: _Table, rows: Iterator[tuple[int, list[str]]], width: int
+    ) -> Iterator[Batch]:
+        batch, size = _Rows(table), 0
+        what = "header" if table.header is not None else "first line"
+        for line, row in rows:
+            batch.rows.append(row)
+            batch.lines.append(line)
+            size += 64
+            if row:
+                if len(row) != width:
+                    at = f"{table.name}, line {line}"
+                    raise CommandError(f"{at}: {len(row)} fields, the {what} has {width}")
+                texts = [row[at] for at in table.where]
+                batch.texts += texts
+                size += sum(map(len, row))
+                if batch.accounts is not None and table.account is not None:
+                    batch.accounts += [row[table.account]] * len(texts)
+            if size >= BATCH:
+                yield batch
+                batch, size = _Rows(table), 0
+        yield batch
+
+    def write(self, batch: _Rows, out: BinaryIO) -> None:
+        """Write rows, with the new texts in their places."""
+        text = io.StringIO(newline="")
+        writer = csv.writer(text, lineterminator=batch.table.end, **self._form)
+        if batch.texts:
+            new = iter(batch.new)
+            for row in batch.rows:
+                if row:
+                    for at in batch.table.where:
+                        row[at] = next(new)
+        try:
+            writer.writerows(batch.rows)
+        except csv.Error as e:
+            # A field that holds what separates fields, where there are no quotes.
+            raise CommandError(f"{batch.table.name}: {e}") from None
+        out.write(text.getvalue().encode())
+
+
+class TabSeparated(Delimited):
+    """The same between tabs, without quotes."""
+
+    name = "tsv"
+    suffixes = (".tsv",)
+    delimiter = "\t"

@@ -1,0 +1,492 @@
+"""JSON: records one a line, an array of them, or one.
+
+Only the strings that are to be replaced are looked at. All else, white space and the form of
+numbers too, is copied as it stands. `Scanner` finds the strings; whatever else finds them can take
+its place.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from json.decoder import scanstring  # type: ignore[attr-defined]  # json's own stubs leave it out
+from json.encoder import encode_basestring
+from typing import Any, BinaryIO, NoReturn
+
+from fastdx.cli.formats.base import BATCH, MOST_NAMES, Batch, Choice, Format, Released
+from fastdx.cli.formats.opening import LONGEST, Opener, blocks
+from fastdx.cli.messages import CommandError
+
+WHITE = " \t\n\r"
+
+
+@dataclass
+class Found:
+    """The strings that were found in a block of JSON."""
+
+    texts: list[str] = field(default_factory=list)
+    """What they say."""
+    spans: list[tuple[int, int]] = field(default_factory=list)
+    """Where they stand in the block, quotes and all, in order and without overlap."""
+    columns: list[int] = field(default_factory=list)
+    """Which of the columns asked for each belongs to."""
+    accounts: list[str] = field(default_factory=list)
+    """Who pays for each, where accounts are asked for."""
+
+    def cut(self, length: int) -> None:
+        """Forget all but the first strings."""
+        del self.texts[length:], self.spans[length:], self.columns[length:], self.accounts[length:]
+
+
+class _NotJson(Exception):
+    """The block is no JSON from a place on; perhaps because it ends there."""
+
+    def __init__(self, at: int) -> None:
+        self.at = at
+
+
+class _Wrong(Exception):
+    """A record that is JSON, and not what was asked for; with content to show perhaps."""
+
+    def __init__(self, message: str, shown: str = "") -> None:
+        super().__init__(message)
+        self.shown = shown
+
+
+@dataclass
+class _Node:
+    """What is asked for at a place of a record, and below."""
+
+    name: str = ""
+    column: int | None = None
+    """Strings here, and in lists of them, are this column."""
+    fields: dict[str, _Node] = field(default_factory=dict)
+    items: _Node | None = None
+    """What is asked for in the items of a list."""
+    account: bool = False
+
+    def below(self) -> Iterator[int]:
+        """Yield the columns here and below."""
+        if self.column is not None:
+            yield self.column
+        for child in self.fields.values():
+            yield from child.below()
+        if self.items is not None:
+            yield from self.items.below()
+
+
+ACCOUNT = -1
+"""The account among the columns."""
+
+
+def steps(path: str) -> list[str]:
+    """Return the steps of a path, ``items[].text``: fields, and '' for the items of a list."""
+    found: list[str] = []
+    for part in path.split("."):
+        name = part
+        lists = 0
+        while name.endswith("[]"):
+            name, lists = name[:-2], lists + 1
+        if not name:
+            return [path]  # no path, but perhaps a name
+        found += ([name] if name else []) + [""] * lists
+    return found
+
+
+def _tree(columns: Sequence[str], account: str | None) -> _Node:
+    root = _Node()
+
+    def plant(path: Sequence[str], column: int, shown: str) -> None:
+        node, name = root, ""
+        for step in path:
+            name += "[]" if not step else f".{step}" if name else step
+            if step:
+                node = node.fields.setdefault(step, _Node(name))
+            else:
+                node.items = node.items or _Node(name)
+                node = node.items
+        if node.account or (node.column is not None and node.column != column):
+            raise CommandError(f"{shown} is asked for twice")
+        if column == ACCOUNT:
+            node.account = True
+        else:
+            node.column = column
+
+    asked = [*enumerate(columns), *([] if account is None else [(ACCOUNT, account)])]
+    for column, path in asked:
+        option = "--account-column" if column == ACCOUNT else "--column"
+        parted = steps(path)
+        plant(parted, column, f"{option} {path!r}")
+        if parted != [path]:
+            # A field may be called so.
+            plant([path], column, f"{option} {path!r}")
+    return root
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise _Wrong("a number that JSON does not have", constant)
+
+
+class Scanner:
+    """Finds the strings of some fields in the text of JSON records."""
+
+    def __init__(self, choice: Choice, left: Released) -> None:
+        """Keep which fields; names of others are noted in `left`."""
+        self.columns = choice.columns
+        self.account = choice.account
+        self._root = _tree(choice.columns, choice.account)
+        self._wanted = len(choice.columns)
+        self._left = left.names
+        # Values that stay are only passed over: numbers need not be read.
+        self._skip: Callable[[str, int], tuple[Any, int]] = json.JSONDecoder(
+            parse_int=str, parse_float=str, parse_constant=_refuse
+        ).scan_once  # type: ignore[attr-defined]  # json's own stubs leave it out
+
+    def record(self, text: str, start: int, found: Found) -> int:
+        """Find the strings of the record that starts at a place; return where it ends.
+
+        Raises
+        ------
+        _NotJson
+            It is no JSON; or not all of it is there.
+        _Wrong
+            It is no record, or has not the fields.
+        """
+        if text[start : start + 1] != "{":
+            if start >= len(text):
+                raise _NotJson(start)
+            self._over(text, start)
+            raise _Wrong("not a JSON object")
+        self._seen: set[int] = set()
+        self._payer: str | None = None
+        before = len(found.texts)
+        try:
+            end = self._object(text, start, self._root, found, "")
+        except IndexError:
+            raise _NotJson(len(text)) from None
+        except json.JSONDecodeError as e:
+            raise _NotJson(e.pos) from None
+        except (RecursionError, ValueError):
+            raise _NotJson(start) from None
+        if len(self._seen) < self._wanted:
+            missing = next(i for i in range(self._wanted) if i not in self._seen)
+            self._missing(text, start, self.columns[missing])
+        if self.account is not None:
+            if self._payer is None:
+                raise _Wrong(f"no account: field {self.account!r} is missing or holds no name")
+            found.accounts += [self._payer] * (len(found.texts) - before)
+        return end
+
+    def _missing(self, text: str, start: int, column: str) -> NoReturn:
+        names = list(json.JSONDecoder(parse_int=str).raw_decode(text, start)[0])
+        if steps(column) != [column]:
+            raise _Wrong(f"field {column!r} is not there", ", ".join(map(repr, names)))
+        message = f"none of its {len(names)} fields is called {column!r}"
+        raise _Wrong(message, ", ".join(map(repr, names)))
+
+    def _over(self, text: str, at: int) -> int:
+        """Pass over a value."""
+        try:
+            return self._skip(text, at)[1]
+        except StopIteration as e:
+            raise _NotJson(e.value) from None
+        except json.JSONDecodeError as e:
+            raise _NotJson(e.pos) from None
+        except (RecursionError, ValueError):
+            raise _NotJson(at) from None
+
+    @staticmethod
+    def _white(text: str, at: int) -> int:
+        while text[at] in WHITE:
+            at += 1
+        return at
+
+    def _key(self, text: str, at: int) -> tuple[str, int]:
+        """Read a field's name; return it and where its value starts."""
+        if text[at] != '"':
+            raise _NotJson(at)
+        key, at = scanstring(text, at + 1, True)
+        if text[at] != ":":
+            at = self._white(text, at)
+            if text[at] != ":":
+                raise _NotJson(at)
+        at += 1
+        return key, self._white(text, at) if text[at] in WHITE else at
+
+    def _object(self, text: str, at: int, node: _Node, found: Found, path: str) -> int:
+        fields, skip, left = node.fields, self._skip, self._left
+        at = self._white(text, at + 1)
+        if text[at] == "}":
+            return at + 1
+        while True:
+            key, at = self._key(text, at)
+            child = fields.get(key)
+            if child is not None:
+                at = self._value(text, at, child, found, f"{path}{key}.")
+            else:
+                if len(left) < MOST_NAMES:
+                    left[path + key] = None
+                try:
+                    at = skip(text, at)[1]
+                except StopIteration as e:
+                    raise _NotJson(e.value) from None
+            sign = text[at]
+            if sign in WHITE:
+                at = self._white(text, at)
+                sign = text[at]
+            at += 1
+            if sign == "}":
+                return at
+            if sign != ",":
+                raise _NotJson(at - 1)
+            if text[at] in WHITE:
+                at = self._white(text, at)
+
+    def _value(self, text: str, at: int, node: _Node, found: Found, path: str) -> int:
+        first = text[at]
+        if first == '"' and node.column is not None:
+            value, end = scanstring(text, at + 1, True)
+            found.texts.append(value)
+            found.spans.append((at, end))
+            found.columns.append(node.column)
+            self._seen.add(node.column)
+            return int(end)
+        if node.account:
+            return self._pays(text, at, node)
+        if first == "{" and node.fields:
+            return self._object(text, at, node, found, path)
+        if first == "[" and (node.items is not None or node.column is not None):
+            return self._list(text, at, node, found, path)
+        end = self._over(text, at)
+        if text[at:end] == "null":
+            self._seen.update(node.below())
+            return end
+        kinds = {'"': "a str", "{": "a dict", "[": "a list", "t": "a bool", "f": "a bool"}
+        held = kinds.get(first, "a number")
+        wanted = "text" if node.column is not None else "a dict" if node.fields else "a list"
+        raise _Wrong(f"field {node.name!r} holds {held}, not {wanted}")
+
+    def _pays(self, text: str, at: int, node: _Node) -> int:
+        end = self._over(text, at)
+        payer = json.loads(text[at:end])
+        if isinstance(payer, (str, int)) and not isinstance(payer, bool) and payer != "":
+            self._payer = str(payer)
+        return end
+
+    def _list(self, text: str, at: int, node: _Node, found: Found, path: str) -> int:
+        # A column of text may hold lists of text.
+        item = node.items or node
+        self._seen.update(node.below())
+        at = self._white(text, at + 1)
+        if text[at] == "]":
+            return at + 1
+        path = f"{path.removesuffix('.')}[]."
+        while True:
+            at = self._white(text, self._value(text, at, item, found, path))
+            at += 1
+            if text[at - 1] == "]":
+                return at
+            if text[at - 1] != ",":
+                raise _NotJson(at - 1)
+            at = self._white(text, at)
+
+
+class _Records(Batch):
+    """Text of JSON, and the strings in it that are to be replaced."""
+
+    def __init__(self, name: str, text: str, line: int, found: Found, scanner: Scanner) -> None:
+        self._name = name
+        self._text = text
+        self._line = line
+        self._found = found
+        self._columns = scanner.columns
+        self.texts = found.texts
+        self.accounts = None if scanner.account is None else found.accounts
+
+    def place(self, text: int) -> str:
+        line = self._line + self._text.count("\n", 0, self._found.spans[text][0])
+        return f"{self._name}, line {line}, column {self._columns[self._found.columns[text]]!r}"
+
+    def parts(self) -> Iterator[str]:
+        """Yield what is to be written."""
+        done, text = 0, self._text
+        for (start, end), new in zip(self._found.spans, self.new, strict=True):
+            yield text[done:start]
+            yield encode_basestring(new)
+            done = end
+        yield text[done:]
+
+
+class JsonLines(Format):
+    """Objects, one a line."""
+
+    name = "jsonl"
+    suffixes = (".jsonl", ".ndjson")
+
+    def __init__(self, choice: Choice) -> None:
+        """Make the scanner."""
+        super().__init__(choice)
+        self.left.content = True
+        self._scanner = Scanner(choice, self.left)
+
+    def read(self, name: str, opener: Opener) -> Iterator[Batch]:
+        """Read a file."""
+        with opener.open(name) as source:
+            for block in blocks(source, name, BATCH):
+                text = block.text.removeprefix("\ufeff") if block.line == 1 else block.text
+                if not text.endswith("\n"):
+                    text += "\n"
+                yield _Records(name, text, block.line, self._scan(name, text, block.line),
+                               self._scanner)  # fmt: skip
+
+    def _scan(self, name: str, text: str, line: int) -> Found:
+        found, at, record = Found(), 0, self._scanner.record
+        while at < len(text):
+            end = text.index("\n", at)
+            start = at
+            while text[start] in WHITE and start < end:
+                start += 1
+            if start < end:
+                try:
+                    after = record(text, start, found)
+                    while text[after] in WHITE and after < end:
+                        after += 1
+                    # What is beyond the line's end, or short of it, is no record a line.
+                    if after != end:
+                        raise _NotJson(min(after, end))
+                except _NotJson as e:
+                    place = f"{name}, line {line + text.count(chr(10), 0, at)}"
+                    where = f" at character {min(e.at, end) - at}" if e.at > start else ""
+                    raise CommandError(f"{place}: not JSON{where}") from None
+                except _Wrong as e:
+                    place = f"{name}, line {line + text.count(chr(10), 0, at)}"
+                    raise CommandError(f"{place}: {e}", e.shown) from None
+            at = end + 1
+        return found
+
+    def write(self, batch: _Records, out: BinaryIO) -> None:
+        """Write the records."""
+        out.write("".join(batch.parts()).encode())
+
+
+class Json(Format):
+    """An array of objects; or one object, or several, one after the other."""
+
+    name = "json"
+    suffixes = (".json",)
+    joins = False
+
+    def __init__(self, choice: Choice) -> None:
+        """Make the scanner."""
+        super().__init__(choice)
+        self.left.content = True
+        self._scanner = Scanner(choice, self.left)
+
+    def read(self, name: str, opener: Opener) -> Iterator[Batch]:
+        """Read a file, a record at a time: it may be of any size, a record up to 64 MB."""
+        with opener.open(name) as source:
+            yield from _Document(name, source, self._scanner).batches()
+
+    def write(self, batch: _Records, out: BinaryIO) -> None:
+        """Write the records."""
+        out.write("".join(batch.parts()).encode())
+
+
+class _Document:
+    """JSON that is read as it comes."""
+
+    def __init__(self, name: str, source: BinaryIO, scanner: Scanner) -> None:
+        self._name = name
+        self._source = source
+        self._scanner = scanner
+        self._decoder = codecs.getincrementaldecoder("utf-8")("strict")
+        self._offset = 0
+        self._text = ""
+        self._line = 1
+        self._ended = False
+        self._found = Found()
+
+    def _more(self) -> None:
+        data = self._source.read(max(BATCH, len(self._text)))
+        pending = len(self._decoder.getstate()[0])
+        try:
+            text = self._decoder.decode(data, final=not data)
+        except UnicodeDecodeError as e:
+            at = self._offset - pending + e.start
+            line = self._line + self._text.count("\n") + data[: e.start].count(b"\n")
+            raise CommandError(
+                f"{self._name}: byte {at} is not UTF-8 (line {line}); --encoding takes others"
+            ) from None
+        if self._offset == 0:
+            text = text.removeprefix("\ufeff")
+        self._offset += len(data)
+        self._text += text
+        self._ended = not data
+
+    def _sign(self, at: int) -> tuple[str, int]:
+        """Return the next sign that is not white, or '' at the end, and where it stands."""
+        while True:
+            while at < len(self._text) and self._text[at] in WHITE:
+                at += 1
+            if at < len(self._text) or self._ended:
+                return self._text[at : at + 1], at
+            self._more()
+
+    def _record(self, at: int) -> int:
+        """Find the strings of the record that starts here; return where it ends."""
+        before = len(self._found.texts)
+        while True:
+            try:
+                return self._scanner.record(self._text, at, self._found)
+            except _NotJson as e:
+                self._found.cut(before)
+                if self._ended:
+                    raise self._error("not JSON", e.at) from None
+                if len(self._text) - at > LONGEST:
+                    message = f"not JSON, or a record of more than {LONGEST} characters"
+                    raise self._error(message, at) from None
+                self._more()
+            except _Wrong as e:
+                raise self._error(str(e), at, e.shown) from None
+
+    def _error(self, message: str, at: int, shown: str = "") -> CommandError:
+        line = self._line + self._text.count("\n", 0, at)
+        return CommandError(f"{self._name}, line {line}: {message}", shown)
+
+    def _batch(self, at: int) -> _Records:
+        """Cut off what was read, up to a place."""
+        text, self._text = self._text[:at], self._text[at:]
+        line, found = self._line, self._found
+        self._line += text.count("\n")
+        self._found = Found()
+        return _Records(self._name, text, line, found, self._scanner)
+
+    def batches(self) -> Iterator[_Records]:
+        first, at = self._sign(0)
+        if first not in ("[", "{"):
+            message = "neither an array of records nor a record" if first else "no record: empty"
+            raise self._error(message, at)
+        array = first == "["
+        if array:
+            first, at = self._sign(at + 1)
+        while first not in ("", "]"):
+            at = self._record(at)
+            if at >= BATCH:
+                yield self._batch(at)
+                at = 0
+            first, at = self._sign(at)
+            if array and first == ",":
+                first, at = self._sign(at + 1)
+                if first != "{":
+                    raise self._error("not a JSON object" if first else "not JSON", at)
+            elif array and first not in ("]", ""):
+                raise self._error("not JSON", at)
+        if array:
+            if first != "]":
+                raise self._error("not JSON: the array does not end", at)
+            first, at = self._sign(at + 1)
+        if first:
+            raise self._error("not JSON: something follows the end", at)
+        yield self._batch(at)

@@ -1,0 +1,219 @@
+"""Files opened, unpacked, brought to UTF-8, cut into blocks of lines."""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import io
+import os
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple, cast
+
+from fastdx._replace import PACKED, zstd_reader
+from fastdx.cli.messages import CommandError, Progress
+
+LONGEST = 64 << 20
+"""Bytes of a line, of a record, or of plain text without white space, beyond which input is
+refused: memory must stay flat."""
+
+ZIPPED = b"\x1f\x8b"
+ZSTANDARD = b"\x28\xb5\x2f\xfd"
+
+
+def bare(name: str) -> str:
+    """Return a file's name without ``.gz`` or ``.zst``."""
+    path = Path(name)
+    return str(path.with_suffix("")) if path.suffix.lower() in PACKED else name
+
+
+class _Raw(io.RawIOBase):
+    """A raw stream of what `read` gives, whose errors name the file."""
+
+    def __init__(self, source: Any, name: str, progress: Progress | None = None) -> None:
+        self._source = source
+        self._name = name
+        self._progress = progress
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            data = self._source.read(len(buffer))
+        except CommandError:
+            raise
+        except (EOFError, zlib.error, gzip.BadGzipFile):
+            raise CommandError(f"{self._name}: damaged or cut off") from None
+        except IsADirectoryError:
+            raise CommandError(f"{self._name} is a folder: --output-dir takes folders") from None
+        except Exception as e:
+            if isinstance(e, OSError) and e.errno is not None:
+                raise
+            # zstandard and pyarrow have classes of their own, which need not be imported.
+            raise CommandError(f"{self._name}: damaged or cut off") from None
+        buffer[: len(data)] = data
+        if self._progress is not None:
+            self._progress(len(data))
+        return len(data)
+
+    def close(self) -> None:
+        self._source.close()
+        super().close()
+
+
+class _Utf8(io.RawIOBase):
+    """A stream in another encoding as UTF-8."""
+
+    def __init__(self, source: BinaryIO, name: str, encoding: str) -> None:
+        self._source = source
+        self._name = name
+        self._encoding = encoding
+        self._decoder = codecs.getincrementaldecoder(encoding)("strict")
+        self._offset = 0
+        self._lines = 1
+        self._ready = b""
+        self._ended = False
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._ready and not self._ended:
+            block = self._source.read(1 << 18)
+            kept = self._decoder.getstate()[0]
+            try:
+                text = self._decoder.decode(block, final=not block)
+            except UnicodeError as e:
+                start = e.start if isinstance(e, UnicodeDecodeError) else 0
+                before = (kept + block)[:start]
+                raise CommandError(
+                    f"{self._name}: byte {self._offset - len(kept) + start} (line "
+                    f"{self._lines + before.count(10)}) is not {self._encoding}"
+                ) from None
+            self._ended = not block
+            self._offset += len(block)
+            self._lines += text.count("\n")
+            self._ready = text.encode("utf-8", "surrogatepass")
+        part, self._ready = self._ready[: len(buffer)], self._ready[len(buffer) :]
+        buffer[: len(part)] = part
+        return len(part)
+
+    def close(self) -> None:
+        self._source.close()
+        super().close()
+
+
+class Opener:
+    """Opens files ('-': standard input), whatever packs them, as UTF-8."""
+
+    def __init__(self, progress: Progress, encoding: str | None = None) -> None:
+        """Check the encoding."""
+        self.progress = progress
+        self.encoding = None
+        if encoding is not None:
+            try:
+                self.encoding = codecs.lookup(encoding).name
+                decoder = codecs.getincrementaldecoder(encoding)("strict")
+                if not isinstance(decoder.decode(b"", final=True), str):
+                    raise LookupError
+            except (LookupError, UnicodeError, TypeError):
+                # TypeError: some of Python's codecs make bytes of bytes, or text of text.
+                raise CommandError(f"--encoding {encoding!r} is no encoding of text") from None
+        # What cannot be opened twice without a loss: standard input, pipes.
+        self._kept: dict[str, BinaryIO] = {}
+
+    def _unpacked(self, name: str) -> BinaryIO:
+        if (kept := self._kept.get(name)) is not None:
+            if kept.closed:
+                what = "standard input" if name == "-" else name
+                raise CommandError(f"{what} is named twice, and can be read once")
+            return kept
+        # A descriptor of its own: what waits for input holds nothing that the interpreter's end
+        # wants.
+        raw = os.fdopen(os.dup(0), "rb", 0) if name == "-" else Path(name).open("rb", 0)  # noqa: SIM115
+        packed = io.BufferedReader(_Raw(raw, name, self.progress), 1 << 20)
+        start = packed.peek(4)[:4]
+        unpacked: BinaryIO = packed
+        if start[:2] == ZIPPED:
+            zipped = gzip.GzipFile(fileobj=packed)
+            unpacked = io.BufferedReader(_Raw(zipped, name), 1 << 20)
+        elif start == ZSTANDARD:
+            reader = zstd_reader(packed)
+            if reader is None:
+                raise CommandError(f"{name} is zstd: pip install 'fastdx[zstd]'")
+            unpacked = io.BufferedReader(_Raw(reader, name), 1 << 20)
+        if self._once(name):
+            self._kept[name] = unpacked
+        return unpacked
+
+    @staticmethod
+    def _once(name: str) -> bool:
+        return name == "-" or not Path(name).is_file()
+
+    def start_of(self, name: str) -> bytes:
+        """Return how the content of a file starts; of a pipe it is not lost."""
+        source = self._unpacked(name)
+        start = cast(io.BufferedReader, source).peek(1 << 16)
+        if not self._once(name):
+            source.close()
+        return start
+
+    def open(self, name: str) -> BinaryIO:
+        """Open a file for reading UTF-8."""
+        source = self._unpacked(name)
+        if self.encoding in (None, "utf-8"):
+            return source
+        return io.BufferedReader(_Utf8(source, name, str(self.encoding)), 1 << 20)
+
+
+class Block(NamedTuple):
+    """Some lines of a file."""
+
+    text: str
+    line: int
+    """The number of its first line."""
+
+
+def decoded(data: bytes, name: str, offset: int, line: int) -> str:
+    """Decode UTF-8 that stands at a byte and a line of a file."""
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as e:
+        line += data.count(b"\n", 0, e.start)
+        raise CommandError(
+            f"{name}: byte {offset + e.start} is not UTF-8 (line {line}); --encoding takes others"
+        ) from None
+
+
+def blocks(
+    source: BinaryIO, name: str, size: int, ends: tuple[bytes, ...] = (b"\n",)
+) -> Iterator[Block]:
+    """Yield the text of a file in blocks of about `size` bytes that end in one of `ends`.
+
+    All but the last end so.
+    """
+    parts: list[bytes] = []
+    waiting, offset, line = 0, 0, 1
+    while data := source.read(size):
+        cut = max(data.rfind(end) for end in ends) + 1
+        if not cut:
+            parts.append(data)
+            waiting += len(data)
+            if waiting > LONGEST:
+                what = "a line end" if ends == (b"\n",) else "white space"
+                raise CommandError(
+                    f"{name}, line {line}: more than {LONGEST} bytes without {what} are no text"
+                )
+            continue
+        block = b"".join([*parts, data[:cut]])
+        text = decoded(block, name, offset, line)
+        yield Block(text, line)
+        offset += len(block)
+        line += block.count(b"\n")
+        parts = [data[cut:]]
+        waiting = len(parts[0])
+    if block := b"".join(parts):
+        text = decoded(block, name, offset, line)
+        yield Block(text, line)

@@ -1,0 +1,80 @@
+"""What `import fastdx` does and does not do: in a fresh interpreter each."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import fastdx
+
+# Used by some programs only: the ledger, the command, the page, figures, frames.
+HEAVY = ("sqlite3", "argparse", "csv", "html", "json", "gzip", "importlib.resources", "hypothesis",
+         "matplotlib", "pandas", "polars", "pyarrow", "duckdb", "sklearn", "scipy")  # fmt: skip
+
+
+def fresh(program: str) -> list[str]:
+    """The lines that a program prints in a new interpreter."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stderr == ""
+    return done.stdout.splitlines()
+
+
+def test_what_is_heavy_is_not_imported() -> None:
+    # numpy imports some of them itself, in some versions.
+    loaded = fresh(
+        "import sys, numpy; before = set(sys.modules)\n"
+        "import fastdx\n"
+        "print(*sorted(set(sys.modules) - before), sep='\\n')"
+    )
+    assert "fastdx" in loaded and "fastdx.mechanisms" in loaded
+    assert not set(HEAVY) & set(loaded)
+    lazy = {f"fastdx.{name}" for name in ("attacks", "audit", "budget", "calibration", "report")}
+    assert not lazy & set(loaded)
+
+
+def test_importing_changes_nothing() -> None:
+    assert fresh(
+        "import os, random, signal, sys, threading, warnings, locale, numpy\n"
+        "def state():\n"
+        "    return (dict(os.environ), os.getcwd(), sys.path[:],\n"
+        "            sys.meta_path[:], sys.path_hooks[:], list(warnings.filters),\n"
+        "            threading.enumerate(), random.getstate(),\n"
+        "            str(numpy.random.get_state()), locale.setlocale(locale.LC_ALL),\n"
+        "            [signal.getsignal(n) for n in signal.valid_signals()],\n"
+        "            sys.excepthook, sys.displayhook, sys.getrecursionlimit(),\n"
+        "            len(os.listdir('/dev/fd')) if os.path.isdir('/dev/fd') else 0)\n"
+        "before = state(); import fastdx; print(state() == before)"
+    ) == ["True"]
+
+
+def test_every_name_is_there_when_asked_for() -> None:
+    names = fresh("import fastdx; print(*dir(fastdx))")[0].split()
+    assert set(fastdx.__all__) <= set(names)
+    assert len(fastdx.__all__) == len(set(fastdx.__all__))
+    for name in fastdx.__all__:  # each as the first thing that a program asks for
+        assert getattr(fastdx, name) is not None
+    stars = fresh("from fastdx import *; print(*sorted(vars()))")[0].split()
+    assert set(fastdx.__all__) <= set(stars)
+
+
+@pytest.mark.parametrize("name", sorted(fastdx._LAZY))
+def test_a_lazy_name_alone(name: str) -> None:
+    """No name needs another one to have been asked for before."""
+    home = fastdx._LAZY[name]
+    assert fresh(
+        f"import fastdx; first = fastdx.{name}\n"
+        f"from {home.rpartition('.')[0]} import {home.rpartition('.')[2]} as home\n"
+        f"print(first is fastdx.{name}, first is home or first is getattr(home, {name!r}))"
+    ) == ["True True"]
+
+
+def test_a_name_that_is_not_there() -> None:
+    with pytest.raises(AttributeError, match="module 'fastdx' has no attribute 'nonsense'"):
+        _ = fastdx.nonsense  # type: ignore[attr-defined]
+    assert not hasattr(fastdx, "__wrapped__")  # what doctest and inspect ask for
+    with pytest.raises(ImportError, match="nonsense"):
+        from fastdx import nonsense  # type: ignore[attr-defined] # noqa: F401

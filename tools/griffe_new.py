@@ -1,0 +1,29 @@
+"""For the API's pages: a class that is made by `__new__` shows that signature."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import griffe
+
+
+class Constructors(griffe.Extension):
+    """Gives classes with `__new__` and without `__init__` an `__init__` of the same parameters.
+
+    Only where the source is read, Python or stub: of what is compiled the signature is not known.
+    """
+
+    def on_class_members(
+        self, *, cls: griffe.Class, agent: griffe.Visitor | griffe.Inspector, **_: Any
+    ) -> None:
+        made = cls.members.get("__new__")
+        if isinstance(agent, griffe.Inspector) or "__init__" in cls.members:
+            return
+        if isinstance(made, griffe.Function):
+            init = griffe.Function(
+                "__init__",
+                lineno=made.lineno,
+                endlineno=made.endlineno,
+                parameters=griffe.Parameters(*made.parameters),
+            )
+            cls.set_member("__init__", init)

@@ -1,0 +1,228 @@
+"""What the documentation site shows beside docs/: mkdocs calls these functions (see mkdocs.yml).
+
+Every document has one home in the repository. Those outside docs/ get a place on the site; the
+command's options, the file format and the API are read from the program itself. Links work in the
+repository; what they point at outside the site is shown as text.
+"""
+
+from __future__ import annotations
+
+import argparse
+import posixpath
+import re
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import fastdx
+from fastdx import _core, cli
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mkdocs.config.defaults import MkDocsConfig
+    from mkdocs.structure.files import Files
+    from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).resolve().parents[1]
+
+INCLUDED = {
+    "README.md": "index.md",
+    "LIMITATIONS.md": "reference/limitations.md",
+    "REFERENCES.md": "reference/references.md",
+    "CHANGELOG.md": "project/changelog.md",
+    "CONTRIBUTING.md": "project/contributing.md",
+    "DESIGN.md": "project/architecture.md",
+    "SECURITY.md": "project/security.md",
+}
+"""Documents outside docs/ and where they stand on the site."""
+
+# More pages of a kind, each in its section of the navigation as soon as it is there.
+MORE = (
+    ("How to", "command*.md"),
+    ("How to", "engines/*.md"),
+    ("How to", "service*.md"),
+    ("Reference", "mechanisms*.md"),
+)
+
+API = "reference/api"
+FORMAT = Path("src/embedding/format/native.rs")
+LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
+FENCE = re.compile(r"^(\s*)(```|~~~)")
+
+
+# --- what the site is made of
+
+
+def public_modules() -> list[str]:
+    """The package's modules."""
+    names = [n for n in fastdx.__all__ if isinstance(getattr(fastdx, n), ModuleType)]
+    return ["fastdx", *(f"fastdx.{n}" for n in sorted([*names, "exceptions"]))]
+
+
+def api_page(name: str) -> str:
+    """A module; of the package itself what is written in Rust, for the rest has its modules."""
+    if name == "fastdx":
+        inner = [n for n in sorted(fastdx.__all__) if n in _core.__all__ and not n.startswith("_")]
+        return "\n\n".join([f"# {name}", *(described(f"fastdx._core.{n}") for n in inner)])
+    if name == "fastdx.mechanisms":
+        inner = [
+            "MECHANISMS",
+            *(m.__name__ for m in fastdx.MECHANISMS.values()),
+            "Common",
+            "Option",
+        ]
+        # What all of them inherit stands once.
+        parts = [described(f"{name}.Mechanism", "inherited_members: true")]
+        parts += [described(f"{name}.{n}") for n in inner]
+        return "\n\n".join([f"# {name}", *parts])
+    return f"# {name}\n\n::: {name}\n"
+
+
+def described(name: str, *options: str) -> str:
+    """One object with a heading."""
+    chosen = ["show_root_heading: true", "show_root_full_path: false", "show_root_toc_entry: true"]
+    return "\n".join([f"::: {name}", "    options:", *(f"      {x}" for x in (*chosen, *options))])
+
+
+def command_page(parser: argparse.ArgumentParser) -> str:
+    """The options of every command, as the parser knows them."""
+    page = ["# Command", f"{parser.description}", ""]
+    for title, command, summary in commands(parser):
+        page += ["#" * (1 + title.count(" ")) + f" {title}", ""]
+        page += [cell(command.description or summary), ""]
+        page += ["```text", usage(command), "```", ""]
+        page += [option(a) for a in command._actions if not skipped(a)]
+    return "\n".join(page)
+
+
+def commands(
+    parser: argparse.ArgumentParser,
+) -> Iterator[tuple[str, argparse.ArgumentParser, str]]:
+    """Commands with their names and one-line summaries; those within others follow them."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            summaries = {a.dest: a.help or "" for a in action._choices_actions}
+            for name, command in action.choices.items():
+                yield command.prog, command, summaries.get(name, "")
+                yield from commands(command)
+
+
+def usage(command: argparse.ArgumentParser) -> str:
+    """How it is called, but for what can be left out."""
+    inner = any(isinstance(a, argparse._SubParsersAction) for a in command._actions)
+    needed = [
+        shown(a).rpartition(", ")[2] for a in command._actions if a.required and a.option_strings
+    ]
+    places = [shown(a) for a in command._actions if not a.option_strings and not skipped(a)]
+    return " ".join([command.prog, *needed, *(["COMMAND"] if inner else ["[options]"]), *places])
+
+
+def skipped(action: argparse.Action) -> bool:
+    return isinstance(action, argparse._SubParsersAction | argparse._HelpAction)
+
+
+def shown(action: argparse.Action) -> str:
+    """An option with its value, or what is given without one."""
+    value = action.metavar if isinstance(action.metavar, str) else None
+    if not action.option_strings:
+        return f"[{value} ...]" if action.nargs == "*" else value or action.dest.upper()
+    if action.nargs != 0:
+        value = value or action.dest.upper()
+    return ", ".join(action.option_strings) + (f" {value}" if value else "")
+
+
+def option(action: argparse.Action) -> str:
+    """An option and what it does."""
+    about = (action.help or "") % {**vars(action), "prog": "fastdx"}
+    if action.choices:
+        about += f" ({', '.join(map(str, action.choices))})"
+    return f"`{shown(action)}`\n:   {cell(about.strip()) or 'as it says'}\n"
+
+
+def cell(text: str) -> str:
+    return re.sub(r"([|<*_])", r"\\\1", " ".join(text.split()))
+
+
+def format_page() -> str:
+    """The specification of the file format: the first comment of the code that reads it."""
+    lines = (ROOT / FORMAT).read_text("utf-8").splitlines()
+    about = [x[3:].removeprefix(" ") for x in lines if x.startswith("//!")]
+    return "# File format\n\n" + "\n".join(about) + f"\n\nFrom `{FORMAT.as_posix()}`.\n"
+
+
+# --- mkdocs
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    # Classes written in Rust say that they live where they are exported. The reader of the API
+    # would go round in a circle between the two.
+    for found in vars(_core).values():
+        if isinstance(found, type) and found.__module__.startswith("fastdx"):
+            found.__module__ = _core.__name__
+    sections: dict[str, list[Any]] = {k: v for part in config.nav for k, v in part.items()}
+    docs = ROOT / "docs"
+    for section, pattern in MORE:
+        sections[section] += [p.relative_to(docs).as_posix() for p in sorted(docs.glob(pattern))]
+    pages = [{name: f"{API}/{name}.md"} for name in public_modules()]
+    sections["Reference"].append({"Python": pages})
+    return config
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    from mkdocs.structure.files import File
+
+    for source, place in INCLUDED.items():
+        files.append(File.generated(config, place, abs_src_path=str(ROOT / source)))
+    made = {
+        "reference/cli.md": command_page(cli.parser()),
+        "reference/file-format.md": format_page(),
+    }
+    for module in public_modules():
+        made[f"{API}/{module}.md"] = api_page(module)
+    for place, content in made.items():
+        files.append(File.generated(config, place, content=content))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    source = page.file.abs_src_path
+    here = Path(source).resolve().relative_to(ROOT) if source else Path("docs") / page.file.src_uri
+    text = "\n".join(
+        line if in_code else LINK.sub(lambda m: linked(m, here, page.file.src_uri), line)
+        for in_code, line in lines_of(markdown)
+    )
+    text = re.sub(r" *# doctest:.*", "", text)  # for the tests, not for readers
+    return re.sub(r"^```python\n(?=>>>)", "```pycon\n", text, flags=re.M)
+
+
+def lines_of(markdown: str) -> Iterator[tuple[bool, str]]:
+    """Lines, and whether they are code."""
+    fence = None
+    for line in markdown.split("\n"):
+        mark = FENCE.match(line)
+        if mark and fence in (None, mark[2]):
+            fence = mark[2] if fence is None else None
+            yield True, line
+        else:
+            yield fence is not None, line
+
+
+def linked(link: re.Match[str], here: Path, page: str) -> str:
+    """A link of the repository as a link of the site; as text where the site has no such page."""
+    label, target = link.groups()
+    path, _, anchor = target.partition("#")
+    if ":" in path or not path:
+        return link.group()
+    wanted = posixpath.normpath(posixpath.join(here.parent.as_posix(), path))
+    if not (ROOT / wanted).exists():
+        return link.group()  # mkdocs complains
+    place = INCLUDED.get(wanted)
+    if wanted == FORMAT.as_posix():
+        place = "reference/file-format.md"
+    elif wanted.startswith("docs/") and not (ROOT / wanted).is_dir():
+        place = wanted.removeprefix("docs/")
+    if place is None:
+        return label
+    relative = posixpath.relpath(place, posixpath.dirname(page) or ".")
+    return f"[{label}]({relative}{'#' + anchor if anchor else ''})"
