@@ -34,9 +34,9 @@ def add(commands: _Commands) -> None:
         "evaluate",
         help="attack texts of your own, and learn from them, with and without privacy",
         description="Run attacks and tasks on your own texts: which words an attacker names, "
-        "alone, in sentences and repeated; who wrote a text; which texts a classifier learned from; how "
-        "well it learns. Writes a page, and JSON beside it, without any of the texts. Needs "
-        "scikit-learn: pip install 'fastdx[experiments]'.",
+        "alone, in sentences and repeated; who wrote a text; which texts a classifier learned "
+        "from; how well it learns. Writes a page, and JSON beside it, without any of the texts. "
+        "Needs scikit-learn: pip install 'fastdx[experiments]'.",
         **examples(EXAMPLES),
     )
     p.add_argument("files", nargs="+", metavar="FILE", help="JSONL, JSON, CSV, TSV or Parquet")
@@ -52,7 +52,8 @@ def add(commands: _Commands) -> None:
     group.add_argument("--encoding", metavar="NAME", help="of the input (default utf-8)")
     group = p.add_argument_group("measuring")
     group.add_argument("--sample", type=int, default=5000, metavar="N",
-                       help="texts used, drawn by chance (default %(default)s; 0: all)")  # fmt: skip
+                       help="texts used, drawn by chance (0: all; default "
+                       "%(default)s)")  # fmt: skip
     group.add_argument("--trials", type=int, default=5, help="splits of the texts, each with "
                        "fresh draws (default %(default)s)")  # fmt: skip
     group.add_argument("--attacked", type=int, default=100, metavar="N", help="texts whose "
