@@ -23,7 +23,7 @@ SOURCE = "TEM'21 figure 1: at ε = 2 accuracies of 75% (Tem) and 52% (MADLIB), a
 HEART = 10.0
 """The classifier's inverse penalty: fastText has no penalty, and a classifier that learns nothing
 by heart could not be attacked."""
-EPSILONS = (1.0, 2.0, 3.0, 5.0, 8.0, 12.0)
+EPSILONS = (2.0, 3.0, 5.0, 8.0)
 KEYS = ("words, plain test", "words, private test", "vectors, plain test", "AUC")
 
 
@@ -68,7 +68,7 @@ def _trials(
 
 
 def figure_1(run: Run) -> Table:
-    trials, size = run.of(5, 2), run.of(2000, 400 if not run.data.made_up else 100)
+    trials, size = run.of(5, 2), run.of(1000, 400 if not run.data.made_up else 100)
     e = run.data.glove()
     table = Table(
         "TEM'21 figure 1: IMDB, trained on private reviews, and who was among them",
