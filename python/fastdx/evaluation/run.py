@@ -217,10 +217,12 @@ def evaluate(
 
     Examples
     --------
-    >>> from fastdx import Tem
+    >>> from fastdx import Embedding, Tem
     >>> from fastdx.evaluation import evaluate
+    >>> english = Embedding.default()
+    >>> e = Embedding(english.words[:2000], english.vectors[:2000])
     >>> texts = ["a good film and a fine cast", "a bad film with a dull plot"] * 30
-    >>> found = evaluate(Tem(epsilon=3.0, seed=1), texts, labels=["good", "bad"] * 30, trials=2)
+    >>> found = evaluate(Tem(e, 3.0, seed=1), texts, labels=["good", "bad"] * 30, trials=2)
     >>> [m.name for m in found.measures if m.kind == "task"][1]
     'label learned from private text, used on plain text'
     """
