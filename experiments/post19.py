@@ -87,7 +87,7 @@ def table_1(run: Run, authors: int) -> Table:
         return [bags.privatize(bag) for bag in originals]
 
     lines: dict[str, list[Any]] = {key: [] for key in KEYS}
-    epsilons = run.of([5.0, 10.0, 15.0, 20.0, 25.0, 30.0], [10.0, 20.0])
+    epsilons = run.of([10.0, 20.0, 30.0], [10.0, 20.0])
     claims = authors == 20
     for epsilon in (None, *epsilons):
 

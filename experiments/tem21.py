@@ -79,8 +79,8 @@ def figure_1(run: Run) -> Table:
     e = run.data.glove()
     table = Table(
         "TEM'21 figure 1: IMDB, trained on private reviews, and who was among them",
-        ["mechanism", "ε", "mean N_w", *(f"accuracy: {k} [95%]" for k in KEYS[:3]), "membership AUC [95%]",
-         "published accuracy", "published AUC"],
+        ["mechanism", "ε", "mean N_w", *(f"accuracy: {k} [95%]" for k in KEYS[:3]),
+         "membership AUC [95%]", "published accuracy", "published AUC"],
         ylabel="accuracy on plain reviews, trained on private ones",
     )  # fmt: skip
 
