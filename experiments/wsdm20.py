@@ -157,8 +157,8 @@ def tables_3_4(run: Run) -> Table:
         "the shadow's; half of each are members. Chance is 0.5 for AUC, precision and recall. "
         "Intervals: Student's, widened because trials share users.",
         "The auditor (Song and Shmatikov 2019) reads the ranks of a user's next words, as they "
-        "were written, and learns from the shadow model by logistic regression. The model counts word "
-        "pairs; the paper's is an LSTM, which learns less by heart. An AUC below 0.5 "
+        "were written, and learns from the shadow model by logistic regression. The model counts "
+        "word pairs; the paper's is an LSTM, which learns less by heart. An AUC below 0.5 "
         "is that of answers which are reversed: 0.36 is 0.64, read the other way.",
         f"Published: {AUC_SOURCE}.",
     ]

@@ -93,7 +93,7 @@ class Evaluation:
 
     def __str__(self) -> str:
         """Return a table of the measures."""
-        head = ("", "private text", "plain text", "chance")
+        head = ("measure", "private text", "plain text", "chance")
         rows = [
             (m.name, str(m.private), "–" if m.plain is None else str(m.plain), f"{m.chance:.3f}")
             for m in self.measures
