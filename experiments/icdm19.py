@@ -144,8 +144,8 @@ def table_4_added(run: Run) -> Table:
         f"At ε = 1 the noise moves a point by {far:.2f} (median). In many dimensions that is at a "
         "right angle to every other word, and in hyperbolic space such a step leads away from them "
         "by about its whole length: the word itself stays the nearest. Added as vectors the noise "
-        f"pushes all points to the border of the ball. {count} words, {draws} draws each; intervals "
-        "are over draws (Clopper-Pearson)."
+        f"pushes all points to the border of the ball. {count} words, {draws} draws each; "
+        "intervals are over draws (Clopper-Pearson)."
     )
     return table
 
