@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 RUST_SOURCES := $(shell find src benches tests -name '*.rs') Cargo.toml Cargo.lock data/default.fdx data/nouns.fdx data/offensive.txt
 
-.PHONY: site figures mutants run test test-rust test-python test-engines bench-engines format lint types docs bench imdb lock clean fuzz audit
+.PHONY: site figures papers mutants run test test-rust test-python test-engines bench-engines format lint types docs bench imdb lock clean fuzz audit
 
 run: $(STAMP)
 	@echo "I would like to book a table for two at the restaurant near the station." \
@@ -93,7 +93,15 @@ mutants:
 # The figures in the documents, each written by the command that its block names.
 figures: $(STAMP)
 	$(BIN)/pip install --quiet -r benches/requirements.txt
-	$(BIN)/python tools/figures.py README.md LIMITATIONS.md docs/*.md docs/*/*.md
+	$(BIN)/python tools/figures.py README.md LIMITATIONS.md $(filter-out docs/papers.md,$(wildcard docs/*.md docs/*/*.md))
+
+# The four papers' tables, measured again and written into docs/papers.md: up to 3 hours.
+papers: $(STAMP)
+	$(BIN)/python tools/figures.py docs/papers.md
+
+# One paper's, printed: make paper-wsdm20, paper-icdm19, paper-post19, paper-tem21.
+paper-%: $(STAMP)
+	$(BIN)/python -m experiments $*
 
 # IMDB=files…: other JSONL files with a field "text".
 imdb: $(STAMP)

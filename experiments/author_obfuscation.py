@@ -12,23 +12,17 @@ stand for them.
 from __future__ import annotations
 
 import argparse
-import gzip
-import json
 from collections import Counter
 from pathlib import Path
 
 import numpy as np
-from experiments.attribution import Attribution
 
+from experiments.data import Shared
 from fastdx import BagOfWords, Embedding, MultivariateLaplace, nearest_documents
 from fastdx.bags import bag_words, text_of
+from fastdx.evaluation import Attribution
 
 EPSILONS = (5, 10, 15, 20, 25, 30)
-
-
-def read(path: Path) -> tuple[list[str], list[str]]:
-    records = [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
-    return [r["text"] for r in records], [r["author"] for r in records]
 
 
 def main() -> None:
@@ -40,8 +34,10 @@ def main() -> None:
     args = parser.parse_args()
     vocabulary = args.vectors.with_name("minilm-40k.vocab")
     embedding = Embedding.load(args.vectors, vocabulary=vocabulary)
-    known_texts, known_authors = read(args.texts / "reuters_c50.train.jsonl.gz")
-    texts, authors = read(args.texts / "reuters_c50.test.jsonl.gz")
+    # The folder of texts is part of the data's.
+    source = Shared(args.texts.parent)
+    known_texts, known_authors = source.news("train")
+    texts, authors = source.news("test")
     texts, authors = texts[:: args.every], authors[:: args.every]
 
     def bags_of(texts: list[str]) -> list[Counter[str]]:

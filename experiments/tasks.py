@@ -13,66 +13,36 @@ two draws: right to about 2% on TREC and Snips, 1% on IMDB. Needs scikit-learn a
 from __future__ import annotations
 
 import argparse
-import gzip
-import json
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from experiments.data import Shared
 from fastdx import Cover, Embedding, Mechanism, NeighborResponse, Tem
 from fastdx.attacks import BigramModel, sentence_attack
+from fastdx.evaluation import MeanVectors
 from fastdx.exceptions import FastdxWarning
 
-SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 DRAWS = 2
 
 Task = tuple[list[str], list[str], list[str], list[str]]
 
 
-def embedding(words: int) -> Embedding:
-    """MiniLM in 50 dimensions: its most frequent words."""
-    names = (SHARED / "embeddings" / "minilm-40k.vocab").read_text("utf-8").split("\n")[:words]
-    return Embedding(names, np.load(SHARED / "embeddings" / "minilm-40k-50d.npy")[:words])
-
-
-def reviews(part: str) -> list[dict[str, str]]:
-    lines = gzip.decompress((SHARED / "text" / f"imdb.{part}.jsonl.gz").read_bytes()).splitlines()
-    return [json.loads(line) for line in lines]
-
-
-def tasks(count: int) -> dict[str, Task]:
+def tasks(source: Shared, count: int) -> dict[str, Task]:
     """Texts and labels to train and to test on."""
-    text = SHARED / "text"
-    # Training reviews are in order of their label.
-    spread = [r[:: max(1, len(r) // count)][:count] for r in (reviews("train"), reviews("test"))]
-    snips = [[json.loads(line) for line in (text / f"snips.{part}.jsonl").open(encoding="utf-8")]
-             for part in ("train", "validate")]  # fmt: skip
-    trec = [(text / f"trec.{part}.txt").read_text("utf-8", "replace").splitlines()
-            for part in ("train", "test")]  # fmt: skip
     found: dict[str, Task] = {}
-    found["TREC"] = (*_split(trec[0]), *_split(trec[1]))
-    for name, label, (train, test) in (("Snips", "intent", snips), ("IMDB", "label", spread)):
-        found[name] = ([r["text"] for r in train], [str(r[label]) for r in train],
-                       [r["text"] for r in test], [str(r[label]) for r in test])  # fmt: skip
+    trec = source.sentences("trec")
+    assert trec[1] is not None
+    found["TREC"] = (*trec[0], *trec[1])
+    found["Snips"] = (*source.snips("train"), *source.snips("validate"))
+    # Training reviews are in order of their label.
+    train, test = (
+        r.at(range(0, len(r.texts), max(1, len(r.texts) // count))[:count])
+        for r in (source.imdb("train"), source.imdb("test"))
+    )
+    found["IMDB"] = (*train, *test)
     return found
-
-
-def _split(lines: list[str]) -> tuple[list[str], list[str]]:
-    pairs = [line.split(" ", maxsplit=1) for line in lines]
-    return [text for _, text in pairs], [label for label, _ in pairs]
-
-
-def means(texts: Sequence[str], e: Embedding) -> NDArray[np.float32]:
-    """The mean vector of each text's words."""
-    places = {word: i for i, word in enumerate(e.words)}
-    rows = []
-    for text in texts:
-        ids = [places[w] for w in text.lower().split() if w in places]
-        rows.append(e.vectors[ids].mean(axis=0) if ids else np.zeros(e.dim, dtype=np.float32))
-    return np.array(rows)
 
 
 def accuracies(task: Task, e: Embedding, private: Callable[[list[str]], list[str]]) -> list[float]:
@@ -84,10 +54,10 @@ def accuracies(task: Task, e: Embedding, private: Callable[[list[str]], list[str
     train, train_labels, test, test_labels = task
     train, test = private(train), private(test)
     count = CountVectorizer(binary=True, token_pattern=r"\S+")
-    scale = StandardScaler()
+    scale, means = StandardScaler(), MeanVectors(e)
     pairs = (
         (count.fit_transform(train), count.transform(test)),
-        (scale.fit_transform(means(train, e)), scale.transform(means(test, e))),
+        (scale.fit_transform(means(train)), scale.transform(means(test))),
     )
     return [float(LinearSVC(C=0.05).fit(x, train_labels).score(y, test_labels)) for x, y in pairs]
 
@@ -125,14 +95,13 @@ def main() -> None:
     parser.add_argument("--reviews", type=int, default=3000)
     parser.add_argument("--small", action="store_true", help="fewer mechanisms")
     args = parser.parse_args()
-    if not SHARED.is_dir():
-        raise SystemExit(f"{SHARED} is not there: this experiment wants its embedding and texts")
+    source = Shared()
     # Reviews hold signs of other encodings.
     warnings.simplefilter("ignore", FastdxWarning)
-    e = embedding(args.words)
-    every = tasks(args.reviews)
-    model = BigramModel(e, [r["text"] for r in reviews("val")])
-    unseen = [r["text"][:600] for r in reviews("test")[1::250]]
+    e = source.minilm(50, args.words)
+    every = tasks(source, args.reviews)
+    model = BigramModel(e, source.imdb("val").texts)
+    unseen = [t[:600] for t in source.imdb("test").texts[1::250]]
 
     def show(name: str, epsilon: str, attack: str, private: Callable[..., list[str]]) -> None:
         draws = DRAWS if attack != "–" else 1

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from experiments.attribution import Attribution, classify_nearest, topic_classifier
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -21,6 +20,7 @@ import fastdx
 from fastdx import BagOfWords, Embedding, MultivariateLaplace, Tem, WordGraph
 from fastdx.bags import STOP_WORDS, text_of
 from fastdx.cli import main
+from fastdx.evaluation import Attribution, classify_nearest, text_classifier
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 ENGLISH = Embedding.default()
@@ -239,7 +239,7 @@ def test_attribution() -> None:
 
 def test_topics_by_a_classifier() -> None:
     texts = ["coffee tea cup", "tea cup sugar", "king queen crown", "queen palace crown"]
-    classifier = topic_classifier(texts, ["drink", "drink", "court", "court"])
+    classifier = text_classifier(texts, ["drink", "drink", "court", "court"])
     assert classifier.predict(["cup of tea", "the crown"]).tolist() == ["drink", "court"]
 
 

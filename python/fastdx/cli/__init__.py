@@ -25,6 +25,7 @@ from fastdx.cli import (
     completion,
     convert,
     emd,
+    evaluate,
     index,
     poincare,
     privatize,
@@ -32,7 +33,7 @@ from fastdx.cli import (
 from fastdx.cli.messages import CommandError
 from fastdx.cli.options import examples
 
-COMMANDS = (privatize, calibrate, compare, convert, index, poincare, emd, completion)
+COMMANDS = (privatize, calibrate, evaluate, compare, convert, index, poincare, emd, completion)
 
 EXAMPLES = """
   fastdx privatize --epsilon 6 < letter.txt

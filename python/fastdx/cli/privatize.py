@@ -70,7 +70,7 @@ def add(commands: _Commands) -> None:
     p.add_argument("--epsilon", type=float, required=True, help="ε per unit of distance")
     _input_options(p)
     _output_options(p)
-    _mechanism_group(p)
+    mechanism_group(p)
     _ledger_options(p)
     p.set_defaults(run=_privatize)
 
@@ -106,7 +106,8 @@ def _output_options(p: argparse.ArgumentParser) -> None:
     show_text(group)
 
 
-def _mechanism_group(p: argparse.ArgumentParser) -> None:
+def mechanism_group(p: argparse.ArgumentParser) -> None:
+    """Add which mechanism, and all that it takes."""
     group = p.add_argument_group("mechanism")
     group.add_argument(
         "--mechanism",

@@ -1,6 +1,6 @@
 """What an attacker recovers and what replacements are worth: Tem, covers, the staircase, noise.
 
-    python examples/cover.py [--words 6000] [--epsilon 2.4 2.6] [--texts 150] [--small]
+    python -m experiments.cover [--words 6000] [--epsilon 2.4 2.6] [--texts 150] [--small]
         [--plot FILE.svg]
 
 Two embeddings, each judged by the other: MiniLM and GloVe in 50 dimensions, the most frequent
@@ -20,44 +20,29 @@ Draws are random: the last digit of attack and similarity differs from run to ru
 from __future__ import annotations
 
 import argparse
-import gzip
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
+from experiments.data import Shared
 from fastdx import Cover, Embedding, Mechanism, MultivariateLaplace, NeighborResponse, Tem, plots
 from fastdx.attacks import BigramModel
 from fastdx.calibration import Table, frontier
 
-SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 
-
-def embeddings(words: int) -> tuple[Embedding, Embedding]:
+def embeddings(source: Shared, words: int) -> tuple[Embedding, Embedding]:
     """The same words in both embeddings, most frequent first."""
-    folder = SHARED / "embeddings"
-    names = (folder / "minilm-40k.vocab").read_text("utf-8").split("\n")
-    vectors = np.load(folder / "minilm-40k-50d.npy")
-    glove = Embedding.load(folder / "glove.6B.50d.12k.txt")
-    known = {word: i for i, word in enumerate(glove.words)}
-    both = [i for i, word in enumerate(names) if word in known][: words or None]
-    kept = [names[i] for i in both]
-    return Embedding(kept, vectors[both]), Embedding(kept, glove.vectors[[known[w] for w in kept]])
+    minilm, glove = source.minilm(50), source.glove()
+    known = set(glove.words)
+    both = [word for word in minilm.words if word in known][: words or None]
+    return tuple(Embedding(both, e.vectors[e.ids(both)]) for e in (minilm, glove))
 
 
-def rich(e: Embedding) -> Embedding:
+def rich(source: Shared, e: Embedding) -> Embedding:
     """The same words in MiniLM's 300 dimensions."""
-    folder = SHARED / "embeddings"
-    names = (folder / "minilm-40k.vocab").read_text("utf-8").split("\n")
-    places = {word: i for i, word in enumerate(names)}
-    vectors = np.load(folder / "minilm-40k-300d.npy")
-    return Embedding(e.words, vectors[[places[w] for w in e.words]])
-
-
-def reviews(part: str) -> list[str]:
-    lines = gzip.decompress((SHARED / "text" / f"imdb.{part}.jsonl.gz").read_bytes()).splitlines()
-    return [json.loads(line)["text"] for line in lines]
+    richer = source.minilm(300)
+    return Embedding(e.words, richer.vectors[richer.ids(e.words)])
 
 
 def other_covers(
@@ -118,13 +103,13 @@ def main() -> None:
     parser.add_argument("--plot", type=Path, metavar="FILE.svg", help="needs matplotlib")
     parser.add_argument("--small", action="store_true", help="fewer mechanisms")
     args = parser.parse_args()
-    if not SHARED.is_dir():
-        raise SystemExit(f"{SHARED} is not there: this example wants its embeddings and reviews")
-    known, unseen = reviews("train")[:8000], [t[:600] for t in reviews("test")[: args.texts]]
-    minilm, glove = embeddings(args.words)
+    source = Shared()
+    known = source.imdb("train").texts[:8000]
+    unseen = [t[:600] for t in source.imdb("test").texts[: args.texts]]
+    minilm, glove = embeddings(source, args.words)
     for name, e, judge in (("MiniLM", minilm, glove), ("GloVe", glove, minilm)):
         model = BigramModel(e, known)
-        richer = rich(e) if name == "MiniLM" else None
+        richer = rich(source, e) if name == "MiniLM" else None
         tables: list[np.ndarray] = []
         print(f"\n{name} 50d, {len(e):,} words, judged by the other; {len(unseen)} reviews\n")
         print("| mechanism | ε | attack | similarity (chance) | unchanged | R | R@10 | R@100 | "

@@ -1,7 +1,4 @@
-"""Who wrote a text, and what about: the attacks and the uses that POST'19 measures.
-
-Needs scikit-learn (``pip install 'fastdx[experiments]'``).
-"""
+"""Who wrote a text: the attacks that ICDM'19 and POST'19 measure."""
 
 from __future__ import annotations
 
@@ -12,13 +9,12 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
-from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
+from sklearn.feature_extraction.text import CountVectorizer
 
-from fastdx import Embedding, ParameterError, WordGraph, nearest_documents
+from fastdx._core import Embedding, WordGraph, nearest_documents
+from fastdx.exceptions import ParameterError
 
-__all__ = ["Attributed", "Attribution", "classify_nearest", "topic_classifier"]
+__all__ = ["Attributed", "Attribution", "classify_nearest"]
 
 Label = TypeVar("Label", bound=Hashable)
 
@@ -63,7 +59,7 @@ class Attribution(Generic[Label]):
 
     Examples
     --------
-    >>> from experiments.attribution import Attribution
+    >>> from fastdx.evaluation import Attribution
     >>> known = Attribution(["alpha alphabet", "omega megalith"], ["ann", "bob"])
     >>> known.attribute(["alphabetical"]).authors
     ['ann']
@@ -158,14 +154,3 @@ def classify_nearest(
     found = nearest_documents(query_bags, bags, embedding, k, progress=progress)
     # Counter keeps the order of first appearance, that of distance.
     return [Counter(labels[i] for i in row).most_common(1)[0][0] for row in found.ids]
-
-
-def topic_classifier(texts: Iterable[str], topics: Iterable[Label]) -> Any:
-    """Return a classifier of topics fitted to texts: TF-IDF and logistic regression.
-
-    ``.predict(texts)`` gives topics.
-    """
-    classifier = make_pipeline(
-        TfidfVectorizer(sublinear_tf=True, token_pattern=r"\S+"), LogisticRegression(max_iter=1000)
-    )
-    return classifier.fit(list(texts), list(topics))

@@ -1,0 +1,1 @@
+"""Experiments of the papers and our own: ``python -m experiments`` (needs scikit-learn)."""

@@ -1,0 +1,69 @@
+"""The four papers, beside what is measured here.
+
+    python -m experiments [wsdm20 icdm19 post19 tem21] [--table NAME] [--quick] [--sample]
+        [--pictures FOLDER] [--json FILE] [--fresh]
+
+Prints each table beside the published figures. Steps are kept in .papers/ under a fingerprint of
+fastdx, of the experiments and of what was asked, so a run that was stopped goes on where it was.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import warnings
+from dataclasses import asdict
+from pathlib import Path
+
+from experiments import icdm19, post19, tem21, wsdm20
+from experiments.cache import FOLDER
+from experiments.data import SHARED, Sample, Shared
+from experiments.tables import Run
+from fastdx.exceptions import FastdxWarning
+
+PAPERS = {"wsdm20": wsdm20, "icdm19": icdm19, "post19": post19, "tem21": tem21}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m experiments",
+                                     description=__doc__.splitlines()[0])  # fmt: skip
+    parser.add_argument("papers", nargs="*", metavar="PAPER", help=f"of {', '.join(PAPERS)}")
+    parser.add_argument("--table", metavar="NAME", help="only this one: " + ", ".join(
+        f"{name} {table}" for name, paper in PAPERS.items() for table in paper.TABLES))  # fmt: skip
+    parser.add_argument("--quick", action="store_true", help="a small part, in under 3 minutes")
+    parser.add_argument("--sample", action="store_true", help="made-up texts; so it is with "
+                        "--quick where ../shared/data is absent")  # fmt: skip
+    parser.add_argument("--pictures", type=Path, metavar="FOLDER", help="needs matplotlib")
+    parser.add_argument("--json", type=Path, metavar="FILE")
+    parser.add_argument("--fresh", action="store_true", help="use no steps that were kept")
+    args = parser.parse_args()
+    for name in args.papers:
+        if name not in PAPERS:
+            parser.error(f"no paper {name!r}: there are {', '.join(PAPERS)}")
+    # Reviews and mails hold signs of other encodings.
+    warnings.simplefilter("ignore", FastdxWarning)
+    made_up = args.sample or (args.quick and not SHARED.is_dir())
+    source = Sample() if made_up else Shared()
+    found = {}
+    for name in args.papers or PAPERS:
+        for table_name, experiment in PAPERS[name].TABLES.items():
+            if args.table not in (None, table_name):
+                continue
+            print(f"{name} {table_name}", file=sys.stderr, flush=True)
+            run = Run(source, name, args.quick, None if args.fresh else FOLDER)
+            table = experiment(run)
+            print(f"\n{table.markdown()}\n\n{run.provenance()}", flush=True)
+            if args.pictures and table.lines:
+                picture = args.pictures / f"{name}-{table_name}.svg"
+                table.draw(picture)
+                print(f"\n![{table.title}]({args.pictures.name}/{picture.name})")
+            found[f"{name} {table_name}"] = {**asdict(table), "provenance": run.provenance()}
+    if not found:
+        parser.error(f"--table {args.table}: none of these papers has it")
+    if args.json:
+        args.json.write_text(json.dumps(found, ensure_ascii=False, indent=1), "utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,121 @@
+"""Was a user's text used to train a next-word model? The auditor of Song and Shmatikov (2019).
+
+The auditor asks the model for the rank of every next word of a user's texts. From shadow models, of
+which it knows whose texts they learned from, it learns what the ranks of members look like.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import precision_score, recall_score, roc_auc_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from fastdx import Embedding
+from fastdx.attacks import BigramModel
+
+EDGES = np.array([1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 4096])
+"""Ranks are counted between these."""
+
+
+class Audit(NamedTuple):
+    """What an auditor finds."""
+
+    auc: float
+    precision: float
+    recall: float
+
+
+class NextWord:
+    """Ranks of next words: those seen after a word by how often, then all by frequency.
+
+    The smallest next-word model there is; the papers' is an LSTM. It learns its users' word pairs
+    by heart, which is what an auditor looks for.
+    """
+
+    def __init__(self, runs: Iterable[NDArray[np.uint32]], words: int) -> None:
+        counts = np.full(words, 0.5)
+        pairs = [np.zeros(0, dtype=np.int64)]
+        for run in runs:
+            np.add.at(counts, run, 1)
+            pairs.append(run[:-1].astype(np.int64) * words + run[1:])
+        self.words = words
+        # 0 is the most frequent word.
+        self._place = np.empty(words, dtype=np.int64)
+        self._place[np.argsort(-counts, kind="stable")] = np.arange(words)
+        keys, times = np.unique(np.concatenate(pairs), return_counts=True)
+        order = np.lexsort((keys, -times, keys // words))
+        keys = keys[order]
+        first = np.searchsorted(keys // words, keys // words)
+        by_key = np.argsort(keys)
+        self._keys, self._rank = keys[by_key], (np.arange(len(keys)) - first)[by_key]
+
+    def ranks(self, run: NDArray[np.uint32]) -> NDArray[np.int64]:
+        """The rank, from 1 on, of every word after the one before."""
+        if len(run) < 2 or not len(self._keys):
+            return np.zeros(0, dtype=np.int64)
+        keys = run[:-1].astype(np.int64) * self.words + run[1:]
+        at = np.searchsorted(self._keys, keys).clip(max=len(self._keys) - 1)
+        seen = self._keys[at] == keys
+        # What was never seen after the word comes after all that was, by frequency.
+        after = np.searchsorted(self._keys, (run[:-1].astype(np.int64) + 1) * self.words)
+        before = np.searchsorted(self._keys, run[:-1].astype(np.int64) * self.words)
+        unseen = (after - before) + self._place[run[1:]]
+        return np.where(seen, self._rank[at], unseen) + 1
+
+
+def runs_of(e: Embedding, texts: Sequence[str]) -> list[NDArray[np.uint32]]:
+    """The known words of texts that stand side by side, as ids."""
+    reader = BigramModel(e, [])
+    return [run for text in texts for run in reader.runs(text.lower())]
+
+
+def evidence(model: NextWord, runs: Sequence[NDArray[np.uint32]]) -> NDArray[np.float64]:
+    """The share of a user's next words in each class of ranks."""
+    ranks = np.concatenate([model.ranks(run) for run in runs] or [np.zeros(0, dtype=np.int64)])
+    if not len(ranks):
+        return np.zeros(len(EDGES))
+    return np.bincount(np.searchsorted(EDGES, ranks, side="right") - 1, minlength=len(EDGES)) / len(
+        ranks
+    )
+
+
+Users = Sequence[Sequence[NDArray[np.uint32]]]
+
+
+def audit(
+    plain: Users, private: Users, members: NDArray[np.bool_], target: NDArray[np.bool_], words: int
+) -> Audit:
+    """Train target and shadow on the private texts of their members; audit the target's users.
+
+    Parameters
+    ----------
+    plain, private : sequence of users' runs of ids
+        What users wrote, which the auditor asks about; and what the models learn from.
+    members : ndarray of bool, shape (users,)
+        Whose texts the models learn from.
+    target : ndarray of bool, shape (users,)
+        Users of the target's world; the others are the shadow's.
+    words : int
+        Of the vocabulary.
+    """
+    found = []
+    for world in (~target, target):
+        model = NextWord(
+            (run for i in np.flatnonzero(world & members) for run in private[i]), words
+        )
+        users = np.flatnonzero(world)
+        found.append((np.array([evidence(model, plain[i]) for i in users]), members[users]))
+    (known, truth), (asked, hidden) = found
+    judge = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)).fit(known, truth)
+    said = judge.predict(asked)
+    return Audit(
+        float(roc_auc_score(hidden, judge.predict_proba(asked)[:, 1])),
+        float(precision_score(hidden, said, zero_division=0.0)),
+        float(recall_score(hidden, said)),
+    )

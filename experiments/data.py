@@ -1,0 +1,175 @@
+"""Where texts and embeddings come from: ../shared/data, or a small sample that is made up.
+
+`Shared` reads what its README describes; `Sample` makes texts of the same form from a seed, so
+that every experiment runs where the data are absent. What it measures says nothing of the papers.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from fastdx import Embedding, poincare
+
+SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+WANTED = f"""{SHARED} is not there. It holds (see also --sample):
+embeddings/glove.6B.50d.12k.txt, minilm-40k.vocab, minilm-40k-50d.npy, minilm-40k-300d.npy;
+graph/wordnet_nouns.closure.tsv: word TAB hypernym lines;
+text/imdb.{{train,val,test}}.jsonl.gz, text/sentiment/{{mr,cr,mpqa,sst5.train,sst5.test}}.jsonl.gz:
+  objects with "text" and "label"; text/trec.{{train,test}}.txt: label, space, text;
+text/snips.{{train,validate}}.jsonl: "text" and "intent";
+text/reuters_c50.{{train,test}}.jsonl.gz, text/pan11/{{small,large}}.{{train,test}}.jsonl.gz:
+  "text" and "author"."""
+
+
+class Labelled(NamedTuple):
+    """Texts, and the label or author of each."""
+
+    texts: list[str]
+    labels: list[str]
+
+    def at(self, ids: Sequence[int]) -> Labelled:
+        return Labelled([self.texts[i] for i in ids], [self.labels[i] for i in ids])
+
+    def some(self, count: int) -> Labelled:
+        """At most so many of them, drawn by chance, always the same."""
+        drawn = np.random.default_rng(0).permutation(len(self.texts))[:count]
+        return self.at(sorted(drawn.tolist()))
+
+
+class Source(Protocol):
+    """What experiments read."""
+
+    made_up: bool
+
+    def imdb(self, part: str) -> Labelled: ...
+    def sentences(self, name: str) -> tuple[Labelled, Labelled | None]:
+        """MR, CR, MPQA, SST-5, TREC: all texts; or those to train and to test on."""
+
+    def snips(self, part: str) -> Labelled: ...
+    def mails(self, size: str, part: str) -> Labelled: ...
+    def news(self, part: str) -> Labelled: ...
+    def glove(self) -> Embedding: ...
+    def minilm(self, dim: int, words: int = 40_000) -> Embedding: ...
+    def hierarchy(self, dim: int, epochs: int) -> Embedding:
+        """A Poincaré embedding of nouns along WordNet's is-a edges."""
+
+
+def records(path: Path) -> list[dict[str, Any]]:
+    """The objects of a JSONL file, gzipped or not."""
+    data = path.read_bytes()
+    data = gzip.decompress(data) if path.suffix == ".gz" else data
+    return [json.loads(line) for line in data.splitlines() if line.strip()]
+
+
+def _labelled(found: list[dict[str, Any]], label: str) -> Labelled:
+    return Labelled([r["text"] for r in found], [str(r[label]) for r in found])
+
+
+class Shared:
+    """The real data."""
+
+    made_up = False
+
+    def __init__(self, folder: Path = SHARED) -> None:
+        if not folder.is_dir():
+            raise SystemExit(WANTED)
+        self.folder = folder
+
+    def imdb(self, part: str) -> Labelled:
+        return _labelled(records(self.folder / "text" / f"imdb.{part}.jsonl.gz"), "label")
+
+    def sentences(self, name: str) -> tuple[Labelled, Labelled | None]:
+        text = self.folder / "text"
+        if name == "trec":
+            train, test = (self._trec(part) for part in ("train", "test"))
+            return train, test
+        if name == "sst5":
+            train, test = (_labelled(records(text / "sentiment" / f"sst5.{part}.jsonl.gz"), "label")
+                           for part in ("train", "test"))  # fmt: skip
+            return train, test
+        return _labelled(records(text / "sentiment" / f"{name}.jsonl.gz"), "label"), None
+
+    def _trec(self, part: str) -> Labelled:
+        lines = (self.folder / "text" / f"trec.{part}.txt").read_text("utf-8", "replace")
+        pairs = [line.split(" ", maxsplit=1) for line in lines.splitlines()]
+        return Labelled([text for _, text in pairs], [label for label, _ in pairs])
+
+    def snips(self, part: str) -> Labelled:
+        return _labelled(records(self.folder / "text" / f"snips.{part}.jsonl"), "intent")
+
+    def mails(self, size: str, part: str) -> Labelled:
+        return _labelled(records(self.folder / "text" / "pan11" / f"{size}.{part}.jsonl.gz"),
+                         "author")  # fmt: skip
+
+    def news(self, part: str) -> Labelled:
+        return _labelled(records(self.folder / "text" / f"reuters_c50.{part}.jsonl.gz"), "author")
+
+    def glove(self) -> Embedding:
+        return Embedding.load(self.folder / "embeddings" / "glove.6B.50d.12k.txt")
+
+    def minilm(self, dim: int, words: int = 40_000) -> Embedding:
+        folder = self.folder / "embeddings"
+        names = (folder / "minilm-40k.vocab").read_text("utf-8").split("\n")[:words]
+        return Embedding(names, np.load(folder / f"minilm-40k-{dim}d.npy")[:words])
+
+    def hierarchy(self, dim: int, epochs: int) -> Embedding:
+        edges = self.folder / "graph" / "wordnet_nouns.closure.tsv"
+        # One thread: one seed, one embedding.
+        return poincare.train(edges, dim, epochs=epochs, seed=1, threads=1)
+
+
+class Sample:
+    """Made up from a seed: every label and author writes some words more often than the others."""
+
+    made_up = True
+
+    def __init__(self, words: int = 2000) -> None:
+        e = Embedding.default()
+        self._embedding = Embedding(e.words[:words], e.vectors[:words])
+
+    def _texts(self, seed: int, kinds: Sequence[str], count: int, length: int) -> Labelled:
+        words = np.array([w for w in self._embedding.words if w.isalpha()])
+        rng = np.random.default_rng([7, len(kinds)])
+        # The same taste in every part; words are about as frequent as by Zipf's law.
+        tastes = rng.gamma(0.3, size=(len(kinds), len(words))) / (np.arange(len(words)) + 10)
+        tastes /= tastes.sum(axis=1, keepdims=True)
+        rng = np.random.default_rng(seed)
+        of = np.arange(count) % len(kinds)
+        texts = [" ".join(rng.choice(words, length, p=tastes[k])) for k in of]
+        return Labelled(texts, [kinds[k] for k in of])
+
+    def imdb(self, part: str) -> Labelled:
+        return self._texts(len(part) * 3, ["neg", "pos"], 400, 40)
+
+    def sentences(self, name: str) -> tuple[Labelled, Labelled | None]:
+        kinds = {"sst5": 5, "trec": 6}.get(name, 2)
+        every = self._texts(len(name), [str(k) for k in range(kinds)], 400, 12)
+        if kinds == 2:
+            return every, None
+        return every.at(range(300)), every.at(range(300, 400))
+
+    def snips(self, part: str) -> Labelled:
+        return self._texts(len(part) * 5, ["play", "rate", "book"], 300, 9)
+
+    def mails(self, size: str, part: str) -> Labelled:
+        authors = [f"author {i}" for i in range(6 if size == "small" else 12)]
+        return self._texts(len(part) * 7, authors, 20 * len(authors), 30)
+
+    def news(self, part: str) -> Labelled:
+        return self._texts(len(part) * 11, [f"author {i}" for i in range(8)], 80, 40)
+
+    def glove(self) -> Embedding:
+        return self._embedding
+
+    def minilm(self, dim: int, words: int = 40_000) -> Embedding:
+        return self._embedding
+
+    def hierarchy(self, dim: int, epochs: int) -> Embedding:
+        return Embedding.default("nouns")

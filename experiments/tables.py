@@ -1,0 +1,130 @@
+"""A table of a paper, measured and published side by side: as Markdown, JSON and a picture."""
+
+from __future__ import annotations
+
+import platform
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import sklearn
+
+import fastdx
+from experiments.cache import kept
+from experiments.data import Source
+from fastdx.evaluation import Interval
+
+SEED = 20
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of the picture: numbers over ε."""
+
+    x: list[float]
+    y: list[float]
+    low: list[float] | None = None
+    high: list[float] | None = None
+    published: bool = False
+
+
+@dataclass
+class Table:
+    """What an experiment found."""
+
+    title: str
+    header: list[str]
+    rows: list[list[str]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    lines: dict[str, Line] = field(default_factory=dict)
+    xlabel: str = "ε per unit of distance"
+    ylabel: str = ""
+    logarithmic: bool = False
+
+    def add(self, *cells: object) -> None:
+        self.rows.append([c if isinstance(c, str) else f"{c}" for c in cells])
+
+    def line(self, name: str, x: Sequence[float], intervals: Sequence[Interval]) -> None:
+        self.lines[name] = Line(list(x), [i.mean for i in intervals], [i.low for i in intervals],
+                                [i.high for i in intervals])  # fmt: skip
+
+    def published(self, name: str, points: dict[float, float]) -> None:
+        self.lines[name] = Line(list(points), list(points.values()), published=True)
+
+    def markdown(self) -> str:
+        head = [f"**{self.title}**", "", "| " + " | ".join(self.header) + " |",
+                "|" + "---|" * len(self.header)]  # fmt: skip
+        rows = ["| " + " | ".join(row) + " |" for row in self.rows]
+        notes = [line for note in self.notes for line in ("", note)]
+        return "\n".join([*head, *rows, *notes])
+
+    def draw(self, path: Path) -> None:
+        """Write the picture; nothing where there is no line to draw."""
+        if not self.lines:
+            return
+        import matplotlib
+
+        matplotlib.use("Agg")
+        from matplotlib import pyplot
+
+        matplotlib.rcParams["svg.hashsalt"] = "fastdx"
+        figure, axes = pyplot.subplots(figsize=(7, 4.2))
+        for name, line in self.lines.items():
+            if line.published:
+                axes.plot(line.x, line.y, "x", markersize=9, markeredgewidth=2, color="black",
+                          label=name)  # fmt: skip
+                continue
+            (drawn,) = axes.plot(line.x, line.y, "o-", markersize=4, label=name)
+            if line.low is not None and line.high is not None:
+                axes.fill_between(line.x, line.low, line.high, alpha=0.2, color=drawn.get_color())
+        axes.set(xlabel=self.xlabel, ylabel=self.ylabel, title=self.title.split(":")[0])
+        if self.logarithmic:
+            axes.set_xscale("log")
+        axes.legend(fontsize="small")
+        figure.tight_layout()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
+        pyplot.close(figure)
+
+
+@dataclass
+class Run:
+    """What an experiment is given: data, how much to do, where steps are kept."""
+
+    data: Source
+    paper: str
+    quick: bool = False
+    folder: Path | None = None
+    seconds: float = 0.0
+
+    def of(self, full: Any, quick: Any) -> Any:
+        """The first, or the second where it shall be quick."""
+        return quick if self.quick else full
+
+    def step(self, make: Callable[[], Any], *parts: Any) -> Any:
+        """Do a step, or take what was kept of it; count the time that it took when it was done."""
+
+        def timed() -> dict[str, Any]:
+            print(f"  {' '.join(map(str, parts))}", file=sys.stderr, flush=True)
+            start = time.perf_counter()
+            found = make()
+            return {"found": found, "seconds": time.perf_counter() - start}
+
+        done = kept(self.folder, timed, self.paper, *parts, self.quick, self.data.made_up)
+        self.seconds += done["seconds"]
+        return done["found"]
+
+    def provenance(self) -> str:
+        """Seeds, versions and time of what was run."""
+        quick = ", `--quick`: figures of a small part" if self.quick else ""
+        sample = ". MADE-UP TEXTS: these figures say nothing of the paper" * self.data.made_up
+        return (f"Seed {SEED}; fastdx {fastdx.__version__}, Python {platform.python_version()}, "
+                f"numpy {np.__version__}, scikit-learn {sklearn.__version__}; computed in "
+                f"{self.seconds:.0f} s{quick}{sample}.")  # fmt: skip
+
+
+Experiment = Callable[[Run], Table]

@@ -1,0 +1,36 @@
+"""Attacks and tasks on texts of your own: what an attacker finds, and what is left to learn.
+
+Needs scikit-learn (``pip install 'fastdx[experiments]'``). `evaluate` runs them all and writes a
+page; ``fastdx evaluate`` does the same for a file.
+"""
+
+try:
+    import sklearn  # noqa: F401
+except ImportError as e:
+    raise ImportError(
+        "fastdx.evaluation needs scikit-learn: pip install 'fastdx[experiments]'"
+    ) from e
+
+from fastdx.evaluation.attribution import Attributed, Attribution, classify_nearest
+from fastdx.evaluation.classifiers import MeanVectors, text_classifier, vector_classifier
+from fastdx.evaluation.intervals import Interval, of_share, over_trials
+from fastdx.evaluation.membership import membership_inference
+from fastdx.evaluation.repeats import frequency_attack
+from fastdx.evaluation.run import Evaluation, Measure, evaluate
+
+__all__ = [
+    "Attributed",
+    "Attribution",
+    "Evaluation",
+    "Interval",
+    "MeanVectors",
+    "Measure",
+    "classify_nearest",
+    "evaluate",
+    "frequency_attack",
+    "membership_inference",
+    "of_share",
+    "over_trials",
+    "text_classifier",
+    "vector_classifier",
+]

@@ -1,0 +1,89 @@
+"""Intervals of what was measured."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from fastdx._core import binomial_bounds
+from fastdx.exceptions import ParameterError
+
+__all__ = ["Interval", "of_share", "over_trials"]
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A measured number between its bounds. Printed, it is ``0.74 [0.72, 0.76]``."""
+
+    mean: float
+    """The number."""
+    low: float
+    """Its lower bound."""
+    high: float
+    """Its upper bound."""
+    confidence: float = 0.95
+    """How often such bounds hold the true number."""
+
+    def __str__(self) -> str:
+        """Return number and bounds to three digits."""
+        if self.low == self.high:
+            return f"{self.mean:.3f}"
+        return f"{self.mean:.3f} [{self.low:.3f}, {self.high:.3f}]"
+
+
+def over_trials(
+    values: Iterable[float],
+    *,
+    reused: float = 0.0,
+    confidence: float = 0.95,
+    within: tuple[float, float] = (-math.inf, math.inf),
+) -> Interval:
+    """Return the mean of independent trials and Student's interval of it.
+
+    Parameters
+    ----------
+    values : iterable of float
+        One a trial, at least two.
+    reused : float, optional
+        For trials that split the same texts anew: the number of test texts over that of training
+        texts. Such trials are not independent, and the interval widens as Nadeau and Bengio
+        (2003, "Inference for the generalization error") have it.
+    confidence : float, optional
+        Of the interval.
+    within : (float, float), optional
+        What the number can be at all; the interval is cut there.
+
+    Examples
+    --------
+    >>> from fastdx.evaluation import over_trials
+    >>> print(over_trials([0.7, 0.8, 0.9]))
+    0.800 [0.552, 1.048]
+    """
+    x = np.asarray(list(values), dtype=np.float64)
+    if len(x) < 2:
+        raise ParameterError(f"values must be at least 2 trials, got {len(x)}")
+    if not 0 < confidence < 1:
+        raise ParameterError(f"confidence must be between 0 and 1, got {confidence}")
+    error = float(np.sqrt(x.var(ddof=1) * (1 / len(x) + reused)))
+    half = float(stats.t.ppf((1 + confidence) / 2, len(x) - 1)) * error
+    mean = float(x.mean())
+    return Interval(mean, max(mean - half, within[0]), min(mean + half, within[1]), confidence)
+
+
+def of_share(hits: int, tries: int, *, confidence: float = 0.95) -> Interval:
+    """Return the share of hits and its exact (Clopper-Pearson) interval.
+
+    Examples
+    --------
+    >>> from fastdx.evaluation import of_share
+    >>> print(of_share(5, 10))
+    0.500 [0.187, 0.813]
+    """
+    if not 0 <= hits <= tries or tries < 1:
+        raise ParameterError(f"hits must be from 0 to tries, got {hits} of {tries}")
+    low, high = binomial_bounds([hits], tries, (1 - confidence) / 2)
+    return Interval(hits / tries, float(low[0]), float(high[0]), confidence)
