@@ -66,14 +66,18 @@ impl Ledger {
             return Err(format!("budget must be finite, at least 0, got {budget}"));
         }
         let at = |e: &dyn std::fmt::Display| format!("{}: {e}", path.display());
-        let mut own = std::fs::OpenOptions::new();
-        let own = own
-            .create(true)
-            .append(true)
-            .mode(0o600)
-            .open(path)
-            .map_err(|e| at(&e))?;
-        let mode = own.metadata().map_err(|e| at(&e))?.permissions().mode() & 0o777;
+        // Closed before SQLite opens it: closing any descriptor of a file gives up all of the process's
+        // locks on it, and another process would then take the write-ahead log away.
+        let mode = {
+            let mut own = std::fs::OpenOptions::new();
+            let own = own
+                .create(true)
+                .append(true)
+                .mode(0o600)
+                .open(path)
+                .map_err(|e| at(&e))?;
+            own.metadata().map_err(|e| at(&e))?.permissions().mode() & 0o777
+        };
         if mode & 0o077 != 0 {
             let what = format!("others can read this ledger (mode {mode:o}): chmod 600");
             return Err(at(&what));

@@ -201,6 +201,7 @@ impl Policy {
             "exceptions": g.exceptions,
             "words": self.text.mechanism().vocabulary().len(),
             "spans_only": self.spans_only,
+            "with_spans": SPANS,
             "pad": self.pad.map(|p| p.as_secs_f64()),
             "sentence": g.to_string(),
             "for_users": g.for_users(),

@@ -86,6 +86,8 @@ pub enum Body {
     Whole(Option<Bytes>),
     /// Pieces that come; an error breaks the connection off.
     Pieces(mpsc::Receiver<Result<Bytes, BrokenOff>>),
+    /// It breaks off now.
+    Broken,
 }
 
 /// The answer ends here, and is not whole.
@@ -110,7 +112,16 @@ impl http_body::Body for Body {
     ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
         match &mut *self {
             Body::Whole(bytes) => Poll::Ready(bytes.take().map(|b| Ok(Frame::data(b)))),
-            Body::Pieces(pieces) => pieces.poll_recv(cx).map(|p| p.map(|p| p.map(Frame::data))),
+            Body::Pieces(pieces) => match pieces.poll_recv(cx) {
+                // Once more later: what came before is then on its way to the client.
+                Poll::Ready(Some(Err(BrokenOff))) => {
+                    *self = Body::Broken;
+                    cx.waker().wake_by_ref();
+                    Poll::Pending
+                }
+                other => other.map(|piece| piece.map(|piece| piece.map(Frame::data))),
+            },
+            Body::Broken => Poll::Ready(Some(Err(BrokenOff))),
         }
     }
 
@@ -123,7 +134,7 @@ impl http_body::Body for Body {
             Body::Whole(bytes) => {
                 SizeHint::with_exact(bytes.as_ref().map_or(0, |b| b.len() as u64))
             }
-            Body::Pieces(_) => SizeHint::default(),
+            Body::Pieces(_) | Body::Broken => SizeHint::default(),
         }
     }
 }
@@ -315,8 +326,8 @@ impl Service {
         let (texts, bytes, words) = {
             let all = strs(&text);
             let bytes = all.iter().map(|t| t.len()).sum();
-            // A word has a byte, and one is between two words: short texts need no counting.
-            let words = match bytes / 2 + all.len() > self.limits.words {
+            // A word has a byte at least: short texts need no counting.
+            let words = match bytes > self.limits.words {
                 true => all.iter().map(|t| policy.text.words(t).count()).sum(),
                 false => 0,
             };
