@@ -64,16 +64,6 @@ pub struct Request {
     pub policy: Option<String>,
 }
 
-/// A line of a batch: a text, null, or an object.
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
-pub enum Line {
-    /// A text, or null.
-    Text(Option<String>),
-    /// A text with spans.
-    Object(LineObject),
-}
-
 /// A line that is an object.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -133,18 +123,46 @@ pub struct Response<'a> {
     pub spans: Option<Vec<(u64, u64)>>,
 }
 
-/// Where JSON is wrong: serde's own message may hold what stands there.
+/// Reads an object: serde would take a list of its fields, too.
+///
+/// # Errors
+/// What is wrong, which [`fault`] puts into words.
+pub fn object<'de, T: Deserialize<'de>>(json: &'de [u8]) -> Result<T, serde_json::Error> {
+    match is_object(json) {
+        true => serde_json::from_slice(json),
+        false => serde_json::from_slice::<serde::de::IgnoredAny>(json)
+            .and_then(|_| Err(serde_json::Error::custom("no object"))),
+    }
+}
+
+/// Reads a line of a batch: a text, null, or an object.
+///
+/// # Errors
+/// As [`object`].
+pub fn line(json: &[u8]) -> Result<LineObject, serde_json::Error> {
+    match is_object(json) {
+        true => serde_json::from_slice(json),
+        false => serde_json::from_slice(json).map(|text| LineObject { text, spans: None }),
+    }
+}
+
+fn is_object(json: &[u8]) -> bool {
+    json.trim_ascii_start().starts_with(b"{")
+}
+
+/// What is wrong with JSON: serde's own message may hold what stands there.
+pub fn fault(e: &serde_json::Error) -> &'static str {
+    match e.classify() {
+        serde_json::error::Category::Syntax => "it is no JSON",
+        serde_json::error::Category::Eof => "it ends too early",
+        _ => "a field is unknown, missing, twice there, or of a wrong type",
+    }
+}
+
+/// The same of a whole body, with the place.
 pub fn place(e: &serde_json::Error) -> String {
-    let what = match e.classify() {
-        serde_json::error::Category::Syntax => "is no JSON",
-        serde_json::error::Category::Eof => "ends too early",
-        _ => "has a field that is unknown, missing, twice there, or of a wrong type",
-    };
-    format!(
-        "the body {what}, at line {} column {}",
-        e.line(),
-        e.column()
-    )
+    let (line, column) = (e.line(), e.column());
+    format!("the body at line {line} column {column}: {}", fault(e))
 }
 
 /// Spans in characters as ranges of bytes.

@@ -16,7 +16,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::Sender;
 use tokio::time::timeout;
 
-use crate::body::{Given, Line, Released, WordCounts, place};
+use crate::body::{self, Given, LineObject, Released, WordCounts};
 use crate::metrics::Refused;
 use crate::policy::Policy;
 use crate::service::{BrokenOff, Failure, Service};
@@ -73,13 +73,13 @@ fn gone() -> Failure {
 impl Batch {
     async fn read(
         &mut self,
-        mut body: Incoming,
+        mut given: Incoming,
         send: &Sender<Result<Bytes, BrokenOff>>,
     ) -> Result<(), Failure> {
         let limits = self.service.limits.clone();
         let mut rest: Vec<u8> = Vec::new();
         loop {
-            let Ok(frame) = timeout(limits.body_time, body.frame()).await else {
+            let Ok(frame) = timeout(limits.body_time, given.frame()).await else {
                 self.service.metrics.refused(Refused::Slow);
                 let message = "the next lines did not arrive in time";
                 return Err(Failure::new(StatusCode::REQUEST_TIMEOUT, "slow", message));
@@ -132,11 +132,8 @@ impl Batch {
             return Ok(());
         }
         self.lines += 1;
-        let line: Line = serde_json::from_slice(line).map_err(|e| self.wrong(place(&e)))?;
-        let (text, spans) = match line {
-            Line::Text(text) => (text, None),
-            Line::Object(object) => (object.text, object.spans),
-        };
+        let LineObject { text, spans } =
+            body::line(line).map_err(|e| self.wrong(body::fault(&e)))?;
         match (text, spans) {
             (Some(text), Some(spans)) => {
                 self.flush(send).await?;

@@ -22,7 +22,7 @@ use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use crate::answers::{Answer, Answers, Place, wait};
-use crate::body::{Given, Released, Request, Response, place, to_bytes, to_characters};
+use crate::body::{Given, Released, Request, Response, object, place, to_bytes, to_characters};
 use crate::config::Config;
 use crate::keys::Keys;
 use crate::ledger::{Ledger, Refusal};
@@ -486,7 +486,7 @@ impl Service {
     }
 
     async fn answer(self: &Arc<Self>, account: &str, body: &[u8]) -> Result<Answer, Failure> {
-        let request: Request = serde_json::from_slice(body)
+        let request: Request = object(body)
             .map_err(|e| Failure::new(StatusCode::BAD_REQUEST, "invalid", place(&e)))?;
         let policy = self.policy(request.policy.as_deref())?;
         let work = self.check(policy.clone(), request.text, request.spans.as_deref())?;
@@ -559,7 +559,7 @@ impl Service {
         self.account(asked.headers())?;
         let _permit = self.enter()?;
         let body = self.whole(asked.into_body()).await?;
-        let query: Query = serde_json::from_slice(&body)
+        let query: Query = object(&body)
             .map_err(|e| Failure::new(StatusCode::BAD_REQUEST, "invalid", place(&e)))?;
         let policy = self.policy(query.policy.as_deref())?;
         if !self.shown(&policy) {
