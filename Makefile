@@ -5,7 +5,9 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 RUST_SOURCES := $(shell find src benches tests -name '*.rs') Cargo.toml Cargo.lock data/default.fdx data/nouns.fdx data/offensive.txt
 
-.PHONY: figures mutants run test test-rust test-python format lint types docs bench imdb lock clean fuzz audit
+SERVICE := --locked --manifest-path service/Cargo.toml
+
+.PHONY: test-service bench-service figures mutants run test test-rust test-python format lint types docs bench imdb lock clean fuzz audit
 
 run: $(STAMP)
 	@echo "I would like to book a table for two at the restaurant near the station." \
@@ -20,6 +22,17 @@ test-rust:
 
 test-python: $(STAMP)
 	$(BIN)/python -m pytest -n auto
+
+# The service is a crate of its own: docs/service.md.
+test-service:
+	cargo test $(SERVICE)
+	cargo clippy $(SERVICE) --all-targets -- -D warnings
+	cargo fmt --check --manifest-path service/Cargo.toml
+
+bench-service: $(STAMP)
+	cargo build --release $(SERVICE)
+	$(BIN)/pip install --quiet -r service/bench/requirements.txt
+	$(BIN)/python service/bench/compare.py
 
 format:
 	cargo fmt --check
