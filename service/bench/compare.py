@@ -2,8 +2,8 @@
 
     python service/bench/compare.py [--seconds 5] [--bin DIRECTORY]
 
-Servers and load share the machine. Each round measures all servers in turn; the table has the medians
-of three rounds. The binaries are those of `cargo build --release --manifest-path service/Cargo.toml`.
+Servers and load share the machine. Each round measures all servers in turn; the table has the
+medians of three rounds. The binaries are those of `make bench-service`.
 """
 
 from __future__ import annotations
@@ -70,6 +70,7 @@ def resident(pid: int) -> float:
 
 
 def main() -> None:
+    """Measure, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=5.0)
     default = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "service" / "target")) / "release"

@@ -28,6 +28,9 @@ struct Flags {
     /// Words of a text
     #[arg(long, default_value_t = 10)]
     words: usize,
+    /// Commonest words that texts are made of
+    #[arg(long, default_value_t = 3000)]
+    vocabulary: usize,
     /// Seconds, after a second of warming up
     #[arg(long, default_value_t = 5.0)]
     seconds: f64,
@@ -47,7 +50,7 @@ fn requests(flags: &Flags) -> Vec<Vec<u8>> {
     let english = fastdx::Embedding::default_english().expect("the built-in vocabulary");
     let vocabulary = english.vocabulary();
     let mut rng = ChaCha12Rng::seed_from_u64(1);
-    let most = (vocabulary.len() as f64).ln();
+    let most = (vocabulary.len().min(flags.vocabulary) as f64).ln();
     let mut text = || -> String {
         let word =
             |_| vocabulary.word(((rng.random::<f64>() * most).exp() as u32).saturating_sub(1));

@@ -207,3 +207,41 @@ pub fn to_characters(text: &str, spans: &[Range<usize>]) -> Vec<(u64, u64)> {
     });
     each.collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{to_bytes, to_characters};
+
+    #[test]
+    fn spans_in_characters_and_bytes() {
+        let text = "a☕é漢b";
+        let places: Vec<usize> = text
+            .char_indices()
+            .map(|(at, _)| at)
+            .chain([text.len()])
+            .collect();
+        for a in 0..8u64 {
+            for b in 0..8u64 {
+                for (c, d) in [
+                    (0, 0),
+                    (b, b),
+                    (b, 5),
+                    (4, 5),
+                    (5, 5),
+                    (5, 6),
+                    (3, u64::MAX),
+                ] {
+                    let spans = [(a, b), (c, d)];
+                    let good = a <= b && b <= c && c <= d && d <= 5;
+                    let found = to_bytes(text, &spans);
+                    assert_eq!(found.is_ok(), good, "{spans:?}");
+                    if let Ok(bytes) = found {
+                        let expected = spans.map(|(a, b)| places[a as usize]..places[b as usize]);
+                        assert_eq!(bytes, expected);
+                        assert_eq!(to_characters(text, &bytes), spans);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -325,3 +325,18 @@ impl Connections {
         self.service.metrics.connections.fetch_sub(1, Relaxed);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Caught;
+
+    #[tokio::test]
+    async fn panics_are_caught_and_the_rest_goes_on() {
+        assert_eq!(Caught::new(async { 7 }).await, Some(7));
+        let broken = async {
+            tokio::task::yield_now().await;
+            panic!("a panic of the tests");
+        };
+        assert_eq!(Caught::new(broken).await, None::<()>);
+    }
+}

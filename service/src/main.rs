@@ -80,13 +80,13 @@ struct Flags {
     /// Connections at once at most; more wait
     #[arg(long, default_value_t = 4096)]
     max_connections: usize,
-    /// Seconds for a request's head, or a TLS handshake
+    /// Seconds for a TLS handshake, and between requests until the next one's head is there
     #[arg(long, default_value_t = 10.0)]
     head_time: f64,
     /// Seconds for a body, or for the next piece of a stream
     #[arg(long, default_value_t = 30.0)]
     body_time: f64,
-    /// Seconds that a connection may be idle
+    /// Seconds that a connection may be idle before its first request, or an answer not be read
     #[arg(long, default_value_t = 75.0)]
     idle_time: f64,
     /// Seconds that an answer is kept for its Idempotency-Key

@@ -457,7 +457,10 @@ impl Service {
                     promise.keep(&answer);
                     answer
                 });
-                work.await.map_err(|_| Failure::internal())
+                work.await.map_err(|_| {
+                    self.metrics.panics.fetch_add(1, Relaxed);
+                    Failure::internal()
+                })
             }
             Place::Again(slot) => {
                 let broken = Failure::new(

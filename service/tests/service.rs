@@ -236,6 +236,12 @@ fn too_many_at_once_and_too_slow() {
     });
     assert_eq!(read(&mut BufReader::new(slow)).unwrap().status, 408);
     wait(|| service.privatize(r#"{"text": "hot tea"}"#).status == 200);
+    // What was refused is counted by why.
+    let metrics = service.get("/metrics").text();
+    assert!(
+        metrics.contains("fastdx_refused_total{reason=\"slow\"} 1"),
+        "{metrics}"
+    );
     // A head that never ends: cut off.
     let mut slow = service.connect();
     slow.write_all(b"POST /v1/privatize HTTP/1.1\r\nhost")
