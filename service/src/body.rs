@@ -178,7 +178,7 @@ pub fn to_bytes(text: &str, spans: &[(u64, u64)]) -> Result<Vec<Range<usize>>, S
         let wrong =
             || format!("spans[{i}] must be an ascending range of the text, after the others");
         let mut byte = |at: u64| {
-            if at + 1 == given {
+            if given.checked_sub(1) == Some(at) {
                 return Some(last);
             }
             let skip = usize::try_from(at.checked_sub(given)?).ok()?;

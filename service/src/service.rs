@@ -641,9 +641,11 @@ impl Service {
 
     fn render(&self) -> String {
         let (kept, limit) = self.answers.bytes();
+        let active = self.limits.concurrency - self.room.available_permits();
         let mut gauges = vec![
             ("answers_bytes", String::new(), kept as f64),
             ("answers_bytes_limit", String::new(), limit as f64),
+            ("requests_active", String::new(), active as f64),
             (
                 "ready",
                 String::new(),

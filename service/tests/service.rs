@@ -67,6 +67,10 @@ fn what_a_client_must_not_set_is_refused_without_an_echo() {
         (422, r#"{"text": "zqxprivate", "spans": [[3, 5], [4, 6]]}"#),
         (422, r#"{"text": ["zqxprivate"], "spans": [[0, 3]]}"#),
         (400, r#"{"text": "zqxprivate", "spans": [[-1, 3]]}"#),
+        (
+            422,
+            r#"{"text": "zqxprivate", "spans": [[18446744073709551615, 18446744073709551615]]}"#,
+        ),
     ] {
         let got = service.privatize(body);
         assert_eq!(got.status, status, "{body}: {}", got.text());
@@ -221,7 +225,7 @@ fn too_many_at_once_and_too_slow() {
         "--max-requests",
         "1",
         "--body-time",
-        "2",
+        "4",
         "--head-time",
         "1",
     ]);
@@ -229,6 +233,12 @@ fn too_many_at_once_and_too_slow() {
     let request = posted("/v1/privatize", "", body);
     let mut slow = service.connect();
     slow.write_all(&request[..request.len() - 3]).unwrap();
+    wait(|| {
+        service
+            .get("/metrics")
+            .text()
+            .contains("fastdx_requests_active 1")
+    });
     wait(|| {
         // The slow one has the only place.
         let got = service.privatize(r#"{"text": "hot tea"}"#);
