@@ -122,7 +122,7 @@ impl Policy {
             consistent,
         };
         let pad = match given.pad {
-            Some(pad) if !(pad >= 0.001 && pad <= LONGEST_PAD) => {
+            Some(pad) if !(0.001..=LONGEST_PAD).contains(&pad) => {
                 return Err(format!(
                     "pad must be from 0.001 to {LONGEST_PAD} seconds, got {pad}"
                 ));
