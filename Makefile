@@ -5,7 +5,9 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 RUST_SOURCES := $(shell find src benches tests -name '*.rs') Cargo.toml Cargo.lock data/default.fdx data/nouns.fdx data/offensive.txt
 
-.PHONY: site figures papers mutants run test test-rust test-python test-engines bench-engines format lint types docs bench imdb lock clean fuzz audit
+SERVICE := --locked --manifest-path service/Cargo.toml
+
+.PHONY: site figures papers mutants run test test-rust test-python test-engines bench-engines test-service bench-service format lint types docs bench imdb lock clean fuzz audit
 
 run: $(STAMP)
 	@echo "I would like to book a table for two at the restaurant near the station." \
@@ -31,6 +33,17 @@ $(VENV)/.engines: $(STAMP) requirements-engines.txt
 
 bench-engines: $(VENV)/.engines
 	$(BIN)/python benches/engines.py
+
+# The service is a crate of its own: docs/service.md.
+test-service:
+	cargo test $(SERVICE)
+	cargo clippy $(SERVICE) --all-targets -- -D warnings
+	cargo fmt --check --manifest-path service/Cargo.toml
+
+bench-service: $(STAMP)
+	cargo build --release $(SERVICE)
+	$(BIN)/pip install --quiet -r service/bench/requirements.txt
+	$(BIN)/python service/bench/compare.py
 
 format:
 	cargo fmt --check

@@ -11,9 +11,11 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import pairwise
+from pathlib import Path
 from time import perf_counter
 from typing import NamedTuple
 
@@ -342,10 +344,11 @@ def at_success(
 
 def field(count: int) -> None:
     """Print all mechanisms at equal success of the attacker, on two embeddings."""
-    # Beside this file.
-    from cover import embeddings
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+    from experiments.cover import embeddings
+    from experiments.data import Shared
 
-    minilm, glove = embeddings(count)
+    minilm, glove = embeddings(Shared(), count)
     print(f"The {count:,} most frequent words that both embeddings have. ε of each mechanism is "
           "the one at which the attacker who knows everything names the written word as often as "
           "said (words written by 1/(rank + 2.7)). Similarity is the mean cosine of word and "

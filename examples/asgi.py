@@ -1,0 +1,28 @@
+"""Tem in an ASGI service of your own: `uvicorn --app-dir examples asgi:app --workers 2`.
+
+It answers as fastdx-serve does, without its limits, keys, ledger and metrics.
+"""
+
+from __future__ import annotations
+
+from json import JSONDecodeError
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from fastdx import Tem
+
+tem = Tem(epsilon=3.0, exclude="offensive")
+
+
+async def privatize(request: Request) -> JSONResponse:
+    """Answer {"text": …} with the same, privatised; never with what was wrong in it."""
+    try:
+        return JSONResponse({"text": tem.privatize((await request.json())["text"])})
+    except (JSONDecodeError, KeyError, TypeError, UnicodeError):
+        return JSONResponse({"error": "the body must be {'text': …}"}, status_code=400)
+
+
+app = Starlette(routes=[Route("/v1/privatize", privatize, methods=["POST"])])

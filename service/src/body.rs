@@ -1,0 +1,247 @@
+//! What clients send, and what they get.
+//!
+//! Errors say where a body is wrong, never what stands there.
+
+use std::fmt;
+use std::ops::Range;
+
+use fastdx::text::Counts;
+use serde::de::{Deserializer, Error as _, SeqAccess, Visitor};
+use serde::{Deserialize, Serialize};
+
+/// One text or many.
+#[derive(Debug)]
+pub enum Given {
+    /// A text.
+    One(String),
+    /// Texts, some of which are null.
+    Many(Vec<Option<String>>),
+}
+
+impl<'de> Deserialize<'de> for Given {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Text;
+        impl<'de> Visitor<'de> for Text {
+            type Value = Given;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string, or a list of strings and nulls")
+            }
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Given, E> {
+                Ok(Given::One(text.to_owned()))
+            }
+            fn visit_string<E: serde::de::Error>(self, text: String) -> Result<Given, E> {
+                Ok(Given::One(text))
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut texts: A) -> Result<Given, A::Error> {
+                let mut all = Vec::new();
+                while let Some(text) = texts.next_element()? {
+                    if all.len() >= MOST_TEXTS {
+                        return Err(A::Error::custom("too many"));
+                    }
+                    all.push(text);
+                }
+                Ok(Given::Many(all))
+            }
+        }
+        from.deserialize_any(Text)
+    }
+}
+
+/// Texts that a list may have whatever the limits are: `null,` takes 5 bytes of a body and 24 here.
+const MOST_TEXTS: usize = 1 << 20;
+
+/// The body of `POST /v1/privatize`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Request {
+    /// The text or texts.
+    pub text: Given,
+    /// Parts of the text, in characters.
+    #[serde(default)]
+    pub spans: Option<Vec<(u64, u64)>>,
+    /// The policy.
+    #[serde(default)]
+    pub policy: Option<String>,
+}
+
+/// A line that is an object.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LineObject {
+    /// The text.
+    pub text: Option<String>,
+    /// Parts of the text, in characters.
+    #[serde(default)]
+    pub spans: Option<Vec<(u64, u64)>>,
+}
+
+/// Texts as they are sent back: as they came.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub enum Released {
+    /// A text.
+    One(String),
+    /// Texts, some of which are null.
+    Many(Vec<Option<String>>),
+}
+
+/// How many words there were, and what became of them.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct WordCounts {
+    /// Words found.
+    pub words: u64,
+    /// Words that the mechanism was applied to.
+    pub replaced: u64,
+    /// Words that are not in the vocabulary.
+    pub unknown: u64,
+    /// Words released as they are, because the policy skips them.
+    pub skipped: u64,
+}
+
+impl From<Counts> for WordCounts {
+    fn from(c: Counts) -> Self {
+        WordCounts {
+            words: c.words,
+            replaced: c.replaced,
+            unknown: c.unknown,
+            skipped: c.skipped,
+        }
+    }
+}
+
+/// The answer of `POST /v1/privatize`.
+#[derive(Debug, Serialize)]
+pub struct Response<'a> {
+    /// The new text or texts.
+    pub text: Released,
+    /// Its words.
+    pub counts: WordCounts,
+    /// The policy that was applied.
+    pub policy: &'a str,
+    /// Where the parts are in the new text, in characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spans: Option<Vec<(u64, u64)>>,
+}
+
+/// Reads an object: serde would take a list of its fields, too.
+///
+/// # Errors
+/// What is wrong, which [`fault`] puts into words.
+pub fn object<'de, T: Deserialize<'de>>(json: &'de [u8]) -> Result<T, serde_json::Error> {
+    match is_object(json) {
+        true => serde_json::from_slice(json),
+        false => serde_json::from_slice::<serde::de::IgnoredAny>(json)
+            .and_then(|_| Err(serde_json::Error::custom("no object"))),
+    }
+}
+
+/// Reads a line of a batch: a text, null, or an object.
+///
+/// # Errors
+/// As [`object`].
+pub fn line(json: &[u8]) -> Result<LineObject, serde_json::Error> {
+    match is_object(json) {
+        true => serde_json::from_slice(json),
+        false => serde_json::from_slice(json).map(|text| LineObject { text, spans: None }),
+    }
+}
+
+fn is_object(json: &[u8]) -> bool {
+    json.trim_ascii_start().starts_with(b"{")
+}
+
+/// What is wrong with JSON: serde's own message may hold what stands there.
+pub fn fault(e: &serde_json::Error) -> &'static str {
+    match e.classify() {
+        serde_json::error::Category::Syntax => "it is no JSON",
+        serde_json::error::Category::Eof => "it ends too early",
+        _ => "a field is unknown, missing, twice there, or of a wrong type",
+    }
+}
+
+/// The same of a whole body, with the place.
+pub fn place(e: &serde_json::Error) -> String {
+    let (line, column) = (e.line(), e.column());
+    format!("the body at line {line} column {column}: {}", fault(e))
+}
+
+/// Spans in characters as ranges of bytes.
+///
+/// # Errors
+/// Which span is not ascending, overlaps the one before, or ends outside the text.
+pub fn to_bytes(text: &str, spans: &[(u64, u64)]) -> Result<Vec<Range<usize>>, String> {
+    let mut bytes = text.char_indices().map(|(at, _)| at).chain([text.len()]);
+    let mut out = Vec::with_capacity(spans.len());
+    // The characters that `bytes` has given, and the byte where the last of these starts.
+    let (mut given, mut last) = (0u64, 0);
+    for (i, &(start, end)) in spans.iter().enumerate() {
+        let wrong =
+            || format!("spans[{i}] must be an ascending range of the text, after the others");
+        let mut byte = |at: u64| {
+            if given.checked_sub(1) == Some(at) {
+                return Some(last);
+            }
+            let skip = usize::try_from(at.checked_sub(given)?).ok()?;
+            last = bytes.nth(skip)?;
+            given = at + 1;
+            Some(last)
+        };
+        if start > end {
+            return Err(wrong());
+        }
+        let start = byte(start).ok_or_else(wrong)?;
+        out.push(start..byte(end).ok_or_else(wrong)?);
+    }
+    Ok(out)
+}
+
+/// Ranges of bytes in characters.
+pub fn to_characters(text: &str, spans: &[Range<usize>]) -> Vec<(u64, u64)> {
+    let count = |bytes: Range<usize>| text[bytes].chars().count() as u64;
+    let (mut done, mut characters) = (0, 0);
+    let each = spans.iter().map(|span| {
+        let start = characters + count(done..span.start);
+        characters = start + count(span.clone());
+        done = span.end;
+        (start, characters)
+    });
+    each.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{to_bytes, to_characters};
+
+    #[test]
+    fn spans_in_characters_and_bytes() {
+        let text = "a☕é漢b";
+        let places: Vec<usize> = text
+            .char_indices()
+            .map(|(at, _)| at)
+            .chain([text.len()])
+            .collect();
+        for a in 0..8u64 {
+            for b in 0..8u64 {
+                for (c, d) in [
+                    (0, 0),
+                    (b, b),
+                    (b, 5),
+                    (4, 5),
+                    (5, 5),
+                    (5, 6),
+                    (3, u64::MAX),
+                ] {
+                    let spans = [(a, b), (c, d)];
+                    let good = a <= b && b <= c && c <= d && d <= 5;
+                    let found = to_bytes(text, &spans);
+                    assert_eq!(found.is_ok(), good, "{spans:?}");
+                    if let Ok(bytes) = found {
+                        let expected = spans.map(|(a, b)| places[a as usize]..places[b as usize]);
+                        assert_eq!(bytes, expected);
+                        assert_eq!(to_characters(text, &bytes), spans);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! The TOML file of named policies.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+/// What a file of policies holds.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// The policy of requests that name none; may be left out where there is only one.
+    pub default: Option<String>,
+    /// The policies by name.
+    pub policies: BTreeMap<String, PolicyConfig>,
+}
+
+/// Which mechanism a policy applies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// The truncated exponential mechanism.
+    #[default]
+    Tem,
+    /// Multivariate Laplace noise, then the nearest word.
+    Laplace,
+}
+
+/// Words that are never released.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub enum Exclude {
+    /// `"offensive"`, `"none"`, or a file of words, one a line.
+    Named(String),
+    /// The words themselves.
+    Words(Vec<String>),
+}
+
+impl Default for Exclude {
+    fn default() -> Self {
+        Exclude::Named("offensive".into())
+    }
+}
+
+/// Whether equal words get the same replacement.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub enum ConsistentConfig {
+    /// Within a text, or not at all.
+    Flag(bool),
+    /// `"call"`: within all texts of a request.
+    Named(String),
+}
+
+impl Default for ConsistentConfig {
+    fn default() -> Self {
+        ConsistentConfig::Flag(false)
+    }
+}
+
+/// One policy as the file has it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PolicyConfig {
+    /// The mechanism.
+    #[serde(default)]
+    pub mechanism: Kind,
+    /// ε per unit of distance.
+    pub epsilon: f64,
+    /// Tem's γ; by default it follows from β.
+    pub gamma: Option<f64>,
+    /// Tem's β.
+    pub beta: Option<f64>,
+    /// A file that `fastdx index build` or `save` wrote; without one the built-in English words.
+    pub index: Option<PathBuf>,
+    /// Whether every checksum of the index is checked when it is opened.
+    #[serde(default = "yes")]
+    pub verify: bool,
+    /// Outputs that stand for each word; without it the index's own cover, if it has one.
+    pub cover: Option<usize>,
+    /// With `cover`: the weight of like frequencies (`Cover.balanced`).
+    pub balance: Option<f64>,
+    /// Words that are never released.
+    #[serde(default)]
+    pub exclude: Exclude,
+    /// What becomes of unknown words.
+    #[serde(default = "random")]
+    pub oov: String,
+    /// Words released as they are.
+    #[serde(default)]
+    pub skip: Vec<String>,
+    /// Whether equal words get the same replacement.
+    #[serde(default)]
+    pub consistent: ConsistentConfig,
+    /// Seconds, of which every answer takes a whole multiple.
+    pub pad: Option<f64>,
+    /// Whether requests must give spans.
+    #[serde(default)]
+    pub spans_only: bool,
+    /// Bytes of lists and laws that are kept at most.
+    pub cache_bytes: Option<usize>,
+    /// A file of words whose lists and laws are made before the service is ready: a word a line,
+    /// a TAB and its count may follow.
+    pub warm: Option<PathBuf>,
+    /// Whether the page at `/` may show it; by default, where no ledger is kept.
+    pub page: Option<bool>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn random() -> String {
+    "random".into()
+}
+
+impl PolicyConfig {
+    /// The built-in English words under Tem.
+    pub fn english(epsilon: f64) -> Self {
+        PolicyConfig {
+            mechanism: Kind::Tem,
+            epsilon,
+            gamma: None,
+            beta: None,
+            index: None,
+            verify: true,
+            cover: None,
+            balance: None,
+            exclude: Exclude::default(),
+            oov: random(),
+            skip: Vec::new(),
+            consistent: ConsistentConfig::default(),
+            pad: None,
+            spans_only: false,
+            cache_bytes: None,
+            warm: None,
+            page: None,
+        }
+    }
+}
+
+/// The longest name of a policy.
+const LONGEST_NAME: usize = 64;
+
+impl Config {
+    /// One policy, `default`, on the built-in English words.
+    pub fn english(epsilon: f64) -> Self {
+        let name = "default".to_owned();
+        Config {
+            default: Some(name.clone()),
+            policies: [(name, PolicyConfig::english(epsilon))].into(),
+        }
+    }
+
+    /// Reads a file. Paths in it are relative to where it stands.
+    ///
+    /// # Errors
+    /// What is wrong, with the file and the line.
+    pub fn read(path: &Path) -> Result<Self, String> {
+        let at = |what: String| format!("{}: {what}", path.display());
+        let text = std::fs::read_to_string(path).map_err(|e| at(e.to_string()))?;
+        let mut config: Config = toml::from_str(&text).map_err(|e| {
+            let line = e
+                .span()
+                .map_or(0, |s| text[..s.start].matches('\n').count() + 1);
+            at(format!("line {line}: {}", e.message()))
+        })?;
+        let folder = path.parent().unwrap_or(Path::new(""));
+        for policy in config.policies.values_mut() {
+            if let Exclude::Named(file) = &mut policy.exclude
+                && file != "offensive"
+                && file != "none"
+            {
+                *file = folder.join(&*file).to_string_lossy().into_owned();
+            }
+            for file in [&mut policy.index, &mut policy.warm].into_iter().flatten() {
+                *file = folder.join(&*file);
+            }
+        }
+        config.check().map_err(at)?;
+        Ok(config)
+    }
+
+    fn check(&mut self) -> Result<(), String> {
+        for name in self.policies.keys() {
+            let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+            if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(plain) {
+                return Err(format!(
+                    "policies.{name:?} must be named by 1 to {LONGEST_NAME} of A-Z, a-z, 0-9, - _ ."
+                ));
+            }
+        }
+        let only = match self.policies.len() {
+            1 => self.policies.keys().next().cloned(),
+            _ => None,
+        };
+        self.default = self.default.take().or(only);
+        match &self.default {
+            Some(name) if !self.policies.contains_key(name) => Err(format!(
+                "default must be the name of a policy, got {name:?}"
+            )),
+            None if self.policies.is_empty() => Err("policies must hold at least one".into()),
+            _ => Ok(()),
+        }
+    }
+}

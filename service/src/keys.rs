@@ -1,0 +1,64 @@
+//! API keys: who may ask, and whose account pays.
+
+use std::path::Path;
+
+use sha2::{Digest, Sha256};
+use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
+
+/// Keys are at least so long: shorter ones can be guessed.
+const SHORTEST: usize = 16;
+
+/// The keys of a file: a line is an account, white space, its key. Lines that begin with `#` are
+/// comments. An account may have several keys.
+///
+/// Only digests are kept. A key that is offered is compared with all of them, in a time that
+/// depends on their number alone.
+#[derive(Debug, Default)]
+pub struct Keys {
+    digests: Vec<[u8; 32]>,
+    accounts: Vec<String>,
+}
+
+impl Keys {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// What is wrong, with the line; never a key.
+    pub fn read(path: &Path) -> Result<Self, String> {
+        let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
+        let mut keys = Keys::default();
+        for (number, line) in (1..).zip(text.lines()) {
+            let line = line.trim();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let wrong = |what: &str| Err(format!("{}, line {number}: {what}", path.display()));
+            let mut fields = line.split_whitespace();
+            let (Some(account), Some(key), None) = (fields.next(), fields.next(), fields.next())
+            else {
+                return wrong("a line is an account and its key");
+            };
+            if key.len() < SHORTEST {
+                return wrong(&format!("a key has at least {SHORTEST} characters"));
+            }
+            keys.digests.push(Sha256::digest(key).into());
+            keys.accounts.push(crate::ledger::account(account));
+        }
+        match keys.accounts.is_empty() {
+            true => Err(format!("{}: it holds no key", path.display())),
+            false => Ok(keys),
+        }
+    }
+
+    /// The account of a key.
+    pub fn account(&self, key: &[u8]) -> Option<&str> {
+        let offered: [u8; 32] = Sha256::digest(key).into();
+        let (mut found, mut at) = (Choice::from(0), 0u64);
+        for (i, digest) in (0u64..).zip(&self.digests) {
+            let same = digest.ct_eq(&offered);
+            at.conditional_assign(&i, same);
+            found |= same;
+        }
+        bool::from(found).then(|| &*self.accounts[at as usize])
+    }
+}

@@ -1,0 +1,28 @@
+//! fastdx as a service: texts are privatised over HTTP under policies that the operator named.
+//!
+//! | idea | here |
+//! |---|---|
+//! | the file of policies | [`config`] |
+//! | a policy: a mechanism, and how it is applied to text | [`policy`] |
+//! | what a client sends, and what it gets | [`body`] |
+//! | the paths and what they answer | [`service`] |
+//! | long batches, line by line | [`lines`] |
+//! | who may ask | [`keys`] |
+//! | what is charged before a draw | [`ledger`] |
+//! | answers kept for those who ask again | [`answers`] |
+//! | counts and times | [`metrics`] |
+//! | sockets, TLS, time limits, draining | [`listen`] |
+//!
+//! No text, word or key stands in a message, a log line or a metric: errors say where something is
+//! wrong, and a panic's own message is never printed.
+
+pub mod answers;
+pub mod body;
+pub mod config;
+pub mod keys;
+pub mod ledger;
+pub mod lines;
+pub mod listen;
+pub mod metrics;
+pub mod policy;
+pub mod service;

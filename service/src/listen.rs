@@ -1,0 +1,342 @@
+//! Sockets: TCP, TLS, Unix; time limits; draining.
+
+use std::future::Future;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::panic::AssertUnwindSafe;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio_io_timeout::TimeoutStream;
+use tokio_rustls::TlsAcceptor;
+
+use crate::service::Service;
+
+/// Headers of a request at most, and bytes of them.
+const HEADERS: usize = 64;
+const HEADER_BYTES: usize = 32 << 10;
+/// Requests of one HTTP/2 connection at once.
+const STREAMS: u32 = 128;
+/// What waits for a connection to be taken.
+const BACKLOG: u32 = 1024;
+
+/// A future whose panics are caught: none, where it panicked.
+pub struct Caught<F>(Pin<Box<F>>);
+
+impl<F: Future> Caught<F> {
+    /// Catches the panics of `inner`.
+    pub fn new(inner: F) -> Self {
+        Caught(Box::pin(inner))
+    }
+}
+
+impl<F: Future> Future for Caught<F> {
+    type Output = Option<F::Output>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        // A future that has panicked is not polled again: none of it is seen half done.
+        match std::panic::catch_unwind(AssertUnwindSafe(|| self.0.as_mut().poll(cx))) {
+            Ok(poll) => poll.map(Some),
+            Err(_) => Poll::Ready(None),
+        }
+    }
+}
+
+/// Where to listen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// HOST:PORT.
+    Tcp(String),
+    /// A socket in the file system.
+    Unix(PathBuf),
+}
+
+impl std::str::FromStr for Place {
+    type Err = std::convert::Infallible;
+
+    fn from_str(given: &str) -> Result<Self, Self::Err> {
+        Ok(match given.strip_prefix("unix:") {
+            Some(path) => Place::Unix(path.into()),
+            None => Place::Tcp(given.to_owned()),
+        })
+    }
+}
+
+/// How connections are treated.
+#[derive(Clone, Debug)]
+pub struct Times {
+    /// For the head of a request to arrive, and a TLS handshake to be done.
+    pub head: Duration,
+    /// That a connection may be idle, or a client not read its answer.
+    pub idle: Duration,
+    /// For requests to end once the service is asked to.
+    pub drain: Duration,
+}
+
+/// Sockets that are bound.
+pub enum Bound {
+    /// TCP.
+    Tcp(TcpListener),
+    /// A socket in the file system, removed at the end.
+    Unix(UnixListener, PathBuf),
+}
+
+impl Bound {
+    /// Binds.
+    ///
+    /// # Errors
+    /// The address is taken, by another instance say, or cannot be bound.
+    pub async fn to(place: &Place) -> Result<Self, String> {
+        match place {
+            Place::Tcp(address) => {
+                let at = |e: std::io::Error| format!("{address}: {e}");
+                let mut last = Err(format!("{address}: it names no address"));
+                for address in tokio::net::lookup_host(address).await.map_err(at)? {
+                    last = bind(address).map(Bound::Tcp).map_err(at);
+                    if last.is_ok() {
+                        break;
+                    }
+                }
+                last
+            }
+            Place::Unix(path) => unix(path),
+        }
+    }
+
+    /// Where it listens.
+    pub fn name(&self) -> String {
+        match self {
+            Bound::Tcp(socket) => socket
+                .local_addr()
+                .map_or_else(|e| e.to_string(), |a| a.to_string()),
+            Bound::Unix(_, path) => format!("unix:{}", path.display()),
+        }
+    }
+}
+
+fn bind(address: std::net::SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = match address.is_ipv4() {
+        true => tokio::net::TcpSocket::new_v4(),
+        false => tokio::net::TcpSocket::new_v6(),
+    }?;
+    // After a restart the port is free at once; a second instance is refused all the same.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
+fn unix(path: &Path) -> Result<Bound, String> {
+    let at = |e: std::io::Error| format!("{}: {e}", path.display());
+    if let Ok(found) = std::fs::symlink_metadata(path) {
+        let alive = std::os::unix::net::UnixStream::connect(path).is_ok();
+        if !found.file_type().is_socket() || alive {
+            return Err(format!(
+                "{}: it is there already, and in use",
+                path.display()
+            ));
+        }
+        // Left by an instance that was killed.
+        std::fs::remove_file(path).map_err(at)?;
+    }
+    let socket = UnixListener::bind(path).map_err(at)?;
+    // The owner and the group: a proxy in front.
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o660)).map_err(at)?;
+    Ok(Bound::Unix(socket, path.to_owned()))
+}
+
+/// TLS 1.2 and 1.3 with a certificate chain and its key, both PEM.
+///
+/// # Errors
+/// A file that cannot be read, or does not hold that.
+pub fn tls(certificates: &Path, key: &Path) -> Result<TlsAcceptor, String> {
+    let of = |path: &Path, e: &dyn std::fmt::Display| format!("{}: {e}", path.display());
+    let chain = CertificateDer::pem_file_iter(certificates)
+        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+        .map_err(|e| of(certificates, &e))?;
+    // What is wrong with a key is not told with what stands there.
+    let no_key = |_| of(key, &"it holds no private key in PEM");
+    let private = PrivateKeyDer::from_pem_file(key).map_err(no_key)?;
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|e| e.to_string())?
+        .with_no_client_auth()
+        .with_single_cert(chain, private)
+        .map_err(|e| of(certificates, &e))?;
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}
+
+/// Everything that serving a connection takes.
+#[derive(Clone)]
+struct Connections {
+    service: Arc<Service>,
+    builder: auto::Builder<TokioExecutor>,
+    tls: Option<TlsAcceptor>,
+    times: Times,
+}
+
+/// Serves until `end` says so; then waits for what has begun, but not longer than the drain time.
+/// Returns whether all of it ended by itself.
+pub async fn serve(
+    service: Arc<Service>,
+    sockets: Vec<Bound>,
+    tls: Option<TlsAcceptor>,
+    times: Times,
+    most: usize,
+    mut end: watch::Receiver<bool>,
+) -> bool {
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(times.head)
+        .max_headers(HEADERS)
+        .max_buf_size(HEADER_BYTES);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(STREAMS)
+        .max_header_list_size(HEADER_BYTES as u32)
+        .keep_alive_interval(times.idle)
+        .keep_alive_timeout(times.head);
+    let drain = times.drain;
+    let connections = Connections {
+        service,
+        builder,
+        tls,
+        times,
+    };
+    let graceful = Arc::new(GracefulShutdown::new());
+    let room = Arc::new(Semaphore::new(most));
+    let mut accepting = Vec::new();
+    let mut paths = Vec::new();
+    for socket in sockets {
+        let (connections, room) = (connections.clone(), room.clone());
+        let (graceful, end) = (graceful.clone(), end.clone());
+        if let Bound::Unix(_, path) = &socket {
+            paths.push(path.clone());
+        }
+        accepting.push(tokio::spawn(accept(
+            socket,
+            connections,
+            graceful,
+            room,
+            end,
+        )));
+    }
+    let _ = end.wait_for(|end| *end).await;
+    for task in accepting {
+        let _ = task.await;
+    }
+    for path in paths {
+        let _ = std::fs::remove_file(path);
+    }
+    // Those who accepted have ended: no one else holds it.
+    match Arc::try_unwrap(graceful) {
+        Ok(graceful) => tokio::time::timeout(drain, graceful.shutdown())
+            .await
+            .is_ok(),
+        Err(_) => false,
+    }
+}
+
+async fn accept(
+    socket: Bound,
+    connections: Connections,
+    graceful: Arc<GracefulShutdown>,
+    room: Arc<Semaphore>,
+    mut end: watch::Receiver<bool>,
+) {
+    loop {
+        // Where there is no room, further connections wait in the system's queue.
+        let permit = tokio::select! {
+            permit = room.clone().acquire_owned() => permit,
+            _ = end.wait_for(|end| *end) => return,
+        };
+        let Ok(permit) = permit else { return };
+        let failed = tokio::select! {
+            _ = end.wait_for(|end| *end) => return,
+            taken = take(&socket, &connections, graceful.watcher(), permit) => taken.is_err(),
+        };
+        if failed {
+            // No file descriptors are left, say: those that end give some back.
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+}
+
+async fn take(
+    socket: &Bound,
+    connections: &Connections,
+    watcher: Watcher,
+    permit: OwnedSemaphorePermit,
+) -> std::io::Result<()> {
+    let connections = connections.clone();
+    match socket {
+        Bound::Tcp(socket) => {
+            let (stream, _) = socket.accept().await?;
+            stream.set_nodelay(true)?;
+            tokio::spawn(async move {
+                let Some(tls) = connections.tls.clone() else {
+                    return connections.serve(stream, watcher, permit).await;
+                };
+                let hello = tokio::time::timeout(connections.times.head, tls.accept(stream));
+                if let Ok(Ok(stream)) = hello.await {
+                    connections.serve(stream, watcher, permit).await;
+                }
+            });
+        }
+        Bound::Unix(socket, _) => {
+            let (stream, _) = socket.accept().await?;
+            tokio::spawn(async move { connections.serve(stream, watcher, permit).await });
+        }
+    }
+    Ok(())
+}
+
+impl Connections {
+    async fn serve<S>(self, stream: S, watcher: Watcher, _permit: OwnedSemaphorePermit)
+    where
+        S: AsyncRead + AsyncWrite + Send + 'static,
+    {
+        let mut stream = TimeoutStream::new(stream);
+        stream.set_read_timeout(Some(self.times.idle));
+        stream.set_write_timeout(Some(self.times.idle));
+        let service = self.service.clone();
+        let answer = service_fn(move |asked| service.clone().call(asked));
+        let stream = TokioIo::new(Box::pin(stream));
+        let connection = self.builder.serve_connection(stream, answer).into_owned();
+        self.service.metrics.connections.fetch_add(1, Relaxed);
+        // What is wrong with a connection is the client's: there is nobody to tell.
+        let _ = Caught::new(watcher.watch(connection)).await;
+        self.service.metrics.connections.fetch_sub(1, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Caught;
+
+    #[tokio::test]
+    async fn panics_are_caught_and_the_rest_goes_on() {
+        assert_eq!(Caught::new(async { 7 }).await, Some(7));
+        let broken = async {
+            tokio::task::yield_now().await;
+            panic!("a panic of the tests");
+        };
+        assert_eq!(Caught::new(broken).await, None::<()>);
+    }
+}

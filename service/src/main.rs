@@ -1,0 +1,289 @@
+//! `fastdx-serve`: the command.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use arc_swap::ArcSwapOption;
+use clap::Parser;
+use fastdx_serve::answers::Answers;
+use fastdx_serve::config::Config;
+use fastdx_serve::keys::Keys;
+use fastdx_serve::ledger::Ledger;
+use fastdx_serve::listen::{Bound, Place, Times, serve, tls};
+use fastdx_serve::metrics::Metrics;
+use fastdx_serve::policy::Policies;
+use fastdx_serve::service::{Limits, Service};
+use hyper::header::HeaderName;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{Semaphore, watch};
+
+/// Metric differential privacy for text over HTTP.
+#[derive(Debug, Parser)]
+#[command(version, name = "fastdx-serve")]
+struct Flags {
+    /// The file of policies (TOML); SIGHUP reads it again
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with = "epsilon",
+        required_unless_present = "epsilon"
+    )]
+    config: Option<PathBuf>,
+    /// One policy: Tem at this ε on the built-in English words
+    #[arg(long)]
+    epsilon: Option<f64>,
+    /// Print every policy's guarantee and exit
+    #[arg(long)]
+    check: bool,
+    /// HOST:PORT or unix:PATH, as often as needed
+    #[arg(long, value_name = "WHERE", default_value = "127.0.0.1:8080")]
+    listen: Vec<String>,
+    /// Certificate chain (PEM), for TCP
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// Its private key (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// API keys: lines of an account and its key. Without it everybody may ask
+    #[arg(long, value_name = "FILE")]
+    keys: Option<PathBuf>,
+    /// The header in which a trusted proxy names the account that pays
+    #[arg(long, value_name = "NAME")]
+    account_header: Option<HeaderName>,
+    /// The file in which releases are charged (SQLite, that of fastdx.budget.Ledger)
+    #[arg(long, value_name = "FILE", requires = "budget")]
+    ledger: Option<PathBuf>,
+    /// What an account may spend in all, in ε·words
+    #[arg(long, requires = "ledger")]
+    budget: Option<f64>,
+    /// No page at /
+    #[arg(long)]
+    no_page: bool,
+    /// Threads that answer; by default one a core
+    #[arg(long)]
+    threads: Option<usize>,
+    /// Bytes of a body at most
+    #[arg(long, default_value_t = 1 << 20)]
+    max_body: usize,
+    /// Texts of a request at most
+    #[arg(long, default_value_t = 10_000)]
+    max_texts: usize,
+    /// Words of a request at most
+    #[arg(long, default_value_t = 100_000)]
+    max_words: usize,
+    /// Requests at once at most; more get 429
+    #[arg(long, default_value_t = 512)]
+    max_requests: usize,
+    /// Connections at once at most; more wait
+    #[arg(long, default_value_t = 4096)]
+    max_connections: usize,
+    /// Seconds for a TLS handshake, and between requests until the next one's head is there
+    #[arg(long, default_value_t = 10.0)]
+    head_time: f64,
+    /// Seconds for a body, or for the next piece of a stream
+    #[arg(long, default_value_t = 30.0)]
+    body_time: f64,
+    /// Seconds that a connection may be idle before its first request, or an answer not be read
+    #[arg(long, default_value_t = 75.0)]
+    idle_time: f64,
+    /// Seconds that an answer is kept for its Idempotency-Key
+    #[arg(long, default_value_t = 300.0)]
+    answers_time: f64,
+    /// Bytes of answers that are kept at most
+    #[arg(long, default_value_t = 64 << 20)]
+    answers_bytes: usize,
+}
+
+/// For what has begun to end once SIGTERM came.
+const DRAIN: Duration = Duration::from_secs(9);
+
+fn say(what: &str) {
+    use std::io::Write;
+    // A log that is full or gone ends nothing.
+    let _ = writeln!(std::io::stderr(), "fastdx-serve: {what}");
+}
+
+fn main() -> ExitCode {
+    harden();
+    let flags = Flags::parse();
+    match run(flags) {
+        Ok(code) => code,
+        Err(what) => {
+            say(&what);
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Nothing that is worked on leaves the process by a panic's message or by a core dump.
+fn harden() {
+    std::panic::set_hook(Box::new(|info| {
+        let place = info
+            .location()
+            .map_or(String::new(), |l| format!(" at {}:{}", l.file(), l.line()));
+        say(&format!("a panic was caught{place}"));
+    }));
+    let none = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: both calls read their arguments alone.
+    unsafe {
+        libc::setrlimit(libc::RLIMIT_CORE, &none);
+        libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0);
+    }
+}
+
+fn seconds(name: &str, given: f64) -> Result<Duration, String> {
+    match given > 0.0 && given <= 1e6 {
+        true => Ok(Duration::from_secs_f64(given)),
+        false => Err(format!(
+            "--{name} must be from 0 to 1e6 seconds, got {given}"
+        )),
+    }
+}
+
+fn read(flags: &Flags) -> Result<Config, String> {
+    match (&flags.config, flags.epsilon) {
+        (Some(path), _) => Config::read(path),
+        (None, epsilon) => Ok(Config::english(epsilon.unwrap_or(f64::NAN))),
+    }
+}
+
+fn run(flags: Flags) -> Result<ExitCode, String> {
+    let config = read(&flags)?;
+    if flags.check {
+        let policies = Policies::make(&config)?;
+        for policy in policies.named.values() {
+            println!("{}: {}", policy.name, policy.guarantee());
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let keys = flags.keys.as_deref().map(Keys::read).transpose()?;
+    if flags.ledger.is_some() && keys.is_none() && flags.account_header.is_none() {
+        return Err("--ledger needs --keys or --account-header: it charges accounts".into());
+    }
+    let ledger = match (&flags.ledger, flags.budget) {
+        (Some(path), Some(budget)) => Some(Ledger::open(path, budget)?),
+        _ => None,
+    };
+    let tls = match (&flags.tls_cert, &flags.tls_key) {
+        (Some(certificates), Some(key)) => Some(tls(certificates, key)?),
+        _ => None,
+    };
+    let times = Times {
+        head: seconds("head-time", flags.head_time)?,
+        idle: seconds("idle-time", flags.idle_time)?,
+        drain: DRAIN,
+    };
+    let limits = Limits {
+        body: flags.max_body,
+        texts: flags.max_texts,
+        words: flags.max_words,
+        concurrency: flags.max_requests,
+        body_time: seconds("body-time", flags.body_time)?,
+    };
+    let service = Arc::new(Service {
+        policies: ArcSwapOption::empty(),
+        keys,
+        account_header: flags.account_header.clone(),
+        ledger,
+        answers: Answers::new(
+            flags.answers_bytes,
+            seconds("answers-time", flags.answers_time)?,
+        )?,
+        metrics: Metrics::default(),
+        room: Arc::new(Semaphore::new(limits.concurrency)),
+        limits,
+        page: !flags.no_page,
+        draining: AtomicBool::new(false),
+    });
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    if let Some(threads) = flags.threads {
+        runtime.worker_threads(threads.clamp(1, 1024));
+    }
+    let runtime = runtime.enable_all().build().map_err(|e| e.to_string())?;
+    let code = runtime.block_on(main_task(flags, config, service, tls, times));
+    // What the drain time did not end is left.
+    runtime.shutdown_background();
+    code
+}
+
+async fn main_task(
+    flags: Flags,
+    config: Config,
+    service: Arc<Service>,
+    tls: Option<tokio_rustls::TlsAcceptor>,
+    times: Times,
+) -> Result<ExitCode, String> {
+    let mut sockets = Vec::new();
+    for place in &flags.listen {
+        let place: Place = match place.parse() {
+            Ok(place) => place,
+            Err(never) => match never {},
+        };
+        sockets.push(Bound::to(&place).await?);
+    }
+    for socket in &sockets {
+        say(&format!("listening on {}", socket.name()));
+    }
+    let on = |kind| signal(kind).map_err(|e| e.to_string());
+    let mut hangup = on(SignalKind::hangup())?;
+    let mut terminate = on(SignalKind::terminate())?;
+    let mut interrupt = on(SignalKind::interrupt())?;
+    let (end, ended) = watch::channel(false);
+    let connections = flags.max_connections;
+    let serving = tokio::spawn(serve(
+        service.clone(),
+        sockets,
+        tls,
+        times,
+        connections,
+        ended,
+    ));
+    let loading = service.clone();
+    let loaded = tokio::task::spawn_blocking(move || loading.load(&config)).await;
+    loaded.map_err(|_| "the policies could not be made")??;
+    say("ready");
+    loop {
+        tokio::select! {
+            _ = terminate.recv() => break,
+            _ = interrupt.recv() => break,
+            _ = hangup.recv() => reload(&flags, &service).await,
+        }
+    }
+    say("ending");
+    service.draining.store(true, Ordering::Relaxed);
+    end.send_replace(true);
+    let whole = serving.await.unwrap_or(false);
+    say(if whole {
+        "ended"
+    } else {
+        "ended; some requests were broken off"
+    });
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn reload(flags: &Flags, service: &Arc<Service>) {
+    let config = read(flags);
+    let loading = service.clone();
+    let load = move || config.and_then(|config| loading.load(&config));
+    let loaded = match tokio::task::spawn_blocking(load).await {
+        Ok(loaded) => loaded,
+        Err(_) => Err("the policies could not be made".into()),
+    };
+    let [done, refused] = &service.metrics.reloads;
+    match loaded {
+        Ok(()) => {
+            done.fetch_add(1, Ordering::Relaxed);
+            say("the policies were read again");
+        }
+        Err(what) => {
+            refused.fetch_add(1, Ordering::Relaxed);
+            say(&format!("the old policies stay: {what}"));
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! A service that runs beside the test, and a client that can misbehave.
+
+#![allow(dead_code, missing_docs)] // each test file uses a part of it
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// A running service; killed when it is dropped.
+pub struct Running {
+    pub child: Child,
+    pub address: String,
+    log: Arc<Mutex<String>>,
+}
+
+/// What came back.
+#[derive(Debug)]
+pub struct Got {
+    pub status: u16,
+    pub head: String,
+    pub body: Vec<u8>,
+    /// Whether the body came to its end.
+    pub whole: bool,
+}
+
+impl Got {
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_slice(&self.body).expect("JSON")
+    }
+
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+}
+
+pub fn command(flags: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fastdx-serve"));
+    command
+        .args(flags)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+/// A command that is expected to end by itself: how, and what it said.
+pub fn ended(flags: &[&str]) -> (ExitStatus, String, String) {
+    let out = command(flags).output().expect("run");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (out.status, text(&out.stdout), text(&out.stderr))
+}
+
+impl Running {
+    pub fn english(more: &[&str]) -> Self {
+        Self::start(&[&["--epsilon", "3"], more].concat())
+    }
+
+    /// Starts it on a free port, and waits until it is ready.
+    pub fn start(flags: &[&str]) -> Self {
+        Self::of(command(&[&["--listen", "127.0.0.1:0"], flags].concat()))
+    }
+
+    pub fn of(mut command: Command) -> Self {
+        let mut child = command.spawn().expect("start");
+        let mut lines = BufReader::new(child.stderr.take().expect("stderr"));
+        let log = Arc::new(Mutex::new(String::new()));
+        let mut address = String::new();
+        loop {
+            let mut line = String::new();
+            assert!(
+                lines.read_line(&mut line).expect("log") > 0,
+                "{}",
+                log.lock().unwrap()
+            );
+            log.lock().unwrap().push_str(&line);
+            if let Some(place) = line.trim().strip_prefix("fastdx-serve: listening on ")
+                && !place.starts_with("unix:")
+            {
+                address = place.to_owned();
+            }
+            if line.contains(": ready") {
+                break;
+            }
+        }
+        let kept = log.clone();
+        std::thread::spawn(move || {
+            let mut line = String::new();
+            while lines.read_line(&mut line).is_ok_and(|n| n > 0) {
+                kept.lock().unwrap().push_str(&line);
+                line.clear();
+            }
+        });
+        Running {
+            child,
+            address,
+            log,
+        }
+    }
+
+    pub fn log(&self) -> String {
+        self.log.lock().unwrap().clone()
+    }
+
+    /// Waits until the log says something.
+    pub fn says(&self, what: &str, times: usize) {
+        wait(|| self.log().matches(what).count() >= times);
+    }
+
+    pub fn signal(&self, signal: i32) {
+        // SAFETY: a plain system call on a child of ours.
+        assert_eq!(unsafe { libc::kill(self.child.id() as i32, signal) }, 0);
+    }
+
+    pub fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(&self.address).expect("connect");
+        stream
+            .set_read_timeout(Some(Duration::from_secs(60)))
+            .unwrap();
+        stream
+    }
+
+    /// Sends bytes as they are, and reads an answer, if there is one.
+    pub fn raw(&self, bytes: &[u8]) -> Option<Got> {
+        let mut stream = self.connect();
+        // It may be closed on us while we write.
+        let _ = stream.write_all(bytes);
+        read(&mut BufReader::new(stream))
+    }
+
+    /// The same, and nothing more will come: a client that broke off.
+    pub fn cut(&self, bytes: &[u8]) -> Option<Got> {
+        let mut stream = self.connect();
+        let _ = stream.write_all(bytes);
+        let _ = stream.shutdown(std::net::Shutdown::Write);
+        read(&mut BufReader::new(stream))
+    }
+
+    pub fn get(&self, path: &str) -> Got {
+        self.raw(format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").as_bytes())
+            .expect("an answer")
+    }
+
+    pub fn post(&self, path: &str, headers: &str, body: &[u8]) -> Got {
+        self.raw(&posted(path, headers, body)).expect("an answer")
+    }
+
+    pub fn privatize(&self, body: &str) -> Got {
+        self.post("/v1/privatize", "", body.as_bytes())
+    }
+
+    /// Asks it to end, and waits until it has.
+    pub fn stop(&mut self) -> ExitStatus {
+        self.signal(libc::SIGTERM);
+        self.child.wait().expect("wait")
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A request with a body; `headers` end each with CRLF.
+pub fn posted(path: &str, headers: &str, body: &[u8]) -> Vec<u8> {
+    let length = body.len();
+    let head =
+        format!("POST {path} HTTP/1.1\r\nhost: x\r\n{headers}content-length: {length}\r\n\r\n");
+    [head.as_bytes(), body].concat()
+}
+
+/// Waits for something that comes about; gives up after long.
+pub fn wait(mut until: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !until() {
+        assert!(
+            start.elapsed() < Duration::from_secs(60),
+            "it did not come about"
+        );
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Reads an answer; none if the connection ends before its head does.
+pub fn read(stream: &mut impl BufRead) -> Option<Got> {
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        if stream.read_line(&mut head).ok()? == 0 {
+            return None;
+        }
+    }
+    let status = head.get(9..12)?.parse().ok()?;
+    let header = |name: &str| {
+        head.lines()
+            .find_map(|line| line.strip_prefix(name))
+            .map(|value| value.trim().to_owned())
+    };
+    let mut body = Vec::new();
+    let mut whole = true;
+    if let Some(length) = header("content-length:") {
+        body = vec![0; length.parse().ok()?];
+        whole = stream.read_exact(&mut body).is_ok();
+    } else if header("transfer-encoding:").is_some() {
+        loop {
+            let mut size = String::new();
+            let read = stream.read_line(&mut size).unwrap_or(0);
+            let Ok(size) = usize::from_str_radix(size.trim(), 16) else {
+                whole = false;
+                break;
+            };
+            let mut piece = vec![0; size + 2];
+            if read == 0 || stream.read_exact(&mut piece).is_err() {
+                whole = false;
+                break;
+            }
+            if size == 0 {
+                break;
+            }
+            body.extend_from_slice(&piece[..size]);
+        }
+    }
+    Some(Got {
+        status,
+        head,
+        body,
+        whole,
+    })
+}
+
+pub fn write(path: &Path, text: &str) -> String {
+    std::fs::write(path, text).expect("write");
+    path.to_str().expect("UTF-8").to_owned()
+}

@@ -1,0 +1,317 @@
+//! Charges: before every draw, on disk, never too much.
+
+#![allow(missing_docs)]
+
+mod common;
+
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use common::{Running, ended, posted, read, write};
+use rusqlite::Connection;
+use serde_json::json;
+
+fn spent(file: &Path, account: &str) -> f64 {
+    let db = Connection::open(file).unwrap();
+    let sum = "SELECT TOTAL(amount) FROM charges WHERE account = ?";
+    db.query_row(sum, [account], |row| row.get(0)).unwrap()
+}
+
+struct Place {
+    folder: tempfile::TempDir,
+    keys: String,
+    ledger: String,
+}
+
+impl Place {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let keys = write(
+            &folder.path().join("keys"),
+            "a aaaaaaaaaaaaaaaa\nb bbbbbbbbbbbbbbbb\n",
+        );
+        let ledger = folder
+            .path()
+            .join("ledger.sqlite")
+            .to_str()
+            .unwrap()
+            .to_owned();
+        Place {
+            folder,
+            keys,
+            ledger,
+        }
+    }
+
+    fn start(&self, budget: &str, more: &[&str]) -> Running {
+        let own = [
+            "--keys",
+            &self.keys,
+            "--ledger",
+            &self.ledger,
+            "--budget",
+            budget,
+        ];
+        Running::english(&[&own[..], more].concat())
+    }
+
+    fn spent(&self, account: &str) -> f64 {
+        spent(Path::new(&self.ledger), account)
+    }
+}
+
+const A: &str = "authorization: Bearer aaaaaaaaaaaaaaaa\r\n";
+const B: &str = "authorization: Bearer bbbbbbbbbbbbbbbb\r\n";
+const TWO: &[u8] = br#"{"text": "hot tea"}"#;
+
+#[test]
+fn a_budget_is_spent_and_no_more() {
+    let place = Place::new();
+    let service = place.start("20", &[]);
+    for after in [6.0, 12.0, 18.0] {
+        assert_eq!(service.post("/v1/privatize", A, TWO).status, 200);
+        assert_eq!(place.spent("a"), after);
+    }
+    let got = service.post("/v1/privatize", A, TWO);
+    assert_eq!(
+        (got.status, &got.json()["error"]["left"]),
+        (429, &json!(2.0))
+    );
+    assert!(got.head.contains("retry-after: "));
+    assert_eq!(service.post("/v1/privatize", B, TWO).status, 200);
+    assert_eq!((place.spent("a"), place.spent("b")), (18.0, 6.0));
+    // What no budget pays for.
+    for body in [
+        r#"{"text": "!?"}"#,
+        r#"{"text": "hot tea", "spans": [[0, 3]]}"#,
+    ] {
+        assert_eq!(
+            service.post("/v1/privatize", B, body.as_bytes()).status,
+            422
+        );
+    }
+    assert_eq!(
+        service
+            .post("/v1/privatize", B, br#"{"text": [null, ""]}"#)
+            .status,
+        200
+    );
+    assert_eq!(place.spent("b"), 6.0);
+    // Another process charges the same file: that counts too.
+    let db = Connection::open(&place.ledger).unwrap();
+    db.execute(
+        "INSERT INTO charges (account, amount, note, time) VALUES ('b', 9, '', 0)",
+        [],
+    )
+    .unwrap();
+    let got = service.post("/v1/privatize", B, TWO);
+    assert_eq!(
+        (got.status, &got.json()["error"]["left"]),
+        (429, &json!(5.0))
+    );
+    // Lines are charged as they come; the answer breaks off where the budget does.
+    drop(service);
+    let place = Place::new();
+    let service = place.start("20", &[]);
+    let header = format!("{A}content-type: application/x-ndjson\r\n");
+    let got = service.post(
+        "/v1/privatize",
+        &header,
+        "\"hot tea and more words\"\n".repeat(600).as_bytes(),
+    );
+    assert!(
+        !got.whole && got.text().contains("\"budget\""),
+        "{}",
+        got.text()
+    );
+    assert_eq!(place.spent("a"), 0.0);
+    drop(place.folder);
+}
+
+#[test]
+fn the_account_of_a_proxy() {
+    let place = Place::new();
+    let ledger = [
+        "--ledger",
+        &place.ledger,
+        "--budget",
+        "20",
+        "--account-header",
+        "x-account",
+    ];
+    let service = Running::english(&ledger);
+    assert_eq!(service.post("/v1/privatize", "", TWO).status, 400);
+    assert_eq!(
+        service
+            .post("/v1/privatize", "x-account: u\r\nx-account: v\r\n", TWO)
+            .status,
+        400
+    );
+    assert_eq!(
+        service
+            .post("/v1/privatize", "x-account: u\r\n", TWO)
+            .status,
+        200
+    );
+    assert_eq!(place.spent("u"), 6.0);
+}
+
+#[test]
+fn ledgers_that_are_refused() {
+    let place = Place::new();
+    let try_to = |more: &[&str]| {
+        let own = ["--listen", "127.0.0.1:0", "--ledger", &place.ledger];
+        let (status, _, log) = ended(&[&own[..], more].concat());
+        assert_eq!(status.code(), Some(2), "{log}");
+        log
+    };
+    assert!(try_to(&["--epsilon", "3", "--budget", "9"]).contains("needs --keys"));
+    drop(place.start("20", &[]));
+    let keys = ["--keys", &place.keys];
+    let raised = try_to(&[&keys[..], &["--epsilon", "3", "--budget", "21"]].concat());
+    assert!(raised.contains("at most the file's, 20"), "{raised}");
+    let config = write(
+        &place.folder.path().join("p.toml"),
+        "[policies.a]\nepsilon = 3.0\noov = \"keep\"\n",
+    );
+    let kept = try_to(&[&keys[..], &["--config", &config, "--budget", "9"]].concat());
+    assert!(kept.contains("policies.a: with a ledger"), "{kept}");
+}
+
+#[test]
+fn one_draw_and_one_charge_for_a_request_that_comes_again() {
+    let place = Place::new();
+    let service = place.start("1000", &[]);
+    let header = format!("{A}idempotency-key: 1\r\n");
+    let text = json!({"text": "tea ".repeat(20)}).to_string();
+    let all: Vec<_> = std::thread::scope(|scope| {
+        let ask = || service.post("/v1/privatize", &header, text.as_bytes());
+        let threads: Vec<_> = (0..8).map(|_| scope.spawn(ask)).collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .collect()
+    });
+    // 20 words of 20,000: by chance two draws are never the same.
+    assert!(
+        all.iter()
+            .all(|got| got.status == 200 && got.body == all[0].body)
+    );
+    assert_eq!(place.spent("a"), 60.0);
+    assert_eq!(service.post("/v1/privatize", &header, TWO).status, 409);
+    // The same key of another account is another key.
+    let other = service.post(
+        "/v1/privatize",
+        &format!("{B}idempotency-key: 1\r\n"),
+        text.as_bytes(),
+    );
+    assert!(other.status == 200 && other.body != all[0].body);
+    // What was refused is not kept.
+    let header = format!("{A}idempotency-key: 2\r\n");
+    let much = json!({"text": "tea ".repeat(2000)}).to_string();
+    assert_eq!(
+        service
+            .post("/v1/privatize", &header, much.as_bytes())
+            .status,
+        429
+    );
+    assert_eq!(service.post("/v1/privatize", &header, TWO).status, 200);
+    // No memory, no promise.
+    let small = Running::english(&["--answers-bytes", "2000"]);
+    let ask = |i| {
+        small
+            .post("/v1/privatize", &format!("idempotency-key: {i}\r\n"), TWO)
+            .status
+    };
+    let asked: Vec<u16> = (0..10).map(ask).collect();
+    assert!(asked[0] == 200 && asked[9] == 429, "{asked:?}");
+    assert_eq!(ask(0), 200);
+}
+
+#[test]
+fn killed_under_load_never_a_release_without_its_charge() {
+    let place = Place::new();
+    let released = AtomicU64::new(0);
+    for round in 0..5 {
+        let service = Mutex::new(place.start("100000000", &[]));
+        let address = service.lock().unwrap().address.clone();
+        let stop = AtomicBool::new(false);
+        let begun = AtomicU64::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..16 {
+                scope.spawn(|| {
+                    let stream = std::net::TcpStream::connect(&address).unwrap();
+                    let mut write = stream.try_clone().unwrap();
+                    let mut answers = std::io::BufReader::new(stream);
+                    while !stop.load(Ordering::Relaxed) {
+                        let request = posted("/v1/privatize", A, TWO);
+                        if std::io::Write::write_all(&mut write, &request).is_err() {
+                            return;
+                        }
+                        match read(&mut answers) {
+                            Some(got) => {
+                                assert_eq!(got.status, 200);
+                                // What was seen of an answer at all was released.
+                                released.fetch_add(2, Ordering::Relaxed);
+                                begun.fetch_add(1, Ordering::Relaxed);
+                            }
+                            None => return,
+                        }
+                    }
+                });
+            }
+            common::wait(|| begun.load(Ordering::Relaxed) > 300 + 150 * round);
+            let mut running = service.lock().unwrap();
+            running.child.kill().unwrap();
+            running.child.wait().unwrap();
+            stop.store(true, Ordering::Relaxed);
+        });
+        let paid = place.spent("a");
+        let words = released.load(Ordering::Relaxed) as f64;
+        assert!(
+            paid >= 3.0 * words,
+            "{words} words were released, {paid} was charged"
+        );
+        // At most one charge a connection was never answered.
+        assert!(
+            paid <= 3.0 * words + f64::from(16 * 6 * (round as u32 + 1)),
+            "{words}, {paid}"
+        );
+    }
+}
+
+#[test]
+fn a_full_disk_releases_nothing() {
+    let place = Place::new();
+    drop(place.start("1000000", &[]));
+    // No file may grow beyond 64 blocks of 1024 bytes: what is written then fails, as on a full disk.
+    let service = {
+        let program = env!("CARGO_BIN_EXE_fastdx-serve");
+        let script = format!(
+            "trap '' XFSZ; ulimit -f 64; exec {program} --epsilon 3 --listen 127.0.0.1:0 --keys {} \
+             --ledger {} --budget 1000000",
+            place.keys, place.ledger
+        );
+        let mut shell = std::process::Command::new("bash");
+        shell.args(["-c", &script]);
+        shell
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped());
+        Running::of(shell)
+    };
+    let mut released = 0.0;
+    let mut failed = 0;
+    for _ in 0..200 {
+        let got = service.post("/v1/privatize", A, TWO);
+        match got.status {
+            200 => released += 6.0,
+            503 => failed += 1,
+            other => panic!("{other}: {}", got.text()),
+        }
+        assert!(got.status == 200 || !got.text().contains("tea"));
+    }
+    assert!(failed > 0 && released > 0.0, "{released} {failed}");
+    drop(service);
+    assert!(place.spent("a") >= released);
+}

@@ -1,0 +1,118 @@
+"""The clients of a service: what they send, what comes of refusals and broken connections."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+httpx = pytest.importorskip("httpx")
+
+from fastdx import FastdxError  # noqa: E402
+from fastdx.client import AsyncClient, Client, ServiceError  # noqa: E402
+
+
+class Service:
+    """Answers in turn; an exception is raised instead."""
+
+    def __init__(self, *answers: Any) -> None:
+        self.answers = list(answers)
+        self.seen: list[Any] = []
+
+    def __call__(self, request: Any) -> Any:
+        self.seen.append((request.headers, json.loads(request.content)))
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def refused(status: int, code: str, retry: str | None = None, **more: Any) -> Any:
+    headers = {} if retry is None else {"retry-after": retry}
+    error = {"code": code, "message": "why not", **more}
+    return httpx.Response(status, json={"error": error}, headers=headers)
+
+
+def good() -> Any:
+    return httpx.Response(200, json={"text": "hot cup", "spans": [[0, 3]]})
+
+
+def sync_call(service: Service, *args: Any, **options: Any) -> Any:
+    with Client("http://x/", transport=httpx.MockTransport(service), **options) as client:
+        return client.privatize(*args)
+
+
+def async_call(service: Service, *args: Any, **options: Any) -> Any:
+    async def call() -> Any:
+        transport = httpx.MockTransport(service)
+        async with AsyncClient("http://x/", transport=transport, **options) as client:
+            return await client.privatize(*args)
+
+    return asyncio.run(call())
+
+
+@pytest.fixture(params=[sync_call, async_call])
+def call(request: Any) -> Callable[..., Any]:
+    chosen: Callable[..., Any] = request.param
+    return chosen
+
+
+def test_what_is_sent(call: Callable[..., Any]) -> None:
+    service = Service(good(), good())
+    assert call(service, "warm tea", key="secret", policy="reviews") == "hot cup"
+    call(service, ("warm tea", None), "other")
+    (first, body), (second, texts) = service.seen
+    assert body == {"text": "warm tea", "policy": "reviews", "spans": None}
+    assert texts == {"text": ["warm tea", None], "policy": "other", "spans": None}
+    assert first["authorization"] == "Bearer secret" and "authorization" not in second
+    assert first["idempotency-key"] != second["idempotency-key"]
+
+
+FAILURES = [
+    httpx.ConnectError("tea"),
+    httpx.ReadError("tea"),
+    (503, "starting", "1"),
+    (429, "busy", "1"),
+]
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+def test_a_failed_request_is_sent_again_under_its_key(
+    call: Callable[..., Any], failure: Any
+) -> None:
+    service = Service(refused(*failure) if isinstance(failure, tuple) else failure, good())
+    assert call(service, "warm tea") == "hot cup"
+    keys = {headers["idempotency-key"] for headers, _ in service.seen}
+    assert len(service.seen) == 2 and len(keys) == 1
+
+
+def test_refusals_are_told_at_once(call: Callable[..., Any]) -> None:
+    service = Service(refused(429, "budget", "86400", left=2.0))
+    with pytest.raises(ServiceError, match="why not") as caught:
+        call(service, "warm tea")
+    error = caught.value
+    assert (error.status, error.code, error.left, len(service.seen)) == (429, "budget", 2.0, 1)
+    assert isinstance(error, FastdxError)
+
+
+def test_errors_do_not_show_the_text(call: Callable[..., Any]) -> None:
+    answers = [httpx.ConnectError("warm tea")] * 2
+    with pytest.raises(ServiceError, match="ConnectError") as caught:
+        call(Service(*answers), "warm tea", retries=1)
+    assert "tea" not in str(caught.value) and caught.value.code == "unreachable"
+    with pytest.raises(ServiceError, match="status 500") as caught:
+        call(Service(httpx.Response(500, text="warm tea")), "warm tea")
+    assert "tea" not in str(caught.value)
+
+
+def test_spans_and_guarantees() -> None:
+    service = Service(good())
+    with Client("http://x", transport=httpx.MockTransport(service)) as client:
+        assert client.privatize_spans("my Anna", [(3, 7)]) == ("hot cup", [(0, 3)])
+    assert service.seen[0][1]["spans"] == [[3, 7]]
+    found = httpx.MockTransport(lambda request: httpx.Response(200, json={"url": str(request.url)}))
+    with Client("http://x", transport=found) as client:
+        assert client.guarantee("a") == {"url": "http://x/v1/guarantee/a"}
