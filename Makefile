@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 RUST_SOURCES := $(shell find src benches tests -name '*.rs') Cargo.toml Cargo.lock data/default.fdx data/nouns.fdx data/offensive.txt
 
-.PHONY: site figures papers mutants run test test-rust test-python format lint types docs bench imdb lock clean fuzz audit
+.PHONY: site figures papers mutants run test test-rust test-python test-engines bench-engines format lint types docs bench imdb lock clean fuzz audit
 
 run: $(STAMP)
 	@echo "I would like to book a table for two at the restaurant near the station." \
@@ -21,16 +21,27 @@ test-rust:
 test-python: $(STAMP)
 	$(BIN)/python -m pytest -n auto
 
+# Spark, Ray, spaCy too, which take minutes to install; Spark needs Java.
+test-engines: $(VENV)/.engines
+	$(BIN)/python -m pytest tests/python/engines docs/engines python/fastdx
+
+$(VENV)/.engines: $(STAMP) requirements-engines.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements-engines.txt
+	@touch $@
+
+bench-engines: $(VENV)/.engines
+	$(BIN)/python benches/engines.py
+
 format:
 	cargo fmt --check
-	$(BIN)/ruff format --check python tests benches tools examples experiments
+	$(BIN)/ruff format --check conftest.py python tests benches tools examples experiments
 
 lint: $(STAMP)
 	cargo clippy --locked --all-targets -- -D warnings
 	cargo clippy --locked --features python -- -D warnings
 	cargo check --locked --no-default-features --all-targets
 	$(BIN)/python tools/layers.py
-	$(BIN)/ruff check python tests benches tools examples experiments
+	$(BIN)/ruff check conftest.py python tests benches tools examples experiments
 
 types: $(STAMP)
 	$(BIN)/mypy
@@ -111,6 +122,8 @@ lock:
 		-o requirements-dev.txt requirements-dev.in
 	$(PYTHON) -m piptools compile --quiet --strip-extras --no-annotate --no-emit-find-links \
 		-o requirements-docs.txt requirements-docs.in
+	$(PYTHON) -m piptools compile --quiet --strip-extras --no-annotate --no-emit-find-links \
+		-o requirements-engines.txt requirements-engines.in
 	cargo update
 
 clean:

@@ -7,6 +7,7 @@
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::error::{Error, Result};
@@ -146,7 +147,8 @@ fn from_environment() -> Result<usize> {
 }
 
 /// Runs `work` in this process's pool, so that rayon iterators in it use its threads; a small
-/// job (`items` at most `small`) runs on the calling thread instead, where it is sooner done.
+/// job (`items` at most `small`) runs on the calling thread instead, where it is sooner done. A
+/// small job must be one piece for rayon, or go by [`map_all`].
 pub(crate) fn install<R: Send>(
     items: usize,
     small: usize,
@@ -157,6 +159,15 @@ pub(crate) fn install<R: Send>(
         Ok(work())
     } else {
         Ok(pool()?.install(work))
+    }
+}
+
+/// What `work` makes of every item: in parallel within a pool, else one after the other. (Outside of
+/// one rayon would take its own, which has all cores' threads and does not survive a fork.)
+pub(crate) fn map_all<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    match rayon::current_thread_index() {
+        Some(_) => items.par_iter().map(&work).collect(),
+        None => items.iter().map(work).collect(),
     }
 }
 

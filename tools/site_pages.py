@@ -69,6 +69,7 @@ def api_page(name: str) -> str:
         inner = [
             "MECHANISMS",
             *(m.__name__ for m in fastdx.MECHANISMS.values()),
+            "FiniteLaw",
             "Common",
             "Option",
         ]

@@ -194,7 +194,7 @@ fn covariance(embedding: &Embedding, control: &Control) -> Result<Vec<f64>> {
             .zip(vector)
             .for_each(|(m, &x)| *m += f64::from(x) / words);
     }
-    let parts: Vec<Vec<f64>> = install(embedding.len() * n, 4096, || {
+    let parts: Vec<Vec<f64>> = install(embedding.len(), ROWS, || {
         embedding
             .vectors()
             .par_chunks(ROWS * n)

@@ -76,7 +76,7 @@ pub fn measure<N: Noise>(
     let (n, vectors) = (embedding.dim(), embedding.vectors());
     let key = crate::Mechanism::randomness(mechanism).next_key()?;
     let search = embedding.search();
-    let measured: Vec<(usize, f64, f64)> = install(ids.len() * draws, 8, || {
+    let measured: Vec<(usize, f64, f64)> = install(ids.len() * draws, 0, || {
         ids.par_iter()
             .enumerate()
             .map_init(

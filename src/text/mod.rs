@@ -15,8 +15,6 @@ use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-use rayon::prelude::*;
-
 pub use consistent::Replacements;
 pub use decoding::looks_misdecoded;
 use tokenize::without_symbols;
@@ -26,7 +24,7 @@ use crate::error::{Error, Hidden, Result};
 use crate::guarantee::Guarantee;
 use crate::mechanism::Mechanism;
 use crate::names::named;
-use crate::parallel::{Control, install};
+use crate::parallel::{Control, install, map_all};
 use crate::vocabulary::Vocabulary;
 
 /// Bytes of text that are worked on at a time.
@@ -308,22 +306,19 @@ impl TextPrivatizer {
         replacements: &mut Replacements,
         control: &Control,
     ) -> Result<()> {
-        let found: Vec<Vec<Word>> = texts
-            .par_iter()
-            .map(|text| {
-                control.check()?;
-                Ok(self
-                    .words(text)
-                    .map(|range| Word {
-                        start: range.start,
-                        end: range.end,
-                        fate: self.fate(&text[range]),
-                    })
-                    .collect())
-            })
-            .collect::<Result<_>>()?;
-        let misdecoded = texts.par_iter().filter(|text| looks_misdecoded(text));
+        let found = map_all(texts, |text| {
+            control.check()?;
+            let words = self.words(text).map(|range| Word {
+                start: range.start,
+                end: range.end,
+                fate: self.fate(&text[range]),
+            });
+            Ok((words.collect(), looks_misdecoded(text)))
+        });
+        let found: Vec<(Vec<Word>, bool)> = found.into_iter().collect::<Result<_>>()?;
+        let misdecoded = found.iter().filter(|(_, misdecoded)| *misdecoded);
         counts.misdecoded += misdecoded.count() as u64;
+        let found: Vec<Vec<Word>> = found.into_iter().map(|(words, _)| words).collect();
         for (i, (text, words)) in (out.len()..).zip(texts.iter().zip(&found)) {
             let strs = words.iter().map(|w| (&text[w.start..w.end], w.fate));
             self.refuse_unknown(strs, |n| {
@@ -341,35 +336,32 @@ impl TextPrivatizer {
             _ => self.draw_consistently(all, lengths, counts, replacements, control)?,
         };
         let vocabulary = self.mechanism.vocabulary();
-        out.par_extend(
-            texts
-                .par_iter()
-                .zip(&found)
-                .zip(starts)
-                .map(|((text, words), start)| {
-                    let mut drawn = drawn[start..].iter();
-                    let mut result = String::with_capacity(text.len() + text.len() / 8);
-                    let mut done = 0;
-                    for word in words {
-                        result.push_str(&text[done..word.start]);
-                        done = word.end;
-                        let original = &text[word.start..word.end];
-                        match self.replacement(word.fate, original, vocabulary, &mut drawn) {
-                            Some(replacement) => result.push_str(replacement),
-                            // A dropped word takes one of the two spaces around it along.
-                            None if result.ends_with(' ')
-                                && (done == text.len()
-                                    || text[done..].starts_with(AFTER_SPACELESS)) =>
-                            {
-                                result.pop();
-                            }
-                            None => {}
-                        }
+        let parts = texts.iter().zip(&found).zip(starts);
+        let parts: Vec<_> = parts
+            .map(|((text, words), start)| (*text, words, start))
+            .collect();
+        out.extend(map_all(&parts, |&(text, words, start)| {
+            let mut drawn = drawn[start..].iter();
+            let mut result = String::with_capacity(text.len() + text.len() / 8);
+            let mut done = 0;
+            for word in words {
+                result.push_str(&text[done..word.start]);
+                done = word.end;
+                let original = &text[word.start..word.end];
+                match self.replacement(word.fate, original, vocabulary, &mut drawn) {
+                    Some(replacement) => result.push_str(replacement),
+                    // A dropped word takes one of the two spaces around it along.
+                    None if result.ends_with(' ')
+                        && (done == text.len() || text[done..].starts_with(AFTER_SPACELESS)) =>
+                    {
+                        result.pop();
                     }
-                    result.push_str(&text[done..]);
-                    result
-                }),
-        );
+                    None => {}
+                }
+            }
+            result.push_str(&text[done..]);
+            result
+        }));
         Ok(())
     }
 

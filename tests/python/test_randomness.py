@@ -92,6 +92,23 @@ def test_forked_children_neither_hang_nor_share_draws(small: Embedding, mechanis
     assert len(set(seen)) == len(seen)
 
 
+def two_texts(m: fastdx.Mechanism, queue: object) -> None:
+    queue.put(m.privatize(["a word", "another"]))  # type: ignore[attr-defined]
+
+
+def test_few_short_texts_are_replaced_in_a_forked_child(mechanism: type) -> None:
+    # rayon's own pool, which does not survive a fork, was once started by a list in the parent.
+    m = mechanism(epsilon=5.0)
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    two_texts(m, queue)
+    child_ = context.Process(target=two_texts, args=(m, queue))
+    child_.start()
+    assert all(len(queue.get(timeout=240)) == 2 for _ in range(2))
+    child_.join(timeout=240)
+    assert child_.exitcode == 0
+
+
 def test_spawned_workers_differ(small: Embedding, mechanism: type) -> None:
     m = mechanism(small, 0.5)
     with multiprocessing.get_context("spawn").Pool(2) as pool:

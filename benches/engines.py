@@ -1,0 +1,279 @@
+"""Columns and engines on the same reviews, as ratios to a list of str in the same run.
+
+make bench-engines      # ../shared/data/text/imdb.*.jsonl.gz; what is not installed is left out
+
+Everything works on one thread with one index, lists ready. Time is processor time, so that what
+else the machine does matters less. In this process kinds take turns, and the best of the rounds
+counts. Of Spark it is that of all its processes, for the texts once and several times over: the
+difference counts, so that its start is not in the rate. Ray starts its actors, whose caches are
+empty, for every run: a difference says nothing there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+os.environ["FASTDX_NUM_THREADS"] = "1"
+os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+
+from fastdx import Tem
+
+TEXTS = Path(__file__).resolve().parents[2] / "shared" / "data" / "text"
+ROUNDS = 5
+OVER = 3
+EPSILON = 3.0
+
+
+def reviews(count: int) -> list[str]:
+    found = []
+    for path in sorted(TEXTS.glob("imdb.*.jsonl.gz")):
+        with gzip.open(path, "rt", encoding="utf-8") as file:
+            found += [json.loads(line)["text"] for line in file]
+    if not found:
+        sys.exit(f"{TEXTS}/imdb.*.jsonl.gz is not there")
+    return found[:count]
+
+
+def seconds(call: Callable[[], object]) -> float:
+    start = time.process_time()
+    call()
+    return time.process_time() - start
+
+
+def seconds_of_all(call: Callable[[], object]) -> float:
+    """Processor time of this process and of all that it started."""
+    start = used()
+    call()
+    return used() - start
+
+
+def used() -> float:
+    parents, ticks = {}, {}
+    for path in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            fields = (path / "stat").read_text("utf-8").rpartition(")")[2].split()
+            parents[path.name] = fields[1]
+            ticks[path.name] = sum(map(int, fields[11:15]))  # with children that have ended
+    mine = {str(os.getpid())}
+    while more := {pid for pid, parent in parents.items() if parent in mine} - mine:
+        mine |= more
+    return sum(ticks[pid] for pid in mine) / os.sysconf("SC_CLK_TCK")
+
+
+def columns(texts: list[str]) -> dict[str, Callable[[], Any]]:
+    """The same texts as columns of every kind: functions that make them."""
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+    return {
+        "list of str": lambda: texts,
+        "pandas, object": lambda: pd.Series(texts, dtype=object),
+        "pandas, Arrow's string": lambda: pd.Series(texts, dtype=pd.ArrowDtype(pa.string())),
+        "polars": lambda: pl.Series(texts),
+        "pyarrow": lambda: pa.array(texts),
+    }
+
+
+def own_memory(pid: int | str = "self") -> float:
+    """MB that a process shares with no other."""
+    rollup = Path(f"/proc/{pid}/smaps_rollup").read_text("utf-8")
+    return sum(int(line.split()[1]) for line in rollup.splitlines() if "Private" in line) / 1024
+
+
+def status(field: str) -> float:
+    lines = Path("/proc/self/status").read_text("utf-8").splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(field)) / 1024
+
+
+def memory(kind: str, index: str, count: int) -> float:
+    """MB at the peak of a call, beside input and output; caches are full."""
+    texts = reviews(count)
+    column = columns(texts)[kind]()
+    if kind != "list of str":
+        del texts
+    tem = Tem.load(index, EPSILON)
+    tem.privatize(column)
+    before = status("VmRSS")
+    Path("/proc/self/clear_refs").write_text("5", "utf-8")  # the peak is that of what follows
+    out = tem.privatize(column)
+    size = status("VmRSS") - before
+    peak = status("VmHWM") - before
+    del out
+    return peak - max(size, 0.0)
+
+
+def sklearn_(texts: list[str], index: str) -> Callable[[], object]:
+    from fastdx.sklearn import Privatizer
+
+    privatizer = Privatizer(epsilon=EPSILON, index=index).fit(texts)
+    return lambda: privatizer.transform(texts)
+
+
+def datasets_(texts: list[str], index: str) -> Callable[[], object]:
+    import datasets
+
+    from fastdx.datasets import privatize
+
+    datasets.disable_progress_bars()
+    given = datasets.Dataset.from_dict({"text": texts})
+    function = privatize("text", epsilon=EPSILON, index=index)
+    return lambda: given.map(function, batched=True)
+
+
+def duckdb_(texts: list[str], index: str) -> Callable[[], object]:
+    import duckdb
+    import pyarrow as pa
+
+    from fastdx.duckdb import register
+
+    connection = duckdb.connect(config={"threads": 1})
+    register(connection, "private", epsilon=EPSILON, index=index)
+    connection.register("given", pa.table({"text": texts}))
+    connection.execute("CREATE TABLE reviews AS SELECT text FROM given")
+    query = "CREATE OR REPLACE TABLE out AS SELECT private(text) FROM reviews"
+    return lambda: connection.execute(query)
+
+
+def spacy_(texts: list[str], index: str) -> Callable[[], object]:
+    import spacy
+
+    import fastdx.spacy  # noqa: F401 (registers the component where no package is installed)
+
+    nlp = spacy.blank("en")
+    docs = list(nlp.pipe(texts))
+    component: Any = nlp.add_pipe("fastdx", config={"epsilon": EPSILON, "index": index})
+    return lambda: list(component.pipe(docs))
+
+
+def presidio_(texts: list[str], index: str) -> Callable[[], object]:
+    from presidio_anonymizer import AnonymizerEngine, OperatorConfig, RecognizerResult
+
+    from fastdx.presidio import FastdxOperator
+
+    engine = AnonymizerEngine()
+    engine.add_anonymizer(FastdxOperator)
+    policy = {"DEFAULT": OperatorConfig("fastdx", {"epsilon": EPSILON, "index": index})}
+    found = [[RecognizerResult("TEXT", 0, len(text), 1.0)] for text in texts]
+    return lambda: [
+        engine.anonymize(text, spans, policy) for text, spans in zip(texts, found, strict=True)
+    ]
+
+
+@contextlib.contextmanager
+def spark_(parquet: str, index: str) -> Iterator[Callable[[int], tuple[float, float]]]:
+    from pyspark.sql import SparkSession
+
+    import fastdx.spark
+
+    spark = (
+        SparkSession.builder.master("local[1]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.driver.host", "127.0.0.1")
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("OFF")
+    once = spark.read.parquet(parquet)
+
+    def run(times: int) -> tuple[float, float]:
+        given = once
+        for _ in range(times - 1):
+            given = given.union(once)
+        private = fastdx.spark.privatize(given, "text", epsilon=EPSILON, index=index)
+        took = seconds_of_all(lambda: private.write.format("noop").mode("overwrite").save())
+        return took, max(own_memory(pid) for pid in workers())
+
+    yield run
+    spark.stop()
+
+
+def workers() -> list[str]:
+    """Spark's Python processes; those that were forked off its daemon."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if b"pyspark/daemon" in (line := (path / "cmdline").read_bytes()) or (
+                b"pyspark.daemon" in line
+            ):
+                found.append(path.name)
+    return found
+
+
+def main() -> None:
+    if len(sys.argv) == 5 and sys.argv[1] == "memory":
+        print(memory(sys.argv[2], sys.argv[3], int(sys.argv[4])))
+        return
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 3_000
+    texts, few = reviews(count), reviews(count // 5)
+    folder = tempfile.mkdtemp()
+    index = f"{folder}/english.index"
+    Tem(epsilon=EPSILON).build_lists(64).save(index)
+    tem = Tem.load(index, EPSILON)
+    words = tem.privatize_counted(texts)[1]["words"]
+    few_words = tem.privatize_counted(few)[1]["words"]
+    print(f"{count:,} reviews of IMDB, {words:,} words, ε = {EPSILON:g}, one thread:\n")
+    print("| | words a second of processor time | of a list's | memory beside input and output |")
+    print("|---|---|---|---|")
+
+    calls: dict[str, tuple[Callable[[], object], int]] = {}
+    for name, make in columns(texts).items():
+        calls[name] = (partial(tem.privatize, make()), words)
+    for name, library, start, some in [
+        ("DuckDB, function", "duckdb", duckdb_, False),
+        ("scikit-learn", "sklearn", sklearn_, False),
+        ("datasets, `map`", "datasets", datasets_, False),
+        ("spaCy, the component alone", "spacy", spacy_, True),
+        ("Presidio, a text a finding", "presidio_anonymizer", presidio_, True),
+    ]:
+        if find_spec(library) is not None:
+            calls[name] = (start(few if some else texts, index), few_words if some else words)
+    best = {name: float("inf") for name in calls}
+    for _ in range(ROUNDS + 1):  # the first fills the caches
+        for name, (call, number) in calls.items():
+            with contextlib.redirect_stderr(io.StringIO()):
+                best[name] = min(best[name], seconds(call) / number)
+    base = best["list of str"]
+    for name, took in best.items():
+        beside = ""
+        if name in columns(texts):
+            command = [sys.executable, __file__, "memory", name, index, str(count)]
+            told = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+            beside = f"{float(told):.0f} MB"
+        print(f"| {name} | {1 / took:,.0f} | {base / took:.0%} | {beside} |", flush=True)
+
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    parquet = f"{folder}/reviews.parquet"
+    pq.write_table(pa.table({"text": texts}), parquet)
+    for name, library, engine in [
+        ("Spark, `local[1]`", "pyspark", spark_),
+    ]:
+        if find_spec(library) is None:
+            continue
+        with engine(parquet, index) as run:
+            run(1)
+            short = min(run(1)[0] for _ in range(2))
+            runs = [run(1 + OVER) for _ in range(2)]
+            took = (min(long for long, _ in runs) - short) / (OVER * words)
+            own = max(used for _, used in runs)
+        beside = f"{own:.0f} MB of the worker's own" if own else ""
+        print(f"| {name} | {1 / took:,.0f} | {base / took:.0%} | {beside} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

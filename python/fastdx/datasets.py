@@ -1,0 +1,87 @@
+"""Hugging Face datasets: a function for ``Dataset.map`` (extra ``fastdx[datasets]``).
+
+``map`` keeps its outcome in a file, and when the same function comes to the same data again it
+reads the file. Here that would be wrong without a sign: the second release would be the first once
+more, whoever counts draws, charges a ledger, or compares two releases would believe in two, and
+the file would outlive the change that was meant to replace it. So a function of `privatize` never
+has the same fingerprint twice.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable
+from os import PathLike
+from typing import Any
+
+from fastdx._worker import Recipe, column_names, is_child, one_thread, privatize_batch
+
+__all__ = ["privatize"]
+
+
+class _Privatizer:
+    """What ``map`` calls with each batch."""
+
+    def __init__(self, names: list[str], recipe: Recipe) -> None:
+        self._names, self._recipe = names, recipe
+
+    def __call__(self, batch: Any) -> Any:
+        return privatize_batch(self._recipe.mechanism(), batch, self._names)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The fingerprint is a hash of the pickled function: the last argument makes it new.
+        return _copied, (self._names, self._recipe, secrets.token_hex(16))
+
+
+def _copied(names: list[str], recipe: Recipe, _fresh: str) -> _Privatizer:
+    """Make the function again: in a process of ``num_proc=``, which works on one thread."""
+    if is_child():
+        one_thread()
+    return _Privatizer(names, recipe)
+
+
+def privatize(
+    columns: str | Iterable[str],
+    *,
+    epsilon: float,
+    index: str | PathLike[str] | None = None,
+    mechanism: str = "tem",
+    **parameters: Any,
+) -> Any:
+    """Return a function for ``ds.map(…, batched=True, num_proc=…)`` that replaces words.
+
+    Parameters
+    ----------
+    columns : str or iterable of str
+        Columns of text or of lists of texts; all others stay as they are, UNPROTECTED. Of a dataset
+        in the format 'arrow' also fields within: ``'user.comment'``.
+    epsilon : float
+        ε per unit of distance.
+    index : str or os.PathLike, optional
+        A file that ``Tem.save`` or ``fastdx index build`` wrote; the built-in words if left out.
+    mechanism : str, optional
+        A name in `fastdx.MECHANISMS`.
+    **parameters
+        The mechanism's other parameters.
+
+    Returns
+    -------
+    callable
+        Takes a batch, returns it with the columns in their places.
+
+    Raises
+    ------
+    ParameterError
+        A parameter outside its domain.
+    MissingFileError, CorruptFileError
+        The index.
+
+    Examples
+    --------
+    >>> from fastdx.datasets import privatize
+    >>> private = privatize("text", epsilon=6.0)
+    >>> batch = private({"text": ["A cup of tea, please.", None], "stars": [5, 1]})
+    >>> batch["text"][0].count(","), batch["text"][1], batch["stars"]
+    (1, None, [5, 1])
+    """
+    return _Privatizer(column_names(columns), Recipe.of(epsilon, mechanism, index, **parameters))

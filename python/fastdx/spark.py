@@ -1,0 +1,150 @@
+"""Spark: columns of DataFrames and streams, and a function for SQL (extra ``fastdx[spark]``).
+
+Spark evaluates a plan as often as it likes: for every action, for a task that failed, for one
+that is slow. Each time words are drawn again, and ε is spent again. So write the outcome once and
+read what was written: `checkpoint`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+from fastdx._spark import check_column, scalar_function, ship_index, worker
+from fastdx._worker import Recipe, column_names, no_text, privatize_batch
+from fastdx.exceptions import InputTypeError
+
+if TYPE_CHECKING:
+    import pyarrow
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["checkpoint", "privatize", "register"]
+
+
+def privatize(
+    df: DataFrame,
+    columns: str | Iterable[str],
+    *,
+    epsilon: float,
+    index: str | PathLike[str] | None = None,
+    ship: bool = True,
+    mechanism: str = "tem",
+    **parameters: Any,
+) -> DataFrame:
+    """Replace the words of columns; all others stay as they are, UNPROTECTED.
+
+    Nothing runs before an action. Every worker process maps the index once and uses one thread.
+
+    Parameters
+    ----------
+    df : pyspark.sql.DataFrame
+        A DataFrame or a stream.
+    columns : str or iterable of str
+        Columns of strings or of arrays of strings; ``'user.comment'`` is a field within.
+    epsilon : float
+        ε per unit of distance.
+    index : str or os.PathLike, optional
+        A file that ``Tem.save`` or ``fastdx index build`` wrote; the built-in words if left out.
+    ship : bool, optional
+        True (default): Spark copies the index to every machine (``SparkContext.addFile``). False:
+        all machines find it at this very path.
+    mechanism : str, optional
+        A name in `fastdx.MECHANISMS`.
+    **parameters
+        The mechanism's other parameters.
+
+    Returns
+    -------
+    pyspark.sql.DataFrame
+        Of the same schema.
+
+    Raises
+    ------
+    ParameterError
+        A parameter outside its domain, or no such column.
+    InputTypeError
+        A column that is not text.
+    MissingFileError, CorruptFileError
+        The index. Where a worker finds another file, its task fails.
+    """
+    recipe = Recipe.of(epsilon, mechanism, index, **parameters)
+    names = column_names(columns)
+    for name in names:
+        check_column(df.schema, name)
+    shipped = ship_index(df.sparkSession, recipe) if ship else None
+
+    def task(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        made = worker(recipe, shipped)
+        for batch in batches:
+            yield privatize_batch(made, batch.rename_columns(columns_of), names)
+
+    # Spark takes points in the names of columns for fields, so it gets other names.
+    columns_of = df.columns
+    plain = df.toDF(*(f"c{i}" for i in range(len(columns_of))))
+    return plain.mapInArrow(task, df.schema)
+
+
+def register(
+    spark: SparkSession,
+    name: str,
+    *,
+    epsilon: float,
+    index: str | PathLike[str] | None = None,
+    ship: bool = True,
+    returns: str = "string",
+    mechanism: str = "tem",
+    **parameters: Any,
+) -> Any:
+    """Register a function for SQL that replaces words: every call in a query draws by itself.
+
+    Parameters
+    ----------
+    spark : pyspark.sql.SparkSession
+        The session.
+    name : str
+        What SQL calls it.
+    epsilon, index, ship, mechanism, **parameters
+        As for `privatize`.
+    returns : str, optional
+        What it takes and gives: ``'string'`` (default) or ``'array<string>'``.
+
+    Returns
+    -------
+    function
+        The same for columns: ``function(df["text"])``.
+    """
+    recipe = Recipe.of(epsilon, mechanism, index, **parameters)
+    shipped = ship_index(spark, recipe) if ship else None
+
+    def private(column: Any) -> Any:
+        with no_text():
+            return worker(recipe, shipped).privatize(column)
+
+    return spark.udf.register(name, scalar_function(private, returns))
+
+
+def checkpoint(df: DataFrame, path: str, format: str = "parquet", **options: Any) -> DataFrame:
+    """Write a DataFrame once, and return what was written: one draw for all that reads it.
+
+    Parameters
+    ----------
+    df : pyspark.sql.DataFrame
+        What `privatize` returned, or what was made of it.
+    path : str
+        A folder that does not exist yet. Only the committed files in it may be given away: a task
+        that ran twice drew twice, and Spark deletes what the lost attempts wrote.
+    format : str, optional
+        Of the files.
+    **options
+        For Spark's writer and reader.
+
+    Raises
+    ------
+    InputTypeError
+        A stream: ``writeStream`` writes each of its rows once.
+    """
+    if df.isStreaming:
+        raise InputTypeError("df is a stream: write it by df.writeStream")
+    df.write.format(format).options(**options).mode("errorifexists").save(path)
+    return df.sparkSession.read.format(format).options(**options).schema(df.schema).load(path)

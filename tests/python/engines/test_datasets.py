@@ -1,0 +1,124 @@
+"""Hugging Face datasets against the real thing: processes, formats, and no draw twice."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("datasets", reason="datasets is not installed: pip install 'fastdx[datasets]'")
+
+import datasets
+
+import fastdx
+from fastdx.datasets import privatize
+from swapped import SECRET, SWAPPED, TEXTS, WANTED
+
+
+@pytest.fixture
+def reviews() -> datasets.Dataset:
+    return datasets.Dataset.from_dict({"id": list(range(len(TEXTS))), "text": TEXTS})
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> datasets.Dataset:
+    """A dataset with a folder, which is where a cache would be."""
+    words = [list(SWAPPED)[i % 4] for i in range(400)]
+    new = datasets.Dataset.from_dict({"id": list(range(400)), "text": words})
+    new.save_to_disk(str(tmp_path / "stored"))
+    return datasets.load_from_disk(str(tmp_path / "stored"))
+
+
+@pytest.mark.parametrize("num_proc", [None, 2])
+def test_columns(reviews: datasets.Dataset, swap: dict[str, Any], num_proc: int | None) -> None:
+    private = reviews.map(privatize("text", **swap), batched=True, num_proc=num_proc)
+    assert private.features == reviews.features
+    assert private["text"][:] == WANTED and private["id"][:] == reviews["id"][:]
+
+
+@pytest.mark.parametrize("kind", ["arrow", "pandas", "numpy"])
+def test_formats(reviews: datasets.Dataset, swap: dict[str, Any], kind: str) -> None:
+    private = reviews.with_format(kind).map(privatize("text", **swap), batched=True)
+    assert private.with_format(None)["text"][:] == WANTED
+
+
+def test_lists_and_fields(swap: dict[str, Any]) -> None:
+    rows = {"tags": [["tea", "king"], []], "user": [{"said": "tea"}, {"said": None}]}
+    given = datasets.Dataset.from_dict(rows)
+    private = given.map(privatize("tags", **swap), batched=True)
+    assert private["tags"][:] == [["coffee", "queen"], []]
+    nested = given.with_format("arrow").map(privatize("user.said", **swap), batched=True)
+    assert nested.with_format(None)["user"][:] == [{"said": "coffee"}, {"said": None}]
+
+
+@pytest.mark.parametrize("num_proc", [None, 2])
+def test_no_draw_comes_from_a_cache(stored: datasets.Dataset, num_proc: int | None) -> None:
+    function = privatize("text", epsilon=1.0)
+    outputs = [
+        stored.map(function, batched=True, num_proc=num_proc, load_from_cache_file=True)
+        for _ in range(2)
+    ]
+    assert outputs[0]["text"][:] != outputs[1]["text"][:]
+    assert outputs[0]._fingerprint != outputs[1]._fingerprint
+
+
+def test_streams(reviews: datasets.Dataset, swap: dict[str, Any]) -> None:
+    private = reviews.to_iterable_dataset().map(privatize("text", **swap), batched=True)
+    assert [row["text"] for row in private] == WANTED
+
+
+def test_processes_use_one_thread(
+    stored: datasets.Dataset, swap: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("FASTDX_NUM_THREADS", raising=False)
+    function = privatize("text", **swap)
+
+    def seen(batch: Any) -> dict[str, Any]:
+        threads = os.environ.get("FASTDX_NUM_THREADS", "")
+        return {**function(batch), "threads": [threads] * len(batch["text"])}
+
+    both = stored.map(seen, batched=True, num_proc=2)
+    assert set(both["threads"][:]) == {"1"}
+    assert "FASTDX_NUM_THREADS" not in os.environ
+
+
+@pytest.mark.parametrize("num_proc", [None, 2])
+def test_failures_show_no_text(
+    stored: datasets.Dataset, swap: dict[str, Any], num_proc: int | None, tmp_path: Path
+) -> None:
+    secret = stored.add_item({"id": 400, "text": f"tea {SECRET}"})
+    function = privatize("text", **{**swap, "oov": "error"})
+    out = tmp_path / "out.arrow"
+    with pytest.raises(fastdx.UnknownWordError) as info:
+        secret.map(function, batched=True, num_proc=num_proc, cache_file_name=str(out))
+    assert SECRET not in f"{info.value} {info.value.__cause__}" and info.value.word is None
+    # A process that came to its end has written its part, which is private.
+    for path in tmp_path.glob("out*.arrow"):
+        part = datasets.Dataset.from_file(str(path))
+        assert part["text"][:] == [SWAPPED[word] for word in stored["text"][: len(part)]]
+
+
+def test_a_killed_process_releases_nothing(
+    stored: datasets.Dataset, swap: dict[str, Any], tmp_path: Path
+) -> None:
+    function, parent = privatize("text", **swap), os.getpid()
+
+    def killed(batch: Any) -> Any:
+        if os.getpid() != parent and batch["id"][0] >= 200:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return function(batch)
+
+    out = tmp_path / "out.arrow"
+    with pytest.raises(RuntimeError):
+        stored.map(killed, batched=True, batch_size=50, num_proc=2, cache_file_name=str(out))
+    assert not out.exists()
+
+
+def test_mistakes(reviews: datasets.Dataset, swap: dict[str, Any]) -> None:
+    with pytest.raises(fastdx.ParameterError, match="'txet'"):
+        reviews.map(privatize("txet", **swap), batched=True)
+    with pytest.raises(fastdx.ParameterError, match="at least one"):
+        privatize([], **swap)

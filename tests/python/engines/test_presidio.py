@@ -1,0 +1,89 @@
+"""Presidio's operator against the real thing: findings in, a policy for every kind."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+pytest.importorskip(
+    "presidio_anonymizer",
+    reason="presidio-anonymizer is not installed: pip install 'fastdx[presidio]'",
+)
+
+from presidio_anonymizer import AnonymizerEngine
+from presidio_anonymizer.entities import OperatorConfig, RecognizerResult
+
+import fastdx
+from fastdx.presidio import FastdxOperator
+from swapped import SECRET
+
+TEXT = "Dear king, your tea is ready."
+FOUND = [RecognizerResult("PERSON", 5, 9, 0.9), RecognizerResult("DRINK", 16, 19, 0.9)]
+
+
+@pytest.fixture
+def engine() -> AnonymizerEngine:
+    engine = AnonymizerEngine()
+    engine.add_anonymizer(FastdxOperator)
+    return engine
+
+
+@pytest.fixture
+def own(swap: dict[str, Any]) -> dict[str, Any]:
+    """The parameters after a journey through JSON."""
+    given = {**swap, "index": str(swap["index"])}
+    return dict(json.loads(json.dumps(given)))
+
+
+def test_a_policy_for_every_kind(engine: AnonymizerEngine, own: dict[str, Any]) -> None:
+    policy = {"PERSON": OperatorConfig("fastdx", own), "DRINK": OperatorConfig("redact", {})}
+    assert engine.anonymize(TEXT, FOUND, policy).text == "Dear queen, your  is ready."
+    policy = {"DEFAULT": OperatorConfig("fastdx", own)}
+    new = engine.anonymize(TEXT, FOUND, policy)
+    assert new.text == "Dear queen, your coffee is ready."
+    assert [(i.start, i.end, i.operator) for i in sorted(new.items, key=lambda i: i.start)] == [
+        (5, 10, "fastdx"), (17, 23, "fastdx"),
+    ]  # fmt: skip
+    loose = {
+        "PERSON": OperatorConfig("fastdx", {"epsilon": 0.001}),
+        "DRINK": OperatorConfig("fastdx", own),
+    }
+    outputs = {engine.anonymize(TEXT, FOUND, loose).text for _ in range(10)}
+    # 20,000 words, nearly uniform: nine repetitions in ten have a probability below 1e-30.
+    assert len(outputs) > 1 and all("coffee is ready" in text for text in outputs)
+
+
+def test_what_cannot_be_meant_is_said_before_any_text(
+    engine: AnonymizerEngine, own: dict[str, Any]
+) -> None:
+    for wrong, named in [
+        ({}, "epsilon"),
+        ({"epsilon": -1.0}, "epsilon"),
+        ({**own, "index": "/nowhere/x.index"}, "x.index"),
+        ({**own, "gama": 1.0}, "gama"),
+        ({**own, "mechanism": "tme"}, "mechanism"),
+    ]:
+        policy = {"PERSON": OperatorConfig("fastdx", wrong)}
+        with pytest.raises(fastdx.FastdxError, match=named):
+            engine.anonymize(TEXT, FOUND[:1], policy)
+
+
+def test_failures_show_no_text(engine: AnonymizerEngine, own: dict[str, Any]) -> None:
+    policy = {"PERSON": OperatorConfig("fastdx", {**own, "oov": "error"})}
+    text, found = f"Dear {SECRET}!", [RecognizerResult("PERSON", 5, 14, 0.9)]
+    with pytest.raises(fastdx.UnknownWordError) as info:
+        engine.anonymize(text, found, policy)
+    assert SECRET not in str(info.value) and info.value.word is None
+
+
+def test_findings_of_the_analyzer(engine: AnonymizerEngine, own: dict[str, Any]) -> None:
+    analyzer = pytest.importorskip(
+        "presidio_analyzer", reason="presidio-analyzer is not installed: its findings are not tried"
+    )
+    recognizer = analyzer.PatternRecognizer("PERSON", deny_list=["king"])
+    found = recognizer.analyze(TEXT, ["PERSON"])
+    policy = {"PERSON": OperatorConfig("fastdx", own)}
+    new = engine.anonymize(TEXT, found, policy)
+    assert new.text == "Dear queen, your tea is ready."

@@ -1,0 +1,147 @@
+"""scikit-learn against the real thing: pipelines, searches, columns, copies, its own checks."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+pytest.importorskip(
+    "sklearn", reason="scikit-learn is not installed: pip install 'fastdx[sklearn]'"
+)
+
+import joblib
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.utils import estimator_checks
+
+import fastdx
+from fastdx.sklearn import Privatizer
+from swapped import SECRET, TEXTS, WANTED
+
+
+@pytest.fixture
+def private(swap: dict[str, Any]) -> Privatizer:
+    own = {"gamma": swap["gamma"], "oov": swap["oov"]}
+    return Privatizer("tem", epsilon=swap["epsilon"], index=swap["index"], parameters=own)
+
+
+# Those of scikit-learn's checks that give no numbers; for what takes texts, `check_estimator`
+# itself stops after the first.
+CHECKS = """do_not_raise_errors_in_init_or_set_params estimator_cloneable estimator_repr
+estimator_tags_renamed get_params_invariance mixin_order no_attributes_set_in_init
+parameters_default_constructible set_params valid_tag_types set_output_transform_pandas
+global_output_transform_pandas set_output_transform_polars global_set_output_transform_polars
+estimator_sparse_array estimator_sparse_matrix""".split()  # noqa: SIM905
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_scikit_learns_own_checks(check: str) -> None:
+    if not hasattr(estimator_checks, f"check_{check}"):
+        pytest.skip(f"this scikit-learn has no check_{check}")
+    getattr(estimator_checks, f"check_{check}")("Privatizer", Privatizer(epsilon=6.0))
+
+
+def test_scikit_learns_list_of_checks() -> None:
+    with pytest.warns(match="Can't test estimator"):
+        estimator_checks.check_estimator(Privatizer(epsilon=6.0), on_skip=None)
+
+
+def test_shapes_are_kept(private: Privatizer) -> None:
+    assert private.fit_transform(TEXTS) == WANTED
+    array = private.fit_transform(np.array(TEXTS, dtype=object))
+    assert isinstance(array, np.ndarray) and array.tolist() == WANTED
+    series = private.fit_transform(pd.Series(TEXTS, index=list("abcde"), name="text"))
+    assert series.index.tolist() == list("abcde") and series.name == "text"
+    assert series["a"] == WANTED[0] and series.isna().tolist() == [w is None for w in WANTED]
+    table = np.array([["tea", "king"], [None, "queen"]], dtype=object)
+    assert private.fit_transform(table).tolist() == [["coffee", "queen"], [None, "king"]]
+    assert private.n_features_in_ == 2
+    with pytest.raises(ValueError, match="features"):
+        private.transform(table[:, :1])
+    frame = pl.DataFrame({"a": ["tea"], "b": ["king"]})
+    assert private.fit_transform(frame).rows() == [("coffee", "queen")]
+    for bad in ("tea", np.zeros((2, 2)), np.full((1, 1, 1), "tea"), [3]):
+        with pytest.raises(fastdx.InputTypeError):
+            private.fit_transform(bad)
+
+
+def test_copies(private: Privatizer) -> None:
+    params = private.get_params()
+    assert params["epsilon"] == 1e4 and clone(private).get_params() == params
+    private.fit(TEXTS)
+    for copy in (clone(private).fit(TEXTS), pickle.loads(pickle.dumps(private))):
+        assert copy.transform(TEXTS) == WANTED
+    assert "epsilon" in repr(private)
+
+
+def test_pickles_hold_no_index_and_guarantees_are_of_now(private: Privatizer) -> None:
+    big = Privatizer(epsilon=6.0).fit(["tea"])
+    assert len(pickle.dumps(big)) < 2000
+    assert big.guarantee.epsilon == 6.0
+    assert big.set_params(epsilon=2.0).guarantee.epsilon == 2.0
+
+
+def test_mistakes(private: Privatizer) -> None:
+    with pytest.raises(fastdx.ParameterError, match="epsilon"):
+        Privatizer(epsilon=-1.0).fit(["tea"])
+    with pytest.raises(fastdx.ParameterError, match="mechanism must be one of"):
+        Privatizer("tme").fit(["tea"])
+    strict = clone(private).set_params(parameters={"oov": "error"})
+    with pytest.raises(fastdx.UnknownWordError) as info:
+        strict.fit_transform(["tea", SECRET])
+    assert SECRET not in str(info.value) and info.value.word is None
+
+
+def test_processes_of_joblib(private: Privatizer) -> None:
+    parts = joblib.Parallel(n_jobs=2)(
+        joblib.delayed(private.fit_transform)(part) for part in (TEXTS[:2], TEXTS[2:])
+    )
+    assert parts[0] + parts[1] == WANTED
+
+
+def test_one_column_and_several(private: Privatizer) -> None:
+    frame = pd.DataFrame({"a": ["tea", "king"], "b": ["queen", "coffee"], "n": [1, 2]})
+    several = ColumnTransformer([("words", private, ["a", "b"])], remainder="passthrough")
+    several.set_output(transform="pandas")
+    out = several.fit_transform(frame)
+    assert out.columns.tolist() == ["words__a", "words__b", "remainder__n"]
+    assert out["words__a"].tolist() == ["coffee", "queen"] and out["remainder__n"].tolist() == [
+        1,
+        2,
+    ]
+    one = ColumnTransformer([("words", make_pipeline(private, CountVectorizer()), "a")],
+                            sparse_threshold=0)  # fmt: skip
+    assert np.asarray(one.fit_transform(frame)).tolist() == [[1, 0], [0, 1]]
+    assert one.get_feature_names_out().tolist() == ["words__coffee", "words__queen"]
+    assert private.fit(frame[["a"]]).get_feature_names_out().tolist() == ["a"]
+
+
+def test_set_output(private: Privatizer) -> None:
+    frame = pd.DataFrame({"a": ["tea"], "b": [None]}, index=[7])
+    for kind in ("default", "pandas"):
+        out = clone(private).set_output(transform=kind).fit_transform(frame)
+        assert isinstance(out, pd.DataFrame) and out.index.tolist() == [7]
+        assert out["a"].tolist() == ["coffee"] and out["b"].isna().all()
+
+
+def test_search_over_epsilon() -> None:
+    rng = np.random.default_rng(0)
+    good, bad = ["good", "great", "excellent", "wonderful"], ["bad", "awful", "poor", "terrible"]
+    labels = rng.integers(0, 2, 120)
+    texts = [" ".join(rng.choice(good if label else bad, 6)) for label in labels]
+    pipe = make_pipeline(
+        Privatizer(epsilon=1.0, parameters={"seed": 5}), TfidfVectorizer(), LogisticRegression()
+    )
+    search = GridSearchCV(pipe, {"privatizer__epsilon": [0.01, 50.0]}, cv=3, n_jobs=2)
+    search.fit(texts, labels)
+    # At ε = 0.01 nothing is left of the words, at 50 all is.
+    assert search.best_params_ == {"privatizer__epsilon": 50.0} and search.best_score_ > 0.95
