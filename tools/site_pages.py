@@ -40,6 +40,7 @@ INCLUDED = {
 # More pages of a kind, each in its section of the navigation as soon as it is there.
 MORE = (
     ("How to", "command*.md"),
+    ("How to", "engines*.md"),
     ("How to", "engines/*.md"),
     ("How to", "service*.md"),
     ("Reference", "mechanisms*.md"),

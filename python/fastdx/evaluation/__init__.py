@@ -4,12 +4,10 @@ Needs scikit-learn (``pip install 'fastdx[experiments]'``). `evaluate` runs them
 page; ``fastdx evaluate`` does the same for a file.
 """
 
-try:
-    import sklearn  # noqa: F401
-except ImportError as e:
-    raise ImportError(
-        "fastdx.evaluation needs scikit-learn: pip install 'fastdx[experiments]'"
-    ) from e
+from importlib.util import find_spec
+
+if find_spec("sklearn") is None:
+    raise ImportError("fastdx.evaluation needs scikit-learn: pip install 'fastdx[experiments]'")
 
 from fastdx.evaluation.attribution import Attributed, Attribution, classify_nearest
 from fastdx.evaluation.classifiers import MeanVectors, text_classifier, vector_classifier
