@@ -111,6 +111,14 @@ pub fn uniform_below_u128(rng: &mut impl Rng, bound: u128) -> u128 {
     }
 }
 
+/// ⌊(x·bound + more)/2⁶⁴⌋ for `more` below `bound`: with `more` uniform, ⌊u·bound⌋ of a u that is uniform
+/// among the numbers of [0, 1) whose first 64 bits are x. For bounds of at most 2¹²⁷.
+pub(crate) fn continued(x: u64, bound: u128, more: u128) -> u128 {
+    let low = u128::from(x) * u128::from(bound as u64);
+    let carry = (u128::from(low as u64) + u128::from(more as u64)) >> 64;
+    u128::from(x) * (bound >> 64) + (low >> 64) + (more >> 64) + carry
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -134,6 +142,44 @@ mod tests {
                 // χ²(9) exceeds 50 with probability 1e-7.
                 assert!(chi2 < 50.0, "bound {bound}: {counts:?}");
             }
+        }
+    }
+
+    #[test]
+    fn a_continued_number_is_the_long_product() {
+        for (x, bound, more) in [
+            (0, 1u128, 0u128),
+            (u64::MAX, 1 << 127, (1 << 127) - 1),
+            (1 << 63, 5, 4),
+            (u64::MAX, 3, 2),
+            (0x1234_5678_9abc_def0, (1 << 100) + 77, 1 << 99),
+        ] {
+            // Digit by digit, in base 2³².
+            let digits = |n: u128| -> Vec<u128> {
+                (0..5)
+                    .map(|i| n.unbounded_shr(32 * i) & 0xffff_ffff)
+                    .collect()
+            };
+            let mut sums = [0u128; 8];
+            for (i, a) in digits(u128::from(x)).into_iter().enumerate() {
+                for (j, b) in digits(bound)
+                    .into_iter()
+                    .enumerate()
+                    .filter(|(j, _)| i + j < 8)
+                {
+                    sums[i + j] += a * b;
+                }
+            }
+            digits(more)
+                .into_iter()
+                .enumerate()
+                .for_each(|(i, m)| sums[i] += m);
+            for i in 0..7 {
+                sums[i + 1] += sums[i] >> 32;
+                sums[i] &= 0xffff_ffff;
+            }
+            let expected = (2..6).rev().fold(0, |n, i| n << 32 | sums[i]);
+            assert_eq!(continued(x, bound, more), expected);
         }
     }
 

@@ -18,6 +18,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::error::{Error, Result};
 use crate::guarantee::Guarantee;
 use crate::mechanism::Mechanism;
+use crate::mechanism::grouped::Grouped;
 use crate::mechanism::tem::alias::AliasTable;
 use crate::mechanism::tem::law::Law;
 use crate::parallel::{Control, install};
@@ -28,8 +29,6 @@ use crate::word_cache::{CacheBudget, WordCache};
 /// Writes the relative probability of every output for a word.
 pub type Rows = dyn Fn(u32, &mut [f64]) -> Result<()> + Send + Sync;
 
-/// Words that one stream draws at most.
-const PIECE: usize = 1 << 14;
 /// Draws of a word that are worth a table which is not kept.
 const MANY: usize = 64;
 
@@ -311,36 +310,16 @@ impl Mechanism for FiniteLaw {
     }
 
     fn draw(&self, ids: &[u32], key: &Key, out: &mut [u32], control: &Control) -> Result<()> {
-        // One table serves all draws of a word; a stream for each word and piece.
-        let mut order: Vec<u64> = (0u64..)
-            .zip(ids)
-            .map(|(at, &id)| u64::from(id) << 32 | at)
-            .collect();
-        let word = |entry: &u64| (entry >> 32) as u32;
-        let draw = |(piece, entries): (usize, &[u64])| -> Result<Vec<u32>> {
-            control.check()?;
-            let word = word(&entries[0]);
-            let mut rng = key.stream(u64::from(word) << 32 | piece as u64);
-            let mut drawn = Vec::with_capacity(entries.len());
-            self.draw_word(word, entries.len(), &mut rng, |y| drawn.push(y))?;
-            control.advance(entries.len());
-            Ok(drawn)
-        };
-        order.sort_unstable();
-        let pieces: Vec<(usize, &[u64])> = order
-            .chunk_by(|a, b| word(a) == word(b))
-            .flat_map(|group| group.chunks(PIECE).enumerate())
-            .collect();
-        let drawn: Vec<Vec<u32>> = install(ids.len(), MANY, || match ids.len() <= MANY {
-            true => pieces.iter().copied().map(draw).collect::<Result<_>>(),
-            false => pieces.par_iter().copied().map(draw).collect::<Result<_>>(),
-        })??;
-        for ((_, entries), drawn) in pieces.iter().zip(drawn) {
-            for (entry, y) in entries.iter().zip(drawn) {
-                out[*entry as u32 as usize] = y;
-            }
-        }
-        Ok(())
+        install(ids.len(), MANY, || {
+            let grouped = Grouped::new(ids, self.vocabulary().len());
+            let draw = |_: &mut (), word, rng: &mut ChaCha12Rng, place: &mut [u32]| {
+                let count = place.len();
+                let mut place = place.iter_mut();
+                let drawn = |y| place.next().into_iter().for_each(|slot| *slot = y);
+                self.draw_word(word, count, rng, drawn)
+            };
+            grouped.draw(0, key, out, control, || (), draw)
+        })?
     }
 }
 

@@ -1,6 +1,7 @@
 //! Word mechanisms: given a word, they draw the word to release in its place.
 
 pub mod finite_law;
+mod grouped;
 pub mod hyperbolic_laplace;
 pub mod mahalanobis;
 pub mod multivariate_laplace;

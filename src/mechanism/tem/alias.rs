@@ -13,7 +13,7 @@
 use rand::Rng;
 
 use super::law::Law;
-use crate::random::{uniform_below, uniform_below_u128};
+use crate::random::{continued, uniform_below, uniform_below_u128};
 
 /// The table of one law.
 #[derive(Debug)]
@@ -103,12 +103,9 @@ impl Thresholds {
         // u = (x + r)/2⁶⁴ with r uniform in [0, 1): r·V is a uniform integer below V and a rest,
         // uniform and independent; likewise that rest times the total.
         let scaled = u128::from(x) * u128::from(count) + u128::from(uniform_below(rng, count));
-        let (column, low) = ((scaled >> 64) as usize, u128::from(scaled as u64));
+        let (column, low) = ((scaled >> 64) as usize, scaled as u64);
         let more = uniform_below_u128(rng, self.total);
-        let lowest = low * u128::from(self.total as u64);
-        let carry = (u128::from(lowest as u64) + u128::from(more as u64)) >> 64;
-        let fraction = low * (self.total >> 64) + (lowest >> 64) + (more >> 64) + carry;
-        match fraction < self.each[column] {
+        match continued(low, self.total, more) < self.each[column] {
             true => column as u32,
             false => self.others[column],
         }

@@ -1,7 +1,6 @@
 //! Drawing from a Tem: which of four ways a word takes, and the words of a call grouped.
 
 use rand::rngs::ChaCha12Rng;
-use rayon::prelude::*;
 
 use super::alias::AliasTable;
 use super::covered::Found;
@@ -11,7 +10,8 @@ use super::rejection::{ListLaw, TRIES, Terms};
 use super::shells::ShellLaw;
 use super::{Sampler, Tem, gumbel};
 use crate::cover::Cover;
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::mechanism::grouped::{Grouped, PIECE};
 use crate::neighbors::Grid;
 use crate::parallel::{Control, install};
 use crate::random::Key;
@@ -20,8 +20,6 @@ use crate::random::Key;
 const FEW: usize = 64;
 /// Positions that are grouped by word at a time.
 const BLOCK: usize = 1 << 20;
-/// Draws of one word in one task.
-const PIECE: usize = 1 << 14;
 
 impl Tem {
     /// Replaces ids: few of them one by one, many grouped by word.
@@ -263,74 +261,21 @@ impl Tem {
         out: &mut [u32],
         control: &Control,
     ) -> Result<()> {
-        // One list law serves all draws of a word: group the positions by word.
-        let positions = ids.iter().zip(0u64..);
-        let entry = |(&id, i): (&u32, u64)| u64::from(id) << 32 | i;
-        let order = match ids.len() > self.space.vocabulary().len() {
-            true => counted(ids, self.space.vocabulary().len(), positions.map(entry)),
-            false => {
-                let mut order: Vec<u64> = positions.map(entry).collect();
-                order.par_sort_unstable();
-                order
-            }
-        };
-        let word = |entry: &u64| (entry >> 32) as u32;
-        let pieces: Vec<(u64, &[u64])> = order
-            .chunk_by(|a, b| word(a) == word(b))
-            .flat_map(|group| group.chunks(PIECE).enumerate())
-            .map(|(piece, entries)| {
-                // A stream for each word and piece: the outcome does not depend on threads.
-                let piece = block * (BLOCK / PIECE) as u64 + piece as u64;
-                (u64::from(word(&entries[0])) << 32 | piece, entries)
-            })
-            .collect();
+        let grouped = Grouped::new(ids, self.space.vocabulary().len());
         if self.sampler == Sampler::Exact && self.grid().is_some() {
-            let mut distinct: Vec<u32> = pieces.iter().map(|(_, e)| word(&e[0])).collect();
-            distinct.dedup();
             self.neighborhoods
-                .prepare(&*self.space, distinct.into_iter(), control)?;
+                .prepare(&*self.space, grouped.words(), control)?;
         }
-        let mut drawn = vec![0; ids.len()];
-        let mut rest = &mut *drawn;
-        let places = pieces.iter().map(|(_, entries)| {
-            let (place, after) = std::mem::take(&mut rest).split_at_mut(entries.len());
-            rest = after;
-            place
-        });
-        let places: Vec<&mut [u32]> = places.collect();
-        pieces.par_iter().zip(places).try_for_each_init(
-            Work::default,
-            |work, (&(stream, entries), place)| {
-                control.check()?;
-                let mut rng = key.stream(stream);
-                let mut place = place.iter_mut();
-                let drawn = |y| place.next().into_iter().for_each(|slot| *slot = y);
-                self.draw_word(word(&entries[0]), entries.len(), &mut rng, work, drawn);
-                control.advance(entries.len());
-                Ok::<_, Error>(())
-            },
-        )?;
-        for (entry, y) in order.iter().zip(drawn) {
-            out[*entry as u32 as usize] = y;
-        }
-        Ok(())
+        let first = block * (BLOCK / PIECE) as u64;
+        let draw = |work: &mut Work, word, rng: &mut ChaCha12Rng, place: &mut [u32]| {
+            let count = place.len();
+            let mut place = place.iter_mut();
+            let drawn = |y| place.next().into_iter().for_each(|slot| *slot = y);
+            self.draw_word(word, count, rng, work, drawn);
+            Ok(())
+        };
+        grouped.draw(first, key, out, control, Work::default, draw)
     }
-}
-
-/// Entries in order of their words, each word's in the order they come: by counting.
-fn counted(ids: &[u32], words: usize, entries: impl Iterator<Item = u64>) -> Vec<u64> {
-    let mut starts = vec![0u32; words + 1];
-    ids.iter().for_each(|&id| starts[id as usize + 1] += 1);
-    for word in 0..words {
-        starts[word + 1] += starts[word];
-    }
-    let mut order = vec![0; ids.len()];
-    for (entry, &id) in entries.zip(ids) {
-        let start = &mut starts[id as usize];
-        order[*start as usize] = entry;
-        *start += 1;
-    }
-    order
 }
 
 /// Working memory of a thread.

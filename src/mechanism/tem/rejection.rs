@@ -22,7 +22,7 @@ use super::law::{FLOOR_EXPONENT, Law, largest_exponent, weight};
 use super::neighborhoods::List;
 use crate::cover::Cover;
 use crate::neighbors::Grid;
-use crate::random::{uniform_below, uniform_below_u128};
+use crate::random::{continued, uniform_below, uniform_below_u128};
 
 /// Tries outside the list before a draw goes to the whole row.
 pub(super) const TRIES: u32 = 64;
@@ -150,10 +150,12 @@ impl ListLaw {
         let table = AliasTable::new(&whole(list.unwrap_or_else(|| self.head.list()), terms));
         let mut share = (0, self.inside);
         for _ in 0..64 {
-            // Long division: a remainder below the total, which is below 2¹²⁷.
+            // Long division. The total of 2²⁷ words of the largest weight is a little above 2¹²⁷, so
+            // twice the remainder may carry.
+            let carry = share.1 >> 127 == 1;
             share = (share.0 << 1, share.1 << 1);
-            if share.1 >= self.total {
-                share = (share.0 | 1, share.1 - self.total);
+            if carry || share.1 >= self.total {
+                share = (share.0 | 1, share.1.wrapping_sub(self.total));
             }
         }
         self.table = Some((share.0, table));
@@ -201,10 +203,7 @@ impl ListLaw {
     #[cold]
     fn is_inside(&self, x: u64, rng: &mut impl Rng) -> bool {
         let more = uniform_below_u128(rng, self.total);
-        // ⌊(x·total + more)/2⁶⁴⌋, in two halves.
-        let low = u128::from(x) * u128::from(self.total as u64);
-        let carry = (u128::from(low as u64) + u128::from(more as u64)) >> 64;
-        u128::from(x) * (self.total >> 64) + (low >> 64) + (more >> 64) + carry < self.inside
+        continued(x, self.total, more) < self.inside
     }
 
     /// The class outside that a part of their sum falls on.
