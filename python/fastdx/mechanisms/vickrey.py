@@ -45,8 +45,8 @@ class Vickrey(Mechanism):
     --------
     >>> from fastdx import Embedding, Vickrey
     >>> e = Embedding(["a", "b", "c"], [[0.0, 0.0], [4.0, 0.1], [8.0, 0.0]])
-    >>> set(Vickrey(e, 50.0, tuning=1.0).sample("a", 100)) == {e.id("b")}
-    True
+    >>> {e.words[i] for i in Vickrey(e, 50.0, tuning=1.0).sample("a", 100)}
+    {'b'}
     """
 
     __slots__ = ()
