@@ -9,8 +9,8 @@
 //! are those of [`law`](super::law), so the law does not depend on the list.
 //!
 //! A vocabulary can make the tries long (a dense cluster of more than k words, all else far
-//! away). After [`TRIES`] of them the draw is made from the whole row instead: the tries were
-//! independent of what comes, so the law is the same.
+//! away). After as many of them as cost what the whole row costs, the draw is made from the row
+//! instead: the tries were independent of what comes, so the law is the same.
 
 use std::cmp::Ordering;
 
@@ -23,9 +23,6 @@ use super::neighborhoods::List;
 use crate::cover::Cover;
 use crate::neighbors::Grid;
 use crate::random::{continued, uniform_below, uniform_below_u128};
-
-/// Tries outside the list before a draw goes to the whole row.
-pub(super) const TRIES: u32 = 64;
 
 /// The part of the law that a list holds.
 #[derive(Debug, Default)]
@@ -164,6 +161,11 @@ impl ListLaw {
         self.head.shrink();
     }
 
+    /// About the bytes of a law that is kept, of a list of so many words.
+    pub(super) fn bytes_of(length: usize) -> usize {
+        size_of::<Self>() + AliasTable::bytes(length)
+    }
+
     pub(super) fn bytes(&self) -> usize {
         let classes = size_of_val(&*self.outside);
         let table = self.table.as_ref().map_or(0, |(_, table)| table.size());
@@ -220,7 +222,7 @@ impl ListLaw {
         landed
     }
 
-    /// One output, or `None` after [`TRIES`] vain tries outside the list, and how many it made.
+    /// One output, or `None` after `most` vain tries outside the list, and how many it made.
     /// `distance` is that to an output, rounded to the grid by this function; `beyond(y, limit)` may
     /// say that it is certainly more than `limit`.
     #[inline]
@@ -229,13 +231,14 @@ impl ListLaw {
         list: List,
         terms: Terms,
         rng: &mut impl Rng,
+        most: u32,
         distance: impl Fn(u32) -> f64,
         beyond: impl Fn(u32, f64) -> bool,
     ) -> (Option<u32>, u32) {
         let Terms { eta, grid, .. } = terms;
         let penalties = terms.cover.and_then(Cover::penalties);
         let order = terms.cover.and_then(Cover::classes).map(|(order, _)| order);
-        for tries in 0..TRIES {
+        for tries in 0..most {
             let class = match self.land(list, terms, rng) {
                 Ok(place) => {
                     // The minimum only matters for a file that was opened unverified and is
@@ -260,7 +263,7 @@ impl ListLaw {
                 return (Some(y), tries + 1);
             }
         }
-        (None, TRIES)
+        (None, most)
     }
 }
 
