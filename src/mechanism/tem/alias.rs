@@ -57,43 +57,53 @@ impl Packed for u64 {
 
 /// The thresholds as integers below the law's total, which stands for a whole column.
 #[derive(Debug, Default)]
-struct Thresholds {
+pub(super) struct Thresholds {
     total: u128,
     each: Vec<u128>,
     others: Vec<u32>,
 }
 
 impl Thresholds {
-    /// Vose's table on the weights times their number, so that every column holds the total.
     fn of(law: &Law) -> Self {
+        let mut thresholds = Thresholds::default();
+        thresholds.fill(law);
+        thresholds
+    }
+
+    /// Walker's table on the weights times their number, so that every column holds the total, by
+    /// one sweep over the light words and one over the heavy ones.
+    fn fill(&mut self, law: &Law) {
         let (count, total) = (law.len(), law.total());
+        let Thresholds { each, others, .. } = self;
+        self.total = total;
+        each.clear();
         // At most 2²⁷ words of at most 2¹⁰⁰ each: below 2¹²⁷.
-        let scaled = law.weights().map(|weight| weight * count as u128);
-        let mut each: Vec<u128> = scaled.collect();
-        let mut others: Vec<u32> = (0..count as u32).collect();
-        let (mut light, mut heavy) = (Vec::new(), Vec::new());
-        for (&weight, word) in each.iter().zip(0u32..) {
-            match weight < total {
-                true => light.push(word),
-                false => heavy.push(word),
-            }
-        }
+        each.extend(law.weights().map(|weight| weight * count as u128));
+        others.clear();
+        others.extend(0..count as u32);
+        let next_heavy = |each: &[u128], from: usize| {
+            let found = each[from..].iter().position(|&mass| mass >= total);
+            found.map(|at| from + at)
+        };
         // The sums are exact: there is a heavy word as long as there is a light one, and each word
         // that is left at the end has just one column's mass.
-        while let (Some(small), Some(&large)) = (light.pop(), heavy.last()) {
-            others[small as usize] = large;
-            // What the light word leaves free of its column comes from the heavy one.
-            let free = total - each[small as usize];
-            each[large as usize] -= free;
-            if each[large as usize] < total {
-                heavy.pop();
-                light.push(large);
+        let mut heavy = next_heavy(each, 0);
+        for word in 0..count {
+            // A heavy word that has become light has found its other word already.
+            if each[word] >= total || others[word] != word as u32 {
+                continue;
             }
-        }
-        Thresholds {
-            total,
-            each,
-            others,
+            let mut light = word;
+            while let Some(large) = heavy {
+                others[light] = large as u32;
+                // What the light word leaves free of its column comes from the heavy one.
+                each[large] -= total - each[light];
+                if each[large] >= total {
+                    break;
+                }
+                light = large;
+                heavy = next_heavy(each, large + 1);
+            }
         }
     }
 
@@ -169,17 +179,23 @@ impl Fraction {
 impl AliasTable {
     /// The table of a law.
     pub(in crate::mechanism) fn new(law: &Law) -> Self {
+        Self::made(law, &mut Thresholds::default())
+    }
+
+    /// The same with memory that is used again.
+    pub(super) fn made(law: &Law, work: &mut Thresholds) -> Self {
+        work.fill(law);
         let Thresholds {
             total,
             each,
             others,
-        } = Thresholds::of(law);
+        } = work;
         // A damaged file may have an empty list.
         let last = (law.len() as u64).saturating_sub(1);
         let bits = last.checked_ilog2().map_or(0, |log| log + 1);
         let column = |width: u32| {
-            let fraction = Fraction::of(total, (width - bits).min(32));
-            let columns = each.iter().zip(&others);
+            let fraction = Fraction::of(*total, (width - bits).min(32));
+            let columns = each.iter().zip(&*others);
             columns.map(move |(&each, &other)| fraction.floor(each) << bits | u64::from(other))
         };
         let columns = match law.len() <= NARROW {

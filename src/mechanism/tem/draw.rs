@@ -2,7 +2,7 @@
 
 use rand::rngs::ChaCha12Rng;
 
-use super::alias::AliasTable;
+use super::alias::{AliasTable, Thresholds};
 use super::covered::Found;
 use super::law::Law;
 use super::neighborhoods::{List, Row};
@@ -157,7 +157,12 @@ impl Tem {
         work: &mut Work,
         mut drawn: impl FnMut(u32),
     ) {
-        let Work { row, whole, .. } = work;
+        let Work {
+            row,
+            whole,
+            thresholds,
+            ..
+        } = work;
         self.fill_law(cover, id, row, whole);
         let bytes = AliasTable::bytes(whole.len());
         let fits = self.cache.rows.free_bytes() > bytes;
@@ -167,7 +172,7 @@ impl Tem {
             let released = |rank| cover.map_or(rank, |cover| cover.id(rank));
             return (0..count).for_each(|_| drawn(released(whole.sample(rng))));
         }
-        let table = AliasTable::new(whole);
+        let table = AliasTable::made(whole, thresholds);
         // A row that was kept meanwhile is of the same law.
         match self.cache.rows.keep(id, table, bytes) {
             Ok(table) => {
@@ -309,5 +314,6 @@ struct Work {
     list_law: ListLaw,
     shell_law: ShellLaw,
     whole: Law,
+    thresholds: Thresholds,
     found: Found,
 }

@@ -20,9 +20,9 @@ const LISTS: usize = 3;
 
 /// A try outside the list, in sixteenths of [`LawCache::row_price`]'s unit.
 const TRY: u32 = 16;
-/// A row costs as much as a try for every so many words: measured, 10 ns a word against 80 ns
-/// at n = 50, 50 against 350 at n = 300.
-const WORDS_A_TRY: usize = 8;
+/// A row and its table cost as much as a try for every so many words: measured, 35 ns a word against
+/// 95 ns at n = 50, 70 against 350 at n = 300.
+const WORDS_A_TRY: usize = 4;
 
 /// Counters of what words cost; words that share one only share the decision when to keep a law.
 const COUNTERS: usize = 1 << 14;
