@@ -17,13 +17,17 @@ from fastdx.laws.line import truncated_laplace, vickrey
 from fastdx.laws.programme import blahut_arimoto, optimal, spanner
 from fastdx.laws.ranks import rank_based, with_neighbors, words_blending_boxes
 from fastdx.laws.ratings import syntf
+from fastdx.laws.registry import NAMES, Published, by_name
 from fastdx.laws.response import randomized_response
 from fastdx.laws.sets import custext
 
 __all__ = [
+    "NAMES",
     "Law",
     "Price",
+    "Published",
     "blahut_arimoto",
+    "by_name",
     "custext",
     "greedy_order",
     "largest_loss",

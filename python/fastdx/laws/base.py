@@ -47,6 +47,14 @@ class Price:
     """Of every word the number of its group; -1 for a word that is not protected at all. None: all
     words are one group."""
 
+    @property
+    def unit(self) -> str:
+        """What ε is for: '… distance', one unit of it, or 'any two words'; perhaps in groups."""
+        unit = f"{self.metric} distance" if self.metric else "any two words"
+        if self.groups is None:
+            return unit
+        return f"{unit} within each of {len(set(self.groups[self.groups >= 0]))} groups"
+
     def __str__(self) -> str:
         """Return it as a sentence."""
         if np.isinf(self.epsilon):
