@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -22,21 +22,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fastdx import (
-    Cover,
-    Embedding,
-    FiniteLaw,
-    Mahalanobis,
-    Mechanism,
-    MultivariateLaplace,
-    NeighborResponse,
-    Tem,
-    laws,
-)
-from fastdx.attacks import mean_similarity, reidentification
+from fastdx import Embedding, laws
+from fastdx.calibration import compared, families, family_names
+from fastdx.calibration.families import HEADER
 from fastdx.laws import largest_loss
 
 Matrix = NDArray[np.float64]
+NOT_IN_MANY_DIMENSIONS = ("hyperbolic", "vickrey", "truncated-laplace", "optimal")
+"""What cannot be made of 2,000 words in 50 Euclidean dimensions."""
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(64)
 
 
@@ -294,54 +287,6 @@ def times() -> None:
         print(f"| {name} | {words:,} | {perf_counter() - start:.2g} |", flush=True)
 
 
-def families(e: Embedding) -> Iterator[tuple[str, str, Callable[[float], Mechanism]]]:
-    """Yield mechanisms by their ε: a name, the unit of their ε, and how one is made."""
-
-    def law(of: Callable[[float], laws.Law]) -> Callable[[float], Mechanism]:
-        return lambda epsilon: FiniteLaw(law=of(epsilon), certify=False)
-
-    nearest, balanced = Cover.nearest(e, 40), Cover.balanced(e, 40, weight=0.1)
-    order = laws.greedy_order(e)
-    yield "Tem", "distance", lambda epsilon: Tem(e, epsilon)
-    yield "Tem, cover k=40", "distance", lambda epsilon: Tem(e, epsilon, cover=nearest)
-    yield "Tem, balanced k=40", "distance", lambda epsilon: Tem(e, epsilon, cover=balanced)
-    yield "Tem, remap=5", "distance", lambda epsilon: Tem(e, epsilon, remap=5)
-    yield "SanText", "distance", law(lambda epsilon: laws.santext(e, epsilon))
-    yield "rank-based", "any two words", law(lambda epsilon: laws.rank_based(e, epsilon))
-    yield "CusText, sets of 20", "a set", law(lambda epsilon: laws.custext(e, epsilon, 20))
-    yield "CusText, sets of 100", "a set", law(lambda epsilon: laws.custext(e, epsilon, 100))
-    yield (
-        "1-Diffractor",
-        "place",
-        law(lambda epsilon: laws.one_diffractor(e, epsilon, orders=[order])),
-    )
-    yield (
-        "randomised response",
-        "any two words",
-        law(lambda epsilon: laws.randomized_response(e, epsilon)),
-    )
-    yield "staircase k=40", "any two words", lambda epsilon: NeighborResponse(e, epsilon, cover=40)
-    yield "MADLIB", "distance", lambda epsilon: MultivariateLaplace(e, epsilon)
-    yield "Mahalanobis", "distance", lambda epsilon: Mahalanobis(e, epsilon)
-
-
-def at_success(
-    make: Callable[[float], Mechanism], success: float
-) -> tuple[float, Mechanism] | None:
-    """Return the mechanism at the ε at which the best attacker names so many words."""
-
-    def named(epsilon: float) -> float:
-        return reidentification(make(epsilon), "rank").success[1]
-
-    low, high = 0.01, 1000.0
-    if not named(low) < success < named(high):
-        return None
-    while high / low > 1.005:
-        middle = (low * high) ** 0.5
-        low, high = (middle, high) if named(middle) < success else (low, middle)
-    return high, make(high)
-
-
 def field(count: int) -> None:
     """Print all mechanisms at equal success of the attacker, on two embeddings."""
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -349,39 +294,22 @@ def field(count: int) -> None:
     from experiments.data import Shared
 
     minilm, glove = embeddings(Shared(), count)
-    print(f"The {count:,} most frequent words that both embeddings have. ε of each mechanism is "
-          "the one at which the attacker who knows everything names the written word as often as "
-          "said (words written by 1/(rank + 2.7)). Similarity is the mean cosine of word and "
-          "replacement in the other embedding; by chance, of those that do not belong together. "
-          "Noise mechanisms are attacked from 200 draws a word, which finds less than there is, "
-          "and have no computed ε: theirs is the proved one. – stands where no ε gives that "
-          "success.\n")  # fmt: skip
-    print("| embedding | named | mechanism | its ε, for | ε, per distance | ε, any two words | "
-          "similarity (chance) |\n|---|---|---|---|---|---|---|")  # fmt: skip
+    print(f"The {count:,} most frequent words that both embeddings have. The ε of each mechanism "
+          "is the largest at which the attacker who knows everything names the written word no "
+          "more often than said (words written by 1/(rank + 2.7)). Similarity is the mean cosine "
+          "of word and replacement in the other embedding; by chance, of those that do not belong "
+          "together. Noise mechanisms are attacked from 200 draws a word, which finds less than "
+          "there is, and have no computed ε. ∞ is no ε at all. – stands where no ε gives that "
+          "success. Names are those of `fastdx compare --mechanisms`.\n")  # fmt: skip
+    print("| embedding | at most | " + " | ".join(HEADER) + " |")
+    print("|" + "---|" * (len(HEADER) + 2))
+    names = [name for name in family_names() if name not in NOT_IN_MANY_DIMENSIONS]
+    names.insert(names.index("custext") + 1, "custext:100")
     for name, e, judge in (("MiniLM 50d", minilm, glove), ("GloVe 50d", glove, minilm)):
+        made = families(e, names)
         for success in (0.05, 0.2):
-            for family, unit, make in families(e):
-                found = at_success(make, success)
-                if found is None:
-                    print(f"| {name} | {success:.0%} | {family} | – | – | – | – |", flush=True)
-                    continue
-                epsilon, m = found
-                own = f"{epsilon:.3g}, {unit}"
-                costs = f"≤ {m.epsilon:.3g} | –"
-                if m.has_law:
-                    costs = " | ".join(f"{x:.3g}" for x in largest(m)).replace("inf", "∞")
-                near, chance = mean_similarity(m, judge, "rank", draws=100_000)
-                print(f"| {name} | {success:.0%} | {family} | {own} | {costs} | {near:.3f} "
-                      f"({chance:.3f}) |", flush=True)  # fmt: skip
-
-
-def largest(m: Mechanism) -> tuple[float, float]:
-    """Return the ε per distance and for any two words that a law really has."""
-    if isinstance(m, FiniteLaw):
-        certified = m.certified()
-        return certified.epsilon, float(certified.local or 0.0)
-    rows = np.array([m.probabilities(word) for word in m.space.words])
-    return largest(FiniteLaw(m.space, rows, certify=False))
+            for line in compared(made, named=success, judge=judge, draws=100_000):
+                print(f"| {name} | {success:.0%} | " + " | ".join(line.cells()) + " |", flush=True)
 
 
 def main() -> None:

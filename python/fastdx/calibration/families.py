@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from math import isnan
+from math import isnan, nan
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
@@ -174,16 +174,18 @@ def families(
 
 @dataclass(frozen=True)
 class Compared:
-    """One line of a comparison; the numbers are NaN where no ε gives the success asked for."""
+    """One line of a comparison."""
 
     name: str
     """The mechanism."""
     parameter: float
     """The ε that it was made with, in its own unit."""
     made: Mechanism | Law | None
-    """The mechanism."""
+    """The mechanism; None where no ε gives the success asked for, or ε is none of its domain."""
     values: Mapping[str, Any]
     """The columns of `frontier`, with the computed ε."""
+    why: str = ""
+    """Why there are none."""
 
     def cells(self) -> list[str]:
         """Return what `HEADER` names, each as a text."""
@@ -243,7 +245,7 @@ def compared(
     Yields
     ------
     Compared
-        One for each, with ``made=None`` where no ε gives that success.
+        One for each, with ``made=None`` and ``why`` where no ε gives that success.
 
     Raises
     ------
@@ -267,12 +269,18 @@ def compared(
         if progress is not None:
             progress(name)
         at = epsilon
-        if named is not None:
-            at = largest_named(family.make, named, prior, family.epsilons, TOLERANCE)
-            if at is None or at == family.epsilons[1]:
-                yield Compared(name, float("nan"), None, {})
+        try:
+            if named is not None:
+                at = largest_named(family.make, named, prior, family.epsilons, TOLERANCE)
+            if at is None or (named is not None and at == family.epsilons[1]):
+                why = (
+                    f"at no ε from {family.epsilons[0]:g} to {family.epsilons[1]:g} is it named so"
+                )
+                yield Compared(name, nan, None, {}, why)
                 continue
-        assert at is not None
-        one = family.make(at)
+            one = family.make(at)
+        except FastdxError as e:
+            yield Compared(name, nan, None, {}, str(e))
+            continue
         table = frontier({name: one}, judge=judge, prior=prior, certify=True, draws=draws)
         yield Compared(name, at, one, next(iter(table)))

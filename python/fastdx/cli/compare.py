@@ -205,6 +205,8 @@ def _named_page(
         yield "| " + " | ".join(line.cells()) + " |"
         if line.made is not None:
             drawing[line.name] = drawn(line.made)
+        elif args.named is None:
+            left_out(line.name, line.why)
     yield ""
     for name, why in lost:
         yield f"Left out: {name}, {why}.\n"

@@ -53,7 +53,9 @@ class Price:
         unit = f"{self.metric} distance" if self.metric else "any two words"
         if self.groups is None:
             return unit
-        return f"{unit} within each of {len(set(self.groups[self.groups >= 0]))} groups"
+        count, alone = len(set(self.groups[self.groups >= 0])), int((self.groups < 0).sum())
+        bare = f", {alone} words NOT PROTECTED" if alone else ""
+        return f"{unit} within each of {count} groups{bare}"
 
     def __str__(self) -> str:
         """Return it as a sentence."""
