@@ -10,10 +10,11 @@ publication says, and ``proved``, what holds. docs/mechanisms.md has the table, 
 (1.0, inf)
 """
 
-from fastdx.laws.base import Law, Price, largest_loss
+from fastdx.laws.base import Law, Price
 from fastdx.laws.diffractor import greedy_order, one_diffractor
 from fastdx.laws.exponential import santext, santext_plus
 from fastdx.laws.line import truncated_laplace, vickrey
+from fastdx.laws.loss import largest_loss
 from fastdx.laws.programme import blahut_arimoto, optimal, spanner
 from fastdx.laws.ranks import rank_based, with_neighbors, words_blending_boxes
 from fastdx.laws.ratings import syntf

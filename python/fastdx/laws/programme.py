@@ -18,10 +18,10 @@ from fastdx.laws.base import (
     distance_matrix,
     distance_rows,
     distribution,
-    largest_loss,
     positive,
     softmax,
 )
+from fastdx.laws.loss import largest_loss
 
 __all__ = ["blahut_arimoto", "optimal", "spanner"]
 
