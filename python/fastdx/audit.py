@@ -5,7 +5,7 @@ any black box.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 import numpy as np
@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from fastdx._core import Certificate, Embedding, WordGraph, binomial_bounds, largest_loss
 from fastdx._core import certify as _certify
 from fastdx.exceptions import InputTypeError, ParameterError
-from fastdx.mechanisms import FiniteLaw, Mechanism, Tem
+from fastdx.mechanisms import FiniteLaw, Mahalanobis, Mechanism, MultivariateLaplace, Tem
 from fastdx.mechanisms.finite_law import is_law
 
 if TYPE_CHECKING:
@@ -50,13 +50,21 @@ class LargestLoss:
     """The output of that."""
     metric: str
     """The metric's name."""
+    epsilon_low: float = 0.0
+    """No less than this is `epsilon`: the same, unless the law is known with errors alone."""
+    local_low: float = 0.0
+    """The same of `local`."""
 
     def __str__(self) -> str:
         """Return it as a sentence."""
         (a, b), (c, d) = self.pair, self.local_pair
+        unit, local = (
+            f"{high:.6g}" if f"{low:.6g}" == f"{high:.6g}" else f"{high:.6g}, at least {low:.6g},"
+            for low, high in ((self.epsilon_low, self.epsilon), (self.local_low, self.local))
+        )
         return (
-            f"ε = {self.epsilon:.6g} per unit of {self.metric} distance ({a!r} and {b!r}, at the "
-            f"output {self.output!r}), and ε = {self.local:.6g} for any two words ({c!r} and "
+            f"ε = {unit} per unit of {self.metric} distance ({a!r} and {b!r}, at the "
+            f"output {self.output!r}), and ε = {local} for any two words ({c!r} and "
             f"{d!r}, at {self.local_output!r}): the largest log-ratios of all pairs and outputs, "
             "the vocabulary being public."
         )
@@ -98,7 +106,8 @@ def certify(
     Parameters
     ----------
     mechanism : Mechanism or Law
-        A Tem with the exact sampler, another one with a law, or a `fastdx.laws.Law`. What is
+        A Tem with the exact sampler, another one with a law, a MultivariateLaplace or Mahalanobis
+        in one or two dimensions (`fastdx.laws.of_noise`), or a `fastdx.laws.Law`. What is
         certified of a Law are its own numbers; ``FiniteLaw(law=law)`` draws them as integers, none
         below 2⁻¹⁰⁰ of the row's largest, so it may cost less.
     metric : Embedding, WordGraph, array_like of float, or callable, optional
@@ -112,7 +121,8 @@ def certify(
     -------
     Certificate or LargestLoss
         ``.epsilon``, and the pair of words and the output that bind; of the second also
-        ``.local``, the ε of local differential privacy.
+        ``.local``, the ε of local differential privacy. Of noise these are upper bounds, and
+        ``.epsilon_low`` and ``.local_low`` lower ones.
 
     Raises
     ------
@@ -148,12 +158,16 @@ def certify(
         )
     if isinstance(mechanism, Tem) and metric is None and not mechanism.remap:
         return _certify(mechanism, progress)
+    if isinstance(mechanism, MultivariateLaplace | Mahalanobis):
+        from fastdx.laws import of_noise
+
+        mechanism = of_noise(mechanism)
     space = mechanism.space if metric is None else metric
     if isinstance(space, Embedding | WordGraph):
         drawn = _faithful(mechanism) if is_law(mechanism) else mechanism
         if isinstance(drawn, Mechanism):
-            epsilon, pair, local, local_pair = largest_loss(drawn, space, progress)
-            return _loss(drawn.space.words, (epsilon, *pair), (local, *local_pair), space.metric)
+            epsilon, (a, b, y), local, (c, d, z) = largest_loss(drawn, space, progress)
+            return _loss(drawn.space.words, (epsilon, (a, b), y), (local, (c, d), z), space.metric)
         if space is not mechanism.space and tuple(space.words) != tuple(mechanism.space.words):
             raise ParameterError("metric must be one on the words of the law, in their order")
     return _of_matrix(mechanism, space, progress)
@@ -161,17 +175,19 @@ def certify(
 
 def _loss(
     words: Sequence[str],
-    unit: tuple[float, int, int, int],
-    local: tuple[float, int, int, int],
+    unit: tuple[float, tuple[int, int], int],
+    local: tuple[float, tuple[int, int], int],
     metric: str,
 ) -> LargestLoss:
-    (epsilon, a, b, y), (most, c, d, z) = unit, local
+    (epsilon, (a, b), y), (most, (c, d), z) = unit, local
     return LargestLoss(epsilon, (words[a], words[b]), words[y], most, (words[c], words[d]),
-                       words[z], metric)  # fmt: skip
+                       words[z], metric, epsilon, most)  # fmt: skip
 
 
 def _faithful(law: Law) -> FiniteLaw | None:
     """Return what draws a law, if its integers are the law's numbers to 12 digits."""
+    if law.errors is not None:
+        return None
     matrix = law.matrix()
     floor = FAITHFUL * matrix.max(axis=1, keepdims=True)
     if ((matrix > 0) & (matrix < floor)).any():
@@ -195,11 +211,26 @@ def _of_matrix(
         matrix = np.array([mechanism.probabilities(word) for word in words])
     else:
         raise ParameterError("mechanism must be one whose law can be computed")
-    logs = Logs.of(matrix)
-    local = logs.local()[0]
-    worst = logs.per_distance(lambda word: distances[word], progress)
-    return _loss(words, (worst.loss * ROUNDED_UP, *worst.pair, worst.output),
-                 (local.loss * ROUNDED_UP, *local.pair, local.output), name)  # fmt: skip
+    errors = None
+    if is_law(mechanism) and mechanism.errors is not None:
+        errors = np.array([mechanism.errors(word) for word in range(len(words))])
+    rows = distances.__getitem__
+    logs = Logs.of(matrix, errors=errors, sign=1.0)
+    worst, local = logs.per_distance(rows, progress), logs.local()[0]
+    most, most_local = worst.loss * ROUNDED_UP, local.loss * ROUNDED_UP
+    if errors is not None and is_law(mechanism):
+        # The words and outputs are those of which it is certain.
+        logs = Logs.of(matrix, errors=errors, sign=-1.0)
+        worst, local = logs.per_distance(rows), logs.local()[0]
+        if metric is mechanism.space and mechanism.proved.distances is not None:
+            # What is proved bounds what could not be computed.
+            most = min(most, mechanism.proved.epsilon)
+            most_local = min(most_local, mechanism.proved.epsilon * float(distances.max()))
+    found = _loss(words, (most, worst.pair, worst.output),
+                  (most_local, local.pair, local.output), name)  # fmt: skip
+    if errors is None:
+        return found
+    return replace(found, epsilon_low=worst.loss / ROUNDED_UP, local_low=local.loss / ROUNDED_UP)
 
 
 def _distances(metric: Metric, words: Sequence[str]) -> tuple[NDArray[np.float64], str]:

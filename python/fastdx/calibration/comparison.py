@@ -123,7 +123,9 @@ def _unit(mechanism: Mechanism) -> str:
 
 def _costs(mechanism: Mechanism, progress: Callable[[int], object] | None) -> dict[str, float]:
     """What a mechanism really costs on its words, where that can be computed."""
-    if not mechanism.has_law:
+    from fastdx.laws.plane import computable
+
+    if not mechanism.has_law and not computable(mechanism):
         return {"per_distance": nan, "any_two": nan}
     # Against a metric that is named, even its own, both numbers are computed.
     loss = audit.certify(mechanism, metric=mechanism.space, progress=progress)

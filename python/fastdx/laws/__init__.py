@@ -15,6 +15,7 @@ from fastdx.laws.diffractor import greedy_order, one_diffractor
 from fastdx.laws.exponential import santext, santext_plus
 from fastdx.laws.line import truncated_laplace, vickrey
 from fastdx.laws.loss import largest_loss
+from fastdx.laws.plane import of_noise
 from fastdx.laws.programme import blahut_arimoto, optimal, spanner
 from fastdx.laws.ranks import rank_based, with_neighbors, words_blending_boxes
 from fastdx.laws.ratings import syntf
@@ -32,6 +33,7 @@ __all__ = [
     "custext",
     "greedy_order",
     "largest_loss",
+    "of_noise",
     "one_diffractor",
     "optimal",
     "randomized_response",

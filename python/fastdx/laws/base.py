@@ -95,6 +95,9 @@ class Law:
     """What holds."""
     source: str
     """The publication."""
+    errors: Row | None = None
+    """Gives for every output how far the logarithm of its probability may be from the truth, from
+    the id of w; None where the numbers are exact but for rounding."""
 
     def matrix(self) -> NDArray[np.float64]:
         """Return the law of every word.

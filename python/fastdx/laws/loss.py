@@ -94,12 +94,14 @@ class Logs:
                 worst = Worst(float(spread[output]), pair, output)
         return worst, each
 
-    def pairs(self, word: int, others: NDArray[np.intp]) -> NDArray[np.float64]:
+    def pairs(
+        self, word: int, others: NDArray[np.intp], *, exact: bool = False
+    ) -> NDArray[np.float64]:
         """Compute the losses of a word and others, for every output, shape (m, V)."""
         a, b = self.values[word], self.values[others]
         with np.errstate(invalid="ignore"):
             losses = np.abs(a - b)
-        if self.errors is not None and self.sign != 0:
+        if self.errors is not None and self.sign != 0 and not exact:
             losses += self.sign * (self.errors[word] + self.errors[others])
         # -inf less -inf.
         losses[np.isnan(losses)] = 0.0
@@ -129,6 +131,8 @@ class Logs:
             for first in range(0, len(others), step):
                 some = others[first : first + step]
                 losses = self.pairs(word, some)
+                # Words at one place have one law, however well it is known.
+                losses[d[some] == 0] = self.pairs(word, some[d[some] == 0], exact=True)
                 largest = losses.max(axis=1)
                 with np.errstate(divide="ignore", invalid="ignore"):
                     unit = largest / d[some]
