@@ -223,5 +223,5 @@ def test_what_has_no_such_law() -> None:
         laws.of_noise(MultivariateLaplace(words(np.eye(3)), 1.0))
     with pytest.raises(fastdx.ParameterError, match="remap"):
         laws.of_noise(MultivariateLaplace(e, 1.0, remap=2))
-    with pytest.raises(fastdx.TooLargeError, match="1000 words"):
-        laws.of_noise(MultivariateLaplace(words(RNG.normal(size=(1001, 2))), 1.0))
+    with pytest.raises(fastdx.TooLargeError, match="2000 words"):
+        laws.of_noise(MultivariateLaplace(words(RNG.normal(size=(2001, 2))), 1.0))

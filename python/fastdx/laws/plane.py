@@ -28,8 +28,8 @@ __all__ = ["computable", "of_noise"]
 
 Numbers = NDArray[np.float64]
 
-LARGEST = 1000
-"""Words that cells are made of: V³ steps."""
+LARGEST = 2000
+"""Words that cells are made of: some V² steps, and as many for certificates as for any law."""
 POINTS = 16
 """Of the quadrature on each piece."""
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(POINTS)
@@ -40,6 +40,10 @@ STEP = 4.0
 REACH = 60.0
 """An edge is left where x is so much beyond its least value on it."""
 EPS = 2.0**-52
+NEAR = 32
+"""Nearest places of each that are asked first where cells are made."""
+BLOCK = 1 << 21
+"""Numbers held at a time."""
 SERIES = 24
 """Terms of a power series for x ≤ 1: the next one is below 1e-22."""
 
@@ -72,7 +76,7 @@ def of_noise(mechanism: MultivariateLaplace | Mahalanobis) -> Law:
     Parameters
     ----------
     mechanism : MultivariateLaplace or Mahalanobis
-        In one or two dimensions, at most 1,000 words, without ``remap``. Its noise is taken for
+        In one or two dimensions, at most 2,000 words, without ``remap``. Its noise is taken for
         real numbers, and its search for an exact one.
 
     Returns
@@ -87,7 +91,7 @@ def of_noise(mechanism: MultivariateLaplace | Mahalanobis) -> Law:
     ParameterError
         More dimensions; outputs that are remapped.
     TooLargeError
-        More than 1,000 words.
+        More than 2,000 words.
 
     Examples
     --------
@@ -444,44 +448,62 @@ def _voronoi(sites: Numbers) -> _Edges:
     """Return where the cells of different places meet.
 
     For each pair the part of their bisector on which no third place is nearer: each third place
-    leaves a half line. Words on one circle or one line need nothing special so.
+    leaves a half line. Words on one circle or one line need nothing special so. The places near
+    one of the pair leave of most pairs nothing; all places are asked about the others.
     """
-    parts: list[tuple[NDArray[np.intp], ...]] = []
-    numbers: list[tuple[Numbers, ...]] = []
-    for left in range(len(sites) - 1):
-        right = np.arange(left + 1, len(sites))
-        apart = sites[right] - sites[left]
-        length = np.linalg.norm(apart, axis=1)
-        normal = apart / length[:, None]
-        direction = np.column_stack([-normal[:, 1], normal[:, 0]])
-        middle = (sites[right] + sites[left]) / 2
-        away = sites - middle[:, None]
-        along = (away * direction[:, None]).sum(axis=2)
-        square = (away**2).sum(axis=2)
-        room = square - (length**2 / 4)[:, None]
-        # The two places themselves bound nothing.
-        rows = np.arange(len(right))
-        room[:, left] = np.inf
-        room[rows, right] = np.inf
-        along[:, left] = along[rows, right] = 1.0
-        with np.errstate(divide="ignore", invalid="ignore"):
-            limit = room / (2 * along)
-        limit = np.where(along == 0, np.where(room < 0, -np.inf, np.inf), limit)
-        upper = np.where(along >= 0, limit, np.inf)
-        lower = np.where(along < 0, limit, -np.inf)
-        binding = np.stack([lower.argmax(axis=1), upper.argmin(axis=1)], axis=1)
-        ends = np.stack([lower.max(axis=1), upper.min(axis=1)], axis=1)
-        # Rounding moves an end by some EPS of what its numerator and denominator are made of.
-        at = (rows[:, None], binding)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            loose = (square[at] + (length**2 / 4)[:, None]) / np.abs(2 * along[at])
-            loose += np.abs(ends) * np.sqrt(square[at]) / np.abs(along[at])
-        wrong = np.where(np.isfinite(ends), 8 * EPS * loose, 0.0)
-        kept = ends[:, 0] < ends[:, 1]
-        parts.append((np.full(int(kept.sum()), left, np.intp), right[kept]))
-        numbers.append((middle[kept], direction[kept], ends[kept], wrong[kept]))
-    if not parts:
-        nothing, none = np.zeros(0, np.intp), np.zeros((0, 2))
-        return _Edges(nothing, nothing, none, none, none, none)
-    ids = [np.concatenate(p) for p in zip(*parts, strict=True)]
-    return _Edges(*ids, *(np.concatenate(n) for n in zip(*numbers, strict=True)))
+    every = np.arange(len(sites))
+    lefts, rights = [np.zeros(0, np.intp)], [np.zeros(0, np.intp)]
+    for left in every[:-1]:
+        away = ((sites - sites[left]) ** 2).sum(axis=1)
+        near = every if len(every) <= NEAR else np.argpartition(away, NEAR)[:NEAR]
+        right = every[left + 1 :]
+        ends, _ = _ends(sites, np.full(len(right), left), right, near)
+        right = right[ends[:, 0] < ends[:, 1]]
+        lefts.append(np.full(len(right), left))
+        rights.append(right)
+    left, right = np.concatenate(lefts), np.concatenate(rights)
+    ends, wrong = np.zeros((len(left), 2)), np.zeros((len(left), 2))
+    step = max(1, BLOCK // len(sites))
+    for first in range(0, len(left), step):
+        some = slice(first, first + step)
+        ends[some], wrong[some] = _ends(sites, left[some], right[some], every)
+    kept = ends[:, 0] < ends[:, 1]
+    left, right = left[kept], right[kept]
+    middle, direction, _ = _bisectors(sites, left, right)
+    return _Edges(left, right, middle, direction, ends[kept], wrong[kept])
+
+
+def _bisectors(
+    sites: Numbers, left: NDArray[np.intp], right: NDArray[np.intp]
+) -> tuple[Numbers, Numbers, Numbers]:
+    """Return the middle, the direction that has `left` on its left, and half the distance."""
+    apart = sites[right] - sites[left]
+    length = np.linalg.norm(apart, axis=1)
+    normal = apart / length[:, None]
+    direction = np.column_stack([-normal[:, 1], normal[:, 0]])
+    return (sites[right] + sites[left]) / 2, direction, length / 2
+
+
+def _ends(
+    sites: Numbers, left: NDArray[np.intp], right: NDArray[np.intp], third: NDArray[np.intp]
+) -> tuple[Numbers, Numbers]:
+    """Return the ends of the bisectors' parts where no third place is nearer, and their errors."""
+    middle, direction, half = _bisectors(sites, left, right)
+    away = sites[third] - middle[:, None]
+    along = away[:, :, 0] * direction[:, :1] + away[:, :, 1] * direction[:, 1:]
+    square = away[:, :, 0] ** 2 + away[:, :, 1] ** 2
+    room = square - (half**2)[:, None]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        limit = room / (2 * along)
+    limit = np.where(along == 0, np.where(room < 0, -np.inf, np.inf), limit)
+    # The two places themselves bound nothing.
+    itself = (third == left[:, None]) | (third == right[:, None])
+    upper = np.where((along >= 0) & ~itself, limit, np.inf)
+    lower = np.where((along < 0) & ~itself, limit, -np.inf)
+    ends = np.stack([lower.max(axis=1), upper.min(axis=1)], axis=1)
+    # Rounding moves an end by some EPS of what its numerator and denominator are made of.
+    at = (np.arange(len(left))[:, None], np.stack([lower.argmax(1), upper.argmin(1)], axis=1))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        loose = (square[at] + (half**2)[:, None]) / np.abs(2 * along[at])
+        loose += np.abs(ends) * np.sqrt(square[at]) / np.abs(along[at])
+    return ends, np.where(np.isfinite(ends), 8 * EPS * loose, 0.0)

@@ -39,6 +39,8 @@ ROUNDS = 50
 """How often constraints are added, at most."""
 ROUNDING = 1e-9
 """What the rounding of probabilities may cost, as a part of ε."""
+SPARE = 1e-7
+"""Mass that goes to one output of every word, so that what rounding adds there is a small part."""
 GAP = 1e-3
 """By how much of the optimum the law may lose more."""
 
@@ -231,7 +233,7 @@ def _programme(
         if result.status != 0:
             raise FastdxError(f"the linear programme was not solved: HiGHS status {result.status}")
         solved = np.asarray(result.x).reshape(count, count)
-        law = _feasible(solved, distances, costs, epsilon)
+        law = _feasible(solved, distances, epsilon)
         found = _violated(solved, half, 4 * count * count)
         near = float((law * costs).sum()) - result.fun <= gap * abs(result.fun)
         if dilation is not None or near or not len(found):
@@ -256,7 +258,6 @@ def _violated(law: NDArray[np.float64], half: NDArray[np.float64], most: int) ->
 def _feasible(
     law: NDArray[np.float64],
     distances: NDArray[np.float64],
-    costs: NDArray[np.float64],
     epsilon: float,
 ) -> NDArray[np.float64]:
     """Return a law near the given one that keeps ε·d.
@@ -275,8 +276,9 @@ def _feasible(
         needed = (sums[None, :] - sums[:, None]) / np.expm1(scaled)
     # Words at one place have one law and one sum.
     least = float(np.nanmax(np.where(scaled > 0, needed, 0.0)))
-    total = float(sums.max()) + max(least, 0.0)
-    closed[:, int(np.argmin(costs.sum(axis=0)))] += total - sums
+    total = float(sums.max()) + max(least, 0.0) + SPARE
+    # To the one that is likely for every word: of it rounding is a small part.
+    closed[:, int(np.argmax(closed.min(axis=0)))] += total - sums
     return np.asarray(closed / closed.sum(axis=1, keepdims=True))
 
 
