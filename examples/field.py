@@ -2,7 +2,8 @@
 
     python examples/field.py broken       # the smallest vocabularies on which a claim fails
     python examples/field.py kept         # every law of fastdx.laws on 150 words
-    python examples/field.py times        # how long laws take to set up
+    python examples/field.py times        # how long laws take to set up, how fast they are drawn
+    python examples/field.py sampling     # the second part of that alone
     python examples/field.py frontier     # all at equal success of the attacker, on real embeddings
 
 `broken` has the laws of papers and of public code written down once more, as they are there.
@@ -16,13 +17,14 @@ from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from resource import getpagesize
 from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fastdx import Embedding, laws
+from fastdx import Embedding, FiniteLaw, Mechanism, Tem, laws
 from fastdx.calibration import compared, families, family_names
 from fastdx.calibration.families import HEADER
 from fastdx.laws import largest_loss
@@ -30,6 +32,8 @@ from fastdx.laws import largest_loss
 Matrix = NDArray[np.float64]
 NOT_IN_MANY_DIMENSIONS = ("hyperbolic", "vickrey", "truncated-laplace", "optimal")
 """What cannot be made of 2,000 words in 50 Euclidean dimensions."""
+FEW = 200
+"""Different words of the second text that is drawn."""
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(64)
 
 
@@ -243,14 +247,11 @@ def kept(count: int) -> None:
         if law.proved.distances is not None:
             own = np.array([law.proved.distances(w) for w in words])
         same = largest_loss(matrix, own, law.proved.groups)
-        unit = f"{law.proved.metric} distance" if law.proved.metric else "any two words"
-        if law.proved.groups is not None:
-            unit += ", within groups"
         name = law.name + (" (40 words)" if law.space is few else "")
         numbers = [f"{x:.3g}" for x in (same, largest_loss(matrix, d), largest_loss(matrix))]
         numbers += [f"{np.diag(matrix).mean():.2f}", f"{(matrix * d).sum() / len(d):.2f}"]
         shown = " | ".join(n.replace("inf", "∞") for n in numbers)
-        print(f"| {name} | {law.proved.epsilon:g}, {unit} | {shown} |")
+        print(f"| {name} | {law.proved.epsilon:g}, {law.proved.unit} | {shown} |")
 
 
 def times() -> None:
@@ -287,6 +288,55 @@ def times() -> None:
         print(f"| {name} | {words:,} | {perf_counter() - start:.2g} |", flush=True)
 
 
+def sampling(count: int, tokens: int) -> None:
+    """Print how fast laws are drawn from beside Tem, on words as often as they are written."""
+    default = Embedding.default()
+    e = Embedding(default.words[:count], default.vectors[:count])
+    places = np.arange(len(e))
+    often = 1 / (places + 3.7)
+    drawn = np.random.default_rng(0).choice(places, tokens, p=often / often.sum())
+    written, few = drawn.astype(np.uint32), (drawn % min(FEW, len(e))).astype(np.uint32)
+    order = laws.greedy_order(e)
+    made: list[tuple[str, Callable[[], Mechanism]]] = [("Tem, ε = 3", lambda: Tem(e, 3.0))]
+    for law in (
+        laws.custext(e, 3.0, 20),
+        laws.one_diffractor(e, 3.0, orders=[order]),
+        laws.rank_based(e, 3.0),
+        laws.randomized_response(e, 3.0),
+    ):
+        made.append((law.name, partial(FiniteLaw, law=law, certify=False)))
+
+    def speed(m: Mechanism, ids: NDArray[np.uint32]) -> float:
+        start = perf_counter()
+        m.privatize_ids(ids)
+        return len(ids) / (perf_counter() - start)
+
+    print(f"\nWords/s on {len(e):,} words × {e.dim}, {tokens:,} words a call, and as a part of "
+          f"Tem's in the same run. By frequency: {len(np.unique(written)):,} different words, for "
+          f"the first time and again. Few: {len(np.unique(few)):,} different words, again. Memory: "
+          "by how much the process grew with the first two calls; tables that are kept may have "
+          "128 MiB.\n")  # fmt: skip
+    print("| mechanism | by frequency, first | again | few, again | memory, MB |")
+    print("|---|---|---|---|---|")
+    base: list[float] = []
+    for name, make in made:
+        m = make()
+        before = resident()
+        rates = [speed(m, written), speed(m, written)]
+        grown = resident() - before
+        m = make()
+        speed(m, few)
+        rates.append(speed(m, few))
+        base = base or rates
+        cells = [f"{x:,.3g} ({x / of:.2g})" for x, of in zip(rates, base, strict=True)]
+        print(f"| {name} | {' | '.join(cells)} | {grown / 1e6:.0f} |", flush=True)
+
+
+def resident() -> int:
+    """Bytes of this process in memory."""
+    return int(Path("/proc/self/statm").read_text("ascii").split()[1]) * getpagesize()
+
+
 def field(count: int) -> None:
     """Print all mechanisms at equal success of the attacker, on two embeddings."""
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -315,8 +365,11 @@ def field(count: int) -> None:
 def main() -> None:
     """Print one of the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("table", choices=("broken", "kept", "times", "frontier"))
-    parser.add_argument("--words", type=int, help="default 150, for the frontier 2,000")
+    parser.add_argument("table", choices=("broken", "kept", "times", "sampling", "frontier"))
+    parser.add_argument(
+        "--words", type=int, help="default 150, for the frontier 2,000, to sample 20,000"
+    )
+    parser.add_argument("--tokens", type=int, default=20_000, help="words drawn (default 20,000)")
     args = parser.parse_args()
     if args.table == "frontier":
         field(args.words or 2000)
@@ -326,6 +379,8 @@ def main() -> None:
         return
     if args.table == "times":
         times()
+    if args.table in ("times", "sampling"):
+        sampling(args.words or 20_000, args.tokens)
         return
     print("| mechanism | places of a, b, … | claimed | log-ratio allowed | log-ratio, true | by | "
           "the claim |\n|---|---|---|---|---|---|---|")  # fmt: skip
