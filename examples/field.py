@@ -30,7 +30,7 @@ from fastdx.calibration.families import HEADER
 from fastdx.laws import largest_loss
 
 Matrix = NDArray[np.float64]
-NOT_IN_MANY_DIMENSIONS = ("hyperbolic", "vickrey", "truncated-laplace", "optimal")
+NOT_IN_MANY_DIMENSIONS = ("hyperbolic", "vickrey-line", "truncated-laplace", "optimal")
 """What cannot be made of 2,000 words in 50 Euclidean dimensions."""
 FEW = 200
 """Different words of the second text that is drawn."""

@@ -65,7 +65,7 @@ def test_every_name_is_in_the_command(tmp_path: Path, capsys: pytest.CaptureFixt
 
 @pytest.mark.parametrize("name", laws.NAMES)
 def test_the_numbers_are_those_of_the_law(name: str) -> None:
-    space = LINE if name in ("vickrey", "truncated-laplace") else PLANE
+    space = LINE if name in ("vickrey-line", "truncated-laplace") else PLANE
     epsilon = 0.4 if name == "truncated-laplace" else 1.5
     line = next(compared(families(space, [name]), epsilon=epsilon, judge=space))
     law = laws.by_name(name, space)(epsilon)
@@ -114,6 +114,17 @@ def test_numbers_behind_a_name_reach_the_law() -> None:
     assert families(PLANE, ["madlib"])["madlib"].name == "laplace"
 
 
+def test_what_takes_minutes_is_asked_for() -> None:
+    many = Embedding([f"w{i}" for i in range(61)], RNG.normal(size=(61, 2)))
+    lost: dict[str, str] = {}
+    assert "optimal" not in families(many, left_out=lost.__setitem__)
+    assert "name it to have it" in lost["optimal"]
+    assert families(many, ["optimal:0.1"])["optimal:0.1"].about.endswith("0.1")
+    more = Embedding([f"w{i}" for i in range(301)], RNG.normal(size=(301, 2)))
+    with pytest.raises(fastdx.ParameterError, match="at most 300 words"):
+        families(more, ["optimal"])
+
+
 def test_the_frontier_takes_laws() -> None:
     law = laws.rank_based(PLANE, 2.0)
     table = frontier({"law": law, "drawn": FiniteLaw(law=law), "staircase": fastdx.NeighborResponse(
@@ -137,8 +148,8 @@ def test_what_cannot_be_compared(tmp_path: Path, capsys: pytest.CaptureFixture[s
         families(PLANE, ["custext:x"])
     with pytest.raises(fastdx.ParameterError, match="tem-cover takes a whole number"):
         families(PLANE, ["tem-cover:0"])
-    with pytest.raises(fastdx.ParameterError, match="vickrey: space must have one dimension"):
-        families(PLANE, ["vickrey"])
+    with pytest.raises(fastdx.ParameterError, match="vickrey-line: space must have one dimension"):
+        families(PLANE, ["vickrey-line"])
     with pytest.raises(fastdx.ParameterError, match="names"):
         families(PLANE, [])
     with pytest.raises(fastdx.ParameterError, match="names"):
@@ -153,7 +164,7 @@ def test_what_cannot_be_compared(tmp_path: Path, capsys: pytest.CaptureFixture[s
     small = ["compare", "--embedding", str(tmp_path / "e.fdx"), "-q"]
     for args, said in (
         ([*small, "--named", "5%"], "--named goes with --mechanisms"),
-        ([*small, "--mechanisms", "vickrey"], "one dimension"),
+        ([*small, "--mechanisms", "vickrey-line"], "one dimension"),
         # 32 bytes for each of V² numbers are more than 8 GiB.
         (["compare", "--mechanisms", "tem", "--words", "0", "-q"], "give --words 16384 or less"),
     ):

@@ -22,7 +22,7 @@ DISCRETE = "any two words"
 TINY, HUGE = 1e-6, 1e3
 # The programme's solver sees no constraint beyond its own accuracy: it is asked for less.
 DOMAIN = {"truncated-laplace": (TINY, 0.49), "optimal": (1e-3, 60.0)}
-ON_A_LINE = ("vickrey", "truncated-laplace")
+ON_A_LINE = ("vickrey-line", "truncated-laplace")
 
 
 def finite_names() -> list[str]:

@@ -81,14 +81,19 @@ def family_names() -> tuple[str, ...]:
     return ("tem", *VARIANTS, *(name for name in MECHANISMS if name != "tem"), *NAMES)
 
 
-def _family(name: str, space: Space) -> Family:
+def _family(name: str, space: Space, *, asked: bool = True) -> Family:
     from fastdx.laws.registry import NAMES, by_name, number_of
 
     start, colon, number = name.partition(":")
-    start = ALIASES.get(start, start)
+    start, slow = ALIASES.get(start, start), False
     name = start + colon + number
     if start in NAMES:
         published = NAMES[start]
+        slow = published.most is not None and len(space) > published.most
+        if slow and not asked:
+            raise ParameterError(
+                f"more than {published.most} words take it minutes; name it to have it"
+            )
         made: Make = by_name(name, space)
         epsilons, about = published.epsilons, published.about
         if published.parameter:
@@ -109,8 +114,9 @@ def _family(name: str, space: Space) -> Family:
     else:
         known = ", ".join(family_names())
         raise ParameterError(f"mechanisms must be names of {known}; got {start!r}")
-    # Whether it can be made on these words at all shows at once.
-    made(min(epsilons[0] + 0.3, epsilons[1]))
+    if not slow:
+        # Whether it can be made on these words at all shows at once.
+        made(min(epsilons[0] + 0.3, epsilons[1]))
     return Family(name, about, made, epsilons)
 
 
@@ -128,9 +134,9 @@ def families(
         Words, most frequent first, and metric.
     names : iterable of str, or 'all', optional
         Names of `family_names`, some with a number behind a colon: ``'custext:100'``. 'all': every
-        one that can be made on this space.
+        one that can be made on this space and does not take minutes there.
     left_out : callable, optional
-        For 'all': called with the name of each that cannot be made on this space, and why.
+        For 'all': called with the name of each that is left out, and why.
 
     Returns
     -------
@@ -157,7 +163,7 @@ def families(
             raise ParameterError(f"names must be an iterable of names or 'all', got {names!r}")
         for name in family_names():
             try:
-                found[name] = _family(name, space)
+                found[name] = _family(name, space, asked=False)
             except FastdxError as e:
                 if left_out is not None:
                     left_out(name, str(e))

@@ -156,8 +156,7 @@ def optimal(
     check_space(space)
     epsilon = positive("epsilon", epsilon)
     count = len(space)
-    if count > LARGEST:
-        raise TooLargeError(f"optimal takes at most {LARGEST} words, the space has {count}")
+    check_count(count)
     distances = distance_matrix(space)
     costs = distances if loss is None else np.asarray(loss, float)
     if costs.shape != (count, count) or not np.isfinite(costs).all():
@@ -184,6 +183,12 @@ def optimal(
         "Mechanisms for Location Privacy, CCS 2014, arXiv:1402.5029"
     )
     return Law("optimal", space, lambda word: matrix[word].copy(), price, price, source)
+
+
+def check_count(count: int) -> None:
+    """Refuse more words than a linear programme is made for."""
+    if count > LARGEST:
+        raise TooLargeError(f"optimal takes at most {LARGEST} words, the space has {count}")
 
 
 def _solver() -> tuple[Any, Any]:

@@ -14,7 +14,7 @@ from fastdx.laws.base import Law, Space, between, check_line, check_space, count
 from fastdx.laws.diffractor import greedy_order, one_diffractor
 from fastdx.laws.exponential import santext, santext_plus
 from fastdx.laws.line import truncated_laplace, vickrey
-from fastdx.laws.programme import blahut_arimoto, optimal
+from fastdx.laws.programme import blahut_arimoto, check_count, optimal
 from fastdx.laws.ranks import rank_based, with_neighbors, words_blending_boxes
 from fastdx.laws.ratings import distance_ratings, syntf
 from fastdx.laws.response import randomized_response
@@ -41,6 +41,8 @@ class Published(NamedTuple):
     """The number where none is given."""
     epsilons: tuple[float, float] = (0.01, 1000.0)
     """Between which ε it is looked for."""
+    most: int | None = None
+    """Words beyond which it takes minutes, so that it is not made unless it is asked for."""
 
 
 def _santext_plus(space: Space, share: float) -> Make:
@@ -99,6 +101,11 @@ def _vickrey(space: Space, t: float) -> Make:
     return lambda epsilon: vickrey(cast(Embedding, space), epsilon, t)
 
 
+def _optimal(space: Space, gap: float) -> Make:
+    check_count(len(space))
+    return lambda epsilon: optimal(space, epsilon, gap=gap)
+
+
 def _plain(function: Callable[[Space, float], Law]) -> Callable[[Space, float], Make]:
     return lambda space, _: partial(function, space)
 
@@ -123,7 +130,7 @@ NAMES: dict[str, Published] = {
         one_diffractor, partial(_diffractor, method="tem"), "one greedy line",
         "places beyond which words are alike", 5,
     ),
-    "vickrey": Published(vickrey, _vickrey, "one dimension", "t", 0.5),
+    "vickrey-line": Published(vickrey, _vickrey, "one dimension", "t", 0.5),
     "truncated-laplace": Published(
         truncated_laplace, _truncated, "one dimension, the authors' bound", epsilons=(0.01, 0.499),
     ),
@@ -141,9 +148,9 @@ NAMES: dict[str, Published] = {
         blahut_arimoto, _blahut, "all words alike likely", "rounds", 30,
     ),
     "optimal": Published(
-        optimal, lambda space, gap: lambda epsilon: optimal(space, epsilon, gap=gap),
+        optimal, _optimal,
         "the distance as the loss, all words alike likely; at most 300 words",
-        "part of the loss that it may miss the optimum by", 0.01, (0.05, 50.0),
+        "part of the loss that it may miss the optimum by", 0.01, (0.05, 50.0), 60,
     ),
     "syntf": Published(syntf, _syntf, "ratings: less the distance"),
 }  # fmt: skip
