@@ -349,8 +349,8 @@ def field(count: int) -> None:
           "more often than said (words written by 1/(rank + 2.7)). Similarity is the mean cosine "
           "of word and replacement in the other embedding; by chance, of those that do not belong "
           "together. Noise mechanisms are attacked from 200 draws a word, which finds less than "
-          "there is, and have no computed ε. ∞ is no ε at all. – stands where no ε gives that "
-          "success. Names are those of `fastdx compare --mechanisms`.\n")  # fmt: skip
+          "there is, and have no computed ε. ∞ is no ε at all. Where no ε gives that success it "
+          "says so. Names are those of `fastdx compare --mechanisms`.\n")  # fmt: skip
     print("| embedding | at most | " + " | ".join(HEADER) + " |")
     print("|" + "---|" * (len(HEADER) + 2))
     names = [name for name in family_names() if name not in NOT_IN_MANY_DIMENSIONS]

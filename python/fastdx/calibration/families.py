@@ -25,6 +25,8 @@ Make = Callable[[float], "Mechanism | Law"]
 
 ALIASES = {"madlib": "laplace", "staircase": "response"}
 """Names that others use."""
+MORE, FEWER = "more at every ε", "less at every ε"
+"""Why no ε gives the success asked for: what the attacker names is always on one side of it."""
 TOLERANCE = 0.005
 """How exactly the ε of a success is looked for."""
 
@@ -196,7 +198,8 @@ class Compared:
     def cells(self) -> list[str]:
         """Return what `HEADER` names, each as a text."""
         if self.made is None:
-            return [self.name, *["–"] * (len(HEADER) - 1)]
+            named = self.why if self.why in (MORE, FEWER) else "–"
+            return [self.name, "–", "–", named, *["–"] * (len(HEADER) - 4)]
         v = self.values
         proved = "none" if v["epsilon"] == float("inf") else f"{v['epsilon']:.3g}, {v['unit']}"
         sampled = "" if not isnan(v["worst_posterior"]) else " (draws)"
@@ -279,10 +282,7 @@ def compared(
             if named is not None:
                 at = largest_named(family.make, named, prior, family.epsilons, TOLERANCE)
             if at is None or (named is not None and at == family.epsilons[1]):
-                why = (
-                    f"at no ε from {family.epsilons[0]:g} to {family.epsilons[1]:g} is it named so"
-                )
-                yield Compared(name, nan, None, {}, why)
+                yield Compared(name, nan, None, {}, MORE if at is None else FEWER)
                 continue
             one = family.make(at)
         except FastdxError as e:

@@ -182,7 +182,7 @@ def _named_page(
     else:
         yield (
             "Each is made with the largest ε at which the attacker names no more than "
-            f"{args.named:.3g} of the words. – stands where no ε gives that success.\n"
+            f"{args.named:.1%} of the words. Where no ε gives that success it says so.\n"
         )
     by = "another embedding" if judge is not None else "the mechanisms' own embedding, which "
     by += "" if judge is not None else "flatters those that use its distances (--judge)"
