@@ -61,6 +61,10 @@ def test_every_name_is_in_the_command(tmp_path: Path, capsys: pytest.CaptureFixt
         assert all(f"- {name}: " in text for name in names)
         shown |= names
     assert shown == set(family_names()) >= {*MECHANISMS, *laws.NAMES}
+    assert main(["compare", "--mechanisms", "list"]) == 0
+    listed = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in listed] == list(family_names())
+    assert "words of a set: 20" in next(line for line in listed if line.startswith("custext "))
 
 
 @pytest.mark.parametrize("name", laws.NAMES)

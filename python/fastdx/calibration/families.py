@@ -83,12 +83,29 @@ def family_names() -> tuple[str, ...]:
     return ("tem", *VARIANTS, *(name for name in MECHANISMS if name != "tem"), *NAMES)
 
 
+def description(name: str, number: float | None = None) -> str:
+    """Return what the name of a family stands for, and its number, by default the usual one."""
+    from fastdx.laws.registry import NAMES
+
+    if name in VARIANTS:
+        _, parameter, usual = VARIANTS[name]
+        return f"Tem; {parameter}: {usual if number is None else number:g}"
+    if name in MECHANISMS:
+        return MECHANISMS[name].__name__
+    published = NAMES[name]
+    about = f"laws.{published.function.__name__}: {published.about}"
+    if not published.parameter:
+        return about
+    return f"{about}; {published.parameter}: {published.default if number is None else number:g}"
+
+
 def _family(name: str, space: Space, *, asked: bool = True) -> Family:
     from fastdx.laws.registry import NAMES, by_name, number_of
 
-    start, colon, number = name.partition(":")
+    start, colon, given = name.partition(":")
     start, slow = ALIASES.get(start, start), False
-    name = start + colon + number
+    name, number, epsilons = start + colon + given, None, (0.01, 1000.0)
+    made: Make
     if start in NAMES:
         published = NAMES[start]
         slow = published.most is not None and len(space) > published.most
@@ -96,30 +113,26 @@ def _family(name: str, space: Space, *, asked: bool = True) -> Family:
             raise ParameterError(
                 f"more than {published.most} words take it minutes; name it to have it"
             )
-        made: Make = by_name(name, space)
-        epsilons, about = published.epsilons, published.about
-        if published.parameter:
-            value = number_of(name, published.parameter, published.default)
-            about += f"; {published.parameter}: {value:g}"
+        made, epsilons = by_name(name, space), published.epsilons
+        number = number_of(name, published.parameter, published.default)
     elif start in VARIANTS:
         prepare, parameter, default = VARIANTS[start]
-        value = number_of(name, parameter, default)
-        if not (value >= 1 and value == int(value)):
-            raise ParameterError(f"{start} takes a whole number of at least 1, got {value:g}")
-        made, epsilons, about = prepare(space, value), (0.01, 1000.0), f"{parameter}: {value:g}"
+        number = number_of(name, parameter, default)
+        if not (number >= 1 and number == int(number)):
+            raise ParameterError(f"{start} takes a whole number of at least 1, got {number:g}")
+        made = prepare(space, number)
     elif start in MECHANISMS:
-        kind = MECHANISMS[start]
         number_of(name, "", 0)
+        kind = MECHANISMS[start]
         least = kind.smallest_epsilon(space)
         made, epsilons = partial(kind.make, space), (least + 0.01, least + 1000.0)
-        about = kind.__name__
     else:
         known = ", ".join(family_names())
         raise ParameterError(f"mechanisms must be names of {known}; got {start!r}")
     if not slow:
         # Whether it can be made on these words at all shows at once.
         made(min(epsilons[0] + 0.3, epsilons[1]))
-    return Family(name, about, made, epsilons)
+    return Family(name, description(start, number), made, epsilons)
 
 
 def families(

@@ -15,7 +15,7 @@ from fastdx import Cover, Embedding, MultivariateLaplace, Tem, WordGraph
 from fastdx._replace import open_output
 from fastdx.calibration import compared, families, family_names, frontier, reidentification
 from fastdx.calibration.comparison import largest_named
-from fastdx.calibration.families import HEADER
+from fastdx.calibration.families import HEADER, description
 from fastdx.cli.messages import CommandError
 from fastdx.cli.options import embedding_options, examples, excluded_words, load
 from fastdx.mechanisms import Mechanism
@@ -61,8 +61,8 @@ def add(commands: _Commands) -> None:
         **examples(EXAMPLES),
     )
     p.add_argument("--mechanisms", type=_names, metavar="NAMES", help="compare these, divided by "
-                   f"commas, or 'all': {', '.join(family_names())}; with a number behind a colon "
-                   "where they take one: custext:100 for sets of 100 words")  # fmt: skip
+                   "commas: any of fastdx and of fastdx.laws, with a number behind a colon where "
+                   "they take one (custext:100); 'all'; 'list' shows their names")  # fmt: skip
     p.add_argument("--named", type=_share, metavar="SHARE", help="with --mechanisms: at the ε at "
                    "which the attacker names this share of the words, 5%% or 0.05")  # fmt: skip
     p.add_argument("--epsilon", type=float, default=2.5,
@@ -93,7 +93,7 @@ def add(commands: _Commands) -> None:
 def _names(text: str) -> list[str] | str:
     """Names divided by commas."""
     names = [name.strip() for name in text.split(",") if name.strip()]
-    return "all" if names == ["all"] else names
+    return names[0] if names in (["all"], ["list"]) else names
 
 
 def _share(text: str) -> float:
@@ -109,6 +109,10 @@ def _compare(args: argparse.Namespace) -> None:
         raise CommandError(f"--words must be at least 0, got {args.words}")
     if args.named is not None and args.mechanisms is None:
         raise CommandError("--named goes with --mechanisms")
+    if args.mechanisms == "list":
+        for name in family_names():
+            print(f"{name:22}{description(name)}")
+        return
     e = load(args, args.embedding) if args.embedding else Embedding.default()
     if e.metric != "euclidean" and args.mechanisms is None:
         raise CommandError(

@@ -14,6 +14,7 @@ cells near the word are summed with 1 - S in the place of -S, which loses no dig
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -32,7 +33,6 @@ LARGEST = 2000
 """Words that cells are made of: some V² steps, and as many for certificates as for any law."""
 POINTS = 16
 """Of the quadrature on each piece."""
-NODES, WEIGHTS = np.polynomial.legendre.leggauss(POINTS)
 RADII = (2.0, 3.0, 4.5, 7.0, 11.0, 17.0)
 """Of the ellipses around a piece, in which the integrand is bounded; the best one counts."""
 STEP = 4.0
@@ -386,6 +386,14 @@ def _pieces(edge: NDArray[np.intp], k: Numbers, low: Numbers, high: Numbers) -> 
     return _Pieces(edge[owner], k[owner], at(place), at(place + 1))
 
 
+@cache
+def _rule() -> tuple[Numbers, Numbers]:
+    """Gauss and Legendre: places in [-1, 1] and weights."""
+    # Not before it is needed: numpy.polynomial takes longer to import than all the laws.
+    nodes, weights = np.polynomial.legendre.leggauss(POINTS)
+    return nodes, weights
+
+
 def _quadrature(pieces: _Pieces, values: Numbers, most: list[Numbers]) -> tuple[Numbers, Numbers]:
     """Return the integrals and the bounds of their errors.
 
@@ -394,7 +402,7 @@ def _quadrature(pieces: _Pieces, values: Numbers, most: list[Numbers]) -> tuple[
     with an error of at most 4 (2 of the integral, 2 of the sum of weights).
     """
     half = (pieces.high - pieces.low) / 2
-    found = half * (values @ WEIGHTS)
+    found = half * (values @ _rule()[1])
     bounds = [
         8 * m * radius ** (-2.0 * POINTS) / (1 - 1 / radius)
         for m, radius in zip(most, RADII, strict=True)
@@ -417,7 +425,7 @@ def _ellipses(pieces: _Pieces) -> list[tuple[Numbers, Numbers, Numbers, NDArray[
 
 def _points(pieces: _Pieces) -> Numbers:
     half, center = (pieces.high - pieces.low) / 2, (pieces.high + pieces.low) / 2
-    return np.asarray(center[:, None] + half[:, None] * NODES)
+    return np.asarray(center[:, None] + half[:, None] * _rule()[0])
 
 
 def _beyond(pieces: _Pieces) -> tuple[Numbers, Numbers]:
