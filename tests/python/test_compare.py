@@ -11,9 +11,9 @@ import pytest
 from examples import field
 
 import fastdx
-from fastdx import MECHANISMS, Embedding, FiniteLaw, Tem, laws
+from fastdx import MECHANISMS, Embedding, FiniteLaw, Tem, WordGraph, laws
 from fastdx.calibration import compared, families, family_names, frontier
-from fastdx.calibration.families import HEADER
+from fastdx.calibration.families import HEADER, VARIANTS
 from fastdx.cli import main
 
 RNG = np.random.default_rng(7)
@@ -119,6 +119,19 @@ def test_numbers_behind_a_name_reach_the_law() -> None:
     assert isinstance(remapped, Tem) and remapped.remap is not None
     assert "sets" in made["custext:4"].about and "4" in made["custext:4"].about
     assert families(PLANE, ["madlib"])["madlib"].name == "laplace"
+
+
+def test_word_graphs_and_single_words() -> None:
+    graph = WordGraph([(f"w{i}", f"w{i // 2}") for i in range(1, 15)])
+    without_vectors = {"tem", *VARIANTS, "response", *laws.NAMES} - {
+        "vickrey-line", "truncated-laplace"}  # fmt: skip
+    made = families(graph)
+    assert set(made) == without_vectors
+    for line in compared(made, epsilon=1.0):
+        assert line.made is not None and line.cells()[-1] == "–"
+    one = Embedding(["a"], [[1.0, 2.0]])
+    for line in compared(families(one), epsilon=1.0, judge=one):
+        assert (line.values["R"], line.values["any_two"]) == (1.0, 0.0)
 
 
 def test_what_takes_minutes_is_asked_for() -> None:

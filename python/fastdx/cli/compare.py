@@ -197,7 +197,9 @@ def _named_page(
         "- *ε proved*: by its proof on any vocabulary. *ε computed*: the largest log-ratio of "
         "these words, over all pairs and outputs, per unit of the embedding's distance, and for "
         "any two words, which is the ε of local differential privacy. ∞: an output of one word is "
-        "impossible for another. –: the law cannot be computed.\n"
+        "impossible for another. –: the law cannot be computed. It is that of what is drawn: "
+        "integers, of laws none below 2⁻¹⁰⁰ of the likeliest output's, so that at a large ε it may "
+        "be below what is proved of the law.\n"
         f"- *similarity*: the mean cosine of word and replacement in {by}; by *chance*: of those "
         "that do not belong together.\n"
     )
