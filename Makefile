@@ -7,7 +7,7 @@ RUST_SOURCES := $(shell find src benches tests -name '*.rs') Cargo.toml Cargo.lo
 
 SERVICE := --locked --manifest-path service/Cargo.toml
 
-.PHONY: site figures papers mutants run test test-rust test-python test-engines bench-engines test-service bench-service format lint types docs bench imdb lock clean fuzz audit
+.PHONY: engines site figures papers mutants run test test-rust test-python test-engines bench-engines test-service bench-service format lint types docs bench imdb lock clean fuzz audit
 
 run: $(STAMP)
 	@echo "I would like to book a table for two at the restaurant near the station." \
@@ -26,6 +26,8 @@ test-python: $(STAMP)
 # Spark, Ray, spaCy too, which take minutes to install; Spark needs Java.
 test-engines: $(VENV)/.engines
 	$(BIN)/python -m pytest tests/python/engines docs/engines python/fastdx
+
+engines: $(VENV)/.engines
 
 $(VENV)/.engines: $(STAMP) requirements-engines.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements-engines.txt

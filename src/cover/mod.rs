@@ -358,7 +358,11 @@ impl Cover {
     }
 
     /// The rank of an output, if it is released.
+    #[inline]
     pub fn rank(&self, id: u32) -> Option<u32> {
+        if self.identity && (id as usize) < self.words {
+            return self.outputs(id).first().copied();
+        }
         self.released
             .binary_search(&id)
             .ok()

@@ -62,9 +62,7 @@ impl Mahalanobis {
         randomness: Randomness,
         control: &Control,
     ) -> Result<Self> {
-        check_epsilon(epsilon)?;
-        let ellipse = Arc::new(Ellipse::new(&embedding, mixing, control)?);
-        let noise = EllipticalNoise::new(embedding.dim(), ellipse, epsilon)?;
+        let noise = EllipticalNoise::around(&embedding, epsilon, mixing, control)?;
         Ok(Self::around(embedding, noise, randomness))
     }
 
@@ -89,6 +87,18 @@ impl Mahalanobis {
 }
 
 impl EllipticalNoise {
+    /// The noise with the provable `epsilon` and λ = `mixing`, of an embedding's covariance.
+    pub(super) fn around(
+        embedding: &Embedding,
+        epsilon: f64,
+        mixing: f64,
+        control: &Control,
+    ) -> Result<Self> {
+        check_epsilon(epsilon)?;
+        let ellipse = Arc::new(Ellipse::new(embedding, mixing, control)?);
+        Self::new(embedding.dim(), ellipse, epsilon)
+    }
+
     fn new(n: usize, ellipse: Arc<Ellipse>, epsilon: f64) -> Result<Self> {
         let sphere = MultivariateLaplace::new(n, check_epsilon(epsilon)? * ellipse.narrowest)?;
         Ok(EllipticalNoise {

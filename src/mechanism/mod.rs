@@ -10,6 +10,7 @@ pub mod noisy_nearest;
 pub mod quality;
 pub mod remapped;
 pub mod tem;
+pub mod vickrey;
 
 use std::any::Any;
 use std::sync::Arc;

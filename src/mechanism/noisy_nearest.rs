@@ -1,9 +1,11 @@
-//! Noise around a word's vector, then the nearest word: what MADLIB (WSDM'20), hyperbolic noise
+//! Noise around a word's vector, then a word near it: what MADLIB (WSDM'20), hyperbolic noise
 //! (ICDM'19) and their like have in common.
 //!
-//! **Releases** the word nearest to a random point near the word. A [`Noise`] says where the point
-//! lies and what is proved of that; the nearest word is post-processing, ties go to the smaller id.
-//! Here is the rest: batches, threads, the search.
+//! **Releases** a word near a random point near the word. A [`Noise`] says where the point lies
+//! and what is proved of that, a [`Choice`] which of the words nearest to the point it is: the
+//! nearest itself, mostly. The choice knows the point alone, so it is post-processing; of words at
+//! the same distance the one of the smaller id is nearer. Here is the rest: batches, threads, the
+//! search.
 
 use std::sync::Arc;
 
@@ -49,6 +51,34 @@ pub trait Noise: Clone + std::fmt::Debug + Send + Sync + 'static {
     fn with_epsilon(&self, embedding: &Embedding, epsilon: f64) -> Result<Self>;
 }
 
+/// Which of the words nearest to a point is released: post-processing, as it knows nothing of the
+/// word.
+pub trait Choice: Clone + std::fmt::Debug + Send + Sync + 'static {
+    /// How many of the nearest words it looks at.
+    const WORDS: usize;
+
+    /// The place of the word in `ranked`: the nearest words, at most [`WORDS`](Self::WORDS), and
+    /// their distances from the point, ascending.
+    fn choose(&self, ranked: &[(f64, u32)], rng: &mut ChaCha12Rng) -> usize;
+
+    /// The guarantee that the noise has, told of the whole mechanism.
+    fn told(&self, noise: Guarantee) -> Guarantee {
+        noise
+    }
+}
+
+/// The nearest word.
+#[derive(Clone, Copy, Debug)]
+pub struct Nearest;
+
+impl Choice for Nearest {
+    const WORDS: usize = 1;
+
+    fn choose(&self, _: &[(f64, u32)], _: &mut ChaCha12Rng) -> usize {
+        0
+    }
+}
+
 /// The guarantee of noise that is drawn in floating point: the proof is about real numbers, and
 /// outputs of a probability below about `outside` are beyond it.
 pub(super) fn floating_point(
@@ -80,11 +110,13 @@ pub(super) fn floating_point(
     }
 }
 
-/// A word mechanism that releases the word nearest to a noisy point.
+/// A word mechanism that releases a word near a noisy point: the nearest, unless it is said
+/// otherwise.
 #[derive(Clone, Debug)]
-pub struct NoisyNearest<N> {
+pub struct NoisyNearest<N, C = Nearest> {
     embedding: Arc<Embedding>,
     noise: N,
+    choice: C,
     search: Search,
     /// Where words are excluded, the others.
     released: Option<Arc<Released>>,
@@ -124,9 +156,22 @@ impl Released {
 impl<N: Noise> NoisyNearest<N> {
     /// `noise`, whose parameters fit the embedding, with the exact search.
     pub(super) fn around(embedding: Arc<Embedding>, noise: N, randomness: Randomness) -> Self {
+        Self::choosing(embedding, noise, Nearest, randomness)
+    }
+}
+
+impl<N: Noise, C: Choice> NoisyNearest<N, C> {
+    /// `noise`, whose parameters fit the embedding, and a choice, with the exact search.
+    pub(super) fn choosing(
+        embedding: Arc<Embedding>,
+        noise: N,
+        choice: C,
+        randomness: Randomness,
+    ) -> Self {
         NoisyNearest {
             embedding,
             noise,
+            choice,
             search: Search::Exact,
             released: None,
             randomness,
@@ -178,43 +223,52 @@ impl<N: Noise> NoisyNearest<N> {
         &self.noise
     }
 
-    /// The nearest word of each point.
-    fn nearest(&self, points: &[f64], work: &mut Work, out: &mut [u32]) {
-        let vectors = self.embedding.vectors();
-        match (self.search, self.embedding.hnsw()) {
-            (Search::Hnsw { ef }, Some(hnsw)) => {
-                let of = (self.embedding.metric(), vectors);
-                let n = self.embedding.dim();
-                for (point, out) in points.chunks_exact(n).zip(out) {
-                    let Some(released) = &self.released else {
-                        *out = hnsw.nearest(of, point, 1, ef, &mut work.approximate)[0].1;
-                        continue;
-                    };
-                    let k = ef.min(self.embedding.len());
-                    let near = hnsw.nearest(of, point, k, ef, &mut work.approximate);
-                    let mut near = near.iter().map(|&(_, id)| id);
-                    match near.find(|id| released.ids.binary_search(id).is_ok()) {
-                        Some(id) => *out = id,
-                        None => self.nearest_exactly(point, work, std::slice::from_mut(out)),
-                    }
-                }
+    /// The choice among the nearest words.
+    pub fn choice(&self) -> &C {
+        &self.choice
+    }
+
+    /// The word chosen for each point.
+    fn chosen(&self, points: &[f64], work: &mut Work, rng: &mut ChaCha12Rng, out: &mut [u32]) {
+        let (Search::Hnsw { ef }, Some(hnsw)) = (self.search, self.embedding.hnsw()) else {
+            return self.chosen_exactly(points, work, rng, out);
+        };
+        let of = (self.embedding.metric(), self.embedding.vectors());
+        let n = self.embedding.dim();
+        for (point, out) in points.chunks_exact(n).zip(out) {
+            let Some(released) = &self.released else {
+                let k = C::WORDS.min(self.embedding.len());
+                let near = hnsw.nearest(of, point, k, ef.max(k), &mut work.approximate);
+                *out = near[self.choice.choose(near, rng)].1;
+                continue;
+            };
+            let k = ef.min(self.embedding.len());
+            let near = hnsw.nearest(of, point, k, ef, &mut work.approximate);
+            let near = near.iter().copied();
+            let near = near.filter(|(_, id)| released.ids.binary_search(id).is_ok());
+            work.near.clear();
+            work.near.extend(near.take(C::WORDS));
+            match work.near.len() < C::WORDS.min(released.ids.len()) {
+                false => *out = work.near[self.choice.choose(&work.near, rng)].1,
+                true => self.chosen_exactly(point, work, rng, std::slice::from_mut(out)),
             }
-            _ => self.nearest_exactly(points, work, out),
         }
     }
 
-    fn nearest_exactly(&self, points: &[f64], work: &mut Work, out: &mut [u32]) {
-        let embedding = self
-            .released
-            .as_ref()
-            .map_or(&*self.embedding, |r| &r.embedding);
+    fn chosen_exactly(
+        &self,
+        points: &[f64],
+        work: &mut Work,
+        rng: &mut ChaCha12Rng,
+        out: &mut [u32],
+    ) {
+        let released = self.released.as_deref();
+        let embedding = released.map_or(&*self.embedding, |r| &r.embedding);
         let (search, vectors) = (embedding.search(), embedding.vectors());
-        search.nearest_batch(vectors, points, 1, None, &mut work.exact, |i, ranked| {
-            let nearest = ranked[0].1;
-            out[i] = self
-                .released
-                .as_ref()
-                .map_or(nearest, |r| r.ids[nearest as usize]);
+        let k = C::WORDS.min(embedding.len());
+        search.nearest_batch(vectors, points, k, None, &mut work.exact, |i, ranked| {
+            let chosen = ranked[self.choice.choose(ranked, rng)].1;
+            out[i] = released.map_or(chosen, |r| r.ids[chosen as usize]);
         });
     }
 }
@@ -223,16 +277,18 @@ impl<N: Noise> NoisyNearest<N> {
 struct Work {
     exact: Scratch,
     approximate: HnswScratch,
+    /// The nearest words that may be released.
+    near: Vec<(f64, u32)>,
     points: Vec<f64>,
 }
 
-impl<N: Noise> Mechanism for NoisyNearest<N> {
+impl<N: Noise, C: Choice> Mechanism for NoisyNearest<N, C> {
     fn space(&self) -> &dyn MetricSpace {
         &*self.embedding
     }
 
     fn guarantee(&self) -> Guarantee {
-        let mut guarantee = self.noise.guarantee(&self.embedding);
+        let mut guarantee = self.choice.told(self.noise.guarantee(&self.embedding));
         if let Some(released) = &self.released {
             guarantee.outputs = Guarantee::excluded(self.embedding.len(), released.ids.len());
         }
@@ -281,6 +337,7 @@ impl<N: Noise> Mechanism for NoisyNearest<N> {
         let work = || Work {
             exact: Scratch::default(),
             approximate: HnswScratch::default(),
+            near: Vec::new(),
             points: vec![0.0; BATCH.min(ids.len()) * n],
         };
         install(ids.len(), 8, || {
@@ -294,7 +351,7 @@ impl<N: Noise> Mechanism for NoisyNearest<N> {
                     let some = &mut points[..ids.len() * n];
                     let noise = &self.noise;
                     noise.perturb(&self.embedding, ids, &mut rng, some, control)?;
-                    self.nearest(some, work, out);
+                    self.chosen(some, work, &mut rng, out);
                     work.points = points;
                     control.advance(ids.len());
                     Ok(())

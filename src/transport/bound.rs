@@ -66,3 +66,99 @@ fn columns(cost: &CostMatrix, u: &[f64], v: &mut Vec<f64>, via: &mut [u64]) {
     }
     v[cost.columns()..].fill(0.0);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The three bounds as they are defined, column by column and row by row.
+    fn defined(costs: &[f64], columns: usize, supply: &[u64], demand: &[u64]) -> [f64; 3] {
+        let cost = |i: usize, j: usize| costs[i * columns + j];
+        let rows = |v: &[f64]| -> Vec<f64> {
+            let least = |i| (0..columns).map(move |j| cost(i, j) - v[j]);
+            let all = 0..supply.len();
+            all.map(|i| least(i).fold(f64::INFINITY, f64::min))
+                .collect()
+        };
+        let priced = |u: &[f64]| -> Vec<f64> {
+            let least = |j| (0..supply.len()).map(move |i| cost(i, j) - u[i]);
+            let all = 0..columns;
+            all.map(|j| least(j).fold(f64::INFINITY, f64::min))
+                .collect()
+        };
+        let dot =
+            |m: &[u64], p: &[f64]| -> f64 { m.iter().zip(p).map(|(&m, p)| m as f64 * p).sum() };
+        let u = rows(&vec![0.0; columns]);
+        let v = priced(&u);
+        let first = dot(supply, &u) + dot(demand, &v);
+        let other = priced(&vec![0.0; supply.len()]);
+        let u = rows(&other);
+        let second = dot(supply, &u) + dot(demand, &other);
+        let mean: Vec<f64> = v.iter().zip(&other).map(|(a, b)| (a + b) / 2.0).collect();
+        let u = rows(&mean);
+        let v = priced(&u);
+        let third = dot(supply, &u) + dot(demand, &v);
+        [first, second, third]
+    }
+
+    proptest! {
+        #[test]
+        fn it_is_the_best_of_the_three(
+            m in 1usize..9, n in 1usize..9, skew in 0u64..40, seed: u64
+        ) {
+            use rand::RngExt;
+            let mut rng = crate::Randomness::new(Some(seed)).next_key().unwrap().stream(0);
+            let costs: Vec<f64> = (0..m * n).map(|_| rng.random::<f64>().powi(3)).collect();
+            // Masses of equal sums; unequal ones make the first or the second bound the best.
+            let mut supply: Vec<u64> = (0..m).map(|_| 1 + rng.random::<u64>() % (1 + skew)).collect();
+            let mut demand: Vec<u64> = (0..n).map(|_| 1 + rng.random::<u64>() % (1 + skew)).collect();
+            let (s, d): (u64, u64) = (supply.iter().sum(), demand.iter().sum());
+            supply[0] += d.saturating_sub(s);
+            demand[0] += s.saturating_sub(d);
+            let cost = CostMatrix::new(&costs, m, n).unwrap();
+            let mut bound = Bound::default();
+            // What an earlier call left behind plays no part.
+            bound.of(&CostMatrix::new(&[9.0; 100], 10, 10).unwrap(), &[1; 10], &[1; 10]);
+            let found = bound.of(&cost, &supply, &demand);
+            let three = defined(&costs, n, &supply, &demand);
+            let best = three.into_iter().fold(0.0, f64::max);
+            prop_assert!((found - best).abs() <= 1e-9 * (1.0 + best), "{found} {three:?}");
+        }
+    }
+
+    /// One instance for each of the three, where it alone is the best.
+    #[test]
+    fn each_of_the_three_counts() {
+        use rand::RngExt;
+        let mut rng = crate::Randomness::new(Some(1))
+            .next_key()
+            .unwrap()
+            .stream(0);
+        let mut best_alone = [0; 3];
+        for _ in 0..2000 {
+            let (m, n) = (
+                2 + rng.random::<u32>() as usize % 3,
+                2 + rng.random::<u32>() as usize % 3,
+            );
+            let costs: Vec<f64> = (0..m * n).map(|_| rng.random::<f64>().powi(3)).collect();
+            let (mut supply, mut demand) = (vec![1; m], vec![1; n]);
+            let (i, j) = (
+                rng.random::<u32>() as usize % m,
+                rng.random::<u32>() as usize % n,
+            );
+            supply[i] += 20 + n as u64;
+            demand[j] += 20 + m as u64;
+            let cost = CostMatrix::new(&costs, m, n).unwrap();
+            let found = Bound::default().of(&cost, &supply, &demand);
+            let three = defined(&costs, n, &supply, &demand);
+            let best = (0..3)
+                .max_by(|&a, &b| three[a].total_cmp(&three[b]))
+                .unwrap();
+            let alone = (0..3).all(|k| k == best || three[k] < three[best] - 1e-6);
+            best_alone[best] += usize::from(alone);
+            assert!((found - three[best]).abs() < 1e-9, "{found} {three:?}");
+        }
+        assert!(best_alone.iter().all(|&n| n > 0), "{best_alone:?}");
+    }
+}

@@ -133,6 +133,37 @@ fn lists_much_shorter_than_the_vocabulary_change_nothing() {
     }
 }
 
+/// Words that are only excluded: the law is that of the others, whether the word itself is one of
+/// them, its nearest words are, or nearly all that lies where it lies.
+#[test]
+fn excluding_words_leaves_the_law_of_the_others() {
+    // 0 to 499 lie at one place, the others anywhere.
+    let mut vectors = vec![0.1f32; 500 * 3];
+    let mut rng = Randomness::new(Some(3)).next_key().unwrap().stream(0);
+    vectors.extend((0..2500 * 3).map(|_| rng.random::<f32>() * 2.0 - 1.0));
+    let e = from_vectors(vectors, 3, Metric::Euclidean);
+    let truncation = Truncation::Gamma(f64::INFINITY);
+    for excluded in [vec![7, 600, 2999], (1..500).collect::<Vec<u32>>()] {
+        for epsilon in [2.0, 12.0] {
+            let cover = || Cover::identity(&*e, &excluded).unwrap();
+            let seeded = tem(&e, epsilon, truncation, cover());
+            check(&seeded, &e, &[0, 7, 1500], 100_000);
+            // Without a seed, from the first draw to the kept table.
+            let fresh = Tem::new(e.clone(), epsilon, truncation, Randomness::new(None)).unwrap();
+            let fresh = fresh.with_cover(Some(Arc::new(cover()))).unwrap();
+            for w in [0u32, 7, 1500] {
+                let expected = law(&e, fresh.cover().unwrap(), w, epsilon, f64::INFINITY);
+                let mut drawn = Vec::new();
+                for size in [1usize, 1, 2, 30, 500, 3000, 9000, 60_000] {
+                    drawn.extend(fresh.privatize_ids(&vec![w; size]).unwrap());
+                }
+                let counts = counts(&drawn, e.len());
+                assert_law(&counts, &expected, &format!("{epsilon} {w}"));
+            }
+        }
+    }
+}
+
 #[test]
 fn every_metric_and_duplicates_and_one_word() {
     for metric in Metric::ALL {

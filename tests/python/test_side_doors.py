@@ -220,7 +220,9 @@ class TestTemporaryFiles:
 
     def start(self, tmp_path: Path, **kwargs: object) -> tuple[subprocess.Popen[bytes], Path]:
         source, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
-        source.write_bytes(self.LINES)
+        lines = kwargs.get("lines", self.LINES)
+        assert isinstance(lines, bytes)
+        source.write_bytes(lines)
         source.chmod(0o600)
         process = subprocess.Popen(
             [*FASTDX, "privatize", str(source), "--column", "t", "-o", str(out), "--epsilon=5",
@@ -273,8 +275,12 @@ class TestTemporaryFiles:
 
     def test_hangup_stays_ignored_under_nohup(self, tmp_path: Path) -> None:
         process, out = self.start(
-            tmp_path, before=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)
+            tmp_path,
+            before=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
+            # Enough to be at work still, few enough to wait for on a busy machine.
+            lines=self.LINES[: len(self.LINES) // 10],
         )
+        assert process.poll() is None
         process.send_signal(signal.SIGHUP)
         process.communicate(timeout=120)
         assert process.returncode == 0 and out.exists()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 from fastdx.cli.formats.base import Batch, Draw
 
-AHEAD = 2
+AHEAD = 1
 """Batches that wait before drawing, and before writing: what memory holds stays bounded."""
 PATIENCE = 10.0
 """Seconds that an ended run waits for its threads. One that waits for input, or for a reader of its

@@ -9,6 +9,7 @@ from fastdx.mechanisms.mahalanobis import Mahalanobis
 from fastdx.mechanisms.multivariate_laplace import MultivariateLaplace
 from fastdx.mechanisms.neighbor_response import NeighborResponse
 from fastdx.mechanisms.tem import Tem
+from fastdx.mechanisms.vickrey import Vickrey
 
 __all__ = [
     "MECHANISMS",
@@ -21,6 +22,7 @@ __all__ = [
     "NeighborResponse",
     "Option",
     "Tem",
+    "Vickrey",
 ]
 
 MECHANISMS: dict[str, type[Mechanism]] = {
@@ -31,6 +33,7 @@ MECHANISMS: dict[str, type[Mechanism]] = {
         HyperbolicLaplace,
         Mahalanobis,
         NeighborResponse,
+        Vickrey,
     )
 }
 """Every word mechanism by its name: what the command and the tests go through."""

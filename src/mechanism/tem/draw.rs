@@ -6,7 +6,7 @@ use super::alias::AliasTable;
 use super::covered::Found;
 use super::law::Law;
 use super::neighborhoods::{List, Row};
-use super::rejection::{ListLaw, TRIES, Terms};
+use super::rejection::{ListLaw, Terms};
 use super::shells::ShellLaw;
 use super::{Sampler, Tem, gumbel};
 use crate::cover::Cover;
@@ -18,6 +18,8 @@ use crate::random::Key;
 
 /// Calls of at most so many words are drawn one by one, larger ones grouped by word.
 const FEW: usize = 64;
+/// How often draws that fell on an excluded word are made again before the whole row is looked at.
+const ROUNDS: usize = 64;
 /// Positions that are grouped by word at a time.
 const BLOCK: usize = 1 << 20;
 
@@ -46,15 +48,8 @@ impl Tem {
         })?
     }
 
-    /// Draws of one word, in order, by the first of four ways that fits:
-    ///
-    /// 1. Gumbel noise over the whole row, where that sampler is asked for;
-    /// 2. a distance, then a word there, where few distances occur (`Shells`);
-    /// 3. the whole row tabulated, where the word is drawn so often that it pays, or no grid is
-    ///    fine enough for lists;
-    /// 4. the word's list, and rejection outside it.
-    ///
-    /// All but the first draw from the same integer law.
+    /// Draws of one word, in order. Where words are only excluded, draws of the others' law that fall on
+    /// an excluded word are made again: what is left has the weights that the cover gives it.
     fn draw_word(
         &self,
         id: u32,
@@ -63,66 +58,90 @@ impl Tem {
         work: &mut Work,
         mut drawn: impl FnMut(u32),
     ) {
+        // A word that is released itself has the largest weight, so few draws are vain.
+        let only_excludes = |cover: &&Cover| cover.is_identity() && cover.rank(id).is_some();
+        let cover = self.cover.as_deref();
+        let Some(excluding) = cover.filter(only_excludes) else {
+            return self.draw_covered(cover, id, count, rng, work, drawn);
+        };
+        let mut missing = count;
+        for _ in 0..ROUNDS {
+            self.draw_covered(None, id, missing, rng, work, |y| {
+                if excluding.rank(y).is_some() {
+                    missing -= 1;
+                    drawn(y);
+                }
+            });
+            if missing == 0 {
+                return;
+            }
+        }
+        let law = self.law(id);
+        (0..missing).for_each(|_| drawn(excluding.id(law.sample(rng))));
+    }
+
+    /// Draws of one word, the outputs being those of `cover`, by the first of four ways that fits:
+    ///
+    /// 1. Gumbel noise over the whole row, where that sampler is asked for;
+    /// 2. a distance, then a word there, where few distances occur (`Shells`);
+    /// 3. the whole row tabulated, where the word is drawn so often that it pays, or no grid is
+    ///    fine enough for lists;
+    /// 4. the word's list, and rejection outside it.
+    ///
+    /// All but the first draw from the same integer law.
+    fn draw_covered(
+        &self,
+        cover: Option<&Cover>,
+        id: u32,
+        count: usize,
+        rng: &mut ChaCha12Rng,
+        work: &mut Work,
+        mut drawn: impl FnMut(u32),
+    ) {
         if self.sampler == Sampler::Gumbel {
             let distances = work.row.distances(&*self.space, id);
-            let gumbel = match &self.cover {
-                None => gumbel::Gumbel::new(self.epsilon, self.gamma, distances),
-                Some(cover) => {
-                    let Row {
-                        distances, scores, ..
-                    } = &mut work.row;
-                    cover.exponents(0.5 * self.epsilon, self.gamma, distances, scores);
-                    gumbel::Gumbel::new(2.0, f64::INFINITY, scores)
-                }
+            let Some(cover) = cover else {
+                let gumbel = gumbel::Gumbel::new(self.epsilon, self.gamma, distances);
+                return (0..count).for_each(|_| drawn(gumbel.sample(rng)));
             };
-            return (0..count).for_each(|_| drawn(self.released(gumbel.sample(rng))));
+            let scores = &mut work.row.scores;
+            cover.exponents(0.5 * self.epsilon, self.gamma, &work.row.distances, scores);
+            let gumbel = gumbel::Gumbel::new(2.0, f64::INFINITY, scores);
+            return (0..count).for_each(|_| drawn(cover.id(gumbel.sample(rng))));
         }
-        let own = self.cover.as_ref().is_none_or(|cover| cover.is_identity());
-        if let Some(around) = self.space.shells(id).filter(|_| own) {
+        if let (Some(around), None) = (self.space.shells(id), cover) {
             let shells = &self.cache.shells;
             let law = shells.get_or_keep(id, &mut work.shell_law, |law| {
                 law.fill(self.epsilon / 2.0, self.gamma, &*around);
                 law.bytes()
             });
-            let Some(cover) = &self.cover else {
-                return (0..count).for_each(|_| drawn(law.sample(&*around, rng)));
-            };
-            // Without the words that are never released the law is that of the others: what is
-            // one of them is drawn again, a few times.
-            let mut spare = None;
-            return (0..count).for_each(|_| {
-                let mut tries = (0..TRIES).map(|_| law.sample(&*around, rng));
-                let found = tries.find(|&y| cover.rank(y).is_some());
-                drawn(found.unwrap_or_else(|| {
-                    let whole = spare.get_or_insert_with(|| Tem::law(self, id));
-                    cover.id(whole.sample(rng))
-                }));
-            });
+            return (0..count).for_each(|_| drawn(law.sample(&*around, rng)));
         }
         // With a seed the draws may not depend on what was drawn before, or by which thread.
         let seeded = self.randomness.seed().is_some();
         let row_pays = self.cache.row_pays(id, count, seeded);
         if let Some(law) = self.cache.rows.get(id).filter(|_| row_pays || !seeded) {
-            return self.sample_table(id, law, count, rng, drawn);
+            return self.sample_table(cover, id, law, count, rng, drawn);
         }
         match self.grid().filter(|_| !row_pays) {
-            Some(grid) => self.draw_from_list(id, count, grid, rng, work, drawn),
-            None => self.draw_from_row(id, count, rng, work, drawn),
+            Some(grid) => self.draw_from_list(cover, id, count, grid, rng, work, drawn),
+            None => self.draw_from_row(cover, id, count, rng, work, drawn),
         }
     }
 
     /// Draws from the table of a word's whole law.
     fn sample_table(
         &self,
+        cover: Option<&Cover>,
         id: u32,
         table: &AliasTable,
         count: usize,
         rng: &mut ChaCha12Rng,
         mut drawn: impl FnMut(u32),
     ) {
-        let law = || Tem::law(self, id);
+        let law = || self.law_with(cover, id);
         // Two loops: without a cover a draw is the word itself.
-        match &self.cover {
+        match cover {
             None => table.sample_many(count, rng, law, drawn),
             Some(cover) => table.sample_many(count, rng, law, |rank| drawn(cover.id(rank))),
         }
@@ -131,6 +150,7 @@ impl Tem {
     /// Draws from the word's whole law, whose table is kept.
     fn draw_from_row(
         &self,
+        cover: Option<&Cover>,
         id: u32,
         count: usize,
         rng: &mut ChaCha12Rng,
@@ -138,26 +158,31 @@ impl Tem {
         mut drawn: impl FnMut(u32),
     ) {
         let Work { row, whole, .. } = work;
-        self.fill_law(id, row, whole);
-        self.cache.settle(id);
+        self.fill_law(cover, id, row, whole);
         let bytes = AliasTable::bytes(whole.len());
         let fits = self.cache.rows.free_bytes() > bytes;
         // Without room for the table, it pays for many draws; with a seed what is drawn may not
         // depend on the room.
         if !fits && count < whole.len() / 4 && self.randomness.seed().is_none() {
-            return (0..count).for_each(|_| drawn(self.released(whole.sample(rng))));
+            let released = |rank| cover.map_or(rank, |cover| cover.id(rank));
+            return (0..count).for_each(|_| drawn(released(whole.sample(rng))));
         }
         let table = AliasTable::new(whole);
         // A row that was kept meanwhile is of the same law.
         match self.cache.rows.keep(id, table, bytes) {
-            Ok(table) => self.sample_table(id, table, count, rng, drawn),
-            Err(table) => self.sample_table(id, &table, count, rng, drawn),
+            Ok(table) => {
+                self.cache.settle(id);
+                self.sample_table(cover, id, table, count, rng, drawn);
+            }
+            Err(table) => self.sample_table(cover, id, &table, count, rng, drawn),
         }
     }
 
     /// Draws from the word's list, by rejection outside it.
+    #[allow(clippy::too_many_arguments)]
     fn draw_from_list(
         &self,
+        cover: Option<&Cover>,
         id: u32,
         count: usize,
         grid: Grid,
@@ -167,7 +192,6 @@ impl Tem {
     ) {
         let cache = &*self.cache;
         let space = &*self.space;
-        let cover = self.cover.as_deref();
         let terms = Terms {
             eta: self.epsilon / 2.0,
             gamma: self.gamma,
@@ -208,21 +232,20 @@ impl Tem {
             None => space.is_beyond(id, y, limit),
             Some(cover) => space.are_beyond(id, cover.set(y), limit),
         };
-        let mut spare = None;
-        let mut tries = 0u32;
-        for _ in 0..count {
-            let (y, made) = law.sample(list, terms, rng, distance, beyond);
-            tries = tries.saturating_add(made);
-            let y = y.unwrap_or_else(|| {
-                // Rare words whose lists say little: the whole row, once for all draws.
-                let whole = spare.get_or_insert_with(|| Tem::law(self, id));
-                whole.sample(rng)
-            });
-            drawn(self.released(y));
+        let most = cache.tries_a_row();
+        let (mut tries, mut left) = (0, count);
+        while left > 0 && tries < most {
+            let (y, made) = law.sample(list, terms, rng, most - tries, distance, beyond);
+            tries += made;
+            if let Some(y) = y {
+                drawn(cover.map_or(y, |cover| cover.id(y)));
+                left -= 1;
+            }
         }
         cache.charge(id, tries);
-        if spare.is_some() {
-            cache.charge_row(id);
+        if left > 0 {
+            // The list says little of this word, or it is drawn often.
+            self.draw_from_row(cover, id, left, rng, work, drawn);
         }
     }
 
@@ -237,7 +260,8 @@ impl Tem {
         fill: impl FnOnce(&mut ListLaw),
     ) -> &'a ListLaw {
         let cache = &*self.cache;
-        if cache.seen(id) && cache.lists.free_bytes() > 0 {
+        let length = list.map_or(self.neighborhoods.k(), |list| list.entries.len());
+        if cache.seen(id) && cache.lists.free_bytes() > ListLaw::bytes_of(length) {
             return cache.lists.get_or_keep(id, spare, |law| {
                 fill(law);
                 law.index(list, terms);

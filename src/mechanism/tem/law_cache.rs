@@ -16,7 +16,7 @@ use crate::word_cache::{CacheBudget, WordCache};
 /// Eighths of the budget that rows, and laws of lists, may take, as long as there is room: the lists
 /// themselves may take half.
 const ROWS: usize = 4;
-const LISTS: usize = 2;
+const LISTS: usize = 3;
 
 /// A try outside the list, in sixteenths of [`LawCache::row_price`]'s unit.
 const TRY: u32 = 16;
@@ -81,9 +81,14 @@ impl LawCache {
         before.saturating_add(now) >= self.row_price() as usize
     }
 
+    /// Tries outside a list that cost as much as a row.
+    pub(super) fn tries_a_row(&self) -> u32 {
+        // At most 2²⁷ words.
+        self.words.div_ceil(self.words_a_try).max(16) as u32
+    }
+
     fn row_price(&self) -> u32 {
-        let tries = self.words.div_ceil(self.words_a_try).max(16);
-        (tries * TRY as usize).min(1 << 30) as u32
+        self.tries_a_row().saturating_mul(TRY).min(1 << 30)
     }
 
     fn row_bytes(&self) -> usize {
@@ -96,14 +101,8 @@ impl LawCache {
         self.spent_slot(id).fetch_add(price, Ordering::Relaxed);
     }
 
-    /// A word's row has been made.
+    /// A word's row has been kept.
     pub(super) fn settle(&self, id: u32) {
         self.spent_slot(id).store(0, Ordering::Relaxed);
-    }
-
-    /// Charges a word with a whole row that was not kept.
-    pub(super) fn charge_row(&self, id: u32) {
-        self.spent_slot(id)
-            .fetch_add(self.row_price(), Ordering::Relaxed);
     }
 }

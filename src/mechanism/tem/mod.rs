@@ -325,32 +325,27 @@ impl Tem {
     /// The law as the integers that are sampled, of every word, or of every rank of a cover's
     /// outputs.
     pub fn law(&self, id: u32) -> Law {
+        self.law_with(self.cover.as_deref(), id)
+    }
+
+    fn law_with(&self, cover: Option<&Cover>, id: u32) -> Law {
         let mut law = Law::default();
-        self.fill_law(id, &mut Row::default(), &mut law);
+        self.fill_law(cover, id, &mut Row::default(), &mut law);
         law
     }
 
-    fn fill_law(&self, id: u32, row: &mut Row, law: &mut Law) {
+    fn fill_law(&self, cover: Option<&Cover>, id: u32, row: &mut Row, law: &mut Law) {
         let distances = row.distances(&*self.space, id);
         if let Some(grid) = self.grid() {
             distances.iter_mut().for_each(|d| *d = grid.round(*d));
         }
         let eta = self.epsilon / 2.0;
-        match &self.cover {
+        match cover {
             None => law.fill(eta, self.gamma, distances),
             Some(cover) => {
                 cover.exponents(eta, self.gamma, &row.distances, &mut row.scores);
                 law.fill_with(&row.scores, |exponent| exponent);
             }
-        }
-    }
-
-    /// The word that an output is, by its rank.
-    #[inline]
-    fn released(&self, rank: u32) -> u32 {
-        match &self.cover {
-            None => rank,
-            Some(cover) => cover.id(rank),
         }
     }
 

@@ -9,8 +9,8 @@
 //! are those of [`law`](super::law), so the law does not depend on the list.
 //!
 //! A vocabulary can make the tries long (a dense cluster of more than k words, all else far
-//! away). After [`TRIES`] of them the draw is made from the whole row instead: the tries were
-//! independent of what comes, so the law is the same.
+//! away). After as many of them as cost what the whole row costs, the draw is made from the row
+//! instead: the tries were independent of what comes, so the law is the same.
 
 use std::cmp::Ordering;
 
@@ -23,9 +23,6 @@ use super::neighborhoods::List;
 use crate::cover::Cover;
 use crate::neighbors::Grid;
 use crate::random::{continued, uniform_below, uniform_below_u128};
-
-/// Tries outside the list before a draw goes to the whole row.
-pub(super) const TRIES: u32 = 64;
 
 /// The part of the law that a list holds.
 #[derive(Debug, Default)]
@@ -164,6 +161,11 @@ impl ListLaw {
         self.head.shrink();
     }
 
+    /// About the bytes of a law that is kept, of a list of so many words.
+    pub(super) fn bytes_of(length: usize) -> usize {
+        size_of::<Self>() + AliasTable::bytes(length)
+    }
+
     pub(super) fn bytes(&self) -> usize {
         let classes = size_of_val(&*self.outside);
         let table = self.table.as_ref().map_or(0, |(_, table)| table.size());
@@ -220,7 +222,7 @@ impl ListLaw {
         landed
     }
 
-    /// One output, or `None` after [`TRIES`] vain tries outside the list, and how many it made.
+    /// One output, or `None` after `most` vain tries outside the list, and how many it made.
     /// `distance` is that to an output, rounded to the grid by this function; `beyond(y, limit)` may
     /// say that it is certainly more than `limit`.
     #[inline]
@@ -229,13 +231,14 @@ impl ListLaw {
         list: List,
         terms: Terms,
         rng: &mut impl Rng,
+        most: u32,
         distance: impl Fn(u32) -> f64,
         beyond: impl Fn(u32, f64) -> bool,
     ) -> (Option<u32>, u32) {
         let Terms { eta, grid, .. } = terms;
         let penalties = terms.cover.and_then(Cover::penalties);
         let order = terms.cover.and_then(Cover::classes).map(|(order, _)| order);
-        for tries in 0..TRIES {
+        for tries in 0..most {
             let class = match self.land(list, terms, rng) {
                 Ok(place) => {
                     // The minimum only matters for a file that was opened unverified and is
@@ -260,7 +263,7 @@ impl ListLaw {
                 return (Some(y), tries + 1);
             }
         }
-        (None, TRIES)
+        (None, most)
     }
 }
 
@@ -298,6 +301,82 @@ mod tests {
             prop_assert!(envelope <= of(entries[k - 1]) + (of(entries[k - 1]) >> 40) + 1);
             let inside: u128 = entries[..k].iter().map(|&entry| of(entry)).sum();
             prop_assert_eq!(law.total, inside + envelope * words as u128);
+        }
+    }
+
+    /// Draws from a list have the law of the whole row: before and after its table is made, with words
+    /// beyond γ in the list and outside, and with few tries, the rest being made from the row.
+    #[test]
+    fn draws_from_a_list_have_the_law_of_the_row() {
+        let mut rng = crate::Randomness::new(Some(4))
+            .next_key()
+            .unwrap()
+            .stream(0);
+        let words = 60usize;
+        let away = |y: u32| f64::from(y * 37 % 60) * 0.1;
+        let grid = Grid::new(words, 40.0);
+        let mut entries: Vec<u64> = (0..60).map(|y| grid.entry(away(y), y)).collect();
+        entries.sort_unstable();
+        for (k, gamma, eta) in [
+            (20, 0.75, 1.0),
+            (20, 3.5, 1.0),
+            (60, 2.0, 2.0),
+            (1, 9.0, 0.3),
+            (3, 0.0, 1.0),
+        ] {
+            let list = List {
+                entries: &entries[..k],
+                end: entries[k - 1] + 1,
+            };
+            let terms = Terms {
+                eta,
+                gamma,
+                grid,
+                cover: None,
+                outputs: words as u32,
+            };
+            let mut row = Law::default();
+            row.fill_with(&entries, |entry| eta * grid.distance(entry).min(gamma));
+            let mut expected = vec![0.0; words];
+            for (&entry, p) in entries.iter().zip(row.probabilities()) {
+                expected[grid.id(entry) as usize] = p;
+            }
+            let mut law = ListLaw::default();
+            law.fill(list, terms);
+            for indexed in [false, true] {
+                if indexed {
+                    law.index(Some(list), terms);
+                }
+                for most in [1, 3, 1000] {
+                    let draws = 60_000;
+                    let mut counts = vec![0u32; words];
+                    let mut vain = 0;
+                    for _ in 0..draws {
+                        let beyond = |y, limit| away(y) > limit;
+                        let (y, tries) = law.sample(list, terms, &mut rng, most, away, beyond);
+                        assert!(tries <= most);
+                        let y = y.unwrap_or_else(|| {
+                            vain += 1;
+                            assert_eq!(tries, most);
+                            grid.id(entries[row.sample(&mut rng) as usize])
+                        });
+                        counts[y as usize] += 1;
+                    }
+                    assert!(most > 3 || k >= 20 || vain > 0);
+                    let chi2: f64 = (counts.iter().zip(&expected))
+                        .map(|(&c, p)| {
+                            (f64::from(c) - p * f64::from(draws)).powi(2) / (p * f64::from(draws))
+                        })
+                        .sum();
+                    // Wilson and Hilferty at 59 degrees: six deviations, false alarms below 1e-8.
+                    let scale: f64 = 2.0 / (9.0 * 59.0);
+                    let limit = 59.0 * (1.0 - scale + 6.0 * scale.sqrt()).powi(3);
+                    assert!(
+                        chi2 <= limit,
+                        "{chi2}: k = {k}, γ = {gamma}, {indexed}, {most}"
+                    );
+                }
+            }
         }
     }
 }

@@ -6,6 +6,7 @@ pub(super) mod mahalanobis;
 pub(super) mod multivariate_laplace;
 pub(super) mod neighbor_response;
 pub(super) mod tem;
+pub(super) mod vickrey;
 
 use pyo3::prelude::*;
 
@@ -34,6 +35,7 @@ pub(super) static MECHANISMS: &[Registered] = &[
         neighbor_response::make,
         neighbor_response::details,
     ),
+    Registered::new("vickrey", vickrey::make, vickrey::details),
 ];
 
 /// What the outputs of a mechanism stand for, or None.

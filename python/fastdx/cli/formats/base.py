@@ -11,7 +11,7 @@ from fastdx.cli.formats.opening import Opener
 from fastdx.cli.messages import CommandError
 from fastdx.exceptions import UnknownWordError
 
-BATCH = 2 << 20
+BATCH = 3 << 19
 """Characters that are read, drawn and written at a time."""
 MOST_NAMES = 100
 """Names of untouched fields that the closing line lists at most."""
