@@ -131,7 +131,9 @@ def test_word_graphs_and_single_words() -> None:
         assert line.made is not None and line.cells()[-1] == "–"
     one = Embedding(["a"], [[1.0, 2.0]])
     for line in compared(families(one), epsilon=1.0, judge=one):
-        assert (line.values["R"], line.values["any_two"]) == (1.0, 0.0)
+        assert line.values["R"] == 1.0
+        # Noise without a law that can be computed has no number.
+        assert line.values["any_two"] == 0.0 or np.isnan(line.values["any_two"])
 
 
 def test_what_takes_minutes_is_asked_for() -> None:
