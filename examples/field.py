@@ -2,7 +2,8 @@
 
     python examples/field.py broken       # the smallest vocabularies on which a claim fails
     python examples/field.py kept         # every law of fastdx.laws on 150 words
-    python examples/field.py times        # how long laws take to set up
+    python examples/field.py times        # how long laws take to set up, how fast they are drawn
+    python examples/field.py sampling     # the second part of that alone
     python examples/field.py frontier     # all at equal success of the attacker, on real embeddings
 
 `broken` has the laws of papers and of public code written down once more, as they are there.
@@ -12,31 +13,27 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from resource import getpagesize
 from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fastdx import (
-    Cover,
-    Embedding,
-    FiniteLaw,
-    Mahalanobis,
-    Mechanism,
-    MultivariateLaplace,
-    NeighborResponse,
-    Tem,
-    laws,
-)
-from fastdx.attacks import mean_similarity, reidentification
+from fastdx import Embedding, FiniteLaw, Mechanism, Tem, laws
+from fastdx.calibration import compared, families, family_names
+from fastdx.calibration.families import HEADER
 from fastdx.laws import largest_loss
 
 Matrix = NDArray[np.float64]
+NOT_IN_MANY_DIMENSIONS = ("hyperbolic", "vickrey-line", "truncated-laplace", "optimal")
+"""What cannot be made of 2,000 words in 50 Euclidean dimensions."""
+FEW = 200
+"""Different words of the second text that is drawn."""
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(64)
 
 
@@ -250,14 +247,11 @@ def kept(count: int) -> None:
         if law.proved.distances is not None:
             own = np.array([law.proved.distances(w) for w in words])
         same = largest_loss(matrix, own, law.proved.groups)
-        unit = f"{law.proved.metric} distance" if law.proved.metric else "any two words"
-        if law.proved.groups is not None:
-            unit += ", within groups"
         name = law.name + (" (40 words)" if law.space is few else "")
         numbers = [f"{x:.3g}" for x in (same, largest_loss(matrix, d), largest_loss(matrix))]
         numbers += [f"{np.diag(matrix).mean():.2f}", f"{(matrix * d).sum() / len(d):.2f}"]
         shown = " | ".join(n.replace("inf", "∞") for n in numbers)
-        print(f"| {name} | {law.proved.epsilon:g}, {unit} | {shown} |")
+        print(f"| {name} | {law.proved.epsilon:g}, {law.proved.unit} | {shown} |")
 
 
 def times() -> None:
@@ -294,52 +288,53 @@ def times() -> None:
         print(f"| {name} | {words:,} | {perf_counter() - start:.2g} |", flush=True)
 
 
-def families(e: Embedding) -> Iterator[tuple[str, str, Callable[[float], Mechanism]]]:
-    """Yield mechanisms by their ε: a name, the unit of their ε, and how one is made."""
-
-    def law(of: Callable[[float], laws.Law]) -> Callable[[float], Mechanism]:
-        return lambda epsilon: FiniteLaw(law=of(epsilon), certify=False)
-
-    nearest, balanced = Cover.nearest(e, 40), Cover.balanced(e, 40, weight=0.1)
+def sampling(count: int, tokens: int) -> None:
+    """Print how fast laws are drawn from beside Tem, on words as often as they are written."""
+    default = Embedding.default()
+    e = Embedding(default.words[:count], default.vectors[:count])
+    places = np.arange(len(e))
+    often = 1 / (places + 3.7)
+    drawn = np.random.default_rng(0).choice(places, tokens, p=often / often.sum())
+    written, few = drawn.astype(np.uint32), (drawn % min(FEW, len(e))).astype(np.uint32)
     order = laws.greedy_order(e)
-    yield "Tem", "distance", lambda epsilon: Tem(e, epsilon)
-    yield "Tem, cover k=40", "distance", lambda epsilon: Tem(e, epsilon, cover=nearest)
-    yield "Tem, balanced k=40", "distance", lambda epsilon: Tem(e, epsilon, cover=balanced)
-    yield "Tem, remap=5", "distance", lambda epsilon: Tem(e, epsilon, remap=5)
-    yield "SanText", "distance", law(lambda epsilon: laws.santext(e, epsilon))
-    yield "rank-based", "any two words", law(lambda epsilon: laws.rank_based(e, epsilon))
-    yield "CusText, sets of 20", "a set", law(lambda epsilon: laws.custext(e, epsilon, 20))
-    yield "CusText, sets of 100", "a set", law(lambda epsilon: laws.custext(e, epsilon, 100))
-    yield (
-        "1-Diffractor",
-        "place",
-        law(lambda epsilon: laws.one_diffractor(e, epsilon, orders=[order])),
-    )
-    yield (
-        "randomised response",
-        "any two words",
-        law(lambda epsilon: laws.randomized_response(e, epsilon)),
-    )
-    yield "staircase k=40", "any two words", lambda epsilon: NeighborResponse(e, epsilon, cover=40)
-    yield "MADLIB", "distance", lambda epsilon: MultivariateLaplace(e, epsilon)
-    yield "Mahalanobis", "distance", lambda epsilon: Mahalanobis(e, epsilon)
+    made: list[tuple[str, Callable[[], Mechanism]]] = [("Tem, ε = 3", lambda: Tem(e, 3.0))]
+    for law in (
+        laws.custext(e, 3.0, 20),
+        laws.one_diffractor(e, 3.0, orders=[order]),
+        laws.rank_based(e, 3.0),
+        laws.randomized_response(e, 3.0),
+    ):
+        made.append((law.name, partial(FiniteLaw, law=law, certify=False)))
+
+    def speed(m: Mechanism, ids: NDArray[np.uint32]) -> float:
+        start = perf_counter()
+        m.privatize_ids(ids)
+        return len(ids) / (perf_counter() - start)
+
+    print(f"\nWords/s on {len(e):,} words × {e.dim}, {tokens:,} words a call, and as a part of "
+          f"Tem's in the same run. By frequency: {len(np.unique(written)):,} different words, for "
+          f"the first time and again. Few: {len(np.unique(few)):,} different words, again. Memory: "
+          "by how much the process grew with the first two calls; tables that are kept may have "
+          "128 MiB.\n")  # fmt: skip
+    print("| mechanism | by frequency, first | again | few, again | memory, MB |")
+    print("|---|---|---|---|---|")
+    base: list[float] = []
+    for name, make in made:
+        m = make()
+        before = resident()
+        rates = [speed(m, written), speed(m, written)]
+        grown = resident() - before
+        m = make()
+        speed(m, few)
+        rates.append(speed(m, few))
+        base = base or rates
+        cells = [f"{x:,.3g} ({x / of:.2g})" for x, of in zip(rates, base, strict=True)]
+        print(f"| {name} | {' | '.join(cells)} | {grown / 1e6:.0f} |", flush=True)
 
 
-def at_success(
-    make: Callable[[float], Mechanism], success: float
-) -> tuple[float, Mechanism] | None:
-    """Return the mechanism at the ε at which the best attacker names so many words."""
-
-    def named(epsilon: float) -> float:
-        return reidentification(make(epsilon), "rank").success[1]
-
-    low, high = 0.01, 1000.0
-    if not named(low) < success < named(high):
-        return None
-    while high / low > 1.005:
-        middle = (low * high) ** 0.5
-        low, high = (middle, high) if named(middle) < success else (low, middle)
-    return high, make(high)
+def resident() -> int:
+    """Bytes of this process in memory."""
+    return int(Path("/proc/self/statm").read_text("ascii").split()[1]) * getpagesize()
 
 
 def field(count: int) -> None:
@@ -349,46 +344,32 @@ def field(count: int) -> None:
     from experiments.data import Shared
 
     minilm, glove = embeddings(Shared(), count)
-    print(f"The {count:,} most frequent words that both embeddings have. ε of each mechanism is "
-          "the one at which the attacker who knows everything names the written word as often as "
-          "said (words written by 1/(rank + 2.7)). Similarity is the mean cosine of word and "
-          "replacement in the other embedding; by chance, of those that do not belong together. "
-          "Noise mechanisms are attacked from 200 draws a word, which finds less than there is, "
-          "and have no computed ε: theirs is the proved one. – stands where no ε gives that "
-          "success.\n")  # fmt: skip
-    print("| embedding | named | mechanism | its ε, for | ε, per distance | ε, any two words | "
-          "similarity (chance) |\n|---|---|---|---|---|---|---|")  # fmt: skip
+    print(f"The {count:,} most frequent words that both embeddings have. The ε of each mechanism "
+          "is the largest at which the attacker who knows everything names the written word no "
+          "more often than said (words written by 1/(rank + 2.7)). Similarity is the mean cosine "
+          "of word and replacement in the other embedding; by chance, of those that do not belong "
+          "together. Noise mechanisms are attacked from 200 draws a word, which finds less than "
+          "there is, and have no computed ε. ∞ is no ε at all. Where no ε gives that success it "
+          "says so. Names are those of `fastdx compare --mechanisms`.\n")  # fmt: skip
+    print("| embedding | at most | " + " | ".join(HEADER) + " |")
+    print("|" + "---|" * (len(HEADER) + 2))
+    names = [name for name in family_names() if name not in NOT_IN_MANY_DIMENSIONS]
+    names.insert(names.index("custext") + 1, "custext:100")
     for name, e, judge in (("MiniLM 50d", minilm, glove), ("GloVe 50d", glove, minilm)):
+        made = families(e, names)
         for success in (0.05, 0.2):
-            for family, unit, make in families(e):
-                found = at_success(make, success)
-                if found is None:
-                    print(f"| {name} | {success:.0%} | {family} | – | – | – | – |", flush=True)
-                    continue
-                epsilon, m = found
-                own = f"{epsilon:.3g}, {unit}"
-                costs = f"≤ {m.epsilon:.3g} | –"
-                if m.has_law:
-                    costs = " | ".join(f"{x:.3g}" for x in largest(m)).replace("inf", "∞")
-                near, chance = mean_similarity(m, judge, "rank", draws=100_000)
-                print(f"| {name} | {success:.0%} | {family} | {own} | {costs} | {near:.3f} "
-                      f"({chance:.3f}) |", flush=True)  # fmt: skip
-
-
-def largest(m: Mechanism) -> tuple[float, float]:
-    """Return the ε per distance and for any two words that a law really has."""
-    if isinstance(m, FiniteLaw):
-        certified = m.certified()
-        return certified.epsilon, float(certified.local or 0.0)
-    rows = np.array([m.probabilities(word) for word in m.space.words])
-    return largest(FiniteLaw(m.space, rows, certify=False))
+            for line in compared(made, named=success, judge=judge, draws=100_000):
+                print(f"| {name} | {success:.0%} | " + " | ".join(line.cells()) + " |", flush=True)
 
 
 def main() -> None:
     """Print one of the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("table", choices=("broken", "kept", "times", "frontier"))
-    parser.add_argument("--words", type=int, help="default 150, for the frontier 2,000")
+    parser.add_argument("table", choices=("broken", "kept", "times", "sampling", "frontier"))
+    parser.add_argument(
+        "--words", type=int, help="default 150, for the frontier 2,000, to sample 20,000"
+    )
+    parser.add_argument("--tokens", type=int, default=20_000, help="words drawn (default 20,000)")
     args = parser.parse_args()
     if args.table == "frontier":
         field(args.words or 2000)
@@ -398,6 +379,8 @@ def main() -> None:
         return
     if args.table == "times":
         times()
+    if args.table in ("times", "sampling"):
+        sampling(args.words or 20_000, args.tokens)
         return
     print("| mechanism | places of a, b, … | claimed | log-ratio allowed | log-ratio, true | by | "
           "the claim |\n|---|---|---|---|---|---|---|")  # fmt: skip

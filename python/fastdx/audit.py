@@ -5,19 +5,31 @@ any black box.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, overload
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from fastdx._core import Certificate, Embedding, WordGraph, binomial_bounds, largest_loss
 from fastdx._core import certify as _certify
 from fastdx.exceptions import InputTypeError, ParameterError
-from fastdx.mechanisms import Mechanism, Tem
+from fastdx.mechanisms import FiniteLaw, Mahalanobis, Mechanism, MultivariateLaplace, Tem
+from fastdx.mechanisms.finite_law import is_law
+
+if TYPE_CHECKING:
+    from fastdx.laws import Law
 
 __all__ = ["Certificate", "Finding", "LargestLoss", "Report", "certify", "likelihood_ratio"]
 
 Word = Hashable
+Metric: TypeAlias = "Embedding | WordGraph | ArrayLike | Callable[[str, str], float]"
+"""The same words' distances: a space, a matrix of the shape (V, V), or a function of two words."""
+
+FAITHFUL = 2.0**-60
+"""Probabilities, of a row's largest, whose integers are those of the law to more than 12 digits."""
+ROUNDED_UP = 1 + 1e-10
+"""Rounding is far below this."""
 
 
 @dataclass(frozen=True)
@@ -38,13 +50,21 @@ class LargestLoss:
     """The output of that."""
     metric: str
     """The metric's name."""
+    epsilon_low: float = 0.0
+    """No less than this is `epsilon`: the same, unless the law is known with errors alone."""
+    local_low: float = 0.0
+    """The same of `local`."""
 
     def __str__(self) -> str:
         """Return it as a sentence."""
         (a, b), (c, d) = self.pair, self.local_pair
+        unit, local = (
+            f"{high:.6g}" if f"{low:.6g}" == f"{high:.6g}" else f"{high:.6g}, at least {low:.6g},"
+            for low, high in ((self.epsilon_low, self.epsilon), (self.local_low, self.local))
+        )
         return (
-            f"ε = {self.epsilon:.6g} per unit of {self.metric} distance ({a!r} and {b!r}, at the "
-            f"output {self.output!r}), and ε = {self.local:.6g} for any two words ({c!r} and "
+            f"ε = {unit} per unit of {self.metric} distance ({a!r} and {b!r}, at the "
+            f"output {self.output!r}), and ε = {local} for any two words ({c!r} and "
             f"{d!r}, at {self.local_output!r}): the largest log-ratios of all pairs and outputs, "
             "the vocabulary being public."
         )
@@ -56,15 +76,22 @@ def certify(
 ) -> Certificate: ...
 @overload
 def certify(
-    mechanism: Mechanism,
+    mechanism: Law,
     *,
-    metric: Embedding | WordGraph | None = None,
+    metric: Metric | None = None,
     progress: Callable[[int], object] | None = None,
-) -> Certificate | LargestLoss: ...
+) -> LargestLoss: ...
+@overload
 def certify(
     mechanism: Mechanism,
     *,
-    metric: Embedding | WordGraph | None = None,
+    metric: Metric | None = None,
+    progress: Callable[[int], object] | None = None,
+) -> Certificate | LargestLoss: ...
+def certify(
+    mechanism: Mechanism | Law,
+    *,
+    metric: Metric | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> Certificate | LargestLoss:
     """Compute the ε that a mechanism really has on its vocabulary.
@@ -78,11 +105,15 @@ def certify(
 
     Parameters
     ----------
-    mechanism : Mechanism
-        A Tem with the exact sampler, or another one with a law.
-    metric : Embedding or WordGraph, optional
+    mechanism : Mechanism or Law
+        A Tem with the exact sampler, another one with a law, a MultivariateLaplace or Mahalanobis
+        in one or two dimensions (`fastdx.laws.of_noise`), or a `fastdx.laws.Law`. What is
+        certified of a Law are its own numbers; ``FiniteLaw(law=law)`` draws them as integers, none
+        below 2⁻¹⁰⁰ of the row's largest, so it may cost less.
+    metric : Embedding, WordGraph, array_like of float, or callable, optional
         The same words in the same order, whose distances are to count; the mechanism's own if
-        left out.
+        left out. An array has the shape (V, V); a function takes two words. Distances must be
+        symmetric, not negative, and 0 from a word to itself; infinity bounds nothing.
     progress : callable, optional
         Called now and then with the number of words done.
 
@@ -90,7 +121,17 @@ def certify(
     -------
     Certificate or LargestLoss
         ``.epsilon``, and the pair of words and the output that bind; of the second also
-        ``.local``, the ε of local differential privacy.
+        ``.local``, the ε of local differential privacy. Of noise these are upper bounds, and
+        ``.epsilon_low`` and ``.local_low`` lower ones.
+
+    Raises
+    ------
+    InputTypeError
+        What is no mechanism.
+    ParameterError
+        A mechanism without a law; a metric that is none on these words.
+    TooLargeError
+        More than 8 GiB of laws.
 
     Examples
     --------
@@ -102,19 +143,121 @@ def certify(
     >>> staircase = audit.certify(NeighborResponse(e, 2.0, cover=2))
     >>> round(staircase.epsilon, 6), round(staircase.local, 6)
     (1.0, 2.0)
+    >>> letters = audit.certify(Tem(e, 2.0), metric=lambda a, b: abs(ord(a) - ord(b)))
+    >>> letters.epsilon > certificate.epsilon       # b and c are nearer by that metric
+    True
     """
-    if not isinstance(mechanism, Mechanism):
-        raise InputTypeError(f"mechanism must be a Mechanism, not {type(mechanism).__name__}")
+    given = is_law(mechanism)
+    if not isinstance(mechanism, Mechanism) and not given:
+        raise InputTypeError(
+            f"mechanism must be a Mechanism or a Law, not {type(mechanism).__name__}"
+        )
     if isinstance(mechanism, Tem) and mechanism.sampler != "exact":
         raise ParameterError(
             "mechanism must have sampler='exact': the law that is sampled is certified"
         )
     if isinstance(mechanism, Tem) and metric is None and not mechanism.remap:
         return _certify(mechanism, progress)
-    epsilon, (a, b, y), local, (c, d, z) = largest_loss(mechanism, metric, progress)
-    words, space = mechanism.space.words, metric or mechanism.space
-    return LargestLoss(epsilon, (words[a], words[b]), words[y], local, (words[c], words[d]),
-                       words[z], space.metric)  # fmt: skip
+    if isinstance(mechanism, MultivariateLaplace | Mahalanobis):
+        from fastdx.laws import of_noise
+
+        mechanism = of_noise(mechanism)
+    space = mechanism.space if metric is None else metric
+    if isinstance(space, Embedding | WordGraph):
+        drawn = _faithful(mechanism) if is_law(mechanism) else mechanism
+        if isinstance(drawn, Mechanism):
+            epsilon, (a, b, y), local, (c, d, z) = largest_loss(drawn, space, progress)
+            return _loss(drawn.space.words, (epsilon, (a, b), y), (local, (c, d), z), space.metric)
+        if space is not mechanism.space and tuple(space.words) != tuple(mechanism.space.words):
+            raise ParameterError("metric must be one on the words of the law, in their order")
+    return _of_matrix(mechanism, space, progress)
+
+
+def _loss(
+    words: Sequence[str],
+    unit: tuple[float, tuple[int, int], int],
+    local: tuple[float, tuple[int, int], int],
+    metric: str,
+) -> LargestLoss:
+    (epsilon, (a, b), y), (most, (c, d), z) = unit, local
+    return LargestLoss(epsilon, (words[a], words[b]), words[y], most, (words[c], words[d]),
+                       words[z], metric, epsilon, most)  # fmt: skip
+
+
+def _faithful(law: Law) -> FiniteLaw | None:
+    """Return what draws a law, if its integers are the law's numbers to 12 digits."""
+    if law.errors is not None:
+        return None
+    matrix = law.matrix()
+    floor = FAITHFUL * matrix.max(axis=1, keepdims=True)
+    if ((matrix > 0) & (matrix < floor)).any():
+        return None
+    return FiniteLaw(law.space, matrix, certify=False)
+
+
+def _of_matrix(
+    mechanism: Mechanism | Law, metric: Metric, progress: Callable[[int], object] | None
+) -> LargestLoss:
+    """Look at all pairs of words, by a matrix of all laws and the distances."""
+    from fastdx.laws.base import check_size
+    from fastdx.laws.loss import Logs
+
+    words = mechanism.space.words
+    check_size(len(words))
+    distances, name = _distances(metric, words)
+    if is_law(mechanism):
+        matrix = mechanism.matrix()
+    elif mechanism.has_law:
+        matrix = np.array([mechanism.probabilities(word) for word in words])
+    else:
+        raise ParameterError("mechanism must be one whose law can be computed")
+    errors = None
+    if is_law(mechanism) and mechanism.errors is not None:
+        errors = np.array([mechanism.errors(word) for word in range(len(words))])
+    rows = distances.__getitem__
+    logs = Logs.of(matrix, errors=errors, sign=1.0)
+    worst, local = logs.per_distance(rows, progress), logs.local()[0]
+    most, most_local = worst.loss * ROUNDED_UP, local.loss * ROUNDED_UP
+    if errors is not None and is_law(mechanism):
+        # The words and outputs are those of which it is certain.
+        logs = Logs.of(matrix, errors=errors, sign=-1.0)
+        worst, local = logs.per_distance(rows), logs.local()[0]
+        if metric is mechanism.space and mechanism.proved.distances is not None:
+            # What is proved bounds what could not be computed.
+            most = min(most, mechanism.proved.epsilon)
+            most_local = min(most_local, mechanism.proved.epsilon * float(distances.max()))
+    found = _loss(words, (most, worst.pair, worst.output),
+                  (most_local, local.pair, local.output), name)  # fmt: skip
+    if errors is None:
+        return found
+    return replace(found, epsilon_low=worst.loss / ROUNDED_UP, local_low=local.loss / ROUNDED_UP)
+
+
+def _distances(metric: Metric, words: Sequence[str]) -> tuple[NDArray[np.float64], str]:
+    """Return all distances, shape (V, V), and what the metric is called; or refuse it."""
+    count = len(words)
+    if isinstance(metric, Embedding | WordGraph):
+        return np.array([metric.distances(word) for word in words], float), metric.metric
+    if callable(metric):
+        found = np.zeros((count, count))
+        for i, word in enumerate(words):
+            for j in range(i + 1, count):
+                found[i, j] = found[j, i] = metric(word, words[j])
+        name = "given"
+    else:
+        found, name = np.asarray(metric, float), "given"
+        if found.shape != (count, count):
+            raise ParameterError(f"metric must have the shape {(count, count)}, got {found.shape}")
+    wrong = np.argwhere(
+        ~(found >= 0) | (found != found.T) | (np.eye(count, dtype=bool) & (found != 0))
+    )
+    if len(wrong):
+        i, j = wrong[0]
+        raise ParameterError(
+            "metric must be symmetric, not negative, and 0 from a word to itself; it is "
+            f"{found[i, j]} from word {i} to word {j}, and {found[j, i]} back"
+        )
+    return found, name
 
 
 @dataclass(frozen=True)

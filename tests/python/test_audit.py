@@ -86,7 +86,7 @@ def test_what_cannot_be_certified() -> None:
     with pytest.raises(fastdx.ParameterError, match="sampler"):
         audit.certify(Tem(e, 1.0, sampler="gumbel"))
     with pytest.raises(fastdx.ParameterError, match="law"):
-        audit.certify(MultivariateLaplace(e, 1.0))
+        audit.certify(MultivariateLaplace(vocabulary(5, 3, 1), 1.0))
 
 
 def test_the_measured_anchors() -> None:

@@ -10,16 +10,22 @@ For Tem all are exact sums over its law; for the other mechanisms they are count
 from fastdx.attacks import reidentification
 from fastdx.calibration.choice import Choice, Match, choose_epsilon, match
 from fastdx.calibration.comparison import CoverChoice, choose_cover, frontier
+from fastdx.calibration.families import Compared, Family, compared, families, family_names
 from fastdx.calibration.measures import near_losses, statistics, sweep
 from fastdx.calibration.table import Table
 
 __all__ = [
     "Choice",
+    "Compared",
     "CoverChoice",
+    "Family",
     "Match",
     "Table",
     "choose_cover",
     "choose_epsilon",
+    "compared",
+    "families",
+    "family_names",
     "frontier",
     "match",
     "near_losses",

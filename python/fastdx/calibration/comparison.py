@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from math import nan
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fastdx import audit
 from fastdx._core import Cover, Embedding, WordGraph
 from fastdx.attacks import BigramModel, mean_similarity, reidentification, sentence_attack
 from fastdx.calibration.choice import check_tolerance
@@ -16,25 +18,32 @@ from fastdx.calibration.measures import near_losses
 from fastdx.calibration.table import Table
 from fastdx.exceptions import ParameterError
 from fastdx.mechanisms import Mechanism, Tem
+from fastdx.mechanisms.finite_law import drawn, is_law
+
+if TYPE_CHECKING:
+    from fastdx.laws import Law
 
 __all__ = ["CoverChoice", "choose_cover", "frontier", "largest_named"]
 
 
 def frontier(
-    mechanisms: Mapping[str, Mechanism] | Iterable[tuple[str, Mechanism]],
+    mechanisms: Mapping[str, Mechanism | Law] | Iterable[tuple[str, Mechanism | Law]],
     *,
     judge: Embedding | None = None,
     prior: ArrayLike | str | None = None,
     texts: Iterable[str] | None = None,
     model: BigramModel | None = None,
+    certify: bool = False,
+    draws: int = 20_000,
     progress: Callable[[int], object] | None = None,
 ) -> Table:
     """Set what replacements are worth beside what an attacker recovers, for several mechanisms.
 
     Parameters
     ----------
-    mechanisms : mapping of str to Mechanism, or iterable of pairs
-        By the name that the table gives them; the same name for one mechanism at several ε.
+    mechanisms : mapping of str to Mechanism or Law, or iterable of pairs
+        By the name that the table gives them; the same name for one mechanism at several ε. A
+        `fastdx.laws.Law` is drawn by `FiniteLaw`.
     judge : Embedding, optional
         Measures the similarity of words and replacements; another one than the mechanisms'.
     prior : array_like of float, shape (V,), or 'rank', optional
@@ -43,13 +52,20 @@ def frontier(
         Texts to privatise and attack, which the model has not seen.
     model : BigramModel, optional
         What the attacker knows of the language; needed for `texts`.
+    certify : bool, optional
+        Whether to compute what each really costs on these words (`audit.certify`), where its law
+        can be computed: V²·V steps and 8·V² bytes.
+    draws : int, optional
+        Words drawn for the similarity, where no texts are given.
     progress : callable, optional
         Called now and then with the number of words done.
 
     Returns
     -------
     Table
-        name, epsilon (of the guarantee: per unit of distance, or for any two words), R, R_10, R_100
+        name, epsilon (of the guarantee, or what is proved of the law), unit (what that ε is for:
+        '… distance', or 'any two words'), with `certify` per_distance and any_two (the ε that was
+        computed; NaN where there is no law), R, R_10, R_100
         (probability that 1, 10, 100 guesses hold the word), worst_posterior (NaN where there is no
         law), near_loss (the mean over 200 words of `near_losses`; NaN likewise), similarity and
         chance; with `texts` attack and unchanged, shares of content words, and similarity of
@@ -68,11 +84,17 @@ def frontier(
     texts = None if texts is None else list(texts)
     rows = []
     pairs = mechanisms.items() if isinstance(mechanisms, Mapping) else mechanisms
-    for name, mechanism in pairs:
+    for name, given in pairs:
+        mechanism = drawn(given)
         found = reidentification(mechanism, prior, (1, 10, 100), progress=progress)
+        epsilon, unit = (given.proved.epsilon, given.proved.unit) if is_law(given) else (
+            mechanism.epsilon, _unit(mechanism))  # fmt: skip
+        costs = _costs(mechanism, progress) if certify else {}
         row: dict[str, Any] = {
             "name": name,
-            "epsilon": mechanism.epsilon,
+            "epsilon": epsilon,
+            "unit": unit,
+            **costs,
             "R": found.success[1],
             "R_10": found.success[10],
             "R_100": found.success[100],
@@ -86,15 +108,33 @@ def frontier(
             row |= {"attack": recovered.attack, "unchanged": recovered.unchanged,
                     "similarity": recovered.similarity, "chance": recovered.chance}  # fmt: skip
         elif judge is not None:
-            row["similarity"], row["chance"] = mean_similarity(mechanism, judge, prior)
+            row["similarity"], row["chance"] = mean_similarity(mechanism, judge, prior, draws)
         rows.append(row)
     if not rows:
         raise ParameterError("mechanisms must be at least one, got none")
     return Table(**{name: np.array([row[name] for row in rows]) for name in rows[0]})
 
 
+def _unit(mechanism: Mechanism) -> str:
+    """What the ε of a guarantee is for."""
+    metric = mechanism.guarantee.metric
+    return "any two words" if metric.startswith("discrete") else f"{metric} distance"
+
+
+def _costs(mechanism: Mechanism, progress: Callable[[int], object] | None) -> dict[str, float]:
+    """What a mechanism really costs on its words, where that can be computed."""
+    from fastdx.laws.plane import computable
+
+    if not mechanism.has_law and not computable(mechanism):
+        return {"per_distance": nan, "any_two": nan}
+    # Against a metric that is named, even its own, both numbers are computed.
+    loss = audit.certify(mechanism, metric=mechanism.space, progress=progress)
+    assert isinstance(loss, audit.LargestLoss)
+    return {"per_distance": loss.epsilon, "any_two": loss.local}
+
+
 def largest_named(
-    mechanism: Mechanism,
+    mechanism: Mechanism | Callable[[float], Mechanism | Law],
     most: float,
     prior: ArrayLike | str | None,
     between: tuple[float, float],
@@ -103,11 +143,15 @@ def largest_named(
     draws: int = 200,
     progress: Callable[[int], object] | None = None,
 ) -> float | None:
-    """Return the largest of some ε at which an attacker names no more words; None where at none."""
+    """Return the largest of some ε at which an attacker names no more words; None where at none.
+
+    The mechanism is one whose ε can be changed, or a function of ε.
+    """
     low, high = between
+    make = mechanism.with_epsilon if isinstance(mechanism, Mechanism) else mechanism
 
     def keeps(epsilon: float) -> bool:
-        at = mechanism.with_epsilon(epsilon)
+        at = drawn(make(epsilon))
         return reidentification(at, prior, draws=draws, progress=progress).success[1] <= most
 
     if keeps(high):

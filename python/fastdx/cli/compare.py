@@ -13,11 +13,13 @@ from numpy.typing import NDArray
 
 from fastdx import Cover, Embedding, MultivariateLaplace, Tem, WordGraph
 from fastdx._replace import open_output
-from fastdx.calibration import frontier, reidentification
+from fastdx.calibration import compared, families, family_names, frontier, reidentification
 from fastdx.calibration.comparison import largest_named
+from fastdx.calibration.families import HEADER, description
 from fastdx.cli.messages import CommandError
 from fastdx.cli.options import embedding_options, examples, excluded_words, load
 from fastdx.mechanisms import Mechanism
+from fastdx.mechanisms.finite_law import drawn
 
 if TYPE_CHECKING:
     from fastdx.cli.options import _Commands
@@ -31,7 +33,18 @@ SENTENCES = (
 EXAMPLES = """
   fastdx compare --words 2000 -o page.md
   fastdx compare --epsilon 3 --cover 20 --sentences samples.txt
+  fastdx compare --mechanisms tem,madlib,santext,custext:100,rank-based --named 5%
+  fastdx compare --mechanisms all --words 500 --embedding glove.txt --judge other.txt -o page.md
 """
+
+STANDARD_WORDS = 5000
+"""Words that are compared unless the caller says otherwise."""
+STANDARD_LAWS = 2000
+"""The same where mechanisms are named: what a law costs takes V³ steps."""
+MEMORY = 8 << 30
+"""Bytes that laws of all words may take."""
+COPIES = 4
+"""Laws of all words that are in memory at once, at most."""
 
 
 def add(commands: _Commands) -> None:
@@ -41,15 +54,24 @@ def add(commands: _Commands) -> None:
         help="Tem, covers and noise beside each other, in numbers and in words",
         description="Compare Tem, Tem on covers, Tem on a word graph and multivariate Laplace "
         "noise: at an equal certified ε (on the graph: per step), and at an equal success of an "
-        "attacker who knows the mechanism and how often words are written (by their rank). Writes "
-        "a page of Markdown.",
+        "attacker who knows the mechanism and how often words are written (by their rank). With "
+        "--mechanisms any mechanisms, those of fastdx.laws too: what is proved of each, what it "
+        "really costs on these words, what the attacker names, what replacements are worth. "
+        "Writes a page of Markdown.",
         **examples(EXAMPLES),
     )
+    p.add_argument("--mechanisms", type=_names, metavar="NAMES", help="compare these, divided by "
+                   "commas: any of fastdx and of fastdx.laws, with a number behind a colon where "
+                   "they take one (custext:100); 'all'; 'list' shows their names")  # fmt: skip
+    p.add_argument("--named", type=_share, metavar="SHARE", help="with --mechanisms: at the ε at "
+                   "which the attacker names this share of the words, 5%% or 0.05")  # fmt: skip
     p.add_argument("--epsilon", type=float, default=2.5,
-                   help="the certified ε per unit of distance (default 2.5)")  # fmt: skip
+                   help="the certified ε per unit of distance; with --mechanisms the ε of each, "
+                   "in its own unit (default 2.5)")  # fmt: skip
     p.add_argument("--embedding", metavar="PATH", help="default: 20,000 English words × 50")
-    p.add_argument("--words", type=int, default=5000, metavar="N",
-                   help="only the first N words (default 5000; 0: all, minutes)")  # fmt: skip
+    p.add_argument("--words", type=int, metavar="N", help="only the first N words, which are the "
+                   f"most frequent ones (default {STANDARD_WORDS}, with --mechanisms "
+                   f"{STANDARD_LAWS}; 0: all, minutes)")  # fmt: skip
     p.add_argument("--cover", type=int, action="append", metavar="K", dest="covers",
                    help="sizes of covers to try (default 10, 40, 80); repeatable")  # fmt: skip
     p.add_argument("--balance", type=float, default=0.1, metavar="A",
@@ -60,37 +82,148 @@ def add(commands: _Commands) -> None:
     p.add_argument("--judge", metavar="PATH", help="another embedding, which measures similarity")
     p.add_argument("--sentences", metavar="FILE", help="sample sentences, one a line")
     p.add_argument("--exclude", metavar="FILE", default="offensive",
-                   help="words that are never released, as for privatize")  # fmt: skip
+                   help="words that are never released, as for privatize; with --mechanisms they "
+                   "are left out of the vocabulary")  # fmt: skip
     p.add_argument("-o", "--output", metavar="FILE", help="by default standard output")
     p.add_argument("-q", "--quiet", action="store_true", help="no progress")
     embedding_options(p)
     p.set_defaults(run=_compare)
 
 
+def _names(text: str) -> list[str] | str:
+    """Names divided by commas."""
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    return names[0] if names in (["all"], ["list"]) else names
+
+
+def _share(text: str) -> float:
+    """A share, in percent or as a number."""
+    share = float(text[:-1]) / 100 if text.endswith("%") else float(text)
+    if not 0 < share < 1:
+        raise ValueError(text)
+    return share
+
+
 def _compare(args: argparse.Namespace) -> None:
-    if args.words < 0:
+    if args.words is not None and args.words < 0:
         raise CommandError(f"--words must be at least 0, got {args.words}")
+    if args.named is not None and args.mechanisms is None:
+        raise CommandError("--named goes with --mechanisms")
+    if args.mechanisms == "list":
+        for name in family_names():
+            print(f"{name:22}{description(name)}")
+        return
     e = load(args, args.embedding) if args.embedding else Embedding.default()
-    if e.metric != "euclidean":
-        raise CommandError(f"compare wants a euclidean embedding, for the noise, not {e.metric}")
-    if 0 < args.words < len(e):
-        e = Embedding(e.words[: args.words], e.vectors[: args.words])
+    if e.metric != "euclidean" and args.mechanisms is None:
+        raise CommandError(
+            f"compare wants a euclidean embedding, for the noise, not {e.metric}; with "
+            "--mechanisms any one"
+        )
     judge = Embedding.load(args.judge) if args.judge else None
     sentences = list(SENTENCES)
     if args.sentences:
         lines = Path(args.sentences).read_text("utf-8").split("\n")
         sentences = [line for line in lines if line.strip()]
-    page = "\n".join(_page(args, e, judge, sentences)) + "\n"
+    if args.mechanisms is None:
+        words = STANDARD_WORDS if args.words is None else args.words
+        if 0 < words < len(e):
+            e = Embedding(e.words[:words], e.vectors[:words])
+        lines_of_page = _page(args, e, judge, sentences)
+    else:
+        lines_of_page = _named_page(args, e, judge, sentences)
+    page = "\n".join(lines_of_page) + "\n"
     with open_output(args.output, []) as out:
         out.write(page.encode())
+
+
+def _tell(args: argparse.Namespace, line: str) -> None:
+    if not args.quiet:
+        print(f"fastdx: {line}", file=sys.stderr)
+
+
+def _few(args: argparse.Namespace, e: Embedding) -> tuple[Embedding, str]:
+    """The most frequent words, without those that are never released, and which they are."""
+    excluded: set[str] = set()
+    if (exclude := excluded_words(args)) is not None:
+        excluded = set(Tem(e, 1.0, exclude=exclude).excluded)
+    ids = [i for i, word in enumerate(e.words) if word not in excluded]
+    words = STANDARD_LAWS if args.words is None else args.words or len(ids)
+    needed = COPIES * 8 * min(words, len(ids)) ** 2
+    if needed > MEMORY:
+        most = int((MEMORY / (8 * COPIES)) ** 0.5)
+        raise CommandError(
+            f"the laws of {min(words, len(ids)):,} words need {needed:,} bytes, at most {MEMORY:,} "
+            f"are taken: give --words {most} or less"
+        )
+    few = ids[:words]
+    which = f"The first {len(few):,} of the embedding's {len(e):,} words"
+    if excluded:
+        which += f", without the {len(excluded)} that are never released"
+    words_of = e.words
+    return Embedding([words_of[i] for i in few], e.vectors[few], metric=e.metric), which
+
+
+def _named_page(
+    args: argparse.Namespace, e: Embedding, judge: Embedding | None, sentences: list[str]
+) -> Iterator[str]:
+    """The mechanisms that were asked for by name."""
+    few, which = _few(args, e)
+    _tell(args, which)
+    lost: list[tuple[str, str]] = []
+
+    def left_out(name: str, why: str) -> None:
+        _tell(args, f"left out: {name}: {why}")
+        lost.append((name, why))
+
+    made = families(few, args.mechanisms, left_out=left_out)
+    yield f"# {len(made)} mechanisms compared on {len(few):,} words\n"
+    yield f"{which}; {few.metric} metric, {few.dim} dimensions.\n"
+    if args.named is None:
+        yield (
+            f"Each is made with ε = {args.epsilon:g} in its own unit. Equal numbers in different "
+            "units are not equal protection: compare *named* and the computed columns.\n"
+        )
+    else:
+        yield (
+            "Each is made with the largest ε at which the attacker names no more than "
+            f"{args.named:.1%} of the words. Where no ε gives that success it says so.\n"
+        )
+    by = "another embedding" if judge is not None else "the mechanisms' own embedding, which "
+    by += "" if judge is not None else "flatters those that use its distances (--judge)"
+    yield (
+        "- *named*: how often the best attacker names the written word; he knows the mechanism "
+        "and that words are written by 1/(rank + 2.7). *(draws)*: he learned from draws, and finds "
+        "less than there is.\n"
+        "- *ε proved*: by its proof on any vocabulary. *ε computed*: the largest log-ratio of "
+        "these words, over all pairs and outputs, per unit of the embedding's distance, and for "
+        "any two words, which is the ε of local differential privacy. ∞: an output of one word is "
+        "impossible for another. –: the law cannot be computed. It is that of what is drawn: "
+        "integers, of laws none below 2⁻¹⁰⁰ of the likeliest output's, so that at a large ε it may "
+        "be below what is proved of the law.\n"
+        f"- *similarity*: the mean cosine of word and replacement in {by}; by *chance*: of those "
+        "that do not belong together.\n"
+    )
+    yield "| " + " | ".join(HEADER) + " |"
+    yield "|" + "---|" * len(HEADER)
+    drawing: dict[str, Mechanism] = {}
+    at = {"named": args.named} if args.named is not None else {"epsilon": args.epsilon}
+    for line in compared(made, judge=judge or few, progress=lambda name: _tell(args, name), **at):
+        yield "| " + " | ".join(line.cells()) + " |"
+        if line.made is not None:
+            drawing[line.name] = drawn(line.made)
+        elif args.named is None:
+            left_out(line.name, line.why)
+    yield ""
+    for name, why in lost:
+        yield f"Left out: {name}, {why}.\n"
+    yield from _sentences(drawing, sentences)
 
 
 def _page(
     args: argparse.Namespace, e: Embedding, judge: Embedding | None, sentences: list[str]
 ) -> Iterator[str]:
     def tell(line: str) -> None:
-        if not args.quiet:
-            print(f"fastdx: {line}", file=sys.stderr)
+        _tell(args, line)
 
     exclude = excluded_words(args)
     mechanisms: dict[str, Mechanism] = {}

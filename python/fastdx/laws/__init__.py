@@ -10,23 +10,30 @@ publication says, and ``proved``, what holds. docs/mechanisms.md has the table, 
 (1.0, inf)
 """
 
-from fastdx.laws.base import Law, Price, largest_loss
+from fastdx.laws.base import Law, Price
 from fastdx.laws.diffractor import greedy_order, one_diffractor
 from fastdx.laws.exponential import santext, santext_plus
 from fastdx.laws.line import truncated_laplace, vickrey
+from fastdx.laws.loss import largest_loss
+from fastdx.laws.plane import of_noise
 from fastdx.laws.programme import blahut_arimoto, optimal, spanner
 from fastdx.laws.ranks import rank_based, with_neighbors, words_blending_boxes
 from fastdx.laws.ratings import syntf
+from fastdx.laws.registry import NAMES, Published, by_name
 from fastdx.laws.response import randomized_response
 from fastdx.laws.sets import custext
 
 __all__ = [
+    "NAMES",
     "Law",
     "Price",
+    "Published",
     "blahut_arimoto",
+    "by_name",
     "custext",
     "greedy_order",
     "largest_loss",
+    "of_noise",
     "one_diffractor",
     "optimal",
     "randomized_response",

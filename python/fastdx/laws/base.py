@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from fastdx._core import Embedding, WordGraph
 from fastdx.exceptions import InputTypeError, ParameterError, TooLargeError
 
-__all__ = ["Law", "Price", "Space", "largest_loss"]
+__all__ = ["Law", "Price", "Space"]
 
 Space: TypeAlias = Embedding | WordGraph
 """Words and their distances."""
@@ -23,8 +23,6 @@ LIMIT = 8 << 30
 """Bytes that a matrix of all words may take."""
 LOWEST = -650.0
 """Log-weights, from the largest one, are at least this: see `softmax`."""
-BLOCK = 1 << 24
-"""Numbers held at a time where all pairs of words are looked at."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +44,16 @@ class Price:
     groups: NDArray[np.intp] | None = None
     """Of every word the number of its group; -1 for a word that is not protected at all. None: all
     words are one group."""
+
+    @property
+    def unit(self) -> str:
+        """What ε is for: '… distance', one unit of it, or 'any two words'; perhaps in groups."""
+        unit = f"{self.metric} distance" if self.metric else "any two words"
+        if self.groups is None:
+            return unit
+        count, alone = len(set(self.groups[self.groups >= 0])), int((self.groups < 0).sum())
+        bare = f", {alone} words NOT PROTECTED" if alone else ""
+        return f"{unit} within each of {count} groups{bare}"
 
     def __str__(self) -> str:
         """Return it as a sentence."""
@@ -87,6 +95,9 @@ class Law:
     """What holds."""
     source: str
     """The publication."""
+    errors: Row | None = None
+    """Gives for every output how far the logarithm of its probability may be from the truth, from
+    the id of w; None where the numbers are exact but for rounding."""
 
     def matrix(self) -> NDArray[np.float64]:
         """Return the law of every word.
@@ -104,60 +115,6 @@ class Law:
         count = len(self.space)
         check_size(count)
         return np.stack([self.row(word) for word in range(count)])
-
-
-def largest_loss(
-    matrix: ArrayLike, distances: ArrayLike | None = None, groups: ArrayLike | None = None
-) -> float:
-    """Compute the ε that a law really costs: the supremum over all pairs of words and outputs.
-
-    Plain numpy, for up to about a thousand words; ``audit.certify`` does it for mechanisms.
-
-    Parameters
-    ----------
-    matrix : array_like of float, shape (V, V)
-        Pr[y|w] in row w.
-    distances : array_like of float, shape (V, V), optional
-        d(w, w'); left out, the ε of local differential privacy.
-    groups : array_like of int, shape (V,), optional
-        Only words of equal number, not negative, are compared.
-
-    Returns
-    -------
-    float
-        The largest log-ratio, per unit of distance where there are distances; infinite where an
-        output is possible for one of two words alone, or words at distance 0 are told apart.
-
-    Examples
-    --------
-    >>> from fastdx.laws import largest_loss
-    >>> round(largest_loss([[0.75, 0.25], [0.25, 0.75]]), 6)  # ln 3
-    1.098612
-    """
-    law = np.asarray(matrix, float)
-    if law.ndim != 2 or law.shape[0] != law.shape[1]:
-        raise ParameterError(f"matrix must have the shape (V, V), got {law.shape}")
-    with np.errstate(divide="ignore"):
-        logs = np.log(law)
-    words = np.arange(len(law))
-    numbers = np.zeros(len(law), int) if groups is None else np.asarray(groups)
-    units = None if distances is None else np.asarray(distances, float)
-    worst = 0.0
-    for a in words[numbers >= 0]:
-        others = words[(words > a) & (numbers == numbers[a])]
-        # As many words at a time as fit into a block.
-        step = max(1, BLOCK // len(law))
-        for first in range(0, len(others), step):
-            b = others[first : first + step]
-            with np.errstate(invalid="ignore", divide="ignore"):
-                # An output that neither word has tells nothing.
-                loss = np.nanmax(np.where(law[a] + law[b] > 0, np.abs(logs[a] - logs[b]), 0), 1)
-                if units is not None:
-                    # Rounding is no loss.
-                    loss = np.where(loss <= 1e-9, 0.0, loss) / units[a, b]
-                    loss = np.where(np.isnan(loss), 0.0, loss)
-            worst = max(worst, float(loss.max(initial=0.0)))
-    return worst
 
 
 def softmax(scores: NDArray[np.floating[Any]]) -> NDArray[np.float64]:

@@ -18,10 +18,10 @@ from fastdx.laws.base import (
     distance_matrix,
     distance_rows,
     distribution,
-    largest_loss,
     positive,
     softmax,
 )
+from fastdx.laws.loss import largest_loss
 
 __all__ = ["blahut_arimoto", "optimal", "spanner"]
 
@@ -39,6 +39,8 @@ ROUNDS = 50
 """How often constraints are added, at most."""
 ROUNDING = 1e-9
 """What the rounding of probabilities may cost, as a part of ε."""
+SPARE = 1e-7
+"""Mass that goes to one output of every word, so that what rounding adds there is a small part."""
 GAP = 1e-3
 """By how much of the optimum the law may lose more."""
 
@@ -154,8 +156,7 @@ def optimal(
     check_space(space)
     epsilon = positive("epsilon", epsilon)
     count = len(space)
-    if count > LARGEST:
-        raise TooLargeError(f"optimal takes at most {LARGEST} words, the space has {count}")
+    check_count(count)
     distances = distance_matrix(space)
     costs = distances if loss is None else np.asarray(loss, float)
     if costs.shape != (count, count) or not np.isfinite(costs).all():
@@ -182,6 +183,12 @@ def optimal(
         "Mechanisms for Location Privacy, CCS 2014, arXiv:1402.5029"
     )
     return Law("optimal", space, lambda word: matrix[word].copy(), price, price, source)
+
+
+def check_count(count: int) -> None:
+    """Refuse more words than a linear programme is made for."""
+    if count > LARGEST:
+        raise TooLargeError(f"optimal takes at most {LARGEST} words, the space has {count}")
 
 
 def _solver() -> tuple[Any, Any]:
@@ -231,7 +238,7 @@ def _programme(
         if result.status != 0:
             raise FastdxError(f"the linear programme was not solved: HiGHS status {result.status}")
         solved = np.asarray(result.x).reshape(count, count)
-        law = _feasible(solved, distances, costs, epsilon)
+        law = _feasible(solved, distances, epsilon)
         found = _violated(solved, half, 4 * count * count)
         near = float((law * costs).sum()) - result.fun <= gap * abs(result.fun)
         if dilation is not None or near or not len(found):
@@ -256,7 +263,6 @@ def _violated(law: NDArray[np.float64], half: NDArray[np.float64], most: int) ->
 def _feasible(
     law: NDArray[np.float64],
     distances: NDArray[np.float64],
-    costs: NDArray[np.float64],
     epsilon: float,
 ) -> NDArray[np.float64]:
     """Return a law near the given one that keeps ε·d.
@@ -275,8 +281,9 @@ def _feasible(
         needed = (sums[None, :] - sums[:, None]) / np.expm1(scaled)
     # Words at one place have one law and one sum.
     least = float(np.nanmax(np.where(scaled > 0, needed, 0.0)))
-    total = float(sums.max()) + max(least, 0.0)
-    closed[:, int(np.argmin(costs.sum(axis=0)))] += total - sums
+    total = float(sums.max()) + max(least, 0.0) + SPARE
+    # To the one that is likely for every word: of it rounding is a small part.
+    closed[:, int(np.argmax(closed.min(axis=0)))] += total - sums
     return np.asarray(closed / closed.sum(axis=1, keepdims=True))
 
 

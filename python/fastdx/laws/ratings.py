@@ -6,7 +6,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastdx.exceptions import ParameterError
-from fastdx.laws.base import Law, Price, Space, check_space, positive, softmax
+from fastdx.laws.base import (
+    Law,
+    Price,
+    Space,
+    check_space,
+    distance_matrix,
+    positive,
+    softmax,
+)
 
 __all__ = ["syntf"]
 
@@ -72,3 +80,8 @@ def syntf(space: Space, epsilon: float, ratings: ArrayLike) -> Law:
         "Vectors for Privacy-Preserving Text Mining, SIGIR 2018, arXiv:1805.00904"
     )
     return Law("SynTF", space, row, price, price, source)
+
+
+def distance_ratings(space: Space) -> NDArray[np.float64]:
+    """Return ratings that are the distance, negative, shape (V, V): the nearer the better."""
+    return -distance_matrix(space)

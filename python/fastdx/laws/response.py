@@ -9,6 +9,8 @@ from fastdx.laws.base import Law, Price, Space, check_space, positive
 
 __all__ = ["randomized_response"]
 
+MOST = 700.0
+"""A larger ε is taken for that: e^-709 is no 64-bit number."""
 SOURCE = (
     "S. L. Warner, Randomized Response, Journal of the American Statistical Association 60, 1965; "
     "P. Kairouz, S. Oh, P. Viswanath, Extremal Mechanisms for Local Differential Privacy, NIPS 2014"
@@ -28,7 +30,7 @@ def randomized_response(space: Space, epsilon: float) -> Law:
     Returns
     -------
     Law
-        ε for any two words, claimed and proved, and exactly that.
+        ε for any two words, claimed and proved, and exactly that, up to 700.
 
     Raises
     ------
@@ -46,8 +48,9 @@ def randomized_response(space: Space, epsilon: float) -> Law:
     check_space(space)
     epsilon = positive("epsilon", epsilon)
     count = len(space)
-    # By e^-ε, so that a large ε does not overflow.
-    other = np.exp(-epsilon) / (1 + (count - 1) * np.exp(-epsilon))
+    # By e^-ε, so that a large ε does not overflow; nor does it make an output impossible.
+    odds = np.exp(-min(epsilon, MOST))
+    other = odds / (1 + (count - 1) * odds)
 
     def row(word: int) -> NDArray[np.float64]:
         law = np.full(count, other)

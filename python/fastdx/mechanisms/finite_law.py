@@ -14,9 +14,11 @@ from fastdx.mechanisms.base import Common, Mechanism
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
-    from typing_extensions import Self, Unpack
+    from typing_extensions import Self, TypeIs, Unpack
 
-__all__ = ["FiniteLaw"]
+    from fastdx.laws import Law
+
+__all__ = ["FiniteLaw", "drawn", "is_law"]
 
 CERTIFIED = 2000
 """Words up to which a law is certified unless the caller says otherwise."""
@@ -85,9 +87,7 @@ class FiniteLaw(Mechanism):
         **common: Unpack[Common],
     ) -> Self:
         """Make the mechanism."""
-        # A law of that package can only be there if the package was imported.
-        known = sys.modules.get("fastdx.laws.base")
-        if known is not None and isinstance(law, known.Law):
+        if is_law(law):
             space = law.space if space is None and embedding is None else space
             # A matrix is read faster, and pickled.
             law = law.matrix() if len(law.space) <= CERTIFIED else law.row
@@ -147,3 +147,15 @@ class FiniteLaw(Mechanism):
         if self.local is None:
             return "not certified"
         return f"epsilon={self.epsilon:.6g}, local={self.local:.6g}"
+
+
+def is_law(given: object) -> TypeIs[Law]:
+    """Return whether it is a `fastdx.laws.Law`, without importing that package."""
+    # A law of that package can only be there if the package was imported.
+    known = sys.modules.get("fastdx.laws.base")
+    return known is not None and isinstance(given, known.Law)
+
+
+def drawn(given: Mechanism | Law) -> Mechanism:
+    """Return the mechanism itself, or the one that draws a law, not certified."""
+    return FiniteLaw(law=given, certify=False) if is_law(given) else given

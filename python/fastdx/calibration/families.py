@@ -1,0 +1,305 @@
+"""Every mechanism there is, on one space: by name, by ε, and at equal success of an attacker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from math import isnan, nan
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import ArrayLike
+
+from fastdx._core import Cover, Embedding, WordGraph
+from fastdx.calibration.comparison import frontier, largest_named
+from fastdx.exceptions import FastdxError, ParameterError
+from fastdx.mechanisms import MECHANISMS, Mechanism, Tem
+
+if TYPE_CHECKING:
+    from fastdx.laws import Law
+
+__all__ = ["HEADER", "Compared", "Family", "compared", "families", "family_names"]
+
+Space = Embedding | WordGraph
+Make = Callable[[float], "Mechanism | Law"]
+
+ALIASES = {"madlib": "laplace", "staircase": "response"}
+"""Names that others use."""
+MORE, FEWER = "more at every ε", "less at every ε"
+"""Why no ε gives the success asked for: what the attacker names is always on one side of it."""
+TOLERANCE = 0.005
+"""How exactly the ε of a success is looked for."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """A mechanism by its ε."""
+
+    name: str
+    """What it was asked for by."""
+    about: str
+    """What its other parameters are."""
+    make: Make
+    """Makes it of ε: a mechanism, or a law."""
+    epsilons: tuple[float, float]
+    """Between which ε it is looked for."""
+
+
+def _cover(space: Space, k: float) -> Make:
+    cover = Cover.nearest(space, min(int(k), len(space)))
+    return lambda epsilon: Tem(space, epsilon, cover=cover)
+
+
+def _balanced(space: Space, k: float) -> Make:
+    cover = Cover.balanced(space, min(int(k), len(space)), weight=0.1)
+    return lambda epsilon: Tem(space, epsilon, cover=cover)
+
+
+def _remapped(space: Space, k: float) -> Make:
+    near = min(int(k), len(space))
+    return lambda epsilon: Tem(space, epsilon, remap=near)
+
+
+# Of Tem with a cover or a remap: what is made, what the number is, and which by default.
+VARIANTS: dict[str, tuple[Callable[[Space, float], Make], str, int]] = {
+    "tem-cover": (_cover, "nearest outputs that a word stands for", 40),
+    "tem-balanced": (_balanced, "outputs of like frequency that a word stands for", 40),
+    "tem-remap": (_remapped, "nearest words that replace an output", 5),
+}
+
+
+def family_names() -> tuple[str, ...]:
+    """Return the names of all that can be compared, in the order of a table.
+
+    Examples
+    --------
+    >>> from fastdx import MECHANISMS, laws
+    >>> from fastdx.calibration import family_names
+    >>> {*MECHANISMS, *laws.NAMES} <= set(family_names())
+    True
+    """
+    from fastdx.laws import NAMES
+
+    return ("tem", *VARIANTS, *(name for name in MECHANISMS if name != "tem"), *NAMES)
+
+
+def description(name: str, number: float | None = None) -> str:
+    """Return what the name of a family stands for, and its number, by default the usual one."""
+    from fastdx.laws.registry import NAMES
+
+    if name in VARIANTS:
+        _, parameter, usual = VARIANTS[name]
+        return f"Tem; {parameter}: {usual if number is None else number:g}"
+    if name in MECHANISMS:
+        return MECHANISMS[name].__name__
+    published = NAMES[name]
+    about = f"laws.{published.function.__name__}: {published.about}"
+    if not published.parameter:
+        return about
+    return f"{about}; {published.parameter}: {published.default if number is None else number:g}"
+
+
+def _family(name: str, space: Space, *, asked: bool = True) -> Family:
+    from fastdx.laws.registry import NAMES, by_name, number_of
+
+    start, colon, given = name.partition(":")
+    start, slow = ALIASES.get(start, start), False
+    name, number, epsilons = start + colon + given, None, (0.01, 1000.0)
+    made: Make
+    if start in NAMES:
+        published = NAMES[start]
+        slow = published.most is not None and len(space) > published.most
+        if slow and not asked:
+            raise ParameterError(
+                f"more than {published.most} words take it minutes; name it to have it"
+            )
+        made, epsilons = by_name(name, space), published.epsilons
+        number = number_of(name, published.parameter, published.default)
+    elif start in VARIANTS:
+        prepare, parameter, default = VARIANTS[start]
+        number = number_of(name, parameter, default)
+        if not (number >= 1 and number == int(number)):
+            raise ParameterError(f"{start} takes a whole number of at least 1, got {number:g}")
+        made = prepare(space, number)
+    elif start in MECHANISMS:
+        number_of(name, "", 0)
+        kind = MECHANISMS[start]
+        least = kind.smallest_epsilon(space)
+        made, epsilons = partial(kind.make, space), (least + 0.01, least + 1000.0)
+    else:
+        known = ", ".join(family_names())
+        raise ParameterError(f"mechanisms must be names of {known}; got {start!r}")
+    if not slow:
+        # Whether it can be made on these words at all shows at once.
+        made(min(epsilons[0] + 0.3, epsilons[1]))
+    return Family(name, description(start, number), made, epsilons)
+
+
+def families(
+    space: Embedding | WordGraph,
+    names: Iterable[str] | str = "all",
+    *,
+    left_out: Callable[[str, str], object] | None = None,
+) -> dict[str, Family]:
+    """Return mechanisms by name, each as a function of its ε.
+
+    Parameters
+    ----------
+    space : Embedding or WordGraph
+        Words, most frequent first, and metric.
+    names : iterable of str, or 'all', optional
+        Names of `family_names`, some with a number behind a colon: ``'custext:100'``. 'all': every
+        one that can be made on this space and does not take minutes there.
+    left_out : callable, optional
+        For 'all': called with the name of each that is left out, and why.
+
+    Returns
+    -------
+    dict of str to Family
+        In the order of the names.
+
+    Raises
+    ------
+    ParameterError
+        An unknown name; of names that were given, one that cannot be made on this space.
+
+    Examples
+    --------
+    >>> from fastdx import Embedding
+    >>> from fastdx.calibration import families
+    >>> e = Embedding(["a", "b", "c", "d"], [[0.0, 0.0], [1.0, 0.0], [3.0, 1.0], [0.0, 2.0]])
+    >>> made = families(e, ["tem", "custext:2", "rank-based"])
+    >>> made["custext:2"].make(1.0).proved.epsilon
+    1.0
+    """
+    found: dict[str, Family] = {}
+    if isinstance(names, str):
+        if names != "all":
+            raise ParameterError(f"names must be an iterable of names or 'all', got {names!r}")
+        for name in family_names():
+            try:
+                found[name] = _family(name, space, asked=False)
+            except FastdxError as e:
+                if left_out is not None:
+                    left_out(name, str(e))
+        return found
+    for name in names:
+        try:
+            found[name] = _family(name, space)
+        except FastdxError as e:
+            raise ParameterError(f"{name}: {e}") from e
+    if not found:
+        raise ParameterError("names must be at least one, got none")
+    return found
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One line of a comparison."""
+
+    name: str
+    """The mechanism."""
+    parameter: float
+    """The ε that it was made with, in its own unit."""
+    made: Mechanism | Law | None
+    """The mechanism; None where no ε gives the success asked for, or ε is none of its domain."""
+    values: Mapping[str, Any]
+    """The columns of `frontier`, with the computed ε."""
+    why: str = ""
+    """Why there are none."""
+
+    def cells(self) -> list[str]:
+        """Return what `HEADER` names, each as a text."""
+        if self.made is None:
+            named = self.why if self.why in (MORE, FEWER) else "–"
+            return [self.name, "–", "–", named, *["–"] * (len(HEADER) - 4)]
+        v = self.values
+        proved = "none" if v["epsilon"] == float("inf") else f"{v['epsilon']:.3g}, {v['unit']}"
+        sampled = "" if not isnan(v["worst_posterior"]) else " (draws)"
+        similar = "–"
+        if "similarity" in v:
+            similar = f"{v['similarity']:.3f} ({v['chance']:.3f})"
+        computed = [_number(v[name]) for name in ("per_distance", "any_two")]
+        return [self.name, f"{self.parameter:.3g}", proved, f"{v['R']:.1%}{sampled}", *computed,
+                similar]  # fmt: skip
+
+
+HEADER = ("mechanism", "its ε", "ε proved, for", "named", "ε computed, per distance",
+          "ε computed, any two words", "similarity (chance)")  # fmt: skip
+"""What the cells of `Compared` are."""
+
+
+def _number(x: float) -> str:
+    return "–" if isnan(x) else "∞" if x == float("inf") else f"{x:.3g}"
+
+
+def compared(
+    made: Mapping[str, Family],
+    *,
+    epsilon: float | None = None,
+    named: float | None = None,
+    judge: Embedding | None = None,
+    prior: ArrayLike | str | None = "rank",
+    draws: int = 20_000,
+    progress: Callable[[str], object] | None = None,
+) -> Iterator[Compared]:
+    """Compare mechanisms at one ε, each in its own unit, or at equal success of an attacker.
+
+    Parameters
+    ----------
+    made : mapping of str to Family
+        From `families`.
+    epsilon : float, optional
+        The ε of all; units differ, so this compares what is written in papers, not protection.
+    named : float, optional
+        In its place: how often the best attacker who knows the mechanism and `prior` is to name the
+        word, above 0 and below 1. Each mechanism then has the largest ε at which he does not name
+        more, within 0.5%.
+    judge : Embedding, optional
+        Measures the similarity of words and replacements.
+    prior : array_like of float, shape (V,), or 'rank', optional
+        How often each word is written.
+    draws : int, optional
+        Words drawn for the similarity.
+    progress : callable, optional
+        Called with the name of each before the work on it.
+
+    Yields
+    ------
+    Compared
+        One for each, with ``made=None`` and ``why`` where no ε gives that success.
+
+    Raises
+    ------
+    ParameterError
+        Neither or both of `epsilon` and `named`, or one outside its domain.
+
+    Examples
+    --------
+    >>> from fastdx import Embedding
+    >>> from fastdx.calibration import compared, families
+    >>> e = Embedding(["a", "b", "c", "d"], [[0.0], [0.1], [5.0], [5.1]])
+    >>> made = families(e, ["tem", "randomised-response"])
+    >>> [round(line.values["R"], 1) for line in compared(made, named=0.7)]
+    [0.7, 0.7]
+    """
+    if (epsilon is None) == (named is None):
+        raise ParameterError("epsilon and named: give one of them")
+    if named is not None and not 0 < named < 1:
+        raise ParameterError(f"named must be above 0 and below 1, got {named}")
+    for name, family in made.items():
+        if progress is not None:
+            progress(name)
+        at = epsilon
+        try:
+            if named is not None:
+                at = largest_named(family.make, named, prior, family.epsilons, TOLERANCE)
+            if at is None or (named is not None and at == family.epsilons[1]):
+                yield Compared(name, nan, None, {}, MORE if at is None else FEWER)
+                continue
+            one = family.make(at)
+        except FastdxError as e:
+            yield Compared(name, nan, None, {}, str(e))
+            continue
+        table = frontier({name: one}, judge=judge, prior=prior, certify=True, draws=draws)
+        yield Compared(name, at, one, next(iter(table)))

@@ -1,0 +1,180 @@
+"""What every finite mechanism really costs, against any metric: by brute force in numpy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import inf, isinf
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import fastdx
+from fastdx import Cover, Embedding, FiniteLaw, NeighborResponse, Tem, WordGraph, audit, laws
+from fastdx.laws import Law
+from fastdx.mechanisms import Mechanism
+
+
+def brute_force(matrix: np.ndarray, distances: np.ndarray) -> tuple[float, float]:
+    """ε per unit of distance, and for any two words: every pair, every output."""
+    unit = local = 0.0
+    for a, p in enumerate(matrix):
+        for b, q in enumerate(matrix):
+            for x, y in zip(p, q, strict=True):
+                if x == 0 or a == b:
+                    continue
+                ratio = np.log(x) - np.log(y) if y > 0 else inf
+                local = max(local, ratio)
+                if distances[a, b] > 0:
+                    unit = max(unit, ratio / distances[a, b] if distances[a, b] < inf else 0.0)
+                elif ratio > 1e-9:
+                    unit = inf
+    return unit, local
+
+
+def tree(words: list[str], rng: np.random.Generator) -> WordGraph:
+    """A tree whose words are in their order."""
+    return WordGraph([(words[int(rng.integers(0, i))], words[i]) for i in range(1, len(words))])
+
+
+MAKERS: dict[str, Callable[[Embedding, int], Mechanism | Law]] = {
+    "tem": lambda e, k: Tem(e, 2.0),
+    "tem, no radius": lambda e, k: Tem(e, 2.0, gamma=inf),
+    "cover": lambda e, k: Tem(e, 2.0, cover=k),
+    "cover, no radius": lambda e, k: Tem(e, 2.0, cover=k, gamma=inf),
+    "weights": lambda e, k: Tem(
+        e, 2.0, gamma=inf, cover=Cover.identity(e).weighted(np.arange(len(e)) + 1.0)
+    ),
+    "excluded": lambda e, k: Tem(e, 2.0, exclude=e.words[:1]),
+    "remap": lambda e, k: Tem(e, 2.0, remap=k),
+    "response": lambda e, k: NeighborResponse(e, 2.0, cover=k),
+    "finite law": lambda e, k: FiniteLaw(
+        e, np.random.default_rng(k).dirichlet(np.ones(len(e)), len(e)), certify=False
+    ),
+    "a law": lambda e, k: laws.rank_based(e, 2.0),
+    "a law with zeros": lambda e, k: laws.custext(e, 2.0, k),
+    "a law of tiny numbers": lambda e, k: laws.santext(e, 150.0),
+}
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+@settings(max_examples=8)
+@given(
+    count=st.integers(3, 9),
+    spread=st.sampled_from([0.0, 1.0, 30.0]),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_any_mechanism_against_any_metric(kind: str, count: int, spread: float, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    names = [f"w{i}" for i in range(count)]
+    # Rounded, so that some words are at one place.
+    e = Embedding(names, (spread * rng.normal(size=(count, 2))).round(1))
+    m = MAKERS[kind](e, int(rng.integers(2, count)))
+    matrix = (m.matrix() if isinstance(m, Law)
+              else np.array([m.probabilities(word) for word in names]))  # fmt: skip
+    other = Embedding(names, rng.normal(size=(count, 3)), metric="manhattan")
+    graph = tree(names, rng)
+    assert list(graph.words) == names
+    table = np.array([other.distances(w) for w in names]) + 0.25
+    np.fill_diagonal(table, 0.0)
+    apart = table.copy()
+    apart[0, 1:] = apart[1:, 0] = inf
+    metrics: list[tuple[object, np.ndarray]] = [
+        (other, np.array([other.distances(w) for w in names])),
+        (e, np.array([e.distances(w) for w in names])),
+        (table, table),
+        (apart.tolist(), apart),
+        (lambda a, b: abs(int(a[1:]) - int(b[1:])),
+         np.abs(np.arange(count)[:, None] - np.arange(count)).astype(float)),
+    ]  # fmt: skip
+    metrics.append((graph, np.array([graph.distances(w) for w in names], float)))
+    for metric, distances in metrics:
+        found = audit.certify(m, metric=metric)  # type: ignore[call-overload]
+        assert isinstance(found, audit.LargestLoss)
+        unit, local = brute_force(matrix, distances)
+        assert found.local == pytest.approx(local, rel=1e-9, abs=1e-12)
+        if isinf(local) and any(metric is space for space in (other, e, graph)):
+            # A space's distances are finite.
+            assert isinf(found.epsilon)
+        else:
+            assert found.epsilon == pytest.approx(unit, rel=1e-9, abs=1e-9)
+        # The words and outputs that it names attain it.
+        for epsilon, (a, b), y, d in (
+            (found.epsilon, found.pair, found.output, distances),
+            (found.local, found.local_pair, found.local_output, np.ones_like(distances)),
+        ):
+            i, j, k = (names.index(w) for w in (a, b, y))
+            if 0 < epsilon < inf:
+                ratio = np.log(matrix[i, k]) - np.log(matrix[j, k])
+                assert ratio / d[i, j] == pytest.approx(epsilon, rel=1e-6, abs=1e-9)
+            elif epsilon == inf and d[i, j] > 0:
+                assert matrix[i, k] > 0 and matrix[j, k] == 0
+
+
+def test_the_two_ways_agree_on_many_words() -> None:
+    """The search with bounds looks at few pairs, and misses none."""
+    e = Embedding([f"w{i}" for i in range(150)], np.random.default_rng(1).normal(size=(150, 3)))
+    distances = np.array([e.distances(w) for w in e.words])
+    for m in (Tem(e, 3.0, cover=5), NeighborResponse(e, 2.0, cover=9)):
+        by_space, by_matrix = (audit.certify(m, metric=x) for x in (e, distances))
+        assert isinstance(by_space, audit.LargestLoss) and isinstance(by_matrix, audit.LargestLoss)
+        assert by_matrix.epsilon == pytest.approx(by_space.epsilon, rel=1e-9)
+        assert by_matrix.pair == by_space.pair and by_matrix.metric == "given"
+        assert by_matrix.local == pytest.approx(by_space.local, rel=1e-9)
+    law = laws.one_diffractor(e, 3.0)
+    logs = np.log(law.matrix())
+    ratios = np.abs(logs[:, None] - logs).max(axis=2)
+    np.fill_diagonal(distances, inf)
+    found = audit.certify(law)
+    # Of the law itself; what is drawn has no probabilities below 2⁻¹⁰⁰ of the largest.
+    assert found.epsilon == pytest.approx((ratios / distances).max(), rel=1e-9)
+    assert FiniteLaw(law=law).epsilon < 0.9 * found.epsilon
+
+
+def test_progress_is_told_and_groups_are_kept() -> None:
+    e = Embedding([f"w{i}" for i in range(130)], np.random.default_rng(2).normal(size=(130, 2)))
+    told: list[int] = []
+    audit.certify(laws.santext(e, 100.0), metric=lambda a, b: 1.0, progress=told.append)
+    assert sum(told) == 128
+    law = laws.custext(e, 2.0, 10)
+    distances = np.array([e.distances(w) for w in e.words])
+    groups = law.proved.groups
+    assert groups is not None
+    matrix, worst = law.matrix(), 0.0
+    for number in set(groups.tolist()):
+        words = np.flatnonzero(groups == number)
+        inside = matrix[np.ix_(words, words)]
+        worst = max(worst, brute_force(inside, distances[np.ix_(words, words)])[0])
+    assert laws.largest_loss(matrix, distances, groups) == pytest.approx(worst, rel=1e-9)
+
+
+E = Embedding(["a", "b", "c"], [[0.0], [1.0], [3.0]])
+
+
+@pytest.mark.parametrize(
+    ("metric", "said"),
+    [
+        ([[0, 1], [1, 0]], "metric must have the shape"),
+        ([[0, 1, 2], [1, 0, 1], [3, 1, 0]], "from word 0 to word 2"),
+        ([[0, -1, 2], [-1, 0, 1], [2, 1, 0]], "from word 0 to word 1"),
+        ([[0, 1, 2], [1, 0.5, 1], [2, 1, 0]], "from word 1 to word 1"),
+        ([[0, np.nan, 2], [np.nan, 0, 1], [2, 1, 0]], "nan from word 0"),
+        (lambda a, b: -1.0, "not negative"),
+        (Embedding(["a", "b", "x"], [[0.0], [1.0], [3.0]]), "metric"),
+        (Embedding(["a", "b"], [[0.0], [1.0]]), "metric"),
+    ],
+)
+@pytest.mark.parametrize("m", [Tem(E, 1.0), laws.santext(E, 1.0), laws.santext(E, 500.0)])
+def test_bad_metrics(metric: object, said: str, m: Mechanism | Law) -> None:
+    with pytest.raises(fastdx.ParameterError, match=said):
+        audit.certify(m, metric=metric)  # type: ignore[call-overload]
+
+
+def test_what_has_no_law() -> None:
+    many = Embedding(["a", "b"], np.eye(2, 3))
+    for metric in (None, many, [[0, 1], [1, 0]]):
+        with pytest.raises(fastdx.ParameterError, match="law can be computed"):
+            audit.certify(fastdx.MultivariateLaplace(many, 1.0), metric=metric)
+    with pytest.raises(fastdx.InputTypeError, match="Mechanism or a Law"):
+        audit.certify(np.eye(3))  # type: ignore[call-overload]
