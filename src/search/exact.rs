@@ -284,6 +284,38 @@ mod tests {
         }
     }
 
+    /// That the answer is right says nothing of the filters: they must leave few words to be ranked.
+    #[test]
+    fn filters_leave_few_words() {
+        let (n, count, m) = (24, 4096, 8);
+        let mut rng = rng(11);
+        let mut vectors: Vec<f32> = (0..n * count).map(|_| rng.random::<f32>() - 0.5).collect();
+        // Near words, as there are in an embedding: each eighth lies beside the one before it.
+        for i in (8..count).step_by(8) {
+            for d in 0..n {
+                vectors[i * n + d] = vectors[(i - 1) * n + d] + 0.05 * (rng.random::<f32>() - 0.5);
+            }
+        }
+        let queries: Vec<f64> = (0..m * n)
+            .map(|i| f64::from(vectors[7 * n + i % n + i / n * 8 * n]))
+            .collect();
+        let vectors: Buffer<f32> = vectors.into();
+        for metric in [Metric::Euclidean, Metric::Manhattan, Metric::Angular] {
+            for isa in Isa::available() {
+                let search = ExactSearch::with_isa(&vectors, n, metric, isa);
+                let mut scratch = Scratch::default();
+                search.nearest_batch(&vectors, &queries, 2, None, &mut scratch, |_, _| {});
+                for collector in &scratch.collectors[..m] {
+                    let (ranked, gave_up) = collector.work();
+                    assert!(
+                        !gave_up && ranked <= 150,
+                        "{metric:?} {isa:?}: {ranked} of {count}, {gave_up}"
+                    );
+                }
+            }
+        }
+    }
+
     #[test]
     fn a_guess_that_leaves_exactly_k_words_is_seen_through() {
         // 64 words reach the guessed threshold, and the last of them found is not the farthest.

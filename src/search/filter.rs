@@ -488,6 +488,12 @@ impl Collector {
             .push(u128::from(distance.to_bits()) << 32 | u128::from(id));
     }
 
+    /// How many words it was given, and whether it gave up.
+    #[cfg(test)]
+    pub(crate) fn work(&self) -> (usize, bool) {
+        (self.ranked, self.gave_up)
+    }
+
     /// Words it holds.
     pub(crate) fn len(&self) -> usize {
         self.kept.len()
