@@ -17,7 +17,8 @@ use pyo3::types::PyDict;
 
 use super::capsules::{Given, PyArrowArray, PyArrowChunks};
 use super::errors::wrong_type;
-use super::mechanism::{PyMechanism, dict_of};
+use super::mechanism::PyMechanism;
+use super::text::dict_of;
 use crate::parallel::Control;
 use crate::text::{Counts, Replacements, TextPrivatizer};
 use crate::{Error, Result};

@@ -5,8 +5,9 @@ use pyo3::types::PyDict;
 
 use super::arguments::{as_strs, word_ids};
 use super::errors::wrong_type;
-use super::mechanism::{PyMechanism, Written};
+use super::mechanism::PyMechanism;
 use super::run::run;
+use super::text::Written;
 use crate::guarantee::Certificate;
 
 /// A callable and its arguments that make an equal object: pickle's protocol.

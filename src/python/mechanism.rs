@@ -2,15 +2,14 @@
 //! around shared core objects.
 
 use std::collections::HashSet;
-use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use numpy::{PyArray1, PyArrayDyn};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
-use pyo3::types::{PyBool, PyDict, PyList, PyString};
+use pyo3::types::{PyDict, PyList, PyString};
 
 use super::arguments::{as_strs, count, real, seed as seed_of, shaped, strings, word_ids};
 use super::cover::{PyCover, cover_of, exclusion};
@@ -19,9 +18,10 @@ use super::errors::{warn, wrong_type};
 use super::registry::{Given, Registered, registered};
 use super::run::{run, run_in};
 use super::space::Space;
+use super::text::{PyReplacements, consistency, dict_of, in_characters};
 use crate::mechanism::remapped::Remapped;
 use crate::parallel::{Control, MOST_THREADS};
-use crate::text::{Consistent, Counts, Policy, Replacements, TextPrivatizer};
+use crate::text::{Consistent, Counts, Policy, TextPrivatizer};
 use crate::{Error, Mechanism, Randomness, Result};
 
 /// Words in a call above which it goes to the pool, where Ctrl-C is looked for.
@@ -44,47 +44,6 @@ pub(super) struct PyMechanism {
     cache_bytes: Option<usize>,
     /// Whether it has been said that a text looks wrongly decoded.
     warned: AtomicBool,
-}
-
-fn consistency(value: &Bound<'_, PyAny>) -> PyResult<Consistent> {
-    if let Ok(flag) = value.cast::<PyBool>() {
-        return Ok(match flag.is_true() {
-            true => Consistent::Text,
-            false => Consistent::Never,
-        });
-    }
-    match value.extract::<PyBackedStr>().as_deref() {
-        Ok("call") => Ok(Consistent::Call),
-        _ => Err(Error::parameter("consistent", "True, False or 'call'", value.repr()?).into()),
-    }
-}
-
-/// What a text, or a list of words found elsewhere, is given as.
-pub(super) enum Written {
-    Text(PyBackedStr),
-    Tokens(Vec<PyBackedStr>),
-}
-
-impl Written {
-    pub(super) fn of(name: &str, given: &Bound<'_, PyAny>) -> PyResult<Self> {
-        Ok(match given.cast::<PyString>() {
-            Ok(text) => Written::Text(PyBackedStr::try_from(text.clone())?),
-            Err(_) => Written::Tokens(strings(name, given)?),
-        })
-    }
-}
-
-/// The replacements of a text that comes in pieces: kept while the text lasts.
-#[pyclass(frozen, name = "Replacements", module = "fastdx._core")]
-#[derive(Default)]
-pub(super) struct PyReplacements(Mutex<Replacements>);
-
-#[pymethods]
-impl PyReplacements {
-    #[new]
-    fn new() -> Self {
-        Self::default()
-    }
 }
 
 impl PyMechanism {
@@ -629,27 +588,4 @@ impl PyMechanism {
         })?;
         Ok(PyArray1::from_vec(py, out))
     }
-}
-
-/// Ranges of bytes, ascending, as ranges of characters.
-fn in_characters(text: &str, ranges: impl Iterator<Item = Range<usize>>) -> Vec<(usize, usize)> {
-    let (mut characters, mut done) = (0, 0);
-    let mut character = |byte: usize| {
-        characters += text[done..byte].chars().count();
-        done = byte;
-        characters
-    };
-    let places = ranges.map(|range| (character(range.start), character(range.end)));
-    places.collect()
-}
-
-pub(super) fn dict_of(py: Python<'_>, counts: Counts) -> PyResult<Bound<'_, PyDict>> {
-    let dict = PyDict::new(py);
-    dict.set_item("words", counts.words)?;
-    dict.set_item("replaced", counts.replaced)?;
-    dict.set_item("unchanged", counts.unchanged)?;
-    dict.set_item("unknown", counts.unknown)?;
-    dict.set_item("skipped", counts.skipped)?;
-    dict.set_item("misdecoded", counts.misdecoded)?;
-    Ok(dict)
 }

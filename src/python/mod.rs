@@ -20,6 +20,7 @@ mod registry;
 mod run;
 mod source;
 mod space;
+mod text;
 mod tokenize;
 mod transport;
 
@@ -33,7 +34,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<graph::PyWordGraph>()?;
     m.add_class::<cover::PyCover>()?;
     m.add_class::<mechanism::PyMechanism>()?;
-    m.add_class::<mechanism::PyReplacements>()?;
+    m.add_class::<text::PyReplacements>()?;
     m.add_function(wrap_pyfunction!(mechanisms::tem::check_index, m)?)?;
     m.add_function(wrap_pyfunction!(mechanisms::tem::open_space, m)?)?;
     m.add_function(wrap_pyfunction!(mechanisms::tem::reopen, m)?)?;

@@ -1,0 +1,82 @@
+//! Texts as Python gives them, and what is told of them: words found elsewhere, replacements that are
+//! kept from call to call, counts, places in characters.
+
+use std::ops::Range;
+use std::sync::Mutex;
+
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedStr;
+use pyo3::types::{PyBool, PyDict, PyString};
+
+use super::arguments::strings;
+use crate::Error;
+use crate::text::{Consistent, Counts, Replacements};
+
+/// Which draws equal words share: False, True or 'call'.
+pub(super) fn consistency(value: &Bound<'_, PyAny>) -> PyResult<Consistent> {
+    if let Ok(flag) = value.cast::<PyBool>() {
+        return Ok(match flag.is_true() {
+            true => Consistent::Text,
+            false => Consistent::Never,
+        });
+    }
+    match value.extract::<PyBackedStr>().as_deref() {
+        Ok("call") => Ok(Consistent::Call),
+        _ => Err(Error::parameter("consistent", "True, False or 'call'", value.repr()?).into()),
+    }
+}
+
+/// What a text, or a list of words found elsewhere, is given as.
+pub(super) enum Written {
+    Text(PyBackedStr),
+    Tokens(Vec<PyBackedStr>),
+}
+
+impl Written {
+    pub(super) fn of(name: &str, given: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Ok(match given.cast::<PyString>() {
+            Ok(text) => Written::Text(PyBackedStr::try_from(text.clone())?),
+            Err(_) => Written::Tokens(strings(name, given)?),
+        })
+    }
+}
+
+/// The replacements of a text that comes in pieces: kept while the text lasts.
+#[pyclass(frozen, name = "Replacements", module = "fastdx._core")]
+#[derive(Default)]
+pub(super) struct PyReplacements(pub(super) Mutex<Replacements>);
+
+#[pymethods]
+impl PyReplacements {
+    #[new]
+    fn new() -> Self {
+        Self::default()
+    }
+}
+
+/// Ranges of bytes, ascending, as ranges of characters.
+pub(super) fn in_characters(
+    text: &str,
+    ranges: impl Iterator<Item = Range<usize>>,
+) -> Vec<(usize, usize)> {
+    let (mut characters, mut done) = (0, 0);
+    let mut character = |byte: usize| {
+        characters += text[done..byte].chars().count();
+        done = byte;
+        characters
+    };
+    let places = ranges.map(|range| (character(range.start), character(range.end)));
+    places.collect()
+}
+
+/// Counts by their names.
+pub(super) fn dict_of(py: Python<'_>, counts: Counts) -> PyResult<Bound<'_, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("words", counts.words)?;
+    dict.set_item("replaced", counts.replaced)?;
+    dict.set_item("unchanged", counts.unchanged)?;
+    dict.set_item("unknown", counts.unknown)?;
+    dict.set_item("skipped", counts.skipped)?;
+    dict.set_item("misdecoded", counts.misdecoded)?;
+    Ok(dict)
+}
