@@ -173,6 +173,21 @@ def synonyms(epsilon: float) -> Matrix:
     return np.asarray(sets / sets.sum(axis=1, keepdims=True))
 
 
+def tem_as_packaged(places: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
+    """Return the law of PyPantera 1.0.2's TEM, β = 0.001.
+
+    The element that stands for the words beyond γ is to be replaced by one of them. The code draws
+    that from a list of vectors, which numpy refuses, and then releases the written word itself.
+    """
+    gamma = 2 / epsilon * np.log(0.999 * (len(places) - 1) / 0.001)
+    away = np.abs(places[:, None] - places)
+    weights = np.where(away <= gamma, np.exp(-epsilon / 2 * away), 0.0)
+    beyond = (away > gamma).sum(axis=1) * np.exp(-epsilon / 2 * gamma)
+    weights[np.diag_indices(len(places))] += beyond
+    law: NDArray[np.float64] = weights / weights.sum(axis=1, keepdims=True)
+    return law
+
+
 def broken() -> list[Finding]:
     """Return every claim that fails, or does not reach far, on the smallest vocabulary known."""
     tiny, near = 1e-4, np.array([0.0, 1e-4, 5.0])
@@ -187,6 +202,8 @@ def broken() -> list[Finding]:
                 laws.truncated_laplace(two, 0.1, rest).matrix(), (0, 1), 0.1),
         Finding("truncated Gumbel, public code", "0, 1, 3", "ε·d, ε = 10", True,
                 truncated_gumbel(np.array([0.0, 1.0, 3.0]), 1.0), (0, 2), 30.0),
+        Finding("TEM, as in PyPantera 1.0.2", "0, 2", "ε·d, ε = 10", True,
+                tem_as_packaged(np.array([0.0, 2.0]), 10.0), (0, 1), 20.0),
         Finding("Laplace noise of a scale that follows the word", "0, 0.0001, 5; rates 1, 2, 1",
                 "nothing (2·d, were the larger rate the price)", False,
                 scaled_noise(near, np.array([1.0, 2.0, 1.0])), (0, 1), 2 * tiny),
