@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Certificate", "Finding", "LargestLoss", "Report", "certify", "likelihood_ratio"]
 
 Word = Hashable
-Metric: TypeAlias = "Embedding | WordGraph | ArrayLike | Callable[[str, str], float]"
+Metric: TypeAlias = Embedding | WordGraph | ArrayLike | Callable[[str, str], float]
 """The same words' distances: a space, a matrix of the shape (V, V), or a function of two words."""
 
 FAITHFUL = 2.0**-60

@@ -417,6 +417,32 @@ mod tests {
     use crate::{Embedding, Mechanism, Metric, MetricSpace, Randomness, Vocabulary};
     use proptest::prelude::*;
 
+    /// Two piles of words, of which no word is among the nearest of the other pile: what binds is a
+    /// pair that is not near, and its loss is η + |ln Z - ln Z'|/d in closed form.
+    #[test]
+    fn pairs_that_are_not_near_bind_too() {
+        let (eta, d) = (1.5f64, 1.0f64);
+        for (small, large) in [(NEAR + 4, 400), (400, NEAR + 4), (NEAR + 1, NEAR + 9)] {
+            let words = (0..small + large).map(|i| i.to_string());
+            let places = (0..small + large).map(|i| if i < small { 0.0 } else { d as f32 });
+            let vocabulary = Vocabulary::new(words).expect("distinct words");
+            let e =
+                Embedding::new(vocabulary, places.collect(), 1, Metric::Euclidean).expect("points");
+            let truncation = Truncation::Gamma(f64::INFINITY);
+            let tem = Tem::new(Arc::new(e), 2.0 * eta, truncation, Randomness::new(None))
+                .expect("a mechanism");
+            let found = certify(&tem, &Control::new()).expect("a certificate");
+            let far = (-eta * d).exp();
+            let (s, l) = (small as f64, large as f64);
+            let expected = eta + ((s + l * far) / (l + s * far)).ln().abs() / d;
+            assert!(
+                (found.epsilon - expected).abs() < 1e-9,
+                "{} {expected}",
+                found.epsilon
+            );
+        }
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(200))]
         /// Against all pairs and outputs of the law that is sampled: not below, and not above.
