@@ -24,7 +24,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fastdx import Embedding, FiniteLaw, Mechanism, Tem, laws
+from fastdx import (
+    Embedding,
+    FiniteLaw,
+    Mahalanobis,
+    Mechanism,
+    MultivariateLaplace,
+    Tem,
+    Vickrey,
+    laws,
+)
 from fastdx.calibration import compared, families, family_names
 from fastdx.calibration.families import HEADER
 from fastdx.laws import largest_loss
@@ -347,6 +356,19 @@ def sampling(count: int, tokens: int) -> None:
         base = base or rates
         cells = [f"{x:,.3g} ({x / of:.2g})" for x, of in zip(rates, base, strict=True)]
         print(f"| {name} | {' | '.join(cells)} | {grown / 1e6:.0f} |", flush=True)
+    noises: list[tuple[str, Mechanism]] = [
+        ("MultivariateLaplace", MultivariateLaplace(e, 6.0)),
+        ("Mahalanobis", Mahalanobis(e, 6.0)),
+        ("Vickrey, t = 0.75", Vickrey(e, 6.0)),
+        ("Vickrey, t = 0.75, elliptical noise", Vickrey(e, 6.0, mixing=0.2)),
+    ]
+    some = written[: max(1, len(written) // 10)]
+    print(f"\nNoise mechanisms, ε = 6, {len(some):,} words, the best of five rounds.\n")
+    print("| mechanism | words/s | of MultivariateLaplace |\n|---|---|---|")
+    best = [max(rates) for rates in zip(*(
+        [speed(m, some) for _, m in noises] for _ in range(5)), strict=True)]  # fmt: skip
+    for (name, _), rate in zip(noises, best, strict=True):
+        print(f"| {name} | {rate:,.3g} | {rate / best[0]:.2f} |", flush=True)
 
 
 def resident() -> int:

@@ -540,7 +540,8 @@ impl Collector {
             if upper[w] >= self.threshold {
                 self.ranked += 1;
                 self.add(distance(w), first + w as u32);
-                if self.kept.len() >= self.k + self.k / 4 + usize::from(self.k > 1) * 32 {
+                // Few more than k for a small k, whose threshold soon keeps most words away.
+                if self.kept.len() >= self.k + self.k / 4 + (8 * (self.k - 1)).min(32) {
                     self.raise(scoring);
                 }
             }
