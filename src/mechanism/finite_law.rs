@@ -32,6 +32,62 @@ pub type Rows = dyn Fn(u32, &mut [f64]) -> Result<()> + Send + Sync;
 /// Draws of a word that are worth a table which is not kept.
 const MANY: usize = 64;
 
+/// A word's law ready for many draws: of all words, or of its outputs alone where they are few.
+#[derive(Debug)]
+struct Kept {
+    table: AliasTable,
+    /// The outputs of a positive probability, ascending; all words without them.
+    outputs: Option<Box<[u32]>>,
+}
+
+impl Kept {
+    fn of(law: &Law, outputs: Option<Box<[u32]>>) -> Self {
+        let table = match &outputs {
+            None => AliasTable::new(law),
+            Some(_) => AliasTable::new(&positive(law)),
+        };
+        Kept { table, outputs }
+    }
+
+    fn bytes(&self) -> usize {
+        let outputs = self.outputs.as_deref().map_or(0, size_of_val);
+        size_of::<Self>() + self.table.size() + outputs
+    }
+
+    /// `law` computes the whole law anew.
+    fn sample_many(
+        &self,
+        count: usize,
+        rng: &mut ChaCha12Rng,
+        law: impl Fn() -> Law,
+        mut drawn: impl FnMut(u32),
+    ) {
+        match &self.outputs {
+            None => self.table.sample_many(count, rng, law, drawn),
+            Some(outputs) => {
+                let law = || positive(&law());
+                let drawn = |at: u32| drawn(outputs[at as usize]);
+                self.table.sample_many(count, rng, law, drawn);
+            }
+        }
+    }
+}
+
+/// The outputs of a positive probability, where they are at most half of the words.
+fn few_outputs(law: &Law) -> Option<Box<[u32]>> {
+    let released = || {
+        (0u32..)
+            .zip(law.weights())
+            .filter(|(_, weight)| *weight > 0)
+    };
+    (released().count() <= law.len() / 2).then(|| released().map(|(y, _)| y).collect())
+}
+
+/// The law among the outputs of a positive probability.
+fn positive(law: &Law) -> Law {
+    Law::of_weights(law.weights().filter(|weight| *weight > 0))
+}
+
 /// What was computed of a law against its space's metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Loss {
@@ -55,7 +111,7 @@ pub struct FiniteLaw {
     /// Ascending.
     excluded: Arc<[u32]>,
     loss: Option<Loss>,
-    tables: Arc<WordCache<AliasTable>>,
+    tables: Arc<WordCache<Kept>>,
     cache_bytes: Option<usize>,
     randomness: Randomness,
 }
@@ -179,13 +235,20 @@ impl FiniteLaw {
             return Ok(());
         }
         let law = self.integers(id)?;
-        let bytes = AliasTable::bytes(law.len());
         let seeded = self.randomness.seed().is_some();
-        if count < MANY && !seeded && self.tables.free_bytes() < bytes {
+        // A table that has no room is made for many draws only.
+        let outputs = few_outputs(&law);
+        let least = match &outputs {
+            None => AliasTable::bytes(law.len()),
+            Some(outputs) => AliasTable::bytes(outputs.len()) + size_of_val(&**outputs),
+        };
+        if count < MANY && !seeded && self.tables.free_bytes() < least + size_of::<Kept>() {
             (0..count).for_each(|_| drawn(law.sample(rng)));
             return Ok(());
         }
-        match self.tables.keep(id, AliasTable::new(&law), bytes) {
+        let kept = Kept::of(&law, outputs);
+        let bytes = kept.bytes();
+        match self.tables.keep(id, kept, bytes) {
             Ok(table) => table.sample_many(count, rng, again, drawn),
             Err(table) => table.sample_many(count, rng, again, drawn),
         }
