@@ -222,7 +222,8 @@ def test_the_tables_of_the_example(capsys: pytest.CaptureFixture[str], shared: P
     rows = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| ")]
     assert [row.split(" | ")[0] for row in rows[1:]] == [
         "| Tem, ε = 3", "| CusText", "| 1-Diffractor, geometric", "| rank-based",
-        "| randomised response",
+        "| randomised response", "| mechanism", "| MultivariateLaplace", "| Mahalanobis",
+        "| Vickrey, t = 0.75", "| Vickrey, t = 0.75, elliptical noise",
     ]  # fmt: skip
     # Of Tem itself it is 1; every speed is a number above 0.
     assert rows[1].count("(1)") == 3
