@@ -32,7 +32,7 @@ os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 from fastdx import Tem
 
 TEXTS = Path(__file__).resolve().parents[2] / "shared" / "data" / "text"
-ROUNDS = 5
+ROUNDS = 12
 OVER = 3
 PARTITION = 8
 """How often a partition of Spark holds the texts: some 30 MB, of the 128 MB it has by default."""
