@@ -25,7 +25,8 @@ test-python: $(STAMP)
 
 # Spark, Ray, spaCy too, which take minutes to install; Spark needs Java.
 test-engines: $(VENV)/.engines
-	$(BIN)/python -m pytest tests/python/engines docs/engines python/fastdx
+	$(BIN)/python -m pytest tests/python/engines docs/engines \
+		$(patsubst %,python/fastdx/%.py,spark ray spacy presidio duckdb datasets sklearn)
 
 engines: $(VENV)/.engines
 
