@@ -417,24 +417,35 @@ mod tests {
     use crate::{Embedding, Mechanism, Metric, MetricSpace, Randomness, Vocabulary};
     use proptest::prelude::*;
 
-    /// Two piles of words, of which no word is among the nearest of the other pile: what binds is a
-    /// pair that is not near, and its loss is η + |ln Z - ln Z'|/d in closed form.
+    /// Two clusters, of which no word is among the nearest of the other: what binds is a pair that is
+    /// not near. All distances within a cluster are equal, and all between the two, so that the loss is
+    /// η + |ln Z - ln Z'|/d in closed form, and that of a near pair η.
     #[test]
     fn pairs_that_are_not_near_bind_too() {
-        let (eta, d) = (1.5f64, 1.0f64);
-        for (small, large) in [(NEAR + 4, 400), (400, NEAR + 4), (NEAR + 1, NEAR + 9)] {
-            let words = (0..small + large).map(|i| i.to_string());
-            let places = (0..small + large).map(|i| if i < small { 0.0 } else { d as f32 });
+        let (eta, aside) = (1.5f64, 2f64.powi(-10));
+        for (small, large) in [(NEAR + 4, 90), (90, NEAR + 4), (NEAR + 2, NEAR + 9)] {
+            let count = small + large;
+            let words = (0..count).map(|i| i.to_string());
+            // Every word a little aside in a direction of its own.
+            let mut vectors = vec![0.0f32; count * (count + 1)];
+            for (i, vector) in vectors.chunks_exact_mut(count + 1).enumerate() {
+                vector[i] = aside as f32;
+                vector[count] = f32::from(u8::from(i >= small));
+            }
             let vocabulary = Vocabulary::new(words).expect("distinct words");
-            let e =
-                Embedding::new(vocabulary, places.collect(), 1, Metric::Euclidean).expect("points");
+            let e = Embedding::new(vocabulary, vectors, count + 1, Metric::Euclidean);
             let truncation = Truncation::Gamma(f64::INFINITY);
-            let tem = Tem::new(Arc::new(e), 2.0 * eta, truncation, Randomness::new(None))
-                .expect("a mechanism");
-            let found = certify(&tem, &Control::new()).expect("a certificate");
+            let space = Arc::new(e.expect("points"));
+            let tem = Tem::new(space, 2.0 * eta, truncation, Randomness::new(None));
+            let found =
+                certify(&tem.expect("a mechanism"), &Control::new()).expect("a certificate");
+            let within = (-eta * (2.0 * aside * aside).sqrt()).exp();
+            let d = (1.0 + 2.0 * aside * aside).sqrt();
             let far = (-eta * d).exp();
-            let (s, l) = (small as f64, large as f64);
-            let expected = eta + ((s + l * far) / (l + s * far)).ln().abs() / d;
+            let z =
+                |own: usize, other: usize| 1.0 + (own as f64 - 1.0) * within + other as f64 * far;
+            let expected = eta + (z(small, large) / z(large, small)).ln().abs() / d;
+            assert!(expected > eta + 0.1);
             assert!(
                 (found.epsilon - expected).abs() < 1e-9,
                 "{} {expected}",
