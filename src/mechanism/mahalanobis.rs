@@ -148,7 +148,7 @@ impl Noise for EllipticalNoise {
             "the density exp(-e‖z-φ(w)‖_M) of the regularised Mahalanobis norm (Xu et al. \
                       2020) changes by at most exp(e·‖φ(w)-φ(w')‖_M) between two words, and \
                       ‖·‖_M is at most 1/√a times the Euclidean norm, a the smallest eigenvalue \
-                      of λΣ + (1-λ)I; taking the nearest word is post-processing",
+                      of λΣ + (1-λ)I; which word is released depends on z alone: post-processing",
             "2^-50",
         )
     }

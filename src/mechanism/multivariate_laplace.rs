@@ -116,7 +116,8 @@ impl Noise for noise::MultivariateLaplace {
             "euclidean",
             self.epsilon(),
             "the density exp(-ε‖z-φ(w)‖) changes by at most exp(ε·d(w,w')) between two \
-                      words, and taking the nearest word is post-processing (WSDM'20, Theorem 1)",
+                      words, and which word is released depends on z alone: post-processing (WSDM'20, \
+                      Theorem 1)",
             "2^-50",
         )
     }

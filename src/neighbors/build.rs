@@ -13,10 +13,7 @@ use crate::space::MetricSpace;
 impl Grid {
     /// The grid of a space: its diameter is at most twice the largest distance from one word.
     pub fn of(space: &dyn MetricSpace) -> Self {
-        let words = space.vocabulary().len();
-        let mut row = vec![0.0; words];
-        space.distances(0, &mut row);
-        Grid::new(words, 2.0 * row.iter().fold(0.0f64, |m, &d| m.max(d)))
+        Grid::new(space.vocabulary().len(), 2.0 * space.farthest())
     }
 }
 
