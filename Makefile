@@ -7,7 +7,7 @@ RUST_SOURCES := $(shell find src benches tests -name '*.rs') Cargo.toml Cargo.lo
 
 SERVICE := --locked --manifest-path service/Cargo.toml
 
-.PHONY: engines site figures papers mutants run test test-rust test-python test-engines bench-engines test-service bench-service format lint types docs bench imdb lock clean fuzz audit
+.PHONY: wheels sdist try-wheels check-platforms test-aarch64 msrv engines site figures papers mutants run test test-rust test-python test-engines bench-engines test-service bench-service format lint types docs bench imdb lock clean fuzz audit
 
 run: $(STAMP)
 	@echo "I would like to book a table for two at the restaurant near the station." \
@@ -137,6 +137,56 @@ $(STAMP): $(VENV)/.made $(RUST_SOURCES) pyproject.toml
 	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --locked --quiet
 	@touch $@
 
+# What is released: a source distribution, and wheels for Linux with glibc 2.17 or musl 1.2, by zig.
+# Each exports its module alone (tools/exports.map: hnsw_rs has functions for C that nothing calls).
+LINUX := x86_64-unknown-linux-gnu x86_64-unknown-linux-musl aarch64-unknown-linux-gnu aarch64-unknown-linux-musl
+DIST := target/wheels
+RELEASE := $(VENV)-release/bin
+
+wheels: $(addprefix wheel-,$(LINUX)) sdist
+	$(RELEASE)/python tools/check_wheels.py $(DIST)/*.whl
+
+wheel-%: $(VENV)-release/.made
+	rustup target add $*
+	PATH=$(abspath $(RELEASE)):$$PATH maturin build --release --strip --locked --zig --target $* \
+		--compatibility $(if $(findstring musl,$*),musllinux_1_2,manylinux2014) -i python3.10 -o $(DIST) \
+		-- -C link-arg=-Wl,--version-script=$(abspath tools/exports.map)
+
+sdist: $(VENV)-release/.made
+	$(RELEASE)/maturin sdist -o $(DIST)
+
+# The wheels of this machine and of aarch64, each in an interpreter that has nothing else.
+try-wheels: $(VENV)-release/.made
+	$(RELEASE)/python tools/try_wheels.py $(DIST)
+
+$(VENV)-release/.made: requirements-release.txt
+	$(PYTHON) -m venv $(VENV)-release
+	$(VENV)-release/bin/pip install --quiet --disable-pip-version-check -r requirements-release.txt
+	@touch $@
+
+# Other platforms: that it compiles, and the kernels of aarch64 in an emulator (Debian: qemu-user-static,
+# gcc-aarch64-linux-gnu).
+OTHERS := x86_64-pc-windows-msvc aarch64-apple-darwin
+
+check-platforms:
+	rustup target add $(OTHERS)
+	for target in $(OTHERS); do \
+		cargo check --locked --lib --features python --target $$target || exit 1; \
+	done
+
+test-aarch64:
+	rustup target add aarch64-unknown-linux-gnu
+	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
+	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64-static -cpu max -L /usr/aarch64-linux-gnu" \
+	PROPTEST_RNG_SEED=20 cargo test --locked --lib --target aarch64-unknown-linux-gnu
+
+# The oldest Rust that Cargo.toml promises.
+MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+
+msrv:
+	rustup toolchain install $(MSRV) --profile minimal
+	cargo +$(MSRV) check --locked --features python --target-dir target/msrv
+
 lock:
 	$(PYTHON) -m pip install --quiet pip-tools
 	$(PYTHON) -m piptools compile --quiet --strip-extras --no-annotate --no-emit-find-links \
@@ -145,7 +195,9 @@ lock:
 		-o requirements-docs.txt requirements-docs.in
 	$(PYTHON) -m piptools compile --quiet --strip-extras --no-annotate --no-emit-find-links \
 		-o requirements-engines.txt requirements-engines.in
+	$(PYTHON) -m piptools compile --quiet --strip-extras --no-annotate --no-emit-find-links \
+		-o requirements-release.txt requirements-release.in
 	cargo update
 
 clean:
-	rm -rf target $(VENV) $(VENV)-docs .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf target $(VENV) $(VENV)-docs $(VENV)-release .hypothesis .mypy_cache .pytest_cache .ruff_cache

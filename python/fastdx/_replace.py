@@ -19,6 +19,11 @@ from fastdx.exceptions import FileError
 PACKED = (".gz", ".zst")
 """What names of packed files end in."""
 
+FOLDERS_OPEN = {os.open, os.link, os.unlink} <= os.supports_dir_fd
+"""Whether a folder can be held open while a file in it is made: not on Windows."""
+
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+
 
 def zstd_reader(source: BinaryIO) -> Any:
     """Return a stream of what zstd packed, or None where no library for it is there."""
@@ -158,14 +163,16 @@ def _temporary(target: Path, mode: int) -> Iterator[BinaryIO]:
     """Yield a file that becomes `target`, with that mode, if nothing is raised."""
     if target.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(target))
-    folder = os.open(target.parent, getattr(os, "O_PATH", os.O_RDONLY))
     beside = f".{target.name}.{secrets.token_hex(8)}.tmp"
+    if not FOLDERS_OPEN:
+        yield from _beside(target, target.with_name(beside), mode)
+        return
+    folder = os.open(target.parent, getattr(os, "O_PATH", os.O_RDONLY))
     named = False
     try:
         fd = _unnamed(folder)
         if fd is None:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-            fd, named = os.open(beside, flags, 0o600, dir_fd=folder), True
+            fd, named = os.open(beside, _NEW, 0o600, dir_fd=folder), True
         with open(fd, "wb") as plain:  # noqa: PTH123 (a descriptor)
             yield plain
             plain.flush()
@@ -187,6 +194,19 @@ def _temporary(target: Path, mode: int) -> Iterator[BinaryIO]:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(beside, dir_fd=folder)
         os.close(folder)
+
+
+def _beside(target: Path, temporary: Path, mode: int) -> Iterator[BinaryIO]:
+    """Yield a file beside `target` that takes its place, where folders cannot be held open."""
+    try:
+        with open(os.open(temporary, _NEW, 0o600), "wb") as plain:  # noqa: PTH123 (a descriptor)
+            yield plain
+            plain.flush()
+            os.fsync(plain.fileno())
+        temporary.chmod(mode)
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def _unnamed(folder: int) -> int | None:

@@ -96,7 +96,7 @@ def train(
         "negatives": negatives,
         "burn_in": burn_in,
         "lr": lr,
-        "threads": len(os.sched_getaffinity(0)) if threads is None else threads,
+        "threads": _processors() if threads is None else threads,
         "seed": seed,
     }
     start: dict[str, Any] = {}
@@ -137,3 +137,9 @@ def reconstruction(embedding: Embedding, edges: Edges) -> Reconstruction:
     words, pairs = read_edges(edges)
     ids = embedding.ids(words)
     return Reconstruction(*poincare_reconstruction(embedding, ids[pairs]))
+
+
+def _processors() -> int:
+    """Return how many processors this process may use, or else how many there are."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1

@@ -18,7 +18,7 @@
 
 use std::ops::Range;
 
-use super::kernel::{self, Combine, Hits, Isa, QuerySide, Scores, Sides, TILE, WIDTH};
+use super::kernel::{self, Combine, Hits, INT8_ZERO, Isa, QuerySide, Scores, Sides, TILE, WIDTH};
 use super::scoring::{QueryTerms, Scoring};
 use crate::metric::Metric;
 use crate::parallel::split;
@@ -111,7 +111,7 @@ impl Filter {
                 Data::Single(panels)
             }
             Precision::Int8 => {
-                let mut panels = vec![128u8; padded * width];
+                let mut panels = vec![INT8_ZERO; padded * width];
                 let mut units = vec![0.0f32; padded];
                 let out = panels
                     .chunks_mut(WIDTH * width)
@@ -123,7 +123,8 @@ impl Filter {
                         let half = scoring.word(word, &mut v);
                         let quantised = quantise(&v, &mut integers);
                         for (d, &x) in integers.iter().enumerate() {
-                            panel[d / 4 * 4 * WIDTH + 4 * w + d % 4] = x.cast_unsigned() ^ 0x80;
+                            panel[d / 4 * 4 * WIDTH + 4 * w + d % 4] =
+                                x.cast_unsigned() ^ INT8_ZERO;
                         }
                         units[w] = quantised.unit;
                         sides[w] = [half, quantised.norm, quantised.error];
@@ -258,7 +259,7 @@ impl Filter {
                 error_scale,
                 threshold: 0.0,
                 scale: quantised.unit,
-                start: -128 * quantised.sum,
+                start: -i32::from(INT8_ZERO) * quantised.sum,
             });
             collector.begin(
                 reliable && error_scale < 1e30,

@@ -27,10 +27,20 @@ pub(crate) enum Isa {
     Avx512,
     #[cfg(target_arch = "x86_64")]
     Avx2,
+    /// NEON with 8-bit products (dotprod); all else is that of `Portable`.
+    #[cfg(target_arch = "aarch64")]
+    NeonDotprod,
     /// Plain Rust for the compiler to vectorise; on aarch64 that is NEON, which every such
     /// machine has.
     Portable,
 }
+
+/// What stands for 0 in a panel of 8-bit integers: VNNI takes the words' without a sign.
+pub(crate) const INT8_ZERO: u8 = if cfg!(target_arch = "x86_64") {
+    0x80
+} else {
+    0
+};
 
 impl Isa {
     pub(crate) fn detect() -> Self {
@@ -52,6 +62,10 @@ impl Isa {
                 all.push(Isa::Avx2);
             }
         }
+        #[cfg(target_arch = "aarch64")]
+        if std::arch::is_aarch64_feature_detected!("dotprod") {
+            all.push(Isa::NeonDotprod);
+        }
         all.push(Isa::Portable);
         all
     }
@@ -60,7 +74,9 @@ impl Isa {
     pub(crate) fn has_int8(self) -> bool {
         #[cfg(target_arch = "x86_64")]
         return self == Isa::Avx512Vnni;
-        #[cfg(not(target_arch = "x86_64"))]
+        #[cfg(target_arch = "aarch64")]
+        return self == Isa::NeonDotprod;
+        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
         false
     }
 }
@@ -90,7 +106,7 @@ pub(crate) struct QuerySide {
     pub(crate) error_scale: f32,
     /// Bounds below are not wanted.
     pub(crate) threshold: f32,
-    /// Quantised queries: the unit, and -128 times the sum of the integers.
+    /// Quantised queries: the unit, and -[`INT8_ZERO`] times the sum of the integers.
     pub(crate) scale: f32,
     pub(crate) start: i32,
 }
@@ -125,13 +141,16 @@ pub(crate) fn bounds<const Q: usize>(
             // SAFETY: as above.
             unsafe { plain_avx2::<Q>(combine, panel, sides, queries, query_sides, scores) }
         }
-        (Isa::Portable, _) => {
+        // NEON or not.
+        _ => {
             const FMA: bool = cfg!(target_arch = "aarch64");
             plain::<Q, 16, FMA>(combine, panel, sides, queries, query_sides, scores)
         }
     }
 }
 
+#[cfg(target_arch = "aarch64")]
+mod neon;
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
 
@@ -211,8 +230,8 @@ fn products_avx512<const Q: usize>(
     hits
 }
 
-/// The same with 8-bit integers: `panel` holds the words' integers plus 128, four coordinates of
-/// sixteen words together; `queries` are 4·`groups` integers a query; a score is
+/// The same with 8-bit integers: `panel` holds the words' integers, 0 as [`INT8_ZERO`], four coordinates
+/// of sixteen words together; `queries` are 4·`groups` integers a query; a score is
 /// integer product · word's unit · query's unit.
 #[inline]
 pub(crate) fn bounds_int8<const Q: usize>(
@@ -231,6 +250,11 @@ pub(crate) fn bounds_int8<const Q: usize>(
         // SAFETY: made only where the features were detected.
         Isa::Avx512Vnni => unsafe {
             int8_avx512::<Q>(panel, units, sides, queries, query_sides, scores)
+        },
+        #[cfg(target_arch = "aarch64")]
+        // SAFETY: as above.
+        Isa::NeonDotprod => unsafe {
+            neon::int8::<Q>(panel, units, sides, queries, query_sides, scores)
         },
         // Not called where `has_int8` is false.
         _ => [0; TILE],
@@ -367,6 +391,73 @@ fn rows<const Q: usize, const L: usize>(
         }
         for (row, out) in acc.iter().zip(scores.iter_mut()) {
             out[block..block + L].copy_from_slice(row);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::{RngExt, SeedableRng};
+
+    use super::*;
+
+    /// Every machine's 8-bit bounds are those of plain arithmetic, bit for bit.
+    #[test]
+    fn int8_bounds() {
+        let mut rng = rand::rngs::StdRng::seed_from_u64(20);
+        for n in [4, 8, 300] {
+            let words: Vec<i8> = (0..n * WIDTH).map(|_| rng.random()).collect();
+            let queries: Vec<i8> = (0..n * TILE).map(|_| rng.random()).collect();
+            let units: [f32; WIDTH] = std::array::from_fn(|_| rng.random());
+            let half: [f32; WIDTH] = std::array::from_fn(|_| rng.random());
+            let error_share: [f32; WIDTH] = std::array::from_fn(|_| rng.random());
+            let sides = Sides {
+                half: &half,
+                error_share: &error_share,
+            };
+            let mut panel = vec![0; n * WIDTH];
+            for (at, &x) in words.iter().enumerate() {
+                let (w, d) = (at / n, at % n);
+                panel[d / 4 * 4 * WIDTH + 4 * w + d % 4] = x.cast_unsigned() ^ INT8_ZERO;
+            }
+            let of = |q: usize| &queries[q * n..][..n];
+            let query_sides: [QuerySide; TILE] = std::array::from_fn(|q| QuerySide {
+                factor: rng.random(),
+                error_scale: rng.random(),
+                threshold: rng.random_range(-2000.0..2000.0),
+                scale: rng.random(),
+                start: -i32::from(INT8_ZERO) * of(q).iter().map(|&x| i32::from(x)).sum::<i32>(),
+            });
+            for isa in Isa::available() {
+                if !isa.has_int8() {
+                    continue;
+                }
+                let mut scores = [[0.0; WIDTH]; TILE];
+                let hits = bounds_int8::<TILE>(
+                    isa,
+                    &panel,
+                    &units,
+                    sides,
+                    &queries,
+                    &query_sides,
+                    &mut scores,
+                );
+                for (q, side) in query_sides.iter().enumerate() {
+                    let mut expected = 0;
+                    for w in 0..WIDTH {
+                        let pairs = words[w * n..][..n].iter().zip(of(q));
+                        let sum: i32 = pairs.map(|(&x, &y)| i32::from(x) * i32::from(y)).sum();
+                        let start =
+                            half[w].mul_add(-side.factor, error_share[w] * side.error_scale);
+                        let score = (sum as f32 * units[w]).mul_add(side.scale, start);
+                        expected |= u64::from(score >= side.threshold) << w;
+                        if hits[q] != 0 {
+                            assert_eq!(scores[q][w].to_bits(), score.to_bits(), "{isa:?}");
+                        }
+                    }
+                    assert_eq!(hits[q], expected, "{isa:?}, n = {n}");
+                }
+            }
         }
     }
 }
