@@ -1,0 +1,60 @@
+//! The least service: a text a line over TCP, its private text a line back.
+//!
+//! ```sh
+//! cargo run --release --example service -- 6 127.0.0.1:7070
+//! echo "A cup of coffee, please!" | nc -N 127.0.0.1 7070
+//! ```
+//!
+//! One that has limits, keys, a ledger and metrics is `service/` (docs/service.md). Neither a text nor what
+//! is wrong with one is ever printed.
+
+use std::error::Error;
+use std::io::{BufRead, BufReader, Read, Result, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::time::Duration;
+
+use fastdx::text::{Policy, TextPrivatizer};
+use fastdx::{Embedding, Randomness, Tem};
+
+/// Bytes of a text; who sends more is cut off.
+const LONGEST: u64 = 1 << 16;
+const PATIENCE: Duration = Duration::from_secs(10);
+
+fn main() -> std::result::Result<(), Box<dyn Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let (Some(epsilon), Some(address)) = (arguments.next(), arguments.next()) else {
+        return Err("two arguments: EPSILON ADDRESS".into());
+    };
+    let tem = Tem::new(
+        Arc::new(Embedding::default_english()?),
+        epsilon.parse()?,
+        Default::default(),
+        Randomness::new(None),
+    )?;
+    // Shared by all threads: draws of two threads never use the same randomness.
+    let private = Arc::new(TextPrivatizer::new(Arc::new(tem), Policy::default()));
+    let listener = TcpListener::bind(address)?;
+    eprintln!("{}\n{}", listener.local_addr()?, private.guarantee());
+    for stream in listener.incoming() {
+        let (stream, private) = (stream?, Arc::clone(&private));
+        std::thread::spawn(move || answer(&stream, &private));
+    }
+    Ok(())
+}
+
+/// Answers a connection until it ends, is silent for too long, or sends what is no text.
+fn answer(stream: &TcpStream, private: &TextPrivatizer) -> Result<()> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let (mut lines, mut out) = (BufReader::new(stream), stream);
+    loop {
+        let mut text = String::new();
+        (&mut lines).take(LONGEST).read_line(&mut text)?;
+        let Some(text) = text.strip_suffix('\n') else {
+            return Ok(());
+        };
+        let released = private.privatize(text).map_err(std::io::Error::other)?;
+        writeln!(out, "{released}")?;
+    }
+}
