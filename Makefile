@@ -7,7 +7,7 @@ RUST_SOURCES := $(shell find src benches tests -name '*.rs') Cargo.toml Cargo.lo
 
 SERVICE := --locked --manifest-path service/Cargo.toml
 
-.PHONY: wheels sdist try-wheels check-platforms test-aarch64 msrv engines site figures papers mutants run test test-rust test-python test-engines bench-engines test-service bench-service format lint types docs bench imdb lock clean fuzz audit
+.PHONY: wheels sdist try-wheels platforms check-platforms test-aarch64 msrv engines site figures papers mutants run test test-rust test-python test-engines bench-engines test-service bench-service format lint types docs bench imdb lock clean fuzz audit
 
 run: $(STAMP)
 	@echo "I would like to book a table for two at the restaurant near the station." \
@@ -168,8 +168,10 @@ $(VENV)-release/.made: requirements-release.txt
 # gcc-aarch64-linux-gnu).
 OTHERS := x86_64-pc-windows-msvc aarch64-apple-darwin
 
-check-platforms:
+platforms:
 	rustup target add $(OTHERS)
+
+check-platforms:
 	for target in $(OTHERS); do \
 		cargo check --locked --lib --features python --target $$target || exit 1; \
 	done

@@ -53,7 +53,8 @@ def attempt(python: str, wheel: Path) -> bool:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         subprocess.run([python, "-m", "venv", str(folder / "venv")], check=True)
-        inside = str(folder / "venv" / "bin" / "python")
+        place = "Scripts" if os.name == "nt" else "bin"
+        inside = str(folder / "venv" / place / "python")
 
         def run(*command: str) -> subprocess.CompletedProcess[str]:
             return subprocess.run(
