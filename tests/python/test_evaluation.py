@@ -15,6 +15,8 @@ from fastdx.evaluation import (
     Attribution,
     Evaluation,
     Interval,
+    NextWord,
+    audit_users,
     evaluate,
     frequency_attack,
     membership_inference,
@@ -133,6 +135,35 @@ def test_membership_of_a_classifier_that_learns_by_heart() -> None:
     with pytest.raises(fastdx.ParameterError, match="others"):
         membership_inference(target, parts[0], empty, shadow=target, shadow_members=parts[2],
                              shadow_others=parts[3])  # fmt: skip
+
+
+def users(count: int, seed: int) -> list[list[np.ndarray]]:
+    """Users who write words by chance, each other ones."""
+    rng = np.random.default_rng(seed)
+    return [[rng.integers(0, 500, 100).astype(np.uint32)] for _ in range(count)]
+
+
+def test_ranks_of_next_words() -> None:
+    model = NextWord([np.array([0, 1, 0, 1, 0, 2, 3], np.uint32)], 5)
+    # After 0 came 1 twice, 2 once; then all by frequency: 0, 1, 2, 3, 4.
+    after = {int(w): int(model.ranks(np.array([0, w], np.uint32))[0]) for w in range(5)}
+    assert (after[1], after[2]) == (1, 2) and after[0] == 3 and after[4] == 7
+    assert model.ranks(np.array([4, 0], np.uint32)).tolist() == [1]  # nothing was seen after 4
+    assert len(model.ranks(np.array([1], np.uint32))) == 0
+
+
+def test_the_auditor_convicts_a_leak_and_is_at_chance_on_noise() -> None:
+    rng = np.random.default_rng(1)
+    target, members = (rng.permutation(400) % 2 == 0 for _ in range(2))
+    plain, noise = users(400, 2), users(400, 3)
+    leak = audit_users(plain, plain, members, target, 500)
+    assert leak.auc > 0.99 and leak.precision > 0.95 and leak.recall > 0.95
+    # The standard deviation of an AUC of about 100 against 100 is 0.041.
+    assert abs(audit_users(plain, noise, members, target, 500).auc - 0.5) < 5.5 * 0.041
+    with pytest.raises(fastdx.ParameterError, match="shadow"):
+        audit_users(plain, plain, target, target, 500)
+    with pytest.raises(fastdx.ParameterError, match="private"):
+        audit_users(plain, plain[1:], members, target, 500)
 
 
 def by_name(found: Evaluation) -> dict[str, Interval]:

@@ -10,6 +10,7 @@ if find_spec("sklearn") is None:
     raise ImportError("fastdx.evaluation needs scikit-learn: pip install 'fastdx[experiments]'")
 
 from fastdx.evaluation.attribution import Attributed, Attribution, classify_nearest
+from fastdx.evaluation.auditor import NextWord, UserAudit, audit_users, runs_of
 from fastdx.evaluation.classifiers import MeanVectors, text_classifier, vector_classifier
 from fastdx.evaluation.intervals import Interval, of_share, over_trials
 from fastdx.evaluation.membership import membership_inference
@@ -23,12 +24,16 @@ __all__ = [
     "Interval",
     "MeanVectors",
     "Measure",
+    "NextWord",
+    "UserAudit",
+    "audit_users",
     "classify_nearest",
     "evaluate",
     "frequency_attack",
     "membership_inference",
     "of_share",
     "over_trials",
+    "runs_of",
     "text_classifier",
     "vector_classifier",
 ]
