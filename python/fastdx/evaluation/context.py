@@ -74,7 +74,9 @@ class _Weights:
     def fresh(cls, vectors: _Floats, inputs: int, units: int, rng: np.random.Generator) -> _Weights:
         count, dim = vectors.shape
         hidden = rng.normal(0, (2 / inputs) ** 0.5, (inputs, units)).astype(np.float32)
-        zeros = (np.zeros(shape, dtype=np.float32) for shape in (units, (units, dim), dim, (count, 1)))
+        zeros = (
+            np.zeros(shape, dtype=np.float32) for shape in (units, (units, dim), dim, (count, 1))
+        )
         bias, out, out_bias, word_bias = zeros
         return cls(hidden, bias, out, out_bias, vectors / np.float32(dim**0.5), word_bias)
 
