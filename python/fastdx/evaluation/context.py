@@ -29,6 +29,8 @@ _Floats = NDArray[np.float32]
 BACKENDS = ("jax", "tensorflow", "torch")
 """Libraries of which Keras needs one, the smallest first."""
 BATCH = 256
+PATIENCE = 3
+"""Passes in a row that help nothing before learning ends."""
 PASS = 20_000
 """Words that a pass learns from at least."""
 FAR = -1e9
@@ -74,10 +76,8 @@ class _Weights:
     def fresh(cls, vectors: _Floats, inputs: int, units: int, rng: np.random.Generator) -> _Weights:
         count, dim = vectors.shape
         hidden = rng.normal(0, (2 / inputs) ** 0.5, (inputs, units)).astype(np.float32)
-        zeros = (
-            np.zeros(shape, dtype=np.float32) for shape in (units, (units, dim), dim, (count, 1))
-        )
-        bias, out, out_bias, word_bias = zeros
+        shapes = (units, (units, dim), dim, (count, 1))
+        bias, out, out_bias, word_bias = (np.zeros(shape, dtype=np.float32) for shape in shapes)
         return cls(hidden, bias, out, out_bias, vectors / np.float32(dim**0.5), word_bias)
 
     def scores(self, features: _Floats, words: _Ids) -> NDArray[np.float64]:
@@ -137,9 +137,9 @@ class ContextModel:
     >>> e = Embedding(["hot", "cold", "fire", "ice"], [[0.0], [1.0], [2.0], [3.0]])
     >>> public, m = ["hot fire", "cold ice"] * 200, Tem(e, 2.0, seed=1)
     >>> inputs, model = LikelyInputs.of(m), BigramModel(e, public)
-    >>> context = ContextModel(m, public, inputs, model)  # doctest: +SKIP
-    >>> found = sentence_attack(m, public[:200], model, context=context)  # doctest: +SKIP
-    >>> found.context > found.frequency  # doctest: +SKIP
+    >>> context = ContextModel(m, public, inputs, model)
+    >>> found = sentence_attack(m, public[:200], model, context=context)
+    >>> found.context > found.frequency
     True
     """
 
@@ -178,7 +178,26 @@ class ContextModel:
         checked, learned = (_Runs(mechanism, part) for part in (runs[:count], runs[count:]))
         size = self._seen.shape[1] * (2 * window + 1)
         self._weights = _Weights.fresh(vectors, size, units, rng)
-        self._train(keras, learned, checked, epochs, rng, progress)
+        net, layers = self._network(keras, int(rng.integers(1 << 30)))
+        judged = checked.draw()
+        best, least, since = self._weights, self._loss(checked, judged), 0
+        # Few texts are drawn several times before it is asked what that helped.
+        times = -(-PASS // len(learned.written))
+        for epoch in range(epochs):
+            for _ in range(times):
+                self._learn(net, learned, rng)
+            self._weights = _Weights(*(np.asarray(w) for layer in layers
+                                       for w in layer.get_weights()))  # fmt: skip
+            if progress:
+                progress(epoch + 1)
+            loss = self._loss(checked, judged)
+            if loss < least:
+                best, least, since = self._weights, loss, 0
+            else:
+                since += 1
+                if since == PATIENCE:
+                    break
+        self._weights = best
 
     def log_probability(self, out: _Ids, words: _Ids) -> NDArray[np.float64]:
         """Return ln Pr[word | outputs at all other places], up to a constant for each place.
@@ -231,36 +250,6 @@ class ContextModel:
             total -= float(logits[right & (known > FAR)].sum())
             number += int((right & (known > FAR)).sum())
         return total / max(number, 1)
-
-    def _train(
-        self,
-        keras: Any,
-        learned: _Runs,
-        checked: _Runs,
-        epochs: int,
-        rng: np.random.Generator,
-        progress: Callable[[int], object] | None,
-    ) -> None:
-        net, layers = self._network(keras, int(rng.integers(1 << 30)))
-        judged = checked.draw()
-        best, least, since = self._weights, self._loss(checked, judged), 0
-        # Few texts are drawn several times before it is asked what that helped.
-        times = -(-PASS // len(learned.written))
-        for epoch in range(epochs):
-            for _ in range(times):
-                self._learn(net, learned, rng)
-            self._weights = _Weights(*(np.asarray(w) for layer in layers
-                                       for w in layer.get_weights()))  # fmt: skip
-            if progress:
-                progress(epoch + 1)
-            loss = self._loss(checked, judged)
-            if loss < least:
-                best, least, since = self._weights, loss, 0
-            else:
-                since += 1
-                if since == 3:
-                    break
-        self._weights = best
 
     def _learn(self, net: Any, learned: _Runs, rng: np.random.Generator) -> None:
         """Draw all runs afresh, and learn from them."""
