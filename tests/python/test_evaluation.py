@@ -93,7 +93,21 @@ def test_explaining_repeats() -> None:
         likelihood_attack(LEAK, WORDS, 0, inputs)
 
 
-@pytest.mark.skipif(not KERAS, reason="Keras is not installed: pip install 'fastdx[experiments]'")
+needs_keras = pytest.mark.skipif(
+    not KERAS, reason="Keras is not installed: pip install 'fastdx[experiments]'"
+)
+
+
+@needs_keras
+def test_the_network_is_among_the_attackers() -> None:
+    texts, _ = texts_of(60, 2, 6, 12)
+    found = evaluate(LEAK, texts, trials=2, attacked=5)
+    (measure,) = [m for m in found.measures if "network" in m.name]
+    assert measure.private.mean == 1.0 and measure.found
+    assert "Keras" in found.versions and not any("network" in note for note in found.notes)
+
+
+@needs_keras
 def test_the_network_knows_what_stands_around_a_word() -> None:
     # Each word follows from the one before, which is released as it is or as another.
     rng = np.random.default_rng(4)
@@ -237,10 +251,10 @@ def by_name(found: Evaluation) -> dict[str, Interval]:
 
 def test_all_of_them_on_a_leak_and_on_noise() -> None:
     texts, labels = texts_of(240, 4, 5)
-    leak = evaluate(LEAK, texts, labels=labels, authors=labels, trials=3)
-    noise = evaluate(UNIFORM, texts, labels=labels, authors=labels, trials=3)
+    every = {"labels": labels, "authors": labels, "trials": 3, "network": False}
+    leak, noise = (evaluate(m, texts, **every) for m in (LEAK, UNIFORM))
     both = {m.name for m in leak.measures}
-    assert len(both) == len(leak.measures) == 14 + KERAS
+    assert len(both) == len(leak.measures) == 14
     assert [note for note in leak.notes if "auditor" in note] and leak.policies[0].seeded
     for m in leak.measures:
         if "AUC" not in m.name:
@@ -278,9 +292,10 @@ def test_several_policies_share_the_splits() -> None:
 
 def test_mechanisms_without_a_law_and_texts_alone() -> None:
     texts, _ = texts_of(60, 2, 6)
-    found = evaluate(MultivariateLaplace(E, 2.0, seed=1), texts, trials=2, attacked=10)
-    assert [m.kind for m in found.measures] == ["attack"] * (9 + KERAS)
-    assert len(found.notes) == 3 - KERAS
+    found = evaluate(MultivariateLaplace(E, 2.0, seed=1), texts, trials=2, attacked=10,
+                     network=False)  # fmt: skip
+    assert [m.kind for m in found.measures] == ["attack"] * 9
+    assert len(found.notes) == 3
     assert found.measures[0].private.low < found.measures[0].private.high
 
 
@@ -289,7 +304,7 @@ def test_the_page_and_its_data(tmp_path: Path) -> None:
     texts = [f"{t} <script>secret" for t in texts]
     found = evaluate(LEAK, texts, labels=[f"secret {k}" for k in labels], trials=2, attacked=10,
                      authors=[f"secret {i % 9}" for i in range(80)],
-                     command="fastdx <evaluate>")  # fmt: skip
+                     network=False, command="fastdx <evaluate>")  # fmt: skip
     found.write(tmp_path / "page.html")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["page.html", "page.json"]
     page = (tmp_path / "page.html").read_text("utf-8")
@@ -366,7 +381,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], form: s
     page = tmp_path / "page.html"
     args = ["evaluate", str(file), "--text-column", "body", "--label-column", "kind", "--trials",
             "2", "--attacked", "5", "--embedding", str(tmp_path / "e.fdx"), "--epsilon", "3",
-            "--exclude", "none", "-q", "-o", str(page)]  # fmt: skip
+            "--exclude", "none", "--no-network", "-q", "-o", str(page)]  # fmt: skip
     assert main(args) == 0
     shown = capsys.readouterr().out
     assert "label learned from private text" in shown and "No authors" in shown

@@ -28,8 +28,8 @@ _Floats = NDArray[np.float32]
 
 BACKENDS = ("jax", "tensorflow", "torch")
 """Libraries of which Keras needs one, the smallest first."""
-BATCH = 256
-PATIENCE = 3
+BATCH = 512
+PATIENCE = 2
 """Passes in a row that help nothing before learning ends."""
 PASS = 20_000
 """Words that a pass learns from at least."""
@@ -289,7 +289,7 @@ class ContextModel:
         bias = keras.layers.Reshape((most,))(layers[3](candidates))
         net = keras.Model([features, candidates, known], keras.layers.Add()([fits, bias, known]))
         loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-        net.compile(optimizer=keras.optimizers.Adam(1e-3), loss=loss)
+        net.compile(optimizer=keras.optimizers.Adam(2e-3), loss=loss)
         return net, layers
 
 
