@@ -151,7 +151,8 @@ def render(data: dict[str, Any]) -> str:
               "afresh in every trial. All measures, on plain text and under every policy, share "
               "the splits, and nothing is tuned on the parts that are tested on. Intervals are "
               "Student's over the trials at 95%, widened because the trials share texts (Nadeau "
-              "and Bengio 2003). A number without an interval is exact.")  # fmt: skip
+              "and Bengio 2003); those of repeated words, which are drawn from the vocabulary, are "
+              "Clopper and Pearson's. A number without an interval is exact.")  # fmt: skip
     versions = ", ".join(f"{name} {version}" for name, version in data["versions"].items())
     ran = f" Command: <code>{escape(data['command'])}</code>." if data["command"] else ""
     shown = names if len(names) > 1 else ["private text"]

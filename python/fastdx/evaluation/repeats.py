@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from fastdx.attacks import LikelyInputs
 from fastdx.exceptions import ParameterError
 from fastdx.mechanisms import Mechanism
 
 __all__ = ["frequency_attack", "likelihood_attack"]
-
-SHORTLIST = 10
-"""Words whose likelihood is computed exactly."""
 
 
 def _outputs(mechanism: Mechanism, words: Sequence[str], times: int) -> list[list[str]]:
@@ -55,67 +54,84 @@ def frequency_attack(mechanism: Mechanism, words: Sequence[str], times: int) -> 
 
 
 def likelihood_attack(
-    mechanism: Mechanism, words: Sequence[str], times: int, inputs: LikelyInputs | None = None
+    mechanism: Mechanism,
+    words: Sequence[str],
+    times: Sequence[int],
+    *,
+    inputs: LikelyInputs | None = None,
+    progress: Callable[[int], object] | None = None,
 ) -> NDArray[np.bool_]:
     """Let an attacker who knows the law name words by the likeliest explanation of their outputs.
 
-    Each word is as likely as any other before its outputs are seen. The best words of the
-    attacker's shortlist are compared by the exact law, where there is one.
+    Each word is as likely as any other before its outputs are seen. Exact where there is a law:
+    one pass over the laws of all words. For the others the attacker knows what some draws say.
 
     Parameters
     ----------
-    mechanism, words, times
+    mechanism, words
         As for `frequency_attack`.
+    times : sequence of int
+        Numbers of outputs of each word; drawn for each number anew.
     inputs : LikelyInputs, optional
-        Of this mechanism, where they were made before.
+        Of this mechanism, where there is no law and they were made before.
+    progress : callable, optional
+        Called now and then with the number of laws done.
 
     Returns
     -------
-    ndarray of bool, shape (words,)
+    ndarray of bool, shape (len(times), words)
         Whether the word of the largest Σ ln Pr[output|word] (ties: the smallest id) is the word.
 
     Examples
     --------
     >>> from fastdx import Embedding, Tem
-    >>> from fastdx.evaluation import frequency_attack, likelihood_attack
+    >>> from fastdx.evaluation import likelihood_attack
     >>> e = Embedding(["a", "b", "c", "d"], [[0.0], [1.0], [2.0], [3.0]])
-    >>> m = Tem(e, 4.0, cover=2, seed=1)  # no output is likelier than 1/2
-    >>> often = [attack(m, list("abcd"), 100).sum() for attack in
-    ...          (frequency_attack, likelihood_attack)]
-    >>> bool(often[0] <= often[1])
-    True
+    >>> likelihood_attack(Tem(e, 1.0, seed=1), list("abcd"), [200]).tolist()
+    [[True, True, True, True]]
     """
-    inputs = LikelyInputs.of(mechanism) if inputs is None else inputs
     place = {word: i for i, word in enumerate(mechanism.space.words)}
-    laws: dict[int, NDArray[np.float64]] = {}
-    found = []
-    for word, out in zip(words, _outputs(mechanism, words, times), strict=True):
-        ids = [place[y] for y in out if y in place]
-        seen, counts = np.unique(np.array(ids, dtype=np.uint32), return_counts=True)
-        if not len(seen):
-            found.append(False)
-            continue
-        best = _shortlist(inputs, seen, counts)
-        if mechanism.has_law:
-            for w in best:
-                if w not in laws:
-                    laws[w] = mechanism.probabilities(mechanism.space.words[w])
-            with np.errstate(divide="ignore"):
-                exact = np.array([counts @ np.log(laws[w][seen]) for w in best])
-            best = [best[i] for i in np.lexsort((best, -exact))]
-        found.append(best[0] == place.get(word))
-    return np.array(found, dtype=np.bool_)
+    outputs = [out for n in times for out in _outputs(mechanism, words, n)]
+    ids = [np.array([place[y] for y in out if y in place], dtype=np.int64) for out in outputs]
+    rows = np.repeat(np.arange(len(ids)), [len(i) for i in ids])
+    entries = (np.ones(len(rows)), (rows, np.concatenate([np.zeros(0, dtype=np.int64), *ids])))
+    # Equal outputs are added up.
+    counts = sparse.csr_array(entries, shape=(len(outputs), len(place)))
+    if mechanism.has_law:
+        best = _likeliest(mechanism, counts, progress)
+    else:
+        known = LikelyInputs.of(mechanism, draws=1000) if inputs is None else inputs
+        best = np.array([_shortlisted(known, counts[[row]]) for row in range(len(outputs))])
+    seen = np.array([len(i) > 0 for i in ids], dtype=np.bool_)
+    truth = np.array([place.get(word, -1) for word in words] * len(times))
+    return ((best == truth) & seen).reshape(len(times), len(words))
 
 
-def _shortlist(
-    inputs: LikelyInputs, seen: NDArray[np.uint32], counts: NDArray[np.int64]
-) -> list[int]:
-    """Words by the likelihood of their outputs, as far as it is known, largest first."""
-    words, logs = inputs.log_likelihood(seen)
+def _likeliest(
+    mechanism: Mechanism, counts: Any, progress: Callable[[int], object] | None
+) -> NDArray[np.int64]:
+    """The word that explains each row of outputs best, by the law."""
+    best = np.zeros(counts.shape[0], dtype=np.int64)
+    most = np.full(counts.shape[0], -np.inf)
+    for w, word in enumerate(mechanism.space.words):
+        with np.errstate(divide="ignore"):
+            score = counts @ np.log(mechanism.probabilities(word))
+        better = score > most
+        best[better], most[better] = w, score[better]
+        if progress and w % 1000 == 0:
+            progress(w)
+    return best
+
+
+def _shortlisted(inputs: LikelyInputs, counts: Any) -> int:
+    """The word that explains a row of outputs best, as far as likely inputs are known."""
+    if not counts.nnz:
+        return -1
+    words, logs = inputs.log_likelihood(counts.indices.astype(np.uint32))
     known = logs > -np.inf
     # A word that is not among an output's candidates explains it worse than they do.
     least = np.where(known, logs, np.inf).min(axis=1) - np.log(2)
-    more = np.where(known, (logs - least[:, None]) * counts[:, None], 0.0)
+    more = np.where(known, (logs - least[:, None]) * counts.data[:, None], 0.0)
     names, at = np.unique(words, return_inverse=True)
     score = np.bincount(at.ravel(), weights=more.ravel(), minlength=len(names))
-    return [int(names[i]) for i in np.lexsort((names, -score))[:SHORTLIST]]
+    return int(names[score.argmax()])

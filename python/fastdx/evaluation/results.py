@@ -12,10 +12,12 @@ from typing import Any, NamedTuple
 from fastdx._replace import open_output
 from fastdx.evaluation import page
 from fastdx.evaluation.intervals import Interval
-from fastdx.evaluation.trial import REPEATS
 from fastdx.exceptions import ParameterError
 
-__all__ = ["KINDS", "WORD", "Evaluation", "Judged", "Kind", "Measure"]
+__all__ = ["KINDS", "REPEATED", "REPEATS", "WORD", "Evaluation", "Judged", "Kind", "Measure"]
+
+REPEATS = (1, 10, 100)
+"""Outputs of a word that are counted."""
 
 
 class Kind(NamedTuple):
@@ -25,8 +27,6 @@ class Kind(NamedTuple):
     kind: str
     meaning: str
     chance_is: str
-    reused: float = 1.0
-    """Test texts over training texts, for the interval: halves, unless nothing is shared."""
 
 
 WORD = Kind(
@@ -36,10 +36,28 @@ WORD = Kind(
 )  # fmt: skip
 
 
+def _repeated() -> dict[tuple[str, int], Kind]:
+    counting, explaining = (
+        {("counting", n): Kind(
+            f"word named by counting {n} output{'s' * (n > 1)}", "attack",
+            "One word was released again and again; he names the most frequent replacement.",
+            "any word of the vocabulary") for n in REPEATS},
+        {("explaining", n): Kind(
+            f"word named as what explains {n} output{'s' * (n > 1)} best", "attack",
+            "The same, by an attacker who knows the law of the mechanism.",
+            "any word of the vocabulary") for n in REPEATS},
+    )  # fmt: skip
+    return counting | explaining
+
+
+REPEATED = _repeated()
+"""What is measured once, over words that are drawn from the vocabulary."""
+
+
 def _kinds() -> dict[str, Kind]:
     commonest, either = "always the commonest content word", "tossing a coin"
     label, author = "always the commonest label", "always the author of most texts"
-    kinds = {
+    return {
         "sentence frequencies": Kind(
             "content word of a sentence named, by frequencies", "attack",
             "He takes each replacement by itself and names the likeliest word.", commonest),
@@ -51,20 +69,6 @@ def _kinds() -> dict[str, Kind]:
             "content word of a sentence named, by a neural network", "attack",
             "He has trained a small network on private texts of his own to name a word from the "
             "replacements around it.", commonest),
-    }  # fmt: skip
-    for n in REPEATS:
-        outputs = f"{n} output{'s' * (n > 1)}"
-        kinds[f"counting {n}"] = Kind(
-            f"word named by counting {outputs}", "attack",
-            "One word was released again and again; he names the most frequent replacement.",
-            "any word of the vocabulary", 0.0)  # fmt: skip
-    for n in REPEATS:
-        outputs = f"{n} output{'s' * (n > 1)}"
-        kinds[f"explaining {n}"] = Kind(
-            f"word named as what explains {outputs} best", "attack",
-            "The same, by an attacker who knows the law of the mechanism.",
-            "any word of the vocabulary", 0.0)  # fmt: skip
-    return kinds | {
         "author": Kind(
             "author found, plain texts known", "attack",
             "He has texts of each author as they were written, and names who wrote a private one "

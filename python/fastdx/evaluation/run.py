@@ -15,8 +15,17 @@ import sklearn
 from fastdx._core import __version__
 from fastdx.attacks import BigramModel, LikelyInputs, reidentification
 from fastdx.evaluation import context
-from fastdx.evaluation.intervals import Interval, over_trials
-from fastdx.evaluation.results import KINDS, WORD, Evaluation, Judged, Measure
+from fastdx.evaluation.intervals import Interval, of_share, over_trials
+from fastdx.evaluation.repeats import frequency_attack, likelihood_attack
+from fastdx.evaluation.results import (
+    KINDS,
+    REPEATED,
+    REPEATS,
+    WORD,
+    Evaluation,
+    Judged,
+    Measure,
+)
 from fastdx.evaluation.trial import USERS, Subject, Texts, Trial, splits
 from fastdx.exceptions import InputTypeError, ParameterError
 from fastdx.mechanisms import Mechanism
@@ -47,7 +56,8 @@ def evaluate(
     Every trial splits the texts in four: two parts are known to attackers and to learn from, two
     are attacked and tested on; private text is drawn afresh. All measures share the splits, under
     all mechanisms and on plain text. Intervals are Student's over the trials, widened because the
-    trials share texts (see `over_trials`). Nothing is tuned on the parts that are tested on.
+    trials share texts (see `over_trials`); those of repeated words are exact (`of_share`). Nothing
+    is tuned on the parts that are tested on.
 
     Parameters
     ----------
@@ -62,8 +72,8 @@ def evaluate(
     trials : int, optional
         Splits, at least 2.
     attacked : int, optional
-        Texts whose sentences are attacked in a trial (their first 600 characters), and words whose
-        repeated outputs are counted.
+        Texts whose sentences are attacked in a trial (their first 600 characters), and words a
+        trial whose repeated outputs are counted.
     seed : int, optional
         Of the splits, samples and attackers.
     network : bool, optional
@@ -117,7 +127,8 @@ def evaluate(
         tell(f"{name}: words by themselves")
         subject, measure = _word(name, one, texts)
         subjects.append(subject)
-        found[name] = [measure]
+        tell(f"{name}: repeated words")
+        found[name] = [measure, *_repeated(subject, attacked * trials, seed)]
     rng = np.random.default_rng(seed)
     groups = labels if labels is not None else authors
     parts = splits(groups or [0] * len(texts), trials, rng)
@@ -136,7 +147,8 @@ def evaluate(
     for name in named:
         found[name] += _measures(name, values[name], values[None], every)
     # Of each measure all policies.
-    order = [WORD.name, *(kind.name for kind in KINDS.values())]
+    kinds = [WORD, *REPEATED.values(), *KINDS.values()]
+    order = [kind.name for kind in kinds]
     measures = sorted((m for own in found.values() for m in own),
                       key=lambda m: (m.kind != "attack", order.index(m.name)))  # fmt: skip
     judged = [Judged(name, type(m).__name__, m.epsilon, str(m.guarantee), m.seed is not None)
@@ -190,6 +202,27 @@ def _word(name: str, mechanism: Mechanism, texts: Sequence[str]) -> tuple[Subjec
     return Subject(name, mechanism, inputs), measure
 
 
+def _repeated(subject: Subject, number: int, seed: int) -> list[Measure]:
+    """Attack words of the vocabulary that are released again and again."""
+    mechanism = subject.mechanism
+    names = mechanism.space.words
+    order = np.random.default_rng([seed, 0]).permutation(len(names))
+    # Only words that come out of a text as they went in.
+    words = [names[i] for i in order if mechanism.tokenize(names[i]) == [names[i]]][:number]
+    if not words:
+        return []
+    hits = {
+        "counting": [frequency_attack(mechanism, words, n) for n in REPEATS],
+        "explaining": likelihood_attack(mechanism, words, REPEATS, inputs=subject.inputs),
+    }
+    made = []
+    for (attack, n), kind in REPEATED.items():
+        right = int(hits[attack][REPEATS.index(n)].sum())
+        made.append(Measure(kind.name, kind.kind, subject.name, of_share(right, len(words)), None,
+                            1 / len(names), kind.chance_is, kind.meaning))  # fmt: skip
+    return made
+
+
 def _measures(policy: str, values: Values, plain: Values, every: Texts) -> list[Measure]:
     majority = {
         kind: Counter(given).most_common(1)[0][1] / len(given)
@@ -205,14 +238,16 @@ def _measures(policy: str, values: Values, plain: Values, every: Texts) -> list[
             chance = float(np.mean(values[f"{key} chance"]))
         else:
             chance = majority.get(key.split()[0], 0.5)
-        without = _interval(plain[key], kind.reused) if key in plain else None
-        made.append(Measure(kind.name, kind.kind, policy, _interval(values[key], kind.reused),
-                            without, chance, kind.chance_is, kind.meaning))  # fmt: skip
+        without = _interval(plain[key]) if key in plain else None
+        private = _interval(values[key])
+        made.append(Measure(kind.name, kind.kind, policy, private, without, chance, kind.chance_is,
+                            kind.meaning))  # fmt: skip
     return made
 
 
-def _interval(values: list[float], reused: float) -> Interval:
-    return over_trials(values, reused=reused, within=(0.0, 1.0))
+def _interval(values: list[float]) -> Interval:
+    # Halves: as many texts are tested as are learned from.
+    return over_trials(values, reused=1.0, within=(0.0, 1.0))
 
 
 def _versions(network: bool) -> dict[str, str]:

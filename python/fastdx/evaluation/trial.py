@@ -17,13 +17,11 @@ from fastdx.evaluation.auditor import audit_users, runs_of
 from fastdx.evaluation.classifiers import text_classifier
 from fastdx.evaluation.context import ContextModel
 from fastdx.evaluation.membership import membership_inference
-from fastdx.evaluation.repeats import frequency_attack, likelihood_attack
 from fastdx.exceptions import ParameterError
 from fastdx.mechanisms import Mechanism
 
-__all__ = ["REPEATS", "USERS", "Subject", "Texts", "Trial", "splits"]
+__all__ = ["USERS", "Subject", "Texts", "Trial", "splits"]
 
-REPEATS = (1, 10, 100)
 USERS = 8
 """Authors that the auditor needs at least: two of each kind, members or not, target or shadow."""
 LONGEST = 600
@@ -95,8 +93,6 @@ class Trial:
         if subject is not None:
             tell("sentences")
             values |= self._sentences(subject, network=network)
-            tell("repeated words")
-            values |= self._repeats(subject)
             texts = subject.mechanism.privatize(texts)
         if self.every.authors is not None:
             tell("authors")
@@ -129,21 +125,6 @@ class Trial:
         if context is not None:
             values["sentence network"] = found.context
         return values | {f"{name} chance": chance for name in values}
-
-    def _repeats(self, subject: Subject) -> Values:
-        """Attack words that are released again and again."""
-        mechanism, rng = subject.mechanism, self._rng(2)
-        names = mechanism.space.words
-        drawn = rng.choice(len(names), min(4 * self.attacked, len(names)), replace=False)
-        whole = [names[i] for i in drawn if mechanism.tokenize(names[i]) == [names[i]]]
-        whole = whole[: self.attacked]
-        values: Values = {}
-        for times in REPEATS if whole else ():
-            counted = frequency_attack(mechanism, whole, times)
-            explained = likelihood_attack(mechanism, whole, times, subject.inputs)
-            values[f"counting {times}"] = float(counted.mean())
-            values[f"explaining {times}"] = float(explained.mean())
-        return values | {f"{name} chance": 1 / len(names) for name in values}
 
     @cached_property
     def _plain_attribution(self) -> Attribution[Hashable]:
