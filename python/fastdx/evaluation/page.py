@@ -10,7 +10,7 @@ from typing import Any
 __all__ = ["render"]
 
 COLORS = 6
-WIDE, HIGH, LEFT, DOWN = 480, 300, 48, 44
+WIDE, HIGH, LEFT, UP, DOWN = 480, 320, 40, 34, 44
 """Of the picture of what privacy costs: its size, and the room for its axes."""
 
 
@@ -80,16 +80,20 @@ def _section(data: dict[str, Any], kind: str) -> str:
     return drawn or '<p class="soft">Not measured.</p>'
 
 
-def _policy(policy: dict[str, Any], number: int, measures: Sequence[dict[str, Any]]) -> str:
+def _policy(
+    policy: dict[str, Any], number: int, measures: Sequence[dict[str, Any]], *, alone: bool
+) -> str:
     attacks = [m for m in measures if m["policy"] == policy["name"] and m["kind"] == "attack"]
     above = sum(m["private"]["low"] > m["chance"] for m in attacks)
     void = ('<p class="bad">The mechanism has a seed: its output is reproducible, hence NOT '
             "protected.</p>" if policy["seeded"] else "")  # fmt: skip
     return (
         f'<div class="policy" style="border-color:{_color(number)}">'
-        f"<h3>{escape(policy['name'])}</h3>{void}<p>{escape(policy['guarantee'])}</p>"
-        f"<p>Of {len(attacks)} attacks, {above} find something: their whole interval lies above "
-        "chance.</p></div>"
+        f"<h3>{escape(policy['name'])}</h3>{void}<p>{escape(policy['mechanism'])}, "
+        f"ε = {policy['epsilon']:.4g} per unit of distance. Of {len(attacks)} attacks, {above} "
+        f"find something: their whole interval lies above chance.</p>"
+        f"<details{' open' if alone else ''}><summary>What is proved</summary>"
+        f"<p>{escape(policy['guarantee'])}</p></details></div>"
     )
 
 
@@ -110,7 +114,7 @@ def _tradeoff(data: dict[str, Any]) -> str:
         return LEFT + share * (WIDE - LEFT - 12)
 
     def y(share: float) -> float:
-        return 10 + (1 - share) * (HIGH - DOWN - 10)
+        return UP + (1 - share) * (HIGH - DOWN - UP)
 
     plain, chance = tasks[0]["plain"]["mean"], tasks[0]["chance"]
     marks = [f'<path d="M{x(0)},{y(1)}V{y(0)}H{x(1)}" fill="none" stroke="var(--plain)"/>']
@@ -131,12 +135,13 @@ def _tradeoff(data: dict[str, Any]) -> str:
             f'stroke="{color}" stroke-width="3"/><circle cx="{x(found["mean"]):.1f}" '
             f'cy="{y(learned["mean"]):.1f}" r="6" fill="{color}"/>'
         )
-    marks.append(f'<text x="{x(1)}" y="{HIGH - 6}" text-anchor="end">content words named by the '
-                 "strongest of the attacks on sentences</text>")  # fmt: skip
-    marks.append(f'<text x="{LEFT + 8}" y="{y(1) + 6}">labels right</text>')
+    marks.append(f'<text x="{x(1)}" y="{HIGH - 6}" text-anchor="end">'
+                 "content words named</text>")  # fmt: skip
+    marks.append('<text x="0" y="14">labels right</text>')
     return (
-        '<h2>What privacy costs</h2><p class="soft">Up and to the left is better. Labels are '
-        "learned from private text and used on private text. Bars are 95% intervals.</p>"
+        '<h2>What privacy costs</h2><p class="soft">Up and to the left is better: labels '
+        "learned from private text and used on private text, over content words that the strongest "
+        "of the attacks on sentences names. Bars are 95% intervals.</p>"
         f'<div class="plot"><svg viewBox="0 0 {WIDE} {HIGH}" role="img" aria-label="Labels right '
         f'over content words named">{"".join(marks)}</svg></div>'
     )
@@ -160,7 +165,8 @@ def render(data: dict[str, Any]) -> str:
     parts = {
         "title": escape(", ".join(names) if len(names) < 4 else f"{len(names)} policies"),
         "about": escape(f"{data['texts']:,} texts"),
-        "policies": "".join(_policy(p, i, data["measures"]) for i, p in enumerate(policies)),
+        "policies": "".join(_policy(p, i, data["measures"], alone=len(names) == 1)
+                            for i, p in enumerate(policies)),
         "keys": "".join(f'<li><i style="background:{c}"></i>{escape(n)}</li>' for c, n in keys)
                 + '<li><i class="bar" style="background:var(--bad)"></i>chance</li>',
         "tradeoff": _tradeoff(data),
