@@ -299,6 +299,14 @@ def test_mechanisms_without_a_law_and_texts_alone() -> None:
     assert found.measures[0].private.low < found.measures[0].private.high
 
 
+def test_what_cannot_be_measured_is_said() -> None:
+    strange = [f"nothing {i} known" for i in range(60)]
+    found = evaluate(LEAK, strange, labels=range(60), trials=2, network=False)
+    said = "\n".join(found.notes)
+    assert "content word of a sentence" in said and "member of the training texts" in said
+    assert not any("sentence" in m.name for m in found.measures)
+
+
 def test_the_page_and_its_data(tmp_path: Path) -> None:
     texts, labels = texts_of(80, 2, 7)
     texts = [f"{t} <script>secret" for t in texts]

@@ -146,6 +146,7 @@ def evaluate(
                 values[None if who is None else who.name][key].append(value)
     for name in named:
         found[name] += _measures(name, values[name], values[None], every)
+        notes += _lacking(found[name], every, network)
     # Of each measure all policies.
     kinds = [WORD, *REPEATED.values(), *KINDS.values()]
     order = [kind.name for kind in kinds]
@@ -184,6 +185,20 @@ def _notes(every: Texts, network: bool) -> list[str]:
         notes.append(f"The neural network that attacks sentences was not run: {lacking} is not "
                      "installed (pip install 'fastdx[experiments]').")  # fmt: skip
     return notes
+
+
+def _lacking(measures: list[Measure], every: Texts, network: bool) -> list[str]:
+    """Say what too few texts allowed to measure, though there were data for it."""
+    wanted = [key for key in KINDS if key.startswith("sentence")
+              and (network or key != "sentence network")]  # fmt: skip
+    if every.authors is not None:
+        enough = len(set(every.authors)) >= USERS
+        wanted += ["author", "author alike", *(["user"] if enough else [])]
+    if every.labels is not None:
+        wanted += ["member", "label private private", "label private plain"]
+    there = {m.name for m in measures}
+    return [f"{measures[0].policy}: too few texts to measure: {KINDS[key].name}."
+            for key in wanted if KINDS[key].name not in there]  # fmt: skip
 
 
 def _word(name: str, mechanism: Mechanism, texts: Sequence[str]) -> tuple[Subject, Measure]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -113,12 +114,11 @@ class Trial:
         if chance is None:
             return {}
         context = None
-        if network and any(len(run) for text in known for run in model.runs(text)):
-            try:
+        if network:
+            # Where there are too few words to learn from, it is not measured.
+            with suppress(ParameterError):
                 context = ContextModel(subject.mechanism, known, subject.inputs, model,
                                        seed=int(self._rng(1).integers(1 << 30)))  # fmt: skip
-            except ParameterError:
-                network = False  # too few words to learn from
         found = sentence_attack(subject.mechanism, unknown, model, inputs=subject.inputs,
                                 context=context)  # fmt: skip
         values = {"sentence frequencies": found.frequency, "sentence bigrams": found.viterbi}
@@ -176,10 +176,11 @@ class Trial:
         target, shadow = (text_classifier(drawn[i], truth[i], strength=HEART) for i in (0, 1))
         both = set(truth[0]) & set(truth[1])
         pairs = [_of(both, t, y) for t, y in zip(plain, truth, strict=True)]
-        values["member"] = membership_inference(
-            target, pairs[0], pairs[2], shadow=shadow, shadow_members=pairs[1],
-            shadow_others=pairs[3], seed=self.seed[0],
-        )  # fmt: skip
+        if all(len(some) for some, _ in pairs):
+            values["member"] = membership_inference(
+                target, pairs[0], pairs[2], shadow=shadow, shadow_members=pairs[1],
+                shadow_others=pairs[3], seed=self.seed[0],
+            )  # fmt: skip
         return values
 
 
