@@ -12,6 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parent
 LIBRARIES = {
+    "context": "keras",
     "datasets": "datasets",
     "duckdb": "duckdb",
     "presidio": "presidio_anonymizer",
@@ -20,7 +21,7 @@ LIBRARIES = {
     "spacy": "spacy",
     "spark": "pyspark",
 }
-"""What fastdx.NAME and docs/engines/NAME.md need."""
+"""What fastdx.NAME and docs/engines/NAME.md need; and fastdx.evaluation.context."""
 
 
 # Spark's workers run the python3 of the path unless told otherwise.
@@ -29,11 +30,13 @@ os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 
 def missing(path: Path) -> str | None:
     """Why a page or module cannot run here."""
-    if path.parent not in (ROOT / "docs" / "engines", ROOT / "python" / "fastdx"):
+    python = ROOT / "python" / "fastdx"
+    if path.parent not in (ROOT / "docs" / "engines", python, python / "evaluation"):
         return None
     library = LIBRARIES.get(path.stem)
     if library is not None and find_spec(library) is None:
-        return f"{library} is not installed: pip install 'fastdx[{path.stem}]'"
+        extra = "experiments" if library == "keras" else path.stem
+        return f"{library} is not installed: pip install 'fastdx[{extra}]'"
     if path.stem == "spark" and shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         return "Spark needs Java, which is not there"
     return None

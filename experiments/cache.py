@@ -25,7 +25,7 @@ def _code(module: str) -> str:
     total = hashlib.sha256()
     for path in sorted(f for f in files if not apart & set(f.relative_to(library).parts)):
         total.update(hashlib.sha256(path.read_bytes()).digest())
-    for name in ("data.py", "auditor.py", f"{module}.py"):
+    for name in ("data.py", f"{module}.py"):
         total.update((Path(__file__).parent / name).read_bytes())
     return total.hexdigest()
 

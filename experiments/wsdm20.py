@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from experiments.auditor import Audit, audit, runs_of
 from experiments.tables import SEED, Experiment, Line, Run, Table
 from fastdx import Embedding, MultivariateLaplace, calibration
-from fastdx.evaluation import over_trials
+from fastdx.evaluation import UserAudit, audit_users, over_trials, runs_of
 
 PUBLISHED = {
     "worst N_w": ({5.0: 500.0}, "WSDM'20 section 4.1: at ε = 5 no word of their sample comes back "
@@ -109,7 +108,7 @@ AUC_SOURCE = (
 
 def _audits(
     mechanism: MultivariateLaplace | None, e: Embedding, users: list[list[str]], trials: int
-) -> list[Audit]:
+) -> list[UserAudit]:
     plain = [runs_of(e, texts) for texts in users]
     found = []
     for trial in range(trials):
@@ -117,7 +116,7 @@ def _audits(
         target, members = (rng.permutation(len(users)) % 2 == 0 for _ in range(2))
         private = plain if mechanism is None else [
             [mechanism.privatize_ids(run) for run in runs] for runs in plain]  # fmt: skip
-        found.append(audit(plain, private, members, target, len(e)))
+        found.append(audit_users(plain, private, members, target, len(e)))
     return found
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import SupportsIndex
+from typing import Protocol, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,6 +22,8 @@ from fastdx.mechanisms import Mechanism
 
 __all__ = [
     "BigramModel",
+    "Context",
+    "LikelyInputs",
     "Recovered",
     "Reidentification",
     "mean_similarity",
@@ -146,7 +148,7 @@ def reidentification(
         raise ParameterError(f"draws must be at least 2, got {draws}")
     if not 0 < confidence < 1:
         raise ParameterError(f"confidence must be between 0 and 1, got {confidence}")
-    table = _LikeliestInputs.of(mechanism, pi, most, draws // 2)
+    table = LikelyInputs.of(mechanism, pi, most, draws=draws // 2)
     tested = np.repeat(np.arange(count, dtype=np.uint32), draws - draws // 2)
     out = mechanism.privatize_ids(tested)
     ranks = table.rank_of(out, tested)
@@ -164,14 +166,62 @@ def reidentification(
 
 
 @dataclass(frozen=True)
-class _LikeliestInputs:
-    """For every output the inputs that explain it best, largest joint probability first."""
+class LikelyInputs:
+    """For every output the words that explain it best: what an attacker knows of a mechanism.
+
+    Made by `of`. One pass over all laws, which several attacks can share.
+    """
 
     words: _Ids
+    """Words by their joint probability with the output, largest first: ids, shape (V, most); V
+    where there are fewer."""
     joint: _Numbers
+    """π_w·Pr[y|w] of each, shape (V, most)."""
+    prior: _Numbers
+    """π, shape (V,)."""
 
     @classmethod
-    def of(cls, mechanism: Mechanism, pi: _Numbers, most: int, draws: int) -> _LikeliestInputs:
+    def of(
+        cls,
+        mechanism: Mechanism,
+        prior: ArrayLike | str | None = None,
+        most: int = 50,
+        *,
+        draws: int = 100,
+        progress: Callable[[int], object] | None = None,
+    ) -> LikelyInputs:
+        """Trace every output back to the words behind it, exactly where there is a law.
+
+        Parameters
+        ----------
+        mechanism : Mechanism
+            Any.
+        prior : array_like of float, shape (V,), or 'rank', optional
+            How often each word is written, as for `reidentification`.
+        most : int, optional
+            Words an output.
+        draws : int, optional
+            For mechanisms without a law: draws a word from which it is learned.
+        progress : callable, optional
+            Called now and then with the number of words done; only where there is a law.
+
+        Examples
+        --------
+        >>> from fastdx import Embedding, Tem
+        >>> from fastdx.attacks import LikelyInputs
+        >>> e = Embedding(["a", "b", "c"], [[0.0], [0.1], [5.0]])
+        >>> LikelyInputs.of(Tem(e, 4.0), most=2).words[0].tolist()  # behind an "a": a, then b
+        [0, 1]
+        """
+        if most < 1:
+            raise ParameterError(f"most must be at least 1, got {most}")
+        pi = _prior(mechanism, prior)
+        most = min(most, len(pi))
+        if mechanism.has_law:
+            words, joint, _ = likeliest_inputs(mechanism, pi, most, progress)
+            return cls(words, joint, pi)
+        if draws < 1:
+            raise ParameterError(f"draws must be at least 1, got {draws}")
         count = len(pi)
         inputs = np.repeat(np.arange(count, dtype=np.uint32), draws)
         out = mechanism.privatize_ids(inputs)
@@ -182,16 +232,34 @@ class _LikeliestInputs:
         y, w, joint = y[order], w[order], joint[order]
         place = np.arange(len(y)) - np.searchsorted(y, y)
         kept = place < most
-        words = np.full((count, most), count, dtype=np.uint32)
+        table = np.full((count, most), count, dtype=np.uint32)
         numbers = np.zeros((count, most))
-        words[y[kept], place[kept]] = w[kept]
+        table[y[kept], place[kept]] = w[kept]
         numbers[y[kept], place[kept]] = joint[kept]
-        return cls(words, numbers)
+        return cls(table, numbers, pi)
 
-    @classmethod
-    def exact(cls, mechanism: Mechanism, pi: _Numbers, most: int) -> _LikeliestInputs:
-        words, joint, _ = likeliest_inputs(mechanism, pi, most)
-        return cls(words, joint)
+    def under(self, prior: _Numbers) -> LikelyInputs:
+        """Return the same words in their order under another prior, shape (V,)."""
+        known = (self.joint > 0) & (self.words < len(prior))
+        at = np.where(known, self.words, 0)
+        joint = np.where(known, self.joint / np.where(known, self.prior[at], 1) * prior[at], 0.0)
+        order = np.argsort(-joint, axis=1, kind="stable")
+        return LikelyInputs(np.take_along_axis(self.words, order, 1),
+                            np.take_along_axis(joint, order, 1), prior)  # fmt: skip
+
+    def log_likelihood(self, out: _Ids) -> tuple[_Ids, _Numbers]:
+        """Return the words behind each output and ln Pr[output | word].
+
+        Both have the shape (len(out), most). Where there are no more words, -inf stands beside the
+        output's own id. An output that nothing explains is taken for itself.
+        """
+        words, joint = self.words[out], self.joint[out]
+        known = (joint > 0) & (words < len(self.prior))
+        words = np.where(known, words, out[:, None]).astype(np.uint32)
+        logs = np.full(words.shape, -np.inf)
+        logs[known] = np.log(joint[known]) - np.log(self.prior[words[known]])
+        logs[~known.any(axis=1), 0] = 0.0
+        return words, logs
 
     def rank_of(self, out: _Ids, words: _Ids) -> NDArray[np.int64]:
         """Return at which guess each word is named, given its output; beyond the last if never."""
@@ -293,20 +361,37 @@ class Recovered:
     """Mean cosine of word and replacement in the judge's embedding, NaN without a judge."""
     chance: float
     """The same of words and replacements that do not belong together."""
+    context: float = float("nan")
+    """The share recovered by the likeliest word given all outputs, NaN without a `Context`."""
 
     @property
     def attack(self) -> float:
-        """The share recovered by the better attack."""
-        return max(self.frequency, self.viterbi)
+        """The share recovered by the best of the attacks."""
+        return float(np.nanmax([self.frequency, self.viterbi, self.context]))
 
     def __str__(self) -> str:
         """Return it as a sentence."""
+        context = "" if np.isnan(self.context) else f", by context {self.context:.1%}"
         text = (f"Of {self.words:,} content words an attacker recovers {self.attack:.1%} (by "
-                f"frequency {self.frequency:.1%}, by Viterbi {self.viterbi:.1%}); "
+                f"frequency {self.frequency:.1%}, by Viterbi {self.viterbi:.1%}{context}); "
                 f"{self.unchanged:.1%} came back unchanged")  # fmt: skip
         if np.isnan(self.similarity):
             return f"{text}."
         return f"{text}; similarity {self.similarity:.3f}, by chance {self.chance:.3f}."
+
+
+class Context(Protocol):
+    """What an attacker knows of a word from the outputs around it.
+
+    `fastdx.evaluation.ContextModel` is one, learned by a network.
+    """
+
+    def log_probability(self, out: _Ids, words: _Ids) -> _Numbers:
+        """Return ln Pr[word at i is words[i, j] | outputs of a run at all places but i].
+
+        Float64, shape (len(out), words); out is one run, shape (len(out),).
+        """
+        ...
 
 
 def sentence_attack(
@@ -318,11 +403,15 @@ def sentence_attack(
     judge: Embedding | None = None,
     draws: int = 100,
     stop_words: Iterable[str] = STOP_WORDS,
+    inputs: LikelyInputs | None = None,
+    context: Context | None = None,
 ) -> Recovered:
     """Privatise texts, and recover their content words from what is released.
 
-    Two attackers, both of whom know the mechanism: one takes the likeliest word for each output, by
-    the words' frequencies; one takes the likeliest sentence (Viterbi) under a bigram model.
+    The attackers know the mechanism: one takes the likeliest word for each output, by the words'
+    frequencies; one takes the likeliest sentence (Viterbi) under a bigram model; with `context` a
+    third one takes the likeliest word given its own output and all others around it. Since a word's
+    output depends on that word alone, Pr[w | all outputs] ∝ Pr[w | the other outputs]·Pr[y|w].
 
     Parameters
     ----------
@@ -340,24 +429,32 @@ def sentence_attack(
         For mechanisms without a law: draws a word from which the attacker learns it.
     stop_words : iterable of str, optional
         Words that are not counted: everybody guesses them.
+    inputs : LikelyInputs, optional
+        Of this mechanism, where they were made before; candidates and draws are then its own.
+    context : Context, optional
+        What the third attacker knows of a word from what stands around it.
     """
     if tuple(model.space.words) != tuple(mechanism.space.words):
         raise ParameterError("model must be one of the mechanism's words")
     pi = model.frequencies
-    most = min(candidates, len(pi))
-    table = (_LikeliestInputs.exact(mechanism, pi, most) if mechanism.has_law
-             else _LikeliestInputs.of(mechanism, pi, most, draws))  # fmt: skip
+    if inputs is None:
+        table = LikelyInputs.of(mechanism, pi, candidates, draws=draws)
+    else:
+        table = inputs.under(pi)
     stop = set(stop_words)
     content = np.array([word not in stop for word in mechanism.space.words])
-    written, released, single, joint = [], [], [], []
+    written, released, single, joint, around = [], [], [], [], []
     for text in texts:
         for run in model.runs(text):
             out = mechanism.privatize_ids(run)
-            guess = table.words[out, 0]
             written.append(run)
             released.append(out)
-            single.append(guess)
+            single.append(table.words[out, 0])
             joint.append(_viterbi(table, model, out))
+            if context is not None:
+                words, likelihood = table.log_likelihood(out)
+                best = (likelihood + context.log_probability(out, words)).argmax(axis=1)
+                around.append(words[np.arange(len(out)), best])
     if not written:
         raise ParameterError("texts must hold at least one word of the vocabulary")
     w, y, one, path = (np.concatenate(x) for x in (written, released, single, joint))
@@ -366,21 +463,15 @@ def sentence_attack(
         raise ParameterError("texts must hold at least one content word of the vocabulary")
     w, y, one, path = w[counted], y[counted], one[counted], path[counted]
     similarity, chance = _similarity(mechanism, judge, w, y)
+    named = float((np.concatenate(around)[counted] == w).mean()) if around else float("nan")
     return Recovered(len(w), float((one == w).mean()), float((path == w).mean()),
-                     float((y == w).mean()), similarity, chance)  # fmt: skip
+                     float((y == w).mean()), similarity, chance, named)  # fmt: skip
 
 
-def _viterbi(table: _LikeliestInputs, model: BigramModel, out: _Ids) -> _Ids:
+def _viterbi(table: LikelyInputs, model: BigramModel, out: _Ids) -> _Ids:
     """Return the likeliest words behind outputs that stand side by side."""
-    count = len(model.frequencies)
-    steps: list[tuple[_Ids, _Numbers]] = []
-    for y in out:
-        words, joint = table.words[y], table.joint[y]
-        known = (joint > 0) & (words < count)
-        words, joint = words[known], joint[known]
-        if not len(words):  # never seen: it is taken for itself
-            words, joint = np.array([y], dtype=np.uint32), model.frequencies[[y]]
-        steps.append((words, np.log(joint) - np.log(model.frequencies[words])))
+    every = zip(*table.log_likelihood(out), strict=True)
+    steps = [(words[logs > -np.inf], logs[logs > -np.inf]) for words, logs in every]
     score = steps[0][1] + np.log(model.frequencies[steps[0][0]])
     back: list[NDArray[np.int64]] = []
     for (before, _), (words, likelihood) in pairwise(steps):

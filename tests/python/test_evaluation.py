@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -10,13 +12,20 @@ import pytest
 
 import fastdx
 from fastdx import Embedding, MultivariateLaplace, Tem
+from fastdx.attacks import BigramModel, LikelyInputs, sentence_attack
 from fastdx.cli import main
+from fastdx.cli.messages import CommandError
+from fastdx.cli.policies import mechanisms
 from fastdx.evaluation import (
     Attribution,
+    ContextModel,
     Evaluation,
     Interval,
+    NextWord,
+    audit_users,
     evaluate,
     frequency_attack,
+    likelihood_attack,
     membership_inference,
     of_share,
     over_trials,
@@ -30,6 +39,8 @@ LEAK = Tem(E, 200.0, gamma=100.0, seed=1)
 """Releases every word as it is."""
 UNIFORM = Tem(E, 1e-9, seed=1)
 """Releases any word, whatever was written."""
+KERAS = find_spec("keras") is not None
+"""Whether the neural network can be run."""
 
 
 def texts_of(count: int, kinds: int, seed: int, length: int = 30) -> tuple[list[str], list[str]]:
@@ -64,6 +75,76 @@ def test_counting_repeats() -> None:
     )
     with pytest.raises(fastdx.ParameterError, match="times"):
         frequency_attack(LEAK, WORDS, 0)
+
+
+def test_explaining_repeats() -> None:
+    assert likelihood_attack(LEAK, WORDS, [1, 3]).all()
+    # 300 tries at 1/300 each, as above.
+    assert likelihood_attack(UNIFORM, WORDS, [50]).sum() <= 12
+    # No output is likelier than 1/20, so counting finds little; who knows the law finds it all.
+    cover = Tem(E, 3.0, cover=20, seed=1)
+    assert frequency_attack(cover, WORDS, 200).mean() < 0.3
+    once, often = likelihood_attack(cover, WORDS, [1, 200]).mean(axis=1)
+    assert once < 0.3 and often > 0.95
+    # Without a law it is learned from draws.
+    noise = MultivariateLaplace(E, 3.0, seed=1)
+    assert likelihood_attack(noise, WORDS, [100]).mean() > 0.6
+    with pytest.raises(fastdx.ParameterError, match="times"):
+        likelihood_attack(LEAK, WORDS, [1, 0])
+
+
+needs_keras = pytest.mark.skipif(
+    not KERAS, reason="Keras is not installed: pip install 'fastdx[experiments]'"
+)
+
+
+@needs_keras
+def test_the_network_is_among_the_attackers() -> None:
+    texts, _ = texts_of(60, 2, 6, 12)
+    found = evaluate(LEAK, texts, trials=2, attacked=5)
+    (measure,) = [m for m in found.measures if "network" in m.name]
+    assert measure.private.mean == 1.0 and measure.found
+    assert "Keras" in found.versions and not any("network" in note for note in found.notes)
+
+
+@needs_keras
+def test_the_network_knows_what_stands_around_a_word() -> None:
+    # Each word follows from the one before, which is released as it is or as another.
+    rng = np.random.default_rng(4)
+
+    def texts(count: int) -> list[str]:
+        starts = rng.integers(0, 300, count)
+        return [" ".join(WORDS[(s + 7 * i) % 300] for i in range(12)) for s in starts]
+
+    # Twins at one place: an output alone cannot tell them apart, the words around it can.
+    vectors = np.repeat(np.random.default_rng(5).normal(size=(150, 8)), 2, axis=0)
+    twins = Embedding(WORDS, vectors + np.random.default_rng(6).normal(0, 1e-6, (300, 8)))
+    public, attacked = texts(300), texts(60)
+    named = {}
+    for name, m in (("twins", Tem(twins, 60.0, gamma=10.0, seed=1)),
+                    ("leak", LEAK), ("noise", UNIFORM)):  # fmt: skip
+        model, inputs = BigramModel(m.space, public), LikelyInputs.of(m)
+        context = ContextModel(m, public, inputs, model, seed=1)
+        named[name] = sentence_attack(m, attacked, model, inputs=inputs, context=context)
+    assert named["leak"].context == 1.0
+    assert named["twins"].frequency < 0.6 and named["twins"].context > 0.9
+    # 720 words at 1/300 each, the commonest perhaps at 2/300: more than 20 have a probability below
+    # 1e-6.
+    assert named["noise"].context * named["noise"].words <= 20
+    with pytest.raises(fastdx.ParameterError, match="runs"):
+        ContextModel(LEAK, ["none of the vocabulary"], LikelyInputs.of(LEAK))
+    with pytest.raises(fastdx.ParameterError, match="window"):
+        ContextModel(LEAK, public, LikelyInputs.of(LEAK), window=0)
+
+
+def test_without_keras_the_page_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fastdx.evaluation.context.find_spec", lambda name: None)
+    texts, _ = texts_of(60, 2, 6)
+    found = evaluate(LEAK, texts, trials=2, attacked=5)
+    assert any("network" in note and "keras is not installed" in note for note in found.notes)
+    assert not any("network" in m.name for m in found.measures)
+    with pytest.raises(ImportError, match="keras"):
+        ContextModel(LEAK, texts, LikelyInputs.of(LEAK))
 
 
 def test_authorship() -> None:
@@ -135,15 +216,46 @@ def test_membership_of_a_classifier_that_learns_by_heart() -> None:
                              shadow_others=parts[3])  # fmt: skip
 
 
+def users(count: int, seed: int) -> list[list[np.ndarray]]:
+    """Users who write words by chance, each other ones."""
+    rng = np.random.default_rng(seed)
+    return [[rng.integers(0, 500, 100).astype(np.uint32)] for _ in range(count)]
+
+
+def test_ranks_of_next_words() -> None:
+    model = NextWord([np.array([0, 1, 0, 1, 0, 2, 3], np.uint32)], 5)
+    # After 0 came 1 twice, 2 once; then all by frequency: 0, 1, 2, 3, 4.
+    after = {int(w): int(model.ranks(np.array([0, w], np.uint32))[0]) for w in range(5)}
+    assert (after[1], after[2]) == (1, 2) and after[0] == 3 and after[4] == 7
+    assert model.ranks(np.array([4, 0], np.uint32)).tolist() == [1]  # nothing was seen after 4
+    assert len(model.ranks(np.array([1], np.uint32))) == 0
+
+
+def test_the_auditor_convicts_a_leak_and_is_at_chance_on_noise() -> None:
+    rng = np.random.default_rng(1)
+    target, members = (rng.permutation(400) % 2 == 0 for _ in range(2))
+    plain, noise = users(400, 2), users(400, 3)
+    leak = audit_users(plain, plain, members, target, 500)
+    assert leak.auc > 0.99 and leak.precision > 0.95 and leak.recall > 0.95
+    # The standard deviation of an AUC of about 100 against 100 is 0.041.
+    assert abs(audit_users(plain, noise, members, target, 500).auc - 0.5) < 5.5 * 0.041
+    with pytest.raises(fastdx.ParameterError, match="shadow"):
+        audit_users(plain, plain, target, target, 500)
+    with pytest.raises(fastdx.ParameterError, match="private"):
+        audit_users(plain, plain[1:], members, target, 500)
+
+
 def by_name(found: Evaluation) -> dict[str, Interval]:
     return {m.name: m.private for m in found.measures}
 
 
 def test_all_of_them_on_a_leak_and_on_noise() -> None:
     texts, labels = texts_of(240, 4, 5)
-    leak = evaluate(LEAK, texts, labels=labels, authors=labels, trials=3)
-    noise = evaluate(UNIFORM, texts, labels=labels, authors=labels, trials=3)
-    assert len(leak.measures) == 10 and not leak.notes and leak.seeded
+    every = {"labels": labels, "authors": labels, "trials": 3, "network": False}
+    leak, noise = (evaluate(m, texts, **every) for m in (LEAK, UNIFORM))
+    both = {m.name for m in leak.measures}
+    assert len(both) == len(leak.measures) == 14
+    assert [note for note in leak.notes if "auditor" in note] and leak.policies[0].seeded
     for m in leak.measures:
         if "AUC" not in m.name:
             assert m.private.mean > max(0.8, m.chance + 0.3), m.name
@@ -158,28 +270,61 @@ def test_all_of_them_on_a_leak_and_on_noise() -> None:
     assert word.private.mean == pytest.approx(word.chance, rel=1e-6)
 
 
+def test_several_policies_share_the_splits() -> None:
+    texts, labels = texts_of(160, 4, 5)
+    authors = [f"author {i % 8}" for i in range(160)]
+    found = evaluate({"leak": LEAK, "noise": UNIFORM}, texts, labels=labels, authors=authors,
+                     trials=3, attacked=20, network=False)  # fmt: skip
+    leak, noise = found.of("leak"), found.of("noise")
+    assert [m.name for m in leak] == [m.name for m in noise]
+    assert [m.plain for m in leak] == [m.plain for m in noise]
+    user = next(m for m in leak if m.name.startswith("user"))
+    # What is released is what was written, word for word.
+    assert user.plain == user.private
+    assert all(a.private.mean > b.private.mean for a, b in zip(leak, noise, strict=True)
+               if "AUC" not in a.name)  # fmt: skip
+    alone = evaluate(LEAK, texts, labels=labels, authors=authors, trials=3, attacked=20,
+                     network=False)  # fmt: skip
+    # The same splits, whoever else is judged.
+    assert [m.plain for m in alone.measures] == [m.plain for m in leak]
+    assert "leak" in str(found) and "noise" in str(found)
+
+
 def test_mechanisms_without_a_law_and_texts_alone() -> None:
     texts, _ = texts_of(60, 2, 6)
-    found = evaluate(MultivariateLaplace(E, 2.0, seed=1), texts, trials=2, attacked=10)
-    assert [m.kind for m in found.measures] == ["attack"] * 5
-    assert len(found.notes) == 2
+    found = evaluate(MultivariateLaplace(E, 2.0, seed=1), texts, trials=2, attacked=10,
+                     network=False)  # fmt: skip
+    assert [m.kind for m in found.measures] == ["attack"] * 9
+    assert len(found.notes) == 3
     assert found.measures[0].private.low < found.measures[0].private.high
+
+
+def test_what_cannot_be_measured_is_said() -> None:
+    strange = [f"nothing {i} known" for i in range(60)]
+    found = evaluate(LEAK, strange, labels=range(60), trials=2, network=False)
+    said = "\n".join(found.notes)
+    assert "content word of a sentence" in said and "member of the training texts" in said
+    assert not any("sentence" in m.name for m in found.measures)
 
 
 def test_the_page_and_its_data(tmp_path: Path) -> None:
     texts, labels = texts_of(80, 2, 7)
     texts = [f"{t} <script>secret" for t in texts]
-    found = evaluate(LEAK, texts, labels=labels, trials=2, attacked=10, command="fastdx <evaluate>")
+    found = evaluate(LEAK, texts, labels=[f"secret {k}" for k in labels], trials=2, attacked=10,
+                     authors=[f"secret {i % 9}" for i in range(80)],
+                     network=False, command="fastdx <evaluate>")  # fmt: skip
     found.write(tmp_path / "page.html")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["page.html", "page.json"]
     page = (tmp_path / "page.html").read_text("utf-8")
     assert "{{" not in page and "secret" not in page and "<script" not in page
     assert "NOT" in page and "fastdx &lt;evaluate&gt;" in page
-    assert page.count("<svg") == len(found.measures)
-    data = json.loads((tmp_path / "page.json").read_text("utf-8"))
+    assert page.count('<section class="measure">') == len(found.measures)
+    raw = (tmp_path / "page.json").read_text("utf-8")
+    assert "secret" not in raw
+    data = json.loads(raw)
     assert data["measures"][0]["private"]["mean"] == found.measures[0].private.mean
     assert data["versions"]["fastdx"] == fastdx.__version__
-    assert found.guarantee == str(LEAK.guarantee)
+    assert found.policies[0].guarantee == str(LEAK.guarantee)
     with pytest.raises(fastdx.ParameterError, match="path"):
         found.write(tmp_path / "page.json")
 
@@ -218,11 +363,14 @@ def test_what_is_wrong_is_named() -> None:
         ({"labels": ["x"] * 60}, "labels"),
         ({"authors": ["x"] * 60}, "authors"),
         ({"trials": 1}, "trials"),
+        ({"mechanism": {}}, "mechanism"),
     ):
         with pytest.raises(fastdx.ParameterError, match=match):
-            evaluate(LEAK, **{"texts": texts, **arguments})
+            evaluate(**{"mechanism": LEAK, "texts": texts, **arguments})
     with pytest.raises(fastdx.InputTypeError):
         evaluate("tem", texts)
+    with pytest.raises(fastdx.InputTypeError, match="weak"):
+        evaluate({"leak": LEAK, "weak": "tem"}, texts)
 
 
 @pytest.mark.parametrize("form", ["jsonl", "json", "csv", "tsv"])
@@ -241,12 +389,13 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], form: s
     page = tmp_path / "page.html"
     args = ["evaluate", str(file), "--text-column", "body", "--label-column", "kind", "--trials",
             "2", "--attacked", "5", "--embedding", str(tmp_path / "e.fdx"), "--epsilon", "3",
-            "--exclude", "none", "-q", "-o", str(page)]  # fmt: skip
+            "--exclude", "none", "--no-network", "-q", "-o", str(page)]  # fmt: skip
     assert main(args) == 0
     shown = capsys.readouterr().out
     assert "label learned from private text" in shown and "No authors" in shown
     data = json.loads(page.with_suffix(".json").read_text("utf-8"))
-    assert data["texts"] == 60 and data["epsilon"] == 3.0 and not data["seeded"]
+    (policy,) = data["policies"]
+    assert data["texts"] == 60 and policy["epsilon"] == 3.0 and not policy["seeded"]
     assert ("1 records" in shown) == form.startswith("json")
 
 
@@ -272,3 +421,85 @@ def test_mistakes_of_the_command(
     assert main(["evaluate", str(file), "--epsilon", "3", "-q", "-o", str(page), *more]) == 1
     told = capsys.readouterr().err
     assert message in told and "secret" not in told and not page.exists()
+
+
+POLICIES = """
+default = "low"
+
+[policies.low]
+epsilon = 1
+index = "e.fdx"
+exclude = "none"
+cover = 5
+
+[policies.noise]
+mechanism = "laplace"
+epsilon = 9.0
+index = "e.fdx"
+exclude = ["w1", "w2"]
+oov = "mask"
+spans_only = true
+warm = "words.txt"
+"""
+
+
+def test_policies_of_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    E.save(tmp_path / "e.fdx")
+    (tmp_path / "p.toml").write_text(POLICIES)
+    made = mechanisms(str(tmp_path / "p.toml"))
+    low, noise = made["low"], made["noise"]
+    assert isinstance(low, Tem) and low.epsilon == 1.0 and low.cover is not None
+    assert low.cover.k == 5 and not low.excluded and low.seed is None
+    assert isinstance(noise, MultivariateLaplace) and set(noise.excluded) == {"w1", "w2"}
+    assert noise.oov == "mask" and list(mechanisms(str(tmp_path / "p.toml"), ["noise"])) == [
+        "noise"
+    ]
+    texts, labels = texts_of(60, 2, 10, 8)
+    rows = [{"text": t, "kind": k} for t, k in zip(texts, labels, strict=True)]
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    args = ["evaluate", str(tmp_path / "t.jsonl"), "--label-column", "kind", "--trials", "2",
+            "--attacked", "5", "--no-network", "--policy", str(tmp_path / "p.toml"), "-q",
+            "-o", str(tmp_path / "page.html")]  # fmt: skip
+    assert main(args) == 0
+    assert "low" in capsys.readouterr().out
+    data = json.loads((tmp_path / "page.json").read_text("utf-8"))
+    assert [(p["name"], p["mechanism"], p["epsilon"]) for p in data["policies"]] == [
+        ("low", "Tem", 1.0), ("noise", "MultivariateLaplace", 9.0)]  # fmt: skip
+    assert {m["policy"] for m in data["measures"]} == {"low", "noise"}
+    for more, message in (
+        (["--epsilon", "3"], "--policy"),
+        (["--cover", "3", "--oov", "drop"], "--cover, --oov"),
+        (["--only", "high"], "'high'"),
+    ):
+        assert main([*args, *more]) == 1
+        assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("[policies.a]\nepsilon = ", "not TOML"),
+        ("policies = 3", "must hold at least one"),
+        ("[policies.a]\ncover = 3", "policies.a: epsilon is missing"),
+        ("[policies.a]\nepsilon = 3\nsigma = 1", "'sigma' is no key"),
+        ("[policies.a]\nepsilon = true", "epsilon must be float, got bool"),
+        ("[policies.a]\nepsilon = 3\ncover = 2.5", "cover must be int, got float"),
+        ("[policies.a]\nepsilon = 3\nskip = [1]", "skip must hold words"),
+        ("[policies.a]\nepsilon = 3\nconsistent = 'file'", "consistent must be"),
+        ("[policies.a]\nepsilon = 3\nmechanism = 'noise'", "policies.a: mechanism must be"),
+        ("[policies.a]\nepsilon = 3\nbeta = 0.1\ngamma = 1", "policies.a: gamma and beta"),
+        ("[policies.a]\nepsilon = 3\nbalance = 0.1", "policies.a: balance goes with cover"),
+        ("[policies.a]\nepsilon = 3\nmechanism = 'laplace'\nbeta = 0.1", "beta goes with"),
+        ("[policies.a]\nepsilon = 3\nindex = 'none.fdx'", "policies.a: "),
+        ("[policies.a]\nepsilon = -3", "policies.a: epsilon"),
+        ("[policies.'a b']\nepsilon = 3", "must be named by"),
+        ("default = 'b'\n[policies.a]\nepsilon = 3", "default must be"),
+        ("ledger = 'x'\n[policies.a]\nepsilon = 3", "'ledger' is neither"),
+    ],
+)
+def test_mistakes_in_policies(tmp_path: Path, content: str, message: str) -> None:
+    file = tmp_path / "p.toml"
+    file.write_text(content)
+    with pytest.raises(CommandError, match=re.escape(message)) as told:
+        mechanisms(str(file))
+    assert str(file) in str(told.value)

@@ -7,9 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
-from experiments import auditor, cache, data, tables
+from experiments import cache, data, tables
 from experiments.__main__ import PAPERS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -80,28 +79,3 @@ def test_samples_have_the_form_of_the_data(shared: Path) -> None:
     assert len(set(real.mails("small", "train").labels)) == 26
     assert len(set(real.news("train").labels)) == 50
     assert len(set(real.snips("validate").labels)) == 7
-
-
-def users(count: int, seed: int) -> list[list[np.ndarray]]:
-    """Users who write words by chance, each other ones."""
-    rng = np.random.default_rng(seed)
-    return [[rng.integers(0, 500, 100).astype(np.uint32)] for _ in range(count)]
-
-
-def test_ranks_of_next_words() -> None:
-    model = auditor.NextWord([np.array([0, 1, 0, 1, 0, 2, 3], np.uint32)], 5)
-    # After 0 came 1 twice, 2 once; then all by frequency: 0, 1, 2, 3, 4.
-    after = {int(w): int(model.ranks(np.array([0, w], np.uint32))[0]) for w in range(5)}
-    assert (after[1], after[2]) == (1, 2) and after[0] == 3 and after[4] == 7
-    assert model.ranks(np.array([4, 0], np.uint32)).tolist() == [1]  # nothing was seen after 4
-    assert len(model.ranks(np.array([1], np.uint32))) == 0
-
-
-def test_the_auditor_convicts_a_leak_and_is_at_chance_on_noise() -> None:
-    rng = np.random.default_rng(1)
-    target, members = (rng.permutation(400) % 2 == 0 for _ in range(2))
-    plain, noise = users(400, 2), users(400, 3)
-    leak = auditor.audit(plain, plain, members, target, 500)
-    assert leak.auc > 0.99 and leak.precision > 0.95 and leak.recall > 0.95
-    # The standard deviation of an AUC of about 100 against 100 is 0.041.
-    assert abs(auditor.audit(plain, noise, members, target, 500).auc - 0.5) < 5.5 * 0.041

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
+from fastdx.cli import policies
 from fastdx.cli.formats import FORMATS, Opener, format_of
 from fastdx.cli.formats.opening import LONGEST, blocks
 from fastdx.cli.messages import Bar, CommandError
@@ -25,6 +26,7 @@ EXAMPLES = """
   fastdx evaluate reviews.jsonl --label-column stars --epsilon 3 -o page.html
   fastdx evaluate mails.csv --text-column body --author-column from --epsilon 6 --cover 40 \\
       --balance 0.1 -o page.html
+  fastdx evaluate mails.csv --text-column body --policy policies.toml -o page.html
 """
 
 
@@ -34,13 +36,20 @@ def add(commands: _Commands) -> None:
         "evaluate",
         help="attack texts of your own, and learn from them, with and without privacy",
         description="Run attacks and tasks on your own texts: which words an attacker names, "
-        "alone, in sentences and repeated; who wrote a text; which texts a classifier learned "
-        "from; how well it learns. Writes a page, and JSON beside it, without any of the texts. "
-        "Needs scikit-learn: pip install 'fastdx[experiments]'.",
+        "alone, in sentences and repeated; who wrote a text; whose texts a model learned from; "
+        "how well it learns. Several policies are judged on the same splits of the texts. Writes a "
+        "page, and JSON beside it, without any of the texts. Needs scikit-learn: pip install "
+        "'fastdx[experiments]'.",
         **examples(EXAMPLES),
     )
     p.add_argument("files", nargs="+", metavar="FILE", help="JSONL, JSON, CSV, TSV or Parquet")
-    p.add_argument("--epsilon", type=float, required=True, help="ε per unit of distance")
+    p.add_argument("--epsilon", type=float, help="ε per unit of distance; or --policy")
+    group = p.add_argument_group("policies")
+    group.add_argument("--policy", metavar="FILE", help="named mechanisms in TOML, as for the "
+                       "service (docs/service.md), in the place of --epsilon and of all options "
+                       "of the mechanism")  # fmt: skip
+    group.add_argument("--only", action="append", default=[], metavar="NAME", help="a policy of "
+                       "the file that is judged; repeatable (default all)")  # fmt: skip
     group = p.add_argument_group("input")
     group.add_argument("--format", choices=tuple(f for f in FORMATS if f != "text"),
                        help="by default from the files' names, or else their content")  # fmt: skip
@@ -59,6 +68,8 @@ def add(commands: _Commands) -> None:
     group.add_argument("--attacked", type=int, default=100, metavar="N", help="texts whose "
                        "sentences are attacked in a trial, and words that are repeated "
                        "(default %(default)s)")  # fmt: skip
+    group.add_argument("--no-network", action="store_true", help="leave out the neural network "
+                       "that attacks sentences, which takes most of the time")  # fmt: skip
     group.add_argument("--split-seed", type=int, default=0, metavar="SEED", help="of splits and "
                        "samples (default %(default)s); --seed is the mechanism's")  # fmt: skip
     group = p.add_argument_group("output")
@@ -66,8 +77,11 @@ def add(commands: _Commands) -> None:
                        "is written beside it")  # fmt: skip
     group.add_argument("-q", "--quiet", action="store_true", help="no progress")
     show_text(group)
+    before = len(p._actions)
     mechanism_group(p)
-    p.set_defaults(run=_evaluate)
+    # What --policy takes the place of: the option of each name, and its default.
+    options = {a.dest: (a.option_strings[0], a.default) for a in p._actions[before:]}
+    p.set_defaults(run=_evaluate, of_mechanism=options)
 
 
 def _evaluate(args: argparse.Namespace) -> None:
@@ -78,13 +92,21 @@ def _evaluate(args: argparse.Namespace) -> None:
         raise CommandError(message) from None
     if args.mechanism == "bag":
         raise CommandError("evaluate takes mechanisms of words, not --mechanism bag")
+    if (args.epsilon is None) == (args.policy is None):
+        raise CommandError("give --epsilon EPS, or --policy FILE")
+    if args.only and not args.policy:
+        raise CommandError("--only goes with --policy")
+    given = [option for dest, (option, default) in args.of_mechanism.items()
+             if getattr(args, dest) != default]  # fmt: skip
+    if args.policy and given:
+        raise CommandError(f"--policy says which mechanism: not with {', '.join(given)}")
     if args.sample < 0:
         raise CommandError(f"--sample must be at least 0, got {args.sample}")
     rows, left_out = _rows(args)
     if 0 < args.sample < len(rows):
         rng = np.random.default_rng(args.split_seed)
         rows = [rows[i] for i in sorted(rng.permutation(len(rows))[: args.sample].tolist())]
-    mechanism = mechanism_of(args)
+    judged = policies.mechanisms(args.policy, args.only) if args.policy else mechanism_of(args)
 
     def progress(line: str) -> None:
         if not args.quiet:
@@ -94,12 +116,15 @@ def _evaluate(args: argparse.Namespace) -> None:
         return None if name is None else [row[name] for row in rows]
 
     found = evaluate(
-        mechanism, [row[args.text_column] for row in rows], labels=column(args.label_column),
+        judged, [row[args.text_column] for row in rows], labels=column(args.label_column),
         authors=column(args.author_column), trials=args.trials, attacked=args.attacked,
-        seed=args.split_seed, command=shlex.join(["fastdx", *sys.argv[1:]]), progress=progress,
+        seed=args.split_seed, network=not args.no_network, progress=progress,
+        command=shlex.join(["fastdx", *sys.argv[1:]]),
     )  # fmt: skip
     if left_out:
         found.notes.append(f"{left_out:,} records without text, label or author were left out.")
+    if args.policy:
+        found.notes.append("Whole texts were privatised, also under policies that ask for spans.")
     found.write(args.output)
     print(found)
 

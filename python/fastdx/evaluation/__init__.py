@@ -10,25 +10,35 @@ if find_spec("sklearn") is None:
     raise ImportError("fastdx.evaluation needs scikit-learn: pip install 'fastdx[experiments]'")
 
 from fastdx.evaluation.attribution import Attributed, Attribution, classify_nearest
+from fastdx.evaluation.auditor import NextWord, UserAudit, audit_users, runs_of
 from fastdx.evaluation.classifiers import MeanVectors, text_classifier, vector_classifier
+from fastdx.evaluation.context import ContextModel
 from fastdx.evaluation.intervals import Interval, of_share, over_trials
 from fastdx.evaluation.membership import membership_inference
-from fastdx.evaluation.repeats import frequency_attack
-from fastdx.evaluation.run import Evaluation, Measure, evaluate
+from fastdx.evaluation.repeats import frequency_attack, likelihood_attack
+from fastdx.evaluation.results import Evaluation, Judged, Measure
+from fastdx.evaluation.run import evaluate
 
 __all__ = [
     "Attributed",
     "Attribution",
+    "ContextModel",
     "Evaluation",
     "Interval",
+    "Judged",
     "MeanVectors",
     "Measure",
+    "NextWord",
+    "UserAudit",
+    "audit_users",
     "classify_nearest",
     "evaluate",
     "frequency_attack",
+    "likelihood_attack",
     "membership_inference",
     "of_share",
     "over_trials",
+    "runs_of",
     "text_classifier",
     "vector_classifier",
 ]

@@ -2,77 +2,176 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
 from typing import Any
 
 __all__ = ["render"]
 
-WIDE, HIGH, EDGE = 640, 34, 12
+COLORS = 6
+WIDE, HIGH, LEFT, UP, DOWN = 480, 320, 40, 34, 44
+"""Of the picture of what privacy costs: its size, and the room for its axes."""
 
 
-def _x(share: float) -> float:
-    return EDGE + min(max(share, 0.0), 1.0) * (WIDE - 2 * EDGE)
+def _percent(share: float) -> str:
+    return f"{100 * min(max(share, 0.0), 1.0):.2f}%"
 
 
-def _picture(measure: dict[str, Any]) -> str:
-    """Draw one measure between 0 and 1: the interval, the plain text's number, chance."""
-    private, plain, middle = measure["private"], measure["plain"], HIGH / 2
-    marks = [
-        f'<path d="M{_x(0)},{middle}H{_x(1)}" stroke="#d9dee8"/>',
-        f'<path d="M{_x(measure["chance"]):.1f},4V{HIGH - 4}" stroke="var(--chance)" '
-        'stroke-width="2"/>',
-    ]
-    if plain is not None:
-        marks.append(f'<circle cx="{_x(plain["mean"]):.1f}" cy="{middle}" r="5" '
-                     'fill="var(--plain)"/>')  # fmt: skip
-    marks.append(f'<path d="M{_x(private["low"]):.1f},{middle}H{_x(private["high"]):.1f}" '
-                 'stroke="var(--private)" stroke-width="3"/>')  # fmt: skip
-    marks.append(f'<circle cx="{_x(private["mean"]):.1f}" cy="{middle}" r="5" '
-                 'fill="var(--private)"/>')  # fmt: skip
-    return f'<svg viewBox="0 0 {WIDE} {HIGH}" role="img">{"".join(marks)}</svg>'
+def _color(number: int) -> str:
+    return f"var(--c{number % COLORS})"
 
 
-def _cell(interval: dict[str, float] | None) -> str:
-    if interval is None:
-        return "–"
+def _scale(interval: dict[str, float], color: str, chance: float) -> str:
+    """Draw an interval from 0 to 1, and chance."""
+    low, high = interval["low"], interval["high"]
+    return (
+        f'<div class="scale"><i class="chance" style="left:{_percent(chance)}"></i>'
+        f'<i class="range" style="left:{_percent(low)};width:{_percent(high - low)};'
+        f'background:{color}"></i><i class="dot" style="left:{_percent(interval["mean"])};'
+        f'background:{color}"></i></div>'
+    )
+
+
+def _figure(interval: dict[str, float]) -> str:
     low, high = interval["low"], interval["high"]
     bounds = "" if low == high else f' <span class="soft">[{low:.3f}, {high:.3f}]</span>'
     return f"{interval['mean']:.3f}{bounds}"
 
 
-def _table(measures: list[dict[str, Any]]) -> str:
-    if not measures:
-        return '<p class="soft">Not measured.</p>'
-    rows = "".join(
-        f"<tr><td>{escape(m['name'])}</td><td>{_cell(m['private'])}</td><td>{_cell(m['plain'])}</td>"
-        f'<td>{m["chance"]:.3f} <span class="soft">{escape(m["chance_is"])}</span></td>'
-        f'<td style="width:30%">{_picture(m)}</td></tr>'
-        for m in measures
+def _row(who: str, interval: dict[str, float], color: str, chance: float) -> str:
+    return (f'<div class="row"><span class="who">{escape(who)}</span>'
+            f"{_scale(interval, color, chance)}"
+            f'<span class="figure">{_figure(interval)}</span></div>')  # fmt: skip
+
+
+def _verdict(measure: dict[str, Any]) -> str:
+    low, high, chance = measure["private"]["low"], measure["private"]["high"], measure["chance"]
+    if low > chance:
+        return "above chance"
+    return "below chance" if high < chance else "not told from chance"
+
+
+def _measure(rows: Sequence[dict[str, Any]], names: Sequence[str]) -> str:
+    """Draw one measure: every policy, plain text, chance."""
+    first = rows[0]
+    drawn = "".join(
+        _row(names[at] if len(names) > 1 else "private text", m["private"], _color(at), m["chance"])
+        for m in rows
+        for at in [names.index(m["policy"])]
     )
-    return ("<table><thead><tr><th></th><th>private text</th><th>plain text</th><th>chance</th>"
-            f"<th>0 to 1</th></tr></thead><tbody>{rows}</tbody></table>")  # fmt: skip
+    if first["plain"] is not None:
+        drawn += _row("plain text", first["plain"], "var(--plain)", first["chance"])
+    verdict = f" Private text: {_verdict(first)}." if len(names) == 1 else ""
+    return (
+        f'<section class="measure"><h3>{escape(first["name"])}</h3>'
+        f'<p class="soft">{escape(first["meaning"])} Chance {first["chance"]:.3f}: '
+        f"{escape(first['chance_is'])}.{verdict}</p>{drawn}</section>"
+    )
+
+
+def _section(data: dict[str, Any], kind: str) -> str:
+    names = [p["name"] for p in data["policies"]]
+    by_name: dict[str, list[dict[str, Any]]] = {}
+    for m in data["measures"]:
+        if m["kind"] == kind:
+            by_name.setdefault(m["name"], []).append(m)
+    drawn = "".join(_measure(rows, names) for rows in by_name.values())
+    return drawn or '<p class="soft">Not measured.</p>'
+
+
+def _policy(
+    policy: dict[str, Any], number: int, measures: Sequence[dict[str, Any]], *, alone: bool
+) -> str:
+    attacks = [m for m in measures if m["policy"] == policy["name"] and m["kind"] == "attack"]
+    above = sum(m["private"]["low"] > m["chance"] for m in attacks)
+    void = ('<p class="bad">The mechanism has a seed: its output is reproducible, hence NOT '
+            "protected.</p>" if policy["seeded"] else "")  # fmt: skip
+    return (
+        f'<div class="policy" style="border-color:{_color(number)}">'
+        f"<h3>{escape(policy['name'])}</h3>{void}<p>{escape(policy['mechanism'])}, "
+        f"ε = {policy['epsilon']:.4g} per unit of distance. Of {len(attacks)} attacks, {above} "
+        f"find something: their whole interval lies above chance.</p>"
+        f"<details{' open' if alone else ''}><summary>What is proved</summary>"
+        f"<p>{escape(policy['guarantee'])}</p></details></div>"
+    )
+
+
+def _tradeoff(data: dict[str, Any]) -> str:
+    """Draw what is left to learn over what the strongest attack on sentences finds."""
+    points = []
+    tasks = [m for m in data["measures"] if m["kind"] == "task"]
+    for number, policy in enumerate(data["policies"]):
+        own = [m for m in data["measures"] if m["policy"] == policy["name"]]
+        found = [m["private"] for m in own if m["name"].startswith("content word")]
+        learned = [m["private"] for m in own if m["kind"] == "task"]
+        if found and learned:
+            points.append((number, max(found, key=lambda i: i["mean"]), learned[0]))
+    if not points:
+        return ""
+
+    def x(share: float) -> float:
+        return LEFT + share * (WIDE - LEFT - 12)
+
+    def y(share: float) -> float:
+        return UP + (1 - share) * (HIGH - DOWN - UP)
+
+    plain, chance = tasks[0]["plain"]["mean"], tasks[0]["chance"]
+    marks = [f'<path d="M{x(0)},{y(1)}V{y(0)}H{x(1)}" fill="none" stroke="var(--plain)"/>']
+    for share in (0.0, 0.5, 1.0):
+        marks.append(f'<text x="{x(share):.1f}" y="{HIGH - DOWN + 18}" text-anchor="middle">'
+                     f"{share:g}</text>")  # fmt: skip
+        marks.append(f'<text x="{LEFT - 8}" y="{y(share) + 4:.1f}" text-anchor="end">'
+                     f"{share:g}</text>")  # fmt: skip
+    for share, color, name in ((chance, "var(--bad)", "chance"), (plain, "var(--plain)", "plain")):
+        marks.append(f'<path d="M{x(0)},{y(share):.1f}H{x(1)}" stroke="{color}" '
+                     'stroke-dasharray="5 4"/>')  # fmt: skip
+        marks.append(f'<text x="{x(1)}" y="{y(share) - 5:.1f}" text-anchor="end">{name}</text>')
+    for number, found, learned in points:
+        color = _color(number)
+        marks.append(
+            f'<path d="M{x(found["low"]):.1f},{y(learned["mean"]):.1f}H{x(found["high"]):.1f}'
+            f'M{x(found["mean"]):.1f},{y(learned["low"]):.1f}V{y(learned["high"]):.1f}" '
+            f'stroke="{color}" stroke-width="3"/><circle cx="{x(found["mean"]):.1f}" '
+            f'cy="{y(learned["mean"]):.1f}" r="6" fill="{color}"/>'
+        )
+    marks.append(f'<text x="{x(1)}" y="{HIGH - 6}" text-anchor="end">'
+                 "content words named</text>")  # fmt: skip
+    marks.append('<text x="0" y="14">labels right</text>')
+    return (
+        '<h2>What privacy costs</h2><p class="soft">Up and to the left is better: labels '
+        "learned from private text and used on private text, over content words that the strongest "
+        "of the attacks on sentences names. Bars are 95% intervals.</p>"
+        f'<div class="plot"><svg viewBox="0 0 {WIDE} {HIGH}" role="img" aria-label="Labels right '
+        f'over content words named">{"".join(marks)}</svg></div>'
+    )
 
 
 def render(data: dict[str, Any]) -> str:
     """Return the page of what `Evaluation.to_dict` gives."""
-    by_kind = {kind: _table([m for m in data["measures"] if m["kind"] == kind])
-               for kind in ("attack", "task")}  # fmt: skip
+    policies = data["policies"]
+    names = [p["name"] for p in policies]
     method = (f"{data['trials']} trials. Each splits the texts in four: two parts are known to "
               "attackers and to learn from, two are attacked and tested on. Private text is drawn "
-              "afresh in every trial, and all measures share the splits. Intervals are Student's "
-              "over the trials, widened because the trials share texts (Nadeau and Bengio "
-              "2003).")  # fmt: skip
+              "afresh in every trial. All measures, on plain text and under every policy, share "
+              "the splits, and nothing is tuned on the parts that are tested on. Intervals are "
+              "Student's over the trials at 95%, widened because the trials share texts (Nadeau "
+              "and Bengio 2003); those of repeated words, which are drawn from the vocabulary, are "
+              "Clopper and Pearson's. A number without an interval is exact.")  # fmt: skip
     versions = ", ".join(f"{name} {version}" for name, version in data["versions"].items())
     ran = f" Command: <code>{escape(data['command'])}</code>." if data["command"] else ""
+    shown = names if len(names) > 1 else ["private text"]
+    keys = [(_color(i), name) for i, name in enumerate(shown)] + [("var(--plain)", "plain text")]
     parts = {
-        "title": escape(f"{data['mechanism']} at ε = {data['epsilon']:.4g}"),
+        "title": escape(", ".join(names) if len(names) < 4 else f"{len(names)} policies"),
         "about": escape(f"{data['texts']:,} texts"),
-        "void": '<p class="void">The mechanism has a seed: its output is reproducible, hence NOT '
-                "protected.</p>" if data["seeded"] else "",
-        "guarantee": escape(data["guarantee"]),
-        "attacks": by_kind["attack"],
-        "tasks": by_kind["task"],
+        "policies": "".join(_policy(p, i, data["measures"], alone=len(names) == 1)
+                            for i, p in enumerate(policies)),
+        "keys": "".join(f'<li><i style="background:{c}"></i>{escape(n)}</li>' for c, n in keys)
+                + '<li><i class="bar" style="background:var(--bad)"></i>chance</li>',
+        "tradeoff": _tradeoff(data),
+        "attacks": _section(data, "attack"),
+        "tasks": _section(data, "task"),
         "method": method,
         "notes": "".join(f"<p>{escape(note)}</p>" for note in data["notes"]),
         "provenance": f"{escape(versions)}; seed {data['seed']}; {data['seconds']:.0f} s.{ran}",

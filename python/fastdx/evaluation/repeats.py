@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
+from fastdx.attacks import LikelyInputs
 from fastdx.exceptions import ParameterError
 from fastdx.mechanisms import Mechanism
 
-__all__ = ["frequency_attack"]
+__all__ = ["frequency_attack", "likelihood_attack"]
+
+
+def _outputs(mechanism: Mechanism, words: Sequence[str], times: int) -> list[list[str]]:
+    """What is released of each word, repeated in a text of its own."""
+    if times < 1:
+        raise ParameterError(f"times must be at least 1, got {times}")
+    return [t.split() for t in mechanism.privatize([" ".join([word] * times) for word in words])]
 
 
 def frequency_attack(mechanism: Mechanism, words: Sequence[str], times: int) -> NDArray[np.bool_]:
@@ -38,8 +48,90 @@ def frequency_attack(mechanism: Mechanism, words: Sequence[str], times: int) -> 
     >>> frequency_attack(Tem(epsilon=100.0, seed=1), ["coffee", "tea"], 5).tolist()
     [True, True]
     """
-    if times < 1:
-        raise ParameterError(f"times must be at least 1, got {times}")
-    texts = mechanism.privatize([" ".join([word] * times) for word in words])
-    guesses = [Counter(text.split()).most_common(1)[0][0] if text else None for text in texts]
+    outputs = _outputs(mechanism, words, times)
+    guesses = [Counter(out).most_common(1)[0][0] if out else None for out in outputs]
     return np.array([g == w for g, w in zip(guesses, words, strict=True)], dtype=np.bool_)
+
+
+def likelihood_attack(
+    mechanism: Mechanism,
+    words: Sequence[str],
+    times: Sequence[int],
+    *,
+    inputs: LikelyInputs | None = None,
+    progress: Callable[[int], object] | None = None,
+) -> NDArray[np.bool_]:
+    """Let an attacker who knows the law name words by the likeliest explanation of their outputs.
+
+    Each word is as likely as any other before its outputs are seen. Exact where there is a law:
+    one pass over the laws of all words. For the others the attacker knows what some draws say.
+
+    Parameters
+    ----------
+    mechanism, words
+        As for `frequency_attack`.
+    times : sequence of int
+        Numbers of outputs of each word; drawn for each number anew.
+    inputs : LikelyInputs, optional
+        Of this mechanism, where there is no law and they were made before.
+    progress : callable, optional
+        Called now and then with the number of laws done.
+
+    Returns
+    -------
+    ndarray of bool, shape (len(times), words)
+        Whether the word of the largest Σ ln Pr[output|word] (ties: the smallest id) is the word.
+
+    Examples
+    --------
+    >>> from fastdx import Embedding, Tem
+    >>> from fastdx.evaluation import likelihood_attack
+    >>> e = Embedding(["a", "b", "c", "d"], [[0.0], [1.0], [2.0], [3.0]])
+    >>> likelihood_attack(Tem(e, 1.0, seed=1), list("abcd"), [200]).tolist()
+    [[True, True, True, True]]
+    """
+    place = {word: i for i, word in enumerate(mechanism.space.words)}
+    outputs = [out for n in times for out in _outputs(mechanism, words, n)]
+    ids = [np.array([place[y] for y in out if y in place], dtype=np.int64) for out in outputs]
+    rows = np.repeat(np.arange(len(ids)), [len(i) for i in ids])
+    entries = (np.ones(len(rows)), (rows, np.concatenate([np.zeros(0, dtype=np.int64), *ids])))
+    # Equal outputs are added up.
+    counts = sparse.csr_array(entries, shape=(len(outputs), len(place)))
+    if mechanism.has_law:
+        best = _likeliest(mechanism, counts, progress)
+    else:
+        known = LikelyInputs.of(mechanism, draws=1000) if inputs is None else inputs
+        best = np.array([_shortlisted(known, counts[[row]]) for row in range(len(outputs))])
+    seen = np.array([len(i) > 0 for i in ids], dtype=np.bool_)
+    truth = np.array([place.get(word, -1) for word in words] * len(times))
+    return ((best == truth) & seen).reshape(len(times), len(words))
+
+
+def _likeliest(
+    mechanism: Mechanism, counts: Any, progress: Callable[[int], object] | None
+) -> NDArray[np.int64]:
+    """The word that explains each row of outputs best, by the law."""
+    best = np.zeros(counts.shape[0], dtype=np.int64)
+    most = np.full(counts.shape[0], -np.inf)
+    for w, word in enumerate(mechanism.space.words):
+        with np.errstate(divide="ignore"):
+            score = counts @ np.log(mechanism.probabilities(word))
+        better = score > most
+        best[better], most[better] = w, score[better]
+        if progress and w % 1000 == 0:
+            progress(w)
+    return best
+
+
+def _shortlisted(inputs: LikelyInputs, counts: Any) -> int:
+    """The word that explains a row of outputs best, as far as likely inputs are known."""
+    if not counts.nnz:
+        return -1
+    words, logs = inputs.log_likelihood(counts.indices.astype(np.uint32))
+    known = logs > -np.inf
+    # A word that is not among an output's candidates explains it worse than they do.
+    least = np.where(known, logs, np.inf).min(axis=1) - np.log(2)
+    more = np.where(known, (logs - least[:, None]) * counts.data[:, None], 0.0)
+    names, at = np.unique(words, return_inverse=True)
+    score = np.bincount(at.ravel(), weights=more.ravel(), minlength=len(names))
+    return int(names[score.argmax()])

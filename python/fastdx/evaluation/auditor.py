@@ -16,19 +16,30 @@ from sklearn.metrics import precision_score, recall_score, roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from fastdx import Embedding
+from fastdx._core import Embedding, WordGraph
 from fastdx.attacks import BigramModel
+from fastdx.exceptions import ParameterError
+
+__all__ = ["NextWord", "UserAudit", "audit_users", "runs_of"]
+
+_Run = NDArray[np.uint32]
+
+Users = Sequence[Sequence[_Run]]
+"""Of every user the runs of ids that `runs_of` gives."""
 
 EDGES = np.array([1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 4096])
 """Ranks are counted between these."""
 
 
-class Audit(NamedTuple):
+class UserAudit(NamedTuple):
     """What an auditor finds."""
 
     auc: float
+    """The probability that a member is ranked above another user: 0.5 is chance."""
     precision: float
+    """The share of members among those that the auditor calls members."""
     recall: float
+    """The share of the members that the auditor calls members."""
 
 
 class NextWord:
@@ -36,9 +47,25 @@ class NextWord:
 
     The smallest next-word model there is; the papers' is an LSTM. It learns its users' word pairs
     by heart, which is what an auditor looks for.
+
+    Parameters
+    ----------
+    runs : iterable of ndarray of uint32
+        Texts to learn from, as ids of words that stand side by side.
+    words : int
+        Of the vocabulary.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fastdx.evaluation import NextWord
+    >>> model = NextWord([np.array([0, 1, 0, 1, 0, 2], dtype=np.uint32)], words=4)
+    >>> model.ranks(np.array([0, 1], dtype=np.uint32)).tolist()  # 1 comes first after 0
+    [1]
     """
 
-    def __init__(self, runs: Iterable[NDArray[np.uint32]], words: int) -> None:
+    def __init__(self, runs: Iterable[_Run], words: int) -> None:
+        """Count pairs of words."""
         counts = np.full(words, 0.5)
         pairs = [np.zeros(0, dtype=np.int64)]
         for run in runs:
@@ -55,8 +82,8 @@ class NextWord:
         by_key = np.argsort(keys)
         self._keys, self._rank = keys[by_key], (np.arange(len(keys)) - first)[by_key]
 
-    def ranks(self, run: NDArray[np.uint32]) -> NDArray[np.int64]:
-        """The rank, from 1 on, of every word after the one before."""
+    def ranks(self, run: _Run) -> NDArray[np.int64]:
+        """Return the rank, from 1 on, of every word after the one before: shape (len(run) - 1,)."""
         if len(run) < 2 or not len(self._keys):
             return np.zeros(0, dtype=np.int64)
         keys = run[:-1].astype(np.int64) * self.words + run[1:]
@@ -69,13 +96,13 @@ class NextWord:
         return np.where(seen, self._rank[at], unseen) + 1
 
 
-def runs_of(e: Embedding, texts: Sequence[str]) -> list[NDArray[np.uint32]]:
-    """The known words of texts that stand side by side, as ids."""
-    reader = BigramModel(e, [])
+def runs_of(space: Embedding | WordGraph, texts: Iterable[str]) -> list[_Run]:
+    """Return the known words of texts that stand side by side, as ids."""
+    reader = BigramModel(space, [])
     return [run for text in texts for run in reader.runs(text.lower())]
 
 
-def evidence(model: NextWord, runs: Sequence[NDArray[np.uint32]]) -> NDArray[np.float64]:
+def _evidence(model: NextWord, runs: Sequence[_Run]) -> NDArray[np.float64]:
     """The share of a user's next words in each class of ranks."""
     ranks = np.concatenate([model.ranks(run) for run in runs] or [np.zeros(0, dtype=np.int64)])
     if not len(ranks):
@@ -85,13 +112,13 @@ def evidence(model: NextWord, runs: Sequence[NDArray[np.uint32]]) -> NDArray[np.
     )
 
 
-Users = Sequence[Sequence[NDArray[np.uint32]]]
-
-
-def audit(
+def audit_users(
     plain: Users, private: Users, members: NDArray[np.bool_], target: NDArray[np.bool_], words: int
-) -> Audit:
+) -> UserAudit:
     """Train target and shadow on the private texts of their members; audit the target's users.
+
+    The audit of Song and Shmatikov (2019, "Auditing Data Provenance in Text-Generation Models"),
+    with a model that counts pairs of words (`NextWord`) and logistic regression as the judge.
 
     Parameters
     ----------
@@ -103,18 +130,42 @@ def audit(
         Users of the target's world; the others are the shadow's.
     words : int
         Of the vocabulary.
+
+    Returns
+    -------
+    UserAudit
+        AUC, precision and recall of what the auditor says of the target's users.
+
+    Raises
+    ------
+    ParameterError
+        Not as many of each as there are users; or a world in which all users are members, or none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fastdx.evaluation import audit_users
+    >>> rng = np.random.default_rng(1)
+    >>> users = [[rng.integers(0, 200, 50).astype(np.uint32)] for _ in range(80)]
+    >>> members, target = np.arange(80) % 2 == 0, np.arange(80) % 4 < 2
+    >>> audit_users(users, users, members, target, words=200).auc  # no privacy
+    1.0
     """
+    if not len(plain) == len(private) == len(members) == len(target):
+        raise ParameterError("plain, private, members and target must be one for each user")
     found = []
-    for world in (~target, target):
+    for name, world in (("shadow", ~target), ("target", target)):
+        if len(np.unique(members[world])) < 2:
+            raise ParameterError(f"members must be some and not all of the {name}'s users")
         model = NextWord(
             (run for i in np.flatnonzero(world & members) for run in private[i]), words
         )
         users = np.flatnonzero(world)
-        found.append((np.array([evidence(model, plain[i]) for i in users]), members[users]))
+        found.append((np.array([_evidence(model, plain[i]) for i in users]), members[users]))
     (known, truth), (asked, hidden) = found
     judge = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)).fit(known, truth)
     said = judge.predict(asked)
-    return Audit(
+    return UserAudit(
         float(roc_auc_score(hidden, judge.predict_proba(asked)[:, 1])),
         float(precision_score(hidden, said, zero_division=0.0)),
         float(recall_score(hidden, said)),

@@ -1,0 +1,214 @@
+"""What an evaluation found, and how it is shown."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from os import PathLike
+from typing import Any, NamedTuple
+
+from fastdx._replace import open_output
+from fastdx.evaluation import page
+from fastdx.evaluation.intervals import Interval
+from fastdx.exceptions import ParameterError
+
+__all__ = ["KINDS", "REPEATED", "REPEATS", "WORD", "Evaluation", "Judged", "Kind", "Measure"]
+
+REPEATS = (1, 10, 100)
+"""Outputs of a word that are counted."""
+
+
+class Kind(NamedTuple):
+    """Something that is measured."""
+
+    name: str
+    kind: str
+    meaning: str
+    chance_is: str
+
+
+WORD = Kind(
+    "word named from one output, by the best attacker", "attack",
+    "He knows the mechanism and how often each word is written, and sees a word's replacement by "
+    "itself. Nobody who knows only that does better.", "always the commonest word",
+)  # fmt: skip
+
+
+def _repeated() -> dict[tuple[str, int], Kind]:
+    counting, explaining = (
+        {("counting", n): Kind(
+            f"word named by counting {n} output{'s' * (n > 1)}", "attack",
+            "One word was released again and again; he names the most frequent replacement.",
+            "any word of the vocabulary") for n in REPEATS},
+        {("explaining", n): Kind(
+            f"word named as what explains {n} output{'s' * (n > 1)} best", "attack",
+            "The same, by an attacker who knows the law of the mechanism.",
+            "any word of the vocabulary") for n in REPEATS},
+    )  # fmt: skip
+    return counting | explaining
+
+
+REPEATED = _repeated()
+"""What is measured once, over words that are drawn from the vocabulary."""
+
+
+def _kinds() -> dict[str, Kind]:
+    commonest, either = "always the commonest content word", "tossing a coin"
+    label, author = "always the commonest label", "always the author of most texts"
+    return {
+        "sentence frequencies": Kind(
+            "content word of a sentence named, by frequencies", "attack",
+            "He takes each replacement by itself and names the likeliest word.", commonest),
+        "sentence bigrams": Kind(
+            "content word of a sentence named, by bigrams", "attack",
+            "He names the likeliest sentence, knowing which words follow each other (Viterbi).",
+            commonest),
+        "sentence network": Kind(
+            "content word of a sentence named, by a neural network", "attack",
+            "He has trained a small network on private texts of his own to name a word from the "
+            "replacements around it.", commonest),
+        "author": Kind(
+            "author found, plain texts known", "attack",
+            "He has texts of each author as they were written, and names who wrote a private one "
+            "(Koppel, Schler and Argamon 2011).", author),
+        "author alike": Kind(
+            "author found, texts known made private too", "attack",
+            "The same, after he ran the mechanism on the texts that he has.", author),
+        "user": Kind(
+            "user of the training texts told (AUC)", "attack",
+            "An auditor tells whose texts a next-word model learned from (Song and Shmatikov "
+            "2019).", either),
+        "member": Kind(
+            "member of the training texts told (AUC)", "attack",
+            "He tells which texts a classifier learned from (Shokri et al. 2017). The classifier "
+            "is one that learns much by heart.", either),
+        "label private private": Kind(
+            "label learned from private text, used on private text", "task",
+            "The share of labels that is right: train private, test private.", label),
+        "label private plain": Kind(
+            "label learned from private text, used on plain text", "task",
+            "The share of labels that is right: train private, test plain.", label),
+    }  # fmt: skip
+
+
+KINDS = _kinds()
+"""What a trial measures, in the order in which it is shown."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One attack or one task, on private and on plain text."""
+
+    name: str
+    """What is measured."""
+    kind: str
+    """'attack' (lower is better) or 'task' (higher is better)."""
+    policy: str
+    """Under which of the policies."""
+    private: Interval
+    """With the mechanism."""
+    plain: Interval | None
+    """The same without any privacy; None where that is certain."""
+    chance: float
+    """What guessing without looking reaches."""
+    chance_is: str
+    """Which guess that is."""
+    meaning: str
+    """What is measured, in a sentence."""
+
+    @property
+    def found(self) -> bool:
+        """Whether the whole interval lies above chance: an attack finds something."""
+        return self.private.low > self.chance
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A mechanism that was judged."""
+
+    name: str
+    """The policy's name."""
+    mechanism: str
+    """The mechanism's class."""
+    epsilon: float
+    """Its ε."""
+    guarantee: str
+    """What is proved of it, as a sentence."""
+    seeded: bool
+    """Whether the mechanism has a seed: then its output is reproducible, hence NOT protected."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What `evaluate` found. Printed, it is a table."""
+
+    policies: list[Judged]
+    """The mechanisms."""
+    measures: list[Measure]
+    """Attacks, then tasks; of each all policies."""
+    texts: int
+    """Texts that were used."""
+    trials: int
+    """Splits of the texts, each with fresh draws."""
+    seed: int
+    """Of splits, samples and attackers. A mechanism draws afresh unless it has a seed itself."""
+    seconds: float
+    """Time taken."""
+    versions: dict[str, str]
+    """Of fastdx, Python and the libraries."""
+    command: str | None = None
+    """The command that did it."""
+    notes: list[str] = field(default_factory=list)
+    """What was left out, and why."""
+
+    def of(self, policy: str) -> list[Measure]:
+        """Return the measures of one policy."""
+        return [m for m in self.measures if m.policy == policy]
+
+    def __str__(self) -> str:
+        """Return a table of the measures."""
+        names = [p.name for p in self.policies]
+        own = ["private text"] if len(names) == 1 else names
+        head = ["measure", *own, "plain text", "chance"]
+        rows: dict[str, list[str]] = {}
+        for m in self.measures:
+            row = rows.setdefault(m.name, [m.name, *["–"] * len(names), "–", ""])
+            row[1 + names.index(m.policy)] = str(m.private)
+            row[-2] = "–" if m.plain is None else str(m.plain)
+            row[-1] = f"{m.chance:.3f}"
+        return "\n".join([*_lines([head, *rows.values()]), *self.notes])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as data."""
+        return asdict(self)
+
+    def to_json(self) -> str:
+        """Return everything as JSON."""
+        return json.dumps(self.to_dict(), ensure_ascii=False, indent=1, allow_nan=False)
+
+    def write(self, path: str | PathLike[str]) -> None:
+        """Write one HTML page that needs no network, and the same as JSON beside it.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            Of the page; the other file has the suffix .json in the place of the page's own. None of
+            the texts is on it, nor a label or an author.
+        """
+        name = os.fspath(path)
+        root, suffix = os.path.splitext(name)  # noqa: PTH122
+        if suffix.lower() == ".json":
+            raise ParameterError("path must be that of a page; JSON is written beside it")
+        with open_output(name) as out:
+            out.write(page.render(self.to_dict()).encode())
+        with open_output(f"{root}.json") as out:
+            out.write(self.to_json().encode())
+
+
+def _lines(rows: Sequence[Sequence[str]]) -> list[str]:
+    wide = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return [
+        "  ".join(cell.ljust(w) for cell, w in zip(row, wide, strict=True)).rstrip() for row in rows
+    ]
