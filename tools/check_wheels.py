@@ -59,8 +59,12 @@ def look(wheel: Path) -> list[str]:
             unpacked = extension.stat().st_size
             if any(section.name.startswith(".debug") for section in elf.iter_sections()):
                 wrong.append("holds debug information")
-        stable = subprocess.run(["abi3audit", "--strict", "--assume-minimum-abi3", "3.10", str(extension)],
-                                capture_output=True, text=True, check=False)  # fmt: skip
+        stable = subprocess.run(
+            ["abi3audit", "--strict", "--assume-minimum-abi3", "3.10", str(extension)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         if stable.returncode:
             wrong.append(f"abi3audit: {stable.stdout.strip()} {stable.stderr.strip()}")
     if "manylinux" in wheel.name:

@@ -17,7 +17,7 @@ from fastdx.mechanisms import Mechanism
 __all__ = ["mechanisms"]
 
 NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-KEYS = {
+KEYS: dict[str, Any] = {
     "mechanism": str, "epsilon": float, "gamma": float, "beta": float, "index": str,
     "verify": bool, "cover": int, "balance": float, "exclude": (str, list), "oov": str,
     "skip": list, "consistent": (bool, str), "pad": float, "spans_only": bool,

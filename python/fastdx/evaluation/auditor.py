@@ -158,9 +158,9 @@ def audit_users(
         if len(np.unique(members[world])) < 2:
             raise ParameterError(f"members must be some and not all of the {name}'s users")
         model = NextWord(
-            (run for i in np.flatnonzero(world & members) for run in private[i]), words
+            (run for i in np.flatnonzero(world & members).tolist() for run in private[i]), words
         )
-        users = np.flatnonzero(world)
+        users = np.flatnonzero(world).tolist()
         found.append((np.array([_evidence(model, plain[i]) for i in users]), members[users]))
     (known, truth), (asked, hidden) = found
     judge = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)).fit(known, truth)

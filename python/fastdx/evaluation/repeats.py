@@ -104,7 +104,8 @@ def likelihood_attack(
         best = np.array([_shortlisted(known, counts[[row]]) for row in range(len(outputs))])
     seen = np.array([len(i) > 0 for i in ids], dtype=np.bool_)
     truth = np.array([place.get(word, -1) for word in words] * len(times))
-    return ((best == truth) & seen).reshape(len(times), len(words))
+    hits: NDArray[np.bool_] = (best == truth) & seen
+    return hits.reshape(len(times), len(words))
 
 
 def _likeliest(

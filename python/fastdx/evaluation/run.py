@@ -11,6 +11,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 import numpy as np
 import scipy
 import sklearn
+from numpy.typing import NDArray
 
 from fastdx._core import __version__
 from fastdx.attacks import BigramModel, LikelyInputs, reidentification
@@ -162,11 +163,13 @@ def _named(mechanism: object) -> dict[str, Mechanism]:
     given = mechanism if isinstance(mechanism, Mapping) else {"": mechanism}
     if not given:
         raise ParameterError("mechanism must hold at least one")
+    named: dict[str, Mechanism] = {}
     for name, one in given.items():
         if not isinstance(one, Mechanism):
             of = f"[{name!r}]" if name else ""
             raise InputTypeError(f"mechanism{of} must be a Mechanism, not {type(one).__name__}")
-    return {name or f"{type(m).__name__} at ε = {m.epsilon:.4g}": m for name, m in given.items()}
+        named[name or f"{type(one).__name__} at ε = {one.epsilon:.4g}"] = one
+    return named
 
 
 def _notes(every: Texts, network: bool) -> list[str]:
@@ -226,9 +229,9 @@ def _repeated(subject: Subject, number: int, seed: int) -> list[Measure]:
     words = [names[i] for i in order if mechanism.tokenize(names[i]) == [names[i]]][:number]
     if not words:
         return []
-    hits = {
+    hits: dict[str, list[NDArray[np.bool_]]] = {
         "counting": [frequency_attack(mechanism, words, n) for n in REPEATS],
-        "explaining": likelihood_attack(mechanism, words, REPEATS, inputs=subject.inputs),
+        "explaining": list(likelihood_attack(mechanism, words, REPEATS, inputs=subject.inputs)),
     }
     made = []
     for (attack, n), kind in REPEATED.items():
