@@ -1,50 +1,59 @@
-"""What counting outputs recovers: independent draws against consistent replacement.
+"""What an observer recovers of a word that is released again and again.
 
-    python examples/repetition.py [--epsilon 3] [--words 150]
+    python examples/repetition.py [--epsilon 3] [--cover-epsilon 6] [--words 500]
 
-A word stands n times in a text. The observer takes the output that comes most often for the
-word. Independent draws give it away sooner or later, at every ε; consistent replacement draws
-once for each distinct word, and n draws tell no more than one.
+A word stands n times in a text. One observer names the output that comes most often. Another one
+knows the law and names the word that explains all outputs best. Independent draws give the word
+away sooner or later, at every ε; consistent replacement draws once for each distinct word, and n
+draws tell no more than one.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections import Counter
 
 import numpy as np
 
 from fastdx import Tem
+from fastdx.evaluation import frequency_attack, likelihood_attack
 
 TIMES = (1, 2, 5, 10, 20, 50, 100)
-
-
-def recovered(tem: Tem, words: list[str], times: int) -> float:
-    """Share of words that are the most frequent of their n outputs (ties: the first)."""
-    texts = tem.privatize([" ".join([word] * times) for word in words])
-    guesses = [Counter(text.split()).most_common(1)[0][0] for text in texts]
-    return float(np.mean([g == w for g, w in zip(guesses, words, strict=True)]))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--epsilon", type=float, default=3.0)
-    parser.add_argument("--words", type=int, default=2000)
+    parser.add_argument("--cover-epsilon", type=float, default=6.0)
+    parser.add_argument("--words", type=int, default=500)
     args = parser.parse_args()
     rng = np.random.default_rng(0)
-    independent = Tem(epsilon=args.epsilon)
+    plain = Tem(epsilon=args.epsilon)
+    cover = Tem(epsilon=args.cover_epsilon, cover=40)
     consistent = Tem(epsilon=args.epsilon, consistent=True)
-    known = independent.embedding.words
+    known = plain.embedding.words
     # Words that the tokeniser leaves whole: a text of them is these words.
-    whole = [w for w in rng.permutation(known).tolist() if independent.tokenize(w) == [w]]
+    whole = [w for w in rng.permutation(known).tolist() if plain.tokenize(w) == [w]]
     words = whole[: args.words]
+
+    def counting(tem: Tem) -> list[float]:
+        return [float(frequency_attack(tem, words, n).mean()) for n in TIMES]
+
+    def explaining(tem: Tem) -> list[float]:
+        return [float(hits.mean()) for hits in likelihood_attack(tem, words, TIMES)]
+
     print(f"Share of {len(words):,} random words of the built-in vocabulary that an observer "
-          f"recovers at ε = {args.epsilon:g} from n outputs of the word:\n")  # fmt: skip
-    print("| n |" + "".join(f" {n} |" for n in TIMES))
-    print("|---|" + "---|" * len(TIMES))
-    for name, tem in (("independent draws", independent), ("`consistent=True`", consistent)):
-        shares = (recovered(tem, words, n) for n in TIMES)
-        print(f"| {name} |" + "".join(f" {share:.0%} |" for share in shares))
+          "names from n outputs of the word:\n")  # fmt: skip
+    print("| mechanism | the observer | " + " | ".join(f"n = {n}" for n in TIMES) + " |")
+    print("|---|---|" + "---|" * len(TIMES))
+    on_cover = f"Tem on a cover of 40, ε = {args.cover_epsilon:g}"
+    for name, observer, shares in (
+        (f"Tem, ε = {args.epsilon:g}", "counts", counting(plain)),
+        (f"Tem, ε = {args.epsilon:g}", "knows the law", explaining(plain)),
+        (on_cover, "counts", counting(cover)),
+        (on_cover, "knows the law", explaining(cover)),
+        (f"Tem, ε = {args.epsilon:g}, `consistent=True`", "counts", counting(consistent)),
+    ):
+        print(f"| {name} | {observer} |" + "".join(f" {share:.0%} |" for share in shares))
 
 
 if __name__ == "__main__":
