@@ -20,6 +20,11 @@ use hyper::header::HeaderName;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Semaphore, watch};
 
+/// Requests allocate often and briefly, on all threads: the C library's allocator, musl's above all,
+/// costs more.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Metric differential privacy for text over HTTP.
 #[derive(Debug, Parser)]
 #[command(version, name = "fastdx-serve")]
