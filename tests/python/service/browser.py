@@ -23,7 +23,8 @@ class Browser:
         assert BROWSER is not None
         self._reads, theirs_out = os.pipe()
         theirs_in, self._writes = os.pipe()
-        command = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe",
+        command = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu",
+                   "--remote-debugging-pipe",
                    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
                    f"--user-data-dir={profile}", "about:blank"]  # fmt: skip
         # The protocol is spoken at descriptors 3 and 4, ended by zero bytes. Copies above these, so

@@ -1,4 +1,4 @@
-"""The page of the service in a browser: what it shows, by keyboard, to a screen reader, in the dark."""
+"""The page of the service in a browser: what it shows, by keyboard, to a screen reader, dark."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from browser import BROWSER, Browser
+
 from fastdx import Tem, calibration
 
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="no chromium")
@@ -54,7 +54,7 @@ def text(page: Browser, id: str) -> str:
 
 
 def percentages(shown: str) -> list[float]:
-    return [float(p) / 100 for p in re.findall(r"([\d.]+) %", shown)]
+    return [float(p) / 100 for p in re.findall(r"([\d.]+)\s%", shown)]
 
 
 def test_what_it_says_of_a_policy(page: Browser) -> None:
@@ -169,6 +169,13 @@ def test_widths_and_colours(page: Browser, scheme: str, width: int) -> None:
     page.wait("!words.hidden")
     page.run("error.textContent = 'a fault'")
     assert page.run("document.documentElement.scrollWidth") <= width
+    # Words stand on one line each.
+    lines = """[...words.querySelectorAll('tbody th')].map(cell => {
+        const range = document.createRange()
+        range.selectNodeContents(cell)
+        return range.getClientRects().length
+    })"""
+    assert page.run(lines) == [1] * len(SENTENCE.split())
     assert page.run("matchMedia('(prefers-color-scheme: dark)').matches") == (scheme == "dark")
     for selector in ("p", "textarea", "select", "button", "output", "td", "th", "#error", "dd"):
         assert contrast(page, selector) >= 4.5, selector
