@@ -53,6 +53,35 @@ fn too_many_at_once_and_too_slow() {
 }
 
 #[test]
+fn more_connections_than_the_shell_lets_it_have() {
+    use std::os::unix::process::CommandExt;
+    let mut command = common::command(&["--epsilon", "3", "--listen", "127.0.0.1:0"]);
+    let few = |limit: u64| {
+        let mut found = libc::rlimit {
+            rlim_cur: 0,
+            rlim_max: 0,
+        };
+        // SAFETY: plain system calls on a value of ours.
+        unsafe {
+            libc::getrlimit(libc::RLIMIT_NOFILE, &mut found);
+            found.rlim_cur = limit;
+            libc::setrlimit(libc::RLIMIT_NOFILE, &found);
+        }
+    };
+    // SAFETY: the child makes system calls alone before it runs the program.
+    unsafe {
+        command.pre_exec(move || {
+            few(64);
+            Ok(())
+        });
+    }
+    let service = Running::of(command);
+    let idle: Vec<_> = (0..200).map(|_| service.connect()).collect();
+    assert_eq!(service.privatize(r#"{"text": "tea"}"#).status, 200);
+    drop(idle);
+}
+
+#[test]
 fn keys() {
     let folder = tempfile::tempdir().unwrap();
     let keys = write(
