@@ -7,7 +7,7 @@ RUST_SOURCES := $(shell find src benches tests -name '*.rs') Cargo.toml Cargo.lo
 
 SERVICE := --locked --manifest-path service/Cargo.toml
 
-.PHONY: engines site figures papers mutants run test test-rust test-python test-engines bench-engines test-service bench-service format lint types docs bench imdb lock clean fuzz audit
+.PHONY: engines site figures papers mutants run test test-rust test-python test-engines bench-engines test-service bench-service service-static service-wheel soak-service format lint types docs bench imdb lock clean fuzz audit
 
 run: $(STAMP)
 	@echo "I would like to book a table for two at the restaurant near the station." \
@@ -37,16 +37,34 @@ $(VENV)/.engines: $(STAMP) requirements-engines.txt
 bench-engines: $(VENV)/.engines
 	$(BIN)/python benches/engines.py
 
-# The service is a crate of its own: docs/service.md.
-test-service:
+# The service is a crate of its own: docs/service.md. Its page is tested where there is a Chromium.
+test-service: $(STAMP)
 	cargo test $(SERVICE)
 	cargo clippy $(SERVICE) --all-targets -- -D warnings
 	cargo fmt --check --manifest-path service/Cargo.toml
+	$(BIN)/python -m pytest tests/python/service
+
+# The program that runs alone in an empty image, as service/Containerfile makes it. SQLite, ring and mimalloc need
+# a C compiler for musl: musl-gcc, or that of CC_x86_64_unknown_linux_musl.
+STATIC := x86_64-unknown-linux-musl
+service-static:
+	cargo build --release $(SERVICE) --target $(STATIC) --bin fastdx-serve
+	strip $${CARGO_TARGET_DIR:-service/target}/$(STATIC)/release/fastdx-serve
+
+# The wheel that `pip install 'fastdx[serve]'` installs beside fastdx's own, in service/target/wheels.
+service-wheel: $(STAMP)
+	$(BIN)/maturin build --release --locked --manifest-path service/Cargo.toml --out service/target/wheels
 
 bench-service: $(STAMP)
-	cargo build --release $(SERVICE)
+	cargo build --release $(SERVICE) --bin fastdx-serve --example fastdx-load
 	$(BIN)/pip install --quiet -r service/bench/requirements.txt
 	$(BIN)/python service/bench/compare.py
+
+# Ten minutes each: what stays of memory and times under load; starts, and memory with large indexes.
+soak-service: $(STAMP)
+	cargo build --release $(SERVICE) --bin fastdx-serve --example fastdx-load
+	$(BIN)/python service/bench/soak.py
+	$(BIN)/python service/bench/start.py
 
 format:
 	cargo fmt --check

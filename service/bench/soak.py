@@ -2,9 +2,9 @@
 
     python service/bench/soak.py [--minutes 10] [--idle 1000] [--busy 256] [--bin DIRECTORY]
 
-On this machine alone, the load generator included. The exit code is 1 where a request failed, an idle
-connection was lost, resident memory moved by more than 5% after the first minute, or a minute's p99 was
-more than 3 times the first one's.
+On this machine alone, the load generator included. The exit code is 1 where a request failed, an
+idle connection was lost, resident memory moved by more than 5% after the first minute, or a minute's
+p99 was more than 3 times the first one's.
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ def main() -> int:
         service.wait()
     drift = max(abs(m / memory[0] - 1) for m in memory)
     worst = max(slow) / slow[0]
-    print(f"\n{args.idle:,} idle connections, of which {lost} were lost, and {args.busy} busy ones; "
-          f"{failed} requests failed. Resident memory moved by {drift:.1%} at most after the first "
+    print(f"\n{args.idle:,} idle connections, of which {lost} were lost, and {args.busy} busy "
+          f"ones; {failed} requests failed. Resident memory moved by {drift:.1%} at most after the first "
           f"minute; the slowest minute's p99 was {worst:.1f} times the first one's.")  # fmt: skip
     return int(bool(failed or lost) or drift > DRIFT or worst > SLOWER)
 
