@@ -68,14 +68,14 @@ soak-service: $(STAMP)
 
 format:
 	cargo fmt --check
-	$(BIN)/ruff format --check conftest.py python tests benches tools examples experiments
+	$(BIN)/ruff format --check conftest.py python tests benches tools examples experiments service
 
 lint: $(STAMP)
 	cargo clippy --locked --all-targets -- -D warnings
 	cargo clippy --locked --features python -- -D warnings
 	cargo check --locked --no-default-features --all-targets
 	$(BIN)/python tools/layers.py
-	$(BIN)/ruff check conftest.py python tests benches tools examples experiments
+	$(BIN)/ruff check conftest.py python tests benches tools examples experiments service
 
 types: $(STAMP)
 	$(BIN)/mypy

@@ -3,8 +3,8 @@
     python service/bench/soak.py [--minutes 10] [--idle 1000] [--busy 256] [--bin DIRECTORY]
 
 On this machine alone, the load generator included. The exit code is 1 where a request failed, an
-idle connection was lost, resident memory moved by more than 5% after the first minute, or a minute's
-p99 was more than 3 times the first one's.
+idle connection was lost, resident memory moved by more than 5% after the first minute, or the p99
+of a minute was more than 3 times the first one's.
 """
 
 from __future__ import annotations
@@ -85,8 +85,8 @@ def main() -> int:
     drift = max(abs(m / memory[0] - 1) for m in memory)
     worst = max(slow) / slow[0]
     print(f"\n{args.idle:,} idle connections, of which {lost} were lost, and {args.busy} busy "
-          f"ones; {failed} requests failed. Resident memory moved by {drift:.1%} at most after the first "
-          f"minute; the slowest minute's p99 was {worst:.1f} times the first one's.")  # fmt: skip
+          f"ones; {failed} requests failed. Resident memory moved by {drift:.1%} at most after the "
+          f"first minute; the slowest p99 was {worst:.1f} times the first minute's.")  # fmt: skip
     return int(bool(failed or lost) or drift > DRIFT or worst > SLOWER)
 
 

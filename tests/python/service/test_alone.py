@@ -67,15 +67,9 @@ def test_it_runs_alone(static: Path, tmp_path: Path) -> None:
     (root / "fastdx-serve").chmod(0o555)
     root.chmod(0o555)
 
-    def alone() -> None:
-        os.chroot(root)
-        os.chdir("/")
-        os.setgroups([])
-        os.setgid(NOBODY)
-        os.setuid(NOBODY)
-
-    command = ["/fastdx-serve", "--epsilon", "3", "--listen", "127.0.0.1:0"]
-    service = subprocess.Popen(command, preexec_fn=alone, env={}, stderr=subprocess.PIPE, text=True)
+    command = ["chroot", f"--userspec={NOBODY}:{NOBODY}", "--groups=", str(root),
+               "/fastdx-serve", "--epsilon", "3", "--listen", "127.0.0.1:0"]  # fmt: skip
+    service = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
         assert service.stderr is not None
         address = service.stderr.readline().split("listening on ")[1].strip()
