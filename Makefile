@@ -51,9 +51,11 @@ service-static:
 	cargo build --release $(SERVICE) --target $(STATIC) --bin fastdx-serve
 	strip $${CARGO_TARGET_DIR:-service/target}/$(STATIC)/release/fastdx-serve
 
-# The wheel that `pip install 'fastdx[serve]'` installs beside fastdx's own, in service/target/wheels.
+# The wheel that `pip install 'fastdx[serve]'` installs beside fastdx's own: the static program, one wheel for every
+# Linux. In service/target/wheels.
 service-wheel: $(STAMP)
-	$(BIN)/maturin build --release --locked --manifest-path service/Cargo.toml --out service/target/wheels
+	$(BIN)/maturin build --release $(SERVICE) --target $(STATIC) \
+		--compatibility manylinux2014 musllinux_1_2 --out service/target/wheels
 
 bench-service: $(STAMP)
 	cargo build --release $(SERVICE) --bin fastdx-serve --example fastdx-load
