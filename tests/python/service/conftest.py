@@ -19,10 +19,16 @@ PLACES = [TARGET / kind / "fastdx-serve" for kind in ("release", "debug")]
 def program() -> Path:
     """The program that was built last."""
     given = os.environ.get("FASTDX_SERVE")
-    built = [Path(given)] if given else [p for p in PLACES if p.is_file()]
+    if given:
+        return Path(given)
+    built = [p for p in PLACES if p.is_file()]
     if not built:
         pytest.skip("the service has not been built: make test-service")
-    return max(built, key=lambda path: path.stat().st_mtime)
+    last = max(built, key=lambda path: path.stat().st_mtime)
+    sources = (ROOT / "service" / "src").iterdir()
+    if any(source.stat().st_mtime > last.stat().st_mtime for source in sources):
+        pytest.skip("the service was built before its source was changed: make test-service")
+    return last
 
 
 @pytest.fixture
