@@ -7,7 +7,7 @@ RUST_SOURCES := $(shell find src benches tests -name '*.rs') Cargo.toml Cargo.lo
 
 SERVICE := --locked --manifest-path service/Cargo.toml
 
-.PHONY: engines site figures papers mutants run test test-rust test-python test-engines bench-engines test-service bench-service service-static service-wheel soak-service format lint types docs bench imdb lock clean fuzz audit
+.PHONY: engines site figures papers mutants run test test-rust test-python test-engines bench-engines test-service bench-service format lint types docs bench imdb lock clean fuzz audit
 
 run: $(STAMP)
 	@echo "I would like to book a table for two at the restaurant near the station." \
@@ -46,6 +46,7 @@ test-service: $(STAMP)
 
 # The program that runs alone in an empty image, as service/Containerfile makes it. SQLite, ring and mimalloc need
 # a C compiler for musl: musl-gcc, or that of CC_x86_64_unknown_linux_musl.
+.PHONY: service-static service-wheel soak-service
 STATIC := x86_64-unknown-linux-musl
 service-static:
 	cargo build --release $(SERVICE) --target $(STATIC) --bin fastdx-serve
