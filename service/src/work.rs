@@ -31,7 +31,7 @@ pub struct Work {
     policy: Arc<Policy>,
     given: Given,
     spans: Option<Vec<std::ops::Range<usize>>>,
-    /// Texts; a list of words counts as one.
+    /// Texts that are not null; a list of words counts as one.
     texts: usize,
     /// Bytes of them.
     bytes: usize,
@@ -48,7 +48,7 @@ impl Service {
         given: Given,
         spans: Option<&[(u64, u64)]>,
     ) -> Result<Work, Failure> {
-        let (texts, bytes, words, empty) = {
+        let (texts, of, bytes, words, empty) = {
             let all = given.strs();
             let bytes = all.iter().map(|t| t.len()).sum();
             let words = match &given {
@@ -57,16 +57,16 @@ impl Service {
                 _ if bytes <= self.limits.words => 0,
                 _ => all.iter().map(|t| policy.text.words(t).count()).sum(),
             };
-            let texts = match &given {
-                Given::Many(texts) => texts.len(),
-                Given::One(_) | Given::Words(_) => 1,
+            let (texts, of) = match &given {
+                Given::Many(texts) => (all.len(), texts.len()),
+                Given::One(_) | Given::Words(_) => (1, 1),
             };
-            (texts, bytes, words, all.is_empty())
+            (texts, of, bytes, words, all.is_empty())
         };
         let most = |most: usize, what: &str| {
             Err(self.too_large(format!("a request has at most {most} {what}")))
         };
-        if texts > self.limits.texts {
+        if of > self.limits.texts {
             return most(self.limits.texts, "texts");
         }
         if words > self.limits.words {
@@ -212,11 +212,13 @@ fn draw(work: Work) -> Result<Done, Failure> {
             (Released::One(new), counts)
         }
         (Given::Many(texts), _) => {
-            let (new, counts) = policy.privatize(&work.given.strs()).map_err(refused)?;
-            let mut new = new.into_iter();
-            let all = texts
-                .iter()
-                .map(|text| text.as_ref().and_then(|_| new.next()));
+            // Null has its place, so that an error tells the place of a text.
+            let given: Vec<&str> = (texts.iter())
+                .map(|text| text.as_deref().unwrap_or(""))
+                .collect();
+            let (new, counts) = policy.privatize(&given).map_err(refused)?;
+            let all = texts.iter().zip(new);
+            let all = all.map(|(text, new)| text.as_ref().map(|_| new));
             (Released::Many(all.collect()), counts)
         }
         (Given::Words(_), _) => {

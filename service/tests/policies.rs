@@ -80,6 +80,30 @@ fn policies() {
 }
 
 #[test]
+fn an_unknown_word_is_refused_by_its_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "[policies.a]\nepsilon = 3.0\noov = \"error\"\n";
+    let file = write(&folder.path().join("policies.toml"), text);
+    let service = Running::start(&["--config", &file]);
+    let got = service.privatize(r#"{"text": ["hot tea", null, "", "hot zqxqz"]}"#);
+    let text = got.text();
+    assert_eq!(got.status, 422, "{text}");
+    assert!(
+        text.contains("word 1 of text 3, at byte 4") && !text.contains("zqx"),
+        "{text}"
+    );
+    let got = service.privatize(r#"{"tokens": ["tea", "zqxqz"]}"#);
+    let text = got.text();
+    assert_eq!(got.status, 422, "{text}");
+    assert!(text.contains("token 1") && !text.contains("zqx"), "{text}");
+    let metrics = service.get("/metrics").text();
+    assert!(metrics.contains("fastdx_texts_total 0"), "{metrics}");
+    service.privatize(r#"{"text": ["hot tea", null, "cup"]}"#);
+    let metrics = service.get("/metrics").text();
+    assert!(metrics.contains("fastdx_texts_total 2"), "{metrics}");
+}
+
+#[test]
 fn what_the_page_shows_is_what_the_law_is() {
     let folder = tempfile::tempdir().unwrap();
     let text = "[policies.a]\nepsilon = 3.0\nexclude = \"none\"\nskip = [\"Anna\"]\noov = \"mask\"\n\
