@@ -37,27 +37,49 @@ $(VENV)/.engines: $(STAMP) requirements-engines.txt
 bench-engines: $(VENV)/.engines
 	$(BIN)/python benches/engines.py
 
-# The service is a crate of its own: docs/service.md.
-test-service:
+# The service is a crate of its own: docs/service.md. Its page is tested where there is a Chromium.
+test-service: $(STAMP)
 	cargo test $(SERVICE)
 	cargo clippy $(SERVICE) --all-targets -- -D warnings
 	cargo fmt --check --manifest-path service/Cargo.toml
+	$(BIN)/python -m pytest tests/python/service
+
+# The program that runs alone in an empty image, as service/Containerfile makes it. SQLite, ring and mimalloc need
+# a C compiler for musl: musl-gcc, or that of CC_x86_64_unknown_linux_musl.
+.PHONY: service-static service-wheel soak-service
+STATIC := x86_64-unknown-linux-musl
+service-static:
+	cargo build --release $(SERVICE) --target $(STATIC) --bin fastdx-serve
+	strip $${CARGO_TARGET_DIR:-service/target}/$(STATIC)/release/fastdx-serve
+
+# The wheel that `pip install 'fastdx[serve]'` installs beside fastdx's own: the static program, one wheel for every
+# Linux. In service/target/wheels.
+service-wheel: $(VENV)-release/.made
+	rustup target add $(STATIC)
+	PATH=$(abspath $(RELEASE)):$$PATH maturin build --release $(SERVICE) --zig --target $(STATIC) \
+		--compatibility manylinux2014 musllinux_1_2 --out service/target/wheels
 
 bench-service: $(STAMP)
-	cargo build --release $(SERVICE)
+	cargo build --release $(SERVICE) --bin fastdx-serve --example fastdx-load
 	$(BIN)/pip install --quiet -r service/bench/requirements.txt
 	$(BIN)/python service/bench/compare.py
 
+# Ten minutes each: what stays of memory and times under load; starts, and memory with large indexes.
+soak-service: $(STAMP)
+	cargo build --release $(SERVICE) --bin fastdx-serve --example fastdx-load
+	$(BIN)/python service/bench/soak.py
+	$(BIN)/python service/bench/start.py
+
 format:
 	cargo fmt --check
-	$(BIN)/ruff format --check conftest.py python tests benches tools examples experiments
+	$(BIN)/ruff format --check conftest.py python tests benches tools examples experiments service
 
 lint: $(STAMP)
 	cargo clippy --locked --all-targets -- -D warnings
 	cargo clippy --locked --features python -- -D warnings
 	cargo check --locked --no-default-features --all-targets
 	$(BIN)/python tools/layers.py
-	$(BIN)/ruff check conftest.py python tests benches tools examples experiments
+	$(BIN)/ruff check conftest.py python tests benches tools examples experiments service
 
 types: $(STAMP)
 	$(BIN)/mypy

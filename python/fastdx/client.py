@@ -42,10 +42,8 @@ class ServiceError(FastdxError):
 class _Call:
     """One request, and what becomes of its answers."""
 
-    def __init__(self, text: str | _Texts, policy: str | None, spans: Any, retries: int) -> None:
-        given = {"text": text if isinstance(text, str) else list(text), "policy": policy}
-        spans = None if spans is None else [tuple(span) for span in spans]
-        self.json = {**given, "spans": spans}
+    def __init__(self, given: dict[str, Any], policy: str | None, retries: int) -> None:
+        self.json = {**given, "policy": policy}
         self.headers = {"Idempotency-Key": str(uuid.uuid4())}
         self.retries = retries
 
@@ -82,6 +80,14 @@ def _unreachable(error: httpx.TransportError | None) -> ServiceError:
     # Of the transport's error the class alone: its message may quote what was sent.
     message = f"the service could not be reached ({type(error).__name__})"
     return ServiceError(None, "unreachable", message, None)
+
+
+def _text(text: str | _Texts) -> dict[str, Any]:
+    return {"text": text if isinstance(text, str) else list(text)}
+
+
+def _spans(text: str, spans: Sequence[tuple[int, int]]) -> dict[str, Any]:
+    return {"text": text, "spans": [tuple(span) for span in spans]}
 
 
 class _Base:
@@ -141,7 +147,15 @@ class Client(_Base):
         ServiceError
             The service refused, or could not be reached.
         """
-        result: str | list[str | None] = self._send(text, policy, None)["text"]
+        result: str | list[str | None] = self._send(_text(text), policy)["text"]
+        return result
+
+    def privatize_tokens(self, tokens: Sequence[str], policy: str | None = None) -> list[str]:
+        """Return words that were found elsewhere, privatised: each string is one word.
+
+        They are as many, unless the policy drops unknown ones. Raises as `privatize`.
+        """
+        result: list[str] = self._send({"tokens": list(tokens)}, policy)["tokens"]
         return result
 
     def privatize_spans(
@@ -151,7 +165,7 @@ class Client(_Base):
 
         The rest of the text is released as it is. Raises as `privatize`.
         """
-        answer = self._send(text, policy, spans)
+        answer = self._send(_spans(text, spans), policy)
         return answer["text"], [tuple(span) for span in answer["spans"]]
 
     def guarantee(self, policy: str) -> dict[str, Any]:
@@ -163,8 +177,8 @@ class Client(_Base):
         answer: dict[str, Any] = _Call.read(found)
         return answer
 
-    def _send(self, text: str | _Texts, policy: str | None, spans: Any) -> Any:
-        call = _Call(text, policy or self.policy, spans, self.retries)
+    def _send(self, given: dict[str, Any], policy: str | None) -> Any:
+        call = _Call(given, policy or self.policy, self.retries)
         answer, error = None, None
         for wait in call.waits():
             time.sleep(wait)
@@ -235,14 +249,19 @@ class AsyncClient(_Base):
         self, text: str | _Texts, policy: str | None = None
     ) -> str | list[str | None]:
         """As `Client.privatize`."""
-        result: str | list[str | None] = (await self._send(text, policy, None))["text"]
+        result: str | list[str | None] = (await self._send(_text(text), policy))["text"]
+        return result
+
+    async def privatize_tokens(self, tokens: Sequence[str], policy: str | None = None) -> list[str]:
+        """As `Client.privatize_tokens`."""
+        result: list[str] = (await self._send({"tokens": list(tokens)}, policy))["tokens"]
         return result
 
     async def privatize_spans(
         self, text: str, spans: Sequence[tuple[int, int]], policy: str | None = None
     ) -> tuple[str, list[tuple[int, int]]]:
         """As `Client.privatize_spans`."""
-        answer = await self._send(text, policy, spans)
+        answer = await self._send(_spans(text, spans), policy)
         return answer["text"], [tuple(span) for span in answer["spans"]]
 
     async def guarantee(self, policy: str) -> dict[str, Any]:
@@ -254,8 +273,8 @@ class AsyncClient(_Base):
         answer: dict[str, Any] = _Call.read(found)
         return answer
 
-    async def _send(self, text: str | _Texts, policy: str | None, spans: Any) -> Any:
-        call = _Call(text, policy or self.policy, spans, self.retries)
+    async def _send(self, given: dict[str, Any], policy: str | None) -> Any:
+        call = _Call(given, policy or self.policy, self.retries)
         answer, error = None, None
         for wait in call.waits():
             await asyncio.sleep(wait)

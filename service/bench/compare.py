@@ -99,7 +99,7 @@ def main() -> None:
                 # Not measured: lists and laws of the words are made.
                 warming = ("", LOADS["100 texts of 20 words, 8 connections"])
                 for load, flags in [warming, *LOADS.items()]:
-                    generator = [str(args.bin / "fastdx-load"), where, *flags]
+                    generator = [str(args.bin / "examples" / "fastdx-load"), where, *flags]
                     generator += ["--seconds", str(args.seconds if load else WARMING)]
                     if "ledger" in name:
                         generator += ["--key", KEY]

@@ -24,6 +24,16 @@ pub struct Answer {
     pub body: Bytes,
 }
 
+impl Answer {
+    /// A good one, in JSON.
+    pub fn of(json: &serde_json::Value) -> Self {
+        Answer {
+            status: StatusCode::OK,
+            body: json.to_string().into(),
+        }
+    }
+}
+
 type Slot = watch::Receiver<Option<Answer>>;
 
 struct Entry {

@@ -7,15 +7,44 @@ use std::ops::Range;
 
 use fastdx::text::Counts;
 use serde::de::{Deserializer, Error as _, SeqAccess, Visitor};
+use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize};
 
-/// One text or many.
+/// What is to be privatised.
 #[derive(Debug)]
 pub enum Given {
     /// A text.
     One(String),
     /// Texts, some of which are null.
     Many(Vec<Option<String>>),
+    /// Words that the client has found: each is one word, whatever it holds.
+    Words(Vec<String>),
+}
+
+impl Given {
+    /// The texts, or the words, that are not null.
+    pub fn strs(&self) -> Vec<&str> {
+        match self {
+            Given::One(text) => vec![text],
+            Given::Many(texts) => texts.iter().flatten().map(String::as_str).collect(),
+            Given::Words(words) => words.iter().map(String::as_str).collect(),
+        }
+    }
+
+    /// The one of `text` and `tokens` that is there.
+    fn of(text: Option<Given>, tokens: Option<Given>) -> Result<Given, &'static str> {
+        match (text, tokens) {
+            (Some(text), None) => Ok(text),
+            (None, Some(Given::Many(words))) => {
+                let words: Option<Vec<String>> = words.into_iter().collect();
+                words
+                    .map(Given::Words)
+                    .ok_or("tokens must be a list of strings, without null")
+            }
+            (None, Some(_)) => Err("tokens must be a list of strings"),
+            _ => Err("text and tokens: give one of them"),
+        }
+    }
 }
 
 impl<'de> Deserialize<'de> for Given {
@@ -51,38 +80,89 @@ impl<'de> Deserialize<'de> for Given {
 const MOST_TEXTS: usize = 1 << 20;
 
 /// The body of `POST /v1/privatize`.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug)]
 pub struct Request {
-    /// The text or texts.
-    pub text: Given,
+    /// What is to be privatised.
+    pub given: Given,
     /// Parts of the text, in characters.
-    #[serde(default)]
     pub spans: Option<Vec<(u64, u64)>>,
     /// The policy.
-    #[serde(default)]
     pub policy: Option<String>,
 }
 
-/// A line that is an object.
-#[derive(Debug, Deserialize)]
+/// Its fields.
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct LineObject {
-    /// The text.
-    pub text: Option<String>,
-    /// Parts of the text, in characters.
+struct Fields {
     #[serde(default)]
+    text: Option<Given>,
+    #[serde(default)]
+    tokens: Option<Given>,
+    #[serde(default)]
+    spans: Option<Vec<(u64, u64)>>,
+    #[serde(default)]
+    policy: Option<String>,
+}
+
+impl Request {
+    /// Reads a body.
+    ///
+    /// # Errors
+    /// Where it is wrong, never what stands there.
+    pub fn read(body: &[u8]) -> Result<Self, String> {
+        let fields: Fields = object(body).map_err(|e| place(&e))?;
+        let given = Given::of(fields.text, fields.tokens).map_err(|e| format!("the body: {e}"))?;
+        Ok(Request {
+            given,
+            spans: fields.spans,
+            policy: fields.policy,
+        })
+    }
+}
+
+/// A line of a batch: none is null.
+#[derive(Debug)]
+pub struct Line {
+    /// What is to be privatised.
+    pub given: Option<Given>,
+    /// Parts of the text, in characters.
     pub spans: Option<Vec<(u64, u64)>>,
 }
 
-/// Texts as they are sent back: as they came.
-#[derive(Debug, Serialize)]
-#[serde(untagged)]
+/// A line that is an object.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LineFields {
+    #[serde(default)]
+    text: Option<String>,
+    #[serde(default)]
+    tokens: Option<Given>,
+    #[serde(default)]
+    spans: Option<Vec<(u64, u64)>>,
+}
+
+/// What is sent back: as it came.
+#[derive(Debug)]
 pub enum Released {
     /// A text.
     One(String),
     /// Texts, some of which are null.
     Many(Vec<Option<String>>),
+    /// Words.
+    Words(Vec<String>),
+}
+
+impl Serialize for Released {
+    /// As a field: `"text": …` or `"tokens": …`.
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut field = to.serialize_map(Some(1))?;
+        match self {
+            Released::One(text) => field.serialize_entry("text", text)?,
+            Released::Many(texts) => field.serialize_entry("text", texts)?,
+            Released::Words(words) => field.serialize_entry("tokens", words)?,
+        }
+        field.end()
+    }
 }
 
 /// How many words there were, and what became of them.
@@ -112,8 +192,9 @@ impl From<Counts> for WordCounts {
 /// The answer of `POST /v1/privatize`.
 #[derive(Debug, Serialize)]
 pub struct Response<'a> {
-    /// The new text or texts.
-    pub text: Released,
+    /// What is released.
+    #[serde(flatten)]
+    pub released: Released,
     /// Its words.
     pub counts: WordCounts,
     /// The policy that was applied.
@@ -138,12 +219,24 @@ pub fn object<'de, T: Deserialize<'de>>(json: &'de [u8]) -> Result<T, serde_json
 /// Reads a line of a batch: a text, null, or an object.
 ///
 /// # Errors
-/// As [`object`].
-pub fn line(json: &[u8]) -> Result<LineObject, serde_json::Error> {
-    match is_object(json) {
-        true => serde_json::from_slice(json),
-        false => serde_json::from_slice(json).map(|text| LineObject { text, spans: None }),
+/// What is wrong, in words that hold nothing of the line.
+pub fn line(json: &[u8]) -> Result<Line, &'static str> {
+    if !is_object(json) {
+        let text: Option<String> = serde_json::from_slice(json).map_err(|e| fault(&e))?;
+        return Ok(Line {
+            given: text.map(Given::One),
+            spans: None,
+        });
     }
+    let fields: LineFields = serde_json::from_slice(json).map_err(|e| fault(&e))?;
+    let given = match (fields.text, fields.tokens) {
+        (None, None) => None,
+        (text, tokens) => Some(Given::of(text.map(Given::One), tokens)?),
+    };
+    Ok(Line {
+        given,
+        spans: fields.spans,
+    })
 }
 
 fn is_object(json: &[u8]) -> bool {

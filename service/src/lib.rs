@@ -5,7 +5,11 @@
 //! | the file of policies | [`config`] |
 //! | a policy: a mechanism, and how it is applied to text | [`policy`] |
 //! | what a client sends, and what it gets | [`body`] |
-//! | the paths and what they answer | [`service`] |
+//! | what all requests share | [`service`] |
+//! | the paths and what they answer | [`routes`] |
+//! | what is checked, charged, drawn | [`work`] |
+//! | what is sent back | [`reply`] |
+//! | the page, and the laws that it shows | [`page`] |
 //! | long batches, line by line | [`lines`] |
 //! | who may ask | [`keys`] |
 //! | what is charged before a draw | [`ledger`] |
@@ -24,5 +28,9 @@ pub mod ledger;
 pub mod lines;
 pub mod listen;
 pub mod metrics;
+pub mod page;
 pub mod policy;
+pub mod reply;
+pub mod routes;
 pub mod service;
+pub mod work;

@@ -16,10 +16,11 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::Sender;
 use tokio::time::timeout;
 
-use crate::body::{self, Given, LineObject, Released, WordCounts};
+use crate::body::{self, Given, Line, Released, WordCounts};
 use crate::metrics::Refused;
 use crate::policy::Policy;
-use crate::service::{BrokenOff, Failure, Service};
+use crate::reply::{BrokenOff, Failure};
+use crate::service::Service;
 
 /// Lines that are drawn, and charged, together.
 const TOGETHER: usize = 256;
@@ -132,17 +133,17 @@ impl Batch {
             return Ok(());
         }
         self.lines += 1;
-        let LineObject { text, spans } =
-            body::line(line).map_err(|e| self.wrong(body::fault(&e)))?;
-        match (text, spans) {
-            (Some(text), Some(spans)) => {
-                self.flush(send).await?;
-                self.draw(Given::One(text), Some(&spans), send).await?;
-            }
+        let Line { given, spans } = body::line(line).map_err(|wrong| self.wrong(wrong))?;
+        match (given, spans) {
             (None, Some(_)) => return Err(self.wrong("spans of a null")),
-            (text, None) => {
-                self.bytes += text.as_ref().map_or(0, String::len);
-                self.texts.push(text);
+            (None, None) => self.texts.push(None),
+            (Some(Given::One(text)), None) => {
+                self.bytes += text.len();
+                self.texts.push(Some(text));
+            }
+            (Some(alone), spans) => {
+                self.flush(send).await?;
+                self.draw(alone, spans.as_deref(), send).await?;
             }
         }
         let together = TOGETHER.min(self.service.limits.texts);
@@ -163,7 +164,7 @@ impl Batch {
 
     async fn draw(
         &mut self,
-        text: Given,
+        given: Given,
         spans: Option<&[(u64, u64)]>,
         send: &Sender<Result<Bytes, BrokenOff>>,
     ) -> Result<(), Failure> {
@@ -174,24 +175,24 @@ impl Batch {
         let line = self.lines;
         let work = self
             .service
-            .check(self.policy.clone(), text, spans)
+            .check(self.policy.clone(), given, spans)
             .map_err(|f| at(f, line))?;
-        let (text, counts, spans) = self
+        let done = self
             .service
             .release(&self.account, work)
             .await
             .map_err(|f| at(f, line))?;
-        self.counts += counts;
+        self.counts += done.counts;
         let mut out = Vec::new();
-        let texts = match text {
-            Released::One(text) => vec![Some(text)],
-            Released::Many(texts) => texts,
+        let lines = match (done.released, done.spans) {
+            (Released::One(text), Some(spans)) => vec![json!({"text": text, "spans": spans})],
+            (Released::One(text), None) => vec![json!({ "text": text })],
+            (Released::Words(words), _) => vec![json!({ "tokens": words })],
+            (Released::Many(texts), _) => {
+                texts.iter().map(|text| json!({ "text": text })).collect()
+            }
         };
-        for text in texts {
-            let line = match &spans {
-                Some(spans) => json!({"text": text, "spans": spans}),
-                None => json!({ "text": text }),
-            };
+        for line in lines {
             to_writer(&mut out, &line).map_err(|_| Failure::internal())?;
             out.push(b'\n');
         }

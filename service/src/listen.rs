@@ -14,6 +14,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use pin_project::pin_project;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -33,21 +34,23 @@ const STREAMS: u32 = 128;
 const BACKLOG: u32 = 1024;
 
 /// A future whose panics are caught: none, where it panicked.
-pub struct Caught<F>(Pin<Box<F>>);
+#[pin_project]
+pub struct Caught<F>(#[pin] F);
 
 impl<F: Future> Caught<F> {
     /// Catches the panics of `inner`.
     pub fn new(inner: F) -> Self {
-        Caught(Box::pin(inner))
+        Caught(inner)
     }
 }
 
 impl<F: Future> Future for Caught<F> {
     type Output = Option<F::Output>;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let inner = self.project().0;
         // A future that has panicked is not polled again: none of it is seen half done.
-        match std::panic::catch_unwind(AssertUnwindSafe(|| self.0.as_mut().poll(cx))) {
+        match std::panic::catch_unwind(AssertUnwindSafe(|| inner.poll(cx))) {
             Ok(poll) => poll.map(Some),
             Err(_) => Poll::Ready(None),
         }

@@ -20,6 +20,11 @@ use hyper::header::HeaderName;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Semaphore, watch};
 
+/// Requests allocate often and briefly, on all threads: the C library's allocator, musl's above all,
+/// costs more.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Metric differential privacy for text over HTTP.
 #[derive(Debug, Parser)]
 #[command(version, name = "fastdx-serve")]
@@ -108,12 +113,29 @@ fn say(what: &str) {
 
 fn main() -> ExitCode {
     harden();
+    open_many();
     let flags = Flags::parse();
     match run(flags) {
         Ok(code) => code,
         Err(what) => {
             say(&what);
             ExitCode::from(2)
+        }
+    }
+}
+
+/// As many files, and so connections, as the system lets a process have: shells often set less.
+fn open_many() {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: both calls use their argument alone, which is there.
+    unsafe {
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 {
+            limit.rlim_cur = limit.rlim_max;
+            // Where that is refused, what is there must do.
+            libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
         }
     }
 }

@@ -9,18 +9,25 @@ use std::time::Duration;
 use fastdx::cover::{Balance, Build, offensive};
 use fastdx::index::Index;
 use fastdx::mechanism::tem::Truncation;
-use fastdx::text::{Consistent, Counts, Policy as TextPolicy, TextPrivatizer, look_up, normalize};
+use fastdx::text::{
+    Consistent, Counts, Oov, Policy as TextPolicy, TextPrivatizer, look_up, normalize,
+};
 use fastdx::{
     Control, Cover, Embedding, Guarantee, Mechanism, MultivariateLaplace, Randomness, Tem,
 };
 use serde_json::{Value, json};
+use tokio::sync::OnceCell;
 
 use crate::config::{Config, ConsistentConfig, Exclude, Kind, PolicyConfig};
+use crate::page::Measures;
 
 /// What holds where only parts of a text are privatised.
 const SPANS: &str = "all that lies outside the spans is RELEASED AS IT IS, and where the spans lie";
 /// The longest that an answer is padded to a multiple of.
 const LONGEST_PAD: f64 = 60.0;
+
+/// Bytes of texts that are drawn in one call: fewer than the library gives to its pool.
+const TOGETHER: usize = 4095;
 
 /// A named policy.
 pub struct Policy {
@@ -34,6 +41,8 @@ pub struct Policy {
     pub spans_only: bool,
     /// Whether the page may show it, where the file says so.
     pub page: Option<bool>,
+    /// What it does to words on the whole, once somebody has asked for it.
+    pub measures: OnceCell<Measures>,
 }
 
 /// All policies: what one reading of the file gave.
@@ -118,7 +127,9 @@ impl Policy {
         };
         let around = TextPolicy {
             oov: given.oov.parse().map_err(text)?,
-            skip: given.skip.iter().cloned().collect(),
+            skip: (given.skip.iter())
+                .map(|word| normalize(word).into_owned())
+                .collect(),
             consistent,
         };
         let pad = match given.pad {
@@ -136,6 +147,7 @@ impl Policy {
             pad,
             spans_only: given.spans_only,
             page: given.page,
+            measures: OnceCell::new(),
         };
         if let Some(path) = &given.warm {
             policy.warm(path)?;
@@ -214,18 +226,37 @@ impl Policy {
     /// As [`TextPrivatizer::privatize_texts`].
     pub fn privatize(&self, texts: &[&str]) -> fastdx::Result<(Vec<String>, Counts)> {
         let control = Control::new();
-        if self.text.policy().consistent == Consistent::Call || texts.len() == 1 {
+        let around = self.text.policy();
+        // Replacements are shared by all texts, or all texts are looked at before any is drawn.
+        let whole = around.consistent == Consistent::Call || around.oov == Oov::Error;
+        if whole || texts.len() == 1 {
             return self.text.privatize_texts(texts, &control);
         }
-        // Text by text on this thread: other requests have the other threads.
+        // On this thread: other requests have the other threads.
         let mut out = Vec::with_capacity(texts.len());
         let mut counts = Counts::default();
-        for text in texts {
-            let (new, of) = self.text.privatize_texts(&[text], &control)?;
+        let mut rest = texts;
+        while !rest.is_empty() {
+            let mut size = 0;
+            let fits = rest.iter().take_while(|text| {
+                size += text.len();
+                size <= TOGETHER
+            });
+            let (some, later) = rest.split_at(fits.count().max(1));
+            let (new, of) = self.text.privatize_texts(some, &control)?;
             out.extend(new);
             counts += of;
+            rest = later;
         }
         Ok((out, counts))
+    }
+
+    /// Privatises words that the client has found.
+    ///
+    /// # Errors
+    /// As [`TextPrivatizer::privatize_tokens`].
+    pub fn privatize_tokens(&self, tokens: &[&str]) -> fastdx::Result<(Vec<String>, Counts)> {
+        self.text.privatize_tokens(tokens, &Control::new())
     }
 
     /// Privatises parts of a text.

@@ -66,6 +66,19 @@ const B: &str = "authorization: Bearer bbbbbbbbbbbbbbbb\r\n";
 const TWO: &[u8] = br#"{"text": "hot tea"}"#;
 
 #[test]
+fn lists_of_words_are_charged_by_the_word() {
+    let place = Place::new();
+    let service = place.start("20", &[]);
+    let ask = |body: &str| service.post("/v1/privatize", A, body.as_bytes()).status;
+    // Known, unknown, or nothing that a text would count as a word.
+    assert_eq!(ask(r#"{"tokens": ["tea", "New York", "!?", ""]}"#), 200);
+    assert_eq!(place.spent("a"), 12.0);
+    assert_eq!(ask(r#"{"tokens": []}"#), 200);
+    assert_eq!(ask(r#"{"tokens": ["tea", "tea", "tea"]}"#), 429);
+    assert_eq!(place.spent("a"), 12.0);
+}
+
+#[test]
 fn a_budget_is_spent_and_no_more() {
     let place = Place::new();
     let service = place.start("20", &[]);

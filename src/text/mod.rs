@@ -395,6 +395,15 @@ impl TextPrivatizer {
         Ok((replaced.collect(), counts))
     }
 
+    /// The word of the vocabulary as which the mechanism replaces a word; none where the word is
+    /// unknown, or skipped.
+    pub fn id_of(&self, word: &str) -> Option<u32> {
+        match self.fate(word) {
+            Fate::Replace(id) => Some(id),
+            Fate::Skip | Fate::Unknown => None,
+        }
+    }
+
     /// What [`privatize_tokens`](Self::privatize_tokens) would count, without drawing.
     pub fn count_tokens(&self, tokens: &[&str]) -> Counts {
         let mut counts = Counts::default();

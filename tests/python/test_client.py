@@ -65,8 +65,8 @@ def test_what_is_sent(call: Callable[..., Any]) -> None:
     assert call(service, "warm tea", key="secret", policy="reviews") == "hot cup"
     call(service, ("warm tea", None), "other")
     (first, body), (second, texts) = service.seen
-    assert body == {"text": "warm tea", "policy": "reviews", "spans": None}
-    assert texts == {"text": ["warm tea", None], "policy": "other", "spans": None}
+    assert body == {"text": "warm tea", "policy": "reviews"}
+    assert texts == {"text": ["warm tea", None], "policy": "other"}
     assert first["authorization"] == "Bearer secret" and "authorization" not in second
     assert first["idempotency-key"] != second["idempotency-key"]
 
@@ -106,6 +106,21 @@ def test_errors_do_not_show_the_text(call: Callable[..., Any]) -> None:
     with pytest.raises(ServiceError, match="status 500") as caught:
         call(Service(httpx.Response(500, text="warm tea")), "warm tea")
     assert "tea" not in str(caught.value)
+
+
+def test_words_that_were_found() -> None:
+    service = Service(*(httpx.Response(200, json={"tokens": ["hot", "cup"]}) for _ in range(2)))
+    with Client("http://x", transport=httpx.MockTransport(service)) as client:
+        assert client.privatize_tokens(("warm", "tea"), "a") == ["hot", "cup"]
+
+    async def call() -> list[str]:
+        async with AsyncClient("http://x", transport=httpx.MockTransport(service)) as client:
+            return await client.privatize_tokens(["warm", "tea"])
+
+    assert asyncio.run(call()) == ["hot", "cup"]
+    assert [body for _, body in service.seen] == [
+        {"tokens": ["warm", "tea"], "policy": policy} for policy in ("a", None)
+    ]
 
 
 def test_spans_and_guarantees() -> None:

@@ -29,11 +29,23 @@ from fastdx.cli import (
     index,
     poincare,
     privatize,
+    serve,
 )
 from fastdx.cli.messages import CommandError
 from fastdx.cli.options import examples
 
-COMMANDS = (privatize, calibrate, evaluate, compare, convert, index, poincare, emd, completion)
+COMMANDS = (
+    privatize,
+    calibrate,
+    evaluate,
+    compare,
+    convert,
+    index,
+    poincare,
+    emd,
+    serve,
+    completion,
+)
 
 EXAMPLES = """
   fastdx privatize --epsilon 6 < letter.txt

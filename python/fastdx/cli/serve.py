@@ -1,0 +1,65 @@
+"""``fastdx serve``: the service over HTTP, a program that the package ``fastdx-serve`` brings."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+import sysconfig
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fastdx.cli.messages import CommandError
+from fastdx.cli.options import examples
+
+if TYPE_CHECKING:
+    from fastdx.cli.options import _Commands
+
+PROGRAM = "fastdx-serve"
+
+EXAMPLES = """
+  fastdx serve --epsilon 3 --listen 127.0.0.1:8080
+  fastdx serve --config policies.toml --check
+  fastdx serve --help
+"""
+
+
+def add(commands: _Commands) -> None:
+    """Add the command."""
+    p = commands.add_parser(
+        "serve",
+        help="answer requests over HTTP",
+        usage="fastdx serve [OPTIONS]",
+        description="Privatise texts over HTTP under named policies. All options are those of the "
+        "program fastdx-serve (pip install 'fastdx[serve]'), which takes the place of this one.",
+        # No argument begins with this: each of them, --help too, is the program's.
+        prefix_chars="\0",
+        add_help=False,
+        **examples(EXAMPLES),
+    )
+    p.add_argument("options", nargs=argparse.REMAINDER, metavar="OPTIONS",
+                   help="see fastdx serve --help")  # fmt: skip
+    p.set_defaults(run=_serve)
+
+
+def _program() -> str | None:
+    """Return where the program is: beside this interpreter, among the user's own, on PATH."""
+    folders = [sysconfig.get_path("scripts"), str(Path(sys.executable).parent)]
+    user = f"{os.name}_user"
+    if user in sysconfig.get_scheme_names():
+        folders.append(sysconfig.get_path("scripts", user))
+    return shutil.which(PROGRAM, path=os.pathsep.join(folders)) or shutil.which(PROGRAM)
+
+
+def _serve(args: argparse.Namespace) -> None:
+    program = _program()
+    if program is None:
+        raise CommandError(
+            f"serve needs the program {PROGRAM}, which is neither beside this Python nor on PATH: "
+            "pip install 'fastdx[serve]'"
+        )
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Signals, the exit code and the standard streams are the program's own.
+    os.execv(program, [program, *args.options])

@@ -1,0 +1,148 @@
+//! What is sent back: bodies, refusals, headers.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
+use hyper::{Response as Answered, StatusCode};
+use serde_json::json;
+use tokio::sync::mpsc;
+
+use crate::answers::Answer;
+
+/// A body: whole, or piece by piece.
+pub enum Body {
+    /// Bytes that are there.
+    Whole(Option<Bytes>),
+    /// Pieces that come; an error breaks the connection off.
+    Pieces(mpsc::Receiver<Result<Bytes, BrokenOff>>),
+    /// It breaks off now.
+    Broken,
+}
+
+/// The answer ends here, and is not whole.
+#[derive(Debug)]
+pub struct BrokenOff;
+
+impl std::fmt::Display for BrokenOff {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("the answer was broken off")
+    }
+}
+
+impl std::error::Error for BrokenOff {}
+
+impl http_body::Body for Body {
+    type Data = Bytes;
+    type Error = BrokenOff;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
+        match &mut *self {
+            Body::Whole(bytes) => Poll::Ready(bytes.take().map(|b| Ok(Frame::data(b)))),
+            Body::Pieces(pieces) => match pieces.poll_recv(cx) {
+                // Once more later: what came before is then on its way to the client.
+                Poll::Ready(Some(Err(BrokenOff))) => {
+                    *self = Body::Broken;
+                    cx.waker().wake_by_ref();
+                    Poll::Pending
+                }
+                other => other.map(|piece| piece.map(|piece| piece.map(Frame::data))),
+            },
+            Body::Broken => Poll::Ready(Some(Err(BrokenOff))),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        matches!(self, Body::Whole(None))
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Body::Whole(bytes) => {
+                SizeHint::with_exact(bytes.as_ref().map_or(0, |b| b.len() as u64))
+            }
+            Body::Pieces(_) | Body::Broken => SizeHint::default(),
+        }
+    }
+}
+
+/// Why a request has no good answer. Neither field holds anything of the request's text.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// The status.
+    pub status: StatusCode,
+    /// A word for programs.
+    pub code: &'static str,
+    /// A sentence for people.
+    pub message: String,
+    /// What is left of a budget.
+    pub left: Option<f64>,
+}
+
+impl Failure {
+    /// A failure.
+    pub fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
+        Failure {
+            status,
+            code,
+            message: message.into(),
+            left: None,
+        }
+    }
+
+    /// What was sent cannot be worked on.
+    pub fn invalid(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", message)
+    }
+
+    /// A fault of ours: nothing more is said of it.
+    pub fn internal() -> Self {
+        let message = "the request was not answered; nothing was released";
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", message)
+    }
+
+    /// As JSON.
+    pub fn body(&self) -> Vec<u8> {
+        let mut error = json!({"code": self.code, "message": self.message});
+        if let Some(left) = self.left {
+            error["left"] = json!(left);
+        }
+        json!({ "error": error }).to_string().into_bytes()
+    }
+
+    /// With its status.
+    pub fn answer(&self) -> Answer {
+        Answer {
+            status: self.status,
+            body: self.body().into(),
+        }
+    }
+}
+
+/// The type of an answer is what it says.
+const NO_SNIFFING: HeaderName = HeaderName::from_static("x-content-type-options");
+
+/// An answer that nobody between may keep.
+pub fn answered(status: StatusCode, kind: &'static str, body: Body) -> Answered<Body> {
+    let mut answer = Answered::new(body);
+    *answer.status_mut() = status;
+    let headers = answer.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(NO_SNIFFING, HeaderValue::from_static("nosniff"));
+    answer
+}
+
+/// An answer in JSON.
+pub fn json_of(answer: Answer) -> Answered<Body> {
+    answered(
+        answer.status,
+        "application/json",
+        Body::Whole(Some(answer.body)),
+    )
+}

@@ -1,0 +1,269 @@
+//! The file of policies: what it sets, what is refused, reading it again; what the page may show.
+
+#![allow(missing_docs)]
+
+mod common;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use common::{Running, ended, write};
+use fastdx::{Embedding, Randomness, Tem};
+use serde_json::json;
+
+const POLICIES: &str = r#"
+default = "reviews"
+[policies.reviews]
+epsilon = 3.0
+[policies.strict]
+epsilon = 1.0
+exclude = ["coffee"]
+consistent = true
+oov = "mask"
+[policies.noise]
+mechanism = "laplace"
+epsilon = 6.0
+[policies.slots]
+epsilon = 3.0
+spans_only = true
+[policies.padded]
+epsilon = 3.0
+pad = 0.05
+"#;
+
+#[test]
+fn policies() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = write(&folder.path().join("policies.toml"), POLICIES);
+    let (status, out, _) = ended(&["--config", &file, "--check"]);
+    assert!(status.success() && out.lines().count() == 5, "{out}");
+    assert!(
+        out.contains("strict: Tem protects") && out.contains("ε = 1 per unit"),
+        "{out}"
+    );
+    assert!(out.contains("slots: ") && out.contains("RELEASED AS IT IS"));
+    let service = Running::start(&["--config", &file]);
+    let of = |policy: &str, text: &str| {
+        service.privatize(&json!({"text": text, "policy": policy}).to_string())
+    };
+    let strict = of("strict", "qwxyz tea tea tea").json();
+    let words: Vec<&str> = strict["text"].as_str().unwrap().split(' ').collect();
+    assert!(
+        words[0] == "[MASK]" && words[1] == words[2] && words[2] == words[3],
+        "{strict}"
+    );
+    assert_eq!(of("noise", "hot tea").json()["counts"]["replaced"], 2);
+    assert_eq!(of("padded", "hot tea").status, 200);
+    assert_eq!(of("slots", "hot tea").status, 422);
+    let slots = service.privatize(r#"{"text": "hot tea", "policy": "slots", "spans": [[4, 7]]}"#);
+    assert!(slots.json()["text"].as_str().unwrap().starts_with("hot "));
+    let shown = |policy: &str| {
+        service
+            .post(
+                "/v1/law",
+                "",
+                json!({"text": "tea", "policy": policy})
+                    .to_string()
+                    .as_bytes(),
+            )
+            .status
+    };
+    assert_eq!(
+        (
+            shown("reviews"),
+            shown("strict"),
+            shown("padded"),
+            shown("noise")
+        ),
+        (200, 404, 404, 404)
+    );
+}
+
+#[test]
+fn an_unknown_word_is_refused_by_its_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "[policies.a]\nepsilon = 3.0\noov = \"error\"\n";
+    let file = write(&folder.path().join("policies.toml"), text);
+    let service = Running::start(&["--config", &file]);
+    let got = service.privatize(r#"{"text": ["hot tea", null, "", "hot zqxqz"]}"#);
+    let text = got.text();
+    assert_eq!(got.status, 422, "{text}");
+    assert!(
+        text.contains("word 1 of text 3, at byte 4") && !text.contains("zqx"),
+        "{text}"
+    );
+    let got = service.privatize(r#"{"tokens": ["tea", "zqxqz"]}"#);
+    let text = got.text();
+    assert_eq!(got.status, 422, "{text}");
+    assert!(text.contains("token 1") && !text.contains("zqx"), "{text}");
+    let metrics = service.get("/metrics").text();
+    assert!(metrics.contains("fastdx_texts_total 0"), "{metrics}");
+    service.privatize(r#"{"text": ["hot tea", null, "cup"]}"#);
+    let metrics = service.get("/metrics").text();
+    assert!(metrics.contains("fastdx_texts_total 2"), "{metrics}");
+}
+
+#[test]
+fn what_the_page_shows_is_what_the_law_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "[policies.a]\nepsilon = 3.0\nexclude = \"none\"\nskip = [\"Anna\"]\noov = \"mask\"\n\
+                [policies.b]\nepsilon = 9.0\nexclude = \"none\"\n\
+                [policies.c]\nepsilon = 3.0\nconsistent = true\n\
+                [policies.d]\nepsilon = 3.0\npage = false\n";
+    let file = write(&folder.path().join("policies.toml"), text);
+    let service = Running::start(&["--config", &file]);
+    let english = Arc::new(Embedding::default_english().unwrap());
+    let tem = |epsilon| {
+        let random = Randomness::new(None);
+        Tem::new(english.clone(), epsilon, Default::default(), random).unwrap()
+    };
+    let body = json!({"text": "Coffee! Anna, qwxyz", "policy": "a"}).to_string();
+    let laws = service.post("/v1/law", "", body.as_bytes()).json();
+    let law = tem(3.0).probabilities(english.vocabulary().require("coffee").unwrap());
+    let coffee = &laws["words"][0];
+    // JSON's numbers are read to the last bit but one.
+    let close = |a: f64, b: f64| (a - b).abs() < 1e-12;
+    let likeliest = coffee["likeliest"].as_array().unwrap();
+    assert_eq!(likeliest.len(), 8);
+    for pair in likeliest {
+        let id = english
+            .vocabulary()
+            .require(pair[0].as_str().unwrap())
+            .unwrap();
+        assert!(close(pair[1].as_f64().unwrap(), law[id as usize]));
+    }
+    let most = law.iter().copied().fold(0.0, f64::max);
+    assert!(close(likeliest[0][1].as_f64().unwrap(), most));
+    assert_eq!(laws["words"][1], json!({"word": "Anna", "fate": "skipped"}));
+    assert_eq!(
+        laws["words"][2],
+        json!({"word": "qwxyz", "fate": "unknown"})
+    );
+    assert_eq!(laws["oov"], "mask");
+    // Skipped as it is shown, in any case of its letters.
+    let skipped = service
+        .privatize(r#"{"text": "ANNA", "policy": "a"}"#)
+        .json();
+    assert_eq!(skipped["text"], "ANNA");
+    for (name, epsilon) in [("a", 3.0), ("b", 9.0)] {
+        let found = service.get(&format!("/v1/measures/{name}")).json();
+        let of = |key: &str| found[key].as_f64().unwrap();
+        assert_eq!((of("words"), of("of")), (200.0, 20_000.0));
+        // Words spread evenly; for each output the likeliest of them.
+        let tem = tem(epsilon);
+        let ids: Vec<u32> = (0..200).map(|i| i * 19_999 / 199).collect();
+        let laws: Vec<Vec<f64>> = ids.iter().map(|&id| tem.probabilities(id)).collect();
+        let unchanged = || laws.iter().zip(&ids).map(|(law, &id)| law[id as usize]);
+        let most = |y: usize| laws.iter().map(|law| law[y]).fold(0.0, f64::max);
+        let named = (0..20_000).map(most).sum::<f64>() / 200.0;
+        assert!(close(of("R"), named), "{found}");
+        assert!(
+            close(of("mean_N_w"), unchanged().sum::<f64>() / 200.0),
+            "{found}"
+        );
+        assert!(
+            close(of("worst_N_w"), unchanged().fold(0.0, f64::max)),
+            "{found}"
+        );
+        assert!(1.0 / 200.0 < named && of("mean_N_w") < named && named < 1.0);
+    }
+    for hidden in ["c", "d", "none"] {
+        assert_eq!(service.get(&format!("/v1/measures/{hidden}")).status, 404);
+    }
+}
+
+#[test]
+fn files_of_policies_that_are_wrong() {
+    let folder = tempfile::tempdir().unwrap();
+    for (text, said) in [
+        (
+            "[policies.a]\nepsilon = -1.0\n",
+            "policies.a: epsilon must be",
+        ),
+        (
+            "[policies.a]\nepsilon = 1.0\nsede = 3\n",
+            "line 3: unknown field `sede`",
+        ),
+        ("[policies.a]\n", "line 1: missing field `epsilon`"),
+        (
+            "default = \"b\"\n[policies.a]\nepsilon = 1.0\n",
+            "default must be",
+        ),
+        ("[policies]\n", "policies must hold"),
+        ("[policies.\"a b\"]\nepsilon = 1.0\n", "must be named by"),
+        ("[policies.a]\nepsilon = 1.0\npad = 1e9\n", "pad must be"),
+        ("[policies.a]\nepsilon = 1.0\noov = \"x\"\n", "oov must be"),
+        (
+            "[policies.a]\nepsilon = 1.0\nconsistent = \"x\"\n",
+            "consistent must be",
+        ),
+        (
+            "[policies.a]\nepsilon = 1.0\nindex = \"none.index\"\n",
+            "none.index",
+        ),
+        (
+            "[policies.a]\nepsilon = 1.0\nbeta = 0.1\ngamma = 1.0\n",
+            "gamma and beta",
+        ),
+        (
+            "[policies.a]\nmechanism = \"laplace\"\nepsilon = 1.0\ncover = 40\n",
+            "cover goes with",
+        ),
+        ("nonsense", "line 1"),
+    ] {
+        let file = write(&folder.path().join("policies.toml"), text);
+        let (status, out, log) = ended(&["--config", &file, "--check"]);
+        assert_eq!((status.code(), &*out), (Some(2), ""), "{text}");
+        assert!(log.contains(said), "{text}: {log}");
+    }
+}
+
+#[test]
+fn reload_under_load() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("policies.toml");
+    let of = |epsilon: f64| format!("[policies.a]\nepsilon = {epsilon:?}\n");
+    let file = write(&path, &of(3.0));
+    let service = Running::start(&["--config", &file]);
+    let epsilon = || {
+        service.get("/v1/guarantee/a").json()["epsilon"]
+            .as_f64()
+            .unwrap()
+    };
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let busy: Vec<_> = (0..4)
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut answers = 0;
+                    while !stop.load(Ordering::Relaxed) {
+                        let got = service.privatize(r#"{"text": "a cup of hot tea"}"#);
+                        assert_eq!((got.status, got.whole), (200, true));
+                        answers += 1;
+                    }
+                    answers
+                })
+            })
+            .collect();
+        for round in 1..=5 {
+            write(&path, &of(3.0 + f64::from(round)));
+            service.signal(libc::SIGHUP);
+            service.says("read again", round as usize);
+            assert_eq!(epsilon(), 3.0 + f64::from(round));
+            write(&path, "[policies.a]\nepsilon = 0.0\n");
+            service.signal(libc::SIGHUP);
+            service.says("the old policies stay", round as usize);
+            assert_eq!(epsilon(), 3.0 + f64::from(round));
+        }
+        stop.store(true, Ordering::Relaxed);
+        for thread in busy {
+            assert!(thread.join().unwrap() > 0);
+        }
+    });
+    assert!(
+        service
+            .get("/metrics")
+            .text()
+            .contains("fastdx_reloads_refused_total 5")
+    );
+}

@@ -1,0 +1,60 @@
+"""The service as it was built: `make test-service`, or FASTDX_SERVE names its program."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "service" / "target"))
+PLACES = [TARGET / kind / "fastdx-serve" for kind in ("release", "debug")]
+
+
+@pytest.fixture(scope="session")
+def program() -> Path:
+    """The program that was built last."""
+    given = os.environ.get("FASTDX_SERVE")
+    if given:
+        return Path(given)
+    built = [p for p in PLACES if p.is_file()]
+    if not built:
+        pytest.skip("the service has not been built: make test-service")
+    last = max(built, key=lambda path: path.stat().st_mtime)
+    sources = (ROOT / "service" / "src").iterdir()
+    if any(source.stat().st_mtime > last.stat().st_mtime for source in sources):
+        pytest.skip("the service was built before its source was changed: make test-service")
+    return last
+
+
+@pytest.fixture
+def start(program: Path) -> Iterator[Callable[..., str]]:
+    """Start a service on a free port and wait until it is ready: its address."""
+    running: list[subprocess.Popen[str]] = []
+
+    def begin(*flags: str) -> str:
+        command = [str(program), "--listen", "127.0.0.1:0", *flags]
+        service = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        running.append(service)
+        assert service.stderr is not None
+        address, log = "", ""
+        for line in service.stderr:
+            log += line
+            if "listening on " in line:
+                address = line.split("listening on ")[1].strip()
+            if line.strip().endswith(": ready"):
+                break
+        else:
+            pytest.fail(log)
+        # Nobody reads the rest: it must not fill the pipe.
+        threading.Thread(target=service.stderr.read, daemon=True).start()
+        return address
+
+    yield begin
+    for service in running:
+        service.kill()
+        service.wait()
