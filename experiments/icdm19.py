@@ -325,7 +325,8 @@ def table_6(run: Run) -> Table:
             task = (first.some(800), second.some(300) if second else None)
         every, test = task
         texts = [t.lower().split() for t in every.texts + (test.texts if test else [])]
-        # Known words of the training texts; the slots are below the median of what follows what.
+        # Known words of the texts without their labels: which words are replaced is decided before
+        # anything is learned. The slots are below the median of what follows what.
         model = BigramModel(vectors, every.texts)
         scores = _score(model, texts[: len(every.texts)])
         slots = [_improbable(model, text, scores) for text in texts]
@@ -360,8 +361,8 @@ def table_6(run: Run) -> Table:
     table.line("measured", [x for x, _ in mr], [i for _, i in mr])
     table.published("published", {float(k): v for k, v in PUBLISHED_MR.items() if k[0].isdigit()})
     table.notes += [
-        "Slots: words whose probability after the word before, by bigrams of the training texts, "
-        "is below the median there; of all words "
+        "Slots: words whose probability after the word before, by bigrams of the texts (of SST-5 "
+        "and TREC the training texts; labels are not looked at), is below the median; of all words "
         + ", ".join(f"{s:.0%} ({t.upper()})" for s, t in zip(shares, TASKS, strict=True))
         + ". Words that WordNet's nouns lack are drawn at random at every ε.",
         "*words*: TF-IDF and logistic regression; *vectors*: the mean of MiniLM's 300 dimensions "
