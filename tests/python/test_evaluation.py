@@ -15,6 +15,7 @@ from fastdx.evaluation import (
     Attribution,
     Evaluation,
     Interval,
+    choose_attribution,
     evaluate,
     frequency_attack,
     membership_inference,
@@ -78,6 +79,57 @@ def test_authorship() -> None:
     assert right(LEAK) > 70
     # 80 tries at 1/8: 28 hits or more have a probability below 1e-6.
     assert right(UNIFORM) < 28
+
+
+@pytest.mark.parametrize("weights", ["log", "log-idf", "counts"])
+@pytest.mark.parametrize("known", ["together", "mean", "each"])
+def test_every_attribution_finds_what_is_there_and_nothing_else(known: str, weights: str) -> None:
+    learned, authors = texts_of(80, 8, 1)
+    texts, truth = texts_of(80, 8, 2)
+    attack = Attribution(learned, authors, rounds=10, known=known, weights=weights, lower=True)
+
+    def right(mechanism: Tem) -> int:
+        found = attack.attribute(t.upper() for t in mechanism.privatize(texts)).authors
+        return sum(a == b for a, b in zip(found, truth, strict=True))
+
+    # 80 tries at 1/8: 28 hits or more have a probability below 1e-6.
+    assert right(LEAK) > 50 and right(UNIFORM) < 28
+
+
+def test_settings_are_chosen_on_known_texts() -> None:
+    texts, authors = texts_of(240, 4, 11)
+    letters = str.maketrans("0123456789", "abcdefghij")
+    rng = np.random.default_rng(1)
+    # One author has most texts; capitals mean nothing.
+    some = [i for i, a in enumerate(authors) if a == "kind 0" or i % 3 == 0]
+    wild = ["".join(c.upper() if rng.random() < 0.5 else c for c in texts[i].translate(letters))
+            for i in some]  # fmt: skip
+    who = [authors[i] for i in some]
+    chosen = choose_attribution(wild, who, rounds=5, seed=1)
+    assert chosen.settings["lower"]
+    shares = [share for _, share in chosen.tried]
+    assert dict(chosen.tried[int(np.argmax(shares))][0]) == chosen.settings
+    assert str(chosen).startswith("known = ") and f"{max(shares):.3f}" in str(chosen)
+    assert Attribution(wild, who, rounds=5, **chosen.settings).attribute(wild).authors
+    assert choose_attribution(wild, who, rounds=5, seed=1) == chosen
+    # Where capitals are all that tells authors apart, they stay.
+    shout = [t.upper() if i % 2 else t for i, t in enumerate(texts_of(80, 1, 12)[0])]
+    loud = choose_attribution(shout, [i % 2 for i in range(80)], rounds=5)
+    assert not loud.settings["lower"] and loud.tried[0][1] > 0.9
+
+
+def test_what_is_wrong_with_an_attribution_is_named() -> None:
+    texts, authors = texts_of(20, 2, 1)
+    for arguments in ({"rounds": 0}, {"grams": 0}, {"features": 0}, {"fraction": 0.0},
+                      {"known": "one"}, {"weights": "tf"}):  # fmt: skip
+        with pytest.raises(fastdx.ParameterError, match=next(iter(arguments))):
+            Attribution(texts, authors, **arguments)
+    for arguments, match in (({"held": 1.0}, "held"), ({"sure": 0.0}, "sure"),
+                             ({"held": 0.01}, "texts")):  # fmt: skip
+        with pytest.raises(fastdx.ParameterError, match=match):
+            choose_attribution(texts, authors, **arguments)
+    with pytest.raises(fastdx.ParameterError, match="authors"):
+        choose_attribution(texts, authors[:3])
 
 
 class Memory:

@@ -9,7 +9,13 @@ from importlib.util import find_spec
 if find_spec("sklearn") is None:
     raise ImportError("fastdx.evaluation needs scikit-learn: pip install 'fastdx[experiments]'")
 
-from fastdx.evaluation.attribution import Attributed, Attribution, classify_nearest
+from fastdx.evaluation.attribution import (
+    Attributed,
+    Attribution,
+    ChosenAttribution,
+    choose_attribution,
+    classify_nearest,
+)
 from fastdx.evaluation.classifiers import MeanVectors, text_classifier, vector_classifier
 from fastdx.evaluation.intervals import Interval, of_share, over_trials
 from fastdx.evaluation.membership import membership_inference
@@ -19,10 +25,12 @@ from fastdx.evaluation.run import Evaluation, Measure, evaluate
 __all__ = [
     "Attributed",
     "Attribution",
+    "ChosenAttribution",
     "Evaluation",
     "Interval",
     "MeanVectors",
     "Measure",
+    "choose_attribution",
     "classify_nearest",
     "evaluate",
     "frequency_attack",
