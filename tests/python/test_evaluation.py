@@ -97,21 +97,18 @@ def test_every_attribution_finds_what_is_there_and_nothing_else(known: str, weig
 
 
 def test_settings_are_chosen_on_known_texts() -> None:
-    texts, authors = texts_of(240, 4, 11)
+    texts, who = texts_of(400, 4, 11, length=6)
     syllables = ["ba", "co", "du", "fe", "gi", "ho", "ja", "ke", "li", "mo"]
     letters = str.maketrans(dict(zip("0123456789", syllables, strict=True)))
     rng = np.random.default_rng(1)
-    # One author has most texts; capitals mean nothing.
-    some = [i for i, a in enumerate(authors) if a == "kind 0" or i % 3 == 0]
-    wild = ["".join(c.upper() if rng.random() < 0.5 else c for c in texts[i].translate(letters))
-            for i in some]  # fmt: skip
-    who = [authors[i] for i in some]
+    # Capitals mean nothing.
+    wild = ["".join(c.upper() if rng.random() < 0.5 else c for c in t.translate(letters))
+            for t in texts]  # fmt: skip
     chosen = choose_attribution(wild, who, rounds=5, seed=1)
-    assert chosen.settings["lower"]
+    assert chosen.settings["lower"] and chosen.asked == 80
     shares = [share for _, share in chosen.tried]
-    assert dict(chosen.tried[int(np.argmax(shares))][0]) == chosen.settings
+    assert chosen.tried[int(np.argmax(shares))][0] == chosen.settings
     assert str(chosen).startswith("known = ") and f"{max(shares):.3f}" in str(chosen)
-    assert Attribution(wild, who, rounds=5, **chosen.settings).attribute(wild).authors
     assert choose_attribution(wild, who, rounds=5, seed=1) == chosen
     # Where capitals are all that tells authors apart, they stay.
     shout = [t.upper() if i % 2 else t for i, t in enumerate(texts_of(80, 1, 12)[0])]
