@@ -6,8 +6,8 @@ which it knows whose texts they learned from, it learns what the ranks of member
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,13 @@ class Audit(NamedTuple):
     auc: float
     precision: float
     recall: float
+
+
+class Model(Protocol):
+    """What the auditor asks of a next-word model."""
+
+    def ranks_of(self, runs: Sequence[NDArray[np.uint32]]) -> NDArray[np.int64]:
+        """The ranks, from 1 on, of the next words of all runs."""
 
 
 class NextWord:
@@ -68,6 +75,10 @@ class NextWord:
         unseen = (after - before) + self._place[run[1:]]
         return np.where(seen, self._rank[at], unseen) + 1
 
+    def ranks_of(self, runs: Sequence[NDArray[np.uint32]]) -> NDArray[np.int64]:
+        """The ranks of all the runs' next words."""
+        return np.concatenate([self.ranks(run) for run in runs] or [np.zeros(0, dtype=np.int64)])
+
 
 def runs_of(e: Embedding, texts: Sequence[str]) -> list[NDArray[np.uint32]]:
     """The known words of texts that stand side by side, as ids."""
@@ -75,9 +86,9 @@ def runs_of(e: Embedding, texts: Sequence[str]) -> list[NDArray[np.uint32]]:
     return [run for text in texts for run in reader.runs(text.lower())]
 
 
-def evidence(model: NextWord, runs: Sequence[NDArray[np.uint32]]) -> NDArray[np.float64]:
+def evidence(model: Model, runs: Sequence[NDArray[np.uint32]]) -> NDArray[np.float64]:
     """The share of a user's next words in each class of ranks."""
-    ranks = np.concatenate([model.ranks(run) for run in runs] or [np.zeros(0, dtype=np.int64)])
+    ranks = model.ranks_of(runs)
     if not len(ranks):
         return np.zeros(len(EDGES))
     return np.bincount(np.searchsorted(EDGES, ranks, side="right") - 1, minlength=len(EDGES)) / len(
@@ -89,7 +100,13 @@ Users = Sequence[Sequence[NDArray[np.uint32]]]
 
 
 def audit(
-    plain: Users, private: Users, members: NDArray[np.bool_], target: NDArray[np.bool_], words: int
+    plain: Users,
+    private: Users,
+    members: NDArray[np.bool_],
+    target: NDArray[np.bool_],
+    words: int,
+    *,
+    learn: Callable[[Iterable[NDArray[np.uint32]], int], Model] = NextWord,
 ) -> Audit:
     """Train target and shadow on the private texts of their members; audit the target's users.
 
@@ -103,12 +120,12 @@ def audit(
         Users of the target's world; the others are the shadow's.
     words : int
         Of the vocabulary.
+    learn : callable
+        Makes a model of runs and the number of words.
     """
     found = []
     for world in (~target, target):
-        model = NextWord(
-            (run for i in np.flatnonzero(world & members) for run in private[i]), words
-        )
+        model = learn((run for i in np.flatnonzero(world & members) for run in private[i]), words)
         users = np.flatnonzero(world)
         found.append((np.array([evidence(model, plain[i]) for i in users]), members[users]))
     (known, truth), (asked, hidden) = found

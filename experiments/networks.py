@@ -7,7 +7,7 @@ on small data.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib.util import find_spec
 from typing import Any
@@ -21,6 +21,13 @@ INSTALLED = find_spec("keras") is not None and find_spec("jax") is not None
 MISSING = "Keras and JAX are not installed (pip install 'fastdx[experiments]')"
 
 Ids = NDArray[np.int32]
+
+
+def versions() -> str:
+    """Of what trained a network."""
+    import jax
+
+    return f"Keras {_keras().__version__}, JAX {jax.__version__}"
 
 
 @cache
@@ -154,3 +161,85 @@ class BiLstm:
         said = model.predict(self.reader.ids(texts), batch_size=256, verbose=0)[:, 0] > 0.5
         return float(np.mean([self.classes[int(s)] == t for s, t in zip(said, labels,
                                                                         strict=True)]))  # fmt: skip
+
+
+CONTEXT = 20
+"""Words of a sequence that a next-word network is trained on and reads."""
+
+
+@cache
+def _next_word(words: int, units: int) -> _Anew:
+    keras = _keras()
+    layers = keras.layers
+    model = keras.Sequential([
+        layers.Input((CONTEXT,), dtype="int32"),
+        layers.Embedding(words, units),
+        layers.LSTM(units, return_sequences=True),
+        layers.Dense(words),
+    ])  # fmt: skip
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=0)
+    model.compile(optimizer=keras.optimizers.Adam(5e-3), loss=loss)
+    return _Anew(model)
+
+
+class NextWordLstm:
+    """Ranks of next words by an LSTM, as WSDM'20 trains one; see `auditor.NextWord`.
+
+    Parameters
+    ----------
+    runs : iterable of ndarray
+        Words that stand side by side, as ids, most frequent first.
+    words : int
+        Of the vocabulary.
+    most : int
+        The most frequent ones are predicted; the others are one unknown word, which is not.
+    """
+
+    def __init__(
+        self,
+        runs: Iterable[NDArray[np.uint32]],
+        words: int,
+        *,
+        most: int = 1000,
+        units: int = 64,
+        epochs: int = 15,
+        seed: int = 0,
+    ) -> None:
+        self.most, self.units = min(most, words) + 1, units
+        pieces = [piece for run in runs for piece in self._pieces(run)]
+        x, y = (np.array([p[i] for p in pieces], np.int32).reshape(-1, CONTEXT) for i in (0, 1))
+        model = _next_word(self.most, units).start(seed)
+        if (y > 0).any():
+            model.fit(x, y, batch_size=32, epochs=epochs, verbose=0)
+        self._weights = _copies(model.trainable_variables)
+
+    def _pieces(self, run: NDArray[np.uint32]) -> list[tuple[Ids, Ids]]:
+        """What is read and what comes next, each of the length that is read; 0 fills up."""
+        ids = np.where(run < self.most - 1, run.astype(np.int64) + 1, 0)
+        found = []
+        for first in range(0, len(ids) - 1, CONTEXT):
+            pair = np.zeros((2, CONTEXT), np.int32)
+            for row, rest in zip(pair, (ids[first:-1], ids[first + 1 :]), strict=True):
+                part = rest[:CONTEXT]
+                row[: len(part)] = part
+            found.append((pair[0], pair[1]))
+        return found
+
+    def ranks(self, run: NDArray[np.uint32]) -> NDArray[np.int64]:
+        """The rank, from 1 on, of every next word that it knows."""
+        return self.ranks_of([run])
+
+    def ranks_of(self, runs: Sequence[NDArray[np.uint32]]) -> NDArray[np.int64]:
+        """The ranks of all the runs' next words, which takes no longer than those of one."""
+        pieces = [piece for run in runs for piece in self._pieces(run)]
+        if not pieces:
+            return np.zeros(0, np.int64)
+        model = _next_word(self.most, self.units).model
+        for variable, value in zip(model.trainable_variables, self._weights, strict=True):
+            variable.assign(value)
+        x, y = (np.array([p[i] for p in pieces], np.int32) for i in (0, 1))
+        scores = model.predict(x, batch_size=64, verbose=0)
+        scores[:, :, 0] = -np.inf
+        own = np.take_along_axis(scores, y[:, :, None], axis=2)
+        ranks = 1 + (scores > own).sum(axis=2)
+        return ranks[y > 0].astype(np.int64)
