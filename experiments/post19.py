@@ -115,8 +115,8 @@ def table_1(run: Run, authors: int) -> Table:
         table.line(key, epsilons, line)
     most = max(Counter(topics).values()) / count
     table.notes += [
-        f"{count} texts by {len(names)} authors; {len(known.texts):,} texts known, as many of each. "
-        "Chance: "
+        f"{count} texts by {len(names)} authors; {len(known.texts):,} texts known, as many of "
+        "each. Chance: "
         f"{1 / len(names):.3f} for authors, who have equally many texts; {most:.3f} for topics "
         "(always the larger one). Intervals are over texts (Clopper-Pearson); one draw a text. "
         "*Words that stay*: of a bag's words, those that its private bag holds too.",
