@@ -152,10 +152,11 @@ def table_1(run: Run) -> Table:
     )  # fmt: skip
     texts = {"IMDB": run.data.imdb("train").some(run.of(5000, 400)).texts,
              "Reuters": run.data.news("train").some(run.of(2500, 400)).texts}  # fmt: skip
-    rows = []
+    rows: list[tuple[str, str]] = []
     for name, part in texts.items():
         topics = run.step(partial(_topics, part, e, run.of(3, 1)), "topics", name)
-        rows += [(name, word) for topic in topics for word in topic]
+        every = dict.fromkeys(word for topic in topics for word in topic)
+        rows += [(name, word) for word in every if word not in {w for _, w in rows}]
     words = [word for _, word in rows]
     columns = [run.step(partial(_replacements, MultivariateLaplace(e, x, seed=SEED), words),
                         "outputs", x, *words) for x in epsilons]  # fmt: skip
