@@ -91,7 +91,7 @@ class _Anew:
 
 def _copies(variables: Any) -> list[NDArray[Any]]:
     """JAX gives its buffers away when it trains."""
-    return [np.array(_keras().ops.convert_to_numpy(v), copy=True) for v in variables]
+    return [np.array(v.value) for v in variables]
 
 
 @cache
