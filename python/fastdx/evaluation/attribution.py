@@ -269,9 +269,9 @@ def choose_attribution(
     """
     if len(texts) != len(authors):
         raise ParameterError(f"authors must be one for each text, {len(texts)}")
-    for name, share in (("held", held), ("sure", sure)):
-        if not 0 < share < 1:
-            raise ParameterError(f"{name} must be above 0 and below 1, got {share}")
+    for name, given in (("held", held), ("sure", sure)):
+        if not 0 < given < 1:
+            raise ParameterError(f"{name} must be above 0 and below 1, got {given}")
     order = np.random.default_rng(seed).permutation(len(texts)).tolist()
     count = min(round(held * len(texts)), most)
     if not 0 < count < len(texts):
@@ -287,7 +287,7 @@ def choose_attribution(
 
     def share(settings: dict[str, Any]) -> float:
         found = named(settings).authors
-        right = sum(a == b for a, b in zip(found, truth, strict=True)) / count
+        right = float(np.mean([a == b for a, b in zip(found, truth, strict=True)]))
         tried.append((settings, right))
         return right
 
