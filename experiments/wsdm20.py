@@ -178,8 +178,6 @@ def table_1(run: Run) -> Table:
 
 # Figure 5.
 
-REVIEW = 200
-"""Words of a review that are read, its first ones."""
 FIGURE_5 = "degrades little"
 FIGURE_5_SOURCE = (
     "WSDM'20 figure 5: a biLSTM that learns from private reviews and is tested on plain ones loses "
@@ -210,12 +208,13 @@ def _learned(
     trials: int,
     sizes: tuple[int, int],
     epochs: int,
+    length: int,
 ) -> dict[str, list[list[float]]]:
     """Accuracies of classifiers that learned from what `m` made of reviews, one list a trial.
 
     The first is on plain reviews, the others on what each mechanism of `tested_by` makes of them.
     """
-    reader = networks.Reader(e, REVIEW)
+    reader = networks.Reader(e, length)
     found: dict[str, list[list[float]]] = {key: [] for key in KINDS}
     for trial in range(trials):
         known, tested = _reviews(source, reader, trial, sizes)
@@ -233,11 +232,12 @@ def figure_5(run: Run) -> Table:
     e = run.data.glove()
     # Of made-up reviews there are few.
     sizes = run.of((3000, 1000), (100, 50) if run.data.made_up else (400, 200))
-    trials, epochs = run.of(3, 2), run.of(10, 2)
+    trials, epochs, length = run.of(3, 2), run.of(10, 2), run.of(200, 50)
     epsilons = run.of([2.0, 5.0, 8.0, 15.0], [8.0])
     noises = [MultivariateLaplace(e, x, seed=SEED) for x in epsilons]
     has = networks.INSTALLED
-    learned = partial(_learned, source=run.data, e=e, trials=trials, sizes=sizes, epochs=epochs)
+    learned = partial(_learned, source=run.data, e=e, trials=trials, sizes=sizes, epochs=epochs,
+                      length=length)  # fmt: skip
     plain = run.step(partial(learned, None, noises),
                      "reviews", "plain", *epsilons, trials, *sizes, has)  # fmt: skip
     table = Table(
@@ -278,7 +278,7 @@ def figure_5(run: Run) -> Table:
         table.line(name, epsilons, line)
     table.notes += [
         f"{trials} trials, each with {sizes[0]:,} reviews to learn from and {sizes[1]:,} to test "
-        f"on, the first {REVIEW} words of each; the same for every ε. Chance is 0.5. Intervals: "
+        f"on, the first {length} words of each; the same for every ε. Chance is 0.5. Intervals: "
         "Student's, widened because trials share reviews.",
         "*biLSTM*: one layer of 64 in each direction over GloVe's vectors, which stay as they are; "
         f"at most {epochs} epochs, stopped on a sixth of the reviews that it learns from. "
