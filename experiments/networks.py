@@ -163,6 +163,7 @@ class BiLstm:
                                                                         strict=True)]))  # fmt: skip
 
 
+BATCH = 64
 CONTEXT = 20
 """Words of a sequence that a next-word network is trained on and reads."""
 
@@ -238,7 +239,13 @@ class NextWordLstm:
         for variable, value in zip(model.trainable_variables, self._weights, strict=True):
             variable.assign(value)
         x, y = (np.array([p[i] for p in pieces], np.int32) for i in (0, 1))
-        scores = model.predict(x, batch_size=64, verbose=0)
+        # By batches of one shape: another one would be compiled anew.
+        scores = np.zeros((len(x), CONTEXT, self.most), np.float32)
+        for first in range(0, len(x), BATCH):
+            part = np.zeros((BATCH, CONTEXT), np.int32)
+            part[: len(x[first : first + BATCH])] = x[first : first + BATCH]
+            out = np.asarray(model.predict_on_batch(part))
+            scores[first : first + BATCH] = out[: len(x) - first]
         scores[:, :, 0] = -np.inf
         own = np.take_along_axis(scores, y[:, :, None], axis=2)
         ranks = 1 + (scores > own).sum(axis=2)
