@@ -165,7 +165,7 @@ def table_4_dimensions(run: Run) -> Table:
          "length of the noise, median", "expected N_w ± 95%", "worst N_w [95%]",
          "published worst N_w"],
     )  # fmt: skip
-    settings = [(10, 10), (10, 50), (100, 1), (100, 10), (100, 20), (100, 50)]
+    settings = [(5, 10), (10, 10), (20, 10), (50, 10), (100, 10), (100, 3), (100, 1)]
     for dim, epochs in run.of(settings, [(5, 1), (10, 1)]):
         e = nouns(run.data, dim, epochs)
         words = [e.words[i] for i in np.linspace(0, len(e) - 1, count).astype(int)]
