@@ -93,10 +93,11 @@ def _at_success(spaces: _Spaces, name: str, named: float) -> float | None:
     return largest_named(make, named, "rank", (low, high), TOLERANCE, draws=DRAWS)
 
 
-def _least(family: Family) -> float:
-    """What is named where there is most noise."""
+def _least(source: Source, count: int, dim: int, epochs: int) -> tuple[float, float]:
+    """The smallest ε that hyperbolic noise can have, and what is named where it has it."""
+    family = _family(_spaces(source, count, dim, epochs), HYPERBOLIC)
     m = _seeded(drawn(family.make(family.epsilons[0])))
-    return reidentification(m, "rank", draws=DRAWS).success[1]
+    return family.epsilons[0], reidentification(m, "rank", draws=DRAWS).success[1]
 
 
 def certified(mechanism: Mechanism) -> float:
@@ -367,9 +368,9 @@ def hyperbolic(run: Run) -> Table:
          "words named there"],
     )  # fmt: skip
     for dim, epochs in run.of([(5, SHORT), (5, LONG), (10, SHORT), (10, LONG)], [(5, 1)]):
-        family = _family(_spaces(run.data, count, dim, epochs), HYPERBOLIC)
-        found = run.step(partial(_least, family), "hyperbolic", dim, epochs, count)
-        table.add(dim, epochs, f"{family.epsilons[0]:.3g}", f"{found:.1%}")
+        least, found = run.step(partial(_least, run.data, count, dim, epochs), "hyperbolic", dim,
+                                epochs, count)  # fmt: skip
+        table.add(dim, epochs, f"{least:.3g}", f"{found:.1%}")
     table.notes.append(
         f"Of the {count:,} words of the tables above, written by 1/(rank + 2.7), by the best guess "
         f"from {DRAWS} draws a word. The price of hyperbolic noise is at least its dimensions less "
