@@ -107,7 +107,7 @@ def _classifier(rows: int, dim: int, length: int, units: int) -> _Anew:
         layers.Dropout(0.3),
         layers.Dense(1, activation="sigmoid"),
     ])  # fmt: skip
-    model.compile(optimizer=keras.optimizers.Adam(2e-3), loss="binary_crossentropy",
+    model.compile(optimizer=keras.optimizers.Adam(3e-3), loss="binary_crossentropy",
                   metrics=["accuracy"])  # fmt: skip
     return _Anew(model)
 
@@ -148,7 +148,7 @@ class BiLstm:
             monitor="val_loss", patience=2, restore_best_weights=True
         )
         model = self._model().start(seed)
-        model.fit(x[~aside], y[~aside], validation_data=(x[aside], y[aside]), batch_size=32,
+        model.fit(x[~aside], y[~aside], validation_data=(x[aside], y[aside]), batch_size=64,
                   epochs=self.epochs, verbose=0, callbacks=[stop])  # fmt: skip
         self._weights = _copies(model.trainable_variables)
         return self

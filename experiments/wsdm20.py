@@ -232,8 +232,8 @@ def figure_5(run: Run) -> Table:
     e = run.data.glove()
     # Of made-up reviews there are few.
     sizes = run.of((2000, 1000), (100, 50) if run.data.made_up else (400, 200))
-    trials, epochs, length = run.of(3, 2), run.of(8, 2), run.of(150, 50)
-    epsilons = run.of([2.0, 5.0, 8.0, 15.0], [8.0])
+    trials, epochs, length = run.of(3, 2), run.of(10, 2), run.of(100, 50)
+    epsilons = run.of([2.0, 5.0, 10.0], [8.0])
     noises = [MultivariateLaplace(e, x, seed=SEED) for x in epsilons]
     has = networks.INSTALLED
     learned = partial(_learned, source=run.data, e=e, trials=trials, sizes=sizes, epochs=epochs,
