@@ -46,7 +46,8 @@ def main() -> None:
     known = bags_of(known_texts)
     originals = bags_of(texts)
     # The attacker knows the others' texts in the same representation: bags.
-    attribution = Attribution([text_of(bag) for bag in known], known_authors)
+    attribution = Attribution([text_of(bag) for bag in known], known_authors, known="together",
+                              weights="log")  # fmt: skip
 
     def measure(bags: list[Counter[str]]) -> tuple[float, float, np.ndarray]:
         grams = attribution.attribute([text_of(bag) for bag in bags]).authors

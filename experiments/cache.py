@@ -17,7 +17,7 @@ FOLDER = ROOT / ".papers"
 
 @cache
 def _code(module: str) -> str:
-    """The fingerprint of fastdx, of the loaders and of an experiment's module."""
+    """The fingerprint of fastdx, of what experiments share and of an experiment's module."""
     library = Path(fastdx.__file__).parent
     files = [f for f in library.rglob("*") if f.suffix in (".py", ".so", ".pyd")]
     # The command and the pages take no part.
@@ -25,7 +25,7 @@ def _code(module: str) -> str:
     total = hashlib.sha256()
     for path in sorted(f for f in files if not apart & set(f.relative_to(library).parts)):
         total.update(hashlib.sha256(path.read_bytes()).digest())
-    for name in ("data.py", f"{module}.py"):
+    for name in ("data.py", "measures.py", "networks.py", f"{module}.py"):
         total.update((Path(__file__).parent / name).read_bytes())
     return total.hexdigest()
 

@@ -6,9 +6,10 @@ from functools import cache, partial
 
 import numpy as np
 
+from experiments import measures
 from experiments.data import Labelled, Source
 from experiments.tables import SEED, Experiment, Run, Table
-from fastdx import Embedding, Mechanism, MultivariateLaplace, Tem, calibration
+from fastdx import Embedding, Mechanism, MultivariateLaplace, Tem
 from fastdx.evaluation import (
     Interval,
     membership_inference,
@@ -67,13 +68,6 @@ def _trials(
     return found
 
 
-def _unchanged(mechanism: Mechanism) -> float:
-    """Mean N_w of 200 words spread over the vocabulary."""
-    words = mechanism.space.words
-    spread = [words[i] for i in np.linspace(0, len(words) - 1, 200).astype(int)]
-    return float(calibration.statistics(mechanism, spread, 300, inputs=False)["N_w"].mean())
-
-
 def figure_1(run: Run) -> Table:
     trials, size = run.of(5, 2), run.of(1000, 400 if not run.data.made_up else 100)
     e = run.data.glove()
@@ -100,8 +94,8 @@ def figure_1(run: Run) -> Table:
             found = measured(f"{name} {epsilon:g}", m)
             line.append(found["words, plain test"])
             claim, auc = PUBLISHED[name].get(epsilon), PUBLISHED_AUC.get(epsilon)
-            unchanged = run.step(partial(_unchanged, m), "N_w", name, epsilon)
-            table.add(name, f"{epsilon:g}", f"{unchanged:.3f}", *(str(found[key]) for key in KEYS),
+            same = run.step(partial(measures.unchanged, m), "N_w", name, epsilon)
+            table.add(name, f"{epsilon:g}", f"{same:.3f}", *(str(found[key]) for key in KEYS),
                       "–" if claim is None else f"{claim:.2f}",
                       "–" if auc is None else f"{auc:.2f}")  # fmt: skip
         table.line(name, epsilons, line)

@@ -1,16 +1,31 @@
 """WSDM'20, Feyisetan, Balle, Drake, Diethe: what MADLIB does to single words (figures 2 to 4,
-tables 3 and 4)."""
+table 1), to a classifier of reviews (figure 5) and to an auditor (tables 3 and 4)."""
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from sklearn.decomposition import LatentDirichletAllocation
+from sklearn.feature_extraction.text import CountVectorizer
 
+from experiments import measures, networks
+from experiments.data import Labelled, Source
 from experiments.tables import SEED, Experiment, Line, Run, Table
 from fastdx import Embedding, MultivariateLaplace, calibration
-from fastdx.evaluation import UserAudit, audit_users, over_trials, runs_of
+from fastdx.bags import STOP_WORDS
+from fastdx.evaluation import (
+    Interval,
+    NextWord,
+    UserAudit,
+    audit_users,
+    over_trials,
+    runs_of,
+    vector_classifier,
+)
 
 PUBLISHED = {
     "worst N_w": ({5.0: 500.0}, "WSDM'20 section 4.1: at ε = 5 no word of their sample comes back "
@@ -99,6 +114,190 @@ def figure_4(run: Run) -> Table:
     return table
 
 
+# Table 1.
+
+TOPICS = 10
+TOP_WORDS = 4
+
+
+def _topics(texts: list[str], e: Embedding, count: int) -> list[list[str]]:
+    """The top words of the topics that most words are of, by latent Dirichlet allocation."""
+    known = {w for w in e.words if w.isalpha() and w not in STOP_WORDS}
+    counter = CountVectorizer(vocabulary=sorted(known), token_pattern=r"[a-z]+")
+    counts = counter.transform([t.lower() for t in texts])
+    # What is in a tenth of all texts says nothing of a topic, nor what hardly ever comes.
+    within = np.asarray((counts > 0).sum(axis=0)).ravel()
+    told = np.flatnonzero((within >= len(texts) / 500) & (within <= len(texts) / 10))
+    names = counter.get_feature_names_out()[told]
+    model = LatentDirichletAllocation(TOPICS, max_iter=10, random_state=SEED)
+    shares = model.fit_transform(counts[:, told]).sum(axis=0)
+    return [[str(w) for w in names[np.argsort(-model.components_[t])[:TOP_WORDS]]]
+            for t in np.argsort(-shares)[:count]]  # fmt: skip
+
+
+def _replacements(m: MultivariateLaplace, words: list[str]) -> list[dict[str, Any]]:
+    """N_w, S_w, and the outputs beside the word that come most often, of the same draws."""
+    names, found = m.space.words, []
+    for word in words:
+        out = Counter(m.privatize_ids(np.repeat(m.space.ids([word]), DRAWS)).tolist())
+        own = int(m.space.ids([word])[0])
+        # Of those that come as often, the most frequent word.
+        others = sorted((-times, i) for i, times in out.items() if i != own and names[i].isalpha())
+        found.append({"N_w": out[own], "S_w": len(out), "others": [names[i] for _, i in
+                                                                   others[:3]]})  # fmt: skip
+    return found
+
+
+def table_1(run: Run) -> Table:
+    e = run.data.glove()
+    epsilons = run.of([2.0, 5.0, 8.0, 15.0], [5.0, 15.0])
+    table = Table(
+        f"WSDM'20 table 1: words of topics through MADLIB, {DRAWS:,} draws each, GloVe 50d",
+        ["topic of", "word", *(f"ε = {x:g}: N_w / S_w; the commonest other words"
+                               for x in epsilons)],
+        ylabel=f"mean over the words, of {DRAWS:,} draws",
+    )  # fmt: skip
+    texts = {"IMDB": run.data.imdb("train").some(run.of(5000, 400)).texts,
+             "Reuters": run.data.news("train").some(run.of(2500, 400)).texts}  # fmt: skip
+    rows: list[tuple[str, str]] = []
+    for name, part in texts.items():
+        topics = run.step(partial(_topics, part, e, run.of(3, 1)), "topics", name)
+        every = dict.fromkeys(word for topic in topics for word in topic)
+        rows += [(name, word) for word in every if word not in {w for _, w in rows}]
+    words = [word for _, word in rows]
+    columns = [run.step(partial(_replacements, MultivariateLaplace(e, x, seed=SEED), words),
+                        "outputs", x, *words) for x in epsilons]  # fmt: skip
+    for i, (name, word) in enumerate(rows):
+        table.add(name, word, *(f"{c[i]['N_w']} / {c[i]['S_w']}; {', '.join(c[i]['others']) or '–'}"
+                                for c in columns))  # fmt: skip
+    for key in ("N_w", "S_w"):
+        table.lines[f"mean {key}"] = Line(list(epsilons), [float(np.mean([f[key] for f in c]))
+                                                           for c in columns])  # fmt: skip
+    table.notes += [
+        f"The first {TOP_WORDS} words of the topics that most words are of, of {TOPICS} by latent "
+        "Dirichlet allocation on training texts; stop words, and words that are in more than a "
+        "tenth of the texts or in fewer than one of 500, are left out. The paper's table has other "
+        "topics and another embedding: it shows the same, how outputs go from words of the topic "
+        "to any.",
+    ]
+    return table
+
+
+# Figure 5.
+
+FIGURE_5 = "degrades little"
+FIGURE_5_SOURCE = (
+    "WSDM'20 figure 5: a biLSTM that learns from private reviews and is tested on plain ones loses "
+    "little accuracy"
+)
+KINDS = {"lstm": "biLSTM", "vectors": "averaged vectors"}
+
+
+def _reviews(source: Source, reader: networks.Reader, trial: int, sizes: tuple[int, int]
+             ) -> list[Labelled]:  # fmt: skip
+    """Reviews to learn from and to test on, the same for every ε."""
+    parts = []
+    for name, size in zip(("train", "test"), sizes, strict=True):
+        every = source.imdb(name)
+        drawn = np.random.default_rng([SEED, trial]).permutation(len(every.texts))[:size]
+        part = every.at(drawn.tolist())
+        parts.append(Labelled([" ".join(reader.words(t.lower())) for t in part.texts],
+                              part.labels))  # fmt: skip
+    return parts
+
+
+def _learned(
+    m: MultivariateLaplace | None,
+    tested_by: list[MultivariateLaplace],
+    *,
+    source: Source,
+    e: Embedding,
+    trials: int,
+    sizes: tuple[int, int],
+    epochs: int,
+    length: int,
+) -> dict[str, list[list[float]]]:
+    """Accuracies of classifiers that learned from what `m` made of reviews, one list a trial.
+
+    The first is on plain reviews, the others on what each mechanism of `tested_by` makes of them.
+    """
+    reader = networks.Reader(e, length)
+    found: dict[str, list[list[float]]] = {key: [] for key in KINDS}
+    for trial in range(trials):
+        known, tested = _reviews(source, reader, trial, sizes)
+        texts = known.texts if m is None else m.privatize(known.texts)
+        asked = [tested.texts, *(other.privatize(tested.texts) for other in tested_by)]
+        judges: dict[str, Any] = {"vectors": vector_classifier(texts, known.labels, e)}
+        if networks.INSTALLED:
+            judges["lstm"] = networks.BiLstm(reader, epochs=epochs).fit(texts, known.labels, trial)
+        for key, judge in judges.items():
+            found[key].append([float(judge.score(part, tested.labels)) for part in asked])
+    return found
+
+
+def figure_5(run: Run) -> Table:
+    e = run.data.glove()
+    # Of made-up reviews there are few.
+    sizes = run.of((2000, 1000), (100, 50) if run.data.made_up else (400, 200))
+    trials, epochs, length = run.of(3, 2), run.of(10, 2), run.of(100, 50)
+    epsilons = run.of([2.0, 5.0, 10.0], [8.0])
+    noises = [MultivariateLaplace(e, x, seed=SEED) for x in epsilons]
+    has = networks.INSTALLED
+    learned = partial(_learned, source=run.data, e=e, trials=trials, sizes=sizes, epochs=epochs,
+                      length=length)  # fmt: skip
+    plain = run.step(partial(learned, None, noises),
+                     "reviews", "plain", *epsilons, trials, *sizes, has)  # fmt: skip
+    table = Table(
+        "WSDM'20 figure 5: IMDB, classifiers that learn from private reviews or read them",
+        ["ε", "mean N_w", *(f"{name}: {what} [95%]" for name in KINDS.values()
+                            for what in ("learns private, reads plain",
+                                         "learns plain, reads private")),
+         "published, biLSTM learns private"],
+        ylabel="accuracy",
+    )  # fmt: skip
+
+    def over(values: list[list[float]], place: int) -> Interval | None:
+        if not values:
+            return None
+        reused = sizes[1] / sizes[0]
+        return over_trials([v[place] for v in values], reused=reused, within=(0.0, 1.0))
+
+    lines: dict[str, list[Interval]] = {}
+    rows: list[tuple[str, str, list[Interval | None]]] = [
+        ("none", "1", [over(plain[key], 0) for key in KINDS for _ in range(2)])
+    ]
+    for i, m in enumerate(noises):
+        found = run.step(partial(learned, m, []),
+                         "reviews", m.epsilon, trials, *sizes, has)  # fmt: skip
+        same = run.step(partial(measures.unchanged, m), "N_w", m.epsilon)
+        cells = []
+        for key, name in KINDS.items():
+            for what, interval in (("learns private", over(found[key], 0)),
+                                   ("reads private", over(plain[key], i + 1))):  # fmt: skip
+                cells.append(interval)
+                if interval is not None:
+                    lines.setdefault(f"{name}, {what}", []).append(interval)
+        rows.append((f"{m.epsilon:g}", f"{same:.3f}", cells))
+    for shown, share, cells in rows:
+        claim = "–" if shown == "none" else FIGURE_5
+        table.add(shown, share, *("–" if c is None else str(c) for c in cells), claim)
+    for name, line in lines.items():
+        table.line(name, epsilons, line)
+    table.notes += [
+        f"{trials} trials, each with {sizes[0]:,} reviews to learn from and {sizes[1]:,} to test "
+        f"on, the first {length} words of each; the same for every ε. Chance is 0.5. Intervals: "
+        "Student's, widened because trials share reviews.",
+        "*biLSTM*: one layer of 64 in each direction over GloVe's vectors, which stay as they are; "
+        f"at most {epochs} epochs, stopped on a sixth of the reviews that it learns from. "
+        "*Averaged vectors*: their mean and logistic regression."
+        + (f" {networks.versions()}." if has else f" The biLSTM was left out: {networks.MISSING}."),
+        f"Published: {FIGURE_5_SOURCE}.",
+    ]
+    return table
+
+
+# Tables 3 and 4.
+
 AUC = {23.0: 0.36}
 AUC_SOURCE = (
     "WSDM'20 tables 3 and 4: an AUC of 0.36 at ε = 23, rising to 0.98; an LSTM, search logs, "
@@ -107,22 +306,43 @@ AUC_SOURCE = (
 
 
 def _audits(
-    mechanism: MultivariateLaplace | None, e: Embedding, users: list[list[str]], trials: int
+    mechanism: MultivariateLaplace | None,
+    e: Embedding,
+    users: list[list[str]],
+    *,
+    trials: int,
+    words: int,
+    epochs: int,
 ) -> list[UserAudit]:
-    plain = [runs_of(e, texts) for texts in users]
+    """One audit a trial; with epochs, of an LSTM that reads so many words of each user."""
+    plain = [_first(runs_of(e, texts), words) for texts in users]
     found = []
     for trial in range(trials):
         rng = np.random.default_rng([SEED, trial])
         target, members = (rng.permutation(len(users)) % 2 == 0 for _ in range(2))
         private = plain if mechanism is None else [
             [mechanism.privatize_ids(run) for run in runs] for runs in plain]  # fmt: skip
-        found.append(audit_users(plain, private, members, target, len(e)))
+        learn: Any = NextWord
+        if epochs:
+            learn = partial(networks.NextWordLstm, epochs=epochs, seed=trial)
+        found.append(audit_users(plain, private, members, target, len(e), learn=learn))
     return found
 
 
-def tables_3_4(run: Run) -> Table:
+def _first(runs: list[NDArray[np.uint32]], words: int) -> list[NDArray[np.uint32]]:
+    """The runs as far as so many words."""
+    found = []
+    for run in runs:
+        found.append(run[:words])
+        words -= len(found[-1])
+        if not words:
+            break
+    return found
+
+
+def tables_3_4(run: Run, lstm: bool) -> Table:
     """The auditor of next-word models; authors stand for the paper's users."""
-    e, trials = run.data.glove(), run.of(5, 3)
+    e, trials = run.data.glove(), run.of(3 if lstm else 5, 2 if lstm else 3)
     users: dict[str, list[str]] = {}
     for part in (run.data.news("train"), run.data.mails("large", "train")):
         for text, author in zip(*part, strict=True):
@@ -130,17 +350,24 @@ def tables_3_4(run: Run) -> Table:
     # The same amount of text from everybody who has enough.
     least, most = run.of(10, 5), run.of(10, 5)
     texts = [t[:most] for t in users.values() if len(t) >= least]
+    # An LSTM takes long to train.
+    words, epochs = (run.of(500, 60), run.of(10, 1)) if lstm else (1_000_000, 0)
+    model = "an LSTM" if lstm else "a model of word pairs"
     table = Table(
-        f"WSDM'20 tables 3 and 4: whose texts a next-word model learned from, {len(texts)} users",
+        f"WSDM'20 tables 3 and 4: whose texts {model} learned from, {len(texts)} users",
         ["ε", "AUC [95%]", "precision [95%]", "recall [95%]", "published AUC"],
         ylabel="AUC of the auditor",
     )  # fmt: skip
-    epsilons = run.of([2.0, 5.0, 8.0, 12.0, 17.0, 23.0], [2.0, 23.0])
+    if lstm and not networks.INSTALLED:
+        table.notes.append(f"Not computed: {networks.MISSING}.")
+        return table
+    full = [2.0, 5.0, 8.0, 23.0] if lstm else [2.0, 5.0, 8.0, 12.0, 17.0, 23.0]
+    epsilons = run.of(full, [2.0] if lstm else [2.0, 23.0])
     line = []
     for epsilon in (*epsilons, None):
         m = None if epsilon is None else MultivariateLaplace(e, epsilon, seed=SEED)
-        found = run.step(partial(_audits, m, e, texts, trials), "auditor", epsilon or "plain",
-                         trials, len(texts))  # fmt: skip
+        made = partial(_audits, m, e, texts, trials=trials, words=words, epochs=epochs)
+        found = run.step(made, "auditor", epsilon or "plain", trials, len(texts), words, epochs)
         auc, precision, recall = (over_trials([f[i] for f in found], reused=1.0, within=(0.0, 1.0))
                                   for i in range(3))  # fmt: skip
         claim = AUC.get(epsilon or 0.0)
@@ -150,18 +377,31 @@ def tables_3_4(run: Run) -> Table:
             line.append(auc)
     table.line("measured", epsilons, line)
     table.published("published", AUC)
+    about = (
+        f"The model is an LSTM as in the paper (one layer of 64, {epochs} epochs). It predicts "
+        f"the 1,000 most frequent words from up to {networks.CONTEXT} before; it learns from the "
+        f"first {words} words of a user. {networks.versions()}."
+        if lstm
+        else "The model counts word pairs; the paper's is an LSTM, which learns less by heart."
+    )
     table.notes += [
         f"Authors of Reuters C50 and of PAN11's large set with at least {least} texts, as many of "
         f"each, cut at 2,000 characters. {trials} trials: half of the users are the target's, half "
         "the shadow's; half of each are members. Chance is 0.5 for AUC, precision and recall. "
         "Intervals: Student's, widened because trials share users.",
         "The auditor (Song and Shmatikov 2019) reads the ranks of a user's next words, as they "
-        "were written, and learns from the shadow model by logistic regression. The model counts "
-        "word pairs; the paper's is an LSTM, which learns less by heart. An AUC below 0.5 "
-        "is that of answers which are reversed: 0.36 is 0.64, read the other way.",
+        f"were written, and learns from the shadow model by logistic regression. {about} An AUC "
+        "below 0.5 is that of answers which are reversed: 0.36 is 0.64, read the other way.",
         f"Published: {AUC_SOURCE}.",
     ]
     return table
 
 
-TABLES: dict[str, Experiment] = {"fig2": figure_2, "fig4": figure_4, "tables3-4": tables_3_4}
+TABLES: dict[str, Experiment] = {
+    "fig2": figure_2,
+    "fig4": figure_4,
+    "table1": table_1,
+    "fig5": figure_5,
+    "tables3-4": partial(tables_3_4, lstm=False),
+    "tables3-4-lstm": partial(tables_3_4, lstm=True),
+}

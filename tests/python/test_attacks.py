@@ -69,6 +69,17 @@ def test_noise_is_attacked_by_draws() -> None:
     assert by_draws.low[1] - 0.005 <= exact <= by_draws.high[1] + 0.01
 
 
+def test_sentences_behind_noise_are_read_or_not() -> None:
+    rng = np.random.default_rng(5)
+    texts = [" ".join(E.words[i] for i in rng.integers(0, 60, 50)) for _ in range(40)]
+    model = BigramModel(E, [])
+    leak = sentence_attack(MultivariateLaplace(E, 1e6, seed=1), texts, model)
+    assert leak.words == 2000 and leak.frequency == leak.viterbi == 1.0
+    noise = sentence_attack(MultivariateLaplace(E, 1e-9, seed=1), texts, model)
+    # 2,000 tries at 1/60: 72 hits or more have a probability below 1e-8.
+    assert noise.frequency * 2000 < 72 and noise.viterbi * 2000 < 72
+
+
 def test_the_bigram_model_counts() -> None:
     e = Embedding(["a", "b", "c"], [[0.0], [1.0], [2.0]])
     model = BigramModel(e, ["a b a b", "zzz a c", "b"], interpolation=0.5)

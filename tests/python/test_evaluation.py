@@ -23,6 +23,7 @@ from fastdx.evaluation import (
     Interval,
     NextWord,
     audit_users,
+    choose_attribution,
     evaluate,
     frequency_attack,
     likelihood_attack,
@@ -159,6 +160,55 @@ def test_authorship() -> None:
     assert right(LEAK) > 70
     # 80 tries at 1/8: 28 hits or more have a probability below 1e-6.
     assert right(UNIFORM) < 28
+
+
+@pytest.mark.parametrize("weights", ["log", "log-idf", "counts"])
+@pytest.mark.parametrize("known", ["together", "mean", "each"])
+def test_every_attribution_finds_what_is_there_and_nothing_else(known: str, weights: str) -> None:
+    learned, authors = texts_of(80, 8, 1)
+    texts, truth = texts_of(80, 8, 2)
+    attack = Attribution(learned, authors, rounds=10, known=known, weights=weights, lower=True)
+
+    def right(mechanism: Tem) -> int:
+        found = attack.attribute(t.upper() for t in mechanism.privatize(texts)).authors
+        return sum(a == b for a, b in zip(found, truth, strict=True))
+
+    # 80 tries at 1/8: 28 hits or more have a probability below 1e-6.
+    assert right(LEAK) > 50 and right(UNIFORM) < 28
+
+
+def test_settings_are_chosen_on_known_texts() -> None:
+    texts, who = texts_of(400, 4, 11, length=6)
+    syllables = ["ba", "co", "du", "fe", "gi", "ho", "ja", "ke", "li", "mo"]
+    letters = str.maketrans(dict(zip("0123456789", syllables, strict=True)))
+    rng = np.random.default_rng(1)
+    # Capitals mean nothing.
+    wild = ["".join(c.upper() if rng.random() < 0.5 else c for c in t.translate(letters))
+            for t in texts]  # fmt: skip
+    chosen = choose_attribution(wild, who, rounds=5, seed=1)
+    assert chosen.settings["lower"] and chosen.asked == 80
+    shares = [share for _, share in chosen.tried]
+    assert chosen.tried[int(np.argmax(shares))][0] == chosen.settings
+    assert str(chosen).startswith("known = ") and f"{max(shares):.3f}" in str(chosen)
+    assert choose_attribution(wild, who, rounds=5, seed=1) == chosen
+    # Where capitals are all that tells authors apart, they stay.
+    shout = [t.upper() if i % 2 else t for i, t in enumerate(texts_of(80, 1, 12)[0])]
+    loud = choose_attribution(shout, [i % 2 for i in range(80)], rounds=5)
+    assert not loud.settings["lower"] and loud.tried[0][1] > 0.9
+
+
+def test_what_is_wrong_with_an_attribution_is_named() -> None:
+    texts, authors = texts_of(20, 2, 1)
+    for arguments in ({"rounds": 0}, {"grams": 0}, {"features": 0}, {"fraction": 0.0},
+                      {"known": "one"}, {"weights": "tf"}):  # fmt: skip
+        with pytest.raises(fastdx.ParameterError, match=next(iter(arguments))):
+            Attribution(texts, authors, **arguments)
+    for arguments, match in (({"held": 1.0}, "held"), ({"sure": 0.0}, "sure"),
+                             ({"held": 0.01}, "texts")):  # fmt: skip
+        with pytest.raises(fastdx.ParameterError, match=match):
+            choose_attribution(texts, authors, **arguments)
+    with pytest.raises(fastdx.ParameterError, match="authors"):
+        choose_attribution(texts, authors[:3])
 
 
 class Memory:

@@ -9,7 +9,13 @@ from importlib.util import find_spec
 if find_spec("sklearn") is None:
     raise ImportError("fastdx.evaluation needs scikit-learn: pip install 'fastdx[experiments]'")
 
-from fastdx.evaluation.attribution import Attributed, Attribution, classify_nearest
+from fastdx.evaluation.attribution import (
+    Attributed,
+    Attribution,
+    ChosenAttribution,
+    choose_attribution,
+    classify_nearest,
+)
 from fastdx.evaluation.auditor import NextWord, UserAudit, audit_users, runs_of
 from fastdx.evaluation.classifiers import MeanVectors, text_classifier, vector_classifier
 from fastdx.evaluation.context import ContextModel
@@ -22,6 +28,7 @@ from fastdx.evaluation.run import evaluate
 __all__ = [
     "Attributed",
     "Attribution",
+    "ChosenAttribution",
     "ContextModel",
     "Evaluation",
     "Interval",
@@ -31,6 +38,7 @@ __all__ = [
     "NextWord",
     "UserAudit",
     "audit_users",
+    "choose_attribution",
     "classify_nearest",
     "evaluate",
     "frequency_attack",

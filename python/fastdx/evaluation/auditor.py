@@ -6,8 +6,8 @@ which it knows whose texts they learned from, it learns what the ranks of member
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,13 @@ class UserAudit(NamedTuple):
     """The share of members among those that the auditor calls members."""
     recall: float
     """The share of the members that the auditor calls members."""
+
+
+class Model(Protocol):
+    """What the auditor asks of a next-word model."""
+
+    def ranks_of(self, runs: Sequence[NDArray[np.uint32]]) -> NDArray[np.int64]:
+        """The ranks, from 1 on, of the next words of all runs."""
 
 
 class NextWord:
@@ -95,6 +102,10 @@ class NextWord:
         unseen = (after - before) + self._place[run[1:]]
         return np.where(seen, self._rank[at], unseen) + 1
 
+    def ranks_of(self, runs: Sequence[NDArray[np.uint32]]) -> NDArray[np.int64]:
+        """The ranks of all the runs' next words."""
+        return np.concatenate([self.ranks(run) for run in runs] or [np.zeros(0, dtype=np.int64)])
+
 
 def runs_of(space: Embedding | WordGraph, texts: Iterable[str]) -> list[_Run]:
     """Return the known words of texts that stand side by side, as ids."""
@@ -102,9 +113,9 @@ def runs_of(space: Embedding | WordGraph, texts: Iterable[str]) -> list[_Run]:
     return [run for text in texts for run in reader.runs(text.lower())]
 
 
-def _evidence(model: NextWord, runs: Sequence[_Run]) -> NDArray[np.float64]:
+def _evidence(model: Model, runs: Sequence[_Run]) -> NDArray[np.float64]:
     """The share of a user's next words in each class of ranks."""
-    ranks = np.concatenate([model.ranks(run) for run in runs] or [np.zeros(0, dtype=np.int64)])
+    ranks = model.ranks_of(runs)
     if not len(ranks):
         return np.zeros(len(EDGES))
     return np.bincount(np.searchsorted(EDGES, ranks, side="right") - 1, minlength=len(EDGES)) / len(
@@ -113,7 +124,13 @@ def _evidence(model: NextWord, runs: Sequence[_Run]) -> NDArray[np.float64]:
 
 
 def audit_users(
-    plain: Users, private: Users, members: NDArray[np.bool_], target: NDArray[np.bool_], words: int
+    plain: Users,
+    private: Users,
+    members: NDArray[np.bool_],
+    target: NDArray[np.bool_],
+    words: int,
+    *,
+    learn: Callable[[Iterable[_Run], int], Model] = NextWord,
 ) -> UserAudit:
     """Train target and shadow on the private texts of their members; audit the target's users.
 
@@ -130,6 +147,9 @@ def audit_users(
         Users of the target's world; the others are the shadow's.
     words : int
         Of the vocabulary.
+    learn : callable, optional
+        Makes a next-word model of runs and the number of words: something with a method
+        ``ranks_of(runs)``, the ranks of their next words from 1 on. By default `NextWord`.
 
     Returns
     -------
@@ -157,7 +177,7 @@ def audit_users(
     for name, world in (("shadow", ~target), ("target", target)):
         if len(np.unique(members[world])) < 2:
             raise ParameterError(f"members must be some and not all of the {name}'s users")
-        model = NextWord(
+        model = learn(
             (run for i in np.flatnonzero(world & members).tolist() for run in private[i]), words
         )
         users = np.flatnonzero(world).tolist()

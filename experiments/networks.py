@@ -1,0 +1,252 @@
+"""Recurrent networks of the papers: Keras on JAX's CPU, in the extra ``experiments``.
+
+A network is compiled once and then trained anew from fresh weights, which compiling would outlast
+on small data.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from functools import cache
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastdx import Embedding, tokenize
+
+INSTALLED = find_spec("keras") is not None and find_spec("jax") is not None
+MISSING = "Keras and JAX are not installed (pip install 'fastdx[experiments]')"
+
+Ids = NDArray[np.int32]
+
+
+def versions() -> str:
+    """Of what trained a network."""
+    import jax
+
+    return f"Keras {_keras().__version__}, JAX {jax.__version__}"
+
+
+@cache
+def _keras() -> Any:
+    # One thread: the same sums in the same order, and room for others.
+    os.environ["KERAS_BACKEND"] = "jax"
+    os.environ.setdefault(
+        "XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+    )
+    import keras
+
+    return keras
+
+
+class Reader:
+    """Texts as ids of an embedding's words, from 1 on; 0 fills up and stands for unknown words."""
+
+    def __init__(self, e: Embedding, length: int) -> None:
+        self.e, self.length = e, length
+        self._places = {word: i + 1 for i, word in enumerate(e.words)}
+
+    def words(self, text: str) -> list[str]:
+        """The first words, at most so many."""
+        return tokenize(text, self.e)[: self.length]
+
+    def ids(self, texts: Sequence[str]) -> Ids:
+        """int32, shape (texts, length); filled up in front, so that a network reads words last."""
+        rows = np.zeros((len(texts), self.length), dtype=np.int32)
+        for row, text in zip(rows, texts, strict=True):
+            found = [self._places.get(word, 0) for word in self.words(text)]
+            if found:
+                row[-len(found) :] = found
+        return rows
+
+    def vectors(self) -> NDArray[np.float32]:
+        """Of 0 and of the words, scaled to a standard deviation of 1."""
+        v = self.e.vectors
+        return np.vstack([np.zeros((1, self.e.dim), np.float32), v / v.std()]).astype(np.float32)
+
+
+class _Anew:
+    """A compiled network whose weights and optimiser can be put back to the start."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+        model.optimizer.build(model.trainable_variables)
+        self._weights = _copies(model.trainable_variables)
+        self._optimizer = _copies(model.optimizer.variables)
+
+    def start(self, seed: int) -> Any:
+        """The model with the weights that this seed gives; biases as they were."""
+        keras = _keras()
+        keras.utils.set_random_seed(seed)
+        glorot = keras.initializers.GlorotUniform(seed=keras.random.SeedGenerator(seed))
+        for variable, value in zip(self.model.trainable_variables, self._weights, strict=True):
+            variable.assign(glorot(variable.shape) if value.ndim > 1 else value)
+        for variable, value in zip(self.model.optimizer.variables, self._optimizer, strict=True):
+            variable.assign(value)
+        return self.model
+
+
+def _copies(variables: Any) -> list[NDArray[Any]]:
+    """JAX gives its buffers away when it trains."""
+    return [np.array(v.value) for v in variables]
+
+
+@cache
+def _classifier(rows: int, dim: int, length: int, units: int) -> _Anew:
+    keras = _keras()
+    layers = keras.layers
+    model = keras.Sequential([
+        layers.Input((length,), dtype="int32"),
+        layers.Embedding(rows, dim, trainable=False),
+        # The mean of its states: the last ones alone learn little from some thousand texts.
+        layers.Bidirectional(layers.LSTM(units, return_sequences=True)),
+        layers.GlobalAveragePooling1D(),
+        layers.Dropout(0.3),
+        layers.Dense(1, activation="sigmoid"),
+    ])  # fmt: skip
+    model.compile(optimizer=keras.optimizers.Adam(3e-3), loss="binary_crossentropy",
+                  metrics=["accuracy"])  # fmt: skip
+    return _Anew(model)
+
+
+class BiLstm:
+    """WSDM'20's classifier of reviews: a bidirectional LSTM over fixed vectors, two classes.
+
+    Parameters
+    ----------
+    reader : Reader
+        Words and vectors.
+    units : int
+        Of each direction.
+    epochs : int
+        At most so many; it stops when a part of the texts that it does not learn from is not told
+        better any more, and keeps the best weights.
+    """
+
+    def __init__(self, reader: Reader, *, units: int = 64, epochs: int = 10) -> None:
+        self.reader, self.units, self.epochs = reader, units, epochs
+        self._weights: list[NDArray[Any]] = []
+
+    def _model(self) -> _Anew:
+        vectors = self.reader.vectors()
+        made = _classifier(*vectors.shape, self.reader.length, self.units)
+        made.model.layers[0].set_weights([vectors])
+        return made
+
+    def fit(self, texts: Sequence[str], labels: Sequence[str], seed: int) -> BiLstm:
+        """Learn; every sixth text is set aside to stop by."""
+        self.classes = sorted(set(labels))
+        if len(self.classes) != 2:
+            raise ValueError(f"labels must be of 2 kinds, got {len(self.classes)}")
+        x = self.reader.ids(texts)
+        y = np.array([label == self.classes[1] for label in labels], dtype=np.float32)
+        aside = np.random.default_rng(seed).permutation(len(x)) % 6 == 0
+        stop = _keras().callbacks.EarlyStopping(
+            monitor="val_loss", patience=2, restore_best_weights=True
+        )
+        model = self._model().start(seed)
+        model.fit(x[~aside], y[~aside], validation_data=(x[aside], y[aside]), batch_size=64,
+                  epochs=self.epochs, verbose=0, callbacks=[stop])  # fmt: skip
+        self._weights = _copies(model.trainable_variables)
+        return self
+
+    def score(self, texts: Sequence[str], labels: Sequence[str]) -> float:
+        """The share of texts whose label it gives."""
+        model = self._model().model
+        for variable, value in zip(model.trainable_variables, self._weights, strict=True):
+            variable.assign(value)
+        said = model.predict(self.reader.ids(texts), batch_size=256, verbose=0)[:, 0] > 0.5
+        return float(np.mean([self.classes[int(s)] == t for s, t in zip(said, labels,
+                                                                        strict=True)]))  # fmt: skip
+
+
+BATCH = 64
+CONTEXT = 20
+"""Words of a sequence that a next-word network is trained on and reads."""
+
+
+@cache
+def _next_word(words: int, units: int) -> _Anew:
+    keras = _keras()
+    layers = keras.layers
+    model = keras.Sequential([
+        layers.Input((CONTEXT,), dtype="int32"),
+        layers.Embedding(words, units),
+        layers.LSTM(units, return_sequences=True),
+        layers.Dense(words),
+    ])  # fmt: skip
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=0)
+    model.compile(optimizer=keras.optimizers.Adam(5e-3), loss=loss)
+    return _Anew(model)
+
+
+class NextWordLstm:
+    """Ranks of next words by an LSTM, as WSDM'20 trains one; see `fastdx.evaluation.NextWord`.
+
+    Parameters
+    ----------
+    runs : iterable of ndarray
+        Words that stand side by side, as ids, most frequent first.
+    words : int
+        Of the vocabulary.
+    most : int
+        The most frequent ones are predicted; the others are one unknown word, which is not.
+    """
+
+    def __init__(
+        self,
+        runs: Iterable[NDArray[np.uint32]],
+        words: int,
+        *,
+        most: int = 1000,
+        units: int = 64,
+        epochs: int = 15,
+        seed: int = 0,
+    ) -> None:
+        self.most, self.units = min(most, words) + 1, units
+        pieces = [piece for run in runs for piece in self._pieces(run)]
+        x, y = (np.array([p[i] for p in pieces], np.int32).reshape(-1, CONTEXT) for i in (0, 1))
+        model = _next_word(self.most, units).start(seed)
+        if (y > 0).any():
+            model.fit(x, y, batch_size=32, epochs=epochs, verbose=0)
+        self._weights = _copies(model.trainable_variables)
+
+    def _pieces(self, run: NDArray[np.uint32]) -> list[tuple[Ids, Ids]]:
+        """What is read and what comes next, each of the length that is read; 0 fills up."""
+        ids = np.where(run < self.most - 1, run.astype(np.int64) + 1, 0)
+        found = []
+        for first in range(0, len(ids) - 1, CONTEXT):
+            pair = np.zeros((2, CONTEXT), np.int32)
+            for row, rest in zip(pair, (ids[first:-1], ids[first + 1 :]), strict=True):
+                part = rest[:CONTEXT]
+                row[: len(part)] = part
+            found.append((pair[0], pair[1]))
+        return found
+
+    def ranks(self, run: NDArray[np.uint32]) -> NDArray[np.int64]:
+        """The rank, from 1 on, of every next word that it knows."""
+        return self.ranks_of([run])
+
+    def ranks_of(self, runs: Sequence[NDArray[np.uint32]]) -> NDArray[np.int64]:
+        """The ranks of all the runs' next words, which takes no longer than those of one."""
+        pieces = [piece for run in runs for piece in self._pieces(run)]
+        if not pieces:
+            return np.zeros(0, np.int64)
+        model = _next_word(self.most, self.units).model
+        for variable, value in zip(model.trainable_variables, self._weights, strict=True):
+            variable.assign(value)
+        x, y = (np.array([p[i] for p in pieces], np.int32) for i in (0, 1))
+        # By batches of one shape: another one would be compiled anew.
+        scores = np.zeros((len(x), CONTEXT, self.most), np.float32)
+        for first in range(0, len(x), BATCH):
+            part = np.zeros((BATCH, CONTEXT), np.int32)
+            part[: len(x[first : first + BATCH])] = x[first : first + BATCH]
+            out = np.asarray(model.predict_on_batch(part))
+            scores[first : first + BATCH] = out[: len(x) - first]
+        scores[:, :, 0] = -np.inf
+        own = np.take_along_axis(scores, y[:, :, None], axis=2)
+        ranks = 1 + (scores > own).sum(axis=2)
+        return ranks[y > 0].astype(np.int64)
