@@ -139,17 +139,12 @@ figures: $(VENV)/.peers
 	$(BIN)/python tools/figures.py README.md LIMITATIONS.md $(filter-out docs/papers.md,$(wildcard docs/*.md docs/*/*.md))
 
 # The four papers' tables, measured again and written into docs/papers.md: up to 3 hours.
-papers: $(VENV)/.networks
+papers: $(STAMP)
 	$(BIN)/python tools/figures.py docs/papers.md
 
 # One paper's, printed: make paper-wsdm20, paper-icdm19, paper-post19, paper-tem21; paper-ours.
-paper-%: $(VENV)/.networks
+paper-%: $(STAMP)
 	$(BIN)/python -m experiments $*
-
-# For the papers' recurrent networks, which the tests do without.
-$(VENV)/.networks: $(STAMP) requirements-dev.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check -c requirements-dev.txt keras jax
-	@touch $@
 
 # IMDB=files…: other JSONL files with a field "text".
 imdb: $(STAMP)

@@ -100,7 +100,8 @@ def table_1(run: Run, authors: int) -> Table:
             return {**attackers.hits(bags, unknown.labels, topics),
                     "stay": stay / sum(bag.total() for bag in originals)}  # fmt: skip
 
-        found = run.step(measured, "news", len(names), epsilon or "original")
+        asked = (len(names), len(known.texts), count)
+        found = run.step(measured, "news", *asked, epsilon or "original")
         shares = {key: of_share(found[key], count) for key in KEYS}
         claim = PUBLISHED["authors before"] if epsilon is None else (
             f"authors {PUBLISHED['authors after']}, topics {PUBLISHED['topics']}"
