@@ -64,7 +64,7 @@ bench-service: $(STAMP)
 	$(BIN)/pip install --quiet -r service/bench/requirements.txt
 	$(BIN)/python service/bench/compare.py
 
-# Ten minutes each: what stays of memory and times under load; starts, and memory with large indexes.
+# Ten minutes under load: what stays of memory and times. Then starts, and memory with large indexes.
 soak-service: $(STAMP)
 	cargo build --release $(SERVICE) --bin fastdx-serve --example fastdx-load
 	$(BIN)/python service/bench/soak.py
@@ -177,7 +177,7 @@ wheel-%: $(VENV)-release/.made
 sdist: $(VENV)-release/.made
 	$(RELEASE)/maturin sdist -o $(DIST)
 
-# The wheels of this machine and of aarch64, each in an interpreter that has nothing else.
+# The wheel of this machine, in an environment that has nothing else.
 try-wheels: $(VENV)-release/.made
 	$(RELEASE)/python tools/try_wheels.py $(DIST)
 
