@@ -171,6 +171,21 @@ pub(crate) fn map_all<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sy
     }
 }
 
+/// [`map_all`] with memory that `made` makes once for many items.
+pub(crate) fn map_all_with<T: Sync, W, R: Send>(
+    items: &[T],
+    made: impl Fn() -> W + Send + Sync,
+    work: impl Fn(&mut W, &T) -> R + Sync + Send,
+) -> Vec<R> {
+    match rayon::current_thread_index() {
+        Some(_) => items.par_iter().map_init(made, work).collect(),
+        None => {
+            let mut memory = made();
+            items.iter().map(|item| work(&mut memory, item)).collect()
+        }
+    }
+}
+
 /// Does `work` on every item, on as many threads as the pool has, without the pool: for what is
 /// made inside a `OnceLock`, where a pool's thread that waits could take up another task that
 /// waits for the lock it holds.

@@ -24,16 +24,11 @@ pub trait MetricSpace: Send + Sync {
     /// Distance between two words, by id.
     fn distance(&self, a: u32, b: u32) -> f64;
 
-    /// Whether the distance between two words is certainly more than `limit`, where that is
-    /// found out sooner than the distance; `false` says nothing.
-    fn is_beyond(&self, a: u32, b: u32, limit: f64) -> bool {
-        let _ = (a, b, limit);
-        false
-    }
-
-    /// Whether the distances between a word and each of `set` are certainly more than `limit`.
-    fn are_beyond(&self, a: u32, set: &[u32], limit: f64) -> bool {
-        set.iter().all(|&b| self.is_beyond(a, b, limit))
+    /// What can be said of the distances between `a` and the words `b`, at most 64, sooner than they are
+    /// computed; by default nothing.
+    fn seen(&self, a: u32, b: &[u32], limits: &[Limits]) -> Seen {
+        let _ = (a, b, limits);
+        Seen::default()
     }
 
     /// Distances from word `a` to every word; `out.len()` is the size of the vocabulary.
@@ -140,6 +135,28 @@ pub trait MetricSpace: Send + Sync {
     fn lists(&self) -> Option<&NeighborLists> {
         None
     }
+}
+
+/// What is asked of the distance d to a word: whether d > `far`, whether d ≤ `near`, whether d > `least`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Limits {
+    /// From here on a word is of no interest.
+    pub far: f64,
+    /// Up to here it is of interest for certain.
+    pub near: f64,
+    /// Up to here it is dealt with otherwise.
+    pub least: f64,
+}
+
+/// What has been seen of up to 64 words, a bit each, that is set where it is certain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// d > `far`.
+    pub beyond: u64,
+    /// d ≤ `near`.
+    pub within: u64,
+    /// d > `least`.
+    pub outside: u64,
 }
 
 /// All words by their distance from one word.

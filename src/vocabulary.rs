@@ -123,11 +123,19 @@ impl Vocabulary {
     /// # Panics
     /// If `id` is not below [`len`](Self::len).
     pub fn word(&self, id: u32) -> &str {
-        let id = id as usize;
-        let range = self.offsets[id] as usize..self.offsets[id + 1] as usize;
         // UTF-8 was checked when the vocabulary was made; words are short, so check again
         // rather than trust a mapped file that another process could have changed.
-        std::str::from_utf8(&self.bytes[range]).unwrap_or("\u{fffd}")
+        std::str::from_utf8(self.bytes(id)).unwrap_or("\u{fffd}")
+    }
+
+    /// The bytes of a word: UTF-8, unless another process has changed the mapped file meanwhile.
+    ///
+    /// # Panics
+    /// If `id` is not below [`len`](Self::len).
+    #[inline]
+    pub(crate) fn bytes(&self, id: u32) -> &[u8] {
+        let id = id as usize;
+        &self.bytes[self.offsets[id] as usize..self.offsets[id + 1] as usize]
     }
 
     /// The id of a word, if it is in the vocabulary.
@@ -138,9 +146,7 @@ impl Vocabulary {
             match self.slots[slot] {
                 EMPTY => return None,
                 id => {
-                    let range =
-                        self.offsets[id as usize] as usize..self.offsets[id as usize + 1] as usize;
-                    if &self.bytes[range] == word.as_bytes() {
+                    if self.bytes(id) == word.as_bytes() {
                         return Some(id);
                     }
                 }

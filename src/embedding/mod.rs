@@ -17,13 +17,17 @@ use crate::cover::Cover;
 use crate::error::{Error, Result};
 use crate::guarantee::Certificate;
 use crate::metric::Metric;
+use crate::metric::screen::Screen;
 use crate::neighbors::{Grid, NeighborLists};
 use crate::parallel::Control;
 use crate::search::exact::Scratch;
 use crate::search::hnsw::HnswScratch;
 use crate::search::{ExactSearch, Hnsw, HnswParameters};
-use crate::space::MetricSpace;
+use crate::space::{Limits, MetricSpace, Seen};
 use crate::vocabulary::Vocabulary;
+
+/// The most bytes that a [`Screen`] may take.
+const SCREEN_UP_TO: usize = 64 << 20;
 
 /// Words with their vectors (float32, one row a word) and a metric on them.
 ///
@@ -43,6 +47,8 @@ pub struct Embedding {
 struct Derived {
     search: Arc<OnceLock<ExactSearch>>,
     fingerprint: Arc<OnceLock<u64>>,
+    /// What tells far words without their distances, where it is small enough.
+    screen: Arc<OnceLock<Option<Screen>>>,
     /// Every Tem asks for it, and it takes all distances of a word.
     farthest: Arc<OnceLock<f64>>,
     lists: Option<NeighborLists>,
@@ -268,6 +274,18 @@ impl Embedding {
             .get_or_init(|| ExactSearch::new(&self.vectors, self.dim, self.metric))
     }
 
+    /// The screen before distances between words, made on first use and shared by clones.
+    #[inline]
+    fn screen(&self) -> Option<&Screen> {
+        let made = || {
+            let small = Screen::bytes(self.len(), self.dim) <= SCREEN_UP_TO;
+            small
+                .then(|| Screen::new(&self.vectors, self.dim))
+                .flatten()
+        };
+        self.derived.screen.get_or_init(made).as_ref()
+    }
+
     /// The exact `k` nearest words of each of the row-major `queries`: ids and distances, `k`
     /// a query, nearest first, ties by id.
     ///
@@ -368,14 +386,14 @@ impl MetricSpace for Embedding {
     }
 
     #[inline]
-    fn is_beyond(&self, a: u32, b: u32, limit: f64) -> bool {
-        self.metric == Metric::Euclidean
-            && crate::metric::is_beyond(self.vector(a), self.vector(b), limit)
-    }
-
-    fn are_beyond(&self, a: u32, set: &[u32], limit: f64) -> bool {
-        self.metric == Metric::Euclidean
-            && crate::metric::are_beyond(self.vector(a), &self.vectors, set, limit)
+    fn seen(&self, a: u32, b: &[u32], limits: &[Limits]) -> Seen {
+        if self.metric != Metric::Euclidean {
+            return Seen::default();
+        }
+        match self.screen() {
+            Some(screen) => screen.seen(a, b, limits),
+            None => crate::metric::seen(self.vector(a), &self.vectors, b, limits),
+        }
     }
 
     fn distances(&self, a: u32, out: &mut [f64]) {

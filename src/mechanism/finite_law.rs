@@ -18,7 +18,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::error::{Error, Result};
 use crate::guarantee::Guarantee;
 use crate::mechanism::Mechanism;
-use crate::mechanism::grouped::Grouped;
+use crate::mechanism::grouped::{Grouped, WordDraws};
 use crate::mechanism::tem::alias::AliasTable;
 use crate::mechanism::tem::law::Law;
 use crate::parallel::{Control, install};
@@ -375,14 +375,19 @@ impl Mechanism for FiniteLaw {
     fn draw(&self, ids: &[u32], key: &Key, out: &mut [u32], control: &Control) -> Result<()> {
         install(ids.len(), MANY, || {
             let grouped = Grouped::new(ids, self.vocabulary().len());
-            let draw = |_: &mut (), word, rng: &mut ChaCha12Rng, place: &mut [u32]| {
-                let count = place.len();
-                let mut place = place.iter_mut();
-                let drawn = |y| place.next().into_iter().for_each(|slot| *slot = y);
-                self.draw_word(word, count, rng, drawn)
-            };
-            grouped.draw(0, key, out, control, || (), draw)
+            grouped.draw(0, key, out, control, self)
         })?
+    }
+}
+
+impl WordDraws for FiniteLaw {
+    type Work = ();
+
+    fn draw(&self, _: &mut (), word: u32, rng: &mut ChaCha12Rng, place: &mut [u32]) -> Result<()> {
+        let count = place.len();
+        let mut place = place.iter_mut();
+        let drawn = |y| place.next().into_iter().for_each(|slot| *slot = y);
+        self.draw_word(word, count, rng, drawn)
     }
 }
 

@@ -8,8 +8,30 @@ use crate::error::Result;
 use crate::parallel::Control;
 use crate::random::Key;
 
-/// Draws of one word in one task, from one stream.
-pub(super) const PIECE: usize = 1 << 14;
+/// Draws of one word at a time at most: where it goes on, so does the search for Ctrl-C.
+const PIECE: usize = 1 << 14;
+/// About so many draws are one task, from one stream.
+const TASK: usize = 512;
+
+/// How the draws of a word are made.
+pub(super) trait WordDraws: Sync {
+    /// Memory of a thread.
+    type Work: Default;
+
+    /// A word is drawn soon.
+    fn soon(&self, word: u32) {
+        let _ = word;
+    }
+
+    /// Fills in draws of a word.
+    fn draw(
+        &self,
+        work: &mut Self::Work,
+        word: u32,
+        rng: &mut ChaCha12Rng,
+        place: &mut [u32],
+    ) -> Result<()>;
+}
 
 /// The positions of a call, by word; those of a word in the order they come.
 pub(super) struct Grouped {
@@ -40,51 +62,65 @@ impl Grouped {
         Grouped { order }
     }
 
-    /// The distinct words, ascending.
-    pub(super) fn words(&self) -> impl Iterator<Item = u32> {
+    /// The distinct words, ascending, and how often each comes.
+    pub(super) fn words(&self) -> impl Iterator<Item = (u32, usize)> {
         let groups = self.order.chunk_by(|&a, &b| word(a) == word(b));
-        groups.map(|group| word(group[0]))
+        groups.map(|group| (word(group[0]), group.len()))
     }
 
-    /// Lets `draw` fill in the draws of each word, a piece at a time, with the memory of a thread that
-    /// `work` makes. Every word and piece has a stream of its own, pieces counted from `first`: the
-    /// outcome does not depend on threads.
+    /// Fills in the draws of each word, a piece at a time. Tasks, counted from `first`, have streams of
+    /// their own and depend on the ids alone: the outcome does not depend on threads.
     ///
     /// # Errors
-    /// Those of `draw`; [`Error::Interrupted`](crate::Error::Interrupted).
-    pub(super) fn draw<W>(
+    /// Those of `draws`; [`Error::Interrupted`](crate::Error::Interrupted).
+    pub(super) fn draw<D: WordDraws>(
         &self,
         first: u64,
         key: &Key,
         out: &mut [u32],
         control: &Control,
-        work: impl Fn() -> W + Send + Sync,
-        draw: impl Fn(&mut W, u32, &mut ChaCha12Rng, &mut [u32]) -> Result<()> + Sync,
+        draws: &D,
     ) -> Result<()> {
         let mut drawn = vec![0; self.order.len()];
         let mut rest = &mut *drawn;
+        let (mut tasks, mut task, mut size) = (Vec::new(), Vec::new(), 0);
         let groups = self.order.chunk_by(|&a, &b| word(a) == word(b));
-        let pieces = groups.flat_map(|group| (first..).zip(group.chunks(PIECE)));
-        let pieces = pieces.map(|(piece, entries)| {
+        for entries in groups.flat_map(|group| group.chunks(PIECE)) {
             let (place, after) = std::mem::take(&mut rest).split_at_mut(entries.len());
             rest = after;
-            (word(entries[0]), piece, place)
-        });
-        let pieces: Vec<(u32, u64, &mut [u32])> = pieces.collect();
-        let each = |work: &mut W, (word, piece, place): (u32, u64, &mut [u32])| {
+            task.push((word(entries[0]), place));
+            size += entries.len();
+            if size >= TASK {
+                tasks.push((first + tasks.len() as u64, std::mem::take(&mut task)));
+                size = 0;
+            }
+        }
+        tasks.push((first + tasks.len() as u64, task));
+        let each = |work: &mut D::Work, (stream, mut pieces): (u64, Vec<(u32, &mut [u32])>)| {
             control.check()?;
-            let mut rng = key.stream(u64::from(word) << 32 | piece);
-            draw(work, word, &mut rng, place)?;
-            control.advance(place.len());
+            let mut rng = key.stream(stream);
+            let mut done = 0;
+            for i in 0..pieces.len() {
+                // What is fetched from memory meanwhile is there when the word's turn has come.
+                if let Some(&(later, _)) = pieces.get(i + 3) {
+                    draws.soon(later);
+                }
+                let (word, place) = &mut pieces[i];
+                draws.draw(work, *word, &mut rng, place)?;
+                done += place.len();
+            }
+            control.advance(done);
             Ok(())
         };
         match rayon::current_thread_index() {
-            Some(_) => pieces.into_par_iter().try_for_each_init(&work, each)?,
+            Some(_) => tasks
+                .into_par_iter()
+                .try_for_each_init(D::Work::default, each)?,
             None => {
-                let mut work = work();
-                pieces
+                let mut work = D::Work::default();
+                tasks
                     .into_iter()
-                    .try_for_each(|piece| each(&mut work, piece))?;
+                    .try_for_each(|task| each(&mut work, task))?;
             }
         }
         for (&entry, y) in self.order.iter().zip(drawn) {
@@ -115,6 +151,24 @@ mod tests {
     use super::*;
     use crate::Randomness;
 
+    struct TenMore;
+
+    impl WordDraws for TenMore {
+        type Work = ();
+
+        fn draw(
+            &self,
+            _: &mut (),
+            word: u32,
+            _: &mut ChaCha12Rng,
+            place: &mut [u32],
+        ) -> Result<()> {
+            assert!(place.len() <= PIECE);
+            place.fill(word + 10);
+            Ok(())
+        }
+    }
+
     #[test]
     fn every_position_gets_a_draw_of_its_word() {
         let key = Randomness::new(Some(2)).next_key().unwrap();
@@ -124,17 +178,14 @@ mod tests {
             let mut distinct = ids.clone();
             distinct.sort_unstable();
             distinct.dedup();
-            assert!(grouped.words().eq(distinct));
+            assert!(grouped.words().map(|(word, _)| word).eq(distinct));
+            assert_eq!(
+                grouped.words().map(|(_, times)| times).sum::<usize>(),
+                ids.len()
+            );
             let mut out = vec![u32::MAX; ids.len()];
-            let draw = |_: &mut (), word: u32, _: &mut ChaCha12Rng, place: &mut [u32]| {
-                assert!(place.len() <= PIECE);
-                place.fill(word + 10);
-                Ok(())
-            };
             let control = Control::new();
-            grouped
-                .draw(0, &key, &mut out, &control, || (), draw)
-                .unwrap();
+            grouped.draw(0, &key, &mut out, &control, &TenMore).unwrap();
             assert!(out.iter().zip(&ids).all(|(y, id)| *y == id + 10));
             assert_eq!(control.done(), u64::from(count));
         }

@@ -8,10 +8,12 @@
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
 pub(crate) mod block;
+pub(crate) mod screen;
 
 use std::fmt;
 
 use crate::names::named;
+use crate::space::{Limits, Seen};
 
 /// A metric on ℝⁿ (or a subset of it).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -262,39 +264,46 @@ pub(crate) fn poincare(apart2: f64, inside: f64) -> f64 {
     2.0 * (apart2 / inside).sqrt().asinh()
 }
 
-/// Whether ‖a - b‖₂ is certainly more than `limit`, in f32.
+/// Which of the rows that `ids` names are certainly farther from a than their limits, in f32; of at most 64.
 ///
 /// A sum of n squares of differences is off by a relative (n + 4)·2⁻²⁴ at most, and by 2⁻¹²⁶ a
 /// term where squares leave the normal numbers; 2⁻¹² is enough up to n = 4000.
-#[inline]
-pub(crate) fn is_beyond(a: &[f32], b: &[f32], limit: f64) -> bool {
-    squared_limit(a.len(), limit).is_some_and(|limit2| squared_f32(a, b) > limit2)
-}
-
-/// Whether ‖a - b‖₂ is certainly more than `limit` for every row b of `rows` that `set` names.
-pub(crate) fn are_beyond(a: &[f32], rows: &[f32], set: &[u32], limit: f64) -> bool {
-    let n = a.len();
-    let Some(limit2) = squared_limit(n, limit) else {
-        return false;
-    };
-    let row = |&id: &u32| &rows[id as usize * n..][..n];
+pub(crate) fn seen(a: &[f32], rows: &[f32], ids: &[u32], limits: &[Limits]) -> Seen {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx512f") {
         // SAFETY: the feature was detected.
-        return unsafe { are_beyond_avx512(a, set.iter().map(row), limit2) };
+        return unsafe { seen_avx512(a, rows, ids, limits) };
     }
-    set.iter()
-        .all(|id| squared_f32_portable(a, row(id)) > limit2)
+    seen_by(a, rows, ids, limits, squared_f32_portable)
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
-fn are_beyond_avx512<'a>(
+fn seen_avx512(a: &[f32], rows: &[f32], ids: &[u32], limits: &[Limits]) -> Seen {
+    // The rows wait for memory together; where one starts, the machine fetches the rest by itself.
+    for &id in ids {
+        let at = rows[id as usize * a.len()..].as_ptr();
+        _mm_prefetch::<_MM_HINT_T0>(at.cast());
+    }
+    seen_by(a, rows, ids, limits, |a, b| squared_f32_avx512(a, b))
+}
+
+#[inline(always)]
+fn seen_by(
     a: &[f32],
-    mut rows: impl Iterator<Item = &'a [f32]>,
-    limit2: f32,
-) -> bool {
-    rows.all(|b| squared_f32_avx512(a, b) > limit2)
+    rows: &[f32],
+    ids: &[u32],
+    limits: &[Limits],
+    squared: impl Fn(&[f32], &[f32]) -> f32,
+) -> Seen {
+    let mut seen = Seen::default();
+    for (i, (&id, limits)) in ids.iter().zip(limits).enumerate() {
+        let row = &rows[id as usize * a.len()..][..a.len()];
+        let limit2 = squared_limit(a.len(), limits.far);
+        let beyond = limit2.is_some_and(|limit2| squared(a, row) > limit2);
+        seen.beyond |= u64::from(beyond) << i;
+    }
+    seen
 }
 
 /// The square that a sum in f32 must exceed; none where f32 cannot tell.

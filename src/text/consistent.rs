@@ -10,7 +10,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::{Consistent, Counts, Fate, Oov, Starts, TextPrivatizer, UNKNOWN_STREAM, normalize};
+use super::{Consistent, Drawn, Fate, Oov, TextPrivatizer, normalize};
 use crate::error::{Error, Result};
 use crate::mechanism::Mechanism;
 use crate::parallel::Control;
@@ -47,84 +47,83 @@ impl Replacements {
     }
 }
 
-/// A drawn word, by its place among the draws of the call.
+/// Where a drawn word is to be found.
 #[derive(Clone, Copy)]
-enum Drawn {
+enum Place {
+    /// It was drawn in an earlier piece of the text.
     Before(u32),
-    Known(usize),
-    Unknown(usize),
+    /// Its place among the draws of the call.
+    New(usize),
 }
 
 impl TextPrivatizer {
     /// As `draw`, once for each distinct word of a text or of the call.
     pub(super) fn draw_consistently<'a>(
         &self,
-        all: impl Iterator<Item = (&'a str, Fate)>,
-        lengths: impl Iterator<Item = usize>,
-        counts: &mut Counts,
+        texts: impl Iterator<Item = impl Iterator<Item = (&'a str, Fate)>>,
         kept: &mut Replacements,
         control: &Control,
-    ) -> Result<(Vec<u32>, Vec<usize>)> {
+    ) -> Result<Drawn> {
         let by_text = self.policy().consistent == Consistent::Text;
         let (mut known, mut unknown) = (Vec::new(), 0);
         let (mut new, mut new_unknown) = (HashMap::new(), HashMap::new());
-        let (mut places, mut words) = (Vec::new(), Vec::new());
-        let mut texts = Starts::new(lengths);
-        for (word, fate) in all {
-            if texts.word(places.len()) && by_text {
+        // Of every word in its order, the id first where it has one.
+        let (mut places, mut unknown_places) = (Vec::new(), Vec::new());
+        for words in texts {
+            if by_text {
                 kept.clear();
                 new.clear();
                 new_unknown.clear();
             }
-            counts.add(fate);
-            match fate {
-                Fate::Replace(id) => {
-                    words.push((id, places.len()));
-                    places.push(match kept.known.get(&id) {
-                        Some(&before) => Drawn::Before(before),
-                        None => Drawn::Known(*new.entry(id).or_insert_with(|| {
-                            known.push(id);
-                            known.len() - 1
-                        })),
-                    });
+            for (word, fate) in words {
+                match fate {
+                    Fate::Replace(id) => {
+                        let place = match kept.known.get(&id) {
+                            Some(&before) => Place::Before(before),
+                            None => Place::New(*new.entry(id).or_insert_with(|| {
+                                known.push(id);
+                                known.len() - 1
+                            })),
+                        };
+                        places.push((id, place));
+                    }
+                    Fate::Unknown if self.policy().oov == Oov::Random => {
+                        let form = normalize(word);
+                        unknown_places.push(match kept.unknown.get(&*form) {
+                            Some(&before) => Place::Before(before),
+                            None => Place::New(*new_unknown.entry(form).or_insert_with(|| {
+                                unknown += 1;
+                                unknown - 1
+                            })),
+                        });
+                    }
+                    Fate::Unknown | Fate::Skip => {}
                 }
-                Fate::Unknown if self.policy().oov == Oov::Random => {
-                    let form = normalize(word);
-                    places.push(match kept.unknown.get(&*form) {
-                        Some(&before) => Drawn::Before(before),
-                        None => Drawn::Unknown(*new_unknown.entry(form).or_insert_with(|| {
-                            unknown += 1;
-                            unknown - 1
-                        })),
-                    });
-                }
-                Fate::Unknown | Fate::Skip => {}
             }
         }
-        let starts = texts.finish(places.len());
-        let key = self.mechanism().randomness().next_key()?;
-        let mut ids = vec![0; known.len()];
-        self.mechanism().draw(&known, &key, &mut ids, control)?;
-        let mut rng = key.stream(UNKNOWN_STREAM);
-        let random: Vec<u32> = (0..unknown)
-            .map(|_| self.mechanism().draw_unknown(&mut rng))
-            .collect();
+        let drawn = self.draw(&known, unknown as u64, control)?;
         if !by_text {
-            kept.known
-                .extend(new.into_iter().map(|(id, at)| (id, ids[at])));
+            let ids = new.into_iter().map(|(id, at)| (id, drawn.known[at]));
+            kept.known.extend(ids);
             let forms = new_unknown.into_iter();
             kept.unknown
-                .extend(forms.map(|(form, at)| (form.into(), random[at])));
+                .extend(forms.map(|(form, at)| (form.into(), drawn.unknown[at])));
         }
-        let drawn = places.into_iter().map(|place| match place {
-            Drawn::Before(id) => id,
-            Drawn::Known(at) => ids[at],
-            Drawn::Unknown(at) => random[at],
-        });
-        let drawn: Vec<u32> = drawn.collect();
-        let unchanged = words.iter().filter(|&&(id, at)| drawn[at] == id);
-        counts.unchanged += unchanged.count() as u64;
-        Ok((drawn, starts))
+        let of = |place, drawn: &[u32]| match place {
+            Place::Before(id) => id,
+            Place::New(at) => drawn[at],
+        };
+        let each = places.iter().map(|&(_, place)| of(place, &drawn.known));
+        let each: Vec<u32> = each.collect();
+        let unchanged = places.iter().zip(&each).filter(|((id, _), y)| id == *y);
+        Ok(Drawn {
+            unchanged: unchanged.count() as u64,
+            unknown: unknown_places
+                .into_iter()
+                .map(|place| of(place, &drawn.unknown))
+                .collect(),
+            known: each,
+        })
     }
 }
 

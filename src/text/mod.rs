@@ -7,6 +7,7 @@
 mod bound;
 mod consistent;
 mod decoding;
+mod memo;
 mod spans;
 mod tokenize;
 
@@ -17,6 +18,7 @@ use std::sync::Arc;
 
 pub use consistent::Replacements;
 pub use decoding::looks_misdecoded;
+use memo::Memo;
 use tokenize::without_symbols;
 pub use tokenize::{BETWEEN, Words, known_words, normalize, words};
 
@@ -24,11 +26,11 @@ use crate::error::{Error, Hidden, Result};
 use crate::guarantee::Guarantee;
 use crate::mechanism::Mechanism;
 use crate::names::named;
-use crate::parallel::{Control, install, map_all};
+use crate::parallel::{Control, install, map_all, map_all_with};
 use crate::vocabulary::Vocabulary;
 
 /// Bytes of text that are worked on at a time.
-const BLOCK: usize = 16 << 20;
+const BLOCK: usize = 8 << 20;
 /// Texts below this many bytes are done on the calling thread.
 const SMALL: usize = 4096;
 /// The stream of a call that unknown words draw from; no mechanism uses it.
@@ -121,7 +123,7 @@ pub struct TextPrivatizer {
 }
 
 /// What becomes of one word.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Replace(u32),
     Unknown,
@@ -151,6 +153,22 @@ struct Word {
     start: usize,
     end: usize,
     fate: Fate,
+}
+
+/// What was found in a text.
+struct Found {
+    words: Vec<Word>,
+    /// The ids of those that the mechanism is applied to.
+    known: Vec<u32>,
+    counts: Counts,
+}
+
+/// What words become: those of the vocabulary, and those that are not in it, each in their order.
+struct Drawn {
+    known: Vec<u32>,
+    unknown: Vec<u32>,
+    /// Words of the vocabulary that became themselves.
+    unchanged: u64,
 }
 
 impl TextPrivatizer {
@@ -306,63 +324,105 @@ impl TextPrivatizer {
         replacements: &mut Replacements,
         control: &Control,
     ) -> Result<()> {
-        let found = map_all(texts, |text| {
-            control.check()?;
-            let words = self.words(text).map(|range| Word {
-                start: range.start,
-                end: range.end,
-                fate: self.fate(&text[range]),
-            });
-            Ok((words.collect(), looks_misdecoded(text)))
-        });
-        let found: Vec<(Vec<Word>, bool)> = found.into_iter().collect::<Result<_>>()?;
-        let misdecoded = found.iter().filter(|(_, misdecoded)| *misdecoded);
-        counts.misdecoded += misdecoded.count() as u64;
-        let found: Vec<Vec<Word>> = found.into_iter().map(|(words, _)| words).collect();
-        for (i, (text, words)) in (out.len()..).zip(texts.iter().zip(&found)) {
-            let strs = words.iter().map(|w| (&text[w.start..w.end], w.fate));
-            self.refuse_unknown(strs, |n| {
-                let start = words[n].start;
+        let size = texts.iter().map(|text| text.len()).sum();
+        let found = map_all_with(
+            texts,
+            || Memo::new(size),
+            |memo, text| {
+                control.check()?;
+                Ok(self.find(text, memo))
+            },
+        );
+        let found: Vec<Found> = found.into_iter().collect::<Result<_>>()?;
+        for (i, (text, found)) in (out.len()..).zip(texts.iter().zip(&found)) {
+            *counts += found.counts;
+            self.refuse_unknown(found.strs(text), |n| {
+                let start = found.words[n].start;
                 let place = format!("word {n} of text {i}, at byte {start},");
                 (place, Some((i, start)))
             })?;
         }
-        let pairs = || texts.iter().zip(&found);
-        let all =
-            pairs().flat_map(|(text, words)| words.iter().map(|w| (&text[w.start..w.end], w.fate)));
-        let lengths = found.iter().map(Vec::len);
-        let (drawn, starts) = match self.policy.consistent {
-            Consistent::Never => self.draw(all, lengths, counts, control)?,
-            _ => self.draw_consistently(all, lengths, counts, replacements, control)?,
-        };
-        let vocabulary = self.mechanism.vocabulary();
-        let parts = texts.iter().zip(&found).zip(starts);
-        let parts: Vec<_> = parts
-            .map(|((text, words), start)| (*text, words, start))
-            .collect();
-        out.extend(map_all(&parts, |&(text, words, start)| {
-            let mut drawn = drawn[start..].iter();
-            let mut result = String::with_capacity(text.len() + text.len() / 8);
-            let mut done = 0;
-            for word in words {
-                result.push_str(&text[done..word.start]);
-                done = word.end;
-                let original = &text[word.start..word.end];
-                match self.replacement(word.fate, original, vocabulary, &mut drawn) {
-                    Some(replacement) => result.push_str(replacement),
-                    // A dropped word takes one of the two spaces around it along.
-                    None if result.ends_with(' ')
-                        && (done == text.len() || text[done..].starts_with(AFTER_SPACELESS)) =>
-                    {
-                        result.pop();
-                    }
-                    None => {}
-                }
+        let drawn = match self.policy.consistent {
+            Consistent::Never => {
+                let known: Vec<&[u32]> = found.iter().map(|found| &found.known[..]).collect();
+                let unknown = found.iter().map(|found| found.counts.unknown).sum();
+                self.draw(&known.concat(), unknown, control)?
             }
-            result.push_str(&text[done..]);
-            result
+            _ => {
+                let each = texts
+                    .iter()
+                    .zip(&found)
+                    .map(|(text, found)| found.strs(text));
+                self.draw_consistently(each, replacements, control)?
+            }
+        };
+        counts.unchanged += drawn.unchanged;
+        let (mut known, mut unknown) = (&drawn.known[..], &drawn.unknown[..]);
+        let parts = texts.iter().zip(&found).map(|(text, found)| {
+            let of_text = known.split_off(..found.known.len()).unwrap_or_default();
+            // Words that are not drawn have none.
+            let most = unknown.len().min(found.counts.unknown as usize);
+            (
+                *text,
+                &found.words[..],
+                of_text,
+                unknown.split_off(..most).unwrap_or_default(),
+            )
+        });
+        let parts: Vec<_> = parts.collect();
+        out.extend(map_all(&parts, |&(text, words, known, unknown)| {
+            self.assembled(text, words, known, unknown)
         }));
         Ok(())
+    }
+
+    /// The words of a text, and what becomes of each.
+    fn find(&self, text: &str, memo: &mut Memo) -> Found {
+        // Words and what is between them take some six bytes.
+        let mut words = Vec::with_capacity(text.len() / 5 + 1);
+        let mut known = Vec::with_capacity(words.capacity());
+        let mut counts = Counts::default();
+        for range in self.words(text) {
+            let fate = memo.fate(text, range.clone(), |word| self.fate(word));
+            counts.add(fate);
+            if let Fate::Replace(id) = fate {
+                known.push(id);
+            }
+            let Range { start, end } = range;
+            words.push(Word { start, end, fate });
+        }
+        counts.misdecoded = looks_misdecoded(text).into();
+        Found {
+            words,
+            known,
+            counts,
+        }
+    }
+
+    /// A text with other words.
+    fn assembled(&self, text: &str, words: &[Word], known: &[u32], unknown: &[u32]) -> String {
+        let vocabulary = self.mechanism.vocabulary();
+        let (mut known, mut unknown) = (known.iter(), unknown.iter());
+        let mut result = Vec::with_capacity(text.len() + text.len() / 8);
+        let bytes = text.as_bytes();
+        let mut done = 0;
+        for word in words {
+            result.extend_from_slice(&bytes[done..word.start]);
+            done = word.end;
+            let original = &bytes[word.start..word.end];
+            match self.replacement(word.fate, original, vocabulary, &mut known, &mut unknown) {
+                Some(replacement) => result.extend_from_slice(replacement),
+                // A dropped word takes one of the two spaces around it along.
+                None if result.ends_with(b" ")
+                    && (done == text.len() || text[done..].starts_with(AFTER_SPACELESS)) =>
+                {
+                    result.pop();
+                }
+                None => {}
+            }
+        }
+        result.extend_from_slice(&bytes[done..]);
+        into_string(result)
     }
 
     /// Privatises words that somebody else has found: each is one word, whatever it holds.
@@ -376,21 +436,26 @@ impl TextPrivatizer {
     ) -> Result<(Vec<String>, Counts)> {
         let fates: Vec<Fate> = tokens.iter().map(|t| self.fate(t)).collect();
         let mut counts = Counts::default();
+        fates.iter().for_each(|&fate| counts.add(fate));
         let all = || tokens.iter().copied().zip(fates.iter().copied());
         self.refuse_unknown(all(), |n| (format!("token {n},"), None))?;
-        let (drawn, _) = match self.policy.consistent {
-            Consistent::Never => self.draw(all(), std::iter::empty(), &mut counts, control)?,
+        let drawn = match self.policy.consistent {
+            Consistent::Never => {
+                let known = fates.iter().filter_map(|fate| fate.id());
+                self.draw(&known.collect::<Vec<u32>>(), counts.unknown, control)?
+            }
             _ => {
-                let one = std::iter::once(tokens.len());
                 let mut kept = Replacements::default();
-                self.draw_consistently(all(), one, &mut counts, &mut kept, control)?
+                self.draw_consistently(std::iter::once(all()), &mut kept, control)?
             }
         };
-        let mut drawn = drawn.iter();
+        counts.unchanged = drawn.unchanged;
+        let (mut known, mut unknown) = (drawn.known.iter(), drawn.unknown.iter());
         let vocabulary = self.mechanism.vocabulary();
         let replaced = tokens.iter().zip(&fates).filter_map(|(token, &fate)| {
-            self.replacement(fate, token, vocabulary, &mut drawn)
-                .map(str::to_owned)
+            let bytes = token.as_bytes();
+            self.replacement(fate, bytes, vocabulary, &mut known, &mut unknown)
+                .map(|bytes| into_string(bytes.to_vec()))
         });
         Ok((replaced.collect(), counts))
     }
@@ -398,10 +463,7 @@ impl TextPrivatizer {
     /// The word of the vocabulary as which the mechanism replaces a word; none where the word is
     /// unknown, or skipped.
     pub fn id_of(&self, word: &str) -> Option<u32> {
-        match self.fate(word) {
-            Fate::Replace(id) => Some(id),
-            Fate::Skip | Fate::Unknown => None,
-        }
+        self.fate(word).id()
     }
 
     /// What [`privatize_tokens`](Self::privatize_tokens) would count, without drawing.
@@ -473,73 +535,68 @@ impl TextPrivatizer {
         }
     }
 
-    /// Draws for all words that need it: the ids in order, and for each text (given the numbers
-    /// of their words) where its ids start.
-    fn draw<'a>(
-        &self,
-        all: impl Iterator<Item = (&'a str, Fate)>,
-        lengths: impl Iterator<Item = usize>,
-        counts: &mut Counts,
-        control: &Control,
-    ) -> Result<(Vec<u32>, Vec<usize>)> {
-        let mut known = Vec::new();
-        // Drawn ids in the order of the text: position of the unknown ones among them.
-        let mut unknown = Vec::new();
-        let mut texts = Starts::new(lengths);
-        let mut drawn = 0;
-        for (_, fate) in all {
-            texts.word(drawn);
-            counts.add(fate);
-            match fate {
-                Fate::Replace(id) => {
-                    known.push(id);
-                    drawn += 1;
-                }
-                Fate::Unknown if self.policy.oov == Oov::Random => {
-                    unknown.push(drawn);
-                    drawn += 1;
-                }
-                Fate::Unknown | Fate::Skip => {}
-            }
-        }
-        let starts = texts.finish(drawn);
+    /// Draws for all words that need it, of which `unknown` are not in the vocabulary.
+    fn draw(&self, known: &[u32], unknown: u64, control: &Control) -> Result<Drawn> {
         let key = self.mechanism.randomness().next_key()?;
         let mut ids = vec![0; known.len()];
-        self.mechanism.draw(&known, &key, &mut ids, control)?;
-        counts.unchanged += known.iter().zip(&ids).filter(|(a, b)| a == b).count() as u64;
-        if !unknown.is_empty() {
-            let mut rng = key.stream(UNKNOWN_STREAM);
-            let mut merged = Vec::with_capacity(drawn);
-            let mut ids = ids.into_iter();
-            for at in unknown {
-                let before = at - merged.len();
-                merged.extend(ids.by_ref().take(before));
-                merged.push(self.mechanism.draw_unknown(&mut rng));
-            }
-            merged.extend(ids);
-            return Ok((merged, starts));
-        }
-        Ok((ids, starts))
+        self.mechanism.draw(known, &key, &mut ids, control)?;
+        let unchanged = known.iter().zip(&ids).filter(|(a, b)| a == b).count() as u64;
+        let drawn = match self.policy.oov {
+            Oov::Random => unknown,
+            _ => 0,
+        };
+        let mut rng = key.stream(UNKNOWN_STREAM);
+        let random = (0..drawn).map(|_| self.mechanism.draw_unknown(&mut rng));
+        Ok(Drawn {
+            known: ids,
+            unknown: random.collect(),
+            unchanged,
+        })
     }
 
+    /// The bytes that a word becomes.
+    #[inline]
     fn replacement<'a>(
         &self,
         fate: Fate,
-        original: &'a str,
+        original: &'a [u8],
         vocabulary: &'a Vocabulary,
-        drawn: &mut std::slice::Iter<'_, u32>,
-    ) -> Option<&'a str> {
-        let mut next = || drawn.next().map(|&id| vocabulary.word(id));
+        known: &mut std::slice::Iter<'_, u32>,
+        unknown: &mut std::slice::Iter<'_, u32>,
+    ) -> Option<&'a [u8]> {
         match fate {
             Fate::Skip => Some(original),
-            Fate::Replace(_) => next(),
+            Fate::Replace(_) => known.next().map(|&id| vocabulary.bytes(id)),
             Fate::Unknown => match self.policy.oov {
-                Oov::Random => next(),
+                Oov::Random => unknown.next().map(|&id| vocabulary.bytes(id)),
                 Oov::Keep => Some(original),
-                Oov::Mask => Some(MASK),
+                Oov::Mask => Some(MASK.as_bytes()),
                 Oov::Drop | Oov::Error => None,
             },
         }
+    }
+}
+
+/// A string of bytes that are UTF-8, unless a mapped file was changed under us.
+fn into_string(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes)
+        .unwrap_or_else(|wrong| String::from_utf8_lossy(wrong.as_bytes()).into_owned())
+}
+
+impl Fate {
+    /// The id of a word that the mechanism is applied to.
+    fn id(self) -> Option<u32> {
+        match self {
+            Fate::Replace(id) => Some(id),
+            Fate::Unknown | Fate::Skip => None,
+        }
+    }
+}
+
+impl Found {
+    /// The words as they stand in their text.
+    fn strs<'a>(&'a self, text: &'a str) -> impl Iterator<Item = (&'a str, Fate)> {
+        self.words.iter().map(|w| (&text[w.start..w.end], w.fate))
     }
 }
 
@@ -562,49 +619,5 @@ impl Counts {
             Fate::Unknown => self.unknown += 1,
             Fate::Skip => self.skipped += 1,
         }
-    }
-}
-
-/// Where the drawn words of each text start, told of one word after the other.
-struct Starts<L: Iterator<Item = usize>> {
-    lengths: L,
-    /// Words of the present text still to come.
-    left: usize,
-    starts: Vec<usize>,
-}
-
-impl<L: Iterator<Item = usize>> Starts<L> {
-    fn new(lengths: L) -> Self {
-        Starts {
-            lengths,
-            left: 0,
-            starts: Vec::new(),
-        }
-    }
-
-    /// The next word, before which `drawn` were drawn; whether a text begins with it.
-    fn word(&mut self, drawn: usize) -> bool {
-        let begins = self.begin(drawn);
-        self.left = self.left.saturating_sub(1);
-        begins
-    }
-
-    fn begin(&mut self, drawn: usize) -> bool {
-        let mut begins = false;
-        while self.left == 0 {
-            let Some(length) = self.lengths.next() else {
-                break;
-            };
-            self.starts.push(drawn);
-            self.left = length;
-            begins = true;
-        }
-        begins
-    }
-
-    /// Where every text starts: those without words at the end too.
-    fn finish(mut self, drawn: usize) -> Vec<usize> {
-        self.begin(drawn);
-        self.starts
     }
 }

@@ -176,6 +176,13 @@ impl Fraction {
     }
 }
 
+/// The column that the first 64 bits of u fall on, and the rest of u·V to 64 bits.
+#[inline]
+fn place(x: u64, columns: usize) -> (usize, u64) {
+    let scaled = u128::from(x) * columns as u128;
+    ((scaled >> 64) as usize, scaled as u64)
+}
+
 impl AliasTable {
     /// The table of a law.
     pub(in crate::mechanism) fn new(law: &Law) -> Self {
@@ -218,7 +225,25 @@ impl AliasTable {
         }
     }
 
-    /// Draws of the word whose law this is the table of; `law` computes that law anew.
+    /// One draw of the word whose law this is the table of; `law` computes that law anew.
+    #[inline]
+    pub(in crate::mechanism) fn sample(&self, rng: &mut impl Rng, law: impl Fn() -> Law) -> u32 {
+        let x = rng.next_u64();
+        let word = match &self.columns {
+            Columns::Narrow(columns) => self.look(columns, x),
+            Columns::Wide(columns) => self.look(columns, x),
+        };
+        word.unwrap_or_else(|| Thresholds::of(&law()).finish(x, rng))
+    }
+
+    /// The word that the first 64 bits of u fall on, where they decide.
+    #[inline]
+    fn look<C: Packed>(&self, columns: &[C], x: u64) -> Option<u32> {
+        let at = place(x, columns.len());
+        self.decide(columns[at.0], at, columns.len())
+    }
+
+    /// Many draws.
     pub(in crate::mechanism) fn sample_many(
         &self,
         count: usize,
@@ -242,14 +267,10 @@ impl AliasTable {
     ) {
         // A table is larger than a cache: the draws wait for memory together.
         const TOGETHER: usize = 16;
-        let place = |x: u64| {
-            let scaled = u128::from(x) * columns.len() as u128;
-            ((scaled >> 64) as usize, scaled as u64)
-        };
         let mut rest = count;
         while rest >= TOGETHER {
             let xs: [u64; TOGETHER] = std::array::from_fn(|_| rng.next_u64());
-            let places = xs.map(place);
+            let places = xs.map(|x| place(x, columns.len()));
             let there = places.map(|(at, _)| columns[at]);
             for i in 0..TOGETHER {
                 let word = self.decide(there[i], places[i], columns.len());
@@ -258,10 +279,7 @@ impl AliasTable {
             rest -= TOGETHER;
         }
         for _ in 0..rest {
-            let x = rng.next_u64();
-            let at = place(x);
-            let word = self.decide(columns[at.0], at, columns.len());
-            drawn(word.unwrap_or_else(|| Thresholds::of(&law()).finish(x, rng)));
+            drawn(self.sample(rng, &law));
         }
     }
 
@@ -394,12 +412,10 @@ mod tests {
     }
 
     impl AliasTable {
-        fn look(&self, x: u64, words: usize) -> Option<u32> {
-            let scaled = u128::from(x) * words as u128;
-            let at = ((scaled >> 64) as usize, scaled as u64);
+        fn looked(&self, x: u64) -> Option<u32> {
             match &self.columns {
-                Columns::Narrow(columns) => self.decide(columns[at.0], at, words),
-                Columns::Wide(columns) => self.decide(columns[at.0], at, words),
+                Columns::Narrow(columns) => self.look(columns, x),
+                Columns::Wide(columns) => self.look(columns, x),
             }
         }
 
@@ -434,7 +450,7 @@ mod tests {
                         .wrapping_add(off)
                         .wrapping_sub(9);
                 }
-                match table.look(x, words) {
+                match table.looked(x) {
                     None => {
                         open += 1;
                         open_anywhere += i % 2;

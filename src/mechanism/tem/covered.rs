@@ -62,14 +62,6 @@ impl Head {
             end: self.end,
         }
     }
-
-    pub(super) fn bytes(&self) -> usize {
-        size_of_val(&*self.entries)
-    }
-
-    pub(super) fn shrink(&mut self) {
-        self.entries.shrink_to_fit();
-    }
 }
 
 impl Found {
@@ -151,10 +143,6 @@ mod tests {
                 true => prop_assert_eq!(head.end, u64::MAX),
                 false => prop_assert_eq!(head.end, grid.first_at(end - 1)),
             }
-            let kept = head.entries.clone();
-            head.shrink();
-            prop_assert_eq!(&kept, &head.entries);
-            prop_assert_eq!(head.bytes(), 8 * kept.len());
         }
 
         /// Nothing is looked at beyond so many outputs, but a distance is not cut in two.

@@ -1,27 +1,33 @@
 //! Drawing from a Tem: which of four ways a word takes, and the words of a call grouped.
 
 use rand::rngs::ChaCha12Rng;
+use rayon::prelude::*;
 
 use super::alias::{AliasTable, Thresholds};
-use super::covered::Found;
+use super::covered::{Found, Head};
 use super::law::Law;
-use super::neighborhoods::{List, Row};
-use super::rejection::{ListLaw, Terms};
+use super::neighborhoods::Row;
+use super::outside::Distances;
+use super::rejection::{self, ListLaw, ListTable};
 use super::shells::ShellLaw;
+use super::terms::Terms;
 use super::{Sampler, Tem, gumbel};
 use crate::cover::Cover;
 use crate::error::Result;
-use crate::mechanism::grouped::{Grouped, PIECE};
+use crate::mechanism::grouped::{Grouped, WordDraws};
 use crate::neighbors::Grid;
-use crate::parallel::{Control, install};
+use crate::parallel::{Control, install, map_all};
 use crate::random::Key;
+use crate::space::{Limits, MetricSpace, Seen};
 
 /// Calls of at most so many words are drawn one by one, larger ones grouped by word.
 const FEW: usize = 64;
 /// How often draws that fell on an excluded word are made again before the whole row is looked at.
 const ROUNDS: usize = 64;
-/// Positions that are grouped by word at a time.
-const BLOCK: usize = 1 << 20;
+/// Positions that are grouped by word at a time: what is made of them stays in a core's cache.
+const SHEET: usize = 1 << 17;
+/// Sheets for which lists and rows are made together, before they are drawn.
+const SHEETS: usize = 16;
 
 impl Tem {
     /// Replaces ids: few of them one by one, many grouped by word.
@@ -35,13 +41,17 @@ impl Tem {
         if ids.len() <= FEW {
             let mut rng = key.stream(0);
             let mut work = Work::default();
-            for (&id, out) in ids.iter().zip(out) {
+            for (i, (&id, out)) in ids.iter().zip(out).enumerate() {
+                if let Some(&later) = ids.get(i + 3) {
+                    self.cache.soon(later);
+                }
                 self.draw_word(id, 1, &mut rng, &mut work, |y| *out = y);
             }
             return Ok(());
         }
         install(ids.len(), FEW, || {
-            let blocks = ids.chunks(BLOCK).zip(out.chunks_mut(BLOCK));
+            let blocks = ids.chunks(SHEETS * SHEET);
+            let blocks = blocks.zip(out.chunks_mut(SHEETS * SHEET));
             (0..)
                 .zip(blocks)
                 .try_for_each(|(block, (ids, out))| self.draw_block(block, ids, key, out, control))
@@ -58,10 +68,8 @@ impl Tem {
         work: &mut Work,
         mut drawn: impl FnMut(u32),
     ) {
-        // A word that is released itself has the largest weight, so few draws are vain.
-        let only_excludes = |cover: &&Cover| cover.is_identity() && cover.rank(id).is_some();
-        let cover = self.cover.as_deref();
-        let Some(excluding) = cover.filter(only_excludes) else {
+        let (cover, excluding) = self.drawn_by(id);
+        let Some(excluding) = excluding else {
             return self.draw_covered(cover, id, count, rng, work, drawn);
         };
         let mut missing = count;
@@ -78,6 +86,23 @@ impl Tem {
         }
         let law = self.law(id);
         (0..missing).for_each(|_| drawn(excluding.id(law.sample(rng))));
+    }
+
+    /// Outputs of a law.
+    fn outputs(&self, cover: Option<&Cover>) -> usize {
+        cover.map_or(self.space.vocabulary().len(), |cover| {
+            cover.released().len()
+        })
+    }
+
+    /// The cover whose law is drawn from for a word, and one whose excluded outputs are drawn again.
+    fn drawn_by(&self, id: u32) -> (Option<&Cover>, Option<&Cover>) {
+        // A word that is released itself has the largest weight, so few draws are vain.
+        let only_excludes = |cover: &Cover| cover.is_identity() && cover.rank(id).is_some();
+        match self.cover.as_deref() {
+            Some(cover) if only_excludes(cover) => (None, Some(cover)),
+            cover => (cover, None),
+        }
     }
 
     /// Draws of one word, the outputs being those of `cover`, by the first of four ways that fits:
@@ -183,6 +208,22 @@ impl Tem {
         }
     }
 
+    /// Makes the table of a word's whole law, where there is room for it.
+    fn keep_row(&self, id: u32, work: &mut Work) {
+        let (rows, bytes) = (
+            &self.cache.rows,
+            AliasTable::bytes(self.outputs(self.drawn_by(id).0)),
+        );
+        if rows.free_bytes() <= bytes {
+            return;
+        }
+        self.fill_law(self.drawn_by(id).0, id, &mut work.row, &mut work.whole);
+        let table = AliasTable::made(&work.whole, &mut work.thresholds);
+        if rows.keep(id, table, bytes).is_ok() {
+            self.cache.settle(id);
+        }
+    }
+
     /// Draws from the word's list, by rejection outside it.
     #[allow(clippy::too_many_arguments)]
     fn draw_from_list(
@@ -195,91 +236,86 @@ impl Tem {
         work: &mut Work,
         mut drawn: impl FnMut(u32),
     ) {
-        let cache = &*self.cache;
         let space = &*self.space;
         let terms = Terms {
             eta: self.epsilon / 2.0,
+            per_eta: 2.0 / self.epsilon,
             gamma: self.gamma,
             grid,
             cover,
-            outputs: cover.map_or(space.vocabulary().len(), |c| c.released().len()) as u32,
+            outputs: self.outputs(cover) as u32,
         };
-        let Work {
-            row,
-            list_law,
-            found,
-            ..
-        } = work;
-        let (law, list) = match cover {
-            None => {
-                let list = self.neighborhoods.list(space, id, row);
-                let fill = |law: &mut ListLaw| law.fill(list, terms);
-                let law = self.list_law(id, list_law, Some(list), terms, fill);
-                (law, list)
-            }
-            Some(cover) => {
-                let law = self.list_law(id, list_law, None, terms, |law| {
-                    let list = self.neighborhoods.list(space, id, row);
-                    let mut head = std::mem::take(&mut law.head);
-                    head.fill(cover, list, grid, found);
-                    law.fill(head.list(), terms);
-                    law.head = head;
-                });
-                (law, law.head.list())
-            }
-        };
-        let least = |y, cover: &Cover| {
-            let each = cover.set(y).iter().map(|&a| space.distance(id, a));
-            each.fold(f64::INFINITY, f64::min)
-        };
-        let distance = |y| cover.map_or_else(|| space.distance(id, y), |cover| least(y, cover));
-        let beyond = |y, limit| match cover {
-            None => space.is_beyond(id, y, limit),
-            Some(cover) => space.are_beyond(id, cover.set(y), limit),
-        };
-        let most = cache.tries_a_row();
+        let distances = Apart { space, id, cover };
+        let most = self.cache.tries_a_row();
         let (mut tries, mut left) = (0, count);
-        while left > 0 && tries < most {
-            let (y, made) = law.sample(list, terms, rng, most - tries, distance, beyond);
-            tries += made;
-            if let Some(y) = y {
-                drawn(cover.map_or(y, |cover| cover.id(y)));
-                left -= 1;
+        let mut draws = |sample: &mut Sample| {
+            while left > 0 && tries < most {
+                let (y, made) = sample(rng, most - tries);
+                tries += made;
+                if let Some(y) = y {
+                    drawn(cover.map_or(y, |cover| cover.id(y)));
+                    left -= 1;
+                }
+            }
+        };
+        let mut from_table = |table: &ListTable| {
+            let again = || self.list_again(id, terms);
+            draws(&mut |rng, most| table.sample(again, terms, rng, most, &distances));
+        };
+        match self.cache.lists.get(id) {
+            Some(table) => from_table(table),
+            None => {
+                let Work {
+                    row,
+                    list_law,
+                    head,
+                    found,
+                    ..
+                } = &mut *work;
+                let mut list = self.neighborhoods.list(space, id, row);
+                if let Some(cover) = cover {
+                    head.fill(cover, list, grid, found);
+                    list = head.list();
+                }
+                list_law.fill(list, terms);
+                // A word that comes a second time is worth keeping. With a seed what is drawn may not
+                // depend on that.
+                let room = self.cache.lists.free_bytes();
+                let bytes = ListTable::bytes_of(list.entries.len());
+                let worth = self.cache.seen(id) && room > bytes;
+                if worth || self.randomness.seed().is_some() {
+                    let table = list_law.table(list, terms);
+                    let bytes = table.bytes();
+                    match worth.then_some(()) {
+                        None => from_table(&table),
+                        Some(()) => match self.cache.lists.keep(id, table, bytes) {
+                            Ok(table) => from_table(table),
+                            Err(table) => from_table(&table),
+                        },
+                    }
+                } else {
+                    draws(&mut |rng, most| list_law.sample(list, terms, rng, most, &distances));
+                }
             }
         }
-        cache.charge(id, tries);
+        self.cache.charge(id, tries);
         if left > 0 {
             // The list says little of this word, or it is drawn often.
             self.draw_from_row(cover, id, left, rng, work, drawn);
         }
     }
 
-    /// The law of a word's list: kept, or made by `fill` in `spare`. A word that comes a second time is
-    /// worth keeping. With a seed what is drawn may not depend on that.
-    fn list_law<'a>(
-        &'a self,
-        id: u32,
-        spare: &'a mut ListLaw,
-        list: Option<List>,
-        terms: Terms,
-        fill: impl FnOnce(&mut ListLaw),
-    ) -> &'a ListLaw {
-        let cache = &*self.cache;
-        let length = list.map_or(self.neighborhoods.k(), |list| list.entries.len());
-        if cache.seen(id) && cache.lists.free_bytes() > ListLaw::bytes_of(length) {
-            return cache.lists.get_or_keep(id, spare, |law| {
-                fill(law);
-                law.index(list, terms);
-                law.bytes()
-            });
-        }
-        cache.lists.get(id).unwrap_or_else(|| {
-            fill(spare);
-            if self.randomness.seed().is_some() {
-                spare.index(list, terms);
-            }
-            spare
-        })
+    /// The law of a word's list among its outputs, computed anew.
+    #[cold]
+    fn list_again(&self, id: u32, terms: Terms) -> Law {
+        let mut row = Row::default();
+        let list = self.neighborhoods.list(&*self.space, id, &mut row);
+        let Some(cover) = terms.cover else {
+            return rejection::whole(list, terms);
+        };
+        let mut head = Head::default();
+        head.fill(cover, list, terms.grid, &mut Found::default());
+        rejection::whole(head.list(), terms)
     }
 
     fn draw_block(
@@ -290,28 +326,134 @@ impl Tem {
         out: &mut [u32],
         control: &Control,
     ) -> Result<()> {
-        let grouped = Grouped::new(ids, self.space.vocabulary().len());
-        if self.sampler == Sampler::Exact && self.grid().is_some() {
-            self.neighborhoods
-                .prepare(&*self.space, grouped.words(), control)?;
-        }
-        let first = block * (BLOCK / PIECE) as u64;
-        let draw = |work: &mut Work, word, rng: &mut ChaCha12Rng, place: &mut [u32]| {
-            let count = place.len();
-            let mut place = place.iter_mut();
-            let drawn = |y| place.next().into_iter().for_each(|slot| *slot = y);
-            self.draw_word(word, count, rng, work, drawn);
-            Ok(())
+        let words = self.space.vocabulary().len();
+        let sheets: Vec<&[u32]> = ids.chunks(SHEET).collect();
+        let sheets = map_all(&sheets, |ids| Grouped::new(ids, words));
+        self.prepare(&sheets, control)?;
+        let draw_sheet = |(sheet, (grouped, out)): (u64, (&Grouped, &mut [u32]))| {
+            let first = (block * SHEETS as u64 + sheet) << 32;
+            grouped.draw(first, key, out, control, self)
         };
-        grouped.draw(first, key, out, control, Work::default, draw)
+        let each = sheets.iter().zip(out.chunks_mut(SHEET));
+        let mut each: Vec<_> = (0..).zip(each).collect();
+        match each.len() {
+            1 => draw_sheet(each.remove(0)),
+            _ => each.into_par_iter().try_for_each(draw_sheet),
+        }
+    }
+
+    /// Makes the lists and rows that are of use to several sheets, so that no two make the same.
+    fn prepare(&self, sheets: &[Grouped], control: &Control) -> Result<()> {
+        if self.sampler != Sampler::Exact || self.grid().is_none() {
+            return Ok(());
+        }
+        let mut words: Vec<(u32, usize)> = sheets.iter().flat_map(Grouped::words).collect();
+        if sheets.len() > 1 {
+            words.sort_unstable();
+            words.dedup_by(|a, b| {
+                let same = a.0 == b.0;
+                b.1 += if same { a.1 } else { 0 };
+                same
+            });
+            let seeded = self.randomness.seed().is_some();
+            let rows = words.iter().filter(|&&(id, count)| {
+                self.cache.rows.get(id).is_none() && self.cache.row_pays(id, count, seeded)
+            });
+            let rows: Vec<u32> = rows.map(|&(id, _)| id).collect();
+            rows.par_iter()
+                .try_for_each_init(Work::default, |work, &id| {
+                    control.check()?;
+                    self.keep_row(id, work);
+                    Ok(())
+                })?;
+        }
+        let ids = words.into_iter().map(|(id, _)| id);
+        let missing = ids.filter(|&id| !self.cache.has(id));
+        self.neighborhoods.prepare(&*self.space, missing, control)
+    }
+}
+
+impl WordDraws for Tem {
+    type Work = Work;
+
+    fn soon(&self, word: u32) {
+        self.cache.soon(word);
+    }
+
+    fn draw(
+        &self,
+        work: &mut Work,
+        word: u32,
+        rng: &mut ChaCha12Rng,
+        place: &mut [u32],
+    ) -> Result<()> {
+        let count = place.len();
+        let mut place = place.iter_mut();
+        let drawn = |y| place.next().into_iter().for_each(|slot| *slot = y);
+        self.draw_word(word, count, rng, work, drawn);
+        Ok(())
+    }
+}
+
+/// Draws an output, or none after so many vain tries, and tells how many it made.
+type Sample<'a> = dyn FnMut(&mut ChaCha12Rng, u32) -> (Option<u32>, u32) + 'a;
+
+/// How far a word is from the outputs: the words, or the ranks of a cover's.
+struct Apart<'a> {
+    space: &'a dyn MetricSpace,
+    id: u32,
+    cover: Option<&'a Cover>,
+}
+
+impl Distances for Apart<'_> {
+    #[inline]
+    fn seen(&self, outputs: &[u32], limits: &[Limits]) -> Seen {
+        let Some(cover) = self.cover else {
+            return self.space.seen(self.id, outputs, limits);
+        };
+        // An output's distance is the least of its set.
+        let mut all = Seen::default();
+        for (i, (&y, &limits)) in outputs.iter().zip(limits).enumerate() {
+            let (limits, mut of) = (
+                [limits; 64],
+                Seen {
+                    beyond: 1,
+                    within: 0,
+                    outside: 1,
+                },
+            );
+            for some in cover.set(y).chunks(limits.len()) {
+                let every = u64::MAX >> (limits.len() - some.len());
+                let seen = self.space.seen(self.id, some, &limits[..some.len()]);
+                of.beyond &= u64::from(seen.beyond & every == every);
+                of.within |= u64::from(seen.within & every != 0);
+                of.outside &= u64::from(seen.outside & every == every);
+            }
+            all.beyond |= of.beyond << i;
+            all.within |= of.within << i;
+            all.outside |= of.outside << i;
+        }
+        all
+    }
+
+    fn distance(&self, output: u32) -> f64 {
+        let apart = |a| self.space.distance(self.id, a);
+        self.cover.map_or_else(
+            || apart(output),
+            |cover| {
+                let each = cover.set(output).iter().map(|&a| apart(a));
+                each.fold(f64::INFINITY, f64::min)
+            },
+        )
     }
 }
 
 /// Working memory of a thread.
 #[derive(Default)]
-struct Work {
+pub(in crate::mechanism) struct Work {
     row: Row,
     list_law: ListLaw,
+    head: Head,
     shell_law: ShellLaw,
     whole: Law,
     thresholds: Thresholds,

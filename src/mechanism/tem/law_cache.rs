@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use super::alias::AliasTable;
-use super::rejection::ListLaw;
+use super::rejection::ListTable;
 use super::shells::ShellLaw;
 use crate::cover::Cover;
 use crate::word_cache::{CacheBudget, WordCache};
@@ -32,7 +32,7 @@ pub(super) struct LawCache {
     words: usize,
     words_a_try: usize,
     pub(super) rows: WordCache<AliasTable>,
-    pub(super) lists: WordCache<ListLaw>,
+    pub(super) lists: WordCache<ListTable>,
     pub(super) shells: WordCache<ShellLaw>,
     /// What words have cost so far. Few, so that a Tem at another ε costs nothing to begin with.
     spent: OnceLock<Box<[AtomicU32]>>,
@@ -54,6 +54,20 @@ impl LawCache {
             lists: WordCache::new(words, budget.clone(), eighths(LISTS)),
             shells: WordCache::new(words, budget.clone(), eighths(8)),
             spent: OnceLock::new(),
+        }
+    }
+
+    /// Whether something is kept that a word is drawn from.
+    pub(super) fn has(&self, id: u32) -> bool {
+        self.rows.get(id).is_some() || self.lists.get(id).is_some()
+    }
+
+    /// Fetches what is kept for a word from memory, which is soon drawn.
+    #[inline]
+    pub(super) fn soon(&self, id: u32) {
+        match self.rows.get(id) {
+            Some(table) => fetch(table),
+            None => self.lists.get(id).into_iter().for_each(fetch),
         }
     }
 
@@ -105,4 +119,17 @@ impl LawCache {
     pub(super) fn settle(&self, id: u32) {
         self.spent_slot(id).store(0, Ordering::Relaxed);
     }
+}
+
+/// A hint to fetch a value's first bytes from memory.
+#[inline]
+fn fetch<T>(value: &T) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: every x86-64 has SSE.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>((&raw const *value).cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = value;
 }

@@ -18,8 +18,10 @@ pub mod gumbel;
 pub mod law;
 mod law_cache;
 mod neighborhoods;
+mod outside;
 mod rejection;
 mod shells;
+mod terms;
 
 use std::sync::Arc;
 

@@ -39,11 +39,6 @@ impl Neighborhoods {
         &self.budget
     }
 
-    /// The length of a list that is made here.
-    pub(super) fn k(&self) -> usize {
-        self.k
-    }
-
     pub(super) fn grid(&self) -> Grid {
         self.grid
     }

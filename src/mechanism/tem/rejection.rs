@@ -17,14 +17,14 @@ use std::cmp::Ordering;
 use rand::Rng;
 
 use super::alias::AliasTable;
-use super::covered::Head;
-use super::law::{FLOOR_EXPONENT, Law, largest_exponent, weight};
+use super::law::{Law, weight};
 use super::neighborhoods::List;
+use super::outside::{Class, Distances, Outside};
+use super::terms::Terms;
 use crate::cover::Cover;
-use crate::neighbors::Grid;
-use crate::random::{continued, uniform_below, uniform_below_u128};
+use crate::random::{continued, uniform_below_u128};
 
-/// The part of the law that a list holds.
+/// The law of a list's outputs and of what is outside, as it is made.
 #[derive(Debug, Default)]
 pub(super) struct ListLaw {
     /// The list's outputs nearer than the cap, where the weights still fall.
@@ -32,40 +32,28 @@ pub(super) struct ListLaw {
     /// The weight of the list's remaining outputs, all alike, and their sum.
     flat: u128,
     flat_sum: u128,
-    /// What is outside: one class, or one for every class of a cover's weights; none where nothing is.
-    outside: Vec<Class>,
     /// S + V·b, summed over the classes, and S alone.
     total: u128,
     inside: u128,
-    /// For a law that is kept, in the place of `falling`: ⌊2⁶⁴·S/total⌋, and the list's table.
-    table: Option<(u64, AliasTable)>,
-    /// The list itself, where it is one of a cover's outputs.
-    pub(super) head: Head,
+    outside: Outside,
 }
 
-/// Outputs outside a list, of like weights q.
-#[derive(Clone, Copy, Debug)]
-struct Class {
-    /// The heaviest that one of them can be.
-    envelope: u128,
-    /// Where they start in the cover's order, and how many there are, those of the list included.
-    first: u32,
-    count: u32,
-}
-
-/// How a law is drawn: η = ε/2 and γ, the grid, the cover and its number of outputs (without one, the
-/// words).
-#[derive(Clone, Copy)]
-pub(super) struct Terms<'a> {
-    pub(super) eta: f64,
-    pub(super) gamma: f64,
-    pub(super) grid: Grid,
-    pub(super) cover: Option<&'a Cover>,
-    pub(super) outputs: u32,
+/// The same, kept for many draws. What a draw looks at stands in one cache line.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub(super) struct ListTable {
+    /// ⌊2⁶⁴·S/total⌋.
+    share: u64,
+    /// Of the list's outputs by their places, and these outputs.
+    table: AliasTable,
+    outside: Outside,
+    outputs: Box<[u32]>,
+    total: u128,
+    inside: u128,
 }
 
 /// The law of a list's outputs among themselves, by their places.
-fn whole(list: List, terms: Terms) -> Law {
+pub(super) fn whole(list: List, terms: Terms) -> Law {
     let Terms { eta, grid, .. } = terms;
     let cap = terms.cap();
     let mut law = Law::default();
@@ -76,13 +64,6 @@ fn whole(list: List, terms: Terms) -> Law {
         }),
     }
     law
-}
-
-impl Terms<'_> {
-    /// The distance from which on all weights are alike.
-    fn cap(&self) -> f64 {
-        self.gamma.min((FLOOR_EXPONENT + 0.01) / self.eta)
-    }
 }
 
 impl ListLaw {
@@ -97,7 +78,7 @@ impl ListLaw {
             let weight = weight(exponent);
             weight + (weight >> 48) + 1
         };
-        self.outside.clear();
+        let any_outside = entries.len() < terms.outputs as usize;
         match terms.cover.and_then(Cover::penalties) {
             None => {
                 let falling = entries.partition_point(|&entry| grid.distance(entry) < cap);
@@ -105,14 +86,16 @@ impl ListLaw {
                     .fill_with(&entries[..falling], |entry| eta * grid.distance(entry));
                 self.flat = weight(eta * cap);
                 self.flat_sum = self.flat * (entries.len() - falling) as u128;
-                self.outside.push(Class {
+                let all = Class {
                     envelope: match nearest_outside >= cap {
                         true => self.flat,
                         false => above(eta * nearest_outside),
                     },
                     first: 0,
                     count: terms.outputs,
-                });
+                };
+                self.outside
+                    .fill(list.end, grid, any_outside.then_some(all).into_iter());
             }
             Some(penalties) => {
                 self.falling.fill_with(entries, |entry| {
@@ -120,31 +103,26 @@ impl ListLaw {
                 });
                 (self.flat, self.flat_sum) = (1, 0);
                 let mut first = 0;
-                let classes = terms.cover.and_then(Cover::classes);
-                for &(least, count) in classes.map_or(&[][..], |(_, classes)| classes) {
-                    let envelope = above(eta * nearest_outside.min(cap) + least);
-                    self.outside.push(Class {
-                        envelope,
+                let classes = terms.cover.and_then(Cover::classes).filter(|_| any_outside);
+                let classes = classes.map_or(&[][..], |(_, classes)| classes).iter();
+                let each = classes.map(|&(least, count)| {
+                    let class = Class {
+                        envelope: above(eta * nearest_outside.min(cap) + least),
                         first,
                         count,
-                    });
+                    };
                     first += count;
-                }
+                    class
+                });
+                self.outside.fill(list.end, grid, each);
             }
         }
-        if entries.len() == terms.outputs as usize {
-            self.outside.clear();
-        }
-        let of = |class: &Class| class.envelope * u128::from(class.count);
-        let outside: u128 = self.outside.iter().map(of).sum();
         self.inside = self.falling.total() + self.flat_sum;
-        self.total = self.inside + outside;
-        self.table = None;
+        self.total = self.inside + self.outside.sum();
     }
 
-    /// Prepares for many draws, of the list that it was filled with (or of its own head).
-    pub(super) fn index(&mut self, list: Option<List>, terms: Terms) {
-        let table = AliasTable::new(&whole(list.unwrap_or_else(|| self.head.list()), terms));
+    /// The law for many draws, of the list that it was filled with; leaves none behind.
+    pub(super) fn table(&mut self, list: List, terms: Terms) -> ListTable {
         let mut share = (0, self.inside);
         for _ in 0..64 {
             // Long division. The total of 2²⁷ words of the largest weight is a little above 2¹²⁷, so
@@ -155,50 +133,77 @@ impl ListLaw {
                 share = (share.0 | 1, share.1.wrapping_sub(self.total));
             }
         }
-        self.table = Some((share.0, table));
-        self.falling = Law::default();
-        self.outside.shrink_to_fit();
-        self.head.shrink();
+        let outputs = list.entries.iter().map(|&entry| terms.output(entry));
+        ListTable {
+            share: share.0,
+            table: AliasTable::new(&whole(list, terms)),
+            outputs: outputs.collect(),
+            outside: self.outside.shrunk(),
+            total: self.total,
+            inside: self.inside,
+        }
     }
 
-    /// About the bytes of a law that is kept, of a list of so many words.
+    /// One output, or `None` after `most` vain tries outside the list, and how many it made; of the
+    /// list that it was filled with.
+    #[inline]
+    pub(super) fn sample(
+        &self,
+        list: List,
+        terms: Terms,
+        rng: &mut impl Rng,
+        most: u32,
+        distances: &impl Distances,
+    ) -> (Option<u32>, u32) {
+        let sum = self.falling.total();
+        let land = |rng: &mut _| {
+            let u = uniform_below_u128(rng, self.total);
+            let place = if u < sum {
+                self.falling.find(u) as usize
+            } else if u < self.inside {
+                self.falling.len() + ((u - sum) / self.flat) as usize
+            } else {
+                return None;
+            };
+            Some(terms.output(list.entries[place]))
+        };
+        self.outside.sample(terms, rng, most, land, distances)
+    }
+}
+
+impl ListTable {
+    /// About the bytes of one, of a list of so many words.
     pub(super) fn bytes_of(length: usize) -> usize {
-        size_of::<Self>() + AliasTable::bytes(length)
+        size_of::<Self>() + size_of::<Class>() + 4 * length + AliasTable::bytes(length)
     }
 
     pub(super) fn bytes(&self) -> usize {
-        let classes = size_of_val(&*self.outside);
-        let table = self.table.as_ref().map_or(0, |(_, table)| table.size());
-        size_of::<Self>() + table + classes + self.head.bytes()
+        let own = size_of::<Self>() + size_of_val(&*self.outputs);
+        own + self.table.size() + self.outside.bytes()
     }
 
-    /// The place in the list that a draw has landed on, or the class outside.
+    /// [`ListLaw::sample`]; `list` computes the list anew.
     #[inline]
-    fn land(&self, list: List, terms: Terms, rng: &mut impl Rng) -> Result<usize, Class> {
-        let Some((share, table)) = &self.table else {
-            let u = uniform_below_u128(rng, self.total);
-            let sum = self.falling.total();
-            if u < sum {
-                return Ok(self.falling.find(u) as usize);
-            }
-            if u < self.inside {
-                return Ok(self.falling.len() + ((u - sum) / self.flat) as usize);
-            }
-            return Err(self.class(u - self.inside));
+    pub(super) fn sample(
+        &self,
+        list: impl Fn() -> Law,
+        terms: Terms,
+        rng: &mut impl Rng,
+        most: u32,
+        distances: &impl Distances,
+    ) -> (Option<u32>, u32) {
+        let land = |rng: &mut _| {
+            // u·total < S, with u known to 64 bits; where those do not decide, to all it takes.
+            let x = Rng::next_u64(rng);
+            let within = match x.cmp(&self.share) {
+                Ordering::Less => true,
+                Ordering::Greater => false,
+                Ordering::Equal => self.inside == self.total || self.is_inside(x, rng),
+            };
+            let place = || self.table.sample(rng, &list);
+            within.then(place).map(|place| self.outputs[place as usize])
         };
-        // u·total < S, with u known to 64 bits; where those do not decide, to all it takes.
-        let x = rng.next_u64();
-        let within = match x.cmp(share) {
-            Ordering::Less => true,
-            Ordering::Greater => false,
-            Ordering::Equal => self.inside == self.total || self.is_inside(x, rng),
-        };
-        if within {
-            let mut place = 0;
-            table.sample_many(1, rng, || whole(list, terms), |at| place = at as usize);
-            return Ok(place);
-        }
-        Err(self.class(uniform_below_u128(rng, self.total - self.inside)))
+        self.outside.sample(terms, rng, most, land, distances)
     }
 
     /// Whether u·total < S, for a uniform u in [0, 1) whose first 64 bits are x.
@@ -207,69 +212,13 @@ impl ListLaw {
         let more = uniform_below_u128(rng, self.total);
         continued(x, self.total, more) < self.inside
     }
-
-    /// The class outside that a part of their sum falls on.
-    fn class(&self, mut rest: u128) -> Class {
-        let mut landed = self.outside[0];
-        for &class in &self.outside {
-            landed = class;
-            let all = class.envelope * u128::from(class.count);
-            if rest < all {
-                break;
-            }
-            rest -= all;
-        }
-        landed
-    }
-
-    /// One output, or `None` after `most` vain tries outside the list, and how many it made.
-    /// `distance` is that to an output, rounded to the grid by this function; `beyond(y, limit)` may
-    /// say that it is certainly more than `limit`.
-    #[inline]
-    pub(super) fn sample(
-        &self,
-        list: List,
-        terms: Terms,
-        rng: &mut impl Rng,
-        most: u32,
-        distance: impl Fn(u32) -> f64,
-        beyond: impl Fn(u32, f64) -> bool,
-    ) -> (Option<u32>, u32) {
-        let Terms { eta, grid, .. } = terms;
-        let penalties = terms.cover.and_then(Cover::penalties);
-        let order = terms.cover.and_then(Cover::classes).map(|(order, _)| order);
-        for tries in 0..most {
-            let class = match self.land(list, terms, rng) {
-                Ok(place) => {
-                    // The minimum only matters for a file that was opened unverified and is
-                    // damaged.
-                    let y = grid.id(list.entries[place]).min(terms.outputs - 1);
-                    return (Some(y), tries);
-                }
-                Err(class) => class,
-            };
-            let y = class.first + uniform_below(rng, class.count);
-            let y = order.map_or(y, |order| order[y as usize]);
-            let accept = uniform_below_u128(rng, class.envelope);
-            let penalty = penalties.map_or(0.0, |penalties| penalties[y as usize]);
-            // Accepted are distances up to a limit; most are beyond, and that is soon seen.
-            let limit = (largest_exponent(accept) - penalty) / eta;
-            if limit < terms.gamma && beyond(y, limit + grid.step()) {
-                continue;
-            }
-            let entry = grid.entry(distance(y), y);
-            let exponent = eta * grid.distance(entry).min(terms.gamma) + penalty;
-            if entry >= list.end && accept < weight(exponent) {
-                return (Some(y), tries + 1);
-            }
-        }
-        (None, most)
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::neighbors::Grid;
+    use crate::space::{Limits, Seen};
     use proptest::prelude::*;
 
     proptest! {
@@ -289,11 +238,11 @@ mod tests {
                 distances.iter().zip(0..).map(|(&d, id)| grid.entry(d, id)).collect();
             entries.sort_unstable();
             let list = List { entries: &entries[..k], end: entries[k - 1] + 1 };
-            let terms = Terms { eta, gamma, grid, cover: None, outputs: words as u32 };
+            let terms = Terms { eta, per_eta: eta.recip(), gamma, grid, cover: None, outputs: words as u32 };
             let mut law = ListLaw::default();
             law.fill(list, terms);
             let of = |entry: u64| weight(eta * grid.distance(entry).min(gamma));
-            let envelope = law.outside.first().map_or(0, |class| class.envelope);
+            let envelope = law.outside.classes().first().map_or(0, |class| class.envelope);
             for &entry in &entries[k..] {
                 prop_assert!(of(entry) <= envelope, "{} {}", of(entry), envelope);
             }
@@ -313,7 +262,26 @@ mod tests {
             .unwrap()
             .stream(0);
         let words = 60usize;
-        let away = |y: u32| f64::from(y * 37 % 60) * 0.1;
+        fn away(y: u32) -> f64 {
+            f64::from(y * 37 % 60) * 0.1
+        }
+        struct Away;
+        impl Distances for Away {
+            fn seen(&self, outputs: &[u32], limits: &[Limits]) -> Seen {
+                let mut seen = Seen::default();
+                for (i, (&y, limits)) in outputs.iter().zip(limits).enumerate() {
+                    // Of every third nothing is seen.
+                    let bit = |is: bool| u64::from(is && y % 3 != 0) << i;
+                    seen.beyond |= bit(away(y) > limits.far);
+                    seen.within |= bit(away(y) <= limits.near);
+                    seen.outside |= bit(away(y) > limits.least);
+                }
+                seen
+            }
+            fn distance(&self, output: u32) -> f64 {
+                away(output)
+            }
+        }
         let grid = Grid::new(words, 40.0);
         let mut entries: Vec<u64> = (0..60).map(|y| grid.entry(away(y), y)).collect();
         entries.sort_unstable();
@@ -330,6 +298,7 @@ mod tests {
             };
             let terms = Terms {
                 eta,
+                per_eta: eta.recip(),
                 gamma,
                 grid,
                 cover: None,
@@ -344,16 +313,17 @@ mod tests {
             let mut law = ListLaw::default();
             law.fill(list, terms);
             for indexed in [false, true] {
-                if indexed {
-                    law.index(Some(list), terms);
-                }
+                let table = indexed.then(|| law.table(list, terms));
                 for most in [1, 3, 1000] {
                     let draws = 60_000;
                     let mut counts = vec![0u32; words];
                     let mut vain = 0;
                     for _ in 0..draws {
-                        let beyond = |y, limit| away(y) > limit;
-                        let (y, tries) = law.sample(list, terms, &mut rng, most, away, beyond);
+                        let again = || whole(list, terms);
+                        let (y, tries) = match &table {
+                            Some(table) => table.sample(again, terms, &mut rng, most, &Away),
+                            None => law.sample(list, terms, &mut rng, most, &Away),
+                        };
                         assert!(tries <= most);
                         let y = y.unwrap_or_else(|| {
                             vain += 1;

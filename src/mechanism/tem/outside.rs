@@ -1,0 +1,278 @@
+//! Tries outside a list: outputs drawn uniformly, accepted in proportion to their weight.
+//!
+//! An output y outside is accepted if ⌊u·b⌋ < W(d(w,y)), u uniform in [0, 1), b the envelope. Of u
+//! the first 64 bits are drawn, which give a bound of the distances that can be accepted; most y are
+//! seen to be beyond it without their distance. The other bits are drawn for those that are left.
+
+use rand::Rng;
+
+use super::law::{LOG2_LARGEST, weight};
+use super::terms::Terms;
+use crate::cover::Cover;
+use crate::neighbors::Grid;
+use crate::random::{continued, uniform_below, uniform_below_u128};
+use crate::space::{Limits, Seen};
+
+/// Tries that are made together: what their words need is fetched from memory at the same time. More
+/// would often be made in vain, after one that is accepted.
+const TOGETHER: usize = 4;
+
+/// Outputs outside a list, of like weights q.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Class {
+    /// The heaviest that one of them can be.
+    pub(super) envelope: u128,
+    /// Where they start in the cover's order, and how many there are, those of the list included.
+    pub(super) first: u32,
+    pub(super) count: u32,
+}
+
+impl Class {
+    /// The sum of as many envelopes as there are outputs.
+    pub(super) fn sum(&self) -> u128 {
+        self.envelope * u128::from(self.count)
+    }
+}
+
+/// What tells of outputs how far they are.
+pub(super) trait Distances {
+    /// What can be said sooner than by the distances.
+    fn seen(&self, outputs: &[u32], limits: &[Limits]) -> Seen;
+    /// The distance of an output.
+    fn distance(&self, output: u32) -> f64;
+}
+
+/// All outputs that are not in a list.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub(super) struct Outside {
+    /// Every output whose entry is below this is in the list, and no other is.
+    pub(super) end: u64,
+    /// Every output farther than this is outside.
+    least: f64,
+    /// The first class again, with about -ln(envelope·2⁻¹⁰⁰), beside what else a draw looks at.
+    exponent: f64,
+    first: u32,
+    count: u32,
+    /// One, or one for every class of a cover's weights; none where all outputs are in the list.
+    classes: Vec<Class>,
+}
+
+/// A try that has landed outside.
+#[derive(Clone, Copy, Default)]
+struct Try {
+    class: u32,
+    /// The first bits of u.
+    x: u64,
+}
+
+impl Outside {
+    /// Of a list that ends at `end`.
+    pub(super) fn fill(&mut self, end: u64, grid: Grid, classes: impl Iterator<Item = Class>) {
+        self.end = end;
+        self.least = grid.distance(end) + grid.step();
+        self.classes.clear();
+        self.classes.extend(classes);
+        let first = self.classes.first().copied();
+        self.exponent = first.map_or(0.0, |class| exponent(class.envelope));
+        (self.first, self.count) = first.map_or((0, 0), |class| (class.first, class.count));
+    }
+
+    /// The envelopes' sum.
+    pub(super) fn sum(&self) -> u128 {
+        self.classes.iter().map(Class::sum).sum()
+    }
+
+    /// The classes, for tests.
+    #[cfg(test)]
+    pub(super) fn classes(&self) -> &[Class] {
+        &self.classes
+    }
+
+    /// The same for long use.
+    pub(super) fn shrunk(&mut self) -> Self {
+        let mut kept = std::mem::take(self);
+        kept.classes.shrink_to_fit();
+        kept
+    }
+
+    /// Bytes beside itself.
+    pub(super) fn bytes(&self) -> usize {
+        size_of_val(&*self.classes)
+    }
+
+    /// The class that a part of the envelopes' sum falls on.
+    fn class(&self, mut rest: u128) -> usize {
+        for (i, class) in self.classes.iter().enumerate() {
+            if rest < class.sum() {
+                return i;
+            }
+            rest -= class.sum();
+        }
+        self.classes.len() - 1
+    }
+
+    /// One output, or `None` after `most` vain tries, and how many were made. `land` draws where a try
+    /// falls: on an output of the list, which is released, or outside.
+    #[inline]
+    pub(super) fn sample<R: Rng>(
+        &self,
+        terms: Terms,
+        rng: &mut R,
+        most: u32,
+        mut land: impl FnMut(&mut R) -> Option<u32>,
+        distances: &impl Distances,
+    ) -> (Option<u32>, u32) {
+        let mut made = 0;
+        // Whoever draws from the row after vain tries may not have looked where the next would fall.
+        while made < most {
+            let inside = land(rng);
+            if inside.is_some() {
+                return (inside, made);
+            }
+            // Up to the first try that falls into the list: it is the draw if none before it is accepted.
+            let (mut tries, mut outputs) = ([Try::default(); TOGETHER], [0; TOGETHER]);
+            let mut limits = [Limits::default(); TOGETHER];
+            let together = TOGETHER.min((most - made) as usize);
+            let (mut count, mut inside) = (0, None);
+            while inside.is_none() && count < together {
+                (tries[count], outputs[count], limits[count]) = self.fall(terms, rng);
+                count += 1;
+                if count < together {
+                    inside = land(rng);
+                }
+            }
+            let seen = distances.seen(&outputs[..count], &limits[..count]);
+            let (mut left, certain) = (
+                !seen.beyond & ((1 << count) - 1),
+                seen.within & seen.outside,
+            );
+            while left != 0 {
+                let i = left.trailing_zeros() as usize;
+                left &= left - 1;
+                let y = outputs[i];
+                if certain >> i & 1 == 1 || self.accepts(tries[i], y, terms, rng, distances) {
+                    return (Some(y), made + i as u32 + 1);
+                }
+            }
+            made += count as u32;
+            if inside.is_some() {
+                return (inside, made);
+            }
+        }
+        (None, made)
+    }
+
+    /// A try outside: its output, and what its distance says of it.
+    #[inline]
+    fn fall(&self, terms: Terms, rng: &mut impl Rng) -> (Try, u32, Limits) {
+        let (mut class, mut exponent) = (0, self.exponent);
+        let (mut first, mut count) = (self.first, self.count);
+        if self.classes.len() > 1 {
+            class = self.class(uniform_below_u128(rng, self.sum()));
+            let chosen = self.classes[class];
+            exponent = self::exponent(chosen.envelope);
+            (first, count) = (chosen.first, chosen.count);
+        }
+        let y = first + uniform_below(rng, count);
+        let order = terms.cover.and_then(Cover::classes).map(|(order, _)| order);
+        let y = order.map_or(y, |order| order[y as usize]);
+        let penalties = terms.cover.and_then(Cover::penalties);
+        let penalty = penalties.map_or(0.0, |penalties| penalties[y as usize]);
+        let x = rng.next_u64();
+        let (near, far) = terms.limits(exponent + minus_ln(x), penalty);
+        // Few bits say too little of where u lies.
+        let near = if x < 1 << 32 { -1.0 } else { near };
+        let least = self.least;
+        let class = class as u32;
+        (Try { class, x }, y, Limits { far, near, least })
+    }
+
+    /// Whether ⌊u·b⌋ is below the output's weight, and it is not in the list.
+    #[inline]
+    fn accepts(
+        &self,
+        Try { class, x }: Try,
+        y: u32,
+        terms: Terms,
+        rng: &mut impl Rng,
+        distances: &impl Distances,
+    ) -> bool {
+        let envelope = self.classes[class as usize].envelope;
+        let accept = continued(x, envelope, uniform_below_u128(rng, envelope));
+        let entry = terms.grid.entry(distances.distance(y), y);
+        entry >= self.end && accept < weight(terms.exponent(entry, y))
+    }
+}
+
+/// -ln(weight·2⁻¹⁰⁰), and a little.
+fn exponent(weight: u128) -> f64 {
+    (f64::from(LOG2_LARGEST) - (weight as f64).log2()) * std::f64::consts::LN_2 + 1e-7
+}
+
+/// -ln(x·2⁻⁶⁴), to 10⁻⁷; infinity for 0.
+#[inline]
+fn minus_ln(x: u64) -> f64 {
+    if x == 0 {
+        return f64::INFINITY;
+    }
+    // x = m·2ᵉ with m from √½ to √2.
+    const SQRT_HALF: u64 = 0x3FE6_A09E_667F_3BCD;
+    let bits = (x as f64).to_bits();
+    let e = (bits - SQRT_HALF) >> 52;
+    let m = f64::from_bits(bits - (e << 52));
+    // ln m = 2·artanh s, whose series is cut where at most 2·s⁹/(9(1 - s²)) < 3·10⁻⁸ is left.
+    let s = (m - 1.0) / (m + 1.0);
+    let s2 = s * s;
+    let ln = 2.0 * s * (1.0 + s2 * (1.0 / 3.0 + s2 * (1.0 / 5.0 + s2 * (1.0 / 7.0))));
+    (64.0 - e as f64) * std::f64::consts::LN_2 - ln
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::mechanism::tem::law::{FLOOR_EXPONENT, LOG2_FLOOR};
+    use crate::neighbors::Grid;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4000))]
+        #[test]
+        fn logarithms_are_right(bits in 0u32..64, low: u64) {
+            let x = (1 << bits) | (low & ((1 << bits) - 1));
+            let exact = (64.0 - (x as f64).log2()) * std::f64::consts::LN_2;
+            prop_assert!((minus_ln(x) - exact).abs() < 1e-7, "{x}: {} {exact}", minus_ln(x));
+        }
+
+        /// Whatever further bits u has, an output beyond the limit is not accepted.
+        #[test]
+        fn an_output_beyond_the_limit_is_vain(
+            x in prop_oneof![any::<u64>(), 0u64..100, (0u32..64).prop_map(|s| u64::MAX >> s)],
+            log in 0f64..1.0, eta in prop_oneof![1e-3..1.0f64, 1.0..60.0f64],
+            gamma in prop_oneof![Just(f64::INFINITY), 0.0..10.0f64], beyond in 0.0..1e-6f64
+        ) {
+            let grid = Grid::new(100, 40.0);
+            let terms = Terms { eta, per_eta: eta.recip(), gamma, grid, cover: None, outputs: 100 };
+            let envelope = weight(log * (FLOOR_EXPONENT + 1.0)).max(1 << LOG2_FLOOR);
+            let (near, limit) = terms.limits(exponent(envelope) + minus_ln(x), 0.0);
+            if x >= 1 << 32 && near >= 0.0 {
+                let entry = grid.entry(near.min(40.0), 3);
+                let most = continued(x, envelope, envelope - 1);
+                prop_assert!(most < weight(terms.exponent(entry, 3)));
+            }
+            if limit < 40.0 {
+                let entry = grid.entry(limit + beyond * limit, 3);
+                let least = continued(x, envelope, 0);
+                prop_assert!(least >= weight(terms.exponent(entry, 3)));
+                // And it is tight.
+                let below = grid.entry((limit - 3e-6 / eta - 2.0 * grid.step()).max(0.0), 3);
+                let most = continued(x, envelope, envelope - 1);
+                prop_assert!(
+                    most <= weight(terms.exponent(below, 3)) + (most >> 60) + (envelope >> 20),
+                    "{limit}"
+                );
+            }
+        }
+    }
+}
