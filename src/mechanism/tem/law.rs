@@ -247,6 +247,16 @@ impl Law {
         accumulate(items, exponent, &mut self.cumulative);
     }
 
+    /// Changes the weights, told the place of each.
+    pub(crate) fn change(&mut self, new: impl Fn(usize, u128) -> u128) {
+        let (mut before, mut sum) = (0, 0);
+        for (place, reached) in self.cumulative.iter_mut().enumerate() {
+            sum += new(place, *reached - before);
+            before = std::mem::replace(reached, sum);
+        }
+        self.guide.clear();
+    }
+
     /// Makes the guide, for a law that is drawn from many times.
     pub fn index(&mut self) {
         let total = self.total();

@@ -22,20 +22,32 @@ use super::neighborhoods::List;
 use super::outside::{Class, Distances, Outside};
 use super::terms::Terms;
 use crate::cover::Cover;
-use crate::random::{continued, uniform_below_u128};
+use crate::random::{continued, uniform_below, uniform_below_u128};
 
 /// The law of a list's outputs and of what is outside, as it is made.
 #[derive(Debug, Default)]
 pub(super) struct ListLaw {
-    /// The list's outputs nearer than the cap, where the weights still fall.
-    falling: Law,
+    /// The list's outputs nearer than the cap, where the weights still fall: how many, and the envelopes
+    /// of their blocks.
+    falling: usize,
+    envelopes: Law,
+    /// Memory for the entries that they are of.
+    heads: Vec<u64>,
     /// The weight of the list's remaining outputs, all alike, and their sum.
     flat: u128,
     flat_sum: u128,
-    /// S + V·b, summed over the classes, and S alone.
-    total: u128,
-    inside: u128,
     outside: Outside,
+}
+
+/// The place of the first output of a block. A block shares an envelope, the weight of its nearest output: so
+/// few weights are computed for a word that is drawn once, and an output is accepted in proportion to its
+/// weight, as those outside are. Weights fall fast at first: the blocks begin at 0, 1, 2, 4, 8, 16, 32, 48, ….
+fn first_of(block: usize) -> usize {
+    match block {
+        0 => 0,
+        1..=4 => 1 << (block - 1),
+        _ => 16 * (block - 4),
+    }
 }
 
 /// The same, kept for many draws. What a draw looks at stands in one cache line.
@@ -74,18 +86,32 @@ impl ListLaw {
         let entries = list.entries;
         let nearest_outside = grid.distance(list.end.saturating_sub(1));
         // The exponential is monotone only up to its rounding: leave room for it.
-        let above = |exponent: f64| {
-            let weight = weight(exponent);
-            weight + (weight >> 48) + 1
-        };
+        let above_weight = |weight: u128| weight + (weight >> 48) + 1;
+        let above = |exponent: f64| above_weight(weight(exponent));
         let any_outside = entries.len() < terms.outputs as usize;
         match terms.cover.and_then(Cover::penalties) {
             None => {
-                let falling = entries.partition_point(|&entry| grid.distance(entry) < cap);
-                self.falling
-                    .fill_with(&entries[..falling], |entry| eta * grid.distance(entry));
+                self.falling = entries.partition_point(|&entry| grid.distance(entry) < cap);
+                let heads = (0..)
+                    .map(first_of)
+                    .take_while(|&first| first < self.falling);
+                self.heads.clear();
+                self.heads.extend(heads.map(|first| entries[first]));
+                self.envelopes
+                    .fill_with(&self.heads, |entry| eta * grid.distance(entry));
+                let falling = self.falling;
+                self.envelopes.change(|block, weight| {
+                    let count = first_of(block + 1).min(falling) - first_of(block);
+                    // One alone is released without a look at its weight.
+                    let more = if count == 1 {
+                        weight
+                    } else {
+                        above_weight(weight)
+                    };
+                    more * count as u128
+                });
                 self.flat = weight(eta * cap);
-                self.flat_sum = self.flat * (entries.len() - falling) as u128;
+                self.flat_sum = self.flat * (entries.len() - self.falling) as u128;
                 let all = Class {
                     envelope: match nearest_outside >= cap {
                         true => self.flat,
@@ -98,7 +124,9 @@ impl ListLaw {
                     .fill(list.end, grid, any_outside.then_some(all).into_iter());
             }
             Some(penalties) => {
-                self.falling.fill_with(entries, |entry| {
+                // Each for itself: they do not fall in order.
+                self.falling = entries.len();
+                self.envelopes.fill_with(entries, |entry| {
                     eta * grid.distance(entry).min(cap) + penalties[grid.id(entry) as usize]
                 });
                 (self.flat, self.flat_sum) = (1, 0);
@@ -117,30 +145,31 @@ impl ListLaw {
                 self.outside.fill(list.end, grid, each);
             }
         }
-        self.inside = self.falling.total() + self.flat_sum;
-        self.total = self.inside + self.outside.sum();
     }
 
     /// The law for many draws, of the list that it was filled with; leaves none behind.
     pub(super) fn table(&mut self, list: List, terms: Terms) -> ListTable {
-        let mut share = (0, self.inside);
+        let law = whole(list, terms);
+        let inside = law.total();
+        let total = inside + self.outside.sum();
+        let mut share = (0, inside);
         for _ in 0..64 {
             // Long division. The total of 2²⁷ words of the largest weight is a little above 2¹²⁷, so
             // twice the remainder may carry.
             let carry = share.1 >> 127 == 1;
             share = (share.0 << 1, share.1 << 1);
-            if carry || share.1 >= self.total {
-                share = (share.0 | 1, share.1.wrapping_sub(self.total));
+            if carry || share.1 >= total {
+                share = (share.0 | 1, share.1.wrapping_sub(total));
             }
         }
         let outputs = list.entries.iter().map(|&entry| terms.output(entry));
         ListTable {
             share: share.0,
-            table: AliasTable::new(&whole(list, terms)),
+            table: AliasTable::new(&law),
             outputs: outputs.collect(),
             outside: self.outside.shrunk(),
-            total: self.total,
-            inside: self.inside,
+            total,
+            inside,
         }
     }
 
@@ -155,19 +184,51 @@ impl ListLaw {
         most: u32,
         distances: &impl Distances,
     ) -> (Option<u32>, u32) {
-        let sum = self.falling.total();
+        let falling = self.envelopes.total();
+        let inside = falling + self.flat_sum;
+        let total = inside + self.outside.sum();
+        let in_blocks = terms.cover.and_then(Cover::penalties).is_none();
         let land = |rng: &mut _| {
-            let u = uniform_below_u128(rng, self.total);
-            let place = if u < sum {
-                self.falling.find(u) as usize
-            } else if u < self.inside {
-                self.falling.len() + ((u - sum) / self.flat) as usize
-            } else {
-                return None;
-            };
-            Some(terms.output(list.entries[place]))
+            loop {
+                let u = uniform_below_u128(rng, total);
+                let place = if u < falling {
+                    let block = self.envelopes.find(u);
+                    match in_blocks {
+                        false => block as usize,
+                        true => match self.from_block(block, list, terms, rng) {
+                            Some(place) => place,
+                            None => continue,
+                        },
+                    }
+                } else if u < inside {
+                    self.falling + ((u - falling) / self.flat) as usize
+                } else {
+                    return None;
+                };
+                return Some(terms.output(list.entries[place]));
+            }
         };
         self.outside.sample(terms, rng, most, land, distances)
+    }
+
+    /// A place of a block, if it is accepted.
+    #[inline]
+    fn from_block(
+        &self,
+        block: u32,
+        list: List,
+        terms: Terms,
+        rng: &mut impl Rng,
+    ) -> Option<usize> {
+        let (first, end) = (first_of(block as usize), first_of(block as usize + 1));
+        let count = (self.falling.min(end) - first) as u32;
+        if count == 1 {
+            return Some(first);
+        }
+        let place = first + uniform_below(rng, count) as usize;
+        let envelope = self.envelopes.weight(block) / u128::from(count);
+        let weight = weight(terms.eta * terms.grid.distance(list.entries[place]));
+        (uniform_below_u128(rng, envelope) < weight).then_some(place)
     }
 }
 
@@ -248,8 +309,19 @@ mod tests {
             }
             // And it is tight: no more than the last weight of the list, but for rounding.
             prop_assert!(envelope <= of(entries[k - 1]) + (of(entries[k - 1]) >> 40) + 1);
+            for block in (0..).take_while(|&block| first_of(block) < law.falling) {
+                let some = &entries[first_of(block)..first_of(block + 1).min(law.falling)];
+                let block = block as u32;
+                let envelope = law.envelopes.weight(block) / some.len() as u128;
+                prop_assert!(some.iter().all(|&entry| of(entry) <= envelope));
+                prop_assert!(some.len() > 1 || envelope == of(some[0]));
+                prop_assert!(envelope <= of(some[0]) + (of(some[0]) >> 40) + 1);
+            }
+            let outside = law.outside.sum();
+            prop_assert_eq!(outside, envelope * words as u128 * u128::from(k < words));
             let inside: u128 = entries[..k].iter().map(|&entry| of(entry)).sum();
-            prop_assert_eq!(law.total, inside + envelope * words as u128);
+            let table = law.table(list, terms);
+            prop_assert_eq!((table.inside, table.total), (inside, inside + outside));
         }
     }
 
