@@ -1,4 +1,4 @@
-"""What `make bench-check` decides from the ratios it measured."""
+"""What `make bench-check` decides from what it measured, and the names in `make profile`."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def load() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("bench_check", ROOT / "benches" / "check.py")
+def load(name: str) -> ModuleType:
+    """A script of benches/. The folder is not on the path: it has files called like modules."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "benches" / f"{name}.py")
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
@@ -24,7 +25,8 @@ def load() -> ModuleType:
     return module
 
 
-check = load()
+check = load("check")
+flames = load("flames")  # which imports the other one
 
 
 @pytest.mark.parametrize(("rounds", "k"), [(6, 1), (8, 1), (9, 2), (11, 2), (12, 3), (18, 5)])
@@ -126,3 +128,40 @@ def test_the_stored_baseline_names_rows_that_exist() -> None:
     known = {check.key(n, c) for n, r in check.ROWS.items() for c in r.clocks}
     assert set(stored["accepted"]) <= known
     assert len(stored["commit"]) == 40
+
+
+@pytest.mark.parametrize(
+    ("name", "short"),
+    [
+        ("fastdx::search::filter::Filter::pass", "fastdx::search::filter::Filter::pass"),
+        ("<fastdx::embedding::Embedding as fastdx::space::MetricSpace>::neighbors",
+         "fastdx::embedding::Embedding::neighbors"),
+        ("try_reduce<core::result::Result<(), E>, fn((), ()) -> core::result::Result<(), E>>",
+         "try_reduce"),
+        ("core::slice::sort::select::partition_at_index::<u64, f>+0x1f",
+         "core::slice::sort::select::partition_at_index"),
+        ("__GI___libc_malloc", "__GI___libc_malloc"),
+    ],
+)  # fmt: skip
+def test_names_of_frames_without_their_types(name: str, short: str) -> None:
+    assert flames.short(name) == short
+
+
+def test_frames_that_only_call_on_are_left_out() -> None:
+    script = """python 12 1.5: 1001001 cpu-clock:
+\t  7f01 fastdx::search::filter::Filter::pass (/x/_core.abi3.so)
+\t  7f01 pass<A> (inlined)
+\t  7f02 rayon_core::join::join_context::{{closure}} (/x/_core.abi3.so)
+\t  7f03 call_once<B> (inlined)
+\t  7f04 _PyEval_EvalFrameDefault+0x2 (/usr/bin/python3.11)
+\t  7f05 PyObject_Call (/usr/lib/libpython3.11.so.1.0)
+
+"""
+    assert (
+        flames.frames(script)
+        == """python 12 1.5: 1001001 cpu-clock:
+\t  7f01 fastdx::search::filter::Filter::pass (inlined)
+\t  7f05 python (/usr/lib/libpython3.11.so.1.0)
+
+"""
+    )
