@@ -7,7 +7,7 @@ RUST_SOURCES := $(shell find src benches tests -name '*.rs') Cargo.toml Cargo.lo
 
 SERVICE := --locked --manifest-path service/Cargo.toml
 
-.PHONY: wheels sdist try-wheels platforms check-platforms test-aarch64 msrv engines site figures papers mutants run test test-rust test-python test-engines bench-engines bench-check profile test-service bench-service format lint types docs bench imdb lock clean fuzz audit
+.PHONY: wheels sdist try-wheels platforms check-platforms test-aarch64 msrv engines site figures papers mutants run test test-rust test-python test-engines bench-engines bench-check profile scaling test-service bench-service format lint types docs bench imdb lock clean fuzz audit
 
 run: $(STAMP)
 	@echo "I would like to book a table for two at the restaurant near the station." \
@@ -114,6 +114,10 @@ bench: $(VENV)/.peers
 bench-check: $(VENV)/.made
 	$(BIN)/python benches/check.py $(if $(BASE),--base $(BASE)) $(if $(NEW),--new $(NEW)) \
 		$(if $(ROWS),--rows $(ROWS)) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(WRITE),--write)
+
+# Time and memory as the work grows, into docs/scaling.md with its plot: up to 20 minutes.
+scaling: $(STAMP)
+	$(BIN)/python tools/figures.py docs/scaling.md
 
 # Where the time of a row of bench-check goes: a flame graph in benches/profiles, ROW.svg or ROW-$(AS).svg.
 profile: $(STAMP)
