@@ -7,7 +7,7 @@ RUST_SOURCES := $(shell find src benches tests -name '*.rs') Cargo.toml Cargo.lo
 
 SERVICE := --locked --manifest-path service/Cargo.toml
 
-.PHONY: wheels sdist try-wheels platforms check-platforms test-aarch64 msrv engines site figures papers mutants run test test-rust test-python test-engines bench-engines test-service bench-service format lint types docs bench imdb lock clean fuzz audit
+.PHONY: wheels sdist try-wheels platforms check-platforms test-aarch64 msrv engines site figures papers mutants run test test-rust test-python test-engines bench-engines bench-check profile scaling test-service bench-service format lint types docs bench imdb lock clean fuzz audit
 
 run: $(STAMP)
 	@echo "I would like to book a table for two at the restaurant near the station." \
@@ -109,6 +109,19 @@ $(VENV)/.peers: $(STAMP) benches/requirements.txt requirements-dev.txt
 bench: $(VENV)/.peers
 	cargo bench --locked
 	cd benches && ../$(BIN)/python peers.py && ../$(BIN)/python tem.py && ../$(BIN)/python search.py && ../$(BIN)/python hyperbolic.py && ../$(BIN)/python transport.py && ../$(BIN)/python calibration.py && ../$(BIN)/python response_times.py
+
+# Is HEAD (NEW=…) slower than a commit, by default that of benches/baseline.json? Both are built and take turns.
+bench-check: $(VENV)/.made
+	$(BIN)/python benches/check.py $(if $(BASE),--base $(BASE)) $(if $(NEW),--new $(NEW)) \
+		$(if $(ROWS),--rows $(ROWS)) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(WRITE),--write)
+
+# Time and memory as the work grows, into docs/scaling.md with its plot: up to 20 minutes.
+scaling: $(STAMP)
+	$(BIN)/python tools/figures.py docs/scaling.md
+
+# Where the time of a row of bench-check goes: a flame graph in benches/profiles, ROW.svg or ROW-$(AS).svg.
+profile: $(STAMP)
+	$(BIN)/python benches/flames.py $(ROW) $(if $(AS),--as $(AS))
 
 # libFuzzer with coverage, as cargo-fuzz sets it up, on the stable compiler. SECONDS=… each.
 SECONDS ?= 60

@@ -12,7 +12,7 @@ if _CPU.exists() and "avx512f" in _CPU.read_text():
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,3 +58,26 @@ def clustered(words: int, dim: int, seed: int = 0) -> NDArray[np.float32]:
 
 def embedding(words: int, dim: int) -> Embedding:
     return Embedding([f"w{i}" for i in range(words)], clustered(words, dim))
+
+
+def texts(words: Sequence[str], count: int, length: int) -> list[str]:
+    """Texts of `length` words each, drawn by Zipf's law; `words` are in order of frequency."""
+    rng = np.random.default_rng(1)
+    rank = rng.zipf(1.2, 4 * count * length)
+    ids = (rank[rank <= len(words)][: count * length] - 1).reshape(count, length)
+    return [" ".join(words[i] for i in row) for row in ids]
+
+
+def prose(words: Sequence[str], count: int, length: int) -> list[str]:
+    """The same as sentences of twelve words, with a capital, a comma and a full stop."""
+    made = []
+    for text in texts(words, count, length):
+        parts = text.split(" ")
+        for start in range(0, length, 12):
+            end = min(start + 12, length) - 1
+            parts[start] = parts[start].capitalize()
+            if end - start > 6:
+                parts[start + 5] += ","
+            parts[end] += "."
+        made.append(" ".join(parts))
+    return made

@@ -14,7 +14,7 @@ import sys
 import time
 
 import numpy as np
-from common import seconds
+from common import seconds, texts
 
 from fastdx import Tem
 
@@ -23,13 +23,6 @@ FIRST = (
     "fastdx.Tem(epsilon=3.0).privatize('I would like a cup of coffee, please.')\n"
     "print(time.perf_counter() - start)"
 )
-
-
-def texts(words: list[str], count: int, length: int) -> list[str]:
-    rng = np.random.default_rng(1)
-    rank = rng.zipf(1.2, 4 * count * length)
-    ids = (rank[rank <= len(words)][: count * length] - 1).reshape(count, length)
-    return [" ".join(words[i] for i in row) for row in ids]
 
 
 def main() -> None:

@@ -1,0 +1,575 @@
+"""Time and memory as the work grows, with exponents; and what that says of 64 cores, on paper.
+
+    make scaling                                           the block of docs/scaling.md, its plot
+    python benches/scaling.py --plot scaling.svg           the same on the screen
+    python benches/scaling.py --parts text threads spark   some parts: vocabulary, documents
+    python benches/scaling.py --most 100000                without the larger sizes
+
+Every size is measured in a process of its own, by the fastest of a few runs. Memory is what the
+process held at its peak beyond the input, which was made before. What the machine has no memory for
+is left out, and the table says so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+DIM = 100
+EPSILON = 3.0
+VOCABULARIES = (1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000, 2_000_000)
+TEXTS = tuple(10**k for k in range(2, 9))
+DOCUMENTS = (100, 300, 1_000, 3_000, 10_000, 30_000, 100_000)
+CHUNK = 10_000_000
+"""Words that are in memory at once."""
+PARTS = ("vocabulary", "text", "threads", "documents", "spark")
+
+# What the page on 64 cores assumes beside what is measured here.
+CORES = 64
+WORDS = 10**12
+SHARE = 0.77
+"""Spark's words a second of processor time beside those of a list: docs/engines.md."""
+START = 20.0
+"""Seconds until Spark's workers are at work. Assumed."""
+DISK = 2e9
+"""Bytes a second that one machine reads and writes. Assumed: one NVMe disk."""
+NIGHT = 8 * 3600.0
+
+Found = dict[str, float]
+
+
+# --- what a process of its own measures
+
+
+def status(field: str) -> float:
+    """MB, from /proc; 0 where there is none."""
+    path = Path("/proc/self/status")
+    lines = path.read_text("utf-8").splitlines() if path.exists() else []
+    return next((int(x.split()[1]) / 1024 for x in lines if x.startswith(field)), 0.0)
+
+
+class Memory:
+    """MB at the peak and at the end, beyond what the process holds now."""
+
+    def __init__(self) -> None:
+        clear = Path("/proc/self/clear_refs")
+        if clear.exists():
+            clear.write_text("5", "utf-8")  # the peak is that of what follows
+        self.before = status("VmRSS")
+
+    def peak(self) -> float:
+        return max(0.0, status("VmHWM") - self.before)
+
+
+def fastest(call: Callable[[], object], runs: int) -> float:
+    """Seconds of the fastest run."""
+    return min(timed(call) for _ in range(runs))
+
+
+def timed(call: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def vectors(words: int) -> NDArray[np.float32]:
+    """Clusters of about a hundred words, as benches/common.py makes them, a block at a time."""
+    rng = np.random.default_rng(0)
+    centers = rng.standard_normal((max(20, words // 100), DIM), dtype=np.float32)
+    made = np.empty((words, DIM), np.float32)
+    falling = (np.arange(1, DIM + 1) ** -0.25).astype(np.float32)
+    for start in range(0, words, 50_000):
+        block = made[start : start + 50_000]
+        rng.standard_normal(block.shape, np.float32, block)
+        block *= 0.6
+        block += 0.8 * centers[rng.integers(0, len(centers), len(block))]
+        block *= falling
+        block *= (5 * rng.uniform(0.7, 1.3, len(block)) / np.linalg.norm(block, axis=1))[:, None]
+    return made
+
+
+def vocabulary(size: int) -> Found:
+    from fastdx import Embedding, Tem
+
+    x, names = vectors(size), [f"w{i}" for i in range(size)]
+    memory = Memory()
+    e = Embedding(names, x)
+    tem = Tem(e, EPSILON)
+    rng = np.random.default_rng(1)
+    ids = rng.permutation(size)[:31].astype(np.uint32)
+    first = timed(lambda: tem.privatize_ids(ids[:1]))
+    new = [timed(partial(tem.privatize_ids, ids[i : i + 1])) for i in range(1, len(ids))]
+    many = rng.choice(ids, 100_000)
+    tem.privatize_ids(many)
+    warm = fastest(lambda: tem.privatize_ids(many), 5) / len(many)
+    peak = memory.peak()
+    make = fastest(lambda: Embedding(names, x), 3)
+    return {"make": make, "first": first, "new": float(np.median(new)), "warm": warm,
+            "memory": peak}  # fmt: skip
+
+
+def corpus(words: int) -> list[str]:
+    """Texts of 200 words. Of more than a million words the first million comes again."""
+    from common import prose
+
+    from fastdx import Embedding
+
+    length = min(words, 200)
+    part = prose(Embedding.default().words, min(words, 1_000_000) // length, length)
+    return part * (words // (len(part) * length))
+
+
+def text(words: int) -> Found:
+    from fastdx import Tem
+
+    texts = corpus(min(words, CHUNK))
+    chunks = max(1, words // CHUNK)
+    memory = Memory()
+    tem = Tem(epsilon=EPSILON)
+
+    def work() -> None:
+        for _ in range(chunks):
+            tem.privatize(texts)
+
+    first = timed(work)
+    runs = 20 if words <= 10_000 else 5 if words <= 1_000_000 else 2 if words <= CHUNK else 1
+    warm = fastest(work, runs)
+    some = "\n".join(texts[:1000])
+    return {"first": first, "warm": warm, "memory": memory.peak(),
+            "bytes": (len(some.encode()) + 1) / len(some.split())}  # fmt: skip
+
+
+def threads(number: int) -> Found:
+    """The same work by so many threads (the environment says how many)."""
+    from common import clustered
+
+    from fastdx import Embedding, Tem
+
+    texts = corpus(1_000_000)
+    tem = Tem(epsilon=EPSILON)
+    tem.privatize(texts)
+    found = {"text": fastest(lambda: tem.privatize(texts), 5)}
+    e = Embedding([f"w{i}" for i in range(20_000)], clustered(20_000, DIM))
+    rng = np.random.default_rng(1)
+    queries = e.vectors[rng.integers(0, len(e), 5_000)] + rng.normal(0, 0.3, (5_000, DIM))
+    e.nearest(queries[:1])
+    found["nearest"] = fastest(lambda: e.nearest(queries), 5)
+    found["lists"] = fastest(lambda: Tem(e, EPSILON).build_lists(64), 2)
+    return found
+
+
+def process(_: int) -> Found:
+    """Words a second of one process with one thread, while others like it run."""
+    from fastdx import Tem
+
+    texts = corpus(1_000_000)
+    tem = Tem(epsilon=EPSILON)
+    for _ in range(2):
+        tem.privatize(texts)
+    print("ready", flush=True)
+    sys.stdin.readline()
+    start, runs = time.perf_counter(), 0
+    while (taken := time.perf_counter() - start) < 3:
+        tem.privatize(texts)
+        runs += 1
+    return {"rate": 1_000_000 * runs / taken}
+
+
+def documents(number: int) -> Found:
+    """Bags of 50 words: 20 of a topic (a word and its 100 nearest), the others by Zipf's law."""
+    import fastdx
+
+    e = fastdx.Embedding.default()
+    rng = np.random.default_rng(1)
+    topics = e.nearest(e.vectors[rng.integers(0, len(e), 200)].astype(np.float64), 100)[0]
+    rank = rng.zipf(1.2, 400 * (number + 10))
+    common = rank[rank <= len(e)] - 1
+    bags = []
+    for i in range(number + 10):
+        topic = rng.choice(topics[rng.integers(0, len(topics))], 20, replace=False)
+        picked = np.concatenate([topic, common[30 * i : 30 * (i + 1)]])
+        bags.append([e.words[j] for j in picked])
+    queries, bags = bags[:10], bags[10:]
+    memory = Memory()
+    runs = 3 if number <= 10_000 else 1
+    taken = fastest(lambda: fastdx.nearest_documents(queries, bags, e, 5), runs)
+    return {"time": taken, "memory": memory.peak()}
+
+
+MEASURES = {f.__name__: f for f in (vocabulary, text, threads, process, documents)}
+
+
+# --- processes
+
+
+def command(part: str, size: int, threads: int | None) -> tuple[list[str], dict[str, str]]:
+    env = dict(os.environ)
+    if threads is not None:
+        env["FASTDX_NUM_THREADS"] = str(threads)
+    return [sys.executable, __file__, "--here", part, str(size)], env
+
+
+def told(output: str) -> Found:
+    found: Found = json.loads(output.splitlines()[-1])
+    return found
+
+
+def measured(part: str, size: int, threads: int | None = None) -> Found:
+    print(f"{part} {size:,}", file=sys.stderr, flush=True)
+    words, env = command(part, size, threads)
+    done = subprocess.run(words, env=env, stdout=subprocess.PIPE, text=True, check=True)
+    return told(done.stdout)
+
+
+def side_by_side(number: int) -> float:
+    """Words a second of so many processes at once, one thread each."""
+    print(f"{number} processes", file=sys.stderr, flush=True)
+    words, env = command("process", number, 1)
+    running = [
+        subprocess.Popen(words, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for _ in range(number)
+    ]
+    for one in running:
+        assert one.stdout is not None
+        one.stdout.readline()
+    for one in running:
+        assert one.stdin is not None
+        one.stdin.write("\n")
+        one.stdin.flush()
+    return sum(told(one.communicate()[0])["rate"] for one in running)
+
+
+def cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def available() -> float:
+    """GB of memory that is free for programs; without bounds where nobody tells."""
+    path = Path("/proc/meminfo")
+    lines = path.read_text("utf-8").splitlines() if path.exists() else []
+    return next((int(x.split()[1]) / 2**20 for x in lines if x.startswith("MemAvailable")), 1e9)
+
+
+# --- exponents
+
+
+class Fit(NamedTuple):
+    """a·n^b by least squares of the logarithms."""
+
+    a: float
+    b: float
+    half: float
+    """The interval of 95% is b ± half, were the errors of the logarithms normal."""
+
+    def __str__(self) -> str:
+        return f"{self.b:.2f} ± {self.half:.2f}"
+
+
+def fit(sizes: Sequence[float], values: Sequence[float]) -> Fit:
+    from scipy import stats
+
+    found = stats.linregress(np.log(sizes), np.log(values))
+    half = float(stats.t.ppf(0.975, len(sizes) - 2) * found.stderr)
+    return Fit(float(np.exp(found.intercept)), float(found.slope), half)
+
+
+class Series(NamedTuple):
+    """One quantity by size; the exponent is that of the sizes from `since` on."""
+
+    what: str
+    sizes: list[int]
+    values: list[float]
+    since: int
+
+    def fit(self) -> Fit | None:
+        kept = [(n, v) for n, v in zip(self.sizes, self.values, strict=True)
+                if n >= self.since and v > 0]  # fmt: skip
+        return fit(*zip(*kept, strict=True)) if len(kept) >= 3 else None
+
+    def exponent(self) -> str:
+        found = self.fit()
+        return str(found) if found else "too few sizes"
+
+
+# --- tables
+
+
+def shown(seconds: float) -> str:
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= scale:
+            return f"{seconds / scale:,.3g} {unit}"
+    return f"{seconds / 1e-9:.3g} ns"
+
+
+def figures(x: float) -> str:
+    """A number of two figures without an exponent."""
+    return f"{x:.2g}" if x < 99.5 else f"{float(f'{x:.2g}'):,.0f}"
+
+
+def power(x: float) -> str:
+    """A large number as a power of ten, with one figure before it."""
+    exponent = math.floor(math.log10(x))
+    first = round(x / 10**exponent)
+    if first == 10:
+        first, exponent = 1, exponent + 1
+    raised = f"10{str(exponent).translate(str.maketrans('0123456789', '⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
+    return raised if first == 1 else f"{first} × {raised}"
+
+
+def long(seconds: float) -> str:
+    """A time on paper, in units that people plan in."""
+    for unit, scale in (("days", 86_400.0), ("hours", 3600.0), ("minutes", 60.0)):
+        if seconds >= 2 * scale:
+            return f"{figures(seconds / scale)} {unit}"
+    return f"{figures(seconds)} s"
+
+
+def data(size: float) -> str:
+    """A number of bytes."""
+    for unit, scale in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6)):
+        if size >= scale:
+            return f"{figures(size / scale)} {unit}"
+    return f"{figures(size / 1e3)} kB"
+
+
+def mb(x: float) -> str:
+    """Memory, given in units of 2^20 bytes."""
+    return f"{x / 1024:.2g} GB" if x >= 1024 else f"{x:.0f} MB"
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+
+def sizes(all_of_them: Sequence[int], most: float) -> list[int]:
+    return [n for n in all_of_them if n <= most]
+
+
+def of_vocabulary(most: float) -> list[Series]:
+    found: dict[int, Found] = {}
+    left: list[str] = []
+    for size in sizes(VOCABULARIES, most):
+        needed = 4 * size * DIM * 4 / 2**30 + 0.2
+        if needed > (free := available()):
+            left.append(f"{size:,} words are left out: they need about {needed:.0f} GB, "
+                        f"{free:.0f} GB are free")  # fmt: skip
+            continue
+        found[size] = measured("vocabulary", size)
+    kinds = (("make", "make"), ("first", "the first word of all"), ("new", "a new word"),
+             ("warm", "a word that came before"), ("memory", "memory at the peak"))  # fmt: skip
+    series = [Series(what, list(found), [f[k] for f in found.values()], 10_000)
+              for k, what in kinds]  # fmt: skip
+    print("### Vocabulary\n")
+    rows = [[f"{n:,}", *(shown(f[k]) for k, _ in kinds[:-1]), mb(f["memory"]),
+             mb(n * DIM * 4 / 2**20)] for n, f in found.items()]  # fmt: skip
+    rows.append(["*exponent from 10,000 on*", *(s.exponent() for s in series), "1"])
+    print(table([f"words × {DIM}", *(what for _, what in kinds), "its vectors alone"], rows))
+    for line in left:
+        print(line + ".\n")
+    return series
+
+
+def of_text(most: float) -> tuple[list[Series], Found]:
+    found = {n: measured("text", n) for n in sizes(TEXTS, most)}
+    since = 10_000
+    series = [
+        Series("the first time", list(found), [f["first"] for f in found.values()], since),
+        Series("again", list(found), [f["warm"] for f in found.values()], since),
+        Series("memory at the peak", list(found), [f["memory"] for f in found.values()], since),
+    ]
+    print("### Text\n")
+    rows = [[f"{n:,}", shown(f["first"]), shown(f["warm"]), f"{n / f['warm'] / 1e6:.2g} million",
+             mb(f["memory"])] for n, f in found.items()]  # fmt: skip
+    rows.append(["*exponent from 10,000 on*", *(s.exponent() for s in series[:2]), "",
+                 series[2].exponent()])  # fmt: skip
+    print(table(["words", "the first time", "again", "words/s", "memory at the peak"], rows))
+    largest = max(n for n in found if n <= CHUNK)
+    return series, {**found[largest], "words": largest}
+
+
+def of_threads() -> Found:
+    most = cores()
+    numbers = sorted({2**k for k in range(most.bit_length()) if 2**k <= most} | {most})
+    found = {n: measured("threads", n, n) for n in numbers}
+    together = {n: max(side_by_side(n) for _ in range(3)) for n in numbers}
+    rows = []
+    for key, what in (("text", "text, 1,000,000 words, again"),
+                      ("nearest", f"nearest words of 5,000 points, 20,000 × {DIM}"),
+                      ("lists", f"lists of 64 words for 20,000 × {DIM}")):  # fmt: skip
+        times = [found[n][key] for n in numbers]
+        rows.append([what, *map(shown, times), f"{times[0] / times[-1]:.2f}"])
+    rows.append(["text, a process a thread, words/s",
+                 *(f"{together[n] / 1e6:.2g} million" for n in numbers),
+                 f"{together[most] / together[1]:.2f}"])  # fmt: skip
+    print("### Threads\n")
+    head = [f"{n} thread{'s' if n > 1 else ''}" for n in numbers]
+    print(table(["work", *head, "speed-up"], rows))
+    return {"rate": together[1], "efficiency": together[most] / (most * together[1]),
+            "cores": most}  # fmt: skip
+
+
+def of_documents(most: float) -> list[Series]:
+    found = {n: measured("documents", n) for n in sizes(DOCUMENTS, most)}
+    series = [
+        Series("10 queries", list(found), [f["time"] for f in found.values()], 1_000),
+        Series("memory at the peak", list(found), [f["memory"] for f in found.values()], 1_000),
+    ]
+    print("### Documents\n")
+    rows = [[f"{n:,}", shown(f["time"]), shown(f["time"] / (10 * n)), mb(f["memory"])]
+            for n, f in found.items()]  # fmt: skip
+    rows.append(["*exponent from 1,000 on*", series[0].exponent(), "", series[1].exponent()])
+    print(table(["documents of 50 words", "10 queries, 5 nearest each", "a pair",
+                 "memory at the peak"], rows))  # fmt: skip
+    return series
+
+
+# --- 64 cores, on paper
+
+
+def on_paper(rates: Found, chunk: Found) -> str:
+    """What the measured rates say of 64 cores and 10^12 words.
+
+    `rates` is what `of_threads` returns; `chunk` the largest text that was in memory at once.
+    """
+    rate, efficiency, here = rates["rate"], rates["efficiency"], int(rates["cores"])
+    lists = max(0.0, chunk["first"] - chunk["warm"]) * here
+    full = rate * efficiency
+    moved = 2 * chunk["bytes"] * full  # bytes a second and core: a word is read, one is written
+
+    def machine(words: float, n: int) -> float:
+        return lists + words / (n * full)
+
+    def spark(words: float, n: int) -> float:
+        return START + lists + words / (n * full * SHARE)
+
+    rows = [[power(10**k), data(10**k * chunk["bytes"]), long(machine(10**k, here)),
+             long(machine(10**k, CORES)), long(spark(10**k, CORES))]
+            for k in range(6, 13)]  # fmt: skip
+    night = power(NIGHT * CORES * full)
+    enough = DISK / moved
+    disk = (f"So {figures(enough)} of them keep it busy, and a machine with one such disk needs "
+            f"{long(WORDS * moved / full / DISK)} at least"
+            if enough < CORES else f"It would do for {figures(enough)} cores")  # fmt: skip
+    sooner = []
+    for n in (2, 4, 8):
+        # START + W / (n·full·SHARE) = W / full, W in words a core
+        seconds = START / (1 - 1 / (n * SHARE))
+        sooner.append([str(n), long(seconds), *(power(seconds * c * full) for c in (16, CORES))])
+    by_size = table(
+        ["words", "text", f"this machine, {here} cores", f"one machine, {CORES} cores",
+         f"Spark, {CORES} cores of several machines"], rows)  # fmt: skip
+    by_machines = table(
+        ["machines under Spark", "faster than one, if that needs more than", "words, 16 cores each",
+         f"words, {CORES} cores each"], sooner)  # fmt: skip
+    work, alone, spread = power(WORDS), long(machine(WORDS, CORES)), long(spark(WORDS, CORES))
+    return f"""### Where one machine ends and Spark begins
+
+On paper, for {CORES} cores and {work} words.
+
+- Measured above: a process of one thread makes {rate / 1e6:.2g} million words/s of text; of
+  {here} processes at once, each keeps {efficiency:.0%} of that. The lists and laws of the built-in
+  vocabulary cost a process {shown(lists)}, once. A word is {chunk["bytes"]:.1f} bytes of text with
+  its space.
+- Measured elsewhere: a thread under Spark makes {SHARE:.0%} of the words of one without
+  ([engines](engines.md)).
+- Assumed: {CORES} cores, a process each, are as fast and keep {efficiency:.0%} too. Spark's workers
+  are at work after {START:.0f} s. A disk reads and writes {data(DISK)}/s together.
+
+{by_size}
+- **Time.** {CORES} cores in one machine do {night} words in a night of 8 hours, and need {alone}
+  for {work}. The same cores under Spark need {spread}: it makes no core faster, it adds machines.
+- **Disk.** {CORES} cores at work read and write {data(CORES * moved)}/s; a disk has
+  {data(DISK)}/s. {disk}.
+- **Memory** grows with the words that are read at once, not with the corpus:
+  {mb(chunk["memory"])} for {power(chunk["words"])} words.
+- **Spark begins** where the texts lie on several machines already, where {night} words a night are
+  too few, or where hours of work must survive the loss of a machine. By time alone, several
+  machines are faster than one of the same kind as soon as the work pays for Spark's start:
+
+{by_machines}"""
+
+
+# --- the plot
+
+
+def draw(path: Path, panels: dict[str, tuple[str, list[Series]]]) -> None:
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    grey = "#808080"
+    mpl.rcParams.update({
+        "svg.fonttype": "none", "svg.hashsalt": "fastdx", "font.size": 11, "text.color": grey,
+        "axes.edgecolor": grey, "axes.labelcolor": grey, "axes.titlecolor": grey,
+        "xtick.color": grey, "ytick.color": grey, "axes.spines.top": False,
+        "axes.spines.right": False,
+    })  # fmt: skip
+    figure, axes = plt.subplots(2, 2, figsize=(10, 8))
+    colors = ("#1a9e8f", "#d9822b", "#6a7fd1", "#b5548c", grey)
+    for ax, (title, (label, series)) in zip(axes.flat, panels.items(), strict=False):
+        for color, s in zip(colors, series, strict=False):
+            found = s.fit()
+            name = s.what if found is None else f"{s.what}: {found}"
+            ax.loglog(s.sizes, s.values, "o", color=color, markersize=4, label=name)
+            if found is not None:
+                ends = np.array([max(s.since, min(s.sizes)), max(s.sizes)], float)
+                ax.loglog(ends, found.a * ends**found.b, color=color)
+        ax.minorticks_off()
+        ax.set_title(title)
+        ax.set_ylabel(label)
+        ax.set_ylim(top=ax.get_ylim()[1] * 10 ** (0.5 * len(series)))  # the legend's place
+        ax.legend(fontsize="small", frameon=False, loc="upper left")
+    figure.tight_layout()
+    figure.savefig(path, transparent=True, metadata={"Date": None, "Creator": None})
+    plt.close(figure)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="an SVG; needs all parts")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--most", type=float, default=np.inf, metavar="N")
+    parser.add_argument("--here", nargs=2, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.here:
+        print(json.dumps(MEASURES[args.here[0]](int(args.here[1]))))
+        return
+    wanted = set(args.parts)
+    if "spark" in wanted and not {"text", "threads"} <= wanted:
+        parser.error("spark needs text and threads")
+    panels: dict[str, tuple[str, list[Series]]] = {}
+    if "vocabulary" in wanted:
+        *times, memory = of_vocabulary(args.most)
+        panels["words of the vocabulary"] = ("seconds", times)
+    if "text" in wanted:
+        written, chunk = of_text(args.most)
+        panels["words of text"] = ("seconds", written[:2])
+    if "threads" in wanted:
+        rates = of_threads()
+    if "documents" in wanted:
+        searched = of_documents(args.most)
+        panels["documents searched"] = ("seconds", searched[:1])
+    if "spark" in wanted:
+        print(on_paper(rates, chunk))
+    if args.plot:
+        peaks = [memory._replace(what="vocabulary"), written[2]._replace(what="text"),
+                 searched[1]._replace(what="documents")]  # fmt: skip
+        draw(args.plot, {**panels, "memory, by words or documents": ("MB", peaks)})
+
+
+if __name__ == "__main__":
+    main()
