@@ -3,14 +3,15 @@
 //! [`MultivariateLaplace`] is the n-dimensional Laplace law of WSDM'20 §2.6 (after Wu et al.
 //! 2017): density ∝ exp(-ε‖z‖₂), drawn as a Gamma(n, 1/ε) radius times a uniform direction.
 
+mod normal;
+
 use rand::Rng;
-use rand::rngs::ChaCha12Rng;
-use rand_distr::{Distribution, Gamma, StandardNormal};
+use rand_distr::{Distribution, Gamma};
 use rayon::prelude::*;
 
 use crate::error::{Error, Result, check_epsilon};
 use crate::parallel::{Control, install};
-use crate::random::Key;
+use crate::random::{Bulk, Key};
 
 /// The law on ℝⁿ with density ∝ exp(-ε‖z‖₂).
 ///
@@ -85,11 +86,7 @@ impl MultivariateLaplace {
 pub(crate) fn normals(rng: &mut impl Rng, out: &mut [f64]) -> f64 {
     // 0 has no direction, so draw again.
     loop {
-        let mut norm2 = 0.0;
-        for x in &mut *out {
-            *x = StandardNormal.sample(rng);
-            norm2 += *x * *x;
-        }
+        let norm2 = normal::fill(rng, out);
         if norm2 > 0.0 {
             return norm2.sqrt();
         }
@@ -117,7 +114,7 @@ pub(crate) fn sample_rows(
     dim: usize,
     key: &Key,
     control: &Control,
-    sample: impl Fn(&mut ChaCha12Rng, &mut [f64]) + Sync,
+    sample: impl Fn(&mut Bulk, &mut [f64]) + Sync,
 ) -> Result<Vec<f64>> {
     const ROWS: usize = 256;
     let mut out = rows(size, dim)?;
@@ -127,6 +124,7 @@ pub(crate) fn sample_rows(
             .try_for_each(|(chunk, rows)| {
                 control.check()?;
                 let mut rng = key.stream(chunk as u64);
+                let mut rng = Bulk::of(&mut rng);
                 for row in rows.chunks_exact_mut(dim) {
                     sample(&mut rng, row);
                 }

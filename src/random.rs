@@ -8,6 +8,8 @@
 //! A seed replaces the key by one derived from (seed, number of the call). That is for tests
 //! only: whoever knows the seed can undo the protection.
 
+mod bulk;
+
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rand::Rng;
@@ -15,6 +17,8 @@ use rand::SeedableRng;
 use rand::rngs::ChaCha12Rng;
 
 use crate::error::{Error, Result};
+
+pub(crate) use bulk::Bulk;
 
 /// Where the keys come from: the operating system, or (tests only) a seed.
 #[derive(Debug)]

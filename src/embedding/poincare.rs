@@ -4,17 +4,19 @@
 //! follows the Euclidean gradient times ((1-‖θ‖²)/2)² and is brought back into the ball of radius
 //! 1 - 1e-5. Negatives are drawn by degree; the first epochs, the burn-in, take steps of a tenth.
 //!
-//! Threads update one table without locks (Hogwild, Recht et al. 2011), through relaxed atomics:
-//! updates may be lost, never torn. One thread gives one result for a seed.
+//! Threads update one table without locks (Hogwild, Recht et al. 2011): updates may be lost, but no number
+//! is torn ([`rows`]). One thread gives one result for a seed, on every machine.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+mod rows;
 
 use rand::{Rng, RngExt};
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
 use crate::parallel::{Control, install, pool};
-use crate::random::{Key, uniform_below};
+use crate::random::{Bulk, Key, uniform_below};
+
+use rows::{LANES, Lanes, Line, Vectors};
 
 /// How an embedding is trained.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -58,7 +60,8 @@ pub struct Training {
     /// For every node the nodes it has edges to, ascending: no negatives.
     starts: Vec<usize>,
     targets: Vec<u32>,
-    table: Vec<AtomicU32>,
+    /// The vectors, each a whole number of lines.
+    table: Vec<Line>,
     epoch: usize,
 }
 
@@ -145,8 +148,8 @@ impl Training {
             starts,
             targets: sorted.into_iter().map(|(_, v)| v).collect(),
             table: values
-                .into_iter()
-                .map(|x: f32| AtomicU32::new(x.to_bits()))
+                .chunks_exact(parameters.dim)
+                .flat_map(|vector| vector.chunks(LANES).map(Line::new))
                 .collect(),
             epoch,
         })
@@ -164,8 +167,10 @@ impl Training {
 
     /// The vectors as they are, row-major.
     pub fn vectors(&self) -> Vec<f32> {
-        let value = |x: &AtomicU32| f32::from_bits(x.load(Ordering::Relaxed));
-        self.table.iter().map(value).collect()
+        let vectors = self.table.chunks_exact(self.lines());
+        let values =
+            vectors.flat_map(|row| row.iter().flat_map(Line::values).take(self.parameters.dim));
+        values.collect()
     }
 
     /// One pass over the edges in a new order; returns the mean loss an edge, in nats.
@@ -185,6 +190,7 @@ impl Training {
             rate
         };
         let mut rng = key.stream((self.epoch as u64) << 16);
+        let mut rng = Bulk::of(&mut rng);
         for i in (1..self.edges.len()).rev() {
             self.edges
                 .swap(i, uniform_below(&mut rng, i as u32 + 1) as usize);
@@ -193,13 +199,25 @@ impl Training {
         let this = &*self;
         let part = |(part, edges): (usize, &[(u32, u32)])| {
             let mut rng = key.stream((this.epoch as u64) << 16 | (part as u64 + 1));
-            let mut work = Work::new(this.parameters.dim, this.parameters.negatives);
+            let mut rng = Bulk::of(&mut rng);
+            let mut work = Work::new(this.lines(), this.parameters.negatives);
             let mut loss = 0.0;
-            for (i, &(u, v)) in edges.iter().enumerate() {
+            // Negatives are drawn one edge ahead, so that their rows can be asked for in time.
+            this.draw(edges[0], &mut rng, &mut work.ahead);
+            for i in 0..edges.len() {
                 if i % 1024 == 0 {
                     control.check()?;
                 }
-                loss += f64::from(this.step(u, v, rate as f32, &mut rng, &mut work));
+                std::mem::swap(&mut work.edge, &mut work.ahead);
+                match edges.get(i + 1) {
+                    Some(&next) => this.draw(next, &mut rng, &mut work.ahead),
+                    None => work.ahead.others.clear(),
+                }
+                if let Some(&(after, _)) = edges.get(i + 2) {
+                    let links = &this.targets[this.starts[after as usize]..];
+                    links.first().into_iter().for_each(prefetch);
+                }
+                loss += f64::from(this.step(rate as f32, &mut work));
                 if i % 1024 == 1023 {
                     control.advance(1024);
                 }
@@ -220,139 +238,124 @@ impl Training {
         Ok(loss / self.edges.len() as f64)
     }
 
-    fn row(&self, id: u32) -> &[AtomicU32] {
-        &self.table[id as usize * self.parameters.dim..][..self.parameters.dim]
+    /// Lines of a vector.
+    fn lines(&self) -> usize {
+        self.parameters.dim.div_ceil(LANES)
     }
 
     #[inline(always)]
-    fn prefetch(&self, id: u32) {
-        #[cfg(target_arch = "x86_64")]
-        for line in self.row(id).chunks(16) {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            // SAFETY: prefetching reads nothing.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) };
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        let _ = id;
+    fn row(&self, id: u32) -> &[Line] {
+        let lines = self.lines();
+        &self.table[id as usize * lines..][..lines]
     }
 
-    #[inline(always)]
-    fn load(&self, id: u32, out: &mut [f32]) {
-        for (out, x) in out.iter_mut().zip(self.row(id)) {
-            *out = f32::from_bits(x.load(Ordering::Relaxed));
-        }
-    }
-
-    /// Replaces a node's vector, brought back into the ball.
-    #[inline(always)]
-    fn store(&self, id: u32, vector: &mut [f32]) {
-        let norm = sum(vector, |x| x * x).sqrt();
-        if !norm.is_finite() {
-            return; // A step beyond all numbers is not taken.
-        }
-        if norm > REACH {
-            let scale = REACH / norm;
-            vector.iter_mut().for_each(|x| *x *= scale);
-        }
-        for (x, value) in self.row(id).iter().zip(vector) {
-            x.store(value.to_bits(), Ordering::Relaxed);
-        }
-    }
-
-    fn is_edge(&self, u: u32, v: u32) -> bool {
-        let of_u = &self.targets[self.starts[u as usize]..self.starts[u as usize + 1]];
-        of_u.binary_search(&v).is_ok()
-    }
-
-    /// One edge; returns its loss before the step.
-    fn step(&self, u: u32, v: u32, rate: f32, rng: &mut impl Rng, work: &mut Work) -> f32 {
-        #[cfg(target_arch = "x86_64")]
-        {
-            if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vl") {
-                // SAFETY: the features were detected.
-                return unsafe { self.step_avx512(u, v, rate, rng, work) };
-            }
-            if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
-                // SAFETY: the features were detected.
-                return unsafe { self.step_avx2(u, v, rate, rng, work) };
-            }
-        }
-        self.step_portable(u, v, rate, rng, work)
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx512f,avx512vl")]
-    fn step_avx512(&self, u: u32, v: u32, rate: f32, rng: &mut impl Rng, work: &mut Work) -> f32 {
-        self.step_portable(u, v, rate, rng, work)
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx2,fma")]
-    fn step_avx2(&self, u: u32, v: u32, rate: f32, rng: &mut impl Rng, work: &mut Work) -> f32 {
-        self.step_portable(u, v, rate, rng, work)
-    }
-
-    #[inline(always)]
-    fn step_portable(&self, u: u32, v: u32, rate: f32, rng: &mut impl Rng, work: &mut Work) -> f32 {
-        let n = self.parameters.dim;
-        work.ids.clear();
-        work.ids.push(v);
+    /// Draws an edge's negatives.
+    fn draw(&self, (u, v): (u32, u32), rng: &mut impl Rng, edge: &mut Edge) {
+        let linked = &self.targets[self.starts[u as usize]..self.starts[u as usize + 1]];
+        let is_linked = |other: u32| match linked.len() {
+            0..=16 => linked.contains(&other),
+            _ => linked.binary_search(&other).is_ok(),
+        };
+        edge.u = u;
+        edge.others.clear();
+        edge.others.push(v);
         for _ in 0..self.parameters.negatives {
             // A node linked to all others has none: a few tries, then fewer negatives.
             for _ in 0..8 {
                 let other = self.ends[uniform_below(rng, self.ends.len() as u32) as usize];
-                if other != u && !self.is_edge(u, other) {
-                    work.ids.push(other);
+                if other != u && !is_linked(other) {
+                    edge.others.push(other);
                     break;
                 }
             }
         }
-        // Rows at random: ask for all before the first is needed.
-        work.ids.iter().for_each(|&id| self.prefetch(id));
-        self.load(u, &mut work.u);
-        let one_minus_norm2_u = (1.0 - sum(&work.u, |x| x * x)).max(1e-6);
-        let mut total = 0.0;
-        for (j, &id) in work.ids.iter().enumerate() {
-            let other = &mut work.others[j * n..][..n];
-            self.load(id, other);
-            let one_minus_norm2 = (1.0 - sum(other, |x| x * x)).max(1e-6);
-            let apart = sum2(&work.u, other, |a, b| (a - b) * (a - b));
-            let gamma = 1.0 + 2.0 * apart / (one_minus_norm2_u * one_minus_norm2);
-            let root = (gamma * gamma - 1.0).max(1e-12).sqrt();
-            // e^(-arcosh γ) = 1/(γ + √(γ²-1)).
-            let weight = 1.0 / (gamma + root);
-            total += weight;
-            work.of[j] = Of {
-                one_minus_norm2,
-                apart,
-                root,
-                weight,
-            };
+    }
+
+    /// The step of an edge; returns its loss before.
+    fn step(&self, rate: f32, work: &mut Work) -> f32 {
+        #[cfg(target_arch = "x86_64")]
+        {
+            if is_x86_feature_detected!("avx512f") {
+                // SAFETY: the feature was detected.
+                return unsafe { self.step_avx512(rate, work) };
+            }
+            if is_x86_feature_detected!("avx2") {
+                // SAFETY: the feature was detected.
+                return unsafe { self.step_avx2(rate, work) };
+            }
         }
-        let loss = -(work.of[0].weight / total).ln();
-        work.gradient.fill(0.0);
-        for (j, &id) in work.ids.iter().enumerate() {
-            let other = &mut work.others[j * n..][..n];
-            let of = work.of[j];
+        // SAFETY: it needs no feature.
+        unsafe { self.step_by::<rows::Portable>(rate, work) }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f")]
+    fn step_avx512(&self, rate: f32, work: &mut Work) -> f32 {
+        // SAFETY: the feature is here.
+        unsafe { self.step_by::<rows::Avx512>(rate, work) }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    fn step_avx2(&self, rate: f32, work: &mut Work) -> f32 {
+        // SAFETY: the feature is here.
+        unsafe { self.step_by::<rows::Avx2>(rate, work) }
+    }
+
+    /// # Safety
+    /// As [`Vectors`].
+    #[inline(always)]
+    unsafe fn step_by<V: Vectors>(&self, rate: f32, work: &mut Work) -> f32 {
+        let lines = self.lines();
+        let Edge { u, others: ids } = &work.edge;
+        let next = &work.ahead;
+        self.row(next.u).iter().for_each(prefetch);
+        // SAFETY: as the caller, here and below.
+        let norm2 = unsafe { rows::load::<V>(self.row(*u), &mut work.u) };
+        let one_minus_norm2_u = (1.0 - norm2).max(1e-6);
+        let others = work.others.chunks_exact_mut(lines);
+        for ((&id, other), of) in ids.iter().zip(others).zip(&mut work.of) {
+            // SAFETY: above.
+            let (norm2, apart) = unsafe { rows::load_beside::<V>(self.row(id), &work.u, other) };
+            of.one_minus_norm2 = (1.0 - norm2).max(1e-6);
+            of.apart = apart;
+        }
+        let of = &mut work.of[..ids.len()];
+        for of in &mut *of {
+            let gamma = 1.0 + 2.0 * of.apart / (one_minus_norm2_u * of.one_minus_norm2);
+            of.root = (gamma * gamma - 1.0).max(1e-12).sqrt();
+            // e^(-arcosh γ) = 1/(γ + √(γ²-1)).
+            of.weight = 1.0 / (gamma + of.root);
+        }
+        let total: f32 = of.iter().map(|of| of.weight).sum();
+        let loss = -(of[0].weight / total).ln();
+        work.gradient.fill(Lanes::default());
+        let mut own = 0.0;
+        let others = work.others.chunks_exact_mut(lines);
+        for (j, ((&id, other), of)) in ids.iter().zip(others).zip(of).enumerate() {
+            // Asked for here one after the other: a machine waits for so many at a time.
+            if let Some(&next) = next.others.get(j) {
+                self.row(next).iter().for_each(prefetch);
+            }
             // dL/dd: 1 - p for the edge, -p for a negative.
             let slope = f32::from(u8::from(j == 0)) - of.weight / total;
             // With α = 1-‖u‖², β = 1-‖v‖²: dγ/du = 4/(αβ)·((u - v) + u·‖u-v‖²/α).
             let scale = slope * 4.0 / (one_minus_norm2_u * of.one_minus_norm2 * of.root);
-            let (own, of_other) = (of.apart / one_minus_norm2_u, of.apart / of.one_minus_norm2);
-            let rate_other = rate * (of.one_minus_norm2 * of.one_minus_norm2 / 4.0) * scale;
-            for ((g, &a), b) in work.gradient.iter_mut().zip(&work.u).zip(&mut *other) {
-                let apart = a - *b;
-                *g += scale * (apart + a * own);
-                *b -= rate_other * (*b * of_other - apart);
+            own += scale * (of.apart / one_minus_norm2_u);
+            let rate = rate * (of.one_minus_norm2 * of.one_minus_norm2 / 4.0) * scale;
+            let by = [scale, rate, of.apart / of.one_minus_norm2];
+            // SAFETY: above.
+            unsafe {
+                let norm2 = rows::pull::<V>(other, &work.u, &mut work.gradient, by);
+                rows::store::<V>(self.row(id), other, norm2, REACH);
             }
-            self.store(id, other);
         }
         let rate_u = rate * one_minus_norm2_u * one_minus_norm2_u / 4.0;
-        for (x, g) in work.u.iter_mut().zip(&work.gradient) {
-            *x -= rate_u * g;
+        // SAFETY: above.
+        unsafe {
+            let norm2 = rows::descend::<V>(&mut work.u, &work.gradient, [own, rate_u]);
+            rows::store::<V>(self.row(*u), &work.u, norm2, REACH);
         }
-        let Work { u: vector, .. } = work;
-        self.store(u, vector);
         loss
     }
 }
@@ -365,55 +368,47 @@ struct Of {
     weight: f32,
 }
 
+/// An edge from u: its target, then its negatives.
+#[derive(Default)]
+struct Edge {
+    u: u32,
+    others: Vec<u32>,
+}
+
+/// Asks for what will be needed.
+#[inline(always)]
+fn prefetch<T>(of: &T) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: prefetching reads nothing.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(of).cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = of;
+}
+
 struct Work {
-    ids: Vec<u32>,
-    u: Vec<f32>,
-    others: Vec<f32>,
-    gradient: Vec<f32>,
+    edge: Edge,
+    /// The next edge.
+    ahead: Edge,
+    u: Vec<Lanes>,
+    others: Vec<Lanes>,
+    gradient: Vec<Lanes>,
     of: Vec<Of>,
 }
 
 impl Work {
-    fn new(dim: usize, negatives: usize) -> Self {
+    fn new(lines: usize, negatives: usize) -> Self {
         Work {
-            ids: Vec::with_capacity(negatives + 1),
-            u: vec![0.0; dim],
-            others: vec![0.0; dim * (negatives + 1)],
-            gradient: vec![0.0; dim],
+            edge: Edge::default(),
+            ahead: Edge::default(),
+            u: vec![Lanes::default(); lines],
+            others: vec![Lanes::default(); lines * (negatives + 1)],
+            gradient: vec![Lanes::default(); lines],
             of: vec![Of::default(); negatives + 1],
         }
     }
-}
-
-/// Sums in sixteen lanes, for the vectoriser.
-#[inline(always)]
-fn sum(x: &[f32], f: impl Fn(f32) -> f32) -> f32 {
-    let mut acc = [0.0f32; 16];
-    let (chunks, rest) = x.as_chunks::<16>();
-    for chunk in chunks {
-        for l in 0..16 {
-            acc[l] += f(chunk[l]);
-        }
-    }
-    acc.iter().sum::<f32>() + rest.iter().map(|&x| f(x)).sum::<f32>()
-}
-
-#[inline(always)]
-fn sum2(x: &[f32], y: &[f32], f: impl Fn(f32, f32) -> f32) -> f32 {
-    let mut acc = [0.0f32; 16];
-    let (x, x_rest) = x.as_chunks::<16>();
-    let (y, y_rest) = y.as_chunks::<16>();
-    for (x, y) in x.iter().zip(y) {
-        for l in 0..16 {
-            acc[l] += f(x[l], y[l]);
-        }
-    }
-    acc.iter().sum::<f32>()
-        + x_rest
-            .iter()
-            .zip(y_rest)
-            .map(|(&x, &y)| f(x, y))
-            .sum::<f32>()
 }
 
 /// How well distances give the edges back (Nickel and Kiela 2017, §4.1).

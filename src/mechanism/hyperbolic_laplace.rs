@@ -23,7 +23,7 @@ use crate::mechanism::noisy_nearest::{Noise, NoisyNearest, floating_point};
 use crate::metric::Metric;
 use crate::names::named;
 use crate::parallel::Control;
-use crate::random::Randomness;
+use crate::random::{Bulk, Randomness};
 use crate::space::MetricSpace;
 
 /// How the noise is drawn.
@@ -134,9 +134,11 @@ impl Noise for HyperbolicNoise {
     ) -> Result<()> {
         let n = embedding.dim();
         match self.sampler {
-            NoiseSampler::Exact => points
-                .chunks_exact_mut(n)
-                .for_each(|z| self.law.sample(rng, z)),
+            NoiseSampler::Exact => {
+                let mut rng = Bulk::of(rng);
+                let points = points.chunks_exact_mut(n);
+                points.for_each(|z| self.law.sample(&mut rng, z));
+            }
             NoiseSampler::Metropolis => Walk::new(self.law).fill(points, rng, control)?,
         }
         let (mut word, mut z) = (vec![0.0; n], vec![0.0; n]);

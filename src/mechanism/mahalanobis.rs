@@ -26,7 +26,7 @@ use crate::mechanism::multivariate_laplace::{add_vectors, check_euclidean};
 use crate::mechanism::noisy_nearest::{Noise, NoisyNearest, floating_point};
 use crate::noise::MultivariateLaplace;
 use crate::parallel::{Control, install};
-use crate::random::Randomness;
+use crate::random::{Bulk, Randomness};
 
 /// The mechanism on a Euclidean embedding.
 pub type Mahalanobis = NoisyNearest<EllipticalNoise>;
@@ -129,8 +129,9 @@ impl Noise for EllipticalNoise {
         _: &Control,
     ) -> Result<()> {
         let n = embedding.dim();
+        let mut rng = Bulk::of(rng);
         for point in points.chunks_exact_mut(n) {
-            self.sphere.sample(rng, point);
+            self.sphere.sample(&mut rng, point);
             // L times the point, from the last number up: each uses only those before it.
             for (i, row) in self.ellipse.factor.chunks_exact(n).enumerate().rev() {
                 point[i] = row[..=i].iter().zip(&*point).map(|(l, u)| l * u).sum();

@@ -23,6 +23,7 @@
 
 use rand::Rng;
 
+use crate::arithmetic::exp_minus;
 use crate::random::uniform_below_u128;
 
 /// The most words a vocabulary may have: sums of weights stay below 2¹²⁷.
@@ -37,40 +38,6 @@ pub const SLACK: f64 = 1.0 / (1u64 << 30) as f64;
 pub const GRID_SLACK: f64 = SLACK / 2.0;
 /// The exponent at which the floor is reached: 60 ln 2.
 pub const FLOOR_EXPONENT: f64 = (LOG2_LARGEST - LOG2_FLOOR) as f64 * std::f64::consts::LN_2;
-
-/// exp(-x) for 0 ≤ x ≤ 42, to a relative 2⁻⁵¹, by plain arithmetic: the same on every machine,
-/// and vectorised where many stand in a row.
-#[inline(always)]
-fn exp_minus(x: f64) -> f64 {
-    const LN2_HIGH: f64 = f64::from_bits(0x3FE6_2E42_FEE0_0000);
-    const LN2_LOW: f64 = 1.908_214_929_270_587_7e-10;
-    // Adding 1.5·2⁵² rounds to an integer and leaves it in the low bits.
-    const ROUND: f64 = 6_755_399_441_055_744.0;
-    let shifted = x * std::f64::consts::LOG2_E + ROUND;
-    let n = shifted - ROUND;
-    let r = (n * LN2_HIGH - x) + n * LN2_LOW;
-    // Taylor to degree 13 on |r| ≤ 0.35: the rest is below 2⁻⁵⁷.
-    let mut p = 1.0 / 6_227_020_800.0;
-    for c in [
-        1.0 / 479_001_600.0,
-        1.0 / 39_916_800.0,
-        1.0 / 3_628_800.0,
-        1.0 / 362_880.0,
-        1.0 / 40_320.0,
-        1.0 / 5_040.0,
-        1.0 / 720.0,
-        1.0 / 120.0,
-        1.0 / 24.0,
-        1.0 / 6.0,
-        0.5,
-        1.0,
-        1.0,
-    ] {
-        p = p * r + c;
-    }
-    // p·2⁻ⁿ, by subtracting n from the exponent.
-    f64::from_bits(p.to_bits().wrapping_sub(shifted.to_bits() << 52))
-}
 
 /// The integer weight of 2⁻⁶⁰ ≤ v ≤ 1, as its low and high 64 bits, so that many in a row are
 /// vectorised.
