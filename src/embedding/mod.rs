@@ -382,8 +382,10 @@ impl MetricSpace for Embedding {
     }
 
     fn neighbors(&self, words: &[u32], grid: Grid, k: usize, lists: &mut [u64]) {
-        let vectors = words.iter().flat_map(|&id| self.vector(id));
-        let queries: Vec<f64> = vectors.map(|&x| x.into()).collect();
+        let mut queries: Vec<f64> = Vec::with_capacity(words.len() * self.dim);
+        for &id in words {
+            queries.extend(self.vector(id).iter().map(|&x| f64::from(x)));
+        }
         let mut scratch = Scratch::default();
         let search = self.search();
         let batches = queries.chunks(search.batch() * self.dim);

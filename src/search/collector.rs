@@ -56,6 +56,7 @@ pub(crate) struct Ranking {
 }
 
 /// A bound and an id as one number: see [`Collector::candidates`].
+#[inline]
 fn candidate(bound: f32, id: u32) -> u64 {
     let bits = bound.to_bits();
     // The bits of a negative number sort the other way round.
@@ -63,6 +64,7 @@ fn candidate(bound: f32, id: u32) -> u64 {
     u64::from(descending) << 32 | u64::from(id)
 }
 
+#[inline]
 fn bound(candidate: u64) -> f32 {
     let descending = (candidate >> 32) as u32;
     let negative = descending >> 31 == 1;
@@ -136,6 +138,7 @@ impl Collector {
     }
 
     /// Words with bounds below are of no use.
+    #[inline]
     pub(crate) fn threshold(&self) -> f32 {
         self.threshold
     }
@@ -151,15 +154,22 @@ impl Collector {
     /// first word.
     #[inline]
     pub(crate) fn take(&mut self, mut hits: u64, bounds: &[f32; WIDTH], first: u32) {
+        if self.k == 1 {
+            // The best first: it may leave the others behind.
+            let mut best = f32::MIN;
+            let mut rest = hits;
+            while rest != 0 {
+                best = best.max(bounds[rest.trailing_zeros() as usize]);
+                rest &= rest - 1;
+            }
+            self.threshold = self.threshold.max(self.below(best));
+        }
         while hits != 0 {
             let w = hits.trailing_zeros();
             hits &= hits - 1;
             let bound = bounds[w as usize];
             if bound >= self.threshold {
                 self.candidates.push(candidate(bound, first + w));
-                if self.k == 1 {
-                    self.threshold = self.threshold.max(self.below(bound));
-                }
             }
         }
         if self.candidates.len() >= self.full {
@@ -168,6 +178,7 @@ impl Collector {
     }
 
     /// What the bounds of others must reach where k words have bounds of at least `bound`.
+    #[inline]
     fn below(&self, bound: f32) -> f32 {
         match self.looking {
             0 => (bound - self.margin).next_down(),
@@ -179,10 +190,13 @@ impl Collector {
     fn raise(&mut self) {
         let k = if self.looking == 0 { self.k } else { self.looking };
         if self.candidates.len() >= k {
-            let (_, &mut kth, _) = self.candidates.select_nth_unstable(k - 1);
-            self.threshold = self.threshold.max(self.below(bound(kth)));
-            let threshold = self.threshold;
-            self.candidates.retain(|&c| bound(c) >= threshold);
+            // Of one word `take` has done it.
+            if k > 1 {
+                let (_, &mut kth, _) = self.candidates.select_nth_unstable(k - 1);
+                self.threshold = self.threshold.max(self.below(bound(kth)));
+            }
+            let left = partition(&mut self.candidates, self.threshold);
+            self.candidates.truncate(left);
         }
         // Distances, once there are some, may leave fewer.
         if self.looking == 0 && self.candidates.len() > 4 * self.most {
@@ -204,11 +218,15 @@ impl Collector {
             return;
         }
         let mut candidates = std::mem::take(&mut self.candidates);
-        // The best first: `raise` left the k with the largest bounds in front.
-        let first = self.k.min(candidates.len());
-        let (mut some, mut rest) = candidates.split_at_mut(first);
-        // One by one it pays to look again after each few.
+        // Where few are wanted it pays to look again after each few; `raise` left the k with the largest bounds
+        // in front.
+        const FEW: usize = 4;
         let few = self.k < 16;
+        if few {
+            candidates.sort_unstable();
+        }
+        let first = self.k.max(FEW).min(candidates.len());
+        let (mut some, mut rest) = candidates.split_at_mut(first);
         loop {
             ranking.ids.clear();
             ranking.ids.extend(some.iter().map(|&c| c as u32));
@@ -221,8 +239,7 @@ impl Collector {
             if let Some(reached) = self.reached(scoring) {
                 self.threshold = self.threshold.max(reached);
             }
-            let threshold = self.threshold;
-            let left = partition(rest, |c| bound(c) >= threshold);
+            let left = partition(rest, self.threshold);
             if left == 0 {
                 break;
             }
@@ -231,9 +248,8 @@ impl Collector {
                 return self.give_up();
             }
             rest = &mut rest[..left];
-            if few && left > 4 {
-                rest.sort_unstable();
-                (some, rest) = rest.split_at_mut(4);
+            if few && left > FEW {
+                (some, rest) = rest.split_at_mut(FEW);
             } else {
                 (some, rest) = (rest, &mut []);
             }
@@ -247,6 +263,7 @@ impl Collector {
     }
 
     /// Adds a word; of words at one distance the smaller ids stay.
+    #[inline]
     pub(crate) fn add(&mut self, distance: f64, id: u32) {
         self.kept
             .push(u128::from(distance.to_bits()) << 32 | u128::from(id));
@@ -293,14 +310,15 @@ fn first_full(k: usize) -> usize {
     k + k / 2 + 32
 }
 
-/// Brings what is wanted to the front; how many there are.
-fn partition(candidates: &mut [u64], wanted: impl Fn(u64) -> bool) -> usize {
+/// Brings those whose bounds reach a threshold to the front, in their order; how many there are.
+/// What stands behind them is of no use.
+fn partition(candidates: &mut [u64], threshold: f32) -> usize {
     let mut front = 0;
     for i in 0..candidates.len() {
-        if wanted(candidates[i]) {
-            candidates.swap(front, i);
-            front += 1;
-        }
+        let at = candidates[i];
+        // Without a branch: which of them reach it is hard to foretell.
+        candidates[front] = at;
+        front += usize::from(bound(at) >= threshold);
     }
     front
 }
@@ -331,12 +349,12 @@ mod tests {
     }
 
     #[test]
-    fn partition_keeps_all() {
-        let mut numbers = [5, 1, 8, 3, 9, 2];
-        let front = partition(&mut numbers, |x| x > 2);
-        assert_eq!(front, 4);
-        assert!(numbers[..4].iter().all(|&x| x > 2));
-        numbers.sort_unstable();
-        assert_eq!(numbers, [1, 2, 3, 5, 8, 9]);
+    fn partition_keeps_what_reaches_the_threshold() {
+        let bounds = [5.0, 1.0, 8.0, -3.0, 2.0, 9.0, 0.5];
+        let mut candidates: Vec<u64> = (0..).zip(bounds).map(|(i, b)| candidate(b, i)).collect();
+        let front = partition(&mut candidates, 2.0);
+        let kept: Vec<f32> = candidates[..front].iter().map(|&c| bound(c)).collect();
+        assert_eq!(kept, [5.0, 8.0, 2.0, 9.0]);
+        assert_eq!(partition(&mut candidates[..front], f32::INFINITY), 0);
     }
 }

@@ -324,7 +324,10 @@ impl Filter {
                 for (q, i) in many.enumerate() {
                     if hits[q] != 0 {
                         collectors[i].take(hits[q], &scores[q], (p * WIDTH) as u32);
-                        sides[i].set_threshold(collectors[i].threshold());
+                        let threshold = collectors[i].threshold();
+                        if threshold != sides[i].threshold {
+                            sides[i].set_threshold(threshold);
+                        }
                     }
                 }
             }
@@ -386,28 +389,51 @@ struct Quantised {
     sum: i32,
 }
 
-/// Rounds to integers of at most 127 times a unit; `out` may be longer, and is filled with 0.
+/// Rounds to integers of at most 127 times a unit; `out` may be longer, and is filled with 0. Numbers that
+/// are none give an error that is none.
 fn quantise(v: &[f64], out: &mut [i8]) -> Quantised {
-    let most = v.iter().fold(0.0f64, |m, x| m.max(x.abs()));
+    // Eight sums of each kind, for vector registers.
+    const L: usize = 8;
+    let (parts, rest) = v.as_chunks::<L>();
+    let mut last = [0.0; L];
+    last[..rest.len()].copy_from_slice(rest);
+    let parts = || parts.iter().chain((!rest.is_empty()).then_some(&last));
+    let mut most = [0.0f64; L];
+    for part in parts() {
+        for (most, x) in most.iter_mut().zip(part) {
+            *most = if x.abs() > *most { x.abs() } else { *most };
+        }
+    }
+    let most = most.into_iter().fold(0.0, f64::max);
     // Rounded up a little, so that 127 units always suffice.
     let unit = ((most / 127.0) as f32).next_up();
     let wide = f64::from(unit);
     let per_unit = wide.recip();
-    let (mut sum, mut norm2, mut error2) = (0, 0.0, 0.0);
+    let (mut sums, mut norm2, mut error2) = ([0i32; L], [0.0; L], [0.0; L]);
     out[v.len()..].fill(0);
-    for (&x, out) in v.iter().zip(out) {
-        // A NaN becomes 0, and an error of NaN.
-        let integer = (x * per_unit).round_ties_even().clamp(-127.0, 127.0);
-        *out = integer as i8;
-        sum += i32::from(*out);
-        norm2 += x * x;
-        error2 += (x - integer * wide).powi(2);
+    let mut out = out[..v.len()].chunks_mut(L);
+    for part in parts() {
+        let mut bytes = [0i8; L];
+        for l in 0..L {
+            // Adding 1.5·2⁵² rounds to a whole number, ties to even, and leaves it in the lowest bits.
+            const ROUND: f64 = (3u64 << 51) as f64;
+            let x = part[l];
+            let rounded = (x * per_unit).clamp(-127.0, 127.0) + ROUND;
+            bytes[l] = rounded.to_bits() as i8;
+            sums[l] += i32::from(bytes[l]);
+            norm2[l] += x * x;
+            let error = x - (rounded - ROUND) * wide;
+            error2[l] += error * error;
+        }
+        if let Some(out) = out.next() {
+            out.copy_from_slice(&bytes[..out.len()]);
+        }
     }
     Quantised {
         unit,
-        norm: norm2.sqrt(),
-        error: error2.sqrt(),
-        sum,
+        norm: norm2.iter().sum::<f64>().sqrt(),
+        error: error2.iter().sum::<f64>().sqrt(),
+        sum: sums.iter().sum(),
     }
 }
 
@@ -424,5 +450,43 @@ fn round(v: &[f64], out: &mut [f32]) -> Quantised {
         norm: norm2.sqrt(),
         error: error2.sqrt(),
         sum: 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Against plain arithmetic: every integer the nearest, the norm and what rounding took away.
+        #[test]
+        fn quantised_numbers_are_the_nearest(
+            v in prop::collection::vec(-1.0f64..1.0, 0..70), exponent in -30i32..30, padding in 0usize..5
+        ) {
+            let v: Vec<f64> = v.iter().map(|x| x * 10f64.powi(exponent)).collect();
+            let mut out = vec![99; v.len() + padding];
+            let got = quantise(&v, &mut out);
+            let (mut norm2, mut error2, unit) = (0.0, 0.0, f64::from(got.unit));
+            for (&x, &integer) in v.iter().zip(&out) {
+                prop_assert!(integer.abs() <= 127);
+                prop_assert_eq!(f64::from(integer), (x / unit).round_ties_even());
+                norm2 += x * x;
+                error2 += (x - f64::from(integer) * unit).powi(2);
+            }
+            prop_assert!(out[v.len()..].iter().all(|&x| x == 0));
+            prop_assert_eq!(got.sum, out.iter().map(|&x| i32::from(x)).sum::<i32>());
+            prop_assert!((got.norm - norm2.sqrt()).abs() <= 1e-12 * norm2.sqrt());
+            prop_assert!((got.error - error2.sqrt()).abs() <= 1e-12 * error2.sqrt());
+        }
+    }
+
+    #[test]
+    fn numbers_that_are_none_are_seen() {
+        for bad in [f64::NAN, f64::INFINITY] {
+            let mut out = [0; 12];
+            let got = quantise(&[0.5, bad, -0.25, 0.1, 0.0, 0.0, 0.0, 0.0, 1.0], &mut out);
+            assert!(!got.error.is_finite(), "{}", got.error);
+        }
     }
 }
