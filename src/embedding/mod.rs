@@ -341,8 +341,7 @@ impl Embedding {
         let search = self.search();
         // As many batches for every thread, none larger than serves.
         let threads = crate::parallel::pool()?.current_num_threads();
-        let rounds = m.div_ceil(threads * crate::search::BATCH).max(1);
-        let rows = m.div_ceil(threads * rounds).max(1);
+        let rows = crate::search::together(m, threads);
         crate::parallel::install(m, 1, || {
             queries
                 .par_chunks(rows * self.dim)
@@ -401,12 +400,14 @@ impl MetricSpace for Embedding {
     }
 
     fn neighbors(&self, words: &[u32], grid: Grid, k: usize, lists: &mut [u64]) {
-        let vectors = words.iter().flat_map(|&id| self.vector(id));
-        let queries: Vec<f64> = vectors.map(|&x| x.into()).collect();
+        let mut queries: Vec<f64> = Vec::with_capacity(words.len() * self.dim);
+        for &id in words {
+            queries.extend(self.vector(id).iter().map(|&x| f64::from(x)));
+        }
         let mut scratch = Scratch::default();
         let search = self.search();
-        let batches = queries.chunks(crate::search::BATCH * self.dim);
-        for (queries, lists) in batches.zip(lists.chunks_mut(crate::search::BATCH * k)) {
+        let batches = queries.chunks(search.batch() * self.dim);
+        for (queries, lists) in batches.zip(lists.chunks_mut(search.batch() * k)) {
             let vectors = &self.vectors;
             search.nearest_batch(
                 vectors,

@@ -73,6 +73,48 @@ impl Metric {
         distances_portable(self, a, rows, out);
     }
 
+    /// Distances from `a` to the rows of `rows` (row-major, `a.len()` wide) that `ids` name, bit for
+    /// bit those of [`distances`](Self::distances): for rows that lie apart in memory.
+    ///
+    /// # Panics
+    /// An id beyond the rows; `ids` and `out` of different lengths.
+    pub(crate) fn distances_to<A: Coordinate>(
+        self,
+        a: &[A],
+        rows: &[f32],
+        ids: &[u32],
+        out: &mut [f64],
+    ) {
+        assert_eq!(ids.len(), out.len());
+        let n = a.len();
+        #[cfg(target_arch = "x86_64")]
+        if self == Metric::Euclidean
+            && is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512dq")
+            && is_x86_feature_detected!("avx512vl")
+        {
+            let at = |&id: &u32| -> *const f32 { rows[id as usize * n..][..n].as_ptr() };
+            let (ids, rest) = ids.as_chunks::<TOGETHER>();
+            let (out, out_rest) = out.as_chunks_mut::<TOGETHER>();
+            let mut next = ids.first().map(|ids| ids.each_ref().map(at));
+            for (i, out) in out.iter_mut().enumerate() {
+                let Some(now) = next else { break };
+                next = ids.get(i + 1).map(|ids| ids.each_ref().map(at));
+                // SAFETY: the features were detected; each pointer has n numbers.
+                unsafe { euclidean_avx512::<A, TOGETHER, true>(a, now, next.unwrap_or(now), out) };
+            }
+            for (id, out) in rest.iter().zip(out_rest) {
+                let now = [at(id); 1];
+                // SAFETY: as above.
+                unsafe { euclidean_avx512::<A, 1, false>(a, now, now, std::array::from_mut(out)) };
+            }
+            return;
+        }
+        for (&id, out) in ids.iter().zip(out) {
+            *out = self.distance(a, &rows[id as usize * n..][..n]);
+        }
+    }
+
     /// How far a computed distance may be off beyond a relative (n/8 + 8)·2⁻⁵³: absolutely, in
     /// n dimensions, where no ‖u‖² is above `largest`.
     ///
@@ -167,28 +209,57 @@ fn distances_avx512<A: Coordinate>(metric: Metric, a: &[A], rows: &[f32], out: &
         return distances_portable(metric, a, rows, out);
     }
     let n = a.len().max(1);
+    let groups = rows.chunks_exact(n * TOGETHER);
+    let rest = groups.remainder();
+    let (out, out_rest) = out.as_chunks_mut::<TOGETHER>();
+    for (group, out) in groups.zip(out) {
+        let of: [*const f32; TOGETHER] = std::array::from_fn(|t| group[t * n..].as_ptr());
+        // SAFETY: each pointer has n numbers.
+        unsafe { euclidean_avx512::<A, TOGETHER, false>(a, of, of, out) };
+    }
+    for (b, out) in rest.chunks_exact(n).zip(out_rest) {
+        let of = [b.as_ptr()];
+        // SAFETY: as above.
+        unsafe { euclidean_avx512::<A, 1, false>(a, of, of, std::array::from_mut(out)) };
+    }
+}
+
+/// Rows whose sums run beside each other: a sum alone waits for its last addition.
+#[cfg(target_arch = "x86_64")]
+const TOGETHER: usize = 4;
+
+/// ‖a - b‖₂ of some rows b; with `FETCH`, while the `next` rows come from memory.
+///
+/// # Safety
+/// Each pointer has as many numbers as `a`, of `now` and of `next`.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[target_feature(enable = "avx512f,avx512dq,avx512vl")]
+unsafe fn euclidean_avx512<A: Coordinate, const R: usize, const FETCH: bool>(
+    a: &[A],
+    now: [*const f32; R],
+    next: [*const f32; R],
+    out: &mut [f64; R],
+) {
+    let n = a.len();
     let whole = n / 8 * 8;
-    let mask = (1u8 << (n - whole)) - 1;
-    for (b, out) in rows.chunks_exact(n).zip(&mut *out) {
-        let mut acc = _mm512_setzero_pd();
-        let mut add = |at: usize, mask: u8| {
-            // SAFETY: the lanes in the mask lie within a and b, which have n numbers.
-            let (x, y) = unsafe {
-                (
-                    A::eight(a.as_ptr().add(at), mask),
-                    f32::eight(b.as_ptr().add(at), mask),
-                )
-            };
-            let d = _mm512_sub_pd(x, y);
+    let mut acc = [_mm512_setzero_pd(); R];
+    for at in (0..n).step_by(8) {
+        let mask = if at < whole { 0xff } else { (1u8 << (n - whole)) - 1 };
+        // SAFETY: the lanes in the mask lie within a and the rows, which have n numbers.
+        let x = unsafe { A::eight(a.as_ptr().add(at), mask) };
+        for r in 0..R {
+            if FETCH && at % 16 == 0 {
+                // SAFETY: within the next row, which has n numbers.
+                _mm_prefetch::<_MM_HINT_T0>(unsafe { next[r].add(at) }.cast());
+            }
+            // SAFETY: as for a.
+            let d = _mm512_sub_pd(x, unsafe { f32::eight(now[r].add(at), mask) });
             // No fused multiply-add: the sum must be that of `lanes`, bit for bit.
-            acc = _mm512_add_pd(acc, _mm512_mul_pd(d, d));
-        };
-        for at in (0..whole).step_by(8) {
-            add(at, 0xff);
+            acc[r] = _mm512_add_pd(acc[r], _mm512_mul_pd(d, d));
         }
-        if mask != 0 {
-            add(whole, mask);
-        }
+    }
+    for (out, acc) in out.iter_mut().zip(acc) {
         // The order of `sum`.
         let four = _mm256_add_pd(
             _mm512_castpd512_pd256(acc),
@@ -198,10 +269,7 @@ fn distances_avx512<A: Coordinate>(metric: Metric, a: &[A], rows: &[f32], out: &
             _mm256_castpd256_pd128(four),
             _mm256_extractf128_pd::<1>(four),
         );
-        *out = _mm_cvtsd_f64(two) + _mm_cvtsd_f64(_mm_unpackhi_pd(two, two));
-    }
-    for out in out {
-        *out = out.sqrt();
+        *out = (_mm_cvtsd_f64(two) + _mm_cvtsd_f64(_mm_unpackhi_pd(two, two))).sqrt();
     }
 }
 
@@ -469,6 +537,16 @@ mod tests {
             Metric::Euclidean.distances(&wide, &rows, &mut here);
             distances_portable(Metric::Euclidean, &wide, &rows, &mut plain);
             assert_eq!(here, plain);
+            // Rows apart from each other, one of them twice.
+            for ids in [&[4, 0, 2, 2, 1, 3, 0, 4, 1][..], &[3], &[]] {
+                for metric in Metric::ALL {
+                    let (mut one, mut each) = (vec![0.0; ids.len()], [0.0; 5]);
+                    metric.distances_to(&wide, &rows, ids, &mut one);
+                    metric.distances(&wide, &rows, &mut each);
+                    let expected = ids.iter().map(|&id| each[id as usize].to_bits());
+                    assert!(one.iter().map(|d| d.to_bits()).eq(expected), "{metric}");
+                }
+            }
         }
     }
 

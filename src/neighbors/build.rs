@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use super::{Extent, Grid, NeighborLists};
 use crate::error::{Error, Result};
 use crate::parallel::{Control, install};
-use crate::search::BATCH;
+use crate::search::together;
 use crate::space::MetricSpace;
 
 impl Grid {
@@ -79,12 +79,13 @@ fn build(
     entries.resize(words * k, 0);
     let grid = Grid::of(space);
     install(words, 1, || {
+        let block = together(words, rayon::current_num_threads());
         entries
-            .par_chunks_mut(BATCH * k)
+            .par_chunks_mut(block * k)
             .enumerate()
-            .try_for_each(|(block, lists)| {
+            .try_for_each(|(i, lists)| {
                 control.check()?;
-                let first = (block * BATCH) as u32;
+                let first = (i * block) as u32;
                 let count = lists.len() / k;
                 let words: Vec<u32> = (first..first + count as u32).collect();
                 space.neighbors(&words, grid, k, lists);

@@ -7,13 +7,14 @@
 
 use std::sync::OnceLock;
 
-use super::filter::{Collector, Filter, Precision, Prepared};
+use super::collector::{Collector, Ranking};
+use super::filter::{Filter, Precision, Prepared};
 use super::kernel::Isa;
 use super::scoring::Scoring;
 use crate::buffer::Buffer;
 use crate::metric::Metric;
 use crate::neighbors::Grid;
-use crate::search::BATCH;
+use crate::search::{BATCH, TOGETHER};
 
 /// The structure behind [`Embedding::nearest`](crate::Embedding::nearest).
 #[derive(Debug)]
@@ -47,6 +48,16 @@ impl ExactSearch {
             .get_or_init(|| Filter::new(self.isa, Precision::Single, &self.scoring, vectors))
     }
 
+    /// How many queries to search together at most: [`TOGETHER`], or fewer where they would leave the second-level
+    /// cache.
+    pub(crate) fn batch(&self) -> usize {
+        const BYTES: usize = 1 << 18;
+        let filter = self.int8.as_ref().or(self.single.get());
+        let bytes = filter.map_or(4 * self.scoring.dim, Filter::query_bytes);
+        // Whole tiles of six and of sixteen.
+        (BYTES / bytes.max(1) / 48 * 48).clamp(BATCH, TOGETHER)
+    }
+
     /// The `k` nearest rows of `vectors` (those the structure was built on) for each query;
     /// `ids` and `distances` hold `k` a query.
     pub(crate) fn nearest(
@@ -59,9 +70,9 @@ impl ExactSearch {
     ) {
         let mut scratch = Scratch::default();
         let batches = queries
-            .chunks(BATCH * self.scoring.dim)
-            .zip(ids.chunks_mut(BATCH * k))
-            .zip(distances.chunks_mut(BATCH * k));
+            .chunks(self.batch() * self.scoring.dim)
+            .zip(ids.chunks_mut(self.batch() * k))
+            .zip(distances.chunks_mut(self.batch() * k));
         for ((queries, ids), distances) in batches {
             self.nearest_batch(vectors, queries, k, None, &mut scratch, |i, ranked| {
                 for (r, &(distance, id)) in ranked.iter().enumerate() {
@@ -72,7 +83,7 @@ impl ExactSearch {
         }
     }
 
-    /// At most [`BATCH`] queries; `found(i, ranked)` receives the k nearest of query i, by
+    /// Some queries, best no more than [`batch`](Self::batch); `found(i, ranked)` receives the k nearest of query i, by
     /// distances rounded to a grid if there is one.
     pub(crate) fn nearest_batch(
         &self,
@@ -88,13 +99,10 @@ impl ExactSearch {
         let m = queries.len() / n;
         let step = grid.map_or(0.0, |g| g.step());
         let round = |d| grid.map_or(d, |g| g.round(d));
-        let distance = |i: usize, id: u32| {
-            let word = &vectors[id as usize * n..][..n];
-            round(self.scoring.metric.distance(&queries[i * n..][..n], word))
-        };
         let Scratch {
             prepared,
             collectors,
+            ranking,
             ranked,
             row,
         } = scratch;
@@ -106,59 +114,40 @@ impl ExactSearch {
             None => count,
         };
         collectors.iter_mut().for_each(|c| c.reset(k, most));
+        let scoring = &self.scoring;
         let filter = match &self.int8 {
             Some(int8) => int8,
             None => self.single(vectors),
         };
-        filter.scan(
-            &self.scoring,
-            queries,
-            distance,
-            step,
-            true,
-            prepared,
-            collectors,
-        );
+        filter.scan(scoring, queries, step, true, prepared, collectors);
         for (i, query) in queries.chunks_exact(n).enumerate() {
             let collector = &mut collectors[i..=i];
+            let mut distances = |ids: &[u32], out: &mut [f64]| {
+                scoring.metric.distances_to(query, vectors, ids, out);
+                out.iter_mut().for_each(|d| *d = round(*d));
+            };
+            collector[0].rank(scoring, ranking, &mut distances);
             if collector[0].missed {
                 collector[0].reset(k, most);
-                let distance = |_, id| distance(i, id);
-                filter.scan(
-                    &self.scoring,
-                    query,
-                    distance,
-                    step,
-                    false,
-                    prepared,
-                    collector,
-                );
+                filter.scan(scoring, query, step, false, prepared, collector);
+                collector[0].rank(scoring, ranking, &mut distances);
             }
             if collector[0].gave_up && self.int8.is_some() {
                 collector[0].reset(k, count);
-                let distance = |_, id| distance(i, id);
                 let single = self.single(vectors);
-                single.scan(
-                    &self.scoring,
-                    query,
-                    distance,
-                    step,
-                    false,
-                    prepared,
-                    collector,
-                );
+                single.scan(scoring, query, step, false, prepared, collector);
+                collector[0].rank(scoring, ranking, &mut distances);
             }
             let collector = &mut collector[0];
             // Fewer than k: numbers that are none, from a damaged file that was not verified.
             if collector.gave_up || collector.len() < k {
                 collector.reset(k, count);
                 row.resize(count, 0.0);
-                self.scoring.metric.distances(query, vectors, row);
+                scoring.metric.distances(query, vectors, row);
                 for (&d, id) in row.iter().zip(0..) {
                     collector.add(round(d), id);
                 }
             }
-            ranked.clear();
             ranked.clear();
             ranked.extend(collector.nearest());
             found(i, ranked);
@@ -171,6 +160,7 @@ impl ExactSearch {
 pub(crate) struct Scratch {
     prepared: Prepared,
     collectors: Vec<Collector>,
+    ranking: Ranking,
     ranked: Vec<(f64, u32)>,
     row: Vec<f64>,
 }

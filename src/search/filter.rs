@@ -13,13 +13,16 @@
 //! M the maxima) and E = (δq + rA)V + (1+r)AD + rHM, so an upper bound of its score costs one
 //! more product. Differences have the same bounds times √n, and no products: the part of the
 //! query is then the same for all words. What rounding f64 distances can do is the query's
-//! `rounding_error`. A word whose bound stays below the score of the k-th nearest so far is out; the
-//! others are ranked by their distance in f64 at once, while their panel is in the cache.
+//! `rounding_error`. A word whose bound stays below what the k-th nearest is sure to reach is out; the
+//! others go to the query's [`Collector`](super::collector::Collector).
 
 use std::ops::Range;
 
-use super::kernel::{self, Combine, Hits, INT8_ZERO, Isa, QuerySide, Scores, Sides, TILE, WIDTH};
-use super::scoring::{QueryTerms, Scoring};
+use super::collector::{Collector, STRIDE};
+use super::kernel::{
+    self, Combine, Hits, INT8_ZERO, Isa, Line, MOST, QuerySide, Scores, Sides, TILE, Tiles, WIDTH,
+};
+use super::scoring::Scoring;
 use crate::metric::Metric;
 use crate::parallel::split;
 
@@ -29,9 +32,6 @@ pub(crate) enum Precision {
     Int8,
     Single,
 }
-
-/// One panel in so many is looked at to guess a threshold.
-const STRIDE: usize = 16;
 
 /// Above this dimension sums of 8-bit products could leave i32.
 const INT8_DIM: usize = 60_000;
@@ -53,7 +53,8 @@ pub(crate) struct Filter {
 #[derive(Debug)]
 enum Data {
     Single(Vec<f32>),
-    Int8 { panels: Vec<u8>, units: Vec<f32> },
+    /// Beyond the last panel there are [`AFTER`](kernel::AFTER) lines.
+    Int8 { panels: Vec<Line>, units: Vec<f32> },
 }
 
 impl Filter {
@@ -111,9 +112,11 @@ impl Filter {
                 Data::Single(panels)
             }
             Precision::Int8 => {
-                let mut panels = vec![INT8_ZERO; padded * width];
+                let lines = padded * width / size_of::<Line>();
+                let mut panels = vec![Line([INT8_ZERO; 64]); lines + kernel::AFTER];
                 let mut units = vec![0.0f32; padded];
-                let out = panels
+                let bytes = bytemuck::cast_slice_mut(&mut panels[..lines]);
+                let out = bytes
                     .chunks_mut(WIDTH * width)
                     .zip(sides.chunks_mut(WIDTH));
                 let out = out.zip(units.chunks_mut(WIDTH)).enumerate();
@@ -153,24 +156,31 @@ impl Filter {
             combine,
             width,
             data,
-            half: sides.iter().map(|s| s[0] as f32).collect(),
+            // A word without numbers (NaN, in a damaged file that was not verified) is never near.
+            half: sides.iter().map(|s| finite_or_far(s[0] as f32)).collect(),
             error_share: sides.iter().map(error_share).collect(),
             largest,
         }
     }
 
-    /// Scans all words for row-major `queries`. Collector i afterwards holds the k nearest of
-    /// query i by `distance(i, word)`, unless it says it is [`gave_up`](Collector::gave_up) or
-    /// [`missed`](Collector::missed).
+    /// Bytes of a query as the panels take it.
+    pub(crate) fn query_bytes(&self) -> usize {
+        match self.data {
+            Data::Single(_) => 4 * self.width,
+            Data::Int8 { .. } => self.width,
+        }
+    }
+
+    /// Scans all words for row-major `queries`. Collector i afterwards has all words that can be
+    /// among the k nearest of query i, unless it says it [`gave_up`](Collector::gave_up), or
+    /// says, when they are ranked, that it [`missed`](Collector::missed) some.
     ///
     /// `guess`: a look at one panel in [`STRIDE`] first gives a threshold that leaves hardly
-    /// more than k words to rank; a running top k would rank k·(1 + ln(V/k)).
-    #[allow(clippy::too_many_arguments)]
+    /// more than k words; a running top k would take k·(1 + ln(V/k)).
     pub(crate) fn scan(
         &self,
         scoring: &Scoring,
         queries: &[f64],
-        distance: impl Fn(usize, u32) -> f64,
         step: f64,
         guess: bool,
         prepared: &mut Prepared,
@@ -181,29 +191,14 @@ impl Filter {
             return;
         }
         let panels = self.half.len() / WIDTH;
-        let k = collectors[0].k;
+        let k = collectors[0].k();
         // Fewer panels than words in a list: a look would cost more than it saves.
-        let guess = guess && k >= 64 && panels >= 4 * STRIDE && k < panels * WIDTH / 4;
-        if guess {
-            let seen = (0..panels).step_by(STRIDE);
-            self.pass(seen, prepared, collectors, |_, collector, _, scores| {
-                collector.sample.extend(scores);
-            });
-            collectors.iter_mut().for_each(|c| c.guess(STRIDE));
+        if guess && k >= 64 && panels >= 4 * STRIDE && k < panels * WIDTH / 4 {
+            collectors.iter_mut().for_each(Collector::look);
+            self.pass((0..panels).step_by(STRIDE), prepared, collectors);
+            collectors.iter_mut().for_each(Collector::guess);
         }
-        self.pass(
-            0..panels,
-            prepared,
-            collectors,
-            |i, collector, hits, scores| {
-                let (p, hits) = hits;
-                let distance = |w| distance(i, (p * WIDTH + w) as u32);
-                collector.take(hits, scores, (p * WIDTH) as u32, scoring, distance);
-            },
-        );
-        if guess {
-            collectors.iter_mut().for_each(|c| c.confirm(scoring));
-        }
+        self.pass(0..panels, prepared, collectors);
     }
 
     /// Brings queries into the scoring of the panels, and collectors to their start.
@@ -220,6 +215,7 @@ impl Filter {
             sides,
             single,
             int8,
+            tiles,
         } = prepared;
         let (n, m) = (scoring.dim, collectors.len());
         q.resize(n, 0.0);
@@ -257,9 +253,9 @@ impl Filter {
             sides.push(QuerySide {
                 factor: with.factor as f32,
                 error_scale,
-                threshold: 0.0,
                 scale: quantised.unit,
                 start: -i32::from(INT8_ZERO) * quantised.sum,
+                ..QuerySide::default()
             });
             collector.begin(
                 reliable && error_scale < 1e30,
@@ -268,49 +264,70 @@ impl Filter {
                 with,
             );
         }
+        tiles.pack(self.isa, int8, self.width, sides);
     }
 
-    /// Bounds the words of some panels; `found(query, collector, (panel, hits), bounds)` is told
-    /// where one reaches the collector's threshold.
+    /// Bounds the words of some panels, and gives every collector those that reach its threshold.
     fn pass(
         &self,
         panels: impl Iterator<Item = usize>,
         prepared: &mut Prepared,
         collectors: &mut [Collector],
-        mut found: impl FnMut(usize, &mut Collector, (usize, u64), &[f32; WIDTH]),
     ) {
         let Prepared {
             sides,
             single,
             int8,
+            tiles,
             ..
         } = prepared;
         let m = collectors.len();
-        let mut scores: Scores = [[0.0; WIDTH]; TILE];
+        for (side, collector) in sides.iter_mut().zip(&*collectors) {
+            side.set_threshold(collector.threshold());
+        }
+        let mut scores: Scores = [[0.0; WIDTH]; MOST];
         let (halves, error_shares) = (self.half.as_chunks().0, self.error_share.as_chunks().0);
+        let matrices = tiles.begin(self.isa);
         for p in panels {
             let of = Sides {
                 half: &halves[p],
                 error_share: &error_shares[p],
             };
-            for first in (0..m).step_by(TILE) {
-                let tile = first..m.min(first + TILE);
-                let with = sides[tile.clone()].iter_mut();
-                for (side, collector) in with.zip(&collectors[tile.clone()]) {
-                    side.threshold = collector.threshold;
-                }
-                let at = (&single[..], &int8[..], &sides[..]);
-                let hits = match tile.len() {
-                    1 => self.tile::<1>(p, of, tile.clone(), at, &mut scores),
-                    2 => self.tile::<2>(p, of, tile.clone(), at, &mut scores),
-                    3 => self.tile::<3>(p, of, tile.clone(), at, &mut scores),
-                    4 => self.tile::<4>(p, of, tile.clone(), at, &mut scores),
-                    5 => self.tile::<5>(p, of, tile.clone(), at, &mut scores),
-                    _ => self.tile::<TILE>(p, of, tile.clone(), at, &mut scores),
+            let mut first = 0;
+            while first < m {
+                let (hits, many) = match (&matrices, &self.data) {
+                    (Some(matrices), Data::Int8 { panels, units }) if matrices.serve(m - first) => {
+                        let panel = &panels[p * self.width..];
+                        let units = &units.as_chunks().0[p];
+                        let many = first..m.min(first + MOST);
+                        let sides = &sides[many.clone()];
+                        let hits =
+                            matrices.bounds(first, panel, units, of, sides, &mut scores);
+                        (hits, many)
+                    }
+                    _ => {
+                        let tile = first..m.min(first + TILE);
+                        let at = (&single[..], &int8[..], &sides[..]);
+                        let to = (tile.clone(), &mut scores);
+                        let hits = match tile.len() {
+                            1 => self.tile::<1>(p, of, at, to),
+                            2 => self.tile::<2>(p, of, at, to),
+                            3 => self.tile::<3>(p, of, at, to),
+                            4 => self.tile::<4>(p, of, at, to),
+                            5 => self.tile::<5>(p, of, at, to),
+                            _ => self.tile::<TILE>(p, of, at, to),
+                        };
+                        (hits, tile)
+                    }
                 };
-                for (q, i) in tile.enumerate() {
+                first = many.end;
+                for (q, i) in many.enumerate() {
                     if hits[q] != 0 {
-                        found(i, &mut collectors[i], (p, hits[q]), &scores[q]);
+                        collectors[i].take(hits[q], &scores[q], (p * WIDTH) as u32);
+                        let threshold = collectors[i].threshold();
+                        if threshold != sides[i].threshold {
+                            sides[i].set_threshold(threshold);
+                        }
                     }
                 }
             }
@@ -322,15 +339,14 @@ impl Filter {
         &self,
         p: usize,
         of: Sides,
-        tile: Range<usize>,
         (single, int8, sides): (&[f32], &[i8], &[QuerySide]),
-        scores: &mut Scores,
+        (tile, scores): (Range<usize>, &mut Scores),
     ) -> Hits {
-        let size = WIDTH * self.width;
         let at = tile.start * self.width..tile.end * self.width;
         let sides = &sides[tile];
         match &self.data {
             Data::Single(panels) => {
+                let size = WIDTH * self.width;
                 let panel = &panels[p * size..][..size];
                 kernel::bounds::<Q>(
                     self.isa,
@@ -343,12 +359,17 @@ impl Filter {
                 )
             }
             Data::Int8 { panels, units } => {
-                let panel = &panels[p * size..][..size];
+                let panel = &panels[p * self.width..][..self.width];
                 let units = &units.as_chunks().0[p];
                 kernel::bounds_int8::<Q>(self.isa, panel, units, of, &int8[at], sides, scores)
             }
         }
     }
+}
+
+/// A word's half; infinite where it is none, so that no bound of the word reaches anything.
+fn finite_or_far(half: f32) -> f32 {
+    if half.is_nan() { f32::INFINITY } else { half }
 }
 
 /// Queries as the filter takes them; working memory.
@@ -358,6 +379,7 @@ pub(crate) struct Prepared {
     sides: Vec<QuerySide>,
     single: Vec<f32>,
     int8: Vec<i8>,
+    tiles: Tiles,
 }
 
 struct Quantised {
@@ -367,28 +389,51 @@ struct Quantised {
     sum: i32,
 }
 
-/// Rounds to integers of at most 127 times a unit; `out` may be longer, and is filled with 0.
+/// Rounds to integers of at most 127 times a unit; `out` may be longer, and is filled with 0. Numbers that
+/// are none give an error that is none.
 fn quantise(v: &[f64], out: &mut [i8]) -> Quantised {
-    let most = v.iter().fold(0.0f64, |m, x| m.max(x.abs()));
+    // Eight sums of each kind, for vector registers.
+    const L: usize = 8;
+    let (parts, rest) = v.as_chunks::<L>();
+    let mut last = [0.0; L];
+    last[..rest.len()].copy_from_slice(rest);
+    let parts = || parts.iter().chain((!rest.is_empty()).then_some(&last));
+    let mut most = [0.0f64; L];
+    for part in parts() {
+        for (most, x) in most.iter_mut().zip(part) {
+            *most = if x.abs() > *most { x.abs() } else { *most };
+        }
+    }
+    let most = most.into_iter().fold(0.0, f64::max);
     // Rounded up a little, so that 127 units always suffice.
     let unit = ((most / 127.0) as f32).next_up();
     let wide = f64::from(unit);
     let per_unit = wide.recip();
-    let (mut sum, mut norm2, mut error2) = (0, 0.0, 0.0);
+    let (mut sums, mut norm2, mut error2) = ([0i32; L], [0.0; L], [0.0; L]);
     out[v.len()..].fill(0);
-    for (&x, out) in v.iter().zip(out) {
-        // A NaN becomes 0, and an error of NaN.
-        let integer = (x * per_unit).round_ties_even().clamp(-127.0, 127.0);
-        *out = integer as i8;
-        sum += i32::from(*out);
-        norm2 += x * x;
-        error2 += (x - integer * wide).powi(2);
+    let mut out = out[..v.len()].chunks_mut(L);
+    for part in parts() {
+        let mut bytes = [0i8; L];
+        for l in 0..L {
+            // Adding 1.5·2⁵² rounds to a whole number, ties to even, and leaves it in the lowest bits.
+            const ROUND: f64 = (3u64 << 51) as f64;
+            let x = part[l];
+            let rounded = (x * per_unit).clamp(-127.0, 127.0) + ROUND;
+            bytes[l] = rounded.to_bits() as i8;
+            sums[l] += i32::from(bytes[l]);
+            norm2[l] += x * x;
+            let error = x - (rounded - ROUND) * wide;
+            error2[l] += error * error;
+        }
+        if let Some(out) = out.next() {
+            out.copy_from_slice(&bytes[..out.len()]);
+        }
     }
     Quantised {
         unit,
-        norm: norm2.sqrt(),
-        error: error2.sqrt(),
-        sum,
+        norm: norm2.iter().sum::<f64>().sqrt(),
+        error: error2.iter().sum::<f64>().sqrt(),
+        sum: sums.iter().sum(),
     }
 }
 
@@ -408,162 +453,40 @@ fn round(v: &[f64], out: &mut [f32]) -> Quantised {
     }
 }
 
-/// The k nearest words so far of one query.
-#[derive(Default)]
-pub(crate) struct Collector {
-    k: usize,
-    query: QueryTerms,
-    /// E of the bounds' errors.
-    error_scale: f32,
-    rounding_error: f64,
-    /// Words with bounds below cannot be among the k nearest.
-    threshold: f32,
-    /// Distance and id: the bits of a distance that is not negative sort as it does.
-    kept: Vec<u128>,
-    ranked: usize,
-    most: usize,
-    sample: Vec<f32>,
-    guess: f32,
-    /// The guessed threshold was too high: once more without.
-    pub(crate) missed: bool,
-    /// The filter says too little: the query must be answered otherwise.
-    pub(crate) gave_up: bool,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
 
-impl Collector {
-    /// For the `k` nearest; ranking more than `most` words is worse than a second scan.
-    pub(crate) fn reset(&mut self, k: usize, most: usize) {
-        self.k = k;
-        self.most = most;
-        self.ranked = 0;
-        // Finite, so that the padding's -∞ never passes.
-        self.threshold = f32::MIN;
-        self.kept.clear();
-        self.sample.clear();
-        self.gave_up = false;
-        self.missed = false;
-    }
-
-    /// Takes as threshold the bound that somewhat more than k words should reach, going by
-    /// those of one word in `stride`.
-    fn guess(&mut self, stride: usize) {
-        let expected = self.k as f64 / stride as f64;
-        let rank = (expected + 4.0 * expected.sqrt() + 4.0) as usize;
-        if !self.gave_up && rank < self.sample.len() {
-            let (_, &mut bound, _) = self
-                .sample
-                .select_nth_unstable_by(rank, |a, b| b.total_cmp(a));
-            // From an upper bound to the score itself.
-            self.threshold = (bound - self.error_scale).max(f32::MIN);
-        }
-        self.guess = self.threshold;
-    }
-
-    /// Whether all words that the guess left out are behind the k nearest of the others.
-    fn confirm(&mut self, scoring: &Scoring) {
-        if !self.gave_up && self.guess > f32::MIN {
-            self.threshold = f32::MIN;
-            self.raise(scoring);
-            self.missed = self.threshold < self.guess;
-        }
-    }
-
-    fn begin(&mut self, reliable: bool, error_scale: f32, rounding_error: f64, query: QueryTerms) {
-        self.error_scale = error_scale;
-        self.query = query;
-        self.rounding_error = rounding_error;
-        if !(reliable && rounding_error < 1e30) {
-            self.give_up();
-        }
-    }
-
-    fn give_up(&mut self) {
-        self.gave_up = true;
-        self.threshold = f32::INFINITY;
-        self.kept.clear();
-    }
-
-    /// Adds a word; of words at one distance the smaller ids stay.
-    pub(crate) fn add(&mut self, distance: f64, id: u32) {
-        self.kept
-            .push(u128::from(distance.to_bits()) << 32 | u128::from(id));
-    }
-
-    /// How many words it was given, and whether it gave up.
-    #[cfg(test)]
-    pub(crate) fn work(&self) -> (usize, bool) {
-        (self.ranked, self.gave_up)
-    }
-
-    /// Words it holds.
-    pub(crate) fn len(&self) -> usize {
-        self.kept.len()
-    }
-
-    /// Distance and id of the k nearest, nearest first.
-    pub(crate) fn nearest(&mut self) -> impl Iterator<Item = (f64, u32)> {
-        self.cut();
-        self.kept.sort_unstable();
-        let apart = |&key: &u128| (f64::from_bits((key >> 32) as u64), key as u32);
-        self.kept.iter().map(apart)
-    }
-
-    fn cut(&mut self) {
-        // With exactly k, too: the k-th is then the last.
-        if self.kept.len() >= self.k {
-            self.kept.select_nth_unstable(self.k - 1);
-            self.kept.truncate(self.k);
-        }
-    }
-
-    fn take(
-        &mut self,
-        mut hits: u64,
-        upper: &[f32; WIDTH],
-        first: u32,
-        scoring: &Scoring,
-        distance: impl Fn(usize) -> f64,
-    ) {
-        // The best first: where it is the nearest, the others need not be ranked.
-        let mut w = hits.trailing_zeros() as usize;
-        if self.k == 1 {
-            let mut rest = hits & (hits - 1);
-            while rest != 0 {
-                let other = rest.trailing_zeros() as usize;
-                rest &= rest - 1;
-                if upper[other] > upper[w] {
-                    w = other;
-                }
+    proptest! {
+        /// Against plain arithmetic: every integer the nearest, the norm and what rounding took away.
+        #[test]
+        fn quantised_numbers_are_the_nearest(
+            v in prop::collection::vec(-1.0f64..1.0, 0..70), exponent in -30i32..30, padding in 0usize..5
+        ) {
+            let v: Vec<f64> = v.iter().map(|x| x * 10f64.powi(exponent)).collect();
+            let mut out = vec![99; v.len() + padding];
+            let got = quantise(&v, &mut out);
+            let (mut norm2, mut error2, unit) = (0.0, 0.0, f64::from(got.unit));
+            for (&x, &integer) in v.iter().zip(&out) {
+                prop_assert!(integer.abs() <= 127);
+                prop_assert_eq!(f64::from(integer), (x / unit).round_ties_even());
+                norm2 += x * x;
+                error2 += (x - f64::from(integer) * unit).powi(2);
             }
-        }
-        loop {
-            hits &= !(1 << w);
-            if upper[w] >= self.threshold {
-                self.ranked += 1;
-                self.add(distance(w), first + w as u32);
-                // Few more than k for a small k, whose threshold soon keeps most words away.
-                if self.kept.len() >= self.k + self.k / 4 + (8 * (self.k - 1)).min(32) {
-                    self.raise(scoring);
-                }
-            }
-            if hits == 0 {
-                break;
-            }
-            w = hits.trailing_zeros() as usize;
-        }
-        if self.ranked > self.most {
-            self.give_up();
+            prop_assert!(out[v.len()..].iter().all(|&x| x == 0));
+            prop_assert_eq!(got.sum, out.iter().map(|&x| i32::from(x)).sum::<i32>());
+            prop_assert!((got.norm - norm2.sqrt()).abs() <= 1e-12 * norm2.sqrt());
+            prop_assert!((got.error - error2.sqrt()).abs() <= 1e-12 * error2.sqrt());
         }
     }
 
-    /// Keeps the k nearest and lets the k-th set the threshold.
-    fn raise(&mut self, scoring: &Scoring) {
-        self.cut();
-        let Some(&kth) = self.kept.get(self.k - 1) else {
-            return;
-        };
-        let score = scoring.score(&self.query, f64::from_bits((kth >> 32) as u64));
-        let threshold = (score - 2.0 * self.rounding_error) as f32;
-        self.threshold = threshold.next_down().max(self.threshold);
+    #[test]
+    fn numbers_that_are_none_are_seen() {
+        for bad in [f64::NAN, f64::INFINITY] {
+            let mut out = [0; 12];
+            let got = quantise(&[0.5, bad, -0.25, 0.1, 0.0, 0.0, 0.0, 0.0, 1.0], &mut out);
+            assert!(!got.error.is_finite(), "{}", got.error);
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! The innermost loops of the exact search: bounds of a tile of queries against a panel of words.
 //!
+//! Where a processor multiplies matrices (AMX), [`tiles`] takes sixteen queries at a time.
+//!
 //! A panel holds [`WIDTH`] words, coordinate by coordinate, so that one vector load serves
 //! sixteen words. Results stay in registers; they are stored only for a query that has one at or
 //! above its threshold, which after the first panels is rare.
@@ -11,15 +13,34 @@ pub(crate) const WIDTH: usize = 64;
 /// AVX-512 registers.
 pub(crate) const TILE: usize = 6;
 
+/// Queries in the largest tile there is, that of matrices.
+pub(crate) const MOST: usize = 16;
+
 /// Results of one tile, valid for queries that have a hit.
-pub(crate) type Scores = [[f32; WIDTH]; TILE];
+pub(crate) type Scores = [[f32; WIDTH]; MOST];
 
 /// For every query of a tile the words whose bound reaches its threshold, a bit each.
-pub(crate) type Hits = [u64; TILE];
+pub(crate) type Hits = [u64; MOST];
+
+/// 64 bytes where a cache line has them.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
+pub(crate) struct Line(pub(crate) [u8; 64]);
+
+// SAFETY: bytes without padding, any of which may be 0.
+unsafe impl bytemuck::Zeroable for Line {}
+// SAFETY: as above.
+unsafe impl bytemuck::Pod for Line {}
+
+/// Lines that may be read beyond the last 8-bit panel: [`tiles`] takes 64 coordinates at a time.
+pub(crate) const AFTER: usize = 64;
 
 /// How the machine multiplies; found once for each search structure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Isa {
+    /// `Avx512Vnni` with matrices of 8-bit integers (AMX), where the system lets programs use them.
+    #[cfg(target_arch = "x86_64")]
+    Amx,
     /// AVX-512 with 8-bit products (VNNI).
     #[cfg(target_arch = "x86_64")]
     Avx512Vnni,
@@ -54,6 +75,9 @@ impl Isa {
         {
             if is_x86_feature_detected!("avx512f") {
                 if is_x86_feature_detected!("avx512vnni") {
+                    if tiles::allowed() {
+                        all.push(Isa::Amx);
+                    }
                     all.push(Isa::Avx512Vnni);
                 }
                 all.push(Isa::Avx512);
@@ -73,7 +97,7 @@ impl Isa {
     /// Whether [`bounds_int8`] runs.
     pub(crate) fn has_int8(self) -> bool {
         #[cfg(target_arch = "x86_64")]
-        return self == Isa::Avx512Vnni;
+        return matches!(self, Isa::Amx | Isa::Avx512Vnni);
         #[cfg(target_arch = "aarch64")]
         return self == Isa::NeonDotprod;
         #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
@@ -106,9 +130,20 @@ pub(crate) struct QuerySide {
     pub(crate) error_scale: f32,
     /// Bounds below are not wanted.
     pub(crate) threshold: f32,
+    /// Nor are scores, below the threshold by more than any word's share of the error.
+    pub(crate) screen: f32,
     /// Quantised queries: the unit, and -[`INT8_ZERO`] times the sum of the integers.
     pub(crate) scale: f32,
     pub(crate) start: i32,
+}
+
+impl QuerySide {
+    pub(crate) fn set_threshold(&mut self, threshold: f32) {
+        self.threshold = threshold;
+        // Shares are at most 1, and rounded up.
+        let most = f64::from(self.error_scale) * (1.0 + 1e-6);
+        self.screen = ((f64::from(threshold) - most) as f32).next_down();
+    }
 }
 
 /// Bounds `Q` queries (row-major, `n` wide) against a panel; `scores[q]` is filled when query q
@@ -127,12 +162,12 @@ pub(crate) fn bounds<const Q: usize>(
     assert!(queries.len() == n * Q && query_sides.len() == Q && Q <= TILE);
     match (isa, combine) {
         #[cfg(target_arch = "x86_64")]
-        (Isa::Avx512 | Isa::Avx512Vnni, Combine::Product) => {
+        (Isa::Amx | Isa::Avx512 | Isa::Avx512Vnni, Combine::Product) => {
             // SAFETY: these are made only where the features were detected.
             unsafe { products_avx512::<Q>(panel, sides, queries, query_sides, scores) }
         }
         #[cfg(target_arch = "x86_64")]
-        (Isa::Avx512 | Isa::Avx512Vnni, _) => {
+        (Isa::Amx | Isa::Avx512 | Isa::Avx512Vnni, _) => {
             // SAFETY: as above.
             unsafe { plain_avx512::<Q>(combine, panel, sides, queries, query_sides, scores) }
         }
@@ -151,6 +186,13 @@ pub(crate) fn bounds<const Q: usize>(
 
 #[cfg(target_arch = "aarch64")]
 mod neon;
+#[cfg(target_arch = "x86_64")]
+mod tiles;
+#[cfg(not(target_arch = "x86_64"))]
+#[path = "kernel/no_tiles.rs"]
+mod tiles;
+pub(crate) use tiles::Tiles;
+
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
 
@@ -223,7 +265,7 @@ fn products_avx512<const Q: usize>(
             }
         }
     }
-    let mut hits = [0; TILE];
+    let mut hits = [0; MOST];
     for q in 0..Q {
         hits[q] = report_avx512(&acc[q], query_sides[q].threshold, &mut scores[q]);
     }
@@ -236,19 +278,20 @@ fn products_avx512<const Q: usize>(
 #[inline]
 pub(crate) fn bounds_int8<const Q: usize>(
     isa: Isa,
-    panel: &[u8],
+    panel: &[Line],
     units: &[f32; WIDTH],
     sides: Sides,
     queries: &[i8],
     query_sides: &[QuerySide],
     scores: &mut Scores,
 ) -> Hits {
+    let panel: &[u8] = bytemuck::cast_slice(panel);
     let n = panel.len() / WIDTH;
     assert!(n.is_multiple_of(4) && queries.len() == n * Q && query_sides.len() == Q && Q <= TILE);
     match isa {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: made only where the features were detected.
-        Isa::Avx512Vnni => unsafe {
+        Isa::Amx | Isa::Avx512Vnni => unsafe {
             int8_avx512::<Q>(panel, units, sides, queries, query_sides, scores)
         },
         #[cfg(target_arch = "aarch64")]
@@ -257,7 +300,7 @@ pub(crate) fn bounds_int8<const Q: usize>(
             neon::int8::<Q>(panel, units, sides, queries, query_sides, scores)
         },
         // Not called where `has_int8` is false.
-        _ => [0; TILE],
+        _ => [0; MOST],
     }
 }
 
@@ -297,7 +340,7 @@ fn int8_avx512<const Q: usize>(
             }
         }
     }
-    let mut hits = [0; TILE];
+    let mut hits = [0; MOST];
     for q in 0..Q {
         let side = &query_sides[q];
         let scale = _mm512_set1_ps(side.scale);
@@ -360,7 +403,7 @@ fn plain<const Q: usize, const L: usize, const FMA: bool>(
             rows::<Q, L>(panel, queries, scores, |a, x, w| a.min(-(x - w).abs()));
         }
     }
-    let mut hits = [0; TILE];
+    let mut hits = [0; MOST];
     for (q, side) in query_sides.iter().enumerate() {
         for (w, score) in scores[q].iter_mut().enumerate() {
             *score += side.error_scale * sides.error_share[w] - side.factor * sides.half[w];
@@ -406,57 +449,83 @@ mod tests {
     #[test]
     fn int8_bounds() {
         let mut rng = ChaCha12Rng::seed_from_u64(20);
-        for n in [4, 8, 300] {
+        for (n, queries_in_all) in [(4, 6), (8, 16), (60, 3), (64, 35), (300, 37)] {
             let words: Vec<i8> = (0..n * WIDTH).map(|_| rng.random()).collect();
-            let queries: Vec<i8> = (0..n * TILE).map(|_| rng.random()).collect();
+            let queries: Vec<i8> = (0..n * queries_in_all).map(|_| rng.random()).collect();
             let units: [f32; WIDTH] = std::array::from_fn(|_| rng.random());
-            let half: [f32; WIDTH] = std::array::from_fn(|_| rng.random());
+            let mut half: [f32; WIDTH] = std::array::from_fn(|_| rng.random());
+            half[WIDTH - 1] = f32::INFINITY;
             let error_share: [f32; WIDTH] = std::array::from_fn(|_| rng.random());
             let sides = Sides {
                 half: &half,
                 error_share: &error_share,
             };
-            let mut panel = vec![0; n * WIDTH];
+            // What stands behind the panel is none of its words.
+            let mut panel = vec![Line([77; 64]); n + AFTER];
+            let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut panel);
             for (at, &x) in words.iter().enumerate() {
                 let (w, d) = (at / n, at % n);
-                panel[d / 4 * 4 * WIDTH + 4 * w + d % 4] = x.cast_unsigned() ^ INT8_ZERO;
+                bytes[d / 4 * 4 * WIDTH + 4 * w + d % 4] = x.cast_unsigned() ^ INT8_ZERO;
             }
             let of = |q: usize| &queries[q * n..][..n];
-            let query_sides: [QuerySide; TILE] = std::array::from_fn(|q| QuerySide {
-                factor: rng.random(),
-                error_scale: rng.random(),
-                threshold: rng.random_range(-2000.0..2000.0),
-                scale: rng.random(),
-                start: -i32::from(INT8_ZERO) * of(q).iter().map(|&x| i32::from(x)).sum::<i32>(),
-            });
-            for isa in Isa::available() {
-                if !isa.has_int8() {
-                    continue;
-                }
-                let mut scores = [[0.0; WIDTH]; TILE];
-                let hits = bounds_int8::<TILE>(
-                    isa,
-                    &panel,
-                    &units,
-                    sides,
-                    &queries,
-                    &query_sides,
-                    &mut scores,
-                );
-                for (q, side) in query_sides.iter().enumerate() {
-                    let mut expected = 0;
+            let spread = 2000.0 * n as f32;
+            let query_sides: Vec<QuerySide> = (0..queries_in_all)
+                .map(|q| {
+                    let mut side = QuerySide {
+                        factor: 1.0,
+                        error_scale: spread * rng.random::<f32>(),
+                        scale: rng.random(),
+                        start: -i32::from(INT8_ZERO) * of(q).iter().map(|&x| i32::from(x)).sum::<i32>(),
+                        ..QuerySide::default()
+                    };
+                    side.set_threshold(rng.random_range(-spread..2.0 * spread));
+                    side
+                })
+                .collect();
+            let expected = |q: usize, w: usize| {
+                let side = &query_sides[q];
+                let pairs = words[w * n..][..n].iter().zip(of(q));
+                let sum: i32 = pairs.map(|(&x, &y)| i32::from(x) * i32::from(y)).sum();
+                let start = half[w].mul_add(-side.factor, error_share[w] * side.error_scale);
+                (sum as f32 * units[w]).mul_add(side.scale, start)
+            };
+            let check = |isa: Isa, first: usize, many: usize, hits: Hits, scores: &Scores| {
+                for q in 0..many {
+                    let mut reached = 0;
                     for w in 0..WIDTH {
-                        let pairs = words[w * n..][..n].iter().zip(of(q));
-                        let sum: i32 = pairs.map(|(&x, &y)| i32::from(x) * i32::from(y)).sum();
-                        let start =
-                            half[w].mul_add(-side.factor, error_share[w] * side.error_scale);
-                        let score = (sum as f32 * units[w]).mul_add(side.scale, start);
-                        expected |= u64::from(score >= side.threshold) << w;
+                        let score = expected(first + q, w);
+                        reached |= u64::from(score >= query_sides[first + q].threshold) << w;
                         if hits[q] != 0 {
                             assert_eq!(scores[q][w].to_bits(), score.to_bits(), "{isa:?}");
                         }
                     }
-                    assert_eq!(hits[q], expected, "{isa:?}, n = {n}");
+                    assert_eq!(hits[q], reached, "{isa:?}, n = {n}");
+                }
+            };
+            for isa in Isa::available() {
+                if !isa.has_int8() {
+                    continue;
+                }
+                let mut scores = [[0.0; WIDTH]; MOST];
+                for first in (0..queries_in_all.saturating_sub(TILE - 1)).step_by(TILE) {
+                    let (at, some) = (first * n..(first + TILE) * n, first..first + TILE);
+                    let (queries, sides_of) = (&queries[at], &query_sides[some]);
+                    let panel = &panel[..n];
+                    let hits = bounds_int8::<TILE>(
+                        isa, panel, &units, sides, queries, sides_of, &mut scores,
+                    );
+                    check(isa, first, TILE, hits, &scores);
+                }
+                let mut tiles = Tiles::default();
+                tiles.pack(isa, &queries, n, &query_sides);
+                let Some(matrices) = tiles.begin(isa) else {
+                    continue;
+                };
+                for first in (0..queries_in_all).step_by(MOST) {
+                    let sides_of = &query_sides[first..queries_in_all.min(first + MOST)];
+                    let hits =
+                        matrices.bounds(first, &panel, &units, sides, sides_of, &mut scores);
+                    check(isa, first, sides_of.len(), hits, &scores);
                 }
             }
         }

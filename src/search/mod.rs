@@ -5,6 +5,7 @@
 //! being post-processing, but gives another law than the one calibrated:
 //! [`mechanism::quality`](crate::mechanism::quality) measures it.
 
+mod collector;
 pub(crate) mod exact;
 mod filter;
 pub mod hnsw;
@@ -40,6 +41,15 @@ pub fn automatic(words: usize, dim: usize) -> Search {
     }
 }
 
-/// Queries that are searched together: enough to reuse a panel of words from the first-level
-/// cache, few enough to stay in the second.
+/// Queries of one piece of work: what a thread draws from one stream of random numbers, say.
 pub const BATCH: usize = 96;
+
+/// Most queries that are searched together: so many multiply a panel of words before the next one is
+/// fetched from memory.
+pub(crate) const TOGETHER: usize = 384;
+
+/// How many of `items` queries to search together so that every one of `threads` has as much to do.
+pub(crate) fn together(items: usize, threads: usize) -> usize {
+    let rounds = items.div_ceil(threads * TOGETHER).max(1);
+    items.div_ceil(threads * rounds).max(1)
+}
