@@ -237,6 +237,10 @@ impl Embedding {
         &self.vectors[id as usize * self.dim..][..self.dim]
     }
 
+    fn vectors_of(&self, ids: &[u32]) -> Vec<&[f32]> {
+        ids.iter().map(|&id| self.vector(id)).collect()
+    }
+
     /// Number of words.
     #[allow(clippy::len_without_is_empty)] // an embedding is never empty
     pub fn len(&self) -> usize {
@@ -418,9 +422,13 @@ impl MetricSpace for Embedding {
     }
 
     fn block(&self, a: &[u32], b: &[u32], out: &mut [f64], stride: usize) {
-        let [a, b] =
-            [a, b].map(|ids| -> Vec<&[f32]> { ids.iter().map(|&id| self.vector(id)).collect() });
+        let [a, b] = [a, b].map(|ids| self.vectors_of(ids));
         crate::metric::block::distances(self.metric, &a, &b, out, stride);
+    }
+
+    fn screen(&self, a: &[u32], b: &[u32], out: &mut [f32], stride: usize) -> Option<f64> {
+        let [a, b] = [a, b].map(|ids| self.vectors_of(ids));
+        crate::metric::screen::distances(self.metric, &a, &b, out, stride)
     }
 
     fn farthest(&self) -> f64 {

@@ -8,6 +8,7 @@
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
 pub(crate) mod block;
+pub(crate) mod screen;
 
 use std::fmt;
 
