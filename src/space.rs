@@ -54,6 +54,14 @@ pub trait MetricSpace: Send + Sync {
         }
     }
 
+    /// Distances in f32 between every word of `a` and every word of `b`, where these are had much
+    /// sooner than exact ones: row i of `out` starts at i · `stride`, a multiple of 16. Each is off
+    /// by at most a relative error that is returned.
+    fn screen(&self, a: &[u32], b: &[u32], out: &mut [f32], stride: usize) -> Option<f64> {
+        let _ = (a, b, out, stride);
+        None
+    }
+
     /// Distances of every word of `words` to all words, row by row. The last bits may differ
     /// from those of `distance`.
     fn rows(&self, words: &[u32], out: &mut [f64]) {

@@ -17,7 +17,7 @@ use crate::cover::Cover;
 use crate::error::{Error, Result};
 use crate::guarantee::Certificate;
 use crate::metric::Metric;
-use crate::metric::screen::Screen;
+use crate::metric::coarse::Coarse;
 use crate::neighbors::{Grid, NeighborLists};
 use crate::parallel::Control;
 use crate::search::exact::Scratch;
@@ -26,8 +26,8 @@ use crate::search::{ExactSearch, Hnsw, HnswParameters};
 use crate::space::{Limits, MetricSpace, Seen};
 use crate::vocabulary::Vocabulary;
 
-/// The most bytes that a [`Screen`] may take.
-const SCREEN_UP_TO: usize = 64 << 20;
+/// The most bytes that a [`Coarse`] copy of the vectors may take.
+const COARSE_UP_TO: usize = 64 << 20;
 
 /// Words with their vectors (float32, one row a word) and a metric on them.
 ///
@@ -48,7 +48,7 @@ struct Derived {
     search: Arc<OnceLock<ExactSearch>>,
     fingerprint: Arc<OnceLock<u64>>,
     /// What tells far words without their distances, where it is small enough.
-    screen: Arc<OnceLock<Option<Screen>>>,
+    coarse: Arc<OnceLock<Option<Coarse>>>,
     /// Every Tem asks for it, and it takes all distances of a word.
     farthest: Arc<OnceLock<f64>>,
     lists: Option<NeighborLists>,
@@ -243,6 +243,10 @@ impl Embedding {
         &self.vectors[id as usize * self.dim..][..self.dim]
     }
 
+    fn vectors_of(&self, ids: &[u32]) -> Vec<&[f32]> {
+        ids.iter().map(|&id| self.vector(id)).collect()
+    }
+
     /// Number of words.
     #[allow(clippy::len_without_is_empty)] // an embedding is never empty
     pub fn len(&self) -> usize {
@@ -274,16 +278,16 @@ impl Embedding {
             .get_or_init(|| ExactSearch::new(&self.vectors, self.dim, self.metric))
     }
 
-    /// The screen before distances between words, made on first use and shared by clones.
+    /// A byte a coordinate, made on first use and shared by clones.
     #[inline]
-    fn screen(&self) -> Option<&Screen> {
+    fn coarse(&self) -> Option<&Coarse> {
         let made = || {
-            let small = Screen::bytes(self.len(), self.dim) <= SCREEN_UP_TO;
+            let small = Coarse::bytes(self.len(), self.dim) <= COARSE_UP_TO;
             small
-                .then(|| Screen::new(&self.vectors, self.dim))
+                .then(|| Coarse::new(&self.vectors, self.dim))
                 .flatten()
         };
-        self.derived.screen.get_or_init(made).as_ref()
+        self.derived.coarse.get_or_init(made).as_ref()
     }
 
     /// The exact `k` nearest words of each of the row-major `queries`: ids and distances, `k`
@@ -389,8 +393,8 @@ impl MetricSpace for Embedding {
         if self.metric != Metric::Euclidean {
             return Seen::default();
         }
-        match self.screen() {
-            Some(screen) => screen.seen(a, b, limits),
+        match self.coarse() {
+            Some(coarse) => coarse.seen(a, b, limits),
             None => crate::metric::seen(self.vector(a), &self.vectors, b, limits),
         }
     }
@@ -437,9 +441,13 @@ impl MetricSpace for Embedding {
     }
 
     fn block(&self, a: &[u32], b: &[u32], out: &mut [f64], stride: usize) {
-        let [a, b] =
-            [a, b].map(|ids| -> Vec<&[f32]> { ids.iter().map(|&id| self.vector(id)).collect() });
+        let [a, b] = [a, b].map(|ids| self.vectors_of(ids));
         crate::metric::block::distances(self.metric, &a, &b, out, stride);
+    }
+
+    fn screen(&self, a: &[u32], b: &[u32], out: &mut [f32], stride: usize) -> Option<f64> {
+        let [a, b] = [a, b].map(|ids| self.vectors_of(ids));
+        crate::metric::screen::distances(self.metric, &a, &b, out, stride)
     }
 
     fn farthest(&self) -> f64 {

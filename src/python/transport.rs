@@ -4,7 +4,7 @@ use numpy::ndarray::Array2;
 use numpy::{IntoPyArray, PyArray1, PyArray2};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
-use pyo3::types::{PyDict, PyMapping, PyString, PyTuple};
+use pyo3::types::{PyDict, PyList, PyMapping, PyString, PyTuple};
 
 use super::arguments::{count, matrix_with, numbers, real, shaped, word_ids};
 use super::errors::{parameter_error, wrong_type};
@@ -116,6 +116,12 @@ fn bag(name: &str, given: &Bound<'_, PyAny>, vocabulary: &Vocabulary) -> PyResul
     let made = |words: Vec<(u32, u64)>| {
         Bag::new(words).map_err(|e| parameter_error(format!("{name}: {e}")))
     };
+    // What is given most often first: to ask whether it is a mapping takes longer than many words.
+    if let Ok(list) = given.cast::<PyList>() {
+        let words = list.iter().enumerate();
+        let words = words.map(|(i, token)| word(name, i, &token, vocabulary));
+        return made(words.collect::<PyResult<_>>()?);
+    }
     if let Ok(dict) = given.cast::<PyDict>() {
         let entries = dict.iter().enumerate();
         let words = entries.map(|(i, (word, times))| pair(name, i, &word, &times, vocabulary));
@@ -150,16 +156,24 @@ fn bag(name: &str, given: &Bound<'_, PyAny>, vocabulary: &Vocabulary) -> PyResul
     let tokens = given
         .try_iter()
         .map_err(|_| wrong("a bag is a mapping, a list of words, or (ids, counts)"))?;
-    let words = tokens.enumerate().map(|(i, token)| {
-        let token = token?;
-        let token = token
-            .cast::<PyString>()
-            .map_err(|_| wrong("a bag's words are str"))?;
-        let token = PyBackedStr::try_from(token.clone())?;
-        let id = known(vocabulary, &token, || format!("{name}: word {i}"))?;
-        Ok((id, 1))
-    });
+    let words = tokens
+        .enumerate()
+        .map(|(i, token)| word(name, i, &token?, vocabulary));
     made(words.collect::<PyResult<_>>()?)
+}
+
+/// A word of a list of words.
+fn word(
+    name: &str,
+    at: usize,
+    token: &Bound<'_, PyAny>,
+    vocabulary: &Vocabulary,
+) -> PyResult<(u32, u64)> {
+    let token = token
+        .cast::<PyString>()
+        .map_err(|_| wrong_type(format!("{name}: a bag's words are str")))?;
+    let id = known(vocabulary, token.to_str()?, || format!("{name}: word {at}"))?;
+    Ok((id, 1))
 }
 
 fn pair(

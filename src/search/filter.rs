@@ -54,7 +54,10 @@ pub(crate) struct Filter {
 enum Data {
     Single(Vec<f32>),
     /// Beyond the last panel there are [`AFTER`](kernel::AFTER) lines.
-    Int8 { panels: Vec<Line>, units: Vec<f32> },
+    Int8 {
+        panels: Vec<Line>,
+        units: Vec<f32>,
+    },
 }
 
 impl Filter {
@@ -116,9 +119,7 @@ impl Filter {
                 let mut panels = vec![Line([INT8_ZERO; 64]); lines + kernel::AFTER];
                 let mut units = vec![0.0f32; padded];
                 let bytes = bytemuck::cast_slice_mut(&mut panels[..lines]);
-                let out = bytes
-                    .chunks_mut(WIDTH * width)
-                    .zip(sides.chunks_mut(WIDTH));
+                let out = bytes.chunks_mut(WIDTH * width).zip(sides.chunks_mut(WIDTH));
                 let out = out.zip(units.chunks_mut(WIDTH)).enumerate();
                 split(out.collect(), |(p, ((panel, sides), units))| {
                     let (mut v, mut integers) = (vec![0.0; n], vec![0i8; width]);
@@ -301,8 +302,7 @@ impl Filter {
                         let units = &units.as_chunks().0[p];
                         let many = first..m.min(first + MOST);
                         let sides = &sides[many.clone()];
-                        let hits =
-                            matrices.bounds(first, panel, units, of, sides, &mut scores);
+                        let hits = matrices.bounds(first, panel, units, of, sides, &mut scores);
                         (hits, many)
                     }
                     _ => {

@@ -475,7 +475,8 @@ mod tests {
                         factor: 1.0,
                         error_scale: spread * rng.random::<f32>(),
                         scale: rng.random(),
-                        start: -i32::from(INT8_ZERO) * of(q).iter().map(|&x| i32::from(x)).sum::<i32>(),
+                        start: -i32::from(INT8_ZERO)
+                            * of(q).iter().map(|&x| i32::from(x)).sum::<i32>(),
                         ..QuerySide::default()
                     };
                     side.set_threshold(rng.random_range(-spread..2.0 * spread));
@@ -512,7 +513,13 @@ mod tests {
                     let (queries, sides_of) = (&queries[at], &query_sides[some]);
                     let panel = &panel[..n];
                     let hits = bounds_int8::<TILE>(
-                        isa, panel, &units, sides, queries, sides_of, &mut scores,
+                        isa,
+                        panel,
+                        &units,
+                        sides,
+                        queries,
+                        sides_of,
+                        &mut scores,
                     );
                     check(isa, first, TILE, hits, &scores);
                 }
@@ -523,8 +530,7 @@ mod tests {
                 };
                 for first in (0..queries_in_all).step_by(MOST) {
                     let sides_of = &query_sides[first..queries_in_all.min(first + MOST)];
-                    let hits =
-                        matrices.bounds(first, &panel, &units, sides, sides_of, &mut scores);
+                    let hits = matrices.bounds(first, &panel, &units, sides, sides_of, &mut scores);
                     check(isa, first, sides_of.len(), hits, &scores);
                 }
             }

@@ -4,9 +4,14 @@
 //! then a shortest augmenting path (Dijkstra with reduced costs) for every row still free. The
 //! row reduction is a price war that can take long where costs are close; it is cut off after
 //! [`BIDS`] bids a row, which the augmentation then makes up for.
+//!
+//! Columns are reduced not from the costs themselves but from what rows pay above the columns'
+//! means. In a space of many dimensions some words are near to all others ("hubs"): by costs alone
+//! most columns would want the same few rows. Measured on 300-dimensional words, a third of the rows
+//! instead of three quarters then start free, and a solution takes a fifth of the passes.
 
-use super::cost::CostMatrix;
-use super::kernel::{lower, relax, two_least};
+use super::cost::Costs;
+use super::kernel::Number;
 use crate::error::Result;
 use crate::parallel::Control;
 
@@ -16,27 +21,42 @@ const FREE: u32 = u32::MAX;
 /// Marks a row that is the cheapest of several columns.
 const CONTESTED: u32 = 1 << 31;
 
+/// What columns are reduced from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Start {
+    /// Costs less what rows pay above the columns' means: far fewer passes where costs are alike.
+    Means,
+    /// The costs: keeps the digits of small costs beside large ones.
+    Costs,
+}
+
 /// Working memory, to be used again.
 #[derive(Debug, Default)]
-pub(super) struct ShortestPaths {
-    v: Vec<f64>,
+pub(super) struct ShortestPaths<T> {
+    /// Of the rows, in the column reduction only.
+    u: Vec<T>,
+    v: Vec<T>,
     /// v, and -∞ for columns that are done.
-    open_v: Vec<f64>,
+    open_v: Vec<T>,
     column_of: Vec<u32>,
     row_of: Vec<u32>,
-    distance: Vec<f64>,
-    via: Vec<u64>,
+    distance: Vec<T>,
+    /// The row that a column is cheapest at, in the column reduction.
+    cheapest: Vec<u32>,
     free: Vec<u32>,
     next_free: Vec<u32>,
     free_columns: Vec<u32>,
-    done: Vec<(usize, f64)>,
+    /// Of the columns that a search has reached: the distance, and how it was computed.
+    done: Vec<(usize, T, T)>,
+    /// The rows by which a search has gone, and their distances less their potentials.
+    passed: Vec<(usize, T)>,
 }
 
-impl ShortestPaths {
+impl<T: Number> ShortestPaths<T> {
     /// Solves for the square matrix `cost`; the results stay in the solver.
-    pub(super) fn solve(&mut self, cost: &CostMatrix, control: &Control) -> Result<()> {
+    pub(super) fn solve(&mut self, cost: &Costs<T>, start: Start, control: &Control) -> Result<()> {
         let n = cost.rows();
-        self.reduce_columns(cost);
+        self.reduce_columns(cost, start);
         self.transfer(cost);
         self.reduce_rows(cost);
         self.open_v.clone_from(&self.v);
@@ -44,7 +64,7 @@ impl ShortestPaths {
         let free = (0..n as u32).filter(|&j| self.row_of[j as usize] == FREE);
         self.free_columns.extend(free);
         self.distance.clear();
-        self.distance.resize(cost.stride(), f64::INFINITY);
+        self.distance.resize(cost.stride(), T::INFINITY);
         for i in 0..self.free.len() {
             if n > 256 {
                 control.check()?;
@@ -58,27 +78,42 @@ impl ShortestPaths {
         &self.column_of
     }
 
-    pub(super) fn dual_potentials(&self) -> &[f64] {
+    pub(super) fn dual_potentials(&self) -> &[T] {
         &self.v
     }
 
     /// Prices every column at its cheapest row, which gets it if it has none yet.
-    fn reduce_columns(&mut self, cost: &CostMatrix) {
+    fn reduce_columns(&mut self, cost: &Costs<T>, start: Start) {
         let (n, stride) = (cost.rows(), cost.stride());
+        let zero = T::default();
         self.v.clear();
-        self.v.resize(stride, f64::INFINITY);
-        self.via.clear();
-        self.via.resize(stride, 0);
-        for i in 0..n {
-            lower(cost.row(i), 0.0, i as u64, &mut self.v, &mut self.via);
+        self.v.resize(stride, zero);
+        self.u.clear();
+        self.u.resize(n, zero);
+        if start == Start::Means {
+            for i in 0..n {
+                T::add_row(cost.row(i), &mut self.v);
+            }
+            let rows = T::of(n as f64);
+            self.v[..n].iter_mut().for_each(|v| *v = *v / rows);
+            self.v[n..].fill(zero);
+            for (i, u) in self.u.iter_mut().enumerate() {
+                *u = T::least(cost.row(i), &self.v);
+            }
         }
-        self.v[n..].fill(0.0);
+        self.v.fill(T::INFINITY);
+        self.cheapest.clear();
+        self.cheapest.resize(stride, 0);
+        for (i, &u) in self.u.iter().enumerate() {
+            T::lower(cost.row(i), u, i as u32, &mut self.v, &mut self.cheapest);
+        }
+        self.v[n..].fill(zero);
         self.column_of.clear();
         self.column_of.resize(n, FREE);
         self.row_of.clear();
         self.row_of.resize(n, FREE);
         for j in (0..n).rev() {
-            let i = self.via[j] as usize;
+            let i = self.cheapest[j] as usize;
             if self.column_of[i] == FREE {
                 self.column_of[i] = j as u32;
                 self.row_of[j] = i as u32;
@@ -90,7 +125,7 @@ impl ShortestPaths {
 
     /// Rows that are the cheapest of one column only could pay more for it: up to where
     /// another column is as good.
-    fn transfer(&mut self, cost: &CostMatrix) {
+    fn transfer(&mut self, cost: &Costs<T>) {
         self.free.clear();
         for i in 0..cost.rows() {
             let column = self.column_of[i];
@@ -100,15 +135,16 @@ impl ShortestPaths {
                 self.column_of[i] = column & !CONTESTED;
             } else if cost.rows() > 1 {
                 let j = column as usize;
-                let [(x, at), (second, _)] = two_least(cost.row(i), &self.v);
-                // The column's own reduced cost is 0, the least there is.
-                let other = if at == j { second } else { x };
-                self.v[j] -= other - (cost.row(i)[j] - self.v[j]);
+                let two = T::two_least(cost.row(i), &self.v);
+                // The column's own reduced cost is the least there is.
+                let other = if two.at == j { two.second } else { two.least };
+                let own = cost.row(i)[j] - self.v[j];
+                self.v[j] -= other - own;
             }
         }
     }
 
-    fn reduce_rows(&mut self, cost: &CostMatrix) {
+    fn reduce_rows(&mut self, cost: &Costs<T>) {
         if cost.rows() == 1 {
             return;
         }
@@ -125,14 +161,13 @@ impl ShortestPaths {
                         break;
                     }
                     bids -= 1;
-                    let [(least, first), (second, other)] =
-                        two_least(cost.row(row as usize), &self.v);
-                    let mut j = first;
-                    let raised = least < second;
+                    let two = T::two_least(cost.row(row as usize), &self.v);
+                    let mut j = two.at;
+                    let raised = two.least < two.second;
                     if raised {
-                        self.v[j] -= second - least;
+                        self.v[j] -= two.second - two.least;
                     } else if self.row_of[j] != FREE {
-                        j = other;
+                        j = two.tie.unwrap_or(j);
                     }
                     let loser = self.row_of[j];
                     self.row_of[j] = row;
@@ -153,24 +188,19 @@ impl ShortestPaths {
     }
 
     /// Matches a free row along the shortest augmenting path.
-    fn augment(&mut self, cost: &CostMatrix, start: usize) {
+    fn augment(&mut self, cost: &Costs<T>, start: usize) {
         let n = cost.rows();
-        self.distance[..n].fill(f64::INFINITY);
+        self.distance[..n].fill(T::INFINITY);
         self.done.clear();
+        self.passed.clear();
         let mut row = start;
-        let mut base = 0.0;
-        let mut last = f64::NEG_INFINITY;
+        let mut base = T::default();
+        let mut last = T::NEG_INFINITY;
         let (end, reach) = loop {
-            let (mut nearest, mut j) = relax(
-                cost.row(row),
-                &self.open_v,
-                base,
-                row as u64,
-                &mut self.distance,
-                &mut self.via,
-            );
+            self.passed.push((row, base));
+            let (computed, mut j) = T::relax(cost.row(row), &self.open_v, base, &mut self.distance);
             // Rounding could have it a hair below the column before.
-            nearest = nearest.max(last);
+            let nearest = if computed > last { computed } else { last };
             if nearest == last && self.row_of[j] != FREE {
                 // Of columns that are equally near, a free one ends the search.
                 let mut free = self.free_columns.iter();
@@ -182,25 +212,30 @@ impl ShortestPaths {
                 self.free_columns.retain(|&free| free as usize != j);
                 break (j, nearest);
             }
-            self.done.push((j, nearest));
-            self.distance[j] = f64::INFINITY;
-            self.open_v[j] = f64::NEG_INFINITY;
+            self.done.push((j, nearest, computed));
+            self.distance[j] = T::INFINITY;
+            self.open_v[j] = T::NEG_INFINITY;
             row = self.row_of[j] as usize;
             base = nearest - (cost.row(row)[j] - self.v[j]);
         };
-        for &(j, distance) in &self.done {
-            self.v[j] += distance - reach;
-            self.open_v[j] = self.v[j];
-        }
-        let mut j = end;
+        // Back along the path: the row by which a column was reached is the one that gives its
+        // distance, which is computed once more, bit for bit.
+        let (mut j, mut distance) = (end, self.distance[end]);
         loop {
-            let row = self.via[j] as usize;
+            let by = |&(row, base): &(usize, T)| (cost.row(row)[j] - self.v[j]) + base == distance;
+            let at = self.passed.iter().position(by).unwrap_or(0);
+            let row = self.passed[at].0;
             self.row_of[j] = row as u32;
             let before = std::mem::replace(&mut self.column_of[row], j as u32);
-            if row == start {
+            if at == 0 {
                 break;
             }
             j = before as usize;
+            distance = self.done[at - 1].2;
+        }
+        for &(j, distance, _) in &self.done {
+            self.v[j] += distance - reach;
+            self.open_v[j] = self.v[j];
         }
     }
 }

@@ -9,7 +9,7 @@
 
 use statrs::function::gamma::gamma_lr;
 
-use super::Workspace;
+use super::{Costs, Workspace};
 use crate::arithmetic::gcd;
 use crate::error::{Error, Result};
 use crate::parallel::Control;
@@ -153,9 +153,7 @@ impl Remains {
 /// magnitude that 64-bit arithmetic cannot tell which plan is best.
 pub fn distance(space: &dyn MetricSpace, a: &Bag, b: &Bag, control: &Control) -> Result<f64> {
     let mut solver = BagSolver::default();
-    solver.distance(a, b, control, |cost, words| {
-        cost.fill(space, &words[0], &words[1])
-    })
+    solver.between(space, a, b, control)
 }
 
 /// Distances of many bags after each other.
@@ -166,13 +164,38 @@ pub(super) struct BagSolver {
 }
 
 impl BagSolver {
+    /// The distance with distances of words from `space`.
+    pub(super) fn between(
+        &mut self,
+        space: &dyn MetricSpace,
+        a: &Bag,
+        b: &Bag,
+        control: &Control,
+    ) -> Result<f64> {
+        let BagSolver { workspace, remains } = self;
+        remains.fill(a, b);
+        if remains.is_empty() {
+            return Ok(0.0);
+        }
+        remains.expand();
+        let [a, b] = &remains.words;
+        if remains.masses.iter().flatten().all(|&mass| mass == 1)
+            && let Some(cost) = workspace.screen(space, a, b, control)?
+        {
+            return Ok(cost * remains.unit());
+        }
+        workspace.cost.fill(space, a, b);
+        let [supply, demand] = &remains.masses;
+        Ok(workspace.solve(supply, demand, control)?.cost * remains.unit())
+    }
+
     /// The distance with costs that `fill` writes for the words that are left.
     pub(super) fn distance(
         &mut self,
         a: &Bag,
         b: &Bag,
         control: &Control,
-        fill: impl FnOnce(&mut super::CostMatrix, &[Vec<u32>; 2]),
+        fill: impl FnOnce(&mut Costs<f64>, &[Vec<u32>; 2]),
     ) -> Result<f64> {
         let BagSolver { workspace, remains } = self;
         remains.fill(a, b);
@@ -190,7 +213,7 @@ impl BagSolver {
         &mut self,
         a: &Bag,
         b: &Bag,
-        fill: impl FnOnce(&mut super::CostMatrix, &[Vec<u32>; 2]),
+        fill: impl FnOnce(&mut Costs<f64>, &[Vec<u32>; 2]),
     ) -> f64 {
         let BagSolver { workspace, remains } = self;
         remains.fill(a, b);

@@ -1,17 +1,12 @@
 //! The matrix of costs: given, or the distances between words.
 
-use super::kernel::LANES;
+use super::kernel::Number;
 use crate::error::{Error, Result};
 use crate::space::MetricSpace;
 
-/// Costs of every row and column, rows padded with +∞ to whole lanes.
+/// Costs of every row and column.
 #[derive(Clone, Debug, Default)]
-pub struct CostMatrix {
-    rows: usize,
-    columns: usize,
-    stride: usize,
-    values: Vec<f64>,
-}
+pub struct CostMatrix(pub(super) Costs<f64>);
 
 impl CostMatrix {
     /// Costs in row-major order.
@@ -41,38 +36,42 @@ impl CostMatrix {
             let got = format!("{} at ({i}, {j})", costs[at]);
             return Err(Error::parameter("cost", "finite, at most 1e290", got));
         }
-        let mut matrix = CostMatrix::default();
-        matrix.shape(rows, columns);
-        for (row, costs) in matrix
-            .values
-            .chunks_exact_mut(matrix.stride)
-            .zip(costs.chunks_exact(columns))
-        {
-            row[..columns].copy_from_slice(costs);
-        }
-        Ok(matrix)
+        let mut matrix = Costs::default();
+        let given = |i: usize| &costs[i * columns..][..columns];
+        matrix.fill_with(rows, columns, |i, row| row.copy_from_slice(given(i)));
+        Ok(CostMatrix(matrix))
     }
 
     /// Distances between words: those of `a` are the rows.
     pub fn between(space: &dyn MetricSpace, a: &[u32], b: &[u32]) -> Self {
-        let mut matrix = CostMatrix::default();
+        let mut matrix = Costs::default();
         matrix.fill(space, a, b);
-        matrix
+        CostMatrix(matrix)
     }
 
-    /// [`between`](Self::between) in this matrix's memory.
-    pub(super) fn fill(&mut self, space: &dyn MetricSpace, a: &[u32], b: &[u32]) {
-        self.shape(a.len(), b.len());
-        space.block(a, b, &mut self.values, self.stride);
+    /// The number of rows.
+    pub fn rows(&self) -> usize {
+        self.0.rows
     }
 
+    /// The number of columns.
+    pub fn columns(&self) -> usize {
+        self.0.columns
+    }
+}
+
+/// Rows of costs, padded with +∞ to whole vectors.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Costs<T> {
+    rows: usize,
+    columns: usize,
+    stride: usize,
+    values: Vec<T>,
+}
+
+impl<T: Number> Costs<T> {
     /// Costs from a function that fills row i, in this matrix's memory.
-    pub(super) fn fill_with(
-        &mut self,
-        rows: usize,
-        columns: usize,
-        row: impl Fn(usize, &mut [f64]),
-    ) {
+    pub(super) fn fill_with(&mut self, rows: usize, columns: usize, row: impl Fn(usize, &mut [T])) {
         self.shape(rows, columns);
         for (i, out) in self.values.chunks_exact_mut(self.stride).enumerate() {
             row(i, &mut out[..columns]);
@@ -81,23 +80,25 @@ impl CostMatrix {
 
     fn shape(&mut self, rows: usize, columns: usize) {
         (self.rows, self.columns) = (rows, columns);
-        let stride = columns.next_multiple_of(LANES);
+        let stride = columns.next_multiple_of(T::LANES);
         if self.stride != stride || self.values.len() != rows * stride {
             self.stride = stride;
-            self.values.resize(rows * stride, 0.0);
+            self.values.resize(rows * stride, T::default());
         }
-        for row in self.values.chunks_exact_mut(stride) {
-            row[columns..].fill(f64::INFINITY);
+        self.pad();
+    }
+
+    fn pad(&mut self) {
+        for row in self.values.chunks_exact_mut(self.stride) {
+            row[self.columns..].fill(T::INFINITY);
         }
     }
 
-    /// The number of rows.
-    pub fn rows(&self) -> usize {
+    pub(super) fn rows(&self) -> usize {
         self.rows
     }
 
-    /// The number of columns.
-    pub fn columns(&self) -> usize {
+    pub(super) fn columns(&self) -> usize {
         self.columns
     }
 
@@ -107,19 +108,43 @@ impl CostMatrix {
 
     /// A row with its padding.
     #[inline]
-    pub(super) fn row(&self, i: usize) -> &[f64] {
+    pub(super) fn row(&self, i: usize) -> &[T] {
         &self.values[i * self.stride..][..self.stride]
     }
 
     /// One cost.
     #[inline]
-    pub fn at(&self, i: usize, j: usize) -> f64 {
+    pub(super) fn at(&self, i: usize, j: usize) -> T {
         self.values[i * self.stride + j]
+    }
+}
+
+impl Costs<f64> {
+    /// Distances between words, in this matrix's memory: those of `a` are the rows.
+    pub(super) fn fill(&mut self, space: &dyn MetricSpace, a: &[u32], b: &[u32]) {
+        self.shape(a.len(), b.len());
+        space.block(a, b, &mut self.values, self.stride);
     }
 
     /// The largest absolute cost.
     pub(super) fn largest(&self) -> f64 {
         let rows = (0..self.rows).flat_map(|i| &self.row(i)[..self.columns]);
         rows.fold(0.0, |largest, c| f64::max(largest, c.abs()))
+    }
+}
+
+impl Costs<f32> {
+    /// Distances between words, each off by a relative error of at most what is returned, where
+    /// the space has them sooner than exact ones.
+    pub(super) fn screen(&mut self, space: &dyn MetricSpace, a: &[u32], b: &[u32]) -> Option<f64> {
+        self.shape(a.len(), b.len());
+        let error = space.screen(a, b, &mut self.values, self.stride);
+        self.pad();
+        error
+    }
+
+    /// Takes a cost out.
+    pub(super) fn remove(&mut self, i: usize, j: usize) {
+        self.values[i * self.stride + j] = f32::INFINITY;
     }
 }

@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use super::bags::{Bag, BagSolver};
-use super::cost::CostMatrix;
+use super::cost::Costs;
 use crate::error::{Error, Result};
 use crate::metric::Metric;
 use crate::parallel::{Control, install};
@@ -81,7 +81,7 @@ impl Table {
     }
 
     /// Costs of words of the rows and words of the columns.
-    fn fill(&self, cost: &mut CostMatrix, left: &[Vec<u32>; 2]) {
+    fn fill(&self, cost: &mut Costs<f64>, left: &[Vec<u32>; 2]) {
         let places: Vec<usize> = left[1].iter().map(|&id| self.columns.place(id)).collect();
         cost.fill_with(left[0].len(), places.len(), |i, out| {
             let row = self.row(self.rows.place(left[0][i]));
@@ -122,10 +122,12 @@ pub fn pairwise(
                 let first = if b.is_none() { i + 1 } else { 0 };
                 for (out, y) in row.iter_mut().zip(others).skip(first) {
                     control.check()?;
-                    *out = solver.distance(x, y, control, |cost, left| match &table {
-                        None => cost.fill(space, &left[0], &left[1]),
-                        Some(table) => table.fill(cost, left),
-                    })?;
+                    *out = match &table {
+                        None => solver.between(space, x, y, control)?,
+                        Some(table) => {
+                            solver.distance(x, y, control, |cost, left| table.fill(cost, left))?
+                        }
+                    };
                 }
                 control.advance(1);
                 Ok(())
@@ -335,7 +337,7 @@ impl Corpus<'_> {
             })
             .collect();
         order.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.2.cmp(&b.2)));
-        let fill = |cost: &mut CostMatrix, left: &[Vec<u32>; 2]| match &table {
+        let fill = |cost: &mut Costs<f64>, left: &[Vec<u32>; 2]| match &table {
             None => cost.fill(self.space, &left[0], &left[1]),
             Some(table) => table.fill(cost, left),
         };

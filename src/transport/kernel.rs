@@ -1,317 +1,517 @@
-//! Passes over a row of costs: the inner loops of both solvers, vectorised.
+//! Passes over a row of costs: the inner loops of both solvers, vectorised, in f64 and f32.
 //!
-//! Rows are padded to whole [`LANES`] with +∞, and everything that stands beside a row is as
-//! long: a padded column is never nearest.
+//! Rows are padded to whole [`Number::LANES`] with +∞, and everything that stands beside a row is
+//! as long, with 0 in its padding: a padded column is never nearest. Only values are minimised in a
+//! pass; where the least one stands is looked up afterwards, which costs less than to carry places
+//! along.
 
-/// Numbers taken together; rows are padded to multiples of it.
-pub(super) const LANES: usize = 8;
+use std::iter::Sum;
+use std::ops::{Add, AddAssign, Div, Sub, SubAssign};
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
 
-/// Functions with a portable body and one of AVX-512, chosen when they are called: the
-/// vectoriser makes branches of what are masks here.
-macro_rules! widened {
-    ($(#[$doc:meta])* $name:ident, $wide:ident, $body:ident, ($($arg:ident: $type:ty),*) -> $result:ty) => {
-        $(#[$doc])*
+/// Numbers that the portable loops take together; every row is a multiple of it.
+const CHUNK: usize = 8;
+
+/// The two smallest of a row.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct TwoLeast<T> {
+    pub(super) least: T,
+    /// Where the least stands, the first place on ties.
+    pub(super) at: usize,
+    pub(super) second: T,
+    /// The next place of the least number, where the second is as small.
+    pub(super) tie: Option<usize>,
+}
+
+/// What costs are computed in.
+pub(super) trait Number:
+    Copy
+    + Default
+    + PartialOrd
+    + std::fmt::Debug
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Div<Output = Self>
+    + AddAssign
+    + SubAssign
+    + Sum
+{
+    /// Rows are padded to multiples of it.
+    const LANES: usize;
+    /// +∞, what rows are padded with.
+    const INFINITY: Self;
+    /// -∞.
+    const NEG_INFINITY: Self;
+
+    /// The nearest number of this kind.
+    fn of(x: f64) -> Self;
+
+    /// Shortens distances to columns by way of a row: (row - v) + base. Returns the nearest column's
+    /// distance, and the column, the first on ties. Columns that are done have v = -∞ and distance
+    /// +∞; one at least is not.
+    fn relax(row: &[Self], v: &[Self], base: Self, distance: &mut [Self]) -> (Self, usize);
+
+    /// The two smallest of row - v.
+    fn two_least(row: &[Self], v: &[Self]) -> TwoLeast<Self>;
+
+    /// The smallest of row - v.
+    fn least(row: &[Self], v: &[Self]) -> Self;
+
+    /// Lowers `least` to row - u where that is smaller, and remembers the row as `from` there.
+    fn lower(row: &[Self], u: Self, from: u32, least: &mut [Self], of: &mut [u32]);
+
+    /// Adds a row to `sums`.
+    fn add_row(row: &[Self], sums: &mut [Self]);
+}
+
+/// The smaller one; the second where the first is no number.
+#[inline(always)]
+fn smaller<T: PartialOrd>(x: T, y: T) -> T {
+    if x < y { x } else { y }
+}
+
+#[inline(always)]
+fn larger<T: PartialOrd>(x: T, y: T) -> T {
+    if x > y { x } else { y }
+}
+
+fn least_of<T: Number>(lanes: [T; CHUNK]) -> T {
+    lanes.into_iter().fold(T::INFINITY, smaller)
+}
+
+fn relax_body<T: Number>(row: &[T], v: &[T], base: T, distance: &mut [T]) -> (T, usize) {
+    let mut least = [T::INFINITY; CHUNK];
+    let (row, _) = row.as_chunks::<CHUNK>();
+    let (v, _) = v.as_chunks::<CHUNK>();
+    let (chunks, _) = distance.as_chunks_mut::<CHUNK>();
+    for ((row, v), distance) in row.iter().zip(v).zip(chunks) {
+        for l in 0..CHUNK {
+            distance[l] = smaller((row[l] - v[l]) + base, distance[l]);
+            least[l] = smaller(distance[l], least[l]);
+        }
+    }
+    let least = least_of(least);
+    let at = distance.iter().position(|&d| d == least);
+    (least, at.unwrap_or(usize::MAX))
+}
+
+fn two_least_body<T: Number>(row: &[T], v: &[T]) -> TwoLeast<T> {
+    let (mut first, mut next) = ([T::INFINITY; CHUNK], [T::INFINITY; CHUNK]);
+    let chunks = row.as_chunks::<CHUNK>().0.iter().zip(v.as_chunks().0);
+    for (row, v) in chunks {
+        let v: &[T; CHUNK] = v;
+        for l in 0..CHUNK {
+            let x = row[l] - v[l];
+            next[l] = smaller(larger(x, first[l]), next[l]);
+            first[l] = smaller(x, first[l]);
+        }
+    }
+    let least = least_of(first);
+    // Of the lane of the least its second, of the others their first.
+    if let Some(lane) = first.iter().position(|&x| x == least) {
+        first[lane] = next[lane];
+    }
+    let second = least_of(first);
+    let place = |from: usize| {
+        let mut rest = row.iter().zip(v).enumerate().skip(from);
+        rest.find(|(_, (c, v))| **c - **v == least).map(|(j, _)| j)
+    };
+    let at = place(0).unwrap_or(usize::MAX);
+    TwoLeast {
+        least,
+        at,
+        second,
+        tie: (second == least).then(|| place(at + 1)).flatten(),
+    }
+}
+
+fn least_body<T: Number>(row: &[T], v: &[T]) -> T {
+    let mut least = [T::INFINITY; CHUNK];
+    for (row, v) in row.as_chunks::<CHUNK>().0.iter().zip(v.as_chunks().0) {
+        let v: &[T; CHUNK] = v;
+        for l in 0..CHUNK {
+            least[l] = smaller(row[l] - v[l], least[l]);
+        }
+    }
+    least_of(least)
+}
+
+fn lower_body<T: Number>(row: &[T], u: T, from: u32, least: &mut [T], of: &mut [u32]) {
+    for ((&c, least), of) in row.iter().zip(least).zip(of) {
+        let x = c - u;
+        let lower = x < *least;
+        *least = if lower { x } else { *least };
+        *of = if lower { from } else { *of };
+    }
+}
+
+fn add_body<T: Number>(row: &[T], sums: &mut [T]) {
+    for (sum, &c) in sums.iter_mut().zip(row) {
+        *sum += c;
+    }
+}
+
+/// A type's passes by AVX-512: the same results, whole vectors at a time.
+#[cfg(target_arch = "x86_64")]
+macro_rules! wide {
+    (
+        $wide:ident, $type:ty, $lanes:expr, $mask:ty, $set:ident, $load:ident, $store:ident, $add:ident,
+        $sub:ident, $min:ident, $max:ident, $reduce:ident, $equal:ident, $less:ident, $choose:ident
+    ) => {
+        mod $wide {
+            use super::*;
+
+            type Type = $type;
+            const LANES: usize = $lanes;
+
+            /// A vector of row - v.
+            #[inline(always)]
+            fn chunks<'a>(
+                row: &'a [Type],
+                v: &'a [Type],
+            ) -> impl Iterator<Item = (&'a [Type; LANES], &'a [Type; LANES])> {
+                let (row, v) = (row.as_chunks().0, v.as_chunks().0);
+                row.iter().zip(v)
+            }
+
+            #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
+            pub(super) fn relax(
+                row: &[Type],
+                v: &[Type],
+                base: Type,
+                distance: &mut [Type],
+            ) -> (Type, usize) {
+                let base = $set(base);
+                // Two of them, for the latency of a minimum.
+                let mut least = [$set(Type::INFINITY); 2];
+                let (vectors, _) = distance.as_chunks_mut::<LANES>();
+                for ((k, (row, v)), distance) in chunks(row, v).enumerate().zip(&mut *vectors) {
+                    // SAFETY: each of them has LANES numbers.
+                    unsafe {
+                        let by = $add($sub($load(row.as_ptr()), $load(v.as_ptr())), base);
+                        let new = $min(by, $load(distance.as_ptr()));
+                        $store(distance.as_mut_ptr(), new);
+                        least[k % 2] = $min(least[k % 2], new);
+                    }
+                }
+                let least = $reduce($min(least[0], least[1]));
+                for (k, distance) in vectors.iter().enumerate() {
+                    // SAFETY: as above.
+                    let here = unsafe { $equal($load(distance.as_ptr()), $set(least)) };
+                    if here != 0 {
+                        return (least, k * LANES + here.trailing_zeros() as usize);
+                    }
+                }
+                (least, usize::MAX)
+            }
+
+            #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
+            pub(super) fn two_least(row: &[Type], v: &[Type]) -> TwoLeast<Type> {
+                let (mut first, mut next) = ($set(Type::INFINITY), $set(Type::INFINITY));
+                for (row, v) in chunks(row, v) {
+                    // SAFETY: both have LANES numbers.
+                    let x = unsafe { $sub($load(row.as_ptr()), $load(v.as_ptr())) };
+                    next = $min(next, $max(x, first));
+                    first = $min(first, x);
+                }
+                let least = $reduce(first);
+                // Of the lane of the least its second, of the others their first.
+                let lanes: $mask = $equal(first, $set(least));
+                let lane = lanes & lanes.wrapping_neg();
+                let second = $reduce($choose(first, lane, next));
+                let (mut at, mut tie) = (usize::MAX, None);
+                for (k, (row, v)) in chunks(row, v).enumerate() {
+                    // SAFETY: as above.
+                    let x = unsafe { $sub($load(row.as_ptr()), $load(v.as_ptr())) };
+                    let mut here = $equal(x, $set(least));
+                    if here != 0 && at == usize::MAX {
+                        at = k * LANES + here.trailing_zeros() as usize;
+                        if second != least {
+                            break;
+                        }
+                        here &= here.wrapping_sub(1);
+                    }
+                    if here != 0 {
+                        tie = Some(k * LANES + here.trailing_zeros() as usize);
+                        break;
+                    }
+                }
+                TwoLeast {
+                    least,
+                    at,
+                    second,
+                    tie,
+                }
+            }
+
+            #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
+            pub(super) fn least(row: &[Type], v: &[Type]) -> Type {
+                let mut least = $set(Type::INFINITY);
+                for (row, v) in chunks(row, v) {
+                    // SAFETY: both have LANES numbers.
+                    least = $min(least, unsafe {
+                        $sub($load(row.as_ptr()), $load(v.as_ptr()))
+                    });
+                }
+                $reduce(least)
+            }
+
+            #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
+            pub(super) fn lower(
+                row: &[Type],
+                u: Type,
+                from: u32,
+                least: &mut [Type],
+                of: &mut [u32],
+            ) {
+                let (row, _) = row.as_chunks::<LANES>();
+                let (least, _) = least.as_chunks_mut::<LANES>();
+                let (of, _) = of.as_chunks_mut::<LANES>();
+                for ((row, least), of) in row.iter().zip(least).zip(of) {
+                    // SAFETY: each of them has LANES numbers.
+                    let lower = unsafe {
+                        let x = $sub($load(row.as_ptr()), $set(u));
+                        let old = $load(least.as_ptr());
+                        $store(least.as_mut_ptr(), $min(x, old));
+                        $less(x, old)
+                    };
+                    for (l, of) in of.iter_mut().enumerate() {
+                        *of = if lower >> l & 1 == 1 { from } else { *of };
+                    }
+                }
+            }
+
+            #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
+            pub(super) fn add_row(row: &[Type], sums: &mut [Type]) {
+                add_body(row, sums);
+            }
+        }
+    };
+}
+
+#[cfg(target_arch = "x86_64")]
+wide!(
+    wide_f64,
+    f64,
+    8,
+    u8,
+    _mm512_set1_pd,
+    _mm512_loadu_pd,
+    _mm512_storeu_pd,
+    _mm512_add_pd,
+    _mm512_sub_pd,
+    _mm512_min_pd,
+    _mm512_max_pd,
+    _mm512_reduce_min_pd,
+    _mm512_cmpeq_pd_mask,
+    _mm512_cmplt_pd_mask,
+    _mm512_mask_mov_pd
+);
+#[cfg(target_arch = "x86_64")]
+wide!(
+    wide_f32,
+    f32,
+    16,
+    u16,
+    _mm512_set1_ps,
+    _mm512_loadu_ps,
+    _mm512_storeu_ps,
+    _mm512_add_ps,
+    _mm512_sub_ps,
+    _mm512_min_ps,
+    _mm512_max_ps,
+    _mm512_reduce_min_ps,
+    _mm512_cmpeq_ps_mask,
+    _mm512_cmplt_ps_mask,
+    _mm512_mask_mov_ps
+);
+
+/// The smallest of row · scale - v, for rough costs and exact potentials.
+pub(super) fn least_scaled(row: &[f32], v: &[f64], scale: f64) -> f64 {
+    #[cfg(target_arch = "x86_64")]
+    if has_avx512() {
+        // SAFETY: the features were detected.
+        return unsafe { least_scaled_wide(row, v, scale) };
+    }
+    least_scaled_body(row, v, scale)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512dq,avx512vl")]
+fn least_scaled_wide(row: &[f32], v: &[f64], scale: f64) -> f64 {
+    least_scaled_body(row, v, scale)
+}
+
+#[inline(always)]
+fn least_scaled_body(row: &[f32], v: &[f64], scale: f64) -> f64 {
+    let mut least = [f64::INFINITY; 2 * CHUNK];
+    for (row, v) in row.as_chunks().0.iter().zip(v.as_chunks().0) {
+        let (row, v): (&[f32; 2 * CHUNK], &[f64; 2 * CHUNK]) = (row, v);
+        for l in 0..2 * CHUNK {
+            least[l] = smaller(f64::from(row[l]) * scale - v[l], least[l]);
+        }
+    }
+    least.into_iter().fold(f64::INFINITY, smaller)
+}
+
+/// Calls a function with every place where row · scale - v is at most `limit`, and with row · scale
+/// there.
+pub(super) fn each_at_most(
+    row: &[f32],
+    v: &[f64],
+    scale: f64,
+    limit: f64,
+    mut each: impl FnMut(usize, f64),
+) {
+    let places = 0..row.len().min(v.len());
+    for first in places.step_by(2 * CHUNK) {
+        let chunk = first..row.len().min(first + 2 * CHUNK);
+        let (row, v) = (&row[chunk.clone()], &v[chunk]);
+        // Rarely any: found by a pass without branches.
+        if least_scaled(row, v, scale) > limit {
+            continue;
+        }
+        for (j, (&c, v)) in row.iter().zip(v).enumerate() {
+            let scaled = f64::from(c) * scale;
+            if scaled - v <= limit {
+                each(first + j, scaled);
+            }
+        }
+    }
+}
+
+/// Whether the machine has what the wide passes use.
+#[inline]
+pub(super) fn has_avx512() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512dq")
+        && is_x86_feature_detected!("avx512vl");
+    #[cfg(not(target_arch = "x86_64"))]
+    false
+}
+
+macro_rules! number {
+    ($type:ty, $lanes:expr, $wide:ident) => {
+        impl Number for $type {
+            const LANES: usize = $lanes;
+            const INFINITY: Self = <$type>::INFINITY;
+            const NEG_INFINITY: Self = <$type>::NEG_INFINITY;
+
+            #[inline]
+            fn of(x: f64) -> Self {
+                x as $type
+            }
+
+            number!(@pass $wide relax relax_body(
+                row: &[Self], v: &[Self], base: Self, distance: &mut [Self]
+            ) -> (Self, usize));
+            number!(@pass $wide two_least two_least_body(row: &[Self], v: &[Self]) -> TwoLeast<Self>);
+            number!(@pass $wide least least_body(row: &[Self], v: &[Self]) -> Self);
+            number!(@pass $wide lower lower_body(
+                row: &[Self], u: Self, from: u32, least: &mut [Self], of: &mut [u32]
+            ) -> ());
+            number!(@pass $wide add_row add_body(row: &[Self], sums: &mut [Self]) -> ());
+        }
+    };
+    (@pass $wide:ident $name:ident $body:ident($($arg:ident: $type:ty),*) -> $result:ty) => {
         #[inline]
-        pub(super) fn $name($($arg: $type),*) -> $result {
+        fn $name($($arg: $type),*) -> $result {
             #[cfg(target_arch = "x86_64")]
-            if is_x86_feature_detected!("avx512f")
-                && is_x86_feature_detected!("avx512dq")
-                && is_x86_feature_detected!("avx512vl")
-            {
+            if has_avx512() {
                 // SAFETY: the features were detected.
-                return unsafe { $wide($($arg),*) };
+                return unsafe { $wide::$name($($arg),*) };
             }
             $body($($arg),*)
         }
     };
 }
 
-widened!(
-    /// Shortens distances to columns by way of a row: cand = (row - v) + base. Remembers the
-    /// row as `from` where it is nearer. Returns the nearest column and its distance. Columns
-    /// that are done have v = -∞ and distance +∞.
-    relax, relax_wide, relax_body,
-    (row: &[f64], v: &[f64], base: f64, from: u64, distance: &mut [f64], via: &mut [u64]) -> (f64, usize)
-);
-
-widened!(
-    /// The two smallest of row - v, and where they stand; the smaller index first on ties.
-    two_least, two_least_wide, two_least_body, (row: &[f64], v: &[f64]) -> [(f64, usize); 2]
-);
-
-widened!(
-    /// Lowers `least` to row - u where that is smaller, and remembers the row as `from` there.
-    lower, lower_wide, lower_body, (row: &[f64], u: f64, from: u64, least: &mut [f64], of: &mut [u64]) -> ()
-);
-
-#[inline(always)]
-#[allow(clippy::needless_range_loop)] // lanes, for the vectoriser
-fn relax_body(
-    row: &[f64],
-    v: &[f64],
-    base: f64,
-    from: u64,
-    distance: &mut [f64],
-    via: &mut [u64],
-) -> (f64, usize) {
-    let (row, _) = row.as_chunks::<LANES>();
-    let (v, _) = v.as_chunks::<LANES>();
-    let (distance, _) = distance.as_chunks_mut::<LANES>();
-    let (via, _) = via.as_chunks_mut::<LANES>();
-    let mut least = [f64::INFINITY; LANES];
-    let mut at = [0u64; LANES];
-    let all = row.iter().zip(v).zip(distance).zip(via).zip(0u64..);
-    for ((((row, v), distance), via), chunk) in all {
-        for l in 0..LANES {
-            let candidate = (row[l] - v[l]) + base;
-            let nearer = candidate < distance[l];
-            distance[l] = if nearer { candidate } else { distance[l] };
-            via[l] = if nearer { from } else { via[l] };
-            let smaller = distance[l] < least[l];
-            least[l] = if smaller { distance[l] } else { least[l] };
-            at[l] = if smaller { chunk } else { at[l] };
-        }
-    }
-    smallest(least, at)
-}
-
-#[inline(always)]
-#[allow(clippy::needless_range_loop)] // lanes, for the vectoriser
-fn two_least_body(row: &[f64], v: &[f64]) -> [(f64, usize); 2] {
-    let (row, _) = row.as_chunks::<LANES>();
-    let (v, _) = v.as_chunks::<LANES>();
-    let mut first = [f64::INFINITY; LANES];
-    let mut second = [f64::INFINITY; LANES];
-    let mut first_at = [0u64; LANES];
-    let mut second_at = [0u64; LANES];
-    for ((row, v), chunk) in row.iter().zip(v).zip(0u64..) {
-        for l in 0..LANES {
-            let x = row[l] - v[l];
-            let below_first = x < first[l];
-            let below_second = x < second[l];
-            second_at[l] = if below_second { chunk } else { second_at[l] };
-            second_at[l] = if below_first {
-                first_at[l]
-            } else {
-                second_at[l]
-            };
-            second[l] = if below_second { x } else { second[l] };
-            second[l] = if below_first { first[l] } else { second[l] };
-            first[l] = if below_first { x } else { first[l] };
-            first_at[l] = if below_first { chunk } else { first_at[l] };
-        }
-    }
-    let mut best = [(f64::INFINITY, usize::MAX); 2];
-    for l in 0..LANES {
-        for (x, chunk) in [(first[l], first_at[l]), (second[l], second_at[l])] {
-            let found = (x, chunk as usize * LANES + l);
-            if found.0 < best[0].0 || found.0 == best[0].0 && found.1 < best[0].1 {
-                best = [found, best[0]];
-            } else if found.0 < best[1].0 || found.0 == best[1].0 && found.1 < best[1].1 {
-                best[1] = found;
-            }
-        }
-    }
-    best
-}
-
-/// The smallest of the lanes, the smaller index on ties.
-#[inline(always)]
-fn smallest(least: [f64; LANES], at: [u64; LANES]) -> (f64, usize) {
-    let mut best = (f64::INFINITY, usize::MAX);
-    for (l, (least, chunk)) in least.into_iter().zip(at).enumerate() {
-        let index = chunk as usize * LANES + l;
-        if least < best.0 || least == best.0 && index < best.1 {
-            best = (least, index);
-        }
-    }
-    best
-}
-
-#[inline(always)]
-#[allow(clippy::needless_range_loop)] // lanes, for the vectoriser
-fn lower_body(row: &[f64], u: f64, from: u64, least: &mut [f64], of: &mut [u64]) {
-    let (row, _) = row.as_chunks::<LANES>();
-    let (least, _) = least.as_chunks_mut::<LANES>();
-    let (of, _) = of.as_chunks_mut::<LANES>();
-    for ((row, least), of) in row.iter().zip(least).zip(of) {
-        for l in 0..LANES {
-            let x = row[l] - u;
-            let lower = x < least[l];
-            least[l] = if lower { x } else { least[l] };
-            of[l] = if lower { from } else { of[l] };
-        }
-    }
-}
-
-/// The least numbers so far, and in which chunk each lane's stands.
-#[cfg(target_arch = "x86_64")]
-#[derive(Clone, Copy)]
-struct Least {
-    least: __m512d,
-    at: __m512i,
-}
-
-#[cfg(target_arch = "x86_64")]
-impl Least {
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
-    fn new() -> Self {
-        Least {
-            least: _mm512_set1_pd(f64::INFINITY),
-            at: _mm512_setzero_si512(),
-        }
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
-    fn add(&mut self, x: __m512d, chunk: usize) {
-        let smaller = _mm512_cmp_pd_mask::<_CMP_LT_OQ>(x, self.least);
-        self.least = _mm512_mask_mov_pd(self.least, smaller, x);
-        self.at = _mm512_mask_mov_epi64(self.at, smaller, _mm512_set1_epi64(chunk as i64));
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
-    fn smallest(&self) -> (f64, usize) {
-        // Of the lanes with the least number the one of the smallest index.
-        let least = _mm512_reduce_min_pd(self.least);
-        let lanes = _mm512_cmp_pd_mask::<_CMP_EQ_OQ>(self.least, _mm512_set1_pd(least));
-        let lane = _mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0);
-        let index = _mm512_add_epi64(_mm512_slli_epi64::<3>(self.at), lane);
-        (least, _mm512_mask_reduce_min_epu64(lanes, index) as usize)
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512dq,avx512vl")]
-fn relax_wide(
-    row: &[f64],
-    v: &[f64],
-    base: f64,
-    from: u64,
-    distance: &mut [f64],
-    via: &mut [u64],
-) -> (f64, usize) {
-    let (row, _) = row.as_chunks::<LANES>();
-    let (v, _) = v.as_chunks::<LANES>();
-    let (distance, _) = distance.as_chunks_mut::<LANES>();
-    let (via, _) = via.as_chunks_mut::<LANES>();
-    let (base, from) = (_mm512_set1_pd(base), _mm512_set1_epi64(from as i64));
-    let mut least = Least::new();
-    let all = row.iter().zip(v).zip(distance).zip(via);
-    for (chunk, (((row, v), distance), via)) in all.enumerate() {
-        // SAFETY: each of them has eight numbers.
-        let old = unsafe {
-            let row = _mm512_loadu_pd(row.as_ptr());
-            let v = _mm512_loadu_pd(v.as_ptr());
-            let candidate = _mm512_add_pd(_mm512_sub_pd(row, v), base);
-            let old = _mm512_loadu_pd(distance.as_ptr());
-            let nearer = _mm512_cmp_pd_mask::<_CMP_LT_OQ>(candidate, old);
-            let new = _mm512_mask_mov_pd(old, nearer, candidate);
-            _mm512_storeu_pd(distance.as_mut_ptr(), new);
-            _mm512_mask_storeu_epi64(via.as_mut_ptr().cast(), nearer, from);
-            new
-        };
-        least.add(old, chunk);
-    }
-    least.smallest()
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512dq,avx512vl")]
-fn two_least_wide(row: &[f64], v: &[f64]) -> [(f64, usize); 2] {
-    let (row, _) = row.as_chunks::<LANES>();
-    let (v, _) = v.as_chunks::<LANES>();
-    let (mut first, mut second) = (Least::new(), Least::new());
-    for (chunk, (row, v)) in row.iter().zip(v).enumerate() {
-        // SAFETY: both have eight numbers.
-        let x =
-            unsafe { _mm512_sub_pd(_mm512_loadu_pd(row.as_ptr()), _mm512_loadu_pd(v.as_ptr())) };
-        // What is pushed out of the first place, or did not come in, tries the second.
-        let smaller = _mm512_cmp_pd_mask::<_CMP_LT_OQ>(x, first.least);
-        let this = _mm512_set1_epi64(chunk as i64);
-        let (loser, loser_at) = (
-            _mm512_mask_mov_pd(x, smaller, first.least),
-            _mm512_mask_mov_epi64(this, smaller, first.at),
-        );
-        first.least = _mm512_mask_mov_pd(first.least, smaller, x);
-        first.at = _mm512_mask_mov_epi64(first.at, smaller, this);
-        let smaller = _mm512_cmp_pd_mask::<_CMP_LT_OQ>(loser, second.least);
-        second.least = _mm512_mask_mov_pd(second.least, smaller, loser);
-        second.at = _mm512_mask_mov_epi64(second.at, smaller, loser_at);
-    }
-    let best = first.smallest();
-    // The second best: of the lane of the best its second, of the others their first.
-    let lane = 1u8 << (best.1 % LANES);
-    let rest = Least {
-        least: _mm512_mask_mov_pd(first.least, lane, second.least),
-        at: _mm512_mask_mov_epi64(first.at, lane, second.at),
-    };
-    [best, rest.smallest()]
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512dq,avx512vl")]
-fn lower_wide(row: &[f64], u: f64, from: u64, least: &mut [f64], of: &mut [u64]) {
-    let (row, _) = row.as_chunks::<LANES>();
-    let (least, _) = least.as_chunks_mut::<LANES>();
-    let (of, _) = of.as_chunks_mut::<LANES>();
-    let (from, u) = (_mm512_set1_epi64(from as i64), _mm512_set1_pd(u));
-    for ((row, least), of) in row.iter().zip(least).zip(of) {
-        // SAFETY: each of them has eight numbers.
-        unsafe {
-            let row = _mm512_sub_pd(_mm512_loadu_pd(row.as_ptr()), u);
-            let old = _mm512_loadu_pd(least.as_ptr());
-            let lower = _mm512_cmp_pd_mask::<_CMP_LT_OQ>(row, old);
-            // Blended, not stored by mask: at opt-level 0 with LTO, as doctests are built, LLVM
-            // cannot compile two masked stores.
-            _mm512_storeu_pd(least.as_mut_ptr(), _mm512_mask_mov_pd(old, lower, row));
-            let before = _mm512_loadu_epi64(of.as_ptr().cast());
-            let after = _mm512_mask_mov_epi64(before, lower, from);
-            _mm512_storeu_epi64(of.as_mut_ptr().cast(), after);
-        }
-    }
-}
+number!(f64, 8, wide_f64);
+number!(f32, 16, wide_f32);
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use rand::RngExt;
 
-    #[test]
-    fn every_width_does_the_same() {
+    /// The passes as they are defined, column by column, against both bodies; numbers are whole, so
+    /// that many are equal.
+    fn every_width_does_the_same<T: Number>() {
         let mut rng = crate::Randomness::new(Some(1))
             .next_key()
             .unwrap()
             .stream(0);
         for columns in 1..70usize {
             for values in [3, 1000] {
-                let stride = columns.next_multiple_of(LANES);
-                let mut numbers = || -> Vec<f64> {
-                    let mut numbers: Vec<f64> = (0..columns)
-                        .map(|_| f64::from(rng.random_range(0..values)))
+                let stride = columns.next_multiple_of(T::LANES);
+                let mut numbers = |padding: T| -> Vec<T> {
+                    let mut numbers: Vec<T> = (0..columns)
+                        .map(|_| T::of(f64::from(rng.random_range(0..values))))
                         .collect();
-                    numbers.resize(stride, f64::INFINITY);
+                    numbers.resize(stride, padding);
                     numbers
                 };
-                let (row, mut distance, mut v) = (numbers(), numbers(), numbers());
-                v[columns..].fill(0.0);
-                assert_eq!(two_least(&row, &v), two_least_body(&row, &v));
-                let mut via = vec![9; stride];
-                let (mut distance_2, mut via_2) = (distance.clone(), via.clone());
-                assert_eq!(
-                    relax(&row, &v, 1.5, 4, &mut distance, &mut via),
-                    relax_body(&row, &v, 1.5, 4, &mut distance_2, &mut via_2)
-                );
-                assert_eq!((&distance, &via), (&distance_2, &via_2));
-                lower(&row, 0.25, 7, &mut distance, &mut via);
-                lower_body(&row, 0.25, 7, &mut distance_2, &mut via_2);
-                assert_eq!((&distance, &via), (&distance_2, &via_2));
+                let (row, distance) = (numbers(T::INFINITY), numbers(T::INFINITY));
+                let v = numbers(T::of(0.0));
+                let differences: Vec<T> = row.iter().zip(&v).map(|(&c, &v)| c - v).collect();
+                let mut order: Vec<usize> = (0..stride).collect();
+                order.sort_by(|&i, &j| {
+                    let by_value = differences[i].partial_cmp(&differences[j]);
+                    by_value.unwrap().then(i.cmp(&j))
+                });
+                let (first, second) = (order[0], order[1]);
+                let expected = TwoLeast {
+                    least: differences[first],
+                    at: first,
+                    second: differences[second],
+                    tie: (differences[first] == differences[second]).then_some(second),
+                };
+                assert_eq!(T::two_least(&row, &v), expected);
+                assert_eq!(two_least_body(&row, &v), expected);
+                assert_eq!(T::least(&row, &v), expected.least);
+                assert_eq!(least_body(&row, &v), expected.least);
+
+                let base = T::of(1.5);
+                let by = |(&d, &x): (&T, &T)| smaller(x + base, d);
+                let expected: Vec<T> = distance.iter().zip(&differences).map(by).collect();
+                let nearest = expected.iter().fold(T::INFINITY, |m, &d| smaller(d, m));
+                let at = expected.iter().position(|&d| d == nearest).unwrap();
+                for relax in [T::relax, relax_body] {
+                    let mut distance = distance.clone();
+                    assert_eq!(relax(&row, &v, base, &mut distance), (nearest, at));
+                    assert_eq!(distance, expected);
+                }
+
+                let u = T::of(0.25);
+                for lower in [T::lower, lower_body] {
+                    let (mut least, mut of) = (distance.clone(), vec![9; stride]);
+                    lower(&row, u, 7, &mut least, &mut of);
+                    for j in 0..stride {
+                        let lower = row[j] - u < distance[j];
+                        assert_eq!(least[j], if lower { row[j] - u } else { distance[j] });
+                        assert_eq!(of[j], if lower { 7 } else { 9 });
+                    }
+                }
+
+                for add in [T::add_row, add_body] {
+                    let mut sums = v.clone();
+                    add(&row, &mut sums);
+                    assert!((0..stride).all(|j| sums[j] == v[j] + row[j]));
+                }
             }
         }
+    }
+
+    #[test]
+    fn every_width_does_the_same_in_f64() {
+        every_width_does_the_same::<f64>();
+    }
+
+    #[test]
+    fn every_width_does_the_same_in_f32() {
+        every_width_does_the_same::<f32>();
     }
 }

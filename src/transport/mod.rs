@@ -12,15 +12,22 @@ mod bound;
 mod cost;
 pub mod documents;
 mod kernel;
+mod screened;
 mod transportation;
 
 use crate::error::{Error, Result};
 use crate::parallel::Control;
+use crate::space::MetricSpace;
+use assignment::Start;
 pub use cost::CostMatrix;
+use cost::Costs;
+use kernel::Number;
 
 /// Weights are turned into so many units altogether: 2⁵⁰ keep every weight to a relative 2⁻⁵⁰ of
 /// the sum.
 const UNITS: f64 = (1u64 << 50) as f64;
+/// A gap that rounding of what is paid explains.
+const SMALL_GAP: f64 = 1e-13;
 
 /// An optimal plan and its proof.
 #[derive(Clone, Debug)]
@@ -40,10 +47,11 @@ pub struct Transport {
 /// Solvers with their memory, for many problems after each other.
 #[derive(Debug, Default)]
 pub(crate) struct Workspace {
-    pub(crate) cost: CostMatrix,
-    assignment: assignment::ShortestPaths,
+    cost: Costs<f64>,
+    assignment: assignment::ShortestPaths<f64>,
     transportation: transportation::NetworkSimplex,
     bound: bound::Bound,
+    screened: screened::Screened,
 }
 
 /// What a solver proves: the cost of its plan for masses in units, and the gap.
@@ -62,38 +70,83 @@ impl Workspace {
         demand: &[u64],
         control: &Control,
     ) -> Result<Solved> {
-        let cost = &self.cost;
         let matched = supply.len() == demand.len() && supply.iter().chain(demand).all(|&m| m == 1);
-        let (paid, v) = if matched {
-            self.assignment.solve(cost, control)?;
-            let columns = self.assignment.columns().iter();
-            let paid = columns.enumerate().map(|(i, &j)| cost.at(i, j as usize));
-            (paid.sum::<f64>(), self.assignment.dual_potentials())
-        } else {
-            self.transportation.solve(cost, supply, demand, control)?;
+        if !matched {
+            self.transportation
+                .solve(&self.cost, supply, demand, control)?;
             let flows = self.transportation.flows();
-            let paid = flows.map(|(i, j, mass)| mass as f64 * cost.at(i as usize, j as usize));
-            (paid.sum(), self.transportation.dual_potentials())
+            let paid = flows.map(|(i, j, mass)| mass as f64 * self.cost.at(i as usize, j as usize));
+            let solved = self.proved(paid.sum(), supply, demand, false);
+            return self.checked(solved, supply);
+        }
+        let mut solved = self.assign(Start::Means, supply, demand, control)?;
+        // Where some costs are far larger than what is paid, the digits of that are lost in them.
+        if solved.gap > SMALL_GAP * solved.cost.abs() {
+            solved = self.assign(Start::Costs, supply, demand, control)?;
+        }
+        self.checked(solved, supply)
+    }
+
+    fn assign(
+        &mut self,
+        start: Start,
+        supply: &[u64],
+        demand: &[u64],
+        control: &Control,
+    ) -> Result<Solved> {
+        self.assignment.solve(&self.cost, start, control)?;
+        let columns = self.assignment.columns().iter();
+        let paid = columns
+            .enumerate()
+            .map(|(i, &j)| self.cost.at(i, j as usize));
+        Ok(self.proved(paid.sum(), supply, demand, true))
+    }
+
+    /// What was paid, and the gap to what the potentials of the columns prove.
+    fn proved(&self, paid: f64, supply: &[u64], demand: &[u64], matched: bool) -> Solved {
+        let cost = &self.cost;
+        let v = match matched {
+            true => self.assignment.dual_potentials(),
+            false => self.transportation.dual_potentials(),
         };
-        let potentials = (0..cost.rows()).map(|i| kernel::two_least(cost.row(i), v)[0].0);
+        let potentials = (0..cost.rows()).map(|i| f64::least(cost.row(i), v));
         let rows: f64 = potentials.zip(supply).map(|(u, &m)| u * m as f64).sum();
         let columns: f64 = v.iter().zip(demand).map(|(v, &m)| v * m as f64).sum();
-        let gap = paid - (rows + columns);
+        Solved {
+            cost: paid,
+            gap: paid - (rows + columns),
+            matched,
+        }
+    }
+
+    fn checked(&self, solved: Solved, supply: &[u64]) -> Result<Solved> {
+        let Solved {
+            cost: paid, gap, ..
+        } = solved;
         let mass = supply.iter().sum::<u64>() as f64;
         let room = 1e-9 * paid.abs();
         // The costs are finite, so the gap is a number.
-        if gap > room && gap > 1e-12 * mass * cost.largest() {
+        if gap > room && gap > 1e-12 * mass * self.cost.largest() {
             return Err(Error::parameter(
                 "cost",
                 "of numbers that 64-bit arithmetic can tell apart",
                 format!("an optimal plan with a gap of {gap} at a cost of {paid}"),
             ));
         }
-        Ok(Solved {
-            cost: paid,
-            gap,
-            matched,
-        })
+        Ok(solved)
+    }
+
+    /// The cheapest matching's cost of so many words of both sides, by distances of which only some
+    /// are computed exactly, where a space has rough ones and these are enough.
+    pub(crate) fn screen(
+        &mut self,
+        space: &dyn MetricSpace,
+        a: &[u32],
+        b: &[u32],
+        control: &Control,
+    ) -> Result<Option<f64>> {
+        let found = self.screened.solve(space, a, b, control)?;
+        Ok(found.map(|(cost, _)| cost))
     }
 
     /// A lower bound on what [`solve`](Self::solve) would find.
@@ -123,7 +176,8 @@ impl Workspace {
 /// # Errors
 /// [`Error::Parameter`] for weights that are negative, not finite, not as many as rows or
 /// columns, all 0, or whose sums differ by more than a relative 10⁻⁹.
-pub fn emd(a: &[f64], b: &[f64], mut cost: CostMatrix, control: &Control) -> Result<Transport> {
+pub fn emd(a: &[f64], b: &[f64], cost: CostMatrix, control: &Control) -> Result<Transport> {
+    let CostMatrix(mut cost) = cost;
     let total = check("weights_a", a, cost.rows())?;
     let other = check("weights_b", b, cost.columns())?;
     if (total - other).abs() > 1e-9 * total.max(other) {
@@ -181,7 +235,7 @@ pub fn emd(a: &[f64], b: &[f64], mut cost: CostMatrix, control: &Control) -> Res
         .zip(potentials)
         .for_each(|(&j, &price)| v[j] = price);
     let u: Vec<f64> = (0..cost.rows())
-        .map(|i| kernel::two_least(cost.row(i), &v)[0].0)
+        .map(|i| f64::least(cost.row(i), &v))
         .collect();
     v.truncate(cost.columns());
     for (j, v) in v.iter_mut().enumerate().filter(|(_, v)| !v.is_finite()) {

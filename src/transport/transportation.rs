@@ -10,8 +10,8 @@
 //! comes twice. The tree that is optimal with the extra units is optimal without, where its
 //! masses follow from the leaves inwards.
 
-use super::cost::CostMatrix;
-use super::kernel::two_least;
+use super::cost::Costs;
+use super::kernel::Number;
 use crate::error::Result;
 use crate::parallel::Control;
 
@@ -105,7 +105,7 @@ impl NetworkSimplex {
     /// Solves for positive masses that add up to the same at rows and columns.
     pub(super) fn solve(
         &mut self,
-        cost: &CostMatrix,
+        cost: &Costs<f64>,
         supply: &[u64],
         demand: &[u64],
         control: &Control,
@@ -139,7 +139,7 @@ impl NetworkSimplex {
 
     /// A first tree: every row in turn goes to its cheapest columns that have room, by the cost
     /// above the column's least; every step uses up a row or a column.
-    fn start(&mut self, cost: &CostMatrix, supply: &[u64], demand: &[u64]) {
+    fn start(&mut self, cost: &Costs<f64>, supply: &[u64], demand: &[u64]) {
         let (rows, columns) = (cost.rows(), cost.columns());
         let finer = rows as u128 + 1;
         self.masses.clear();
@@ -163,7 +163,7 @@ impl NetworkSimplex {
         let mut cells: Vec<(u32, u32, u128)> = Vec::with_capacity(rows + columns);
         for i in 0..rows {
             while self.masses[i] > 0 {
-                let [(_, j), _] = two_least(cost.row(i), &self.open_v);
+                let j = f64::two_least(cost.row(i), &self.open_v).at;
                 let node = rows + j;
                 let mass = self.masses[i].min(self.masses[node]);
                 self.masses[i] -= mass;
@@ -208,7 +208,7 @@ impl NetworkSimplex {
     }
 
     /// The dual potentials that make every cell of the tree cost what it is worth.
-    fn price(&mut self, cost: &CostMatrix) {
+    fn price(&mut self, cost: &Costs<f64>) {
         let NetworkSimplex {
             rows, u, v, tree, ..
         } = self;
@@ -229,11 +229,11 @@ impl NetworkSimplex {
     }
 
     /// Pivots until no row has a cell below its dual potentials; how often.
-    fn improve(&mut self, cost: &CostMatrix, slack: f64, control: &Control) -> Result<usize> {
+    fn improve(&mut self, cost: &Costs<f64>, slack: f64, control: &Control) -> Result<usize> {
         let rows = self.rows;
         let (mut pivots, mut quiet, mut i) = (0, 0, 0);
         while quiet < rows {
-            let [(least, j), _] = two_least(cost.row(i), &self.v);
+            let super::kernel::TwoLeast { least, at: j, .. } = f64::two_least(cost.row(i), &self.v);
             let below = self.u[i] - least;
             if below > slack {
                 self.pivot(i as u32, (rows + j) as u32, below);

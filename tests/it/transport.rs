@@ -137,6 +137,35 @@ fn large_and_tied_problems_are_proved() {
     }
 }
 
+/// Costs so large that no plan takes them must not cost the small ones their digits.
+#[test]
+fn forbidden_pairs_leave_the_other_costs_exact() {
+    let mut rng = stream(6);
+    for forbidden in [1e6, 1e9, 1e12] {
+        for n in [2, 3, 5, 6] {
+            let allowed: Vec<bool> = (0..n * n)
+                .map(|at| at / n == at % n || rng.random_range(0..2) == 0)
+                .collect();
+            let small: Vec<f64> = (0..n * n).map(|_| rng.random::<f64>()).collect();
+            let each = allowed.iter().zip(&small);
+            let costs: Vec<f64> = each.map(|(&a, &c)| if a { c } else { forbidden }).collect();
+            let ones = vec![1.0; n];
+            let cost = CostMatrix::new(&costs, n, n).unwrap();
+            let found = emd(&ones, &ones, cost, &Control::new()).unwrap();
+            let paid = |p: &Vec<usize>| (0..n).map(|i| costs[i * n + p[i]]).sum::<f64>();
+            let best = permutations(n)
+                .iter()
+                .map(paid)
+                .fold(f64::INFINITY, f64::min);
+            assert!(
+                (found.cost - best).abs() <= 1e-13 * best,
+                "{} {best}",
+                found.cost
+            );
+        }
+    }
+}
+
 #[test]
 fn five_thousand_words_each() {
     let embedding = crate::common::embedding(10_000, 20, 1.0, Metric::Euclidean, 7);

@@ -10,9 +10,7 @@
 use std::arch::asm;
 use std::arch::x86_64::*;
 
-use super::{
-    Hits, Isa, Line, MOST, QuerySide, Scores, Sides, WIDTH, report_avx512, start_avx512,
-};
+use super::{Hits, Isa, Line, MOST, QuerySide, Scores, Sides, WIDTH, report_avx512, start_avx512};
 
 /// Coordinates that one instruction takes.
 const STEP: usize = 64;
@@ -66,7 +64,8 @@ impl Tiles {
             return;
         }
         self.steps = width.div_ceil(STEP);
-        self.queries.resize(tiles * self.steps * MOST, Line([0; 64]));
+        self.queries
+            .resize(tiles * self.steps * MOST, Line([0; 64]));
         self.starts.resize(tiles * MOST, Line([0; 64]));
         for (i, (query, side)) in queries.chunks_exact(width).zip(sides).enumerate() {
             let (tile, row) = (i / MOST, i % MOST);
@@ -90,7 +89,9 @@ impl Tiles {
             shapes.0[48..56].fill(16);
             // SAFETY: the machine has the instruction (`isa`), and 64 bytes are read. The compiler uses no
             // tile registers.
-            unsafe { asm!("ldtilecfg [{}]", in(reg) &raw const shapes, options(nostack, readonly)) };
+            unsafe {
+                asm!("ldtilecfg [{}]", in(reg) &raw const shapes, options(nostack, readonly))
+            };
             Matrices { tiles: self }
         })
     }

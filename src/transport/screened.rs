@@ -1,0 +1,290 @@
+//! Assignments of words by distances that are known only roughly, proved by exact ones.
+//!
+//! A space may have distances in f32, each within a proved relative error ρ, many times sooner than
+//! exact ones. A matching that is the cheapest by those is nearly always the cheapest:
+//!
+//! 1. it is found by f32 distances ([`ShortestPaths`]), with its dual potentials;
+//! 2. the distances of its pairs are computed exactly; every other is at least its f32 distance
+//!    times 1 - ρ, its *floor*;
+//! 3. column potentials are lowered until no floor is below the potentials: row i at column p(i)
+//!    pays c(i, p(i)), so v_j must be at most floor(i, j) - c(i, p(i)) + v_p(i) for every j. These are
+//!    shortest paths (Bellman and Ford), over the few pairs that are near the bound, and only a hair
+//!    away: a few rounds;
+//! 4. u_i = min_j (floor - v), over all pairs, the matching's by its exact cost, and v are dual potentials of
+//!    costs that are nowhere above the true ones. So Σ u + Σ v bounds every matching from below, and the gap to the exact cost
+//!    of this one is the proof.
+//!
+//! Where 3 does not end soon, another matching is as cheap within ρ (words that stand several times
+//! make such). Then the distances of the pairs near the bound are computed exactly, and 3 and 4 are tried
+//! again. What that does not prove either is left to exact distances of all pairs.
+
+use super::assignment::{ShortestPaths, Start};
+use super::cost::Costs;
+use super::kernel::{each_at_most, least_scaled};
+use crate::error::Result;
+use crate::parallel::Control;
+use crate::space::MetricSpace;
+
+/// Pairs count as near the bound within so many errors of the largest distance.
+const NEAR: f64 = 16.0;
+/// Rounds of step 3.
+const ROUNDS: usize = 64;
+/// Pairs near the bound are computed exactly if they are at most so many a row.
+const EXACT_A_ROW: usize = 8;
+/// What potentials may be apart from the bound, as a share of the largest distance.
+const TOLERANCE: f64 = 1e-15;
+/// The largest gap that proves a matching, as a share of its cost.
+const GAP: f64 = 1e-13;
+
+/// Working memory.
+#[derive(Debug, Default)]
+pub(super) struct Screened {
+    cost: Costs<f32>,
+    solver: ShortestPaths<f32>,
+    /// Of each row: the exact distance of its pair.
+    paid: Vec<f64>,
+    u: Vec<f64>,
+    v: Vec<f64>,
+    row_of: Vec<u32>,
+    near: Vec<Pair>,
+}
+
+/// A pair of words near the bound.
+#[derive(Clone, Copy, Debug)]
+struct Pair {
+    row: u32,
+    column: u32,
+    floor: f64,
+}
+
+impl Screened {
+    /// The cost of the cheapest matching of the words `a` and `b`, and its gap, if the space has
+    /// rough distances and they are enough.
+    pub(super) fn solve(
+        &mut self,
+        space: &dyn MetricSpace,
+        a: &[u32],
+        b: &[u32],
+        control: &Control,
+    ) -> Result<Option<(f64, f64)>> {
+        let Some(error) = self.cost.screen(space, a, b) else {
+            return Ok(None);
+        };
+        self.solver.solve(&self.cost, Start::Means, control)?;
+        let n = a.len();
+        self.row_of.resize(n, 0);
+        self.paid.clear();
+        for (i, &j) in self.solver.columns().iter().enumerate() {
+            self.row_of[j as usize] = i as u32;
+            self.paid.push(space.distance(a[i], b[j as usize]));
+            self.cost.remove(i, j as usize);
+        }
+        let paid: f64 = self.paid.iter().sum();
+        let largest = self.paid.iter().fold(0.0f64, |m, &c| m.max(c));
+        let width = NEAR * error * largest;
+        let below = 1.0 - error;
+        for exact in [false, true] {
+            self.begin();
+            self.find_near(below, width);
+            if exact {
+                if self.near.len() > EXACT_A_ROW * n {
+                    break;
+                }
+                for pair in &mut self.near {
+                    pair.floor = space.distance(a[pair.row as usize], b[pair.column as usize]);
+                    self.cost.remove(pair.row as usize, pair.column as usize);
+                }
+            }
+            if self.lower(TOLERANCE * largest) {
+                let gap = paid - self.bound(below);
+                if gap <= GAP * paid {
+                    return Ok(Some((paid, gap)));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// The solver's potentials of the columns; of the rows what makes their pairs cost what they pay.
+    fn begin(&mut self) {
+        let columns = self.solver.columns();
+        let potentials = self.solver.dual_potentials();
+        self.v.clear();
+        self.v.extend(potentials.iter().map(|&v| f64::from(v)));
+        self.u.clear();
+        let each = self.paid.iter().zip(columns);
+        self.u
+            .extend(each.map(|(paid, &j)| paid - self.v[j as usize]));
+    }
+
+    /// The pairs that are within `width` of the bound, or below it.
+    fn find_near(&mut self, below: f64, width: f64) {
+        self.near.clear();
+        for (i, &u) in self.u.iter().enumerate() {
+            let near = &mut self.near;
+            each_at_most(self.cost.row(i), &self.v, below, u + width, |j, floor| {
+                near.push(Pair {
+                    row: i as u32,
+                    column: j as u32,
+                    floor,
+                });
+            });
+        }
+    }
+
+    /// Lowers potentials of columns until none of the near pairs is below the bound by more than
+    /// `tolerance`; whether that ends.
+    fn lower(&mut self, tolerance: f64) -> bool {
+        for _ in 0..ROUNDS {
+            let mut quiet = true;
+            for pair in &self.near {
+                let (i, j) = (pair.row as usize, pair.column as usize);
+                let most = pair.floor - self.u[i];
+                if self.v[j] > most + tolerance {
+                    self.v[j] = most;
+                    let row = self.row_of[j] as usize;
+                    self.u[row] = self.paid[row] - most;
+                    quiet = false;
+                }
+            }
+            if quiet {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// What the potentials of the columns prove: Σ v + Σ u.
+    fn bound(&mut self, below: f64) -> f64 {
+        // Pairs whose floors are exact stand in no row any more.
+        for pair in &self.near {
+            let (i, j) = (pair.row as usize, pair.column as usize);
+            let least = pair.floor - self.v[j];
+            self.u[i] = f64::min(self.u[i], least);
+        }
+        for (i, u) in self.u.iter_mut().enumerate() {
+            *u = f64::min(*u, least_scaled(self.cost.row(i), &self.v, below));
+        }
+        let columns = &self.v[..self.u.len()];
+        self.u.iter().sum::<f64>() + columns.iter().sum::<f64>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transport::bags::{Bag, BagSolver};
+    use crate::transport::kernel::has_avx512;
+    use crate::{Embedding, Metric, Vocabulary};
+    use rand::{Rng, RngExt};
+
+    fn stream(seed: u64) -> impl Rng {
+        crate::Randomness::new(Some(seed))
+            .next_key()
+            .unwrap()
+            .stream(0)
+    }
+
+    fn embedding(vectors: Vec<f32>, dim: usize) -> Embedding {
+        let words = (0..vectors.len() / dim).map(|i| i.to_string());
+        Embedding::new(
+            Vocabulary::new(words).unwrap(),
+            vectors,
+            dim,
+            Metric::Euclidean,
+        )
+        .unwrap()
+    }
+
+    /// The cost by exact distances of all pairs.
+    fn by_all_pairs(space: &Embedding, a: &Bag, b: &Bag) -> f64 {
+        BagSolver::default()
+            .distance(a, b, &Control::new(), |cost, words| {
+                cost.fill(space, &words[0], &words[1])
+            })
+            .unwrap()
+    }
+
+    /// Vectors of many kinds; the same distance, whether rough ones are enough or not.
+    #[test]
+    fn it_finds_what_exact_distances_find() {
+        let mut rng = stream(4);
+        let mut solver = BagSolver::default();
+        for case in 0..600 {
+            let dim = [1, 2, 3, 7, 16, 33, 50][case % 7];
+            let n = rng.random_range(1..70u32);
+            let kind = rng.random_range(0..5);
+            let mut vectors: Vec<f32> = (0..4 * n as usize * dim)
+                .map(|_| {
+                    let x = rng.random::<f32>() - 0.5;
+                    match kind {
+                        // Few distances, many ties.
+                        0 => (x * 3.0).round() + 0.25,
+                        // Far from the origin: every pair is near.
+                        1 => x + 30.0,
+                        _ => x,
+                    }
+                })
+                .collect();
+            if kind == 2 {
+                // Hardly apart in twos.
+                for pair in vectors.chunks_exact_mut(2 * dim) {
+                    let (one, other) = pair.split_at_mut(dim);
+                    let apart = one.iter().map(|x| x * (1.0 + 2f32.powi(-22)));
+                    other.iter_mut().zip(apart).for_each(|(y, x)| *y = x);
+                }
+            }
+            let space = embedding(vectors, dim);
+            let mut bag = || {
+                // Words that stand twice become rows that are the same.
+                let twice = if kind == 3 { 2 } else { 1 };
+                let words = (0..n).map(|_| (rng.random_range(0..4 * n), 1));
+                let again = (0..twice - 1).map(|i| (i, 2));
+                Bag::new(words.chain(again)).unwrap()
+            };
+            let (a, b) = (bag(), bag());
+            let found = solver.between(&space, &a, &b, &Control::new()).unwrap();
+            let exact = by_all_pairs(&space, &a, &b);
+            assert!(
+                (found - exact).abs() <= 1e-12 * exact,
+                "{case}: {found} {exact}"
+            );
+        }
+    }
+
+    /// Rough distances must be enough for nearly all bags of unlike words, and for words that stand
+    /// several times; whatever they prove holds.
+    #[test]
+    fn rough_distances_are_nearly_always_enough() {
+        let mut rng = stream(5);
+        let mut screened = Screened::default();
+        let (mut enough, mut cases) = (0, 0);
+        for case in 0..200 {
+            let (n, dim) = (rng.random_range(2..120u32), 40);
+            let vectors = (0..2 * n as usize * dim).map(|_| rng.random::<f32>() - 0.5);
+            let space = embedding(vectors.collect(), dim);
+            let mut a: Vec<u32> = (0..n).collect();
+            let b: Vec<u32> = (n..2 * n).collect();
+            if case % 2 == 1 {
+                // A few words twice.
+                (0..n as usize / 8).for_each(|i| a[i] = n - 1 - i as u32);
+            }
+            let found = screened.solve(&space, &a, &b, &Control::new()).unwrap();
+            cases += 1;
+            if let Some((cost, gap)) = found {
+                enough += 1;
+                assert!(gap <= GAP * cost);
+                let bag = |ids: &[u32]| Bag::new(ids.iter().map(|&id| (id, 1))).unwrap();
+                let exact = by_all_pairs(&space, &bag(&a), &bag(&b)) * f64::from(n);
+                assert!(
+                    (cost - exact).abs() <= 1e-12 * exact,
+                    "{case}: {cost} {exact}"
+                );
+            }
+        }
+        match has_avx512() {
+            true => assert!(enough * 100 >= cases * 97, "{enough} of {cases}"),
+            false => assert_eq!(enough, 0),
+        }
+    }
+}
