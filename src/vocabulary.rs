@@ -18,6 +18,25 @@ pub struct Vocabulary {
     pub(crate) slots: Buffer<u32>,
 }
 
+/// The words of a vocabulary as bytes: UTF-8, unless another process has changed the mapped file meanwhile.
+#[derive(Clone, Copy)]
+pub(crate) struct WordTable<'a> {
+    bytes: &'a [u8],
+    offsets: &'a [u64],
+}
+
+impl<'a> WordTable<'a> {
+    /// The bytes of a word.
+    ///
+    /// # Panics
+    /// If `id` is not below the number of words.
+    #[inline]
+    pub(crate) fn bytes(&self, id: u32) -> &'a [u8] {
+        let id = id as usize;
+        &self.bytes[self.offsets[id] as usize..self.offsets[id + 1] as usize]
+    }
+}
+
 impl Vocabulary {
     /// Builds the vocabulary of `words`, in their order.
     ///
@@ -125,28 +144,27 @@ impl Vocabulary {
     pub fn word(&self, id: u32) -> &str {
         // UTF-8 was checked when the vocabulary was made; words are short, so check again
         // rather than trust a mapped file that another process could have changed.
-        std::str::from_utf8(self.bytes(id)).unwrap_or("\u{fffd}")
+        std::str::from_utf8(self.table().bytes(id)).unwrap_or("\u{fffd}")
     }
 
-    /// The bytes of a word: UTF-8, unless another process has changed the mapped file meanwhile.
-    ///
-    /// # Panics
-    /// If `id` is not below [`len`](Self::len).
-    #[inline]
-    pub(crate) fn bytes(&self, id: u32) -> &[u8] {
-        let id = id as usize;
-        &self.bytes[self.offsets[id] as usize..self.offsets[id + 1] as usize]
+    /// The words as bytes, for many look-ups.
+    pub(crate) fn table(&self) -> WordTable<'_> {
+        WordTable {
+            bytes: &self.bytes,
+            offsets: &self.offsets,
+        }
     }
 
     /// The id of a word, if it is in the vocabulary.
     pub fn id(&self, word: &str) -> Option<u32> {
-        let mask = self.slots.len() - 1;
+        let (slots, table) = (&*self.slots, self.table());
+        let mask = slots.len() - 1;
         let mut slot = xxh3_64(word.as_bytes()) as usize & mask;
         loop {
-            match self.slots[slot] {
+            match slots[slot] {
                 EMPTY => return None,
                 id => {
-                    if self.bytes(id) == word.as_bytes() {
+                    if table.bytes(id) == word.as_bytes() {
                         return Some(id);
                     }
                 }

@@ -27,7 +27,7 @@ use crate::guarantee::Guarantee;
 use crate::mechanism::Mechanism;
 use crate::names::named;
 use crate::parallel::{Control, install, map_all, map_all_with};
-use crate::vocabulary::Vocabulary;
+use crate::vocabulary::{Vocabulary, WordTable};
 
 /// Bytes of text that are worked on at a time.
 const BLOCK: usize = 8 << 20;
@@ -401,7 +401,7 @@ impl TextPrivatizer {
 
     /// A text with other words.
     fn assembled(&self, text: &str, words: &[Word], known: &[u32], unknown: &[u32]) -> String {
-        let vocabulary = self.mechanism.vocabulary();
+        let table = self.mechanism.vocabulary().table();
         let (mut known, mut unknown) = (known.iter(), unknown.iter());
         let mut result = Vec::with_capacity(text.len() + text.len() / 8);
         let bytes = text.as_bytes();
@@ -410,7 +410,7 @@ impl TextPrivatizer {
             result.extend_from_slice(&bytes[done..word.start]);
             done = word.end;
             let original = &bytes[word.start..word.end];
-            match self.replacement(word.fate, original, vocabulary, &mut known, &mut unknown) {
+            match self.replacement(word.fate, original, table, &mut known, &mut unknown) {
                 Some(replacement) => result.extend_from_slice(replacement),
                 // A dropped word takes one of the two spaces around it along.
                 None if result.ends_with(b" ")
@@ -451,10 +451,10 @@ impl TextPrivatizer {
         };
         counts.unchanged = drawn.unchanged;
         let (mut known, mut unknown) = (drawn.known.iter(), drawn.unknown.iter());
-        let vocabulary = self.mechanism.vocabulary();
+        let table = self.mechanism.vocabulary().table();
         let replaced = tokens.iter().zip(&fates).filter_map(|(token, &fate)| {
             let bytes = token.as_bytes();
-            self.replacement(fate, bytes, vocabulary, &mut known, &mut unknown)
+            self.replacement(fate, bytes, table, &mut known, &mut unknown)
                 .map(|bytes| into_string(bytes.to_vec()))
         });
         Ok((replaced.collect(), counts))
@@ -560,15 +560,15 @@ impl TextPrivatizer {
         &self,
         fate: Fate,
         original: &'a [u8],
-        vocabulary: &'a Vocabulary,
+        table: WordTable<'a>,
         known: &mut std::slice::Iter<'_, u32>,
         unknown: &mut std::slice::Iter<'_, u32>,
     ) -> Option<&'a [u8]> {
         match fate {
             Fate::Skip => Some(original),
-            Fate::Replace(_) => known.next().map(|&id| vocabulary.bytes(id)),
+            Fate::Replace(_) => known.next().map(|&id| table.bytes(id)),
             Fate::Unknown => match self.policy.oov {
-                Oov::Random => unknown.next().map(|&id| vocabulary.bytes(id)),
+                Oov::Random => unknown.next().map(|&id| table.bytes(id)),
                 Oov::Keep => Some(original),
                 Oov::Mask => Some(MASK.as_bytes()),
                 Oov::Drop | Oov::Error => None,

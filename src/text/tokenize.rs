@@ -82,6 +82,11 @@ pub fn known_words(text: &str, known: impl Fn(&str) -> bool) -> impl Iterator<It
 /// Whether what follows a word is neither the end, nor white space, nor punctuation before it.
 #[inline]
 fn is_joined(text: &str, end: usize) -> bool {
+    // Most words end so.
+    let bytes = text.as_bytes();
+    if matches!(&bytes[end..], [] | [b' ', ..] | [b',' | b'.', b' ', ..]) {
+        return false;
+    }
     let mut rest = text[end..].chars();
     let punctuation = rest.next().is_some_and(|c| !is_space(c));
     punctuation && rest.next().is_some_and(|c| !is_space(c))

@@ -347,7 +347,9 @@ impl Tem {
         if self.sampler != Sampler::Exact || self.grid().is_none() {
             return Ok(());
         }
-        let mut words: Vec<(u32, usize)> = sheets.iter().flat_map(Grouped::words).collect();
+        // Words that have something are no trouble: they are few that become worth a row in two sheets.
+        let words = sheets.iter().flat_map(Grouped::words);
+        let mut words: Vec<_> = words.filter(|&(id, _)| !self.cache.has(id)).collect();
         if sheets.len() > 1 {
             words.sort_unstable();
             words.dedup_by(|a, b| {
@@ -356,10 +358,8 @@ impl Tem {
                 same
             });
             let seeded = self.randomness.seed().is_some();
-            let rows = words.iter().filter(|&&(id, count)| {
-                self.cache.rows.get(id).is_none() && self.cache.row_pays(id, count, seeded)
-            });
-            let rows: Vec<u32> = rows.map(|&(id, _)| id).collect();
+            let pays = |&&(id, count): &&(u32, usize)| self.cache.row_pays(id, count, seeded);
+            let rows: Vec<u32> = words.iter().filter(pays).map(|&(id, _)| id).collect();
             rows.par_iter()
                 .try_for_each_init(Work::default, |work, &id| {
                     control.check()?;
