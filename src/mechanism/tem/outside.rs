@@ -8,7 +8,6 @@ use rand::Rng;
 
 use super::law::{LOG2_LARGEST, weight};
 use super::terms::Terms;
-use crate::cover::Cover;
 use crate::neighbors::Grid;
 use crate::random::{continued, uniform_below, uniform_below_u128};
 use crate::space::{Limits, Seen};
@@ -42,51 +41,61 @@ pub(super) trait Distances {
     fn distance(&self, output: u32) -> f64;
 }
 
-/// All outputs that are not in a list.
+/// All outputs that are not in a list. What every try looks at comes first.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub(super) struct Outside {
-    /// Every output whose entry is below this is in the list, and no other is.
-    pub(super) end: u64,
-    /// Every output farther than this is outside.
-    least: f64,
-    /// The first class again, with about -ln(envelope·2⁻¹⁰⁰), beside what else a draw looks at.
+    /// Of the only class, about -ln(envelope·2⁻¹⁰⁰), the first output and their number; 0 of them where there
+    /// are several classes.
     exponent: f64,
     first: u32,
     count: u32,
-    /// One, or one for every class of a cover's weights; none where all outputs are in the list.
+    /// Every output farther than this is outside.
+    least: f64,
+    /// Every output whose entry is below this is in the list, and no other is.
+    end: u64,
+    /// Low and high half, so that all of this is aligned to 8 bytes.
+    envelope: [u64; 2],
+    /// Several classes: those of a cover's weights.
     classes: Vec<Class>,
 }
 
 /// A try that has landed outside.
 #[derive(Clone, Copy, Default)]
 struct Try {
-    class: u32,
+    /// Its output's envelope, where there are several classes.
+    envelope: u128,
     /// The first bits of u.
     x: u64,
+    output: u32,
 }
 
 impl Outside {
-    /// Of a list that ends at `end`.
+    /// Of a list that ends at `end`; no classes where all outputs are in the list.
     pub(super) fn fill(&mut self, end: u64, grid: Grid, classes: impl Iterator<Item = Class>) {
         self.end = end;
         self.least = grid.distance(end) + grid.step();
         self.classes.clear();
         self.classes.extend(classes);
-        let first = self.classes.first().copied();
-        self.exponent = first.map_or(0.0, |class| exponent(class.envelope));
-        (self.first, self.count) = first.map_or((0, 0), |class| (class.first, class.count));
+        (self.exponent, self.first, self.count, self.envelope) = (0.0, 0, 0, [0; 2]);
+        if let [only] = self.classes[..] {
+            self.classes.clear();
+            (self.first, self.count) = (only.first, only.count);
+            self.exponent = exponent(only.envelope);
+            self.envelope = [only.envelope as u64, (only.envelope >> 64) as u64];
+        }
     }
 
     /// The envelopes' sum.
     pub(super) fn sum(&self) -> u128 {
-        self.classes.iter().map(Class::sum).sum()
+        let several: u128 = self.classes.iter().map(Class::sum).sum();
+        several + self.envelope() * u128::from(self.count)
     }
 
-    /// The classes, for tests.
-    #[cfg(test)]
-    pub(super) fn classes(&self) -> &[Class] {
-        &self.classes
+    /// The only class's envelope; 0 without one.
+    pub(super) fn envelope(&self) -> u128 {
+        let [low, high] = self.envelope;
+        u128::from(high) << 64 | u128::from(low)
     }
 
     /// The same for long use.
@@ -102,14 +111,16 @@ impl Outside {
     }
 
     /// The class that a part of the envelopes' sum falls on.
-    fn class(&self, mut rest: u128) -> usize {
-        for (i, class) in self.classes.iter().enumerate() {
+    fn class(&self, mut rest: u128) -> Class {
+        let mut landed = self.classes[0];
+        for &class in &self.classes {
+            landed = class;
             if rest < class.sum() {
-                return i;
+                break;
             }
             rest -= class.sum();
         }
-        self.classes.len() - 1
+        landed
     }
 
     /// One output, or `None` after `most` vain tries, and how many were made. `land` draws where a try
@@ -136,7 +147,8 @@ impl Outside {
             let together = TOGETHER.min((most - made) as usize);
             let (mut count, mut inside) = (0, None);
             while inside.is_none() && count < together {
-                (tries[count], outputs[count], limits[count]) = self.fall(terms, rng);
+                tries[count] = self.fall(terms, rng, &mut limits[count]);
+                outputs[count] = tries[count].output;
                 count += 1;
                 if count < together {
                     inside = land(rng);
@@ -150,9 +162,8 @@ impl Outside {
             while left != 0 {
                 let i = left.trailing_zeros() as usize;
                 left &= left - 1;
-                let y = outputs[i];
-                if certain >> i & 1 == 1 || self.accepts(tries[i], y, terms, rng, distances) {
-                    return (Some(y), made + i as u32 + 1);
+                if certain >> i & 1 == 1 || self.accepts(&tries[i], terms, rng, distances) {
+                    return (Some(outputs[i]), made + i as u32 + 1);
                 }
             }
             made += count as u32;
@@ -163,43 +174,51 @@ impl Outside {
         (None, made)
     }
 
-    /// A try outside: its output, and what its distance says of it.
-    #[inline]
-    fn fall(&self, terms: Terms, rng: &mut impl Rng) -> (Try, u32, Limits) {
-        let (mut class, mut exponent) = (0, self.exponent);
+    /// A try outside, and what its distance says of it.
+    #[inline(always)]
+    fn fall(&self, terms: Terms, rng: &mut impl Rng, limits: &mut Limits) -> Try {
+        let (mut exponent, mut envelope) = (self.exponent, 0);
         let (mut first, mut count) = (self.first, self.count);
-        if self.classes.len() > 1 {
-            class = self.class(uniform_below_u128(rng, self.sum()));
-            let chosen = self.classes[class];
-            exponent = self::exponent(chosen.envelope);
-            (first, count) = (chosen.first, chosen.count);
+        if count == 0 {
+            let class = self.class(uniform_below_u128(rng, self.sum()));
+            (exponent, envelope) = (self::exponent(class.envelope), class.envelope);
+            (first, count) = (class.first, class.count);
         }
-        let y = first + uniform_below(rng, count);
-        let order = terms.cover.and_then(Cover::classes).map(|(order, _)| order);
-        let y = order.map_or(y, |order| order[y as usize]);
-        let penalties = terms.cover.and_then(Cover::penalties);
-        let penalty = penalties.map_or(0.0, |penalties| penalties[y as usize]);
+        let mut output = first + uniform_below(rng, count);
+        let mut penalty = 0.0;
+        if let Some(cover) = terms.cover {
+            let order = cover.classes().map(|(order, _)| order);
+            output = order.map_or(output, |order| order[output as usize]);
+            penalty = cover.penalties().map_or(0.0, |each| each[output as usize]);
+        }
         let x = rng.next_u64();
         let (near, far) = terms.limits(exponent + minus_ln(x), penalty);
+        limits.far = far;
         // Few bits say too little of where u lies.
-        let near = if x < 1 << 32 { -1.0 } else { near };
-        let least = self.least;
-        let class = class as u32;
-        (Try { class, x }, y, Limits { far, near, least })
+        limits.near = if x < 1 << 32 { -1.0 } else { near };
+        limits.least = self.least;
+        Try {
+            envelope,
+            x,
+            output,
+        }
     }
 
     /// Whether ⌊u·b⌋ is below the output's weight, and it is not in the list.
     #[inline]
     fn accepts(
         &self,
-        Try { class, x }: Try,
-        y: u32,
+        tried: &Try,
         terms: Terms,
         rng: &mut impl Rng,
         distances: &impl Distances,
     ) -> bool {
-        let envelope = self.classes[class as usize].envelope;
-        let accept = continued(x, envelope, uniform_below_u128(rng, envelope));
+        let envelope = match self.count {
+            0 => tried.envelope,
+            _ => self.envelope(),
+        };
+        let y = tried.output;
+        let accept = continued(tried.x, envelope, uniform_below_u128(rng, envelope));
         let entry = terms.grid.entry(distances.distance(y), y);
         entry >= self.end && accept < weight(terms.exponent(entry, y))
     }
