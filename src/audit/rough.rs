@@ -7,7 +7,7 @@
 //! few that are left, distances and normalisers are computed exactly. What is certified is
 //! therefore what exact distances of all pairs certify, to the last bit.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use rayon::prelude::*;
 
@@ -152,6 +152,9 @@ fn any_below(distances: &[f32], limit: f32, limits: Option<&[f32]>) -> bool {
     any
 }
 
+/// The exact distance of a pair.
+type Exact = (f64, (u32, u32));
+
 /// The bounds of a pair's loss.
 #[derive(Clone, Copy)]
 struct Between {
@@ -168,7 +171,7 @@ impl<'a> Rough<'a> {
         let count = space.vocabulary().len();
         let ids: Vec<u32> = (0..count as u32).collect();
         let blocks: Vec<&[u32]> = ids.chunks(COLUMNS).collect();
-        let next = AtomicUsize::new(0);
+        let (next, refused) = (AtomicUsize::new(0), AtomicBool::new(false));
         let work = |_: usize| -> Result<Option<Sums>> {
             let mut sums = Sums::new(tems.len(), count);
             // The longest rows of blocks come first.
@@ -178,9 +181,10 @@ impl<'a> Rough<'a> {
             {
                 for rows in block.chunks(ROWS) {
                     control.check()?;
-                    if !sums.add(tems, rows, block, false)
-                        || !others.iter().all(|other| sums.add(tems, rows, other, true))
-                    {
+                    let rough = sums.add(tems, rows, block, false)
+                        && others.iter().all(|other| sums.add(tems, rows, other, true));
+                    if !rough || refused.load(Ordering::Relaxed) {
+                        refused.store(true, Ordering::Relaxed);
                         return Ok(None);
                     }
                 }
@@ -219,10 +223,7 @@ impl<'a> Rough<'a> {
         let Some(pairs) = pass.candidates(control)? else {
             return Ok(None);
         };
-        let Some(worst) = pass.worst(&pairs, control)? else {
-            return Ok(None);
-        };
-        Ok(Some(worst))
+        pass.worst(&pairs, control)
     }
 
     /// ζ.
@@ -356,7 +357,7 @@ impl Pass<'_> {
         if words.len() > count / 8 + 64 {
             return Ok(None);
         }
-        let of_words = |ids: &[u32]| -> Result<Vec<(f64, Vec<(f64, (u32, u32))>)>> {
+        let of_words = |ids: &[u32]| -> Result<Vec<(f64, Vec<Exact>)>> {
             control.check()?;
             let mut rows = vec![0.0; ids.len() * count];
             self.space().rows(ids, &mut rows);

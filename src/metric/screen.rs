@@ -299,8 +299,8 @@ fn distances_avx512(
                 if mask != 0 {
                     add(whole, mask);
                 }
-                // SAFETY: as above.
                 let [norm_a, factor_a] = [&side_a.norms, &side_a.factors].map(|of| {
+                    // SAFETY: as above.
                     let four = unsafe { _mm_loadu_ps(of[i..].as_ptr()) };
                     _mm512_permutexvar_ps(spread, _mm512_castps128_ps512(four))
                 });
