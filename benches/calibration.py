@@ -99,6 +99,17 @@ def certificates(name: str, e: Embedding) -> None:
     report(f"certificate, all pairs of {name}", ours, theirs, "numpy in blocks")
 
 
+def other_metrics(name: str, e: Embedding) -> None:
+    """The same words as angles and on the ball, beside their Euclidean certificate."""
+    longest = np.linalg.norm(e.vectors, axis=1).max()
+    euclidean, _ = timed(lambda: audit.certify(Tem(e, 3.0)))
+    for metric, scale in (("angular", 1.0), ("poincare", 0.95 / longest)):
+        tem = Tem(Embedding(e.words, e.vectors * scale, metric=metric), 10.0)
+        ours, certificate = timed(lambda tem=tem: audit.certify(tem))
+        print(f"  {certificate!r}")
+        report(f"certificate, {metric}, {name}", ours, euclidean, "euclidean")
+
+
 def main() -> None:
     vectors = SHARED / "embeddings"
     if not vectors.exists():
@@ -111,6 +122,7 @@ def main() -> None:
     certificates("12,691 × 50", Embedding.load(vectors / "glove.6B.50d.12k.txt"))
     e = Embedding.load(vectors / "minilm-40k-300d.npy", vocabulary=vocabulary)
     certificates("40,000 × 300", e)
+    other_metrics("40,000 × 300", e)
 
 
 if __name__ == "__main__":

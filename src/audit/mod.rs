@@ -13,6 +13,7 @@
 
 mod check;
 mod law;
+mod rough;
 
 use rayon::prelude::*;
 
@@ -26,6 +27,7 @@ use crate::space::rows_together;
 
 pub use check::{Checked, Extend, check};
 pub use law::{LargestLoss, Witness, largest_loss};
+use rough::Rough;
 
 /// Nearest words of each that are looked at first. Pairs further apart can only bind where
 /// normalisers differ more than they do.
@@ -56,8 +58,32 @@ pub fn certify(tem: &Tem, control: &Control) -> Result<Certificate> {
     Ok(found.swap_remove(0))
 }
 
+/// Fewer words are as soon looked at by exact distances.
+const MANY: usize = 2048;
+
 /// The certificates of Tems that differ in nothing but ε, in one pass over all distances.
 fn certify_at(tems: &[Tem], control: &Control) -> Result<Vec<Certificate>> {
+    let many = tems[0].space().vocabulary().len() >= MANY;
+    if many && let Some(found) = by_rough_distances(tems, control)? {
+        return Ok(found);
+    }
+    by_all_distances(tems, control)
+}
+
+/// The same, where rough distances leave few pairs to be looked at.
+fn by_rough_distances(tems: &[Tem], control: &Control) -> Result<Option<Vec<Certificate>>> {
+    // The sets of a cover need whole rows.
+    if tems[0].cover().is_some() {
+        return Ok(None);
+    }
+    let Some(rough) = Rough::new(tems, control)? else {
+        return Ok(None);
+    };
+    let each = 0..tems.len();
+    each.map(|tem| rough.certificate(tem, control)).collect()
+}
+
+fn by_all_distances(tems: &[Tem], control: &Control) -> Result<Vec<Certificate>> {
     let (space, cover) = (tems[0].space(), tems[0].cover().map(|cover| &**cover));
     let count = space.vocabulary().len();
     let ids: Vec<u32> = (0..count as u32).collect();
@@ -124,7 +150,7 @@ struct Worst {
 
 impl Losses<'_> {
     fn certificate(&self, control: &Control) -> Result<Certificate> {
-        let (tem, space) = (self.tem, self.tem.space());
+        let tem = self.tem;
         let mut bounds = Bounds::default();
         for (id, near) in self.near.iter().enumerate() {
             for &(d, other) in near {
@@ -141,6 +167,12 @@ impl Losses<'_> {
             None => looked.worse(further.largest()),
             Some(cover) => self.look(&mut further, looked, cover, control)?,
         };
+        Ok(self.certified(worst))
+    }
+
+    /// The certificate of the worst pair.
+    fn certified(&self, worst: Worst) -> Certificate {
+        let (tem, space) = (self.tem, self.tem.space());
         let (a, b) = worst.pair;
         let (pair, output) = match tem.cover() {
             Some(_) => ((a, b), worst.output),
@@ -148,7 +180,7 @@ impl Losses<'_> {
             None if self.ln_z[a as usize] <= self.ln_z[b as usize] => ((a, b), a),
             None => ((b, a), b),
         };
-        Ok(Certificate {
+        Certificate {
             nominal: tem.nominal(),
             gamma: tem.gamma(),
             // Rounding is far below this, and the sampler's own is in the guarantee's slack.
@@ -157,7 +189,7 @@ impl Losses<'_> {
             output,
             vocabulary: space.fingerprint(),
             cover: tem.cover().map_or(0, |cover| cover.fingerprint()),
-        })
+        }
     }
 
     /// The largest loss that a pair at distance `d` can have, per unit of distance; without a cover

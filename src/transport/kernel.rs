@@ -158,7 +158,8 @@ fn add_body<T: Number>(row: &[T], sums: &mut [T]) {
 macro_rules! wide {
     (
         $wide:ident, $type:ty, $lanes:expr, $mask:ty, $set:ident, $load:ident, $store:ident, $add:ident,
-        $sub:ident, $min:ident, $max:ident, $reduce:ident, $equal:ident, $less:ident, $choose:ident
+        $sub:ident, $min:ident, $max:ident, $reduce:ident, $equal:ident, $less:ident, $choose:ident,
+        $set_rows:ident, $load_rows:ident, $store_rows:ident, $choose_rows:ident
     ) => {
         mod $wide {
             use super::*;
@@ -184,19 +185,20 @@ macro_rules! wide {
                 distance: &mut [Type],
             ) -> (Type, usize) {
                 let base = $set(base);
-                // Two of them, for the latency of a minimum.
-                let mut least = [$set(Type::INFINITY); 2];
+                // Two in turn, for the latency of a minimum.
+                let (mut least, mut other) = ($set(Type::INFINITY), $set(Type::INFINITY));
                 let (vectors, _) = distance.as_chunks_mut::<LANES>();
-                for ((k, (row, v)), distance) in chunks(row, v).enumerate().zip(&mut *vectors) {
+                for ((row, v), distance) in chunks(row, v).zip(&mut *vectors) {
                     // SAFETY: each of them has LANES numbers.
-                    unsafe {
+                    let new = unsafe {
                         let by = $add($sub($load(row.as_ptr()), $load(v.as_ptr())), base);
                         let new = $min(by, $load(distance.as_ptr()));
                         $store(distance.as_mut_ptr(), new);
-                        least[k % 2] = $min(least[k % 2], new);
-                    }
+                        new
+                    };
+                    (least, other) = (other, $min(least, new));
                 }
-                let least = $reduce($min(least[0], least[1]));
+                let least = $reduce($min(least, other));
                 for (k, distance) in vectors.iter().enumerate() {
                     // SAFETY: as above.
                     let here = unsafe { $equal($load(distance.as_ptr()), $set(least)) };
@@ -269,16 +271,18 @@ macro_rules! wide {
                 let (row, _) = row.as_chunks::<LANES>();
                 let (least, _) = least.as_chunks_mut::<LANES>();
                 let (of, _) = of.as_chunks_mut::<LANES>();
+                let (u, from) = ($set(u), $set_rows(from as i32));
                 for ((row, least), of) in row.iter().zip(least).zip(of) {
                     // SAFETY: each of them has LANES numbers.
-                    let lower = unsafe {
-                        let x = $sub($load(row.as_ptr()), $set(u));
+                    unsafe {
+                        let x = $sub($load(row.as_ptr()), u);
                         let old = $load(least.as_ptr());
                         $store(least.as_mut_ptr(), $min(x, old));
-                        $less(x, old)
-                    };
-                    for (l, of) in of.iter_mut().enumerate() {
-                        *of = if lower >> l & 1 == 1 { from } else { *of };
+                        // Blended, not stored by mask: at opt-level 0 with LTO, as doctests are
+                        // built, LLVM cannot compile two masked stores.
+                        let before = $load_rows(of.as_ptr().cast());
+                        let after = $choose_rows(before, $less(x, old), from);
+                        $store_rows(of.as_mut_ptr().cast(), after);
                     }
                 }
             }
@@ -307,7 +311,11 @@ wide!(
     _mm512_reduce_min_pd,
     _mm512_cmpeq_pd_mask,
     _mm512_cmplt_pd_mask,
-    _mm512_mask_mov_pd
+    _mm512_mask_mov_pd,
+    _mm256_set1_epi32,
+    _mm256_loadu_epi32,
+    _mm256_storeu_epi32,
+    _mm256_mask_mov_epi32
 );
 #[cfg(target_arch = "x86_64")]
 wide!(
@@ -325,7 +333,11 @@ wide!(
     _mm512_reduce_min_ps,
     _mm512_cmpeq_ps_mask,
     _mm512_cmplt_ps_mask,
-    _mm512_mask_mov_ps
+    _mm512_mask_mov_ps,
+    _mm512_set1_epi32,
+    _mm512_loadu_epi32,
+    _mm512_storeu_epi32,
+    _mm512_mask_mov_epi32
 );
 
 /// The smallest of row · scale - v, for rough costs and exact potentials.
@@ -363,21 +375,53 @@ pub(super) fn each_at_most(
     v: &[f64],
     scale: f64,
     limit: f64,
+    each: impl FnMut(usize, f64),
+) {
+    #[cfg(target_arch = "x86_64")]
+    if has_avx512() {
+        // SAFETY: the features were detected.
+        return unsafe { each_at_most_wide(row, v, scale, limit, each) };
+    }
+    each_at_most_body(row, v, scale, limit, each);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512dq,avx512vl")]
+fn each_at_most_wide(
+    row: &[f32],
+    v: &[f64],
+    scale: f64,
+    limit: f64,
     mut each: impl FnMut(usize, f64),
 ) {
-    let places = 0..row.len().min(v.len());
-    for first in places.step_by(2 * CHUNK) {
-        let chunk = first..row.len().min(first + 2 * CHUNK);
-        let (row, v) = (&row[chunk.clone()], &v[chunk]);
-        // Rarely any: found by a pass without branches.
-        if least_scaled(row, v, scale) > limit {
-            continue;
+    let (scales, limits) = (_mm512_set1_pd(scale), _mm512_set1_pd(limit));
+    let (chunks, _) = row.as_chunks::<CHUNK>();
+    for (k, (row, v)) in chunks.iter().zip(v.as_chunks::<CHUNK>().0).enumerate() {
+        // SAFETY: both have eight numbers.
+        let mut here = unsafe {
+            let scaled = _mm512_mul_pd(_mm512_cvtps_pd(_mm256_loadu_ps(row.as_ptr())), scales);
+            let above = _mm512_sub_pd(scaled, _mm512_loadu_pd(v.as_ptr()));
+            _mm512_cmp_pd_mask::<_CMP_LE_OQ>(above, limits)
+        };
+        while here != 0 {
+            let l = here.trailing_zeros() as usize;
+            each(k * CHUNK + l, f64::from(row[l]) * scale);
+            here &= here - 1;
         }
-        for (j, (&c, v)) in row.iter().zip(v).enumerate() {
-            let scaled = f64::from(c) * scale;
-            if scaled - v <= limit {
-                each(first + j, scaled);
-            }
+    }
+}
+
+fn each_at_most_body(
+    row: &[f32],
+    v: &[f64],
+    scale: f64,
+    limit: f64,
+    mut each: impl FnMut(usize, f64),
+) {
+    for (j, (&c, v)) in row.iter().zip(v).enumerate() {
+        let scaled = f64::from(c) * scale;
+        if scaled - v <= limit {
+            each(j, scaled);
         }
     }
 }
@@ -501,6 +545,40 @@ mod tests {
                     add(&row, &mut sums);
                     assert!((0..stride).all(|j| sums[j] == v[j] + row[j]));
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn rough_rows_are_passed_as_they_are_defined() {
+        let mut rng = crate::Randomness::new(Some(2))
+            .next_key()
+            .unwrap()
+            .stream(0);
+        for columns in 1..70usize {
+            let stride = columns.next_multiple_of(f32::LANES);
+            let mut row: Vec<f32> = (0..columns).map(|_| rng.random()).collect();
+            row.resize(stride, f32::INFINITY);
+            let mut v: Vec<f64> = (0..columns).map(|_| rng.random()).collect();
+            v.resize(stride, 0.0);
+            let scale = 1.0 - 1e-6;
+            let at = |j: usize| f64::from(row[j]) * scale;
+            let least = (0..stride)
+                .map(|j| at(j) - v[j])
+                .fold(f64::INFINITY, f64::min);
+            assert_eq!(least_scaled(&row, &v, scale), least);
+            assert_eq!(least_scaled_body(&row, &v, scale), least);
+            for limit in [least, 0.2, f64::NEG_INFINITY] {
+                let expected: Vec<(usize, f64)> = (0..stride)
+                    .filter(|&j| at(j) - v[j] <= limit)
+                    .map(|j| (j, at(j)))
+                    .collect();
+                let mut found = Vec::new();
+                each_at_most(&row, &v, scale, limit, |j, scaled| found.push((j, scaled)));
+                assert_eq!(found, expected);
+                found.clear();
+                each_at_most_body(&row, &v, scale, limit, |j, scaled| found.push((j, scaled)));
+                assert_eq!(found, expected);
             }
         }
     }

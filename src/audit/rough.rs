@@ -1,0 +1,470 @@
+//! Certificates from rough distances: the same ones, many times sooner.
+//!
+//! Where a space has distances in f32 within a proved relative error ρ, every pair's is computed
+//! once. Since min(η·min(d, γ), 60 ln 2) is at most some L and moves by at most ρ·L, ln Z is known to
+//! within ζ = ρ·L, and the loss of a pair lies between two bounds: it falls with d and rises with |ln Z - ln
+//! Z'|. Pairs whose upper bound is below another's lower bound cannot be the certificate's; of the
+//! few that are left, distances and normalisers are computed exactly. What is certified is
+//! therefore what exact distances of all pairs certify, to the last bit.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use rayon::prelude::*;
+
+use super::{Losses, NEAR, Near, Worst, normaliser};
+use crate::error::Result;
+use crate::guarantee::Certificate;
+use crate::mechanism::tem::Tem;
+use crate::mechanism::tem::law::{FLOOR_EXPONENT, weights};
+use crate::parallel::{Control, install};
+use crate::space::{MetricSpace, rows_together};
+
+/// Words of a block of columns, and of rows: distances and vectors stay in the second cache.
+const COLUMNS: usize = 256;
+const ROWS: usize = 128;
+/// Numbers that are looked at together.
+const LANES: usize = 16;
+/// What rounding adds to ln Z at most: far more than 2²⁷ words can.
+const ROUNDING: f64 = 1e-7;
+/// Pairs that may be left; beyond, exact distances of all are as good.
+const MOST_PAIRS: usize = 1 << 18;
+
+/// What one pass over all rough distances gives.
+pub(super) struct Rough<'a> {
+    tems: &'a [Tem],
+    /// ρ.
+    error: f64,
+    /// No two words are further apart.
+    farthest: f64,
+    /// Of each Tem, of each word: ln Z.
+    ln_z: Vec<Vec<f64>>,
+    /// Of each word the [`NEAR`] nearest at a distance above 0, ascending, padded with +∞.
+    near: Vec<(f32, u32)>,
+}
+
+/// What a thread has added up.
+struct Sums {
+    error: f64,
+    /// Of each Tem, of each word.
+    z: Vec<Vec<f64>>,
+    near: Vec<(f32, u32)>,
+    /// The last distance of each word's list.
+    limits: Vec<f32>,
+    distances: Vec<f32>,
+    weights: Vec<f64>,
+}
+
+impl Sums {
+    fn new(tems: usize, count: usize) -> Self {
+        Sums {
+            error: 0.0,
+            z: vec![vec![0.0; count]; tems],
+            near: vec![(f32::INFINITY, 0); count * NEAR],
+            limits: vec![f32::INFINITY; count],
+            distances: vec![0.0; ROWS * COLUMNS],
+            weights: Vec::with_capacity(COLUMNS),
+        }
+    }
+
+    /// All pairs of the words `a` with the words `b`; of both sides, unless `a` is among `b`. `false`
+    /// where there are no rough distances.
+    fn add(&mut self, tems: &[Tem], a: &[u32], b: &[u32], both: bool) -> bool {
+        let space = tems[0].space();
+        let Some(error) = space.screen(a, b, &mut self.distances, COLUMNS) else {
+            return false;
+        };
+        self.error = error;
+        let first = b[0] as usize;
+        for (i, &word) in a.iter().enumerate() {
+            for (z, tem) in self.z.iter_mut().zip(tems) {
+                let row = &self.distances[i * COLUMNS..][..b.len()];
+                self.weights.clear();
+                self.weights.extend(row.iter().map(|&d| f64::from(d)));
+                let eta = tem.nominal() / 2.0;
+                z[word as usize] += weights(&mut self.weights, eta, tem.gamma());
+                if both {
+                    let columns = &mut z[first..][..b.len()];
+                    let each = columns.iter_mut().zip(&self.weights);
+                    each.for_each(|(z, weight)| *z += weight);
+                }
+            }
+            for at in (0..b.len()).step_by(LANES) {
+                let chunk = at..b.len().min(at + LANES);
+                let row = &self.distances[i * COLUMNS..][chunk.clone()];
+                let limit = self.limits[word as usize];
+                let limits = both.then(|| &self.limits[first..][chunk.clone()]);
+                if !any_below(row, limit, limits) {
+                    continue;
+                }
+                for (at, other) in chunk.zip(&b[at..]) {
+                    let d = self.distances[i * COLUMNS + at];
+                    if d > 0.0 {
+                        self.meet(word, d, *other);
+                        if both {
+                            self.meet(*other, d, word);
+                        }
+                    }
+                }
+            }
+        }
+        true
+    }
+
+    /// Puts a word into the list of another, if it is near enough.
+    fn meet(&mut self, word: u32, d: f32, other: u32) {
+        let word = word as usize;
+        if d < self.limits[word] {
+            let list = &mut self.near[word * NEAR..][..NEAR];
+            let at = list.partition_point(|near| near.0 <= d);
+            list[at..].rotate_right(1);
+            list[at] = (d, other);
+            self.limits[word] = list[NEAR - 1].0;
+        }
+    }
+
+    fn merged(mut self, other: Sums) -> Sums {
+        self.error = self.error.max(other.error);
+        for (z, others) in self.z.iter_mut().zip(&other.z) {
+            z.iter_mut().zip(others).for_each(|(z, other)| *z += other);
+        }
+        for (word, list) in (0u32..).zip(other.near.chunks_exact(NEAR)) {
+            for &(d, other) in list {
+                self.meet(word, d, other);
+            }
+        }
+        self
+    }
+}
+
+/// Whether one of the distances is below `limit`, or below its own of `limits`.
+fn any_below(distances: &[f32], limit: f32, limits: Option<&[f32]>) -> bool {
+    let limits = limits.unwrap_or(&[0.0; LANES]);
+    let (Some(distances), Some(limits)) = (
+        distances.first_chunk::<LANES>(),
+        limits.first_chunk::<LANES>(),
+    ) else {
+        return true;
+    };
+    let mut any = false;
+    for (d, own) in distances.iter().zip(limits) {
+        any |= (*d < limit) | (d < own);
+    }
+    any
+}
+
+/// The exact distance of a pair.
+type Exact = (f64, (u32, u32));
+
+/// The bounds of a pair's loss.
+#[derive(Clone, Copy)]
+struct Between {
+    low: f64,
+    high: f64,
+    pair: (u32, u32),
+}
+
+impl<'a> Rough<'a> {
+    /// The pass, for Tems without covers that differ in nothing but ε; none where the space has no
+    /// rough distances. `control` counts the words.
+    pub(super) fn new(tems: &'a [Tem], control: &Control) -> Result<Option<Self>> {
+        let space = tems[0].space();
+        let count = space.vocabulary().len();
+        let ids: Vec<u32> = (0..count as u32).collect();
+        let blocks: Vec<&[u32]> = ids.chunks(COLUMNS).collect();
+        let (next, refused) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let work = |_: usize| -> Result<Option<Sums>> {
+            let mut sums = Sums::new(tems.len(), count);
+            // The longest rows of blocks come first.
+            while let Some((block, others)) = blocks
+                .get(next.fetch_add(1, Ordering::Relaxed)..)
+                .and_then(<[_]>::split_first)
+            {
+                for rows in block.chunks(ROWS) {
+                    control.check()?;
+                    let rough = sums.add(tems, rows, block, false)
+                        && others.iter().all(|other| sums.add(tems, rows, other, true));
+                    if !rough || refused.load(Ordering::Relaxed) {
+                        refused.store(true, Ordering::Relaxed);
+                        return Ok(None);
+                    }
+                }
+                control.advance(block.len());
+            }
+            Ok(Some(sums))
+        };
+        let found: Vec<Option<Sums>> = install(count * count, 0, || {
+            let threads = 0..rayon::current_num_threads();
+            let all = threads.into_par_iter().with_max_len(1).map(work);
+            all.collect::<Result<_>>()
+        })??;
+        let found: Option<Vec<Sums>> = found.into_iter().collect();
+        let Some(sums) = found.and_then(|all| all.into_iter().reduce(Sums::merged)) else {
+            return Ok(None);
+        };
+        let logarithms = |z: Vec<f64>| z.into_iter().map(f64::ln).collect();
+        Ok(Some(Rough {
+            tems,
+            error: sums.error,
+            // A little for its own rounding.
+            farthest: 2.0 * space.farthest() * (1.0 + 1e-6),
+            ln_z: sums.z.into_iter().map(logarithms).collect(),
+            near: sums.near,
+        }))
+    }
+
+    /// The certificate of one of the Tems; none where too many pairs could be the worst.
+    pub(super) fn certificate(&self, tem: usize, control: &Control) -> Result<Option<Certificate>> {
+        let pass = Pass {
+            rough: self,
+            tem: &self.tems[tem],
+            ln_z: &self.ln_z[tem],
+            change: self.change(&self.tems[tem]),
+        };
+        let Some(pairs) = pass.candidates(control)? else {
+            return Ok(None);
+        };
+        pass.worst(&pairs, control)
+    }
+
+    /// ζ.
+    fn change(&self, tem: &Tem) -> f64 {
+        let largest = tem.nominal() / 2.0 * self.farthest.min(tem.gamma());
+        self.error * largest.min(FLOOR_EXPONENT) + ROUNDING
+    }
+}
+
+/// The losses of one Tem.
+struct Pass<'a> {
+    rough: &'a Rough<'a>,
+    tem: &'a Tem,
+    ln_z: &'a [f64],
+    /// How far each of them is off at most.
+    change: f64,
+}
+
+impl Pass<'_> {
+    fn space(&self) -> &dyn MetricSpace {
+        self.tem.space()
+    }
+
+    /// The bounds of the loss of a pair at a rough distance.
+    fn between(&self, d: f64, a: u32, b: u32) -> Between {
+        let eta = self.tem.nominal() / 2.0;
+        let apart = (self.ln_z[a as usize] - self.ln_z[b as usize]).abs();
+        let loss = |d: f64, apart: f64| {
+            let score = (eta * d.min(self.tem.gamma())).min(FLOOR_EXPONENT);
+            (score + apart) / d
+        };
+        let (near, far) = (d / (1.0 + self.rough.error), d / (1.0 - self.rough.error));
+        let twice = 2.0 * self.change;
+        // A little for the rounding of these lines.
+        Between {
+            low: loss(far, (apart - twice).max(0.0)) * (1.0 - 1e-12),
+            high: loss(near, apart + twice) * (1.0 + 1e-12),
+            pair: (a.min(b), a.max(b)),
+        }
+    }
+
+    /// The pairs that could lose most, ascending; none where they are too many.
+    fn candidates(&self, control: &Control) -> Result<Option<Vec<(u32, u32)>>> {
+        let lists = || (0u32..).zip(self.rough.near.chunks_exact(NEAR));
+        let near = || {
+            lists().flat_map(|(word, list)| {
+                let list = list.iter().filter(|near| near.0.is_finite());
+                list.map(move |&(d, other)| self.between(f64::from(d), word, other))
+            })
+        };
+        let best = near().fold(0.0, |best, pair| f64::max(best, pair.low));
+        let Some(further) = self.further(best, control)? else {
+            return Ok(None);
+        };
+        let best = further.iter().fold(best, |best, pair| best.max(pair.low));
+        let all = near().chain(further.iter().copied());
+        let mut pairs = Vec::new();
+        for pair in all.filter(|pair| pair.high >= best) {
+            if pairs.len() == MOST_PAIRS {
+                return Ok(None);
+            }
+            pairs.push(pair.pair);
+        }
+        pairs.sort_unstable();
+        pairs.dedup();
+        Ok(Some(pairs))
+    }
+
+    /// Pairs that are not near and could lose more than `best`: of both the normaliser must be far
+    /// enough from another. None where they are too many.
+    fn further(&self, best: f64, control: &Control) -> Result<Option<Vec<Between>>> {
+        let eta = self.tem.nominal() / 2.0;
+        let low = self.ln_z.iter().fold(f64::INFINITY, |a, &z| a.min(z));
+        let high = self.ln_z.iter().fold(f64::NEG_INFINITY, |a, &z| a.max(z));
+        let lists = self.rough.near.chunks_exact(NEAR);
+        let open = |(word, list): (u32, &[(f32, u32)])| {
+            let ln_z = self.ln_z[word as usize];
+            let change = (high - ln_z).max(ln_z - low) + 2.0 * self.change;
+            let from = f64::from(list[NEAR - 1].0) / (1.0 + self.rough.error);
+            let open = from.is_finite() && (eta + change / from) * (1.0 + 1e-12) > best;
+            open.then_some(word)
+        };
+        let open: Vec<u32> = (0u32..).zip(lists).filter_map(open).collect();
+        let blocks: Vec<&[u32]> = open.chunks(COLUMNS).collect();
+        let of_block = |at: usize| -> Result<Option<Vec<Between>>> {
+            let mut distances = vec![0.0; ROWS * COLUMNS];
+            let (mut found, mut best) = (Vec::new(), best);
+            for rows in blocks[at].chunks(ROWS) {
+                for others in &blocks[at..] {
+                    control.check()?;
+                    // There were rough distances of all pairs.
+                    let error = self.space().screen(rows, others, &mut distances, COLUMNS);
+                    debug_assert!(error.is_some());
+                    for (&a, row) in rows.iter().zip(distances.chunks_exact(COLUMNS)) {
+                        for (&d, &b) in row.iter().zip(*others) {
+                            // Twice in the block itself, which does no harm.
+                            if d > 0.0 {
+                                let pair = self.between(f64::from(d), a, b);
+                                if pair.high >= best {
+                                    best = best.max(pair.low);
+                                    found.push(pair);
+                                }
+                            }
+                        }
+                    }
+                    // Memory for what is left only.
+                    if found.len() > MOST_PAIRS {
+                        found.retain(|pair| pair.high >= best);
+                        if found.len() > MOST_PAIRS {
+                            return Ok(None);
+                        }
+                    }
+                }
+            }
+            Ok(Some(found))
+        };
+        let found: Vec<Option<Vec<Between>>> = install(open.len() * open.len(), 0, || {
+            let all = (0..blocks.len()).into_par_iter().with_max_len(1);
+            all.map(of_block).collect::<Result<_>>()
+        })??;
+        let found: Option<Vec<Vec<Between>>> = found.into_iter().collect();
+        Ok(found.map(|found| found.concat()))
+    }
+
+    /// The certificate by exact distances of the words of `pairs`; none where they are too many.
+    fn worst(&self, pairs: &[(u32, u32)], control: &Control) -> Result<Option<Certificate>> {
+        let count = self.ln_z.len();
+        let mut words: Vec<u32> = pairs.iter().flat_map(|&(a, b)| [a, b]).collect();
+        words.sort_unstable();
+        words.dedup();
+        if words.len() > count / 8 + 64 {
+            return Ok(None);
+        }
+        let of_words = |ids: &[u32]| -> Result<Vec<(f64, Vec<Exact>)>> {
+            control.check()?;
+            let mut rows = vec![0.0; ids.len() * count];
+            self.space().rows(ids, &mut rows);
+            let each = ids.iter().zip(rows.chunks_exact(count));
+            let each = each.map(|(&id, row)| {
+                let first = pairs.partition_point(|pair| pair.0 < id);
+                let own = pairs[first..].iter().take_while(|pair| pair.0 == id);
+                let own = own.map(|&(a, b)| (row[b as usize], (a, b)));
+                let z = normaliser(row, self.tem, &mut Vec::new());
+                (z.ln(), own.collect())
+            });
+            Ok(each.collect())
+        };
+        let found: Vec<Vec<_>> = install(words.len() * count, 0, || {
+            let parts = words.par_chunks(rows_together(count).min(8));
+            parts.map(of_words).collect::<Result<_>>()
+        })??;
+        let mut ln_z = self.ln_z.to_vec();
+        let mut exact = Vec::with_capacity(pairs.len());
+        for (&word, (z, pairs)) in words.iter().zip(found.into_iter().flatten()) {
+            ln_z[word as usize] = z;
+            exact.extend(pairs);
+        }
+        let none: &[Near] = &[];
+        let losses = Losses {
+            tem: self.tem,
+            ln_z,
+            near: none,
+        };
+        let mut worst = Worst::default();
+        for (d, (a, b)) in exact {
+            let loss = losses.bound(d, a, b);
+            if loss > worst.loss {
+                worst = Worst {
+                    loss,
+                    pair: (a, b),
+                    output: 0,
+                };
+            }
+        }
+        Ok(Some(losses.certified(worst)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::super::{by_all_distances, by_rough_distances};
+    use super::*;
+    use crate::mechanism::tem::Truncation;
+    use crate::{Embedding, Metric, Randomness, Vocabulary};
+    use rand::RngExt;
+
+    /// The very certificate that exact distances of all pairs give, on words of many kinds: whether near
+    /// pairs bind or others, with words that are equal or hardly apart.
+    #[test]
+    fn they_are_those_of_exact_distances() {
+        let mut rng = Randomness::new(Some(8)).next_key().unwrap().stream(0);
+        let mut found = 0;
+        for case in 0..120 {
+            let metric = [Metric::Euclidean, Metric::Angular, Metric::Poincare][case % 3];
+            let kind = case / 3 % 5;
+            let count = rng.random_range(1..700usize);
+            let dim = rng.random_range(2..40usize);
+            // A cluster as tight as its spread, and the others.
+            let spread = [1.0, 1.0, 0.01, 0.2, 1e-6][kind];
+            let tight = count / rng.random_range(2..9usize);
+            let mut vectors: Vec<f32> = Vec::with_capacity(count * dim);
+            for i in 0..count {
+                for _ in 0..dim {
+                    let x = (rng.random::<f32>() - 0.5) * if i < tight { spread } else { 1.0 };
+                    let x = if kind == 1 {
+                        (4.0 * x).round() / 4.0
+                    } else {
+                        x
+                    };
+                    vectors.push((x + 0.3) / (dim as f32).sqrt());
+                }
+            }
+            let words = (0..count).map(|i| i.to_string());
+            let e = Embedding::new(Vocabulary::new(words).unwrap(), vectors, dim, metric).unwrap();
+            let gamma = [f64::INFINITY, 0.5, 1.5][rng.random_range(0..3)];
+            let epsilon = [0.3, 2.0, 9.0, 400.0][rng.random_range(0..4)];
+            let space: Arc<Embedding> = Arc::new(e);
+            let at = |epsilon: f64| {
+                let gamma = Truncation::Gamma(gamma);
+                Tem::new(space.clone(), epsilon, gamma, Randomness::new(None)).unwrap()
+            };
+            let tems = [at(epsilon), at(1.5 * epsilon)];
+            let exact = by_all_distances(&tems, &Control::new()).unwrap();
+            if let Some(rough) = by_rough_distances(&tems, &Control::new()).unwrap() {
+                found += 1;
+                for (rough, exact) in rough.iter().zip(&exact) {
+                    assert_eq!(rough.epsilon, exact.epsilon, "{case} {metric} {count}");
+                    let d = |(a, b): (u32, u32)| crate::MetricSpace::distance(&*space, a, b);
+                    // Of pairs that lose the same, any may be named.
+                    let apart = d(rough.pair) / d(exact.pair) - 1.0;
+                    assert!(rough.pair == exact.pair || apart.abs() < 1e-9 || kind == 1);
+                }
+            }
+        }
+        let mut out = [0.0; 16];
+        let e = Embedding::default_english().unwrap();
+        match e.screen(&[0], &[1], &mut out, 16) {
+            Some(_) => assert!(found > 60, "{found}"),
+            None => assert_eq!(found, 0),
+        }
+    }
+}
