@@ -74,8 +74,10 @@ impl<'a> Rows<'a> {
             if taken.len() == most {
                 break;
             }
-            let nearest =
-                |&other: &u64| self.between(candidate as u32, other as u32) >= distance(candidate);
+            let nearest = |&other: &u64| {
+                let between = self.between(candidate as u32, other as u32);
+                between * self.slack >= distance(candidate)
+            };
             if taken.iter().all(nearest) {
                 taken.push(candidate);
             }
