@@ -173,7 +173,7 @@ $(STAMP): $(VENV)/.made $(RUST_SOURCES) pyproject.toml
 	@touch $@
 
 # What is released: a source distribution, and wheels for Linux with glibc 2.17 or musl 1.2, by zig.
-# Each exports its module alone (tools/exports.map: hnsw_rs has functions for C that nothing calls).
+# Each exports its module alone (tools/exports.map).
 LINUX := x86_64-unknown-linux-gnu x86_64-unknown-linux-musl aarch64-unknown-linux-gnu aarch64-unknown-linux-musl
 DIST := target/wheels
 RELEASE := $(VENV)-release/bin

@@ -5,7 +5,7 @@
 //! 1 - 1e-5. Negatives are drawn by degree; the first epochs, the burn-in, take steps of a tenth.
 //!
 //! Threads update one table without locks (Hogwild, Recht et al. 2011): updates may be lost, but no number
-//! is torn ([`rows`]). One thread gives one result for a seed, on every machine.
+//! is torn (see `rows.rs`). One thread gives one result for a seed, on every machine.
 
 mod rows;
 

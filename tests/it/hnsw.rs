@@ -40,6 +40,18 @@ fn one_seed_one_graph_and_every_word_reachable_for_every_metric() {
 }
 
 #[test]
+fn one_seed_one_graph_at_any_number_of_threads() {
+    let e = embedding(3000, 8, 1.0, Metric::Euclidean, 4);
+    let built = |threads| {
+        let pool = fastdx::parallel::pool_of(threads).unwrap();
+        pool.install(|| links(&graph(&e, 8, 5)))
+    };
+    let one = built(1);
+    assert_eq!(one, built(2));
+    assert_eq!(one, built(5));
+}
+
+#[test]
 fn duplicates_and_clusters_stay_reachable() {
     // 400 copies of two points, with m = 2: links among copies leave no way out.
     let mut vectors = vec![0.0f32; 400];

@@ -1,48 +1,224 @@
-//! Building the graph with hnsw_rs.
+//! Building the graph (Malkov and Yashunin 2020), in batches: in parallel, and one seed, one graph.
 //!
-//! The crate ends the process on bad parameters, so they are checked before; parallel insertion
-//! loses points, and serial insertion can, so words are inserted one after the other, and
-//! afterwards every word that cannot be reached from the entry is linked to a near one that can.
+//! The words of a batch look for their neighbours in the graph that the batches before have left, each for
+//! itself; then all new links are sorted by the word that they lead to, and each such word takes its own.
+//! Neither step depends on which thread is first (Manohar et al. 2024, ParlayANN, build so too). A batch is
+//! an eighth of what is there, at most a 64th of all: the words of one batch do not see each other.
+//!
+//! Afterwards every word that cannot be reached from the entry is linked to a near one that can.
 
-#[cfg(feature = "hnsw")]
-use hnsw_rs::prelude::{Distance, Hnsw as Builder};
+use rand::rngs::ChaCha12Rng;
+use rayon::prelude::*;
 
-use super::{Hnsw, HnswParameters, HnswScratch};
+use super::{Candidates, Hnsw, HnswParameters, HnswScratch};
 use crate::error::Result;
-use crate::metric::Metric;
-use crate::parallel::Control;
-#[cfg(feature = "hnsw")]
-use crate::{metric::squared_f32, random::uniform_below};
+use crate::metric::{Metric, squared_f32};
+use crate::parallel::{Control, install};
+use crate::random::uniform_below;
 
-/// The crate's most.
-#[cfg(feature = "hnsw")]
-const LAYERS: usize = 16;
+/// The most.
+const LAYERS: u32 = 16;
 
-#[cfg(feature = "hnsw")]
-struct Eval(Metric, bool);
+/// A distance's bits, which sort as it does, above the id of a word.
+fn key(distance: f32, id: u32) -> u64 {
+    u64::from(distance.to_bits()) << 32 | u64::from(id)
+}
 
-#[cfg(feature = "hnsw")]
-impl Distance<f32> for Eval {
-    fn eval(&self, a: &[f32], b: &[f32]) -> f32 {
-        let distance = match *self {
-            Eval(Metric::Euclidean, true) => squared_f32(a, b),
-            Eval(metric, _) => metric.distance(a, b) as f32,
-        };
-        // The crate panics on NaN; there is none between points of the space.
-        if distance.is_nan() {
-            f32::MAX
-        } else {
-            distance
+fn distance(key: u64) -> f32 {
+    f32::from_bits((key >> 32) as u32)
+}
+
+/// Distances between words, for comparing.
+struct Rows<'a> {
+    metric: Metric,
+    vectors: &'a [f32],
+    dim: usize,
+    /// Squares neither vanish nor overflow in f32.
+    squared: bool,
+    /// How much nearer to another a candidate has to be for it to be left out.
+    slack: f32,
+}
+
+impl<'a> Rows<'a> {
+    fn new(metric: Metric, vectors: &'a [f32], dim: usize) -> Self {
+        let largest = vectors.iter().fold(0.0f32, |m, x| m.max(x.abs()));
+        let squared = metric == Metric::Euclidean && (1e-10..1e15).contains(&largest);
+        Rows {
+            metric,
+            vectors,
+            dim,
+            squared,
+            slack: if squared { 1.1 } else { 1.05 },
         }
     }
+
+    fn row(&self, id: u32) -> &'a [f32] {
+        &self.vectors[id as usize * self.dim..][..self.dim]
+    }
+
+    /// Not negative, and no NaN: there is none between points of the space.
+    fn between(&self, a: u32, b: u32) -> f32 {
+        let (a, b) = (self.row(a), self.row(b));
+        match self.squared {
+            true => squared_f32(a, b),
+            false => (self.metric.distance(a, b) as f32).max(0.0),
+        }
+    }
+
+    /// Of candidates in the order of their distances those that are nearer to the word than to all
+    /// that were taken before, at most `most`: the paper's heuristic, with the slack of DiskANN (Subramanya
+    /// et al. 2019), without which words in many dimensions keep a dozen links.
+    fn select(&self, candidates: &[u64], most: usize) -> Vec<u64> {
+        let mut taken: Vec<u64> = Vec::with_capacity(most);
+        for &candidate in candidates {
+            if taken.len() == most {
+                break;
+            }
+            let nearest = |&other: &u64| {
+                let between = self.between(candidate as u32, other as u32);
+                between * self.slack >= distance(candidate)
+            };
+            if taken.iter().all(nearest) {
+                taken.push(candidate);
+            }
+        }
+        taken
+    }
+}
+
+/// The words of a layer and their links while it is built.
+struct Layer {
+    /// Where a word's links stand; none for a word that is not in the layer.
+    place: Vec<u32>,
+    links: Vec<Vec<u64>>,
+    /// The most of a word.
+    most: usize,
+}
+
+impl Layer {
+    fn new(words: usize, here: impl Iterator<Item = u32>, most: usize) -> Self {
+        let (mut place, mut count) = (vec![u32::MAX; words], 0);
+        for id in here {
+            place[id as usize] = count;
+            count += 1;
+        }
+        let links = vec![Vec::new(); count as usize];
+        Layer { place, links, most }
+    }
+
+    fn links(&self, id: u32) -> &[u64] {
+        &self.links[self.place[id as usize] as usize]
+    }
+
+    fn set(&mut self, id: u32, links: Vec<u64>) {
+        self.links[self.place[id as usize] as usize] = links;
+    }
+}
+
+/// A link to be: the layer, the word that takes it, and the word it leads to with its distance.
+type NewLink = (u8, u32, u64);
+
+struct Building<'a> {
+    rows: Rows<'a>,
+    parameters: HnswParameters,
+    layers: Vec<Layer>,
+    entry: u32,
+}
+
+impl Building<'_> {
+    /// The links of a word, layer by layer from its highest one down.
+    fn look(&self, word: u32, height: u32, work: &mut Candidates) -> Vec<Vec<u64>> {
+        let rows = &self.rows;
+        let key = |id: u32| key(rows.between(word, id), id);
+        let mut nearest = key(self.entry);
+        let (below, above) = self.layers.split_at(height as usize + 1);
+        for layer in above.iter().rev() {
+            while let Some(other) = layer
+                .links(nearest as u32)
+                .iter()
+                .map(|&l| key(l as u32))
+                .min()
+                && other < nearest
+            {
+                nearest = other;
+            }
+        }
+        let mut links = Vec::with_capacity(below.len());
+        for layer in below.iter().rev() {
+            let ids = |id: u32| layer.links(id).iter().map(|&link| link as u32);
+            let words = rows.vectors.len() / rows.dim;
+            let row = |id| rows.row(id);
+            work.search(
+                words,
+                nearest,
+                self.parameters.ef_construction,
+                ids,
+                row,
+                key,
+            );
+            let found = work.sorted();
+            nearest = found[0];
+            links.push(rows.select(found, self.parameters.m));
+        }
+        links
+    }
+
+    /// Inserts words that do not see each other.
+    fn insert(&mut self, batch: &[u32], heights: &[u32], control: &Control) -> Result<()> {
+        let this = &*self;
+        let looked: Vec<Vec<Vec<u64>>> = batch
+            .par_iter()
+            .map_init(Candidates::default, |work, &word| {
+                control.check()?;
+                Ok(this.look(word, heights[word as usize], work))
+            })
+            .collect::<Result<_>>()?;
+        let mut new: Vec<NewLink> = Vec::new();
+        for (&word, links) in batch.iter().zip(looked) {
+            for (layer, links) in (0..links.len()).rev().zip(links) {
+                let back = |&link: &u64| (layer as u8, link as u32, key(distance(link), word));
+                new.extend(links.iter().map(back));
+                self.layers[layer].set(word, links);
+            }
+        }
+        new.par_sort_unstable();
+        let groups: Vec<&[NewLink]> = new.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)).collect();
+        let this = &*self;
+        let taken: Vec<Vec<u64>> = groups
+            .par_iter()
+            .map(|group| {
+                let (layer, word, _) = group[0];
+                let layer = &this.layers[usize::from(layer)];
+                let mut links = layer.links(word).to_vec();
+                links.extend(group.iter().map(|&(_, _, link)| link));
+                if links.len() > layer.most {
+                    links.sort_unstable();
+                    links = this.rows.select(&links, layer.most);
+                }
+                links
+            })
+            .collect();
+        for (group, links) in groups.into_iter().zip(taken) {
+            self.layers[usize::from(group[0].0)].set(group[0].1, links);
+        }
+        Ok(())
+    }
+}
+
+/// How many layers above the lowest a word is in: each further one with probability 1/m, exactly.
+fn height(m: usize, rng: &mut ChaCha12Rng) -> u32 {
+    let mut height = 0;
+    while height + 1 < LAYERS && uniform_below(rng, m as u32) == 0 {
+        height += 1;
+    }
+    height
 }
 
 impl Hnsw {
     /// The graph of the rows of `vectors`.
     ///
     /// # Errors
-    /// Parameters outside their range, [`Error::Interrupted`], and [`Error::Parameter`] where
-    /// the crate was built without the feature `hnsw`.
+    /// Parameters outside their range, [`Error::Interrupted`](crate::Error::Interrupted).
     pub(crate) fn build(
         metric: Metric,
         vectors: &[f32],
@@ -51,7 +227,10 @@ impl Hnsw {
         control: &Control,
     ) -> Result<Self> {
         parameters.check()?;
-        let mut hnsw = build(metric, vectors, dim, parameters, control)?;
+        let words = vectors.len() / dim;
+        let mut hnsw = install(words, 1, || {
+            build(metric, vectors, dim, parameters, control)
+        })??;
         repair(&mut hnsw, (metric, vectors), dim);
         Ok(hnsw)
     }
@@ -64,13 +243,6 @@ impl Hnsw {
     }
 }
 
-#[cfg(not(feature = "hnsw"))]
-fn build(_: Metric, _: &[f32], _: usize, _: HnswParameters, _: &Control) -> Result<Hnsw> {
-    let expected = "\"exact\": this fastdx was built without the feature \"hnsw\"";
-    Err(crate::Error::parameter("search", expected, "\"hnsw\""))
-}
-
-#[cfg(feature = "hnsw")]
 fn build(
     metric: Metric,
     vectors: &[f32],
@@ -78,50 +250,53 @@ fn build(
     parameters: HnswParameters,
     control: &Control,
 ) -> Result<Hnsw> {
+    control.check()?;
     let words = vectors.len() / dim;
-    let HnswParameters {
-        m,
-        ef_construction,
-        seed,
-    } = parameters;
-    // Squares of these neither vanish nor overflow in f32.
-    let largest = vectors.iter().fold(0.0f32, |m, x| m.max(x.abs()));
-    let eval = Eval(metric, (1e-10..1e15).contains(&largest));
-    let builder = Builder::new(m, words, LAYERS, ef_construction, eval);
+    let m = parameters.m;
     let mut order: Vec<u32> = (0..words as u32).collect();
-    let mut rng = crate::Randomness::new(Some(seed)).next_key()?.stream(0);
+    let mut rng = crate::Randomness::new(Some(parameters.seed))
+        .next_key()?
+        .stream(0);
     for i in (1..words).rev() {
         order.swap(i, uniform_below(&mut rng, i as u32 + 1) as usize);
     }
-    for &id in &order {
-        control.check()?;
-        builder.insert_slice((&vectors[id as usize * dim..][..dim], id as usize));
-        control.advance(1);
+    let heights: Vec<u32> = (0..words).map(|_| height(m, &mut rng)).collect();
+    // The entry, in all layers, comes first.
+    let highest = (0..words).max_by_key(|&i| (heights[order[i] as usize], std::cmp::Reverse(i)));
+    order[..=highest.unwrap_or(0)].rotate_right(1);
+    let top = heights[order[0] as usize];
+    let layer = |layer: u32| {
+        let here = order
+            .iter()
+            .copied()
+            .filter(|&id| heights[id as usize] >= layer);
+        Layer::new(words, here, if layer == 0 { 2 * m } else { m })
+    };
+    let mut building = Building {
+        rows: Rows::new(metric, vectors, dim),
+        parameters,
+        layers: (0..=top).map(layer).collect(),
+        entry: order[0],
+    };
+    let mut done = 1;
+    while done < words {
+        let batch = (done / 8).clamp(1, (words / 64).max(64));
+        let batch = &order[done..words.min(done + batch)];
+        building.insert(batch, &heights, control)?;
+        control.advance(batch.len());
+        done += batch.len();
     }
-    // From the crate's points to plain lists, layer by layer.
-    let mut lists: Vec<Vec<Vec<u32>>> = Vec::new();
-    let mut entry = (0, 0);
-    for point in builder.get_point_indexation() {
-        let id = point.get_origin_id() as u32;
-        let top = point.get_point_id().0;
-        if (top, std::cmp::Reverse(id)) > (entry.0, std::cmp::Reverse(entry.1)) {
-            entry = (top, id);
-        }
-        for (layer, near) in point.get_neighborhood_id().into_iter().enumerate() {
-            if near.is_empty() {
-                continue;
-            }
-            while lists.len() <= layer {
-                lists.push(vec![Vec::new(); words]);
-            }
-            let near = near.iter().map(|neighbor| neighbor.d_id as u32);
-            lists[layer][id as usize] = near.filter(|&other| other != id).collect();
-        }
-    }
-    if lists.is_empty() {
-        lists.push(vec![Vec::new(); words]);
-    }
-    Ok(flat(lists, entry.1, parameters))
+    let lists = building.layers.iter().map(|layer| {
+        let of = |id: usize| match layer.place[id] {
+            u32::MAX => Vec::new(),
+            place => layer.links[place as usize]
+                .iter()
+                .map(|&link| link as u32)
+                .collect(),
+        };
+        (0..words).map(of).collect()
+    });
+    Ok(flat(lists.collect(), building.entry, parameters))
 }
 
 fn flat(lists: Vec<Vec<Vec<u32>>>, entry: u32, parameters: HnswParameters) -> Hnsw {

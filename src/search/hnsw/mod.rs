@@ -5,8 +5,8 @@
 //! mechanism's. Noisy points lie far from every word, where graphs are at their worst; measure
 //! with [`quality`](crate::mechanism::quality) before relying on it. Tem's lists are never built this way.
 //!
-//! The crate hnsw_rs builds the graph; it is kept as plain arrays of our
-//! own, searched here, and stored in our file.
+//! The graph is built in parallel, the same at any number of threads; it is kept as plain arrays, searched
+//! here, and stored in our file.
 
 mod build;
 
@@ -122,39 +122,13 @@ impl Hnsw {
                 }
             }
         }
-        scratch.visited.begin(self.words);
-        scratch.visited.first(nearest as u32);
-        let (open, found) = (&mut scratch.open, &mut scratch.found);
-        open.clear();
-        found.clear();
-        open.push(Reverse(nearest));
-        found.push(nearest);
-        let ef = ef.max(k);
-        let mut farthest = nearest;
-        while let Some(Reverse(word)) = open.pop() {
-            if word > farthest && found.len() >= ef {
-                break;
-            }
-            let near = &mut scratch.near;
-            near.clear();
-            for &id in self.neighbors(0, word as u32) {
-                if (id as usize) < self.words && scratch.visited.first(id) {
-                    prefetch(row(id));
-                    near.push(id);
-                }
-            }
-            for &id in &*near {
-                let other = key(id);
-                if found.len() < ef || other < farthest {
-                    open.push(Reverse(other));
-                    found.push(other);
-                    if found.len() > ef {
-                        found.pop();
-                    }
-                    farthest = found.peek().copied().unwrap_or(u64::MAX);
-                }
-            }
-        }
+        let near = |word: u32| {
+            let near = self.neighbors(0, word).iter().copied();
+            near.filter(|&id| (id as usize) < self.words)
+        };
+        let candidates = &mut scratch.candidates;
+        candidates.search(self.words, nearest, ef.max(k), near, row, key);
+        let found = &candidates.found;
         let ranked = &mut scratch.ranked;
         ranked.clear();
         let exact = |&key: &u64| (metric.distance(query, row(key as u32)), key as u32);
@@ -182,11 +156,79 @@ fn prefetch(row: &[f32]) {
 #[derive(Default)]
 pub(crate) struct HnswScratch {
     single: Vec<f32>,
+    candidates: Candidates,
+    ranked: Vec<(f64, u32)>,
+}
+
+/// The nearest words that a walk through one layer has found, as keys: a distance's bits above an id.
+#[derive(Default)]
+struct Candidates {
     visited: Visited,
     open: BinaryHeap<Reverse<u64>>,
     found: BinaryHeap<u64>,
     near: Vec<u32>,
-    ranked: Vec<(f64, u32)>,
+    sorted: Vec<u64>,
+}
+
+impl Candidates {
+    /// From the word of `start` along the links `near`, until the `ef` nearest found have none that is
+    /// nearer.
+    #[inline]
+    fn search<'a, I: Iterator<Item = u32>>(
+        &mut self,
+        words: usize,
+        start: u64,
+        ef: usize,
+        links: impl Fn(u32) -> I,
+        row: impl Fn(u32) -> &'a [f32],
+        key: impl Fn(u32) -> u64,
+    ) {
+        let Candidates {
+            visited,
+            open,
+            found,
+            near,
+            ..
+        } = self;
+        visited.begin(words);
+        visited.first(start as u32);
+        open.clear();
+        found.clear();
+        open.push(Reverse(start));
+        found.push(start);
+        let mut farthest = start;
+        while let Some(Reverse(word)) = open.pop() {
+            if word > farthest && found.len() >= ef {
+                break;
+            }
+            near.clear();
+            for id in links(word as u32) {
+                if visited.first(id) {
+                    prefetch(row(id));
+                    near.push(id);
+                }
+            }
+            for &id in &*near {
+                let other = key(id);
+                if found.len() < ef || other < farthest {
+                    open.push(Reverse(other));
+                    found.push(other);
+                    if found.len() > ef {
+                        found.pop();
+                    }
+                    farthest = found.peek().copied().unwrap_or(u64::MAX);
+                }
+            }
+        }
+    }
+
+    /// What was found, nearest first; at least one.
+    fn sorted(&mut self) -> &[u64] {
+        self.sorted.clear();
+        self.sorted.extend(self.found.drain());
+        self.sorted.sort_unstable();
+        &self.sorted
+    }
 }
 
 /// A set of words that is emptied in no time.
