@@ -195,7 +195,7 @@ impl ListLaw {
                     let block = self.envelopes.find(u);
                     match in_blocks {
                         false => block as usize,
-                        true => match self.from_block(block, list, terms, rng) {
+                        true => match self.accepted_of(block, list, terms, rng) {
                             Some(place) => place,
                             None => continue,
                         },
@@ -213,7 +213,7 @@ impl ListLaw {
 
     /// A place of a block, if it is accepted.
     #[inline]
-    fn from_block(
+    fn accepted_of(
         &self,
         block: u32,
         list: List,

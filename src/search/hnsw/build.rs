@@ -367,3 +367,55 @@ fn repair(hnsw: &mut Hnsw, (metric, vectors): (Metric, &[f32]), dim: usize) {
     }
     *hnsw = flat(lists, hnsw.entry, hnsw.parameters);
 }
+
+#[cfg(test)]
+mod tests {
+    use hnsw_rs::prelude::{DistL2, Hnsw as Reference};
+    use rand::RngExt;
+
+    use super::*;
+
+    /// The crate hnsw_rs, with the same parameters, searched with as many candidates.
+    #[test]
+    fn a_graph_finds_what_that_of_hnsw_rs_finds() {
+        let (words, queries, dim, k, ef) = (4000, 300, 16, 10, 40);
+        let key = crate::Randomness::new(Some(6)).next_key().unwrap();
+        let mut rng = key.stream(0);
+        let mut vectors =
+            |count: usize| -> Vec<f32> { (0..count * dim).map(|_| rng.random::<f32>()).collect() };
+        let (vectors, queries) = (vectors(words), vectors(queries));
+        let parameters = HnswParameters {
+            m: 8,
+            ef_construction: 100,
+            seed: 3,
+        };
+        let (metric, control) = (Metric::Euclidean, Control::new());
+        let ours = Hnsw::build(metric, &vectors, dim, parameters, &control).unwrap();
+        let theirs = Reference::new(8, words, LAYERS as usize, 100, DistL2);
+        for (id, vector) in vectors.chunks_exact(dim).enumerate() {
+            theirs.insert((vector, id));
+        }
+        let mut scratch = HnswScratch::default();
+        let (mut found, mut found_by_theirs) = (0, 0);
+        for query in queries.chunks_exact(dim) {
+            let mut row = vec![0.0; words];
+            metric.distances(query, &vectors, &mut row);
+            let mut order: Vec<u32> = (0..words as u32).collect();
+            order.sort_by(|&a, &b| row[a as usize].total_cmp(&row[b as usize]));
+            let nearest = &order[..k];
+            let near = theirs.search(query, k, ef);
+            let near = near.iter().map(|near| near.d_id as u32);
+            found_by_theirs += near.filter(|id| nearest.contains(id)).count();
+            let query: Vec<f64> = query.iter().map(|&x| x.into()).collect();
+            let near = ours.nearest((metric, &vectors), &query, k, ef, &mut scratch);
+            found += near.iter().filter(|near| nearest.contains(&near.1)).count();
+        }
+        let most = 300 * k;
+        assert!(found_by_theirs > most / 2, "{found_by_theirs} of {most}");
+        // Theirs differ from run to run by a few.
+        assert!(
+            found + most / 50 >= found_by_theirs,
+            "{found} and {found_by_theirs} of {most}"
+        );
+    }
+}
