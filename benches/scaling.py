@@ -416,7 +416,7 @@ def of_threads() -> Found:
                       ("lists", f"lists of 64 words for 20,000 × {DIM}")):  # fmt: skip
         times = [found[n][key] for n in numbers]
         rows.append([what, *map(shown, times), f"{times[0] / times[-1]:.2f}"])
-    rows.append(["the same, a process a thread: words a second of processor time, together",
+    rows.append(["text, a process a thread: words a second of processor time, together",
                  *(f"{together[n] / 1e6:.2g} million" for n in numbers),
                  f"{together[most] / together[1]:.2f}"])  # fmt: skip
     print("### Threads\n")
