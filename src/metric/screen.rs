@@ -30,13 +30,17 @@ use std::arch::x86_64::*;
 use super::Metric;
 
 /// Squared norms that keep products, and the sums of their errors, far from both ends of f32.
+#[cfg(target_arch = "x86_64")]
 const NORMS: std::ops::Range<f64> = 1e-16..1e30;
 /// The largest squared norm on the ball: closer to its edge 1 - ‖v‖² loses too many digits.
+#[cfg(target_arch = "x86_64")]
 const INNER: f64 = 1.0 - 1e-7;
 /// Numbers in a vector at most: the bound's higher terms stay small.
+#[cfg(target_arch = "x86_64")]
 const MOST_DIMENSIONS: usize = 1 << 16;
 
 /// How far [`distances`] is off at most, relatively, in `n` dimensions.
+#[cfg(target_arch = "x86_64")]
 fn error(metric: Metric, n: usize) -> f64 {
     let unit = f64::from(f32::EPSILON) / 2.0;
     let steps = n.div_ceil(16) as f64;
@@ -75,16 +79,19 @@ pub(crate) fn distances(
         if n > MOST_DIMENSIONS {
             return None;
         }
-        let (a, b) = (Side::of(metric, a)?, Side::of(metric, b)?);
         // SAFETY: the features were detected; lengths were checked.
-        unsafe { distances_avx512(metric, &a, &b, out, stride) };
+        unsafe {
+            let (a, b) = (Side::of(metric, a)?, Side::of(metric, b)?);
+            distances_avx512(metric, &a, &b, out, stride);
+        }
         return Some(error(metric, n));
     }
-    let _ = (metric, a, b, out, stride, Side::of, error, MOST_DIMENSIONS);
+    let _ = (metric, a, b, out, stride);
     None
 }
 
 /// Vectors, and what products with them need, padded to a multiple of four.
+#[cfg(target_arch = "x86_64")]
 struct Side<'a> {
     vectors: &'a [&'a [f32]],
     /// ‖v‖².
@@ -93,8 +100,10 @@ struct Side<'a> {
     factors: Vec<f32>,
 }
 
+#[cfg(target_arch = "x86_64")]
 impl<'a> Side<'a> {
     /// None where a vector is out of range.
+    #[target_feature(enable = "avx512f")]
     fn of(metric: Metric, vectors: &'a [&'a [f32]]) -> Option<Self> {
         let padded = vectors.len().next_multiple_of(4);
         let (mut norms, mut factors) = (Vec::with_capacity(padded), Vec::with_capacity(padded));
@@ -128,18 +137,9 @@ impl<'a> Side<'a> {
 }
 
 /// ‖v‖², off by less than an f32 can tell.
-fn squared_norm(vector: &[f32]) -> f64 {
-    #[cfg(target_arch = "x86_64")]
-    if is_x86_feature_detected!("avx512f") {
-        // SAFETY: the feature was detected.
-        return unsafe { squared_norm_avx512(vector) };
-    }
-    super::norm2(vector)
-}
-
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
-fn squared_norm_avx512(vector: &[f32]) -> f64 {
+fn squared_norm(vector: &[f32]) -> f64 {
     // Four chains, for the latency of an addition.
     let mut sums = [_mm512_setzero_pd(); 4];
     let (chunks, rest) = vector.as_chunks::<32>();

@@ -427,6 +427,7 @@ fn each_at_most_body(
 }
 
 /// Whether the machine has what the wide passes use.
+#[cfg(any(test, target_arch = "x86_64"))]
 #[inline]
 pub(super) fn has_avx512() -> bool {
     #[cfg(target_arch = "x86_64")]

@@ -81,7 +81,7 @@ impl Workspace {
         }
         let mut solved = self.assign(Start::Means, supply, demand, control)?;
         // Where some costs are far larger than what is paid, the digits of that are lost in them.
-        if solved.gap > SMALL_GAP * solved.cost.abs() {
+        if solved.gap.abs() > SMALL_GAP * solved.cost.abs() {
             solved = self.assign(Start::Costs, supply, demand, control)?;
         }
         self.checked(solved, supply)
