@@ -278,6 +278,7 @@ fn build(
         layers: (0..=top).map(layer).collect(),
         entry: order[0],
     };
+    control.advance(1);
     let mut done = 1;
     while done < words {
         let batch = (done / 8).clamp(1, (words / 64).max(64));
