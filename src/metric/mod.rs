@@ -243,7 +243,11 @@ unsafe fn euclidean_avx512<A: Coordinate, const R: usize, const FETCH: bool>(
     let whole = n / 8 * 8;
     let mut acc = [_mm512_setzero_pd(); R];
     for at in (0..n).step_by(8) {
-        let mask = if at < whole { 0xff } else { (1u8 << (n - whole)) - 1 };
+        let mask = if at < whole {
+            0xff
+        } else {
+            (1u8 << (n - whole)) - 1
+        };
         // SAFETY: the lanes in the mask lie within a and the rows, which have n numbers.
         let x = unsafe { A::eight(a.as_ptr().add(at), mask) };
         for r in 0..R {

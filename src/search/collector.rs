@@ -60,7 +60,11 @@ pub(crate) struct Ranking {
 fn candidate(bound: f32, id: u32) -> u64 {
     let bits = bound.to_bits();
     // The bits of a negative number sort the other way round.
-    let descending = if bits >> 31 == 0 { !bits ^ 1 << 31 } else { bits };
+    let descending = if bits >> 31 == 0 {
+        !bits ^ 1 << 31
+    } else {
+        bits
+    };
     u64::from(descending) << 32 | u64::from(id)
 }
 
@@ -68,7 +72,11 @@ fn candidate(bound: f32, id: u32) -> u64 {
 fn bound(candidate: u64) -> f32 {
     let descending = (candidate >> 32) as u32;
     let negative = descending >> 31 == 1;
-    f32::from_bits(if negative { descending } else { !descending ^ 1 << 31 })
+    f32::from_bits(if negative {
+        descending
+    } else {
+        !descending ^ 1 << 31
+    })
 }
 
 impl Collector {
@@ -83,6 +91,7 @@ impl Collector {
         self.threshold = f32::MIN;
         self.guess = f32::MIN;
         self.candidates.clear();
+        self.candidates.reserve(self.full);
         self.kept.clear();
         self.gave_up = false;
         self.missed = false;
@@ -188,7 +197,11 @@ impl Collector {
 
     /// Lets the k-th largest bound set the threshold, and drops words that it leaves behind.
     fn raise(&mut self) {
-        let k = if self.looking == 0 { self.k } else { self.looking };
+        let k = if self.looking == 0 {
+            self.k
+        } else {
+            self.looking
+        };
         if self.candidates.len() >= k {
             // Of one word `take` has done it.
             if k > 1 {

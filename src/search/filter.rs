@@ -20,7 +20,7 @@ use std::ops::Range;
 
 use super::collector::{Collector, STRIDE};
 use super::kernel::{
-    self, Combine, Hits, INT8_ZERO, Isa, Line, MOST, QuerySide, Scores, Sides, TILE, Tiles, WIDTH,
+    self, Combine, Hits, INT8_ZERO, Isa, Line, QuerySide, Scores, Sides, TILE, Tiles, WIDTH,
 };
 use super::scoring::Scoring;
 use crate::metric::Metric;
@@ -54,7 +54,10 @@ pub(crate) struct Filter {
 enum Data {
     Single(Vec<f32>),
     /// Beyond the last panel there are [`AFTER`](kernel::AFTER) lines.
-    Int8 { panels: Vec<Line>, units: Vec<f32> },
+    Int8 {
+        panels: Vec<Line>,
+        units: Vec<f32>,
+    },
 }
 
 impl Filter {
@@ -116,9 +119,7 @@ impl Filter {
                 let mut panels = vec![Line([INT8_ZERO; 64]); lines + kernel::AFTER];
                 let mut units = vec![0.0f32; padded];
                 let bytes = bytemuck::cast_slice_mut(&mut panels[..lines]);
-                let out = bytes
-                    .chunks_mut(WIDTH * width)
-                    .zip(sides.chunks_mut(WIDTH));
+                let out = bytes.chunks_mut(WIDTH * width).zip(sides.chunks_mut(WIDTH));
                 let out = out.zip(units.chunks_mut(WIDTH)).enumerate();
                 split(out.collect(), |(p, ((panel, sides), units))| {
                     let (mut v, mut integers) = (vec![0.0; n], vec![0i8; width]);
@@ -264,7 +265,9 @@ impl Filter {
                 with,
             );
         }
-        tiles.pack(self.isa, int8, self.width, sides);
+        if let Data::Int8 { .. } = self.data {
+            tiles.pack(self.isa, int8, self.width, sides);
+        }
     }
 
     /// Bounds the words of some panels, and gives every collector those that reach its threshold.
@@ -283,51 +286,44 @@ impl Filter {
         } = prepared;
         let m = collectors.len();
         for (side, collector) in sides.iter_mut().zip(&*collectors) {
-            side.set_threshold(collector.threshold());
+            side.threshold = collector.threshold();
         }
-        let mut scores: Scores = [[0.0; WIDTH]; MOST];
+        let mut scores: Scores = [[0.0; WIDTH]; TILE];
         let (halves, error_shares) = (self.half.as_chunks().0, self.error_share.as_chunks().0);
-        let matrices = tiles.begin(self.isa);
+        let matrices = match self.data {
+            Data::Int8 { .. } => tiles.begin(self.isa),
+            Data::Single(_) => None,
+        };
         for p in panels {
             let of = Sides {
                 half: &halves[p],
                 error_share: &error_shares[p],
             };
-            let mut first = 0;
-            while first < m {
-                let (hits, many) = match (&matrices, &self.data) {
-                    (Some(matrices), Data::Int8 { panels, units }) if matrices.serve(m - first) => {
-                        let panel = &panels[p * self.width..];
-                        let units = &units.as_chunks().0[p];
-                        let many = first..m.min(first + MOST);
-                        let sides = &sides[many.clone()];
-                        let hits =
-                            matrices.bounds(first, panel, units, of, sides, &mut scores);
-                        (hits, many)
-                    }
-                    _ => {
-                        let tile = first..m.min(first + TILE);
-                        let at = (&single[..], &int8[..], &sides[..]);
-                        let to = (tile.clone(), &mut scores);
-                        let hits = match tile.len() {
-                            1 => self.tile::<1>(p, of, at, to),
-                            2 => self.tile::<2>(p, of, at, to),
-                            3 => self.tile::<3>(p, of, at, to),
-                            4 => self.tile::<4>(p, of, at, to),
-                            5 => self.tile::<5>(p, of, at, to),
-                            _ => self.tile::<TILE>(p, of, at, to),
-                        };
-                        (hits, tile)
-                    }
+            let id = (p * WIDTH) as u32;
+            if let (Some(matrices), Data::Int8 { panels, units }) = (&matrices, &self.data) {
+                let (panel, units) = (&panels[p * self.width..], &units.as_chunks().0[p]);
+                matrices.panel(panel, units, of, sides, |i, hits, scores| {
+                    collectors[i].take(hits, scores, id);
+                    collectors[i].threshold()
+                });
+                continue;
+            }
+            for first in (0..m).step_by(TILE) {
+                let tile = first..m.min(first + TILE);
+                let at = (&single[..], &int8[..], &sides[..]);
+                let to = (tile.clone(), &mut scores);
+                let hits = match tile.len() {
+                    1 => self.tile::<1>(p, of, at, to),
+                    2 => self.tile::<2>(p, of, at, to),
+                    3 => self.tile::<3>(p, of, at, to),
+                    4 => self.tile::<4>(p, of, at, to),
+                    5 => self.tile::<5>(p, of, at, to),
+                    _ => self.tile::<TILE>(p, of, at, to),
                 };
-                first = many.end;
-                for (q, i) in many.enumerate() {
+                for (q, i) in tile.enumerate() {
                     if hits[q] != 0 {
-                        collectors[i].take(hits[q], &scores[q], (p * WIDTH) as u32);
-                        let threshold = collectors[i].threshold();
-                        if threshold != sides[i].threshold {
-                            sides[i].set_threshold(threshold);
-                        }
+                        collectors[i].take(hits[q], &scores[q], id);
+                        sides[i].threshold = collectors[i].threshold();
                     }
                 }
             }
@@ -469,7 +465,7 @@ mod tests {
             let got = quantise(&v, &mut out);
             let (mut norm2, mut error2, unit) = (0.0, 0.0, f64::from(got.unit));
             for (&x, &integer) in v.iter().zip(&out) {
-                prop_assert!(integer.abs() <= 127);
+                prop_assert!(integer >= -127);
                 prop_assert_eq!(f64::from(integer), (x / unit).round_ties_even());
                 norm2 += x * x;
                 error2 += (x - f64::from(integer) * unit).powi(2);
