@@ -176,12 +176,14 @@ impl Filter {
     /// among the k nearest of query i, unless it says it [`gave_up`](Collector::gave_up), or
     /// says, when they are ranked, that it [`missed`](Collector::missed) some.
     ///
-    /// `guess`: a look at one panel in [`STRIDE`] first gives a threshold that leaves hardly
+    /// `distances(i, ids, out)` has those of query i to some words. `guess`: a look at one panel in [`STRIDE`] first gives a threshold that leaves hardly
     /// more than k words; a running top k would take k·(1 + ln(V/k)).
+    #[allow(clippy::too_many_arguments)]
     pub(crate) fn scan(
         &self,
         scoring: &Scoring,
         queries: &[f64],
+        distances: impl Fn(usize, &[u32], &mut [f64]),
         step: f64,
         guess: bool,
         prepared: &mut Prepared,
@@ -196,10 +198,11 @@ impl Filter {
         // Fewer panels than words in a list: a look would cost more than it saves.
         if guess && k >= 64 && panels >= 4 * STRIDE && k < panels * WIDTH / 4 {
             collectors.iter_mut().for_each(Collector::look);
-            self.pass((0..panels).step_by(STRIDE), prepared, collectors);
+            let seen = (0..panels).step_by(STRIDE);
+            self.pass(scoring, seen, &distances, prepared, collectors);
             collectors.iter_mut().for_each(Collector::guess);
         }
-        self.pass(0..panels, prepared, collectors);
+        self.pass(scoring, 0..panels, &distances, prepared, collectors);
     }
 
     /// Brings queries into the scoring of the panels, and collectors to their start.
@@ -273,7 +276,9 @@ impl Filter {
     /// Bounds the words of some panels, and gives every collector those that reach its threshold.
     fn pass(
         &self,
+        scoring: &Scoring,
         panels: impl Iterator<Item = usize>,
+        distances: impl Fn(usize, &[u32], &mut [f64]),
         prepared: &mut Prepared,
         collectors: &mut [Collector],
     ) {
@@ -303,7 +308,8 @@ impl Filter {
             if let (Some(matrices), Data::Int8 { panels, units }) = (&matrices, &self.data) {
                 let (panel, units) = (&panels[p * self.width..], &units.as_chunks().0[p]);
                 matrices.panel(panel, units, of, sides, |i, hits, scores| {
-                    collectors[i].take(hits, scores, id);
+                    let distances = |ids: &[u32], out: &mut [f64]| distances(i, ids, out);
+                    collectors[i].take(hits, scores, id, scoring, distances);
                     collectors[i].threshold()
                 });
                 continue;
@@ -322,7 +328,8 @@ impl Filter {
                 };
                 for (q, i) in tile.enumerate() {
                     if hits[q] != 0 {
-                        collectors[i].take(hits[q], &scores[q], id);
+                        let distances = |ids: &[u32], out: &mut [f64]| distances(i, ids, out);
+                        collectors[i].take(hits[q], &scores[q], id, scoring, distances);
                         sides[i].threshold = collectors[i].threshold();
                     }
                 }
