@@ -310,12 +310,12 @@ impl Words {
         let scale = _mm512_set1_ps(side.scale);
         let error_scale = _mm512_set1_ps(side.error_scale);
         let mut bounds = [_mm512_setzero_ps(); 4];
-        for v in 0..4 {
+        for (v, bound) in bounds.iter_mut().enumerate() {
             // SAFETY: there are 64 numbers.
             let sum = unsafe { _mm512_loadu_si512(sums.as_ptr().add(16 * v).cast()) };
             let product = _mm512_mul_ps(_mm512_cvtepi32_ps(sum), self.unit[v]);
             let start = _mm512_fmsub_ps(self.error_share[v], error_scale, self.half[v]);
-            bounds[v] = _mm512_fmadd_ps(product, scale, start);
+            *bound = _mm512_fmadd_ps(product, scale, start);
         }
         bounds
     }
