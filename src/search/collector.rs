@@ -8,6 +8,8 @@
 //! what rounding the distances can move a score by: that is the `threshold` of a scan, which rises as bounds
 //! come in and costs no distance.
 //!
+//! Where few words are wanted, a distance now and then pays: see [`take`](Collector::take).
+//!
 //! [`rank`](Collector::rank) then computes the distances of the k words with the largest bounds. The score s of the
 //! k-th nearest of them is known exactly but for R, and of the others only those with bounds of
 //! at least s - 2R are left to be computed.
@@ -91,6 +93,7 @@ impl Collector {
         self.threshold = f32::MIN;
         self.guess = f32::MIN;
         self.candidates.clear();
+        self.candidates.reserve(self.full);
         self.kept.clear();
         self.gave_up = false;
         self.missed = false;
@@ -159,18 +162,20 @@ impl Collector {
     }
 
     /// Takes the words of a panel whose bits are set in `hits`; `first` is the id of the panel's
-    /// first word.
+    /// first word, `distances(ids, out)` has distances. Where few words are wanted, those that look
+    /// nearer than all so far are ranked at once: the bounds of the others are then compared with a score and not with
+    /// another bound.
     #[inline]
-    pub(crate) fn take(&mut self, mut hits: u64, bounds: &[f32; WIDTH], first: u32) {
-        if self.k == 1 {
-            // The best first: it may leave the others behind.
-            let mut best = f32::MIN;
-            let mut rest = hits;
-            while rest != 0 {
-                best = best.max(bounds[rest.trailing_zeros() as usize]);
-                rest &= rest - 1;
-            }
-            self.threshold = self.threshold.max(self.below(best));
+    pub(crate) fn take(
+        &mut self,
+        mut hits: u64,
+        bounds: &[f32; WIDTH],
+        first: u32,
+        scoring: &Scoring,
+        distances: impl FnMut(&[u32], &mut [f64]),
+    ) {
+        if self.few() {
+            return self.take_few(hits, bounds, first, scoring, distances);
         }
         while hits != 0 {
             let w = hits.trailing_zeros();
@@ -183,6 +188,54 @@ impl Collector {
         if self.candidates.len() >= self.full {
             self.raise();
         }
+    }
+
+    fn take_few(
+        &mut self,
+        mut hits: u64,
+        bounds: &[f32; WIDTH],
+        first: u32,
+        scoring: &Scoring,
+        mut distances: impl FnMut(&[u32], &mut [f64]),
+    ) {
+        let (mut found, mut count) = ([0; WIDTH], 0);
+        while hits != 0 {
+            let w = hits.trailing_zeros();
+            hits &= hits - 1;
+            found[count] = candidate(bounds[w as usize], first + w);
+            count += 1;
+        }
+        let found = &mut found[..count];
+        // The best first: they may leave the others behind.
+        found.sort_unstable();
+        for &mut at in found {
+            let (bound, id) = (bound(at), at as u32);
+            if bound < self.threshold {
+                break;
+            }
+            if bound - self.error_scale < self.threshold {
+                self.candidates.push(at);
+                continue;
+            }
+            let mut distance = [0.0];
+            distances(&[id], &mut distance);
+            self.add(distance[0], id);
+            self.ranked += 1;
+            if let Some(reached) = self.reached(scoring) {
+                self.threshold = self.threshold.max(reached);
+            }
+        }
+        if self.ranked > self.most {
+            self.give_up();
+        } else if self.candidates.len() >= self.full {
+            self.raise();
+        }
+    }
+
+    /// Whether so few words are wanted that it pays to rank some of them while others are looked for.
+    #[inline]
+    fn few(&self) -> bool {
+        self.k < 16
     }
 
     /// What the bounds of others must reach where k words have bounds of at least `bound`.
@@ -201,12 +254,13 @@ impl Collector {
         } else {
             self.looking
         };
-        if self.candidates.len() >= k {
-            // Of one word `take` has done it.
-            if k > 1 {
-                let (_, &mut kth, _) = self.candidates.select_nth_unstable(k - 1);
-                self.threshold = self.threshold.max(self.below(bound(kth)));
-            }
+        if self.few() {
+            // `take` has raised it.
+            let left = partition(&mut self.candidates, self.threshold);
+            self.candidates.truncate(left);
+        } else if self.candidates.len() >= k {
+            let (_, &mut kth, _) = self.candidates.select_nth_unstable(k - 1);
+            self.threshold = self.threshold.max(self.below(bound(kth)));
             let left = partition(&mut self.candidates, self.threshold);
             self.candidates.truncate(left);
         }
@@ -230,14 +284,14 @@ impl Collector {
             return;
         }
         let mut candidates = std::mem::take(&mut self.candidates);
-        // Where few are wanted it pays to look again after each few; `raise` left the k with the largest bounds
-        // in front.
-        const FEW: usize = 4;
-        let few = self.k < 16;
+        // Where few are wanted it pays to look again after each four; else `raise` left the k with the largest
+        // bounds in front.
+        const SOME: usize = 4;
+        let few = self.few();
         if few {
             candidates.sort_unstable();
         }
-        let first = self.k.max(FEW).min(candidates.len());
+        let first = if few { SOME } else { self.k }.min(candidates.len());
         let (mut some, mut rest) = candidates.split_at_mut(first);
         loop {
             ranking.ids.clear();
@@ -260,8 +314,8 @@ impl Collector {
                 return self.give_up();
             }
             rest = &mut rest[..left];
-            if few && left > FEW {
-                (some, rest) = rest.split_at_mut(FEW);
+            if few && left > SOME {
+                (some, rest) = rest.split_at_mut(SOME);
             } else {
                 (some, rest) = (rest, &mut []);
             }

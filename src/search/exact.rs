@@ -119,24 +119,29 @@ impl ExactSearch {
             Some(int8) => int8,
             None => self.single(vectors),
         };
-        filter.scan(scoring, queries, step, true, prepared, collectors);
+        let distances = |i: usize, ids: &[u32], out: &mut [f64]| {
+            let query = &queries[i * n..][..n];
+            scoring.metric.distances_to(query, vectors, ids, out);
+            out.iter_mut().for_each(|d| *d = round(*d));
+        };
+        filter.scan(
+            scoring, queries, distances, step, true, prepared, collectors,
+        );
         for (i, query) in queries.chunks_exact(n).enumerate() {
             let collector = &mut collectors[i..=i];
-            let mut distances = |ids: &[u32], out: &mut [f64]| {
-                scoring.metric.distances_to(query, vectors, ids, out);
-                out.iter_mut().for_each(|d| *d = round(*d));
-            };
-            collector[0].rank(scoring, ranking, &mut distances);
+            let of_query = |ids: &[u32], out: &mut [f64]| distances(i, ids, out);
+            let of_first = |_, ids: &[u32], out: &mut [f64]| distances(i, ids, out);
+            collector[0].rank(scoring, ranking, of_query);
             if collector[0].missed {
                 collector[0].reset(k, most);
-                filter.scan(scoring, query, step, false, prepared, collector);
-                collector[0].rank(scoring, ranking, &mut distances);
+                filter.scan(scoring, query, of_first, step, false, prepared, collector);
+                collector[0].rank(scoring, ranking, of_query);
             }
             if collector[0].gave_up && self.int8.is_some() {
                 collector[0].reset(k, count);
                 let single = self.single(vectors);
-                single.scan(scoring, query, step, false, prepared, collector);
-                collector[0].rank(scoring, ranking, &mut distances);
+                single.scan(scoring, query, of_first, step, false, prepared, collector);
+                collector[0].rank(scoring, ranking, of_query);
             }
             let collector = &mut collector[0];
             // Fewer than k: numbers that are none, from a damaged file that was not verified.

@@ -20,7 +20,7 @@ use std::ops::Range;
 
 use super::collector::{Collector, STRIDE};
 use super::kernel::{
-    self, Combine, Hits, INT8_ZERO, Isa, Line, MOST, QuerySide, Scores, Sides, TILE, Tiles, WIDTH,
+    self, Combine, Hits, INT8_ZERO, Isa, Line, QuerySide, Scores, Sides, TILE, Tiles, WIDTH,
 };
 use super::scoring::Scoring;
 use crate::metric::Metric;
@@ -176,12 +176,14 @@ impl Filter {
     /// among the k nearest of query i, unless it says it [`gave_up`](Collector::gave_up), or
     /// says, when they are ranked, that it [`missed`](Collector::missed) some.
     ///
-    /// `guess`: a look at one panel in [`STRIDE`] first gives a threshold that leaves hardly
+    /// `distances(i, ids, out)` has those of query i to some words. `guess`: a look at one panel in [`STRIDE`] first gives a threshold that leaves hardly
     /// more than k words; a running top k would take k·(1 + ln(V/k)).
+    #[allow(clippy::too_many_arguments)]
     pub(crate) fn scan(
         &self,
         scoring: &Scoring,
         queries: &[f64],
+        distances: impl Fn(usize, &[u32], &mut [f64]),
         step: f64,
         guess: bool,
         prepared: &mut Prepared,
@@ -196,10 +198,11 @@ impl Filter {
         // Fewer panels than words in a list: a look would cost more than it saves.
         if guess && k >= 64 && panels >= 4 * STRIDE && k < panels * WIDTH / 4 {
             collectors.iter_mut().for_each(Collector::look);
-            self.pass((0..panels).step_by(STRIDE), prepared, collectors);
+            let seen = (0..panels).step_by(STRIDE);
+            self.pass(scoring, seen, &distances, prepared, collectors);
             collectors.iter_mut().for_each(Collector::guess);
         }
-        self.pass(0..panels, prepared, collectors);
+        self.pass(scoring, 0..panels, &distances, prepared, collectors);
     }
 
     /// Brings queries into the scoring of the panels, and collectors to their start.
@@ -265,13 +268,17 @@ impl Filter {
                 with,
             );
         }
-        tiles.pack(self.isa, int8, self.width, sides);
+        if let Data::Int8 { .. } = self.data {
+            tiles.pack(self.isa, int8, self.width, sides);
+        }
     }
 
     /// Bounds the words of some panels, and gives every collector those that reach its threshold.
     fn pass(
         &self,
+        scoring: &Scoring,
         panels: impl Iterator<Item = usize>,
+        distances: impl Fn(usize, &[u32], &mut [f64]),
         prepared: &mut Prepared,
         collectors: &mut [Collector],
     ) {
@@ -284,50 +291,46 @@ impl Filter {
         } = prepared;
         let m = collectors.len();
         for (side, collector) in sides.iter_mut().zip(&*collectors) {
-            side.set_threshold(collector.threshold());
+            side.threshold = collector.threshold();
         }
-        let mut scores: Scores = [[0.0; WIDTH]; MOST];
+        let mut scores: Scores = [[0.0; WIDTH]; TILE];
         let (halves, error_shares) = (self.half.as_chunks().0, self.error_share.as_chunks().0);
-        let matrices = tiles.begin(self.isa);
+        let matrices = match self.data {
+            Data::Int8 { .. } => tiles.begin(self.isa),
+            Data::Single(_) => None,
+        };
         for p in panels {
             let of = Sides {
                 half: &halves[p],
                 error_share: &error_shares[p],
             };
-            let mut first = 0;
-            while first < m {
-                let (hits, many) = match (&matrices, &self.data) {
-                    (Some(matrices), Data::Int8 { panels, units }) if matrices.serve(m - first) => {
-                        let panel = &panels[p * self.width..];
-                        let units = &units.as_chunks().0[p];
-                        let many = first..m.min(first + MOST);
-                        let sides = &sides[many.clone()];
-                        let hits = matrices.bounds(first, panel, units, of, sides, &mut scores);
-                        (hits, many)
-                    }
-                    _ => {
-                        let tile = first..m.min(first + TILE);
-                        let at = (&single[..], &int8[..], &sides[..]);
-                        let to = (tile.clone(), &mut scores);
-                        let hits = match tile.len() {
-                            1 => self.tile::<1>(p, of, at, to),
-                            2 => self.tile::<2>(p, of, at, to),
-                            3 => self.tile::<3>(p, of, at, to),
-                            4 => self.tile::<4>(p, of, at, to),
-                            5 => self.tile::<5>(p, of, at, to),
-                            _ => self.tile::<TILE>(p, of, at, to),
-                        };
-                        (hits, tile)
-                    }
+            let id = (p * WIDTH) as u32;
+            if let (Some(matrices), Data::Int8 { panels, units }) = (&matrices, &self.data) {
+                let (panel, units) = (&panels[p * self.width..], &units.as_chunks().0[p]);
+                matrices.panel(panel, units, of, sides, |i, hits, scores| {
+                    let distances = |ids: &[u32], out: &mut [f64]| distances(i, ids, out);
+                    collectors[i].take(hits, scores, id, scoring, distances);
+                    collectors[i].threshold()
+                });
+                continue;
+            }
+            for first in (0..m).step_by(TILE) {
+                let tile = first..m.min(first + TILE);
+                let at = (&single[..], &int8[..], &sides[..]);
+                let to = (tile.clone(), &mut scores);
+                let hits = match tile.len() {
+                    1 => self.tile::<1>(p, of, at, to),
+                    2 => self.tile::<2>(p, of, at, to),
+                    3 => self.tile::<3>(p, of, at, to),
+                    4 => self.tile::<4>(p, of, at, to),
+                    5 => self.tile::<5>(p, of, at, to),
+                    _ => self.tile::<TILE>(p, of, at, to),
                 };
-                first = many.end;
-                for (q, i) in many.enumerate() {
+                for (q, i) in tile.enumerate() {
                     if hits[q] != 0 {
-                        collectors[i].take(hits[q], &scores[q], (p * WIDTH) as u32);
-                        let threshold = collectors[i].threshold();
-                        if threshold != sides[i].threshold {
-                            sides[i].set_threshold(threshold);
-                        }
+                        let distances = |ids: &[u32], out: &mut [f64]| distances(i, ids, out);
+                        collectors[i].take(hits[q], &scores[q], id, scoring, distances);
+                        sides[i].threshold = collectors[i].threshold();
                     }
                 }
             }
@@ -469,7 +472,7 @@ mod tests {
             let got = quantise(&v, &mut out);
             let (mut norm2, mut error2, unit) = (0.0, 0.0, f64::from(got.unit));
             for (&x, &integer) in v.iter().zip(&out) {
-                prop_assert!(integer.abs() <= 127);
+                prop_assert!(integer >= -127);
                 prop_assert_eq!(f64::from(integer), (x / unit).round_ties_even());
                 norm2 += x * x;
                 error2 += (x - f64::from(integer) * unit).powi(2);

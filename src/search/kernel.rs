@@ -13,14 +13,11 @@ pub(crate) const WIDTH: usize = 64;
 /// AVX-512 registers.
 pub(crate) const TILE: usize = 6;
 
-/// Queries in the largest tile there is, that of matrices.
-pub(crate) const MOST: usize = 16;
-
 /// Results of one tile, valid for queries that have a hit.
-pub(crate) type Scores = [[f32; WIDTH]; MOST];
+pub(crate) type Scores = [[f32; WIDTH]; TILE];
 
 /// For every query of a tile the words whose bound reaches its threshold, a bit each.
-pub(crate) type Hits = [u64; MOST];
+pub(crate) type Hits = [u64; TILE];
 
 /// 64 bytes where a cache line has them.
 #[derive(Clone, Copy, Debug)]
@@ -130,20 +127,9 @@ pub(crate) struct QuerySide {
     pub(crate) error_scale: f32,
     /// Bounds below are not wanted.
     pub(crate) threshold: f32,
-    /// Nor are scores, below the threshold by more than any word's share of the error.
-    pub(crate) screen: f32,
     /// Quantised queries: the unit, and -[`INT8_ZERO`] times the sum of the integers.
     pub(crate) scale: f32,
     pub(crate) start: i32,
-}
-
-impl QuerySide {
-    pub(crate) fn set_threshold(&mut self, threshold: f32) {
-        self.threshold = threshold;
-        // Shares are at most 1, and rounded up.
-        let most = f64::from(self.error_scale) * (1.0 + 1e-6);
-        self.screen = ((f64::from(threshold) - most) as f32).next_down();
-    }
 }
 
 /// Bounds `Q` queries (row-major, `n` wide) against a panel; `scores[q]` is filled when query q
@@ -265,7 +251,7 @@ fn products_avx512<const Q: usize>(
             }
         }
     }
-    let mut hits = [0; MOST];
+    let mut hits = [0; TILE];
     for q in 0..Q {
         hits[q] = report_avx512(&acc[q], query_sides[q].threshold, &mut scores[q]);
     }
@@ -300,7 +286,7 @@ pub(crate) fn bounds_int8<const Q: usize>(
             neon::int8::<Q>(panel, units, sides, queries, query_sides, scores)
         },
         // Not called where `has_int8` is false.
-        _ => [0; MOST],
+        _ => [0; TILE],
     }
 }
 
@@ -340,7 +326,7 @@ fn int8_avx512<const Q: usize>(
             }
         }
     }
-    let mut hits = [0; MOST];
+    let mut hits = [0; TILE];
     for q in 0..Q {
         let side = &query_sides[q];
         let scale = _mm512_set1_ps(side.scale);
@@ -403,7 +389,7 @@ fn plain<const Q: usize, const L: usize, const FMA: bool>(
             rows::<Q, L>(panel, queries, scores, |a, x, w| a.min(-(x - w).abs()));
         }
     }
-    let mut hits = [0; MOST];
+    let mut hits = [0; TILE];
     for (q, side) in query_sides.iter().enumerate() {
         for (w, score) in scores[q].iter_mut().enumerate() {
             *score += side.error_scale * sides.error_share[w] - side.factor * sides.half[w];
@@ -470,44 +456,40 @@ mod tests {
             let of = |q: usize| &queries[q * n..][..n];
             let spread = 2000.0 * n as f32;
             let query_sides: Vec<QuerySide> = (0..queries_in_all)
-                .map(|q| {
-                    let mut side = QuerySide {
-                        factor: 1.0,
-                        error_scale: spread * rng.random::<f32>(),
-                        scale: rng.random(),
-                        start: -i32::from(INT8_ZERO)
-                            * of(q).iter().map(|&x| i32::from(x)).sum::<i32>(),
-                        ..QuerySide::default()
-                    };
-                    side.set_threshold(rng.random_range(-spread..2.0 * spread));
-                    side
+                .map(|q| QuerySide {
+                    factor: 1.0,
+                    threshold: rng.random_range(-spread..2.0 * spread),
+                    error_scale: spread * rng.random::<f32>(),
+                    scale: rng.random(),
+                    start: -i32::from(INT8_ZERO) * of(q).iter().map(|&x| i32::from(x)).sum::<i32>(),
                 })
                 .collect();
-            let expected = |q: usize, w: usize| {
+            let expected = |q: usize, w: usize, tiles: bool| {
                 let side = &query_sides[q];
                 let pairs = words[w * n..][..n].iter().zip(of(q));
                 let sum: i32 = pairs.map(|(&x, &y)| i32::from(x) * i32::from(y)).sum();
-                let start = half[w].mul_add(-side.factor, error_share[w] * side.error_scale);
+                let start = match tiles {
+                    true => error_share[w].mul_add(side.error_scale, -half[w]),
+                    false => half[w].mul_add(-side.factor, error_share[w] * side.error_scale),
+                };
                 (sum as f32 * units[w]).mul_add(side.scale, start)
             };
-            let check = |isa: Isa, first: usize, many: usize, hits: Hits, scores: &Scores| {
-                for q in 0..many {
-                    let mut reached = 0;
-                    for w in 0..WIDTH {
-                        let score = expected(first + q, w);
-                        reached |= u64::from(score >= query_sides[first + q].threshold) << w;
-                        if hits[q] != 0 {
-                            assert_eq!(scores[q][w].to_bits(), score.to_bits(), "{isa:?}");
-                        }
+            let check = |isa: Isa, q: usize, tiles: bool, hits: u64, scores: &[f32; WIDTH]| {
+                let mut reached = 0;
+                for w in 0..WIDTH {
+                    let score = expected(q, w, tiles);
+                    reached |= u64::from(score >= query_sides[q].threshold) << w;
+                    if hits != 0 {
+                        assert_eq!(scores[w].to_bits(), score.to_bits(), "{isa:?}");
                     }
-                    assert_eq!(hits[q], reached, "{isa:?}, n = {n}");
                 }
+                assert_eq!(hits, reached, "{isa:?}, n = {n}");
             };
             for isa in Isa::available() {
                 if !isa.has_int8() {
                     continue;
                 }
-                let mut scores = [[0.0; WIDTH]; MOST];
+                let mut scores = [[0.0; WIDTH]; TILE];
                 for first in (0..queries_in_all.saturating_sub(TILE - 1)).step_by(TILE) {
                     let (at, some) = (first * n..(first + TILE) * n, first..first + TILE);
                     let (queries, sides_of) = (&queries[at], &query_sides[some]);
@@ -521,17 +503,23 @@ mod tests {
                         sides_of,
                         &mut scores,
                     );
-                    check(isa, first, TILE, hits, &scores);
+                    for q in 0..TILE {
+                        check(isa, first + q, false, hits[q], &scores[q]);
+                    }
                 }
                 let mut tiles = Tiles::default();
                 tiles.pack(isa, &queries, n, &query_sides);
                 let Some(matrices) = tiles.begin(isa) else {
                     continue;
                 };
-                for first in (0..queries_in_all).step_by(MOST) {
-                    let sides_of = &query_sides[first..queries_in_all.min(first + MOST)];
-                    let hits = matrices.bounds(first, &panel, &units, sides, sides_of, &mut scores);
-                    check(isa, first, sides_of.len(), hits, &scores);
+                let mut found = vec![(0, [0.0; WIDTH]); queries_in_all];
+                let mut sides_of = query_sides.clone();
+                matrices.panel(&panel, &units, sides, &mut sides_of, |q, hits, scores| {
+                    found[q] = (hits, *scores);
+                    query_sides[q].threshold
+                });
+                for (q, (hits, scores)) in found.iter().enumerate() {
+                    check(isa, q, true, *hits, scores);
                 }
             }
         }

@@ -3,7 +3,7 @@
 use std::arch::aarch64::*;
 use std::arch::asm;
 
-use super::{Hits, MOST, QuerySide, Scores, Sides, WIDTH};
+use super::{Hits, QuerySide, Scores, Sides, TILE, WIDTH};
 
 /// sums + for each of four lanes, the product of four 8-bit integers and four others. (As
 /// assembly: Rust's own `vdotq_s32` is not stable.)
@@ -35,7 +35,7 @@ pub(super) fn int8<const Q: usize>(
     scores: &mut Scores,
 ) -> Hits {
     let n = panel.len() / WIDTH;
-    let mut hits = [0; MOST];
+    let mut hits = [0; TILE];
     for block in (0..WIDTH).step_by(16) {
         let mut acc = [[vdupq_n_s32(0); 4]; Q];
         for g in 0..n / 4 {

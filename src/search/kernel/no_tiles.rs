@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::marker::PhantomData;
 
-use super::{Hits, Isa, Line, QuerySide, Scores, Sides, WIDTH};
+use super::{Isa, Line, QuerySide, Sides, WIDTH};
 
 /// Nothing: no machine of this kind has them.
 #[derive(Default)]
@@ -21,19 +21,14 @@ impl Tiles {
 pub(crate) struct Matrices<'a>(Infallible, PhantomData<&'a Tiles>);
 
 impl Matrices<'_> {
-    pub(crate) fn serve(&self, _: usize) -> bool {
-        match self.0 {}
-    }
-
-    pub(crate) fn bounds(
+    pub(crate) fn panel(
         &self,
-        _: usize,
         _: &[Line],
         _: &[f32; WIDTH],
         _: Sides,
-        _: &[QuerySide],
-        _: &mut Scores,
-    ) -> Hits {
+        _: &mut [QuerySide],
+        _: impl FnMut(usize, u64, &[f32; WIDTH]) -> f32,
+    ) {
         match self.0 {}
     }
 }
