@@ -137,6 +137,19 @@ def collapsed(data: Path) -> str:
     return done.stdout
 
 
+def still(picture: str) -> str:
+    """The picture without its script (it can zoom and search), which is under a licence of its own.
+
+    What a frame is stands in its title, which a browser shows where the mouse rests.
+    """
+    picture = re.sub(r"<script.*?</script>", "", picture, flags=re.DOTALL)
+    picture = re.sub(r"<!--.*?-->", "", picture, flags=re.DOTALL)
+    picture = picture.replace(' onload="init(evt)"', "")
+    for button in ("unzoom", "search", "matched", "details"):
+        picture = re.sub(rf'<text id="{button}".*?</text>', "", picture, flags=re.DOTALL)
+    return picture
+
+
 def drawn(stacks: str, title: str) -> str:
     """The graph, without the narrowest frames, at most `MOST` bytes where that can be."""
     picture = ""
@@ -151,7 +164,7 @@ def drawn(stacks: str, title: str) -> str:
             text=True,
             check=True,
         )
-        picture = done.stdout
+        picture = still(done.stdout)
         if len(picture.encode()) <= MOST:
             break
     return picture
