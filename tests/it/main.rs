@@ -4,7 +4,6 @@ mod common;
 mod covers;
 mod files;
 mod graph;
-#[cfg(feature = "hnsw")]
 mod hnsw;
 mod hyperbolic;
 mod laws;
