@@ -74,6 +74,7 @@ mod names;
 pub mod neighbors;
 pub mod noise;
 pub mod parallel;
+mod prefetch;
 #[cfg(feature = "python")]
 mod python;
 pub mod random;

@@ -14,6 +14,7 @@ use rayon::prelude::*;
 
 use crate::error::{Error, Result};
 use crate::parallel::{Control, install, pool};
+use crate::prefetch::prefetch;
 use crate::random::{Bulk, Key, uniform_below};
 
 use rows::{LANES, Lanes, Line, Vectors};
@@ -215,7 +216,7 @@ impl Training {
                 }
                 if let Some(&(after, _)) = edges.get(i + 2) {
                     let links = &this.targets[this.starts[after as usize]..];
-                    links.first().into_iter().for_each(prefetch);
+                    links.first().into_iter().for_each(|at| prefetch(at));
                 }
                 loss += f64::from(this.step(rate as f32, &mut work));
                 if i % 1024 == 1023 {
@@ -309,7 +310,7 @@ impl Training {
         let lines = self.lines();
         let Edge { u, others: ids } = &work.edge;
         let next = &work.ahead;
-        self.row(next.u).iter().for_each(prefetch);
+        self.row(next.u).iter().for_each(|at| prefetch(at));
         // SAFETY: as the caller, here and below.
         let norm2 = unsafe { rows::load::<V>(self.row(*u), &mut work.u) };
         let one_minus_norm2_u = (1.0 - norm2).max(1e-6);
@@ -335,7 +336,7 @@ impl Training {
         for (j, ((&id, other), of)) in ids.iter().zip(others).zip(of).enumerate() {
             // Asked for here one after the other: a machine waits for so many at a time.
             if let Some(&next) = next.others.get(j) {
-                self.row(next).iter().for_each(prefetch);
+                self.row(next).iter().for_each(|at| prefetch(at));
             }
             // dL/dd: 1 - p for the edge, -p for a negative.
             let slope = f32::from(u8::from(j == 0)) - of.weight / total;
@@ -373,19 +374,6 @@ struct Of {
 struct Edge {
     u: u32,
     others: Vec<u32>,
-}
-
-/// Asks for what will be needed.
-#[inline(always)]
-fn prefetch<T>(of: &T) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: prefetching reads nothing.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(of).cast()) };
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = of;
 }
 
 struct Work {

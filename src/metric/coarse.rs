@@ -8,6 +8,7 @@
 use std::arch::x86_64::*;
 
 use crate::parallel::split;
+use crate::prefetch::prefetch;
 use crate::space::{Limits, Seen};
 
 /// A cache line, on which every row starts.
@@ -148,7 +149,7 @@ impl Coarse {
     fn seen_avx512(&self, a: u32, b: &[u32], limits: &[Limits]) -> Seen {
         for &b in b {
             for line in self.row(b) {
-                _mm_prefetch::<_MM_HINT_T0>((&raw const *line).cast());
+                prefetch(line);
             }
         }
         let row = self.row(a);

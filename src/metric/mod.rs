@@ -14,6 +14,7 @@ pub(crate) mod screen;
 use std::fmt;
 
 use crate::names::named;
+use crate::prefetch::prefetch;
 use crate::space::{Limits, Seen};
 
 /// A metric on ℝⁿ (or a subset of it).
@@ -255,8 +256,7 @@ unsafe fn euclidean_avx512<A: Coordinate, const R: usize, const FETCH: bool>(
         let x = unsafe { A::eight(a.as_ptr().add(at), mask) };
         for r in 0..R {
             if FETCH && at % 16 == 0 {
-                // SAFETY: within the next row, which has n numbers.
-                _mm_prefetch::<_MM_HINT_T0>(unsafe { next[r].add(at) }.cast());
+                prefetch(next[r].wrapping_add(at));
             }
             // SAFETY: as for a.
             let d = _mm512_sub_pd(x, unsafe { f32::eight(now[r].add(at), mask) });
@@ -355,8 +355,7 @@ pub(crate) fn seen(a: &[f32], rows: &[f32], ids: &[u32], limits: &[Limits]) -> S
 fn seen_avx512(a: &[f32], rows: &[f32], ids: &[u32], limits: &[Limits]) -> Seen {
     // The rows wait for memory together; where one starts, the machine fetches the rest by itself.
     for &id in ids {
-        let at = rows[id as usize * a.len()..].as_ptr();
-        _mm_prefetch::<_MM_HINT_T0>(at.cast());
+        prefetch(rows[id as usize * a.len()..].as_ptr());
     }
     seen_by(a, rows, ids, limits, |a, b| squared_f32_avx512(a, b))
 }

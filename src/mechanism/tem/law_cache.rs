@@ -11,6 +11,7 @@ use super::alias::AliasTable;
 use super::rejection::ListTable;
 use super::shells::ShellLaw;
 use crate::cover::Cover;
+use crate::prefetch::prefetch;
 use crate::word_cache::{CacheBudget, WordCache};
 
 /// Eighths of the budget that rows, and laws of lists, may take, as long as there is room: the lists
@@ -66,8 +67,12 @@ impl LawCache {
     #[inline]
     pub(super) fn soon(&self, id: u32) {
         match self.rows.get(id) {
-            Some(table) => fetch(table),
-            None => self.lists.get(id).into_iter().for_each(fetch),
+            Some(table) => prefetch(table),
+            None => self
+                .lists
+                .get(id)
+                .into_iter()
+                .for_each(|table| prefetch(table)),
         }
     }
 
@@ -119,17 +124,4 @@ impl LawCache {
     pub(super) fn settle(&self, id: u32) {
         self.spent_slot(id).store(0, Ordering::Relaxed);
     }
-}
-
-/// A hint to fetch a value's first bytes from memory.
-#[inline]
-fn fetch<T>(value: &T) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: every x86-64 has SSE.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>((&raw const *value).cast()) };
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = value;
 }

@@ -16,6 +16,7 @@ use std::collections::BinaryHeap;
 use crate::buffer::Buffer;
 use crate::error::{Error, Result};
 use crate::metric::{Metric, squared_f32};
+use crate::prefetch::prefetch;
 
 /// How a graph is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,15 +142,10 @@ impl Hnsw {
 
 /// Asks for the beginning of a row before it is needed.
 #[inline(always)]
-fn prefetch(row: &[f32]) {
-    #[cfg(target_arch = "x86_64")]
+fn ask_for(row: &[f32]) {
     for line in row.chunks(16).take(8) {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: prefetching reads nothing.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) };
+        prefetch(line.as_ptr());
     }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = row;
 }
 
 /// Working memory of a search.
@@ -204,7 +200,7 @@ impl Candidates {
             near.clear();
             for id in links(word as u32) {
                 if visited.first(id) {
-                    prefetch(row(id));
+                    ask_for(row(id));
                     near.push(id);
                 }
             }

@@ -27,7 +27,9 @@ const LEAST: usize = 3;
 pub(super) fn allowed() -> bool {
     const TILE: u32 = 1 << 24;
     const INT8: u32 = 1 << 25;
-    let leaf = __cpuid_count(7, 0);
+    // SAFETY: every x86-64 has the instruction. (Since Rust 1.94 that is known to the compiler.)
+    #[allow(unused_unsafe)]
+    let leaf = unsafe { __cpuid_count(7, 0) };
     leaf.edx & (TILE | INT8) == TILE | INT8 && granted()
 }
 
