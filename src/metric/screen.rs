@@ -377,7 +377,7 @@ mod tests {
                 };
                 let Some(error) = found else { continue };
                 prop_assert!(error < 1e-5);
-                for (i, a) in a.iter().enumerate() {
+                for (i, &a) in a.iter().enumerate() {
                     for (j, b) in b.iter().enumerate() {
                         let exact = metric.distance(a, b);
                         let found = f64::from(out[i * stride + j]);
