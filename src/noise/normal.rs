@@ -19,8 +19,8 @@ use crate::arithmetic::exp_minus;
 
 const LAYERS: usize = 1024;
 /// x_1, which makes the layers' areas equal, and that area (computed to fifty digits).
-const TAIL: f64 = 4.038_849_846_109_504_5;
-const AREA: f64 = 0.001_226_324_646_353_088_1;
+const TAIL: f64 = 4.038_849_846_109_504;
+const AREA: f64 = 0.001_226_324_646_353_088;
 
 struct Layers {
     /// x_0 = area/f(x_1), as wide as the lowest layer would be without its tail; x_1024 = 0.
