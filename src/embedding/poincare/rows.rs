@@ -501,13 +501,15 @@ mod tests {
             let plain = unsafe { all::<Portable>(u, x, by, reach) };
             #[cfg(target_arch = "x86_64")]
             {
-                // SAFETY: the features were detected.
                 if is_x86_feature_detected!("avx512f") {
-                    prop_assert_eq!(&plain, &unsafe { all_avx512(u, x, by, reach) });
+                    // SAFETY: the feature was detected.
+                    let wide = unsafe { all_avx512(u, x, by, reach) };
+                    prop_assert_eq!(&plain, &wide);
                 }
-                // SAFETY: as above.
                 if is_x86_feature_detected!("avx2") {
-                    prop_assert_eq!(&plain, &unsafe { all_avx2(u, x, by, reach) });
+                    // SAFETY: the feature was detected.
+                    let wide = unsafe { all_avx2(u, x, by, reach) };
+                    prop_assert_eq!(&plain, &wide);
                 }
             }
             let [scale, rate, of] = by.map(f64::from);
