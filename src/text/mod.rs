@@ -8,24 +8,24 @@ mod bound;
 mod consistent;
 mod decoding;
 mod memo;
+mod policy;
 mod spans;
 mod tokenize;
 
 use std::borrow::Cow;
-use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
 pub use consistent::Replacements;
 pub use decoding::looks_misdecoded;
 use memo::Memo;
+pub use policy::{Consistent, Counts, Oov, Policy};
 use tokenize::without_symbols;
 pub use tokenize::{BETWEEN, Words, known_words, normalize, words};
 
 use crate::error::{Error, Hidden, Result};
 use crate::guarantee::Guarantee;
 use crate::mechanism::Mechanism;
-use crate::names::named;
 use crate::parallel::{Control, install, map_all, map_all_with};
 use crate::vocabulary::{Vocabulary, WordTable};
 
@@ -36,84 +36,11 @@ const SMALL: usize = 4096;
 /// The stream of a call that unknown words draw from; no mechanism uses it.
 const UNKNOWN_STREAM: u64 = u64::MAX;
 
-/// What happens to a word that is not in the vocabulary.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub enum Oov {
-    /// It becomes a word drawn uniformly from the vocabulary: all unknown words look alike.
-    /// For Tem this is the law of a word farther than γ from all others.
-    #[default]
-    Random,
-    /// It is an error that says where the word stands.
-    Error,
-    /// It is left out. That there was an unknown word stays visible in its absence.
-    Drop,
-    /// It becomes `[MASK]`. That there was an unknown word is visible.
-    Mask,
-    /// It is released as it is: **unprotected**.
-    Keep,
-}
-
-named!(
-    Oov, "oov",
-    Oov::Random => "random",
-    Oov::Error => "error",
-    Oov::Drop => "drop",
-    Oov::Mask => "mask",
-    Oov::Keep => "keep",
-);
-
 /// What may follow a word without a space between.
 const AFTER_SPACELESS: [char; 10] = [' ', '\n', '\r', ',', '.', ';', ':', '!', '?', ')'];
 
 /// What replaces a masked word.
 pub const MASK: &str = "[MASK]";
-
-/// The handling of words that the mechanism is not applied to.
-#[derive(Clone, Debug, Default)]
-pub struct Policy {
-    /// Words that are not in the vocabulary.
-    pub oov: Oov,
-    /// Words released as they are, **unprotected**, in the form of [`normalize`].
-    pub skip: HashSet<String>,
-    /// Whether equal words get the same replacement.
-    pub consistent: Consistent,
-}
-
-/// How far equal words get the same replacement.
-///
-/// For two texts with the same pattern of equal words the exponents of their *distinct* words add
-/// up, however often each stands there: the output is a function of one independent draw for
-/// each distinct word and of the pattern (post-processing). The pattern itself is released.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub enum Consistent {
-    /// Every occurrence is drawn by itself.
-    #[default]
-    Never,
-    /// Within a text; a list of tokens or an array of ids is one text.
-    Text,
-    /// Within all texts of a call.
-    Call,
-}
-
-/// What was done to a text.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Words found.
-    pub words: u64,
-    /// Of these, words of the vocabulary that the mechanism was applied to.
-    pub replaced: u64,
-    /// Of those, words that came back as they were. Like every count it tells something of the texts:
-    /// for whoever holds them, not for release.
-    pub unchanged: u64,
-    /// Of these, words that are not in the vocabulary.
-    pub unknown: u64,
-    /// Of these, words skipped.
-    pub skipped: u64,
-    /// Texts that look as if they had been decoded wrongly, see [`looks_misdecoded`].
-    pub misdecoded: u64,
-}
 
 /// A mechanism applied to text.
 #[derive(Clone)]
@@ -597,27 +524,5 @@ impl Found {
     /// The words as they stand in their text.
     fn strs<'a>(&'a self, text: &'a str) -> impl Iterator<Item = (&'a str, Fate)> {
         self.words.iter().map(|w| (&text[w.start..w.end], w.fate))
-    }
-}
-
-impl std::ops::AddAssign for Counts {
-    fn add_assign(&mut self, other: Self) {
-        self.words += other.words;
-        self.replaced += other.replaced;
-        self.unchanged += other.unchanged;
-        self.unknown += other.unknown;
-        self.skipped += other.skipped;
-        self.misdecoded += other.misdecoded;
-    }
-}
-
-impl Counts {
-    fn add(&mut self, fate: Fate) {
-        self.words += 1;
-        match fate {
-            Fate::Replace(_) => self.replaced += 1,
-            Fate::Unknown => self.unknown += 1,
-            Fate::Skip => self.skipped += 1,
-        }
     }
 }
