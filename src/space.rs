@@ -26,13 +26,20 @@ pub trait MetricSpace: Send + Sync {
 
     /// What can be said of the distances between `a` and the words `b`, at most 64, sooner than they are
     /// computed; by default nothing.
-    fn seen(&self, a: u32, b: &[u32], limits: &[Limits]) -> Seen {
+    fn seen(&self, a: u32, b: &[u32], limits: &Limits) -> Seen {
         let _ = (a, b, limits);
         Seen::default()
     }
 
     /// Distances from word `a` to every word; `out.len()` is the size of the vocabulary.
     fn distances(&self, a: u32, out: &mut [f64]);
+
+    /// Distances from word `a` to the words `b`, bit for bit those of `distance`.
+    fn distances_to(&self, a: u32, b: &[u32], out: &mut [f64]) {
+        for (&b, out) in b.iter().zip(out) {
+            *out = self.distance(a, b);
+        }
+    }
 
     /// Distances between every word of `a` and every word of `b`: row i of `out` starts at
     /// i · `stride`. The last bits may differ from those of `distance`.
@@ -145,13 +152,14 @@ pub trait MetricSpace: Send + Sync {
     }
 }
 
-/// What is asked of the distance d to a word: whether d > `far`, whether d ≤ `near`, whether d > `least`.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Limits {
-    /// From here on a word is of no interest.
-    pub far: f64,
-    /// Up to here it is of interest for certain.
-    pub near: f64,
+/// What is asked of the distance d to each of some words: whether d > `far`, whether d ≤ `near`, whether
+/// d > `least`.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits<'a> {
+    /// From here on a word is of no interest; a number for every word.
+    pub far: &'a [f64],
+    /// Up to here it is of interest for certain; a number for every word.
+    pub near: &'a [f64],
     /// Up to here it is dealt with otherwise.
     pub least: f64,
 }

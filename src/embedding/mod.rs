@@ -389,7 +389,7 @@ impl MetricSpace for Embedding {
     }
 
     #[inline]
-    fn seen(&self, a: u32, b: &[u32], limits: &[Limits]) -> Seen {
+    fn seen(&self, a: u32, b: &[u32], limits: &Limits) -> Seen {
         if self.metric != Metric::Euclidean {
             return Seen::default();
         }
@@ -397,6 +397,11 @@ impl MetricSpace for Embedding {
             Some(coarse) => coarse.seen(a, b, limits),
             None => crate::metric::seen(self.vector(a), &self.vectors, b, limits),
         }
+    }
+
+    fn distances_to(&self, a: u32, b: &[u32], out: &mut [f64]) {
+        let vectors = &self.vectors;
+        self.metric.distances_to(self.vector(a), vectors, b, out);
     }
 
     fn distances(&self, a: u32, out: &mut [f64]) {

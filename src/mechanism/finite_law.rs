@@ -11,6 +11,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use rand::Rng;
 use rand::rngs::ChaCha12Rng;
 use rayon::prelude::*;
 use xxhash_rust::xxh3::xxh3_64;
@@ -22,7 +23,7 @@ use crate::mechanism::grouped::{Grouped, WordDraws};
 use crate::mechanism::tem::alias::AliasTable;
 use crate::mechanism::tem::law::Law;
 use crate::parallel::{Control, install};
-use crate::random::{Key, Randomness, uniform_below};
+use crate::random::{Bulk, Key, Randomness, uniform_below};
 use crate::space::MetricSpace;
 use crate::word_cache::{CacheBudget, WordCache};
 
@@ -58,7 +59,7 @@ impl Kept {
     fn sample_many(
         &self,
         count: usize,
-        rng: &mut ChaCha12Rng,
+        rng: &mut impl Rng,
         law: impl Fn() -> Law,
         mut drawn: impl FnMut(u32),
     ) {
@@ -225,7 +226,7 @@ impl FiniteLaw {
         &self,
         id: u32,
         count: usize,
-        rng: &mut ChaCha12Rng,
+        rng: &mut impl Rng,
         mut drawn: impl FnMut(u32),
     ) -> Result<()> {
         // A law that was read once is read again without a fault.
@@ -383,7 +384,7 @@ impl Mechanism for FiniteLaw {
 impl WordDraws for FiniteLaw {
     type Work = ();
 
-    fn draw(&self, _: &mut (), word: u32, rng: &mut ChaCha12Rng, place: &mut [u32]) -> Result<()> {
+    fn draw(&self, _: &mut (), word: u32, rng: &mut Bulk, place: &mut [u32]) -> Result<()> {
         let count = place.len();
         let mut place = place.iter_mut();
         let drawn = |y| place.next().into_iter().for_each(|slot| *slot = y);

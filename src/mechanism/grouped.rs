@@ -1,12 +1,11 @@
 //! The words of a call in groups of equal ones, so that what was made for a word serves all its
 //! draws.
 
-use rand::rngs::ChaCha12Rng;
 use rayon::prelude::*;
 
 use crate::error::Result;
 use crate::parallel::Control;
-use crate::random::Key;
+use crate::random::{Bulk, Key};
 
 /// Draws of one word at a time at most: where it goes on, so does the search for Ctrl-C.
 const PIECE: usize = 1 << 14;
@@ -28,7 +27,7 @@ pub(super) trait WordDraws: Sync {
         &self,
         work: &mut Self::Work,
         word: u32,
-        rng: &mut ChaCha12Rng,
+        rng: &mut Bulk,
         place: &mut [u32],
     ) -> Result<()>;
 }
@@ -99,6 +98,7 @@ impl Grouped {
         let each = |work: &mut D::Work, (stream, mut pieces): (u64, Vec<(u32, &mut [u32])>)| {
             control.check()?;
             let mut rng = key.stream(stream);
+            let mut rng = Bulk::of(&mut rng);
             let mut done = 0;
             for i in 0..pieces.len() {
                 // What is fetched from memory meanwhile is there when the word's turn has come.
@@ -156,13 +156,7 @@ mod tests {
     impl WordDraws for TenMore {
         type Work = ();
 
-        fn draw(
-            &self,
-            _: &mut (),
-            word: u32,
-            _: &mut ChaCha12Rng,
-            place: &mut [u32],
-        ) -> Result<()> {
+        fn draw(&self, _: &mut (), word: u32, _: &mut Bulk, place: &mut [u32]) -> Result<()> {
             assert!(place.len() <= PIECE);
             place.fill(word + 10);
             Ok(())

@@ -107,15 +107,16 @@ impl Coarse {
     /// What can be said of the distances between `a` and the words `b`, at most [`TOGETHER`], as
     /// [`Metric::Euclidean`](super::Metric) computes them.
     #[inline]
-    pub(crate) fn seen(&self, a: u32, b: &[u32], limits: &[Limits]) -> Seen {
-        debug_assert!(b.len() <= TOGETHER && b.len() == limits.len());
+    pub(crate) fn seen(&self, a: u32, b: &[u32], limits: &Limits) -> Seen {
+        let lengths = [limits.far.len(), limits.near.len()];
+        assert!(b.len() <= TOGETHER && lengths == [b.len(); 2]);
         #[cfg(target_arch = "x86_64")]
         if self.avx512 {
-            // SAFETY: the features were detected.
+            // SAFETY: the features were detected, lengths were checked.
             return unsafe { self.seen_avx512(a, b, limits) };
         }
         let mut seen = Seen::default();
-        for (i, (&b, limits)) in b.iter().zip(limits).enumerate() {
+        for (i, &b) in b.iter().enumerate() {
             let apart2 = portable(self.row(a), self.row(b));
             self.say(apart2, self.error(a, b), limits, i, &mut seen);
         }
@@ -138,36 +139,103 @@ impl Coarse {
     fn say(&self, apart2: i32, error: f64, limits: &Limits, i: usize, seen: &mut Seen) {
         let apart = self.unit * f64::from(apart2).sqrt();
         let (least, most) = (apart - error, apart + error);
-        let (least, most) = (least * (1.0 - 1e-9), most * (1.0 + 1e-9));
-        seen.beyond |= u64::from(least > limits.far) << i;
-        seen.within |= u64::from(most <= limits.near) << i;
+        let (least, most) = (least * LESS, most * MORE);
+        seen.beyond |= u64::from(least > limits.far[i]) << i;
+        seen.within |= u64::from(most <= limits.near[i]) << i;
         seen.outside |= u64::from(least > limits.least) << i;
     }
 
+    /// The same as [`say`](Self::say) of each, eight at a time.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512bw")]
-    fn seen_avx512(&self, a: u32, b: &[u32], limits: &[Limits]) -> Seen {
+    fn seen_avx512(&self, a: u32, b: &[u32], limits: &Limits) -> Seen {
         for &b in b {
             for line in self.row(b) {
                 prefetch(line);
             }
         }
-        let row = self.row(a);
+        let own = self.row(a);
+        let (mut apart2, mut errors) = ([0i32; TOGETHER], [0f32; TOGETHER]);
+        let (four, rest) = b.as_chunks::<4>();
+        for (apart2, b) in apart2.as_chunks_mut().0.iter_mut().zip(four) {
+            *apart2 = sums(b.map(|b| squares(own, self.row(b))));
+        }
+        for (apart2, &b) in apart2[b.len() - rest.len()..].iter_mut().zip(rest) {
+            *apart2 = _mm512_reduce_add_epi32(squares(own, self.row(b)));
+        }
+        for (error, &b) in errors.iter_mut().zip(b) {
+            *error = self.errors[b as usize];
+        }
+        let unit = _mm512_set1_pd(self.unit);
+        let error_a = _mm512_set1_pd(f64::from(self.errors[a as usize]));
         let mut seen = Seen::default();
-        for (i, (&b, limits)) in b.iter().zip(limits).enumerate() {
-            let mut sum = _mm512_setzero_si512();
-            for (x, y) in row.iter().zip(self.row(b)) {
-                let [x0, x1] = widened(x);
-                let [y0, y1] = widened(y);
-                let (d0, d1) = (_mm512_sub_epi16(x0, y0), _mm512_sub_epi16(x1, y1));
-                sum = _mm512_add_epi32(sum, _mm512_madd_epi16(d0, d0));
-                sum = _mm512_add_epi32(sum, _mm512_madd_epi16(d1, d1));
-            }
-            let apart2 = _mm512_reduce_add_epi32(sum);
-            self.say(apart2, self.error(a, b), limits, i, &mut seen);
+        for first in (0..b.len()).step_by(8) {
+            let some: u8 = 0xFF >> (8 - (b.len() - first).min(8));
+            // SAFETY: eight of the arrays' 64 numbers; of the limits those that there are.
+            let (apart2, error_b, far, near) = unsafe {
+                (
+                    _mm256_loadu_si256(apart2.as_ptr().add(first).cast()),
+                    _mm256_loadu_ps(errors.as_ptr().add(first)),
+                    _mm512_maskz_loadu_pd(some, limits.far.as_ptr().add(first)),
+                    _mm512_maskz_loadu_pd(some, limits.near.as_ptr().add(first)),
+                )
+            };
+            let apart = _mm512_mul_pd(unit, _mm512_sqrt_pd(_mm512_cvtepi32_pd(apart2)));
+            let error = _mm512_add_pd(error_a, _mm512_cvtps_pd(error_b));
+            let least = _mm512_mul_pd(_mm512_sub_pd(apart, error), _mm512_set1_pd(LESS));
+            let most = _mm512_mul_pd(_mm512_add_pd(apart, error), _mm512_set1_pd(MORE));
+            let beyond = _mm512_mask_cmp_pd_mask::<_CMP_GT_OQ>(some, least, far);
+            let within = _mm512_mask_cmp_pd_mask::<_CMP_LE_OQ>(some, most, near);
+            let least_of_all = _mm512_set1_pd(limits.least);
+            let outside = _mm512_mask_cmp_pd_mask::<_CMP_GT_OQ>(some, least, least_of_all);
+            seen.beyond |= u64::from(beyond) << first;
+            seen.within |= u64::from(within) << first;
+            seen.outside |= u64::from(outside) << first;
         }
         seen
     }
+}
+
+/// For the rounding of what is computed in f64.
+const LESS: f64 = 1.0 - 1e-9;
+const MORE: f64 = 1.0 + 1e-9;
+
+/// Sixteen sums that make ‖q_a - q_b‖₂² together.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn squares(a: &[Line], b: &[Line]) -> __m512i {
+    let mut sum = _mm512_setzero_si512();
+    for (x, y) in a.iter().zip(b) {
+        let [x0, x1] = widened(x);
+        let [y0, y1] = widened(y);
+        let (d0, d1) = (_mm512_sub_epi16(x0, y0), _mm512_sub_epi16(x1, y1));
+        sum = _mm512_add_epi32(sum, _mm512_madd_epi16(d0, d0));
+        sum = _mm512_add_epi32(sum, _mm512_madd_epi16(d1, d1));
+    }
+    sum
+}
+
+/// The sum of each.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn sums([a, b, c, d]: [__m512i; 4]) -> [i32; 4] {
+    let ab = _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
+    let cd = _mm512_add_epi32(_mm512_unpacklo_epi32(c, d), _mm512_unpackhi_epi32(c, d));
+    let abcd = _mm512_add_epi32(_mm512_unpacklo_epi64(ab, cd), _mm512_unpackhi_epi64(ab, cd));
+    let half = _mm256_add_epi32(
+        _mm512_castsi512_si256(abcd),
+        _mm512_extracti64x4_epi64::<1>(abcd),
+    );
+    let quarter = _mm_add_epi32(
+        _mm256_castsi256_si128(half),
+        _mm256_extracti128_si256::<1>(half),
+    );
+    let mut out = [0; 4];
+    // SAFETY: four integers.
+    unsafe { _mm_storeu_si128(out.as_mut_ptr().cast(), quarter) };
+    out
 }
 
 /// Rounds a vector to integers of at most 127, which `keep` is told; the norm of what is lost.
@@ -228,7 +296,7 @@ mod tests {
         /// Against the distances themselves, with limits just below and above them.
         #[test]
         fn what_is_seen_is_so(
-            n in 1usize..140, count in 1usize..40, exponent in -40i32..40, offset in -3f32..3.0,
+            n in 1usize..140, count in 1usize..=64, exponent in -40i32..40, offset in -3f32..3.0,
             duplicates: bool, seed: u64
         ) {
             let key = crate::Randomness::new(Some(seed)).next_key().unwrap();
@@ -253,15 +321,15 @@ mod tests {
                 let a = rng.random_range(0..count as u32);
                 let each: Vec<f64> = ids.iter().map(|&b| Metric::Euclidean.distance(row(a), row(b))).collect();
                 for factor in [0.0, 0.5, 1.0 - 1e-9, 1.0, 1.1] {
-                    let limit = |d: &f64| Limits { far: d * factor, near: d * factor, least: d * factor };
-                    let limits: Vec<Limits> = each.iter().map(limit).collect();
+                    let limits: Vec<f64> = each.iter().map(|d| d * factor).collect();
+                    let limits = Limits { far: &limits, near: &limits, least: each[0] * factor };
                     let seen = coarse.seen(a, &ids, &limits);
                     coarse.avx512 = false;
                     prop_assert_eq!(seen, coarse.seen(a, &ids, &limits));
                     coarse.avx512 = has_avx512();
-                    for (i, (&d, limits)) in each.iter().zip(&limits).enumerate() {
-                        prop_assert!(seen.beyond >> i & 1 == 0 || d > limits.far, "{d}");
-                        prop_assert!(seen.within >> i & 1 == 0 || d <= limits.near, "{d}");
+                    for (i, &d) in each.iter().enumerate() {
+                        prop_assert!(seen.beyond >> i & 1 == 0 || d > limits.far[i], "{d}");
+                        prop_assert!(seen.within >> i & 1 == 0 || d <= limits.near[i], "{d}");
                         prop_assert!(seen.outside >> i & 1 == 0 || d > limits.least, "{d}");
                     }
                 }
@@ -283,8 +351,8 @@ mod tests {
         for b in 1..40 {
             let apart = Metric::Euclidean.distance(row(0), row(b));
             let limits = Limits {
-                far: apart * 0.95,
-                near: apart * 1.05,
+                far: &[apart * 0.95],
+                near: &[apart * 1.05],
                 least: apart * 0.9,
             };
             let certain = Seen {
@@ -292,13 +360,13 @@ mod tests {
                 within: 1,
                 outside: 1,
             };
-            assert_eq!(coarse.seen(0, &[b as u32], &[limits]), certain);
+            assert_eq!(coarse.seen(0, &[b as u32], &limits), certain);
             let limits = Limits {
-                far: apart,
-                near: apart,
+                far: &[apart],
+                near: &[apart],
                 least: apart,
             };
-            assert_eq!(coarse.seen(0, &[b as u32], &[limits]), Seen::default());
+            assert_eq!(coarse.seen(0, &[b as u32], &limits), Seen::default());
         }
     }
 

@@ -341,7 +341,7 @@ pub(crate) fn poincare(apart2: f64, inside: f64) -> f64 {
 ///
 /// A sum of n squares of differences is off by a relative (n + 4)·2⁻²⁴ at most, and by 2⁻¹²⁶ a
 /// term where squares leave the normal numbers; 2⁻¹² is enough up to n = 4000.
-pub(crate) fn seen(a: &[f32], rows: &[f32], ids: &[u32], limits: &[Limits]) -> Seen {
+pub(crate) fn seen(a: &[f32], rows: &[f32], ids: &[u32], limits: &Limits) -> Seen {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx512f") {
         // SAFETY: the feature was detected.
@@ -352,7 +352,7 @@ pub(crate) fn seen(a: &[f32], rows: &[f32], ids: &[u32], limits: &[Limits]) -> S
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
-fn seen_avx512(a: &[f32], rows: &[f32], ids: &[u32], limits: &[Limits]) -> Seen {
+fn seen_avx512(a: &[f32], rows: &[f32], ids: &[u32], limits: &Limits) -> Seen {
     // The rows wait for memory together; where one starts, the machine fetches the rest by itself.
     for &id in ids {
         prefetch(rows[id as usize * a.len()..].as_ptr());
@@ -365,13 +365,13 @@ fn seen_by(
     a: &[f32],
     rows: &[f32],
     ids: &[u32],
-    limits: &[Limits],
+    limits: &Limits,
     squared: impl Fn(&[f32], &[f32]) -> f32,
 ) -> Seen {
     let mut seen = Seen::default();
-    for (i, (&id, limits)) in ids.iter().zip(limits).enumerate() {
+    for (i, (&id, &far)) in ids.iter().zip(limits.far).enumerate() {
         let row = &rows[id as usize * a.len()..][..a.len()];
-        let limit2 = squared_limit(a.len(), limits.far);
+        let limit2 = squared_limit(a.len(), far);
         let beyond = limit2.is_some_and(|limit2| squared(a, row) > limit2);
         seen.beyond |= u64::from(beyond) << i;
     }

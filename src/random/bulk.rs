@@ -94,6 +94,10 @@ impl TryRng for Bulk<'_> {
 
     #[inline]
     fn try_next_u64(&mut self) -> Result<u64, Infallible> {
+        if let Some(bytes) = self.buffer[self.at..].first_chunk() {
+            self.at += 8;
+            return Ok(u64::from_le_bytes(*bytes));
+        }
         let low = self.try_next_u32()?;
         Ok(u64::from(low) | u64::from(self.try_next_u32()?) << 32)
     }

@@ -13,6 +13,7 @@
 use rand::Rng;
 
 use super::law::Law;
+use crate::prefetch::prefetch;
 use crate::random::{continued, uniform_below, uniform_below_u128};
 
 /// The table of one law.
@@ -228,7 +229,29 @@ impl AliasTable {
     /// One draw of the word whose law this is the table of; `law` computes that law anew.
     #[inline]
     pub(in crate::mechanism) fn sample(&self, rng: &mut impl Rng, law: impl Fn() -> Law) -> u32 {
-        let x = rng.next_u64();
+        self.sample_by(rng.next_u64(), rng, law)
+    }
+
+    /// Asks for the column that x falls on; returns it.
+    #[inline]
+    pub(super) fn soon_at(&self, x: u64) -> usize {
+        match &self.columns {
+            Columns::Narrow(columns) => {
+                let (at, _) = place(x, columns.len());
+                prefetch(&raw const columns[at]);
+                at
+            }
+            Columns::Wide(columns) => {
+                let (at, _) = place(x, columns.len());
+                prefetch(&raw const columns[at]);
+                at
+            }
+        }
+    }
+
+    /// [`sample`](Self::sample) by the first 64 bits of u.
+    #[inline]
+    pub(super) fn sample_by(&self, x: u64, rng: &mut impl Rng, law: impl Fn() -> Law) -> u32 {
         let word = match &self.columns {
             Columns::Narrow(columns) => self.look(columns, x),
             Columns::Wide(columns) => self.look(columns, x),

@@ -1,6 +1,5 @@
 //! Drawing from a Tem: which of four ways a word takes, and the words of a call grouped.
 
-use rand::rngs::ChaCha12Rng;
 use rayon::prelude::*;
 
 use super::alias::{AliasTable, Thresholds};
@@ -17,7 +16,7 @@ use crate::error::Result;
 use crate::mechanism::grouped::{Grouped, WordDraws};
 use crate::neighbors::Grid;
 use crate::parallel::{Control, install, map_all};
-use crate::random::Key;
+use crate::random::{Bulk, Key};
 use crate::space::{Limits, MetricSpace, Seen};
 
 /// Calls of at most so many words are drawn one by one, larger ones grouped by word.
@@ -40,6 +39,7 @@ impl Tem {
     ) -> Result<()> {
         if ids.len() <= FEW {
             let mut rng = key.stream(0);
+            let mut rng = Bulk::of(&mut rng);
             let mut work = Work::default();
             for (i, (&id, out)) in ids.iter().zip(out).enumerate() {
                 if let Some(&later) = ids.get(i + 3) {
@@ -64,7 +64,7 @@ impl Tem {
         &self,
         id: u32,
         count: usize,
-        rng: &mut ChaCha12Rng,
+        rng: &mut Bulk,
         work: &mut Work,
         mut drawn: impl FnMut(u32),
     ) {
@@ -119,7 +119,7 @@ impl Tem {
         cover: Option<&Cover>,
         id: u32,
         count: usize,
-        rng: &mut ChaCha12Rng,
+        rng: &mut Bulk,
         work: &mut Work,
         mut drawn: impl FnMut(u32),
     ) {
@@ -161,7 +161,7 @@ impl Tem {
         id: u32,
         table: &AliasTable,
         count: usize,
-        rng: &mut ChaCha12Rng,
+        rng: &mut Bulk,
         mut drawn: impl FnMut(u32),
     ) {
         let law = || self.law_with(cover, id);
@@ -178,7 +178,7 @@ impl Tem {
         cover: Option<&Cover>,
         id: u32,
         count: usize,
-        rng: &mut ChaCha12Rng,
+        rng: &mut Bulk,
         work: &mut Work,
         mut drawn: impl FnMut(u32),
     ) {
@@ -232,7 +232,7 @@ impl Tem {
         id: u32,
         count: usize,
         grid: Grid,
-        rng: &mut ChaCha12Rng,
+        rng: &mut Bulk,
         work: &mut Work,
         mut drawn: impl FnMut(u32),
     ) {
@@ -248,19 +248,13 @@ impl Tem {
         let distances = Apart { space, id, cover };
         let most = self.cache.tries_a_row();
         let (mut tries, mut left) = (0, count);
-        let mut draws = |sample: &mut Sample| {
-            while left > 0 && tries < most {
-                let (y, made) = sample(rng, most - tries);
-                tries += made;
-                if let Some(y) = y {
-                    drawn(cover.map_or(y, |cover| cover.id(y)));
-                    left -= 1;
-                }
-            }
-        };
+        let released = |y| cover.map_or(y, |cover| cover.id(y));
         let mut from_table = |table: &ListTable| {
             let again = || self.list_again(id, terms);
-            draws(&mut |rng, most| table.sample(again, terms, rng, most, &distances));
+            let counts = (left, most);
+            (left, tries) = table.sample(again, terms, rng, counts, &distances, |y| {
+                drawn(released(y))
+            });
         };
         match self.cache.lists.get(id) {
             Some(table) => from_table(table),
@@ -294,7 +288,14 @@ impl Tem {
                         },
                     }
                 } else {
-                    draws(&mut |rng, most| list_law.sample(list, terms, rng, most, &distances));
+                    while left > 0 && tries < most {
+                        let (y, made) = list_law.sample(list, terms, rng, most - tries, &distances);
+                        tries += made;
+                        if let Some(y) = y {
+                            drawn(released(y));
+                            left -= 1;
+                        }
+                    }
                 }
             }
         }
@@ -380,13 +381,7 @@ impl WordDraws for Tem {
         self.cache.soon(word);
     }
 
-    fn draw(
-        &self,
-        work: &mut Work,
-        word: u32,
-        rng: &mut ChaCha12Rng,
-        place: &mut [u32],
-    ) -> Result<()> {
+    fn draw(&self, work: &mut Work, word: u32, rng: &mut Bulk, place: &mut [u32]) -> Result<()> {
         let count = place.len();
         let mut place = place.iter_mut();
         let drawn = |y| place.next().into_iter().for_each(|slot| *slot = y);
@@ -394,9 +389,6 @@ impl WordDraws for Tem {
         Ok(())
     }
 }
-
-/// Draws an output, or none after so many vain tries, and tells how many it made.
-type Sample<'a> = dyn FnMut(&mut ChaCha12Rng, u32) -> (Option<u32>, u32) + 'a;
 
 /// How far a word is from the outputs: the words, or the ranks of a cover's.
 struct Apart<'a> {
@@ -407,24 +399,24 @@ struct Apart<'a> {
 
 impl Distances for Apart<'_> {
     #[inline]
-    fn seen(&self, outputs: &[u32], limits: &[Limits]) -> Seen {
+    fn seen(&self, outputs: &[u32], limits: &Limits) -> Seen {
         let Some(cover) = self.cover else {
             return self.space.seen(self.id, outputs, limits);
         };
         // An output's distance is the least of its set.
         let mut all = Seen::default();
-        for (i, (&y, &limits)) in outputs.iter().zip(limits).enumerate() {
-            let (limits, mut of) = (
-                [limits; 64],
-                Seen {
-                    beyond: 1,
-                    within: 0,
-                    outside: 1,
-                },
-            );
-            for some in cover.set(y).chunks(limits.len()) {
-                let every = u64::MAX >> (limits.len() - some.len());
-                let seen = self.space.seen(self.id, some, &limits[..some.len()]);
+        const SOME: usize = 64;
+        for (i, &y) in outputs.iter().enumerate() {
+            let (far, near) = ([limits.far[i]; SOME], [limits.near[i]; SOME]);
+            let mut of = Seen {
+                beyond: 1,
+                within: 0,
+                outside: 1,
+            };
+            for some in cover.set(y).chunks(SOME) {
+                let every = u64::MAX >> (SOME - some.len());
+                let (far, near, least) = (&far[..some.len()], &near[..some.len()], limits.least);
+                let seen = self.space.seen(self.id, some, &Limits { far, near, least });
                 of.beyond &= u64::from(seen.beyond & every == every);
                 of.within |= u64::from(seen.within & every != 0);
                 of.outside &= u64::from(seen.outside & every == every);
@@ -436,15 +428,19 @@ impl Distances for Apart<'_> {
         all
     }
 
-    fn distance(&self, output: u32) -> f64 {
-        let apart = |a| self.space.distance(self.id, a);
-        self.cover.map_or_else(
-            || apart(output),
-            |cover| {
-                let each = cover.set(output).iter().map(|&a| apart(a));
-                each.fold(f64::INFINITY, f64::min)
-            },
-        )
+    fn distances(&self, outputs: &[u32], out: &mut [f64]) {
+        let Some(cover) = self.cover else {
+            return self.space.distances_to(self.id, outputs, out);
+        };
+        let mut each = [0.0; 64];
+        for (&y, out) in outputs.iter().zip(out) {
+            *out = f64::INFINITY;
+            for some in cover.set(y).chunks(each.len()) {
+                let each = &mut each[..some.len()];
+                self.space.distances_to(self.id, some, each);
+                *out = each.iter().copied().fold(*out, f64::min);
+            }
+        }
     }
 }
 

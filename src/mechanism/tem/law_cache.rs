@@ -68,11 +68,7 @@ impl LawCache {
     pub(super) fn soon(&self, id: u32) {
         match self.rows.get(id) {
             Some(table) => prefetch(table),
-            None => self
-                .lists
-                .get(id)
-                .into_iter()
-                .for_each(|table| prefetch(table)),
+            None => self.lists.get(id).into_iter().for_each(ListTable::soon),
         }
     }
 

@@ -22,6 +22,7 @@ mod outside;
 mod rejection;
 mod shells;
 mod terms;
+mod tries;
 
 use std::sync::Arc;
 

@@ -2,7 +2,10 @@
 //!
 //! An output y outside is accepted if ⌊u·b⌋ < W(d(w,y)), u uniform in [0, 1), b the envelope. Of u
 //! the first 64 bits are drawn, which give a bound of the distances that can be accepted; most y are
-//! seen to be beyond it without their distance. The other bits are drawn for those that are left.
+//! seen to be beyond it without their distance. The other bits are drawn where the distance and the first ones
+//! do not decide: that hangs on no screen, and so a seed's draws are the same on every machine.
+
+use std::cmp::Ordering;
 
 use rand::Rng;
 
@@ -36,9 +39,9 @@ impl Class {
 /// What tells of outputs how far they are.
 pub(super) trait Distances {
     /// What can be said sooner than by the distances.
-    fn seen(&self, outputs: &[u32], limits: &[Limits]) -> Seen;
-    /// The distance of an output.
-    fn distance(&self, output: u32) -> f64;
+    fn seen(&self, outputs: &[u32], limits: &Limits) -> Seen;
+    /// The distances of some outputs.
+    fn distances(&self, outputs: &[u32], out: &mut [f64]);
 }
 
 /// All outputs that are not in a list. What every try looks at comes first.
@@ -47,11 +50,11 @@ pub(super) trait Distances {
 pub(super) struct Outside {
     /// Of the only class, about -ln(envelope·2⁻¹⁰⁰), the first output and their number; 0 of them where there
     /// are several classes.
-    exponent: f64,
-    first: u32,
-    count: u32,
+    pub(super) exponent: f64,
+    pub(super) first: u32,
+    pub(super) count: u32,
     /// Every output farther than this is outside.
-    least: f64,
+    pub(super) least: f64,
     /// Every output whose entry is below this is in the list, and no other is.
     end: u64,
     /// Low and high half, so that all of this is aligned to 8 bytes.
@@ -62,12 +65,69 @@ pub(super) struct Outside {
 
 /// A try that has landed outside.
 #[derive(Clone, Copy, Default)]
-struct Try {
+pub(super) struct Try {
     /// Its output's envelope, where there are several classes.
-    envelope: u128,
+    pub(super) envelope: u128,
     /// The first bits of u.
-    x: u64,
-    output: u32,
+    pub(super) x: u64,
+    pub(super) output: u32,
+    /// What a cover adds to its exponent.
+    pub(super) penalty: f64,
+}
+
+/// A sum of weights S inside a list, and of the envelopes beside.
+#[derive(Debug)]
+pub(super) struct Share {
+    /// ⌊2⁶⁴·S/total⌋.
+    pub(super) first: u64,
+    inside: u128,
+    total: u128,
+}
+
+impl Share {
+    pub(super) fn new(inside: u128, total: u128) -> Self {
+        let mut share = (0, inside);
+        for _ in 0..64 {
+            // Long division. The total of 2²⁷ words of the largest weight is a little above 2¹²⁷, so
+            // twice the remainder may carry.
+            let carry = share.1 >> 127 == 1;
+            share = (share.0 << 1, share.1 << 1);
+            if carry || share.1 >= total {
+                share = (share.0 | 1, share.1.wrapping_sub(total));
+            }
+        }
+        let first = share.0;
+        Share {
+            first,
+            inside,
+            total,
+        }
+    }
+
+    /// Whether u·total < S, for a uniform u in [0, 1): it is drawn to 64 bits, and where those do not decide, to all
+    /// it takes.
+    #[inline]
+    pub(super) fn is_inside(&self, rng: &mut impl Rng) -> bool {
+        let x = rng.next_u64();
+        match x.cmp(&self.first) {
+            Ordering::Less => true,
+            Ordering::Greater => false,
+            Ordering::Equal => self.continues(rng),
+        }
+    }
+
+    /// S and the total.
+    #[cfg(test)]
+    pub(super) fn sums(&self) -> (u128, u128) {
+        (self.inside, self.total)
+    }
+
+    /// The same of a u whose first 64 bits are those of the share.
+    #[cold]
+    pub(super) fn continues(&self, rng: &mut impl Rng) -> bool {
+        let mut more = || uniform_below_u128(rng, self.total);
+        self.inside == self.total || continued(self.first, self.total, more()) < self.inside
+    }
 }
 
 impl Outside {
@@ -96,6 +156,11 @@ impl Outside {
     pub(super) fn envelope(&self) -> u128 {
         let [low, high] = self.envelope;
         u128::from(high) << 64 | u128::from(low)
+    }
+
+    /// Whether all outputs have one envelope.
+    pub(super) fn is_one_class(&self) -> bool {
+        self.count > 0
     }
 
     /// The same for long use.
@@ -143,18 +208,20 @@ impl Outside {
             }
             // Up to the first try that falls into the list: it is the draw if none before it is accepted.
             let (mut tries, mut outputs) = ([Try::default(); TOGETHER], [0; TOGETHER]);
-            let mut limits = [Limits::default(); TOGETHER];
+            let (mut near, mut far) = ([0.0; TOGETHER], [0.0; TOGETHER]);
             let together = TOGETHER.min((most - made) as usize);
             let (mut count, mut inside) = (0, None);
             while inside.is_none() && count < together {
-                tries[count] = self.fall(terms, rng, &mut limits[count]);
-                outputs[count] = tries[count].output;
+                let (tried, exponent) = self.fall(terms, rng);
+                (near[count], far[count]) = limits(terms, tried.x, exponent, tried.penalty);
+                (tries[count], outputs[count]) = (tried, tried.output);
                 count += 1;
                 if count < together {
                     inside = land(rng);
                 }
             }
-            let seen = distances.seen(&outputs[..count], &limits[..count]);
+            let (near, far, least) = (&near[..count], &far[..count], self.least);
+            let seen = distances.seen(&outputs[..count], &Limits { far, near, least });
             let (mut left, certain) = (
                 !seen.beyond & ((1 << count) - 1),
                 seen.within & seen.outside,
@@ -162,7 +229,11 @@ impl Outside {
             while left != 0 {
                 let i = left.trailing_zeros() as usize;
                 left &= left - 1;
-                if certain >> i & 1 == 1 || self.accepts(&tries[i], terms, rng, distances) {
+                let mut apart = [0.0];
+                if certain >> i & 1 == 0 {
+                    distances.distances(&outputs[i..=i], &mut apart);
+                }
+                if certain >> i & 1 == 1 || self.accepts(&tries[i], apart[0], terms, rng) {
                     return (Some(outputs[i]), made + i as u32 + 1);
                 }
             }
@@ -174,9 +245,9 @@ impl Outside {
         (None, made)
     }
 
-    /// A try outside, and what its distance says of it.
+    /// A try outside, and -ln of its envelope.
     #[inline(always)]
-    fn fall(&self, terms: Terms, rng: &mut impl Rng, limits: &mut Limits) -> Try {
+    fn fall(&self, terms: Terms, rng: &mut impl Rng) -> (Try, f64) {
         let (mut exponent, mut envelope) = (self.exponent, 0);
         let (mut first, mut count) = (self.first, self.count);
         if count == 0 {
@@ -191,37 +262,49 @@ impl Outside {
             output = order.map_or(output, |order| order[output as usize]);
             penalty = cover.penalties().map_or(0.0, |each| each[output as usize]);
         }
-        let x = rng.next_u64();
-        let (near, far) = terms.limits(exponent + minus_ln(x), penalty);
-        limits.far = far;
-        // Few bits say too little of where u lies.
-        limits.near = if x < 1 << 32 { -1.0 } else { near };
-        limits.least = self.least;
-        Try {
+        let tried = Try {
             envelope,
-            x,
+            x: rng.next_u64(),
             output,
-        }
+            penalty,
+        };
+        (tried, exponent)
     }
 
-    /// Whether ⌊u·b⌋ is below the output's weight, and it is not in the list.
+    /// Whether ⌊u·b⌋ is below the weight of the output, which is `apart` away, and it is not in the list.
     #[inline]
-    fn accepts(
+    pub(super) fn accepts(
         &self,
         tried: &Try,
+        apart: f64,
         terms: Terms,
         rng: &mut impl Rng,
-        distances: &impl Distances,
     ) -> bool {
         let envelope = match self.count {
             0 => tried.envelope,
             _ => self.envelope(),
         };
-        let y = tried.output;
-        let accept = continued(tried.x, envelope, uniform_below_u128(rng, envelope));
-        let entry = terms.grid.entry(distances.distance(y), y);
-        entry >= self.end && accept < weight(terms.exponent(entry, y))
+        let entry = terms.grid.entry(apart, tried.output);
+        if entry < self.end {
+            return false;
+        }
+        let weight = weight(terms.exponent(entry, tried.output));
+        // Whatever bits follow x, ⌊u·b⌋ lies between these two.
+        if continued(tried.x, envelope, envelope - 1) < weight {
+            return true;
+        }
+        let undecided = continued(tried.x, envelope, 0) < weight;
+        undecided && continued(tried.x, envelope, uniform_below_u128(rng, envelope)) < weight
     }
+}
+
+/// Up to which distance an output is certainly accepted whose u begins with the bits x, and from which on it is
+/// certainly not.
+#[inline(always)]
+pub(super) fn limits(terms: Terms, x: u64, exponent: f64, penalty: f64) -> (f64, f64) {
+    let (near, far) = terms.limits(exponent + minus_ln(x), penalty);
+    // Few bits say too little of where u lies.
+    (if x < 1 << 32 { -1.0 } else { near }, far)
 }
 
 /// -ln(weight·2⁻¹⁰⁰), and a little.
@@ -230,21 +313,20 @@ fn exponent(weight: u128) -> f64 {
 }
 
 /// -ln(x·2⁻⁶⁴), to 10⁻⁷; infinity for 0.
-#[inline]
+#[inline(always)]
 fn minus_ln(x: u64) -> f64 {
-    if x == 0 {
-        return f64::INFINITY;
-    }
     // x = m·2ᵉ with m from √½ to √2.
     const SQRT_HALF: u64 = 0x3FE6_A09E_667F_3BCD;
     let bits = (x as f64).to_bits();
-    let e = (bits - SQRT_HALF) >> 52;
-    let m = f64::from_bits(bits - (e << 52));
+    let e = bits.wrapping_sub(SQRT_HALF) >> 52;
+    let m = f64::from_bits(bits.wrapping_sub(e << 52));
     // ln m = 2·artanh s, whose series is cut where at most 2·s⁹/(9(1 - s²)) < 3·10⁻⁸ is left.
     let s = (m - 1.0) / (m + 1.0);
     let s2 = s * s;
     let ln = 2.0 * s * (1.0 + s2 * (1.0 / 3.0 + s2 * (1.0 / 5.0 + s2 * (1.0 / 7.0))));
-    (64.0 - e as f64) * std::f64::consts::LN_2 - ln
+    let minus_ln = (64.0 - e as f64) * std::f64::consts::LN_2 - ln;
+    // Looked at last, for those that are computed side by side.
+    if x == 0 { f64::INFINITY } else { minus_ln }
 }
 
 #[cfg(test)]

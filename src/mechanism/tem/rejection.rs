@@ -12,17 +12,16 @@
 //! away). After as many of them as cost what the whole row costs, the draw is made from the row
 //! instead: the tries were independent of what comes, so the law is the same.
 
-use std::cmp::Ordering;
-
 use rand::Rng;
 
 use super::alias::AliasTable;
 use super::law::{Law, weight};
 use super::neighborhoods::List;
-use super::outside::{Class, Distances, Outside};
+use super::outside::{Class, Distances, Outside, Share};
 use super::terms::Terms;
 use crate::cover::Cover;
-use crate::random::{continued, uniform_below, uniform_below_u128};
+use crate::prefetch::prefetch;
+use crate::random::{uniform_below, uniform_below_u128};
 
 /// The law of a list's outputs and of what is outside, as it is made.
 #[derive(Debug, Default)]
@@ -50,18 +49,15 @@ fn first_of(block: usize) -> usize {
     }
 }
 
-/// The same, kept for many draws. What a draw looks at stands in one cache line.
+/// The same, kept for many draws. What every draw looks at comes first.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(super) struct ListTable {
-    /// ⌊2⁶⁴·S/total⌋.
-    share: u64,
+    pub(super) outside: Outside,
+    pub(super) share: Share,
     /// Of the list's outputs by their places, and these outputs.
     table: AliasTable,
-    outside: Outside,
     outputs: Box<[u32]>,
-    total: u128,
-    inside: u128,
 }
 
 /// The law of a list's outputs among themselves, by their places.
@@ -152,24 +148,12 @@ impl ListLaw {
         let law = whole(list, terms);
         let inside = law.total();
         let total = inside + self.outside.sum();
-        let mut share = (0, inside);
-        for _ in 0..64 {
-            // Long division. The total of 2²⁷ words of the largest weight is a little above 2¹²⁷, so
-            // twice the remainder may carry.
-            let carry = share.1 >> 127 == 1;
-            share = (share.0 << 1, share.1 << 1);
-            if carry || share.1 >= total {
-                share = (share.0 | 1, share.1.wrapping_sub(total));
-            }
-        }
         let outputs = list.entries.iter().map(|&entry| terms.output(entry));
         ListTable {
-            share: share.0,
+            share: Share::new(inside, total),
             table: AliasTable::new(&law),
             outputs: outputs.collect(),
             outside: self.outside.shrunk(),
-            total,
-            inside,
         }
     }
 
@@ -243,41 +227,67 @@ impl ListTable {
         own + self.table.size() + self.outside.bytes()
     }
 
-    /// [`ListLaw::sample`]; `list` computes the list anew.
+    /// Draws up to `left` outputs, in order, with at most `most` vain tries; how many are still missing, and the
+    /// tries. `list` computes the list anew.
     #[inline]
     pub(super) fn sample(
         &self,
         list: impl Fn() -> Law,
         terms: Terms,
         rng: &mut impl Rng,
-        most: u32,
+        (mut left, most): (usize, u32),
         distances: &impl Distances,
-    ) -> (Option<u32>, u32) {
-        let land = |rng: &mut _| {
-            // u·total < S, with u known to 64 bits; where those do not decide, to all it takes.
-            let x = Rng::next_u64(rng);
-            let within = match x.cmp(&self.share) {
-                Ordering::Less => true,
-                Ordering::Greater => false,
-                Ordering::Equal => self.inside == self.total || self.is_inside(x, rng),
+        mut drawn: impl FnMut(u32),
+    ) -> (usize, u32) {
+        let share = &self.share;
+        if self.outside.is_one_class() && share.first >> 63 == 0 {
+            let counts = (left, most);
+            // A draw takes at most 2⁶⁴/share tries, and rarely more than a third of them.
+            let each = (u64::MAX / share.first.max(1)).min(48) as usize / 3;
+            return match left.saturating_mul(each) <= 8 {
+                true => self.sample_many::<8, _>(list, terms, rng, counts, distances, drawn),
+                false => self.sample_many::<16, _>(list, terms, rng, counts, distances, drawn),
             };
-            let place = || self.table.sample(rng, &list);
-            within.then(place).map(|place| self.outputs[place as usize])
-        };
-        self.outside.sample(terms, rng, most, land, distances)
+        }
+        let mut tries = 0;
+        while left > 0 && tries < most {
+            let land = |rng: &mut _| {
+                let within = share.is_inside(rng);
+                within.then(|| self.inside(Rng::next_u64(rng), &list, rng))
+            };
+            let (y, made) = self
+                .outside
+                .sample(terms, rng, most - tries, land, distances);
+            tries += made;
+            if let Some(y) = y {
+                drawn(y);
+                left -= 1;
+            }
+        }
+        (left, tries)
     }
 
-    /// Whether u·total < S, for a uniform u in [0, 1) whose first 64 bits are x.
-    #[cold]
-    fn is_inside(&self, x: u64, rng: &mut impl Rng) -> bool {
-        let more = uniform_below_u128(rng, self.total);
-        continued(x, self.total, more) < self.inside
+    /// An output of the list, by bits x and as many more as it takes.
+    #[inline]
+    pub(super) fn inside(&self, x: u64, list: impl Fn() -> Law, rng: &mut impl Rng) -> u32 {
+        self.outputs[self.table.sample_by(x, rng, list) as usize]
+    }
+
+    /// Asks for what [`inside`](Self::inside) looks at.
+    #[inline]
+    pub(super) fn soon_at(&self, x: u64) {
+        let place = self.table.soon_at(x);
+        prefetch(&raw const self.outputs[place]);
+    }
+
+    /// Asks for what every draw looks at.
+    #[inline]
+    pub(super) fn soon(&self) {
+        prefetch(self);
+        prefetch(&raw const self.share);
+        prefetch(&raw const self.outputs);
     }
 }
-
-// A draw fetches one line before it knows where it falls.
-#[cfg(target_pointer_width = "64")]
-const _: () = assert!(std::mem::offset_of!(ListTable, outside) == 40);
 
 #[cfg(test)]
 mod tests {
@@ -325,7 +335,7 @@ mod tests {
             prop_assert_eq!(outside, envelope * words as u128 * u128::from(k < words));
             let inside: u128 = entries[..k].iter().map(|&entry| of(entry)).sum();
             let table = law.table(list, terms);
-            prop_assert_eq!((table.inside, table.total), (inside, inside + outside));
+            prop_assert_eq!(table.share.sums(), (inside, inside + outside));
         }
     }
 
@@ -343,19 +353,21 @@ mod tests {
         }
         struct Away;
         impl Distances for Away {
-            fn seen(&self, outputs: &[u32], limits: &[Limits]) -> Seen {
+            fn seen(&self, outputs: &[u32], limits: &Limits) -> Seen {
                 let mut seen = Seen::default();
-                for (i, (&y, limits)) in outputs.iter().zip(limits).enumerate() {
+                for (i, &y) in outputs.iter().enumerate() {
                     // Of every third nothing is seen.
                     let bit = |is: bool| u64::from(is && y % 3 != 0) << i;
-                    seen.beyond |= bit(away(y) > limits.far);
-                    seen.within |= bit(away(y) <= limits.near);
+                    seen.beyond |= bit(away(y) > limits.far[i]);
+                    seen.within |= bit(away(y) <= limits.near[i]);
                     seen.outside |= bit(away(y) > limits.least);
                 }
                 seen
             }
-            fn distance(&self, output: u32) -> f64 {
-                away(output)
+            fn distances(&self, outputs: &[u32], out: &mut [f64]) {
+                out.iter_mut()
+                    .zip(outputs)
+                    .for_each(|(out, &y)| *out = away(y));
             }
         }
         let grid = Grid::new(words, 40.0);
@@ -391,22 +403,34 @@ mod tests {
             for indexed in [false, true] {
                 let table = indexed.then(|| law.table(list, terms));
                 for most in [1, 3, 1000] {
-                    let draws = 60_000;
+                    let draws = 60_000u32;
                     let mut counts = vec![0u32; words];
                     let mut vain = 0;
-                    for _ in 0..draws {
+                    let mut missing = draws as usize;
+                    let mut count = |y: u32| counts[y as usize] += 1;
+                    while missing > 0 {
                         let again = || whole(list, terms);
-                        let (y, tries) = match &table {
-                            Some(table) => table.sample(again, terms, &mut rng, most, &Away),
-                            None => law.sample(list, terms, &mut rng, most, &Away),
+                        // One at a time, or some.
+                        let wanted = if most == 3 { 1 } else { missing.min(7) };
+                        let (left, tries) = match &table {
+                            Some(table) => {
+                                let counts = (wanted, most);
+                                table.sample(again, terms, &mut rng, counts, &Away, &mut count)
+                            }
+                            None => {
+                                let (y, tries) = law.sample(list, terms, &mut rng, most, &Away);
+                                y.into_iter().for_each(&mut count);
+                                (wanted - usize::from(y.is_some()), tries)
+                            }
                         };
                         assert!(tries <= most);
-                        let y = y.unwrap_or_else(|| {
+                        missing -= wanted - left;
+                        if left > 0 && (table.is_some() || left == wanted) {
                             vain += 1;
                             assert_eq!(tries, most);
-                            grid.id(entries[row.sample(&mut rng) as usize])
-                        });
-                        counts[y as usize] += 1;
+                            count(grid.id(entries[row.sample(&mut rng) as usize]));
+                            missing -= 1;
+                        }
                     }
                     assert!(most > 3 || k >= 20 || vain > 0);
                     let chi2: f64 = (counts.iter().zip(&expected))

@@ -36,17 +36,19 @@ impl Terms<'_> {
 
     /// Up to which distance an output's exponent is certainly less than `exponent`, and from which on it
     /// is certainly more.
-    #[inline]
+    #[inline(always)]
     pub(super) fn limits(&self, exponent: f64, penalty: f64) -> (f64, f64) {
         // By the logarithms' and the exponential's roundings, less than 10⁻⁶ together.
         const ROUNDING: f64 = 1e-6;
-        // Every weight is at least the floor.
-        if exponent > FLOOR_EXPONENT - 1e-3 {
-            return (-1.0, f64::INFINITY);
-        }
         let limit = (exponent - penalty) * self.per_eta;
         let more = ROUNDING * self.per_eta + self.grid.step();
         let no_limit = |d: f64| if d < self.gamma { d } else { f64::INFINITY };
-        (no_limit(limit - more), no_limit(limit + more))
+        let (near, far) = (no_limit(limit - more), no_limit(limit + more));
+        // Every weight is at least the floor.
+        let floor = exponent > FLOOR_EXPONENT - 1e-3;
+        (
+            if floor { -1.0 } else { near },
+            if floor { f64::INFINITY } else { far },
+        )
     }
 }

@@ -1,0 +1,252 @@
+//! Tries outside a list, many at a time.
+//!
+//! Every try is independent of the others: it falls into the list, is accepted, or is in vain, and what one
+//! draw leaves of some tries the next draw of the same word takes. So they are made side by side,
+//! and wait for memory together.
+
+use rand::Rng;
+
+use super::law::Law;
+use super::outside::{Distances, Outside, Share, Try, limits};
+use super::rejection::ListTable;
+use super::terms::Terms;
+use crate::random::uniform_below;
+use crate::space::Limits;
+
+/// `N` tries, of one class of outputs.
+struct Tries<const N: usize> {
+    /// The bits that say whether a try is inside the list, and those that then say where, or else the
+    /// first ones of u.
+    land: [u64; N],
+    x: [u64; N],
+    /// Those that say on which output it falls, and that, but for a bias.
+    index: [u32; N],
+    outputs: [u32; N],
+    /// What the bias hangs on.
+    low: [u32; N],
+    near: [f64; N],
+    far: [f64; N],
+    /// Those that are inside, a bit each.
+    inside: u64,
+}
+
+impl<const N: usize> Tries<N> {
+    fn new(rng: &mut impl Rng) -> Self {
+        let (mut land, mut x, mut index) = ([0u64; N], [0u64; N], [0u32; N]);
+        rng.fill_bytes(bytemuck::cast_slice_mut(&mut land));
+        rng.fill_bytes(bytemuck::cast_slice_mut(&mut x));
+        rng.fill_bytes(bytemuck::cast_slice_mut(&mut index));
+        Tries {
+            land: land.map(u64::from_le),
+            x: x.map(u64::from_le),
+            index: index.map(u32::from_le),
+            outputs: [0; N],
+            low: [0; N],
+            near: [0.0; N],
+            far: [0.0; N],
+            inside: 0,
+        }
+    }
+
+    /// Where they fall.
+    fn fall(&mut self, share: u64, outside: &Outside, terms: Terms) {
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512dq")
+            && is_x86_feature_detected!("avx512vl")
+        {
+            // SAFETY: the features were detected.
+            return unsafe { self.fall_avx512(share, outside, terms) };
+        }
+        self.fall_portable(share, outside, terms);
+    }
+
+    /// What is rare: that 64 bits do not say whether a try is inside, or that 32 would not be uniform.
+    #[inline]
+    fn finish(&mut self, share: &Share, outside: &Outside, rng: &mut impl Rng) {
+        for i in 0..N {
+            if self.land[i] == share.first {
+                self.inside |= u64::from(share.continues(rng)) << i;
+            }
+            let count = outside.count;
+            if self.low[i] < count && self.low[i] < count.wrapping_neg() % count {
+                self.outputs[i] = outside.first + uniform_below(rng, count);
+            }
+        }
+    }
+
+    /// The distances of some tries, in their places.
+    #[inline]
+    fn measure(&self, which: u64, distances: &impl Distances) -> [f64; N] {
+        let (mut outputs, mut apart, mut count) = ([0; N], [0.0; N], 0);
+        for i in bits(which) {
+            outputs[count] = self.outputs[i];
+            count += 1;
+        }
+        distances.distances(&outputs[..count], &mut apart[..count]);
+        let mut placed = [f64::NAN; N];
+        for (i, apart) in bits(which).zip(apart) {
+            placed[i] = apart;
+        }
+        placed
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
+    fn fall_avx512(&mut self, share: u64, outside: &Outside, terms: Terms) {
+        self.fall_portable(share, outside, terms);
+    }
+
+    #[inline(always)]
+    #[allow(clippy::needless_range_loop)] // lanes, for the vectoriser
+    fn fall_portable(&mut self, share: u64, outside: &Outside, terms: Terms) {
+        for i in 0..N {
+            let product = u64::from(self.index[i]) * u64::from(outside.count);
+            self.outputs[i] = outside.first + (product >> 32) as u32;
+            self.low[i] = product as u32;
+        }
+        for i in 0..N {
+            (self.near[i], self.far[i]) = limits(terms, self.x[i], outside.exponent, 0.0);
+        }
+        let inside = self.land.map(|x| u64::from(x < share));
+        for i in 0..N {
+            self.inside |= inside[i] << i;
+        }
+    }
+}
+
+impl ListTable {
+    /// [`sample`](Self::sample), `N` tries at a time, of outputs of one class.
+    #[inline]
+    pub(super) fn sample_many<const N: usize, R: Rng>(
+        &self,
+        list: impl Fn() -> Law,
+        terms: Terms,
+        rng: &mut R,
+        (mut left, most): (usize, u32),
+        distances: &impl Distances,
+        mut drawn: impl FnMut(u32),
+    ) -> (usize, u32) {
+        let (outside, share) = (&self.outside, &self.share);
+        let mut made = 0;
+        while left > 0 && made < most {
+            let mut tries = Tries::<N>::new(rng);
+            tries.fall(share.first, outside, terms);
+            tries.finish(share, outside, rng);
+            for i in bits(tries.inside) {
+                self.soon_at(tries.x[i]);
+            }
+            let (near, far, least) = (&tries.near[..], &tries.far[..], outside.least);
+            let seen = distances.seen(&tries.outputs, &Limits { far, near, least });
+            let certain = tries.inside | seen.within & seen.outside;
+            let every = u64::MAX >> (64 - N);
+            let fell_outside = !tries.inside & every;
+            let open = (tries.inside | !seen.beyond) & every;
+            let exact = tries.measure(first_of(open, certain, left) & !certain, distances);
+            // Whoever draws from the row after vain tries may not have looked where the next would fall: all that
+            // is behind the last try that counts is as if it had not been made.
+            let mut end = every;
+            for i in bits(open) {
+                let before = fell_outside & ((1 << i) - 1);
+                if made + before.count_ones() >= most {
+                    break;
+                }
+                if tries.inside >> i & 1 == 1 {
+                    drawn(self.inside(tries.x[i], &list, rng));
+                } else {
+                    let tried = Try {
+                        x: tries.x[i],
+                        output: tries.outputs[i],
+                        ..Try::default()
+                    };
+                    if certain >> i & 1 == 0 && !outside.accepts(&tried, exact[i], terms, rng) {
+                        continue;
+                    }
+                    drawn(tried.output);
+                }
+                left -= 1;
+                if left == 0 {
+                    end = u64::MAX >> (63 - i);
+                    break;
+                }
+            }
+            made = (made + (fell_outside & end).count_ones()).min(most);
+        }
+        (left, made)
+    }
+}
+
+/// The places of the bits that are set.
+fn bits(mut set: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let next = set.trailing_zeros() as usize;
+        set &= set.wrapping_sub(1);
+        (next < 64).then_some(next)
+    })
+}
+
+/// The bits of `open` up to the one with which `left` of them are `certain`: more are not looked at.
+fn first_of(open: u64, certain: u64, left: usize) -> u64 {
+    let last = bits(open & certain).nth(left.saturating_sub(1));
+    open & last.map_or(u64::MAX, |last| u64::MAX >> (63 - last))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::mechanism::tem::law::{FLOOR_EXPONENT, LOG2_FLOOR, weight};
+    use crate::mechanism::tem::outside::Class;
+    use crate::neighbors::Grid;
+
+    proptest! {
+        /// A seed's draws hang on every bit of these.
+        #[test]
+        fn tries_fall_alike_on_every_machine(
+            log in 0f64..1.0, eta in prop_oneof![1e-3..1.0f64, 1.0..60.0f64], share: u64,
+            gamma in prop_oneof![Just(f64::INFINITY), 0.0..10.0f64], seed: u64, count in 1u32..1 << 20,
+            bits in proptest::array::uniform16(0u32..65)
+        ) {
+            let grid = Grid::new(100, 40.0);
+            let terms = Terms { eta, per_eta: eta.recip(), gamma, grid, cover: None, outputs: 100 };
+            let envelope = weight(log * (FLOOR_EXPONENT + 1.0)).max(1 << LOG2_FLOOR);
+            let mut outside = Outside::default();
+            outside.fill(0, grid, [Class { envelope, first: 3, count }].into_iter());
+            let key = crate::Randomness::new(Some(seed)).next_key().unwrap();
+            let mut tries = Tries::<16>::new(&mut key.stream(0));
+            // Small numbers too, and none.
+            for (x, bits) in tries.x.iter_mut().zip(bits) {
+                *x = x.unbounded_shr(bits);
+            }
+            let mut portable = Tries { ..tries };
+            tries.fall(share, &outside, terms);
+            portable.fall_portable(share, &outside, terms);
+            let all = |tries: &Tries<16>| {
+                let bits = |each: [f64; 16]| each.map(f64::to_bits);
+                (tries.outputs, tries.low, tries.inside, bits(tries.near), bits(tries.far))
+            };
+            prop_assert_eq!(all(&tries), all(&portable));
+            for i in 0..16 {
+                let limits = limits(terms, tries.x[i], outside.exponent, 0.0);
+                prop_assert_eq!((tries.near[i], tries.far[i]), limits);
+                prop_assert!((3..3 + count).contains(&tries.outputs[i]));
+                prop_assert_eq!(tries.inside >> i & 1 == 1, tries.land[i] < share);
+            }
+        }
+
+        #[test]
+        fn no_more_are_looked_at_than_can_count(open: u64, certain: u64, left in 1usize..70) {
+            let some = first_of(open, certain, left);
+            let (mut expected, mut found) = (0, 0);
+            for i in (0..64).filter(|i| open >> i & 1 == 1) {
+                if found < left {
+                    expected |= 1 << i;
+                }
+                found += usize::from(certain >> i & 1 == 1);
+            }
+            prop_assert_eq!(some, expected);
+            prop_assert!(bits(some).eq((0..64).filter(|i| some >> i & 1 == 1)));
+        }
+    }
+}
