@@ -31,6 +31,13 @@ pub trait MetricSpace: Send + Sync {
         Seen::default()
     }
 
+    /// Between which two numbers the least distance from `a` to one of the words `b` lies, where that can be
+    /// said sooner than distances are computed.
+    fn nearest_seen(&self, a: u32, b: &[u32]) -> Option<(f64, f64)> {
+        let _ = (a, b);
+        None
+    }
+
     /// Distances from word `a` to every word; `out.len()` is the size of the vocabulary.
     fn distances(&self, a: u32, out: &mut [f64]);
 

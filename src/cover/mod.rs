@@ -17,6 +17,7 @@ use xxhash_rust::xxh3::Xxh3Default;
 
 use crate::error::{Error, Result};
 use crate::mechanism::tem::law::Law;
+use crate::prefetch::prefetch;
 use crate::space::MetricSpace;
 
 pub(crate) use build::{Allowed, each_block, finish};
@@ -380,6 +381,17 @@ impl Cover {
     pub fn set(&self, rank: u32) -> &[u32] {
         let (from, to) = (rank as usize, rank as usize + 1);
         &self.set_words[self.set_starts[from] as usize..self.set_starts[to] as usize]
+    }
+
+    /// Asks for the first words of a set, which is looked at soon.
+    #[inline]
+    pub(crate) fn soon(&self, rank: u32) {
+        let first = self.set_starts[rank as usize] as usize;
+        self.set_words[first..]
+            .iter()
+            .step_by(16)
+            .take(3)
+            .for_each(|at| prefetch(at));
     }
 
     /// C(w): the ranks of the outputs at distance 0 from a word, ascending.

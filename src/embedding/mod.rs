@@ -399,6 +399,13 @@ impl MetricSpace for Embedding {
         }
     }
 
+    #[inline]
+    fn nearest_seen(&self, a: u32, b: &[u32]) -> Option<(f64, f64)> {
+        let euclidean = self.metric == Metric::Euclidean;
+        let coarse = euclidean.then(|| self.coarse()).flatten();
+        coarse.map(|coarse| coarse.nearest(a, b))
+    }
+
     fn distances_to(&self, a: u32, b: &[u32], out: &mut [f64]) {
         let vectors = &self.vectors;
         self.metric.distances_to(self.vector(a), vectors, b, out);

@@ -14,7 +14,54 @@ use crate::space::{Limits, Seen};
 /// A cache line, on which every row starts.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
-struct Line([i8; 64]);
+struct Line([u8; 64]);
+
+// SAFETY: bytes without padding, any of which may be 0.
+unsafe impl bytemuck::Zeroable for Line {}
+// SAFETY: as above.
+unsafe impl bytemuck::Pod for Line {}
+
+/// What stands at the end of a row's last line, behind the integers.
+#[derive(Clone, Copy)]
+struct Sides {
+    /// ‖q‖₂².
+    norm: i32,
+    /// 256·Σq.
+    sum: i32,
+    /// δ, and a little for rounding.
+    error: f32,
+}
+
+/// Their bytes.
+const SIDES: usize = 12;
+
+impl Sides {
+    #[inline]
+    fn of(row: &[Line]) -> Self {
+        let bytes = row.last().map_or([[0; 4]; 3], |line| {
+            let [.., a, b, c] = *line.0.as_chunks().0 else {
+                return [[0; 4]; 3];
+            };
+            [a, b, c]
+        });
+        Sides {
+            norm: i32::from_ne_bytes(bytes[0]),
+            sum: i32::from_ne_bytes(bytes[1]),
+            error: f32::from_ne_bytes(bytes[2]),
+        }
+    }
+
+    fn store(self, row: &mut [Line]) {
+        let bytes = [
+            self.norm.to_ne_bytes(),
+            self.sum.to_ne_bytes(),
+            self.error.to_ne_bytes(),
+        ];
+        if let Some(line) = row.last_mut() {
+            line.0[64 - SIDES..].copy_from_slice(bytes.as_flattened());
+        }
+    }
+}
 
 /// At most so many words are asked for at a time.
 pub(crate) const TOGETHER: usize = 64;
@@ -29,15 +76,34 @@ pub(crate) struct Coarse {
     width: usize,
     lines: Vec<Line>,
     unit: f64,
-    /// δ of every row, and a little for rounding.
-    errors: Vec<f32>,
-    avx512: bool,
+    isa: Isa,
+}
+
+/// How the machine takes products of 8-bit integers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Isa {
+    #[cfg(target_arch = "x86_64")]
+    Avx512Vnni,
+    Portable,
+}
+
+impl Isa {
+    fn detect() -> Self {
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512vnni")
+        {
+            return Isa::Avx512Vnni;
+        }
+        Isa::Portable
+    }
 }
 
 impl Coarse {
     /// Bytes that the rows of so many words take.
     pub(crate) fn bytes(words: usize, dim: usize) -> usize {
-        words.saturating_mul(dim.next_multiple_of(64))
+        words.saturating_mul((dim + SIDES).next_multiple_of(64))
     }
 
     /// Of row-major vectors; none where a byte a coordinate says nothing of them.
@@ -77,30 +143,33 @@ impl Coarse {
         while errors(unit / 1.25) < errors(unit) {
             unit /= 1.25;
         }
-        let width = dim.div_ceil(64);
+        let width = (dim + SIDES).div_ceil(64);
         let mut lines = vec![Line([0; 64]); count * width];
-        let mut errors = vec![0.0f32; count];
         const PIECE: usize = 1024;
         let pieces = lines
             .chunks_mut(PIECE * width)
-            .zip(errors.chunks_mut(PIECE));
-        let pieces = pieces.zip(vectors.chunks(PIECE * dim));
+            .zip(vectors.chunks(PIECE * dim));
         // Rounding: f64 sums of n terms are off by a relative n·2⁻⁵³, differences from the mean by 2⁻⁵² of the
         // largest.
         let rounding = 1e-12 * most * (dim as f64).sqrt();
-        split(pieces.collect(), |((lines, errors), vectors)| {
+        split(pieces.collect(), |(lines, vectors)| {
             let rows = lines.chunks_exact_mut(width).zip(vectors.chunks_exact(dim));
-            for ((row, x), error) in rows.zip(errors) {
-                let own = rounded(x, &center, unit, |d, q| row[d / 64].0[d % 64] = q);
-                *error = ((own * (1.0 + 1e-9) + rounding) as f32).next_up();
+            for (row, x) in rows {
+                let (mut norm, mut sum) = (0, 0);
+                let own = rounded(x, &center, unit, |d, q| {
+                    row[d / 64].0[d % 64] = q.cast_unsigned();
+                    norm += i32::from(q).pow(2);
+                    sum += 256 * i32::from(q);
+                });
+                let error = ((own * (1.0 + 1e-9) + rounding) as f32).next_up();
+                Sides { norm, sum, error }.store(row);
             }
         });
         Some(Coarse {
             width,
             lines,
             unit,
-            errors,
-            avx512: has_avx512(),
+            isa: Isa::detect(),
         })
     }
 
@@ -111,21 +180,43 @@ impl Coarse {
         let lengths = [limits.far.len(), limits.near.len()];
         assert!(b.len() <= TOGETHER && lengths == [b.len(); 2]);
         #[cfg(target_arch = "x86_64")]
-        if self.avx512 {
+        if self.isa == Isa::Avx512Vnni {
             // SAFETY: the features were detected, lengths were checked.
             return unsafe { self.seen_avx512(a, b, limits) };
         }
         let mut seen = Seen::default();
         for (i, &b) in b.iter().enumerate() {
-            let apart2 = portable(self.row(a), self.row(b));
-            self.say(apart2, self.error(a, b), limits, i, &mut seen);
+            let (least, most) = self.between(self.row(a), self.row(b));
+            seen.beyond |= u64::from(least > limits.far[i]) << i;
+            seen.within |= u64::from(most <= limits.near[i]) << i;
+            seen.outside |= u64::from(least > limits.least) << i;
         }
         seen
     }
 
+    /// Between which two numbers the least distance between `a` and one of the words `b` lies.
     #[inline]
-    fn error(&self, a: u32, b: u32) -> f64 {
-        f64::from(self.errors[a as usize]) + f64::from(self.errors[b as usize])
+    pub(crate) fn nearest(&self, a: u32, b: &[u32]) -> (f64, f64) {
+        let mut nearest = (f64::INFINITY, f64::INFINITY);
+        for b in b.chunks(TOGETHER) {
+            let (least, most) = self.nearest_together(a, b);
+            nearest = (nearest.0.min(least), nearest.1.min(most));
+        }
+        nearest
+    }
+
+    fn nearest_together(&self, a: u32, b: &[u32]) -> (f64, f64) {
+        #[cfg(target_arch = "x86_64")]
+        if self.isa == Isa::Avx512Vnni {
+            // SAFETY: the features were detected; there are at most 64 words.
+            return unsafe { self.nearest_avx512(a, b) };
+        }
+        let mut nearest = (f64::INFINITY, f64::INFINITY);
+        for &b in b {
+            let (least, most) = self.between(self.row(a), self.row(b));
+            nearest = (nearest.0.min(least), nearest.1.min(most));
+        }
+        nearest
     }
 
     #[inline]
@@ -133,93 +224,172 @@ impl Coarse {
         &self.lines[id as usize * self.width..][..self.width]
     }
 
-    /// What ‖q_a - q_b‖₂² says of word i. A distance is computed to a relative (n/8 + 8)·2⁻⁵³ < 10⁻¹², and so
-    /// is all here.
-    #[inline]
-    fn say(&self, apart2: i32, error: f64, limits: &Limits, i: usize, seen: &mut Seen) {
+    /// Where a distance lies. It is computed to a relative (n/8 + 8)·2⁻⁵³ < 10⁻¹², and so is all here.
+    fn between(&self, a: &[Line], b: &[Line]) -> (f64, f64) {
+        let mut product = 0;
+        let [x, y] = [a, b].map(|row| {
+            let bytes: &[u8] = bytemuck::cast_slice(row);
+            &bytes[..bytes.len() - SIDES]
+        });
+        for (&x, &y) in x.iter().zip(y) {
+            product += i32::from(x.cast_signed()) * i32::from(y.cast_signed());
+        }
+        let [a, b] = [a, b].map(Sides::of);
+        let apart2 = a.norm + b.norm - 2 * product;
         let apart = self.unit * f64::from(apart2).sqrt();
-        let (least, most) = (apart - error, apart + error);
-        let (least, most) = (least * LESS, most * MORE);
-        seen.beyond |= u64::from(least > limits.far[i]) << i;
-        seen.within |= u64::from(most <= limits.near[i]) << i;
-        seen.outside |= u64::from(least > limits.least) << i;
+        let error = f64::from(a.error) + f64::from(b.error);
+        ((apart - error) * LESS, (apart + error) * MORE)
     }
 
-    /// The same as [`say`](Self::say) of each, eight at a time.
+    /// ‖q_a - q_b‖₂² and δ_b of the words b.
     #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx512f,avx512bw")]
-    fn seen_avx512(&self, a: u32, b: &[u32], limits: &Limits) -> Seen {
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+    fn apart_avx512(&self, own: &[Line], b: &[u32], out: &mut Apart) {
         for &b in b {
             for line in self.row(b) {
                 prefetch(line);
             }
         }
-        let own = self.row(a);
-        let (mut apart2, mut errors) = ([0i32; TOGETHER], [0f32; TOGETHER]);
+        let Sides { norm, .. } = Sides::of(own);
         let (four, rest) = b.as_chunks::<4>();
-        for (apart2, b) in apart2.as_chunks_mut().0.iter_mut().zip(four) {
-            *apart2 = sums(b.map(|b| squares(own, self.row(b))));
+        for (apart2, b) in out.squares.as_chunks_mut().0.iter_mut().zip(four) {
+            *apart2 = sums(b.map(|b| product(own, self.row(b))));
         }
-        for (apart2, &b) in apart2[b.len() - rest.len()..].iter_mut().zip(rest) {
-            *apart2 = _mm512_reduce_add_epi32(squares(own, self.row(b)));
+        for (apart2, &b) in out.squares[b.len() - rest.len()..].iter_mut().zip(rest) {
+            *apart2 = _mm512_reduce_add_epi32(product(own, self.row(b)));
         }
-        for (error, &b) in errors.iter_mut().zip(b) {
-            *error = self.errors[b as usize];
+        for ((apart2, error), &b) in out.squares.iter_mut().zip(&mut out.errors).zip(b) {
+            // All are less than 2³¹: of at most 2¹⁴ terms, these are up to 127², 256·127 and 2·255·127.
+            let of = Sides::of(self.row(b));
+            *apart2 = of.norm + of.sum - 2 * *apart2 + norm;
+            *error = of.error;
         }
+    }
+
+    /// The same as [`between`](Self::between) for the eight words of `apart` from one on.
+    #[cfg(target_arch = "x86_64")]
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn between_avx512(&self, own: __m512d, apart: &Apart, first: usize) -> [__m512d; 2] {
+        let (squares, errors) = (&apart.squares[first..][..8], &apart.errors[first..][..8]);
+        // SAFETY: there are eight of each.
+        let (squares, errors) = unsafe {
+            (
+                _mm256_loadu_si256(squares.as_ptr().cast()),
+                _mm256_loadu_ps(errors.as_ptr()),
+            )
+        };
         let unit = _mm512_set1_pd(self.unit);
-        let error_a = _mm512_set1_pd(f64::from(self.errors[a as usize]));
+        let apart = _mm512_mul_pd(unit, _mm512_sqrt_pd(_mm512_cvtepi32_pd(squares)));
+        let error = _mm512_add_pd(own, _mm512_cvtps_pd(errors));
+        [
+            _mm512_mul_pd(_mm512_sub_pd(apart, error), _mm512_set1_pd(LESS)),
+            _mm512_mul_pd(_mm512_add_pd(apart, error), _mm512_set1_pd(MORE)),
+        ]
+    }
+
+    /// [`seen`](Self::seen), eight at a time.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+    fn seen_avx512(&self, a: u32, b: &[u32], limits: &Limits) -> Seen {
+        let mut apart = Apart {
+            squares: [0; TOGETHER],
+            errors: [0.0; TOGETHER],
+        };
+        let row = self.row(a);
+        self.apart_avx512(row, b, &mut apart);
+        let own = _mm512_set1_pd(f64::from(Sides::of(row).error));
         let mut seen = Seen::default();
         for first in (0..b.len()).step_by(8) {
             let some: u8 = 0xFF >> (8 - (b.len() - first).min(8));
-            // SAFETY: eight of the arrays' 64 numbers; of the limits those that there are.
-            let (apart2, error_b, far, near) = unsafe {
+            let [least, most] = self.between_avx512(own, &apart, first);
+            // SAFETY: those of the mask are there.
+            let (far, near) = unsafe {
                 (
-                    _mm256_loadu_si256(apart2.as_ptr().add(first).cast()),
-                    _mm256_loadu_ps(errors.as_ptr().add(first)),
                     _mm512_maskz_loadu_pd(some, limits.far.as_ptr().add(first)),
                     _mm512_maskz_loadu_pd(some, limits.near.as_ptr().add(first)),
                 )
             };
-            let apart = _mm512_mul_pd(unit, _mm512_sqrt_pd(_mm512_cvtepi32_pd(apart2)));
-            let error = _mm512_add_pd(error_a, _mm512_cvtps_pd(error_b));
-            let least = _mm512_mul_pd(_mm512_sub_pd(apart, error), _mm512_set1_pd(LESS));
-            let most = _mm512_mul_pd(_mm512_add_pd(apart, error), _mm512_set1_pd(MORE));
             let beyond = _mm512_mask_cmp_pd_mask::<_CMP_GT_OQ>(some, least, far);
             let within = _mm512_mask_cmp_pd_mask::<_CMP_LE_OQ>(some, most, near);
-            let least_of_all = _mm512_set1_pd(limits.least);
-            let outside = _mm512_mask_cmp_pd_mask::<_CMP_GT_OQ>(some, least, least_of_all);
+            let inner = _mm512_set1_pd(limits.least);
+            let outside = _mm512_mask_cmp_pd_mask::<_CMP_GT_OQ>(some, least, inner);
             seen.beyond |= u64::from(beyond) << first;
             seen.within |= u64::from(within) << first;
             seen.outside |= u64::from(outside) << first;
         }
         seen
     }
+
+    /// [`nearest`](Self::nearest) of at most [`TOGETHER`] words, eight at a time.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+    fn nearest_avx512(&self, a: u32, b: &[u32]) -> (f64, f64) {
+        let mut apart = Apart {
+            squares: [0; TOGETHER],
+            errors: [0.0; TOGETHER],
+        };
+        let row = self.row(a);
+        self.apart_avx512(row, b, &mut apart);
+        let own = _mm512_set1_pd(f64::from(Sides::of(row).error));
+        let mut nearest = [_mm512_set1_pd(f64::INFINITY); 2];
+        for first in (0..b.len()).step_by(8) {
+            let some: u8 = 0xFF >> (8 - (b.len() - first).min(8));
+            let each = self.between_avx512(own, &apart, first);
+            for (nearest, each) in nearest.iter_mut().zip(each) {
+                *nearest = _mm512_mask_min_pd(*nearest, some, *nearest, each);
+            }
+        }
+        let [least, most] = nearest;
+        (_mm512_reduce_min_pd(least), _mm512_reduce_min_pd(most))
+    }
+}
+
+/// ‖q_a - q_b‖₂² and δ_b of some words b.
+#[cfg(target_arch = "x86_64")]
+struct Apart {
+    squares: [i32; TOGETHER],
+    errors: [f32; TOGETHER],
+}
+
+/// Sixteen sums that make ⟨q_a + 128, q_b⟩ together, which is ⟨q_a, q_b⟩ + 128·Σq_b: VNNI wants the first factor without
+/// a sign.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+fn product(a: &[Line], b: &[Line]) -> __m512i {
+    let mut sum = _mm512_setzero_si512();
+    let mut left = a.len();
+    for (x, y) in a.iter().zip(b) {
+        left -= 1;
+        // The sides are no integers.
+        let integers = if left == 0 {
+            u64::MAX >> SIDES
+        } else {
+            u64::MAX
+        };
+        // SAFETY: a line is 64 bytes.
+        let (x, y) = unsafe {
+            (
+                _mm512_load_si512(x.0.as_ptr().cast()),
+                _mm512_load_si512(y.0.as_ptr().cast()),
+            )
+        };
+        let x = _mm512_xor_si512(x, _mm512_set1_epi8(i8::MIN));
+        sum = _mm512_dpbusd_epi32(sum, _mm512_maskz_mov_epi8(integers, x), y);
+    }
+    sum
 }
 
 /// For the rounding of what is computed in f64.
 const LESS: f64 = 1.0 - 1e-9;
 const MORE: f64 = 1.0 + 1e-9;
 
-/// Sixteen sums that make ‖q_a - q_b‖₂² together.
-#[cfg(target_arch = "x86_64")]
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw")]
-fn squares(a: &[Line], b: &[Line]) -> __m512i {
-    let mut sum = _mm512_setzero_si512();
-    for (x, y) in a.iter().zip(b) {
-        let [x0, x1] = widened(x);
-        let [y0, y1] = widened(y);
-        let (d0, d1) = (_mm512_sub_epi16(x0, y0), _mm512_sub_epi16(x1, y1));
-        sum = _mm512_add_epi32(sum, _mm512_madd_epi16(d0, d0));
-        sum = _mm512_add_epi32(sum, _mm512_madd_epi16(d1, d1));
-    }
-    sum
-}
-
 /// The sum of each.
 #[cfg(target_arch = "x86_64")]
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw")]
+#[target_feature(enable = "avx512f")]
 fn sums([a, b, c, d]: [__m512i; 4]) -> [i32; 4] {
     let ab = _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
     let cd = _mm512_add_epi32(_mm512_unpacklo_epi32(c, d), _mm512_unpackhi_epi32(c, d));
@@ -248,39 +418,6 @@ fn rounded(x: &[f32], center: &[f64], unit: f64, mut keep: impl FnMut(usize, i8)
         error2 += (x - q * unit).powi(2);
     }
     error2.sqrt()
-}
-
-/// The 64 integers of a line in 16 bits.
-#[cfg(target_arch = "x86_64")]
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw")]
-fn widened(line: &Line) -> [__m512i; 2] {
-    let at = line.0.as_ptr();
-    // SAFETY: a line is 64 bytes.
-    unsafe {
-        [
-            _mm512_cvtepi8_epi16(_mm256_loadu_si256(at.cast())),
-            _mm512_cvtepi8_epi16(_mm256_loadu_si256(at.add(32).cast())),
-        ]
-    }
-}
-
-fn portable(a: &[Line], b: &[Line]) -> i32 {
-    let mut sum = 0;
-    for (a, b) in a.iter().zip(b) {
-        for (&x, &y) in a.0.iter().zip(&b.0) {
-            let d = i32::from(x) - i32::from(y);
-            sum += d * d;
-        }
-    }
-    sum
-}
-
-fn has_avx512() -> bool {
-    #[cfg(target_arch = "x86_64")]
-    return is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw");
-    #[cfg(not(target_arch = "x86_64"))]
-    false
 }
 
 #[cfg(test)]
@@ -324,9 +461,13 @@ mod tests {
                     let limits: Vec<f64> = each.iter().map(|d| d * factor).collect();
                     let limits = Limits { far: &limits, near: &limits, least: each[0] * factor };
                     let seen = coarse.seen(a, &ids, &limits);
-                    coarse.avx512 = false;
+                    let (least, most) = coarse.nearest(a, &ids[1..]);
+                    let nearest = each[1..].iter().copied().fold(f64::INFINITY, f64::min);
+                    prop_assert!(least <= nearest && nearest <= most);
+                    coarse.isa = Isa::Portable;
                     prop_assert_eq!(seen, coarse.seen(a, &ids, &limits));
-                    coarse.avx512 = has_avx512();
+                    prop_assert_eq!((least, most), coarse.nearest(a, &ids[1..]));
+                    coarse.isa = Isa::detect();
                     for (i, &d) in each.iter().enumerate() {
                         prop_assert!(seen.beyond >> i & 1 == 0 || d > limits.far[i], "{d}");
                         prop_assert!(seen.within >> i & 1 == 0 || d <= limits.near[i], "{d}");

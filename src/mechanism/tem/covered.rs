@@ -9,7 +9,7 @@ use crate::neighbors::Grid;
 
 /// No more words are looked at once so many outputs have been found. More outputs cost more to find
 /// and to keep, and save tries outside.
-const ENOUGH: usize = 1024;
+const ENOUGH: usize = 256;
 
 /// The outputs nearest to a word: entries of their ranks, by distance.
 #[derive(Debug, Default)]

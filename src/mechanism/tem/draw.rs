@@ -397,6 +397,19 @@ struct Apart<'a> {
     cover: Option<&'a Cover>,
 }
 
+impl Apart<'_> {
+    /// Whether all words are certainly farther.
+    fn all_beyond(&self, words: &[u32], far: f64) -> bool {
+        const SOME: usize = 64;
+        words.chunks(SOME).all(|some| {
+            let (far, near) = (&[far; SOME][..some.len()], &[-1.0; SOME][..some.len()]);
+            let least = f64::INFINITY;
+            let seen = self.space.seen(self.id, some, &Limits { far, near, least });
+            seen.beyond.count_ones() as usize == some.len()
+        })
+    }
+}
+
 impl Distances for Apart<'_> {
     #[inline]
     fn seen(&self, outputs: &[u32], limits: &Limits) -> Seen {
@@ -404,28 +417,19 @@ impl Distances for Apart<'_> {
             return self.space.seen(self.id, outputs, limits);
         };
         // An output's distance is the least of its set.
-        let mut all = Seen::default();
-        const SOME: usize = 64;
+        outputs.iter().for_each(|&y| cover.soon(y));
+        let mut seen = Seen::default();
         for (i, &y) in outputs.iter().enumerate() {
-            let (far, near) = ([limits.far[i]; SOME], [limits.near[i]; SOME]);
-            let mut of = Seen {
-                beyond: 1,
-                within: 0,
-                outside: 1,
+            let Some((least, most)) = self.space.nearest_seen(self.id, cover.set(y)) else {
+                let beyond = self.all_beyond(cover.set(y), limits.far[i]);
+                seen.beyond |= u64::from(beyond) << i;
+                continue;
             };
-            for some in cover.set(y).chunks(SOME) {
-                let every = u64::MAX >> (SOME - some.len());
-                let (far, near, least) = (&far[..some.len()], &near[..some.len()], limits.least);
-                let seen = self.space.seen(self.id, some, &Limits { far, near, least });
-                of.beyond &= u64::from(seen.beyond & every == every);
-                of.within |= u64::from(seen.within & every != 0);
-                of.outside &= u64::from(seen.outside & every == every);
-            }
-            all.beyond |= of.beyond << i;
-            all.within |= of.within << i;
-            all.outside |= of.outside << i;
+            seen.beyond |= u64::from(least > limits.far[i]) << i;
+            seen.within |= u64::from(most <= limits.near[i]) << i;
+            seen.outside |= u64::from(least > limits.least) << i;
         }
-        all
+        seen
     }
 
     fn distances(&self, outputs: &[u32], out: &mut [f64]) {
