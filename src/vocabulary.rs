@@ -26,14 +26,26 @@ pub(crate) struct WordTable<'a> {
 }
 
 impl<'a> WordTable<'a> {
+    /// The bytes of all words, and from where to where those of a word stand.
+    ///
+    /// # Panics
+    /// If `id` is not below the number of words.
+    #[inline]
+    pub(crate) fn place(&self, id: u32) -> (&'a [u8], usize, usize) {
+        let [start, end] = self.offsets[id as usize..][..2] else {
+            unreachable!("there are two");
+        };
+        (self.bytes, start as usize, end as usize)
+    }
+
     /// The bytes of a word.
     ///
     /// # Panics
     /// If `id` is not below the number of words.
     #[inline]
     pub(crate) fn bytes(&self, id: u32) -> &'a [u8] {
-        let id = id as usize;
-        &self.bytes[self.offsets[id] as usize..self.offsets[id + 1] as usize]
+        let (bytes, start, end) = self.place(id);
+        &bytes[start..end]
     }
 }
 

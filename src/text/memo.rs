@@ -1,11 +1,12 @@
 //! What short words are to the mechanism, remembered for a while: most words of a text have come before.
 
-use std::ops::Range;
+use std::ops::{Deref, DerefMut, Range};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::Fate;
 
 /// Words that are remembered at most: one in each place, the last that came.
-const PLACES: usize = 1 << 12;
+const PLACES: usize = 1 << 15;
 
 /// The words of one thread's texts, while it works on them.
 #[derive(Default)]
@@ -13,10 +14,61 @@ pub(super) struct Memo {
     places: Vec<([u64; 2], Fate)>,
 }
 
+/// Those of the threads of one call, between its blocks.
+pub(super) struct Memos {
+    bytes: usize,
+    idle: Mutex<Vec<Memo>>,
+}
+
+/// One that a thread has now.
+pub(super) struct Lent<'a> {
+    memo: Memo,
+    of: &'a Memos,
+}
+
+impl Memos {
+    /// For texts of so many bytes.
+    pub(super) fn new(bytes: usize) -> Self {
+        let idle = Mutex::default();
+        Memos { bytes, idle }
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<Memo>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One for this thread.
+    pub(super) fn lend(&self) -> Lent<'_> {
+        let idle = self.idle().pop();
+        let memo = idle.unwrap_or_else(|| Memo::new(self.bytes));
+        Lent { memo, of: self }
+    }
+}
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        self.of.idle().push(std::mem::take(&mut self.memo));
+    }
+}
+
+impl DerefMut for Lent<'_> {
+    fn deref_mut(&mut self) -> &mut Memo {
+        &mut self.memo
+    }
+}
+
+impl Deref for Lent<'_> {
+    type Target = Memo;
+
+    fn deref(&self) -> &Memo {
+        &self.memo
+    }
+}
+
 impl Memo {
     /// For texts of so many bytes: for few it remembers nothing.
     pub(super) fn new(bytes: usize) -> Self {
-        let places = match bytes > 16 * PLACES {
+        let places = match bytes > 4 * PLACES {
             // No word has this key.
             true => vec![([0; 2], Fate::Unknown); PLACES],
             false => Vec::new(),

@@ -8,6 +8,7 @@ mod bound;
 mod consistent;
 mod decoding;
 mod memo;
+mod piece;
 mod policy;
 mod spans;
 mod tokenize;
@@ -18,7 +19,8 @@ use std::sync::Arc;
 
 pub use consistent::Replacements;
 pub use decoding::looks_misdecoded;
-use memo::Memo;
+use memo::{Memo, Memos};
+use piece::Piece;
 pub use policy::{Consistent, Counts, Oov, Policy};
 use tokenize::without_symbols;
 pub use tokenize::{BETWEEN, Words, known_words, normalize, words};
@@ -227,6 +229,7 @@ impl TextPrivatizer {
         replacements.tie(&self.mechanism)?;
         let mut out = Vec::with_capacity(texts.len());
         let mut counts = Counts::default();
+        let memos = Memos::new(texts.iter().map(|text| text.len()).sum());
         let mut rest = texts;
         while !rest.is_empty() {
             let mut size = 0;
@@ -236,7 +239,7 @@ impl TextPrivatizer {
             });
             let (block, later) = rest.split_at(fits.count().max(1));
             install(block.iter().map(|t| t.len()).sum(), SMALL, || {
-                self.privatize_block(block, &mut out, &mut counts, replacements, control)
+                self.privatize_block(block, &memos, &mut out, &mut counts, replacements, control)
             })??;
             rest = later;
         }
@@ -246,15 +249,15 @@ impl TextPrivatizer {
     fn privatize_block(
         &self,
         texts: &[&str],
+        memos: &Memos,
         out: &mut Vec<String>,
         counts: &mut Counts,
         replacements: &mut Replacements,
         control: &Control,
     ) -> Result<()> {
-        let size = texts.iter().map(|text| text.len()).sum();
         let found = map_all_with(
             texts,
-            || Memo::new(size),
+            || memos.lend(),
             |memo, text| {
                 control.check()?;
                 Ok(self.find(text, memo))
@@ -330,15 +333,15 @@ impl TextPrivatizer {
     fn assembled(&self, text: &str, words: &[Word], known: &[u32], unknown: &[u32]) -> String {
         let table = self.mechanism.vocabulary().table();
         let (mut known, mut unknown) = (known.iter(), unknown.iter());
-        let mut result = Vec::with_capacity(text.len() + text.len() / 8);
+        let mut result = Vec::with_capacity(text.len() + text.len() / 8 + 32);
         let bytes = text.as_bytes();
         let mut done = 0;
         for word in words {
-            result.extend_from_slice(&bytes[done..word.start]);
+            Piece::new(bytes, done, word.start).append_to(&mut result);
             done = word.end;
-            let original = &bytes[word.start..word.end];
+            let original = Piece::new(bytes, word.start, word.end);
             match self.replacement(word.fate, original, table, &mut known, &mut unknown) {
-                Some(replacement) => result.extend_from_slice(replacement),
+                Some(replacement) => replacement.append_to(&mut result),
                 // A dropped word takes one of the two spaces around it along.
                 None if result.ends_with(b" ")
                     && (done == text.len() || text[done..].starts_with(AFTER_SPACELESS)) =>
@@ -380,9 +383,9 @@ impl TextPrivatizer {
         let (mut known, mut unknown) = (drawn.known.iter(), drawn.unknown.iter());
         let table = self.mechanism.vocabulary().table();
         let replaced = tokens.iter().zip(&fates).filter_map(|(token, &fate)| {
-            let bytes = token.as_bytes();
-            self.replacement(fate, bytes, table, &mut known, &mut unknown)
-                .map(|bytes| into_string(bytes.to_vec()))
+            let original = Piece::whole(token.as_bytes());
+            self.replacement(fate, original, table, &mut known, &mut unknown)
+                .map(|piece| into_string(piece.bytes().to_vec()))
         });
         Ok((replaced.collect(), counts))
     }
@@ -486,18 +489,22 @@ impl TextPrivatizer {
     fn replacement<'a>(
         &self,
         fate: Fate,
-        original: &'a [u8],
+        original: Piece<'a>,
         table: WordTable<'a>,
         known: &mut std::slice::Iter<'_, u32>,
         unknown: &mut std::slice::Iter<'_, u32>,
-    ) -> Option<&'a [u8]> {
+    ) -> Option<Piece<'a>> {
+        let word = |&id: &u32| {
+            let (bytes, start, end) = table.place(id);
+            Piece::new(bytes, start, end)
+        };
         match fate {
             Fate::Skip => Some(original),
-            Fate::Replace(_) => known.next().map(|&id| table.bytes(id)),
+            Fate::Replace(_) => known.next().map(word),
             Fate::Unknown => match self.policy.oov {
-                Oov::Random => unknown.next().map(|&id| table.bytes(id)),
+                Oov::Random => unknown.next().map(word),
                 Oov::Keep => Some(original),
-                Oov::Mask => Some(MASK.as_bytes()),
+                Oov::Mask => Some(Piece::whole(MASK.as_bytes())),
                 Oov::Drop | Oov::Error => None,
             },
         }

@@ -36,10 +36,16 @@ impl<const N: usize> Tries<N> {
         rng.fill_bytes(bytemuck::cast_slice_mut(&mut land));
         rng.fill_bytes(bytemuck::cast_slice_mut(&mut x));
         rng.fill_bytes(bytemuck::cast_slice_mut(&mut index));
+        // Loops and no `map`, which the compiler leaves as a call.
+        if cfg!(target_endian = "big") {
+            land.iter_mut().for_each(|x| *x = x.swap_bytes());
+            x.iter_mut().for_each(|x| *x = x.swap_bytes());
+            index.iter_mut().for_each(|x| *x = x.swap_bytes());
+        }
         Tries {
-            land: land.map(u64::from_le),
-            x: x.map(u64::from_le),
-            index: index.map(u32::from_le),
+            land,
+            x,
+            index,
             outputs: [0; N],
             low: [0; N],
             near: [0.0; N],
@@ -108,10 +114,11 @@ impl<const N: usize> Tries<N> {
         for i in 0..N {
             (self.near[i], self.far[i]) = limits(terms, self.x[i], outside.exponent, 0.0);
         }
-        let inside = self.land.map(|x| u64::from(x < share));
+        let mut inside = 0;
         for i in 0..N {
-            self.inside |= inside[i] << i;
+            inside |= u64::from(self.land[i] < share) << i;
         }
+        self.inside = inside;
     }
 }
 

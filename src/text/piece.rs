@@ -1,0 +1,76 @@
+//! Pieces of text put together: most are short, and a copy of sixteen bytes takes less than a copy of so many
+//! as there are.
+
+/// Some bytes of a text, or of a vocabulary's words.
+#[derive(Clone, Copy)]
+pub(super) struct Piece<'a> {
+    of: &'a [u8],
+    start: usize,
+    end: usize,
+}
+
+impl<'a> Piece<'a> {
+    /// From `start` up to `end`, which lie in this order within `of`.
+    ///
+    /// # Panics
+    /// If they do not.
+    #[inline]
+    pub(super) fn new(of: &'a [u8], start: usize, end: usize) -> Self {
+        assert!(start <= end && end <= of.len());
+        Piece { of, start, end }
+    }
+
+    /// All of them.
+    pub(super) fn whole(of: &'a [u8]) -> Self {
+        Piece::new(of, 0, of.len())
+    }
+
+    pub(super) fn bytes(&self) -> &'a [u8] {
+        &self.of[self.start..self.end]
+    }
+
+    /// Puts them behind what is there.
+    #[inline]
+    pub(super) fn append_to(&self, out: &mut Vec<u8>) {
+        const MOST: usize = 16;
+        let (length, behind) = (self.end - self.start, out.len());
+        let there = self
+            .of
+            .get(self.start..)
+            .and_then(<[u8]>::first_chunk::<MOST>);
+        match (there, out.spare_capacity_mut().first_chunk_mut::<MOST>()) {
+            (Some(there), Some(spare)) if length <= MOST => {
+                *spare = there.map(std::mem::MaybeUninit::new);
+                // SAFETY: 16 bytes behind the end were written, of which these are the first.
+                unsafe { out.set_len(behind + length) };
+            }
+            _ => out.extend_from_slice(self.bytes()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn pieces_stand_one_behind_the_other(
+            of in proptest::collection::vec(any::<u8>(), 0..60),
+            cuts in proptest::collection::vec((0usize..61, 0usize..30), 0..20), room in 0usize..200
+        ) {
+            let (mut out, mut expected) = (Vec::with_capacity(room), Vec::new());
+            for (start, length) in cuts {
+                let start = start.min(of.len());
+                let end = (start + length).min(of.len());
+                let piece = Piece::new(&of, start, end);
+                piece.append_to(&mut out);
+                expected.extend_from_slice(&of[start..end]);
+                prop_assert_eq!(piece.bytes(), &of[start..end]);
+            }
+            prop_assert_eq!(out, expected);
+        }
+    }
+}
