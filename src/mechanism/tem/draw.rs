@@ -43,7 +43,7 @@ impl Tem {
             let mut work = Work::default();
             for (i, (&id, out)) in ids.iter().zip(out).enumerate() {
                 if let Some(&later) = ids.get(i + 3) {
-                    self.cache.soon(later);
+                    self.soon(later);
                 }
                 self.draw_word(id, 1, &mut rng, &mut work, |y| *out = y);
             }
@@ -378,7 +378,10 @@ impl WordDraws for Tem {
     type Work = Work;
 
     fn soon(&self, word: u32) {
-        self.cache.soon(word);
+        match self.cache.has(word) {
+            true => self.cache.soon(word),
+            false => self.neighborhoods.soon(&*self.space, word),
+        }
     }
 
     fn draw(&self, work: &mut Work, word: u32, rng: &mut Bulk, place: &mut [u32]) -> Result<()> {

@@ -25,8 +25,9 @@ const TRY: u32 = 16;
 /// row takes some 50 ns, and a try, with all that a draw takes, about twice that.
 const WORDS_A_TRY: usize = 2;
 
-/// Counters of what words cost; words that share one only share the decision when to keep a law.
-const COUNTERS: usize = 1 << 14;
+/// Counters of what words cost; words that share one only share the decision when to keep a law, which is made too
+/// soon then.
+const COUNTERS: usize = 1 << 17;
 
 /// Laws of one Tem.
 pub(super) struct LawCache {
@@ -35,7 +36,8 @@ pub(super) struct LawCache {
     pub(super) rows: WordCache<AliasTable>,
     pub(super) lists: WordCache<ListTable>,
     pub(super) shells: WordCache<ShellLaw>,
-    /// What words have cost so far. Few, so that a Tem at another ε costs nothing to begin with.
+    /// What words have cost so far. The system gives zeros where they are touched, so that a Tem at another ε costs
+    /// nothing to begin with.
     spent: OnceLock<Box<[AtomicU32]>>,
 }
 
@@ -74,7 +76,7 @@ impl LawCache {
 
     fn spent_slot(&self, id: u32) -> &AtomicU32 {
         let count = self.words.next_power_of_two().min(COUNTERS);
-        let made = || (0..count).map(|_| AtomicU32::new(0)).collect();
+        let made = || bytemuck::zeroed_slice_box(count);
         &self.spent.get_or_init(made)[id as usize & (count - 1)]
     }
 

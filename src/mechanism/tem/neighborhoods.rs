@@ -8,6 +8,7 @@ use rayon::prelude::*;
 use crate::error::Result;
 use crate::neighbors::{Grid, NeighborLists};
 use crate::parallel::Control;
+use crate::prefetch::prefetch;
 use crate::search::BATCH;
 use crate::space::MetricSpace;
 use crate::word_cache::{CacheBudget, WordCache};
@@ -67,6 +68,22 @@ impl Neighborhoods {
             // A list has at least the word itself.
             end: entries.last().map_or(0, |&last| last + 1),
         }
+    }
+
+    /// Asks for what is looked at first of a list that is there.
+    #[inline]
+    pub(super) fn soon(&self, space: &dyn MetricSpace, id: u32) {
+        let list = match space.lists() {
+            Some(lists) => lists.list(id),
+            None => self.kept.get(id).map_or(&[][..], |list| list),
+        };
+        // The first entries of blocks, and the last one.
+        let mut at = 1;
+        while at < list.len() {
+            prefetch(&raw const list[at]);
+            at *= if at == 1 { 8 } else { 2 };
+        }
+        list.last().into_iter().for_each(|last| prefetch(last));
     }
 
     /// Makes the lists of those of `ids` that have none yet, many at a time.

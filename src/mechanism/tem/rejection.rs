@@ -40,12 +40,11 @@ pub(super) struct ListLaw {
 
 /// The place of the first output of a block. A block shares an envelope, the weight of its nearest output: so
 /// few weights are computed for a word that is drawn once, and an output is accepted in proportion to its
-/// weight, as those outside are. Weights fall fast at first: the blocks begin at 0, 1, 2, 4, 8, 16, 32, 48, ….
+/// weight, as those outside are. Weights fall fast at first and slowly then: the blocks begin at 0, 1, 2, 4, 8, ….
 fn first_of(block: usize) -> usize {
     match block {
         0 => 0,
-        1..=4 => 1 << (block - 1),
-        _ => 16 * (block - 4),
+        _ => 1 << (block - 1),
     }
 }
 
