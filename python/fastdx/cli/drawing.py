@@ -6,15 +6,17 @@ import math
 import warnings
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastdx._core import Replacements, privatize_arrow
 from fastdx.bags import STOP_WORDS, BagOfWords, text_of
-from fastdx.budget import BudgetExceededError, Ledger
 from fastdx.cli.formats.base import TextError, leaves
 from fastdx.cli.messages import CommandError
 from fastdx.exceptions import FastdxWarning, UnknownWordError
 from fastdx.mechanisms import Mechanism
+
+if TYPE_CHECKING:
+    from fastdx.budget import Ledger
 
 
 class Bill:
@@ -61,6 +63,8 @@ class Bill:
 
     def pay(self, name: str) -> dict[str, float]:
         """Charge every account, or none; return what each was charged."""
+        from fastdx.budget import BudgetExceededError
+
         words = sum(self._words.values())
         if self._wordless and not words and not self._ledger.allow_wordless:
             message = "no word: all of it would be released as it is (--allow-wordless)"
