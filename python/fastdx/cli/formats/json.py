@@ -11,13 +11,14 @@ import codecs
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from json.decoder import scanstring  # type: ignore[attr-defined]  # json's own stubs leave it out
 from json.encoder import encode_basestring
 from typing import Any, BinaryIO, NoReturn
 
 from fastdx._core import JsonFields, JsonStrings, Texts
 from fastdx.cli.formats.base import BATCH, MOST_NAMES, Batch, Choice, Draw, Format, Released
-from fastdx.cli.formats.opening import LONGEST, Opener, cut, decoded
+from fastdx.cli.formats.opening import LONGEST, Lines, Opener, cut, decoded
 from fastdx.cli.messages import CommandError
 
 WHITE = " \t\n\r"
@@ -375,8 +376,11 @@ class JsonLines(Format):
     def read(self, name: str, opener: Opener) -> Iterator[Batch]:
         """Read a file."""
         with opener.open(name) as source:
-            for data, line, offset in cut(source, name, BATCH):
-                yield self._found(name, data, line) or self._block(name, data, line, offset)
+            # By `map`, which does not keep the bytes of a block while others work on its records.
+            yield from map(partial(self._records, name), cut(source, name, BATCH))
+
+    def _records(self, name: str, lines: Lines) -> Batch:
+        return self._found(name, lines.data, lines.line) or self._block(name, *lines)
 
     def _found(self, name: str, data: bytes, line: int) -> Batch | None:
         """Return the records of a block; None where their form is not beyond doubt."""

@@ -225,11 +225,12 @@ def cut(
                     f"{name}, line {line}: more than {LONGEST} bytes without {what} are no text"
                 )
             continue
-        block = b"".join([*parts, data[:end]])
-        yield Lines(block, line, offset)
-        offset += len(block)
-        line += block.count(b"\n")
-        parts = [data[end:]]
+        made = [Lines(b"".join([*parts, data[:end]]), line, offset)]
+        offset += len(made[0].data)
+        line += made[0].data.count(b"\n")
+        parts, data = [data[end:]], b""
         waiting = len(parts[0])
+        # It is large, and not kept here while others work on it.
+        yield made.pop()
     if block := b"".join(parts):
         yield Lines(block, line, offset)
