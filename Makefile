@@ -3,11 +3,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# Modules are compiled when they are first imported; most of them never are.
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
 RUST_SOURCES := $(shell find src benches tests -name '*.rs') Cargo.toml Cargo.lock data/default.fdx data/nouns.fdx data/offensive.txt
 
 SERVICE := --locked --manifest-path service/Cargo.toml
 
-.PHONY: wheels sdist try-wheels platforms check-platforms test-aarch64 msrv engines site figures papers mutants run test test-rust test-python test-engines bench-engines bench-check profile scaling test-service bench-service format lint types docs bench imdb lock clean fuzz audit
+.PHONY: wheels sdist try-wheels platforms check-platforms test-aarch64 msrv engines site figures papers mutants run test test-rust test-python test-engines environments fetch-engines bench-engines bench-check profile scaling test-service bench-service format lint lint-rust types docs bench imdb lock clean fuzz audit
 
 run: $(STAMP)
 	@echo "I would like to book a table for two at the restaurant near the station." \
@@ -21,20 +23,32 @@ test-rust:
 	PROPTEST_RNG_SEED=20 cargo test --locked
 
 test-python: $(STAMP)
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 # Spark, Ray, spaCy too, which take minutes to install; Spark needs Java.
-test-engines: $(VENV)/.engines
+test-engines: $(STAMP) $(VENV)/.engines
 	$(BIN)/python -m pytest tests/python/engines docs/engines \
 		$(patsubst %,python/fastdx/%.py,spark ray spacy presidio duckdb datasets sklearn)
 
 engines: $(VENV)/.engines
 
-$(VENV)/.engines: $(STAMP) requirements-engines.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements-engines.txt
+# What was fetched before need not come again.
+ENGINES := target/engines
+
+$(VENV)/.engines: $(VENV)/.made requirements-engines.txt
+	mkdir -p $(ENGINES)
+	$(PIP) --find-links $(ENGINES) -r requirements-engines.txt
 	@touch $@
 
-bench-engines: $(VENV)/.engines
+# What they need beside requirements-dev.txt, as files: the environment stays as it is, so anything else may go on.
+fetch-engines: $(VENV)/.made
+	mkdir -p $(ENGINES)
+	grep -vxFf requirements-dev.txt requirements-engines.txt > $(ENGINES)/requirements.txt
+	$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps -w $(ENGINES) -r $(ENGINES)/requirements.txt
+
+environments: $(VENV)/.made $(VENV)-docs/.made
+
+bench-engines: $(STAMP) $(VENV)/.engines
 	$(BIN)/python benches/engines.py
 
 # The service is a crate of its own: docs/service.md. Its page is tested where there is a Chromium.
@@ -74,10 +88,12 @@ format:
 	cargo fmt --check
 	$(BIN)/ruff format --check conftest.py python tests benches tools examples experiments service
 
-lint: $(STAMP)
+lint-rust:
 	cargo clippy --locked --all-targets -- -D warnings
 	cargo clippy --locked --features python -- -D warnings
 	cargo check --locked --no-default-features --all-targets
+
+lint: lint-rust $(STAMP)
 	$(BIN)/python tools/layers.py
 	$(BIN)/ruff check conftest.py python tests benches tools examples experiments service
 
@@ -85,7 +101,7 @@ types: $(STAMP)
 	$(BIN)/mypy
 	cd $(VENV) && bin/python -m mypy.stubtest fastdx --mypy-config-file ../pyproject.toml --allowlist ../tools/stubtest_allowed.txt
 
-docs: $(STAMP)
+docs:
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps
 
 # The documentation site in target/site, warnings as errors, in an environment of its own.
@@ -96,7 +112,7 @@ site: $(STAMP) $(VENV)-docs/.made
 
 $(VENV)-docs/.made: requirements-docs.txt
 	$(PYTHON) -m venv $(VENV)-docs
-	$(VENV)-docs/bin/pip install --quiet --disable-pip-version-check -r requirements-docs.txt
+	$(PIP:$(BIN)/%=$(VENV)-docs/bin/%) -r requirements-docs.txt
 	@touch $@
 
 # The peers of the benchmarks, with the tests' own versions of what both need. mldp-text asks for numpy
@@ -165,7 +181,7 @@ imdb: $(STAMP)
 
 $(VENV)/.made: requirements-dev.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	$(PIP) -r requirements-dev.txt
 	@touch $@
 
 $(STAMP): $(VENV)/.made $(RUST_SOURCES) pyproject.toml

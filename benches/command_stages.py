@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import fastdx
+from fastdx.cli.drawing import Drawing
 from fastdx.cli.formats import Choice, Opener
 from fastdx.cli.formats.json import JsonLines
 
@@ -62,11 +63,10 @@ def main() -> None:
     tem = fastdx.Tem(epsilon=3.0, exclude="offensive")
 
     def draw() -> int:
-        words = 0
+        drawing = Drawing(tem, None, whole=False)
         for batch in batches:
-            batch.new, counts = tem.privatize_counted(batch.texts)
-            words += counts["words"]
-        return words
+            batch.draw(drawing)
+        return drawing.counts["words"]
 
     words = timed("draw, every word for the first time", draw)
     timed("draw, the same again", draw)

@@ -78,6 +78,7 @@ mod prefetch;
 #[cfg(feature = "python")]
 mod python;
 pub mod random;
+pub mod records;
 pub mod search;
 pub mod space;
 pub mod text;

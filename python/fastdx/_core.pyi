@@ -11,12 +11,15 @@ __all__ = [
     "Cover",
     "Embedding",
     "Guarantee",
+    "JsonFields",
+    "JsonStrings",
     "MechanismCore",
     "MetropolisSample",
     "NearestDocuments",
     "PoincareTraining",
     "Replacements",
     "SearchQuality",
+    "Texts",
     "Transport",
     "WordGraph",
     "__version__",
@@ -48,6 +51,7 @@ __all__ = [
     "pairwise_emd",
     "poincare_reconstruction",
     "privatize_arrow",
+    "privatize_json",
     "read_edges",
     "reopen",
     "save_space",
@@ -281,6 +285,27 @@ class MechanismCore:
 class Replacements:
     def __new__(cls) -> Replacements: ...
 
+@final
+class JsonFields:
+    def __new__(cls, places: list[tuple[list[str], int]]) -> JsonFields: ...
+
+@final
+class JsonStrings:
+    @staticmethod
+    def find(block: bytes, fields: JsonFields, names: int) -> JsonStrings | None: ...
+    def __len__(self) -> int: ...
+    def texts(self) -> list[str]: ...
+    def place(self, text: int) -> tuple[int, int] | None: ...
+    @property
+    def others(self) -> list[str]: ...
+    def replaced(self, new: Texts | Iterable[str]) -> bytes: ...
+
+@final
+class Texts: ...
+
+def privatize_json(
+    mechanism: MechanismCore, block: JsonStrings
+) -> tuple[Texts, dict[str, int]]: ...
 def privatize_arrow(
     mechanism: MechanismCore, column: Any, path: list[str] | None = None
 ) -> tuple[Any, dict[str, int]]: ...

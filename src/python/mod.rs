@@ -16,6 +16,7 @@ mod mechanisms;
 mod noise;
 mod poincare;
 mod quality;
+mod records;
 mod registry;
 mod run;
 mod source;
@@ -35,6 +36,10 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<cover::PyCover>()?;
     m.add_class::<mechanism::PyMechanism>()?;
     m.add_class::<text::PyReplacements>()?;
+    m.add_class::<records::PyFields>()?;
+    m.add_class::<records::PyStrings>()?;
+    m.add_class::<records::PyTexts>()?;
+    m.add_function(wrap_pyfunction!(records::privatize_json, m)?)?;
     m.add_function(wrap_pyfunction!(mechanisms::tem::check_index, m)?)?;
     m.add_function(wrap_pyfunction!(mechanisms::tem::open_space, m)?)?;
     m.add_function(wrap_pyfunction!(mechanisms::tem::reopen, m)?)?;

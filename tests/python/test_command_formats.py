@@ -195,6 +195,56 @@ class TestJson:
             record["t"] = str(record["t"]).upper()
         assert json.loads(out.getvalue()) == records
 
+    @given(
+        st.lists(st.dictionaries(st.sampled_from(["u", "t", "t.u", "é"]) | st.text(max_size=2),
+                                 values, max_size=4), min_size=1, max_size=4),
+        st.booleans(), st.booleans(),
+        st.lists(st.tuples(st.integers(0, 999), st.sampled_from(
+            ["", '"', "\\", "{", "}", "[", "]", ",", ":", " ", "\t", "\r", "\n", "0", "-", ".", "e",
+             "\\ud800", "\\n", "null", '"t":"x"', "\x00", "\x0b", "\xa0", "é"])), max_size=2),
+    )  # fmt: skip
+    def test_what_is_found_outside_of_the_interpreter_is_what_the_scanner_finds(
+        self,
+        records: list[dict[str, object]],
+        escaped: bool,
+        bom: bool,
+        faults: list[tuple[int, str]],
+    ) -> None:
+        """In every line, as it should be or not: the same strings, or the scanner has the word."""
+        for i, record in enumerate(records):
+            record["t"] = [None, f'é"{i}\n', ["a", f"b{i}", []], {"u": "x"}][i]
+        lines = "".join(json.dumps(record, ensure_ascii=escaped) + "\n" for record in records)
+        for at, fault in faults:
+            lines = lines[: at % len(lines)] + fault + lines[at % len(lines) + len(fault) % 2 :]
+        data = (b"\xef\xbb\xbf" if bom else b"") + lines.encode("utf-8", "surrogatepass")
+        choice = Choice(("t", "t.u") if len(records) > 3 else ("t",))
+        fast, slow = JsonLines(choice), JsonLines(choice)
+        found = fast._found("in", data, 1)
+        if not faults and len(records) < 4 and (escaped or lines.isascii()) and "d8" not in lines:
+            assert found is not None
+        if found is None:
+            return
+        scanned = slow._block("in", data, 1, 0)
+        texts = found._block.texts()
+        assert texts == scanned.texts
+        assert list(fast.left.names) == list(slow.left.names)
+        assert [found.place(i) for i in range(len(texts))] == [
+            scanned.place(i) for i in range(len(texts))
+        ]
+        found.new = scanned.new = [text.upper() + '\x01"\\\t' for text in texts]
+        assert found.written() == scanned.written()
+
+    def test_most_lines_are_found_outside_of_the_interpreter(self, tmp_path: Path) -> None:
+        form = JsonLines(Choice(("t",)))
+        path = tmp_path / "in.jsonl"
+        path.write_text('{"t": "a \\u00e9", "n": [1.50, {"x": null}]}\n')
+        (batch,) = form.read(str(path), Opener(lambda count: None))
+        assert isinstance(batch, json_format._Lines)
+        # Names of a hundred fields are kept, over blocks.
+        for i in range(120):
+            assert form._found("in", f'{{"t": "a", "x{i}": 1, "n": 2}}'.encode(), 2) is not None
+        assert list(form.left.names) == ["n", *(f"x{i}" for i in range(99))]
+
     def test_a_long_array(self, tmp_path: Path, sure: list[str]) -> None:
         """Several batches, each of whole records."""
         path, out = tmp_path / "in.json", tmp_path / "out.json"

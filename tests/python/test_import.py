@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import subprocess
 import sys
+from contextlib import redirect_stdout
 
 import pytest
 
 import fastdx
+from fastdx.cli import COMMANDS, parser
 
 # Used by some programs only: the ledger, the command, the page, figures, frames.
 HEAVY = ("sqlite3", "argparse", "csv", "html", "json", "gzip", "importlib.resources", "hypothesis",
@@ -34,6 +37,42 @@ def test_what_is_heavy_is_not_imported() -> None:
     assert not set(HEAVY) & set(loaded)
     lazy = {f"fastdx.{name}" for name in ("attacks", "audit", "budget", "calibration", "report")}
     assert not lazy & set(loaded)
+
+
+def test_text_needs_no_numpy() -> None:
+    assert fresh(
+        "import sys, fastdx\n"
+        "tem = fastdx.Tem(epsilon=3.0); tem.privatize('a cup of tea'); str(tem.guarantee)\n"
+        "print('numpy' in sys.modules)\n"
+        "print(type(tem.privatize_ids([1, 2])).__module__)"
+    ) == ["False", "numpy"]
+
+
+def test_a_command_imports_its_own_module_only() -> None:
+    assert fresh(
+        "import io, sys\n"
+        "from contextlib import redirect_stderr\n"
+        "from fastdx.cli import COMMANDS, main, parser\n"
+        "def shown():\n"
+        "    return {name for name in COMMANDS.values() if f'fastdx.cli.{name}' in sys.modules}\n"
+        "with redirect_stderr(io.StringIO()):\n"
+        "    code = main(['privatize', '--epsilon', '3', '/not/there'])\n"
+        "print(code, *shown(), 'numpy' in sys.modules, 'sqlite3' in sys.modules)\n"
+        "parser()\n"
+        "print(shown() == set(COMMANDS.values()))"
+    ) == ["1 privatize False False", "True"]
+
+
+def test_the_parser_of_one_command_says_what_that_of_all_says() -> None:
+    for name in sorted(set(COMMANDS) - {"serve"}):  # whose help is its program's
+        one, every = parser(name), parser()
+        assert one.format_usage() == every.format_usage()
+        helps = []
+        for made in (one, every):
+            with pytest.raises(SystemExit), redirect_stdout(io.StringIO()) as told:
+                made.parse_args([name, "--help"])
+            helps.append(told.getvalue())
+        assert helps[0] == helps[1] != ""
 
 
 def test_importing_changes_nothing() -> None:

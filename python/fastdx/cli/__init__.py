@@ -16,36 +16,27 @@ import sys
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from types import FrameType
 
 from fastdx import FastdxError, __version__
-from fastdx.cli import (
-    calibrate,
-    compare,
-    completion,
-    convert,
-    emd,
-    evaluate,
-    index,
-    poincare,
-    privatize,
-    serve,
-)
 from fastdx.cli.messages import CommandError
 from fastdx.cli.options import examples
 
-COMMANDS = (
-    privatize,
-    calibrate,
-    evaluate,
-    compare,
-    convert,
-    index,
-    poincare,
-    emd,
-    serve,
-    completion,
-)
+COMMANDS = {
+    "privatize": "privatize",
+    "calibrate": "calibrate",
+    "evaluate": "evaluate",
+    "compare": "compare",
+    "convert": "convert",
+    "info": "convert",
+    "index": "index",
+    "poincare": "poincare",
+    "emd": "emd",
+    "serve": "serve",
+    "completion": "completion",
+}
+"""The commands, and the module of each."""
 
 EXAMPLES = """
   fastdx privatize --epsilon 6 < letter.txt
@@ -55,17 +46,25 @@ EXAMPLES = """
 """
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of all commands."""
+def parser(asked: str | None = None) -> argparse.ArgumentParser:
+    """Return the parser of all commands.
+
+    Where one is `asked` for, only its module is imported.
+    """
     made = argparse.ArgumentParser(
         prog="fastdx",
         description="Metric differential privacy for text.",
         **examples(EXAMPLES),
     )
     made.add_argument("--version", action="version", version=f"fastdx {__version__}")
-    commands = made.add_subparsers(dest="command", required=True)
-    for command in COMMANDS:
-        command.add(commands)
+    modules = list(dict.fromkeys(COMMANDS.values()))
+    every = None
+    if asked in COMMANDS:
+        # Its usage names all commands, whichever it has.
+        modules, every = [COMMANDS[asked]], f"{{{','.join(COMMANDS)}}}"
+    commands = made.add_subparsers(dest="command", required=True, metavar=every)
+    for module in modules:
+        import_module(f"fastdx.cli.{module}").add(commands)
     return made
 
 
@@ -102,7 +101,8 @@ def _ending_signals() -> Iterator[None]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return its exit code."""
-    args = parser().parse_args(argv)
+    given = sys.argv[1:] if argv is None else argv
+    args = parser(given[0] if given else None).parse_args(given)
     try:
         with _ending_signals():
             args.run(args)

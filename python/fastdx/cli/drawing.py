@@ -6,15 +6,17 @@ import math
 import warnings
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from fastdx._core import Replacements, privatize_arrow
+from fastdx._core import JsonStrings, Replacements, Texts, privatize_arrow, privatize_json
 from fastdx.bags import STOP_WORDS, BagOfWords, text_of
-from fastdx.budget import BudgetExceededError, Ledger
 from fastdx.cli.formats.base import TextError, leaves
 from fastdx.cli.messages import CommandError
 from fastdx.exceptions import FastdxWarning, UnknownWordError
 from fastdx.mechanisms import Mechanism
+
+if TYPE_CHECKING:
+    from fastdx.budget import Ledger
 
 
 class Bill:
@@ -61,6 +63,8 @@ class Bill:
 
     def pay(self, name: str) -> dict[str, float]:
         """Charge every account, or none; return what each was charged."""
+        from fastdx.budget import BudgetExceededError
+
         words = sum(self._words.values())
         if self._wordless and not words and not self._ledger.allow_wordless:
             message = "no word: all of it would be released as it is (--allow-wordless)"
@@ -104,6 +108,14 @@ class Drawing:
         if self.bill is not None:
             self.bill.add(texts, accounts)
         out, new = self._mechanism.privatize_counted(texts, replacements=self._kept)
+        self.counts.update(new)
+        return out
+
+    def strings(self, block: JsonStrings) -> Texts | list[str]:
+        """Privatise the strings of a block of JSON."""
+        if self._bags is not None or self.bill is not None or not len(block):
+            return self.texts(block.texts())
+        out, new = privatize_json(self._mechanism, block)
         self.counts.update(new)
         return out
 

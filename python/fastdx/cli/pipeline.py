@@ -74,6 +74,7 @@ def run(batches: Iterator[Batch], draw: Draw, write: Callable[[Batch], object]) 
         try:
             for batch in batches:
                 read.put(batch)
+                del batch
             read.put(None)
         finally:
             close = getattr(batches, "close", None)
@@ -83,12 +84,14 @@ def run(batches: Iterator[Batch], draw: Draw, write: Callable[[Batch], object]) 
     def writing() -> None:
         while (batch := drawn.get()) is not None:
             write(batch)
+            del batch  # it may take memory, and the next one may be long in coming
 
     threads = [stage(reading), stage(writing)]
     try:
         while (batch := read.get()) is not None:
             batch.draw(draw)
             drawn.put(batch)
+            del batch
         drawn.put(None)
         # A join without a limit would not see signals everywhere.
         while threads[1].is_alive():

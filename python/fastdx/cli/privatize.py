@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 from fastdx import __version__
 from fastdx._replace import PACKED, open_output, packed
 from fastdx.bags import BagOfWords
-from fastdx.budget import Ledger
 from fastdx.cli import folders
 from fastdx.cli.drawing import Bill, Drawing
 from fastdx.cli.formats import FORMATS, Choice, Format, Opener, Released, format_named, format_of
@@ -42,6 +41,7 @@ from fastdx.exceptions import FastdxWarning
 from fastdx.mechanisms import MECHANISMS, Mechanism, Tem
 
 if TYPE_CHECKING:
+    from fastdx.budget import Ledger
     from fastdx.cli.options import _Commands
 
 EXAMPLES = """
@@ -214,6 +214,8 @@ def _privatize(args: argparse.Namespace) -> None:
     jobs = _jobs(args, opener, total)
     ledger = None
     if args.ledger:
+        from fastdx.budget import Ledger
+
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always", FastdxWarning)
             ledger = Ledger(args.ledger, args.budget, allow_wordless=args.allow_wordless)

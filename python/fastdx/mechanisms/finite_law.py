@@ -6,8 +6,6 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from fastdx._core import Embedding, WordGraph, certify_law
 from fastdx.exceptions import InputTypeError, ParameterError
 from fastdx.mechanisms.base import Common, Mechanism
@@ -98,7 +96,7 @@ class FiniteLaw(Mechanism):
             rows = law.tocsr()
             if rows.shape != (rows.shape[0],) * 2:
                 raise ParameterError(f"law must be square, got shape {rows.shape}")
-            given = (rows.indptr.tolist(), rows.indices, rows.data.astype(np.float64))
+            given = (rows.indptr.tolist(), rows.indices, rows.data.astype("float64"))
         # ε is computed, not given.
         made = cls._new(space, embedding, 1.0, {"law": given}, common)
         made._given = law

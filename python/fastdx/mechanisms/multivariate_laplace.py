@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-
 from fastdx._core import (
     Embedding,
     SearchQuality,
@@ -17,6 +14,8 @@ from fastdx._core import (
 from fastdx.mechanisms.base import Common, Mechanism
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
     from typing_extensions import Self, Unpack
 
 __all__ = ["MultivariateLaplace"]

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, ClassVar, Protocol
 
+from fastdx._core import JsonStrings, Texts
 from fastdx.cli.formats.opening import Opener
 from fastdx.cli.messages import CommandError
 from fastdx.exceptions import UnknownWordError
@@ -60,6 +61,9 @@ class Draw(Protocol):
     def texts(self, texts: list[str], accounts: Sequence[str] | None = None) -> list[str]:
         """Privatise texts, for which the accounts pay (one a text)."""
 
+    def strings(self, block: JsonStrings) -> Texts | list[str]:
+        """Privatise the strings of a block of JSON."""
+
     def column(self, array: Any, path: list[str], accounts: Sequence[str] | None = None) -> Any:
         """Privatise an Arrow array of text; of structs the field that the path names."""
 
@@ -85,7 +89,7 @@ class Batch(ABC):
     def draw(self, draw: Draw) -> None:
         """Privatise the texts."""
         try:
-            self.new = draw.texts(self.texts, self.accounts)
+            self._draw(draw)
         except UnknownWordError as e:
             raise unknown(e, self.unknown_place(e)) from None
         except UnicodeEncodeError:
@@ -94,6 +98,9 @@ class Batch(ABC):
             raise CommandError(f"{at}: the text holds half of a surrogate pair") from None
         except TextError as e:
             raise CommandError(f"{self.place(e.text)}: {e}") from None
+
+    def _draw(self, draw: Draw) -> None:
+        self.new = draw.texts(self.texts, self.accounts)
 
 
 class TextError(Exception):

@@ -11,12 +11,14 @@ import codecs
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from json.decoder import scanstring  # type: ignore[attr-defined]  # json's own stubs leave it out
 from json.encoder import encode_basestring
 from typing import Any, BinaryIO, NoReturn
 
-from fastdx.cli.formats.base import BATCH, MOST_NAMES, Batch, Choice, Format, Released
-from fastdx.cli.formats.opening import LONGEST, Opener, blocks
+from fastdx._core import JsonFields, JsonStrings, Texts
+from fastdx.cli.formats.base import BATCH, MOST_NAMES, Batch, Choice, Draw, Format, Released
+from fastdx.cli.formats.opening import LONGEST, Lines, Opener, cut, decoded
 from fastdx.cli.messages import CommandError
 
 WHITE = " \t\n\r"
@@ -75,6 +77,15 @@ class _Node:
             yield from child.below()
         if self.items is not None:
             yield from self.items.below()
+
+    def places(self) -> Iterator[tuple[list[str], int]]:
+        """Yield the steps from here to each column, and which it is."""
+        if self.column is not None:
+            yield [], self.column
+        items = [] if self.items is None else [("", self.items)]
+        for step, child in [*self.fields.items(), *items]:
+            for steps, column in child.places():
+                yield [step, *steps], column
 
 
 ACCOUNT = -1
@@ -143,6 +154,10 @@ class Scanner:
         self._skip: Callable[[str, int], tuple[Any, int]] = json.JSONDecoder(
             parse_int=str, parse_float=str, parse_constant=_refuse
         ).scan_once  # type: ignore[attr-defined]  # json's own stubs leave it out
+
+    def places(self) -> JsonFields:
+        """Return the same fields for what finds them outside of the interpreter."""
+        return JsonFields(list(self._root.places()))
 
     def record(self, text: str, start: int, found: Found) -> int:
         """Find the strings of the record that starts at a place; return where it ends.
@@ -293,6 +308,29 @@ class Scanner:
             at = self._white(text, at)
 
 
+class _Lines(Batch):
+    """Records one a line, found outside of the interpreter: what `Scanner` finds, it finds, too."""
+
+    new: Texts | list[str]  # type: ignore[assignment]  # what `replaced` takes
+
+    def __init__(self, name: str, block: JsonStrings, line: int, columns: Sequence[str]) -> None:
+        self._name = name
+        self._block = block
+        self._line = line
+        self._columns = columns
+
+    def _draw(self, draw: Draw) -> None:
+        self.new = draw.strings(self._block)
+
+    def place(self, text: int) -> str:
+        line, column = self._block.place(text) or (0, 0)
+        return f"{self._name}, line {self._line + line}, column {self._columns[column]!r}"
+
+    def written(self) -> bytes:
+        """Return what is to be written."""
+        return self._block.replaced(self.new)
+
+
 class _Records(Batch):
     """Text of JSON, and the strings in it that are to be replaced."""
 
@@ -309,8 +347,11 @@ class _Records(Batch):
         line = self._line + self._text.count("\n", 0, self._found.spans[text][0])
         return f"{self._name}, line {line}, column {self._columns[self._found.columns[text]]!r}"
 
-    def parts(self) -> Iterator[str]:
-        """Yield what is to be written."""
+    def written(self) -> bytes:
+        """Return what is to be written."""
+        return "".join(self._parts()).encode()
+
+    def _parts(self) -> Iterator[str]:
         done, text = 0, self._text
         for (start, end), new in zip(self._found.spans, self.new, strict=True):
             yield text[done:start]
@@ -330,16 +371,41 @@ class JsonLines(Format):
         super().__init__(choice)
         self.left.content = True
         self._scanner = Scanner(choice, self.left)
+        self._fields = None if choice.account is not None else self._scanner.places()
 
     def read(self, name: str, opener: Opener) -> Iterator[Batch]:
         """Read a file."""
         with opener.open(name) as source:
-            for block in blocks(source, name, BATCH):
-                text = block.text.removeprefix("\ufeff") if block.line == 1 else block.text
-                if not text.endswith("\n"):
-                    text += "\n"
-                yield _Records(name, text, block.line, self._scan(name, text, block.line),
-                               self._scanner)  # fmt: skip
+            # By `map`, which does not keep the bytes of a block while others work on its records.
+            yield from map(partial(self._records, name), cut(source, name, BATCH))
+
+    def _records(self, name: str, lines: Lines) -> Batch:
+        return self._found(name, lines.data, lines.line) or self._block(name, *lines)
+
+    def _found(self, name: str, data: bytes, line: int) -> Batch | None:
+        """Return the records of a block; None where their form is not beyond doubt."""
+        if self._fields is None:
+            return None
+        lines = data.removeprefix(codecs.BOM_UTF8) if line == 1 else data
+        if not lines.endswith(b"\n"):
+            lines += b"\n"
+        block = JsonStrings.find(lines, self._fields, MOST_NAMES)
+        if block is None:
+            return None
+        names = self.left.names
+        for other in block.others:
+            if len(names) < MOST_NAMES:
+                names[other] = None
+        return _Lines(name, block, line, self.choice.columns)
+
+    def _block(self, name: str, data: bytes, line: int, offset: int) -> Batch:
+        """Return the records of a block, or say what is wrong with them."""
+        text = decoded(data, name, offset, line)
+        if line == 1:
+            text = text.removeprefix("\ufeff")
+        if not text.endswith("\n"):
+            text += "\n"
+        return _Records(name, text, line, self._scan(name, text, line), self._scanner)
 
     def _scan(self, name: str, text: str, line: int) -> Found:
         found, at, record = Found(), 0, self._scanner.record
@@ -366,9 +432,9 @@ class JsonLines(Format):
             at = end + 1
         return found
 
-    def write(self, batch: _Records, out: BinaryIO) -> None:
+    def write(self, batch: _Lines | _Records, out: BinaryIO) -> None:
         """Write the records."""
-        out.write("".join(batch.parts()).encode())
+        out.write(batch.written())
 
 
 class Json(Format):
@@ -391,7 +457,7 @@ class Json(Format):
 
     def write(self, batch: _Records, out: BinaryIO) -> None:
         """Write the records."""
-        out.write("".join(batch.parts()).encode())
+        out.write(batch.written())
 
 
 class _Document:

@@ -176,6 +176,16 @@ class Block(NamedTuple):
     """The number of its first line."""
 
 
+class Lines(NamedTuple):
+    """Some lines of a file, as bytes."""
+
+    data: bytes
+    line: int
+    """The number of the first one."""
+    offset: int
+    """The byte of the file where it starts."""
+
+
 def decoded(data: bytes, name: str, offset: int, line: int) -> str:
     """Decode UTF-8 that stands at a byte and a line of a file."""
     try:
@@ -194,11 +204,19 @@ def blocks(
 
     All but the last end so.
     """
+    for data, line, offset in cut(source, name, size, ends):
+        yield Block(decoded(data, name, offset, line), line)
+
+
+def cut(
+    source: BinaryIO, name: str, size: int, ends: tuple[bytes, ...] = (b"\n",)
+) -> Iterator[Lines]:
+    """Yield the bytes of a file in blocks as `blocks` does."""
     parts: list[bytes] = []
     waiting, offset, line = 0, 0, 1
     while data := source.read(size):
-        cut = max(data.rfind(end) for end in ends) + 1
-        if not cut:
+        end = max(data.rfind(end) for end in ends) + 1
+        if not end:
             parts.append(data)
             waiting += len(data)
             if waiting > LONGEST:
@@ -207,13 +225,12 @@ def blocks(
                     f"{name}, line {line}: more than {LONGEST} bytes without {what} are no text"
                 )
             continue
-        block = b"".join([*parts, data[:cut]])
-        text = decoded(block, name, offset, line)
-        yield Block(text, line)
-        offset += len(block)
-        line += block.count(b"\n")
-        parts = [data[cut:]]
+        made = [Lines(b"".join([*parts, data[:end]]), line, offset)]
+        offset += len(made[0].data)
+        line += made[0].data.count(b"\n")
+        parts, data = [data[end:]], b""
         waiting = len(parts[0])
+        # It is large, and not kept here while others work on it.
+        yield made.pop()
     if block := b"".join(parts):
-        text = decoded(block, name, offset, line)
-        yield Block(text, line)
+        yield Lines(block, line, offset)
