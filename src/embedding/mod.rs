@@ -388,6 +388,10 @@ impl MetricSpace for Embedding {
         self.metric.distance(self.vector(a), self.vector(b))
     }
 
+    fn pairs(&self, a: &[u32], b: &[u32], out: &mut [f64]) {
+        self.metric.pairs(&self.vectors, self.dim, a, b, out);
+    }
+
     #[inline]
     fn seen(&self, a: u32, b: &[u32], limits: &[Limits]) -> Seen {
         if self.metric != Metric::Euclidean {
