@@ -220,3 +220,23 @@ impl Vocabulary {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::same;
+
+    #[test]
+    fn words_are_the_same_if_every_byte_is() {
+        let bytes: Vec<u8> = (0..40).map(|i| b'a' + i % 7).collect();
+        for length in 0..40 {
+            let word = &bytes[..length];
+            assert!(same(word, &word.to_vec()));
+            assert!(!same(word, &bytes[..length + 1]) && !same(&bytes[..length + 1], word));
+            for at in 0..length {
+                let mut other = word.to_vec();
+                other[at] ^= 1;
+                assert!(!same(word, &other), "{length} {at}");
+            }
+        }
+    }
+}

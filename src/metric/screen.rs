@@ -27,6 +27,7 @@
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::Metric;
 #[cfg(target_arch = "x86_64")]
@@ -61,28 +62,68 @@ fn error(metric: Metric, n: usize) -> f64 {
     }
 }
 
+/// Whether there are rough distances of a metric on this machine.
+pub(crate) fn available(metric: Metric) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return matches!(
+        metric,
+        Metric::Euclidean | Metric::Angular | Metric::Poincare
+    ) && is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512dq")
+        && is_x86_feature_detected!("avx512vl");
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        let _ = metric;
+        false
+    }
+}
+
+/// Squared norms in f32 of the rows that were met before, 0 for the others: a pass over vectors saved.
+#[derive(Debug)]
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+pub(crate) struct Norms(Box<[AtomicU32]>);
+
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+impl Norms {
+    pub(crate) fn new(rows: usize) -> Self {
+        Norms((0..rows).map(|_| AtomicU32::new(0)).collect())
+    }
+
+    fn get(&self, row: u32) -> f32 {
+        f32::from_bits(self.0[row as usize].load(Ordering::Relaxed))
+    }
+
+    /// Whoever computes it gets the same number, so threads need not wait for each other.
+    fn put(&self, row: u32, norm: f32) {
+        self.0[row as usize].store(norm.to_bits(), Ordering::Relaxed);
+    }
+}
+
+/// Vectors of one length; where they are rows, of a table whose norms are kept, which ones.
+#[derive(Clone, Copy)]
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+pub(crate) struct Vectors<'a> {
+    pub(crate) vectors: &'a [&'a [f32]],
+    pub(crate) rows: Option<(&'a Norms, &'a [u32])>,
+}
+
 /// Distances between every vector of `a` and every vector of `b`: row i of `out` starts at
 /// i · `stride`, a multiple of 16 that is at least `b.len()`; a row is filled up with +∞ to a whole 16,
 /// what stands behind that is left alone. Each is off by at most a relative error that is returned; none where the machine, the metric or the
 /// vectors do not allow it.
 pub(crate) fn distances(
     metric: Metric,
-    a: &[&[f32]],
-    b: &[&[f32]],
+    a: Vectors<'_>,
+    b: Vectors<'_>,
     out: &mut [f32],
     stride: usize,
 ) -> Option<f64> {
     #[cfg(target_arch = "x86_64")]
-    if matches!(
-        metric,
-        Metric::Euclidean | Metric::Angular | Metric::Poincare
-    ) && is_x86_feature_detected!("avx512f")
-        && is_x86_feature_detected!("avx512dq")
-        && is_x86_feature_detected!("avx512vl")
-    {
-        let n = a.first()?.len();
-        assert!(stride.is_multiple_of(16) && stride >= b.len() && out.len() >= a.len() * stride);
-        assert!(a.iter().chain(b).all(|v| v.len() == n));
+    if available(metric) {
+        let (rows, columns) = (a.vectors.len(), b.vectors.len());
+        let n = a.vectors.first()?.len();
+        assert!(stride.is_multiple_of(16) && stride >= columns && out.len() >= rows * stride);
+        assert!(a.vectors.iter().chain(b.vectors).all(|v| v.len() == n));
         if n > MOST_DIMENSIONS {
             return None;
         }
@@ -111,16 +152,34 @@ struct Side<'a> {
 impl<'a> Side<'a> {
     /// None where a vector is out of range.
     #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
-    fn of(metric: Metric, vectors: &'a [&'a [f32]]) -> Option<Self> {
+    fn of(metric: Metric, given: Vectors<'a>) -> Option<Self> {
+        let vectors = given.vectors;
         let padded = vectors.len().next_multiple_of(16);
         let mut norms = Vec::with_capacity(padded);
         let mut factors = Vec::new();
         // A vector of zeros has exact products.
         let zero = |norm: f64, v: &[f32]| norm == 0.0 && v.iter().all(|&x| x == 0.0);
         if metric == Metric::Euclidean {
-            let mut groups = vectors.chunks(4).peekable();
-            while let Some(four) = groups.next() {
-                let found = squared_norms(four, groups.peek().unwrap_or(&four));
+            let mut groups = vectors.chunks(4).enumerate().peekable();
+            while let Some((k, four)) = groups.next() {
+                let rows = given
+                    .rows
+                    .map(|(norms, rows)| (norms, &rows[4 * k..][..four.len()]));
+                let mut found = [0.0; 4];
+                if let Some((norms, rows)) = rows {
+                    found
+                        .iter_mut()
+                        .zip(rows)
+                        .for_each(|(f, &row)| *f = norms.get(row));
+                }
+                if found[..four.len()].contains(&0.0) {
+                    found = squared_norms(four, groups.peek().map_or(four, |next| next.1));
+                    if let Some((norms, rows)) = rows {
+                        rows.iter()
+                            .zip(found)
+                            .for_each(|(&row, norm)| norms.put(row, norm));
+                    }
+                }
                 for (&norm, vector) in found.iter().zip(four) {
                     let wide = f64::from(norm);
                     if !(NORMS.contains(&wide) || zero(wide, vector)) {
@@ -498,12 +557,25 @@ mod tests {
             let stride = columns.next_multiple_of(16);
             let mut out = vec![0.0; rows * stride];
             let [a, b] = [&a, &b].map(|v| v.iter().map(|v| &v[..]).collect::<Vec<_>>());
+            // Norms of rows of a table, first unknown and then known, must be those of vectors.
+            let norms = Norms::new(rows + columns);
+            let ids: Vec<u32> = (0..(rows + columns) as u32).collect();
+            let (ids_a, ids_b) = ids.split_at(rows);
             for metric in [Metric::Euclidean, Metric::Angular, Metric::Poincare] {
                 let inside = a.iter().chain(&b).all(|v| metric.refuse(v).is_none());
-                let found = match inside {
-                    true => distances(metric, &a, &b, &mut out, stride),
-                    false => continue,
-                };
+                if !inside {
+                    continue;
+                }
+                let plain = |vectors| Vectors { vectors, rows: None };
+                let found = distances(metric, plain(&a), plain(&b), &mut out, stride);
+                for _ in 0..2 {
+                    let a = Vectors { vectors: &a, rows: Some((&norms, ids_a)) };
+                    let b = Vectors { vectors: &b, rows: Some((&norms, ids_b)) };
+                    let mut again = vec![0.0; out.len()];
+                    let error = distances(metric, a, b, &mut again, stride);
+                    prop_assert_eq!(error, found);
+                    prop_assert!(error.is_none() || again == out);
+                }
                 let Some(error) = found else { continue };
                 prop_assert!(error < 1e-5);
                 for (i, &a) in a.iter().enumerate() {
@@ -524,8 +596,13 @@ mod tests {
     fn what_f32_cannot_hold_is_refused() {
         let (one, tiny, huge) = ([1.0f32; 3], [1e-12f32; 3], [1e18f32; 3]);
         let mut out = [0.0; 16];
-        let mut screen =
-            |a: &[f32], b: &[f32]| distances(Metric::Euclidean, &[a], &[b], &mut out, 16).is_some();
+        let mut screen = |a: &[f32], b: &[f32]| {
+            let [a, b] = [&[a], &[b]].map(|vectors| Vectors {
+                vectors,
+                rows: None,
+            });
+            distances(Metric::Euclidean, a, b, &mut out, 16).is_some()
+        };
         assert!(!screen(&one, &tiny) && !screen(&huge, &one));
     }
 }
