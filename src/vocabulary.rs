@@ -230,7 +230,8 @@ mod tests {
         let bytes: Vec<u8> = (0..40).map(|i| b'a' + i % 7).collect();
         for length in 0..40 {
             let word = &bytes[..length];
-            assert!(same(word, &word.to_vec()));
+            let copy = word.to_vec();
+            assert!(same(word, &copy));
             assert!(!same(word, &bytes[..length + 1]) && !same(&bytes[..length + 1], word));
             for at in 0..length {
                 let mut other = word.to_vec();

@@ -597,11 +597,19 @@ mod tests {
         let (one, tiny, huge) = ([1.0f32; 3], [1e-12f32; 3], [1e18f32; 3]);
         let mut out = [0.0; 16];
         let mut screen = |a: &[f32], b: &[f32]| {
-            let [a, b] = [&[a], &[b]].map(|vectors| Vectors {
+            let (a, b) = ([a], [b]);
+            let plain = |vectors| Vectors {
                 vectors,
                 rows: None,
-            });
-            distances(Metric::Euclidean, a, b, &mut out, 16).is_some()
+            };
+            distances(
+                Metric::Euclidean,
+                plain(&a[..]),
+                plain(&b[..]),
+                &mut out,
+                16,
+            )
+            .is_some()
         };
         assert!(!screen(&one, &tiny) && !screen(&huge, &one));
     }

@@ -97,7 +97,7 @@ def test_the_papers_documents() -> None:
 
 
 def test_costs_in_any_memory() -> None:
-    """Arrays that are used where they stand, and those that numpy has to turn into such, say the same."""
+    """Arrays that are read where they stand, and those that numpy has to convert, say the same."""
     rng = np.random.default_rng(5)
     a, b, cost = rng.random(7), rng.random(9), rng.random((7, 9))
     b *= a.sum() / b.sum()
@@ -116,10 +116,9 @@ def test_costs_in_any_memory() -> None:
     for first, second in [(a.tolist(), b.tolist()), (apart, b.astype(">f8")), (a, tuple(b))]:
         assert fastdx.emd(first, second, cost).cost == expected.cost
     whole = rng.integers(0, 5, (7, 7))
-    ones = np.ones(7, np.float32)
-    assert (
-        fastdx.emd(ones, ones, whole).cost == fastdx.emd(np.ones(7), np.ones(7), whole * 1.0).cost
-    )
+    ones = np.ones(7)
+    by_floats = fastdx.emd(ones, ones, whole * 1.0).cost
+    assert fastdx.emd(ones.astype(np.float32), ones, whole).cost == by_floats
 
 
 def test_many_documents() -> None:
