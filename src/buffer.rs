@@ -67,6 +67,7 @@ impl<T: Pod> From<Vec<T>> for Buffer<T> {
 impl<T: Pod> Deref for Buffer<T> {
     type Target = [T];
 
+    #[inline]
     fn deref(&self) -> &[T] {
         match self {
             Buffer::Owned(values) => values,

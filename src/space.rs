@@ -24,6 +24,14 @@ pub trait MetricSpace: Send + Sync {
     /// Distance between two words, by id.
     fn distance(&self, a: u32, b: u32) -> f64;
 
+    /// Distances of the pairs of words with the same place in `a` and in `b`, bit for bit those of
+    /// `distance`; the three are of one length.
+    fn pairs(&self, a: &[u32], b: &[u32], out: &mut [f64]) {
+        for ((&a, &b), out) in a.iter().zip(b).zip(out) {
+            *out = self.distance(a, b);
+        }
+    }
+
     /// What can be said of the distances between `a` and the words `b`, at most 64, sooner than they are
     /// computed; by default nothing.
     fn seen(&self, a: u32, b: &[u32], limits: &Limits) -> Seen {
@@ -69,8 +77,8 @@ pub trait MetricSpace: Send + Sync {
     }
 
     /// Distances in f32 between every word of `a` and every word of `b`, where these are had much
-    /// sooner than exact ones: row i of `out` starts at i · `stride`, a multiple of 16. Each is off
-    /// by at most a relative error that is returned.
+    /// sooner than exact ones: row i of `out` starts at i · `stride`, a multiple of 16, and is filled up
+    /// with +∞ to a whole 16. Each is off by at most a relative error that is returned.
     fn screen(&self, a: &[u32], b: &[u32], out: &mut [f32], stride: usize) -> Option<f64> {
         let _ = (a, b, out, stride);
         None

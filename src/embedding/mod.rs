@@ -18,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::guarantee::Certificate;
 use crate::metric::Metric;
 use crate::metric::coarse::Coarse;
+use crate::metric::screen::{self, Norms, Vectors};
 use crate::neighbors::{Grid, NeighborLists};
 use crate::parallel::Control;
 use crate::search::exact::Scratch;
@@ -51,6 +52,8 @@ struct Derived {
     coarse: Arc<OnceLock<Option<Coarse>>>,
     /// Every Tem asks for it, and it takes all distances of a word.
     farthest: Arc<OnceLock<f64>>,
+    /// Of the words that rough distances were asked of.
+    norms: Arc<OnceLock<Norms>>,
     lists: Option<NeighborLists>,
     hnsw: Option<Arc<Hnsw>>,
     certificates: Vec<Certificate>,
@@ -388,6 +391,10 @@ impl MetricSpace for Embedding {
         self.metric.distance(self.vector(a), self.vector(b))
     }
 
+    fn pairs(&self, a: &[u32], b: &[u32], out: &mut [f64]) {
+        self.metric.pairs(&self.vectors, self.dim, a, b, out);
+    }
+
     #[inline]
     fn seen(&self, a: u32, b: &[u32], limits: &Limits) -> Seen {
         if self.metric != Metric::Euclidean {
@@ -458,8 +465,22 @@ impl MetricSpace for Embedding {
     }
 
     fn screen(&self, a: &[u32], b: &[u32], out: &mut [f32], stride: usize) -> Option<f64> {
-        let [a, b] = [a, b].map(|ids| self.vectors_of(ids));
-        crate::metric::screen::distances(self.metric, &a, &b, out, stride)
+        if !screen::available(self.metric) {
+            return None;
+        }
+        let norms = match self.metric {
+            Metric::Euclidean => {
+                let norms = &self.derived.norms;
+                Some(norms.get_or_init(|| Norms::new(self.len())))
+            }
+            _ => None,
+        };
+        let [all_a, all_b] = [a, b].map(|ids| self.vectors_of(ids));
+        let [a, b] = [(&all_a, a), (&all_b, b)].map(|(vectors, ids)| Vectors {
+            vectors,
+            rows: norms.map(|norms| (norms, ids)),
+        });
+        screen::distances(self.metric, a, b, out, stride)
     }
 
     fn farthest(&self) -> f64 {

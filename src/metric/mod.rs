@@ -117,6 +117,40 @@ impl Metric {
         }
     }
 
+    /// Distances of the rows of `rows` (row-major, `n` wide) that `a` names to those that `b` names at the
+    /// same place, bit for bit those of [`distance`](Self::distance).
+    ///
+    /// # Panics
+    /// An id beyond the rows; `a`, `b` and `out` of different lengths.
+    pub(crate) fn pairs(self, rows: &[f32], n: usize, a: &[u32], b: &[u32], out: &mut [f64]) {
+        assert!(a.len() == b.len() && a.len() == out.len());
+        let at = |id: u32| &rows[id as usize * n..][..n];
+        let mut first = 0;
+        #[cfg(target_arch = "x86_64")]
+        if self == Metric::Euclidean
+            && is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512dq")
+            && is_x86_feature_detected!("avx512vl")
+        {
+            let pairs = a.as_chunks::<TOGETHER>().0.iter().zip(b.as_chunks().0);
+            for ((a, b), out) in pairs.zip(out.as_chunks_mut().0) {
+                // SAFETY: the features were detected; each slice has n numbers.
+                unsafe {
+                    pairs_avx512(
+                        n,
+                        a.map(|id| at(id).as_ptr()),
+                        b.map(|id| at(id).as_ptr()),
+                        out,
+                    )
+                };
+                first += TOGETHER;
+            }
+        }
+        for ((&a, &b), out) in a.iter().zip(b).zip(out).skip(first) {
+            *out = self.distance(at(a), at(b));
+        }
+    }
+
     /// How far a computed distance may be off beyond a relative (n/8 + 8)·2⁻⁵³: absolutely, in
     /// n dimensions, where no ‖u‖² is above `largest`.
     ///
@@ -246,16 +280,12 @@ unsafe fn euclidean_avx512<A: Coordinate, const R: usize, const FETCH: bool>(
     let n = a.len();
     let whole = n / 8 * 8;
     let mut acc = [_mm512_setzero_pd(); R];
-    for at in (0..n).step_by(8) {
-        let mask = if at < whole {
-            0xff
-        } else {
-            (1u8 << (n - whole)) - 1
-        };
+    // The mask is a constant in the loop: plain loads, which are widened on their way.
+    let mut add = |at: usize, mask: u8| {
         // SAFETY: the lanes in the mask lie within a and the rows, which have n numbers.
         let x = unsafe { A::eight(a.as_ptr().add(at), mask) };
         for r in 0..R {
-            if FETCH && at % 16 == 0 {
+            if FETCH && at.is_multiple_of(16) {
                 prefetch(next[r].wrapping_add(at));
             }
             // SAFETY: as for a.
@@ -263,19 +293,72 @@ unsafe fn euclidean_avx512<A: Coordinate, const R: usize, const FETCH: bool>(
             // No fused multiply-add: the sum must be that of `lanes`, bit for bit.
             acc[r] = _mm512_add_pd(acc[r], _mm512_mul_pd(d, d));
         }
+    };
+    for at in (0..whole).step_by(8) {
+        add(at, u8::MAX);
+    }
+    if whole < n {
+        add(whole, (1 << (n - whole)) - 1);
     }
     for (out, acc) in out.iter_mut().zip(acc) {
-        // The order of `sum`.
-        let four = _mm256_add_pd(
-            _mm512_castpd512_pd256(acc),
-            _mm512_extractf64x4_pd::<1>(acc),
-        );
-        let two = _mm_add_pd(
-            _mm256_castpd256_pd128(four),
-            _mm256_extractf128_pd::<1>(four),
-        );
-        *out = (_mm_cvtsd_f64(two) + _mm_cvtsd_f64(_mm_unpackhi_pd(two, two))).sqrt();
+        *out = sum_avx512(acc).sqrt();
     }
+}
+
+/// ‖a - b‖₂ of pairs of rows of n numbers.
+///
+/// # Safety
+/// Each pointer has n numbers.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[target_feature(enable = "avx512f,avx512dq,avx512vl")]
+unsafe fn pairs_avx512<const R: usize>(
+    n: usize,
+    a: [*const f32; R],
+    b: [*const f32; R],
+    out: &mut [f64; R],
+) {
+    let whole = n / 8 * 8;
+    let mut acc = [_mm512_setzero_pd(); R];
+    let mut add = |at: usize, mask: u8| {
+        for r in 0..R {
+            // SAFETY: the lanes in the mask lie within the rows, which have n numbers.
+            let (x, y) = unsafe {
+                (
+                    f32::eight(a[r].add(at), mask),
+                    f32::eight(b[r].add(at), mask),
+                )
+            };
+            let d = _mm512_sub_pd(x, y);
+            // No fused multiply-add, as above.
+            acc[r] = _mm512_add_pd(acc[r], _mm512_mul_pd(d, d));
+        }
+    };
+    for at in (0..whole).step_by(8) {
+        add(at, u8::MAX);
+    }
+    if whole < n {
+        add(whole, (1 << (n - whole)) - 1);
+    }
+    for (out, acc) in out.iter_mut().zip(acc) {
+        *out = sum_avx512(acc).sqrt();
+    }
+}
+
+/// The sum of eight lanes, in the order of `sum`.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[target_feature(enable = "avx512f,avx512dq,avx512vl")]
+fn sum_avx512(lanes: __m512d) -> f64 {
+    let four = _mm256_add_pd(
+        _mm512_castpd512_pd256(lanes),
+        _mm512_extractf64x4_pd::<1>(lanes),
+    );
+    let two = _mm_add_pd(
+        _mm256_castpd256_pd128(four),
+        _mm256_extractf128_pd::<1>(four),
+    );
+    _mm_cvtsd_f64(two) + _mm_cvtsd_f64(_mm_unpackhi_pd(two, two))
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -549,6 +632,12 @@ mod tests {
                     metric.distances(&wide, &rows, &mut each);
                     let expected = ids.iter().map(|&id| each[id as usize].to_bits());
                     assert!(one.iter().map(|d| d.to_bits()).eq(expected), "{metric}");
+                    let others: Vec<u32> = ids.iter().map(|id| (2 * id + 1) % 5).collect();
+                    metric.pairs(&rows, n, ids, &others, &mut one);
+                    let at = |id: u32| &rows[id as usize * n..][..n];
+                    for ((&i, &j), d) in ids.iter().zip(&others).zip(one) {
+                        assert_eq!(d.to_bits(), metric.distance(at(i), at(j)).to_bits());
+                    }
                 }
             }
         }

@@ -1,7 +1,8 @@
 //! Python arguments checked and turned into core types, with errors that name them.
 
+use numpy::ndarray::{Dimension, Ix1, Ix2};
 use numpy::{
-    PyArray1, PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyUntypedArray,
+    PyArray, PyArray1, PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyUntypedArray,
     PyUntypedArrayMethods,
 };
 use pyo3::prelude::*;
@@ -93,8 +94,28 @@ fn dtype_name(array: &Bound<'_, PyUntypedArray>) -> String {
     array.dtype().to_string()
 }
 
+/// What `used` makes of the numbers of an array of so many dimensions that is as it is needed already, without
+/// a call of numpy; `used` itself, if it is not.
+fn ready<T: numpy::Element, D: Dimension, R, F: FnOnce(&[T], &[usize]) -> R>(
+    value: &Bound<'_, PyAny>,
+    used: F,
+) -> Result<R, F> {
+    let array = value.cast::<PyArray<T, D>>().ok();
+    let array = array.filter(|a| a.is_c_contiguous());
+    let Some(array) = array.and_then(|a| a.try_readonly().ok()) else {
+        return Err(used);
+    };
+    match array.as_slice() {
+        Ok(numbers) => Ok(used(numbers, array.shape())),
+        Err(_) => Err(used),
+    }
+}
+
 /// A one-dimensional array of real numbers.
 pub(super) fn numbers(name: &'static str, value: &Bound<'_, PyAny>) -> PyResult<Vec<f64>> {
+    if let Ok(numbers) = ready::<f64, Ix1, _, _>(value, |numbers, _| numbers.to_vec()) {
+        return Ok(numbers);
+    }
     let py = value.py();
     let (array, kind) = as_array(value)?;
     if !"fiu".contains(kind) {
@@ -133,6 +154,11 @@ pub(super) fn matrix_with<T: numpy::Element + Copy, R>(
     value: &Bound<'_, PyAny>,
     used: impl FnOnce(&[T], usize, usize) -> PyResult<R>,
 ) -> PyResult<R> {
+    let used = |numbers: &[T], shape: &[usize]| used(numbers, shape[0], shape[1]);
+    let used = match ready::<T, Ix2, _, _>(value, used) {
+        Ok(result) => return result,
+        Err(used) => used,
+    };
     let py = value.py();
     let (array, kind) = as_array(value)?;
     if !"fiu".contains(kind) {
@@ -142,7 +168,7 @@ pub(super) fn matrix_with<T: numpy::Element + Copy, R>(
         )));
     }
     let shape = array.shape();
-    let &[rows, columns] = shape else {
+    let &[_, _] = shape else {
         let error = Error::Shape {
             what: name,
             expected: "two dimensions".into(),
@@ -155,7 +181,7 @@ pub(super) fn matrix_with<T: numpy::Element + Copy, R>(
         .import("numpy")?
         .call_method("ascontiguousarray", (array, dtype), None)?
         .cast_into::<PyArrayDyn<T>>()?;
-    used(converted.readonly().as_slice()?, rows, columns)
+    used(converted.readonly().as_slice()?, converted.shape())
 }
 
 /// [`matrix`] as float32; what float32 cannot hold becomes an infinity, to be refused by name.

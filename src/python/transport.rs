@@ -113,14 +113,16 @@ pub(super) fn emd(
 /// A bag from a mapping of words to counts, a list of words, or (ids, counts).
 fn bag(name: &str, given: &Bound<'_, PyAny>, vocabulary: &Vocabulary) -> PyResult<Bag> {
     let wrong = |what: &str| wrong_type(format!("{name}: {what}"));
-    let made = |words: Vec<(u32, u64)>| {
-        Bag::new(words).map_err(|e| parameter_error(format!("{name}: {e}")))
-    };
+    let wrong_bag = |e| parameter_error(format!("{name}: {e}"));
+    let made = |words: Vec<(u32, u64)>| Bag::new(words).map_err(wrong_bag);
     // What is given most often first: to ask whether it is a mapping takes longer than many words.
     if let Ok(list) = given.cast::<PyList>() {
-        let words = list.iter().enumerate();
-        let words = words.map(|(i, token)| word(name, i, &token, vocabulary));
-        return made(words.collect::<PyResult<_>>()?);
+        // With its capacity, which a collected `Result` would not have.
+        let mut ids = Vec::with_capacity(list.len());
+        for (i, token) in list.iter().enumerate() {
+            ids.push(word(name, i, &token, vocabulary)?.0);
+        }
+        return Bag::of_words(ids).map_err(wrong_bag);
     }
     if let Ok(dict) = given.cast::<PyDict>() {
         let entries = dict.iter().enumerate();

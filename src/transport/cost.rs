@@ -79,19 +79,17 @@ impl<T: Number> Costs<T> {
     }
 
     fn shape(&mut self, rows: usize, columns: usize) {
-        (self.rows, self.columns) = (rows, columns);
-        let stride = columns.next_multiple_of(T::LANES);
-        if self.stride != stride || self.values.len() != rows * stride {
-            self.stride = stride;
-            self.values.resize(rows * stride, T::default());
-        }
-        self.pad();
-    }
-
-    fn pad(&mut self) {
+        self.sized(rows, columns);
         for row in self.values.chunks_exact_mut(self.stride) {
             row[self.columns..].fill(T::INFINITY);
         }
+    }
+
+    /// The memory of so many rows and columns, whatever it holds.
+    fn sized(&mut self, rows: usize, columns: usize) {
+        (self.rows, self.columns) = (rows, columns);
+        self.stride = columns.next_multiple_of(T::LANES);
+        self.values.resize(rows * self.stride, T::default());
     }
 
     pub(super) fn rows(&self) -> usize {
@@ -137,10 +135,9 @@ impl Costs<f32> {
     /// Distances between words, each off by a relative error of at most what is returned, where
     /// the space has them sooner than exact ones.
     pub(super) fn screen(&mut self, space: &dyn MetricSpace, a: &[u32], b: &[u32]) -> Option<f64> {
-        self.shape(a.len(), b.len());
-        let error = space.screen(a, b, &mut self.values, self.stride);
-        self.pad();
-        error
+        self.sized(a.len(), b.len());
+        // The padding is the space's work here.
+        space.screen(a, b, &mut self.values, self.stride)
     }
 
     /// Takes a cost out.

@@ -153,19 +153,70 @@ fn add_body<T: Number>(row: &[T], sums: &mut [T]) {
     }
 }
 
+/// The two smallest of the numbers in two vectors, of which the lanes of the first hold the smaller ones.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[target_feature(enable = "avx512f,avx512dq,avx512vl")]
+fn two_of_eight(first: __m512d, next: __m512d) -> (f64, f64) {
+    let fold = |(first, next): (__m512d, __m512d), f: __m512d, n: __m512d| {
+        (
+            _mm512_min_pd(first, f),
+            _mm512_min_pd(_mm512_min_pd(next, n), _mm512_max_pd(first, f)),
+        )
+    };
+    let halves = |x| _mm512_shuffle_f64x2::<0b01_00_11_10>(x, x);
+    let quarters = |x| _mm512_shuffle_f64x2::<0b10_11_00_01>(x, x);
+    let lanes = |x| _mm512_permute_pd::<0b0101_0101>(x);
+    let two = fold((first, next), halves(first), halves(next));
+    let two = fold(two, quarters(two.0), quarters(two.1));
+    let two = fold(two, lanes(two.0), lanes(two.1));
+    (_mm512_cvtsd_f64(two.0), _mm512_cvtsd_f64(two.1))
+}
+
+/// As [`two_of_eight`].
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[target_feature(enable = "avx512f,avx512dq,avx512vl")]
+fn two_of_sixteen(first: __m512, next: __m512) -> (f32, f32) {
+    let fold = |(first, next): (__m512, __m512), f: __m512, n: __m512| {
+        (
+            _mm512_min_ps(first, f),
+            _mm512_min_ps(_mm512_min_ps(next, n), _mm512_max_ps(first, f)),
+        )
+    };
+    let halves = |x| _mm512_shuffle_f32x4::<0b01_00_11_10>(x, x);
+    let quarters = |x| _mm512_shuffle_f32x4::<0b10_11_00_01>(x, x);
+    let pairs = |x| _mm512_permute_ps::<0b01_00_11_10>(x);
+    let lanes = |x| _mm512_permute_ps::<0b10_11_00_01>(x);
+    let two = fold((first, next), halves(first), halves(next));
+    let two = fold(two, quarters(two.0), quarters(two.1));
+    let two = fold(two, pairs(two.0), pairs(two.1));
+    let two = fold(two, lanes(two.0), lanes(two.1));
+    (_mm512_cvtss_f32(two.0), _mm512_cvtss_f32(two.1))
+}
+
 /// A type's passes by AVX-512: the same results, whole vectors at a time.
 #[cfg(target_arch = "x86_64")]
 macro_rules! wide {
     (
         $wide:ident, $type:ty, $lanes:expr, $mask:ty, $set:ident, $load:ident, $store:ident, $add:ident,
-        $sub:ident, $min:ident, $max:ident, $reduce:ident, $equal:ident, $less:ident, $choose:ident,
-        $set_rows:ident, $load_rows:ident, $store_rows:ident, $choose_rows:ident
+        $sub:ident, $min:ident, $max:ident, $reduce:ident, $equal:ident, $less:ident,
+        $set_rows:ident, $load_rows:ident, $store_rows:ident, $choose_rows:ident, $two_of_lanes:ident
     ) => {
         mod $wide {
             use super::*;
 
             type Type = $type;
             const LANES: usize = $lanes;
+            /// Vectors whose lanes are places in 64 bits.
+            const TOGETHER: usize = 64 / LANES;
+
+            /// Places in some vectors: a branch for each would be guessed wrong too often.
+            #[inline(always)]
+            fn places<V>(vectors: impl Iterator<Item = V>, equal: impl Fn(V) -> $mask) -> u64 {
+                let each = vectors.zip((0..64).step_by(LANES));
+                each.fold(0, |all, (vector, at)| all | u64::from(equal(vector)) << at)
+            }
 
             /// A vector of row - v.
             #[inline(always)]
@@ -199,11 +250,14 @@ macro_rules! wide {
                     (least, other) = (other, $min(least, new));
                 }
                 let least = $reduce($min(least, other));
-                for (k, distance) in vectors.iter().enumerate() {
-                    // SAFETY: as above.
-                    let here = unsafe { $equal($load(distance.as_ptr()), $set(least)) };
-                    if here != 0 {
-                        return (least, k * LANES + here.trailing_zeros() as usize);
+                let all = $set(least);
+                for (k, some) in vectors.chunks(TOGETHER).enumerate() {
+                    let places = places(some.iter(), |distance| {
+                        // SAFETY: as above.
+                        $equal(unsafe { $load(distance.as_ptr()) }, all)
+                    });
+                    if places != 0 {
+                        return (least, 64 * k + places.trailing_zeros() as usize);
                     }
                 }
                 (least, usize::MAX)
@@ -218,25 +272,24 @@ macro_rules! wide {
                     next = $min(next, $max(x, first));
                     first = $min(first, x);
                 }
-                let least = $reduce(first);
-                // Of the lane of the least its second, of the others their first.
-                let lanes: $mask = $equal(first, $set(least));
-                let lane = lanes & lanes.wrapping_neg();
-                let second = $reduce($choose(first, lane, next));
+                let (least, second) = $two_of_lanes(first, next);
+                let all = $set(least);
                 let (mut at, mut tie) = (usize::MAX, None);
-                for (k, (row, v)) in chunks(row, v).enumerate() {
-                    // SAFETY: as above.
-                    let x = unsafe { $sub($load(row.as_ptr()), $load(v.as_ptr())) };
-                    let mut here = $equal(x, $set(least));
-                    if here != 0 && at == usize::MAX {
-                        at = k * LANES + here.trailing_zeros() as usize;
+                let (row, v) = (row.as_chunks::<LANES>().0, v.as_chunks::<LANES>().0);
+                for (k, (row, v)) in row.chunks(TOGETHER).zip(v.chunks(TOGETHER)).enumerate() {
+                    let mut places = places(row.iter().zip(v), |(row, v)| {
+                        // SAFETY: as above.
+                        $equal(unsafe { $sub($load(row.as_ptr()), $load(v.as_ptr())) }, all)
+                    });
+                    if places != 0 && at == usize::MAX {
+                        at = 64 * k + places.trailing_zeros() as usize;
                         if second != least {
                             break;
                         }
-                        here &= here.wrapping_sub(1);
+                        places &= places - 1;
                     }
-                    if here != 0 {
-                        tie = Some(k * LANES + here.trailing_zeros() as usize);
+                    if places != 0 {
+                        tie = Some(64 * k + places.trailing_zeros() as usize);
                         break;
                     }
                 }
@@ -311,11 +364,11 @@ wide!(
     _mm512_reduce_min_pd,
     _mm512_cmpeq_pd_mask,
     _mm512_cmplt_pd_mask,
-    _mm512_mask_mov_pd,
     _mm256_set1_epi32,
     _mm256_loadu_epi32,
     _mm256_storeu_epi32,
-    _mm256_mask_mov_epi32
+    _mm256_mask_mov_epi32,
+    two_of_eight
 );
 #[cfg(target_arch = "x86_64")]
 wide!(
@@ -333,11 +386,11 @@ wide!(
     _mm512_reduce_min_ps,
     _mm512_cmpeq_ps_mask,
     _mm512_cmplt_ps_mask,
-    _mm512_mask_mov_ps,
     _mm512_set1_epi32,
     _mm512_loadu_epi32,
     _mm512_storeu_epi32,
-    _mm512_mask_mov_epi32
+    _mm512_mask_mov_epi32,
+    two_of_sixteen
 );
 
 /// The smallest of row · scale - v, for rough costs and exact potentials.

@@ -41,12 +41,16 @@ const GAP: f64 = 1e-13;
 pub(super) struct Screened {
     cost: Costs<f32>,
     solver: ShortestPaths<f32>,
+    /// Of each row: the word of its pair's column.
+    partners: Vec<u32>,
     /// Of each row: the exact distance of its pair.
     paid: Vec<f64>,
     u: Vec<f64>,
     v: Vec<f64>,
     row_of: Vec<u32>,
     near: Vec<Pair>,
+    /// Of each row: what floor - v is above for all pairs that are not near.
+    limits: Vec<f64>,
 }
 
 /// A pair of words near the bound.
@@ -73,12 +77,14 @@ impl Screened {
         self.solver.solve(&self.cost, Start::Means, control)?;
         let n = a.len();
         self.row_of.resize(n, 0);
-        self.paid.clear();
+        self.partners.clear();
         for (i, &j) in self.solver.columns().iter().enumerate() {
             self.row_of[j as usize] = i as u32;
-            self.paid.push(space.distance(a[i], b[j as usize]));
+            self.partners.push(b[j as usize]);
             self.cost.remove(i, j as usize);
         }
+        self.paid.resize(n, 0.0);
+        space.pairs(a, &self.partners, &mut self.paid);
         let paid: f64 = self.paid.iter().sum();
         let largest = self.paid.iter().fold(0.0f64, |m, &c| m.max(c));
         let width = NEAR * error * largest;
@@ -120,9 +126,11 @@ impl Screened {
     /// The pairs that are within `width` of the bound, or below it.
     fn find_near(&mut self, below: f64, width: f64) {
         self.near.clear();
-        for (i, &u) in self.u.iter().enumerate() {
+        self.limits.clear();
+        self.limits.extend(self.u.iter().map(|u| u + width));
+        for (i, &limit) in self.limits.iter().enumerate() {
             let near = &mut self.near;
-            each_at_most(self.cost.row(i), &self.v, below, u + width, |j, floor| {
+            each_at_most(self.cost.row(i), &self.v, below, limit, |j, floor| {
                 near.push(Pair {
                     row: i as u32,
                     column: j as u32,
@@ -154,7 +162,7 @@ impl Screened {
         false
     }
 
-    /// What the potentials of the columns prove: Σ v + Σ u.
+    /// What the potentials of the columns prove, after [`lower`](Self::lower): Σ v + Σ u.
     fn bound(&mut self, below: f64) -> f64 {
         // Pairs whose floors are exact stand in no row any more.
         for pair in &self.near {
@@ -162,8 +170,11 @@ impl Screened {
             let least = pair.floor - self.v[j];
             self.u[i] = f64::min(self.u[i], least);
         }
+        // Potentials of columns have only fallen, so the other pairs are still above their rows' limits.
         for (i, u) in self.u.iter_mut().enumerate() {
-            *u = f64::min(*u, least_scaled(self.cost.row(i), &self.v, below));
+            if *u > self.limits[i] {
+                *u = f64::min(*u, least_scaled(self.cost.row(i), &self.v, below));
+            }
         }
         let columns = &self.v[..self.u.len()];
         self.u.iter().sum::<f64>() + columns.iter().sum::<f64>()

@@ -221,6 +221,42 @@ fn bags_of_every_metric_and_size() {
 }
 
 #[test]
+fn bags_of_words_are_bags_of_counts() {
+    let mut rng = stream(12);
+    for size in 1..60 {
+        let words: Vec<u32> = (0..size).map(|_| rng.random_range(0..200)).collect();
+        let counted = Bag::new(words.iter().map(|&id| (id, 1))).unwrap();
+        assert_eq!(Bag::of_words(words).unwrap(), counted);
+    }
+    assert!(Bag::of_words(Vec::new()).is_err());
+}
+
+/// The memory of a distance serves the next one of the thread: large and small ones in turn.
+#[test]
+fn distances_in_turn_do_not_disturb_each_other() {
+    let embedding = crate::common::embedding(600, 12, 1.0, Metric::Euclidean, 9);
+    let mut rng = stream(13);
+    for _ in 0..12 {
+        for size in [50, 3, 150, 64, 1, 17] {
+            let [a, b] = [0, 300].map(|from| {
+                let mut ids: Vec<u32> = (from..from + 300).collect();
+                ids.shuffle(&mut rng);
+                Bag::of_words(ids[..size].to_vec()).unwrap()
+            });
+            let d = distance(&*embedding, &a, &b, &Control::new()).unwrap();
+            let apart = || {
+                std::thread::scope(|s| {
+                    let fresh = s.spawn(|| distance(&*embedding, &a, &b, &Control::new()));
+                    fresh.join().unwrap().unwrap()
+                })
+            };
+            assert_eq!(d.to_bits(), apart().to_bits());
+            assert!((d - plainly(&*embedding, &a, &b)).abs() <= 1e-9 * d);
+        }
+    }
+}
+
+#[test]
 fn it_is_a_metric_on_bags_of_one_size() {
     let embedding = crate::common::embedding(40, 5, 1.0, Metric::Euclidean, 6);
     let mut rng = stream(9);

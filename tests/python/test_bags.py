@@ -96,6 +96,31 @@ def test_the_papers_documents() -> None:
         assert near == pytest.approx(best, rel=1e-12)
 
 
+def test_costs_in_any_memory() -> None:
+    """Arrays that are read where they stand, and those that numpy has to convert, say the same."""
+    rng = np.random.default_rng(5)
+    a, b, cost = rng.random(7), rng.random(9), rng.random((7, 9))
+    b *= a.sum() / b.sum()
+    expected = fastdx.emd(a, b, cost)
+    locked = cost.copy()
+    locked.setflags(write=False)
+    wide = np.zeros((14, 27))
+    wide[::2, ::3] = cost
+    forms = [cost.tolist(), np.asfortranarray(cost), locked, wide[::2, ::3], cost.astype(">f8")]
+    forms += [cost[::-1][::-1], cost.copy().view(np.ma.MaskedArray)]
+    for form in forms:
+        t = fastdx.emd(a, b, form)
+        assert t.cost == expected.cost
+        assert (t.plan == expected.plan).all()
+    apart = np.repeat(a, 2)[::2]
+    for first, second in [(a.tolist(), b.tolist()), (apart, b.astype(">f8")), (a, tuple(b))]:
+        assert fastdx.emd(first, second, cost).cost == expected.cost
+    whole = rng.integers(0, 5, (7, 7))
+    ones = np.ones(7)
+    by_floats = fastdx.emd(ones, ones, whole * 1.0).cost
+    assert fastdx.emd(ones.astype(np.float32), ones, whole).cost == by_floats
+
+
 def test_many_documents() -> None:
     rng = np.random.default_rng(2)
     bags = [rng.choice(ENGLISH.words, rng.integers(3, 15)).tolist() for _ in range(40)]
