@@ -8,6 +8,7 @@
 use std::arch::x86_64::*;
 
 use crate::parallel::split;
+#[cfg(target_arch = "x86_64")]
 use crate::prefetch::prefetch;
 use crate::space::{Limits, Seen};
 
@@ -179,19 +180,21 @@ impl Coarse {
     pub(crate) fn seen(&self, a: u32, b: &[u32], limits: &Limits) -> Seen {
         let lengths = [limits.far.len(), limits.near.len()];
         assert!(b.len() <= TOGETHER && lengths == [b.len(); 2]);
-        #[cfg(target_arch = "x86_64")]
-        if self.isa == Isa::Avx512Vnni {
+        match self.isa {
+            #[cfg(target_arch = "x86_64")]
             // SAFETY: the features were detected, lengths were checked.
-            return unsafe { self.seen_avx512(a, b, limits) };
+            Isa::Avx512Vnni => unsafe { self.seen_avx512(a, b, limits) },
+            Isa::Portable => {
+                let mut seen = Seen::default();
+                for (i, &b) in b.iter().enumerate() {
+                    let (least, most) = self.between(self.row(a), self.row(b));
+                    seen.beyond |= u64::from(least > limits.far[i]) << i;
+                    seen.within |= u64::from(most <= limits.near[i]) << i;
+                    seen.outside |= u64::from(least > limits.least) << i;
+                }
+                seen
+            }
         }
-        let mut seen = Seen::default();
-        for (i, &b) in b.iter().enumerate() {
-            let (least, most) = self.between(self.row(a), self.row(b));
-            seen.beyond |= u64::from(least > limits.far[i]) << i;
-            seen.within |= u64::from(most <= limits.near[i]) << i;
-            seen.outside |= u64::from(least > limits.least) << i;
-        }
-        seen
     }
 
     /// Between which two numbers the least distance between `a` and one of the words `b` lies.
@@ -206,17 +209,19 @@ impl Coarse {
     }
 
     fn nearest_together(&self, a: u32, b: &[u32]) -> (f64, f64) {
-        #[cfg(target_arch = "x86_64")]
-        if self.isa == Isa::Avx512Vnni {
+        match self.isa {
+            #[cfg(target_arch = "x86_64")]
             // SAFETY: the features were detected; there are at most 64 words.
-            return unsafe { self.nearest_avx512(a, b) };
+            Isa::Avx512Vnni => unsafe { self.nearest_avx512(a, b) },
+            Isa::Portable => {
+                let mut nearest = (f64::INFINITY, f64::INFINITY);
+                for &b in b {
+                    let (least, most) = self.between(self.row(a), self.row(b));
+                    nearest = (nearest.0.min(least), nearest.1.min(most));
+                }
+                nearest
+            }
         }
-        let mut nearest = (f64::INFINITY, f64::INFINITY);
-        for &b in b {
-            let (least, most) = self.between(self.row(a), self.row(b));
-            nearest = (nearest.0.min(least), nearest.1.min(most));
-        }
-        nearest
     }
 
     #[inline]

@@ -14,6 +14,7 @@ pub(crate) mod screen;
 use std::fmt;
 
 use crate::names::named;
+#[cfg(target_arch = "x86_64")]
 use crate::prefetch::prefetch;
 use crate::space::{Limits, Seen};
 
@@ -125,6 +126,7 @@ impl Metric {
     pub(crate) fn pairs(self, rows: &[f32], n: usize, a: &[u32], b: &[u32], out: &mut [f64]) {
         assert!(a.len() == b.len() && a.len() == out.len());
         let at = |id: u32| &rows[id as usize * n..][..n];
+        #[allow(unused_mut)] // on other machines
         let mut first = 0;
         #[cfg(target_arch = "x86_64")]
         if self == Metric::Euclidean
