@@ -78,11 +78,19 @@ struct Text {
 }
 
 /// The strings that were found in a block, in order.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Strings {
     texts: Vec<Text>,
     unescaped: String,
     others: Vec<String>,
+}
+
+impl std::fmt::Debug for Strings {
+    /// Without what they say.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut debug = f.debug_struct("Strings");
+        debug.field("len", &self.len()).finish_non_exhaustive()
+    }
 }
 
 impl Strings {
@@ -150,8 +158,12 @@ impl Strings {
         &self.others
     }
 
-    /// The block with other strings in their places, one for each.
-    pub fn replaced<S: AsRef<str>>(&self, block: &str, new: &[S]) -> Vec<u8> {
+    /// The block with other strings in their places, one for each; none if there are more or fewer of them, for
+    /// no string may stay.
+    pub fn replaced<S: AsRef<str>>(&self, block: &str, new: &[S]) -> Option<Vec<u8>> {
+        if new.len() != self.len() {
+            return None;
+        }
         let size: usize = new.iter().map(|text| text.as_ref().len()).sum();
         let mut out = Vec::with_capacity(block.len() + size + size / 16);
         let mut done = 0;
@@ -161,7 +173,7 @@ impl Strings {
             done = text.place.end;
         }
         out.extend_from_slice(&block.as_bytes()[done..]);
-        out
+        Some(out)
     }
 }
 
@@ -543,7 +555,9 @@ mod tests {
         assert_eq!(strings.others(), ["id", "n"]);
         let (start, column) = strings.places().next().unwrap();
         assert_eq!((&block[start..start + 3], column), ("\"a ", 0));
-        let new = strings.replaced(block, &["\"\\\n\u{1}é", "x"]);
+        assert!(strings.replaced(block, &["x"]).is_none());
+        assert!(strings.replaced(block, &["x"; 3]).is_none());
+        let new = strings.replaced(block, &["\"\\\n\u{1}é", "x"]).unwrap();
         assert_eq!(
             String::from_utf8(new).unwrap(),
             "{\"id\": 1.50, \"text\" : \"\\\"\\\\\\n\\u0001é\", \"n\":[1,{\"text\":\"no\"}]}\r\n \n\
@@ -667,7 +681,7 @@ mod tests {
             let block = String::from_utf8(block).unwrap();
             let strings = Strings::find(&block, &fields(&[&["text"]]), 100).unwrap();
             prop_assert_eq!(strings.texts(&block), &texts[..]);
-            prop_assert_eq!(strings.replaced(&block, &texts), block.as_bytes());
+            prop_assert_eq!(strings.replaced(&block, &texts).unwrap(), block.as_bytes());
         }
 
         /// Whatever a block holds, nothing is read beyond it.

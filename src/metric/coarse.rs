@@ -129,8 +129,8 @@ impl Coarse {
             each.fold(0.0, f64::max)
         };
         let most = vectors.chunks_exact(dim).map(away).fold(0.0, f64::max);
-        // A NaN is no size either.
-        if !(1e-150..1e150).contains(&most) {
+        let finite = center.iter().all(|c| c.is_finite());
+        if !(finite && (1e-150..1e150).contains(&most)) {
             return None;
         }
         // A smaller unit says more of most rows, and less of those with coordinates beyond 127 of it.
@@ -521,6 +521,7 @@ mod tests {
         assert!(Coarse::new(&[], 3).is_none());
         assert!(Coarse::new(&[1.0; 9], 3).is_none());
         assert!(Coarse::new(&[f32::NAN, 1.0], 1).is_none());
+        assert!(Coarse::new(&[f32::NAN, 1.0, 0.0, 2.0], 2).is_none());
         assert!(Coarse::new(&[f32::INFINITY, 1.0], 1).is_none());
         assert!(Coarse::new(&vec![0.5; MOST_DIM + 1], MOST_DIM + 1).is_none());
     }

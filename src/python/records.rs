@@ -1,5 +1,6 @@
 //! JSON lines for the command: found, drawn and written outside of the interpreter.
 
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict};
@@ -68,7 +69,7 @@ impl PyStrings {
         self.strings.others()
     }
 
-    /// The block with other strings in their places.
+    /// The block with other strings in their places; ValueError if there are more or fewer of them.
     fn replaced<'py>(
         &self,
         py: Python<'py>,
@@ -84,6 +85,12 @@ impl PyStrings {
                 self.strings.replaced(&self.block, &as_strs(&new))
             }
         };
+        let out = out.ok_or_else(|| {
+            let wanted = self.strings.len();
+            PyValueError::new_err(format!(
+                "new must hold {wanted} texts, one for every string"
+            ))
+        })?;
         Ok(PyBytes::new(py, &out))
     }
 }

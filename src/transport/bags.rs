@@ -91,13 +91,18 @@ pub(super) struct Remains {
 }
 
 impl Remains {
+    /// What words there were is kept no longer than it takes.
+    fn clear(&mut self) {
+        self.words.iter_mut().for_each(Vec::clear);
+        self.masses.iter_mut().for_each(Vec::clear);
+    }
+
     pub(super) fn fill(&mut self, a: &Bag, b: &Bag) {
         let common = gcd(a.size, b.size);
         // An occurrence in a bag of size N has the mass 1/N: in units of a common divisor.
         let (mass_a, mass_b) = (b.size / common, a.size / common);
         self.whole = a.size * mass_a;
-        self.words.iter_mut().for_each(Vec::clear);
-        self.masses.iter_mut().for_each(Vec::clear);
+        self.clear();
         let (mut i, mut j) = (0, 0);
         let mut keep = |side: usize, word: u32, mass: u64| {
             if mass > 0 {
@@ -175,6 +180,7 @@ pub fn distance(space: &dyn MetricSpace, a: &Bag, b: &Bag, control: &Control) ->
         let mut solver = kept.take().unwrap_or_default();
         let found = solver.between(space, a, b, control);
         if a.ids.len().max(b.ids.len()) <= KEPT_WORDS {
+            solver.remains.clear();
             kept.set(Some(solver));
         }
         found

@@ -120,9 +120,12 @@ fn lists_much_shorter_than_the_vocabulary_change_nothing() {
     // 6,000 words: lists of 256 and heads of a thousand outputs leave most of the mass outside.
     let e = embedding(6000, 4, 1.0, Metric::Euclidean, 3);
     let cover = Cover::nearest(&*e, 20, &Build::default(), &Control::new()).unwrap();
-    let weights = |y: u32| 1.0 + f64::from(y % 1000) * 30.0;
+    let weights: fn(u32) -> f64 = |y| 1.0 + f64::from(y % 1000) * 30.0;
     for (epsilon, truncation) in [(3.0, Truncation::default()), (14.0, Truncation::Gamma(0.4))] {
-        for cover in [cover.clone(), cover.weighted(weights).unwrap()] {
+        // Weights that differ by less than two times are of one class, as no weights are.
+        let like: fn(u32) -> f64 = |y| if y % 2 == 0 { 1.0 } else { 1.9 };
+        let weighted = [weights, like].map(|weights| cover.weighted(weights).unwrap());
+        for cover in [cover.clone()].into_iter().chain(weighted) {
             let tem = tem(&e, epsilon, truncation, cover);
             check(&tem, &e, &[17], 300_000);
             let listed = e.build_lists(40, 1 << 30, &Control::new()).unwrap();

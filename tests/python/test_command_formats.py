@@ -483,3 +483,15 @@ def test_memory_stays_flat_on_one_long_array(tmp_path: Path) -> None:
         return int(done.stdout)
 
     assert peak(300_000) < 1.4 * peak(30_000)
+
+
+def test_no_string_of_a_block_stays():
+    from fastdx import _core
+
+    fields = _core.JsonFields([(["text"], 0)])
+    found = _core.JsonStrings.find(b'{"text": "one"}\n{"text": "two"}\n', fields, 9)
+    assert found is not None
+    assert found.replaced(["a", "b"]) == b'{"text": "a"}\n{"text": "b"}\n'
+    for new in (["a"], ["a", "b", "c"]):
+        with pytest.raises(ValueError, match="2 texts"):
+            found.replaced(new)

@@ -239,7 +239,9 @@ impl ListTable {
         mut drawn: impl FnMut(u32),
     ) -> (usize, u32) {
         let share = &self.share;
-        if self.outside.is_one_class() && share.first >> 63 == 0 {
+        // Outputs of like weights are one class, and yet each has its own.
+        let alike = terms.cover.and_then(Cover::penalties).is_none();
+        if alike && self.outside.is_one_class() && share.first >> 63 == 0 {
             let counts = (left, most);
             // A draw takes at most 2⁶⁴/share tries, and rarely more than a third of them.
             let each = (u64::MAX / share.first.max(1)).min(48) as usize / 3;

@@ -42,7 +42,8 @@ impl Terms<'_> {
         const ROUNDING: f64 = 1e-6;
         let limit = (exponent - penalty) * self.per_eta;
         let more = ROUNDING * self.per_eta + self.grid.step();
-        let no_limit = |d: f64| if d < self.gamma { d } else { f64::INFINITY };
+        // A number that is none, of a tiny ε, says nothing.
+        let no_limit = |d: f64| if d >= self.gamma { f64::INFINITY } else { d };
         let (near, far) = (no_limit(limit - more), no_limit(limit + more));
         // Every weight is at least the floor.
         let floor = exponent > FLOOR_EXPONENT - 1e-3;

@@ -10,6 +10,7 @@ use super::law::Law;
 use super::outside::{Distances, Outside, Share, Try, limits};
 use super::rejection::ListTable;
 use super::terms::Terms;
+use crate::cover::Cover;
 use crate::random::uniform_below;
 use crate::space::Limits;
 
@@ -123,7 +124,7 @@ impl<const N: usize> Tries<N> {
 }
 
 impl ListTable {
-    /// [`sample`](Self::sample), `N` tries at a time, of outputs of one class.
+    /// [`sample`](Self::sample), `N` tries at a time, of outputs of one class and without penalties.
     #[inline]
     pub(super) fn sample_many<const N: usize, R: Rng>(
         &self,
@@ -134,6 +135,7 @@ impl ListTable {
         distances: &impl Distances,
         mut drawn: impl FnMut(u32),
     ) -> (usize, u32) {
+        debug_assert!(terms.cover.and_then(Cover::penalties).is_none());
         let (outside, share) = (&self.outside, &self.share);
         let mut made = 0;
         while left > 0 && made < most {
