@@ -117,7 +117,7 @@ fn draws_have_the_law_of_random_covers() {
 
 #[test]
 fn lists_much_shorter_than_the_vocabulary_change_nothing() {
-    // 6,000 words: lists of 256 and heads of a thousand outputs leave most of the mass outside.
+    // 6,000 words: lists of 256 words, and as many outputs, leave most of the mass outside.
     let e = embedding(6000, 4, 1.0, Metric::Euclidean, 3);
     let cover = Cover::nearest(&*e, 20, &Build::default(), &Control::new()).unwrap();
     let weights: fn(u32) -> f64 = |y| 1.0 + f64::from(y % 1000) * 30.0;
