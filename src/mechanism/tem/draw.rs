@@ -1,5 +1,6 @@
 //! Drawing from a Tem: which of four ways a word takes, and the words of a call grouped.
 
+use rand::Rng;
 use rayon::prelude::*;
 
 use super::alias::{AliasTable, Thresholds};
@@ -38,8 +39,8 @@ impl Tem {
         control: &Control,
     ) -> Result<()> {
         if ids.len() <= FEW {
+            // Few numbers: blocks made ahead would cost more than they save.
             let mut rng = key.stream(0);
-            let mut rng = Bulk::of(&mut rng);
             let mut work = Work::default();
             for (i, (&id, out)) in ids.iter().zip(out).enumerate() {
                 if let Some(&later) = ids.get(i + 3) {
@@ -64,7 +65,7 @@ impl Tem {
         &self,
         id: u32,
         count: usize,
-        rng: &mut Bulk,
+        rng: &mut impl Rng,
         work: &mut Work,
         mut drawn: impl FnMut(u32),
     ) {
@@ -119,7 +120,7 @@ impl Tem {
         cover: Option<&Cover>,
         id: u32,
         count: usize,
-        rng: &mut Bulk,
+        rng: &mut impl Rng,
         work: &mut Work,
         mut drawn: impl FnMut(u32),
     ) {
@@ -161,7 +162,7 @@ impl Tem {
         id: u32,
         table: &AliasTable,
         count: usize,
-        rng: &mut Bulk,
+        rng: &mut impl Rng,
         mut drawn: impl FnMut(u32),
     ) {
         let law = || self.law_with(cover, id);
@@ -178,7 +179,7 @@ impl Tem {
         cover: Option<&Cover>,
         id: u32,
         count: usize,
-        rng: &mut Bulk,
+        rng: &mut impl Rng,
         work: &mut Work,
         mut drawn: impl FnMut(u32),
     ) {
@@ -232,7 +233,7 @@ impl Tem {
         id: u32,
         count: usize,
         grid: Grid,
-        rng: &mut Bulk,
+        rng: &mut impl Rng,
         work: &mut Work,
         mut drawn: impl FnMut(u32),
     ) {
