@@ -32,9 +32,8 @@ impl<'a> WordTable<'a> {
     /// If `id` is not below the number of words.
     #[inline]
     pub(crate) fn place(&self, id: u32) -> (&'a [u8], usize, usize) {
-        let [start, end] = self.offsets[id as usize..][..2] else {
-            unreachable!("there are two");
-        };
+        let id = id as usize;
+        let [start, end] = [self.offsets[id], self.offsets[id + 1]];
         (self.bytes, start as usize, end as usize)
     }
 

@@ -246,17 +246,18 @@ impl Coarse {
         ((apart - error) * LESS, (apart + error) * MORE)
     }
 
-    /// ‖q_a - q_b‖₂² and δ_b of the words b.
+    /// ‖q_a - q_b‖₂² and δ_b of the words b; returns δ_a.
     #[cfg(target_arch = "x86_64")]
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-    fn apart_avx512(&self, own: &[Line], b: &[u32], out: &mut Apart) {
+    fn apart_avx512(&self, a: u32, b: &[u32], out: &mut Apart) -> __m512d {
         for &b in b {
             for line in self.row(b) {
                 prefetch(line);
             }
         }
-        let Sides { norm, .. } = Sides::of(own);
+        let own = self.row(a);
+        let Sides { norm, error, .. } = Sides::of(own);
         let (four, rest) = b.as_chunks::<4>();
         for (apart2, b) in out.squares.as_chunks_mut().0.iter_mut().zip(four) {
             *apart2 = sums(b.map(|b| product(own, self.row(b))));
@@ -264,12 +265,13 @@ impl Coarse {
         for (apart2, &b) in out.squares[b.len() - rest.len()..].iter_mut().zip(rest) {
             *apart2 = _mm512_reduce_add_epi32(product(own, self.row(b)));
         }
-        for ((apart2, error), &b) in out.squares.iter_mut().zip(&mut out.errors).zip(b) {
+        for ((apart2, error_b), &b) in out.squares.iter_mut().zip(&mut out.errors).zip(b) {
             // All are less than 2³¹: of at most 2¹⁴ terms, these are up to 127², 256·127 and 2·255·127.
             let of = Sides::of(self.row(b));
             *apart2 = of.norm + of.sum - 2 * *apart2 + norm;
-            *error = of.error;
+            *error_b = of.error;
         }
+        _mm512_set1_pd(error.into())
     }
 
     /// The same as [`between`](Self::between) for the eight words of `apart` from one on.
@@ -298,13 +300,8 @@ impl Coarse {
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
     fn seen_avx512(&self, a: u32, b: &[u32], limits: &Limits) -> Seen {
-        let mut apart = Apart {
-            squares: [0; TOGETHER],
-            errors: [0.0; TOGETHER],
-        };
-        let row = self.row(a);
-        self.apart_avx512(row, b, &mut apart);
-        let own = _mm512_set1_pd(f64::from(Sides::of(row).error));
+        let mut apart = Apart::NONE;
+        let own = self.apart_avx512(a, b, &mut apart);
         let mut seen = Seen::default();
         for first in (0..b.len()).step_by(8) {
             let some: u8 = 0xFF >> (8 - (b.len() - first).min(8));
@@ -331,13 +328,8 @@ impl Coarse {
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
     fn nearest_avx512(&self, a: u32, b: &[u32]) -> (f64, f64) {
-        let mut apart = Apart {
-            squares: [0; TOGETHER],
-            errors: [0.0; TOGETHER],
-        };
-        let row = self.row(a);
-        self.apart_avx512(row, b, &mut apart);
-        let own = _mm512_set1_pd(f64::from(Sides::of(row).error));
+        let mut apart = Apart::NONE;
+        let own = self.apart_avx512(a, b, &mut apart);
         let mut nearest = [_mm512_set1_pd(f64::INFINITY); 2];
         for first in (0..b.len()).step_by(8) {
             let some: u8 = 0xFF >> (8 - (b.len() - first).min(8));
@@ -356,6 +348,14 @@ impl Coarse {
 struct Apart {
     squares: [i32; TOGETHER],
     errors: [f32; TOGETHER],
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Apart {
+    const NONE: Self = Apart {
+        squares: [0; TOGETHER],
+        errors: [0.0; TOGETHER],
+    };
 }
 
 /// Sixteen sums that make ⟨q_a + 128, q_b⟩ together, which is ⟨q_a, q_b⟩ + 128·Σq_b: VNNI wants the first factor without

@@ -210,12 +210,10 @@ impl BagSolver {
         b: &Bag,
         control: &Control,
     ) -> Result<f64> {
-        let BagSolver { workspace, remains } = self;
-        remains.fill(a, b);
-        if remains.is_empty() {
+        if !self.begin(a, b) {
             return Ok(0.0);
         }
-        remains.expand();
+        let BagSolver { workspace, remains } = self;
         let [a, b] = &remains.words;
         if remains.masses.iter().flatten().all(|&mass| mass == 1)
             && let Some(cost) = workspace.screen(space, a, b, control)?
@@ -223,8 +221,7 @@ impl BagSolver {
             return Ok(cost * remains.unit());
         }
         workspace.cost.fill(space, a, b);
-        let [supply, demand] = &remains.masses;
-        Ok(workspace.solve(supply, demand, control)?.cost * remains.unit())
+        self.solve(control)
     }
 
     /// The distance with costs that `fill` writes for the words that are left.
@@ -235,13 +232,26 @@ impl BagSolver {
         control: &Control,
         fill: impl FnOnce(&mut Costs<f64>, &[Vec<u32>; 2]),
     ) -> Result<f64> {
-        let BagSolver { workspace, remains } = self;
-        remains.fill(a, b);
-        if remains.is_empty() {
+        if !self.begin(a, b) {
             return Ok(0.0);
         }
-        remains.expand();
-        fill(&mut workspace.cost, &remains.words);
+        fill(&mut self.workspace.cost, &self.remains.words);
+        self.solve(control)
+    }
+
+    /// Finds what is left of two bags; whether anything is.
+    fn begin(&mut self, a: &Bag, b: &Bag) -> bool {
+        self.remains.fill(a, b);
+        let any = !self.remains.is_empty();
+        if any {
+            self.remains.expand();
+        }
+        any
+    }
+
+    /// The distance by the costs that were filled in.
+    fn solve(&mut self, control: &Control) -> Result<f64> {
+        let BagSolver { workspace, remains } = self;
         let [supply, demand] = &remains.masses;
         Ok(workspace.solve(supply, demand, control)?.cost * remains.unit())
     }

@@ -21,8 +21,8 @@ const LISTS: usize = 3;
 
 /// A try outside the list, in sixteenths of [`LawCache::row_price`]'s unit.
 const TRY: u32 = 16;
-/// A row and its table cost as much as a try for every so many words. By a profile at n = 50, a word of a
-/// row takes some 50 ns, and a try, with all that a draw takes, about twice that.
+/// A row and its table cost as much as a try for every so many words, about: between 1 and 2 a first pass over
+/// text and a warm one took the same time at n = 50.
 const WORDS_A_TRY: usize = 2;
 
 /// Counters of what words cost; words that share one only share the decision when to keep a law, which is made too
