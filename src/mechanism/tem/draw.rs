@@ -281,12 +281,13 @@ impl Tem {
                 if worth || self.randomness.seed().is_some() {
                     let table = list_law.table(list, terms);
                     let bytes = table.bytes();
-                    match worth.then_some(()) {
-                        None => from_table(&table),
-                        Some(()) => match self.cache.lists.keep(id, table, bytes) {
-                            Ok(table) => from_table(table),
-                            Err(table) => from_table(&table),
-                        },
+                    let kept = match worth {
+                        true => self.cache.lists.keep(id, table, bytes),
+                        false => Err(table),
+                    };
+                    match kept {
+                        Ok(table) => from_table(table),
+                        Err(table) => from_table(&table),
                     }
                 } else {
                     while left > 0 && tries < most {
