@@ -4,10 +4,10 @@
 //! the words that come first and often are served; what comes when the bound is reached is made
 //! anew each time.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::marker::PhantomData;
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
-
-use once_cell::race::OnceBox;
 
 use crate::error::{Error, Result as Outcome};
 
@@ -68,6 +68,85 @@ impl CacheBudget {
     }
 }
 
+/// What is kept, and what was kept before it in another place.
+struct Kept<T> {
+    value: T,
+    before: AtomicPtr<Kept<T>>,
+}
+
+/// A place for each word, each set once. Neither making nor dropping them looks at those that are empty: there are
+/// many words, and few of them are drawn by a Tem that is made for one request.
+struct Places<T> {
+    /// Null, or a `Kept` that came from a box and stays till the end. The system gives zeros where they are touched.
+    each: Box<[AtomicPtr<Kept<T>>]>,
+    newest: AtomicPtr<Kept<T>>,
+    owns: PhantomData<T>,
+}
+
+// SAFETY: a `Places` owns the `T`s that it points to; it gives them out only as shared references, to any thread that
+// has one to itself, and may be dropped, with them, by another thread than the one that set them.
+unsafe impl<T: Send> Send for Places<T> {}
+// SAFETY: as above; `set` moves a `T` in through a shared reference.
+unsafe impl<T: Send + Sync> Sync for Places<T> {}
+
+impl<T> Places<T> {
+    fn of(words: usize) -> Self {
+        Places {
+            each: bytemuck::zeroed_slice_box(words),
+            newest: AtomicPtr::default(),
+            owns: PhantomData,
+        }
+    }
+
+    #[inline]
+    fn get(&self, id: u32) -> Option<&T> {
+        let kept = self.each[id as usize].load(Ordering::Acquire);
+        // SAFETY: null, or a whole `Kept` (released by `set`) that lives as long as `self`.
+        unsafe { kept.as_ref() }.map(|kept| &kept.value)
+    }
+
+    /// What the place holds from now on, and whether that is `value`: the first one stays.
+    fn set(&self, id: u32, value: T) -> (&T, bool) {
+        let made = Box::into_raw(Box::new(Kept {
+            value,
+            before: AtomicPtr::default(),
+        }));
+        let place = &self.each[id as usize];
+        let (success, failure) = (Ordering::AcqRel, Ordering::Acquire);
+        if let Err(first) = place.compare_exchange(ptr::null_mut(), made, success, failure) {
+            // SAFETY: `made` came from a box above and was given to nobody.
+            drop(unsafe { Box::from_raw(made) });
+            // SAFETY: as in `get`; a place that was not null stays as it is.
+            return (unsafe { &(*first).value }, false);
+        }
+        // SAFETY: as in `get`.
+        let kept = unsafe { &*made };
+        let mut newest = self.newest.load(Ordering::Relaxed);
+        loop {
+            kept.before.store(newest, Ordering::Relaxed);
+            let (success, failure) = (Ordering::Release, Ordering::Relaxed);
+            let pushed = self
+                .newest
+                .compare_exchange_weak(newest, made, success, failure);
+            match pushed {
+                Ok(_) => return (&kept.value, true),
+                Err(other) => newest = other,
+            }
+        }
+    }
+}
+
+impl<T> Drop for Places<T> {
+    fn drop(&mut self) {
+        let mut next = *self.newest.get_mut();
+        while !next.is_null() {
+            // SAFETY: each came from a box by `set` and is in this chain once; nobody has a reference any more.
+            let kept = unsafe { Box::from_raw(next) };
+            next = kept.before.into_inner();
+        }
+    }
+}
+
 /// At most one `T` for every word.
 pub(crate) struct WordCache<T> {
     words: usize,
@@ -76,7 +155,7 @@ pub(crate) struct WordCache<T> {
     share: usize,
     used: AtomicUsize,
     /// Made when something is kept: a Tem that is only configured costs nothing.
-    kept: OnceLock<Option<Box<[OnceBox<T>]>>>,
+    kept: OnceLock<Option<Places<T>>>,
 }
 
 impl<T> Drop for WordCache<T> {
@@ -100,7 +179,7 @@ impl<T> WordCache<T> {
     /// What is kept for a word.
     #[inline]
     pub(crate) fn get(&self, id: u32) -> Option<&T> {
-        self.kept.get()?.as_ref()?[id as usize].get()
+        self.kept.get()?.as_ref()?.get(id)
     }
 
     /// Bytes that are still free.
@@ -127,13 +206,12 @@ impl<T> WordCache<T> {
     }
 
     /// The places of all words, if the bound has room for them.
-    fn places(&self) -> Option<&[OnceBox<T>]> {
+    fn places(&self) -> Option<&Places<T>> {
         let made = || {
-            let bytes = self.words.checked_mul(size_of::<OnceBox<T>>())?;
-            let fits = self.take(bytes);
-            fits.then(|| (0..self.words).map(|_| OnceBox::new()).collect())
+            let bytes = self.words.checked_mul(size_of::<AtomicPtr<Kept<T>>>())?;
+            self.take(bytes).then(|| Places::of(self.words))
         };
-        self.kept.get_or_init(made).as_deref()
+        self.kept.get_or_init(made).as_ref()
     }
 
     /// Keeps `value`, of so many bytes, for a word; gives it back where the bound does not
@@ -145,11 +223,7 @@ impl<T> WordCache<T> {
         if !self.take(bytes) {
             return Err(value);
         }
-        let mut made = false;
-        let kept = places[id as usize].get_or_init(|| {
-            made = true;
-            Box::new(value)
-        });
+        let (kept, made) = places.set(id, value);
         // Where two threads make one at the same time, both count: the bound is reached sooner.
         if !made {
             self.used.fetch_sub(bytes, Ordering::Relaxed);
@@ -180,5 +254,67 @@ impl<T> WordCache<T> {
                 spare
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parallel::install;
+    use rayon::prelude::*;
+
+    /// What is dropped is counted.
+    struct Counted<'a>(u32, &'a AtomicUsize);
+
+    impl Drop for Counted<'_> {
+        fn drop(&mut self) {
+            self.1.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn threads_that_keep_at_once_see_one_value_and_all_are_dropped_once() {
+        const WORDS: u32 = 300;
+        let dropped = AtomicUsize::new(0);
+        let budget = CacheBudget::new(1 << 20);
+        let cache = WordCache::new(WORDS as usize, budget.clone(), 1 << 20);
+        // Every word 64 times, by turns, so that threads meet.
+        let keep_all = || {
+            (0..64 * WORDS).into_par_iter().for_each(|i| {
+                let id = i % WORDS;
+                let Ok(kept) = cache.keep(id, Counted(i, &dropped), 16) else {
+                    panic!("there is room");
+                };
+                assert_eq!(kept.0 % WORDS, id);
+                assert!(cache.get(id).is_some_and(|got| ptr::eq(got, kept)));
+            });
+        };
+        install(usize::MAX, 1, keep_all).unwrap();
+        let places = WORDS as usize * size_of::<usize>();
+        assert_eq!(dropped.load(Ordering::Relaxed) as u32, 63 * WORDS);
+        assert_eq!(budget.free(), (1 << 20) - places - 16 * WORDS as usize);
+        drop(cache);
+        assert_eq!(dropped.load(Ordering::Relaxed) as u32, 64 * WORDS);
+        assert_eq!(budget.free(), 1 << 20);
+    }
+
+    #[test]
+    fn what_the_bound_has_no_room_for_comes_back() {
+        let budget = CacheBudget::new(100);
+        let cache = WordCache::new(2, budget.clone(), 100);
+        assert_eq!(cache.room(50), 1);
+        assert_eq!(cache.keep(0, 'a', 50), Ok(&'a'));
+        assert_eq!(cache.keep(1, 'b', 50), Err('b'));
+        assert_eq!((cache.get(0), cache.get(1)), (Some(&'a'), None));
+        let mut spare = ' ';
+        let made = |spare: &mut char| {
+            *spare = 'c';
+            50
+        };
+        assert_eq!(*cache.get_or_keep(1, &mut spare, made), 'c');
+        assert_eq!(cache.get(1), None);
+        // Not even the places fit.
+        let none = WordCache::new(1000, budget, 100);
+        assert_eq!(none.keep(7, 'd', 1), Err('d'));
     }
 }
