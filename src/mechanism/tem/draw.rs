@@ -24,10 +24,10 @@ use crate::space::{Limits, MetricSpace, Seen};
 const FEW: usize = 64;
 /// How often draws that fell on an excluded word are made again before the whole row is looked at.
 const ROUNDS: usize = 64;
-/// Positions that are grouped by word at a time: what is made of them stays in a core's cache.
-const SHEET: usize = 1 << 17;
+/// Positions that are grouped by word at a time: more of them visit a word less often, fewer stay in a cache.
+const SHEET: usize = 1 << 19;
 /// Sheets for which lists and rows are made together, before they are drawn.
-const SHEETS: usize = 16;
+const SHEETS: usize = 4;
 
 impl Tem {
     /// Replaces ids: few of them one by one, many grouped by word.
