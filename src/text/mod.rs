@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 pub use consistent::Replacements;
 pub use decoding::looks_misdecoded;
-use memo::{Memo, Memos};
+use memo::{Memo, Memos, Soon};
 use piece::Piece;
 pub use policy::{Consistent, Counts, Oov, Policy};
 use tokenize::without_symbols;
@@ -33,6 +33,8 @@ use crate::vocabulary::{Vocabulary, WordTable};
 
 /// Bytes of text that are worked on at a time.
 const BLOCK: usize = 8 << 20;
+/// Words that wait for what is remembered of them.
+const AHEAD: usize = 8;
 /// Texts below this many bytes are done on the calling thread.
 const SMALL: usize = 4096;
 /// The stream of a call that unknown words draw from; no mechanism uses it.
@@ -312,14 +314,28 @@ impl TextPrivatizer {
         let mut words = Vec::with_capacity(text.len() / 5 + 1);
         let mut known = Vec::with_capacity(words.capacity());
         let mut counts = Counts::default();
-        for range in self.words(text) {
-            let fate = memo.fate(text, range.clone(), |word| self.fate(word));
+        let mut settle = |memo: &mut Memo, word: Soon| {
+            let Range { start, end } = word.range;
+            let fate = memo.fate(&word, || self.fate(&text[start..end]));
             counts.add(fate);
             if let Fate::Replace(id) = fate {
                 known.push(id);
             }
-            let Range { start, end } = range;
             words.push(Word { start, end, fate });
+        };
+        // A word waits until the ones behind it are found: what is remembered of it comes from memory meanwhile.
+        let mut waiting: [Soon; AHEAD] = Default::default();
+        let mut count = 0;
+        for range in self.words(text) {
+            let soon = memo.soon(text, range);
+            let word = std::mem::replace(&mut waiting[count % AHEAD], soon);
+            if count >= AHEAD {
+                settle(memo, word);
+            }
+            count += 1;
+        }
+        for at in count.saturating_sub(AHEAD)..count {
+            settle(memo, std::mem::take(&mut waiting[at % AHEAD]));
         }
         counts.misdecoded = looks_misdecoded(text).into();
         Found {
