@@ -30,8 +30,11 @@ BLOCK = re.compile(r"(<!-- figures ([\w-]+): (.*?) -->\n).*?(<!-- end of figures
 def machine() -> str:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     cpuinfo = Path("/proc/cpuinfo")
-    wide = cpuinfo.exists() and "avx512f" in cpuinfo.read_text()
-    return f"{cores} cores{' with AVX-512' if wide else ''}"
+    told = cpuinfo.read_text() if cpuinfo.exists() else ""
+    model = re.search(r"^model name\s*: (.+)$", told, re.MULTILINE)
+    wide = [name for flag, name in (("avx512f", "AVX-512"), ("amx_int8", "AMX")) if flag in told]
+    of = f" of {model[1].strip()}" if model else ""
+    return f"{cores} cores{of}{' with ' if wide else ''}{' and '.join(wide)}"
 
 
 def commit() -> str:
