@@ -13,8 +13,9 @@ that holds the true median with a probability of at least 95%, whatever the nois
 statistics: the sign test turned round).
 
 A row fails if the whole interval is above accepted × tolerance; rows that noise leaves open get up
-to twice the rounds. Accepted is the ratio that was stored last, so that what was gained cannot be
-lost again unseen; beside any other base it is 1. The exit code is 1 if a row fails. Write only what
+to twice the rounds. Accepted is the ratio that was stored last by a machine with the same
+instructions, so that what was gained cannot be lost again unseen; beside any other base, or where
+no such machine has stored one, it is 1. The exit code is 1 if a row fails. Write only what
 a quiet machine measured: a ratio that is stored too high hides a loss.
 
 Time is processor time of one thread, where nothing else is said. What is judged in seconds of a
@@ -41,6 +42,9 @@ from statistics import median
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.append(str(ROOT / "tools"))
+from machine import instructions  # noqa: E402
+
 STORE = ROOT / "target" / "bench-check"
 BASELINE = ROOT / "benches" / "baseline.json"
 TOLERANCE = {"cpu": 1.10, "wall": 1.25}
@@ -522,14 +526,18 @@ def stored() -> dict[str, Any]:
     return found
 
 
-def write(commit: str, ratios: dict[str, float], old: dict[str, float]) -> None:
-    """Stores accepted ratios; those of rows that were not measured stay."""
-    kept = {**old, **{k: round(r, 3) for k, r in ratios.items()}}
+def write(commit: str, ratios: dict[str, float], old: dict[str, dict[str, float]]) -> None:
+    """Stores accepted ratios; those of rows that were not measured, and of other machines, stay."""
+    here = old.get(instructions(), {})
+    kept = {**here, **{k: round(r, 3) for k, r in ratios.items()}}
     order = [key(n, c) for n, r in ROWS.items() for c in r.clocks]
-    data = {"commit": commit, "accepted": {k: kept[k] for k in order if k in kept}}
+    new = {**old, instructions(): {k: kept[k] for k in order if k in kept}}
+    data = {"commit": commit, "accepted": dict(sorted(new.items()))}
     BASELINE.write_text(json.dumps(data, indent=2) + "\n", "utf-8")
     print(f"\nWritten to {BASELINE.relative_to(ROOT)}.")
-    worse = [f"{k} {old[k]:.3f} -> {r:.3f}" for k, r in ratios.items() if r > old.get(k, math.inf)]
+    worse = [
+        f"{k} {here[k]:.3f} -> {r:.3f}" for k, r in ratios.items() if r > here.get(k, math.inf)
+    ]
     if worse:
         print(f"Accepted though worse than before: {', '.join(worse)}.")
 
@@ -577,7 +585,10 @@ def main() -> int:
     baseline = stored() if BASELINE.is_file() else {"commit": None, "accepted": {}}
     base = git("rev-parse", "--verify", f"{args.base or baseline['commit']}^{{commit}}")
     new = git("rev-parse", "--verify", f"{args.new}^{{commit}}")
-    accepted = baseline["accepted"] if base == baseline["commit"] else {}
+    known = baseline["accepted"] if base == baseline["commit"] else {}
+    if known and instructions() not in known:
+        print(f"Nothing is accepted yet on a machine with {instructions()}: 1 is.", file=sys.stderr)
+    accepted = known.get(instructions(), {})
     if args.write and base != baseline["commit"] and set(args.rows) != set(ROWS):
         parser.error("a new baseline needs all rows")
     if args.new == "HEAD" and git("status", "--porcelain", "--", "src", "python"):
@@ -591,7 +602,7 @@ def main() -> int:
         print(what, git("log", "-1", "--format=%h %s", commit))
     print(f"\n{table(found, verdicts, accepted)}")
     if args.write:
-        write(base, {k: v.ratio for k, v in verdicts.items()}, accepted)
+        write(base, {k: v.ratio for k, v in verdicts.items()}, known)
         if wide := [k for k, v in verdicts.items() if v.high > v.low * tolerance(k)]:
             print(f"Wide intervals, to be measured again on a quiet machine: {', '.join(wide)}.")
         return 0

@@ -16,25 +16,16 @@ without a table is shown as it is printed.
 from __future__ import annotations
 
 import argparse
-import os
 import re
 import shlex
 import subprocess
 import sys
 from pathlib import Path
 
+from machine import machine
+
 ROOT = Path(__file__).resolve().parents[1]
 BLOCK = re.compile(r"(<!-- figures ([\w-]+): (.*?) -->\n).*?(<!-- end of figures -->)", re.DOTALL)
-
-
-def machine() -> str:
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    cpuinfo = Path("/proc/cpuinfo")
-    told = cpuinfo.read_text() if cpuinfo.exists() else ""
-    model = re.search(r"^model name\s*: (.+)$", told, re.MULTILINE)
-    wide = [name for flag, name in (("avx512f", "AVX-512"), ("amx_int8", "AMX")) if flag in told]
-    of = f" of {model[1].strip()}" if model else ""
-    return f"{cores} cores{of}{' with ' if wide else ''}{' and '.join(wide)}"
 
 
 def commit() -> str:
