@@ -124,7 +124,7 @@ $(VENV)/.peers: $(STAMP) benches/requirements.txt requirements-dev.txt
 
 bench: $(VENV)/.peers
 	cargo bench --locked
-	cd benches && ../$(BIN)/python peers.py && ../$(BIN)/python tem.py && ../$(BIN)/python search.py && ../$(BIN)/python hyperbolic.py && ../$(BIN)/python transport.py && ../$(BIN)/python calibration.py && ../$(BIN)/python response_times.py
+	cd benches && ../$(BIN)/python peers.py && ../$(BIN)/python tem.py && ../$(BIN)/python new_epsilon.py && ../$(BIN)/python search.py && ../$(BIN)/python hyperbolic.py && ../$(BIN)/python transport.py && ../$(BIN)/python calibration.py && ../$(BIN)/python response_times.py
 
 # Is HEAD (NEW=…) slower than a commit, by default that of benches/baseline.json? Both are built and take turns.
 bench-check: $(VENV)/.made
