@@ -186,6 +186,17 @@ pub(crate) fn map_all_with<T: Sync, W, R: Send>(
     }
 }
 
+/// What two works make: at the same time within a pool, else one after the other.
+pub(crate) fn both<A: Send, B: Send>(
+    a: impl FnOnce() -> A + Send,
+    b: impl FnOnce() -> B + Send,
+) -> (A, B) {
+    match rayon::current_thread_index() {
+        Some(_) => rayon::join(a, b),
+        None => (a(), b()),
+    }
+}
+
 /// Does `work` on every item, on as many threads as the pool has, without the pool: for what is
 /// made inside a `OnceLock`, where a pool's thread that waits could take up another task that
 /// waits for the lock it holds.

@@ -34,37 +34,79 @@ pub(super) trait WordDraws: Sync {
 
 /// The positions of a call, by word; those of a word in the order they come.
 pub(super) struct Grouped {
-    /// The word, and below it 32 bits of the position.
-    order: Vec<u64>,
+    /// Where each position stands in the order of the words.
+    ranks: Vec<u32>,
+    /// The distinct words, ascending, and where they end in that order.
+    groups: Vec<(u32, u32)>,
 }
 
-fn word(entry: u64) -> u32 {
-    (entry >> 32) as u32
+/// A number of draws of one word.
+struct Piece {
+    word: u32,
+    count: usize,
 }
 
 impl Grouped {
-    /// At most 2³² ids, of so many words.
+    /// Fewer than 2³² ids, of so many words.
     pub(super) fn new(ids: &[u32], words: usize) -> Self {
-        let entries = (0u64..).zip(ids).map(|(at, &id)| u64::from(id) << 32 | at);
-        let order = match ids.len() > words {
-            true => counted(ids, words, entries),
-            false => {
-                let mut order: Vec<u64> = entries.collect();
-                // Few are not worth a pool, and there may be none.
-                match rayon::current_thread_index() {
-                    Some(_) => order.par_sort_unstable(),
-                    None => order.sort_unstable(),
-                }
-                order
-            }
+        match ids.len() > words {
+            true => Self::counted(ids, words),
+            false => Self::sorted(ids),
+        }
+    }
+
+    fn sorted(ids: &[u32]) -> Self {
+        let entries = (0u64..).zip(ids);
+        let mut entries: Vec<u64> = entries.map(|(at, &id)| u64::from(id) << 32 | at).collect();
+        // Few are not worth a pool, and there may be none.
+        match rayon::current_thread_index() {
+            Some(_) => entries.par_sort_unstable(),
+            None => entries.sort_unstable(),
+        }
+        let mut ranks = vec![0; ids.len()];
+        for (rank, &entry) in (0..).zip(&entries) {
+            ranks[entry as u32 as usize] = rank;
+        }
+        let mut end = 0;
+        let groups = entries.chunk_by(|a, b| a >> 32 == b >> 32).map(|group| {
+            end += group.len() as u32;
+            ((group[0] >> 32) as u32, end)
+        });
+        let groups = groups.collect();
+        Grouped { ranks, groups }
+    }
+
+    fn counted(ids: &[u32], words: usize) -> Self {
+        let mut ends = vec![0u32; words + 1];
+        ids.iter().for_each(|&id| ends[id as usize + 1] += 1);
+        for word in 0..words {
+            ends[word + 1] += ends[word];
+        }
+        // Each place holds where its word starts, and afterwards where it ends.
+        let rank = |&id: &u32| {
+            let end = &mut ends[id as usize];
+            *end += 1;
+            *end - 1
         };
-        Grouped { order }
+        let ranks = ids.iter().map(rank).collect();
+        let mut start = 0;
+        let groups = (0..).zip(&ends[..words]).filter(|&(_, &end)| {
+            let some = end > start;
+            start = end;
+            some
+        });
+        let groups = groups.map(|(word, &end)| (word, end)).collect();
+        Grouped { ranks, groups }
     }
 
     /// The distinct words, ascending, and how often each comes.
     pub(super) fn words(&self) -> impl Iterator<Item = (u32, usize)> {
-        let groups = self.order.chunk_by(|&a, &b| word(a) == word(b));
-        groups.map(|group| (word(group[0]), group.len()))
+        let mut start = 0;
+        self.groups.iter().map(move |&(word, end)| {
+            let times = (end - start) as usize;
+            start = end;
+            (word, times)
+        })
     }
 
     /// Fills in the draws of each word, a piece at a time. Tasks, counted from `first`, have streams of
@@ -80,70 +122,67 @@ impl Grouped {
         control: &Control,
         draws: &D,
     ) -> Result<()> {
-        let mut drawn = vec![0; self.order.len()];
+        let mut drawn = vec![0; self.ranks.len()];
         let mut rest = &mut *drawn;
+        let pieces = self.words().flat_map(|(word, times)| {
+            let starts = (0..times).step_by(PIECE);
+            starts.map(move |start| Piece {
+                word,
+                count: PIECE.min(times - start),
+            })
+        });
         let (mut tasks, mut task, mut size) = (Vec::new(), Vec::new(), 0);
-        let groups = self.order.chunk_by(|&a, &b| word(a) == word(b));
-        for entries in groups.flat_map(|group| group.chunks(PIECE)) {
-            let (place, after) = std::mem::take(&mut rest).split_at_mut(entries.len());
-            rest = after;
-            task.push((word(entries[0]), place));
-            size += entries.len();
+        for piece in pieces {
+            size += piece.count;
+            task.push(piece);
             if size >= TASK {
-                tasks.push((first + tasks.len() as u64, std::mem::take(&mut task)));
-                size = 0;
+                let (place, after) = std::mem::take(&mut rest).split_at_mut(size);
+                tasks.push((first + tasks.len() as u64, std::mem::take(&mut task), place));
+                (rest, size) = (after, 0);
             }
         }
-        tasks.push((first + tasks.len() as u64, task));
-        let each = |work: &mut D::Work, (stream, mut pieces): (u64, Vec<(u32, &mut [u32])>)| {
+        tasks.push((first + tasks.len() as u64, task, rest));
+        let each = |work: &mut D::Work,
+                    (stream, pieces, mut rest): (u64, Vec<Piece>, &mut [u32])| {
             control.check()?;
             let mut rng = key.stream(stream);
             let mut rng = Bulk::of(&mut rng);
-            let mut done = 0;
-            for i in 0..pieces.len() {
+            let size = rest.len();
+            for (i, piece) in pieces.iter().enumerate() {
                 // What is fetched from memory meanwhile is there when the word's turn has come.
-                if let Some(&(later, _)) = pieces.get(i + 3) {
-                    draws.soon(later);
+                if let Some(later) = pieces.get(i + 3) {
+                    draws.soon(later.word);
                 }
-                let (word, place) = &mut pieces[i];
-                draws.draw(work, *word, &mut rng, place)?;
-                done += place.len();
+                let (place, after) = rest.split_at_mut(piece.count);
+                draws.draw(work, piece.word, &mut rng, place)?;
+                rest = after;
             }
-            control.advance(done);
+            control.advance(size);
             Ok(())
         };
-        match rayon::current_thread_index() {
-            Some(_) => tasks
-                .into_par_iter()
-                .try_for_each_init(D::Work::default, each)?,
-            None => {
-                let mut work = D::Work::default();
-                tasks
-                    .into_iter()
-                    .try_for_each(|task| each(&mut work, task))?;
-            }
+        let pooled = rayon::current_thread_index().is_some();
+        if pooled {
+            let tasks = tasks.into_par_iter();
+            tasks.try_for_each_init(D::Work::default, each)?;
+        } else {
+            let (mut work, mut tasks) = (D::Work::default(), tasks.into_iter());
+            tasks.try_for_each(|task| each(&mut work, task))?;
         }
-        for (&entry, y) in self.order.iter().zip(drawn) {
-            out[entry as u32 as usize] = y;
+        // Every position takes its own draw. Were each draw put where it belongs, the lines of `out` would go
+        // to and fro between the threads' caches.
+        let take = |(out, ranks): (&mut [u32], &[u32])| {
+            for (y, &rank) in out.iter_mut().zip(ranks) {
+                *y = drawn[rank as usize];
+            }
+        };
+        if pooled {
+            let places = out.par_chunks_mut(PIECE);
+            places.zip(self.ranks.par_chunks(PIECE)).for_each(take);
+        } else {
+            take((out, &self.ranks));
         }
         Ok(())
     }
-}
-
-/// Entries in order of their words, by counting.
-fn counted(ids: &[u32], words: usize, entries: impl Iterator<Item = u64>) -> Vec<u64> {
-    let mut starts = vec![0u32; words + 1];
-    ids.iter().for_each(|&id| starts[id as usize + 1] += 1);
-    for word in 0..words {
-        starts[word + 1] += starts[word];
-    }
-    let mut order = vec![0; ids.len()];
-    for (entry, &id) in entries.zip(ids) {
-        let start = &mut starts[id as usize];
-        order[*start as usize] = entry;
-        *start += 1;
-    }
-    order
 }
 
 #[cfg(test)]

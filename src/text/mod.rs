@@ -28,7 +28,7 @@ pub use tokenize::{BETWEEN, Words, known_words, normalize, words};
 use crate::error::{Error, Hidden, Result};
 use crate::guarantee::Guarantee;
 use crate::mechanism::Mechanism;
-use crate::parallel::{Control, install, map_all, map_all_with};
+use crate::parallel::{Control, both, install, map_all, map_all_with};
 use crate::vocabulary::{Vocabulary, WordTable};
 
 /// Bytes of text that are worked on at a time.
@@ -484,18 +484,24 @@ impl TextPrivatizer {
     /// Draws for all words that need it, of which `unknown` are not in the vocabulary.
     fn draw(&self, known: &[u32], unknown: u64, control: &Control) -> Result<Drawn> {
         let key = self.mechanism.randomness().next_key()?;
-        let mut ids = vec![0; known.len()];
-        self.mechanism.draw(known, &key, &mut ids, control)?;
-        let unchanged = known.iter().zip(&ids).filter(|(a, b)| a == b).count() as u64;
         let drawn = match self.policy.oov {
             Oov::Random => unknown,
             _ => 0,
         };
-        let mut rng = key.stream(UNKNOWN_STREAM);
-        let random = (0..drawn).map(|_| self.mechanism.draw_unknown(&mut rng));
+        let mut ids = vec![0; known.len()];
+        let (done, unknown) = both(
+            || self.mechanism.draw(known, &key, &mut ids, control),
+            || {
+                let mut rng = key.stream(UNKNOWN_STREAM);
+                let random = (0..drawn).map(|_| self.mechanism.draw_unknown(&mut rng));
+                random.collect::<Vec<u32>>()
+            },
+        );
+        done?;
+        let unchanged = known.iter().zip(&ids).filter(|(a, b)| a == b).count() as u64;
         Ok(Drawn {
             known: ids,
-            unknown: random.collect(),
+            unknown,
             unchanged,
         })
     }
