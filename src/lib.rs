@@ -66,6 +66,7 @@ mod error;
 mod file;
 pub mod graph;
 pub mod guarantee;
+pub mod gzip;
 pub mod hyperbolic;
 pub mod index;
 pub mod mechanism;

@@ -9,6 +9,7 @@ mod embedding;
 mod errors;
 mod graph;
 mod guarantee;
+mod gzip;
 mod hyperbolic_space;
 mod lookup;
 mod mechanism;
@@ -36,6 +37,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<cover::PyCover>()?;
     m.add_class::<mechanism::PyMechanism>()?;
     m.add_class::<text::PyReplacements>()?;
+    m.add_class::<gzip::PyGunzip>()?;
     m.add_class::<records::PyFields>()?;
     m.add_class::<records::PyStrings>()?;
     m.add_class::<records::PyTexts>()?;

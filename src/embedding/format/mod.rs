@@ -6,12 +6,12 @@ mod text;
 mod word2vec;
 
 use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use crate::buffer::Backing;
 use crate::embedding::Embedding;
 use crate::error::{Error, Hidden, Result};
+use crate::gzip::{Damaged, Gunzip};
 use crate::metric::Metric;
 use crate::names::named;
 use crate::parallel::Control;
@@ -181,17 +181,20 @@ fn format_error(
 }
 
 fn gunzip(path: &Path, bytes: &[u8], control: &Control) -> Result<Backing> {
-    let mut plain = Vec::new();
-    let mut decoder = flate2::read::MultiGzDecoder::new(bytes);
+    const ROOM: usize = 16 << 20;
+    let damaged = |e: Damaged| format_error(path, None, e.to_string(), None);
+    let (mut gunzip, mut left, mut plain) = (Gunzip::default(), bytes, Vec::new());
     loop {
         control.check()?;
-        let more = decoder.by_ref().take(64 << 20).read_to_end(&mut plain);
-        let more = more.map_err(|e| {
-            let reason = format!("damaged or truncated gzip data: {e}");
-            format_error(path, None, reason, None)
-        })?;
-        if more == 0 {
-            return Ok(Backing::copy(&plain));
+        let written = plain.len();
+        plain.resize(written + ROOM, 0);
+        let unpacked = gunzip.unpack(left, &mut plain[written..]);
+        let (taken, made) = unpacked.map_err(damaged)?;
+        plain.truncate(written + made);
+        left = &left[taken..];
+        if made == 0 && left.is_empty() {
+            let whole = gunzip.is_complete().then(|| Backing::copy(&plain));
+            return whole.ok_or_else(|| damaged(Damaged));
         }
     }
 }

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import codecs
-import gzip
 import io
 import os
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast
 
+from fastdx._core import Gunzip
 from fastdx._replace import PACKED, zstd_reader
 from fastdx.cli.messages import CommandError, Progress
 
@@ -44,14 +43,12 @@ class _Raw(io.RawIOBase):
             data = self._source.read(len(buffer))
         except CommandError:
             raise
-        except (EOFError, zlib.error, gzip.BadGzipFile):
-            raise CommandError(f"{self._name}: damaged or cut off") from None
         except IsADirectoryError:
             raise CommandError(f"{self._name} is a folder: --output-dir takes folders") from None
         except Exception as e:
             if isinstance(e, OSError) and e.errno is not None:
                 raise
-            # zstandard and pyarrow have classes of their own, which need not be imported.
+            # Whatever unpacks has errors of its own.
             raise CommandError(f"{self._name}: damaged or cut off") from None
         buffer[: len(data)] = data
         if self._progress is not None:
@@ -61,6 +58,27 @@ class _Raw(io.RawIOBase):
     def close(self) -> None:
         self._source.close()
         super().close()
+
+
+class _Gunzipped:
+    """What a stream of gzip holds."""
+
+    def __init__(self, packed: io.BufferedReader) -> None:
+        self._packed = packed
+        self._gunzip = Gunzip()
+
+    def read(self, size: int) -> bytes:
+        while not (data := self._gunzip.read(size)):
+            more = self._packed.read1(1 << 20)
+            if not more:
+                if not self._gunzip.complete:
+                    raise EOFError
+                break
+            self._gunzip.feed(more)
+        return data
+
+    def close(self) -> None:
+        self._packed.close()
 
 
 class _Utf8(io.RawIOBase):
@@ -137,8 +155,7 @@ class Opener:
         start = packed.peek(4)[:4]
         unpacked: BinaryIO = packed
         if start[:2] == ZIPPED:
-            zipped = gzip.GzipFile(fileobj=packed)
-            unpacked = io.BufferedReader(_Raw(zipped, name), 1 << 20)
+            unpacked = io.BufferedReader(_Raw(_Gunzipped(packed), name), 1 << 20)
         elif start == ZSTANDARD:
             reader = zstd_reader(packed)
             if reader is None:

@@ -1,0 +1,68 @@
+//! gzip for the command: unpacked outside of the interpreter.
+
+use std::sync::{Mutex, PoisonError};
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::PyBytes;
+
+use crate::gzip::Gunzip;
+
+/// Unpacks what it is fed.
+#[pyclass(frozen, name = "Gunzip", module = "fastdx._core")]
+pub(super) struct PyGunzip(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    gunzip: Gunzip,
+    packed: Option<PyBackedBytes>,
+    taken: usize,
+}
+
+#[pymethods]
+impl PyGunzip {
+    #[new]
+    fn new() -> Self {
+        PyGunzip(Mutex::default())
+    }
+
+    /// Takes more packed bytes, when all before them have been read.
+    fn feed(&self, packed: PyBackedBytes) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        (state.packed, state.taken) = (Some(packed), 0);
+    }
+
+    /// At most `size` unpacked bytes; none when it wants more packed ones. ValueError for what is no gzip.
+    fn read<'py>(&self, py: Python<'py>, size: usize) -> PyResult<Bound<'py, PyBytes>> {
+        let read = py.detach(|| {
+            let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut out = vec![0; size];
+            let mut written = 0;
+            loop {
+                let State {
+                    gunzip,
+                    packed,
+                    taken,
+                } = &mut *state;
+                let left = packed.as_ref().map_or(&[][..], |packed| &packed[*taken..]);
+                let (took, made) = gunzip.unpack(left, &mut out[written..])?;
+                *taken += took;
+                written += made;
+                if made == 0 || written == size {
+                    out.truncate(written);
+                    return Ok(out);
+                }
+            }
+        });
+        let read = read.map_err(|e: crate::gzip::Damaged| PyValueError::new_err(e.to_string()))?;
+        Ok(PyBytes::new(py, &read))
+    }
+
+    /// Whether the data may end here.
+    #[getter]
+    fn complete(&self) -> bool {
+        let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.gunzip.is_complete()
+    }
+}
