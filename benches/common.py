@@ -22,6 +22,11 @@ from fastdx import Embedding
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
+def as_installed() -> dict[str, str]:
+    """The environment of a program that is installed: its modules are compiled once, and kept."""
+    return {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+
+
 def median(call: Callable[[], object], runs: int = 5) -> float:
     """Median seconds of a call."""
     times = []

@@ -13,6 +13,8 @@ import statistics
 import subprocess
 import sys
 
+from common import as_installed
+
 STATEMENTS = (
     ("`import fastdx`", "import fastdx"),
     ("`from fastdx import *`: everything", "from fastdx import *"),
@@ -26,7 +28,11 @@ def seconds(statement: str) -> float:
         "print(time.perf_counter() - start)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=as_installed(),
     )
     return float(done.stdout)
 
