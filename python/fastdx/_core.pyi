@@ -11,6 +11,7 @@ __all__ = [
     "Cover",
     "Embedding",
     "Guarantee",
+    "Gunzip",
     "JsonFields",
     "JsonStrings",
     "MechanismCore",

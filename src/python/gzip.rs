@@ -33,7 +33,7 @@ impl PyGunzip {
         (state.packed, state.taken) = (Some(packed), 0);
     }
 
-    /// At most `size` unpacked bytes; none when it wants more packed ones. ValueError for what is no gzip.
+    /// At most `size` unpacked bytes, `size` above 0; none when it wants more packed ones. ValueError for what is no gzip.
     fn read<'py>(&self, py: Python<'py>, size: usize) -> PyResult<Bound<'py, PyBytes>> {
         let read = py.detach(|| {
             let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -49,7 +49,8 @@ impl PyGunzip {
                 let (took, made) = gunzip.unpack(left, &mut out[written..])?;
                 *taken += took;
                 written += made;
-                if made == 0 || written == size {
+                let wants_more = took == left.len() && made == 0;
+                if wants_more || written == size {
                     out.truncate(written);
                     return Ok(out);
                 }

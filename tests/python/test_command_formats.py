@@ -6,8 +6,11 @@ import csv
 import gzip
 import io
 import json
+import os
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +22,7 @@ from hypothesis import strategies as st
 
 import fastdx
 from fastdx._replace import packed
-from fastdx.cli.formats import Choice, Opener
+from fastdx.cli.formats import Choice, Opener, format_of
 from fastdx.cli.formats import json as json_format
 from fastdx.cli.formats.base import BATCH
 from fastdx.cli.formats.json import Json, JsonLines, steps
@@ -344,6 +347,23 @@ class TestPacked:
         done = run("privatize", source, "-o", tmp_path / "out.txt", *sure)
         assert done.returncode == 1 and "in.txt" in done.stderr and "cut off" in done.stderr
         assert "Traceback" not in done.stderr and not (tmp_path / "out.txt").exists()
+
+    def test_gzip_from_a_pipe_that_pauses(self, tmp_path: Path) -> None:
+        pipe = tmp_path / "pipe"
+        os.mkfifo(pipe)
+
+        def write() -> None:
+            with pipe.open("wb", 0) as out:
+                for part in (b"[", b'{"t": "tea"}]'):
+                    out.write(gzip.compress(part) + bytes(3))
+                    time.sleep(0.2)
+
+        with ThreadPoolExecutor() as pool:
+            written = pool.submit(write)
+            opener = Opener(lambda count: None)
+            assert format_of(str(pipe), opener) is Json
+            assert opener.open(str(pipe)).read() == b'[{"t": "tea"}]'
+            written.result()
 
     def test_names_that_contradict(self, tmp_path: Path) -> None:
         (tmp_path / "in.jsonl").write_text('{"t": "tea"}\n')

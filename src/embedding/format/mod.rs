@@ -183,16 +183,19 @@ fn format_error(
 fn gunzip(path: &Path, bytes: &[u8], control: &Control) -> Result<Backing> {
     const ROOM: usize = 16 << 20;
     let damaged = |e: Damaged| format_error(path, None, e.to_string(), None);
-    let (mut gunzip, mut left, mut plain) = (Gunzip::default(), bytes, Vec::new());
+    let (mut gunzip, mut left) = (Gunzip::default(), bytes);
+    let (mut plain, mut written) = (Vec::new(), 0);
     loop {
         control.check()?;
-        let written = plain.len();
-        plain.resize(written + ROOM, 0);
+        if written == plain.len() {
+            plain.resize(written + ROOM, 0);
+        }
         let unpacked = gunzip.unpack(left, &mut plain[written..]);
         let (taken, made) = unpacked.map_err(damaged)?;
-        plain.truncate(written + made);
+        written += made;
         left = &left[taken..];
         if made == 0 && left.is_empty() {
+            plain.truncate(written);
             let whole = gunzip.is_complete().then(|| Backing::copy(&plain));
             return whole.ok_or_else(|| damaged(Damaged));
         }

@@ -63,19 +63,24 @@ class _Raw(io.RawIOBase):
 class _Gunzipped:
     """What a stream of gzip holds."""
 
-    def __init__(self, packed: io.BufferedReader) -> None:
+    def __init__(self, packed: io.BufferedReader[Any]) -> None:
         self._packed = packed
         self._gunzip = Gunzip()
 
     def read(self, size: int) -> bytes:
-        while not (data := self._gunzip.read(size)):
-            more = self._packed.read1(1 << 20)
-            if not more:
-                if not self._gunzip.complete:
-                    raise EOFError
+        """Return so many bytes; fewer at the end only."""
+        parts: list[bytes] = []
+        while size > 0:
+            if data := self._gunzip.read(size):
+                parts.append(data)
+                size -= len(data)
+            elif more := self._packed.read1(1 << 20):
+                self._gunzip.feed(more)
+            elif self._gunzip.complete:
                 break
-            self._gunzip.feed(more)
-        return data
+            else:
+                raise EOFError
+        return b"".join(parts)
 
     def close(self) -> None:
         self._packed.close()
