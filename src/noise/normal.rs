@@ -169,13 +169,19 @@ fn convert_avx512(rng: &mut impl Rng, out: &mut [f64]) -> f64 {
         let layer = _mm512_and_si512(bits, last);
         let u = _mm512_or_si512(_mm512_srli_epi64::<12>(bits), exponent);
         let u = _mm512_sub_pd(_mm512_castsi512_pd(u), _mm512_set1_pd(3.0));
+        let mut layers = [0u64; 8];
+        // SAFETY: eight numbers of 64 bits.
+        unsafe { _mm512_storeu_si512(layers.as_mut_ptr().cast(), layer) };
+        // A layer's two numbers stand side by side. Eight loads of both take half the time of gathers.
         // SAFETY: layers are below 1024, the table has one more.
-        let (wide, within) = unsafe {
-            (
-                _mm512_i64gather_pd::<8>(layer, table),
-                _mm512_i64gather_pd::<8>(layer, table.add(1)),
-            )
+        let both = layers.map(|layer| unsafe { _mm_loadu_pd(table.add(layer as usize)) });
+        let four = |a, b, c, d| {
+            let (low, high) = (_mm256_set_m128d(b, a), _mm256_set_m128d(d, c));
+            _mm512_insertf64x4::<1>(_mm512_castpd256_pd512(low), high)
         };
+        let even = four(both[0], both[2], both[4], both[6]);
+        let odd = four(both[1], both[3], both[5], both[7]);
+        let (wide, within) = (_mm512_unpacklo_pd(even, odd), _mm512_unpackhi_pd(even, odd));
         let mut x = _mm512_maskz_mul_pd(lanes, u, wide);
         let late = _mm512_mask_cmp_pd_mask::<_CMP_GE_OQ>(lanes, _mm512_abs_pd(x), within);
         if late != 0 {
