@@ -66,7 +66,7 @@ mod error;
 mod file;
 pub mod graph;
 pub mod guarantee;
-pub mod gzip;
+mod gzip;
 pub mod hyperbolic;
 pub mod index;
 pub mod mechanism;

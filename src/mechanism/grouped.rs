@@ -36,8 +36,8 @@ pub(super) trait WordDraws: Sync {
 pub(super) struct Grouped {
     /// Where each position stands in the order of the words.
     ranks: Vec<u32>,
-    /// The distinct words, ascending, and where they end in that order.
-    groups: Vec<(u32, u32)>,
+    /// The distinct words, ascending, and how often each comes.
+    groups: Vec<(u32, usize)>,
 }
 
 /// A number of draws of one word.
@@ -67,11 +67,8 @@ impl Grouped {
         for (rank, &entry) in (0..).zip(&entries) {
             ranks[entry as u32 as usize] = rank;
         }
-        let mut end = 0;
-        let groups = entries.chunk_by(|a, b| a >> 32 == b >> 32).map(|group| {
-            end += group.len() as u32;
-            ((group[0] >> 32) as u32, end)
-        });
+        let groups = entries.chunk_by(|a, b| a >> 32 == b >> 32);
+        let groups = groups.map(|group| ((group[0] >> 32) as u32, group.len()));
         let groups = groups.collect();
         Grouped { ranks, groups }
     }
@@ -90,23 +87,18 @@ impl Grouped {
         };
         let ranks = ids.iter().map(rank).collect();
         let mut start = 0;
-        let groups = (0..).zip(&ends[..words]).filter(|&(_, &end)| {
-            let some = end > start;
+        let groups = (0..).zip(&ends[..words]).filter_map(|(word, &end)| {
+            let times = (end - start) as usize;
             start = end;
-            some
+            (times > 0).then_some((word, times))
         });
-        let groups = groups.map(|(word, &end)| (word, end)).collect();
+        let groups = groups.collect();
         Grouped { ranks, groups }
     }
 
     /// The distinct words, ascending, and how often each comes.
     pub(super) fn words(&self) -> impl Iterator<Item = (u32, usize)> {
-        let mut start = 0;
-        self.groups.iter().map(move |&(word, end)| {
-            let times = (end - start) as usize;
-            start = end;
-            (word, times)
-        })
+        self.groups.iter().copied()
     }
 
     /// Fills in the draws of each word, a piece at a time. Tasks, counted from `first`, have streams of

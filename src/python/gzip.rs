@@ -1,13 +1,13 @@
 //! gzip for the command: unpacked outside of the interpreter.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 
-use crate::gzip::Gunzip;
+use crate::gzip::{Damaged, Gunzip};
 
 /// Unpacks what it is fed.
 #[pyclass(frozen, name = "Gunzip", module = "fastdx._core")]
@@ -20,6 +20,12 @@ struct State {
     taken: usize,
 }
 
+impl PyGunzip {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 #[pymethods]
 impl PyGunzip {
     #[new]
@@ -29,14 +35,14 @@ impl PyGunzip {
 
     /// Takes more packed bytes, when all before them have been read.
     fn feed(&self, packed: PyBackedBytes) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state();
         (state.packed, state.taken) = (Some(packed), 0);
     }
 
     /// At most `size` unpacked bytes, `size` above 0; none when it wants more packed ones. ValueError for what is no gzip.
     fn read<'py>(&self, py: Python<'py>, size: usize) -> PyResult<Bound<'py, PyBytes>> {
         let read = py.detach(|| {
-            let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut state = self.state();
             let mut out = vec![0; size];
             let mut written = 0;
             loop {
@@ -56,14 +62,13 @@ impl PyGunzip {
                 }
             }
         });
-        let read = read.map_err(|e: crate::gzip::Damaged| PyValueError::new_err(e.to_string()))?;
+        let read = read.map_err(|e: Damaged| PyValueError::new_err(e.to_string()))?;
         Ok(PyBytes::new(py, &read))
     }
 
     /// Whether the data may end here.
     #[getter]
     fn complete(&self) -> bool {
-        let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        state.gunzip.is_complete()
+        self.state().gunzip.is_complete()
     }
 }
