@@ -89,8 +89,12 @@ def api_page(name: str) -> str:
         inner = [*kinds, "FiniteLaw", "MECHANISMS", "Common", "Option"]
         # Most readers look for Tem: it is shown whole. The others show what is their own.
         whole = [described(f"{name}.{n}", "inherited_members: true") for n in ("Tem", "Mechanism")]
-        first = "---\nsearch:\n  boost: 2\n---\n\n"  # before the papers' tables, which name Tem often
-        return first + "\n\n".join([f"# {name}", *whole, *(described(f"{name}.{n}") for n in inner)])
+        first = (
+            "---\nsearch:\n  boost: 2\n---\n\n"  # before the papers' tables, which name Tem often
+        )
+        return first + "\n\n".join(
+            [f"# {name}", *whole, *(described(f"{name}.{n}") for n in inner)]
+        )
     return f"# {name}\n\n::: {name}\n"
 
 
