@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     )
     from fastdx.bags import BagGuarantee, BagOfWords
     from fastdx.budget import BudgetExceededError
+    from fastdx.calibration import Family
 
 __all__ = [
     "BagGuarantee",
@@ -73,6 +74,7 @@ __all__ = [
     "Cover",
     "DuplicateWordError",
     "Embedding",
+    "Family",
     "FastdxError",
     "FastdxWarning",
     "FileError",
@@ -120,6 +122,7 @@ _LAZY = {
     "BagGuarantee": "fastdx.bags",
     "BagOfWords": "fastdx.bags",
     "BudgetExceededError": "fastdx.budget",
+    "Family": "fastdx.calibration",
     "attacks": "fastdx.attacks",
     "audit": "fastdx.audit",
     "bags": "fastdx.bags",
