@@ -20,6 +20,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fastdx import Embedding, Tem
+from fastdx._core import RECOMMENDED_COVER
 
 GREY, TEAL, ORANGE = "#808080", "#1a9e8f", "#d9822b"
 WORD, OTHER = "coffee", "tea"
@@ -56,11 +57,14 @@ def odds(axes: Axes, e: Embedding) -> None:
 
 
 def replacements(axes: tuple[Axes, Axes], e: Embedding) -> None:
-    """The likeliest outputs of a word."""
-    plain, cover = Tem(e, 3.0), Tem(e, 6.0, cover=10)
-    for ax, (name, tem) in zip(
-        axes, {"Tem, ε = 3": plain, "Tem, cover of 10, ε = 6": cover}.items(), strict=True
-    ):
+    """The likeliest outputs of a word, without a cover and with one, on one scale."""
+    cover = Tem.recommended()
+    plain = Tem(e, 2.8)
+    shown = {
+        f"Tem, ε = {plain.nominal:g}": plain,
+        f"Tem on a cover of {RECOMMENDED_COVER}, ε = {cover.nominal:g}": cover,
+    }
+    for ax, (name, tem) in zip(axes, shown.items(), strict=True):
         law = tem.probabilities(WORD)
         order = np.argsort(-law, kind="stable")[:12]
         names = [*(e.words[i] for i in order), "all others"]
@@ -68,6 +72,9 @@ def replacements(axes: tuple[Axes, Axes], e: Embedding) -> None:
         colors = [ORANGE if n == WORD else GREY if n == "all others" else TEAL for n in names]
         ax.barh(names[::-1], heights[::-1], color=colors[::-1])
         ax.set_title(name)
+        ax.set_xlim(0, 1)
+        for at, height in enumerate(heights[::-1]):
+            ax.annotate(f"{height:.2g}", (height, at), xytext=(4, -4), textcoords="offset points")
         ax.set_xlabel(f"probability, “{WORD}” being written")
 
 

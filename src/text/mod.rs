@@ -1,7 +1,7 @@
 //! Text in, text out: words are found, looked up, replaced, and put back where they stood.
 //!
 //! White space, punctuation and line structure stay as they are. They are **not protected**,
-//! and neither are the number of words, the length of the text, or which words the policy
+//! and neither are the number of words or which words the policy
 //! exempts.
 
 mod bound;
@@ -164,7 +164,7 @@ impl TextPrivatizer {
         let mut guarantee = self.mechanism.guarantee();
         let exceptions = &mut guarantee.exceptions;
         exceptions.push(format!(
-            "{BETWEEN}; the number of words and the length of a text"
+            "{BETWEEN}; the number of words of a text, and so about its length"
         ));
         if self.policy.consistent != Consistent::Never {
             guarantee.scope = Guarantee::DISTINCT;
