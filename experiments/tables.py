@@ -52,6 +52,9 @@ class Table:
         self.lines[name] = Line(list(x), [i.mean for i in intervals], [i.low for i in intervals],
                                 [i.high for i in intervals])  # fmt: skip
 
+    def plain_line(self, name: str, x: Sequence[float], y: Sequence[float]) -> None:
+        self.lines[name] = Line(list(x), list(y))
+
     def published(self, name: str, points: dict[float, float]) -> None:
         self.lines[name] = Line(list(points), list(points.values()), published=True)
 
