@@ -1,7 +1,7 @@
 """The four papers, beside what is measured here, and our own comparisons.
 
-    python -m experiments [wsdm20 icdm19 post19 tem21 ours keeps] [--table NAME] [--quick] [--sample]
-        [--pictures FOLDER] [--json FILE] [--fresh]
+    python -m experiments [wsdm20 icdm19 post19 tem21 ours keeps] [--table NAME] [--quick]
+        [--sample] [--pictures FOLDER] [--json FILE] [--fresh]
 
 Prints each table beside the published figures. Steps are kept in .papers/ under a fingerprint of
 fastdx, of the experiments and of what was asked, so a run that was stopped goes on where it was.

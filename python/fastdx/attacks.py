@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastdx._core import Embedding, WordGraph, likeliest_inputs, tokenize
-from fastdx._marginals import Chain, columns, marginals
+from fastdx._marginals import Chain, Likelihoods, marginals
 from fastdx.bags import STOP_WORDS
 from fastdx.exceptions import InputTypeError, ParameterError
 from fastdx.mechanisms import Mechanism
@@ -24,6 +24,7 @@ from fastdx.mechanisms import Mechanism
 __all__ = [
     "BigramModel",
     "Context",
+    "Likelihoods",
     "LikelyInputs",
     "Recovered",
     "Reidentification",
@@ -417,7 +418,7 @@ def sentence_attack(
     stop_words: Iterable[str] = STOP_WORDS,
     inputs: LikelyInputs | None = None,
     context: Context | None = None,
-    exact: bool = False,
+    exact: bool | Likelihoods = False,
 ) -> Recovered:
     """Privatise texts, and recover their content words from what is released.
 
@@ -448,9 +449,9 @@ def sentence_attack(
         Of this mechanism, where they were made before; candidates and draws are then its own.
     context : Context, optional
         What the third attacker knows of a word from what stands around it.
-    exact : bool, optional
-        Whether to run the fourth attacker. It computes the laws of all words, and holds a number
-        for every word and distinct output.
+    exact : bool or Likelihoods, optional
+        Whether to run the fourth attacker, or what he knows of this mechanism where it was computed
+        before, of all outputs. It takes the laws of all words.
 
     Returns
     -------
@@ -489,20 +490,14 @@ def sentence_attack(
     w, y, one, path = w[counted], y[counted], one[counted], path[counted]
     similarity, chance = _similarity(mechanism, judge, w, y)
     named = float((np.concatenate(around)[counted] == w).mean()) if around else float("nan")
-    best = _likeliest(mechanism, model, released)[counted] if exact else None
-    summed = float("nan") if best is None else float((best == w).mean())
+    summed = float("nan")
+    if exact:
+        if not isinstance(exact, Likelihoods):
+            exact = Likelihoods.of(mechanism, np.concatenate(released))
+        best = [marginals(model.chain, exact(out)).argmax(axis=1) for out in released]
+        summed = float((np.concatenate(best)[counted] == w).mean())
     return Recovered(len(w), float((one == w).mean()), float((path == w).mean()),
                      float((y == w).mean()), similarity, chance, named, summed)  # fmt: skip
-
-
-def _likeliest(mechanism: Mechanism, model: BigramModel, released: list[_Ids]) -> _Ids:
-    """Return the likeliest word of every place, given all outputs of its run."""
-    distinct, places = np.unique(np.concatenate(released), return_inverse=True)
-    likelihood = columns(mechanism, distinct)
-    ends = np.cumsum([len(out) for out in released])[:-1]
-    found = [marginals(model.chain, likelihood[run]).argmax(axis=1)
-             for run in np.split(places, ends)]  # fmt: skip
-    return np.concatenate(found).astype(np.uint32)
 
 
 def _viterbi(table: LikelyInputs, model: BigramModel, out: _Ids) -> _Ids:

@@ -11,8 +11,14 @@ from hypothesis import strategies as st
 
 import fastdx
 from fastdx import Cover, Embedding, Mechanism, MultivariateLaplace, NeighborResponse, Tem
-from fastdx._marginals import columns, marginals
-from fastdx.attacks import BigramModel, mean_similarity, reidentification, sentence_attack
+from fastdx._marginals import marginals
+from fastdx.attacks import (
+    BigramModel,
+    Likelihoods,
+    mean_similarity,
+    reidentification,
+    sentence_attack,
+)
 from fastdx.calibration import choose_cover, choose_epsilon, frontier
 
 RNG = np.random.default_rng(3)
@@ -133,7 +139,7 @@ def test_posteriors_are_sums_over_all_sentences() -> None:
     laws = np.array([m.probabilities(word) for word in e.words])
     follows = np.exp(model.log_probability(np.arange(4), np.arange(4)))
     out = np.array([2, 0, 0, 3, 1], dtype=np.uint32)
-    found = marginals(model.chain, columns(m, out))
+    found = marginals(model.chain, Likelihoods.of(m, out)(out))
     expected = np.zeros((5, 4))
     for sentence in product(range(4), repeat=5):
         p = model.frequencies[sentence[0]] * np.prod(follows[sentence[:-1], sentence[1:]])
@@ -151,6 +157,9 @@ def test_exact_posteriors_name_more_than_each_output_by_itself() -> None:
     # 1,600 words: by itself sun is moon half of the time; 0.1 is 10 standard errors.
     assert found.exact > found.frequency + 0.1 and found.attack >= found.exact
     assert "by exact posteriors" in str(found)
+    m = Tem(e, 8.0, seed=1)
+    again = sentence_attack(m, texts, model, stop_words=[], exact=Likelihoods.of(m))
+    assert again.exact == found.exact
     assert np.isnan(sentence_attack(Tem(e, 8.0), texts[:4], model, stop_words=[]).exact)
     with pytest.raises(fastdx.ParameterError, match="exact"):
         sentence_attack(MultivariateLaplace(e, 8.0), texts, model, exact=True)
