@@ -53,7 +53,7 @@ class Chain:
 
 @dataclass(frozen=True)
 class Likelihoods:
-    """Pr[output | w] of outputs and every word w: what an exact attacker knows of a mechanism.
+    """Pr[output | w] of outputs and every word w: all that an attacker can know of a mechanism.
 
     Made by `of`. One pass over all laws, which several attacks can share.
     """
