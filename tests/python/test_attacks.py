@@ -59,7 +59,7 @@ def test_noise_is_attacked_by_draws() -> None:
     found = reidentification(MultivariateLaplace(e, 50.0), draws=400)
     assert not found.exact and found.low[1] <= 1.0 and found.success[1] > 0.99
     guess = reidentification(MultivariateLaplace(e, 1e-3), [1.0, 1.0, 8.0], (1, 3), draws=4000)
-    assert guess.low[1] <= 0.8 <= guess.high[1] and guess.success[3] > 0.999
+    assert guess.low[1] <= 0.8 <= guess.high[1] and guess.success[3] > 0.99
     # Against Tem's exact number, by its own draws.
     tem = Tem(E, 3.0)
 
