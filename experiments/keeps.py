@@ -180,7 +180,7 @@ class _Measures:
 def _table(name: str, run: Run) -> Table:
     m = _Measures(name, run)
     table = Table(
-        f"Kept and leaked: {m.title}",
+        f"Kept and leaked, {m.title}",
         ["policy", "named one by one", "named in sentences", "learn on private, use on",
          *(f"{s:,} texts" for s in m.sizes)],
         xlabel="content words named in sentences (exact posteriors)",
