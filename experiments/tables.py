@@ -52,6 +52,11 @@ class Table:
         self.lines[name] = Line(list(x), [i.mean for i in intervals], [i.low for i in intervals],
                                 [i.high for i in intervals])  # fmt: skip
 
+    def curve(self, name: str, points: Sequence[tuple[float, float]], *, joined: bool) -> None:
+        """Points by themselves are drawn as published ones are."""
+        x, y = zip(*sorted(points), strict=True)
+        self.lines[name] = Line(list(x), list(y), published=not joined)
+
     def published(self, name: str, points: dict[float, float]) -> None:
         self.lines[name] = Line(list(points), list(points.values()), published=True)
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastdx._core import Embedding, WordGraph, likeliest_inputs, tokenize
+from fastdx._marginals import Chain, Likelihoods, marginals
 from fastdx.bags import STOP_WORDS
 from fastdx.exceptions import InputTypeError, ParameterError
 from fastdx.mechanisms import Mechanism
@@ -23,6 +24,7 @@ from fastdx.mechanisms import Mechanism
 __all__ = [
     "BigramModel",
     "Context",
+    "Likelihoods",
     "LikelyInputs",
     "Recovered",
     "Reidentification",
@@ -317,6 +319,12 @@ class BigramModel:
         """Probability of every word, float64, shape (V,)."""
         joined = np.concatenate(pairs) if pairs else np.zeros(0, dtype=np.int64)
         self._pairs, self._times = np.unique(joined, return_counts=True)
+        first, second = np.divmod(self._pairs, len(space))
+        weights = interpolation * self._times / counts[first]
+        # All words that may follow sum to 1, also behind a word that hardly ever had a follower.
+        rest: _Numbers = 1 - np.bincount(first, weights, len(space)).astype(np.float64)
+        self.chain = Chain(first, second, weights, rest, self.frequencies)
+        """The same as sums over all words that may stand before or after a word."""
 
     def runs(self, text: str) -> Iterator[_Ids]:
         """Yield the known words of a text that stand side by side, as ids."""
@@ -340,7 +348,8 @@ class BigramModel:
             places = np.searchsorted(self._pairs, keys).clip(max=len(self._pairs) - 1)
             times = np.where(self._pairs[places] == keys, self._times[places], 0)
         bigram = times / self._counts[first][:, None]
-        mixed = self.interpolation * bigram + (1 - self.interpolation) * self.frequencies[second]
+        rest = self.chain.rest[first][:, None]
+        mixed = self.interpolation * bigram + rest * self.frequencies[second]
         logs: _Numbers = np.log(mixed)
         return logs
 
@@ -363,17 +372,21 @@ class Recovered:
     """The same of words and replacements that do not belong together."""
     context: float = float("nan")
     """The share recovered by the likeliest word given all outputs, NaN without a `Context`."""
+    exact: float = float("nan")
+    """The share recovered by the likeliest word given all outputs, exactly under the bigram model;
+    NaN unless it was asked for."""
 
     @property
     def attack(self) -> float:
         """The share recovered by the best of the attacks."""
-        return float(np.nanmax([self.frequency, self.viterbi, self.context]))
+        return float(np.nanmax([self.frequency, self.viterbi, self.context, self.exact]))
 
     def __str__(self) -> str:
         """Return it as a sentence."""
         context = "" if np.isnan(self.context) else f", by context {self.context:.1%}"
+        exact = "" if np.isnan(self.exact) else f", by exact posteriors {self.exact:.1%}"
         text = (f"Of {self.words:,} content words an attacker recovers {self.attack:.1%} (by "
-                f"frequency {self.frequency:.1%}, by Viterbi {self.viterbi:.1%}{context}); "
+                f"frequency {self.frequency:.1%}, by Viterbi {self.viterbi:.1%}{context}{exact}); "
                 f"{self.unchanged:.1%} came back unchanged")  # fmt: skip
         if np.isnan(self.similarity):
             return f"{text}."
@@ -405,6 +418,7 @@ def sentence_attack(
     stop_words: Iterable[str] = STOP_WORDS,
     inputs: LikelyInputs | None = None,
     context: Context | None = None,
+    exact: bool | Likelihoods = False,
 ) -> Recovered:
     """Privatise texts, and recover their content words from what is released.
 
@@ -412,6 +426,8 @@ def sentence_attack(
     frequencies; one takes the likeliest sentence (Viterbi) under a bigram model; with `context` a
     third one takes the likeliest word given its own output and all others around it. Since a word's
     output depends on that word alone, Pr[w | all outputs] ∝ Pr[w | the other outputs]·Pr[y|w].
+    With `exact` a fourth one takes the word that is likeliest given all outputs, summed over all
+    sentences: nobody who knows the bigram model and the law names more words on average.
 
     Parameters
     ----------
@@ -433,9 +449,19 @@ def sentence_attack(
         Of this mechanism, where they were made before; candidates and draws are then its own.
     context : Context, optional
         What the third attacker knows of a word from what stands around it.
+    exact : bool or Likelihoods, optional
+        Whether to run the fourth attacker, or what he knows of this mechanism where it was computed
+        before, of all outputs. It takes the laws of all words.
+
+    Returns
+    -------
+    Recovered
+        The share of content words that each attacker names.
     """
     if tuple(model.space.words) != tuple(mechanism.space.words):
         raise ParameterError("model must be one of the mechanism's words")
+    if exact and not mechanism.has_law:
+        raise ParameterError("exact must be False: this mechanism has no law to compute")
     pi = model.frequencies
     if inputs is None:
         table = LikelyInputs.of(mechanism, pi, candidates, draws=draws)
@@ -464,8 +490,14 @@ def sentence_attack(
     w, y, one, path = w[counted], y[counted], one[counted], path[counted]
     similarity, chance = _similarity(mechanism, judge, w, y)
     named = float((np.concatenate(around)[counted] == w).mean()) if around else float("nan")
+    summed = float("nan")
+    if exact:
+        if not isinstance(exact, Likelihoods):
+            exact = Likelihoods.of(mechanism, np.concatenate(released))
+        best = [marginals(model.chain, exact(out)).argmax(axis=1) for out in released]
+        summed = float((np.concatenate(best)[counted] == w).mean())
     return Recovered(len(w), float((one == w).mean()), float((path == w).mean()),
-                     float((y == w).mean()), similarity, chance, named)  # fmt: skip
+                     float((y == w).mean()), similarity, chance, named, summed)  # fmt: skip
 
 
 def _viterbi(table: LikelyInputs, model: BigramModel, out: _Ids) -> _Ids:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,7 +11,14 @@ from hypothesis import strategies as st
 
 import fastdx
 from fastdx import Cover, Embedding, Mechanism, MultivariateLaplace, NeighborResponse, Tem
-from fastdx.attacks import BigramModel, mean_similarity, reidentification, sentence_attack
+from fastdx._marginals import marginals
+from fastdx.attacks import (
+    BigramModel,
+    Likelihoods,
+    mean_similarity,
+    reidentification,
+    sentence_attack,
+)
 from fastdx.calibration import choose_cover, choose_epsilon, frontier
 
 RNG = np.random.default_rng(3)
@@ -50,7 +59,7 @@ def test_noise_is_attacked_by_draws() -> None:
     found = reidentification(MultivariateLaplace(e, 50.0), draws=400)
     assert not found.exact and found.low[1] <= 1.0 and found.success[1] > 0.99
     guess = reidentification(MultivariateLaplace(e, 1e-3), [1.0, 1.0, 8.0], (1, 3), draws=4000)
-    assert guess.low[1] <= 0.8 <= guess.high[1] and guess.success[3] > 0.999
+    assert guess.low[1] <= 0.8 <= guess.high[1] and guess.success[3] > 0.99
     # Against Tem's exact number, by its own draws.
     tem = Tem(E, 3.0)
 
@@ -87,8 +96,15 @@ def test_the_bigram_model_counts() -> None:
     np.testing.assert_allclose(model.frequencies, counts / counts.sum())
     ids = np.array([0, 1, 2], dtype=np.uint32)
     pairs = np.array([[0, 2, 1], [1, 0, 0], [0, 0, 0]])
-    expected = 0.5 * pairs / counts[:, None] + 0.5 * model.frequencies
-    np.testing.assert_allclose(np.exp(model.log_probability(ids, ids)), expected)
+    seen = 0.5 * pairs / counts[:, None]
+    expected = seen + (1 - seen.sum(axis=1, keepdims=True)) * model.frequencies
+    found = np.exp(model.log_probability(ids, ids))
+    np.testing.assert_allclose(found, expected)
+    # A distribution, also behind a word that was never followed.
+    np.testing.assert_allclose(found.sum(axis=1), 1)
+    p = np.array([0.2, 0.7, 0.1])
+    np.testing.assert_allclose(model.chain.after(p), p @ found)
+    np.testing.assert_allclose(model.chain.before(p), found @ p)
     assert [run.tolist() for run in model.runs("a b zzz c, a")] == [[0, 1], [2, 0]]
 
 
@@ -113,6 +129,40 @@ def test_sentences_are_recovered_where_the_language_says_so() -> None:
         sentence_attack(m, ["zzz"], model)
     with pytest.raises(fastdx.ParameterError, match="model"):
         sentence_attack(Tem(E, 1.0), texts, model)
+
+
+def test_posteriors_are_sums_over_all_sentences() -> None:
+    rng = np.random.default_rng(8)
+    e = Embedding(["a", "b", "c", "d"], rng.normal(size=(4, 2)))
+    model = BigramModel(e, [" ".join(rng.choice(e.words, 9, p=[0.5, 0.3, 0.15, 0.05]))])
+    m = Tem(e, 2.0, cover=2)
+    laws = np.array([m.probabilities(word) for word in e.words])
+    follows = np.exp(model.log_probability(np.arange(4), np.arange(4)))
+    out = np.array([2, 0, 0, 3, 1], dtype=np.uint32)
+    found = marginals(model.chain, Likelihoods.of(m, out)(out))
+    expected = np.zeros((5, 4))
+    for sentence in product(range(4), repeat=5):
+        p = model.frequencies[sentence[0]] * np.prod(follows[sentence[:-1], sentence[1:]])
+        p *= np.prod(laws[sentence, out])
+        expected[np.arange(5), sentence] += p
+    np.testing.assert_allclose(found, expected / expected.sum(axis=1, keepdims=True), rtol=1e-5)
+
+
+def test_exact_posteriors_name_more_than_each_output_by_itself() -> None:
+    words = ["sun", "moon", "rises", "wanes", "dog", "cat", "barks", "mews"]
+    e = Embedding(words, [[x] for x in (0, 0.1, 9, 20, 40, 40.1, 60, 80)])
+    texts = ["sun rises", "moon wanes", "dog barks", "cat mews"] * 200
+    model = BigramModel(e, texts)
+    found = sentence_attack(Tem(e, 8.0, seed=1), texts, model, stop_words=[], exact=True)
+    # 1,600 words: by itself sun is moon half of the time; 0.1 is 10 standard errors.
+    assert found.exact > found.frequency + 0.1 and found.attack >= found.exact
+    assert "by exact posteriors" in str(found)
+    m = Tem(e, 8.0, seed=1)
+    again = sentence_attack(m, texts, model, stop_words=[], exact=Likelihoods.of(m))
+    assert again.exact == found.exact
+    assert np.isnan(sentence_attack(Tem(e, 8.0), texts[:4], model, stop_words=[]).exact)
+    with pytest.raises(fastdx.ParameterError, match="exact"):
+        sentence_attack(MultivariateLaplace(e, 8.0), texts, model, exact=True)
 
 
 def test_frontiers_and_choices() -> None:

@@ -1,0 +1,245 @@
+"""Classifiers that learned from private texts, beside an attacker who reads private sentences, by
+task, size of the collection and policy, on the built-in vocabulary."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from experiments.data import Labelled, Source
+from experiments.tables import SEED, Experiment, Run, Table
+from fastdx import Cover, Embedding, Mechanism, Tem
+from fastdx.attacks import BigramModel, Likelihoods, LikelyInputs, sentence_attack
+from fastdx.evaluation import MeanVectors
+
+DRAWS = 2
+SIZES = (500, 2000, 6000)
+LONGEST = 600
+"""Characters of a text that are attacked."""
+
+
+class Policy(NamedTuple):
+    """Tem at an ε, on a balanced cover of k or on none."""
+
+    epsilon: float
+    k: int | None = None
+
+    def __str__(self) -> str:
+        cover = f", balanced cover of {self.k}" if self.k else ""
+        return f"Tem, ε = {self.epsilon:g}{cover}"
+
+
+RECOMMENDED = Policy(2.5, 40)
+POLICIES = (RECOMMENDED, Policy(2.0, 40), Policy(6.0, 40), Policy(2.66), Policy(3.0))
+
+
+class Task(NamedTuple):
+    """Texts to learn from and to test on; public ones that the attacker has, and those he reads."""
+
+    learned: Labelled
+    tested: Labelled
+    public: list[str]
+    attacked: list[str]
+
+
+def _snips(source: Source) -> Task:
+    learned, tested = source.snips("train"), source.snips("validate")
+    return Task(learned, tested, learned.texts, tested.texts)
+
+
+def _trec(source: Source) -> Task:
+    learned, tested = source.sentences("trec")
+    assert tested is not None
+    return Task(learned, tested, learned.texts, tested.texts)
+
+
+def _imdb(source: Source) -> Task:
+    tested = source.imdb("test").some(2000)
+    return Task(source.imdb("train"), tested, source.imdb("val").texts,
+                [t[:LONGEST] for t in tested.texts[::40]])  # fmt: skip
+
+
+TASKS: dict[str, tuple[str, Callable[[Source], Task]]] = {
+    "snips": ("requests to an assistant, seven intents (Snips)", _snips),
+    "trec": ("questions, six classes (TREC)", _trec),
+    "imdb": ("film reviews, good or bad (IMDB)", _imdb),
+}
+
+
+@cache
+def _embedding(words: int) -> Embedding:
+    e = Embedding.default()
+    return e if words >= len(e) else Embedding(e.words[:words], e.vectors[:words])
+
+
+@cache
+def _cover(k: int, words: int) -> Cover:
+    return Cover.balanced(_embedding(words), k, exclude="offensive")
+
+
+def _mechanism(policy: Policy, words: int, draw: int = 0) -> Mechanism:
+    e, seed = _embedding(words), SEED + draw
+    if policy.k:
+        return Tem(e, policy.epsilon, cover=_cover(policy.k, words), seed=seed)
+    return Tem(e, policy.epsilon, exclude="offensive", seed=seed)
+
+
+@cache
+def _language(source: Source, name: str, words: int) -> BigramModel:
+    return BigramModel(_embedding(words), TASKS[name][1](source).public)
+
+
+def _learned(known: Labelled, e: Embedding) -> Any:
+    """A classifier by words and by the mean of their vectors at once.
+
+    Few private texts teach hardly any word, but vectors; many teach words that vectors do not tell
+    apart.
+    """
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline, make_union
+    from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
+    # Rows of about length 1, as those of TF-IDF.
+    shorter = FunctionTransformer(partial(np.multiply, e.dim**-0.5))
+    vectors = make_pipeline(FunctionTransformer(MeanVectors(e)), StandardScaler(), shorter)
+    words = TfidfVectorizer(sublinear_tf=True, token_pattern=r"\S+")
+    judge = make_pipeline(make_union(words, vectors), LogisticRegression(max_iter=1000))
+    return judge.fit(known.texts, known.labels)
+
+
+def _kept(
+    task: Task, policy: Policy | None, words: int, draw: int, sizes: Sequence[int]
+) -> list[tuple[float, float]]:
+    """Accuracies on plain and on private texts, learned from private texts; by size."""
+    e = _embedding(words)
+    make: Callable[[list[str]], list[str]] = (
+        _mechanism(policy, words, draw).privatize if policy else _lower
+    )
+    # One draw; a smaller collection is a part of a larger one.
+    every = Labelled(make(task.learned.texts), task.learned.labels)
+    private = make(task.tested.texts)
+    found = []
+    for size in sizes:
+        judge = _learned(every.some(size), e)
+        found.append((float(judge.score(task.tested.texts, task.tested.labels)),
+                      float(judge.score(private, task.tested.labels))))  # fmt: skip
+    return found
+
+
+def _lower(texts: list[str]) -> list[str]:
+    return [t.lower() for t in texts]
+
+
+def _leaks(source: Source, policy: Policy, words: int) -> dict[str, dict[str, float]]:
+    """Attack the texts of each task; all of them share one pass over the laws."""
+    m = _mechanism(policy, words)
+    inputs, exact = LikelyInputs.of(m), Likelihoods.of(m)
+    found = {}
+    for name, (_, load) in TASKS.items():
+        model = _language(source, name, words)
+        leak = sentence_attack(m, load(source).attacked, model, inputs=inputs, exact=exact)
+        found[name] = {"words": leak.words, "one": leak.frequency, "sentences": leak.exact}
+    return found
+
+
+class _Measures:
+    """All measures of one task, each a step of the run."""
+
+    def __init__(self, name: str, run: Run) -> None:
+        self.name, self.run = name, run
+        self.title, load = TASKS[name]
+        self.task = load(run.data)
+        self.words = run.of(len(Embedding.default()), 500)
+        every = len(self.task.learned.texts)
+        self.sizes = run.of([*(s for s in SIZES if s < every), every], [every // 2, every])
+        self.draws = run.of(DRAWS, 1)
+
+    def kept(self, policy: Policy | None) -> NDArray[np.float64]:
+        """Accuracies on plain and on private texts: shape (draws, sizes, 2)."""
+        found = []
+        for draw in range(self.draws if policy else 1):
+            make = partial(_kept, self.task, policy, self.words, draw, self.sizes)
+            asked = (*policy, self.words, draw) if policy else ("plain", self.words)
+            found.append(self.run.step(make, self.name, *asked, *self.sizes))
+        return np.array(found)
+
+    def leaks(self, policy: Policy) -> dict[str, float]:
+        make = partial(_leaks, self.run.data, policy, self.words)
+        found: dict[str, float] = self.run.step(make, "leaks", *policy, self.words)[self.name]
+        return found
+
+    def attacker(self, words: float) -> str:
+        return (
+            f"The built-in vocabulary, {self.words:,} words. *Named*: content words of "
+            f"{len(self.task.attacked):,} texts that nobody learned from, {words:,} in all, one "
+            "guess for each. The attacker knows the mechanism; his frequencies and bigrams come "
+            f"from {len(self.task.public):,} plain texts of the same kind. *One by one*: each "
+            "output by itself. *In sentences*: by the exact posterior given all outputs."
+        )
+
+
+def _table(name: str, run: Run) -> Table:
+    m = _Measures(name, run)
+    table = Table(
+        f"Kept and leaked, {m.title}",
+        ["policy", "named one by one", "named in sentences", "learn on private, use on",
+         *(f"{s:,} texts" for s in m.sizes)],
+        xlabel="content words named in sentences (exact posteriors)",
+        ylabel="accuracy on plain texts",
+    )  # fmt: skip
+    table.add("plain text", "–", "–", "plain", *(f"{a:.2f}" for a in m.kept(None)[0, :, 0]))
+    points: dict[bool, list[tuple[float, list[float]]]] = {True: [], False: []}
+    spread, words = 0.0, 0.0
+    for policy in run.of(POLICIES, POLICIES[::3]):
+        leaks, kept = m.leaks(policy), m.kept(policy)
+        words, spread = leaks["words"], max(spread, float(np.ptp(kept, axis=0).max()))
+        mean = kept.mean(axis=0)
+        shown = [str(policy), f"{leaks['one']:.1%}", f"{leaks['sentences']:.1%}"]
+        table.add(*shown, "plain", *(f"{a:.2f}" for a in mean[:, 0]))
+        table.add("", "", "", "private", *(f"{a:.2f}" for a in mean[:, 1]))
+        points[policy.k is None].append((leaks["sentences"], mean[:, 0].tolist()))
+    for i, size in enumerate(m.sizes):
+        table.curve(f"covers, {size:,} texts", [(x, y[i]) for x, y in points[False]], joined=True)
+    table.curve(f"Tem, {m.sizes[-1]:,} texts", [(x, y[-1]) for x, y in points[True]],
+                joined=False)  # fmt: skip
+    labels = m.task.tested.labels
+    table.notes += [
+        m.attacker(words),
+        f"Accuracy on {len(labels):,} texts that nobody learned from, mean of {m.draws} "
+        f"draws, which differ by at most {spread:.2f}. Logistic regression on words (TF-IDF) and "
+        "on the mean of the words' vectors together. Always saying the commonest label: "
+        f"{max(map(labels.count, set(labels))) / len(labels):.2f}.",
+    ]
+    return table
+
+
+def summary(run: Run) -> Table:
+    """The recommended policy alone."""
+    table = Table(
+        f"What {RECOMMENDED} keeps, and what leaks",
+        ["texts", "learned from", "accuracy: plain", "private", "content words named"],
+    )
+    for name in TASKS:
+        m = _Measures(name, run)
+        plain, private = m.kept(None)[0, :, 0], m.kept(RECOMMENDED).mean(axis=0)[:, 0]
+        named = m.leaks(RECOMMENDED)["sentences"]
+        for i in (-2, -1):
+            first = (m.title, f"{named:.1%}") if i == -2 else ("", "")
+            table.add(first[0], f"{m.sizes[i]:,}", f"{plain[i]:.2f}", f"{private[i]:.2f}", first[1])
+    table.notes.append(
+        "A classifier learns from plain or from private texts and is used on plain ones. *Named*: "
+        "by an attacker who reads private sentences with the mechanism's law and a bigram model "
+        "of such texts (exact posteriors, one guess a word)."
+    )
+    return table
+
+
+TABLES: dict[str, Experiment] = {
+    **{name: partial(_table, name) for name in TASKS},
+    "summary": summary,
+}
