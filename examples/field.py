@@ -384,8 +384,9 @@ def field(count: int) -> None:
 
     minilm, glove = embeddings(Shared(), count)
     print(f"The {count:,} most frequent words that both embeddings have. The ε of each mechanism "
-          "is the largest at which the attacker who knows everything names the written word no "
-          "more often than said (words written by 1/(rank + 2.7)). Similarity is the mean cosine "
+          "is the largest at which the attacker who knows everything names the written word, by "
+          "one guess from one output by itself, no more often than said (words written by "
+          "1/(rank + 2.7)). Similarity is the mean cosine "
           "of word and replacement in the other embedding; by chance, of those that do not belong "
           "together. Noise mechanisms are attacked from 200 draws a word, which finds less than "
           "there is, and have no computed ε. ∞ is no ε at all. Where no ε gives that success it "

@@ -41,8 +41,8 @@ def main() -> None:
     def explaining(tem: Tem) -> list[float]:
         return [float(hits.mean()) for hits in likelihood_attack(tem, words, TIMES)]
 
-    print(f"Share of {len(words):,} random words of the built-in vocabulary that an observer "
-          "names from n outputs of the word:\n")  # fmt: skip
+    print(f"Share of {len(words):,} random words of the built-in vocabulary that an observer, to "
+          "whom all words are alike, names by one guess from n outputs of the word:\n")  # fmt: skip
     print("| mechanism | the observer | " + " | ".join(f"n = {n}" for n in TIMES) + " |")
     print("|---|---|" + "---|" * len(TIMES))
     on_cover = f"Tem on a cover of 40, ε = {args.cover_epsilon:g}"

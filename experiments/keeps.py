@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from experiments.data import Labelled, Source
 from experiments.tables import SEED, Experiment, Run, Table
 from fastdx import Cover, Embedding, Mechanism, Tem
+from fastdx._core import RECOMMENDED_COVER, RECOMMENDED_EPSILON
 from fastdx.attacks import BigramModel, Likelihoods, LikelyInputs, sentence_attack
 from fastdx.evaluation import MeanVectors
 
@@ -33,8 +34,8 @@ class Policy(NamedTuple):
         return f"Tem, ε = {self.epsilon:g}{cover}"
 
 
-RECOMMENDED = Policy(2.5, 40)
-POLICIES = (RECOMMENDED, Policy(2.0, 40), Policy(6.0, 40), Policy(2.66), Policy(3.0))
+RECOMMENDED = Policy(RECOMMENDED_EPSILON, RECOMMENDED_COVER)
+POLICIES = (RECOMMENDED, Policy(3.0, 40), Policy(6.0, 40), Policy(2.66), Policy(3.0))
 
 
 class Task(NamedTuple):
