@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from fastdx import calibration
 from fastdx._replace import open_output
+from fastdx.calibration.measures import statistics_at
 from fastdx.exceptions import ParameterError
 from fastdx.mechanisms import Mechanism
 from fastdx.plots import neighbour_distances
@@ -84,11 +85,11 @@ def write(
         spread = np.linspace(0, len(measured) - 1, min(6, len(measured))).astype(int)
         examples = list(dict.fromkeys([*(measured[i] for i in spread), choice.word]))
     mechanism.space.ids(examples)  # names the first unknown one
+    tell(f"measuring {len(epsilons)} ε from {epsilons[0]:.4g} to {epsilons[-1]:.4g}")
     steps = []
-    for epsilon in epsilons:
-        tell(f"measuring ε = {epsilon:.4g}")
+    tables = statistics_at(mechanism, epsilons, names, draws)
+    for epsilon, table in zip(epsilons, tables, strict=True):
         at = mechanism.with_epsilon(epsilon)
-        table = calibration.statistics(at, names, draws, inputs=False)
         steps.append(
             {
                 "epsilon": epsilon,

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from fastdx.attacks import reidentification
 from fastdx.calibration.measures import SAMPLE, measured_ids, names_of, statistics, summary
+from fastdx.calibration.search import check_tolerance, log_ratio, narrowed
 from fastdx.calibration.table import Table
 from fastdx.exceptions import FastdxError, ParameterError
 from fastdx.mechanisms import Mechanism
@@ -113,12 +114,12 @@ def choose_epsilon(
     curve: list[dict[str, float]] = []
 
     @cache  # the ends of the bracket are asked for again
-    def look(epsilon: float) -> tuple[bool, str, str] | None:
+    def look(epsilon: float) -> tuple[float, str, str] | None:
         try:
             at = mechanism.with_epsilon(epsilon)
         except FastdxError:
             return None  # below the smallest ε this mechanism has
-        table = statistics(at, names, draws, inputs=False, progress=progress)
+        table = statistics(at, names, draws, near=0, inputs=False, progress=progress)
         curve.append(summary(epsilon, table))
         # How near to breaking each promise: above 1 it is broken.
         unchanged = table["N_w"] / max_unchanged
@@ -128,7 +129,9 @@ def choose_epsilon(
         at_quantile = order[max(int(np.ceil(share * len(order))) - 1, 0)]
         reason = "unchanged" if unchanged[at_quantile] >= outputs[at_quantile] else "outputs"
         strains = [(float(strain[at_quantile]), names[at_quantile], reason)]
-        if max_reidentified is not None or max_posterior is not None:
+        attacks = max_reidentified is not None or max_posterior is not None
+        # A pass over all laws, which says nothing where the measured words break the promise.
+        if attacks and strains[0][0] <= 1:
             found = reidentification(at, prior, progress=progress)
             surest = found.word or ""
             if max_reidentified is not None:
@@ -136,19 +139,13 @@ def choose_epsilon(
             if max_posterior is not None:
                 strains.append((found.worst_posterior / max_posterior, surest, "posterior"))
         most, word, why = max(strains)
-        return most <= 1, word, why
+        return log_ratio(most, 1.0), word, why
 
-    low, high = _bracket(look, mechanism.epsilon)
-    binding = look(high)
-    while high / low > 1 + tolerance:
-        middle = (low * high) ** 0.5
-        found = look(middle)
-        if found is not None and found[0]:
-            low = middle
-        else:
-            high = middle
-            binding = found or binding
-    if binding is None:
+    def excess(epsilon: float) -> float | None:
+        return None if (found := look(epsilon)) is None else found[0]
+
+    low, high = narrowed(excess, *_bracket(excess, mechanism.epsilon), tolerance)
+    if (binding := look(high)) is None:
         raise ParameterError("mechanism has no ε in the range looked at")
     curve.sort(key=lambda row: row["epsilon"])
     whom = "every word" if share == 1 else f"the share {share:g} of words"
@@ -177,19 +174,12 @@ def _check_promises(
             raise ParameterError(f"{parameter} must be {what}, got {most}")
 
 
-def check_tolerance(tolerance: float) -> None:
-    if not 1e-9 <= tolerance < 1:
-        raise ParameterError(f"tolerance must be from 1e-9 to below 1, got {tolerance}")
-
-
-def _bracket(
-    look: Callable[[float], tuple[bool, str, str] | None], start: float
-) -> tuple[float, float]:
+def _bracket(excess: Callable[[float], float | None], start: float) -> tuple[float, float]:
     """Two ε, the first keeping the promise and the second not, a factor of 2 apart."""
-    epsilon, found = start, look(start)
+    epsilon, found = start, excess(start)
     for _ in range(40):
-        if found is not None and found[0]:
-            if (further := look(2 * epsilon)) is not None and not further[0]:
+        if found is not None and found <= 0:
+            if (further := excess(2 * epsilon)) is not None and further > 0:
                 return epsilon, 2 * epsilon
             epsilon, found = 2 * epsilon, further
         else:
@@ -197,8 +187,8 @@ def _bracket(
                 raise ParameterError(
                     f"no ε keeps the promise: the smallest this mechanism has is above {epsilon:g}"
                 )
-            before = look(epsilon / 2)
-            if before is not None and before[0]:
+            before = excess(epsilon / 2)
+            if before is not None and before <= 0:
                 return epsilon / 2, epsilon
             epsilon, found = epsilon / 2, before
     raise ParameterError(f"no ε between {epsilon:g} and {start:g} decides the promise")
@@ -264,21 +254,18 @@ def match(
     measure = _CONSEQUENCES[on]
 
     def of(mechanism: Mechanism) -> float:
-        return measure(statistics(mechanism, words, draws, inputs=False))
+        return measure(statistics(mechanism, words, draws, near=0, inputs=False))
 
     target = of(mechanism_a)
     values: dict[float, float] = {}
 
-    def look(epsilon: float) -> tuple[bool, str, str] | None:
-        try:
-            values[epsilon] = of(mechanism_b.with_epsilon(epsilon))
-        except FastdxError:
-            return None
-        return values[epsilon] <= target, "", ""
+    def excess(epsilon: float) -> float | None:
+        if epsilon not in values:
+            try:
+                values[epsilon] = of(mechanism_b.with_epsilon(epsilon))
+            except FastdxError:
+                return None
+        return values[epsilon] - target
 
-    low, high = _bracket(look, mechanism_b.epsilon)
-    while high / low > 1 + tolerance:
-        middle = (low * high) ** 0.5
-        found = look(middle)
-        low, high = (middle, high) if found and found[0] else (low, middle)
+    low, _ = narrowed(excess, *_bracket(excess, mechanism_b.epsilon), tolerance)
     return Match(low, mechanism_b.with_epsilon(low), abs(target), abs(values[low]))

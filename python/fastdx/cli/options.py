@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from fastdx import Cover, Embedding, NeighborResponse, Tem, WordGraph
 from fastdx._core import space_cover
 from fastdx.cli.messages import CommandError
+from fastdx.exceptions import ParameterError
 from fastdx.mechanisms import MECHANISMS, Mechanism
 
 if TYPE_CHECKING:
@@ -75,11 +76,16 @@ def cover_of(
     exclude = excluded_words(args)
     if args.cover_file is not None:
         return {"cover": Cover.load(space, args.cover_file)}
-    if args.balance is not None:
-        made = Cover.balanced(space, args.cover, weight=args.balance, exclude=exclude)
-        return {"cover": made}
-    if args.cover is not None:
-        return {"cover": Cover.nearest(space, args.cover, exclude=exclude)}
+    try:
+        if args.balance is not None:
+            made = Cover.balanced(space, args.cover, weight=args.balance, exclude=exclude)
+            return {"cover": made}
+        if args.cover is not None:
+            return {"cover": Cover.nearest(space, args.cover, exclude=exclude)}
+    except ParameterError as e:
+        # As the command calls them.
+        said = str(e).replace("k must", "--cover must", 1)
+        raise CommandError(said.replace("weight must", "--balance must", 1)) from e
     stored = space_cover(space)
     return {} if stored is None else {"cover": stored}
 
