@@ -85,6 +85,12 @@ const WEIGHT_RATIO: f64 = 1e9;
 /// Rows of distances whose least ones are looked for together.
 const LANES: usize = 8;
 
+/// The distances of a word in so many rows: a line of a cache, so that none is fetched for half of
+/// it.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Column([f64; LANES]);
+
 impl Cover {
     /// From the sets of the outputs: `sets` in any order, each output once, words in any order.
     ///
@@ -486,12 +492,12 @@ impl Cover {
             }
             return;
         }
-        let mut columns = vec![[f64::INFINITY; LANES]; self.words];
+        let mut columns = vec![Column([f64::INFINITY; LANES]); self.words];
         let eights = rows.chunks(LANES * self.words);
         for (rows, out) in eights.zip(out.chunks_mut(LANES * ranks)) {
             for (lane, row) in rows.chunks_exact(self.words).enumerate() {
                 for (column, &d) in columns.iter_mut().zip(row) {
-                    column[lane] = d;
+                    column.0[lane] = d;
                 }
             }
             self.minima(&columns, out);
@@ -499,7 +505,7 @@ impl Cover {
     }
 
     /// Writes the least of the columns of each set; a row of `out` for every lane it has room for.
-    fn minima(&self, columns: &[[f64; LANES]], out: &mut [f64]) {
+    fn minima(&self, columns: &[Column], out: &mut [f64]) {
         #[cfg(target_arch = "x86_64")]
         {
             if is_x86_feature_detected!("avx512f") {
@@ -516,23 +522,23 @@ impl Cover {
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f")]
-    fn minima_avx512(&self, columns: &[[f64; LANES]], out: &mut [f64]) {
+    fn minima_avx512(&self, columns: &[Column], out: &mut [f64]) {
         self.minima_portable(columns, out);
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2")]
-    fn minima_avx2(&self, columns: &[[f64; LANES]], out: &mut [f64]) {
+    fn minima_avx2(&self, columns: &[Column], out: &mut [f64]) {
         self.minima_portable(columns, out);
     }
 
     #[inline(always)]
-    fn minima_portable(&self, columns: &[[f64; LANES]], out: &mut [f64]) {
+    fn minima_portable(&self, columns: &[Column], out: &mut [f64]) {
         let ranks = self.released.len();
         for (set, rank) in self.set_starts.windows(2).zip(0..) {
             let mut least = [f64::INFINITY; LANES];
             for &a in &self.set_words[set[0] as usize..set[1] as usize] {
-                let column = &columns[a as usize];
+                let Column(column) = &columns[a as usize];
                 for lane in 0..LANES {
                     // As `f64::min` of numbers, which the vectoriser does not see.
                     if column[lane] < least[lane] {

@@ -113,38 +113,49 @@ def choose_epsilon(
     names = names_of(mechanism, measured_ids(mechanism, words))
     curve: list[dict[str, float]] = []
 
-    @cache  # the ends of the bracket are asked for again
-    def look(epsilon: float) -> tuple[float, str, str] | None:
+    # How near an ε is to breaking a promise, as a logarithm: above 0 it is broken.
+    @cache  # ends of intervals are asked for again
+    def of_words(epsilon: float) -> tuple[float, str, str] | None:
         try:
             at = mechanism.with_epsilon(epsilon)
         except FastdxError:
             return None  # below the smallest ε this mechanism has
         table = statistics(at, names, draws, near=0, inputs=False, progress=progress)
         curve.append(summary(epsilon, table))
-        # How near to breaking each promise: above 1 it is broken.
         unchanged = table["N_w"] / max_unchanged
         outputs = min_outputs / np.maximum(table["S_w"], 1e-9)
         strain = np.maximum(unchanged, outputs)
         order = np.argsort(strain, kind="stable")
         at_quantile = order[max(int(np.ceil(share * len(order))) - 1, 0)]
         reason = "unchanged" if unchanged[at_quantile] >= outputs[at_quantile] else "outputs"
-        strains = [(float(strain[at_quantile]), names[at_quantile], reason)]
-        attacks = max_reidentified is not None or max_posterior is not None
-        # A pass over all laws, which says nothing where the measured words break the promise.
-        if attacks and strains[0][0] <= 1:
-            found = reidentification(at, prior, progress=progress)
-            surest = found.word or ""
-            if max_reidentified is not None:
-                strains.append((found.success[1] / max_reidentified, surest, "reidentified"))
-            if max_posterior is not None:
-                strains.append((found.worst_posterior / max_posterior, surest, "posterior"))
-        most, word, why = max(strains)
-        return log_ratio(most, 1.0), word, why
+        return log_ratio(float(strain[at_quantile]), 1.0), names[at_quantile], reason
+
+    @cache
+    def of_attacker(epsilon: float) -> tuple[float, str, str]:
+        found = reidentification(mechanism.with_epsilon(epsilon), prior, progress=progress)
+        strains = [(-np.inf, "", "")]
+        if max_reidentified is not None:
+            strains.append((log_ratio(found.success[1], max_reidentified), found.word or "",
+                            "reidentified"))  # fmt: skip
+        if max_posterior is not None:
+            strains.append((log_ratio(found.worst_posterior, max_posterior), found.word or "",
+                            "posterior"))  # fmt: skip
+        return max(strains)
+
+    def look(epsilon: float) -> tuple[float, str, str] | None:
+        found = of_words(epsilon)
+        # A pass over all laws, which decides nothing where the measured words break the promise.
+        if found is None or found[0] > 0 or set(attacked.values()) == {None}:
+            return found
+        return max(found, of_attacker(epsilon))
+
+    def excess_of_words(epsilon: float) -> float | None:
+        return None if (found := of_words(epsilon)) is None else found[0]
 
     def excess(epsilon: float) -> float | None:
         return None if (found := look(epsilon)) is None else found[0]
 
-    low, high = narrowed(excess, *_bracket(excess, mechanism.epsilon), tolerance)
+    low, high = _border(excess, excess_of_words, mechanism.epsilon, tolerance)
     if (binding := look(high)) is None:
         raise ParameterError("mechanism has no ε in the range looked at")
     curve.sort(key=lambda row: row["epsilon"])
@@ -172,6 +183,23 @@ def _check_promises(
         if most is not None and not (0 < most <= 1 and mechanism.has_law):
             what = "above 0, at most 1" if mechanism.has_law else "left out where there is no law"
             raise ParameterError(f"{parameter} must be {what}, got {most}")
+
+
+def _border(
+    excess: Callable[[float], float | None],
+    excess_of_words: Callable[[float], float | None],
+    start: float,
+    tolerance: float,
+) -> tuple[float, float]:
+    """Two ε around the border of the promise; both functions remember what they were asked."""
+    low, high = _bracket(excess, start)
+    if (excess_of_words(high) or 0.0) > 0:
+        # The words alone first: where the attacker agrees at their border, that is it.
+        kept, high = narrowed(excess_of_words, low, high, tolerance)
+        if (excess(kept) or 0.0) <= 0:
+            return kept, high
+        high = kept
+    return narrowed(excess, low, high, tolerance)
 
 
 def _bracket(excess: Callable[[float], float | None], start: float) -> tuple[float, float]:
