@@ -313,6 +313,26 @@ def _() -> Work:
     return lambda: audit.certify(tem)
 
 
+@row("balanced", "Cover.balanced of the built-in words, k = 40", runs=2)
+def _() -> Work:
+    from fastdx import Cover, Embedding
+
+    e = Embedding.default()
+    return lambda: Cover.balanced(e, 40)
+
+
+@row("reidentification", "attack on single words, a cover of 10,000 × 50", runs=1)
+def _() -> Work:
+    from common import embedding
+
+    from fastdx import Cover, Tem
+    from fastdx.attacks import reidentification
+
+    e = embedding(10_000, 50)
+    tem = Tem(e, 3.0, cover=Cover.nearest(e, 40))
+    return lambda: reidentification(tem, "rank")
+
+
 @row("poincare", "Poincaré training, a tree of 20,000 nodes, 100 dimensions, 4 epochs")
 def _() -> Work:
     from fastdx import poincare

@@ -30,6 +30,7 @@ __all__ = [
     "check_index",
     "clamp",
     "closed_form",
+    "closed_forms",
     "distance",
     "earth_movers_distance",
     "emd",
@@ -512,6 +513,24 @@ def closed_form(
     NDArray[np.float64],
     NDArray[np.float64],
     NDArray[np.float64],
+]: ...
+def closed_forms(
+    mechanism: MechanismCore,
+    epsilons: ArrayLike,
+    ids: ArrayLike,
+    eta: float,
+    near: SupportsIndex,
+    draws: SupportsIndex,
+    progress: _Progress = None,
+) -> list[
+    tuple[
+        NDArray[np.float64],
+        NDArray[np.uint32],
+        NDArray[np.float64],
+        NDArray[np.float64],
+        NDArray[np.float64],
+        NDArray[np.float64],
+    ]
 ]: ...
 def inputs(
     mechanism: MechanismCore,

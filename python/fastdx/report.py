@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from fastdx import attacks, calibration
 from fastdx._replace import open_output
+from fastdx.calibration.measures import statistics_at
 from fastdx.exceptions import ParameterError
 from fastdx.mechanisms import Mechanism
 from fastdx.plots import neighbour_distances
@@ -96,11 +97,11 @@ def write(
     written = _written(mechanism, sentence)
     attacked = {round(i) for i in np.linspace(0, len(epsilons) - 1, ATTACKED)}
     attacked.add(epsilons.index(choice.epsilon))
+    tell(f"measuring {len(epsilons)} ε from {epsilons[0]:.4g} to {epsilons[-1]:.4g}")
     steps = []
-    for number, epsilon in enumerate(epsilons):
-        tell(f"measuring ε = {epsilon:.4g}")
+    tables = statistics_at(mechanism, epsilons, names, draws)
+    for number, (epsilon, table) in enumerate(zip(epsilons, tables, strict=True)):
         at = mechanism.with_epsilon(epsilon)
-        table = calibration.statistics(at, names, draws, inputs=False)
         steps.append(
             {
                 "epsilon": epsilon,

@@ -379,9 +379,13 @@ fn cover(
     let cover = match given.balance {
         Some(weight) => {
             let balance = Balance::by_rank(space.vocabulary().len(), weight);
-            Cover::balanced(&*space, k, &balance, &build, &control)?
+            Cover::balanced(&*space, k, &balance, &build, &control)
         }
-        None => Cover::nearest(&*space, k, &build, &control)?,
+        None => Cover::nearest(&*space, k, &build, &control),
     };
-    Ok(Some(Arc::new(cover)))
+    // As the file of policies calls them.
+    match cover {
+        Ok(cover) => Ok(Some(Arc::new(cover))),
+        Err(e) => Err(e.renamed("k", "cover").renamed("weight", "balance")),
+    }
 }

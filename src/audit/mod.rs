@@ -97,14 +97,16 @@ fn by_all_distances(tems: &[Tem], control: &Control) -> Result<Vec<Certificate>>
                     control.check()?;
                     distances.resize(ids.len() * count, 0.0);
                     space.rows(ids, distances);
-                    let each = distances.chunks_exact(count).map(|row| {
-                        let scores: &[f64] = match cover {
-                            None => row,
-                            Some(cover) => {
-                                cover.scores(row, scores);
-                                scores
-                            }
-                        };
+                    let scores: &[f64] = match cover {
+                        None => distances,
+                        Some(cover) => {
+                            cover.scores_of_rows(distances, scores);
+                            scores
+                        }
+                    };
+                    let scores = scores.chunks_exact(scores.len() / ids.len());
+                    let rows = distances.chunks_exact(count).zip(scores);
+                    let each = rows.map(|(row, scores)| {
                         let each = tems.iter();
                         let ln_z = each.map(|tem| normaliser(scores, tem, values).ln());
                         (ln_z.collect(), nearest(row))

@@ -159,28 +159,147 @@ impl Cover {
         }
         let allowed = Allowed::new(space, k, build)?;
         let grid = space.lists().map_or_else(|| Grid::of(space), |l| l.grid());
-        let scale = weight * median_neighbor(space, grid);
+        let scores = Scores {
+            space,
+            frequencies,
+            scale: weight * median_neighbor(space, grid),
+            excluded: &build.exclude,
+            allowed: &allowed,
+            all: (0..words as u32).collect(),
+            k,
+        };
         let chosen = each_block(space, rows_together(words), control, |ids| {
-            let mut rows = vec![0.0; ids.len() * words];
-            space.rows(ids, &mut rows);
-            let mut keys: Vec<(u64, u32)> = Vec::new();
-            let each = ids.iter().zip(rows.chunks_exact(words)).map(|(&w, row)| {
-                keys.clear();
-                let own = frequencies[w as usize];
-                keys.extend((0..words).filter(|&y| allowed.is(y as u32)).map(|y| {
-                    let score = row[y] + scale * (own - frequencies[y]).abs();
-                    // The bits of numbers that are not negative sort as they do.
-                    (score.to_bits(), y as u32)
-                }));
-                if k < keys.len() {
-                    keys.select_nth_unstable(k - 1);
-                }
-                keys[..k].iter().map(|key| key.1).collect()
-            });
-            Ok(each.collect())
+            Ok(scores.lowest(ids))
         })?;
         finish(space, chosen, build, &allowed, grid, control)
     }
+}
+
+/// The scores that a balanced cover takes its outputs by: d(w, y) + scale·|log₂ f(w) - log₂ f(y)|.
+struct Scores<'a> {
+    space: &'a dyn MetricSpace,
+    frequencies: &'a [f64],
+    scale: f64,
+    excluded: &'a [u32],
+    allowed: &'a Allowed,
+    /// The ids of all words.
+    all: Vec<u32>,
+    k: usize,
+}
+
+/// Segments of a row; the k-th least of their minima bounds the k-th least score from above.
+const SEGMENTS: usize = 16;
+
+impl Scores<'_> {
+    /// The k outputs of lowest score of each of some words, ties by id.
+    ///
+    /// Where the space has distances in f32 with a proved error, these leave few outputs that can be
+    /// among the k. Their exact distances decide, so the outputs are the same either way.
+    fn lowest(&self, ids: &[u32]) -> Vec<Vec<u32>> {
+        let words = self.all.len();
+        let stride = words.next_multiple_of(16);
+        let mut rough = vec![0.0f32; ids.len() * stride];
+        let screened = self.space.screen(ids, &self.all, &mut rough, stride);
+        let (mut work, mut candidates, mut exact) = (Work::default(), Vec::new(), Vec::new());
+        let mut chosen = Vec::with_capacity(ids.len());
+        match screened {
+            Some(error) => {
+                for (&w, row) in ids.iter().zip(rough.chunks_exact(stride)) {
+                    let distances = row[..words].iter().map(|&d| f64::from(d));
+                    self.candidates(w, distances, error, &mut work, &mut candidates);
+                    exact.resize(candidates.len(), 0.0);
+                    self.space
+                        .block(&[w], &candidates, &mut exact, candidates.len());
+                    chosen.push(self.least(w, &candidates, &exact, &mut work));
+                }
+            }
+            None => {
+                let mut rows = vec![0.0; ids.len() * words];
+                self.space.rows(ids, &mut rows);
+                for (&w, row) in ids.iter().zip(rows.chunks_exact(words)) {
+                    self.candidates(w, row.iter().copied(), 0.0, &mut work, &mut candidates);
+                    exact.clear();
+                    exact.extend(candidates.iter().map(|&y| row[y as usize]));
+                    chosen.push(self.least(w, &candidates, &exact, &mut work));
+                }
+            }
+        }
+        chosen
+    }
+
+    fn score(&self, w: u32, y: u32, distance: f64) -> f64 {
+        let [own, other] = [w, y].map(|id| self.frequencies[id as usize]);
+        distance + self.scale * (own - other).abs()
+    }
+
+    /// The outputs that can be among the k of lowest score, ascending, by distances of some relative
+    /// error.
+    fn candidates(
+        &self,
+        w: u32,
+        distances: impl ExactSizeIterator<Item = f64>,
+        error: f64,
+        work: &mut Work,
+        found: &mut Vec<u32>,
+    ) {
+        let Work { scores, minima, .. } = work;
+        let own = self.frequencies[w as usize];
+        scores.clear();
+        scores.extend(
+            distances
+                .zip(self.frequencies)
+                .map(|(d, f)| d + self.scale * (own - f).abs()),
+        );
+        for &y in self.excluded {
+            scores[y as usize] = f64::INFINITY;
+        }
+        // Each minimum is of other outputs, so k of them are at most the k-th.
+        minima.clear();
+        minima.resize(scores.len().div_ceil(SEGMENTS), f64::INFINITY);
+        for segment in scores.chunks(minima.len()) {
+            for (least, &score) in minima.iter_mut().zip(segment) {
+                *least = if score < *least { score } else { *least };
+            }
+        }
+        let limit = match self.k <= minima.len() {
+            true => *minima.select_nth_unstable_by(self.k - 1, f64::total_cmp).1,
+            false => f64::INFINITY,
+        };
+        // Both this score and the one it is compared with are off by `error` and by rounding.
+        let limit = limit * (1.0 + 4.0 * (error + 1e-9));
+        // A score that is no number, of an infinite scale, is no reason to leave an output out.
+        let beyond = |score: f64| score > limit;
+        found.clear();
+        for (scores, first) in scores.chunks(SEGMENTS).zip((0u32..).step_by(SEGMENTS)) {
+            if !scores.iter().all(|&score| beyond(score)) {
+                let each = scores.iter().zip(first..);
+                let near = each.filter(|&(&score, y)| !beyond(score) && self.allowed.is(y));
+                found.extend(near.map(|(_, y)| y));
+            }
+        }
+    }
+
+    /// The k of lowest score among some outputs, of which the exact distances are given.
+    fn least(&self, w: u32, outputs: &[u32], distances: &[f64], work: &mut Work) -> Vec<u32> {
+        let keys = &mut work.keys;
+        keys.clear();
+        keys.extend(outputs.iter().zip(distances).map(|(&y, &d)| {
+            // The bits of numbers that are not negative sort as they do.
+            (self.score(w, y, d).to_bits(), y)
+        }));
+        if self.k < keys.len() {
+            keys.select_nth_unstable(self.k - 1);
+        }
+        keys[..self.k].iter().map(|key| key.1).collect()
+    }
+}
+
+/// Memory that the words of a block share.
+#[derive(Default)]
+struct Work {
+    scores: Vec<f64>,
+    minima: Vec<f64>,
+    keys: Vec<(u64, u32)>,
 }
 
 /// Which words may be outputs.
@@ -347,4 +466,81 @@ pub(crate) fn finish(
         }
     }
     Cover::from_members(space, sets)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::embedding::Embedding;
+    use crate::metric::Metric;
+    use crate::random::Randomness;
+    use crate::vocabulary::Vocabulary;
+    use rand::RngExt;
+
+    /// Words of which every fifth stands where the one before does.
+    fn embedding(words: usize, metric: Metric) -> Embedding {
+        const DIMENSIONS: usize = 24;
+        let key = Randomness::new(Some(3)).next_key().expect("a key");
+        let mut rng = key.stream(0);
+        let mut vectors: Vec<f32> = Vec::new();
+        for i in 0..words {
+            match i % 5 {
+                4 => vectors.extend_from_within(vectors.len() - DIMENSIONS..),
+                _ => vectors.extend((0..DIMENSIONS).map(|_| 0.1 * (rng.random::<f32>() - 0.5))),
+            }
+        }
+        let names = Vocabulary::new((0..words).map(|i| format!("w{i}"))).expect("distinct");
+        Embedding::new(names, vectors, DIMENSIONS, metric).expect("points")
+    }
+
+    #[test]
+    fn balanced_sets_are_those_of_a_sort_of_all_exact_scores() {
+        const WORDS: usize = 700;
+        for metric in [
+            Metric::Euclidean,
+            Metric::Angular,
+            Metric::Poincare,
+            Metric::Manhattan,
+        ] {
+            let e = embedding(WORDS, metric);
+            let all: Vec<u32> = (0..WORDS as u32).collect();
+            let mut rows = vec![0.0; WORDS * WORDS];
+            e.rows(&all, &mut rows);
+            let excluded: Vec<u32> = all.iter().copied().filter(|y| y % 11 == 2).collect();
+            // Alike in pairs, so that words that stand together tie.
+            let counts: Vec<f64> = (0..WORDS).map(|i| 1e6 / (1 + i / 2) as f64).collect();
+            for (k, weight, exclude) in [
+                (1, 0.1, &[][..]),
+                (7, 0.0, &excluded),
+                (40, 0.1, &excluded),
+                (43, 2.0, &[]),
+                (300, 0.1, &excluded),
+                (WORDS, 0.1, &[]),
+            ] {
+                let balance = Balance::of_counts(&counts, WORDS, weight).expect("counts");
+                let build = Build {
+                    least: 0,
+                    exclude: exclude.to_vec(),
+                    approximate: false,
+                };
+                let cover = Cover::balanced(&e, k, &balance, &build, &Control::new());
+                let cover = cover.expect("a cover");
+                let scale = weight * median_neighbor(&e, Grid::of(&e));
+                for (w, row) in all.iter().zip(rows.chunks_exact(WORDS)) {
+                    let logs = &balance.log2_frequencies;
+                    let score = |y: u32| {
+                        let factor = (logs[*w as usize] - logs[y as usize]).abs();
+                        row[y as usize] + scale * factor
+                    };
+                    let mut outputs: Vec<u32> = all.clone();
+                    outputs.retain(|y| !exclude.contains(y));
+                    outputs.sort_by(|&a, &b| score(a).total_cmp(&score(b)).then(a.cmp(&b)));
+                    outputs.truncate(k);
+                    outputs.sort_unstable();
+                    let found = cover.outputs(*w).iter().map(|&rank| cover.id(rank));
+                    assert_eq!(found.collect::<Vec<_>>(), outputs, "{metric:?} {w} {k}");
+                }
+            }
+        }
+    }
 }

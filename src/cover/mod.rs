@@ -82,6 +82,15 @@ type Classes<'a> = (&'a [u32], &'a [(f64, u32)]);
 /// The most that weights may differ by: more would reach the floor of Tem's integer weights.
 const WEIGHT_RATIO: f64 = 1e9;
 
+/// Rows of distances whose least ones are looked for together.
+const LANES: usize = 8;
+
+/// The distances of a word in so many rows: a line of a cache, so that none is fetched for half of
+/// it.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Column([f64; LANES]);
+
 impl Cover {
     /// From the sets of the outputs: `sets` in any order, each output once, words in any order.
     ///
@@ -464,6 +473,82 @@ impl Cover {
                 .fold(f64::INFINITY, |least, &a| least.min(distances[a as usize]));
             let [a, b, c, d] = least;
             out.push(a.min(b).min(c.min(d)).min(rest));
+        }
+    }
+
+    /// Writes d(w, A_y) for every rank, row by row, from rows of the distances of several w to all
+    /// words. Eight rows at a time: a word of a set is looked up once for eight w.
+    pub(crate) fn scores_of_rows(&self, rows: &[f64], out: &mut Vec<f64>) {
+        let ranks = self.released.len();
+        out.resize(rows.len() / self.words * ranks, 0.0);
+        let each = rows
+            .chunks_exact(self.words)
+            .zip(out.chunks_exact_mut(ranks));
+        if self.identity {
+            for (row, out) in each {
+                for (&y, out) in self.released.iter().zip(out) {
+                    *out = row[y as usize];
+                }
+            }
+            return;
+        }
+        let mut columns = vec![Column([f64::INFINITY; LANES]); self.words];
+        let eights = rows.chunks(LANES * self.words);
+        for (rows, out) in eights.zip(out.chunks_mut(LANES * ranks)) {
+            for (lane, row) in rows.chunks_exact(self.words).enumerate() {
+                for (column, &d) in columns.iter_mut().zip(row) {
+                    column.0[lane] = d;
+                }
+            }
+            self.minima(&columns, out);
+        }
+    }
+
+    /// Writes the least of the columns of each set; a row of `out` for every lane it has room for.
+    fn minima(&self, columns: &[Column], out: &mut [f64]) {
+        #[cfg(target_arch = "x86_64")]
+        {
+            if is_x86_feature_detected!("avx512f") {
+                // SAFETY: the feature was detected.
+                return unsafe { self.minima_avx512(columns, out) };
+            }
+            if is_x86_feature_detected!("avx2") {
+                // SAFETY: the feature was detected.
+                return unsafe { self.minima_avx2(columns, out) };
+            }
+        }
+        self.minima_portable(columns, out);
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f")]
+    fn minima_avx512(&self, columns: &[Column], out: &mut [f64]) {
+        self.minima_portable(columns, out);
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    fn minima_avx2(&self, columns: &[Column], out: &mut [f64]) {
+        self.minima_portable(columns, out);
+    }
+
+    #[inline(always)]
+    fn minima_portable(&self, columns: &[Column], out: &mut [f64]) {
+        let ranks = self.released.len();
+        for (set, rank) in self.set_starts.windows(2).zip(0..) {
+            let mut least = [f64::INFINITY; LANES];
+            for &a in &self.set_words[set[0] as usize..set[1] as usize] {
+                let Column(column) = &columns[a as usize];
+                for lane in 0..LANES {
+                    // As `f64::min` of numbers, which the vectoriser does not see.
+                    if column[lane] < least[lane] {
+                        least[lane] = column[lane];
+                    }
+                }
+            }
+            for (lane, least) in least.into_iter().take(out.len() / ranks).enumerate() {
+                out[lane * ranks + rank] = least;
+            }
         }
     }
 

@@ -80,12 +80,26 @@ pub trait Mechanism: Any + Send + Sync {
         false
     }
 
-    /// [`law`](Self::law) in 64-bit floating point, from the word's distances to all words: as
-    /// fast as statistics over a whole vocabulary need it, and to a relative 2⁻³⁹ the same where
-    /// an output has a probability above 2⁻⁶⁰.
-    fn law_of_row(&self, id: u32, distances: &[f64], probabilities: &mut [f64]) -> bool {
-        let _ = distances;
+    /// Writes what the laws of some words need of their distances to all words, row by row, the
+    /// same at every ε: by default these distances.
+    fn scores(&self, rows: &[f64], scores: &mut Vec<f64>) {
+        scores.clear();
+        scores.extend_from_slice(rows);
+    }
+
+    /// [`law`](Self::law) in 64-bit floating point, from the word's row of
+    /// [`scores`](Self::scores): as fast as statistics over a whole vocabulary need it, and to a
+    /// relative 2⁻³⁹ the same where an output has a probability above 2⁻⁶⁰.
+    fn law_of_scores(&self, id: u32, scores: &[f64], probabilities: &mut [f64]) -> bool {
+        let _ = scores;
         self.law(id, probabilities)
+    }
+
+    /// [`law_of_scores`](Self::law_of_scores) from the word's distances to all words.
+    fn law_of_row(&self, id: u32, distances: &[f64], probabilities: &mut [f64]) -> bool {
+        let mut scores = Vec::new();
+        self.scores(distances, &mut scores);
+        self.law_of_scores(id, &scores, probabilities)
     }
 
     /// What is proved of the log-ratio between two words of the vocabulary, but for the

@@ -124,8 +124,12 @@ impl Mechanism for Remapped {
         known
     }
 
-    fn law_of_row(&self, id: u32, distances: &[f64], probabilities: &mut [f64]) -> bool {
-        let known = self.inner.law_of_row(id, distances, probabilities);
+    fn scores(&self, rows: &[f64], scores: &mut Vec<f64>) {
+        self.inner.scores(rows, scores);
+    }
+
+    fn law_of_scores(&self, id: u32, scores: &[f64], probabilities: &mut [f64]) -> bool {
+        let known = self.inner.law_of_scores(id, scores, probabilities);
         if known {
             self.spread(probabilities);
         }

@@ -52,16 +52,52 @@ pub(super) fn closed_form<'py>(
     let found = run_with(py, true, progress, |control| {
         calibration::closed_form(&*core, &ids, eta, near, draws, control)
     })?;
+    Ok(columns(py, found.iter()))
+}
+
+/// `closed_form` of a mechanism at several ε, one after the other.
+#[pyfunction]
+#[pyo3(signature = (mechanism, epsilons, ids, eta, near, draws, progress = None))]
+#[allow(clippy::too_many_arguments)]
+pub(super) fn closed_forms<'py>(
+    py: Python<'py>,
+    mechanism: PyRef<'py, PyMechanism>,
+    epsilons: &Bound<'py, PyAny>,
+    ids: &Bound<'py, PyAny>,
+    eta: &Bound<'py, PyAny>,
+    near: &Bound<'py, PyAny>,
+    draws: &Bound<'py, PyAny>,
+    progress: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Vec<Columns<'py>>> {
+    let core = mechanism.mechanism().clone();
+    let (ids, _) = word_ids(ids, core.vocabulary().len())?;
+    let epsilons = super::arguments::numbers("epsilons", epsilons)?;
+    let asked = (
+        real("eta", eta)?,
+        count("near", near)?,
+        count("draws", draws)?,
+    );
+    let found = run_with(py, true, progress, |control| {
+        calibration::closed_forms(&*core, &epsilons, &ids, asked, control)
+    })?;
+    let at = |i: usize| columns(py, found.iter().map(move |each| &each[i]));
+    Ok((0..epsilons.len()).map(at).collect())
+}
+
+fn columns<'py, 'a>(
+    py: Python<'py>,
+    found: impl Iterator<Item = &'a calibration::Statistics> + Clone,
+) -> Columns<'py> {
     let column =
-        |of: fn(&calibration::Statistics) -> f64| PyArray1::from_iter(py, found.iter().map(of));
-    Ok((
+        |of: fn(&calibration::Statistics) -> f64| PyArray1::from_iter(py, found.clone().map(of));
+    (
         column(|s| s.unchanged),
-        PyArray1::from_iter(py, found.iter().map(|s| s.outputs)),
+        PyArray1::from_iter(py, found.clone().map(|s| s.outputs)),
         column(|s| s.distinct),
         column(|s| s.shannon),
         column(|s| s.min_entropy),
         column(|s| s.near),
-    ))
+    )
 }
 
 /// K_w by the laws of all words.

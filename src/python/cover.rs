@@ -465,6 +465,7 @@ pub(super) fn given_cover(
         return Ok(Some(cover_of(
             py,
             &given.space,
+            "cover",
             &cover,
             exclude,
             least,
@@ -484,14 +485,16 @@ pub(super) fn given_cover(
     };
     let cover = run_with(py, true, progress, |control| {
         Cover::balanced(&*words, k, &balance, &build, control)
+            .map_err(|e| e.renamed("k", "cover").renamed("weight", "balance"))
     })?;
     Ok(Some(Arc::new(cover)))
 }
 
-/// The cover that a parameter is: a Cover, or k for the k nearest outputs.
+/// The cover that a parameter (`name`) is: a Cover, or k for the k nearest outputs.
 pub(super) fn cover_of(
     py: Python<'_>,
     space: &Space,
+    name: &'static str,
     given: &Bound<'_, PyAny>,
     exclude: &[u32],
     least: usize,
@@ -500,7 +503,7 @@ pub(super) fn cover_of(
     if let Ok(cover) = given.cast::<PyCover>() {
         return Ok(cover.get().inner.clone());
     }
-    let k = count("cover", given)?;
+    let k = count(name, given)?;
     let (words, build) = (
         space.space(),
         Build {
@@ -510,7 +513,7 @@ pub(super) fn cover_of(
         },
     );
     let cover = run_with(py, true, progress, |control| {
-        Cover::nearest(&*words, k, &build, control)
+        Cover::nearest(&*words, k, &build, control).map_err(|e| e.renamed("k", name))
     })?;
     Ok(Arc::new(cover))
 }

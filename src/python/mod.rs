@@ -73,6 +73,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(arrow::privatize_arrow, m)?)?;
     m.add_function(wrap_pyfunction!(audit::certify, m)?)?;
     m.add_function(wrap_pyfunction!(audit::closed_form, m)?)?;
+    m.add_function(wrap_pyfunction!(audit::closed_forms, m)?)?;
     m.add_function(wrap_pyfunction!(audit::inputs, m)?)?;
     m.add_function(wrap_pyfunction!(audit::likeliest_inputs, m)?)?;
     m.add_function(wrap_pyfunction!(audit::largest_loss, m)?)?;

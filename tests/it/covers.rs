@@ -242,6 +242,34 @@ fn the_identity_is_tem_and_k_of_all_words_is_uniform() {
 }
 
 #[test]
+fn laws_of_several_words_at_once_are_those_of_each() {
+    let e = embedding(203, 4, 1.0, Metric::Euclidean, 5);
+    let sets = Cover::from_members(&*e, random_sets(203, 9)).unwrap();
+    let weighted = sets.weighted(|y| 1.0 + f64::from(y % 9)).unwrap();
+    let identity = Cover::identity(&*e, &[0, 7, 202]).unwrap();
+    let plain = Tem::new(e.clone(), 3.0, Truncation::default(), Randomness::new(None)).unwrap();
+    for cover in [None, Some(sets), Some(weighted), Some(identity)] {
+        let tem = plain.with_cover(cover.map(Arc::new)).unwrap();
+        // One more than twice eight.
+        let words: Vec<u32> = (0..17).map(|i| i * 11).collect();
+        let mut rows = vec![0.0; words.len() * 203];
+        for (&w, row) in words.iter().zip(rows.chunks_exact_mut(203)) {
+            e.distances(w, row);
+        }
+        let mut scores = vec![1.0; 3];
+        tem.scores(&rows, &mut scores);
+        let width = scores.len() / words.len();
+        for (&w, scores) in words.iter().zip(scores.chunks_exact(width)) {
+            let mut found = vec![f64::NAN; 203];
+            assert!(tem.law_of_scores(w, scores, &mut found));
+            for (p, q) in found.iter().zip(tem.probabilities(w)) {
+                assert!((p - q).abs() <= 1e-8 * q, "{w}: {p} {q}");
+            }
+        }
+    }
+}
+
+#[test]
 fn nearest_and_balanced_sets_are_those_of_a_sort() {
     let e = embedding(150, 3, 1.0, Metric::Euclidean, 8);
     let counts: Vec<f64> = (0..150).map(|i| 1e6 / f64::from(i + 1)).collect();

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -204,6 +205,28 @@ def test_epsilon_by_the_attacker(promise: str) -> None:
         choose_epsilon(MultivariateLaplace(E, 1.0), **{promise: 0.2})
     with pytest.raises(fastdx.ParameterError, match=promise):
         choose_epsilon(tem, **{promise: 0.0})
+
+
+@pytest.mark.parametrize(("most", "reason", "passes"), [(0.99, "unchanged", 4), (0.15, "", 10)])
+def test_few_passes_over_all_laws_choose_epsilon(
+    monkeypatch: pytest.MonkeyPatch, most: float, reason: str, passes: int
+) -> None:
+    asked = []
+
+    def counted(mechanism: Mechanism, *args: Any, **options: Any) -> Any:
+        asked.append(mechanism.epsilon)
+        return reidentification(mechanism, *args, **options)
+
+    monkeypatch.setattr("fastdx.calibration.choice.reidentification", counted)
+    tem = Tem(E, 1.0, cover=Cover.nearest(E, 2))
+    choice = choose_epsilon(tem, max_unchanged=0.4, min_outputs=1, max_reidentified=most)
+    assert choice.reason == (reason or "reidentified")
+    assert 1 <= len(asked) == len(set(asked)) <= passes
+    # What is promised was computed at the very ε, by all laws.
+    assert choice.epsilon in asked
+    assert reidentification(choice.mechanism).success[1] <= most
+    beyond = choose_epsilon(tem, max_unchanged=0.4, min_outputs=1).epsilon
+    assert choice.epsilon <= beyond * (1 + 1e-12)
 
 
 def test_what_is_wrong_is_named() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +12,18 @@ import pytest
 from scipy import stats
 
 import fastdx
-from fastdx import Embedding, MultivariateLaplace, Tem, WordGraph, calibration
+from fastdx import (
+    Cover,
+    Embedding,
+    MultivariateLaplace,
+    NeighborResponse,
+    Tem,
+    WordGraph,
+    calibration,
+)
 from fastdx.budget import BudgetExceededError, Ledger
+from fastdx.calibration.measures import statistics_at
+from fastdx.calibration.search import narrowed
 
 ENGLISH = Embedding.default()
 
@@ -114,6 +125,60 @@ def test_the_chosen_epsilon_keeps_the_promise_and_no_larger_one_does(laplace: bo
     assert choice.word in str(choice)
 
 
+@pytest.mark.parametrize("laplace", [False, True])
+def test_few_epsilons_are_looked_at(laplace: bool) -> None:
+    """A bisection of the factor of 2 takes ten; each can be a pass over all laws."""
+    e = small(500, 8)
+    m = MultivariateLaplace(e, 1.0, seed=1) if laplace else Tem(e, 1.0)
+    choice = calibration.choose_epsilon(m, max_unchanged=0.4, min_outputs=60)
+    looked = choice.curve["epsilon"]
+    border = looked[(looked > choice.epsilon / 1.999) & (looked < choice.epsilon * 1.999)]
+    assert len(border) <= 9
+    assert looked[looked > choice.epsilon].min() <= choice.epsilon * (1 + 1e-3) * (1 + 1e-12)
+
+
+class TestSearch:
+    @pytest.mark.parametrize(
+        "excess",
+        [
+            lambda x: np.log(x / 1.2345),
+            lambda x: x**9 - 1.2345**9,
+            lambda x: -np.inf if x <= 1.2345 else 5.0,
+            lambda x: -1e-9 if x <= 1.2345 else 1e9,
+            lambda x: -1e9 if x <= 1.2345 else 1e-9,
+            lambda x: x - 1.2345 if x <= 1.2345 else None,
+            lambda x: max(np.log(x / 1.5), 40 * np.log(x / 1.2345)),
+        ],
+    )
+    @pytest.mark.parametrize("tolerance", [0.5, 1e-3, 1e-9])
+    def test_the_ends_are_on_either_side_and_were_evaluated(
+        self, excess: Callable[[float], float | None], tolerance: float
+    ) -> None:
+        seen: dict[float, bool] = {}
+
+        def counted(epsilon: float) -> float | None:
+            found = excess(epsilon)
+            seen[epsilon] = found is not None and found <= 0
+            return found
+
+        low, high = narrowed(counted, 1.0, 2.0, tolerance)
+        assert seen[low] and not seen[high]
+        assert 1 < high / low <= (1 + tolerance) * (1 + 1e-12)
+        # Three times what a bisection takes, however the excess is shaped.
+        assert len(seen) <= 2 + 3 * np.log2(np.log(2) / np.log1p(tolerance)) + 3
+
+    def test_a_smooth_excess_takes_few_evaluations(self) -> None:
+        for power in (0.3, 1.0, 3.0):
+            seen: list[float] = []
+
+            def excess(x: float, power: float = power, seen: list[float] = seen) -> float:
+                seen.append(x)
+                return float(np.log(0.3 + x**power) - np.log(0.3 + 1.7**power))
+
+            narrowed(excess, 1.0, 2.0, 1e-3)
+            assert len(seen) <= 6, power
+
+
 def test_impossible_promises_are_refused() -> None:
     m = Tem(small(50, 3), 1.0)
     with pytest.raises(fastdx.ParameterError, match="promise"):
@@ -134,6 +199,32 @@ def test_impossible_promises_are_refused() -> None:
         calibration.statistics(MultivariateLaplace(small(50, 3), 1.0), ["w1"], draws=10**15)
     with pytest.raises(fastdx.InputTypeError, match="mechanism"):
         calibration.statistics("tem")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", ["plain", "cover", "remap", "response", "laplace"])
+def test_several_epsilons_at_once_are_those_of_each(kind: str) -> None:
+    e = small(120, 4)
+    cover = Cover.nearest(e, 5, exclude=e.words[3:9])
+    mechanism = {
+        "plain": lambda: Tem(e, 1.0),
+        "cover": lambda: Tem(e, 1.0, cover=cover),
+        "remap": lambda: Tem(e, 1.0, cover=cover, remap=3),
+        "response": lambda: NeighborResponse(e, 1.0, cover=cover),
+        "laplace": lambda: MultivariateLaplace(e, 1.0, seed=3),
+    }[kind]()
+    epsilons, words = [0.5, 3.0, 8.0], e.words[:30]
+    tables = statistics_at(mechanism, epsilons, words, 500)
+    for epsilon, table in zip(epsilons, tables, strict=True):
+        alone = calibration.statistics(mechanism.with_epsilon(epsilon), words, 500, inputs=False)
+        assert table["word"].tolist() == alone["word"].tolist()
+        for column in ("N_w", "support", "S_w"):
+            # Draws of two calls are others.
+            apart = 0.0 if mechanism.has_law else 0.1 * alone[column].max() + 0.1
+            assert table[column] == pytest.approx(alone[column], rel=1e-12, abs=apart), column
+    with pytest.raises(fastdx.ParameterError, match="epsilon"):
+        calibration.sweep(mechanism, [1.0, -1.0], words)
+    with pytest.raises(fastdx.ParameterError, match="epsilons must be at least one"):
+        calibration.sweep(mechanism, [], words)
 
 
 def test_sweep_and_match() -> None:

@@ -466,6 +466,37 @@ def test_bad_certificates() -> None:
         audit.certify("tem")  # type: ignore[call-overload]
 
 
+def test_balanced_covers_of_the_built_in_words_stay_what_they_are() -> None:
+    # A certificate, a ledger and a release record name a cover by its fingerprint.
+    assert Cover.balanced(ENGLISH, 40).fingerprint == "77784f15566fea23"
+    made = Cover.balanced(ENGLISH, 40, exclude="offensive")
+    assert made.fingerprint == "247be4fad1f885ef"
+    assert Cover.balanced(ENGLISH, 10, weight=0.05).fingerprint == "958ee6aec6ffe420"
+
+
+def test_a_number_of_outputs_is_called_as_the_caller_calls_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(fastdx.ParameterError, match=r"^cover must be between 1 and the 200 "):
+        Tem(E, 1.0, cover=201)
+    with pytest.raises(fastdx.ParameterError, match=r"^cover must be between"):
+        NeighborResponse(E, 1.0, cover=0)
+    with pytest.raises(fastdx.ParameterError, match=r"^remap must be between"):
+        Tem(E, 1.0, remap=201)
+    with pytest.raises(fastdx.InputTypeError, match=r"^remap must be an int"):
+        Tem(E, 1.0, remap="two")
+    with pytest.raises(fastdx.ParameterError, match=r"^k must be between"):
+        Cover.nearest(E, 201)
+    for wrong, name in (
+        (["--cover", "0"], "--cover"),
+        (["--cover", "0", "--balance", "0.1"], "--cover"),
+        (["--cover", "3", "--balance", "-1"], "--balance"),
+    ):
+        for command in (["privatize", "--epsilon", "2"], ["calibrate", "-o", "none.html"]):
+            assert main([*command, *wrong]) != 0
+            assert capsys.readouterr().err.startswith(f"fastdx: {name} must be ")
+
+
 def test_near_losses_are_those_of_the_laws() -> None:
     for mechanism in (Tem(E, 2.0), Tem(E, 2.0, cover=6), NeighborResponse(E, 4.0, cover=6)):
         found = calibration.near_losses(mechanism, E.words[:9], 5)

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from fastdx.attacks import reidentification
 from fastdx.calibration.measures import SAMPLE, measured_ids, names_of, statistics, summary
+from fastdx.calibration.search import check_tolerance, log_ratio, narrowed
 from fastdx.calibration.table import Table
 from fastdx.exceptions import FastdxError, ParameterError
 from fastdx.mechanisms import Mechanism
@@ -112,43 +113,50 @@ def choose_epsilon(
     names = names_of(mechanism, measured_ids(mechanism, words))
     curve: list[dict[str, float]] = []
 
-    @cache  # the ends of the bracket are asked for again
-    def look(epsilon: float) -> tuple[bool, str, str] | None:
+    # How near an ε is to breaking a promise, as a logarithm: above 0 it is broken.
+    @cache  # ends of intervals are asked for again
+    def of_words(epsilon: float) -> tuple[float, str, str] | None:
         try:
             at = mechanism.with_epsilon(epsilon)
         except FastdxError:
             return None  # below the smallest ε this mechanism has
-        table = statistics(at, names, draws, inputs=False, progress=progress)
+        table = statistics(at, names, draws, near=0, inputs=False, progress=progress)
         curve.append(summary(epsilon, table))
-        # How near to breaking each promise: above 1 it is broken.
         unchanged = table["N_w"] / max_unchanged
         outputs = min_outputs / np.maximum(table["S_w"], 1e-9)
         strain = np.maximum(unchanged, outputs)
         order = np.argsort(strain, kind="stable")
         at_quantile = order[max(int(np.ceil(share * len(order))) - 1, 0)]
         reason = "unchanged" if unchanged[at_quantile] >= outputs[at_quantile] else "outputs"
-        strains = [(float(strain[at_quantile]), names[at_quantile], reason)]
-        if max_reidentified is not None or max_posterior is not None:
-            found = reidentification(at, prior, progress=progress)
-            surest = found.word or ""
-            if max_reidentified is not None:
-                strains.append((found.success[1] / max_reidentified, surest, "reidentified"))
-            if max_posterior is not None:
-                strains.append((found.worst_posterior / max_posterior, surest, "posterior"))
-        most, word, why = max(strains)
-        return most <= 1, word, why
+        return log_ratio(float(strain[at_quantile]), 1.0), names[at_quantile], reason
 
-    low, high = _bracket(look, mechanism.epsilon)
-    binding = look(high)
-    while high / low > 1 + tolerance:
-        middle = (low * high) ** 0.5
-        found = look(middle)
-        if found is not None and found[0]:
-            low = middle
-        else:
-            high = middle
-            binding = found or binding
-    if binding is None:
+    @cache
+    def of_attacker(epsilon: float) -> tuple[float, str, str]:
+        found = reidentification(mechanism.with_epsilon(epsilon), prior, progress=progress)
+        strains = [(-np.inf, "", "")]
+        if max_reidentified is not None:
+            strains.append((log_ratio(found.success[1], max_reidentified), found.word or "",
+                            "reidentified"))  # fmt: skip
+        if max_posterior is not None:
+            strains.append((log_ratio(found.worst_posterior, max_posterior), found.word or "",
+                            "posterior"))  # fmt: skip
+        return max(strains)
+
+    def look(epsilon: float) -> tuple[float, str, str] | None:
+        found = of_words(epsilon)
+        # A pass over all laws, which decides nothing where the measured words break the promise.
+        if found is None or found[0] > 0 or set(attacked.values()) == {None}:
+            return found
+        return max(found, of_attacker(epsilon))
+
+    def excess_of_words(epsilon: float) -> float | None:
+        return None if (found := of_words(epsilon)) is None else found[0]
+
+    def excess(epsilon: float) -> float | None:
+        return None if (found := look(epsilon)) is None else found[0]
+
+    low, high = _border(excess, excess_of_words, mechanism.epsilon, tolerance)
+    if (binding := look(high)) is None:
         raise ParameterError("mechanism has no ε in the range looked at")
     curve.sort(key=lambda row: row["epsilon"])
     whom = "every word" if share == 1 else f"the share {share:g} of words"
@@ -177,19 +185,29 @@ def _check_promises(
             raise ParameterError(f"{parameter} must be {what}, got {most}")
 
 
-def check_tolerance(tolerance: float) -> None:
-    if not 1e-9 <= tolerance < 1:
-        raise ParameterError(f"tolerance must be from 1e-9 to below 1, got {tolerance}")
-
-
-def _bracket(
-    look: Callable[[float], tuple[bool, str, str] | None], start: float
+def _border(
+    excess: Callable[[float], float | None],
+    excess_of_words: Callable[[float], float | None],
+    start: float,
+    tolerance: float,
 ) -> tuple[float, float]:
+    """Two ε around the border of the promise; both functions remember what they were asked."""
+    low, high = _bracket(excess, start)
+    if (excess_of_words(high) or 0.0) > 0:
+        # The words alone first: where the attacker agrees at their border, that is it.
+        kept, high = narrowed(excess_of_words, low, high, tolerance)
+        if (excess(kept) or 0.0) <= 0:
+            return kept, high
+        high = kept
+    return narrowed(excess, low, high, tolerance)
+
+
+def _bracket(excess: Callable[[float], float | None], start: float) -> tuple[float, float]:
     """Two ε, the first keeping the promise and the second not, a factor of 2 apart."""
-    epsilon, found = start, look(start)
+    epsilon, found = start, excess(start)
     for _ in range(40):
-        if found is not None and found[0]:
-            if (further := look(2 * epsilon)) is not None and not further[0]:
+        if found is not None and found <= 0:
+            if (further := excess(2 * epsilon)) is not None and further > 0:
                 return epsilon, 2 * epsilon
             epsilon, found = 2 * epsilon, further
         else:
@@ -197,8 +215,8 @@ def _bracket(
                 raise ParameterError(
                     f"no ε keeps the promise: the smallest this mechanism has is above {epsilon:g}"
                 )
-            before = look(epsilon / 2)
-            if before is not None and before[0]:
+            before = excess(epsilon / 2)
+            if before is not None and before <= 0:
                 return epsilon / 2, epsilon
             epsilon, found = epsilon / 2, before
     raise ParameterError(f"no ε between {epsilon:g} and {start:g} decides the promise")
@@ -264,21 +282,18 @@ def match(
     measure = _CONSEQUENCES[on]
 
     def of(mechanism: Mechanism) -> float:
-        return measure(statistics(mechanism, words, draws, inputs=False))
+        return measure(statistics(mechanism, words, draws, near=0, inputs=False))
 
     target = of(mechanism_a)
     values: dict[float, float] = {}
 
-    def look(epsilon: float) -> tuple[bool, str, str] | None:
-        try:
-            values[epsilon] = of(mechanism_b.with_epsilon(epsilon))
-        except FastdxError:
-            return None
-        return values[epsilon] <= target, "", ""
+    def excess(epsilon: float) -> float | None:
+        if epsilon not in values:
+            try:
+                values[epsilon] = of(mechanism_b.with_epsilon(epsilon))
+            except FastdxError:
+                return None
+        return values[epsilon] - target
 
-    low, high = _bracket(look, mechanism_b.epsilon)
-    while high / low > 1 + tolerance:
-        middle = (low * high) ** 0.5
-        found = look(middle)
-        low, high = (middle, high) if found and found[0] else (low, middle)
+    low, _ = narrowed(excess, *_bracket(excess, mechanism_b.epsilon), tolerance)
     return Match(low, mechanism_b.with_epsilon(low), abs(target), abs(values[low]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import nan
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +14,8 @@ from numpy.typing import ArrayLike
 from fastdx import audit
 from fastdx._core import Cover, Embedding, WordGraph
 from fastdx.attacks import BigramModel, mean_similarity, reidentification, sentence_attack
-from fastdx.calibration.choice import check_tolerance
 from fastdx.calibration.measures import near_losses
+from fastdx.calibration.search import check_tolerance, log_ratio, narrowed
 from fastdx.calibration.table import Table
 from fastdx.exceptions import ParameterError
 from fastdx.mechanisms import Mechanism, Tem
@@ -150,18 +151,16 @@ def largest_named(
     low, high = between
     make = mechanism.with_epsilon if isinstance(mechanism, Mechanism) else mechanism
 
-    def keeps(epsilon: float) -> bool:
-        at = drawn(make(epsilon))
-        return reidentification(at, prior, draws=draws, progress=progress).success[1] <= most
+    @cache  # the ends are asked for again
+    def excess(epsilon: float) -> float:
+        found = reidentification(drawn(make(epsilon)), prior, draws=draws, progress=progress)
+        return log_ratio(found.success[1], most)
 
-    if keeps(high):
+    if excess(high) <= 0:
         return high
-    if not keeps(low):
+    if excess(low) > 0:
         return None
-    while high / low > 1 + tolerance:
-        middle = (low * high) ** 0.5
-        low, high = (middle, high) if keeps(middle) else (low, middle)
-    return low
+    return narrowed(excess, low, high, tolerance)[0]
 
 
 @dataclass(frozen=True)

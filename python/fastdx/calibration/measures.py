@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fastdx._core import binomial_bounds, closed_form, simulate
+from fastdx._core import binomial_bounds, closed_form, closed_forms, simulate
 from fastdx._core import inputs as inputs_of
 from fastdx._core import near_losses as near_losses_of
 from fastdx.calibration.table import Table
@@ -95,20 +96,46 @@ def statistics(
     ids = measured_ids(mechanism, words)
     names = np.array(names_of(mechanism, ids), dtype=object)
     if mechanism.has_law:
-        count = len(mechanism.space)
-        n, s, distinct, shannon, minimum, close = closed_form(
-            mechanism, ids, eta, near, draws, progress
-        )
-        columns = {"word": names, "N_w": n, "N_w_low": n, "N_w_high": n, "support": s,
-                   "S_w": distinct}  # fmt: skip
-        if inputs:
-            columns["K_w"] = inputs_of(mechanism, ids, eta, progress)
-        hartley = np.full(len(ids), np.log2(count))
-        return Table(**columns, shannon=shannon, min_entropy=minimum, hartley=hartley, near=close)
+        found = closed_form(mechanism, ids, eta, near, draws, progress)
+        more = {"K_w": inputs_of(mechanism, ids, eta, progress)} if inputs else {}
+        return _exact(names, len(mechanism.space), found, **more)
     unchanged, distinct_found, outputs, k = simulate(mechanism, ids, draws, eta, progress)
     low, high = binomial_bounds(unchanged, draws, (1 - confidence) / 2)
     return Table(word=names, N_w=unchanged / draws, N_w_low=low, N_w_high=high, support=outputs,
                  S_w=distinct_found.astype(float), K_w=k)  # fmt: skip
+
+
+def _exact(
+    names: NDArray[Any], count: int, found: tuple[NDArray[Any], ...], **more: NDArray[Any]
+) -> Table:
+    """The table of closed forms."""
+    n, s, distinct, shannon, minimum, close = found
+    return Table(word=names, N_w=n, N_w_low=n, N_w_high=n, support=s, S_w=distinct, **more,
+                 shannon=shannon, min_entropy=minimum, hartley=np.full(len(n), np.log2(count)),
+                 near=close)  # fmt: skip
+
+
+def statistics_at(
+    mechanism: Mechanism,
+    epsilons: Sequence[float],
+    words: Iterable[str] | None = None,
+    draws: int = 1000,
+    *,
+    eta: float = 0.05,
+    progress: Callable[[int], object] | None = None,
+) -> list[Table]:
+    """Return the `statistics` at several ε, without K_w and `near`: distances are computed once."""
+    ids = measured_ids(mechanism, words)
+    names = names_of(mechanism, ids)
+    if not mechanism.has_law:
+        return [
+            statistics(mechanism.with_epsilon(epsilon), names, draws, eta=eta, inputs=False,
+                       progress=progress)
+            for epsilon in epsilons
+        ]  # fmt: skip
+    found = closed_forms(mechanism, epsilons, ids, eta, 0, draws, progress)
+    column = np.array(names, dtype=object)
+    return [_exact(column, len(mechanism.space), each) for each in found]
 
 
 def _draws_for(half_width: float, confidence: float) -> int:
@@ -182,14 +209,11 @@ def sweep(
     Table
         epsilon, and mean and worst (largest or smallest) of N_w, support and S_w over the words.
     """
-    names = names_of(mechanism, measured_ids(mechanism, words))
-    rows = []
-    for epsilon in epsilons:
-        table = statistics(mechanism.with_epsilon(epsilon), names, draws, eta=eta, inputs=False,
-                           progress=progress)  # fmt: skip
-        rows.append(summary(epsilon, table))
-    if not rows:
+    epsilons = list(epsilons)
+    if not epsilons:
         raise ParameterError("epsilons must be at least one, got none")
+    tables = statistics_at(mechanism, epsilons, words, draws, eta=eta, progress=progress)
+    rows = [summary(epsilon, table) for epsilon, table in zip(epsilons, tables, strict=True)]
     return Table(**{name: np.array([row[name] for row in rows]) for name in rows[0]})
 
 

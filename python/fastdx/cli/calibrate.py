@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from fastdx import report
+from fastdx.calibration.measures import SAMPLE
 from fastdx.cli.options import (
     cover_of,
     cover_options,
@@ -51,8 +52,8 @@ def add(commands: _Commands) -> None:
                    "more certain of a word")  # fmt: skip
     p.add_argument("--by-rank", action="store_true", help="the attacker knows how often words are "
                    "written, the vocabulary being in order of it; else all are alike")  # fmt: skip
-    p.add_argument("--sample", type=int, default=1000, metavar="N",
-                   help="words measured, spread out (default 1000; 0: all)")  # fmt: skip
+    p.add_argument("--sample", type=int, metavar="N", help="words measured, spread out (default "
+                   f"1000, or {SAMPLE} where draws measure them; 0: all)")  # fmt: skip
     p.add_argument("--draws", type=int, default=1000, help="draws a word (default 1000)")
     p.add_argument("--example", action="append", metavar="WORD", help="show its replacements")
     p.add_argument("--sentence", metavar="TEXT", help="show releases of it at every ε: a public "
@@ -74,10 +75,13 @@ def _calibrate(args: argparse.Namespace) -> None:
     mechanism = kind.make(words_and_metric, kind.smallest_epsilon(words_and_metric) + 1.0, **own,
                           exclude=excluded_words(args))  # fmt: skip
     space = mechanism.space
-    words = None
-    if 0 < args.sample < len(space):
-        step = len(space) / args.sample
-        words = [space.words[int(i * step)] for i in range(args.sample)]
+    sample = args.sample
+    if sample is None:
+        sample = 1000 if mechanism.has_law else SAMPLE
+    words = list(space.words)
+    if 0 < sample < len(words):
+        step = len(words) / sample
+        words = [words[int(i * step)] for i in range(sample)]
 
     def progress(line: str) -> None:
         if not args.quiet:

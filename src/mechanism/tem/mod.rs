@@ -423,22 +423,37 @@ impl Mechanism for Tem {
         true
     }
 
-    fn law_of_row(&self, _: u32, distances: &[f64], probabilities: &mut [f64]) -> bool {
-        let eta = self.epsilon / 2.0;
+    fn scores(&self, rows: &[f64], scores: &mut Vec<f64>) {
         match &self.cover {
             None => {
-                probabilities.copy_from_slice(distances);
-                let total = law::weights(probabilities, eta, self.gamma);
-                probabilities.iter_mut().for_each(|p| *p /= total);
+                scores.clear();
+                scores.extend_from_slice(rows);
             }
+            Some(cover) => cover.scores_of_rows(rows, scores),
+        }
+    }
+
+    fn law_of_scores(&self, _: u32, scores: &[f64], probabilities: &mut [f64]) -> bool {
+        let eta = self.epsilon / 2.0;
+        let law = &mut probabilities[..scores.len()];
+        law.copy_from_slice(scores);
+        let total = match self.cover.as_deref().filter(|cover| cover.is_weighted()) {
+            None => law::weights(law, eta, self.gamma),
             Some(cover) => {
-                let mut weights = Vec::new();
-                cover.exponents(eta, self.gamma, distances, &mut weights);
-                let total = law::weights(&mut weights, 1.0, f64::INFINITY);
-                probabilities.fill(0.0);
-                for (&y, weight) in cover.released().iter().zip(&weights) {
-                    probabilities[y as usize] = weight / total;
-                }
+                cover.weigh_scores(eta, self.gamma, law);
+                law::weights(law, 1.0, f64::INFINITY)
+            }
+        };
+        law.iter_mut().for_each(|p| *p *= 1.0 / total);
+        if let Some(cover) = &self.cover
+            && cover.excluded() > 0
+        {
+            // From ranks to ids, the last first: no id is below its rank.
+            let ranks = scores.len();
+            probabilities[ranks..].fill(0.0);
+            for (rank, &y) in cover.released().iter().enumerate().rev() {
+                let p = std::mem::take(&mut probabilities[rank]);
+                probabilities[y as usize] = p;
             }
         }
         true
