@@ -163,6 +163,16 @@ impl Error {
         }
     }
 
+    /// The same error of a parameter that the caller knows by another name.
+    pub fn renamed(mut self, from: &str, to: &'static str) -> Self {
+        if let Error::Parameter { name, .. } = &mut self
+            && *name == from
+        {
+            *name = to;
+        }
+        self
+    }
+
     /// The same of a text that stood so many texts later than this one knew.
     #[cfg(feature = "python")]
     pub(crate) fn after_texts(mut self, texts: usize) -> Self {

@@ -379,9 +379,10 @@ fn cover(
     let cover = match given.balance {
         Some(weight) => {
             let balance = Balance::by_rank(space.vocabulary().len(), weight);
-            Cover::balanced(&*space, k, &balance, &build, &control)?
+            Cover::balanced(&*space, k, &balance, &build, &control)
         }
-        None => Cover::nearest(&*space, k, &build, &control)?,
+        None => Cover::nearest(&*space, k, &build, &control),
     };
+    let cover = cover.map_err(|e| e.renamed("k", "cover").renamed("weight", "balance"))?;
     Ok(Some(Arc::new(cover)))
 }

@@ -446,6 +446,7 @@ impl PyCover {
 pub(super) fn cover_of(
     py: Python<'_>,
     space: &Space,
+    name: &'static str,
     given: &Bound<'_, PyAny>,
     exclude: &[u32],
     least: usize,
@@ -454,7 +455,7 @@ pub(super) fn cover_of(
     if let Ok(cover) = given.cast::<PyCover>() {
         return Ok(cover.get().inner.clone());
     }
-    let k = count("cover", given)?;
+    let k = count(name, given)?;
     let (words, build) = (
         space.space(),
         Build {
@@ -464,7 +465,7 @@ pub(super) fn cover_of(
         },
     );
     let cover = run_with(py, true, progress, |control| {
-        Cover::nearest(&*words, k, &build, control)
+        Cover::nearest(&*words, k, &build, control).map_err(|e| e.renamed("k", name))
     })?;
     Ok(Arc::new(cover))
 }

@@ -192,7 +192,7 @@ impl PyMechanism {
         };
         let mut mechanism = (registered.make)(&mut given)?;
         if let Some(remap) = remap {
-            let cover = cover_of(py, &given.space, remap, &given.exclude, 0, None)?;
+            let cover = cover_of(py, &given.space, "remap", remap, &given.exclude, 0, None)?;
             mechanism = Arc::new(Remapped::new(mechanism, cover)?);
         }
         let done = mechanism.excluded();

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from numbers import Real
 from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, SupportsIndex, TypedDict
 
@@ -92,6 +93,12 @@ class Mechanism(MechanismCore):
         if space is not None and embedding is not None:
             raise InputTypeError("space and embedding are one parameter: give one of them")
         given = embedding if space is None else space
+        if epsilon is None and isinstance(given, Real):
+            name = "nominal" if own.get("paper") else "epsilon"
+            raise InputTypeError(
+                "embedding must be a fastdx.Embedding (or, for Tem, a WordGraph), not "
+                f"{type(given).__name__}; ε comes second, or by its name: {name}={float(given)!r}"
+            )
         return MechanismCore.__new__(cls, cls.name, given, epsilon, own, **common)
 
     @classmethod

@@ -23,7 +23,7 @@ pub(in crate::python) fn make(given: &mut Given<'_>) -> PyResult<Arc<dyn Mechani
         }
     };
     // Not topped up: every word has just k, and all of ε goes into the score.
-    let cover = cover_of(py, &given.space, &cover, &given.exclude, 1, None)?;
+    let cover = cover_of(py, &given.space, "cover", &cover, &given.exclude, 1, None)?;
     let (epsilon, randomness) = (given.epsilon, given.randomness.clone());
     Ok(Arc::new(NeighborResponse::new(
         space, epsilon, cover, randomness,

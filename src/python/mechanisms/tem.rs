@@ -44,6 +44,7 @@ pub(in crate::python) fn make(given: &mut Given<'_>) -> PyResult<Arc<dyn Mechani
         let cover = cover_of(
             py,
             &given.space,
+            "cover",
             &cover,
             &given.exclude,
             least,
