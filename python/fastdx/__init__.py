@@ -59,6 +59,7 @@ if TYPE_CHECKING:
         noise,
         plots,
         poincare,
+        record,
         report,
     )
     from fastdx.bags import BagGuarantee, BagOfWords
@@ -107,6 +108,7 @@ __all__ = [
     "pairwise_emd",
     "plots",
     "poincare",
+    "record",
     "report",
     "selection",
     "tokenize",
@@ -130,6 +132,7 @@ _LAZY = {
     "noise": "fastdx.noise",
     "plots": "fastdx.plots",
     "poincare": "fastdx.poincare",
+    "record": "fastdx.record",
     "report": "fastdx.report",
 }
 

@@ -15,6 +15,8 @@ from fastdx.selection import PrivateSpans, Select, private_spans, selected, span
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from fastdx.budget import Ledger
+
 __all__ = ["Common", "Mechanism", "Option"]
 
 
@@ -121,6 +123,34 @@ class Mechanism(MechanismCore):
     def guarantee(self) -> Guarantee:
         """What is proved, as an object that prints as a sentence."""
         return Guarantee(self)
+
+    def describe(
+        self,
+        audience: str = "engineer",
+        *,
+        ledger: Ledger | None = None,
+        account: str | None = None,
+    ) -> str:
+        """Describe what is proved for one audience.
+
+        Parameters
+        ----------
+        audience : 'engineer', 'user' or 'reviewer', optional
+            'engineer': the sentence that `guarantee` prints; 'user': a paragraph in plain words
+            for those whose words it protects; 'reviewer': a release record in Markdown, for a
+            data-protection officer to read, fill in and sign.
+        ledger : fastdx.budget.Ledger, optional
+            For the record: the budget and what was spent of it.
+        account : str, optional
+            For the record: the account of the ledger that is meant. By default all of them.
+
+        Examples
+        --------
+        >>> from fastdx import Tem
+        >>> "## What is not anonymous" in Tem(epsilon=2.66).describe("reviewer")
+        True
+        """
+        return self.guarantee.describe(audience, ledger=ledger, account=account)
 
     def with_epsilon(self, epsilon: float) -> Self:
         """Return the same mechanism at another ε, sharing everything else."""
