@@ -287,9 +287,9 @@ def _not_anonymous(guarantee: Guarantee) -> Iterator[str]:
     yield from _heading("What is not anonymous")
     yield (
         "**Treat the output as personal data.** In general it is pseudonymised or otherwise "
-        "protected data. It is not anonymous information in the sense of recital 26 of the GDPR, "
-        "unless somebody shows that for this release, with all means that are reasonably likely to "
-        "be used. This page does not show it."
+        "protected data. It is not anonymous information in the sense of recital 26 of the GDPR "
+        "unless somebody shows otherwise for this release. Recital 26 counts all means that are "
+        "reasonably likely to be used to identify a person. This page does not examine them."
     )
     yield ""
     yield "Outside the promise are:"
