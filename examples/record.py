@@ -2,7 +2,7 @@
 
     python examples/record.py
 
-The texts, the names and the account are invented. All else is computed when it runs.
+The texts, the people and the account are invented. All else is computed when it runs.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ TEXTS = ("the doctor said that my knee is fine", "see you on monday", "thank you
 
 def filled() -> str:
     """Release three invented texts of one person, and fill in their record."""
-    tem = Tem(epsilon=2.66, exclude="offensive")
+    tem = Tem.recommended()
     attack = calibration.reidentification(tem, "rank", (1,))
     with tempfile.TemporaryDirectory() as folder:
         ledger = Ledger(Path(folder) / "budget.sqlite", budget=100.0)

@@ -38,8 +38,10 @@ LINE = "_" * 30
 """Where they write."""
 SMALL = Decimal("0.0001")
 """A number below which it is shown with a power of ten."""
+CERTAIN = 99.9
+"""Percent above which a reader is practically certain."""
 HOPELESS = 1e4
-"""A factor from which a reader is practically certain."""
+"""A factor that hides nothing."""
 
 
 class Pair(NamedTuple):
@@ -103,7 +105,7 @@ def page(guarantee: Guarantee, ledger: Ledger | None = None, account: str | None
     --------
     >>> from fastdx import Tem
     >>> from fastdx.record import page
-    >>> print(page(Tem(epsilon=2.66).guarantee).splitlines()[0])
+    >>> print(page(Tem.recommended().guarantee).splitlines()[0])
     # Release record: texts changed by Tem
     """
     if account is not None and ledger is None:
@@ -139,6 +141,9 @@ def _top(guarantee: Guarantee, mechanism: Mechanism) -> Iterator[str]:
             '> **SOME WORDS ARE RELEASED AS THEY ARE.** The list under "What is not anonymous" '
             "names them. This page promises nothing for them."
         )
+        yield ""
+    if mechanism.unchanged.warning is not None:
+        yield f"> **WARNING: {_text(mechanism.unchanged.warning)}.**"
         yield ""
     certificate = guarantee.certificate
     yield "| what | value |"
@@ -240,7 +245,15 @@ def _numbers(guarantee: Guarantee, mechanism: Mechanism) -> Iterator[str]:
 
 
 def _unchanged(mechanism: Mechanism) -> Iterator[str]:
-    return iter(())
+    found = mechanism.unchanged
+    how = f"counted in {found.draws:,} draws a word" if found.draws else "computed"
+    mean, worst = _percent(100 * found.mean), _percent(100 * found.worst)
+    yield ""
+    yield (
+        f"Measured, not proved: {mean} of common words come back as they were. The worst word that "
+        f"was found comes back with a probability of {worst}. "
+        f"This is {how}, for {found.words:,} words, and rounded up."
+    )
 
 
 def _three_tests(guarantee: Guarantee, mechanism: Mechanism) -> Iterator[str]:
@@ -399,8 +412,12 @@ def _factor(bound: float) -> str:
 def _sure(bound: float) -> str:
     """The largest probability that even odds can become, rounded up."""
     percent = 100 / (1 + math.exp(-bound)) if math.isfinite(bound) else 100.0
-    shown = math.ceil(percent * (1 + 1e-12) * 10) / 10
-    return f"{shown:.1f}%" if shown < 100 else "practically certain"
+    return "practically certain" if percent > CERTAIN else _percent(percent)
+
+
+def _percent(percent: float) -> str:
+    """A share of a hundred with one digit, rounded up."""
+    return f"{min(math.ceil(percent * (1 + 1e-12) * 10) / 10, 100.0):.1f}%"
 
 
 def _ceiling(amount: float) -> str:

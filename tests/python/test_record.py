@@ -127,6 +127,17 @@ def test_words_do_not_break_the_page() -> None:
     assert len(rows(page)) == 3
 
 
+@pytest.mark.parametrize("epsilon", [0.5, 3.0, 30.0])
+def test_what_comes_back_is_said(epsilon: float) -> None:
+    tem = Tem(SMALL, epsilon)
+    page, found = tem.describe("reviewer"), tem.unchanged
+    mean, worst = map(float, re.findall(r"([\d.]+)%", page.split("Measured, not proved")[1])[:2])
+    assert 0 <= mean - 100 * found.mean <= 0.1001 and 0 <= worst - 100 * found.worst <= 0.1001
+    assert "computed, for 400 words" in page
+    warned = page.splitlines()[2].startswith("> **WARNING: ")
+    assert warned == (found.warning is not None) == (found.mean > 0.2)
+
+
 @pytest.mark.parametrize("how", [{"seed": 1}, {"sampler": "gumbel"}])
 def test_what_is_void_is_not_to_be_signed(how: dict[str, object]) -> None:
     page = Tem(SMALL, 2.0, **how).describe("reviewer")
