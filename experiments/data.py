@@ -18,7 +18,7 @@ from fastdx import Embedding, poincare
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 
-WANTED = f"""{SHARED} is not there. It holds (see also --sample):
+WANTED = f"""{SHARED} is not there: see tools/fetch_data.py, or --sample. It holds
 embeddings/glove.6B.50d.12k.txt, minilm-40k.vocab, minilm-40k-50d.npy, minilm-40k-300d.npy;
 graph/wordnet_nouns.closure.tsv: word TAB hypernym lines;
 text/imdb.{{train,val,test}}.jsonl.gz, text/sentiment/{{mr,cr,mpqa,sst5.train,sst5.test}}.jsonl.gz:

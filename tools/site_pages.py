@@ -8,10 +8,11 @@ repository; what they point at outside the site is shown as text.
 from __future__ import annotations
 
 import argparse
+import html
+import pkgutil
 import posixpath
 import re
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import fastdx
@@ -47,8 +48,12 @@ MORE = (
 )
 
 API = "reference/api"
+MECHANISMS = "fastdx.mechanisms"
 FORMAT = Path("src/embedding/format/native.rs")
 LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
+PRE = re.compile(r"<pre[^>]*>.*?</pre>", re.S)
+PROMPT = re.compile(r'<span class="gp">(?:&gt;&gt;&gt;|\.\.\.|\$) ?</span>')
+TAG = re.compile(r"<[^>]*>")
 FENCE = re.compile(r"^(\s*)(```|~~~)")
 
 
@@ -56,28 +61,40 @@ FENCE = re.compile(r"^(\s*)(```|~~~)")
 
 
 def public_modules() -> list[str]:
-    """The package's modules."""
-    names = [n for n in fastdx.__all__ if isinstance(getattr(fastdx, n), ModuleType)]
-    return ["fastdx", *(f"fastdx.{n}" for n in sorted([*names, "exceptions"]))]
+    """The package's modules: Tem and its like first, then the package, then the others by name."""
+    found = {m.name for m in pkgutil.iter_modules(fastdx.__path__) if not m.name.startswith("_")}
+    names = sorted(found - {"cli", "mechanisms"})
+    return ["fastdx.mechanisms", "fastdx", *(f"fastdx.{n}" for n in names)]
+
+
+def api_navigation() -> list[dict[str, Any]]:
+    """The pages of the API; those of engines are together, as in docs/engines."""
+    engines = {f"fastdx.{p.stem}" for p in (ROOT / "docs" / "engines").glob("*.md")}
+    pages = {name: f"{API}/{name}.md" for name in public_modules()}
+    own = [{name: page} for name, page in pages.items() if name not in engines]
+    return [*own, {"Engines": [{n: page} for n, page in pages.items() if n in engines]}]
 
 
 def api_page(name: str) -> str:
     """A module; of the package itself what is written in Rust, for the rest has its modules."""
     if name == "fastdx":
         inner = [n for n in sorted(fastdx.__all__) if n in _core.__all__ and not n.startswith("_")]
-        return "\n\n".join([f"# {name}", *(described(f"fastdx._core.{n}") for n in inner)])
-    if name == "fastdx.mechanisms":
-        inner = [
-            "MECHANISMS",
-            *(m.__name__ for m in fastdx.MECHANISMS.values()),
-            "FiniteLaw",
-            "Common",
-            "Option",
-        ]
-        # What all of them inherit stands once.
-        parts = [described(f"{name}.Mechanism", "inherited_members: true")]
-        parts += [described(f"{name}.{n}") for n in inner]
-        return "\n\n".join([f"# {name}", *parts])
+        about = (
+            f"`Tem` and the other mechanisms are in [fastdx.mechanisms]({MECHANISMS}.md), and can "
+            "be imported from here too. This page has words, covers, distances and guarantees."
+        )
+        return "\n\n".join([f"# {name}", about, *(described(f"fastdx._core.{n}") for n in inner)])
+    if name == MECHANISMS:
+        kinds = [m.__name__ for m in fastdx.MECHANISMS.values() if m is not fastdx.Tem]
+        inner = [*kinds, "FiniteLaw", "MECHANISMS", "Common", "Option"]
+        # Most readers look for Tem: it is shown whole. The others show what is their own.
+        whole = [described(f"{name}.{n}", "inherited_members: true") for n in ("Tem", "Mechanism")]
+        first = (
+            "---\nsearch:\n  boost: 2\n---\n\n"  # before the papers' tables, which name Tem often
+        )
+        return first + "\n\n".join(
+            [f"# {name}", *whole, *(described(f"{name}.{n}") for n in inner)]
+        )
     return f"# {name}\n\n::: {name}\n"
 
 
@@ -166,8 +183,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     docs = ROOT / "docs"
     for section, pattern in MORE:
         sections[section] += [p.relative_to(docs).as_posix() for p in sorted(docs.glob(pattern))]
-    pages = [{name: f"{API}/{name}.md"} for name in public_modules()]
-    sections["Reference"].append({"Python": pages})
+    sections["Reference"].append({"Python": api_navigation()})
     return config
 
 
@@ -196,6 +212,24 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     )
     text = re.sub(r" *# doctest:.*", "", text)  # for the tests, not for readers
     return re.sub(r"^```python\n(?=>>>)", "```pycon\n", text, flags=re.M)
+
+
+def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
+    """Gives examples with prompts what their copy button copies."""
+    return PRE.sub(lambda block: copied(block.group()), output)
+
+
+def copied(block: str) -> str:
+    """A block of code; one with prompts says what to copy: without prompts, without outputs."""
+    if not PROMPT.search(block):
+        return block
+    kept = []
+    for line in re.sub(r"</?code>|</?pre[^>]*>", "", block).strip("\n").split("\n"):
+        # Of an example, lines of output have no prompt.
+        if found := PROMPT.search(line):
+            kept.append(html.unescape(TAG.sub("", line[found.end() :])))
+    text = html.escape("\n".join(kept), quote=True).replace("\n", "&#10;")
+    return block.replace("<pre", f'<pre data-copy="{text}"', 1)
 
 
 def lines_of(markdown: str) -> Iterator[tuple[bool, str]]:

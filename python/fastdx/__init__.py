@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     )
     from fastdx.bags import BagGuarantee, BagOfWords
     from fastdx.budget import BudgetExceededError
+    from fastdx.calibration import Family
 
 __all__ = [
     "BagGuarantee",
@@ -74,6 +75,7 @@ __all__ = [
     "Cover",
     "DuplicateWordError",
     "Embedding",
+    "Family",
     "FastdxError",
     "FastdxWarning",
     "FileError",
@@ -122,6 +124,7 @@ _LAZY = {
     "BagGuarantee": "fastdx.bags",
     "BagOfWords": "fastdx.bags",
     "BudgetExceededError": "fastdx.budget",
+    "Family": "fastdx.calibration",
     "attacks": "fastdx.attacks",
     "audit": "fastdx.audit",
     "bags": "fastdx.bags",

@@ -30,6 +30,7 @@ from fastdx.exceptions import (
     UnknownWordError,
 )
 from fastdx.mechanisms import MECHANISMS, Mechanism
+from fastdx.mechanisms.tem import recommended
 
 __all__ = [
     "Recipe",
@@ -86,7 +87,7 @@ class Recipe:
     @classmethod
     def of(
         cls,
-        epsilon: float,
+        epsilon: float | None = None,
         mechanism: str = "tem",
         index: str | PathLike[str] | None = None,
         **parameters: Any,
@@ -95,8 +96,8 @@ class Recipe:
 
         Parameters
         ----------
-        epsilon : float
-            ε per unit of distance.
+        epsilon : float, optional
+            ε per unit of distance. Without it, ``Tem.recommended()``.
         mechanism : str, optional
             A name in `fastdx.MECHANISMS`.
         index : str or os.PathLike, optional
@@ -120,6 +121,8 @@ class Recipe:
             raise ParameterError(
                 "consistent must not be 'call' here: the engine decides which texts one call gets"
             )
+        english_tem = mechanism == "tem" and index is None
+        epsilon, parameters = recommended(epsilon, parameters, english_tem=english_tem)
         path = None if index is None else str(Path(index).absolute())
         mark = None if path is None else fingerprint(path)
         new = cls(mechanism, epsilon, path, mark, pickle.dumps(parameters))

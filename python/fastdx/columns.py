@@ -26,7 +26,34 @@ def _loaded(name: str) -> Any:
 
 
 def privatize_column(mechanism: Mechanism, column: Any) -> Any:  # noqa: PLR0911, a case a kind
-    """Privatise a column of any kind; `Mechanism.privatize` calls it for what is no list of str."""
+    """Privatise a column of any kind; `Mechanism.privatize` calls it for what is no list of str.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Any.
+    column : object
+        A pandas Series or Index, a polars Series, a pyarrow Array, ChunkedArray or Scalar, a DuckDB
+        relation of one column, anything with Arrow's C interface, or nested lists of str.
+
+    Returns
+    -------
+    object
+        The same kind of column. What is missing stays missing.
+
+    Raises
+    ------
+    InputTypeError
+        Another kind, or a value that is no text.
+
+    Examples
+    --------
+    >>> from fastdx import Embedding, Tem
+    >>> from fastdx.columns import privatize_column
+    >>> tem = Tem(Embedding(["tea", "coffee"], [[0.0], [1.0]]), 1.0)
+    >>> [(None if t is None else len(t.split())) for t in privatize_column(tem, ["tea tea", None])]
+    [2, None]
+    """
     if _is_missing(column):
         return column
     pandas, polars, arrow = _loaded("pandas"), _loaded("polars"), _loaded("pyarrow")
@@ -136,7 +163,39 @@ def _table(relation: Any) -> Any:
 
 
 def privatize_frame(mechanism: Mechanism, frame: Any, columns: str | Iterable[str]) -> Any:
-    """Privatise columns of a frame; see `Mechanism.privatize_frame`."""
+    """Privatise columns of a frame; `Mechanism.privatize_frame` calls it.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Any.
+    frame : pandas.DataFrame, polars.DataFrame, pyarrow.Table or RecordBatch, or DuckDB relation
+        The other columns are released as they are.
+    columns : str or iterable of str
+        Names of the columns of text.
+
+    Returns
+    -------
+    object
+        A new frame of the same kind; of a DuckDB relation a pyarrow.Table.
+
+    Raises
+    ------
+    ParameterError
+        No column, or one that the frame does not have.
+    InputTypeError
+        Another kind of frame, a lazy one, or a value that is no text.
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> from fastdx import Embedding, Tem
+    >>> from fastdx.columns import privatize_frame
+    >>> tem = Tem(Embedding(["tea", "coffee"], [[0.0], [1.0]]), 1.0)
+    >>> table = pyarrow.table({"id": [1], "order": ["tea please"]})
+    >>> privatize_frame(tem, table, "order").column_names
+    ['id', 'order']
+    """
     names = [columns] if isinstance(columns, str) else list(columns)
     if not names:
         raise ParameterError("columns must be at least one, got none")

@@ -43,7 +43,7 @@ def _copied(names: list[str], recipe: Recipe, _fresh: str) -> _Privatizer:
 def privatize(
     columns: str | Iterable[str],
     *,
-    epsilon: float,
+    epsilon: float | None = None,
     index: str | PathLike[str] | None = None,
     mechanism: str = "tem",
     **parameters: Any,
@@ -55,8 +55,8 @@ def privatize(
     columns : str or iterable of str
         Columns of text or of lists of texts; all others stay as they are, UNPROTECTED. Of a dataset
         in the format 'arrow' also fields within: ``'user.comment'``.
-    epsilon : float
-        ε per unit of distance.
+    epsilon : float, optional
+        ε per unit of distance. Without it, ``Tem.recommended()``.
     index : str or os.PathLike, optional
         A file that ``Tem.save`` or ``fastdx index build`` wrote; the built-in words if left out.
     mechanism : str, optional
@@ -79,7 +79,7 @@ def privatize(
     Examples
     --------
     >>> from fastdx.datasets import privatize
-    >>> private = privatize("text", epsilon=6.0)
+    >>> private = privatize("text")
     >>> batch = private({"text": ["A cup of tea, please.", None], "stars": [5, 1]})
     >>> batch["text"][0].count(","), batch["text"][1], batch["stars"]
     (1, None, [5, 1])

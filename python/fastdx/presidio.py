@@ -22,9 +22,9 @@ OWN = ("entity_type",)
 class FastdxOperator(Operator):  # type: ignore[misc]
     """The operator 'fastdx': replaces the words of an entity, with a policy for every kind.
 
-    Its parameters are those of the mechanism: ``epsilon``, and if they are given ``mechanism``
-    ('tem'), ``index`` (a file that ``Tem.save`` wrote), ``oov`` and the others. They are numbers
-    and strings, so a policy can be kept as JSON.
+    Its parameters are those of the mechanism: ``epsilon`` (without it, ``Tem.recommended()``),
+    ``mechanism`` ('tem'), ``index`` (a file that ``Tem.save`` wrote), ``oov`` and the others. They
+    are numbers and strings, so a policy can be kept as JSON.
 
     Examples
     --------
@@ -34,7 +34,7 @@ class FastdxOperator(Operator):  # type: ignore[misc]
     >>> engine = AnonymizerEngine()
     >>> engine.add_anonymizer(FastdxOperator)
     >>> found = [RecognizerResult("PERSON", 5, 9, 1.0)]
-    >>> policy = {"PERSON": OperatorConfig("fastdx", {"epsilon": 3.0})}
+    >>> policy = {"PERSON": OperatorConfig("fastdx")}
     >>> engine.anonymize("Dear Anna, thanks.", found, policy).text.startswith("Dear ")
     True
     """
@@ -86,6 +86,4 @@ class FastdxOperator(Operator):  # type: ignore[misc]
 
 def _recipe(params: dict[str, Any] | None) -> Recipe:
     given = {name: value for name, value in (params or {}).items() if name not in OWN}
-    if "epsilon" not in given:
-        raise ParameterError("the operator fastdx needs the parameter epsilon")
     return Recipe.of(**given)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fastdx import calibration
+from fastdx import attacks, calibration
 from fastdx._replace import open_output
 from fastdx.exceptions import ParameterError
 from fastdx.mechanisms import Mechanism
@@ -22,9 +22,14 @@ from fastdx.plots import neighbour_distances
 
 __all__ = ["write"]
 
-BINS = 30
 REPLACEMENTS = 6
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+GUESSES = (1, 10, 100)
+ATTACKED = 5
+"""At so many ε the attacker's success is computed: each is a pass over the laws of all words."""
+SENTENCE = "I would like to book a table for two at the restaurant near the station."
+RELEASES = 3
+"""How often the sentence is drawn at every ε."""
 
 
 def write(
@@ -38,6 +43,7 @@ def write(
     prior: ArrayLike | str | None = None,
     words: Iterable[str] | None = None,
     examples: Sequence[str] | None = None,
+    sentence: str | None = None,
     draws: int = 1000,
     points: int = 13,
     progress: Callable[[str], object] | None = None,
@@ -57,6 +63,9 @@ def write(
         time.
     examples : sequence of str, optional
         Words whose replacements are shown; by default a few of the measured ones.
+    sentence : str, optional
+        A public sentence that is shown with releases at every ε; by default one in English, if the
+        vocabulary has its words.
     draws : int, optional
         Draws a word.
     points : int, optional
@@ -84,26 +93,29 @@ def write(
         spread = np.linspace(0, len(measured) - 1, min(6, len(measured))).astype(int)
         examples = list(dict.fromkeys([*(measured[i] for i in spread), choice.word]))
     mechanism.space.ids(examples)  # names the first unknown one
+    written = _written(mechanism, sentence)
+    attacked = {round(i) for i in np.linspace(0, len(epsilons) - 1, ATTACKED)}
+    attacked.add(epsilons.index(choice.epsilon))
     steps = []
-    for epsilon in epsilons:
+    for number, epsilon in enumerate(epsilons):
         tell(f"measuring ε = {epsilon:.4g}")
         at = mechanism.with_epsilon(epsilon)
         table = calibration.statistics(at, names, draws, inputs=False)
         steps.append(
             {
                 "epsilon": epsilon,
-                "N_w": _histogram(table["N_w"], 1.0),
-                "support": _histogram(table["support"], float(len(mechanism.space))),
                 "mean_N_w": float(table["N_w"].mean()),
+                "most_N_w": np.quantile(table["N_w"], (QUANTILES[0], QUANTILES[-1])).tolist(),
                 "worst_N_w": float(table["N_w"].max()),
                 "worst_word": str(table["word"][int(np.argmax(table["N_w"]))]),
                 "mean_support": float(table["support"].mean()),
                 "worst_support": int(table["support"].min()),
                 "worst_S_w": float(table["S_w"].min()),
                 "mean_S_w": float(table["S_w"].mean()),
-                # A pass over all laws: only where the page opens.
-                "named": _named(at, prior) if epsilon == choice.epsilon else None,
+                "named": _named(at, prior) if number in attacked else None,
+                "near": _near(at) if epsilon == choice.epsilon else None,
                 "examples": {word: _replacements(at, word, draws) for word in examples},
+                "released": [at.privatize_tokens(written) for _ in range(RELEASES)],
             }
         )
     tell("distances")
@@ -118,6 +130,8 @@ def write(
         "draws": draws,
         "exact": mechanism.has_law,
         "chosen": epsilons.index(choice.epsilon),
+        "prior": _prior(mechanism, prior),
+        "sentence": written,
         "why": str(choice),
         "guarantee": str(choice.mechanism.guarantee),
         "steps": steps,
@@ -151,19 +165,41 @@ def _named(mechanism: Mechanism, prior: ArrayLike | str | None) -> dict[str, Any
     """What an attacker finds, where the law says so exactly."""
     if not mechanism.has_law:
         return None
-    found = calibration.reidentification(mechanism, prior, (1, 10, 100))
-    near = float(calibration.near_losses(mechanism).mean())
+    found = calibration.reidentification(mechanism, prior, GUESSES)
     return {
-        "guesses": [found.success[g] for g in (1, 10, 100)],
+        "guesses": [found.success[g] for g in GUESSES],
         "surest": found.worst_posterior,
         "word": found.word,
         "output": found.output,
-        "near": near if np.isfinite(near) else None,
     }
 
 
-def _histogram(values: Any, largest: float) -> list[int]:
-    return [int(n) for n in np.histogram(values, bins=BINS, range=(0.0, largest))[0]]
+def _near(mechanism: Mechanism) -> float | None:
+    """The mean over words of what an output tells at most between one and its nearest."""
+    near = float(calibration.near_losses(mechanism).mean()) if mechanism.has_law else np.inf
+    return near if np.isfinite(near) else None
+
+
+def _prior(mechanism: Mechanism, prior: ArrayLike | str | None) -> dict[str, Any]:
+    """What the attacker expects before he sees anything, and names without looking."""
+    each = attacks._prior(mechanism, prior)
+    shares = np.sort(each)[::-1].cumsum()
+    count = len(each)
+    numbers = np.unique(np.geomspace(1, count, min(count, 60)).round().astype(int))
+    return {
+        "kind": "alike" if prior is None else "rank" if isinstance(prior, str) else "given",
+        "shares": [(int(n), float(min(shares[n - 1], 1.0))) for n in numbers],
+        "blind": [float(min(shares[min(g, count) - 1], 1.0)) for g in GUESSES],
+    }
+
+
+def _written(mechanism: Mechanism, sentence: str | None) -> list[str]:
+    """The words of the sentence that is shown; none if the usual one is not for this vocabulary."""
+    words = mechanism.tokenize(SENTENCE if sentence is None else sentence)
+    known = sum(word in mechanism.space for word in words)
+    if sentence is not None and not known:
+        raise ParameterError("sentence must have a word of the vocabulary, it has none")
+    return words if sentence is not None or known == len(words) else []
 
 
 def _replacements(mechanism: Mechanism, word: str, draws: int) -> list[tuple[str, float]]:

@@ -23,7 +23,7 @@ class _Texts:
     list of texts a frame, of which what takes texts sees the names of the columns only."""
 
     mechanism: str
-    epsilon: float
+    epsilon: float | None
     index: str | PathLike[str] | None
     parameters: Mapping[str, Any] | None
 
@@ -85,8 +85,8 @@ class Privatizer(_Texts, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     mechanism : str, optional
         A name in `fastdx.MECHANISMS`.
-    epsilon : float
-        ε per unit of distance.
+    epsilon : float, optional
+        ε per unit of distance. Without it, ``Tem.recommended()``.
     index : str or os.PathLike, optional
         A file that ``Tem.save`` or ``fastdx index build`` wrote, mapped once a process; the
         built-in words if left out.
@@ -106,7 +106,7 @@ class Privatizer(_Texts, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     Examples
     --------
     >>> from fastdx.sklearn import Privatizer
-    >>> private = Privatizer(epsilon=6.0).fit_transform(["A cup of tea, please.", None])
+    >>> private = Privatizer().fit_transform(["A cup of tea, please.", None])
     >>> private[0].count(","), private[1]
     (1, None)
     """
@@ -115,7 +115,7 @@ class Privatizer(_Texts, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self,
         mechanism: str = "tem",
         *,
-        epsilon: float = 3.0,
+        epsilon: float | None = None,
         index: str | PathLike[str] | None = None,
         parameters: Mapping[str, Any] | None = None,
     ) -> None:

@@ -80,7 +80,7 @@ class Privatizer:
 def make(  # noqa: PLR0917 (spaCy's order, and names of the config)
     nlp: Language,
     name: str,
-    epsilon: float,
+    epsilon: float | None,
     mechanism: str,
     index: str | None,
     entities: bool | list[str],
@@ -92,8 +92,8 @@ def make(  # noqa: PLR0917 (spaCy's order, and names of the config)
     ----------
     nlp, name : Language, str
         The pipeline, and what it calls the component.
-    epsilon : float
-        ε per unit of distance; 3 if left out.
+    epsilon : float or None
+        ε per unit of distance. Without it, ``Tem.recommended()``.
     mechanism : str
         A name in `fastdx.MECHANISMS`; 'tem' if left out.
     index : str or None
@@ -120,7 +120,7 @@ if find_spec("spacy") is not None:
     Language.factory(
         "fastdx",
         default_config={
-            "epsilon": 3.0,
+            "epsilon": None,
             "mechanism": "tem",
             "index": None,
             "entities": False,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import importlib.util
 import re
 import shlex
@@ -133,9 +134,40 @@ def test_every_exported_name_has_its_page() -> None:
         page = made.api_page(module)
         for name in re.findall(r"^::: ([\w.]+)$", page, re.M):
             shown.add(name.rpartition(".")[2])
-            if name == module:
+            # Engines' modules need their engines.
+            if name == module and name.rpartition(".")[2] in {*fastdx.__all__, "exceptions"}:
                 shown |= set(importlib.import_module(module).__all__)
     assert {n for n in fastdx.__all__ if not n.startswith("_")} - {"mechanisms"} <= shown
+
+
+def test_every_module_has_its_page_and_tem_comes_first() -> None:
+    made = site_pages()
+    *own, engines = made.api_navigation()
+    names = [name for entry in own for name in entry]
+    assert names[:2] == ["fastdx.mechanisms", "fastdx"]
+    assert {"fastdx.evaluation", "fastdx.client", "fastdx.columns"} <= set(names)
+    assert [name for entry in engines["Engines"] for name in entry] == [
+        f"fastdx.{p.stem}" for p in sorted((ROOT / "docs" / "engines").glob("*.md"))
+    ]
+    mechanisms = re.findall(r"^::: ([\w.]+)$", made.api_page("fastdx.mechanisms"), re.M)
+    assert mechanisms[0] == "fastdx.mechanisms.Tem" and len(set(mechanisms)) == len(mechanisms)
+
+
+def test_the_copy_button_leaves_out_prompts_and_outputs() -> None:
+    made = site_pages()
+    prompt = '<span class="gp">&gt;&gt;&gt; </span>'
+    more = '<span class="gp">... </span>'
+    block = (
+        f'<pre><span></span><code><a id="x"></a>{prompt}<span class="k">if</span> "a" &lt; b:\n'
+        f'<a id="y"></a>{more}    f()\n'
+        '<a id="z"></a><span class="go">&gt; output</span>\n'
+        f"{prompt}g()\n</code></pre>"
+    )
+    page = f"<p>&gt;&gt;&gt;</p>{block}<pre><code>plain $ x\n</code></pre>"
+    shown = made.on_post_page(page, page=None, config=None)
+    (copied,) = re.findall(r'data-copy="([^"]*)"', shown)
+    assert html.unescape(copied) == 'if "a" < b:\n    f()\ng()'
+    assert re.sub(r' data-copy="[^"]*"', "", shown) == page
 
 
 def test_the_page_of_the_command_has_every_option() -> None:

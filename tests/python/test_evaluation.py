@@ -449,6 +449,35 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], form: s
     assert ("1 records" in shown) == form.startswith("json")
 
 
+def test_the_command_prints_markdown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    E.save(tmp_path / "e.fdx")
+    file = tmp_path / "texts.jsonl"
+    texts, labels = texts_of(60, 2, 5)
+    rows = ({"text": t, "kind": k} for t, k in zip(texts, labels, strict=True))
+    file.write_text("\n".join(map(json.dumps, rows)))
+    policies = tmp_path / "policies.toml"
+    policy = 'index = "e.fdx"\nexclude = "none"\n'
+    policies.write_text(f"[policies.low]\nepsilon = 1.0\n{policy}"
+                        f"[policies.low_high]\nepsilon = 9.0\n{policy}")  # fmt: skip
+    page = tmp_path / "p.html"
+    args = ["evaluate", str(file), "--label-column", "kind", "--trials", "2", "--attacked", "5",
+            "--policy", str(policies), "--no-network", "--markdown", "-q",
+            "-o", str(page)]  # fmt: skip
+    assert main(args) == 0
+    table, *notes = capsys.readouterr().out.rstrip("\n").split("\n\n")
+    head, ruled, *lines = table.split("\n")
+    # A name is no markup.
+    assert head == r"| measure | low | low\_high | plain text | chance |"
+    assert ruled == "|---|---|---|---|---|"
+    data = json.loads(page.with_suffix(".json").read_text("utf-8"))
+    names = list(dict.fromkeys(m["name"] for m in data["measures"]))
+    assert [line.split(" | ")[0] for line in lines] == [f"| {name}" for name in names]
+    assert {line.count("|") for line in lines} == {6}
+    first = data["measures"][0]
+    assert f" {first['private']['mean']:.3f}" in lines[0]
+    assert notes == data["notes"] and len(notes) >= 2
+
+
 @pytest.mark.parametrize(
     ("content", "more", "message"),
     [

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from experiments import cache, data, icdm19, networks, ours, post19, tables
+from experiments import cache, cover, data, icdm19, networks, ours, post19, tables
 from experiments.__main__ import PAPERS
 
-from fastdx import Embedding, Tem
+from fastdx import Embedding, Tem, calibration
 from fastdx.evaluation import audit_users, classify_nearest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -254,3 +254,16 @@ def test_what_a_network_reads() -> None:
     ids = reader.ids([f"{WORDS[3]} qqqqq {WORDS[5]}", "", " ".join(WORDS[:6])])
     assert ids.tolist() == [[0, 4, 0, 6], [0, 0, 0, 0], [1, 2, 3, 4]]
     assert reader.vectors().shape == (len(WORDS) + 1, 8) and not reader.vectors()[0].any()
+
+
+def test_the_frontier_shows_at_most_six_mechanisms(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib").use("Agg")
+    names = [*cover.PLOTTED, "cover k=20", "cover k=80", "Tem, remap=5"]
+    numbers = np.linspace(0.1, 0.9, len(names))
+    table = calibration.Table(
+        name=np.array(names), epsilon=numbers, attack=numbers, similarity=numbers
+    )
+    axes = cover.plot(table.array, tmp_path / "p.svg")
+    assert (tmp_path / "p.svg").exists()
+    shown = [line.get_label() for line in axes.lines]
+    assert shown == list(cover.PLOTTED) and len(shown) <= 6

@@ -60,8 +60,12 @@ def test_the_page_renders_and_the_slider_moves(tmp_path: Path) -> None:
     page_part = shown.split("<script>")[0]
     assert "(chosen)" in page_part and page_part.count("<svg") == 4
     assert "&lt;b&gt;bold&lt;/b&gt;" in shown and "<b>bold" not in page_part
-    heights = re.findall(r'<rect[^>]*height="([\d.]+)"', page_part)
-    assert len(heights) > 5 and max(map(float, heights)) > 50
+    for place, points in (("attack", 5), ("curve", 2 * 13)):
+        chart = page_part.split(f'<div id="{place}">')[1].split("</svg>")[0]
+        circles = re.findall(r'<circle cx="[\d.]+" cy="([\d.]+)"', chart)
+        assert len(circles) == points and len(set(circles)) > 3
+    # Words of its own: no English sentence.
+    assert re.search(r'<section id="sentence" hidden', page_part)
     # As a hand on the slider does it.
     move = "<script>slider.value = 0; slider.dispatchEvent(new Event('input'));</script></body>"
     moved_page = tmp_path / "moved.html"
@@ -124,12 +128,40 @@ def test_covers_and_attackers_on_the_page(tmp_path: Path) -> None:
             "-o", str(page), "-q"]  # fmt: skip
     assert main(args) == 0
     text = page.read_text("utf-8")
-    assert '"named": {"guesses": [' in text and "surer of a word than 0.3" in text
+    assert "surer of a word than 0.3" in text
     assert "above 0.2" in text  # the floor, in the guarantee
-    named = json.loads("{" + text.split('"named": {')[1].split("}")[0] + "}")
-    epsilon = float(text.split('"why": "ε = ')[1].split(" ")[0])
-    tem = fastdx.Tem(e, epsilon, cover=5)
-    assert named["near"] == pytest.approx(calibration.near_losses(tem).mean(), rel=1e-2)
+    data = json.loads(text.split("const data = ")[1].split(";\n")[0])
+    attacked = [step for step in data["steps"] if step["named"]]
+    assert len(attacked) == report.ATTACKED and data["steps"][data["chosen"]] in attacked
+    assert [step["near"] is None for step in data["steps"]].index(False) == data["chosen"]
+    for step in attacked:
+        tem = fastdx.Tem(e, step["epsilon"], cover=5)
+        found = calibration.reidentification(tem, "rank", (1, 10, 100))
+        assert step["named"]["guesses"] == pytest.approx(list(found.success.values()))
+        assert step["near"] is None or step["near"] == pytest.approx(
+            calibration.near_losses(tem).mean()
+        )
+    prior = data["prior"]
+    weights = 1 / (np.arange(80) + 3.7)
+    assert prior["kind"] == "rank" and prior["shares"][-1] == [80, pytest.approx(1)]
+    assert prior["blind"] == pytest.approx([*(weights.cumsum() / weights.sum())[[0, 9]], 1])
+    assert data["sentence"] == []
+
+
+def test_a_sentence_on_the_page(tmp_path: Path) -> None:
+    e = Embedding(["tea", "coffee", "milk"], [[0.0], [1.0], [2.0]])
+    tem, page = Tem(e, 3.0, oov="drop"), tmp_path / "page.html"
+    promise = {"max_unchanged": 0.6, "min_outputs": 1, "examples": ["tea"]}
+    report.write(page, tem, **promise, sentence="Tea, no milk <b>")
+    data = json.loads(page.read_text("utf-8").split("const data = ")[1].split(";\n")[0])
+    assert data["sentence"] == ["tea", "no", "milk", "<b>"]
+    for step in data["steps"]:
+        assert len(step["released"]) == report.RELEASES
+        assert all({*words} <= {*e.words} for words in step["released"])
+    # At the largest ε words stay.
+    assert data["steps"][-1]["most_N_w"][0] > data["steps"][0]["most_N_w"][1]
+    with pytest.raises(fastdx.ParameterError, match="sentence"):
+        report.write(page, tem, **promise, sentence="nothing of this")
 
 
 def test_the_frontier_is_drawn() -> None:

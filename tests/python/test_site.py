@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -49,11 +50,33 @@ def dom(url: str, profile: Path) -> str:
     return done.stdout
 
 
-def test_the_search_finds_a_word(tmp_path: Path) -> None:
-    shown = dom(f"{(SITE / 'index.html').as_uri()}?q=repetition", tmp_path / "profile")
-    found = re.search(r'md-search-result__meta">(\d+) matching documents', shown)
-    assert found and int(found[1]) > 3
-    assert "repetition.html" in shown
+@pytest.mark.parametrize(
+    ("word", "page"),
+    [
+        ("repetition", "repetition.html"),
+        ("ε", "how-to/choose-epsilon.html"),
+        ("GDPR", "reference/glossary.html"),
+        ("docker", "reference/glossary.html"),
+        ("posterior", "reference/api/fastdx.calibration.html"),  # of max_posterior
+        ("Tem", "reference/api/fastdx.mechanisms.html"),
+        ("privatize_frame", "reference/api/fastdx.columns.html"),
+    ],
+)
+def test_the_search_finds_a_word(tmp_path: Path, word: str, page: str) -> None:
+    shown = dom(f"{(SITE / 'index.html').as_uri()}?q={quote(word)}", tmp_path / "profile")
+    found = re.findall(r'<a href="([^"?#]*)[^"]*" class="md-search-result__link', shown)
+    assert any(link.endswith(page) for link in found[:40])
+
+
+def test_examples_with_prompts_can_be_copied() -> None:
+    examples = 0
+    for path in SITE.rglob("*.html"):
+        for block in re.findall(r"<pre[^>]*>.*?</pre>", path.read_text("utf-8"), flags=re.S):
+            if ">&gt;&gt;&gt; <" in block:
+                copied = re.match(r'<pre data-copy="([^"]+)"', block)
+                assert copied and "&gt;&gt;&gt; " not in copied[1], path
+                examples += 1
+    assert examples > 100
 
 
 def test_no_page_is_wider_than_a_telephone(tmp_path: Path) -> None:

@@ -33,16 +33,34 @@ TOLERANCE = 0.005
 
 @dataclass(frozen=True)
 class Family:
-    """A mechanism by its ε."""
+    """A mechanism as a function of its ε, so that `compared` can look for the ε of a success.
+
+    `families` makes those of fastdx and of publications. Make one yourself to set a mechanism of
+    your own beside them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fastdx import Embedding, Family, FiniteLaw
+    >>> from fastdx.calibration import compared, families
+    >>> e = Embedding(["a", "b", "c", "d"], [[0.0], [0.1], [5.0], [5.1]])
+    >>> def truthful(epsilon):
+    ...     return FiniteLaw(e, np.ones((4, 4)) + (np.exp(epsilon) - 1) * np.eye(4))
+    >>> mine = Family("truthful", "the word itself e^ε times as likely as another", truthful)
+    >>> made = {**families(e, ["randomised-response"]), mine.name: mine}
+    >>> one, other = compared(made, named=0.7)
+    >>> abs(one.parameter - other.parameter) < 0.01  # it is the same mechanism
+    True
+    """
 
     name: str
-    """What it was asked for by."""
+    """What it is called."""
     about: str
-    """What its other parameters are."""
+    """What its other parameters are, as a phrase."""
     make: Make
-    """Makes it of ε: a mechanism, or a law."""
-    epsilons: tuple[float, float]
-    """Between which ε it is looked for."""
+    """Makes it of ε: a mechanism (`FiniteLaw`, say), or a law."""
+    epsilons: tuple[float, float] = (0.01, 100.0)
+    """Between which ε it is looked for: `make` must take both."""
 
 
 def _cover(space: Space, k: float) -> Make:

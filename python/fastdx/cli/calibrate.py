@@ -55,6 +55,8 @@ def add(commands: _Commands) -> None:
                    help="words measured, spread out (default 1000; 0: all)")  # fmt: skip
     p.add_argument("--draws", type=int, default=1000, help="draws a word (default 1000)")
     p.add_argument("--example", action="append", metavar="WORD", help="show its replacements")
+    p.add_argument("--sentence", metavar="TEXT", help="show releases of it at every ε: a public "
+                   "one, for it stands on the page (default one in English)")  # fmt: skip
     mechanism_options(p)
     cover_options(p)
     p.add_argument("-o", "--output", required=True, metavar="FILE", help="an HTML page")
@@ -83,7 +85,8 @@ def _calibrate(args: argparse.Namespace) -> None:
 
     choice = report.write(
         args.output, mechanism, max_unchanged=args.max_unchanged, min_outputs=args.min_outputs,
-        words=words, examples=args.example, draws=args.draws, progress=progress,
+        words=words, examples=args.example, sentence=args.sentence, draws=args.draws,
+        progress=progress,
         max_reidentified=args.max_reidentified, max_posterior=args.max_posterior,
         prior="rank" if args.by_rank else None,
     )  # fmt: skip

@@ -76,6 +76,7 @@ def add(commands: _Commands) -> None:
     group = p.add_argument_group("output")
     group.add_argument("-o", "--output", required=True, metavar="FILE", help="an HTML page; JSON "
                        "is written beside it")  # fmt: skip
+    group.add_argument("--markdown", action="store_true", help="print the table as Markdown")
     group.add_argument("-q", "--quiet", action="store_true", help="no progress")
     show_text(group)
     before = len(p._actions)
@@ -127,7 +128,7 @@ def _evaluate(args: argparse.Namespace) -> None:
     if args.policy:
         found.notes.append("Whole texts were privatised, also under policies that ask for spans.")
     found.write(args.output)
-    print(found)
+    print(found.to_markdown() if args.markdown else found)
 
 
 def _rows(args: argparse.Namespace) -> tuple[list[dict[str, str]], int]:

@@ -13,6 +13,7 @@ from fastdx._core import open_space, space_cover
 from fastdx.cli.messages import CommandError
 from fastdx.exceptions import FastdxError
 from fastdx.mechanisms import Mechanism
+from fastdx.mechanisms.tem import recommended
 
 __all__ = ["mechanisms"]
 
@@ -86,8 +87,6 @@ def _policies(path: str) -> dict[str, dict[str, Any]]:
             raise CommandError(f"{path}: policies.{name} must be a table, [policies.{name}]")
         for key, value in policy.items():
             _check(f"{path}: policies.{name}", key, value)
-        if "epsilon" not in policy:
-            raise CommandError(f"{path}: policies.{name}: epsilon is missing")
     return policies
 
 
@@ -131,6 +130,8 @@ def _mechanism(
         wrong = [name for name in ONLY_TEM if name in given]
         if wrong:
             raise CommandError(f'{wrong[0]} goes with mechanism = "tem"')
+        if "epsilon" not in given:
+            raise CommandError("epsilon is missing")
         return MultivariateLaplace.make(space, given["epsilon"], **own)
     if "gamma" in given and "beta" in given:
         raise CommandError("gamma and beta: give one of them")
@@ -139,6 +140,7 @@ def _mechanism(
         raise CommandError("balance goes with cover")
     if "cover" in given:
         own |= {"cover": given["cover"], "balance": given.get("balance")}
-    else:
-        own["cover"] = space_cover(space)
-    return Tem.make(space, given["epsilon"], **own)
+    elif (stored := space_cover(space)) is not None:
+        own["cover"] = stored
+    epsilon, own = recommended(given.get("epsilon"), own, english_tem="index" not in given)
+    return Tem.make(space, epsilon, **own)

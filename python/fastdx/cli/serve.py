@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 PROGRAM = "fastdx-serve"
 
 EXAMPLES = """
-  fastdx serve --epsilon 3 --listen 127.0.0.1:8080
+  fastdx serve --listen 127.0.0.1:8080
   fastdx serve --config policies.toml --check
   fastdx serve --help
 """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from os import PathLike
@@ -169,16 +170,25 @@ class Evaluation:
 
     def __str__(self) -> str:
         """Return a table of the measures."""
+        return "\n".join([*_lines(self._rows()), *self.notes])
+
+    def to_markdown(self) -> str:
+        """Return the same table as Markdown, one paragraph a note below it."""
+        head, *rows = (f"| {' | '.join(map(_cell, row))} |" for row in self._rows())
+        table = [head, "|" + "---|" * (len(self.policies) + 3), *rows]
+        return "\n\n".join(["\n".join(table), *self.notes])
+
+    def _rows(self) -> list[list[str]]:
+        """Return the cells of the table, its head first."""
         names = [p.name for p in self.policies]
         own = ["private text"] if len(names) == 1 else names
-        head = ["measure", *own, "plain text", "chance"]
-        rows: dict[str, list[str]] = {}
+        rows = {"": ["measure", *own, "plain text", "chance"]}
         for m in self.measures:
             row = rows.setdefault(m.name, [m.name, *["–"] * len(names), "–", ""])
             row[1 + names.index(m.policy)] = str(m.private)
             row[-2] = "–" if m.plain is None else str(m.plain)
             row[-1] = f"{m.chance:.3f}"
-        return "\n".join([*_lines([head, *rows.values()]), *self.notes])
+        return list(rows.values())
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as data."""
@@ -205,6 +215,11 @@ class Evaluation:
             out.write(page.render(self.to_dict()).encode())
         with open_output(f"{root}.json") as out:
             out.write(self.to_json().encode())
+
+
+def _cell(text: str) -> str:
+    """Names of policies come from a file: none of them ends a cell."""
+    return re.sub(r"([|\\`*_<])", r"\\\1", text)
 
 
 def _lines(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -51,7 +51,7 @@ class MultivariateLaplace(Mechanism):
     Examples
     --------
     >>> from fastdx import MultivariateLaplace
-    >>> madlib = MultivariateLaplace(epsilon=12.0)
+    >>> madlib = MultivariateLaplace(epsilon=8.0)
     >>> madlib.sample("coffee", 5).shape
     (5,)
     """

@@ -27,10 +27,46 @@ from fastdx.mechanisms.base import Common, Mechanism, Option, _number
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
-__all__ = ["Tem"]
+__all__ = ["Tem", "recommended"]
 
 RECOMPUTED = 1000
 """Words whose lists ``verify='recompute'`` computes again."""
+
+
+_SHAPE = ("gamma", "beta", "cover", "balance", "remap", "sampler")
+"""Parameters that make another mechanism of a Tem."""
+
+
+def recommended(
+    epsilon: float | None, parameters: dict[str, Any], *, english_tem: bool
+) -> tuple[float, dict[str, Any]]:
+    """Return ε and parameters as given, or those of the recommended policy where ε is missing.
+
+    Parameters
+    ----------
+    epsilon : float or None
+        ε as it was given.
+    parameters : dict
+        The other parameters by name.
+    english_tem : bool
+        Whether a Tem on the built-in English words is asked for: the policy is made for these.
+
+    Raises
+    ------
+    ParameterError
+        No ε, and what is asked for is another mechanism.
+    """
+    if epsilon is not None:
+        return epsilon, parameters
+    other = [name for name in _SHAPE if parameters.get(name) is not None]
+    if other or not english_tem:
+        asked = f"with {other[0]}" if other else "for this mechanism and these words"
+        raise ParameterError(
+            f"epsilon must be given {asked}: the recommended policy is a Tem on a balanced cover "
+            "of the built-in English words"
+        )
+    policy = {"cover": RECOMMENDED_COVER, "balance": RECOMMENDED_BALANCE, "exclude": "offensive"}
+    return RECOMMENDED_EPSILON, {**policy, **parameters}
 
 
 class Tem(Mechanism):
@@ -171,12 +207,8 @@ class Tem(Mechanism):
         >>> tem.unchanged.warning is None
         True
         """
-        return cls(
-            epsilon=RECOMMENDED_EPSILON,
-            cover=RECOMMENDED_COVER,
-            balance=RECOMMENDED_BALANCE,
-            **{"exclude": "offensive", **common},
-        )
+        epsilon, parameters = recommended(None, {**common}, english_tem=True)
+        return cls(epsilon=epsilon, **parameters)
 
     @property
     def nominal(self) -> float:
