@@ -59,6 +59,7 @@ if TYPE_CHECKING:
         noise,
         plots,
         poincare,
+        record,
         report,
     )
     from fastdx.bags import BagGuarantee, BagOfWords
@@ -109,6 +110,7 @@ __all__ = [
     "pairwise_emd",
     "plots",
     "poincare",
+    "record",
     "report",
     "selection",
     "tokenize",
@@ -133,6 +135,7 @@ _LAZY = {
     "noise": "fastdx.noise",
     "plots": "fastdx.plots",
     "poincare": "fastdx.poincare",
+    "record": "fastdx.record",
     "report": "fastdx.report",
 }
 

@@ -6,6 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from typing_extensions import Self, disjoint_base
 
+from fastdx.budget import Ledger
+
 __all__ = [
     "Certificate",
     "Cover",
@@ -440,7 +442,15 @@ class Guarantee:
     def _price_ids(self, ids: ArrayLike) -> tuple[float, str | None, int]: ...
     def to_dict(self) -> dict[str, Any]: ...
     def to_json(self) -> str: ...
-    def describe(self, audience: str = "engineer") -> str: ...
+    def describe(
+        self,
+        audience: str = "engineer",
+        *,
+        ledger: Ledger | None = None,
+        account: str | None = None,
+    ) -> str: ...
+    @property
+    def _mechanism(self) -> MechanismCore: ...
     def __reduce__(self) -> tuple[Any, tuple[MechanismCore, list[str]]]: ...
 
 def multivariate_laplace(

@@ -383,9 +383,6 @@ fn cover(
         }
         None => Cover::nearest(&*space, k, &build, &control),
     };
-    // As the file of policies calls them.
-    match cover {
-        Ok(cover) => Ok(Some(Arc::new(cover))),
-        Err(e) => Err(e.renamed("k", "cover").renamed("weight", "balance")),
-    }
+    let cover = cover.map_err(|e| e.renamed("k", "cover").renamed("weight", "balance"))?;
+    Ok(Some(Arc::new(cover)))
 }

@@ -484,8 +484,8 @@ pub(super) fn given_cover(
         ..Build::default()
     };
     let cover = run_with(py, true, progress, |control| {
-        Cover::balanced(&*words, k, &balance, &build, control)
-            .map_err(|e| e.renamed("k", "cover").renamed("weight", "balance"))
+        let made = Cover::balanced(&*words, k, &balance, &build, control);
+        made.map_err(|e| e.renamed("k", "cover").renamed("weight", "balance"))
     })?;
     Ok(Some(Arc::new(cover)))
 }

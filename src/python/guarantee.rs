@@ -266,23 +266,49 @@ impl PyGuarantee {
             .extract()
     }
 
-    /// One paragraph, for a model card or a privacy notice.
+    /// The guarantee for one audience.
     ///
     /// Parameters
     /// ----------
-    /// audience : 'engineer' or 'user', optional
-    ///     'engineer': the sentence that is printed; 'user': plain words for those whose words it
-    ///     protects.
-    #[pyo3(signature = (audience = "engineer"))]
-    fn describe(&self, py: Python<'_>, audience: &str) -> PyResult<String> {
+    /// audience : 'engineer', 'user' or 'reviewer', optional
+    ///     'engineer': the sentence that is printed; 'user': a paragraph in plain words for those
+    ///     whose words it protects; 'reviewer': a release record in Markdown, for a data-protection
+    ///     officer to read, fill in and sign.
+    /// ledger : fastdx.budget.Ledger, optional
+    ///     For the record: the budget and what was spent of it.
+    /// account : str, optional
+    ///     For the record: the account of the ledger that is meant. By default all of them.
+    #[pyo3(signature = (audience = "engineer", *, ledger = None, account = None))]
+    fn describe(
+        slf: &Bound<'_, Self>,
+        audience: &str,
+        ledger: Option<&Bound<'_, PyAny>>,
+        account: Option<&str>,
+    ) -> PyResult<String> {
+        let py = slf.py();
         match audience {
-            "engineer" => Ok(self.measured(py)?.to_string()),
-            "user" => Ok(self.measured(py)?.for_users()),
+            "reviewer" => {
+                let record = py.import("fastdx.record")?;
+                let page = record.call_method1("page", (slf, ledger, account))?;
+                page.extract()
+            }
+            "engineer" | "user" if ledger.is_some() || account.is_some() => {
+                let expected = "'reviewer' with ledger or account";
+                Err(crate::Error::parameter("audience", expected, format!("{audience:?}")).into())
+            }
+            "engineer" => Ok(slf.get().measured(py)?.to_string()),
+            "user" => Ok(slf.get().measured(py)?.for_users()),
             _ => {
-                let expected = "'engineer' or 'user'";
+                let expected = "'engineer', 'user' or 'reviewer'";
                 Err(crate::Error::parameter("audience", expected, format!("{audience:?}")).into())
             }
         }
+    }
+
+    /// Whose guarantee it is.
+    #[getter]
+    fn _mechanism(&self, py: Python<'_>) -> Py<PyMechanism> {
+        self.mechanism.clone_ref(py)
     }
 
     fn __str__(&self, py: Python<'_>) -> PyResult<String> {

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import fastdx
-from fastdx import Embedding, MultivariateLaplace, Tem
+from fastdx import Cover, Embedding, Mahalanobis, MultivariateLaplace, NeighborResponse, Tem
 from fastdx.noise import multivariate_laplace
 
 NAN, INF = float("nan"), float("inf")
@@ -30,7 +30,22 @@ CASES: list[tuple[str, type[BaseException], str, Callable[[], Any]]] = [
     ],
     ("no epsilon", T, "epsilon is missing", lambda: Tem(E)),
     ("embedding is a list", T, "embedding must be", lambda: Tem([1], 1.0)),
-    ("embedding is the epsilon", T, "embedding must be", lambda: Tem(5.0)),
+    *[
+        (f"{m.__name__} of its epsilon alone", T, r"embedding must be .*name: epsilon=3\.0$",
+         lambda m=m, e=e: m(e))
+        for m in (Tem, MultivariateLaplace, Tem.certified)
+        for e in (3.0, 3, np.float32(3.0))
+    ],
+    ("the nominal epsilon alone", T, r"by its name: nominal=3\.0$",
+     lambda: Mahalanobis.from_paper(3.0)),
+    ("epsilon first", T, "embedding must be .*, not float$", lambda: Tem(3.0, E)),
+    ("cover 0", P, "cover must be between 1 and the 3 outputs, got 0",
+     lambda: Tem(E, 1.0, cover=0)),
+    ("cover beyond the words", P, "cover must be between 1 and the 3 outputs, got 4",
+     lambda: NeighborResponse(E, 1.0, cover=4)),
+    ("remap 0", P, "remap must be between", lambda: MultivariateLaplace(E, 1.0, remap=0)),
+    ("remap a str", T, "remap must be", lambda: MultivariateLaplace(E, 1.0, remap="x")),
+    ("nearest cover 0", P, "k must be between", lambda: Cover.nearest(E, 0)),
     ("with_epsilon 0", P, "epsilon", lambda: TEM.with_epsilon(0.0)),
     ("with_epsilon text", T, "epsilon", lambda: MADLIB.with_epsilon("x")),
     ("gamma negative", P, "gamma must be", lambda: Tem(E, 1.0, gamma=-1e-9)),

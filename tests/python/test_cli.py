@@ -210,7 +210,9 @@ BAD += [
     (JSON, '{"t": "a", "n": NaN}\n', 1, "a number that JSON does not have"),
     (JSON, "[" * 100_000 + "\n", 1, "line 1: not JSON"),
     (["privatize", "--epsilon", "1"], DAMAGED, 1, ""),
-    (CSV, "a,b\n1,2\n", 1, "none of its 2 columns is called 't'"),
+    (CSV, "a,the text\n1,2\n", 1, "none of its 2 columns is called 't'; they are a, the text\n"),
+    ([*CSV, "--format", "tsv"], "a\tb\n1\t2\n", 1, "called 't'; they are a, b\n"),
+    ([*CSV, "--format", "tsv", "--column", "a"], "a\tb\n1\t2\n", 1, "called 't'; they are a, b\n"),
     (CSV, "t,b\n1,2\n3\n", 1, "line 3: 1 fields, the header has 2"),
     (CSV, 't,b\n1,"2', 1, "line 2"),
 ]

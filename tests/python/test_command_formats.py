@@ -438,9 +438,10 @@ class TestParquet:
         ("column", "message"),
         [
             ("n", "column 'n' holds"), ("user", "a struct of 1 fields: name one"),
-            ("user.nope", "'user' has no field 'nope'"), ("list[].x", "not structs"),
+            ("user.nope", "'user' has no field 'nope'; its fields are text\n"),
+            ("list[].x", "not structs"),
             ("list.x", "its items: with []"), ("n[]", "'n' holds int64, not lists"),
-            ("nope", "none of its 3 columns"),
+            ("nope", "none of its 3 columns is called 'nope'; they are n, user, list\n"),
         ],
     )  # fmt: skip
     def test_refused(self, tmp_path: Path, column: str, message: str) -> None:

@@ -1,7 +1,10 @@
 """Embeddings as users have them, good and bad."""
 
 import gzip
+import io
+import pickle
 import struct
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -137,6 +140,11 @@ BAD = {
     "a number too many": (glove().replace(b"cat ", b"cat 0.5 "), "line 3.*more than"),
     "a whole number too many": (glove().replace(b"cat ", b"cat 7 "), "line 3.*more than"),
     "text for a number": (b"a 1 2\nb 1 zwei\nc 1 2\n", "line 2: number 2 of 2 is not a number"),
+    "text for a number, of two lines": (b"a 1 2\nb 1 zwei\n", "line 2: number 2 of 2 is not"),
+    "text within the numbers": (b"a 1 2 3\nb 1 zwei 3\n", "line 2: number 2 of 3 is not a number"),
+    "text for the first number": (b"a eins 2\nb 1 2\n", "line 1: number 1 of 2 is not a number"),
+    "text after a space within a word": (b"a b 1 2\nc d 1 x\n", "line 2: number 2 of 2 is not"),
+    "a number within a word": (b"a 1 2\n10 000 1 2\n", "line 2: more than the expected 2"),
     "NaN": (b"a 1 2\nb nan 2\n", "line 2.*not finite"),
     "infinity": (b"a 1 2\nb 1 -inf\n", "line 2.*not finite"),
     "beyond float32": (b"a 1 2\nb 1 1e39\n", "line 2.*not finite"),
@@ -161,6 +169,30 @@ BAD = {
                     b"'shape': (1, 1), }" + b" " * 20, "Fortran|header"),
     "npy header cut": (b"\x93NUMPY\x01\x00\xff\xff{", "header"),
 }  # fmt: skip
+
+
+def numpy_archive() -> bytes:
+    out = io.BytesIO()
+    np.savez(out, vectors=VECTORS)
+    return out.getvalue()
+
+
+def zip_archive() -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        archive.writestr("glove.txt", glove())
+    return out.getvalue()
+
+
+BAD |= {
+    "pickle": (pickle.dumps({"vectors": VECTORS}), "pickle.*gensim.*save_word2vec_format"),
+    "old pickle": (pickle.dumps({"vectors": VECTORS}, protocol=2), "pickle"),
+    "packed pickle": (gzip.compress(pickle.dumps({"a": 1})), "pickle"),
+    "NumPy archive": (numpy_archive(), r"NumPy archive \(\.npz\).*numpy\.save"),
+    "zip": (zip_archive(), "zip archive: unpack it"),
+    "zip cut": (zip_archive()[:20], "zip archive"),
+    "fastText model": (struct.pack("<ii", 793712314, 12) + bytes(64), r"fastText model.*\.vec"),
+}
 
 
 @pytest.mark.parametrize("case", BAD)

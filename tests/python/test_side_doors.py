@@ -95,6 +95,17 @@ class TestErrors:
         self.check(run(*args), "in.csv", "none of its 2 columns")
         assert SECRET in run(*args, "--show-text").stderr
 
+    @pytest.mark.parametrize(
+        "record",
+        [f"{SECRET},2024-11-21", f"{SECRET},", f"{SECRET},{SECRET}", f"{SECRET} saw a doctor today",
+         f"{SECRET},a@b.org", f"{SECRET},{'long ' * 9}", f"{SECRET},3rd of May"],
+    )  # fmt: skip
+    def test_a_first_record_is_no_header(self, tmp_path: Path, record: str) -> None:
+        path = tmp_path / "in.csv"
+        path.write_text(f"{record}\n")
+        args = ("privatize", "--epsilon", "1", "--column", "t", path)
+        self.check(run(*args), "columns is called 't' (--show-text shows it)")
+
     def test_a_record_without_the_field(self, tmp_path: Path) -> None:
         path = tmp_path / "in.jsonl"
         path.write_text(json.dumps({"t": "a"}) + "\n" + json.dumps({SECRET: 1}) + "\n")

@@ -98,8 +98,8 @@ def _index_build(args: argparse.Namespace) -> None:
 
     lists = "nearest" if args.gamma is None else "gamma"
     with step("making the cover", quiet=args.quiet):
-        cover = cover_of(args, Tem, embedding).get("cover")
-    tem = Tem(embedding, 1.0, gamma=args.gamma, cover=cover, exclude=excluded_words(args))
+        tem = Tem(embedding, 1.0, gamma=args.gamma, exclude=excluded_words(args),
+                  **cover_of(args, Tem, embedding))  # fmt: skip
     try:
         tem = tem.build_lists(args.k, lists=lists, memory=args.memory, progress=progress)
     finally:

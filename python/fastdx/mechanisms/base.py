@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from numbers import Real
 from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, SupportsIndex, TypedDict
 
@@ -13,6 +14,8 @@ from fastdx.selection import PrivateSpans, Select, private_spans, selected, span
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+    from fastdx.budget import Ledger
 
 __all__ = ["Common", "Mechanism", "Option", "Unchanged"]
 
@@ -110,6 +113,12 @@ class Mechanism(MechanismCore):
         if space is not None and embedding is not None:
             raise InputTypeError("space and embedding are one parameter: give one of them")
         given = embedding if space is None else space
+        if epsilon is None and isinstance(given, Real):
+            name = "nominal" if own.get("paper") else "epsilon"
+            raise InputTypeError(
+                "embedding must be a fastdx.Embedding (or, for Tem, a WordGraph), not "
+                f"{type(given).__name__}; ε comes second, or by its name: {name}={float(given)!r}"
+            )
         return MechanismCore.__new__(cls, cls.name, given, epsilon, own, **common)
 
     @classmethod
@@ -148,6 +157,34 @@ class Mechanism(MechanismCore):
         'at this ε 57% of common words come back as they were: this protects hardly anything'
         """
         return Unchanged(*self._unchanged())
+
+    def describe(
+        self,
+        audience: str = "engineer",
+        *,
+        ledger: Ledger | None = None,
+        account: str | None = None,
+    ) -> str:
+        """Describe what is proved for one audience.
+
+        Parameters
+        ----------
+        audience : 'engineer', 'user' or 'reviewer', optional
+            'engineer': the sentence that `guarantee` prints; 'user': a paragraph in plain words
+            for those whose words it protects; 'reviewer': a release record in Markdown, for a
+            data-protection officer to read, fill in and sign.
+        ledger : fastdx.budget.Ledger, optional
+            For the record: the budget and what was spent of it.
+        account : str, optional
+            For the record: the account of the ledger that is meant. By default all of them.
+
+        Examples
+        --------
+        >>> from fastdx import Tem
+        >>> "## What is not anonymous" in Tem.recommended().describe("reviewer")
+        True
+        """
+        return self.guarantee.describe(audience, ledger=ledger, account=account)
 
     def with_epsilon(self, epsilon: float) -> Self:
         """Return the same mechanism at another ε, sharing everything else."""

@@ -105,6 +105,9 @@ pub fn load_with(path: &Path, options: &Options, control: &Control) -> Result<Em
     if bytes.is_empty() {
         return Err(format_error(path, None, "the file is empty", None));
     }
+    if let Some(what) = unreadable(bytes) {
+        return Err(format_error(path, None, what, None));
+    }
     let format = options.format.unwrap_or_else(|| detect(bytes));
     let metric = options.metric.unwrap_or(Metric::Euclidean);
     let limit = options.limit.unwrap_or(usize::MAX);
@@ -200,6 +203,37 @@ fn gunzip(path: &Path, bytes: &[u8], control: &Control) -> Result<Backing> {
             return whole.ok_or_else(|| damaged(Damaged));
         }
     }
+}
+
+/// Names a file that often holds vectors and that fastdx does not read, with what to do instead. No
+/// format that it reads starts with these bytes.
+fn unreadable(bytes: &[u8]) -> Option<&'static str> {
+    match bytes {
+        [0x80, 2..=5, ..] => Some(
+            "a Python pickle, as gensim saves its .kv and .model; fastdx reads no pickles, because \
+             they can run code: load it with gensim and use Embedding.from_gensim, or save it with \
+             save_word2vec_format",
+        ),
+        [b'P', b'K', 3, 4, ..] => Some(match first_in_archive(bytes).ends_with(b".npy") {
+            true => {
+                "a NumPy archive (.npz): save the array of vectors alone with numpy.save, and the \
+                 words beside it in a text file, one a line"
+            }
+            false => "a zip archive: unpack it and give the file that it holds",
+        }),
+        [0xba, 0x16, 0x4f, 0x2f, ..] => {
+            Some("a fastText model (.bin): give the vectors in text (.vec)")
+        }
+        _ => None,
+    }
+}
+
+/// The name of the first file in a zip archive.
+fn first_in_archive(bytes: &[u8]) -> &[u8] {
+    let length = bytes
+        .get(26..28)
+        .map_or(0, |b| u16::from_le_bytes([b[0], b[1]]).into());
+    bytes.get(30..30 + length).unwrap_or_default()
 }
 
 fn detect(bytes: &[u8]) -> Format {

@@ -96,18 +96,24 @@ pub(super) fn parse(
     })
 }
 
-/// How many numbers most of the first lines end with; the fewer in a tie. A word may hold
-/// spaces, or be a number itself, but the numbers stand at the end and the word before them.
+/// How many numbers most of the first lines end with. A word may hold spaces, or be a number
+/// itself, but the numbers stand at the end and the word before them.
+///
+/// All lines of a good file end with equally many. In a tie one line is wrong, and the answer decides
+/// which one is blamed: a line with a word in the place of a number still has as many fields as the
+/// others. If that decides nothing, the answer is the fewer numbers, but not none.
 fn common_numbers(bytes: &[u8]) -> usize {
-    let mut counts = std::collections::BTreeMap::new();
+    // By a count of numbers: lines that end with so many, and lines of one field more.
+    let mut counts = std::collections::BTreeMap::<usize, (usize, usize)>::new();
     for line in bytes.split(|&b| b == b'\n').take(SAMPLE).map(trim) {
         if !line.is_empty() {
-            *counts.entry(trailing_numbers(line)).or_insert(0) += 1;
+            counts.entry(trailing_numbers(line)).or_default().0 += 1;
+            counts.entry(fields(line) - 1).or_default().1 += 1;
         }
     }
     let best = counts
         .iter()
-        .max_by_key(|&(&n, &count)| (count, std::cmp::Reverse(n)));
+        .max_by_key(|&(&n, &count)| (count, n > 0, std::cmp::Reverse(n)));
     best.map_or(0, |(&n, _)| n)
 }
 

@@ -15,7 +15,7 @@ from fastdx.exceptions import UnknownWordError
 BATCH = 3 << 19
 """Characters that are read, drawn and written at a time."""
 MOST_NAMES = 100
-"""Names of untouched fields that the closing line lists at most."""
+"""Names of columns or fields that a message lists at most."""
 
 
 @dataclass
@@ -153,15 +153,44 @@ def unknown(error: UnknownWordError, place: str) -> CommandError:
     return CommandError(message, repr(word))
 
 
-def column_of(name: str, header: Sequence[str], column: str) -> int:
-    """Return which column has a name."""
+LONGEST_NAME = 40
+"""Characters of the longest name that a header is taken to have."""
+MOST_WORDS = 4
+"""Words of such a name."""
+
+
+def looks_like_header(first: Sequence[str]) -> bool:
+    """Return whether a first line can be shown as a header: in a file without one it is a record.
+
+    A header names every column, each by another short name that starts with a letter. Numbers,
+    dates, addresses, sentences and empty fields are content.
+    """
+    return len(set(first)) == len(first) and all(
+        name[:1].replace("_", "a").isalpha()
+        and name.isprintable()
+        and "@" not in name
+        and len(name) <= LONGEST_NAME
+        and len(name.split()) <= MOST_WORDS
+        for name in first
+    )
+
+
+def column_of(name: str, header: Sequence[str], column: str, *, certain: bool = False) -> int:
+    """Return which column has a name; `certain` says that the header cannot be a record."""
     if column not in header:
-        # Of a file without a header these are the first record.
         message = f"{name}: none of its {len(header)} columns is called {column!r}"
+        if header and (certain or looks_like_header(header)):
+            raise CommandError(f"{message}; they are {listed(header)}")
         raise CommandError(message, ", ".join(map(repr, header)))
     if header.count(column) > 1:
         raise CommandError(f"{name}: {header.count(column)} columns are called {column!r}")
     return header.index(column)
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names of columns for a message, as the closing line has them."""
+    more = "" if len(names) <= MOST_NAMES else f" and {len(names) - MOST_NAMES} more"
+    return ", ".join(names[:MOST_NAMES]) + more
 
 
 def leaves(value: Any, path: Sequence[str]) -> Iterator[str]:

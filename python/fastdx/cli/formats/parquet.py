@@ -6,7 +6,16 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from fastdx.cli.formats.base import Batch, Choice, Draw, Format, column_of, leaves, unknown
+from fastdx.cli.formats.base import (
+    Batch,
+    Choice,
+    Draw,
+    Format,
+    column_of,
+    leaves,
+    listed,
+    unknown,
+)
 from fastdx.cli.formats.json import steps
 from fastdx.cli.formats.opening import Opener
 from fastdx.cli.messages import CommandError
@@ -32,7 +41,7 @@ class _Column:
         # A name with points is one of a nested field, unless a column is called so.
         parts = [asked] if asked in schema.names else steps(asked)
         self.asked = asked
-        self.at = column_of(name, schema.names, parts[0])
+        self.at = column_of(name, schema.names, parts[0], certain=True)
         # The core goes into lists by itself; the brackets only say what the file must have.
         self.path = [part for part in parts[1:] if part]
         kind, shown = schema.field(self.at).type, parts[0]
@@ -51,7 +60,10 @@ class _Column:
             more = "; its items: with []" if types.is_list(kind) else ""
             raise CommandError(f"{name}: {shown!r} holds {_short(kind)}, not structs{more}")
         if kind.get_field_index(part) < 0:
-            raise CommandError(f"{name}: {shown!r} has no field {part!r}")
+            fields = [kind.field(at).name for at in range(kind.num_fields)]
+            raise CommandError(
+                f"{name}: {shown!r} has no field {part!r}; its fields are {listed(fields)}"
+            )
         return kind.field(part).type
 
 

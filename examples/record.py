@@ -1,0 +1,66 @@
+"""A release record, filled in: the page that somebody signs before texts are released.
+
+    python examples/record.py
+
+The texts, the people and the account are invented. All else is computed when it runs.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from pathlib import Path
+
+from fastdx import Tem, calibration
+from fastdx.budget import Ledger
+from fastdx.record import LINE
+
+TEXTS = ("the doctor said that my knee is fine", "see you on monday", "thank you for the medicine")
+
+
+def filled() -> str:
+    """Release three invented texts of one person, and fill in their record."""
+    tem = Tem.recommended()
+    attack = calibration.reidentification(tem, "rank", (1,))
+    with tempfile.TemporaryDirectory() as folder:
+        ledger = Ledger(Path(folder) / "budget.sqlite", budget=100.0)
+        for text in TEXTS:
+            ledger.privatize(tem, text, account="patient 7")
+        page = tem.describe("reviewer", ledger=ledger, account="patient 7")
+    return fill(
+        page,
+        {
+            "controller": "Example Clinic, Springfield",
+            "texts, and whose they are": "three messages of one patient to the clinic, in English",
+            "purpose and recipients": "training of a classifier of messages, by Example Labs",
+            "other releases of these texts": "none",
+            "attack that was run, and its result": (
+                "best attacker on single words, who knows how often each word is written; named "
+                f"{attack.success[1]:.1%} of the words"
+            ),
+            "why the result is acceptable": (
+                "a contract binds the recipient; names and numbers were deleted before; the output "
+                "is handled as personal data"
+            ),
+            "name, place, date, signature": "J. Doe, data-protection officer, Springfield, …",
+        },
+    )
+
+
+def fill(page: str, answers: dict[str, str]) -> str:
+    """Write the answers on the page's lines."""
+    for what, answer in answers.items():
+        blank = f"- {what}: {LINE}"
+        if blank not in page:
+            raise ValueError(f"the page has no line for {what!r}")
+        page = page.replace(blank, f"- {what}: {answer}")
+    return page
+
+
+def demoted(page: str) -> str:
+    """Make the page a part of another one: headings two levels below."""
+    return re.sub(r"^#", "###", page, flags=re.MULTILINE)
+
+
+if __name__ == "__main__":
+    print(demoted(filled()), end="")

@@ -1,0 +1,450 @@
+"""A release record: what was done to texts, for a data-protection officer to read and sign."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from fastdx._core import Cover, Guarantee, __version__
+from fastdx.exceptions import InputTypeError, ParameterError
+
+if TYPE_CHECKING:
+    from fastdx.budget import Ledger
+    from fastdx.mechanisms import Mechanism
+
+__all__ = ["Pair", "page", "pairs"]
+
+COMMON = 1000
+"""The first words of a vocabulary, of which pairs are taken."""
+MOST_COMMON = 100
+"""Words at the start of a vocabulary that are mostly like "the", in order of frequency."""
+MEASURED = 150
+"""Words of which all pairs are compared."""
+BLANKS = (
+    "controller",
+    "texts, and whose they are",
+    "purpose and recipients",
+    "other releases of these texts",
+    "attack that was run, and its result",
+    "why the result is acceptable",
+    "name, place, date, signature",
+)
+"""What people fill in."""
+LINE = "_" * 30
+"""Where they write."""
+SMALL = Decimal("0.0001")
+"""A number below which it is shown with a power of ten."""
+CERTAIN = 99.9
+"""Percent above which a reader is practically certain."""
+HOPELESS = 1e4
+"""A factor that hides nothing."""
+
+
+class Pair(NamedTuple):
+    """Two words, and how far an output can move a reader from one to the other."""
+
+    first: str
+    """A word."""
+    second: str
+    """Another."""
+    bound: float
+    """The largest log-ratio in nats, arithmetic included; infinite where nothing is proved."""
+
+
+def pairs(guarantee: Guarantee) -> list[Pair]:
+    """Choose three pairs of common words: the nearest, a middle one, the farthest.
+
+    Parameters
+    ----------
+    guarantee : Guarantee
+        Of any mechanism.
+
+    Returns
+    -------
+    list of Pair
+        By growing bound; fewer than three where the vocabulary has fewer pairs.
+
+    Examples
+    --------
+    >>> from fastdx import Embedding, Tem
+    >>> from fastdx.record import pairs
+    >>> tem = Tem(Embedding(["tea", "coffee", "law"], [[0.0], [1.0], [4.0]]), 2.0)
+    >>> [(pair.first, pair.second, round(pair.bound, 6)) for pair in pairs(tem.guarantee)]
+    [('tea', 'coffee', 2.0), ('coffee', 'law', 6.0), ('tea', 'law', 8.0)]
+    """
+    found = sorted(
+        (guarantee.bound([a], [b]) + guarantee.slack, at, a, b)
+        for at, (a, b) in enumerate(combinations(_common(guarantee), 2))
+    )
+    places = dict.fromkeys([0, (len(found) - 1) // 2, len(found) - 1]) if found else ()
+    return [Pair(a, b, bound) for bound, _, a, b in (found[place] for place in places)]
+
+
+def page(guarantee: Guarantee, ledger: Ledger | None = None, account: str | None = None) -> str:
+    """Write the record of a release: a page in Markdown, computed from its arguments.
+
+    Parameters
+    ----------
+    guarantee : Guarantee
+        What the mechanism that made the release proves.
+    ledger : Ledger, optional
+        What the release was charged to.
+    account : str, optional
+        The account of the ledger that is meant; by default all of them.
+
+    Returns
+    -------
+    str
+        The page. It names words of the vocabulary, which is public, and the account; no text.
+
+    Examples
+    --------
+    >>> from fastdx import Tem
+    >>> from fastdx.record import page
+    >>> print(page(Tem.recommended().guarantee).splitlines()[0])
+    # Release record: texts changed by Tem
+    """
+    if account is not None and ledger is None:
+        raise ParameterError("ledger must be given with account, got None")
+    if ledger is not None and not hasattr(ledger, "entries"):
+        raise InputTypeError(f"ledger must be a Ledger, not {type(ledger).__name__}")
+    mechanism = cast("Mechanism", guarantee._mechanism)
+    parts = [
+        *_top(guarantee, mechanism),
+        *_protected(guarantee, mechanism),
+        *_numbers(guarantee, mechanism),
+        *_three_tests(guarantee, mechanism),
+        *_not_anonymous(guarantee),
+        *_budget(ledger, account),
+        *_law(),
+        *_signature(),
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _top(guarantee: Guarantee, mechanism: Mechanism) -> Iterator[str]:
+    name = type(mechanism).__name__
+    yield f"# Release record: texts changed by {name}"
+    yield ""
+    if guarantee.void is not None:
+        yield (
+            f"> **DO NOT SIGN. NOTHING IS PROTECTED: {_text(guarantee.void)}.** "
+            "What follows says how the mechanism is made. It promises nothing."
+        )
+        yield ""
+    elif _releases_words(guarantee, mechanism):
+        yield (
+            '> **SOME WORDS ARE RELEASED AS THEY ARE.** The list under "What is not anonymous" '
+            "names them. This page promises nothing for them."
+        )
+        yield ""
+    if mechanism.unchanged.warning is not None:
+        yield f"> **WARNING: {_text(mechanism.unchanged.warning)}.**"
+        yield ""
+    certificate = guarantee.certificate
+    yield "| what | value |"
+    yield "|---|---|"
+    yield f"| software | fastdx {__version__} |"
+    yield f"| mechanism | {_text(repr(mechanism))} |"
+    yield f"| vocabulary | {len(mechanism.space):,} words, taken to be public |"
+    yield f"| distance | {_text(guarantee.metric)} |"
+    yield f"| ε, for each unit of distance | {_ceiling(guarantee.epsilon)} |"
+    yield f"| δ | {_ceiling(guarantee.delta)} |"
+    if certificate is not None:
+        yield f"| certificate | {_text(str(certificate))} |"
+    yield f"| why it holds | {_text(guarantee.theorem)} |"
+    yield f"| arithmetic | {_text(guarantee.arithmetic)} |"
+    yield f"| what arithmetic adds to an exponent, a word | {_ceiling(guarantee.slack)} |"
+
+
+_DRAWN: dict[bool | str, list[str]] = {
+    False: ["- Each word is replaced by a word that is drawn at random."],
+    True: [
+        "- Each different word of a text is replaced by a word that is drawn at random.",
+        "- So the output shows which words of a text are equal.",
+    ],
+    "call": [
+        "- Each different word of a call is replaced by a word that is drawn at random.",
+        "- So the output shows which words are equal, also in different texts of the call.",
+    ],
+}
+
+
+def _releases_words(guarantee: Guarantee, mechanism: Mechanism) -> bool:
+    """Whether words are released as they are: by the mechanism, or around it."""
+    around = len(guarantee.exceptions) > len(mechanism.guarantee.exceptions)
+    return around or bool(mechanism.skip) or mechanism.oov == "keep"
+
+
+def _protected(guarantee: Guarantee, mechanism: Mechanism) -> Iterator[str]:
+    yield from _heading("What is protected, and against whom")
+    if guarantee.void is not None:
+        yield f"Nothing is protected against anybody: {_text(guarantee.void)}."
+        return
+    if _releases_words(guarantee, mechanism):
+        yield "- This is about the words that are not released as they are."
+    yield from _DRAWN[mechanism.consistent]
+    yield "- **Protected:** which word of the vocabulary was written at a place."
+    yield (
+        "- **Against:** everyone who sees the output. The reader may know the mechanism, ε, the "
+        "vocabulary, and anything else about the person. The reader may compute without limit."
+    )
+    yield (
+        "- **Not against:** those who see the original texts, or who control the machine that "
+        "replaces the words."
+    )
+    but = f", except with probability {_ceiling(guarantee.delta)}" if guarantee.delta else ""
+    yield (
+        "- **The promise:** take any two words at distance d. No output is more than "
+        f"e^({_ceiling(guarantee.epsilon)}·d) times as likely for one word as for the other{but}."
+    )
+    what = "different words" if mechanism.consistent else "words"
+    yield (
+        f"- **Texts:** the factors of all {what} in which two texts differ multiply. A long text "
+        "is protected less than a short one."
+    )
+    if guarantee.outputs:
+        yield f"- **Outputs:** {_text(guarantee.outputs)}"
+    if guarantee.unknown is not None:
+        yield (
+            "- **Unknown words:** they are replaced at random. Whether a word was in the "
+            f"vocabulary shows by a factor of at most {_factor(guarantee.unknown)}."
+        )
+
+
+def _numbers(guarantee: Guarantee, mechanism: Mechanism) -> Iterator[str]:
+    yield from _heading("The promise in numbers")
+    yield (
+        "These bounds are computed from the mechanism, for common words of its vocabulary, and "
+        "rounded up. Suppose that a reader knows that one of two words was written, and holds both "
+        "for equally likely. The last column says how sure one output can make the reader."
+    )
+    yield ""
+    yield "| two words | the odds change by a factor of at most | how sure the reader can become |"
+    yield "|---|---|---|"
+    found = pairs(guarantee)
+    differ = len(found) == 3 and found[0].bound < found[-1].bound
+    names = ["nearest", "middle", "farthest"] if differ else [""] * len(found)
+    for name, pair in zip(names, found, strict=True):
+        words = f"{_text(pair.first)}, {_text(pair.second)}" + (f" ({name})" if name else "")
+        yield f"| {words} | {_factor(pair.bound)} | {_sure(pair.bound)} |"
+    if not found:
+        yield "| fewer than two words | – | – |"
+    yield ""
+    largest = max((pair.bound for pair in found), default=0.0)
+    if largest > math.log(HOPELESS):
+        yield (
+            "Where the factor is large or missing, the promise alone does not hide which of the "
+            "two words was written."
+        )
+    yield from _unchanged(mechanism)
+
+
+def _unchanged(mechanism: Mechanism) -> Iterator[str]:
+    found = mechanism.unchanged
+    how = f"counted in {found.draws:,} draws a word" if found.draws else "computed"
+    mean, worst = _percent(100 * found.mean), _percent(100 * found.worst)
+    yield ""
+    yield (
+        f"Measured, not proved: {mean} of common words come back as they were. The worst word that "
+        f"was found comes back with a probability of {worst}. "
+        f"This is {how}, for {found.words:,} words, and rounded up."
+    )
+
+
+def _three_tests(guarantee: Guarantee, mechanism: Mechanism) -> Iterator[str]:
+    yield from _heading("Singling out, linkability, inference")
+    yield (
+        "Opinion 05/2014 of the Article 29 Working Party on anonymisation techniques (WP 216) asks "
+        "three questions. The answers hold for each text and for the words in it."
+    )
+    yield ""
+    yield (
+        "- **Singling out. Can a reader still single out one person's record? In general yes.** "
+        "One text goes in and one text comes out. The number of words, the punctuation and "
+        "whatever stands beside the text can single out the record. The mechanism only limits how "
+        "much its words tell."
+    )
+    link = (
+        " Equal words have equal replacements in all texts of a call: texts are easier to link."
+        if mechanism.consistent == "call"
+        else ""
+    )
+    yield (
+        "- **Linkability. Can a reader still link two records of one person? In general yes.** "
+        "Length, punctuation, subject and style stay in part. The factors of all texts of a person "
+        f"multiply.{link}"
+    )
+    limit = (
+        "No limit is proved."
+        if guarantee.void is not None
+        else "Word by word, the reader's odds change by no more than the promise says. For some "
+        "words this is much: see the table. Many words on one subject tell the subject."
+    )
+    yield (
+        "- **Inference. Can a reader still infer something about a person? In general yes.** "
+        f"{limit}"
+    )
+    yield ""
+    yield (
+        "The opinion's table on differential privacy is about answers to questions on a database. "
+        "Here every text is released. This page does not claim that table's answers."
+    )
+
+
+def _not_anonymous(guarantee: Guarantee) -> Iterator[str]:
+    yield from _heading("What is not anonymous")
+    yield (
+        "**Treat the output as personal data.** In general it is pseudonymised or otherwise "
+        "protected data. It is not anonymous information in the sense of recital 26 of the GDPR "
+        "unless somebody shows otherwise for this release. Recital 26 counts all means that are "
+        "reasonably likely to be used to identify a person. This page does not examine them."
+    )
+    yield ""
+    yield "Outside the promise are:"
+    yield ""
+    for exception in guarantee.exceptions:
+        yield f"- {_text(exception)};"
+    yield "- whatever stands beside the text: columns, file names, times, accounts;"
+    yield "- the subject and the author of a long text;"
+    yield "- the vocabulary, the distances and the cover, if they were made from private texts."
+
+
+def _budget(ledger: Ledger | None, account: str | None) -> Iterator[str]:
+    yield from _heading("Budget used")
+    if ledger is None:
+        yield (
+            "**No ledger was given.** Nobody counted the releases of a person for this page. The "
+            "promise is for one release of one text."
+        )
+        return
+    entries = ledger.entries(account)
+    yield "| what | value |"
+    yield "|---|---|"
+    yield f"| budget of an account | {_floor(ledger.budget)} |"
+    if account is not None:
+        most = ledger.spent(account)
+        yield f"| account | {_text(account)} |"
+        yield f"| spent | {_ceiling(most)} |"
+        yield f"| left | {_floor(ledger.remaining(account))} |"
+    else:
+        spent: dict[str, list[float]] = {}
+        for entry in entries:
+            spent.setdefault(entry.account, []).append(entry.amount)
+        most = max((math.fsum(amounts) for amounts in spent.values()), default=0.0)
+        yield f"| accounts | {len(spent):,} |"
+        yield f"| most that an account spent | {_ceiling(most)} |"
+    yield f"| releases charged | {len(entries):,} |"
+    if entries:
+        yield f"| first and last | {_day(entries[0].time)}, {_day(entries[-1].time)} |"
+    yield ""
+    yield (
+        "The unit is ε for each unit of distance, times words. It holds for releases that the "
+        "ledger charged by their words, with any mechanism. Releases that were not charged are not "
+        "counted. If every word changes by at most one unit of distance, a reader's odds change by "
+        f"a factor of at most e^{_ceiling(most)}: {_factor(most)}."
+    )
+
+
+def _law() -> Iterator[str]:
+    yield from _heading("Words of the GDPR that fit, and what is not claimed")
+    yield (
+        "- The mechanism is a technical measure. It can serve data protection by design "
+        "(Article 25) and the security of processing (Article 32)."
+    )
+    yield "- This page can be a part of an impact assessment (Article 35). It does not replace one."
+    yield (
+        "- The output counts as pseudonymised (Article 4(5)) only if the original texts are kept "
+        "apart and protected. The mechanism does not see to that."
+    )
+    yield (
+        "- **Not claimed:** that the output is anonymous (recital 26); a legal basis (Article 6) "
+        "or an exception for special categories (Article 9); an end of the rights of the persons "
+        "(Articles 12 to 22); permission to transfer (Chapter V); a certification (Article 42)."
+    )
+
+
+def _signature() -> Iterator[str]:
+    yield from _heading("To be filled in and signed")
+    for what in BLANKS:
+        yield f"- {what}: {LINE}"
+
+
+def _heading(text: str) -> list[str]:
+    return ["", f"## {text}", ""]
+
+
+def _common(guarantee: Guarantee) -> list[str]:
+    """Some common words that the mechanism protects and that can be printed."""
+    mechanism = guarantee._mechanism
+    space = mechanism.space
+    words = space.words[:COMMON]
+    offensive = Cover.identity(space, exclude="offensive").excluded
+    barred = {*offensive, *mechanism.excluded, *mechanism.skip}
+    allowed = [word for word in words if word not in barred]
+    telling = [w for w in allowed if w.isalpha() and len(w) > 3]
+    rarer = set(words[MOST_COMMON:])
+    for some in ([word for word in telling if word in rarer], telling):
+        if len(some) > 2:
+            return some[:MEASURED]
+    return allowed[:MEASURED]
+
+
+def _factor(bound: float) -> str:
+    """E to a power, rounded up to three digits."""
+    if not math.isfinite(bound):
+        return "no bound"
+    with localcontext() as context:
+        context.prec, context.Emax = 40, 10**15
+        factor = Decimal(bound).exp()
+        context.prec, context.rounding = 3, ROUND_CEILING
+        factor = +factor
+    if factor < HOPELESS:
+        return f"{factor.normalize():f}"
+    digits, power = f"{factor:.2E}".split("E")
+    return f"{digits} · 10^{int(power)}"
+
+
+def _sure(bound: float) -> str:
+    """The largest probability that even odds can become, rounded up."""
+    percent = 100 / (1 + math.exp(-bound)) if math.isfinite(bound) else 100.0
+    return "practically certain" if percent > CERTAIN else _percent(percent)
+
+
+def _percent(percent: float) -> str:
+    """A share of a hundred with one digit, rounded up."""
+    return f"{min(math.ceil(percent * (1 + 1e-12) * 10) / 10, 100.0):.1f}%"
+
+
+def _ceiling(amount: float) -> str:
+    return _rounded(amount, ROUND_CEILING)
+
+
+def _floor(amount: float) -> str:
+    return _rounded(amount, ROUND_FLOOR)
+
+
+def _rounded(amount: float, way: str) -> str:
+    if not math.isfinite(amount):
+        return "no finite number"
+    with localcontext() as context:
+        context.prec, context.rounding = 6, way
+        # As Python shows it, so that 2.66 stays 2.66.
+        rounded = (+Decimal(repr(amount))).normalize()
+    return f"{rounded:f}" if not rounded or rounded >= SMALL else f"{rounded:E}"
+
+
+def _day(seconds: float) -> str:
+    return time.strftime("%Y-%m-%d", time.gmtime(seconds))
+
+
+_MARKS = {ord(sign): f"\\{sign}" for sign in "\\`*_[]<>|~&"}
+
+
+def _text(text: Any) -> str:
+    """Text whose signs mean nothing to Markdown, on one line."""
+    return " ".join(str(text).split()).translate(_MARKS)
