@@ -9,15 +9,22 @@ use std::ops::Range;
 const DEPTH: usize = 100;
 
 /// The fields that are asked for, as a tree: those of a record, and below.
+///
+/// A record must have every one of them: each object on the way to it has the next field, in every item of a
+/// list. Nothing is below `null` and an empty list. Where a column has several ways, in the record itself one
+/// will do.
 #[derive(Clone, Debug, Default)]
 pub struct Fields {
     root: Node,
-    columns: usize,
+    nodes: usize,
+    /// For every column the nodes below the root that its ways begin with.
+    ways: Vec<Vec<usize>>,
 }
 
 /// What is asked for at a place of a record, and below.
 #[derive(Clone, Debug, Default)]
 struct Node {
+    number: usize,
     /// Strings here, and in lists of them, are this column.
     column: Option<usize>,
     fields: Vec<(String, Node)>,
@@ -29,41 +36,45 @@ impl Fields {
     /// Fields by where they stand and which column each is: the steps from a record to it, names of
     /// fields, and "" for the items of a list.
     pub fn new<S: AsRef<str>>(places: &[(Vec<S>, usize)]) -> Self {
-        let mut made = Fields::default();
+        let Fields {
+            mut root,
+            mut nodes,
+            mut ways,
+        } = Fields::default();
         for (steps, column) in places {
-            let mut node = &mut made.root;
+            let mut node = &mut root;
+            let mut first = None;
             for step in steps {
-                node = node.below(step.as_ref());
+                node = node.below(step.as_ref(), &mut nodes);
+                first.get_or_insert(node.number);
             }
             node.column = Some(*column);
-            made.columns = made.columns.max(column + 1);
+            ways.resize(ways.len().max(column + 1), Vec::new());
+            ways[*column].extend(first);
         }
-        made
+        Fields { root, nodes, ways }
     }
 }
 
 impl Node {
-    fn below(&mut self, step: &str) -> &mut Node {
+    /// The node one step below, which is made and counted where there is none.
+    fn below(&mut self, step: &str, nodes: &mut usize) -> &mut Node {
+        let mut new = || {
+            *nodes += 1;
+            Node {
+                number: *nodes - 1,
+                ..Node::default()
+            }
+        };
         if step.is_empty() {
-            return self.items.get_or_insert_default();
+            return self.items.get_or_insert_with(|| Box::new(new()));
         }
         let known = self.fields.iter().position(|(name, _)| name == step);
         let at = known.unwrap_or_else(|| {
-            self.fields.push((step.to_owned(), Node::default()));
+            self.fields.push((step.to_owned(), new()));
             self.fields.len() - 1
         });
         &mut self.fields[at].1
-    }
-
-    /// Tells of every column here and below.
-    fn columns(&self, told: &mut impl FnMut(usize)) {
-        self.column.into_iter().for_each(&mut *told);
-        for (_, field) in &self.fields {
-            field.columns(told);
-        }
-        if let Some(items) = &self.items {
-            items.columns(told);
-        }
     }
 }
 
@@ -95,10 +106,11 @@ impl std::fmt::Debug for Strings {
 
 impl Strings {
     /// The strings of some fields in a block of records, one a line, and the names of other fields, at most
-    /// `names` different ones. None if a line is no JSON object, or has not the fields, or in another way
-    /// than with texts, or where it may be asked whether it is JSON: with numbers that are none, with halves
-    /// of surrogate pairs in a name or a text, with values deep within each other.
-    pub fn find(block: &str, fields: &Fields, names: usize) -> Option<Strings> {
+    /// `names` different ones. None if a line is no JSON object, or lacks one of the [`Fields`], or has it in
+    /// another way than with texts, or more than `most` texts, or where it may be asked whether it is JSON:
+    /// with numbers that are none, with halves of surrogate pairs in a name or a text, with values deep within
+    /// each other.
+    pub fn find(block: &str, fields: &Fields, names: usize, most: usize) -> Option<Strings> {
         let mut scan = Scan {
             block,
             at: 0,
@@ -108,21 +120,23 @@ impl Strings {
             name: String::new(),
             names,
             next: 0,
-            seen: vec![0; fields.columns],
-            record: 0,
+            met: vec![0; fields.nodes],
+            objects: 0,
+            most,
         };
         while scan.at < block.len() {
             let rest = &block.as_bytes()[scan.at..];
             scan.end = scan.at + end_of_line(rest);
             scan.white();
             if scan.at < scan.end {
-                scan.record += 1;
                 scan.next = 0;
+                scan.most = scan.found.len() + most;
                 (scan.sign()? == b'{').then_some(())?;
-                scan.object(&fields.root, 0)?;
+                let record = scan.fields_of(&fields.root, 0)?;
+                let met = |way: &Vec<usize>| way.iter().any(|&node| scan.met[node] == record);
+                fields.ways.iter().all(met).then_some(())?;
                 scan.white();
-                let whole = scan.at == scan.end && scan.seen.iter().all(|&r| r == scan.record);
-                whole.then_some(())?;
+                (scan.at == scan.end).then_some(())?;
             }
             scan.at = scan.end + 1;
         }
@@ -233,9 +247,12 @@ struct Scan<'a> {
     names: usize,
     /// Where among the other fields' names the next one is likely to be: records are alike.
     next: usize,
-    /// In which record each column was seen last, counted from 1.
-    seen: Vec<usize>,
-    record: usize,
+    /// In which object each node's field was met last.
+    met: Vec<usize>,
+    /// How many there were.
+    objects: usize,
+    /// Texts that may have been found when the record ends.
+    most: usize,
 }
 
 impl Scan<'_> {
@@ -278,7 +295,17 @@ impl Scan<'_> {
         Some(some)
     }
 
+    /// Reads an object that has all of the fields asked for.
     fn object(&mut self, node: &Node, depth: usize) -> Option<()> {
+        let object = self.fields_of(node, depth)?;
+        let there = |(_, field): &(String, Node)| self.met[field.number] == object;
+        node.fields.iter().all(there).then_some(())
+    }
+
+    /// Reads an object: which one it is, as in `met`.
+    fn fields_of(&mut self, node: &Node, depth: usize) -> Option<usize> {
+        self.objects += 1;
+        let object = self.objects;
         let mut more = self.opens(b'}')?;
         while more {
             self.name.clear();
@@ -289,6 +316,7 @@ impl Scan<'_> {
                     self.path.push_str(&name);
                     self.path.push('.');
                     self.value(child, depth + 1)?;
+                    self.met[child.number] = object;
                     self.path.truncate(way);
                 }
                 None => {
@@ -299,7 +327,7 @@ impl Scan<'_> {
             self.name = name;
             more = self.goes_on(b'}')?;
         }
-        Some(())
+        Some(object)
     }
 
     /// Reads a field's name, and passes over the colon.
@@ -335,6 +363,7 @@ impl Scan<'_> {
             (b'"', Some(column)) => {
                 let start = self.at;
                 let (inner, escaped) = self.string()?;
+                (self.found.len() < self.most).then_some(())?;
                 let unescaped = match escaped {
                     true => {
                         let from = self.found.unescaped.len();
@@ -348,7 +377,6 @@ impl Scan<'_> {
                     unescaped,
                     column,
                 });
-                self.seen[column] = self.record;
                 Some(())
             }
             (b'{', _) if !node.fields.is_empty() => {
@@ -359,24 +387,14 @@ impl Scan<'_> {
                 (depth < DEPTH).then_some(())?;
                 self.list(node, depth)
             }
-            (b'n', _) => {
-                self.word(b"null")?;
-                self.see(node);
-                Some(())
-            }
+            (b'n', _) => self.word(b"null"),
             _ => None,
         }
-    }
-
-    fn see(&mut self, node: &Node) {
-        let record = self.record;
-        node.columns(&mut |column| self.seen[column] = record);
     }
 
     fn list(&mut self, node: &Node, depth: usize) -> Option<()> {
         // A column of text may hold lists of text.
         let item = node.items.as_deref().unwrap_or(node);
-        self.see(node);
         // Behind the way is a point.
         self.path.pop();
         let way = self.path.len();
@@ -537,7 +555,7 @@ mod tests {
 
     /// The texts of a block and their columns; none where it is refused.
     fn found(block: &str, paths: &[&[&str]]) -> Option<Vec<(String, usize)>> {
-        let strings = Strings::find(block, &fields(paths), 100)?;
+        let strings = Strings::find(block, &fields(paths), 100, 100)?;
         let texts = strings.texts(block).into_iter().map(str::to_owned);
         Some(
             texts
@@ -550,7 +568,7 @@ mod tests {
     fn strings_are_found_and_replaced() {
         let block = "{\"id\": 1.50, \"text\" : \"a \\\"b\\\" \\u00e9\\ud83d\\ude00\", \"n\":[1,{\"text\":\"no\"}]}\r\n \n\
                      {\"text\":\"\",\"id\":-0e+7}";
-        let strings = Strings::find(block, &fields(&[&["text"]]), 100).unwrap();
+        let strings = Strings::find(block, &fields(&[&["text"]]), 100, 100).unwrap();
         assert_eq!(strings.texts(block), ["a \"b\" é😀", ""]);
         assert_eq!(strings.others(), ["id", "n"]);
         let (start, column) = strings.places().next().unwrap();
@@ -571,10 +589,10 @@ mod tests {
         let block = r#"{"user":{"name":"u","age":3},"items":[{"text":"a"},{"text":null,"more":{"x":1}}],"tags":["s",["t"],null]}"#;
         let texts = [("u", 0), ("a", 1), ("s", 2), ("t", 2)].map(|(t, c)| (t.to_owned(), c));
         assert_eq!(found(block, paths).unwrap(), texts);
-        let strings = Strings::find(block, &fields(paths), 100).unwrap();
+        let strings = Strings::find(block, &fields(paths), 100, 100).unwrap();
         assert_eq!(strings.others(), ["user.age", "items[].more"]);
         assert_eq!(
-            Strings::find(block, &fields(paths), 1)
+            Strings::find(block, &fields(paths), 1, 100)
                 .unwrap()
                 .others()
                 .len(),
@@ -582,6 +600,78 @@ mod tests {
         );
         let empty = r#"{"tags":null,"items":[],"user":null}"#;
         assert_eq!(found(empty, paths), Some(Vec::new()));
+    }
+
+    #[test]
+    fn every_object_on_the_way_has_the_next_field() {
+        let cases: &[(&[&[&str]], &[&str], &[&str])] = &[
+            (
+                &[&["m", "", "t"]],
+                &[
+                    r#"{"m":[]}"#,
+                    r#"{"m":[null,{"t":null},{"t":[]}]}"#,
+                    r#"{"m":[{"t":"a"},{"t":["b"]}]}"#,
+                ],
+                &[
+                    r#"{"m":[{"x":"a"}]}"#,
+                    r#"{"m":[{}]}"#,
+                    r#"{"m":[{"t":"a"},{"x":"b"}]}"#,
+                    r#"{"m":[{"x":"a"},{"t":"b"}]}"#,
+                    r#"{"m":[{"t":"a"}],"m":[{"x":"b"}]}"#,
+                    r#"{"m":[[{"t":"a"}]]}"#,
+                    r#"{"x":[{"t":"a"}]}"#,
+                    r#"{"t":"a"}"#,
+                ],
+            ),
+            (
+                &[&["m", "", "", "u", "t"], &["m", "", "", "n"]],
+                &[
+                    r#"{"m":[[],[{"u":{"t":"a"},"n":"b"}],null]}"#,
+                    r#"{"m":[[{"u":null,"n":"b"}]]}"#,
+                ],
+                &[
+                    r#"{"m":[[{"u":{"t":"a"},"n":"b"}],[{"u":{"t":"a"}}]]}"#,
+                    r#"{"m":[[{"u":{},"n":"b"}]]}"#,
+                    r#"{"m":[[{"u":{"t":"a"},"n":"b"},{"u":{"x":"a"},"n":"b"}]]}"#,
+                ],
+            ),
+            // Text, or objects with text; and a list of either.
+            (
+                &[&["c"], &["c", "t"]],
+                &[
+                    r#"{"c":"a"}"#,
+                    r#"{"c":{"t":"a"}}"#,
+                    r#"{"c":["a",{"t":"b"}]}"#,
+                ],
+                &[r#"{"c":{"x":"a"}}"#, r#"{"c":["a",{"x":"b"}]}"#],
+            ),
+        ];
+        for (paths, good, bad) in cases {
+            for line in *good {
+                assert!(found(line, paths).is_some(), "{line}");
+            }
+            for line in *bad {
+                assert_eq!(found(line, paths), None, "{line}");
+                let lines = [good[0], line, good[0]].join("\n");
+                assert_eq!(found(&lines, paths), None, "{line}");
+            }
+        }
+        // In the record itself a column's other way will do.
+        let ways = [(vec!["m", "", "t"], 0), (vec!["m[].t"], 0), (vec!["x"], 1)];
+        let ways = Fields::new(&ways);
+        let find = |line| Strings::find(line, &ways, 9, 9).map(|found| found.len());
+        assert_eq!(find(r#"{"m[].t":"a","x":"b"}"#), Some(2));
+        assert_eq!(find(r#"{"m[].t":"a","m":[{"t":"a"}],"x":"b"}"#), Some(3));
+        assert_eq!(find(r#"{"m[].t":"a","m":[{"u":"a"}],"x":"b"}"#), None);
+        assert_eq!(find(r#"{"m[].t":"a"}"#), None);
+    }
+
+    #[test]
+    fn a_line_has_so_many_texts_at_most() {
+        let fields = fields(&[&["t"]]);
+        let block = "{\"t\":[\"a\",\"\",\"b\"]}\n{\"t\":[[\"\"],\"c\"]}\n";
+        assert_eq!(Strings::find(block, &fields, 9, 3).unwrap().len(), 5);
+        assert!(Strings::find(block, &fields, 9, 2).is_none());
     }
 
     #[test]
@@ -679,7 +769,7 @@ mod tests {
                 block.extend(b", \"stars\": 4.50}\n");
             }
             let block = String::from_utf8(block).unwrap();
-            let strings = Strings::find(&block, &fields(&[&["text"]]), 100).unwrap();
+            let strings = Strings::find(&block, &fields(&[&["text"]]), 100, 100).unwrap();
             prop_assert_eq!(strings.texts(&block), &texts[..]);
             prop_assert_eq!(strings.replaced(&block, &texts).unwrap(), block.as_bytes());
         }
@@ -687,7 +777,7 @@ mod tests {
         /// Whatever a block holds, nothing is read beyond it.
         #[test]
         fn any_text_is_read_or_refused(block in "([{}\\[\\],:\"\\\\un0-9a-f e.+\n-]|text|\"text\":|null|\\PC){0,60}") {
-            if let Some(strings) = Strings::find(&block, &fields(&[&["text"]]), 100) {
+            if let Some(strings) = Strings::find(&block, &fields(&[&["text"]]), 100, 100) {
                 prop_assert_eq!(strings.texts(&block).len(), strings.len());
             }
         }

@@ -1,6 +1,9 @@
 //! Words and their ids: one byte arena, offsets into it, and an open-addressing index that is
 //! stored in the index file, so that opening a file builds nothing.
 
+use std::collections::HashSet;
+use std::sync::{Arc, OnceLock};
+
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::buffer::Buffer;
@@ -16,6 +19,30 @@ pub struct Vocabulary {
     pub(crate) offsets: Buffer<u64>,
     /// A power of two of slots, at most half of them taken, [`EMPTY`] or a word id.
     pub(crate) slots: Buffer<u32>,
+    compounds: Arc<OnceLock<HashSet<Beginning>>>,
+}
+
+/// How a word begins: its first characters, hashed. Equal ones have equal beginnings; others hardly ever have,
+/// and never where one is longer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Beginning {
+    hash: u64,
+    length: u64,
+}
+
+impl Beginning {
+    /// Adds the next character.
+    #[inline]
+    pub(crate) fn push(&mut self, c: char) {
+        // Horner's rule.
+        let next = self.hash.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.hash = next.wrapping_add(u64::from(u32::from(c)) + 1);
+        self.length += 1;
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.length == 0
+    }
 }
 
 /// The words of a vocabulary as bytes: UTF-8, unless another process has changed the mapped file meanwhile.
@@ -92,6 +119,7 @@ impl Vocabulary {
             bytes: bytes.into(),
             offsets: offsets.into(),
             slots: Vec::new().into(),
+            compounds: Arc::default(),
         };
         vocabulary.indexed()
     }
@@ -142,6 +170,7 @@ impl Vocabulary {
                 bytes,
                 offsets,
                 slots: Vec::new().into(),
+                compounds: Arc::default(),
             };
             return vocabulary.indexed().map_err(|e| e.to_string());
         };
@@ -156,6 +185,7 @@ impl Vocabulary {
             bytes,
             offsets,
             slots,
+            compounds: Arc::default(),
         })
     }
 
@@ -173,6 +203,14 @@ impl Vocabulary {
         // UTF-8 was checked when the vocabulary was made; words are short, so check again
         // rather than trust a mapped file that another process could have changed.
         std::str::from_utf8(self.table().bytes(id)).unwrap_or("\u{fffd}")
+    }
+
+    /// How its compounds begin: what `find` finds, when it is first asked for.
+    pub(crate) fn compounds(
+        &self,
+        find: impl FnOnce(&Self) -> HashSet<Beginning>,
+    ) -> &HashSet<Beginning> {
+        self.compounds.get_or_init(|| find(self))
     }
 
     /// The words as bytes, for many look-ups.

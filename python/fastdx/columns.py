@@ -6,6 +6,7 @@ No library is imported that the caller has not imported.
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterable, Iterator
 from math import isnan
@@ -152,7 +153,14 @@ def _polars(mechanism: Mechanism, column: Any, polars: Any) -> Any:
 
 def _arrow(mechanism: Mechanism, column: Any, arrow: Any, path: list[str] | None = None) -> Any:
     new = privatize_arrow(mechanism, column, path)[0]
-    return arrow.chunked_array(new) if hasattr(column, "chunks") else arrow.array(new)
+    made = arrow.chunked_array(new) if hasattr(column, "chunks") else arrow.array(new)
+    schema = own_schema(arrow.schema([arrow.field("", made.type)]))[0]
+    return _of_type(made, schema.field(0).type)
+
+
+def _of_type(column: Any, kind: Any) -> Any:
+    """A column without what its type does not have: metadata of fields within."""
+    return column if column.type.equals(kind, check_metadata=True) else column.cast(kind)
 
 
 def _table(relation: Any) -> Any:
@@ -202,7 +210,9 @@ def privatize_frame(mechanism: Mechanism, frame: Any, columns: str | Iterable[st
     pandas, polars, arrow = _loaded("pandas"), _loaded("polars"), _loaded("pyarrow")
     if pandas is not None and isinstance(frame, pandas.DataFrame):
         _check_columns(names, list(frame.columns))
-        return frame.assign(**{name: privatize_column(mechanism, frame[name]) for name in names})
+        new = frame.assign(**{name: privatize_column(mechanism, frame[name]) for name in names})
+        new.attrs = {}
+        return new
     if polars is not None and isinstance(frame, polars.LazyFrame):
         raise InputTypeError("frame is lazy: a plan that runs again draws again; collect() it")
     if polars is not None and isinstance(frame, polars.DataFrame):
@@ -236,4 +246,84 @@ def _arrow_table(mechanism: Mechanism, table: Any, names: list[str], arrow: Any)
         new = _arrow(mechanism, table.column(at), arrow, path)
         field = table.schema.field(at).with_type(new.type)
         table = table.set_column(at, field, new)
-    return table
+    schema = own_schema(table.schema)[0]
+    columns = [_of_type(c, f.type) for c, f in zip(table.columns, schema, strict=True)]
+    return type(table).from_arrays(columns, schema=schema)
+
+
+_OWN = (b"ARROW:extension:name", b"ARROW:extension:metadata", b"PARQUET:field_id")
+_PANDAS = {"index_columns", "column_indexes", "columns", "creator", "pandas_version"}
+_PANDAS_COLUMN = {"name", "field_name", "pandas_type", "numpy_type", "metadata"}
+_PANDAS_INDEX = {"kind", "name", "start", "stop", "step"}
+_PANDAS_MAKER = {"library", "version"}
+_PANDAS_TYPE = {"num_categories", "ordered", "encoding", "timezone", "precision", "scale", "unit"}
+
+
+def own_schema(schema: Any) -> tuple[Any, list[str]]:
+    """Return an Arrow schema with the metadata that Arrow and pandas need, and the keys that went.
+
+    Nobody knows what other metadata says.
+    """
+    import pyarrow as pa
+
+    dropped: dict[str, None] = {}
+
+    def own(metadata: dict[bytes, bytes] | None) -> dict[bytes, bytes]:
+        kept = {}
+        for key, value in (metadata or {}).items():
+            if key in _OWN:
+                kept[key] = value
+            elif key == b"pandas" and (read := _own_pandas(value, dropped)) is not None:
+                kept[key] = read
+            else:
+                dropped[key.decode("utf-8", "replace")] = None
+        return kept
+
+    def own_field(old: Any) -> Any:
+        return pa.field(old.name, own_type(old.type), old.nullable, own(old.metadata))
+
+    def own_type(old: Any) -> Any:
+        """Rebuild a type of which fields are part."""
+        if pa.types.is_struct(old):
+            return pa.struct([own_field(child) for child in old])
+        if pa.types.is_map(old):
+            return pa.map_(own_field(old.key_field), own_field(old.item_field), old.keys_sorted)
+        if pa.types.is_fixed_size_list(old):
+            return pa.list_(own_field(old.value_field), old.list_size)
+        if pa.types.is_large_list(old):
+            return pa.large_list(own_field(old.value_field))
+        if pa.types.is_list(old):
+            return pa.list_(own_field(old.value_field))
+        return old
+
+    fields = [own_field(column) for column in schema]
+    return pa.schema(fields, own(schema.metadata)), list(dropped)
+
+
+def _own_pandas(metadata: bytes, dropped: dict[str, None]) -> bytes | None:
+    """Return what pandas needs of its metadata; its ``attrs`` are the user's."""
+
+    def own(given: Any, keys: set[str]) -> dict[str, Any]:
+        if not isinstance(given, dict):
+            raise TypeError
+        dropped.update((f"pandas: {key}", None) for key in given if key not in keys)
+        return {key: value for key, value in given.items() if key in keys}
+
+    def own_column(given: Any) -> dict[str, Any]:
+        column = own(given, _PANDAS_COLUMN)
+        if column.get("metadata") is not None:
+            column["metadata"] = own(column["metadata"], _PANDAS_TYPE)
+        return column
+
+    try:
+        kept = own(json.loads(metadata), _PANDAS)
+        for key in kept.keys() & {"columns", "column_indexes"}:
+            kept[key] = [own_column(column) for column in kept[key]]
+        indices = kept.get("index_columns", [])
+        kept["index_columns"] = [
+            i if isinstance(i, str) else own(i, _PANDAS_INDEX) for i in indices
+        ]
+        kept["creator"] = own(kept.get("creator", {}), _PANDAS_MAKER)
+    except (ValueError, TypeError, RecursionError):
+        return None
+    return json.dumps(kept).encode()

@@ -102,6 +102,8 @@ impl PyEmbedding {
     /// The format is found by content: GloVe text, word2vec text or binary, fastText .vec, a
     /// .npy array with a vocabulary file, or fastdx's own.
     ///
+    /// A gzipped file may hold 32 times its own size, or 256 MB where that is more.
+    ///
     /// Parameters
     /// ----------
     /// path : str or os.PathLike

@@ -31,18 +31,20 @@ pub(super) struct PyStrings {
 
 #[pymethods]
 impl PyStrings {
-    /// The strings of a block and at most so many names of other fields; None where the block may be wrong.
+    /// The strings of a block, at most `texts` in a line, and at most so many names of other fields; None where the
+    /// block may be wrong.
     #[staticmethod]
     fn find(
         py: Python<'_>,
         block: PyBackedBytes,
         fields: &Bound<'_, PyFields>,
         names: usize,
+        texts: usize,
     ) -> Option<Self> {
         let fields = &fields.get().0;
         py.detach(|| {
             let block = String::from_utf8(block.to_vec()).ok()?;
-            let strings = Strings::find(&block, fields, names)?;
+            let strings = Strings::find(&block, fields, names, texts)?;
             Some(PyStrings { block, strings })
         })
     }

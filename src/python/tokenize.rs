@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 
 use super::space::Space;
-use crate::text::{known_words, look_up, normalize};
+use crate::text::{compounds_of, known_words, look_up, normalize};
 
 /// The words of a text, in lower case and NFC: what bags are made of.
 ///
@@ -29,8 +29,10 @@ use crate::text::{known_words, look_up, normalize};
 pub(super) fn tokenize(text: &str, space: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<String>> {
     let space = space.map(Space::of).transpose()?.map(|space| space.space());
     let vocabulary = space.as_ref().map(|space| space.vocabulary());
-    let words = known_words(text, |word| {
-        vocabulary.is_some_and(|v| look_up(v, &normalize(word), word).is_some())
+    let known =
+        |word: &str| vocabulary.is_some_and(|v| look_up(v, &normalize(word), word).is_some());
+    let words = known_words(text, known, |beginning| {
+        vocabulary.is_some_and(|v| compounds_of(v).contains(beginning))
     });
     let form = |word: &str| {
         let form = normalize(word);

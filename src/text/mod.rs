@@ -6,6 +6,7 @@
 
 mod bound;
 mod came_back;
+mod compounds;
 mod consistent;
 mod decoding;
 mod memo;
@@ -15,27 +16,33 @@ mod spans;
 mod tokenize;
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use came_back::CameBack;
+use compounds::beginnings;
+pub(crate) use compounds::compounds_of;
+pub use compounds::known_words;
 pub use consistent::Replacements;
 pub use decoding::looks_misdecoded;
 use memo::{Memo, Memos, Soon};
 use piece::Piece;
 pub use policy::{Consistent, Counts, Oov, Policy};
 use tokenize::without_symbols;
-pub use tokenize::{BETWEEN, Words, known_words, normalize, words};
+pub use tokenize::{BETWEEN, Words, normalize, words};
 
 use crate::calibration::{self, Unchanged};
 use crate::error::{Error, Hidden, Result};
 use crate::guarantee::Guarantee;
 use crate::mechanism::Mechanism;
 use crate::parallel::{Control, both, install, map_all, map_all_with};
-use crate::vocabulary::{Vocabulary, WordTable};
+use crate::vocabulary::{Beginning, Vocabulary, WordTable};
 
 /// Bytes of text that are worked on at a time.
 const BLOCK: usize = 8 << 20;
+/// Texts that are worked on at a time: an empty one takes memory, too.
+const TEXTS: usize = 1 << 17;
 /// Words that wait for what is remembered of them.
 const AHEAD: usize = 8;
 /// Texts below this many bytes are done on the calling thread.
@@ -56,6 +63,8 @@ pub struct TextPrivatizer {
     policy: Policy,
     came_back: CameBack,
     unchanged: OnceLock<Unchanged>,
+    /// How the compounds among the skipped words begin.
+    skipped: Arc<HashSet<Beginning>>,
 }
 
 /// What becomes of one word.
@@ -116,11 +125,13 @@ impl TextPrivatizer {
             ..policy
         };
         let came_back = CameBack::new(mechanism.vocabulary().len());
+        let skipped = beginnings(policy.skip.iter().map(String::as_str)).into();
         TextPrivatizer {
             mechanism,
             policy,
             came_back,
             unchanged: OnceLock::new(),
+            skipped,
         }
     }
 
@@ -138,9 +149,12 @@ impl TextPrivatizer {
     /// what punctuation joins ("e-mail"), it is one word.
     pub fn words(&self, text: &str) -> impl Iterator<Item = Range<usize>> {
         let vocabulary = self.mechanism.vocabulary();
-        known_words(text, |word| {
+        let known = |word: &str| {
             let form = normalize(word);
             self.policy.skip.contains(&*form) || look_up(vocabulary, &form, word).is_some()
+        };
+        known_words(text, known, |beginning| {
+            self.skipped.contains(beginning) || compounds_of(vocabulary).contains(beginning)
         })
     }
 
@@ -279,7 +293,7 @@ impl TextPrivatizer {
         let mut rest = texts;
         while !rest.is_empty() {
             let mut size = 0;
-            let fits = rest.iter().take_while(|t| {
+            let fits = rest.iter().take(TEXTS).take_while(|t| {
                 size += t.len();
                 size <= BLOCK
             });

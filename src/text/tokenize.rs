@@ -12,7 +12,7 @@
 //! - punctuation of Latin-1 (§ ¡ « · …) between letters, which wrongly decoded text holds.
 //!
 //! An e-mail address or a web address is one word. Other punctuation, a hyphen say, separates
-//! words, unless a vocabulary knows what it joins ([`known_words`]).
+//! words, unless a vocabulary knows what it joins ([`known_words`](super::known_words)).
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -24,12 +24,9 @@ use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory};
 pub const BETWEEN: &str = "white space, punctuation, symbols (+ < = > ^ ` | ~ * # % & @ \\ _) that \
     touch no word, invisible marks of direction and joining";
 
-/// A vocabulary's word is looked for in so many words that punctuation joins.
-const MOST_PARTS: usize = 16;
-
 /// What a character is to the words around it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Class {
+pub(super) enum Class {
     /// Part of a word.
     Word,
     /// Part of a word that it touches; alone it is none.
@@ -46,50 +43,6 @@ pub fn words(text: &str) -> Words<'_> {
         at: 0,
         chunk_end: 0,
     }
-}
-
-/// The words of a text, where words that punctuation joins without white space are one if it is
-/// `known`: the longest that is.
-pub fn known_words(text: &str, known: impl Fn(&str) -> bool) -> impl Iterator<Item = Range<usize>> {
-    let mut plain = words(text);
-    std::iter::from_fn(move || {
-        let first = plain.next()?;
-        if !is_joined(text, first.end) {
-            return Some(first);
-        }
-        let (mut ahead, mut end) = (plain.clone(), first.end);
-        let mut longest = None;
-        for _ in 1..MOST_PARTS {
-            let Some(next) = ahead.next() else { break };
-            if text[end..next.start].contains(is_space) {
-                break;
-            }
-            end = next.end;
-            if known(&text[first.start..end]) {
-                longest = Some((end, ahead.clone()));
-            }
-        }
-        Some(match longest {
-            None => first,
-            Some((end, rest)) => {
-                plain = rest;
-                first.start..end
-            }
-        })
-    })
-}
-
-/// Whether what follows a word is neither the end, nor white space, nor punctuation before it.
-#[inline]
-fn is_joined(text: &str, end: usize) -> bool {
-    // Most words end so.
-    let bytes = text.as_bytes();
-    if matches!(&bytes[end..], [] | [b' ', ..] | [b',' | b'.', b' ', ..]) {
-        return false;
-    }
-    let mut rest = text[end..].chars();
-    let punctuation = rest.next().is_some_and(|c| !is_space(c));
-    punctuation && rest.next().is_some_and(|c| !is_space(c))
 }
 
 /// Iterator over the words of a text.
@@ -302,12 +255,12 @@ fn joined(text: &str, at: usize, last: char) -> Option<usize> {
 
 /// White space, but for NEL (U+0085): wrongly decoded text holds it in the middle of words.
 #[inline]
-fn is_space(c: char) -> bool {
+pub(super) fn is_space(c: char) -> bool {
     c.is_whitespace() && c != '\u{85}'
 }
 
 #[inline]
-fn class(c: char) -> Class {
+pub(super) fn class(c: char) -> Class {
     match c {
         'a'..='z' | 'A'..='Z' | '0'..='9' | '$' => Class::Word,
         ' ' | '\t'..='\r' => Class::Space,
@@ -519,21 +472,6 @@ mod tests {
     }
 
     #[test]
-    fn compounds() {
-        let known = ["e-mail", "merry-go-round", "go-round", "and/or"];
-        let split = |text| -> Vec<_> {
-            known_words(text, |w| known.contains(&w))
-                .map(|r| &text[r])
-                .collect()
-        };
-        assert_eq!(split("my e-mail, e- mail"), ["my", "e-mail", "e", "mail"]);
-        assert_eq!(
-            split("(merry-go-round)-go-round and/or/and"),
-            ["merry-go-round", "go-round", "and/or", "and"]
-        );
-    }
-
-    #[test]
     fn symbols_are_dropped_for_look_up() {
         let cases = [
             ("c++", Some("c")),
@@ -565,31 +503,6 @@ mod tests {
                 done = range.end;
             }
             prop_assert!(nothing_with_content(&text[done..], &text));
-        }
-
-        #[test]
-        fn known_words_are_the_longest_that_are_known(
-            text in "[ab-]{0,4}( ?[ab/.-]{1,3}){0,8}", known in proptest::collection::hash_set("[ab]([-/.][ab]){1,3}", 0..20)
-        ) {
-            let found: Vec<_> = known_words(&text, |w| known.contains(w)).collect();
-            let plain: Vec<_> = words(&text).collect();
-            let mut parts = plain.iter().peekable();
-            for range in found {
-                let first = parts.next().expect("a part");
-                prop_assert_eq!(first.start, range.start);
-                let mut end = first.end;
-                // No longer run of plain words from here is known.
-                for next in plain.iter().filter(|p| p.end > range.end) {
-                    let run = &text[range.start..next.end];
-                    prop_assert!(run.contains(' ') || !known.contains(run));
-                }
-                while end < range.end {
-                    end = parts.next().expect("a part").end;
-                }
-                prop_assert_eq!(end, range.end);
-                prop_assert!(*first == range || known.contains(&text[range]));
-            }
-            prop_assert!(parts.next().is_none());
         }
     }
 }

@@ -1,5 +1,6 @@
 """Memory, threads, and mechanisms that are pickled as the file they came from."""
 
+import gzip
 import os
 import pickle
 import subprocess
@@ -189,3 +190,116 @@ def test_what_was_checked_is_not_read_again(index: Path, monkeypatch: pytest.Mon
     )
     done = subprocess.run([sys.executable, "-c", code], input=data, capture_output=True, check=True)
     assert done.stdout.split() == [b"True", b"300"]
+
+
+def peak(code: str, *args: str | Path) -> tuple[float, str]:
+    """The most memory that a process takes, in MB, and what it says on standard error."""
+    code += "\nimport resource; print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    done = subprocess.run(
+        [sys.executable, "-c", code, *map(str, args)], capture_output=True, text=True, check=True
+    )
+    return int(done.stdout.split()[-1]) / 1024, done.stderr
+
+
+COMMAND = """
+import sys; from fastdx.cli import main
+try: main(sys.argv[1:])
+except SystemExit: pass
+"""
+"""The command, whose exit is not the end: memory is asked for after it."""
+
+
+def repeated(start: bytes, part: bytes, count: int, end: bytes) -> bytes:
+    """Pack so many parts, as quickly as one."""
+    each = 1 + (1 << 22) // len(part)
+    many = gzip.compress(part * each, 1)
+    return gzip.compress(start) + many * (count // each + 1) + gzip.compress(end)
+
+
+MILLIONS = 60_000_000
+ROW = "a row of more than 16777216 characters"
+TEXTS = "a record of more than 524288 texts"
+LINE = "more than 16777216 bytes without a line end"
+BOMBS = {
+    "quoted line feeds": ("csv", b't\n"', b"\n", MILLIONS, b'"\n', f"line 2: {ROW}"),
+    "quoted fields": ("csv", b't\n"', b'a\n","a\n', 5_000_000, b'"\n', f"line 2: {ROW}"),
+    "empty strings": ("jsonl", b'{"t":[', b'"",', MILLIONS // 3, b'""]}\n', f"line 1: {LINE}"),
+    "fewer empty strings": ("jsonl", b'{"t":[', b'"",', 5_000_000, b'""]}\n', f"line 1: {TEXTS}"),
+    "of an array": ("json", b'[\n{"t":[', b'"",', 5_000_000, b'""]}]', f"line 2: {TEXTS}"),
+    "other values": ("json", b'{"t":"a","u":[', b"[],", MILLIONS // 3, b"0]}",
+                     "line 1: not JSON, or a record of more than 16777216 characters"),
+    "white space": ("json", b"[", b" ", 400_000_000, b"]",
+                    "line 1: white space of more than 16777216 characters"),
+    "wide rows": ("csv", b"t" + b",u" * 30_000 + b"\n", b"," * 30_000 + b"\n", 2_000, b"", ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BOMBS)
+def test_no_file_takes_more_memory_than_a_record_may(tmp_path: Path, case: str) -> None:
+    kind, start, part, count, end, message = BOMBS[case]
+    path, out = tmp_path / f"in.{kind}.gz", tmp_path / f"out.{kind}"
+    path.write_bytes(repeated(start, part, count, end))
+    assert path.stat().st_size < 2_000_000
+    args = ("privatize", path, "--column", "t", "--epsilon", "5", "-q", "-o", out)
+    used, told = peak(COMMAND, *args)
+    assert message in told.replace(str(path), "") and "Traceback" not in told, told
+    if message:
+        assert f"{path}, line" in told and not out.exists()
+        assert "--max-record allows more" in told
+
+    assert used < MOST, used
+
+
+MOST = 650
+"""MB."""
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "json", "csv"])
+def test_a_larger_record_can_be_allowed(tmp_path: Path, kind: str) -> None:
+    path, out = tmp_path / f"in.{kind}", tmp_path / "out"
+    text = "coffee-tea " * 1_600_000
+    lines = {"csv": f't\n"{text}"\n', "json": f'[{{"t":"{text}"}}]', "jsonl": f'{{"t":"{text}"}}\n'}
+    path.write_text(lines[kind])
+    args = ("privatize", path, "--column", "t", "--epsilon", "5", "-q", "-o", out)
+    assert "more than 16777216 " in peak(COMMAND, *args)[1] and not out.exists()
+    assert peak(COMMAND, *args, "--max-record", "32")[1] == ""
+    assert out.read_text().count("-") == 1_600_000
+    for size in ("0", "1025", "1.5", "-1", "much"):
+        assert "whole number from 1 to 1024" in peak(COMMAND, *args, "--max-record", size)[1]
+
+
+def test_many_empty_texts_take_no_more_than_they_must() -> None:
+    code = "import fastdx; fastdx.Tem(epsilon=5.0).privatize([''] * 4_000_000)"
+    # Two lists and a table of strings.
+    assert peak(code)[0] < 700
+
+
+@pytest.mark.parametrize("part", [b" 0", b"\0", b"a 1 2\n"])
+def test_a_small_file_does_not_become_a_large_embedding(tmp_path: Path, part: bytes) -> None:
+    path = tmp_path / "words.gz"
+    path.write_bytes(repeated(b"word 0", part, 1_500_000_000 // len(part), b"\n"))
+    code = """
+import sys, fastdx
+try: fastdx.Embedding.load(sys.argv[1])
+except fastdx.FormatError as error: print(error, file=sys.stderr)
+"""
+    used, told = peak(code, path)
+    size = path.stat().st_size
+    assert (
+        f"{path}: {size} bytes of gzip data hold more than 268435456" in told and size < 8_000_000
+    )
+    assert used < 600, used
+
+
+def test_words_that_hyphens_join_take_time_in_proportion() -> None:
+    tem = Tem(epsilon=5.0, threads=1)
+
+    def seconds(text: str) -> float:
+        tem.privatize(text)
+        start = time.process_time()
+        tem.privatize(text)
+        return time.process_time() - start
+
+    for word in ("é", "éàéàéàéà", "É" * 300, "e", "merry-go"):
+        words = [word] * (600_000 // len(word.encode()))
+        assert seconds("-".join(words)) < 12 * seconds(" ".join(words)) + 0.05, word

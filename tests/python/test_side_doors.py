@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
 import json
 import os
@@ -384,6 +385,69 @@ def test_parquet_metadata_is_dropped_and_named(tmp_path: Path) -> None:
     assert pandas.read_parquet(out).index.tolist() == [5, 7]
 
 
+def test_attrs_of_pandas_are_dropped_and_named(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    kinds = {
+        "t": ["tea", "coffee"],
+        "c": pandas.Categorical(["x", "y"], ordered=True),
+        "d": pandas.to_datetime(["2020-01-01", "2021-01-01"]).tz_localize("Europe/Paris"),
+    }
+    frame = pandas.DataFrame(kinds, index=pandas.Index(["a", "b"], name="key"))
+    frame.attrs = {"note": SECRET}
+    source, out = tmp_path / "in.parquet", tmp_path / "out.parquet"
+    frame.to_parquet(source)
+    assert SECRET.encode() in source.read_bytes()
+    done = run("privatize", source, "--column", "t", "-o", out, "--epsilon", "5", "-q")
+    assert done.returncode == 0, done.stderr
+    assert "metadata dropped from the schema: pandas: attributes" in done.stderr
+    raw = out.read_bytes()
+    assert SECRET.encode() not in raw and base64.b64encode(SECRET.encode())[:8] not in raw
+    back = pandas.read_parquet(out)
+    assert back.attrs == {} and back.index.name == "key"
+    pandas.testing.assert_frame_equal(back.drop(columns="t"), frame.drop(columns="t"))
+    # Whatever else stands there.
+    table = pq.read_table(source)
+    noted = json.loads(table.schema.metadata[b"pandas"])
+    noted["columns"][0]["metadata"] = {"note": SECRET, "encoding": "UTF-8"}
+    noted["columns"][0]["note"] = noted["creator"]["note"] = noted["more"] = SECRET
+    for metadata in (json.dumps(noted), SECRET, f'["{SECRET}"]', f'{{"columns": ["{SECRET}"]}}'):
+        pq.write_table(table.replace_schema_metadata({b"pandas": metadata.encode()}), source)
+        done = run("privatize", source, "--column", "t", "-o", out, "--epsilon", "5", "-q")
+        assert done.returncode == 0 and "dropped from the schema: pandas" in done.stderr
+        assert SECRET not in done.stderr and SECRET.encode() not in out.read_bytes()
+        assert SECRET not in str(pq.read_schema(out).metadata)
+
+
+def test_frames_come_back_without_attrs_and_metadata() -> None:
+    tem = fastdx.Tem(epsilon=5.0)
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"t": ["tea"], "n": [1]})
+    frame.attrs = {"note": SECRET}
+    assert tem.privatize_frame(frame, "t").attrs == {} and frame.attrs == {"note": SECRET}
+    noted = {"metadata": {"note": SECRET, "ARROW:extension:name": "x"}}
+    fields = [
+        pa.field("t", pa.string(), **noted),
+        pa.field("s", pa.struct([pa.field("t", pa.string(), **noted)]), **noted),
+        pa.field("l", pa.list_(pa.field("i", pa.struct([pa.field("t", pa.string(), **noted)])))),
+        pa.field("kept", pa.large_list(pa.field("i", pa.int64(), **noted))),
+    ]
+    schema = pa.schema(fields, metadata={"note": SECRET, "pandas": json.dumps({"attributes": 1})})
+    columns = [["tea"], [{"t": "tea"}], [[{"t": "tea"}]], [[1]]]
+    table = pa.table(columns, schema=schema)
+    for given in (table, table.to_batches()[0], table.slice(0, 0)):
+        for column in ("t", "s.t", "l.t"):
+            new = tem.privatize_frame(given, column)
+            assert type(new) is type(given) and new.schema.equals(schema)
+            assert SECRET not in new.schema.to_string(truncate_metadata=False)
+            assert b"attributes" not in new.schema.metadata[b"pandas"]
+            assert new.schema.field("t").metadata == {b"ARROW:extension:name": b"x"}
+            assert new["kept"].to_pylist() == given["kept"].to_pylist()
+    # A column alone may hold fields as well.
+    lists = pa.array([["tea"]], pa.list_(pa.field("i", pa.string(), metadata={"note": SECRET})))
+    new = tem.privatize(lists)
+    assert new.type == lists.type and not new.type.value_field.metadata
+
+
 def test_metadata_of_nested_fields_is_dropped(tmp_path: Path) -> None:
     noted = pa.field("x", pa.int64(), metadata={"note": SECRET})
     item = pa.field("item", pa.struct([noted]), metadata={"ARROW:mynote": SECRET})
@@ -401,8 +465,6 @@ def test_metadata_of_nested_fields_is_dropped(tmp_path: Path) -> None:
     assert "note" in done.stderr and "ARROW:mynote" in done.stderr
     raw = out.read_bytes()
     assert SECRET.encode() not in raw
-    import base64
-
     coded = base64.b64encode(SECRET.encode())[:8]
     assert coded not in raw and not pq.read_schema(out).field("s").type.field(0).metadata
     assert pq.read_table(out)["l"].to_pylist() == [[{"x": 2}]]

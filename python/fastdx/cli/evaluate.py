@@ -14,13 +14,16 @@ import numpy as np
 
 from fastdx.cli import policies
 from fastdx.cli.formats import FORMATS, Opener, format_of
-from fastdx.cli.formats.opening import LONGEST, blocks
+from fastdx.cli.formats.opening import Block, blocks
 from fastdx.cli.messages import Bar, CommandError
 from fastdx.cli.options import examples, show_text
 from fastdx.cli.privatize import mechanism_group, mechanism_of
 
 if TYPE_CHECKING:
     from fastdx.cli.options import _Commands
+
+LONGEST = 64 << 20
+"""Bytes of a line at most. The whole file is held."""
 
 EXAMPLES = """
   fastdx evaluate reviews.jsonl --label-column stars -o page.html
@@ -178,10 +181,10 @@ def _records(
             yield from _delimited(name, source, kind)
             return
         if kind == "jsonl":
-            for block in blocks(source, name, 1 << 20):
+            for block in _blocks(source, name):
                 yield from _json_lines(name, block.text, block.line)
             return
-        text = "".join(block.text for block in blocks(source, name, 1 << 20))
+        text = "".join(block.text for block in _blocks(source, name))
     # A .json file may hold lines as well.
     if text.lstrip().startswith("{"):
         yield from _json_lines(name, text, 1)
@@ -193,10 +196,14 @@ def _records(
         yield _object(f"{name}, record {number}", record)
 
 
+def _blocks(source: BinaryIO, name: str) -> Iterator[Block]:
+    return blocks(source, name, 1 << 20, longest=LONGEST, hint="")
+
+
 def _delimited(name: str, source: BinaryIO, kind: str) -> Iterator[tuple[str, dict[str, Any]]]:
     lines = (
         line
-        for block in blocks(source, name, 1 << 20)
+        for block in _blocks(source, name)
         for line in block.text.removeprefix("\ufeff").splitlines(keepends=True)
     )
     csv.field_size_limit(LONGEST)

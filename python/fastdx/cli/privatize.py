@@ -22,7 +22,7 @@ from fastdx.bags import BagOfWords
 from fastdx.cli import folders
 from fastdx.cli.drawing import Bill, Drawing
 from fastdx.cli.formats import FORMATS, Choice, Format, Opener, Released, format_named, format_of
-from fastdx.cli.formats.opening import bare
+from fastdx.cli.formats.opening import LONGEST, bare
 from fastdx.cli.messages import Bar, CommandError, step
 from fastdx.cli.options import (
     cover_of,
@@ -92,6 +92,15 @@ def _input_options(p: argparse.ArgumentParser) -> None:
                        help="CSV: what separates fields (default ','; '\\t': a tab)")  # fmt: skip
     group.add_argument("--encoding", metavar="NAME", help="of the input, as Python calls it "
                        "(default utf-8); the output is UTF-8")  # fmt: skip
+    group.add_argument("--max-record", type=_megabytes, default=LONGEST >> 20, metavar="MB",
+                       help="a line, a row or a record may have so many MB (default "
+                       "%(default)s); memory grows with it")  # fmt: skip
+
+
+def _megabytes(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 1024:
+        raise argparse.ArgumentTypeError(f"must be a whole number from 1 to 1024, got {text!r}")
+    return int(text)
 
 
 def _output_options(p: argparse.ArgumentParser) -> None:
@@ -317,7 +326,7 @@ def _streams(output: str) -> bool:
 
 def _choice(args: argparse.Namespace) -> Choice:
     return Choice(tuple(args.column), args.account_column, not args.no_header, args.delimiter,
-                  by_line=args.mechanism == "bag")  # fmt: skip
+                  by_line=args.mechanism == "bag", longest=args.max_record << 20)  # fmt: skip
 
 
 def _given(args: argparse.Namespace) -> list[folders.Given]:
@@ -417,7 +426,7 @@ FEW_WORDS = 10
 """Below this many words, unknown ones say nothing of the language."""
 HARMLESS = {"files", "output", "output_dir", "resume", "report", "report_file", "quiet",
             "show_text", "run", "command", "pad", "budget", "allow_wordless", "cache",
-            "threads", "guarantee", "allow_unchanged"}  # fmt: skip
+            "threads", "guarantee", "allow_unchanged", "max_record"}  # fmt: skip
 """Options that do not change what is released."""
 FILES = ("embedding", "graph", "vocabulary", "cover_file", "skip", "exclude")
 

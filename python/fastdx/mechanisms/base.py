@@ -204,6 +204,7 @@ class Mechanism(MechanismCore):
         -------
         DataFrame, Table or RecordBatch
             As given (of a DuckDB relation a pyarrow.Table), with the columns in their places.
+            ``attrs`` and metadata are dropped, but for what Arrow and pandas need to read columns.
         """
         return privatize_frame(self, frame, columns)
 

@@ -79,7 +79,8 @@ pub(crate) struct Table {
     pub(crate) first_line: Option<u64>,
 }
 
-/// Loads an embedding from a file in any [`Format`], plain or gzipped.
+/// Loads an embedding from a file in any [`Format`], plain or gzipped. A gzipped file may hold 32 times its own
+/// size, or 256 MiB where that is more.
 ///
 /// # Errors
 /// [`Error::Io`]; [`Error::Format`] with the line for a file that cannot be read as its format;
@@ -183,24 +184,38 @@ fn format_error(
     }
 }
 
+/// Bytes that packed data may become in any case, and beyond that a multiple of its own size: numbers hardly
+/// pack at all, and a small file must not take all memory.
+const UNPACKED: usize = 256 << 20;
+const RATIO: usize = 32;
+
 fn gunzip(path: &Path, bytes: &[u8], control: &Control) -> Result<Backing> {
     const ROOM: usize = 16 << 20;
+    let most = bytes.len().saturating_mul(RATIO).max(UNPACKED);
     let damaged = |e: Damaged| format_error(path, None, e.to_string(), None);
     let (mut gunzip, mut left) = (Gunzip::default(), bytes);
     let (mut plain, mut written) = (Vec::new(), 0);
     loop {
         control.check()?;
-        if written == plain.len() {
-            plain.resize(written + ROOM, 0);
+        if written == 8 * plain.len() {
+            plain.resize(plain.len() + ROOM / 8, 0u64);
         }
-        let unpacked = gunzip.unpack(left, &mut plain[written..]);
-        let (taken, made) = unpacked.map_err(damaged)?;
+        let room = &mut bytemuck::cast_slice_mut(&mut plain)[written..];
+        let (taken, made) = gunzip.unpack(left, room).map_err(damaged)?;
         written += made;
         left = &left[taken..];
+        if written > most {
+            let reason = format!(
+                "{} bytes of gzip data hold more than {most}: unpack the file first (gunzip) if that is as it should be",
+                bytes.len()
+            );
+            return Err(format_error(path, None, reason, None));
+        }
         if made == 0 && left.is_empty() {
-            plain.truncate(written);
-            let whole = gunzip.is_complete().then(|| Backing::copy(&plain));
-            return whole.ok_or_else(|| damaged(Damaged));
+            let whole = gunzip.is_complete();
+            return whole
+                .then(|| Backing::Heap(plain.into(), written))
+                .ok_or_else(|| damaged(Damaged));
         }
     }
 }

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, BinaryIO, ClassVar, Protocol
 
 from fastdx._core import JsonStrings, Texts
-from fastdx.cli.formats.opening import Opener
+from fastdx.cli.formats.opening import LONGEST, Opener
 from fastdx.cli.messages import CommandError
 from fastdx.exceptions import UnknownWordError
 
@@ -50,6 +50,8 @@ class Choice:
     """Of CSV: by default a comma."""
     by_line: bool = False
     """Of plain text: cut at line ends only."""
+    longest: int = LONGEST
+    """Bytes of a line, of a record, or of plain text without white space."""
 
 
 class Draw(Protocol):

@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Any, BinaryIO
 
 from fastdx.cli.formats.base import BATCH, Batch, Choice, Format, column_of
-from fastdx.cli.formats.opening import LONGEST, Opener, blocks
+from fastdx.cli.formats.opening import HINT, Opener, blocks
 from fastdx.cli.messages import CommandError
 
 
@@ -60,6 +60,10 @@ class _Table:
         return f"{self.name}, line {line}, column {column!r}"
 
 
+class _TooLong(Exception):
+    """A row does not end."""
+
+
 class Delimited(Format):
     """Fields between commas, tabs or another sign; with a header unless it is said otherwise."""
 
@@ -76,11 +80,13 @@ class Delimited(Format):
             # A tab-separated file has no quotes: no field can hold a tab.
             self._form |= {"quoting": csv.QUOTE_NONE, "quotechar": None}
         self._first: _Table | None = None
-        csv.field_size_limit(LONGEST)
+        self._unfinished = 0
+        csv.field_size_limit(choice.longest)
 
     def read(self, name: str, opener: Opener) -> Iterator[Batch]:
         """Read the rows of a file."""
         with opener.open(name) as source:
+            self._unfinished = 0
             lines = self._lines(source, name)
             start = next(lines, None)
             if start is None:
@@ -115,18 +121,30 @@ class Delimited(Format):
             opening.lines.append(1)
         return opening
 
-    @staticmethod
-    def _lines(source: BinaryIO, name: str) -> Iterator[str]:
-        """Yield lines with their ends; only a line feed ends one."""
-        for block in blocks(source, name, 1 << 18):
+    def _lines(self, source: BinaryIO, name: str) -> Iterator[str]:
+        """Yield lines with their ends; only a line feed ends one.
+
+        A row may go on over lines, in quotes, and must end within the bound all the same.
+        """
+        longest = self.choice.longest
+        for block in blocks(source, name, 1 << 18, longest=longest):
+            # Of these blocks no row has ended.
+            if self._unfinished > longest:
+                raise _TooLong
+            self._unfinished += len(block.text)
             text = block.text.removeprefix("\ufeff") if block.line == 1 else block.text
             yield from io.StringIO(text, newline="\n")
 
     def _rows(self, name: str, reader: Any) -> Iterator[tuple[int, list[str]]]:
+        line = 0
         try:
             for row in reader:
-                yield reader.line_num, row
-        except csv.Error as e:
+                line, self._unfinished = reader.line_num, 0
+                yield line, row
+        except (csv.Error, _TooLong) as e:
+            if isinstance(e, _TooLong) or "field limit" in str(e):
+                message = f"a row of more than {self.choice.longest} characters{HINT}"
+                raise CommandError(f"{name}, line {line + 1}: {message}") from None
             raise CommandError(f"{name}, line {reader.line_num}: {e}") from None
 
     def _batches(
@@ -137,7 +155,7 @@ class Delimited(Format):
         for line, row in rows:
             batch.rows.append(row)
             batch.lines.append(line)
-            size += 64
+            size += 64 + len(row)
             if row:
                 if len(row) != width:
                     at = f"{table.name}, line {line}"

@@ -8,6 +8,7 @@ its place.
 from __future__ import annotations
 
 import codecs
+import itertools
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ from typing import Any, BinaryIO, NoReturn
 
 from fastdx._core import JsonFields, JsonStrings, Texts
 from fastdx.cli.formats.base import BATCH, MOST_NAMES, Batch, Choice, Draw, Format, Released
-from fastdx.cli.formats.opening import LONGEST, Lines, Opener, cut, decoded
+from fastdx.cli.formats.opening import HINT, Lines, Opener, cut, decoded
 from fastdx.cli.messages import CommandError
 
 WHITE = " \t\n\r"
@@ -55,6 +56,12 @@ class _Wrong(Exception):
     def __init__(self, message: str, shown: str = "") -> None:
         super().__init__(message)
         self.shown = shown
+        self.items: list[int] = []
+        """In which item of a list it is wrong, counted from 1, and in which one within that."""
+
+    def __str__(self) -> str:
+        items = ", in it ".join(f"item {item}" for item in self.items)
+        return f"{super().__str__()} ({items})" if items else super().__str__()
 
 
 @dataclass
@@ -63,20 +70,15 @@ class _Node:
 
     name: str = ""
     column: int | None = None
-    """Strings here, and in lists of them, are this column."""
+    """Strings here, and in lists of them, are this column; or it is the account."""
     fields: dict[str, _Node] = field(default_factory=dict)
     items: _Node | None = None
     """What is asked for in the items of a list."""
-    account: bool = False
 
     def below(self) -> Iterator[int]:
-        """Yield the columns here and below."""
-        if self.column is not None:
-            yield self.column
-        for child in self.fields.values():
-            yield from child.below()
-        if self.items is not None:
-            yield from self.items.below()
+        """Yield the columns here and below, the account too."""
+        for _, column in self.places():
+            yield column
 
     def places(self) -> Iterator[tuple[list[str], int]]:
         """Yield the steps from here to each column, and which it is."""
@@ -90,6 +92,8 @@ class _Node:
 
 ACCOUNT = -1
 """The account among the columns."""
+BYTES_A_TEXT = 32
+"""A record may hold one text for so many bytes that it may have: each takes memory of its own."""
 
 
 def steps(path: str) -> list[str]:
@@ -118,12 +122,9 @@ def _tree(columns: Sequence[str], account: str | None) -> _Node:
             else:
                 node.items = node.items or _Node(name)
                 node = node.items
-        if node.account or (node.column is not None and node.column != column):
+        if node.column not in (None, column):
             raise CommandError(f"{shown} is asked for twice")
-        if column == ACCOUNT:
-            node.account = True
-        else:
-            node.column = column
+        node.column = column
 
     asked = [*enumerate(columns), *([] if account is None else [(ACCOUNT, account)])]
     for column, path in asked:
@@ -141,14 +142,19 @@ def _refuse(constant: str) -> NoReturn:
 
 
 class Scanner:
-    """Finds the strings of some fields in the text of JSON records."""
+    """Finds the strings of some fields in the text of JSON records.
+
+    A record must have every field that is asked for: each object on the way to it has the next
+    field, in every item of a list. Nothing is below null and an empty list. In the record itself
+    a field whose name is the whole path will do.
+    """
 
     def __init__(self, choice: Choice, left: Released) -> None:
         """Keep which fields; names of others are noted in `left`."""
         self.columns = choice.columns
         self.account = choice.account
         self._root = _tree(choice.columns, choice.account)
-        self._wanted = len(choice.columns)
+        self._most = choice.longest // BYTES_A_TEXT
         self._left = left.names
         # Values that stay are only passed over: numbers need not be read.
         self._skip: Callable[[str, int], tuple[Any, int]] = json.JSONDecoder(
@@ -174,9 +180,9 @@ class Scanner:
                 raise _NotJson(start)
             self._over(text, start)
             raise _Wrong("not a JSON object")
-        self._seen: set[int] = set()
-        self._payer: str | None = None
+        self._payers: set[str | None] = set()
         before = len(found.texts)
+        self._end = before + self._most
         try:
             end = self._object(text, start, self._root, found, "")
         except IndexError:
@@ -185,18 +191,34 @@ class Scanner:
             raise _NotJson(e.pos) from None
         except (RecursionError, ValueError):
             raise _NotJson(start) from None
-        if len(self._seen) < self._wanted:
-            missing = next(i for i in range(self._wanted) if i not in self._seen)
-            self._missing(text, start, self.columns[missing])
         if self.account is not None:
-            if self._payer is None:
-                raise _Wrong(f"no account: field {self.account!r} is missing or holds no name")
-            found.accounts += [self._payer] * (len(found.texts) - before)
+            found.accounts += [self._payer()] * (len(found.texts) - before)
         return end
 
-    def _missing(self, text: str, start: int, column: str) -> NoReturn:
+    def _payer(self) -> str:
+        """Return who pays for a record: everything on the way to the account names the same one."""
+        names = [payer for payer in self._payers if payer is not None]
+        if not names or len(names) < len(self._payers):
+            raise self._no_account()
+        if len(names) > 1:
+            raise _Wrong(f"several accounts: field {self.account!r} holds {len(names)} names")
+        return names[0]
+
+    def _no_account(self) -> _Wrong:
+        return _Wrong(f"no account: field {self.account!r} is missing or holds no name")
+
+    def _check(self, text: str, start: int, node: _Node, there: set[str]) -> None:
+        """Refuse an object that lacks a field which is asked for."""
+        found = {column for name in there for column in node.fields[name].below()}
+        missing = set(node.below()) - found - {node.column}
+        if ACCOUNT in missing:
+            raise self._no_account()
+        if missing:
+            self._missing(text, start, self.columns[min(missing)], node)
+
+    def _missing(self, text: str, start: int, column: str, node: _Node) -> NoReturn:
         names = list(json.JSONDecoder(parse_int=str).raw_decode(text, start)[0])
-        if steps(column) != [column]:
+        if node is not self._root or steps(column) != [column]:
             raise _Wrong(f"field {column!r} is not there", ", ".join(map(repr, names)))
         message = f"none of its {len(names)} fields is called {column!r}"
         raise _Wrong(message, ", ".join(map(repr, names)))
@@ -231,6 +253,16 @@ class Scanner:
         return key, self._white(text, at) if text[at] in WHITE else at
 
     def _object(self, text: str, at: int, node: _Node, found: Found, path: str) -> int:
+        there: set[str] = set()
+        end = self._fields(text, at, node, found, path, there)
+        if len(there) < len(node.fields):
+            self._check(text, at, node, there)
+        return end
+
+    def _fields(  # noqa: PLR0917 (a step of `_object`)
+        self, text: str, at: int, node: _Node, found: Found, path: str, there: set[str]
+    ) -> int:
+        """Go through the fields of an object; add the names of those asked for that are there."""
         fields, skip, left = node.fields, self._skip, self._left
         at = self._white(text, at + 1)
         if text[at] == "}":
@@ -240,6 +272,7 @@ class Scanner:
             child = fields.get(key)
             if child is not None:
                 at = self._value(text, at, child, found, f"{path}{key}.")
+                there.add(key)
             else:
                 if len(left) < MOST_NAMES:
                     left[path + key] = None
@@ -261,51 +294,57 @@ class Scanner:
 
     def _value(self, text: str, at: int, node: _Node, found: Found, path: str) -> int:
         first = text[at]
+        if node.column == ACCOUNT:
+            return self._pays(text, at)
         if first == '"' and node.column is not None:
             value, end = scanstring(text, at + 1, True)
+            if len(found.texts) == self._end:
+                raise _Wrong(f"a record of more than {self._most} texts{HINT}")
             found.texts.append(value)
             found.spans.append((at, end))
             found.columns.append(node.column)
-            self._seen.add(node.column)
             return int(end)
-        if node.account:
-            return self._pays(text, at, node)
         if first == "{" and node.fields:
             return self._object(text, at, node, found, path)
         if first == "[" and (node.items is not None or node.column is not None):
             return self._list(text, at, node, found, path)
         end = self._over(text, at)
         if text[at:end] == "null":
-            self._seen.update(node.below())
+            if self.account is not None and ACCOUNT in node.below():
+                self._payers.add(None)
             return end
         kinds = {'"': "a str", "{": "a dict", "[": "a list", "t": "a bool", "f": "a bool"}
         held = kinds.get(first, "a number")
         wanted = "text" if node.column is not None else "a dict" if node.fields else "a list"
         raise _Wrong(f"field {node.name!r} holds {held}, not {wanted}")
 
-    def _pays(self, text: str, at: int, node: _Node) -> int:
+    def _pays(self, text: str, at: int) -> int:
         end = self._over(text, at)
         payer = json.loads(text[at:end])
-        if isinstance(payer, (str, int)) and not isinstance(payer, bool) and payer != "":
-            self._payer = str(payer)
+        named = isinstance(payer, (str, int)) and not isinstance(payer, bool) and payer != ""
+        self._payers.add(str(payer) if named else None)
         return end
 
     def _list(self, text: str, at: int, node: _Node, found: Found, path: str) -> int:
         # A column of text may hold lists of text.
         item = node.items or node
-        self._seen.update(node.below())
         at = self._white(text, at + 1)
         if text[at] == "]":
             return at + 1
         path = f"{path.removesuffix('.')}[]."
-        while True:
-            at = self._white(text, self._value(text, at, item, found, path))
-            at += 1
+        for count in itertools.count(1):
+            try:
+                at = self._value(text, at, item, found, path)
+            except _Wrong as e:
+                e.items.insert(0, count)
+                raise
+            at = self._white(text, at) + 1
             if text[at - 1] == "]":
-                return at
+                break
             if text[at - 1] != ",":
                 raise _NotJson(at - 1)
             at = self._white(text, at)
+        return at
 
 
 class _Lines(Batch):
@@ -371,13 +410,15 @@ class JsonLines(Format):
         super().__init__(choice)
         self.left.content = True
         self._scanner = Scanner(choice, self.left)
+        self._most = choice.longest // BYTES_A_TEXT
         self._fields = None if choice.account is not None else self._scanner.places()
 
     def read(self, name: str, opener: Opener) -> Iterator[Batch]:
         """Read a file."""
         with opener.open(name) as source:
+            lines = cut(source, name, BATCH, longest=self.choice.longest)
             # By `map`, which does not keep the bytes of a block while others work on its records.
-            yield from map(partial(self._records, name), cut(source, name, BATCH))
+            yield from map(partial(self._records, name), lines)
 
     def _records(self, name: str, lines: Lines) -> Batch:
         return self._found(name, lines.data, lines.line) or self._block(name, *lines)
@@ -389,7 +430,7 @@ class JsonLines(Format):
         lines = data.removeprefix(codecs.BOM_UTF8) if line == 1 else data
         if not lines.endswith(b"\n"):
             lines += b"\n"
-        block = JsonStrings.find(lines, self._fields, MOST_NAMES)
+        block = JsonStrings.find(lines, self._fields, MOST_NAMES, self._most)
         if block is None:
             return None
         names = self.left.names
@@ -451,9 +492,9 @@ class Json(Format):
         self._scanner = Scanner(choice, self.left)
 
     def read(self, name: str, opener: Opener) -> Iterator[Batch]:
-        """Read a file, a record at a time: it may be of any size, a record up to 64 MB."""
+        """Read a file, a record at a time: it may be of any size, a record is bounded."""
         with opener.open(name) as source:
-            yield from _Document(name, source, self._scanner).batches()
+            yield from _Document(name, source, self._scanner, self.choice.longest).batches()
 
     def write(self, batch: _Records, out: BinaryIO) -> None:
         """Write the records."""
@@ -463,9 +504,10 @@ class Json(Format):
 class _Document:
     """JSON that is read as it comes."""
 
-    def __init__(self, name: str, source: BinaryIO, scanner: Scanner) -> None:
+    def __init__(self, name: str, source: BinaryIO, scanner: Scanner, longest: int) -> None:
         self._name = name
         self._source = source
+        self._longest = longest
         self._scanner = scanner
         self._decoder = codecs.getincrementaldecoder("utf-8")("strict")
         self._offset = 0
@@ -474,8 +516,13 @@ class _Document:
         self._ended = False
         self._found = Found()
 
-    def _more(self) -> None:
-        data = self._source.read(max(BATCH, len(self._text)))
+    def _more(self, start: int, what: str) -> None:
+        """Read on, where what starts at a place may be longer."""
+        room = self._longest - (len(self._text) - start)
+        if room < 0:
+            raise self._error(f"{what} of more than {self._longest} characters{HINT}", start)
+        # Twice as much as there is: what is cut off is looked at again.
+        data = self._source.read(min(max(BATCH, len(self._text)), room + 1))
         pending = len(self._decoder.getstate()[0])
         try:
             text = self._decoder.decode(data, final=not data)
@@ -493,12 +540,13 @@ class _Document:
 
     def _sign(self, at: int) -> tuple[str, int]:
         """Return the next sign that is not white, or '' at the end, and where it stands."""
+        start = at
         while True:
             while at < len(self._text) and self._text[at] in WHITE:
                 at += 1
             if at < len(self._text) or self._ended:
                 return self._text[at : at + 1], at
-            self._more()
+            self._more(start, "white space")
 
     def _record(self, at: int) -> int:
         """Find the strings of the record that starts here; return where it ends."""
@@ -510,10 +558,7 @@ class _Document:
                 self._found.cut(before)
                 if self._ended:
                     raise self._error("not JSON", e.at) from None
-                if len(self._text) - at > LONGEST:
-                    message = f"not JSON, or a record of more than {LONGEST} characters"
-                    raise self._error(message, at) from None
-                self._more()
+                self._more(at, "not JSON, or a record")
             except _Wrong as e:
                 raise self._error(str(e), at, e.shown) from None
 

@@ -13,9 +13,10 @@ from fastdx._core import Gunzip
 from fastdx._replace import PACKED, zstd_reader
 from fastdx.cli.messages import CommandError, Progress
 
-LONGEST = 64 << 20
+LONGEST = 16 << 20
 """Bytes of a line, of a record, or of plain text without white space, beyond which input is
-refused: memory must stay flat."""
+refused unless more are allowed: memory must stay flat."""
+HINT = " (--max-record allows more)"
 
 ZIPPED = b"\x1f\x8b"
 ZSTANDARD = b"\x28\xb5\x2f\xfd"
@@ -219,21 +220,34 @@ def decoded(data: bytes, name: str, offset: int, line: int) -> str:
         ) from None
 
 
-def blocks(
-    source: BinaryIO, name: str, size: int, ends: tuple[bytes, ...] = (b"\n",)
+def blocks(  # noqa: PLR0917 (as `cut`)
+    source: BinaryIO,
+    name: str,
+    size: int,
+    ends: tuple[bytes, ...] = (b"\n",),
+    longest: int = LONGEST,
+    hint: str = HINT,
 ) -> Iterator[Block]:
     """Yield the text of a file in blocks of about `size` bytes that end in one of `ends`.
 
     All but the last end so.
     """
-    for data, line, offset in cut(source, name, size, ends):
+    for data, line, offset in cut(source, name, size, ends, longest, hint):
         yield Block(decoded(data, name, offset, line), line)
 
 
-def cut(
-    source: BinaryIO, name: str, size: int, ends: tuple[bytes, ...] = (b"\n",)
+def cut(  # noqa: PLR0917 (how a file is cut)
+    source: BinaryIO,
+    name: str,
+    size: int,
+    ends: tuple[bytes, ...] = (b"\n",),
+    longest: int = LONGEST,
+    hint: str = HINT,
 ) -> Iterator[Lines]:
-    """Yield the bytes of a file in blocks as `blocks` does."""
+    """Yield the bytes of a file in blocks as `blocks` does.
+
+    More than `longest` of them without an end are refused, and `hint` says what to do about it.
+    """
     parts: list[bytes] = []
     waiting, offset, line = 0, 0, 1
     while data := source.read(size):
@@ -241,10 +255,10 @@ def cut(
         if not end:
             parts.append(data)
             waiting += len(data)
-            if waiting > LONGEST:
+            if waiting > longest:
                 what = "a line end" if ends == (b"\n",) else "white space"
                 raise CommandError(
-                    f"{name}, line {line}: more than {LONGEST} bytes without {what} are no text"
+                    f"{name}, line {line}: more than {longest} bytes without {what}{hint}"
                 )
             continue
         made = [Lines(b"".join([*parts, data[:end]]), line, offset)]

@@ -19,6 +19,7 @@ from fastdx.cli.formats.base import (
 from fastdx.cli.formats.json import steps
 from fastdx.cli.formats.opening import Opener
 from fastdx.cli.messages import CommandError
+from fastdx.columns import own_schema
 from fastdx.exceptions import InputTypeError, UnknownWordError
 
 ROWS = 4096
@@ -139,7 +140,8 @@ class _Source:
 class Parquet(Format):
     """Columns of text, lists of it, dictionaries, and fields of structs.
 
-    Metadata that is not Arrow's or pandas' own is dropped: nobody knows what it says.
+    Metadata that Arrow and pandas do not need to read the columns is dropped: nobody knows what it
+    says.
     """
 
     name = "parquet"
@@ -160,7 +162,7 @@ class Parquet(Format):
             raise CommandError("Parquet cannot be read from standard input: name a file")
         try:
             with pa.parquet.ParquetFile(name) as file:
-                schema, keys = _own_metadata(file.schema_arrow)
+                schema, keys = own_schema(file.schema_arrow)
                 self.left.dropped.update(dict.fromkeys(keys))
                 source = _Source(name, schema, self.choice)
                 if self._first is None:
@@ -199,7 +201,7 @@ class Parquet(Format):
             # A dictionary's indices may have become wider.
             for column in batch.source.columns:
                 field = schema.field(column.at).with_type(batch.arrays[column.at].type)
-                schema = schema.set(column.at, _own_metadata(pa.schema([field]))[0].field(0))
+                schema = schema.set(column.at, own_schema(pa.schema([field]))[0].field(0))
             self._writer = pa.parquet.ParquetWriter(out, schema)
         arrays = [
             a if a.type.equals(f.type, check_metadata=True) else a.cast(f.type)
@@ -234,42 +236,3 @@ def _others(schema: Any, columns: Sequence[_Column]) -> Iterator[str]:
 
     for at, field in enumerate(schema):
         yield from fields(field.type, field.name, [c.path for c in columns if c.at == at])
-
-
-_OWN = (b"pandas", b"ARROW:extension:name", b"ARROW:extension:metadata", b"PARQUET:field_id")
-
-
-def _own_metadata(schema: Any) -> tuple[Any, list[str]]:
-    """Return the schema with Arrow's and pandas' metadata only, and the keys that went."""
-    import pyarrow as pa
-
-    dropped: dict[str, None] = {}
-
-    def own(metadata: dict[bytes, bytes] | None) -> dict[bytes, bytes]:
-        kept = {}
-        for key, value in (metadata or {}).items():
-            if key in _OWN:
-                kept[key] = value
-            else:
-                dropped[key.decode("utf-8", "replace")] = None
-        return kept
-
-    def own_field(old: Any) -> Any:
-        return pa.field(old.name, own_type(old.type), old.nullable, own(old.metadata))
-
-    def own_type(old: Any) -> Any:
-        """Rebuild a type of which fields are part."""
-        if pa.types.is_struct(old):
-            return pa.struct([own_field(child) for child in old])
-        if pa.types.is_map(old):
-            return pa.map_(own_field(old.key_field), own_field(old.item_field), old.keys_sorted)
-        if pa.types.is_fixed_size_list(old):
-            return pa.list_(own_field(old.value_field), old.list_size)
-        if pa.types.is_large_list(old):
-            return pa.large_list(own_field(old.value_field))
-        if pa.types.is_list(old):
-            return pa.list_(own_field(old.value_field))
-        return old
-
-    fields = [own_field(column) for column in schema]
-    return pa.schema(fields, own(schema.metadata)), list(dropped)

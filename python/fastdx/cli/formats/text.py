@@ -44,7 +44,7 @@ class Text(Format):
         ends = (b"\n",) if self.choice.by_line else (b" ", b"\n", b"\t")
         first = True
         with opener.open(name) as source:
-            for block in blocks(source, name, BATCH, ends):
+            for block in blocks(source, name, BATCH, ends, self.choice.longest):
                 yield _Part(name, block.text, block.line, first=first)
                 first = False
 

@@ -1,0 +1,255 @@
+//! Words that punctuation joins, where a vocabulary knows what it joins ("e-mail").
+//!
+//! A run of words may be long, and a vocabulary knows few compounds. It keeps how they begin ([`Beginning`]), so
+//! that a run is looked up only as far as some compound begins like it. The time is therefore linear in the
+//! text, whatever the text holds.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use super::tokenize::{Class, class, is_space, normalize, words};
+use crate::vocabulary::{Beginning, Vocabulary};
+
+/// A vocabulary's word is looked for in so many words that punctuation joins.
+const MOST_PARTS: usize = 16;
+
+/// Adds the next part of a run of words, in the form of [`normalize`]. The run's parts can be added one by one:
+/// [`normalize`] changes nothing across the punctuation that a part starts with, but for the two forms of a
+/// small sigma, which are one here.
+fn push(beginning: &mut Beginning, part: &str) {
+    if part.is_ascii() {
+        let lower = part.bytes().map(|b| b.to_ascii_lowercase());
+        lower.for_each(|b| beginning.push(b.into()));
+    } else {
+        normalize(part)
+            .chars()
+            .for_each(|c| beginning.push(fold(c)));
+    }
+}
+
+fn fold(c: char) -> char {
+    if c == 'ς' { 'σ' } else { c }
+}
+
+/// How compounds begin: what of each stands before punctuation.
+pub fn beginnings<'a>(compounds: impl IntoIterator<Item = &'a str>) -> HashSet<Beginning> {
+    let mut found = HashSet::new();
+    for word in compounds {
+        // Most words are no compounds.
+        if word.bytes().all(|b| b.is_ascii_alphanumeric()) {
+            continue;
+        }
+        let mut beginning = Beginning::default();
+        for c in normalize(word).chars() {
+            if class(c) == Class::Punctuation && !beginning.is_empty() {
+                found.insert(beginning);
+            }
+            beginning.push(fold(c));
+        }
+    }
+    found
+}
+
+/// How the compounds of a vocabulary begin; found once, when they are first asked for.
+pub fn compounds_of(vocabulary: &Vocabulary) -> &HashSet<Beginning> {
+    vocabulary.compounds(|v| beginnings((0..v.len() as u32).map(|id| v.word(id))))
+}
+
+/// The words of a text, where words that punctuation joins without white space are one if it is
+/// `known`: the longest that is.
+///
+/// `begins` may be false only where nothing known continues the beginning by punctuation.
+pub fn known_words(
+    text: &str,
+    known: impl Fn(&str) -> bool,
+    begins: impl Fn(&Beginning) -> bool,
+) -> impl Iterator<Item = Range<usize>> {
+    let mut plain = words(text);
+    std::iter::from_fn(move || {
+        let first = plain.next()?;
+        if !is_joined(text, first.end) {
+            return Some(first);
+        }
+        let mut beginning = Beginning::default();
+        push(&mut beginning, &text[first.clone()]);
+        let (mut ahead, mut end) = (plain.clone(), first.end);
+        let mut longest = None;
+        for _ in 1..MOST_PARTS {
+            if !begins(&beginning) {
+                break;
+            }
+            let Some(next) = ahead.next() else { break };
+            if text[end..next.start].contains(is_space) {
+                break;
+            }
+            push(&mut beginning, &text[end..next.end]);
+            end = next.end;
+            if known(&text[first.start..end]) {
+                longest = Some((end, ahead.clone()));
+            }
+        }
+        Some(match longest {
+            None => first,
+            Some((end, rest)) => {
+                plain = rest;
+                first.start..end
+            }
+        })
+    })
+}
+
+/// Whether what follows a word is neither the end, nor white space, nor punctuation before it.
+#[inline]
+fn is_joined(text: &str, end: usize) -> bool {
+    // Most words end so.
+    let bytes = text.as_bytes();
+    if matches!(&bytes[end..], [] | [b' ', ..] | [b',' | b'.', b' ', ..]) {
+        return false;
+    }
+    let mut rest = text[end..].chars();
+    let punctuation = rest.next().is_some_and(|c| !is_space(c));
+    punctuation && rest.next().is_some_and(|c| !is_space(c))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::look_up;
+    use super::*;
+
+    /// The rule without beginnings: the longest known run of at most 16 words, by looking up all of them.
+    fn slow(text: &str, known: impl Fn(&str) -> bool) -> Vec<Range<usize>> {
+        let plain: Vec<_> = words(text).collect();
+        let (mut found, mut at) = (Vec::new(), 0);
+        while let Some(first) = plain.get(at) {
+            let together = plain[at..].windows(2).take(MOST_PARTS - 1);
+            let joined =
+                together.take_while(|pair| !text[pair[0].end..pair[1].start].contains(is_space));
+            let ends: Vec<usize> = joined.map(|pair| pair[1].end).collect();
+            let longest = ends.iter().rposition(|&end| known(&text[first.start..end]));
+            let more = longest.map_or(0, |n| n + 1);
+            found.push(first.start..plain[at + more].end);
+            at += more + 1;
+        }
+        found
+    }
+
+    /// The words of a text by a vocabulary, both ways.
+    fn both(text: &str, vocabulary: &[String]) -> [Vec<Range<usize>>; 2] {
+        let vocabulary = Vocabulary::new(vocabulary).unwrap();
+        let known = |run: &str| look_up(&vocabulary, &normalize(run), run).is_some();
+        let begins = |beginning: &Beginning| compounds_of(&vocabulary).contains(beginning);
+        [
+            known_words(text, known, begins).collect(),
+            slow(text, known),
+        ]
+    }
+
+    #[test]
+    fn compounds() {
+        let known = ["e-mail", "merry-go-round", "go-round", "and/or"];
+        let beginnings = beginnings(known);
+        let split = |text| -> Vec<_> {
+            known_words(text, |w| known.contains(&w), |b| beginnings.contains(b))
+                .map(|r| &text[r])
+                .collect()
+        };
+        assert_eq!(split("my e-mail, e- mail"), ["my", "e-mail", "e", "mail"]);
+        assert_eq!(
+            split("(merry-go-round)-go-round and/or/and"),
+            ["merry-go-round", "go-round", "and/or", "and"]
+        );
+        // e merry merry-go go and
+        assert_eq!(beginnings.len(), 5);
+    }
+
+    #[test]
+    fn a_run_is_looked_up_as_far_as_something_known_begins_so() {
+        let known = ["a-b-c", "x-y"];
+        let beginnings = beginnings(known);
+        let asked = std::cell::Cell::new(0);
+        let looked_up = |run: &str| {
+            asked.set(asked.get() + run.len());
+            known.contains(&run)
+        };
+        let text = "é-b-a-q-x-".repeat(1000);
+        let found = known_words(&text, looked_up, |b| beginnings.contains(b)).count();
+        // Of each "a" the next word, and of each "x".
+        assert_eq!((found, asked.get()), (5000, 1000 * 3 + 999 * 4));
+    }
+
+    /// What [`Beginning`] relies on, of every sign of punctuation.
+    #[test]
+    fn punctuation_stays_punctuation_and_keeps_what_is_around_it_apart() {
+        let fold = |text: &str| normalize(text).replace('ς', "σ");
+        let marks: Vec<char> = ('\u{300}'..'\u{370}')
+            .chain(['\u{3099}', '\u{1161}', '\u{11a8}'])
+            .collect();
+        let ends = ["a", "Σ", "E\u{301}", "\u{1100}", "K", "İ", "1", "か"];
+        for c in ('\0'..=char::MAX).filter(|&c| class(c) == Class::Punctuation) {
+            for after in [String::new(), "Σ".into(), "A".into()]
+                .into_iter()
+                .chain(marks.iter().map(char::to_string))
+            {
+                let rest = format!("{c}{after}");
+                let form = fold(&rest);
+                let first = form.chars().next().unwrap();
+                assert!(class(first) == Class::Punctuation, "{c:?} {after:?}");
+                for end in ends {
+                    assert_eq!(
+                        fold(&format!("{end}{rest}")),
+                        fold(end) + &form,
+                        "{c:?} {after:?}"
+                    );
+                }
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_same_words_are_found_as_by_looking_up_every_run(
+            text in "[ab-]{0,4}( ?[ab/.'-]{1,3}){0,8}|([aΣσςÉé\u{301}İK’'5]{1,2}[-./’·\u{ad}+@ ]{0,2}){0,30}",
+            cuts in proptest::collection::vec((any::<prop::sample::Index>(), 1usize..24, 0u8..4), 0..8),
+            more in proptest::collection::vec("[ab]([-/.'][ab]){1,3}", 0..20),
+        ) {
+            // Words that the text holds, as it has them or in another form.
+            let chars: Vec<char> = text.chars().collect();
+            let mut vocabulary: Vec<String> = more;
+            vocabulary.push("x".into());
+            for (at, length, form) in cuts {
+                let start = at.index(chars.len() + 1);
+                let part: String = chars[start..].iter().take(length).collect();
+                vocabulary.push(match form {
+                    0 => part,
+                    1 => part.to_uppercase(),
+                    2 => normalize(&normalize(&part)).into_owned(),
+                    _ => normalize(&part).into_owned(),
+                });
+            }
+            vocabulary.retain(|word| !word.is_empty());
+            vocabulary.sort();
+            vocabulary.dedup();
+            let [fast, slow] = both(&text, &vocabulary);
+            prop_assert_eq!(fast, slow);
+        }
+
+        #[test]
+        fn any_text_has_the_same_words(text in "\\PC{0,60}", cuts in proptest::collection::vec((0usize..60, 1usize..20), 1..9)) {
+            let chars: Vec<char> = text.chars().collect();
+            let cut = |(start, length): (usize, usize)| -> String {
+                chars.iter().skip(start % (chars.len() + 1)).take(length).collect()
+            };
+            let mut vocabulary: Vec<String> = cuts.into_iter().map(cut).collect();
+            let normalized: Vec<_> = vocabulary.iter().map(|word| normalize(word).into_owned()).collect();
+            vocabulary.extend(normalized);
+            vocabulary.retain(|word| !word.is_empty());
+            vocabulary.push("x".into());
+            vocabulary.sort();
+            vocabulary.dedup();
+            let [fast, slow] = both(&text, &vocabulary);
+            prop_assert_eq!(fast, slow);
+        }
+    }
+}
