@@ -38,7 +38,7 @@ struct Flags {
     )]
     config: Option<PathBuf>,
     /// One policy: Tem at this ε on the built-in English words
-    #[arg(long)]
+    #[arg(long, value_name = "E", value_parser = number)]
     epsilon: Option<f64>,
     /// Print every policy's guarantee and exit
     #[arg(long)]
@@ -62,43 +62,43 @@ struct Flags {
     #[arg(long, value_name = "FILE", requires = "budget")]
     ledger: Option<PathBuf>,
     /// What an account may spend in all, in ε·words
-    #[arg(long, requires = "ledger")]
+    #[arg(long, value_name = "B", value_parser = number, requires = "ledger")]
     budget: Option<f64>,
     /// No page at /
     #[arg(long)]
     no_page: bool,
     /// Threads that answer; by default one a core
-    #[arg(long)]
+    #[arg(long, value_name = "N", value_parser = whole)]
     threads: Option<usize>,
     /// Bytes of a body at most
-    #[arg(long, default_value_t = 1 << 20)]
+    #[arg(long, value_name = "N", value_parser = whole, default_value_t = 1 << 20)]
     max_body: usize,
     /// Texts of a request at most
-    #[arg(long, default_value_t = 10_000)]
+    #[arg(long, value_name = "N", value_parser = whole, default_value_t = 10_000)]
     max_texts: usize,
     /// Words of a request at most
-    #[arg(long, default_value_t = 100_000)]
+    #[arg(long, value_name = "N", value_parser = whole, default_value_t = 100_000)]
     max_words: usize,
     /// Requests at once at most; more get 429
-    #[arg(long, default_value_t = 512)]
+    #[arg(long, value_name = "N", value_parser = whole, default_value_t = 512)]
     max_requests: usize,
     /// Connections at once at most; more wait
-    #[arg(long, default_value_t = 4096)]
+    #[arg(long, value_name = "N", value_parser = whole, default_value_t = 4096)]
     max_connections: usize,
     /// Seconds for a TLS handshake, and between requests until the next one's head is there
-    #[arg(long, default_value_t = 10.0)]
+    #[arg(long, value_name = "SECONDS", value_parser = number, default_value_t = 10.0)]
     head_time: f64,
     /// Seconds for a body, or for the next piece of a stream
-    #[arg(long, default_value_t = 30.0)]
+    #[arg(long, value_name = "SECONDS", value_parser = number, default_value_t = 30.0)]
     body_time: f64,
     /// Seconds that a connection may be idle before its first request, or an answer not be read
-    #[arg(long, default_value_t = 75.0)]
+    #[arg(long, value_name = "SECONDS", value_parser = number, default_value_t = 75.0)]
     idle_time: f64,
     /// Seconds that an answer is kept for its Idempotency-Key
-    #[arg(long, default_value_t = 300.0)]
+    #[arg(long, value_name = "SECONDS", value_parser = number, default_value_t = 300.0)]
     answers_time: f64,
     /// Bytes of answers that are kept at most
-    #[arg(long, default_value_t = 64 << 20)]
+    #[arg(long, value_name = "N", value_parser = whole, default_value_t = 64 << 20)]
     answers_bytes: usize,
 }
 
@@ -107,8 +107,31 @@ const DRAIN: Duration = Duration::from_secs(9);
 
 fn say(what: &str) {
     use std::io::Write;
+    let what = plain(what);
     // A log that is full or gone ends nothing.
     let _ = writeln!(std::io::stderr(), "fastdx-serve: {what}");
+}
+
+/// A message without the numbers that Rust adds to the system's words: "(os error 2)".
+fn plain(message: &str) -> String {
+    let mut parts = message.split(" (os error ");
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        out += part
+            .trim_start_matches(|c: char| c.is_ascii_digit() || c == '-')
+            .strip_prefix(')')
+            .unwrap_or(part);
+    }
+    out
+}
+
+fn whole(given: &str) -> Result<usize, String> {
+    let wrong = |_| "it must be a whole number, at least 0".to_owned();
+    given.parse().map_err(wrong)
+}
+
+fn number(given: &str) -> Result<f64, String> {
+    given.parse().map_err(|_| "it must be a number".to_owned())
 }
 
 fn main() -> ExitCode {
@@ -177,8 +200,9 @@ fn read(flags: &Flags) -> Result<Config, String> {
 
 fn run(flags: Flags) -> Result<ExitCode, String> {
     let config = read(&flags)?;
+    // Before the ledger is touched, and before anything listens.
+    let policies = Policies::make(&config, None)?;
     if flags.check {
-        let policies = Policies::make(&config)?;
         for policy in policies.named.values() {
             println!("{}: {}", policy.name, policy.guarantee());
         }
@@ -223,20 +247,34 @@ fn run(flags: Flags) -> Result<ExitCode, String> {
         page: !flags.no_page,
         draining: AtomicBool::new(false),
     });
+    service.affordable(&policies)?;
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     if let Some(threads) = flags.threads {
         runtime.worker_threads(threads.clamp(1, 1024));
     }
     let runtime = runtime.enable_all().build().map_err(|e| e.to_string())?;
-    let code = runtime.block_on(main_task(flags, config, service, tls, times));
+    let code = runtime.block_on(main_task(flags, policies, service, tls, times));
     // What the drain time did not end is left.
     runtime.shutdown_background();
     code
 }
 
+/// A warning, where other machines reach a socket without a key, or in plain text.
+fn exposed(socket: &Bound, flags: &Flags) -> Option<String> {
+    if !socket.is_beyond_this_machine() {
+        return None;
+    }
+    let keys = (flags.keys.is_none()).then_some("without --keys everybody there may ask");
+    let tls = (flags.tls_cert.is_none())
+        .then_some("without --tls-cert everybody on the way can read the texts");
+    let what: Vec<&str> = [keys, tls].into_iter().flatten().collect();
+    let name = socket.name();
+    (!what.is_empty()).then(|| format!("WARNING: other machines reach {name}: {}", what.join("; ")))
+}
+
 async fn main_task(
     flags: Flags,
-    config: Config,
+    policies: Policies,
     service: Arc<Service>,
     tls: Option<tokio_rustls::TlsAcceptor>,
     times: Times,
@@ -250,6 +288,9 @@ async fn main_task(
         sockets.push(Bound::to(&place).await?);
     }
     for socket in &sockets {
+        if let Some(what) = exposed(socket, &flags) {
+            say(&what);
+        }
         say(&format!("listening on {}", socket.name()));
     }
     let on = |kind| signal(kind).map_err(|e| e.to_string());
@@ -267,8 +308,8 @@ async fn main_task(
         ended,
     ));
     let loading = service.clone();
-    let loaded = tokio::task::spawn_blocking(move || loading.load(&config)).await;
-    loaded.map_err(|_| "the policies could not be made")??;
+    let loaded = tokio::task::spawn_blocking(move || loading.put_to_use(policies)).await;
+    loaded.map_err(|_| "the policies could not be warmed")??;
     say("ready");
     loop {
         tokio::select! {
@@ -292,7 +333,7 @@ async fn main_task(
 async fn reload(flags: &Flags, service: &Arc<Service>) {
     let config = read(flags);
     let loading = service.clone();
-    let load = move || config.and_then(|config| loading.load(&config));
+    let load = move || loading.put_to_use(loading.make(&config?)?);
     let loaded = match tokio::task::spawn_blocking(load).await {
         Ok(loaded) => loaded,
         Err(_) => Err("the policies could not be made".into()),
