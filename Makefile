@@ -13,7 +13,7 @@ SERVICE := --locked --manifest-path service/Cargo.toml
 
 run: $(STAMP)
 	@echo "I would like to book a table for two at the restaurant near the station." \
-		| $(BIN)/fastdx privatize --epsilon 6 --cover 40 --balance 0.1
+		| $(BIN)/fastdx privatize
 
 test: test-rust test-python
 

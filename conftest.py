@@ -1,16 +1,27 @@
-"""Pages and modules for engines that are not installed are skipped, and say so."""
+"""What examples share: engines that are not installed are skipped, and policies are watched.
+
+An example is read as advice. So one that makes a mechanism under which more than a fifth of common
+words come back as they were fails, unless the page says so beside it.
+"""
 
 from __future__ import annotations
 
 import os
 import shutil
 import sys
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 
 ROOT = Path(__file__).parent
+sys.path.insert(0, str(ROOT / "tools"))
+
+from shown_policies import MUCH, said_beside  # noqa: E402
+
 LIBRARIES = {
     "context": "keras",
     "datasets": "datasets",
@@ -51,3 +62,54 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if reason := missing(item.path):
             item.add_marker(pytest.mark.skip(reason=reason))
+
+
+COMMON = 1000
+"""A vocabulary of fewer words is a toy: nobody takes its ε for advice."""
+INNER = ("calibration", "laws", "attacks", "evaluation", "audit", "report", "plots", "cli")
+"""Parts of the package that make mechanisms to look at them, not to release anything."""
+
+
+def _example(frame: FrameType | None) -> FrameType | None:
+    """The line of an example that a call comes from, through the package alone."""
+    package = ROOT / "python" / "fastdx"
+    while frame is not None and (path := Path(frame.f_code.co_filename)).is_relative_to(package):
+        if path.relative_to(package).parts[0].removesuffix(".py") in INNER:
+            return None
+        frame = frame.f_back
+    return frame if frame is not None and frame.f_code.co_filename.startswith("<doctest") else None
+
+
+@pytest.fixture(autouse=True)
+def _policies_are_defensible(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
+    if not isinstance(request.node, pytest.DoctestItem):
+        yield
+        return
+    from fastdx.mechanisms import Mechanism
+
+    made: list[tuple[int, Mechanism]] = []
+    new = Mechanism._new.__func__  # type: ignore[attr-defined]
+
+    def watched(cls: type[Mechanism], *args: Any, **kwargs: Any) -> Mechanism:
+        mechanism: Mechanism = new(cls, *args, **kwargs)
+        if (frame := _example(sys._getframe(1))) is not None:
+            # "<doctest NAME[3]>": the third example.
+            number = int(frame.f_code.co_filename.rsplit("[", 1)[1].rstrip("]>"))
+            made.append((number, mechanism))
+        return mechanism
+
+    monkeypatch.setattr(Mechanism, "_new", classmethod(watched))
+    yield
+    shown = request.node.dtest
+    if shown is None:
+        return
+    text = (shown.docstring or "").split("\n")
+    for number, mechanism in made:
+        if len(mechanism.space) < COMMON or (mean := mechanism.unchanged.mean) <= MUCH:
+            continue
+        example = shown.examples[number]
+        assert said_beside(text, example.lineno + 1), (
+            f"{request.node.name}: {example.source.strip()!r}: {mean:.0%} of common words come back"
+        )

@@ -14,7 +14,7 @@ from starlette.routing import Route
 
 from fastdx import Tem
 
-tem = Tem(epsilon=3.0, exclude="offensive")
+tem = Tem.recommended()
 
 
 async def privatize(request: Request) -> JSONResponse:

@@ -6,6 +6,8 @@
 //! the output (WSDM'20 section 4.1, ICDM'19 section V). Where a mechanism has a law (Tem), all are sums over
 //! it, streamed; for the others they are counted in draws.
 
+mod unchanged;
+
 use rayon::prelude::*;
 use statrs::function::beta::beta_reg;
 
@@ -13,6 +15,8 @@ use crate::error::{Error, Result};
 use crate::mechanism::Mechanism;
 use crate::parallel::{Control, install};
 use crate::space::rows_together;
+
+pub use unchanged::{Unchanged, nearly_always_unchanged, unchanged};
 
 /// Closed forms of one word.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -42,6 +42,9 @@ pub struct Guarantee {
     pub scope: &'static str,
     /// What is not covered, one sentence each; filled in by the handling of text.
     pub exceptions: Vec<String>,
+    /// How often common words come back as they were: measured, apart from what is proved. Filled in
+    /// where the guarantee is shown.
+    pub unchanged: Option<Unchanged>,
 }
 
 impl Guarantee {
@@ -145,6 +148,12 @@ impl fmt::Display for Guarantee {
         for exception in &self.exceptions {
             write!(f, " Not covered: {exception}.")?;
         }
+        if let Some(unchanged) = &self.unchanged {
+            write!(f, " Measured, not proved: {unchanged}.")?;
+            if let Some(warning) = unchanged.warning() {
+                write!(f, " WARNING: {warning}.")?;
+            }
+        }
         Ok(())
     }
 }
@@ -186,9 +195,13 @@ impl Guarantee {
             true => String::new(),
             false => format!(" Not protected: {}.", self.exceptions.join("; ")),
         };
+        let unchanged = match &self.unchanged {
+            Some(unchanged) => format!(" A word can be drawn for itself: {unchanged}."),
+            None => String::new(),
+        };
         format!(
             "{whole} of these texts is replaced by a word drawn at random before it leaves. {means} \
-             {texts}{outputs}{exceptions}"
+             {texts}{unchanged}{outputs}{exceptions}"
         )
     }
 }
@@ -244,6 +257,64 @@ impl Certificate {
     }
 }
 
+/// How often common words come back as they were.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Unchanged {
+    /// Mean of Pr\[M(w) = w\] over common words.
+    pub mean: f64,
+    /// The largest one found.
+    pub worst: f64,
+    /// Words measured: of the first 1,000 of the vocabulary.
+    pub words: usize,
+    /// Draws of each word that `mean` was counted in; 0 where it was computed from the law.
+    pub draws: usize,
+}
+
+impl Unchanged {
+    /// Above this mean a policy is warned of.
+    pub const MUCH: f64 = 0.2;
+    /// Above this mean it is refused where it is chosen, unless somebody insists.
+    pub const MOST: f64 = 0.5;
+    /// Above this probability a single word counts as released.
+    pub const WORD: f64 = 0.9;
+
+    /// A warning in plain words, where too many common words come back.
+    pub fn warning(&self) -> Option<String> {
+        let verdict = match self.mean {
+            m if m > Self::MOST => "this protects hardly anything",
+            m if m > Self::MUCH => "this protects little",
+            _ => return None,
+        };
+        Some(format!(
+            "at this ε {} of common words come back as they were: {verdict}",
+            percent(self.mean)
+        ))
+    }
+}
+
+impl fmt::Display for Unchanged {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} of common words come back as they were, the worst one found with probability {:.2}",
+            percent(self.mean),
+            // Never less than it is.
+            (self.worst * 100.0 - 1e-9).ceil() / 100.0
+        )
+    }
+}
+
+/// A share as people read it.
+fn percent(share: f64) -> String {
+    match 100.0 * share {
+        p if p >= 99.5 && share < 1.0 => "over 99%".into(),
+        p if p >= 10.0 => format!("{p:.0}%"),
+        p if p >= 0.1 => format!("{p:.1}%"),
+        0.0 => "0%".into(),
+        _ => "under 0.1%".into(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -264,6 +335,7 @@ mod tests {
             unknown_is_random: false,
             scope: Guarantee::WORDS,
             exceptions: Vec::new(),
+            unchanged: None,
         }
     }
 
@@ -363,5 +435,36 @@ mod tests {
         );
         assert_eq!(Guarantee::excluded(7, 7), "");
         assert!(Guarantee::excluded(7, 5).starts_with("2 of the 7 words"));
+    }
+
+    #[test]
+    fn shares_are_said_as_people_read_them() {
+        let shown = [0.0, 0.0004, 0.033, 0.2, 0.57, 0.996, 1.0].map(percent);
+        let expected = ["0%", "under 0.1%", "3.3%", "20%", "57%", "over 99%", "100%"];
+        assert_eq!(shown, expected);
+        let at = |mean| Unchanged {
+            mean,
+            worst: 0.3101,
+            words: 1,
+            draws: 0,
+        };
+        assert_eq!(at(0.2).warning(), None);
+        assert!(
+            at(0.21)
+                .warning()
+                .unwrap()
+                .ends_with("this protects little")
+        );
+        assert!(
+            at(0.51)
+                .warning()
+                .unwrap()
+                .ends_with("this protects hardly anything")
+        );
+        assert!(
+            at(0.1)
+                .to_string()
+                .ends_with("the worst one found with probability 0.32")
+        );
     }
 }

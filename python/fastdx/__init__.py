@@ -1,10 +1,10 @@
 """Metric differential privacy for text: words become other words, by a law with a proved bound.
 
 >>> from fastdx import Tem
->>> tem = Tem(epsilon=6.0)  # the default English vocabulary
+>>> tem = Tem.recommended()  # the default English vocabulary
 >>> private = tem.privatize("I would like a cup of coffee, please.")
 >>> print(tem.guarantee)  # doctest: +ELLIPSIS
-Tem protects every word of its vocabulary with metric differential privacy of ε = 6 ...
+Tem protects every word of its vocabulary with metric differential privacy of ε = 2.25 ...
 """
 
 from importlib import import_module

@@ -65,6 +65,10 @@ __all__ = [
 ]
 
 __version__: str
+MOST_UNCHANGED: float
+RECOMMENDED_EPSILON: float
+RECOMMENDED_COVER: int
+RECOMMENDED_BALANCE: float
 
 @final
 class Embedding:
@@ -236,6 +240,8 @@ class MechanismCore:
     def _details(self) -> dict[str, Any]: ...
     @property
     def _shown_space(self) -> str: ...
+    def _unchanged(self) -> tuple[float, float, int, int, str | None]: ...
+    def _nearly_always_unchanged(self) -> int: ...
     @property
     def has_law(self) -> bool: ...
     def probabilities(self, word: str) -> NDArray[np.float64]: ...

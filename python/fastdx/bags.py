@@ -110,12 +110,12 @@ class BagOfWords:
     Examples
     --------
     >>> from fastdx import BagOfWords, Tem
-    >>> bags = BagOfWords(Tem(epsilon=3.0))
+    >>> bags = BagOfWords(Tem.recommended())
     >>> private = bags.privatize({"coffee": 2, "morning": 1})
     >>> private.total()
     3
     >>> bags.guarantee_for(["coffee", "coffee", "morning"]).epsilon
-    9.0
+    6.75
     """
 
     def __init__(self, mechanism: Mechanism) -> None:

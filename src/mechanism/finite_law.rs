@@ -300,6 +300,7 @@ impl Mechanism for FiniteLaw {
             unknown_is_random: false,
             scope: Guarantee::WORDS,
             exceptions: Vec::new(),
+            unchanged: None,
         };
         match self.loss {
             Some(loss) if loss.epsilon.is_finite() => guarantee,

@@ -151,6 +151,7 @@ impl Mechanism for NeighborResponse {
             unknown_is_random: false,
             scope: Guarantee::WORDS,
             exceptions: Vec::new(),
+            unchanged: None,
         }
         .drawn_from(&self.randomness)
     }

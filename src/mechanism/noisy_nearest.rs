@@ -107,6 +107,8 @@ pub(super) fn floating_point(
              probability below about {outside} are outside it (Tem's integer sampler has no such \
              gap)"
         )],
+
+        unchanged: None,
     }
 }
 

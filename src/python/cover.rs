@@ -10,6 +10,7 @@ use pyo3::types::{PyBytes, PyTuple, PyType};
 use super::arguments::{as_strs, count, numbers, real, strings};
 use super::errors::wrong_type;
 use super::graph::PyWordGraph;
+use super::registry::Given;
 use super::run::{run, run_with};
 use super::space::Space;
 use crate::cover::{Balance, Build};
@@ -440,6 +441,51 @@ impl PyCover {
         cover.check_space(&*space.space())?;
         Ok(PyCover::new(Arc::new(cover), space))
     }
+}
+
+/// The parameters `cover` and `balance` of a mechanism that takes a cover, if either is given.
+pub(super) fn given_cover(
+    given: &Given<'_>,
+    default: Option<usize>,
+    least: usize,
+) -> PyResult<Option<Arc<Cover>>> {
+    let py = given.parameters.py();
+    let progress = given.parameter("progress")?;
+    let cover = match (given.parameter("cover")?, default) {
+        (Some(cover), _) => cover,
+        (None, Some(k)) => k.into_pyobject(py)?.into_any(),
+        (None, None) if given.parameter("balance")?.is_some() => {
+            let expected = "given with cover, the number of outputs";
+            return Err(Error::parameter("balance", expected, "no cover").into());
+        }
+        (None, None) => return Ok(None),
+    };
+    let (exclude, progress) = (&given.exclude, progress.as_ref());
+    let Some(weight) = given.real("balance")? else {
+        return Ok(Some(cover_of(
+            py,
+            &given.space,
+            &cover,
+            exclude,
+            least,
+            progress,
+        )?));
+    };
+    if cover.cast::<PyCover>().is_ok() {
+        let expected = "left out where cover is a Cover, which is made already";
+        return Err(Error::parameter("balance", expected, weight).into());
+    }
+    let (k, words) = (count("cover", &cover)?, given.space.space());
+    let balance = Balance::by_rank(words.vocabulary().len(), weight);
+    let build = Build {
+        least,
+        exclude: exclude.clone(),
+        ..Build::default()
+    };
+    let cover = run_with(py, true, progress, |control| {
+        Cover::balanced(&*words, k, &balance, &build, control)
+    })?;
+    Ok(Some(Arc::new(cover)))
 }
 
 /// The cover that a parameter is: a Cover, or k for the k nearest outputs.

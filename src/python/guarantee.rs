@@ -35,6 +35,18 @@ fn priced(price: Result<f64, &'static str>, words: usize) -> Priced {
     }
 }
 
+impl PyGuarantee {
+    /// With how often common words come back: measured when it is shown, for it takes a while.
+    fn measured(&self, py: Python<'_>) -> PyResult<crate::Guarantee> {
+        let mechanism = self.mechanism.get();
+        let unchanged = mechanism.unchanged(py)?;
+        Ok(crate::Guarantee {
+            unchanged: Some(unchanged),
+            ..self.guarantee.clone()
+        })
+    }
+}
+
 #[pymethods]
 impl PyGuarantee {
     /// What a mechanism proves; its `guarantee`. With further `exceptions`, where only a part of what
@@ -209,9 +221,10 @@ impl PyGuarantee {
     /// -------
     /// dict
     ///     mechanism, metric, epsilon, delta, slack, void, unknown, scope, outputs, theorem, arithmetic,
-    ///     exceptions, certificate (a dict or None) and sentence.
+    ///     exceptions, certificate (a dict or None), unchanged (a dict: mean and worst probability
+    ///     that a common word comes back, words, draws, warning) and sentence.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let (g, dict) = (&self.guarantee, PyDict::new(py));
+        let (g, dict) = (&self.measured(py)?, PyDict::new(py));
         let finite = |x: f64| x.is_finite().then_some(x);
         dict.set_item("mechanism", g.mechanism)?;
         dict.set_item("metric", g.metric)?;
@@ -230,6 +243,15 @@ impl PyGuarantee {
             None => None,
         };
         dict.set_item("certificate", certificate)?;
+        if let Some(unchanged) = &g.unchanged {
+            let measured = PyDict::new(py);
+            measured.set_item("mean", unchanged.mean)?;
+            measured.set_item("worst", unchanged.worst)?;
+            measured.set_item("words", unchanged.words)?;
+            measured.set_item("draws", unchanged.draws)?;
+            measured.set_item("warning", unchanged.warning())?;
+            dict.set_item("unchanged", measured)?;
+        }
         dict.set_item("sentence", g.to_string())?;
         Ok(dict)
     }
@@ -252,10 +274,10 @@ impl PyGuarantee {
     ///     'engineer': the sentence that is printed; 'user': plain words for those whose words it
     ///     protects.
     #[pyo3(signature = (audience = "engineer"))]
-    fn describe(&self, audience: &str) -> PyResult<String> {
+    fn describe(&self, py: Python<'_>, audience: &str) -> PyResult<String> {
         match audience {
-            "engineer" => Ok(self.guarantee.to_string()),
-            "user" => Ok(self.guarantee.for_users()),
+            "engineer" => Ok(self.measured(py)?.to_string()),
+            "user" => Ok(self.measured(py)?.for_users()),
             _ => {
                 let expected = "'engineer' or 'user'";
                 Err(crate::Error::parameter("audience", expected, format!("{audience:?}")).into())
@@ -263,8 +285,8 @@ impl PyGuarantee {
         }
     }
 
-    fn __str__(&self) -> String {
-        self.guarantee.to_string()
+    fn __str__(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(self.measured(py)?.to_string())
     }
 
     fn __repr__(&self) -> String {

@@ -19,6 +19,7 @@ use super::registry::{Given, Registered, registered};
 use super::run::{run, run_in};
 use super::space::Space;
 use super::text::{PyReplacements, consistency, dict_of, in_characters};
+use crate::guarantee::Unchanged;
 use crate::mechanism::remapped::Remapped;
 use crate::parallel::{Control, MOST_THREADS};
 use crate::text::{Consistent, Counts, Policy, TextPrivatizer};
@@ -102,6 +103,13 @@ impl PyMechanism {
         let size: usize = texts.iter().map(|t| t.len()).sum();
         self.run(py, size > 8 * LONG, |control| {
             self.text.privatize_texts(&as_strs(texts), control)
+        })
+    }
+
+    /// How often common words come back as they were; measured at the first call.
+    pub(super) fn unchanged(&self, py: Python<'_>) -> PyResult<Unchanged> {
+        run_in(py, self.threads, true, None, |control| {
+            self.text.unchanged(control)
         })
     }
 
@@ -240,6 +248,20 @@ impl PyMechanism {
     #[getter]
     fn has_law(&self) -> bool {
         self.mechanism().has_law()
+    }
+
+    /// mean, worst, words, draws of `calibration::unchanged`, and its warning.
+    fn _unchanged(&self, py: Python<'_>) -> PyResult<(f64, f64, usize, usize, Option<String>)> {
+        let found = self.unchanged(py)?;
+        let warning = found.warning();
+        Ok((found.mean, found.worst, found.words, found.draws, warning))
+    }
+
+    /// Words of the texts so far that came back as they were, and do so nearly always.
+    fn _nearly_always_unchanged(&self, py: Python<'_>) -> PyResult<usize> {
+        run_in(py, self.threads, true, None, |control| {
+            self.text.nearly_always_unchanged(control)
+        })
     }
 
     /// The exact law of the output for a word: float64, shape (V,).

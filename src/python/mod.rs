@@ -28,10 +28,17 @@ mod transport;
 
 use pyo3::prelude::*;
 
+use crate::guarantee::Unchanged;
+use crate::mechanism::tem::recommended;
+
 #[pymodule(gil_used = false)]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     registry::register(mechanisms::MECHANISMS);
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    m.add("MOST_UNCHANGED", Unchanged::MOST)?;
+    m.add("RECOMMENDED_EPSILON", recommended::EPSILON)?;
+    m.add("RECOMMENDED_COVER", recommended::COVER)?;
+    m.add("RECOMMENDED_BALANCE", recommended::BALANCE)?;
     m.add_class::<embedding::PyEmbedding>()?;
     m.add_class::<graph::PyWordGraph>()?;
     m.add_class::<cover::PyCover>()?;

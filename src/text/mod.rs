@@ -5,6 +5,7 @@
 //! exempts.
 
 mod bound;
+mod came_back;
 mod consistent;
 mod decoding;
 mod memo;
@@ -15,8 +16,9 @@ mod tokenize;
 
 use std::borrow::Cow;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use came_back::CameBack;
 pub use consistent::Replacements;
 pub use decoding::looks_misdecoded;
 use memo::{Memo, Memos, Soon};
@@ -25,6 +27,7 @@ pub use policy::{Consistent, Counts, Oov, Policy};
 use tokenize::without_symbols;
 pub use tokenize::{BETWEEN, Words, known_words, normalize, words};
 
+use crate::calibration::{self, Unchanged};
 use crate::error::{Error, Hidden, Result};
 use crate::guarantee::Guarantee;
 use crate::mechanism::Mechanism;
@@ -51,6 +54,8 @@ pub const MASK: &str = "[MASK]";
 pub struct TextPrivatizer {
     mechanism: Arc<dyn Mechanism>,
     policy: Policy,
+    came_back: CameBack,
+    unchanged: OnceLock<Unchanged>,
 }
 
 /// What becomes of one word.
@@ -110,7 +115,13 @@ impl TextPrivatizer {
             skip: skip.collect(),
             ..policy
         };
-        TextPrivatizer { mechanism, policy }
+        let came_back = CameBack::new(mechanism.vocabulary().len());
+        TextPrivatizer {
+            mechanism,
+            policy,
+            came_back,
+            unchanged: OnceLock::new(),
+        }
     }
 
     /// The mechanism.
@@ -194,6 +205,39 @@ impl TextPrivatizer {
             ));
         }
         guarantee
+    }
+
+    /// How often common words come back as they were: measured once, see
+    /// [`calibration::unchanged`].
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`].
+    pub fn unchanged(&self, control: &Control) -> Result<Unchanged> {
+        if let Some(known) = self.unchanged.get() {
+            return Ok(*known);
+        }
+        let found = calibration::unchanged(&*self.mechanism, control)?;
+        Ok(*self.unchanged.get_or_init(|| found))
+    }
+
+    /// [`guarantee`](Self::guarantee) with that measure: the form to be shown.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`].
+    pub fn measured_guarantee(&self, control: &Control) -> Result<Guarantee> {
+        let mut guarantee = self.guarantee();
+        guarantee.unchanged = Some(self.unchanged(control)?);
+        Ok(guarantee)
+    }
+
+    /// How many words of the texts so far came back as they were and do so nearly always: with a
+    /// probability above [`Unchanged::WORD`].
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`].
+    pub fn nearly_always_unchanged(&self, control: &Control) -> Result<usize> {
+        let ids = self.came_back.ids();
+        calibration::nearly_always_unchanged(&*self.mechanism, &ids, control)
     }
 
     /// Privatises one text.
@@ -510,7 +554,7 @@ impl TextPrivatizer {
             },
         );
         done?;
-        let unchanged = known.iter().zip(&ids).filter(|(a, b)| a == b).count() as u64;
+        let unchanged = self.came_back.note(known, &ids);
         Ok(Drawn {
             known: ids,
             unknown,

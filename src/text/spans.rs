@@ -55,8 +55,8 @@ impl TextPrivatizer {
                     ..self.policy().clone()
                 };
                 let of_call = TextPrivatizer {
-                    mechanism: self.mechanism().clone(),
                     policy,
+                    ..self.clone()
                 };
                 of_call.privatize_texts(&parts, control)?
             }

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import pty
+import re
 import select
 import signal
 import stat
@@ -38,17 +39,82 @@ def sure(tmp_path: Path) -> list[str]:
     """Options under which every known word becomes itself."""
     path = tmp_path / "sure.fdx"
     fastdx.Embedding(["cat", "dog", "bird"], np.eye(3) * 100).save(path)
-    return ["--embedding", str(path), "--mechanism", "laplace", "--epsilon", "1e6", "--oov", "mask"]
+    return ["--embedding", str(path), "--mechanism", "laplace", "--epsilon", "1e6", "--oov", "mask",
+            "--allow-unchanged"]  # fmt: skip
 
 
 def test_text_from_standard_input() -> None:
-    done = run("privatize", "--epsilon", "6", stdin="I like coffee.\nAnd zyxw!\n")
+    done = run("privatize", "--epsilon", "3", stdin="I like coffee.\nAnd zyxw!\n")
     assert done.returncode == 0
     assert done.stdout.count("\n") == 2 and done.stdout.count(" ") == 3
-    assert "4 of 5 words replaced" in done.stderr and "1 unknown (random)" in done.stderr
-    assert "ε = 6 per unit of euclidean distance" in done.stderr
+    line = (
+        r"fastdx: 5 words; \d came back unchanged; 1 were not in the vocabulary \(drawn at random\)"
+    )
+    assert re.match(line, done.stderr), done.stderr
+    assert "under this policy 3.3% of common words come back" in done.stderr
+    assert "Tem protects" not in done.stderr, "the proof is printed on request"
     assert "\r" not in done.stderr, "no progress bar in a pipe"
-    assert run("privatize", "--epsilon", "6", "-q", stdin="coffee").stderr == ""
+    assert run("privatize", "--epsilon", "3", "-q", stdin="coffee").stderr == ""
+    done = run("privatize", "--epsilon", "3", "-q", "--guarantee", stdin="coffee")
+    assert "ε = 3 per unit of euclidean distance" in done.stderr
+
+
+class TestUnchanged:
+    """What a policy leaves is said, and a policy that leaves most is refused."""
+
+    def test_a_policy_that_releases_most_words_is_refused(self, tmp_path: Path) -> None:
+        for args in (["--epsilon", "6"], ["--epsilon", "300"], ["--epsilon", "300", "-q"]):
+            out = tmp_path / "out.txt"
+            done = run("privatize", *args, "-o", out, stdin="anna has diabetes")
+            assert done.returncode == 1 and done.stdout == "" and not out.exists()
+            assert "of common words come back as they were" in done.stderr
+            assert "hardly anything" in done.stderr and "--allow-unchanged" in done.stderr
+
+    def test_who_insists_is_warned(self) -> None:
+        done = run("privatize", "--epsilon", "6", "--allow-unchanged", "-q", stdin="anna in london")
+        assert done.returncode == 0
+        first, second = done.stderr.splitlines()
+        assert first.startswith("fastdx: warning: at this ε 57% of common words come back")
+        assert re.match("fastdx: warning: [23] different words of these texts come back", second)
+
+    def test_a_warning_below(self) -> None:
+        done = run("privatize", "--epsilon", "5", "-q", stdin="a word")
+        assert done.returncode == 0 and "protects little" in done.stderr
+
+    def test_unknown_words_of_another_language(self) -> None:
+        text = "Ich möchte gern einen Tisch für zwei Personen reservieren, bitte recht schnell"
+        done = run("privatize", "--epsilon", "3", "-q", stdin=text)
+        assert "of the words are not in the vocabulary: is it of the language" in done.stderr
+        done = run("privatize", "--epsilon", "3", "-q", stdin="zyxw " * 5 + "a coffee " * 5)
+        assert "language" not in done.stderr
+
+
+class TestRecommended:
+    def test_without_epsilon(self) -> None:
+        done = run("privatize", stdin="anna has diabetes")
+        assert done.returncode == 0 and done.stdout.count(" ") == 2
+        tem = fastdx.Tem.recommended()
+        assert (
+            f"the recommended policy: --epsilon {tem.nominal:g} --cover {tem.cover.k}"
+            in done.stderr
+        )
+        assert run("privatize", "-q", stdin="coffee").stderr == ""
+
+    def test_it_is_that_of_the_options(self, tmp_path: Path) -> None:
+        args = ("--seed", "5", "-q")
+        short = run("privatize", *args, stdin="a coffee and a tea")
+        tem = fastdx.Tem.recommended()
+        policy = ("--epsilon", str(tem.nominal), "--cover", "40", "--balance", "0.1")
+        assert run("privatize", *policy, *args, stdin="a coffee and a tea").stdout == short.stdout
+        assert tem.privatize("coffee") != "" and "fuck" in tem.excluded
+        written = fastdx.Tem(epsilon=2.25, cover=40, balance=0.1, exclude="offensive")
+        assert written.cover == tem.cover and written.nominal == tem.nominal
+
+    @pytest.mark.parametrize("more", [["--cover", "5"], ["--embedding", "x.fdx"], ["--gamma", "3"],
+                                      ["--mechanism", "laplace"], ["--certified"]])  # fmt: skip
+    def test_it_has_no_other_parameters(self, more: list[str]) -> None:
+        done = run("privatize", *more, stdin="coffee")
+        assert done.returncode == 1 and f"{more[0]} needs --epsilon" in done.stderr
 
 
 def test_text_is_kept_byte_for_byte_between_words(tmp_path: Path, sure: list[str]) -> None:
@@ -108,7 +174,6 @@ def test_parquet(tmp_path: Path, sure: list[str]) -> None:
 
 
 BAD = [
-    (["privatize"], "", 2, "required: --epsilon"),
     (["privatize", "--epsilon", "x"], "", 2, "invalid float"),
     (["privatize", "--epsilon", "0"], "", 1, "epsilon must be"),
     (["privatize", "--epsilon", "1", "/no/such"], "", 1, "/no/such: No such file"),
@@ -289,7 +354,7 @@ def test_a_progress_bar_on_a_terminal(tmp_path: Path) -> None:
             shown += data
         assert process.wait() == 0
     os.close(main)
-    assert b"MB/s" in shown and b"words replaced" in shown
+    assert b"MB/s" in shown and b"came back unchanged" in shown
 
 
 def test_memory_stays_flat(tmp_path: Path) -> None:
@@ -314,7 +379,8 @@ def test_memory_stays_flat(tmp_path: Path) -> None:
 def test_hyperbolic(tmp_path: Path) -> None:
     glove = tmp_path / "g.txt"
     glove.write_text("cat 0.1 0.2\ndog 0.3 -0.4\n")
-    poincare = ("--mechanism", "hyperbolic", "--embedding", glove, "--metric", "poincare")
+    poincare = ("--mechanism", "hyperbolic", "--embedding", glove, "--metric", "poincare",
+                "--allow-unchanged", "--guarantee")  # fmt: skip
     done = run("privatize", *poincare, "--epsilon", "2", stdin="cat, dog!")
     assert done.returncode == 0 and done.stdout.split(",")[0] in ("cat", "dog")
     assert "poincare" in done.stderr

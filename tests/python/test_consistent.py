@@ -121,7 +121,7 @@ class TestConsistent:
     def test_the_command(self, tmp_path: Path) -> None:
         path = tmp_path / "in.txt"
         path.write_text("coffee and tea\n" * 400_000)  # more than one piece
-        done = run("privatize", path, "--epsilon", "2", "--consistent")
+        done = run("privatize", path, "--epsilon", "2", "--consistent", "--guarantee")
         assert done.returncode == 0 and len(set(done.stdout.splitlines())) == 1
         assert "distinct words" in done.stderr
         lines = '{"t": "tea tea"}\n' * 50

@@ -252,7 +252,7 @@ def test_statistics_of_covers() -> None:
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = tmp_path / "in.txt"
     text.write_text("cancer treatment in Boston\n", "utf-8")
-    base = ["privatize", "--epsilon", "3", "-o", str(tmp_path / "out"), str(text)]
+    base = ["privatize", "--epsilon", "3", "--guarantee", "-o", str(tmp_path / "out"), str(text)]
     for more, said in [
         ([], "never released"),
         (["--cover", "40"], "above 0.025"),

@@ -118,7 +118,7 @@ def test_the_command_offers_it(kind: type[Mechanism], tmp_path: Path) -> None:
     e.save(path)
     epsilon = str(kind.smallest_epsilon(e) + 2.0)
     done = run("privatize", "--mechanism", kind.name, "--embedding", path, "--epsilon", epsilon,
-               stdin="w1 w2")  # fmt: skip
+               "--guarantee", "--allow-unchanged", stdin="w1 w2")  # fmt: skip
     assert done.returncode == 0 and set(done.stdout.split()) <= set(e.words), done.stderr
     assert kind.__name__ in done.stderr
     page = tmp_path / "page.html"

@@ -39,8 +39,8 @@ COMMANDS = {
 """The commands, and the module of each."""
 
 EXAMPLES = """
-  fastdx privatize --epsilon 6 < letter.txt
-  fastdx privatize reviews.csv --column text --epsilon 3 -o private.csv
+  fastdx privatize < letter.txt
+  fastdx privatize reviews.csv --column text -o private.csv
   fastdx calibrate -o report.html
   fastdx privatize --help
 """

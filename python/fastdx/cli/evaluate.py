@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from fastdx.cli.options import _Commands
 
 EXAMPLES = """
-  fastdx evaluate reviews.jsonl --label-column stars --epsilon 3 -o page.html
-  fastdx evaluate mails.csv --text-column body --author-column from --epsilon 6 --cover 40 \\
+  fastdx evaluate reviews.jsonl --label-column stars -o page.html
+  fastdx evaluate mails.csv --text-column body --author-column from --epsilon 2 --cover 40 \\
       --balance 0.1 -o page.html
   fastdx evaluate mails.csv --text-column body --policy policies.toml -o page.html
 """
@@ -43,7 +43,8 @@ def add(commands: _Commands) -> None:
         **examples(EXAMPLES),
     )
     p.add_argument("files", nargs="+", metavar="FILE", help="JSONL, JSON, CSV, TSV or Parquet")
-    p.add_argument("--epsilon", type=float, help="ε per unit of distance; or --policy")
+    p.add_argument("--epsilon", type=float, help="ε per unit of distance; by default the "
+                   "recommended policy is judged")  # fmt: skip
     group = p.add_argument_group("policies")
     group.add_argument("--policy", metavar="FILE", help="named mechanisms in TOML, as for the "
                        "service (docs/service.md), in the place of --epsilon and of all options "
@@ -92,8 +93,8 @@ def _evaluate(args: argparse.Namespace) -> None:
         raise CommandError(message) from None
     if args.mechanism == "bag":
         raise CommandError("evaluate takes mechanisms of words, not --mechanism bag")
-    if (args.epsilon is None) == (args.policy is None):
-        raise CommandError("give --epsilon EPS, or --policy FILE")
+    if args.epsilon is not None and args.policy is not None:
+        raise CommandError("--epsilon and --policy exclude each other")
     if args.only and not args.policy:
         raise CommandError("--only goes with --policy")
     given = [option for dest, (option, default) in args.of_mechanism.items()

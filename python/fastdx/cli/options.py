@@ -62,8 +62,8 @@ def excluded_words(args: argparse.Namespace) -> Path | str | None:
 
 def cover_of(
     args: argparse.Namespace, kind: type[Mechanism], space: Embedding | WordGraph
-) -> dict[str, Cover]:
-    """Return the cover that the options ask for, or that the file of the space holds."""
+) -> dict[str, Any]:
+    """Return the parameters of the cover that the options ask for, or that the file holds."""
     if args.balance is not None and args.cover is None:
         raise CommandError("--balance goes with --cover")
     if args.cover is not None and args.cover_file is not None:
@@ -72,14 +72,10 @@ def cover_of(
         if args.cover is not None or args.cover_file is not None:
             raise CommandError("--cover and --cover-file go with --mechanism tem or response")
         return {}
-    exclude = excluded_words(args)
     if args.cover_file is not None:
         return {"cover": Cover.load(space, args.cover_file)}
-    if args.balance is not None:
-        made = Cover.balanced(space, args.cover, weight=args.balance, exclude=exclude)
-        return {"cover": made}
     if args.cover is not None:
-        return {"cover": Cover.nearest(space, args.cover, exclude=exclude)}
+        return {"cover": args.cover, "balance": args.balance}
     stored = space_cover(space)
     return {} if stored is None else {"cover": stored}
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from fastdx import Cover, Embedding, MultivariateLaplace, Tem, WordGraph
+from fastdx import Embedding, MultivariateLaplace, Tem, WordGraph
 from fastdx._core import open_space, space_cover
 from fastdx.cli.messages import CommandError
 from fastdx.exceptions import FastdxError
@@ -135,13 +135,10 @@ def _mechanism(
     if "gamma" in given and "beta" in given:
         raise CommandError("gamma and beta: give one of them")
     own |= {name: given[name] for name in ("gamma", "beta", "cache_bytes") if name in given}
-    k, weight = given.get("cover"), given.get("balance")
-    if weight is not None:
-        if k is None:
-            raise CommandError("balance goes with cover")
-        own["cover"] = Cover.balanced(space, k, weight=weight, exclude=exclude)
-    elif k is not None:
-        own["cover"] = Cover.nearest(space, k, exclude=exclude)
+    if "balance" in given and "cover" not in given:
+        raise CommandError("balance goes with cover")
+    if "cover" in given:
+        own |= {"cover": given["cover"], "balance": given.get("balance")}
     else:
         own["cover"] = space_cover(space)
     return Tem.make(space, given["epsilon"], **own)

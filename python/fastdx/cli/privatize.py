@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from fastdx import __version__
+from fastdx._core import MOST_UNCHANGED, RECOMMENDED_BALANCE, RECOMMENDED_COVER
 from fastdx._replace import PACKED, open_output, packed
 from fastdx.bags import BagOfWords
 from fastdx.cli import folders
@@ -45,13 +46,14 @@ if TYPE_CHECKING:
     from fastdx.cli.options import _Commands
 
 EXAMPLES = """
-  fastdx privatize --epsilon 6 < letter.txt
-  fastdx privatize reviews.jsonl.gz --column text --epsilon 3 -o private.jsonl.zst
-  fastdx privatize chats.json --column 'messages[].text' --epsilon 3 -o private.json
-  fastdx privatize table.csv --no-header --column 2 --delimiter ';' --encoding cp1252 --epsilon 3
-  fastdx privatize data/ --column text --epsilon 3 --output-dir private/ --resume
-  fastdx privatize posts.jsonl --column text --epsilon 3 -o private.jsonl \\
+  fastdx privatize < letter.txt
+  fastdx privatize reviews.jsonl.gz --column text -o private.jsonl.zst
+  fastdx privatize chats.json --column 'messages[].text' -o private.json
+  fastdx privatize table.csv --no-header --column 2 --delimiter ';' --encoding cp1252
+  fastdx privatize data/ --column text --output-dir private/ --resume
+  fastdx privatize posts.jsonl --column text -o private.jsonl \\
       --ledger budget.sqlite --budget 3000 --account-column user
+  fastdx privatize --epsilon 2 --cover 40 --balance 0.1 < letter.txt
 """
 
 
@@ -67,7 +69,8 @@ def add(commands: _Commands) -> None:
     )
     p.add_argument("files", nargs="*", default=[], metavar="FILE",
                    help="files, patterns in quotes, folders; '-' or none: stdin")  # fmt: skip
-    p.add_argument("--epsilon", type=float, required=True, help="ε per unit of distance")
+    p.add_argument("--epsilon", type=float, help="ε per unit of distance; by default the policy "
+                   "that is recommended for the built-in English words")  # fmt: skip
     _input_options(p)
     _output_options(p)
     mechanism_group(p)
@@ -103,6 +106,9 @@ def _output_options(p: argparse.ArgumentParser) -> None:
     group.add_argument("--report-file", metavar="FILE", help="where --report goes (default stderr)")
     group.add_argument("-q", "--quiet", action="store_true",
                        help="no progress, no closing line; warnings all the same")  # fmt: skip
+    group.add_argument("--guarantee", action="store_true", help="print what is proved, too")
+    group.add_argument("--allow-unchanged", action="store_true", help="release the texts even if "
+                       "more than half of the common words come back as they were")  # fmt: skip
     show_text(group)
 
 
@@ -163,6 +169,8 @@ def mechanism_of(args: argparse.Namespace, *, pieces: bool = False) -> Mechanism
     """Return the mechanism that the options ask for."""
     if args.words and args.mechanism != "bag":
         raise CommandError("--words goes with --mechanism bag")
+    if args.epsilon is None:
+        return _recommended(args, pieces=pieces)
     kind = MECHANISMS[(args.words or "tem") if args.mechanism == "bag" else args.mechanism]
     if args.certified and kind is not Tem:
         raise CommandError("--certified goes with --mechanism tem")
@@ -170,17 +178,50 @@ def mechanism_of(args: argparse.Namespace, *, pieces: bool = False) -> Mechanism
     quiet = args.quiet
     with step("loading the words", quiet=quiet):
         space = space_of(args, kind)
-    with step("making the cover", quiet=quiet):
-        own |= cover_of(args, kind, space)
-    # A file of plain text comes in pieces, which are one text.
-    consistent: bool | str = "call" if args.consistent and pieces else args.consistent
-    own |= {"oov": args.oov, "skip": skipped_words(args.skip), "exclude": excluded_words(args),
-            "consistent": consistent, "seed": args.seed, "pad": args.pad,
-            "cache_bytes": args.cache, "threads": args.threads}  # fmt: skip
+    own |= cover_of(args, kind, space) | _common(args, pieces=pieces)
     if args.certified:
         with step("certifying", quiet=quiet) as progress:
             return Tem.certified(space, args.epsilon, progress=progress, **own)
-    return kind.make(space, args.epsilon, **own)
+    with step("making the mechanism", quiet=quiet):
+        return kind.make(space, args.epsilon, **own)
+
+
+def _common(args: argparse.Namespace, *, pieces: bool) -> dict[str, Any]:
+    """Return the parameters that all mechanisms take."""
+    # A file of plain text comes in pieces, which are one text.
+    consistent: bool | str = "call" if args.consistent and pieces else args.consistent
+    return {"oov": args.oov, "skip": skipped_words(args.skip), "exclude": excluded_words(args),
+            "consistent": consistent, "seed": args.seed, "pad": args.pad,
+            "cache_bytes": args.cache, "threads": args.threads}  # fmt: skip
+
+
+def _recommended(args: argparse.Namespace, *, pieces: bool) -> Tem:
+    """Return the recommended policy, where no other mechanism is asked for."""
+    own = ("words", "certified", "embedding", "graph", "cover", "balance", "cover_file",
+           "embedding_format", "metric", "limit", "vocabulary",
+           *(option.name for kind in MECHANISMS.values() for option in kind.options))  # fmt: skip
+    given = [f"--{name.replace('_', '-')}" for name in own if getattr(args, name)]
+    if args.mechanism not in ("tem", "bag"):
+        given.append("--mechanism")
+    if given:
+        raise CommandError(f"{given[0]} needs --epsilon: without it the recommended policy is "
+                           "taken, which is made for the built-in English words")  # fmt: skip
+    with step("making the recommended policy", quiet=args.quiet):
+        tem = Tem.recommended(**_common(args, pieces=pieces))
+    if not args.quiet:
+        print(f"fastdx: the recommended policy: --epsilon {tem.nominal:g} --cover "
+              f"{RECOMMENDED_COVER} --balance {RECOMMENDED_BALANCE:g}, chosen by what an attacker "
+              "names in sentences (docs/explanation/what-you-keep.md)",
+              file=sys.stderr)  # fmt: skip
+    return tem
+
+
+def refuse_unchanged(mechanism: Mechanism, *, allowed: bool) -> None:
+    """Refuse a policy under which more than half of the common words come back."""
+    found = mechanism.unchanged
+    if found.mean > MOST_UNCHANGED and not allowed:
+        raise CommandError(f"{found.warning}; take a smaller --epsilon or a --cover, or insist by "
+                           "--allow-unchanged")  # fmt: skip
 
 
 @dataclass
@@ -225,6 +266,7 @@ def _privatize(args: argparse.Namespace) -> None:
     made: dict[bool, Mechanism] = {}
     for pieces in sorted({job.kind.name == "text" and args.consistent for job in jobs}):
         made[pieces] = mechanism_of(args, pieces=pieces)
+        refuse_unchanged(made[pieces], allowed=args.allow_unchanged)
     finished = _finished(args) if args.output_dir else None
     bar.total = _total_size([name for job in jobs for name in job.names])
     try:
@@ -368,9 +410,14 @@ def _total_size(names: Sequence[str]) -> int | None:
     return sum(Path(name).stat().st_size for name in names)
 
 
+OOV = {"random": "drawn at random", "error": "refused", "drop": "left out", "mask": "masked",
+       "keep": "RELEASED"}  # fmt: skip
+"""What becomes of unknown words."""
+FEW_WORDS = 10
+"""Below this many words, unknown ones say nothing of the language."""
 HARMLESS = {"files", "output", "output_dir", "resume", "report", "report_file", "quiet",
             "show_text", "run", "command", "pad", "budget", "allow_wordless", "cache",
-            "threads"}  # fmt: skip
+            "threads", "guarantee", "allow_unchanged"}  # fmt: skip
 """Options that do not change what is released."""
 FILES = ("embedding", "graph", "vocabulary", "cover_file", "skip", "exclude")
 
@@ -505,7 +552,7 @@ def _report(args: argparse.Namespace, mechanism: Mechanism | BagOfWords, total: 
         print(f"fastdx: {_closing(word, total)}.", file=sys.stderr)
     for warning in warned:
         print(f"fastdx: warning: {warning}", file=sys.stderr)
-    if not args.quiet:
+    if args.guarantee:
         print(mechanism.guarantee, file=sys.stderr)
 
 
@@ -518,10 +565,14 @@ def _as_dict(mechanism: Mechanism | BagOfWords) -> dict[str, Any]:
 
 def _closing(word: Mechanism, total: _Sum) -> str:
     counts = total.counts
-    line = f"{counts['replaced']:,} of {counts['words']:,} words replaced by the mechanism"
+    line = f"{counts['words']:,} words; "
+    # Words of bags are drawn elsewhere, and not counted one by one.
     if "unchanged" in counts:
-        line += f", {counts['unchanged']:,} of them by themselves"
-    line += f"; {counts['unknown']:,} unknown ({word.oov})"
+        line += f"{counts['unchanged']:,} came back unchanged; "
+    line += f"{counts['unknown']:,} were not in the vocabulary ({OOV[word.oov]})"
+    if counts["skipped"]:
+        line += f"; {counts['skipped']:,} were skipped"
+    line += f"; under this policy {word.unchanged.mean:.1%} of common words come back"
     if total.charged:
         charged = math.fsum(total.charged.values())
         line += f"; {charged:g} charged to {len(total.charged):,} accounts"
@@ -537,6 +588,18 @@ def _closing(word: Mechanism, total: _Sum) -> str:
 def _warnings(args: argparse.Namespace, word: Mechanism, total: _Sum) -> Iterator[str]:
     """Yield what left unprotected, which ``-q`` does not hide."""
     counts, left = total.counts, total.left
+    if (warning := word.unchanged.warning) is not None:
+        yield warning
+    if nearly := word._nearly_always_unchanged():
+        yield (
+            f"{nearly:,} different words of these texts come back as they were nearly always: with "
+            "a probability above 0.9"
+        )
+    if counts["words"] >= FEW_WORDS and 2 * counts["unknown"] > counts["words"]:
+        yield (
+            f"{counts['unknown'] / counts['words']:.0%} of the words are not in the vocabulary: is "
+            "it of the language of these texts? (--embedding)"
+        )
     if word.seed is not None:
         yield "SEEDED: the output is reproducible, hence NOT protected"
     if word.oov == "keep":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fastdx.mechanisms.base import Common, Mechanism, Option
+from fastdx.mechanisms.base import Common, Mechanism, Option, Unchanged
 from fastdx.mechanisms.finite_law import FiniteLaw
 from fastdx.mechanisms.hyperbolic_laplace import HyperbolicLaplace
 from fastdx.mechanisms.mahalanobis import Mahalanobis
@@ -22,6 +22,7 @@ __all__ = [
     "NeighborResponse",
     "Option",
     "Tem",
+    "Unchanged",
     "Vickrey",
 ]
 

@@ -31,6 +31,8 @@ class NeighborResponse(Mechanism):
         The likely outputs of every word: a cover without weights, or k for the k nearest outputs;
         by default 40, or a fiftieth of the words where
         that is less.
+    balance : float, optional
+        With an int `cover`: outputs of like frequency too, as for `Tem`.
     **common
         ``oov``, ``skip``, ``exclude``, ``consistent``, ``seed``, ``pad``: see
         `fastdx.mechanisms.Common`.
@@ -59,11 +61,12 @@ class NeighborResponse(Mechanism):
         epsilon: float | None = None,
         *,
         cover: Cover | SupportsIndex | None = None,
+        balance: float | None = None,
         embedding: Embedding | None = None,
         **common: Unpack[Common],
     ) -> Self:
         """Make the mechanism."""
-        return cls._new(space, embedding, epsilon, {"cover": cover}, common)
+        return cls._new(space, embedding, epsilon, {"cover": cover, "balance": balance}, common)
 
     @property
     def cover(self) -> Cover:

@@ -8,6 +8,9 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, SupportsIndex
 
 from fastdx._core import (
+    RECOMMENDED_BALANCE,
+    RECOMMENDED_COVER,
+    RECOMMENDED_EPSILON,
     Cover,
     Embedding,
     WordGraph,
@@ -50,6 +53,9 @@ class Tem(Mechanism):
     cover : Cover or int, optional
         What outputs stand for; an int k makes ``Cover.nearest(space, k)``. By default every output
         stands for itself: Tem as published.
+    balance : float, optional
+        With an int `cover`: outputs of like frequency too, ``Cover.balanced`` with this weight (try
+        0.1). The vocabulary is in order of frequency.
     sampler : str, optional
         'exact' (default): integer weights and exact randomness; 'gumbel': the paper's, for
         comparison.
@@ -64,7 +70,7 @@ class Tem(Mechanism):
     Examples
     --------
     >>> from fastdx import Tem
-    >>> tem = Tem(epsilon=6.0)
+    >>> tem = Tem(epsilon=2.25, cover=40, balance=0.1)
     >>> law = tem.probabilities("coffee")
     >>> law.shape, round(float(law.sum()), 9)
     ((20000,), 1.0)
@@ -86,12 +92,13 @@ class Tem(Mechanism):
         gamma: float | None = None,
         beta: float | None = None,
         cover: Cover | SupportsIndex | None = None,
+        balance: float | None = None,
         sampler: str = "exact",
         embedding: Embedding | None = None,
         **common: Unpack[Common],
     ) -> Self:
         """Make the mechanism."""
-        own = {"gamma": gamma, "beta": beta, "cover": cover, "sampler": sampler}
+        own = {"gamma": gamma, "beta": beta, "cover": cover, "balance": balance, "sampler": sampler}
         return cls._new(space, embedding, epsilon, own, common)
 
     @classmethod
@@ -103,6 +110,7 @@ class Tem(Mechanism):
         gamma: float | None = None,
         beta: float | None = None,
         cover: Cover | SupportsIndex | None = None,
+        balance: float | None = None,
         progress: Callable[[int], object] | None = None,
         embedding: Embedding | None = None,
         **common: Unpack[Common],
@@ -120,7 +128,7 @@ class Tem(Mechanism):
             Words and metric.
         epsilon : float
             The ε to certify, per unit of distance.
-        gamma, beta, cover, **common : optional
+        gamma, beta, cover, balance, **common : optional
             As for the constructor; γ from β belongs to the nominal ε.
         progress : callable, optional
             Called now and then with the number of words done, over about a dozen passes.
@@ -133,8 +141,42 @@ class Tem(Mechanism):
         >>> tem.epsilon <= 0.5 < tem.nominal
         True
         """
-        own = {"gamma": gamma, "beta": beta, "cover": cover, "certify": True, "progress": progress}
+        own = {
+            "gamma": gamma,
+            "beta": beta,
+            "cover": cover,
+            "balance": balance,
+            "certify": True,
+            "progress": progress,
+        }
         return cls._new(space, embedding, epsilon, own, common)
+
+    @classmethod
+    def recommended(cls, **common: Unpack[Common]) -> Self:
+        """Make the policy that the documents use, on the built-in English words.
+
+        A balanced cover, offensive words excluded; its parameters are chosen by what an attacker
+        names in sentences (docs/explanation/what-you-keep.md). Without ``--epsilon``, ``fastdx
+        privatize`` takes it.
+
+        Parameters
+        ----------
+        **common : optional
+            As for the constructor. ``exclude`` is ``"offensive"`` unless given.
+
+        Examples
+        --------
+        >>> from fastdx import Tem
+        >>> tem = Tem.recommended()
+        >>> tem.unchanged.warning is None
+        True
+        """
+        return cls(
+            epsilon=RECOMMENDED_EPSILON,
+            cover=RECOMMENDED_COVER,
+            balance=RECOMMENDED_BALANCE,
+            **{"exclude": "offensive", **common},
+        )
 
     @property
     def nominal(self) -> float:

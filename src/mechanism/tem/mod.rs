@@ -19,6 +19,7 @@ pub mod law;
 mod law_cache;
 mod neighborhoods;
 mod outside;
+pub mod recommended;
 mod rejection;
 mod shells;
 mod terms;
@@ -491,6 +492,7 @@ impl Mechanism for Tem {
             unknown_is_random: false,
             scope: Guarantee::WORDS,
             exceptions: Vec::new(),
+            unchanged: None,
         };
         match self.sampler {
             Sampler::Exact => guarantee,

@@ -5,25 +5,21 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::python::cover::cover_of;
+use crate::python::cover::given_cover;
 use crate::python::registry::Given;
-use crate::{Mechanism, NeighborResponse};
+use crate::{Error, Mechanism, NeighborResponse};
 
 /// Likely outputs by default: so many, or a fiftieth of the words, if that is less.
 const K: usize = 40;
 
 pub(in crate::python) fn make(given: &mut Given<'_>) -> PyResult<Arc<dyn Mechanism>> {
-    let py = given.parameters.py();
     let space = given.space.space();
-    let cover = match given.parameter("cover")? {
-        Some(cover) => cover,
-        None => {
-            let fiftieth = space.vocabulary().len() / 50;
-            fiftieth.clamp(1, K).into_pyobject(py)?.into_any()
-        }
-    };
+    let fiftieth = space.vocabulary().len() / 50;
     // Not topped up: every word has just k, and all of ε goes into the score.
-    let cover = cover_of(py, &given.space, &cover, &given.exclude, 1, None)?;
+    let cover = given_cover(given, Some(fiftieth.clamp(1, K)), 1)?;
+    let Some(cover) = cover else {
+        return Err(Error::parameter("cover", "given", "none").into());
+    };
     let (epsilon, randomness) = (given.epsilon, given.randomness.clone());
     Ok(Arc::new(NeighborResponse::new(
         space, epsilon, cover, randomness,

@@ -13,7 +13,7 @@ use crate::guarantee::Certificate;
 use crate::mechanism::remapped::Remapped;
 use crate::mechanism::tem::Truncation;
 use crate::python::arguments::count;
-use crate::python::cover::{PyCover, cover_of};
+use crate::python::cover::{PyCover, given_cover};
 use crate::python::embedding::PyEmbedding;
 use crate::python::graph::PyWordGraph;
 use crate::python::mechanism::PyMechanism;
@@ -39,16 +39,7 @@ pub(in crate::python) fn make(given: &mut Given<'_>) -> PyResult<Arc<dyn Mechani
     if let Some(bytes) = given.cache_bytes {
         tem = tem.with_cache_bytes(bytes);
     }
-    if let Some(cover) = given.parameter("cover")? {
-        let least = Build::default().least;
-        let cover = cover_of(
-            py,
-            &given.space,
-            &cover,
-            &given.exclude,
-            least,
-            progress.as_ref(),
-        )?;
+    if let Some(cover) = given_cover(given, None, Build::default().least)? {
         tem = tem.with_cover(Some(cover))?;
     }
     if !given.exclude.is_empty() {
