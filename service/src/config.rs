@@ -92,6 +92,8 @@ pub struct PolicyConfig {
     pub warm: Option<PathBuf>,
     /// Whether the page at `/` may show it; by default, where no ledger is kept.
     pub page: Option<bool>,
+    /// Whether `--check` passes it although most common words come back as they were.
+    pub allow_unchanged: bool,
 }
 
 impl PolicyConfig {
@@ -115,6 +117,7 @@ impl PolicyConfig {
             cache_bytes: None,
             warm: None,
             page: None,
+            allow_unchanged: false,
         }
     }
 
@@ -141,6 +144,7 @@ impl PolicyConfig {
                 "cache_bytes" => policy.cache_bytes = Some(entry.whole()?),
                 "warm" => policy.warm = Some(entry.text()?.into()),
                 "page" => policy.page = Some(entry.flag()?),
+                "allow_unchanged" => policy.allow_unchanged = entry.flag()?,
                 _ => return Err(entry.unknown(KEYS)),
             }
         }
@@ -150,7 +154,7 @@ impl PolicyConfig {
 }
 
 /// The keys of a policy, for who misspelt one.
-const KEYS: &str = "balance, beta, cache_bytes, consistent, cover, epsilon, exclude, gamma, index, \
+const KEYS: &str = "allow_unchanged, balance, beta, cache_bytes, consistent, cover, epsilon, exclude, gamma, index, \
     mechanism, oov, pad, page, skip, spans_only, verify, warm";
 
 impl Kind {
@@ -187,11 +191,15 @@ const LONGEST_NAME: usize = 64;
 
 impl Config {
     /// One policy, `default`, on the built-in English words.
-    pub fn english(epsilon: f64) -> Self {
+    pub fn english(epsilon: f64, allow_unchanged: bool) -> Self {
         let name = "default".to_owned();
+        let policy = PolicyConfig {
+            allow_unchanged,
+            ..PolicyConfig::english(epsilon)
+        };
         Config {
             default: Some(name.clone()),
-            policies: [(name, PolicyConfig::english(epsilon))].into(),
+            policies: [(name, policy)].into(),
         }
     }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use clap::Parser;
+use fastdx::guarantee::Unchanged;
 use fastdx_serve::answers::Answers;
 use fastdx_serve::config::Config;
 use fastdx_serve::keys::Keys;
@@ -40,9 +41,12 @@ struct Flags {
     /// One policy: Tem at this ε on the built-in English words
     #[arg(long, value_name = "E", value_parser = number)]
     epsilon: Option<f64>,
-    /// Print every policy's guarantee and exit
+    /// Print every policy's guarantee and exit; refuse those that release most common words as they are
     #[arg(long)]
     check: bool,
+    /// Let --check pass --epsilon although most common words come back as they were
+    #[arg(long, requires = "epsilon")]
+    allow_unchanged: bool,
     /// HOST:PORT or unix:PATH, as often as needed
     #[arg(long, value_name = "WHERE", default_value = "127.0.0.1:8080")]
     listen: Vec<String>,
@@ -194,7 +198,10 @@ fn seconds(name: &str, given: f64) -> Result<Duration, String> {
 fn read(flags: &Flags) -> Result<Config, String> {
     match (&flags.config, flags.epsilon) {
         (Some(path), _) => Config::read(path),
-        (None, epsilon) => Ok(Config::english(epsilon.unwrap_or(f64::NAN))),
+        (None, epsilon) => Ok(Config::english(
+            epsilon.unwrap_or(f64::NAN),
+            flags.allow_unchanged,
+        )),
     }
 }
 
@@ -203,10 +210,7 @@ fn run(flags: Flags) -> Result<ExitCode, String> {
     // Before the ledger is touched, and before anything listens.
     let policies = Policies::make(&config, None)?;
     if flags.check {
-        for policy in policies.named.values() {
-            println!("{}: {}", policy.name, policy.guarantee());
-        }
-        return Ok(ExitCode::SUCCESS);
+        return check(&policies);
     }
     let keys = flags.keys.as_deref().map(Keys::read).transpose()?;
     if flags.ledger.is_some() && keys.is_none() && flags.account_header.is_none() {
@@ -259,6 +263,41 @@ fn run(flags: Flags) -> Result<ExitCode, String> {
     code
 }
 
+/// Prints what is proved, and what was measured, of every policy.
+fn check(policies: &Policies) -> Result<ExitCode, String> {
+    let mut refused = Ok(ExitCode::SUCCESS);
+    for policy in policies.named.values() {
+        let found = policy.unchanged()?;
+        println!("{}: {}", policy.name, policy.guarantee());
+        let Some(warning) = found.warning() else {
+            continue;
+        };
+        let what = format!("policies.{}: {warning}", policy.name);
+        say(&format!("WARNING: {what}"));
+        if found.mean > Unchanged::MOST && !policy.allow_unchanged {
+            let how = "allow_unchanged = true, or --allow-unchanged beside --epsilon, accepts that";
+            refused = refused.and(Err(format!("{what} ({how})")));
+        }
+    }
+    refused
+}
+
+/// Says how often common words come back under each policy. It takes a while in large vocabularies,
+/// so that nobody waits for it.
+fn say_unchanged(policies: &Policies) {
+    for policy in policies.named.values() {
+        match policy.unchanged() {
+            Ok(found) => {
+                say(&format!("policies.{}: {found}", policy.name));
+                if let Some(warning) = found.warning() {
+                    say(&format!("WARNING: policies.{}: {warning}", policy.name));
+                }
+            }
+            Err(what) => say(&what),
+        }
+    }
+}
+
 /// A warning, where other machines reach a socket without a key, or in plain text.
 fn exposed(socket: &Bound, flags: &Flags) -> Option<String> {
     if !socket.is_beyond_this_machine() {
@@ -309,8 +348,9 @@ async fn main_task(
     ));
     let loading = service.clone();
     let loaded = tokio::task::spawn_blocking(move || loading.put_to_use(policies)).await;
-    loaded.map_err(|_| "the policies could not be warmed")??;
+    let loaded = loaded.map_err(|_| "the policies could not be warmed")??;
     say("ready");
+    tokio::task::spawn_blocking(move || say_unchanged(&loaded));
     loop {
         tokio::select! {
             _ = terminate.recv() => break,
@@ -340,9 +380,10 @@ async fn reload(flags: &Flags, service: &Arc<Service>) {
     };
     let [done, refused] = &service.metrics.reloads;
     match loaded {
-        Ok(()) => {
+        Ok(policies) => {
             done.fetch_add(1, Ordering::Relaxed);
             say("the policies were read again");
+            tokio::task::spawn_blocking(move || say_unchanged(&policies));
         }
         Err(what) => {
             refused.fetch_add(1, Ordering::Relaxed);

@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use fastdx::cover::{Balance, Build, offensive};
+use fastdx::guarantee::Unchanged;
 use fastdx::index::Index;
 use fastdx::mechanism::tem::Truncation;
 use fastdx::text::{
@@ -45,6 +46,10 @@ pub struct Policy {
     pub page: Option<bool>,
     /// What it does to words on the whole, once somebody has asked for it.
     pub measures: OnceCell<Measures>,
+    /// Whether `--check` passes it although most common words come back as they were.
+    pub allow_unchanged: bool,
+    /// How often common words come back as they were, once it was measured.
+    unchanged: OnceLock<Unchanged>,
     /// What was released under this name.
     pub released: Arc<Releases>,
     /// Words that are drawn before the service is ready, so that their lists and laws are made.
@@ -130,6 +135,18 @@ impl Policies {
                 MetricKind::Counter,
                 "Words that were found in the texts that were released under a policy.",
                 each(&|policy| Some(policy.released.words.load(Relaxed) as f64)),
+            ),
+            family(
+                "fastdx_unchanged_mean",
+                MetricKind::Gauge,
+                "Mean probability that a common word comes back as it was under a policy.",
+                each(&|policy| policy.unchanged.get().map(|found| found.mean)),
+            ),
+            family(
+                "fastdx_unchanged_worst",
+                MetricKind::Gauge,
+                "Largest probability found that a common word comes back as it was under a policy.",
+                each(&|policy| policy.unchanged.get().map(|found| found.worst)),
             ),
             family(
                 "fastdx_cache_bytes",
@@ -225,14 +242,28 @@ impl Policy {
             spans_only: given.spans_only,
             page: given.page,
             measures: OnceCell::new(),
+            allow_unchanged: given.allow_unchanged,
+            unchanged: OnceLock::new(),
             released: Arc::default(),
             warm,
         })
     }
 
-    /// What is proved, with what spans leave out where only they are privatised.
+    /// Measures how often common words come back as they were, or says what was measured before.
+    ///
+    /// # Errors
+    /// The operating system gives no threads.
+    pub fn unchanged(&self) -> Result<Unchanged, String> {
+        let found = self.text.unchanged(&Control::new());
+        let found = found.map_err(|e| format!("policies.{}: {e}", self.name))?;
+        Ok(*self.unchanged.get_or_init(|| found))
+    }
+
+    /// What is proved, with what spans leave out where only they are privatised, and with what was
+    /// measured so far.
     pub fn guarantee(&self) -> Guarantee {
         let mut guarantee = self.text.guarantee();
+        guarantee.unchanged = self.unchanged.get().copied();
         if self.spans_only {
             guarantee.exceptions.push(SPANS.into());
         }
@@ -258,6 +289,12 @@ impl Policy {
             "arithmetic": g.arithmetic,
             "exceptions": g.exceptions,
             "words": self.text.mechanism().vocabulary().len(),
+            "unchanged": g.unchanged.map(|found| json!({
+                "mean": found.mean,
+                "worst": found.worst,
+                "words": found.words,
+                "warning": found.warning(),
+            })),
             "spans_only": self.spans_only,
             "with_spans": SPANS,
             "pad": self.pad.map(|p| p.as_secs_f64()),

@@ -145,10 +145,11 @@ impl Service {
     ///
     /// # Errors
     /// They could not be warmed; the old ones stay.
-    pub fn put_to_use(&self, policies: Policies) -> Result<(), String> {
+    pub fn put_to_use(&self, policies: Policies) -> Result<Arc<Policies>, String> {
         policies.warm()?;
-        self.policies.store(Some(Arc::new(policies)));
-        Ok(())
+        let policies = Arc::new(policies);
+        self.policies.store(Some(policies.clone()));
+        Ok(policies)
     }
 
     /// The policies, once they are there.

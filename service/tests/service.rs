@@ -5,6 +5,7 @@
 mod common;
 
 use std::collections::{HashMap, HashSet};
+use std::io::{BufReader, Write};
 use std::sync::Arc;
 
 use common::Running;
@@ -288,6 +289,30 @@ fn lines_of_one_request_are_one_call() {
     // Another request is another call: at this ε two draws are the same with less than 1e-3.
     let calls: HashSet<String> = (0..4).flat_map(|_| replaced()).collect();
     assert!(calls.len() > 1);
+}
+
+#[test]
+fn a_call_of_lines_keeps_no_more_than_its_share() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "[policies.a]\nepsilon = 1.0\nconsistent = \"call\"\n";
+    let file = common::write(&folder.path().join("policies.toml"), text);
+    let service = Running::start(&["--config", &file]);
+    // Unknown words that are all different: some 100 bytes each are kept.
+    let word = |i: u32| format!("{i:060b}").replace('0', "q").replace('1', "x");
+    let body: String = (0..200_000).map(|i| format!("\"{}\"\n", word(i))).collect();
+    let kind = "content-type: application/x-ndjson\r\n";
+    let request = common::posted("/v1/privatize", kind, body.as_bytes());
+    let stream = service.connect();
+    let mut write = stream.try_clone().unwrap();
+    let writing = std::thread::spawn(move || {
+        // It is broken off.
+        let _ = write.write_all(&request);
+    });
+    let got = common::read(&mut BufReader::new(stream)).unwrap();
+    assert!(!got.whole && got.text().lines().count() > 100_000);
+    let refused = || service.metric("fastdx_refused_total{reason=\"size\"}");
+    common::wait(|| refused() == 1.0);
+    writing.join().unwrap();
 }
 
 #[test]
