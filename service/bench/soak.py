@@ -61,7 +61,8 @@ def main() -> int:
     service = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
         assert service.stderr is not None
-        listening = service.stderr.readline()
+        # Warnings may stand before.
+        listening = next(line for line in service.stderr if "listening on " in line)
         host, port = listening.split("listening on ")[1].strip().rsplit(":", 1)
         assert service.stderr.readline().strip().endswith(": ready")
         idle = [socket.create_connection((host, int(port))) for _ in range(args.idle)]

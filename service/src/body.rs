@@ -94,14 +94,49 @@ pub struct Request {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Fields {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "there")]
     text: Option<Given>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "there")]
     tokens: Option<Given>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "places")]
     spans: Option<Vec<(u64, u64)>>,
     #[serde(default)]
     policy: Option<String>,
+}
+
+/// Pairs of places. JSON has one type of numbers: 3.0 is the whole number 3.
+fn places<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Vec<(u64, u64)>>, D::Error> {
+    struct Place(u64);
+    impl<'de> Deserialize<'de> for Place {
+        fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+            struct Whole;
+            impl Visitor<'_> for Whole {
+                type Value = Place;
+                fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                    f.write_str("a whole number, at least 0")
+                }
+                fn visit_u64<E: serde::de::Error>(self, place: u64) -> Result<Place, E> {
+                    Ok(Place(place))
+                }
+                fn visit_f64<E: serde::de::Error>(self, place: f64) -> Result<Place, E> {
+                    match place >= 0.0 && place.fract() == 0.0 {
+                        // Beyond u64 it lies outside of every text, as the largest one does.
+                        true => Ok(Place(place as u64)),
+                        false => Err(E::custom("no whole number")),
+                    }
+                }
+            }
+            from.deserialize_any(Whole)
+        }
+    }
+    let pairs: Option<Vec<(Place, Place)>> = Deserialize::deserialize(from)?;
+    let plain = |(start, end): (Place, Place)| (start.0, end.0);
+    Ok(pairs.map(|pairs| pairs.into_iter().map(plain).collect()))
+}
+
+/// A field that may be left out, and not be null.
+fn there<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Given>, D::Error> {
+    Given::deserialize(from).map(Some)
 }
 
 impl Request {
@@ -137,7 +172,7 @@ struct LineFields {
     text: Option<String>,
     #[serde(default)]
     tokens: Option<Given>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "places")]
     spans: Option<Vec<(u64, u64)>>,
 }
 

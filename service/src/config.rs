@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
+use crate::toml_file::{Entry, Wrong, document};
 
 /// What a file of policies holds.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug)]
 pub struct Config {
     /// The policy of requests that name none; may be left out where there is only one.
     pub default: Option<String>,
@@ -16,8 +15,7 @@ pub struct Config {
 }
 
 /// Which mechanism a policy applies.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
     /// The truncated exponential mechanism.
     #[default]
@@ -27,8 +25,7 @@ pub enum Kind {
 }
 
 /// Words that are never released.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(untagged)]
+#[derive(Clone, Debug)]
 pub enum Exclude {
     /// `"offensive"`, `"none"`, or a file of words, one a line.
     Named(String),
@@ -43,8 +40,7 @@ impl Default for Exclude {
 }
 
 /// Whether equal words get the same replacement.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(untagged)]
+#[derive(Clone, Debug)]
 pub enum ConsistentConfig {
     /// Within a text, or not at all.
     Flag(bool),
@@ -59,11 +55,9 @@ impl Default for ConsistentConfig {
 }
 
 /// One policy as the file has it.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug)]
 pub struct PolicyConfig {
     /// The mechanism.
-    #[serde(default)]
     pub mechanism: Kind,
     /// ε per unit of distance.
     pub epsilon: f64,
@@ -74,28 +68,22 @@ pub struct PolicyConfig {
     /// A file that `fastdx index build` or `save` wrote; without one the built-in English words.
     pub index: Option<PathBuf>,
     /// Whether every checksum of the index is checked when it is opened.
-    #[serde(default = "yes")]
     pub verify: bool,
     /// Outputs that stand for each word; without it the index's own cover, if it has one.
     pub cover: Option<usize>,
     /// With `cover`: the weight of like frequencies (`Cover.balanced`).
     pub balance: Option<f64>,
     /// Words that are never released.
-    #[serde(default)]
     pub exclude: Exclude,
     /// What becomes of unknown words.
-    #[serde(default = "random")]
     pub oov: String,
     /// Words released as they are.
-    #[serde(default)]
     pub skip: Vec<String>,
     /// Whether equal words get the same replacement.
-    #[serde(default)]
     pub consistent: ConsistentConfig,
     /// Seconds, of which every answer takes a whole multiple.
     pub pad: Option<f64>,
     /// Whether requests must give spans.
-    #[serde(default)]
     pub spans_only: bool,
     /// Bytes of lists and laws that are kept at most.
     pub cache_bytes: Option<usize>,
@@ -104,14 +92,8 @@ pub struct PolicyConfig {
     pub warm: Option<PathBuf>,
     /// Whether the page at `/` may show it; by default, where no ledger is kept.
     pub page: Option<bool>,
-}
-
-fn yes() -> bool {
-    true
-}
-
-fn random() -> String {
-    "random".into()
+    /// Whether `--check` passes it although most common words come back as they were.
+    pub allow_unchanged: bool,
 }
 
 impl PolicyConfig {
@@ -127,7 +109,7 @@ impl PolicyConfig {
             cover: None,
             balance: None,
             exclude: Exclude::default(),
-            oov: random(),
+            oov: "random".into(),
             skip: Vec::new(),
             consistent: ConsistentConfig::default(),
             pad: None,
@@ -135,7 +117,72 @@ impl PolicyConfig {
             cache_bytes: None,
             warm: None,
             page: None,
+            allow_unchanged: false,
         }
+    }
+
+    /// Reads the table of one policy.
+    fn read(table: Entry) -> Result<Self, Wrong> {
+        let mut epsilon = None;
+        let mut policy = PolicyConfig::english(f64::NAN);
+        for entry in table.entries()? {
+            match entry.key() {
+                "mechanism" => policy.mechanism = Kind::read(&entry)?,
+                "epsilon" => epsilon = Some(entry.number()?),
+                "gamma" => policy.gamma = Some(entry.number()?),
+                "beta" => policy.beta = Some(entry.number()?),
+                "index" => policy.index = Some(entry.text()?.into()),
+                "verify" => policy.verify = entry.flag()?,
+                "cover" => policy.cover = Some(entry.whole()?),
+                "balance" => policy.balance = Some(entry.number()?),
+                "exclude" => policy.exclude = Exclude::read(&entry)?,
+                "oov" => policy.oov = entry.text()?,
+                "skip" => policy.skip = entry.texts()?,
+                "consistent" => policy.consistent = ConsistentConfig::read(&entry)?,
+                "pad" => policy.pad = Some(entry.number()?),
+                "spans_only" => policy.spans_only = entry.flag()?,
+                "cache_bytes" => policy.cache_bytes = Some(entry.whole()?),
+                "warm" => policy.warm = Some(entry.text()?.into()),
+                "page" => policy.page = Some(entry.flag()?),
+                "allow_unchanged" => policy.allow_unchanged = entry.flag()?,
+                _ => return Err(entry.unknown(KEYS)),
+            }
+        }
+        policy.epsilon = epsilon.ok_or_else(|| table.lacks("epsilon"))?;
+        Ok(policy)
+    }
+}
+
+/// The keys of a policy, for who misspelt one.
+const KEYS: &str = "allow_unchanged, balance, beta, cache_bytes, consistent, cover, epsilon, exclude, gamma, index, \
+    mechanism, oov, pad, page, skip, spans_only, verify, warm";
+
+impl Kind {
+    fn read(entry: &Entry) -> Result<Self, Wrong> {
+        match entry.text().as_deref() {
+            Ok("tem") => Ok(Kind::Tem),
+            Ok("laplace") => Ok(Kind::Laplace),
+            _ => Err(entry.must_be("\"tem\" or \"laplace\"")),
+        }
+    }
+}
+
+impl Exclude {
+    fn read(entry: &Entry) -> Result<Self, Wrong> {
+        let named = entry.text().map(Exclude::Named);
+        named
+            .or_else(|_| entry.texts().map(Exclude::Words))
+            .map_err(|_| {
+                entry.must_be("\"offensive\", \"none\", the path of a file, or a list of words")
+            })
+    }
+}
+
+impl ConsistentConfig {
+    fn read(entry: &Entry) -> Result<Self, Wrong> {
+        let flag = entry.flag().map(ConsistentConfig::Flag);
+        flag.or_else(|_| entry.text().map(ConsistentConfig::Named))
+            .map_err(|_| entry.must_be("true, false or \"call\""))
     }
 }
 
@@ -144,11 +191,15 @@ const LONGEST_NAME: usize = 64;
 
 impl Config {
     /// One policy, `default`, on the built-in English words.
-    pub fn english(epsilon: f64) -> Self {
+    pub fn english(epsilon: f64, allow_unchanged: bool) -> Self {
         let name = "default".to_owned();
+        let policy = PolicyConfig {
+            allow_unchanged,
+            ..PolicyConfig::english(epsilon)
+        };
         Config {
             default: Some(name.clone()),
-            policies: [(name, PolicyConfig::english(epsilon))].into(),
+            policies: [(name, policy)].into(),
         }
     }
 
@@ -159,12 +210,7 @@ impl Config {
     pub fn read(path: &Path) -> Result<Self, String> {
         let at = |what: String| format!("{}: {what}", path.display());
         let text = std::fs::read_to_string(path).map_err(|e| at(e.to_string()))?;
-        let mut config: Config = toml::from_str(&text).map_err(|e| {
-            let line = e
-                .span()
-                .map_or(0, |s| text[..s.start].matches('\n').count() + 1);
-            at(format!("line {line}: {}", e.message()))
-        })?;
+        let mut config = Config::parse(&text).map_err(|wrong| at(wrong.to_string()))?;
         let folder = path.parent().unwrap_or(Path::new(""));
         for policy in config.policies.values_mut() {
             if let Exclude::Named(file) = &mut policy.exclude
@@ -179,6 +225,23 @@ impl Config {
         }
         config.check().map_err(at)?;
         Ok(config)
+    }
+
+    fn parse(text: &str) -> Result<Self, Wrong> {
+        let (mut default, mut policies) = (None, BTreeMap::new());
+        let document = document(text)?;
+        for entry in Entry::of(&document, text).entries()? {
+            match entry.key() {
+                "default" => default = Some(entry.text()?),
+                "policies" => {
+                    for policy in entry.entries()? {
+                        policies.insert(policy.key().to_owned(), PolicyConfig::read(policy)?);
+                    }
+                }
+                _ => return Err(entry.unknown("default, policies")),
+            }
+        }
+        Ok(Config { default, policies })
     }
 
     fn check(&mut self) -> Result<(), String> {

@@ -41,8 +41,13 @@ impl Keys {
             if key.len() < SHORTEST {
                 return wrong(&format!("a key has at least {SHORTEST} characters"));
             }
-            keys.digests.push(Sha256::digest(key).into());
-            keys.accounts.push(crate::ledger::account(account));
+            let (digest, account) = (Sha256::digest(key).into(), crate::ledger::account(account));
+            let earlier = keys.digests.iter().position(|other| *other == digest);
+            if earlier.is_some_and(|at| keys.accounts[at] != account) {
+                return wrong("this key is another account's already");
+            }
+            keys.digests.push(digest);
+            keys.accounts.push(account);
         }
         match keys.accounts.is_empty() {
             true => Err(format!("{}: it holds no key", path.display())),

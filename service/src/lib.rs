@@ -2,7 +2,7 @@
 //!
 //! | idea | here |
 //! |---|---|
-//! | the file of policies | [`config`] |
+//! | the file of policies | [`config`], read by [`toml_file`] |
 //! | a policy: a mechanism, and how it is applied to text | [`policy`] |
 //! | what a client sends, and what it gets | [`body`] |
 //! | what all requests share | [`service`] |
@@ -14,7 +14,8 @@
 //! | who may ask | [`keys`] |
 //! | what is charged before a draw | [`ledger`] |
 //! | answers kept for those who ask again | [`answers`] |
-//! | counts and times | [`metrics`] |
+//! | counts and times | [`metrics`], [`process`] |
+//! | what a connection may hold, and how long | [`held`] |
 //! | sockets, TLS, time limits, draining | [`listen`] |
 //!
 //! No text, word or key stands in a message, a log line or a metric: errors say where something is
@@ -23,6 +24,7 @@
 pub mod answers;
 pub mod body;
 pub mod config;
+pub mod held;
 pub mod keys;
 pub mod ledger;
 pub mod lines;
@@ -30,7 +32,9 @@ pub mod listen;
 pub mod metrics;
 pub mod page;
 pub mod policy;
+pub mod process;
 pub mod reply;
 pub mod routes;
 pub mod service;
+pub mod toml_file;
 pub mod work;

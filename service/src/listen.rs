@@ -13,16 +13,16 @@ use std::time::Duration;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
-use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use pin_project::pin_project;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio_io_timeout::TimeoutStream;
 use tokio_rustls::TlsAcceptor;
 
+use crate::held::{Connection, Late};
 use crate::service::Service;
 
 /// Headers of a request at most, and bytes of them.
@@ -30,6 +30,9 @@ const HEADERS: usize = 64;
 const HEADER_BYTES: usize = 32 << 10;
 /// Requests of one HTTP/2 connection at once.
 const STREAMS: u32 = 128;
+/// Bytes of a body that HTTP/2 takes before it is read. The connection takes as many of all streams
+/// together, so that those that wait for room never hold up those that have it.
+const WINDOW: u32 = 128 << 10;
 /// What waits for a connection to be taken.
 const BACKLOG: u32 = 1024;
 
@@ -104,7 +107,12 @@ impl Bound {
     pub async fn to(place: &Place) -> Result<Self, String> {
         match place {
             Place::Tcp(address) => {
-                let at = |e: std::io::Error| format!("{address}: {e}");
+                let at = |e: std::io::Error| match e.kind() {
+                    std::io::ErrorKind::InvalidInput => {
+                        format!("--listen must be HOST:PORT or unix:PATH, got {address}")
+                    }
+                    _ => format!("{address}: {e}"),
+                };
                 let mut last = Err(format!("{address}: it names no address"));
                 for address in tokio::net::lookup_host(address).await.map_err(at)? {
                     last = bind(address).map(Bound::Tcp).map_err(at);
@@ -115,6 +123,17 @@ impl Bound {
                 last
             }
             Place::Unix(path) => unix(path),
+        }
+    }
+
+    /// Whether other machines may reach it.
+    pub fn is_beyond_this_machine(&self) -> bool {
+        match self {
+            Bound::Tcp(socket) => {
+                let address = socket.local_addr();
+                address.map_or(true, |a| !a.ip().to_canonical().is_loopback())
+            }
+            Bound::Unix(..) => false,
         }
     }
 
@@ -164,20 +183,31 @@ fn unix(path: &Path) -> Result<Bound, String> {
 /// # Errors
 /// A file that cannot be read, or does not hold that.
 pub fn tls(certificates: &Path, key: &Path) -> Result<TlsAcceptor, String> {
-    let of = |path: &Path, e: &dyn std::fmt::Display| format!("{}: {e}", path.display());
+    let at = |path: &Path, what: &str| format!("{}: {what}", path.display());
     let chain = CertificateDer::pem_file_iter(certificates)
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
-        .map_err(|e| of(certificates, &e))?;
-    // What is wrong with a key is not told with what stands there.
-    let no_key = |_| of(key, &"it holds no private key in PEM");
-    let private = PrivateKeyDer::from_pem_file(key).map_err(no_key)?;
+        .map_err(|e| match e {
+            rustls::pki_types::pem::Error::Io(e) => at(certificates, &e.to_string()),
+            _ => at(certificates, "it is no chain of certificates in PEM"),
+        })?;
+    if chain.is_empty() {
+        return Err(at(certificates, "it holds no certificate in PEM"));
+    }
+    // Faults of a key are not told with its content.
+    let private = PrivateKeyDer::from_pem_file(key).map_err(|e| match e {
+        rustls::pki_types::pem::Error::Io(e) => at(key, &e.to_string()),
+        _ => at(key, "it holds no private key in PEM"),
+    })?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut config = rustls::ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|e| e.to_string())?
         .with_no_client_auth()
         .with_single_cert(chain, private)
-        .map_err(|e| of(certificates, &e))?;
+        .map_err(|_| {
+            let what = format!("it does not go with the key of {}", key.display());
+            at(certificates, &what)
+        })?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
@@ -189,6 +219,9 @@ struct Connections {
     builder: auto::Builder<TokioExecutor>,
     tls: Option<TlsAcceptor>,
     times: Times,
+    end: watch::Receiver<bool>,
+    /// Closed when no connection is left.
+    _open: mpsc::Sender<()>,
 }
 
 /// Serves until `end` says so; then waits for what has begun, but not longer than the drain time.
@@ -213,32 +246,30 @@ pub async fn serve(
         .timer(TokioTimer::new())
         .max_concurrent_streams(STREAMS)
         .max_header_list_size(HEADER_BYTES as u32)
+        .initial_stream_window_size(WINDOW)
+        .initial_connection_window_size(STREAMS * WINDOW)
         .keep_alive_interval(times.idle)
         .keep_alive_timeout(times.head);
     let drain = times.drain;
+    let (open, mut closed) = mpsc::channel(1);
     let connections = Connections {
         service,
         builder,
         tls,
         times,
+        end: end.clone(),
+        _open: open,
     };
-    let graceful = Arc::new(GracefulShutdown::new());
     let room = Arc::new(Semaphore::new(most));
     let mut accepting = Vec::new();
     let mut paths = Vec::new();
     for socket in sockets {
         let (connections, room) = (connections.clone(), room.clone());
-        let (graceful, end) = (graceful.clone(), end.clone());
+        let end = end.clone();
         if let Bound::Unix(_, path) = &socket {
             paths.push(path.clone());
         }
-        accepting.push(tokio::spawn(accept(
-            socket,
-            connections,
-            graceful,
-            room,
-            end,
-        )));
+        accepting.push(tokio::spawn(accept(socket, connections, room, end)));
     }
     let _ = end.wait_for(|end| *end).await;
     for task in accepting {
@@ -247,19 +278,13 @@ pub async fn serve(
     for path in paths {
         let _ = std::fs::remove_file(path);
     }
-    // Those who accepted have ended: no one else holds it.
-    match Arc::try_unwrap(graceful) {
-        Ok(graceful) => tokio::time::timeout(drain, graceful.shutdown())
-            .await
-            .is_ok(),
-        Err(_) => false,
-    }
+    drop(connections);
+    tokio::time::timeout(drain, closed.recv()).await.is_ok()
 }
 
 async fn accept(
     socket: Bound,
     connections: Connections,
-    graceful: Arc<GracefulShutdown>,
     room: Arc<Semaphore>,
     mut end: watch::Receiver<bool>,
 ) {
@@ -272,7 +297,7 @@ async fn accept(
         let Ok(permit) = permit else { return };
         let failed = tokio::select! {
             _ = end.wait_for(|end| *end) => return,
-            taken = take(&socket, &connections, graceful.watcher(), permit) => taken.is_err(),
+            taken = take(&socket, &connections, permit) => taken.is_err(),
         };
         if failed {
             // No file descriptors are left, say: those that end give some back.
@@ -284,48 +309,75 @@ async fn accept(
 async fn take(
     socket: &Bound,
     connections: &Connections,
-    watcher: Watcher,
     permit: OwnedSemaphorePermit,
 ) -> std::io::Result<()> {
     let connections = connections.clone();
     match socket {
         Bound::Tcp(socket) => {
-            let (stream, _) = socket.accept().await?;
+            let (stream, peer) = socket.accept().await?;
             stream.set_nodelay(true)?;
+            let peer = peer.ip().to_canonical().to_string();
             tokio::spawn(async move {
                 let Some(tls) = connections.tls.clone() else {
-                    return connections.serve(stream, watcher, permit).await;
+                    return connections.serve(stream, peer, permit).await;
                 };
                 let hello = tokio::time::timeout(connections.times.head, tls.accept(stream));
                 if let Ok(Ok(stream)) = hello.await {
-                    connections.serve(stream, watcher, permit).await;
+                    connections.serve(stream, peer, permit).await;
                 }
             });
         }
         Bound::Unix(socket, _) => {
             let (stream, _) = socket.accept().await?;
-            tokio::spawn(async move { connections.serve(stream, watcher, permit).await });
+            tokio::spawn(async move { connections.serve(stream, String::new(), permit).await });
         }
     }
     Ok(())
 }
 
 impl Connections {
-    async fn serve<S>(self, stream: S, watcher: Watcher, _permit: OwnedSemaphorePermit)
+    async fn serve<S>(self, stream: S, peer: String, _permit: OwnedSemaphorePermit)
+    where
+        S: AsyncRead + AsyncWrite + Send + 'static,
+    {
+        let service = self.service.clone();
+        service.metrics.connections.fetch_add(1, Relaxed);
+        Caught::new(self.until_its_end(stream, peer)).await;
+        service.metrics.connections.fetch_sub(1, Relaxed);
+    }
+
+    async fn until_its_end<S>(mut self, stream: S, peer: String)
     where
         S: AsyncRead + AsyncWrite + Send + 'static,
     {
         let mut stream = TimeoutStream::new(stream);
         stream.set_read_timeout(Some(self.times.idle));
         stream.set_write_timeout(Some(self.times.idle));
-        let service = self.service.clone();
-        let answer = service_fn(move |asked| service.clone().call(asked));
+        let held = Connection::new(peer, self.service.limits.body);
+        let answer = {
+            let (service, held) = (self.service.clone(), held.clone());
+            service_fn(move |asked| service.clone().call(asked, held.clone()))
+        };
         let stream = TokioIo::new(Box::pin(stream));
         let connection = self.builder.serve_connection(stream, answer).into_owned();
-        self.service.metrics.connections.fetch_add(1, Relaxed);
-        // What is wrong with a connection is the client's: there is nobody to tell.
-        let _ = Caught::new(watcher.watch(connection)).await;
-        self.service.metrics.connections.fetch_sub(1, Relaxed);
+        let mut connection = std::pin::pin!(connection);
+        loop {
+            tokio::select! {
+                // Errors of a connection are the client's: nobody is there to tell.
+                _ = connection.as_mut() => return,
+                _ = self.end.wait_for(|end| *end) => break,
+                late = held.late(self.times.idle) => match late {
+                    Late::Unread => return,
+                    Late::Idle => break,
+                },
+            }
+        }
+        connection.as_mut().graceful_shutdown();
+        held.touch();
+        tokio::select! {
+            _ = connection => {}
+            _ = held.late(self.times.head) => {}
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use clap::Parser;
+use fastdx::guarantee::Unchanged;
 use fastdx_serve::answers::Answers;
 use fastdx_serve::config::Config;
 use fastdx_serve::keys::Keys;
@@ -38,11 +39,14 @@ struct Flags {
     )]
     config: Option<PathBuf>,
     /// One policy: Tem at this ε on the built-in English words
-    #[arg(long)]
+    #[arg(long, value_name = "E", value_parser = number)]
     epsilon: Option<f64>,
-    /// Print every policy's guarantee and exit
+    /// Print every policy's guarantee and exit; refuse those that release most common words as they are
     #[arg(long)]
     check: bool,
+    /// Let --check pass --epsilon although most common words come back as they were
+    #[arg(long, requires = "epsilon")]
+    allow_unchanged: bool,
     /// HOST:PORT or unix:PATH, as often as needed
     #[arg(long, value_name = "WHERE", default_value = "127.0.0.1:8080")]
     listen: Vec<String>,
@@ -62,43 +66,43 @@ struct Flags {
     #[arg(long, value_name = "FILE", requires = "budget")]
     ledger: Option<PathBuf>,
     /// What an account may spend in all, in ε·words
-    #[arg(long, requires = "ledger")]
+    #[arg(long, value_name = "B", value_parser = number, requires = "ledger")]
     budget: Option<f64>,
     /// No page at /
     #[arg(long)]
     no_page: bool,
     /// Threads that answer; by default one a core
-    #[arg(long)]
+    #[arg(long, value_name = "N", value_parser = whole)]
     threads: Option<usize>,
     /// Bytes of a body at most
-    #[arg(long, default_value_t = 1 << 20)]
+    #[arg(long, value_name = "N", value_parser = whole, default_value_t = 1 << 20)]
     max_body: usize,
     /// Texts of a request at most
-    #[arg(long, default_value_t = 10_000)]
+    #[arg(long, value_name = "N", value_parser = whole, default_value_t = 10_000)]
     max_texts: usize,
     /// Words of a request at most
-    #[arg(long, default_value_t = 100_000)]
+    #[arg(long, value_name = "N", value_parser = whole, default_value_t = 100_000)]
     max_words: usize,
     /// Requests at once at most; more get 429
-    #[arg(long, default_value_t = 512)]
+    #[arg(long, value_name = "N", value_parser = whole, default_value_t = 512)]
     max_requests: usize,
     /// Connections at once at most; more wait
-    #[arg(long, default_value_t = 4096)]
+    #[arg(long, value_name = "N", value_parser = whole, default_value_t = 4096)]
     max_connections: usize,
     /// Seconds for a TLS handshake, and between requests until the next one's head is there
-    #[arg(long, default_value_t = 10.0)]
+    #[arg(long, value_name = "SECONDS", value_parser = number, default_value_t = 10.0)]
     head_time: f64,
     /// Seconds for a body, or for the next piece of a stream
-    #[arg(long, default_value_t = 30.0)]
+    #[arg(long, value_name = "SECONDS", value_parser = number, default_value_t = 30.0)]
     body_time: f64,
     /// Seconds that a connection may be idle before its first request, or an answer not be read
-    #[arg(long, default_value_t = 75.0)]
+    #[arg(long, value_name = "SECONDS", value_parser = number, default_value_t = 75.0)]
     idle_time: f64,
     /// Seconds that an answer is kept for its Idempotency-Key
-    #[arg(long, default_value_t = 300.0)]
+    #[arg(long, value_name = "SECONDS", value_parser = number, default_value_t = 300.0)]
     answers_time: f64,
     /// Bytes of answers that are kept at most
-    #[arg(long, default_value_t = 64 << 20)]
+    #[arg(long, value_name = "N", value_parser = whole, default_value_t = 64 << 20)]
     answers_bytes: usize,
 }
 
@@ -107,8 +111,31 @@ const DRAIN: Duration = Duration::from_secs(9);
 
 fn say(what: &str) {
     use std::io::Write;
+    let what = plain(what);
     // A log that is full or gone ends nothing.
     let _ = writeln!(std::io::stderr(), "fastdx-serve: {what}");
+}
+
+/// A message without the numbers that Rust adds to the system's words: "(os error 2)".
+fn plain(message: &str) -> String {
+    let mut parts = message.split(" (os error ");
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        out += part
+            .trim_start_matches(|c: char| c.is_ascii_digit() || c == '-')
+            .strip_prefix(')')
+            .unwrap_or(part);
+    }
+    out
+}
+
+fn whole(given: &str) -> Result<usize, String> {
+    let wrong = |_| "it must be a whole number, at least 0".to_owned();
+    given.parse().map_err(wrong)
+}
+
+fn number(given: &str) -> Result<f64, String> {
+    given.parse().map_err(|_| "it must be a number".to_owned())
 }
 
 fn main() -> ExitCode {
@@ -171,18 +198,19 @@ fn seconds(name: &str, given: f64) -> Result<Duration, String> {
 fn read(flags: &Flags) -> Result<Config, String> {
     match (&flags.config, flags.epsilon) {
         (Some(path), _) => Config::read(path),
-        (None, epsilon) => Ok(Config::english(epsilon.unwrap_or(f64::NAN))),
+        (None, epsilon) => Ok(Config::english(
+            epsilon.unwrap_or(f64::NAN),
+            flags.allow_unchanged,
+        )),
     }
 }
 
 fn run(flags: Flags) -> Result<ExitCode, String> {
     let config = read(&flags)?;
+    // Before the ledger is touched, and before anything listens.
+    let policies = Policies::make(&config, None)?;
     if flags.check {
-        let policies = Policies::make(&config)?;
-        for policy in policies.named.values() {
-            println!("{}: {}", policy.name, policy.guarantee());
-        }
-        return Ok(ExitCode::SUCCESS);
+        return check(&policies);
     }
     let keys = flags.keys.as_deref().map(Keys::read).transpose()?;
     if flags.ledger.is_some() && keys.is_none() && flags.account_header.is_none() {
@@ -223,20 +251,69 @@ fn run(flags: Flags) -> Result<ExitCode, String> {
         page: !flags.no_page,
         draining: AtomicBool::new(false),
     });
+    service.affordable(&policies)?;
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     if let Some(threads) = flags.threads {
         runtime.worker_threads(threads.clamp(1, 1024));
     }
     let runtime = runtime.enable_all().build().map_err(|e| e.to_string())?;
-    let code = runtime.block_on(main_task(flags, config, service, tls, times));
+    let code = runtime.block_on(main_task(flags, policies, service, tls, times));
     // What the drain time did not end is left.
     runtime.shutdown_background();
     code
 }
 
+/// Prints what is proved, and what was measured, of every policy.
+fn check(policies: &Policies) -> Result<ExitCode, String> {
+    let mut refused = Ok(ExitCode::SUCCESS);
+    for policy in policies.named.values() {
+        let found = policy.unchanged()?;
+        println!("{}: {}", policy.name, policy.guarantee());
+        let Some(warning) = found.warning() else {
+            continue;
+        };
+        let what = format!("policies.{}: {warning}", policy.name);
+        say(&format!("WARNING: {what}"));
+        if found.mean > Unchanged::MOST && !policy.allow_unchanged {
+            let how = "allow_unchanged = true, or --allow-unchanged beside --epsilon, accepts that";
+            refused = refused.and(Err(format!("{what} ({how})")));
+        }
+    }
+    refused
+}
+
+/// Says how often common words come back under each policy. It takes a while in large vocabularies,
+/// so that nobody waits for it.
+fn say_unchanged(policies: &Policies) {
+    for policy in policies.named.values() {
+        match policy.unchanged() {
+            Ok(found) => {
+                say(&format!("policies.{}: {found}", policy.name));
+                if let Some(warning) = found.warning() {
+                    say(&format!("WARNING: policies.{}: {warning}", policy.name));
+                }
+            }
+            Err(what) => say(&what),
+        }
+    }
+}
+
+/// A warning, where other machines reach a socket without a key, or in plain text.
+fn exposed(socket: &Bound, flags: &Flags) -> Option<String> {
+    if !socket.is_beyond_this_machine() {
+        return None;
+    }
+    let keys = (flags.keys.is_none()).then_some("without --keys everybody there may ask");
+    let tls = (flags.tls_cert.is_none())
+        .then_some("without --tls-cert everybody on the way can read the texts");
+    let what: Vec<&str> = [keys, tls].into_iter().flatten().collect();
+    let name = socket.name();
+    (!what.is_empty()).then(|| format!("WARNING: other machines reach {name}: {}", what.join("; ")))
+}
+
 async fn main_task(
     flags: Flags,
-    config: Config,
+    policies: Policies,
     service: Arc<Service>,
     tls: Option<tokio_rustls::TlsAcceptor>,
     times: Times,
@@ -250,6 +327,9 @@ async fn main_task(
         sockets.push(Bound::to(&place).await?);
     }
     for socket in &sockets {
+        if let Some(what) = exposed(socket, &flags) {
+            say(&what);
+        }
         say(&format!("listening on {}", socket.name()));
     }
     let on = |kind| signal(kind).map_err(|e| e.to_string());
@@ -267,9 +347,10 @@ async fn main_task(
         ended,
     ));
     let loading = service.clone();
-    let loaded = tokio::task::spawn_blocking(move || loading.load(&config)).await;
-    loaded.map_err(|_| "the policies could not be made")??;
+    let loaded = tokio::task::spawn_blocking(move || loading.put_to_use(policies)).await;
+    let loaded = loaded.map_err(|_| "the policies could not be warmed")??;
     say("ready");
+    tokio::task::spawn_blocking(move || say_unchanged(&loaded));
     loop {
         tokio::select! {
             _ = terminate.recv() => break,
@@ -292,16 +373,17 @@ async fn main_task(
 async fn reload(flags: &Flags, service: &Arc<Service>) {
     let config = read(flags);
     let loading = service.clone();
-    let load = move || config.and_then(|config| loading.load(&config));
+    let load = move || loading.put_to_use(loading.make(&config?)?);
     let loaded = match tokio::task::spawn_blocking(load).await {
         Ok(loaded) => loaded,
         Err(_) => Err("the policies could not be made".into()),
     };
     let [done, refused] = &service.metrics.reloads;
     match loaded {
-        Ok(()) => {
+        Ok(policies) => {
             done.fetch_add(1, Ordering::Relaxed);
             say("the policies were read again");
+            tokio::task::spawn_blocking(move || say_unchanged(&policies));
         }
         Err(what) => {
             refused.fetch_add(1, Ordering::Relaxed);

@@ -2,7 +2,53 @@
 
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
+
+use crate::process;
+
+/// A metric with all its labels.
+pub struct Family {
+    /// Its name.
+    pub name: &'static str,
+    /// How it moves.
+    pub kind: MetricKind,
+    /// A sentence.
+    pub help: &'static str,
+    /// Labels and values.
+    pub samples: Vec<(String, f64)>,
+}
+
+/// How a metric moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MetricKind {
+    /// It grows.
+    Counter,
+    /// It moves up and down.
+    Gauge,
+    /// Its samples are those of a histogram, each with what its name ends in.
+    Histogram,
+}
+
+impl MetricKind {
+    fn name(self) -> &'static str {
+        match self {
+            MetricKind::Counter => "counter",
+            MetricKind::Gauge => "gauge",
+            MetricKind::Histogram => "histogram",
+        }
+    }
+}
+
+/// What was released under a policy.
+#[derive(Debug, Default)]
+pub struct Releases {
+    /// Requests, and pieces of streams.
+    pub releases: AtomicU64,
+    /// Texts.
+    pub texts: AtomicU64,
+    /// Words that were found in them.
+    pub words: AtomicU64,
+}
 
 /// What a request asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,21 +87,20 @@ pub enum Refused {
     Answers,
     /// The client was too slow.
     Slow,
+    /// The client does not read its answers.
+    Unread,
 }
 
-const REASONS: [&str; 6] = ["key", "size", "busy", "budget", "answers", "slow"];
+const REASONS: [&str; 7] = ["key", "size", "busy", "budget", "answers", "slow", "unread"];
 
 /// All counts.
-#[derive(Default)]
 pub struct Metrics {
+    /// When the process started, in seconds since 1970.
+    start: f64,
     requests: [[AtomicU64; STATUSES.len()]; ROUTES.len()],
     times: [AtomicU64; ENDS.len() + 1],
     time_sum: AtomicU64,
     refused: [AtomicU64; REASONS.len()],
-    /// Words that were found in texts.
-    pub words: AtomicU64,
-    /// Texts that were released.
-    pub texts: AtomicU64,
     /// Panics that were caught.
     pub panics: AtomicU64,
     /// Connections that are open.
@@ -64,6 +109,23 @@ pub struct Metrics {
     pub repeated: AtomicU64,
     /// Times that the file of policies was read again, and that it was refused.
     pub reloads: [AtomicU64; 2],
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        Metrics {
+            start: since.map_or(0.0, |since| since.as_secs_f64()),
+            requests: Default::default(),
+            times: Default::default(),
+            time_sum: AtomicU64::new(0),
+            refused: Default::default(),
+            panics: AtomicU64::new(0),
+            connections: AtomicU64::new(0),
+            repeated: AtomicU64::new(0),
+            reloads: Default::default(),
+        }
+    }
 }
 
 impl Metrics {
@@ -86,65 +148,102 @@ impl Metrics {
         self.refused[why as usize].fetch_add(1, Relaxed);
     }
 
-    /// The text that Prometheus reads; `gauges` are further lines' names, labels and values.
-    pub fn render(&self, gauges: &[(&str, String, f64)]) -> String {
-        let mut out = String::new();
-        let mut line = |name: &str, labels: &str, value: f64| {
-            let labels = if labels.is_empty() {
-                String::new()
-            } else {
-                format!("{{{labels}}}")
-            };
-            // Writing to a String cannot fail.
-            let _ = writeln!(out, "fastdx_{name}{labels} {value}");
+    fn own(&self) -> Vec<Family> {
+        let get = |count: &AtomicU64| count.load(Relaxed) as f64;
+        let family = |name, kind, help, samples| Family {
+            name,
+            kind,
+            help,
+            samples,
         };
-        for (route, statuses) in ROUTES.iter().zip(&self.requests) {
-            for (status, count) in STATUSES.iter().zip(statuses) {
-                let count = count.load(Relaxed);
-                if count > 0 {
-                    let labels = format!("route=\"{route}\",status=\"{status}\"");
-                    line("requests_total", &labels, count as f64);
-                }
-            }
-        }
-        let mut below = 0;
+        let one = |value: f64| vec![(String::new(), value)];
+        let requests = ROUTES
+            .iter()
+            .zip(&self.requests)
+            .flat_map(|(route, statuses)| {
+                let each = STATUSES.iter().zip(statuses);
+                each.map(move |(status, count)| {
+                    let labels = format!("{{route=\"{route}\",status=\"{status}\"}}");
+                    (labels, count.load(Relaxed) as f64)
+                })
+            });
+        let mut below = 0.0;
+        let mut times: Vec<(String, f64)> = Vec::new();
         for (at, count) in self.times.iter().enumerate() {
-            below += count.load(Relaxed);
+            below += get(count);
             let end = ENDS
                 .get(at)
                 .map_or("+Inf".into(), |end| (*end as f64 / 1e6).to_string());
-            line(
-                "request_seconds_bucket",
-                &format!("le=\"{end}\""),
-                below as f64,
-            );
+            times.push((format!("_bucket{{le=\"{end}\"}}"), below));
         }
-        line("request_seconds_count", "", below as f64);
-        line(
-            "request_seconds_sum",
-            "",
-            self.time_sum.load(Relaxed) as f64 / 1e6,
-        );
-        for (why, count) in REASONS.iter().zip(&self.refused) {
-            line(
-                "refused_total",
-                &format!("reason=\"{why}\""),
-                count.load(Relaxed) as f64,
-            );
-        }
-        for (name, count) in [
-            ("words_total", &self.words),
-            ("texts_total", &self.texts),
-            ("panics_total", &self.panics),
-            ("connections", &self.connections),
-            ("repeated_answers_total", &self.repeated),
-            ("reloads_total", &self.reloads[0]),
-            ("reloads_refused_total", &self.reloads[1]),
-        ] {
-            line(name, "", count.load(Relaxed) as f64);
-        }
-        for (name, labels, value) in gauges {
-            line(name, labels, *value);
+        times.push(("_sum".into(), get(&self.time_sum) / 1e6));
+        times.push(("_count".into(), below));
+        let refused = REASONS.iter().zip(&self.refused);
+        vec![
+            family(
+                "fastdx_requests_total",
+                MetricKind::Counter,
+                "Requests that were answered, by what they asked for and by status.",
+                requests.filter(|(_, count)| *count > 0.0).collect(),
+            ),
+            family(
+                "fastdx_request_seconds",
+                MetricKind::Histogram,
+                "Time from the head of a request to its answer, of JSON requests.",
+                times,
+            ),
+            family(
+                "fastdx_refused_total",
+                MetricKind::Counter,
+                "Requests that were refused, by the reason.",
+                refused
+                    .map(|(why, count)| (format!("{{reason=\"{why}\"}}"), get(count)))
+                    .collect(),
+            ),
+            family(
+                "fastdx_panics_total",
+                MetricKind::Counter,
+                "Faults of the service that were caught.",
+                one(get(&self.panics)),
+            ),
+            family(
+                "fastdx_connections",
+                MetricKind::Gauge,
+                "Connections that are open.",
+                one(get(&self.connections)),
+            ),
+            family(
+                "fastdx_repeated_answers_total",
+                MetricKind::Counter,
+                "Answers that were sent again for their Idempotency-Key.",
+                one(get(&self.repeated)),
+            ),
+            family(
+                "fastdx_reloads_total",
+                MetricKind::Counter,
+                "Times that the file of policies was read again.",
+                one(get(&self.reloads[0])),
+            ),
+            family(
+                "fastdx_reloads_refused_total",
+                MetricKind::Counter,
+                "Times that the file of policies was wrong, and the old ones stayed.",
+                one(get(&self.reloads[1])),
+            ),
+        ]
+    }
+
+    /// The text that Prometheus reads, with further metrics.
+    pub fn render(&self, more: Vec<Family>) -> String {
+        let mut out = String::new();
+        let process = process::families(self.start);
+        for family in self.own().into_iter().chain(more).chain(process) {
+            let (name, kind) = (family.name, family.kind.name());
+            // Writing to a String cannot fail.
+            let _ = writeln!(out, "# HELP {name} {}\n# TYPE {name} {kind}", family.help);
+            for (labels, value) in family.samples {
+                let _ = writeln!(out, "{name}{labels} {value}");
+            }
         }
         out
     }

@@ -14,10 +14,11 @@ use serde_json::{Value, json};
 
 use crate::answers::Answer;
 use crate::body::{object, place};
+use crate::held::{Connection, Held};
 use crate::policy::Policy;
 use crate::reply::{Body, Failure, answered};
 use crate::routes::last;
-use crate::service::Service;
+use crate::service::{Service, one_policy};
 use crate::work::caught;
 
 /// The page.
@@ -80,7 +81,7 @@ impl Measures {
 
 /// The page as it is sent.
 pub fn page() -> Answered<Body> {
-    let body = Body::Whole(Some(Bytes::from_static(PAGE.as_bytes())));
+    let body = Body::Whole(Some(Bytes::from_static(PAGE.as_bytes())), None);
     let mut page = answered(StatusCode::OK, "text/html; charset=utf-8", body);
     let policy = HeaderValue::from_static(PAGE_POLICY);
     page.headers_mut().insert(CONTENT_SECURITY_POLICY, policy);
@@ -132,15 +133,17 @@ impl Service {
     ///
     /// # Errors
     /// What is wrong; the policy is not shown.
-    pub async fn law(&self, asked: Asked<Incoming>) -> Result<Answer, Failure> {
-        self.account(asked.headers())?;
-        let _permit = self.enter()?;
-        let body = self.whole(asked.into_body()).await?;
-        let query: Query = object(&body)
+    pub async fn law(
+        &self,
+        asked: Asked<Incoming>,
+        connection: &Connection,
+    ) -> Result<(Answer, Held), Failure> {
+        let taken = self.take(asked, connection).await?;
+        let query: Query = object(&taken.body)
             .map_err(|e| Failure::new(StatusCode::BAD_REQUEST, "invalid", place(&e)))?;
-        let policy = self.shown_policy(query.policy.as_deref())?;
+        let policy = self.shown_policy(one_policy(query.policy.as_deref(), taken.policy())?)?;
         let laws = move || Answer::of(&laws(&policy, &query.text));
-        self.apart(laws).await
+        Ok((self.apart(laws).await?, taken.held))
     }
 
     /// What a policy does to words on the whole; computed once.

@@ -3,14 +3,16 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use fastdx::cover::{Balance, Build, offensive};
+use fastdx::guarantee::Unchanged;
 use fastdx::index::Index;
 use fastdx::mechanism::tem::Truncation;
 use fastdx::text::{
-    Consistent, Counts, Oov, Policy as TextPolicy, TextPrivatizer, look_up, normalize,
+    Consistent, Counts, Oov, Policy as TextPolicy, Replacements, TextPrivatizer, look_up, normalize,
 };
 use fastdx::{
     Control, Cover, Embedding, Guarantee, Mechanism, MultivariateLaplace, Randomness, Tem,
@@ -19,6 +21,7 @@ use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
 use crate::config::{Config, ConsistentConfig, Exclude, Kind, PolicyConfig};
+use crate::metrics::{Family, MetricKind, Releases};
 use crate::page::Measures;
 
 /// What holds where only parts of a text are privatised.
@@ -43,6 +46,14 @@ pub struct Policy {
     pub page: Option<bool>,
     /// What it does to words on the whole, once somebody has asked for it.
     pub measures: OnceCell<Measures>,
+    /// Whether `--check` passes it although most common words come back as they were.
+    pub allow_unchanged: bool,
+    /// How often common words come back as they were, once it was measured.
+    unchanged: OnceLock<Unchanged>,
+    /// What was released under this name.
+    pub released: Arc<Releases>,
+    /// Words that are drawn before the service is ready, so that their lists and laws are made.
+    warm: Vec<u32>,
 }
 
 /// All policies: what one reading of the file gave.
@@ -54,16 +65,20 @@ pub struct Policies {
 }
 
 impl Policies {
-    /// Opens indexes, makes mechanisms and warms them.
+    /// Opens indexes and makes mechanisms; counts go on where a policy of the same name was there
+    /// `before`.
     ///
     /// # Errors
     /// What is wrong, and of which policy.
-    pub fn make(config: &Config) -> Result<Self, String> {
+    pub fn make(config: &Config, before: Option<&Policies>) -> Result<Self, String> {
         let mut spaces = Spaces::default();
         let mut named = BTreeMap::new();
         for (name, given) in &config.policies {
-            let policy = Policy::make(name, given, &mut spaces)
+            let mut policy = Policy::make(name, given, &mut spaces)
                 .map_err(|e| format!("policies.{name}: {e}"))?;
+            if let Some(before) = before.and_then(|before| before.named.get(name)) {
+                policy.released = before.released.clone();
+            }
             named.insert(name.clone(), Arc::new(policy));
         }
         let default = config
@@ -71,6 +86,81 @@ impl Policies {
             .as_ref()
             .and_then(|name| named.get(name).cloned());
         Ok(Policies { named, default })
+    }
+
+    /// Draws the words that each policy is warmed with.
+    ///
+    /// # Errors
+    /// The operating system gives no random bits, or no memory.
+    pub fn warm(&self) -> Result<(), String> {
+        for (name, policy) in &self.named {
+            for ids in policy.warm.chunks(1 << 20) {
+                let drawn = policy.text.mechanism().privatize_ids(ids);
+                drawn.map_err(|e| format!("policies.{name}: {e}"))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts and caches of each policy.
+    pub fn families(&self) -> Vec<Family> {
+        let each = |of: &dyn Fn(&Policy) -> Option<f64>| {
+            let named = self.named.values();
+            let samples = named.filter_map(|policy| {
+                Some((format!("{{policy=\"{}\"}}", policy.name), of(policy)?))
+            });
+            samples.collect::<Vec<_>>()
+        };
+        let family = |name, kind, help, samples| Family {
+            name,
+            kind,
+            help,
+            samples,
+        };
+        vec![
+            family(
+                "fastdx_releases_total",
+                MetricKind::Counter,
+                "Releases under a policy: requests, and pieces of streams.",
+                each(&|policy| Some(policy.released.releases.load(Relaxed) as f64)),
+            ),
+            family(
+                "fastdx_texts_total",
+                MetricKind::Counter,
+                "Texts that were released under a policy.",
+                each(&|policy| Some(policy.released.texts.load(Relaxed) as f64)),
+            ),
+            family(
+                "fastdx_words_total",
+                MetricKind::Counter,
+                "Words that were found in the texts that were released under a policy.",
+                each(&|policy| Some(policy.released.words.load(Relaxed) as f64)),
+            ),
+            family(
+                "fastdx_unchanged_mean",
+                MetricKind::Gauge,
+                "Mean probability that a common word comes back as it was under a policy.",
+                each(&|policy| policy.unchanged.get().map(|found| found.mean)),
+            ),
+            family(
+                "fastdx_unchanged_worst",
+                MetricKind::Gauge,
+                "Largest probability found that a common word comes back as it was under a policy.",
+                each(&|policy| policy.unchanged.get().map(|found| found.worst)),
+            ),
+            family(
+                "fastdx_cache_bytes",
+                MetricKind::Gauge,
+                "Bytes of lists and laws that a policy keeps.",
+                each(&|policy| policy.cache().map(|(kept, _)| kept as f64)),
+            ),
+            family(
+                "fastdx_cache_bytes_limit",
+                MetricKind::Gauge,
+                "Bytes of lists and laws that a policy may keep.",
+                each(&|policy| policy.cache().map(|(_, limit)| limit as f64)),
+            ),
+        ]
     }
 
     /// The policy of a name, or the default one.
@@ -141,52 +231,39 @@ impl Policy {
             pad => pad.map(Duration::from_secs_f64),
         };
         let mechanism = mechanism(given, &index)?;
-        let policy = Policy {
+        let warm = match &given.warm {
+            Some(path) => words_to_warm(mechanism.vocabulary(), path)?,
+            None => Vec::new(),
+        };
+        Ok(Policy {
             name: name.to_owned(),
             text: TextPrivatizer::new(mechanism, around),
             pad,
             spans_only: given.spans_only,
             page: given.page,
             measures: OnceCell::new(),
-        };
-        if let Some(path) = &given.warm {
-            policy.warm(path)?;
-        }
-        Ok(policy)
+            allow_unchanged: given.allow_unchanged,
+            unchanged: OnceLock::new(),
+            released: Arc::default(),
+            warm,
+        })
     }
 
-    /// Draws every word of a file once for each time it was counted there, up to a bound: its list
-    /// is made, and the law of one that is drawn often.
-    fn warm(&self, path: &Path) -> Result<(), String> {
-        const MOST: u64 = 4096;
-        let lines =
-            std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
-        let vocabulary = self.text.mechanism().vocabulary();
-        let mut ids = Vec::new();
-        for (number, line) in (1..).zip(lines.lines()) {
-            let (word, count) = line.split_once('\t').unwrap_or((line, "1"));
-            let count: u64 = count.trim().parse().map_err(|_| {
-                format!(
-                    "{}, line {number}: the count is no whole number",
-                    path.display()
-                )
-            })?;
-            if let Some(id) = look_up(vocabulary, &normalize(word), word) {
-                ids.extend(std::iter::repeat_n(id, count.clamp(1, MOST) as usize));
-            }
-        }
-        for ids in ids.chunks(1 << 20) {
-            self.text
-                .mechanism()
-                .privatize_ids(ids)
-                .map_err(|e| e.to_string())?;
-        }
-        Ok(())
+    /// Measures how often common words come back as they were, or says what was measured before.
+    ///
+    /// # Errors
+    /// The operating system gives no threads.
+    pub fn unchanged(&self) -> Result<Unchanged, String> {
+        let found = self.text.unchanged(&Control::new());
+        let found = found.map_err(|e| format!("policies.{}: {e}", self.name))?;
+        Ok(*self.unchanged.get_or_init(|| found))
     }
 
-    /// What is proved, with what spans leave out where only they are privatised.
+    /// What is proved, with what spans leave out where only they are privatised, and with what was
+    /// measured so far.
     pub fn guarantee(&self) -> Guarantee {
         let mut guarantee = self.text.guarantee();
+        guarantee.unchanged = self.unchanged.get().copied();
         if self.spans_only {
             guarantee.exceptions.push(SPANS.into());
         }
@@ -212,6 +289,12 @@ impl Policy {
             "arithmetic": g.arithmetic,
             "exceptions": g.exceptions,
             "words": self.text.mechanism().vocabulary().len(),
+            "unchanged": g.unchanged.map(|found| json!({
+                "mean": found.mean,
+                "worst": found.worst,
+                "words": found.words,
+                "warning": found.warning(),
+            })),
             "spans_only": self.spans_only,
             "with_spans": SPANS,
             "pad": self.pad.map(|p| p.as_secs_f64()),
@@ -220,17 +303,22 @@ impl Policy {
         })
     }
 
-    /// Privatises each text.
+    /// Privatises each text; `kept` are the replacements of earlier pieces of the same request, which
+    /// matter under [`Consistent::Call`].
     ///
     /// # Errors
     /// As [`TextPrivatizer::privatize_texts`].
-    pub fn privatize(&self, texts: &[&str]) -> fastdx::Result<(Vec<String>, Counts)> {
+    pub fn privatize(
+        &self,
+        texts: &[&str],
+        kept: &mut Replacements,
+    ) -> fastdx::Result<(Vec<String>, Counts)> {
         let control = Control::new();
         let around = self.text.policy();
         // Replacements are shared by all texts, or all texts are looked at before any is drawn.
         let whole = around.consistent == Consistent::Call || around.oov == Oov::Error;
         if whole || texts.len() == 1 {
-            return self.text.privatize_texts(texts, &control);
+            return self.text.privatize_texts_with(texts, kept, &control);
         }
         // On this thread: other requests have the other threads.
         let mut out = Vec::with_capacity(texts.len());
@@ -255,8 +343,13 @@ impl Policy {
     ///
     /// # Errors
     /// As [`TextPrivatizer::privatize_tokens`].
-    pub fn privatize_tokens(&self, tokens: &[&str]) -> fastdx::Result<(Vec<String>, Counts)> {
-        self.text.privatize_tokens(tokens, &Control::new())
+    pub fn privatize_tokens(
+        &self,
+        tokens: &[&str],
+        kept: &mut Replacements,
+    ) -> fastdx::Result<(Vec<String>, Counts)> {
+        let control = Control::new();
+        self.text.privatize_tokens_with(tokens, kept, &control)
     }
 
     /// Privatises parts of a text.
@@ -267,8 +360,10 @@ impl Policy {
         &self,
         text: &str,
         spans: &[Range<usize>],
+        kept: &mut Replacements,
     ) -> fastdx::Result<(String, Vec<Range<usize>>, Counts)> {
-        self.text.privatize_spans(text, spans, &Control::new())
+        let control = Control::new();
+        self.text.privatize_spans_with(text, spans, kept, &control)
     }
 
     /// What is kept of lists and laws, and what may be kept, in bytes.
@@ -277,6 +372,27 @@ impl Policy {
         let (limit, kept) = tem.cache_bytes();
         Some((kept, limit))
     }
+}
+
+/// Every word of a file once for each time it was counted there, up to a bound: its list is made,
+/// and the law of one that is drawn often.
+fn words_to_warm(vocabulary: &fastdx::Vocabulary, path: &Path) -> Result<Vec<u32>, String> {
+    const MOST: u64 = 4096;
+    let lines = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
+    let mut ids = Vec::new();
+    for (number, line) in (1..).zip(lines.lines()) {
+        let (word, count) = line.split_once('\t').unwrap_or((line, "1"));
+        let count: u64 = count.trim().parse().map_err(|_| {
+            format!(
+                "{}, line {number}: the count is no whole number",
+                path.display()
+            )
+        })?;
+        if let Some(id) = look_up(vocabulary, &normalize(word), word) {
+            ids.extend(std::iter::repeat_n(id, count.clamp(1, MOST) as usize));
+        }
+    }
+    Ok(ids)
 }
 
 fn excluded(given: &Exclude, vocabulary: &fastdx::Vocabulary) -> Result<Vec<u32>, String> {

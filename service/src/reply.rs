@@ -1,6 +1,7 @@
 //! What is sent back: bodies, refusals, headers.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -11,11 +12,12 @@ use serde_json::json;
 use tokio::sync::mpsc;
 
 use crate::answers::Answer;
+use crate::held::{Connection, Held};
 
 /// A body: whole, or piece by piece.
 pub enum Body {
-    /// Bytes that are there.
-    Whole(Option<Bytes>),
+    /// Bytes that are there, and what is held until they are written.
+    Whole(Option<Bytes>, Option<Held>),
     /// Pieces that come; an error breaks the connection off.
     Pieces(mpsc::Receiver<Result<Bytes, BrokenOff>>),
     /// It breaks off now.
@@ -34,6 +36,19 @@ impl std::fmt::Display for BrokenOff {
 
 impl std::error::Error for BrokenOff {}
 
+impl Body {
+    /// Counts as unread until it is written.
+    pub fn of(self, connection: &Arc<Connection>) -> Self {
+        match self {
+            Body::Whole(Some(bytes), held) => {
+                Body::Whole(Some(connection.unread(bytes, held)), None)
+            }
+            // Each piece has been counted.
+            body => body,
+        }
+    }
+}
+
 impl http_body::Body for Body {
     type Data = Bytes;
     type Error = BrokenOff;
@@ -43,7 +58,7 @@ impl http_body::Body for Body {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
         match &mut *self {
-            Body::Whole(bytes) => Poll::Ready(bytes.take().map(|b| Ok(Frame::data(b)))),
+            Body::Whole(bytes, _) => Poll::Ready(bytes.take().map(|b| Ok(Frame::data(b)))),
             Body::Pieces(pieces) => match pieces.poll_recv(cx) {
                 // Once more later: what came before is then on its way to the client.
                 Poll::Ready(Some(Err(BrokenOff))) => {
@@ -58,12 +73,12 @@ impl http_body::Body for Body {
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(self, Body::Whole(None))
+        matches!(self, Body::Whole(None, _))
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
-            Body::Whole(bytes) => {
+            Body::Whole(bytes, _) => {
                 SizeHint::with_exact(bytes.as_ref().map_or(0, |b| b.len() as u64))
             }
             Body::Pieces(_) | Body::Broken => SizeHint::default(),
@@ -140,9 +155,11 @@ pub fn answered(status: StatusCode, kind: &'static str, body: Body) -> Answered<
 
 /// An answer in JSON.
 pub fn json_of(answer: Answer) -> Answered<Body> {
-    answered(
-        answer.status,
-        "application/json",
-        Body::Whole(Some(answer.body)),
-    )
+    json_with(answer, None)
+}
+
+/// An answer in JSON, and what is held until it is written.
+pub fn json_with(answer: Answer, held: Option<Held>) -> Answered<Body> {
+    let body = Body::Whole(Some(answer.body), held);
+    answered(answer.status, "application/json", body)
 }

@@ -7,17 +7,19 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use hyper::body::Incoming;
-use hyper::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use hyper::header::{ALLOW, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use hyper::{Method, Request as Asked, Response as Answered, StatusCode, Uri};
 use serde_json::json;
 use tokio::sync::mpsc;
 
 use crate::answers::{Answer, Place, wait};
 use crate::body::{Request, Response};
+use crate::held::{Connection, Held};
+use crate::lines::Output;
 use crate::listen::Caught;
-use crate::metrics::{Refused, Route};
-use crate::reply::{Body, Failure, answered, json_of};
-use crate::service::Service;
+use crate::metrics::{Family, MetricKind, Refused, Route};
+use crate::reply::{Body, Failure, answered, json_of, json_with};
+use crate::service::{Service, Taken, one_policy, policy_of};
 use crate::{lines, page};
 
 /// The description of the paths.
@@ -55,9 +57,34 @@ impl Path {
         })
     }
 
+    /// The methods that it takes.
+    fn methods(self) -> &'static str {
+        match self.takes_a_body() {
+            true => "POST",
+            false => "GET, HEAD",
+        }
+    }
+
     /// Whether it is for POST; all others are for GET.
     fn takes_a_body(self) -> bool {
         matches!(self, Path::Privatize | Path::Law)
+    }
+}
+
+/// The header under which a request may come again.
+const KEY: &str = "idempotency-key";
+/// Its shortest and longest values. Where no keys tell clients apart, a short one could be guessed.
+const KEY_LENGTHS: std::ops::RangeInclusive<usize> = 16..=255;
+
+/// The key under which a request may come again.
+fn key_of(headers: &HeaderMap) -> Result<Option<&HeaderValue>, Failure> {
+    let mut all = headers.get_all(KEY).iter();
+    match (all.next(), all.next()) {
+        (None, _) => Ok(None),
+        (Some(key), None) if KEY_LENGTHS.contains(&key.len()) => Ok(Some(key)),
+        _ => Err(Failure::invalid(
+            "Idempotency-Key must stand there once and have 16 to 255 characters",
+        )),
     }
 }
 
@@ -67,30 +94,41 @@ pub fn last(uri: &Uri) -> Option<&str> {
 }
 
 impl Service {
-    async fn privatize(self: &Arc<Self>, asked: Asked<Incoming>) -> Result<Answer, Failure> {
-        let account = self.account(asked.headers())?;
-        let permit = self.enter()?;
-        let (head, body) = asked.into_parts();
-        let body = self.whole(body).await?;
-        let key = match head.headers.get("idempotency-key") {
-            Some(key) if key.is_empty() || key.len() > 255 => {
-                return Err(Failure::invalid("Idempotency-Key has 1 to 255 characters"));
+    async fn privatize(
+        self: &Arc<Self>,
+        asked: Asked<Incoming>,
+        connection: &Connection,
+    ) -> Result<(Answer, Held), Failure> {
+        let taken = self.take(asked, connection).await?;
+        let query = taken.policy().map(str::to_owned);
+        let key = match key_of(&taken.head.headers)? {
+            Some(key) => key.to_owned(),
+            None => {
+                let answer = self.answer(&taken.account, &taken.body, query.as_deref());
+                return Ok((answer.await?, taken.held));
             }
-            key => key,
         };
-        let Some(key) = key else {
-            return self.answer(&account, &body).await;
+        let Taken {
+            account,
+            body,
+            held,
+            ..
+        } = taken;
+        let request = [&body[..], query.as_deref().unwrap_or_default().as_bytes()];
+        // Clients without accounts are told apart by their addresses.
+        let of = match account.is_empty() {
+            true => &connection.peer,
+            false => &account,
         };
-        match self.answers.place(&account, key.as_bytes(), &[&body]) {
+        match self.answers.place(of, key.as_bytes(), &request) {
             Place::First(promise) => {
                 // Goes on if the client leaves: whoever asks again gets this very draw.
                 let service = self.clone();
                 let work = tokio::spawn(async move {
-                    let _permit = permit;
-                    let answer = service.answer(&account, &body).await;
+                    let answer = service.answer(&account, &body, query.as_deref()).await;
                     let answer = answer.unwrap_or_else(|failure| failure.answer());
                     promise.keep(&answer);
-                    answer
+                    (answer, held)
                 });
                 work.await.map_err(|_| {
                     self.metrics.panics.fetch_add(1, Relaxed);
@@ -105,7 +143,7 @@ impl Service {
                 );
                 let answer = wait(slot).await.ok_or(broken)?;
                 self.metrics.repeated.fetch_add(1, Relaxed);
-                Ok(answer)
+                Ok((answer, held))
             }
             Place::Other => {
                 let message = "this Idempotency-Key came with another request before";
@@ -123,10 +161,15 @@ impl Service {
         }
     }
 
-    async fn answer(self: &Arc<Self>, account: &str, body: &[u8]) -> Result<Answer, Failure> {
+    async fn answer(
+        self: &Arc<Self>,
+        account: &str,
+        body: &[u8],
+        query: Option<&str>,
+    ) -> Result<Answer, Failure> {
         let request = Request::read(body)
             .map_err(|wrong| Failure::new(StatusCode::BAD_REQUEST, "invalid", wrong))?;
-        let policy = self.policy(request.policy.as_deref())?;
+        let policy = self.policy(one_policy(request.policy.as_deref(), query)?)?;
         let work = self.check(policy.clone(), request.given, request.spans.as_deref())?;
         let done = self.release(account, work).await?;
         let response = Response {
@@ -142,29 +185,33 @@ impl Service {
         })
     }
 
-    fn lines(self: &Arc<Self>, asked: Asked<Incoming>) -> Result<Answered<Body>, Failure> {
+    fn lines(
+        self: &Arc<Self>,
+        asked: Asked<Incoming>,
+        connection: &Arc<Connection>,
+    ) -> Result<Answered<Body>, Failure> {
         let account = self.account(asked.headers())?;
+        let name = policy_of(asked.uri())?;
         let permit = self.enter()?;
-        let query = asked.uri().query().unwrap_or_default();
-        let name = match query.strip_prefix("policy=") {
-            Some(name) => Some(name),
-            None if query.is_empty() => None,
-            None => return Err(Failure::invalid("the query takes policy=NAME alone")),
-        };
-        if asked.headers().contains_key("idempotency-key") {
+        if asked.headers().contains_key(KEY) {
             return Err(Failure::invalid(
                 "Idempotency-Key goes with JSON, not with lines",
             ));
         }
         let policy = self.policy(name)?;
-        let (send, pieces) = mpsc::channel(4);
+        let (send, pieces) = mpsc::channel(1);
+        let to = Output {
+            send,
+            connection: connection.clone(),
+            active: connection.begin(),
+            place: permit,
+        };
         tokio::spawn(lines::run(
             self.clone(),
             policy,
             account,
             asked.into_body(),
-            send,
-            permit,
+            to,
         ));
         Ok(answered(
             StatusCode::OK,
@@ -198,28 +245,40 @@ impl Service {
     }
 
     fn render(&self) -> String {
+        let gauge = |name, help, value: f64| Family {
+            name,
+            kind: MetricKind::Gauge,
+            help,
+            samples: vec![(String::new(), value)],
+        };
         let (kept, limit) = self.answers.bytes();
         let active = self.limits.concurrency - self.room.available_permits();
-        let mut gauges = vec![
-            ("answers_bytes", String::new(), kept as f64),
-            ("answers_bytes_limit", String::new(), limit as f64),
-            ("requests_active", String::new(), active as f64),
-            (
-                "ready",
-                String::new(),
+        let mut all = vec![
+            gauge(
+                "fastdx_answers_bytes",
+                "Bytes of answers that are kept for their Idempotency-Key.",
+                kept as f64,
+            ),
+            gauge(
+                "fastdx_answers_bytes_limit",
+                "Bytes of answers that may be kept.",
+                limit as f64,
+            ),
+            gauge(
+                "fastdx_requests_active",
+                "Requests whose answers are not written yet.",
+                active as f64,
+            ),
+            gauge(
+                "fastdx_ready",
+                "Whether the service takes requests.",
                 f64::from(u8::from(self.ready().is_ok())),
             ),
         ];
         if let Some(policies) = self.policies.load_full() {
-            for policy in policies.named.values() {
-                if let Some((kept, limit)) = policy.cache() {
-                    let labels = format!("policy=\"{}\"", policy.name);
-                    gauges.push(("cache_bytes", labels.clone(), kept as f64));
-                    gauges.push(("cache_bytes_limit", labels, limit as f64));
-                }
-            }
+            all.extend(policies.families());
         }
-        self.metrics.render(&gauges)
+        self.metrics.render(all)
     }
 
     /// Answers a request.
@@ -229,7 +288,9 @@ impl Service {
     pub async fn call(
         self: Arc<Self>,
         asked: Asked<Incoming>,
+        connection: Arc<Connection>,
     ) -> Result<Answered<Body>, Infallible> {
+        let _active = connection.begin();
         let start = Instant::now();
         let is_lines = asked
             .headers()
@@ -240,13 +301,12 @@ impl Service {
             ("/v1/privatize", true) => Route::Lines,
             _ => Route::Other,
         };
-        let service = self.clone();
-        let answer = Caught::new(async move { service.route(asked, route).await }).await;
+        let answer = Caught::new(self.route(asked, route, &connection)).await;
         let answer = match answer {
             Some(Ok(answer)) => answer,
             Some(Err(failure)) => {
                 let retry = match failure.code {
-                    "busy" | "starting" | "slow" | "ending" | "broken_off" => Some("1"),
+                    "busy" | "unread" | "starting" | "slow" | "ending" | "broken_off" => Some("1"),
                     "answers_full" => Some("10"),
                     // A budget does not come back by itself.
                     "budget" => Some("86400"),
@@ -254,10 +314,12 @@ impl Service {
                     _ => None,
                 };
                 let mut answer = json_of(failure.answer());
+                let headers = answer.headers_mut();
                 if let Some(retry) = retry {
-                    answer
-                        .headers_mut()
-                        .insert(RETRY_AFTER, HeaderValue::from_static(retry));
+                    headers.insert(RETRY_AFTER, HeaderValue::from_static(retry));
+                }
+                if failure.status == StatusCode::UNAUTHORIZED {
+                    headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
                 }
                 answer
             }
@@ -268,13 +330,14 @@ impl Service {
         };
         self.metrics
             .answered(route, answer.status().as_u16(), start.elapsed());
-        Ok(answer)
+        Ok(answer.map(|body| body.of(&connection)))
     }
 
     async fn route(
         self: &Arc<Self>,
         asked: Asked<Incoming>,
         route: Route,
+        connection: &Arc<Connection>,
     ) -> Result<Answered<Body>, Failure> {
         let path = Path::of(asked.uri().path()).filter(|path| self.page || *path != Path::Page);
         let Some(path) = path else {
@@ -287,12 +350,13 @@ impl Service {
             _ => false,
         };
         if !fits {
-            let message = "this path takes another method";
-            return Err(Failure::new(
-                StatusCode::METHOD_NOT_ALLOWED,
-                "method",
-                message,
-            ));
+            let allowed = path.methods();
+            let message = format!("this path takes {allowed}");
+            let failure = Failure::new(StatusCode::METHOD_NOT_ALLOWED, "method", message);
+            let mut answer = json_of(failure.answer());
+            let allowed = HeaderValue::from_static(allowed);
+            answer.headers_mut().insert(ALLOW, allowed);
+            return Ok(answer);
         }
         let fixed = |body: &'static str| {
             json_of(Answer {
@@ -301,9 +365,15 @@ impl Service {
             })
         };
         Ok(match path {
-            Path::Privatize if route == Route::Lines => self.lines(asked)?,
-            Path::Privatize => json_of(self.privatize(asked).await?),
-            Path::Law => json_of(self.law(asked).await?),
+            Path::Privatize if route == Route::Lines => self.lines(asked, connection)?,
+            Path::Privatize => {
+                let (answer, held) = self.privatize(asked, connection).await?;
+                json_with(answer, Some(held))
+            }
+            Path::Law => {
+                let (answer, held) = self.law(asked, connection).await?;
+                json_with(answer, Some(held))
+            }
             Path::Policies => json_of(self.list()?),
             Path::Alive => fixed("{\"alive\":true}"),
             Path::Ready => {
@@ -311,8 +381,12 @@ impl Service {
                 fixed("{\"ready\":true}")
             }
             Path::Metrics => {
-                let text = Body::Whole(Some(self.render().into()));
-                answered(StatusCode::OK, "text/plain; version=0.0.4", text)
+                let text = Body::Whole(Some(self.render().into()), None);
+                answered(
+                    StatusCode::OK,
+                    "text/plain; version=0.0.4; charset=utf-8",
+                    text,
+                )
             }
             Path::Described => fixed(OPENAPI),
             Path::Page => page::page(),

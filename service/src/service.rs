@@ -7,13 +7,15 @@ use std::time::Duration;
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Limited};
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use hyper::header::{AUTHORIZATION, HeaderName, HeaderValue};
-use hyper::{HeaderMap, StatusCode};
+use hyper::http::request::Parts;
+use hyper::{HeaderMap, Request as Asked, StatusCode, Uri};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::answers::Answers;
 use crate::config::Config;
+use crate::held::{Connection, Held};
 use crate::keys::Keys;
 use crate::ledger::Ledger;
 use crate::metrics::{Metrics, Refused};
@@ -59,30 +61,95 @@ pub struct Service {
     pub draining: AtomicBool,
 }
 
+/// A request that was taken in.
+pub struct Taken {
+    /// Whose account pays.
+    pub account: String,
+    /// All but its body.
+    pub head: Parts,
+    /// Its body.
+    pub body: Bytes,
+    /// What it holds until its answer is written.
+    pub held: Held,
+}
+
+impl Taken {
+    /// The policy that its query names.
+    pub fn policy(&self) -> Option<&str> {
+        // It was read when the request was taken in.
+        policy_of(&self.head.uri).ok().flatten()
+    }
+}
+
+/// The policy that a query names: `policy=NAME`, and nothing else may stand there.
+///
+/// # Errors
+/// Something else does.
+pub fn policy_of(uri: &Uri) -> Result<Option<&str>, Failure> {
+    match uri.query().unwrap_or_default() {
+        "" => Ok(None),
+        query => match query.strip_prefix("policy=") {
+            Some(name) => Ok(Some(name)),
+            None => Err(Failure::invalid("the query takes policy=NAME alone")),
+        },
+    }
+}
+
+/// The policy that a body or a query names.
+///
+/// # Errors
+/// They name two.
+pub fn one_policy<'a>(
+    body: Option<&'a str>,
+    query: Option<&'a str>,
+) -> Result<Option<&'a str>, Failure> {
+    match (body, query) {
+        (Some(a), Some(b)) if a != b => Err(Failure::invalid(
+            "policy: the query names another than the body",
+        )),
+        _ => Ok(body.or(query)),
+    }
+}
+
 impl Service {
-    /// The policies of a configuration, from now on those of all new requests.
+    /// Makes the policies of a configuration; they are not in use yet.
     ///
     /// # Errors
-    /// What is wrong; the old ones stay.
-    pub fn load(&self, config: &Config) -> Result<(), String> {
-        let policies = Policies::make(config)?;
-        if self.ledger.is_some() {
-            for policy in policies.named.values() {
-                self.affordable(policy)?;
-            }
+    /// What is wrong.
+    pub fn make(&self, config: &Config) -> Result<Policies, String> {
+        let policies = Policies::make(config, self.policies.load().as_deref())?;
+        self.affordable(&policies)?;
+        Ok(policies)
+    }
+
+    /// Checks that the ledger, if there is one, can charge for policies at all.
+    ///
+    /// # Errors
+    /// For which it cannot, and why.
+    pub fn affordable(&self, policies: &Policies) -> Result<(), String> {
+        if self.ledger.is_none() {
+            return Ok(());
         }
-        self.policies.store(Some(Arc::new(policies)));
+        for policy in policies.named.values() {
+            let refuse = |why: &str| Err(format!("policies.{}: with a ledger: {why}", policy.name));
+            if policy.spans_only {
+                return refuse("spans_only releases words unprotected, which no budget pays for");
+            }
+            // The price of no text: what holds for the policy as a whole.
+            policy.text.price("").map(|_| ()).or_else(refuse)?;
+        }
         Ok(())
     }
 
-    /// Whether the ledger can charge for a policy at all.
-    fn affordable(&self, policy: &Policy) -> Result<(), String> {
-        let refuse = |why: &str| Err(format!("policies.{}: with a ledger: {why}", policy.name));
-        if policy.spans_only {
-            return refuse("spans_only releases words unprotected, which no budget pays for");
-        }
-        // The price of no text: what holds for the policy as a whole.
-        policy.text.price("").map(|_| ()).or_else(refuse)
+    /// Warms policies and uses them for all new requests.
+    ///
+    /// # Errors
+    /// They could not be warmed; the old ones stay.
+    pub fn put_to_use(&self, policies: Policies) -> Result<Arc<Policies>, String> {
+        policies.warm()?;
+        let policies = Arc::new(policies);
+        self.policies.store(Some(policies.clone()));
+        Ok(policies)
     }
 
     /// The policies, once they are there.
@@ -160,11 +227,52 @@ impl Service {
         })
     }
 
-    /// Waits for a whole body.
+    /// Takes a request in: who asks, a place, room on its connection, its whole body.
     ///
     /// # Errors
-    /// It is too long, too late, or broke off.
-    pub async fn whole(&self, body: Incoming) -> Result<Bytes, Failure> {
+    /// Each of these may be refused.
+    pub async fn take(
+        &self,
+        asked: Asked<Incoming>,
+        connection: &Connection,
+    ) -> Result<Taken, Failure> {
+        let account = self.account(asked.headers())?;
+        policy_of(asked.uri())?;
+        let place = self.enter()?;
+        let (head, body) = asked.into_parts();
+        // Its length, where the client has said it.
+        let most = body.size_hint().upper().unwrap_or(u64::MAX);
+        let most = usize::try_from(most).map_or(self.limits.body, |n| n.min(self.limits.body));
+        let mut share = self.share(connection, most).await?;
+        let body = self.whole(body).await?;
+        Connection::reduce(&mut share, body.len());
+        Ok(Taken {
+            account,
+            head,
+            body,
+            held: Held { place, share },
+        })
+    }
+
+    /// Room on a connection.
+    ///
+    /// # Errors
+    /// Its client does not read the answers that take it.
+    pub async fn share(
+        &self,
+        connection: &Connection,
+        bytes: usize,
+    ) -> Result<OwnedSemaphorePermit, Failure> {
+        let share = connection.share(bytes, self.limits.body_time).await;
+        share.ok_or_else(|| {
+            self.metrics.refused(Refused::Unread);
+            let message = "this connection has too many answers that were not read";
+            Failure::new(StatusCode::TOO_MANY_REQUESTS, "unread", message)
+        })
+    }
+
+    /// Waits for a whole body.
+    async fn whole(&self, body: Incoming) -> Result<Bytes, Failure> {
         let body = Limited::new(body, self.limits.body).collect();
         match tokio::time::timeout(self.limits.body_time, body).await {
             Ok(Ok(body)) => Ok(body.to_bytes()),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
+use fastdx::text::Replacements;
 use hyper::StatusCode;
 
 use crate::body::{Given, Released, to_bytes, to_characters};
@@ -24,6 +25,8 @@ pub struct Done {
     pub counts: fastdx::text::Counts,
     /// Where the spans are now, in characters.
     pub spans: Option<Vec<(u64, u64)>>,
+    /// The replacements of words, for a request that comes in pieces.
+    pub replacements: Replacements,
 }
 
 /// A request that was checked: what is to be drawn.
@@ -35,6 +38,8 @@ pub struct Work {
     texts: usize,
     /// Bytes of them.
     bytes: usize,
+    /// The replacements of words in earlier pieces of the request.
+    pub replacements: Replacements,
 }
 
 impl Service {
@@ -92,6 +97,7 @@ impl Service {
             spans,
             texts,
             bytes,
+            replacements: Replacements::default(),
         })
     }
 
@@ -119,7 +125,7 @@ impl Service {
                 left.map_err(|refusal| self.refuse(amount, refusal))?;
             }
         }
-        let texts = work.texts as u64;
+        let (texts, policy) = (work.texts as u64, work.policy.clone());
         let done = match work.bytes <= SHORT {
             true => caught(|| draw(work)),
             false => {
@@ -134,8 +140,9 @@ impl Service {
                 return Err(Failure::internal());
             }
         };
-        self.metrics.words.fetch_add(done.counts.words, Relaxed);
-        self.metrics.texts.fetch_add(texts, Relaxed);
+        policy.released.releases.fetch_add(1, Relaxed);
+        policy.released.texts.fetch_add(texts, Relaxed);
+        policy.released.words.fetch_add(done.counts.words, Relaxed);
         Ok(done)
     }
 
@@ -192,22 +199,24 @@ fn price(work: &Work) -> Result<(f64, Option<String>), Failure> {
     Ok((amount, Some(format!("{words} words at ε = {epsilon}"))))
 }
 
-fn draw(work: Work) -> Result<Done, Failure> {
+fn draw(mut work: Work) -> Result<Done, Failure> {
     // Messages of the library hold no text: they say where something stands.
     let refused = |e: fastdx::Error| match e {
         fastdx::Error::UnknownInText { .. } => Failure::invalid(e.to_string()),
         _ => Failure::internal(),
     };
-    let policy = &work.policy;
+    let (policy, kept) = (&work.policy, &mut work.replacements);
     let mut at = None;
     let (released, counts) = match (&work.given, work.spans) {
         (Given::One(text), Some(spans)) => {
-            let (new, spans, counts) = policy.privatize_spans(text, &spans).map_err(refused)?;
+            let (new, spans, counts) = policy
+                .privatize_spans(text, &spans, kept)
+                .map_err(refused)?;
             at = Some(to_characters(&new, &spans));
             (Released::One(new), counts)
         }
         (Given::One(text), None) => {
-            let (mut new, counts) = policy.privatize(&[text]).map_err(refused)?;
+            let (mut new, counts) = policy.privatize(&[text], kept).map_err(refused)?;
             let new = new.pop().ok_or_else(Failure::internal)?;
             (Released::One(new), counts)
         }
@@ -216,13 +225,13 @@ fn draw(work: Work) -> Result<Done, Failure> {
             let given: Vec<&str> = (texts.iter())
                 .map(|text| text.as_deref().unwrap_or(""))
                 .collect();
-            let (new, counts) = policy.privatize(&given).map_err(refused)?;
+            let (new, counts) = policy.privatize(&given, kept).map_err(refused)?;
             let all = texts.iter().zip(new);
             let all = all.map(|(text, new)| text.as_ref().map(|_| new));
             (Released::Many(all.collect()), counts)
         }
         (Given::Words(_), _) => {
-            let found = policy.privatize_tokens(&work.given.strs());
+            let found = policy.privatize_tokens(&work.given.strs(), kept);
             let (new, counts) = found.map_err(refused)?;
             (Released::Words(new), counts)
         }
@@ -231,6 +240,7 @@ fn draw(work: Work) -> Result<Done, Failure> {
         released,
         counts,
         spans: at,
+        replacements: work.replacements,
     })
 }
 

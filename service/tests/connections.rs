@@ -7,7 +7,9 @@ mod common;
 use std::io::{BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
+use common::http2::{DATA, GOAWAY, Http2, WINDOW_UPDATE};
 use common::{Got, Running, ended, posted, read, wait, write};
 
 #[test]
@@ -100,7 +102,9 @@ fn keys() {
     assert_eq!(with("authorization: Basic 0123456789abcdef\r\n"), 401);
     assert_eq!(with("authorization: Bearer 0123456789abcdef\r\n"), 200);
     assert_eq!(with("authorization: Bearer fedcba9876543210\r\n"), 200);
-    for wrong in ["a\n", "a short\n", "", "a 0123456789abcdef zqx\n"] {
+    // An account may have two keys; a key has one account.
+    let two = "a zqx3456789abcdef\nb zqx3456789abcdef\n";
+    for wrong in ["a\n", "a short\n", "", "a 0123456789abcdef zqx\n", two] {
         let keys = write(&folder.path().join("wrong"), wrong);
         let (status, _, log) =
             ended(&["--epsilon", "3", "--keys", &keys, "--listen", "127.0.0.1:0"]);
@@ -151,12 +155,7 @@ fn ending_in_the_middle_of_a_stream() {
     };
     let (mut ends, stays) = (begin(), begin());
     // Both have been taken up.
-    wait(|| {
-        service
-            .get("/metrics")
-            .text()
-            .contains("fastdx_words_total 2")
-    });
+    wait(|| service.metric("fastdx_words_total{policy=\"default\"}") == 2.0);
     service.signal(libc::SIGTERM);
     service.says("ending", 1);
     ends.write_all(b"6\r\n\"hot\"\n\r\n0\r\n\r\n").unwrap();
@@ -230,4 +229,145 @@ fn tls() {
     ]);
     assert_eq!(wrong.0.code(), Some(2), "{}", wrong.2);
     assert!(!wrong.2.contains("-----"));
+}
+
+#[test]
+fn answers_that_are_not_read_have_a_share_and_a_time() {
+    // A connection holds 8 bodies of the largest size.
+    let service = Running::english(&["--max-body", "4000", "--idle-time", "4"]);
+    let body = format!(r#"{{"text": "{}"}}"#, "tea ".repeat(800));
+    let most = (8 * 4000 / body.len()) as f64;
+    let mut client = Http2::connect(&service, 0);
+    for _ in 0..100 {
+        client.post("/v1/privatize", body.as_bytes());
+    }
+    let releases = || service.metric("fastdx_releases_total{policy=\"default\"}");
+    wait(|| releases() >= most);
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(releases(), most);
+    // None of them has its place back: no answer was read.
+    assert!(service.metric("fastdx_requests_active") >= most);
+    // A client that is there, and does not read, is not waited for.
+    let ended = client.ping_until_it_ends(Duration::from_secs(30));
+    assert!(ended.is_some());
+    wait(|| service.metric("fastdx_requests_active") == 0.0);
+    wait(|| service.metric("fastdx_connections") == 1.0);
+    assert_eq!(service.privatize(r#"{"text": "hot tea"}"#).status, 200);
+}
+
+#[test]
+fn answers_that_are_read_make_room() {
+    let service = Running::english(&["--max-body", "4000"]);
+    let body = format!(r#"{{"text": "{}"}}"#, "tea ".repeat(800));
+    let mut client = Http2::connect(&service, 1 << 20);
+    for _ in 0..100 {
+        client.post("/v1/privatize", body.as_bytes());
+    }
+    // The connection itself lets 65,535 bytes through before it is told of more.
+    let (mut done, mut bytes) = (0, 0u32);
+    while done < 100 {
+        let frame = client.read(Duration::from_secs(30)).unwrap();
+        if frame.kind == DATA {
+            done += i32::from(frame.ends);
+            bytes += frame.payload.len() as u32;
+            let more = (frame.payload.len() as u32).to_be_bytes();
+            client.send(WINDOW_UPDATE, 0, 0, &more).unwrap();
+        }
+    }
+    assert!(bytes > 100 * 800);
+}
+
+#[test]
+fn a_connection_that_only_lives_ends() {
+    let service = Running::english(&["--idle-time", "1"]);
+    let mut client = Http2::connect(&service, 1 << 16);
+    let frames = client.ping_until_it_ends(Duration::from_secs(30)).unwrap();
+    assert!(frames.contains(&GOAWAY), "{frames:?}");
+}
+
+#[test]
+fn a_stream_that_drips_ends() {
+    let service = Running::english(&["--body-time", "2"]);
+    let mut stream = service.connect();
+    stream
+        .write_all(
+            b"POST /v1/privatize HTTP/1.1\r\nhost: x\r\ncontent-type: application/x-ndjson\r\n\
+              transfer-encoding: chunked\r\n\r\n",
+        )
+        .unwrap();
+    let mut answer = stream.try_clone().unwrap();
+    let got = std::thread::spawn(move || read(&mut BufReader::new(&mut answer)).unwrap());
+    let start = Instant::now();
+    // Each line is in time.
+    while stream.write_all(b"6\r\n\"tea\"\n\r\n").is_ok() && !got.is_finished() {
+        assert!(start.elapsed() < Duration::from_secs(30));
+        std::thread::sleep(Duration::from_millis(500));
+    }
+    let got = got.join().unwrap();
+    assert!(
+        !got.whole && got.text().contains("\"slow\""),
+        "{}",
+        got.text()
+    );
+    assert!(got.text().lines().count() > 2);
+    wait(|| service.metric("fastdx_requests_active") == 0.0);
+}
+
+#[test]
+fn clients_without_keys_have_a_space_each() {
+    let service = Running::start(&["--epsilon", "3", "--listen", "127.0.0.1:0"]);
+    let body = format!(r#"{{"text": "{}"}}"#, "tea ".repeat(20));
+    let header = "idempotency-key: 0123456789abcdef\r\n";
+    let request = posted("/v1/privatize", header, body.as_bytes());
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let from = |address: &str| {
+        let socket = runtime.block_on(async {
+            let socket = tokio::net::TcpSocket::new_v4().unwrap();
+            socket
+                .bind(format!("{address}:0").parse().unwrap())
+                .unwrap();
+            let stream = socket.connect(service.address.parse().unwrap()).await;
+            stream.unwrap().into_std().unwrap()
+        });
+        socket.set_nonblocking(false).unwrap();
+        let mut stream = socket;
+        stream.write_all(&request).unwrap();
+        read(&mut BufReader::new(stream)).unwrap()
+    };
+    let (first, again) = (from("127.0.0.1"), from("127.0.0.1"));
+    let other = from("127.0.0.2");
+    // 20 words of 20,000: by chance two draws are never the same.
+    assert!(first.status == 200 && first.body == again.body);
+    assert!(other.status == 200 && other.body != first.body);
+    // A key that others could guess, or two keys.
+    for wrong in [
+        "idempotency-key: 1\r\n".to_owned(),
+        "idempotency-key: \r\n".to_owned(),
+        header.repeat(2),
+    ] {
+        let got = service.post("/v1/privatize", &wrong, body.as_bytes());
+        assert_eq!(got.status, 422, "{wrong}");
+    }
+}
+
+#[test]
+fn a_service_that_others_reach_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let keys = write(&folder.path().join("keys"), "a 0123456789abcdef\n");
+    let open = ["--epsilon", "3", "--listen", "0.0.0.0:0"];
+    let log = Running::start(&open).log();
+    assert_eq!(log.matches("WARNING").count(), 1, "{log}");
+    assert!(
+        log.contains("--keys") && log.contains("--tls-cert"),
+        "{log}"
+    );
+    let log = Running::start(&[&open[..], &["--keys", &keys]].concat()).log();
+    assert!(
+        !log.contains("--keys") && log.contains("--tls-cert"),
+        "{log}"
+    );
+    assert!(!Running::english(&[]).log().contains("other machines"));
 }

@@ -196,7 +196,7 @@ fn ledgers_that_are_refused() {
 fn one_draw_and_one_charge_for_a_request_that_comes_again() {
     let place = Place::new();
     let service = place.start("1000", &[]);
-    let header = format!("{A}idempotency-key: 1\r\n");
+    let header = format!("{A}idempotency-key: 1234567890123456\r\n");
     let text = json!({"text": "tea ".repeat(20)}).to_string();
     let all: Vec<_> = std::thread::scope(|scope| {
         let ask = || service.post("/v1/privatize", &header, text.as_bytes());
@@ -216,12 +216,12 @@ fn one_draw_and_one_charge_for_a_request_that_comes_again() {
     // The same key of another account is another key.
     let other = service.post(
         "/v1/privatize",
-        &format!("{B}idempotency-key: 1\r\n"),
+        &format!("{B}idempotency-key: 1234567890123456\r\n"),
         text.as_bytes(),
     );
     assert!(other.status == 200 && other.body != all[0].body);
     // What was refused is not kept.
-    let header = format!("{A}idempotency-key: 2\r\n");
+    let header = format!("{A}idempotency-key: 2234567890123456\r\n");
     let much = json!({"text": "tea ".repeat(2000)}).to_string();
     assert_eq!(
         service
@@ -234,7 +234,11 @@ fn one_draw_and_one_charge_for_a_request_that_comes_again() {
     let small = Running::english(&["--answers-bytes", "2000"]);
     let ask = |i| {
         small
-            .post("/v1/privatize", &format!("idempotency-key: {i}\r\n"), TWO)
+            .post(
+                "/v1/privatize",
+                &format!("idempotency-key: 123456789012345{i}\r\n"),
+                TWO,
+            )
             .status
     };
     let asked: Vec<u16> = (0..10).map(ask).collect();

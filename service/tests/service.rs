@@ -4,7 +4,8 @@
 
 mod common;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::io::{BufReader, Write};
 use std::sync::Arc;
 
 use common::Running;
@@ -41,6 +42,9 @@ fn texts_come_back_as_they_were_given() {
     );
     assert_eq!((at(0, 0), at(1, 1)), (7, text.len()));
     assert_eq!(spans["counts"]["words"], 2);
+    // A whole number in any spelling.
+    let spelt = r#"{"text": "Grüße, Anna! ☕ tea", "spans": [[7.0, 11], [1.5e1, 18.0]]}"#;
+    assert_eq!(service.privatize(spelt).json()["counts"]["words"], 2);
 }
 
 #[test]
@@ -100,6 +104,8 @@ fn what_a_client_must_not_set_is_refused_without_an_echo() {
         (400, "{}"),
         (400, r#"{"text": null}"#),
         (400, r#"{"text": "a", "tokens": ["zqxprivate"]}"#),
+        (400, r#"{"text": "zqxprivate", "tokens": null}"#),
+        (400, r#"{"text": null, "tokens": ["zqxprivate"]}"#),
         (400, r#"{"tokens": "zqxprivate"}"#),
         (400, r#"{"tokens": ["zqxprivate", null]}"#),
         (400, r#"{"tokens": ["zqxprivate", 3]}"#),
@@ -110,6 +116,9 @@ fn what_a_client_must_not_set_is_refused_without_an_echo() {
         (422, r#"{"text": "zqxprivate", "spans": [[3, 5], [4, 6]]}"#),
         (422, r#"{"text": ["zqxprivate"], "spans": [[0, 3]]}"#),
         (400, r#"{"text": "zqxprivate", "spans": [[-1, 3]]}"#),
+        (400, r#"{"text": "zqxprivate", "spans": [[0, 3.5]]}"#),
+        (400, r#"{"text": "zqxprivate", "spans": [[0, "3"]]}"#),
+        (422, r#"{"text": "zqxprivate", "spans": [[0, 1e300]]}"#),
         (
             422,
             r#"{"text": "zqxprivate", "spans": [[18446744073709551615, 18446744073709551615]]}"#,
@@ -140,7 +149,19 @@ fn other_paths() {
     assert!(!guarantee["exceptions"].as_array().unwrap().is_empty() && guarantee["void"].is_null());
     assert_eq!(service.get("/v1/guarantee/none").status, 404);
     assert_eq!(service.get("/zqx").status, 404);
-    assert_eq!(service.get("/v1/privatize").status, 405);
+    for (method, path, allowed) in [
+        ("GET", "/v1/privatize", "POST"),
+        ("OPTIONS", "/v1/law", "POST"),
+        ("DELETE", "/metrics", "GET, HEAD"),
+    ] {
+        let got = service.ask(method, path);
+        let allow = format!("allow: {allowed}\r\n");
+        assert!(
+            got.status == 405 && got.head.contains(&allow),
+            "{}",
+            got.head
+        );
+    }
     // Every path that is described is there, and the other way round.
     let described = service.get("/openapi.json").json();
     for (path, methods) in described["paths"].as_object().unwrap() {
@@ -155,10 +176,27 @@ fn other_paths() {
         );
     }
     assert_eq!(described["paths"].as_object().unwrap().len(), 10);
+    // Lengths of a key are those that are described.
+    let key = &described["paths"]["/v1/privatize"]["post"]["parameters"][0]["schema"];
+    let [least, most] = ["minLength", "maxLength"].map(|end| key[end].as_u64().unwrap() as usize);
+    for (length, status) in [
+        (0, 422),
+        (least - 1, 422),
+        (least, 200),
+        (most, 200),
+        (most + 1, 422),
+    ] {
+        let header = format!("idempotency-key: {}\r\n", "a".repeat(length));
+        let got = service.post("/v1/privatize", &header, br#"{"text": ""}"#);
+        assert_eq!(got.status, status, "{length}");
+    }
     service.privatize(r#"{"text": "hot coffee"}"#);
     let metrics = service.get("/metrics").text();
-    assert!(metrics.contains("fastdx_words_total 2"), "{metrics}");
-    assert!(metrics.contains("fastdx_requests_total{route=\"privatize\",status=\"200\"} 1"));
+    assert!(
+        metrics.contains("fastdx_words_total{policy=\"default\"} 2\n"),
+        "{metrics}"
+    );
+    assert!(metrics.contains("fastdx_requests_total{route=\"privatize\",status=\"200\"} 3"));
     let page = service.get("/");
     assert!(
         page.head
@@ -168,6 +206,170 @@ fn other_paths() {
     );
     assert!(!page.text().contains("http://") && !page.text().contains("https://"));
     assert_eq!(Running::english(&["--no-page"]).get("/").status, 404);
+}
+
+#[test]
+fn a_policy_in_the_query() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "default = \"a\"\n[policies.a]\nepsilon = 3.0\n[policies.b]\nepsilon = 1.0\n";
+    let file = common::write(&folder.path().join("policies.toml"), text);
+    let service = Running::start(&["--config", &file]);
+    let ask = |path: &str, body: &str| service.post(path, "", body.as_bytes());
+    let policy = |path: &str, body: &str| ask(path, body).json()["policy"].clone();
+    let tea = r#"{"text": "tea"}"#;
+    assert_eq!(policy("/v1/privatize?policy=b", tea), "b");
+    assert_eq!(
+        policy(
+            "/v1/privatize?policy=b",
+            r#"{"text": "tea", "policy": "b"}"#
+        ),
+        "b"
+    );
+    assert_eq!(
+        policy(
+            "/v1/privatize?policy=b",
+            r#"{"text": "tea", "policy": null}"#
+        ),
+        "b"
+    );
+    for (status, path, body) in [
+        (
+            422,
+            "/v1/privatize?policy=b",
+            r#"{"text": "tea", "policy": "a"}"#,
+        ),
+        (422, "/v1/privatize?epsilon=1", tea),
+        (404, "/v1/privatize?policy=", tea),
+        (404, "/v1/privatize?policy=c", tea),
+        (422, "/v1/law?seed=1", tea),
+        (404, "/v1/law?policy=c", tea),
+    ] {
+        assert_eq!(ask(path, body).status, status, "{path}");
+    }
+    // The same request under another policy is another request.
+    let key = "idempotency-key: 0123456789abcdef\r\n";
+    let with_key = |path: &str| service.post(path, key, tea.as_bytes()).status;
+    assert_eq!(with_key("/v1/privatize?policy=a"), 200);
+    assert_eq!(with_key("/v1/privatize?policy=b"), 409);
+}
+
+#[test]
+fn lines_of_one_request_are_one_call() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "[policies.a]\nepsilon = 0.1\nconsistent = \"call\"\n";
+    let file = common::write(&folder.path().join("policies.toml"), text);
+    let service = Running::start(&["--config", &file]);
+    // More lines than are drawn together, and all that a line may be.
+    let other = "{\"tokens\": [\"coffee\", \"zqxqz\"]}\n\
+                 {\"text\": \"my coffee\", \"spans\": [[3, 9]]}\n\"zqxqz coffee\"\n";
+    let body = format!("{}{other}", "\"coffee\"\n".repeat(1000)).repeat(2);
+    let kind = "content-type: application/x-ndjson\r\n";
+    let replaced = || {
+        let got = service.post("/v1/privatize", kind, body.as_bytes());
+        let (mut known, mut unknown) = (HashSet::new(), HashSet::new());
+        for line in got.text().lines() {
+            let line: serde_json::Value = serde_json::from_str(line).unwrap();
+            if let Some(words) = line["tokens"].as_array() {
+                known.insert(words[0].as_str().unwrap().to_owned());
+                unknown.insert(words[1].as_str().unwrap().to_owned());
+            } else if let Some(text) = line["text"].as_str() {
+                let words: Vec<&str> = text.split(' ').collect();
+                known.insert((*words.last().unwrap()).to_owned());
+                if words.len() == 2 && words[0] != "my" {
+                    unknown.insert(words[0].to_owned());
+                }
+            }
+        }
+        assert!(
+            got.whole && (known.len(), unknown.len()) == (1, 1),
+            "{known:?} {unknown:?}"
+        );
+        known
+    };
+    // Another request is another call: at this ε two draws are the same with less than 1e-3.
+    let calls: HashSet<String> = (0..4).flat_map(|_| replaced()).collect();
+    assert!(calls.len() > 1);
+}
+
+#[test]
+fn a_call_of_lines_keeps_no_more_than_its_share() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "[policies.a]\nepsilon = 1.0\nconsistent = \"call\"\n";
+    let file = common::write(&folder.path().join("policies.toml"), text);
+    let service = Running::start(&["--config", &file]);
+    // Unknown words that are all different: some 100 bytes each are kept.
+    let word = |i: u32| format!("{i:060b}").replace('0', "q").replace('1', "x");
+    let body: String = (0..200_000).map(|i| format!("\"{}\"\n", word(i))).collect();
+    let kind = "content-type: application/x-ndjson\r\n";
+    let request = common::posted("/v1/privatize", kind, body.as_bytes());
+    let stream = service.connect();
+    let mut write = stream.try_clone().unwrap();
+    let writing = std::thread::spawn(move || {
+        // It is broken off.
+        let _ = write.write_all(&request);
+    });
+    let got = common::read(&mut BufReader::new(stream)).unwrap();
+    assert!(!got.whole && got.text().lines().count() > 100_000);
+    let refused = || service.metric("fastdx_refused_total{reason=\"size\"}");
+    common::wait(|| refused() == 1.0);
+    writing.join().unwrap();
+}
+
+#[test]
+fn metrics_are_described() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "default = \"a\"\n[policies.a]\nepsilon = 3.0\n[policies.b]\nepsilon = 1.0\n";
+    let file = common::write(&folder.path().join("policies.toml"), text);
+    let service = Running::start(&["--config", &file]);
+    service.privatize(r#"{"text": "hot tea", "policy": "b"}"#);
+    let text = service.get("/metrics").text();
+    // Each metric: its help, its type, then all its samples, and it does not come again.
+    let (mut seen, mut name, mut kind) = (HashSet::new(), String::new(), String::new());
+    for line in text.lines() {
+        if let Some(rest) = line.strip_prefix("# HELP ") {
+            let (new, help) = rest.split_once(' ').unwrap();
+            assert!(seen.insert(new.to_owned()) && help.ends_with('.'), "{line}");
+            name = new.to_owned();
+            continue;
+        }
+        if let Some(rest) = line.strip_prefix("# TYPE ") {
+            let (new, of) = rest.split_once(' ').unwrap();
+            assert_eq!(new, name);
+            kind = of.to_owned();
+            assert_eq!(name.ends_with("_total"), kind == "counter", "{line}");
+            continue;
+        }
+        let (sample, value) = line.rsplit_once(' ').unwrap();
+        let of = sample.split('{').next().unwrap();
+        match &*kind {
+            "histogram" => assert!(
+                ["_bucket", "_sum", "_count"]
+                    .map(|end| format!("{name}{end}"))
+                    .contains(&of.into())
+            ),
+            _ => assert_eq!(of, name),
+        }
+        assert!(value.parse::<f64>().unwrap() >= 0.0, "{line}");
+    }
+    let two = "{policy=\"b\"}";
+    assert_eq!(service.metric(&format!("fastdx_texts_total{two}")), 1.0);
+    assert_eq!(service.metric(&format!("fastdx_words_total{two}")), 2.0);
+    assert_eq!(service.metric("fastdx_words_total{policy=\"a\"}"), 0.0);
+    // Counts go on where the file is read again.
+    service.signal(libc::SIGHUP);
+    service.says("read again", 1);
+    assert_eq!(service.metric(&format!("fastdx_words_total{two}")), 2.0);
+    for name in [
+        "process_resident_memory_bytes",
+        "process_open_fds",
+        "process_max_fds",
+    ] {
+        assert!(service.metric(name) >= 4.0, "{name}");
+    }
+    assert!(service.metric("process_cpu_seconds_total") > 0.0);
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let age = now.unwrap().as_secs_f64() - service.metric("process_start_time_seconds");
+    assert!((0.0..600.0).contains(&age), "{age}");
 }
 
 #[test]

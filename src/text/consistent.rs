@@ -23,6 +23,7 @@ pub struct Replacements {
     of: Option<Arc<dyn Mechanism>>,
     known: HashMap<u32, u32>,
     unknown: HashMap<Box<str>, u32>,
+    unknown_bytes: usize,
 }
 
 impl Replacements {
@@ -41,9 +42,16 @@ impl Replacements {
         }
     }
 
+    /// About the bytes that the unknown words take. Known ones are bounded by the vocabulary; these
+    /// grow with the text.
+    pub fn unknown_bytes(&self) -> usize {
+        self.unknown_bytes
+    }
+
     fn clear(&mut self) {
         self.known.clear();
         self.unknown.clear();
+        self.unknown_bytes = 0;
     }
 }
 
@@ -105,9 +113,11 @@ impl TextPrivatizer {
         if !by_text {
             let ids = new.into_iter().map(|(id, at)| (id, drawn.known[at]));
             kept.known.extend(ids);
-            let forms = new_unknown.into_iter();
-            kept.unknown
-                .extend(forms.map(|(form, at)| (form.into(), drawn.unknown[at])));
+            for (form, at) in new_unknown {
+                // An entry of the table, and its word.
+                kept.unknown_bytes += 2 * size_of::<(Box<str>, u32)>() + form.len();
+                kept.unknown.insert(form.into(), drawn.unknown[at]);
+            }
         }
         let of = |place, drawn: &[u32]| match place {
             Place::Before(id) => id,

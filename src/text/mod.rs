@@ -438,6 +438,21 @@ impl TextPrivatizer {
         tokens: &[&str],
         control: &Control,
     ) -> Result<(Vec<String>, Counts)> {
+        self.privatize_tokens_with(tokens, &mut Replacements::default(), control)
+    }
+
+    /// [`privatize_tokens`](Self::privatize_tokens), where the replacements of earlier pieces of
+    /// the same text are kept, as [`privatize_texts_with`](Self::privatize_texts_with) keeps them.
+    ///
+    /// # Errors
+    /// As [`privatize_tokens`](Self::privatize_tokens), and replacements of another mechanism.
+    pub fn privatize_tokens_with(
+        &self,
+        tokens: &[&str],
+        replacements: &mut Replacements,
+        control: &Control,
+    ) -> Result<(Vec<String>, Counts)> {
+        replacements.tie(&self.mechanism)?;
         let fates: Vec<Fate> = tokens.iter().map(|t| self.fate(t)).collect();
         let mut counts = Counts::default();
         fates.iter().for_each(|&fate| counts.add(fate));
@@ -448,10 +463,7 @@ impl TextPrivatizer {
                 let known = fates.iter().filter_map(|fate| fate.id());
                 self.draw(&known.collect::<Vec<u32>>(), counts.unknown, control)?
             }
-            _ => {
-                let mut kept = Replacements::default();
-                self.draw_consistently(std::iter::once(all()), &mut kept, control)?
-            }
+            _ => self.draw_consistently(std::iter::once(all()), replacements, control)?,
         };
         counts.unchanged = drawn.unchanged;
         let (mut known, mut unknown) = (drawn.known.iter(), drawn.unknown.iter());

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::{Consistent, Counts, Policy, TextPrivatizer};
+use super::{Consistent, Counts, Policy, Replacements, TextPrivatizer};
 use crate::error::{Error, Result};
 use crate::parallel::Control;
 
@@ -19,6 +19,21 @@ impl TextPrivatizer {
         &self,
         text: &str,
         spans: &[Range<usize>],
+        control: &Control,
+    ) -> Result<(String, Vec<Range<usize>>, Counts)> {
+        self.privatize_spans_with(text, spans, &mut Replacements::default(), control)
+    }
+
+    /// [`privatize_spans`](Self::privatize_spans), where the replacements of earlier pieces of the
+    /// same text are kept, as [`privatize_texts_with`](Self::privatize_texts_with) keeps them.
+    ///
+    /// # Errors
+    /// As [`privatize_spans`](Self::privatize_spans), and replacements of another mechanism.
+    pub fn privatize_spans_with(
+        &self,
+        text: &str,
+        spans: &[Range<usize>],
+        replacements: &mut Replacements,
         control: &Control,
     ) -> Result<(String, Vec<Range<usize>>, Counts)> {
         let mut parts = Vec::with_capacity(spans.len());
@@ -45,7 +60,7 @@ impl TextPrivatizer {
                 };
                 of_call.privatize_texts(&parts, control)?
             }
-            _ => self.privatize_texts(&parts, control)?,
+            _ => self.privatize_texts_with(&parts, replacements, control)?,
         };
         let (mut out, mut places, mut done) = (String::new(), Vec::new(), 0);
         for (span, new) in spans.iter().zip(&new) {

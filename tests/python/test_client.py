@@ -61,9 +61,9 @@ def call(request: Any) -> Callable[..., Any]:
 
 
 def test_what_is_sent(call: Callable[..., Any]) -> None:
-    service = Service(good(), good())
+    service = Service(good(), httpx.Response(200, json={"text": ["hot cup", None]}))
     assert call(service, "warm tea", key="secret", policy="reviews") == "hot cup"
-    call(service, ("warm tea", None), "other")
+    assert call(service, ("warm tea", None), "other") == ["hot cup", None]
     (first, body), (second, texts) = service.seen
     assert body == {"text": "warm tea", "policy": "reviews"}
     assert texts == {"text": ["warm tea", None], "policy": "other"}
@@ -74,8 +74,11 @@ def test_what_is_sent(call: Callable[..., Any]) -> None:
 FAILURES = [
     httpx.ConnectError("tea"),
     httpx.ReadError("tea"),
+    httpx.DecodingError("tea"),
     (503, "starting", "1"),
     (429, "busy", "1"),
+    (429, "busy", "Wed, 21 Oct 2015 07:28:00 GMT"),
+    (429, "busy", "Wed, 21 Oct 2015 07:28:00 -0000"),
 ]
 
 
@@ -96,6 +99,70 @@ def test_refusals_are_told_at_once(call: Callable[..., Any]) -> None:
     error = caught.value
     assert (error.status, error.code, error.left, len(service.seen)) == (429, "budget", 2.0, 1)
     assert isinstance(error, FastdxError)
+
+
+@pytest.mark.parametrize("when", ["Wed, 21 Oct 2099 07:28:00 GMT", "soon", "", "nan", "1e999"])
+def test_a_service_that_is_busy_for_long(call: Callable[..., Any], when: str) -> None:
+    service = Service(refused(429, "busy", when))
+    with pytest.raises(ServiceError, match="why not"):
+        call(service, "warm tea")
+    assert len(service.seen) == 1
+
+
+DEEP = b"[" * 100_000
+FOREIGN = [
+    [], ["warm tea"], "warm tea", 7, None, {}, {"text": None}, {"text": ["warm tea"]},
+    {"error": {"code": "busy", "message": "warm tea"}}, DEEP, b"\xff", b"",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("status", [200, 500])
+@pytest.mark.parametrize("body", FOREIGN, ids=range(len(FOREIGN)))
+def test_answers_that_are_not_the_services(
+    call: Callable[..., Any], status: int, body: Any
+) -> None:
+    """Whatever a proxy answers, the error is the package's and does not quote it."""
+    if status == 500 and isinstance(body, dict) and "error" in body:
+        body = {"error": ["busy"]}
+    content = {"content": body} if isinstance(body, bytes) else {"json": body}
+    with pytest.raises(ServiceError, match=f"status {status}") as caught:
+        call(Service(httpx.Response(status, **content)), "warm tea")
+    assert caught.value.code == "other" and "tea" not in str(caught.value)
+
+
+@pytest.mark.parametrize("texts", [["hot cup"], ["hot cup", "b"], ["hot cup", 3], "hot cup"])
+def test_texts_that_are_not_as_many(call: Callable[..., Any], texts: Any) -> None:
+    with pytest.raises(ServiceError, match="not as asked"):
+        call(Service(httpx.Response(200, json={"text": texts})), ["warm tea", None])
+
+
+def test_other_calls_with_foreign_answers() -> None:
+    answers = [[], {"tokens": ["hot", None]}, {"tokens": "hot"}, {"text": "hot cup"}]
+    answers += [{"text": "hot cup", "spans": spans} for spans in (7, [7], [[0]], [["a", "b"]])]
+    for answer in answers:
+        service = httpx.MockTransport(lambda _, body=answer: httpx.Response(200, json=body))
+        with Client("http://x", transport=service) as client:
+            with pytest.raises(ServiceError, match="not as asked"):
+                client.privatize_tokens(["warm", "tea"])
+            with pytest.raises(ServiceError, match="not as asked"):
+                client.privatize_spans("my Anna", [(3, 7)])
+    found = httpx.MockTransport(lambda _: httpx.Response(200, json=[]))
+    with Client("http://x", transport=found) as client, pytest.raises(ServiceError):
+        client.guarantee("a")
+
+
+def test_a_lone_surrogate_is_refused_without_the_text(call: Callable[..., Any]) -> None:
+    with pytest.raises(FastdxError, match="surrogate") as caught:
+        call(Service(), "warm tea \ud800")
+    error: BaseException | None = caught.value
+    while error is not None:
+        assert "tea" not in str(error) and "tea" not in str(getattr(error, "object", ""))
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+
+
+def test_what_is_no_address() -> None:
+    with Client("http://x:port") as client, pytest.raises(ServiceError, match="reached"):
+        client.privatize("warm tea")
 
 
 def test_errors_do_not_show_the_text(call: Callable[..., Any]) -> None:
@@ -131,3 +198,4 @@ def test_spans_and_guarantees() -> None:
     found = httpx.MockTransport(lambda request: httpx.Response(200, json={"url": str(request.url)}))
     with Client("http://x", transport=found) as client:
         assert client.guarantee("a") == {"url": "http://x/v1/guarantee/a"}
+        assert client.guarantee("a/b?c") == {"url": "http://x/v1/guarantee/a%2Fb%3Fc"}

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, missing_docs)] // each test file uses a part of it
 
+pub mod http2;
+
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::path::Path;
@@ -138,9 +140,28 @@ impl Running {
         read(&mut BufReader::new(stream))
     }
 
+    /// A number of `/metrics`, by its name and labels.
+    pub fn metric(&self, name: &str) -> f64 {
+        let text = self.get("/metrics").text();
+        let mut lines = text.lines().filter_map(|line| line.rsplit_once(' '));
+        let found = lines.find(|(found, _)| *found == name);
+        found
+            .unwrap_or_else(|| panic!("{name}: {text}"))
+            .1
+            .parse()
+            .unwrap()
+    }
+
     pub fn get(&self, path: &str) -> Got {
-        self.raw(format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").as_bytes())
-            .expect("an answer")
+        self.ask("GET", path)
+    }
+
+    /// A request without a body.
+    pub fn ask(&self, method: &str, path: &str) -> Got {
+        self.raw(
+            format!("{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").as_bytes(),
+        )
+        .expect("an answer")
     }
 
     pub fn post(&self, path: &str, headers: &str, body: &[u8]) -> Got {

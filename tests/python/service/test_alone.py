@@ -72,7 +72,9 @@ def test_it_runs_alone(static: Path, tmp_path: Path) -> None:
     service = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
         assert service.stderr is not None
-        address = service.stderr.readline().split("listening on ")[1].strip()
+        # Warnings may stand before.
+        listening = next(line for line in service.stderr if "listening on " in line)
+        address = listening.split("listening on ")[1].strip()
         assert service.stderr.readline().strip().endswith(": ready")
         assert Path(f"/proc/{service.pid}/root").readlink() == root
         status = Path(f"/proc/{service.pid}/status").read_text()
