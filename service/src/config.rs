@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use fastdx::mechanism::tem::recommended;
+
 use crate::toml_file::{Entry, Wrong, document};
 
 /// What a file of policies holds.
@@ -121,7 +123,25 @@ impl PolicyConfig {
         }
     }
 
-    /// Reads the table of one policy.
+    /// The policy that fastdx recommends, on the built-in English words.
+    pub fn recommended() -> Self {
+        PolicyConfig {
+            cover: Some(recommended::COVER),
+            balance: Some(recommended::BALANCE),
+            ..PolicyConfig::english(recommended::EPSILON)
+        }
+    }
+
+    /// Whether it is a Tem on the built-in words with nothing said of its law.
+    fn leaves_the_law_open(&self) -> bool {
+        let parameters = [self.gamma, self.beta, self.balance];
+        self.mechanism == Kind::Tem
+            && self.index.is_none()
+            && self.cover.is_none()
+            && parameters.iter().all(Option::is_none)
+    }
+
+    /// Reads the table of one policy. Without ε it is the recommended one.
     fn read(table: Entry) -> Result<Self, Wrong> {
         let mut epsilon = None;
         let mut policy = PolicyConfig::english(f64::NAN);
@@ -148,7 +168,24 @@ impl PolicyConfig {
                 _ => return Err(entry.unknown(KEYS)),
             }
         }
-        policy.epsilon = epsilon.ok_or_else(|| table.lacks("epsilon"))?;
+        match epsilon {
+            Some(epsilon) => policy.epsilon = epsilon,
+            None if policy.leaves_the_law_open() => {
+                let PolicyConfig {
+                    epsilon,
+                    cover,
+                    balance,
+                    ..
+                } = PolicyConfig::recommended();
+                policy = PolicyConfig {
+                    epsilon,
+                    cover,
+                    balance,
+                    ..policy
+                };
+            }
+            None => return Err(table.lacks("epsilon")),
+        }
         Ok(policy)
     }
 }
@@ -190,12 +227,12 @@ impl ConsistentConfig {
 const LONGEST_NAME: usize = 64;
 
 impl Config {
-    /// One policy, `default`, on the built-in English words.
-    pub fn english(epsilon: f64, allow_unchanged: bool) -> Self {
+    /// One policy, `default`, on the built-in English words: Tem at an ε, or the recommended one.
+    pub fn english(epsilon: Option<f64>, allow_unchanged: bool) -> Self {
         let name = "default".to_owned();
         let policy = PolicyConfig {
             allow_unchanged,
-            ..PolicyConfig::english(epsilon)
+            ..epsilon.map_or_else(PolicyConfig::recommended, PolicyConfig::english)
         };
         Config {
             default: Some(name.clone()),

@@ -31,14 +31,9 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 #[command(version, name = "fastdx-serve")]
 struct Flags {
     /// The file of policies (TOML); SIGHUP reads it again
-    #[arg(
-        long,
-        value_name = "FILE",
-        conflicts_with = "epsilon",
-        required_unless_present = "epsilon"
-    )]
+    #[arg(long, value_name = "FILE", conflicts_with = "epsilon")]
     config: Option<PathBuf>,
-    /// One policy: Tem at this ε on the built-in English words
+    /// One policy: Tem at this ε on the built-in English words; without it and --config, the recommended policy
     #[arg(long, value_name = "E", value_parser = number)]
     epsilon: Option<f64>,
     /// Print every policy's guarantee and exit; refuse those that release most common words as they are
@@ -198,10 +193,7 @@ fn seconds(name: &str, given: f64) -> Result<Duration, String> {
 fn read(flags: &Flags) -> Result<Config, String> {
     match (&flags.config, flags.epsilon) {
         (Some(path), _) => Config::read(path),
-        (None, epsilon) => Ok(Config::english(
-            epsilon.unwrap_or(f64::NAN),
-            flags.allow_unchanged,
-        )),
+        (None, epsilon) => Ok(Config::english(epsilon, flags.allow_unchanged)),
     }
 }
 

@@ -80,6 +80,23 @@ fn policies() {
 }
 
 #[test]
+fn without_epsilon_the_recommended_policy_is_taken() {
+    let folder = tempfile::tempdir().unwrap();
+    let text =
+        "[policies.a]\noov = \"mask\"\n[policies.b]\nepsilon = 2.25\ncover = 40\nbalance = 0.1\n";
+    let file = write(&folder.path().join("policies.toml"), text);
+    let (status, out, log) = ended(&["--config", &file, "--check"]);
+    assert!(status.success(), "{log}");
+    assert_eq!(out.matches("ε = 2.25 per unit").count(), 2, "{out}");
+    assert_eq!(out.matches("above 0.02500").count(), 2, "{out}");
+    let (status, alone, log) = ended(&["--check"]);
+    assert!(
+        status.success() && alone.contains("ε = 2.25 per unit"),
+        "{log}"
+    );
+}
+
+#[test]
 fn policies_say_what_they_leave() {
     let folder = tempfile::tempdir().unwrap();
     let of = |epsilon: f64, more: &str| {
@@ -250,7 +267,14 @@ fn files_of_policies_that_are_wrong() {
             "[policies.a]\nepsilon = 1.0\nsede = 3\n",
             "line 3: policies.a.sede is unknown; the keys are allow_unchanged, balance",
         ),
-        ("[policies.a]\n", "line 1: policies.a.epsilon is missing"),
+        (
+            "[policies.a]\ncover = 40\n",
+            "line 1: policies.a.epsilon is missing",
+        ),
+        (
+            "[policies.a]\nmechanism = \"laplace\"\n",
+            "line 1: policies.a.epsilon is missing",
+        ),
         (
             "[policies.a]\nepsilon = \"3\"\n",
             "line 2: policies.a.epsilon must be a number, got a string",

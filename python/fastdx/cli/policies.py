@@ -22,7 +22,7 @@ KEYS: dict[str, Any] = {
     "mechanism": str, "epsilon": float, "gamma": float, "beta": float, "index": str,
     "verify": bool, "cover": int, "balance": float, "exclude": (str, list), "oov": str,
     "skip": list, "consistent": (bool, str), "pad": float, "spans_only": bool,
-    "cache_bytes": int, "warm": str, "page": bool,
+    "cache_bytes": int, "warm": str, "page": bool, "allow_unchanged": bool,
 }  # fmt: skip
 """What a policy may say (docs/service.md), and its type. An integer is a number too."""
 ONLY_TEM = ("gamma", "beta", "cover", "balance", "cache_bytes")
