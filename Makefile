@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
 RUST_SOURCES := $(shell find src benches tests -name '*.rs') Cargo.toml Cargo.lock data/default.fdx data/nouns.fdx data/offensive.txt
 
-SERVICE := --locked --manifest-path service/Cargo.toml
+SERVICE := --locked -p fastdx-serve
 
 .PHONY: wheels sdist try-wheels platforms check-platforms test-aarch64 msrv engines site figures papers mutants run test test-rust test-python test-engines environments fetch-engines bench-engines bench-check profile scaling test-service bench-service format lint lint-rust types docs bench imdb lock clean fuzz audit
 
@@ -51,11 +51,10 @@ environments: $(VENV)/.made $(VENV)-docs/.made
 bench-engines: $(STAMP) $(VENV)/.engines
 	$(BIN)/python benches/engines.py
 
-# The service is a crate of its own: docs/service.md. Its page is tested where there is a Chromium.
+# The service is a member of the workspace: docs/service.md. Its page is tested where there is a Chromium.
 test-service: $(STAMP)
 	cargo test $(SERVICE)
 	cargo clippy $(SERVICE) --all-targets -- -D warnings
-	cargo fmt --check --manifest-path service/Cargo.toml
 	$(BIN)/python -m pytest tests/python/service
 
 # The program that runs alone in an empty image, as service/Containerfile makes it. SQLite, ring and mimalloc need
@@ -64,14 +63,14 @@ test-service: $(STAMP)
 STATIC := x86_64-unknown-linux-musl
 service-static:
 	cargo build --release $(SERVICE) --target $(STATIC) --bin fastdx-serve
-	strip $${CARGO_TARGET_DIR:-service/target}/$(STATIC)/release/fastdx-serve
+	strip $${CARGO_TARGET_DIR:-target}/$(STATIC)/release/fastdx-serve
 
 # The wheel that `pip install 'fastdx[serve]'` installs beside fastdx's own: the static program, one wheel for every
-# Linux. In service/target/wheels.
+# Linux.
 service-wheel: $(VENV)-release/.made
 	rustup target add $(STATIC)
-	PATH=$(abspath $(RELEASE)):$$PATH maturin build --release $(SERVICE) --zig --target $(STATIC) \
-		--compatibility manylinux2014 musllinux_1_2 --out service/target/wheels
+	PATH=$(abspath $(RELEASE)):$$PATH maturin build --release --locked --manifest-path service/Cargo.toml --zig --target $(STATIC) \
+		--compatibility manylinux2014 musllinux_1_2 --out $(DIST)
 
 bench-service: $(STAMP)
 	cargo build --release $(SERVICE) --bin fastdx-serve --example fastdx-load
@@ -150,7 +149,7 @@ fuzz: $(STAMP)
 	mkdir -p fuzz/corpus/index fuzz/corpus/text_formats
 	$(BIN)/python tools/fuzz_seeds.py fuzz/corpus
 	for target in index text_formats; do \
-		RUSTFLAGS="$(FUZZ_FLAGS)" cargo run --release --manifest-path fuzz/Cargo.toml \
+		RUSTFLAGS="$(FUZZ_FLAGS)" cargo run --release -p fastdx-fuzz \
 			--target x86_64-unknown-linux-gnu --bin $$target -- \
 			fuzz/corpus/$$target -artifact_prefix=fuzz/corpus/ -max_total_time=$(SECONDS) -max_len=65536 || exit 1; \
 	done

@@ -74,7 +74,7 @@ def main() -> None:
     """Measure, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=5.0)
-    default = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "service" / "target")) / "release"
+    default = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release"
     parser.add_argument("--bin", type=Path, default=default)
     args = parser.parse_args()
     folder = Path(tempfile.mkdtemp())

@@ -48,7 +48,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=int, default=10)
     parser.add_argument("--idle", type=int, default=1000)
     parser.add_argument("--busy", type=int, default=256)
-    default = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "service" / "target")) / "release"
+    default = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release"
     parser.add_argument("--bin", type=Path, default=default)
     args = parser.parse_args()
     if not 1 <= args.minutes <= MOST_MINUTES:

@@ -75,7 +75,7 @@ def main() -> None:
     """Measure, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--words", type=int, nargs="*", default=[400_000, 2_050_000])
-    default = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "service" / "target")) / "release"
+    default = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release"
     parser.add_argument("--bin", type=Path, default=default)
     parser.add_argument("--folder", type=Path, help="for the large index")
     args = parser.parse_args()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
-TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "service" / "target"))
+TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 PLACES = [TARGET / kind / "fastdx-serve" for kind in ("release", "debug")]
 
 
