@@ -598,3 +598,25 @@ def test_the_largest_loss_is_the_certificate() -> None:
         certified = audit.certify(m)
         assert largest_loss(law, d) == pytest.approx(certified.epsilon, rel=1e-6)
     assert largest_loss(law) == pytest.approx(3.0, rel=1e-9)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-6, 1e4, 1e30])
+def test_vickrey_on_a_line_at_any_epsilon(scale: float) -> None:
+    places = np.array([0.0, 0.3, 0.45, 1.0, 1.1])[:, None]
+    e = Embedding([f"w{i}" for i in range(5)], (places * scale).astype("float32"))
+    make = laws.by_name("vickrey-line", e)
+    for times in (1e-3, 1.0, 1e2, 1e4, 1e7):
+        law = make(times / scale)
+        matrix = law.matrix()
+        assert (matrix > 0).all() and np.abs(matrix.sum(axis=1) - 1).max() < 1e-12
+        found = audit.certify(law).epsilon
+        assert found <= law.proved.epsilon * (1 + 1e-6)
+        if times >= 1e4:
+            # The nearest two, and the second of them in the share of 1/(ε·distance) on average.
+            assert (matrix.argmax(axis=1) == np.arange(5)).all()
+            assert 0.5 < matrix[0, 1] * 0.3 * times < 2
+    for epsilon in (1e9 / scale, 1e300):
+        with pytest.raises(fastdx.ParameterError, match="epsilon must be at most") as refused:
+            make(epsilon)
+        most = float(str(refused.value).split("at most ")[1].split(" ")[0])
+        assert make(most).matrix().shape == (5, 5)

@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastdx._core import Embedding
+from fastdx._rounded import down
+from fastdx.exceptions import ParameterError
 from fastdx.laws.base import LOWEST, Law, Price, between, check_line, distance_rows, positive
 
 __all__ = ["truncated_laplace", "vickrey"]
@@ -18,6 +20,8 @@ HALVINGS = 60
 """How often a piece is halved, at most."""
 REACH = 60.0
 """Places farther than so many 1/ε beyond the last border are left out: e^-60 of that tail."""
+FINEST = 1e-8
+"""The distance of two numbers next to each other is at most this share of 1/ε."""
 
 
 def borders(positions: NDArray[np.float64]) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
@@ -58,6 +62,18 @@ def floored(law: NDArray[np.float64]) -> NDArray[np.float64]:
     """
     law = np.maximum(law, np.exp(LOWEST))
     return np.asarray(law / law.sum())
+
+
+def _cuts(a: float, b: float, epsilon: float) -> NDArray[np.float64]:
+    """Return places from a to b, at most 1/ε apart where a density has any weight.
+
+    No word lies between a and b, so a density falls from one end to the other: beyond the reach
+    of both ends lies e^-60 of what the piece has.
+    """
+    if (b - a) * epsilon > 2 * REACH:
+        steps = np.arange(REACH + 1) / epsilon
+        return np.concatenate([a + steps, b - steps])
+    return np.linspace(a, b, max(2, int(np.ceil((b - a) * epsilon)) + 1))
 
 
 def _nearest_two(places: NDArray[np.float64], z: NDArray[np.float64]) -> NDArray[np.intp]:
@@ -150,7 +166,8 @@ def vickrey(space: Embedding, epsilon: float, t: float = 0.5) -> Law:
     Raises
     ------
     ParameterError
-        A parameter outside its domain, an embedding of more dimensions, words all at one place.
+        A parameter outside its domain, an embedding of more dimensions, words all at one place;
+        an ε so large that places in 64 bits are no finer than 1/ε.
 
     Examples
     --------
@@ -170,13 +187,16 @@ def vickrey(space: Embedding, epsilon: float, t: float = 0.5) -> Law:
     # of two words with one between them.
     middles = [(places[1:] + places[:-1]) / 2, (places[2:] + places[:-2]) / 2]
     edges = np.unique(np.concatenate([*middles, places]))
+    most = FINEST / float(np.spacing(np.abs(edges).max()))
+    if epsilon > most:
+        raise ParameterError(
+            f"epsilon must be at most {down(most, 3)} for words so far apart or from 0: beyond, 64 "
+            f"bits do not resolve 1/epsilon, got {epsilon:g}"
+        )
     # Pieces on which both are fixed, of at most 1/ε, the tails as far as they weigh anything.
     tail = np.arange(1, REACH + 1) / epsilon
     ends = np.concatenate([edges[0] - tail[::-1], edges, edges[-1] + tail])
-    cuts = [
-        np.linspace(a, b, max(2, int(np.ceil((b - a) * epsilon)) + 1)) for a, b in pairwise(ends)
-    ]
-    grid = np.unique(np.concatenate(cuts))
+    grid = np.unique(np.concatenate([_cuts(a, b, epsilon) for a, b in pairwise(ends)]))
     low, high = grid[:-1], grid[1:]
     for _ in range(HALVINGS):
         # The choice bends where the denominator is small: pieces are no longer than it is there.
