@@ -26,8 +26,8 @@ def register(
     """Register a function for SQL that replaces the words of its argument.
 
     DuckDB takes it as one with side effects, so every row of every call that a query writes down is
-    a draw of its own, and a query or view that runs again draws again, and spends ε again:
-    ``CREATE TABLE … AS SELECT`` once, then read the table.
+    a draw of its own, and a query or view that runs again draws again, and spends ε again: so does
+    a view that one query names twice. ``CREATE TABLE … AS SELECT`` once, then read the table.
 
     Parameters
     ----------

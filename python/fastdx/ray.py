@@ -1,7 +1,8 @@
 """Ray Data: columns of datasets, by actors (extra ``fastdx[ray]``).
 
-Ray runs a task again whose outcome it has lost, and a lazy dataset for every action: words are
-then drawn again, and ε is spent again. Write the outcome once and read what was written.
+Ray runs a lazy dataset for every action, and by default a task again whose actor or outcome it has
+lost: words are then drawn again, and ε is spent again. `privatize` forbids the second. Write the
+outcome once and read what was written.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ class Privatizer:
     """Replaces the words of columns of batches: for ``Dataset.map_batches``, which makes actors.
 
     An actor works on one thread and maps the index once, with all other actors on its machine.
+    Call ``map_batches`` with ``max_restarts=0, max_task_retries=0``: by default Ray runs a task of
+    an actor that died again, and one outcome may hold rows of both draws.
 
     Parameters
     ----------
@@ -109,7 +112,8 @@ def privatize(
     """Replace the words of columns of a dataset by actors; all others are UNPROTECTED.
 
     Unlike ``map_batches(Privatizer, …)`` it checks everything here, and every actor that the index
-    it finds is the one that was named here.
+    it finds is the one that was named here. No actor is started again, and no task: where Ray loses
+    one, or what it drew, the execution fails, so that no outcome holds two draws of a row.
 
     Parameters
     ----------
@@ -134,4 +138,7 @@ def privatize(
         fn_constructor_args=(column_names(columns), recipe),
         batch_format="pyarrow",
         compute=ActorPoolStrategy(min_size=least, max_size=most),
+        # A task that runs again cuts its new draws into other blocks, of which some have been read.
+        max_restarts=0,
+        max_task_retries=0,
     )
