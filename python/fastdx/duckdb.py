@@ -17,7 +17,7 @@ def register(
     connection: duckdb.DuckDBPyConnection,
     name: str,
     *,
-    epsilon: float,
+    epsilon: float | None = None,
     index: str | PathLike[str] | None = None,
     returns: str = "VARCHAR",
     mechanism: str = "tem",
@@ -26,8 +26,8 @@ def register(
     """Register a function for SQL that replaces the words of its argument.
 
     DuckDB takes it as one with side effects, so every row of every call that a query writes down is
-    a draw of its own, and a query or view that runs again draws again, and spends ε again:
-    ``CREATE TABLE … AS SELECT`` once, then read the table.
+    a draw of its own, and a query or view that runs again draws again, and spends ε again: so does
+    a view that one query names twice. ``CREATE TABLE … AS SELECT`` once, then read the table.
 
     Parameters
     ----------
@@ -35,8 +35,8 @@ def register(
         The connection; `duckdb` itself for the default one.
     name : str
         What SQL calls it.
-    epsilon : float
-        ε per unit of distance.
+    epsilon : float, optional
+        ε per unit of distance. Without it, ``Tem.recommended()``.
     index : str or os.PathLike, optional
         A file that ``Tem.save`` or ``fastdx index build`` wrote; the built-in words if left out.
     returns : str, optional
@@ -62,7 +62,7 @@ def register(
     --------
     >>> import duckdb
     >>> from fastdx.duckdb import register
-    >>> connection = register(duckdb.connect(), "private", epsilon=6.0)
+    >>> connection = register(duckdb.connect(), "private")
     >>> connection.execute("SELECT private('A cup of tea, please.')").fetchone()[0].count(",")
     1
     """

@@ -1,7 +1,8 @@
 """Ray Data: columns of datasets, by actors (extra ``fastdx[ray]``).
 
-Ray runs a task again whose outcome it has lost, and a lazy dataset for every action: words are
-then drawn again, and ε is spent again. Write the outcome once and read what was written.
+Ray runs a lazy dataset for every action, and by default a task again whose actor or outcome it has
+lost: words are then drawn again, and ε is spent again. `privatize` forbids the second. Write the
+outcome once and read what was written.
 """
 
 from __future__ import annotations
@@ -23,13 +24,15 @@ class Privatizer:
     """Replaces the words of columns of batches: for ``Dataset.map_batches``, which makes actors.
 
     An actor works on one thread and maps the index once, with all other actors on its machine.
+    Call ``map_batches`` with ``max_restarts=0, max_task_retries=0``: by default Ray runs a task of
+    an actor that died again, and one outcome may hold rows of both draws.
 
     Parameters
     ----------
     columns : str or iterable of str
         Columns of text. In batches of the format 'pyarrow' also fields within: ``'user.comment'``.
-    epsilon : float
-        ε per unit of distance.
+    epsilon : float, optional
+        ε per unit of distance. Without it, ``Tem.recommended()``.
     index : str or os.PathLike, optional
         A file that ``Tem.save`` or ``fastdx index build`` wrote, at a path that all machines see;
         the built-in words if left out.
@@ -48,7 +51,7 @@ class Privatizer:
     Examples
     --------
     >>> from fastdx.ray import Privatizer
-    >>> private = Privatizer("text", epsilon=6.0)
+    >>> private = Privatizer("text")
     >>> batch = private({"text": ["A cup of tea, please.", None], "stars": [5, 1]})
     >>> batch["text"][0].count(","), batch["text"][1], batch["stars"]
     (1, None, [5, 1])
@@ -58,7 +61,7 @@ class Privatizer:
         self,
         columns: str | Iterable[str],
         *,
-        epsilon: float,
+        epsilon: float | None = None,
         index: str | PathLike[str] | None = None,
         mechanism: str = "tem",
         **parameters: Any,
@@ -100,7 +103,7 @@ def privatize(
     dataset: Dataset,
     columns: str | Iterable[str],
     *,
-    epsilon: float,
+    epsilon: float | None = None,
     index: str | PathLike[str] | None = None,
     mechanism: str = "tem",
     concurrency: int | tuple[int, int] = 1,
@@ -109,7 +112,8 @@ def privatize(
     """Replace the words of columns of a dataset by actors; all others are UNPROTECTED.
 
     Unlike ``map_batches(Privatizer, …)`` it checks everything here, and every actor that the index
-    it finds is the one that was named here.
+    it finds is the one that was named here. No actor is started again, and no task: where Ray loses
+    one, or what it drew, the execution fails, so that no outcome holds two draws of a row.
 
     Parameters
     ----------
@@ -134,4 +138,7 @@ def privatize(
         fn_constructor_args=(column_names(columns), recipe),
         batch_format="pyarrow",
         compute=ActorPoolStrategy(min_size=least, max_size=most),
+        # A task that runs again cuts its new draws into other blocks, of which some have been read.
+        max_restarts=0,
+        max_task_retries=0,
     )

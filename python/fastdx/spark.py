@@ -1,8 +1,8 @@
 """Spark: columns of DataFrames and streams, and a function for SQL (extra ``fastdx[spark]``).
 
 Spark evaluates a plan as often as it likes: for every action, for a task that failed, for one
-that is slow. Each time words are drawn again, and ε is spent again. So write the outcome once and
-read what was written: `checkpoint`.
+that is slow. Each time words are drawn again, and ε is spent again. So write the outcome once,
+before any shuffle, and read what was written: `checkpoint`.
 """
 
 from __future__ import annotations
@@ -11,9 +11,16 @@ from collections.abc import Iterable, Iterator
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from fastdx._spark import check_column, scalar_function, ship_index, worker
-from fastdx._worker import Recipe, column_names, no_text, privatize_batch
-from fastdx.exceptions import InputTypeError
+from fastdx._spark import (
+    find_text,
+    privatize_fields,
+    scalar_function,
+    ship_index,
+    wide_above_draw,
+    worker,
+)
+from fastdx._worker import Recipe, column_names, no_text
+from fastdx.exceptions import InputTypeError, ParameterError
 
 if TYPE_CHECKING:
     import pyarrow
@@ -26,7 +33,7 @@ def privatize(
     df: DataFrame,
     columns: str | Iterable[str],
     *,
-    epsilon: float,
+    epsilon: float | None = None,
     index: str | PathLike[str] | None = None,
     ship: bool = True,
     mechanism: str = "tem",
@@ -41,9 +48,10 @@ def privatize(
     df : pyspark.sql.DataFrame
         A DataFrame or a stream.
     columns : str or iterable of str
-        Columns of strings or of arrays of strings; ``'user.comment'`` is a field within.
-    epsilon : float
-        ε per unit of distance.
+        Columns of strings or of arrays of strings, named as in Spark: ``user.comment`` is a field
+        within, `` `a.b` `` a column whose name has a point; ``spark.sql.caseSensitive`` holds.
+    epsilon : float, optional
+        ε per unit of distance. Without it, ``Tem.recommended()``.
     index : str or os.PathLike, optional
         A file that ``Tem.save`` or ``fastdx index build`` wrote; the built-in words if left out.
     ship : bool, optional
@@ -62,34 +70,34 @@ def privatize(
     Raises
     ------
     ParameterError
-        A parameter outside its domain, or no such column.
+        A parameter outside its domain; no such column, or several.
     InputTypeError
         A column that is not text.
     MissingFileError, CorruptFileError
         The index. Where a worker finds another file, its task fails.
     """
     recipe = Recipe.of(epsilon, mechanism, index, **parameters)
-    names = column_names(columns)
-    for name in names:
-        check_column(df.schema, name)
+    exact = str(df.sparkSession.conf.get("spark.sql.caseSensitive")).lower() == "true"
+    found = [find_text(df.schema, name, exact) for name in column_names(columns)]
+    places = list(dict.fromkeys(found))
     shipped = ship_index(df.sparkSession, recipe) if ship else None
 
-    def task(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+    # `checkpoint` finds this function in plans by its name.
+    def fastdx_privatize(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         made = worker(recipe, shipped)
         for batch in batches:
-            yield privatize_batch(made, batch.rename_columns(columns_of), names)
+            yield privatize_fields(made, batch, places)
 
     # Spark takes points in the names of columns for fields, so it gets other names.
-    columns_of = df.columns
-    plain = df.toDF(*(f"c{i}" for i in range(len(columns_of))))
-    return plain.mapInArrow(task, df.schema)
+    plain = df.toDF(*(f"c{i}" for i in range(len(df.columns))))
+    return plain.mapInArrow(fastdx_privatize, df.schema)
 
 
 def register(
     spark: SparkSession,
     name: str,
     *,
-    epsilon: float,
+    epsilon: float | None = None,
     index: str | PathLike[str] | None = None,
     ship: bool = True,
     returns: str = "string",
@@ -127,24 +135,43 @@ def register(
 def checkpoint(df: DataFrame, path: str, format: str = "parquet", **options: Any) -> DataFrame:
     """Write a DataFrame once, and return what was written: one draw for all that reads it.
 
+    Every row of `df` is written with one draw. Where Spark loses a part of a shuffle, it computes
+    only that part again, and one outcome would hold rows of two draws. So nothing that may shuffle
+    is allowed between the draws and the files: shuffle, join and sort what is returned.
+
     Parameters
     ----------
     df : pyspark.sql.DataFrame
-        What `privatize` returned, or what was made of it.
+        What `privatize` returned, or a query with a function of `register`; columns selected, rows
+        filtered.
     path : str
         A folder that does not exist yet. Only the committed files in it may be given away: a task
         that ran twice drew twice, and Spark deletes what the lost attempts wrote.
     format : str, optional
-        Of the files.
+        Of the files. Its writer must not shuffle either.
     **options
         For Spark's writer and reader.
 
     Raises
     ------
+    ParameterError
+        The plan of `df` may shuffle rows after words were drawn.
     InputTypeError
-        A stream: ``writeStream`` writes each of its rows once.
+        A stream: ``writeStream`` writes each of its rows once. A DataFrame of Spark Connect, which
+        does not show its plan.
     """
     if df.isStreaming:
         raise InputTypeError("df is a stream: write it by df.writeStream")
+    java = getattr(df, "_jdf", None)
+    if java is None:
+        raise InputTypeError(
+            "df is of Spark Connect, which does not show its plan: write what privatize returned "
+            "by df.write, and read that"
+        )
+    if (wide := wide_above_draw(java.queryExecution().executedPlan())) is not None:
+        raise ParameterError(
+            f"df must not be shuffled once words are drawn, and its plan has {wide!r} above the "
+            "draws: checkpoint what privatize returned, then do the rest with what was written"
+        )
     df.write.format(format).options(**options).mode("errorifexists").save(path)
     return df.sparkSession.read.format(format).options(**options).schema(df.schema).load(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -44,6 +45,38 @@ def test_every_row_and_call_is_a_draw(connection: duckdb.DuckDBPyConnection) -> 
     connection.execute("CREATE TABLE kept AS SELECT private(repeat('coffee ', 30)) AS text")
     kept = "SELECT text FROM kept"
     assert connection.execute(kept).fetchall() == connection.execute(kept).fetchall()
+
+
+def test_equal_texts_are_drawn_apart(connection: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+    """Also where DuckDB or a file holds them once: a dictionary, a compressed segment."""
+    register(connection, "private", epsilon=1.0)
+    text = "repeat('coffee tea ', 10) AS text"
+    connection.execute(f"CREATE TABLE equal AS SELECT {text} FROM range(5000)")
+    connection.execute(f"COPY equal TO '{tmp_path}/equal.parquet'")
+    connection.execute(f"ATTACH '{tmp_path}/equal.db' AS stored")
+    connection.execute("CREATE TABLE stored.equal AS FROM equal")
+    connection.execute("CHECKPOINT stored")
+    for source in ("equal", f"'{tmp_path}/equal.parquet'", "stored.equal"):
+        count = f"SELECT count(DISTINCT private(text)) FROM {source}"
+        assert connection.execute(count).fetchone() == (5000,)
+
+
+def test_one_query_draws_a_row_twice_only_where_it_names_it_twice(
+    connection: duckdb.DuckDBPyConnection,
+) -> None:
+    register(connection, "private", epsilon=1.0)
+    text = "repeat('coffee tea ', 10)"
+    plain = f"SELECT i AS id, private({text}) AS t FROM range(5000) r(i)"
+    # Filters, sorts and aliases do not draw again what they look at.
+    for query, wanted in [
+        ("SELECT count(*) FROM (SELECT t, t AS u FROM p) WHERE t <> u", 0),
+        ("SELECT count(*) FROM (SELECT t FROM p WHERE t LIKE '%a%') WHERE t NOT LIKE '%a%'", 0),
+        ("SELECT count(*) FROM p a JOIN p b USING (id) WHERE a.t <> b.t", 0),
+    ]:
+        found = connection.execute(f"WITH p AS MATERIALIZED ({plain}) {query}").fetchone()
+        assert found == (wanted,)
+        found = connection.execute(query.replace(" p", f" ({plain})")).fetchone()
+        assert found == (5000 if "JOIN" in query else wanted,)
 
 
 def test_more_rows_than_a_vector(

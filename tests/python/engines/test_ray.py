@@ -120,6 +120,28 @@ def test_a_killed_actor_loses_and_releases_nothing(swap: dict[str, Any], tmp_pat
     assert mark.exists()
 
 
+def test_an_actor_that_dies_is_not_asked_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """What it drew before may have been read, and would be drawn again."""
+    log = tmp_path / "log"
+
+    class Killed(fastdx.ray._Actor):
+        def __call__(self, batch: Any) -> Any:
+            with log.open("a") as file:
+                file.write("a batch\n")
+            if log.read_text("utf-8").count("\n") == 2:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return super().__call__(batch)
+
+    monkeypatch.setattr(fastdx.ray, "_Actor", Killed)
+    rows = [{"id": i, "text": "coffee and tea"} for i in range(40)]
+    private = privatize(ray.data.from_items(rows, override_num_blocks=2), "text", epsilon=1.0)
+    with pytest.raises(ray.exceptions.RayError):
+        private.write_parquet(str(tmp_path / "out"))
+    assert log.read_text("utf-8").count("\n") == 2
+
+
 def test_mistakes_are_said_before_anything_runs(swap: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(fastdx.ParameterError, match="epsilon"):
         privatize(reviews(), "text", epsilon=-1.0)

@@ -102,6 +102,51 @@ def test_types_and_nesting_are_kept(spark: SparkSession, swap: dict[str, Any]) -
     ]  # fmt: skip
 
 
+def test_columns_are_named_as_in_spark(spark: SparkSession, swap: dict[str, Any]) -> None:
+    inner = T.StructType([T.StructField("x.y", T.StringType()), T.StructField("Z", T.StringType())])
+    schema = T.StructType(
+        [
+            T.StructField("Text", T.StringType()),
+            T.StructField("a.b", T.StringType()),
+            T.StructField("tick`ed", T.StringType()),
+            T.StructField("a", T.StructType([T.StructField("b", T.StringType())])),
+            T.StructField("in.ner", T.ArrayType(inner)),
+        ]
+    )
+    frame = spark.createDataFrame([("tea", "tea", "tea", ("tea",), [("tea", "tea")])], schema)
+
+    def changed(*names: str) -> str:
+        private = fastdx.spark.privatize(frame, names, **swap)
+        assert private.schema == schema
+        row = private.first()
+        assert row is not None
+        flat = (*row[:3], row[3][0], *row[4][0])
+        assert set(flat) <= {"tea", "coffee"}
+        return "".join(str(i) for i, word in enumerate(flat) if word == "coffee")
+
+    assert changed("TEXT") == "0" and changed("`text`", "Text") == "0"
+    # A point stands before a field, unless it is in backquotes.
+    assert changed("a.b") == "3" and changed("`a`.`B`") == "3"
+    assert changed("`a.b`") == "1" and changed("`A.b`") == "1"
+    assert changed("`tick``ed`") == "2" and changed("tick`ed") == "2"
+    assert changed("`in.ner`.`x.y`", "`in.ner`.z") == "45"
+    for name in ("a.c", "`a.c`", "`a", "a..b", "in.ner", "`in.ner`.x.y"):
+        with pytest.raises(fastdx.FastdxError, match="columns must be"):
+            changed(name)
+    twice = frame.select("Text", frame["a.b"].alias("TEXT"), "a")
+    with pytest.raises(fastdx.ParameterError, match="'text' is there 2 times among Text, TEXT, a"):
+        fastdx.spark.privatize(twice, "text", **swap)
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        assert changed("Text") == "0" and changed("a.b") == "3"
+        with pytest.raises(fastdx.ParameterError, match="'TEXT' is there 0 times"):
+            changed("TEXT")
+        row = fastdx.spark.privatize(twice, "TEXT", **swap).first()
+        assert row is not None and row[:2] == ("tea", "coffee")
+    finally:
+        spark.conf.unset("spark.sql.caseSensitive")
+
+
 def test_nothing_runs_before_an_action(spark: SparkSession, swap: dict[str, Any]) -> None:
     spark.sparkContext.setJobGroup("lazy", "no job may belong to it")
     try:
@@ -230,6 +275,99 @@ def test_plans_draw_again_and_a_checkpoint_does_not(spark: SparkSession, tmp_pat
     assert texts(kept) == texts(kept)
     with pytest.raises(Exception, match=r"(?i)already.exists"):
         fastdx.spark.checkpoint(private, str(tmp_path / "once"))
+
+
+def losing(local: Path, mark: Path) -> Any:
+    """Batches pass; the first task that ends deletes the files of all shuffles."""
+
+    def lose(batches: Iterator[Any]) -> Iterator[Any]:
+        yield from batches
+        try:
+            os.close(os.open(mark, os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            return
+        for path in local.rglob("shuffle_*.*"):
+            path.unlink(missing_ok=True)
+
+    return lose
+
+
+def test_lost_shuffles_leave_one_draw_of_every_row(spark: SparkSession, tmp_path: Path) -> None:
+    local = Path(spark.sparkContext.getConf().get("spark.local.dir") or "")
+    frame = spark.range(0, 200, 1, 4).selectExpr("id", "'coffee and tea' AS text")
+    shuffled = frame.repartition(4, "id")
+    lost = shuffled.mapInArrow(losing(local, tmp_path / "below"), shuffled.schema)
+    private = fastdx.spark.privatize(lost, "text", epsilon=1.0)
+    kept = fastdx.spark.checkpoint(private, str(tmp_path / "kept"))
+    assert (tmp_path / "below").exists()
+    assert sorted(row["id"] for row in kept.collect()) == list(range(200))
+    above = losing(local, tmp_path / "above")
+    kept.repartition(4, "text").mapInArrow(above, kept.schema).write.parquet(str(tmp_path / "out"))
+    assert (tmp_path / "above").exists()
+    found = spark.read.parquet(str(tmp_path / "out")).collect()
+    assert sorted(map(tuple, found)) == sorted(map(tuple, kept.collect()))
+
+
+SHUFFLED = {
+    "repartition": lambda df: df.repartition(4, "text"),
+    "round robin": lambda df: df.repartition(4),
+    "sort": lambda df: df.orderBy("text").select("id"),
+    "distinct": lambda df: df.distinct(),
+    "group": lambda df: df.groupBy("text").count(),
+    "limit": lambda df: df.limit(3),
+    "union": lambda df: df.union(df),
+    "join": lambda df: df.join(df.sparkSession.range(5), "id"),
+    "broadcast": lambda df: df.sparkSession.range(5).join(df.hint("broadcast"), "id"),
+    "in": lambda df: df.filter("id IN (SELECT id + 1 FROM range(5))"),
+    "cached below": lambda df: df.cache().repartition(4, "text"),
+    "cached above": lambda df: df.repartition(4, "text").cache().select("text"),
+    "private again": lambda df: fastdx.spark.privatize(
+        df.repartition(4, "text"), "text", epsilon=1.0
+    ),
+    "sql": lambda df: df.sparkSession.sql("SELECT drawn(text) AS t FROM plain DISTRIBUTE BY t"),
+    "subquery": lambda df: df.sparkSession.sql(
+        "SELECT * FROM plain WHERE id < (SELECT count(*) FROM plain WHERE drawn(text) > 'c')"
+    ),
+    "named twice": lambda df: df.sparkSession.sql(
+        "WITH p AS (SELECT drawn(text) AS t FROM plain) SELECT * FROM p UNION ALL SELECT * FROM p"
+    ),
+}
+
+UNSHUFFLED = {
+    "itself": lambda df: df,
+    "narrow": lambda df: df.selectExpr("id + 1 AS n", "explode(split(text, ' ')) AS word")
+    .filter("n > 2").sortWithinPartitions("word").coalesce(1),
+    "cached": lambda df: df.cache().select("text"),
+    "private again": lambda df: fastdx.spark.privatize(df, "text", epsilon=1.0),
+    "sql": lambda df: df.sparkSession.sql("SELECT id, drawn(text) AS t FROM plain WHERE id > 1"),
+    "shuffled before": lambda df: fastdx.spark.privatize(
+        df.sparkSession.table("plain").distinct().orderBy("id"), "text", epsilon=1.0
+    ),
+    "no draw": lambda df: df.sparkSession.range(10).orderBy("id"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("adaptive", ["true", "false"])
+def test_checkpoints_refuse_a_shuffle_above_the_draws(
+    spark: SparkSession, tmp_path: Path, adaptive: str
+) -> None:
+    frame = spark.range(0, 20, 1, 2).selectExpr("id", "'coffee and tea' AS text")
+    frame.createOrReplaceTempView("plain")
+    fastdx.spark.register(spark, "drawn", epsilon=1.0)
+    spark.conf.set("spark.sql.adaptive.enabled", adaptive)
+    try:
+        for name, made in SHUFFLED.items():
+            shuffled = made(fastdx.spark.privatize(frame, "text", epsilon=1.0))
+            with pytest.raises(fastdx.ParameterError, match="above the draws"):
+                fastdx.spark.checkpoint(shuffled, str(tmp_path / name))
+            assert not (tmp_path / name).exists()
+            spark.catalog.clearCache()
+        for name, made in UNSHUFFLED.items():
+            df = made(fastdx.spark.privatize(frame, "text", epsilon=1.0))
+            assert fastdx.spark.checkpoint(df, str(tmp_path / name)).count() > 0
+            spark.catalog.clearCache()
+    finally:
+        spark.conf.unset("spark.sql.adaptive.enabled")
 
 
 def test_sql(spark: SparkSession, frame: DataFrame, swap: dict[str, Any]) -> None:
