@@ -559,7 +559,8 @@ def test_policies_of_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[s
     [
         ("[policies.a]\nepsilon = ", "not TOML"),
         ("policies = 3", "must hold at least one"),
-        ("[policies.a]\ncover = 3", "policies.a: epsilon is missing"),
+        ("[policies.a]\ncover = 3", "policies.a: epsilon must be given with cover"),
+        ("[policies.a]\nmechanism = 'laplace'", "policies.a: epsilon is missing"),
         ("[policies.a]\nepsilon = 3\nsigma = 1", "'sigma' is no key"),
         ("[policies.a]\nepsilon = true", "epsilon must be float, got bool"),
         ("[policies.a]\nepsilon = 3\ncover = 2.5", "cover must be int, got float"),
