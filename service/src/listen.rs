@@ -361,16 +361,13 @@ impl Connections {
         let stream = TokioIo::new(Box::pin(stream));
         let connection = self.builder.serve_connection(stream, answer).into_owned();
         let mut connection = std::pin::pin!(connection);
-        loop {
-            tokio::select! {
-                // Errors of a connection are the client's: nobody is there to tell.
-                _ = connection.as_mut() => return,
-                _ = self.end.wait_for(|end| *end) => break,
-                late = held.late(self.times.idle) => match late {
-                    Late::Unread => return,
-                    Late::Idle => break,
-                },
-            }
+        tokio::select! {
+            // Errors of a connection are the client's: nobody is there to tell.
+            _ = connection.as_mut() => return,
+            _ = self.end.wait_for(|end| *end) => {}
+            late = held.late(self.times.idle) => if late == Late::Unread {
+                return;
+            },
         }
         connection.as_mut().graceful_shutdown();
         held.touch();
