@@ -66,7 +66,8 @@ class Reidentification:
                 f"probability {self.worst_posterior:.3f}.")  # fmt: skip
 
 
-def _prior(mechanism: Mechanism, prior: ArrayLike | str | None) -> _Numbers:
+def prior_of(mechanism: Mechanism, prior: ArrayLike | str | None) -> _Numbers:
+    """Return π as numbers that sum to 1."""
     count = len(mechanism.space)
     if prior is None:
         return np.full(count, 1 / count)
@@ -135,7 +136,7 @@ def reidentification(
     if not wanted or wanted[0] < 1:
         raise ParameterError(f"guesses must be at least 1, got {wanted}")
     most = min(wanted[-1], count)
-    pi = _prior(mechanism, prior)
+    pi = prior_of(mechanism, prior)
     if mechanism.has_law:
         words, joint, totals = likeliest_inputs(mechanism, pi, most, progress)
         sums = joint.sum(axis=0).cumsum()
@@ -217,7 +218,7 @@ class LikelyInputs:
         """
         if most < 1:
             raise ParameterError(f"most must be at least 1, got {most}")
-        pi = _prior(mechanism, prior)
+        pi = prior_of(mechanism, prior)
         most = min(most, len(pi))
         if mechanism.has_law:
             words, joint, _ = likeliest_inputs(mechanism, pi, most, progress)
@@ -544,7 +545,7 @@ def mean_similarity(
         Mean cosine of word and replacement, unchanged ones included; and of words and replacements
         that do not belong together.
     """
-    pi = _prior(mechanism, prior)
+    pi = prior_of(mechanism, prior)
     w = np.random.default_rng(0).choice(len(pi), draws, p=pi).astype(np.uint32)
     return _similarity(mechanism, judge, w, mechanism.privatize_ids(w))
 

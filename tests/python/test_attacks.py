@@ -207,6 +207,18 @@ def test_epsilon_by_the_attacker(promise: str) -> None:
         choose_epsilon(tem, **{promise: 0.0})
 
 
+@pytest.mark.parametrize("promise", ["max_reidentified", "max_posterior"])
+def test_what_is_known_without_an_output_cannot_be_promised(
+    monkeypatch: pytest.MonkeyPatch, promise: str
+) -> None:
+    monkeypatch.delattr("fastdx.calibration.choice.reidentification")
+    prior = np.ones(len(E))
+    prior[3] = len(E) / 4
+    share = 1.0 / (1 + 4 * (len(E) - 1) / len(E))
+    with pytest.raises(fastdx.ParameterError, match=f"no ε .* {promise} .* at least {share:.4g}"):
+        choose_epsilon(Tem(E, 1.0), **{promise: 0.99 * share}, prior=prior)
+
+
 @pytest.mark.parametrize(("most", "reason", "passes"), [(0.99, "unchanged", 4), (0.15, "", 10)])
 def test_few_passes_over_all_laws_choose_epsilon(
     monkeypatch: pytest.MonkeyPatch, most: float, reason: str, passes: int

@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fastdx.attacks import reidentification
+from fastdx.attacks import prior_of, reidentification
 from fastdx.calibration.measures import SAMPLE, measured_ids, names_of, statistics, summary
 from fastdx.calibration.search import check_tolerance, log_ratio, narrowed
 from fastdx.calibration.table import Table
@@ -105,7 +105,7 @@ def choose_epsilon(
     True
     """
     attacked = {"max_reidentified": max_reidentified, "max_posterior": max_posterior}
-    _check_promises(mechanism, max_unchanged, attacked)
+    _check_promises(mechanism, max_unchanged, attacked, prior)
     check_tolerance(tolerance)
     share = 1.0 if quantile == "worst" else quantile
     if isinstance(share, str) or not 0 < share <= 1:
@@ -175,7 +175,10 @@ def choose_epsilon(
 
 
 def _check_promises(
-    mechanism: Mechanism, max_unchanged: float, attacked: Mapping[str, float | None]
+    mechanism: Mechanism,
+    max_unchanged: float,
+    attacked: Mapping[str, float | None],
+    prior: ArrayLike | str | None,
 ) -> None:
     if not 0 < max_unchanged <= 1:
         raise ParameterError(f"max_unchanged must be above 0, at most 1, got {max_unchanged}")
@@ -183,6 +186,12 @@ def _check_promises(
         if most is not None and not (0 < most <= 1 and mechanism.has_law):
             what = "above 0, at most 1" if mechanism.has_law else "left out where there is no law"
             raise ParameterError(f"{parameter} must be {what}, got {most}")
+        # Known with no output seen; the search would take forty passes to find no ε.
+        if most is not None and most < (known := float(prior_of(mechanism, prior).max())) - 1e-12:
+            raise ParameterError(
+                f"no ε keeps the promise: {parameter} must be at least {known:.4g}, the share of "
+                f"the commonest word, which an attacker names without seeing anything; got {most}"
+            )
 
 
 def _border(
