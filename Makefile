@@ -54,7 +54,6 @@ bench-engines: $(STAMP) $(VENV)/.engines
 # The service is a member of the workspace: docs/service.md. Its page is tested where there is a Chromium.
 test-service: $(STAMP)
 	cargo test $(SERVICE)
-	cargo clippy $(SERVICE) --all-targets -- -D warnings
 	$(BIN)/python -m pytest tests/python/service
 
 # The program that runs alone in an empty image, as service/Containerfile makes it. SQLite, ring and mimalloc need
@@ -84,12 +83,13 @@ soak-service: $(STAMP)
 	$(BIN)/python service/bench/start.py
 
 format:
-	cargo fmt --check
+	cargo fmt --all --check
 	$(BIN)/ruff format --check conftest.py python tests benches tools examples experiments service
 
 lint-rust:
-	cargo clippy --locked --all-targets -- -D warnings
+	cargo clippy --locked --workspace --exclude fastdx-fuzz --all-targets -- -D warnings
 	cargo clippy --locked --features python -- -D warnings
+	cargo clippy --locked -p fastdx-fuzz --bins -- -D warnings
 	cargo check --locked --no-default-features --all-targets
 
 lint: lint-rust $(STAMP)
