@@ -7,15 +7,19 @@ answers with the draw it has already made: no text is drawn twice for one call.
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 import uuid
 from collections.abc import Iterator, Sequence
+from datetime import datetime, timezone
+from email.utils import parsedate_to_datetime
 from types import TracebackType
 from typing import Any, overload
+from urllib.parse import quote
 
 import httpx
 
-from .exceptions import FastdxError
+from .exceptions import FastdxError, ParameterError
 
 __all__ = ["AsyncClient", "Client", "ServiceError"]
 
@@ -43,8 +47,18 @@ class _Call:
     """One request, and what becomes of its answers."""
 
     def __init__(self, given: dict[str, Any], policy: str | None, retries: int) -> None:
-        self.json = {**given, "policy": policy}
-        self.headers = {"Idempotency-Key": str(uuid.uuid4())}
+        try:
+            self.content = json.dumps(
+                {**given, "policy": policy}, ensure_ascii=False, separators=(",", ":")
+            ).encode()
+        except UnicodeEncodeError:
+            # The error itself holds the text.
+            message = "text must be Unicode: it holds a lone surrogate"
+            raise ParameterError(message) from None
+        self.headers = {
+            "Content-Type": "application/json",
+            "Idempotency-Key": str(uuid.uuid4()),
+        }
         self.retries = retries
 
     def waits(self) -> Iterator[float]:
@@ -54,29 +68,99 @@ class _Call:
             yield min(0.1 * 2**i, 5.0)
 
     @staticmethod
-    def read(answer: httpx.Response) -> Any:
-        """Return what was released, or raise."""
-        try:
-            body = answer.json()
-            if answer.is_success:
-                return body
-            error = body["error"]
-            raise ServiceError(
-                answer.status_code, error["code"], error["message"], error.get("left")
-            )
-        except (ValueError, KeyError, TypeError):
-            message = f"the service answered with status {answer.status_code}"
-            raise ServiceError(answer.status_code, "other", message, None) from None
-
-    @staticmethod
     def again(answer: httpx.Response) -> bool:
         """Whether the same request may have a better answer soon."""
         if answer.status_code in (502, 503, 504):
             return True
-        return answer.status_code == 429 and float(answer.headers.get("retry-after", 60)) <= 10
+        return answer.status_code == 429 and _retry_after(answer) <= _PATIENCE
 
 
-def _unreachable(error: httpx.TransportError | None) -> ServiceError:
+# Seconds that a client waits for a busy service at most.
+_PATIENCE = 10.0
+
+
+def _retry_after(answer: httpx.Response) -> float:
+    """Seconds until the service wants the request again; endless where it does not say."""
+    given = answer.headers.get("retry-after", "")
+    try:
+        return float(given)
+    except ValueError:
+        pass
+    try:
+        then = parsedate_to_datetime(given)
+    except ValueError:
+        return float("inf")
+    # A date without a zone is in UTC.
+    then = then if then.tzinfo else then.replace(tzinfo=timezone.utc)
+    return (then - datetime.now(timezone.utc)).total_seconds()
+
+
+def _read(answer: httpx.Response) -> dict[str, Any]:
+    """Return the object that the service answered, or raise."""
+    body = _json(answer)
+    if answer.is_success and isinstance(body, dict):
+        return body
+    error = body.get("error") if isinstance(body, dict) else None
+    if answer.is_success or not isinstance(error, dict):
+        raise _other(answer)
+    code, message, left = error.get("code"), error.get("message"), error.get("left")
+    if not isinstance(code, str) or not isinstance(message, str):
+        raise _other(answer)
+    left = float(left) if isinstance(left, int | float) else None
+    raise ServiceError(answer.status_code, code, message, left)
+
+
+def _json(answer: httpx.Response) -> Any:
+    try:
+        return answer.json()
+    except (ValueError, RecursionError):
+        return None
+
+
+def _other(answer: httpx.Response) -> ServiceError:
+    """Return the error for an answer that is not the service's."""
+    message = f"the service answered with status {answer.status_code}"
+    if answer.is_success:
+        message += ", and not as asked"
+    return ServiceError(answer.status_code, "other", message, None)
+
+
+def _released(answer: httpx.Response, field: str, given: Any) -> Any:
+    """Return what was released for a text, texts or tokens, if it has their form, or raise."""
+    found: Any = _read(answer).get(field)
+    if isinstance(given, str):
+        fits = isinstance(found, str)
+    elif not isinstance(found, list) or not all(isinstance(one, str | None) for one in found):
+        fits = False
+    elif field == "tokens":
+        fits = None not in found
+    else:
+        # Each text has its place.
+        fits = [one is None for one in found] == [one is None for one in given]
+    if not fits:
+        raise _other(answer)
+    return found
+
+
+def _released_spans(
+    answer: httpx.Response, given: dict[str, Any]
+) -> tuple[str, list[tuple[int, int]]]:
+    """Return a text that was released and its spans, or raise."""
+    new, spans = _released(answer, "text", given["text"]), _read(answer).get("spans")
+    try:
+        pairs = [(int(start), int(end)) for start, end in spans or ()]
+    except (TypeError, ValueError):
+        raise _other(answer) from None
+    if len(pairs) != len(given["spans"]):
+        raise _other(answer)
+    return new, pairs
+
+
+# Everything that may happen to a request on its way, and what cannot be an address.
+_FAILURES = (httpx.RequestError, httpx.InvalidURL)
+
+
+def _unreachable(error: Exception | None) -> ServiceError:
     # Of the transport's error the class alone: its message may quote what was sent.
     message = f"the service could not be reached ({type(error).__name__})"
     return ServiceError(None, "unreachable", message, None)
@@ -94,6 +178,9 @@ class _Base:
     def __init__(self, url: str, key: str | None, policy: str | None, retries: int) -> None:
         self.url, self.policy, self.retries = url.rstrip("/"), policy, retries
         self._headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+
+    def _guarantee_url(self, policy: str) -> str:
+        return f"{self.url}/v1/guarantee/{quote(policy, safe='')}"
 
 
 class Client(_Base):
@@ -147,7 +234,9 @@ class Client(_Base):
         ServiceError
             The service refused, or could not be reached.
         """
-        result: str | list[str | None] = self._send(_text(text), policy)["text"]
+        given = _text(text)
+        result: str | list[str | None]
+        result = _released(self._send(given, policy), "text", given["text"])
         return result
 
     def privatize_tokens(self, tokens: Sequence[str], policy: str | None = None) -> list[str]:
@@ -155,7 +244,8 @@ class Client(_Base):
 
         They are as many, unless the policy drops unknown ones. Raises as `privatize`.
         """
-        result: list[str] = self._send({"tokens": list(tokens)}, policy)["tokens"]
+        given = list(tokens)
+        result: list[str] = _released(self._send({"tokens": given}, policy), "tokens", given)
         return result
 
     def privatize_spans(
@@ -165,34 +255,34 @@ class Client(_Base):
 
         The rest of the text is released as it is. Raises as `privatize`.
         """
-        answer = self._send(_spans(text, spans), policy)
-        return answer["text"], [tuple(span) for span in answer["spans"]]
+        given = _spans(text, spans)
+        return _released_spans(self._send(given, policy), given)
 
     def guarantee(self, policy: str) -> dict[str, Any]:
         """Return what is proved of a policy. Raises as `privatize`."""
         try:
-            found = self._http.get(f"{self.url}/v1/guarantee/{policy}")
-        except httpx.TransportError as e:
+            found = self._http.get(self._guarantee_url(policy))
+        except _FAILURES as e:
             raise _unreachable(e) from None
-        answer: dict[str, Any] = _Call.read(found)
-        return answer
+        return _read(found)
 
-    def _send(self, given: dict[str, Any], policy: str | None) -> Any:
+    def _send(self, given: dict[str, Any], policy: str | None) -> httpx.Response:
         call = _Call(given, policy or self.policy, self.retries)
-        answer, error = None, None
+        answer: httpx.Response | None = None
+        error: Exception | None = None
         for wait in call.waits():
             time.sleep(wait)
             try:
                 url = f"{self.url}/v1/privatize"
-                answer = self._http.post(url, json=call.json, headers=call.headers)
-            except httpx.TransportError as e:
+                answer = self._http.post(url, content=call.content, headers=call.headers)
+            except _FAILURES as e:
                 answer, error = None, e
                 continue
             if not call.again(answer):
                 break
         if answer is None:
             raise _unreachable(error) from None
-        return call.read(answer)
+        return answer
 
     def close(self) -> None:
         """Close the connections."""
@@ -249,46 +339,50 @@ class AsyncClient(_Base):
         self, text: str | _Texts, policy: str | None = None
     ) -> str | list[str | None]:
         """As `Client.privatize`."""
-        result: str | list[str | None] = (await self._send(_text(text), policy))["text"]
+        given = _text(text)
+        result: str | list[str | None]
+        result = _released(await self._send(given, policy), "text", given["text"])
         return result
 
     async def privatize_tokens(self, tokens: Sequence[str], policy: str | None = None) -> list[str]:
         """As `Client.privatize_tokens`."""
-        result: list[str] = (await self._send({"tokens": list(tokens)}, policy))["tokens"]
+        given = list(tokens)
+        result: list[str]
+        result = _released(await self._send({"tokens": given}, policy), "tokens", given)
         return result
 
     async def privatize_spans(
         self, text: str, spans: Sequence[tuple[int, int]], policy: str | None = None
     ) -> tuple[str, list[tuple[int, int]]]:
         """As `Client.privatize_spans`."""
-        answer = await self._send(_spans(text, spans), policy)
-        return answer["text"], [tuple(span) for span in answer["spans"]]
+        given = _spans(text, spans)
+        return _released_spans(await self._send(given, policy), given)
 
     async def guarantee(self, policy: str) -> dict[str, Any]:
         """As `Client.guarantee`."""
         try:
-            found = await self._http.get(f"{self.url}/v1/guarantee/{policy}")
-        except httpx.TransportError as e:
+            found = await self._http.get(self._guarantee_url(policy))
+        except _FAILURES as e:
             raise _unreachable(e) from None
-        answer: dict[str, Any] = _Call.read(found)
-        return answer
+        return _read(found)
 
-    async def _send(self, given: dict[str, Any], policy: str | None) -> Any:
+    async def _send(self, given: dict[str, Any], policy: str | None) -> httpx.Response:
         call = _Call(given, policy or self.policy, self.retries)
-        answer, error = None, None
+        answer: httpx.Response | None = None
+        error: Exception | None = None
         for wait in call.waits():
             await asyncio.sleep(wait)
             try:
                 url = f"{self.url}/v1/privatize"
-                answer = await self._http.post(url, json=call.json, headers=call.headers)
-            except httpx.TransportError as e:
+                answer = await self._http.post(url, content=call.content, headers=call.headers)
+            except _FAILURES as e:
                 answer, error = None, e
                 continue
             if not call.again(answer):
                 break
         if answer is None:
             raise _unreachable(error) from None
-        return call.read(answer)
+        return answer
 
     async def aclose(self) -> None:
         """Close the connections."""
