@@ -154,7 +154,8 @@ class Scanner:
         self.columns = choice.columns
         self.account = choice.account
         self._root = _tree(choice.columns, choice.account)
-        self._most = choice.longest // BYTES_A_TEXT
+        self.longest = choice.longest
+        self.most = choice.longest // BYTES_A_TEXT
         self._left = left.names
         # Values that stay are only passed over: numbers need not be read.
         self._skip: Callable[[str, int], tuple[Any, int]] = json.JSONDecoder(
@@ -182,7 +183,7 @@ class Scanner:
             raise _Wrong("not a JSON object")
         self._payers: set[str | None] = set()
         before = len(found.texts)
-        self._end = before + self._most
+        self._end = before + self.most
         try:
             end = self._object(text, start, self._root, found, "")
         except IndexError:
@@ -299,7 +300,7 @@ class Scanner:
         if first == '"' and node.column is not None:
             value, end = scanstring(text, at + 1, True)
             if len(found.texts) == self._end:
-                raise _Wrong(f"a record of more than {self._most} texts{HINT}")
+                raise _Wrong(f"a record of more than {self.most} texts{HINT}")
             found.texts.append(value)
             found.spans.append((at, end))
             found.columns.append(node.column)
@@ -410,7 +411,6 @@ class JsonLines(Format):
         super().__init__(choice)
         self.left.content = True
         self._scanner = Scanner(choice, self.left)
-        self._most = choice.longest // BYTES_A_TEXT
         self._fields = None if choice.account is not None else self._scanner.places()
 
     def read(self, name: str, opener: Opener) -> Iterator[Batch]:
@@ -430,7 +430,7 @@ class JsonLines(Format):
         lines = data.removeprefix(codecs.BOM_UTF8) if line == 1 else data
         if not lines.endswith(b"\n"):
             lines += b"\n"
-        block = JsonStrings.find(lines, self._fields, MOST_NAMES, self._most)
+        block = JsonStrings.find(lines, self._fields, MOST_NAMES, self._scanner.most)
         if block is None:
             return None
         names = self.left.names
@@ -494,7 +494,7 @@ class Json(Format):
     def read(self, name: str, opener: Opener) -> Iterator[Batch]:
         """Read a file, a record at a time: it may be of any size, a record is bounded."""
         with opener.open(name) as source:
-            yield from _Document(name, source, self._scanner, self.choice.longest).batches()
+            yield from _Document(name, source, self._scanner).batches()
 
     def write(self, batch: _Records, out: BinaryIO) -> None:
         """Write the records."""
@@ -504,10 +504,10 @@ class Json(Format):
 class _Document:
     """JSON that is read as it comes."""
 
-    def __init__(self, name: str, source: BinaryIO, scanner: Scanner, longest: int) -> None:
+    def __init__(self, name: str, source: BinaryIO, scanner: Scanner) -> None:
         self._name = name
         self._source = source
-        self._longest = longest
+        self._longest = scanner.longest
         self._scanner = scanner
         self._decoder = codecs.getincrementaldecoder("utf-8")("strict")
         self._offset = 0
