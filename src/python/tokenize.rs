@@ -2,6 +2,7 @@
 
 use pyo3::prelude::*;
 
+use super::arguments::Text;
 use super::space::Space;
 use crate::text::{known_words, look_up, normalize};
 
@@ -26,10 +27,10 @@ use crate::text::{known_words, look_up, normalize};
 /// ["don't", 'panic', "it's", '3.14']
 #[pyfunction]
 #[pyo3(signature = (text, space = None))]
-pub(super) fn tokenize(text: &str, space: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<String>> {
+pub(super) fn tokenize(text: Text, space: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<String>> {
     let space = space.map(Space::of).transpose()?.map(|space| space.space());
     let vocabulary = space.as_ref().map(|space| space.vocabulary());
-    let words = known_words(text, |word| {
+    let words = known_words(&text, |word| {
         vocabulary.is_some_and(|v| look_up(v, &normalize(word), word).is_some())
     });
     let form = |word: &str| {
