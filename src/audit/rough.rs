@@ -493,16 +493,16 @@ mod tests {
             let words = (0..count).map(|i| i.to_string());
             let (mut distances, mut signs) = (vec![0.0; count * count], vec![0.0; count * count]);
             let aside: Vec<f64> = (0..count).map(|_| wide * rng.random::<f64>()).collect();
+            let side = |word: usize| if word.is_multiple_of(2) { 1.0 } else { -1.0 };
             for a in 0..count {
-                for b in 0..a {
-                    let side = |word: usize| if word % 2 == 0 { 1.0 } else { -1.0 };
+                for (b, aside) in aside[..a].iter().enumerate() {
                     // b is the smaller.
                     let (d, sign) = match (a < OF_TWO_KINDS, b < OF_TWO_KINDS) {
                         (true, _) => (
                             1.2 + 0.8 * rng.random::<f64>(),
                             side(rng.random_range(0..2)),
                         ),
-                        (false, true) => (1.0 + aside[b], side(b)),
+                        (false, true) => (1.0 + aside, side(b)),
                         _ => (1.0 + rng.random::<f64>(), side(rng.random_range(0..2))),
                     };
                     for at in [a * count + b, b * count + a] {
