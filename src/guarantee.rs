@@ -105,7 +105,11 @@ impl fmt::Display for Guarantee {
              Pr[y|w] / Pr[y|w'] of at most exp({epsilon}·d(w,w'))"
         )?;
         if self.slack.is_finite() && self.slack > 0.0 {
-            write!(f, ", up to exp({:.1e}) of arithmetic", self.slack)?;
+            write!(
+                f,
+                ", up to exp({}) of arithmetic",
+                two_digits_up(self.slack)
+            )?;
         }
         if self.delta > 0.0 {
             write!(f, ", except with probability δ = {:e}", self.delta)?;
@@ -129,9 +133,9 @@ impl fmt::Display for Guarantee {
             write!(
                 f,
                 " Unknown words are replaced uniformly at random; that a word was not in the \
-                 vocabulary shows with a likelihood ratio of at most exp({:.3}), whatever the \
+                 vocabulary shows with a likelihood ratio of at most exp({}), whatever the \
                  distance.",
-                self.unknown_bound
+                decimals_up(self.unknown_bound, 3)
             )?;
         }
         if let Some(certificate) = &self.certificate {
@@ -168,10 +172,12 @@ impl Guarantee {
             true => "Every different word",
             false => "Every word",
         };
-        let one = self.epsilon.exp();
+        // The exponential is rounded to nearest.
+        let one = self.epsilon.exp().next_up();
         let factor = match one < 1e6 {
-            true => format!("{one:.3}"),
-            false => format!("{one:.1e}"),
+            true => decimals_up(one, 3),
+            false if one.is_finite() => two_digits_up(one),
+            false => format!("exp({})", self.epsilon),
         };
         let means = match self.metric.starts_with("discrete") {
             true => format!(
@@ -203,6 +209,32 @@ impl Guarantee {
             "{whole} of these texts is replaced by a word drawn at random before it leaves. {means} \
              {texts}{unchanged}{outputs}{exceptions}"
         )
+    }
+}
+
+/// A bound as a decimal number with so many digits behind the point, never below it.
+pub(crate) fn decimals_up(x: f64, digits: usize) -> String {
+    let nearest = format!("{x:.digits$}");
+    match nearest.parse::<f64>() {
+        Ok(shown) if shown < x => format!("{:.digits$}", shown + 0.1f64.powi(digits as i32)),
+        _ => nearest,
+    }
+}
+
+/// A bound as a number with two digits and an exponent, never below it.
+fn two_digits_up(x: f64) -> String {
+    let nearest = format!("{x:.1e}");
+    let above = nearest.parse::<f64>().is_ok_and(|shown| shown >= x);
+    let Some((digits, exponent)) = nearest.split_once('e').filter(|_| !above) else {
+        return nearest;
+    };
+    let tenths = digits.replace('.', "").parse::<u32>();
+    match (tenths, exponent.parse::<i32>()) {
+        (Ok(99), Ok(exponent)) => format!("1.0e{}", exponent + 1),
+        (Ok(tenths), Ok(exponent)) => {
+            format!("{}.{}e{exponent}", (tenths + 1) / 10, (tenths + 1) % 10)
+        }
+        _ => nearest,
     }
 }
 
@@ -409,7 +441,7 @@ mod tests {
             assert!(all.contains(said), "{said}: {all}");
         }
         let plainly = guarantee().for_users();
-        assert!(plainly.contains("12.182 times") && plainly.starts_with("Every word of"));
+        assert!(plainly.contains("12.183 times") && plainly.starts_with("Every word of"));
         assert!(plainly.contains("distance 1 (in the euclidean metric)"));
         let local = Guarantee {
             metric: "discrete (1 between any two words)",
@@ -422,6 +454,11 @@ mod tests {
         assert!(plainly.contains("any two words") && plainly.contains("5.2e21 times"));
         assert!(plainly.contains("Every different word") && !plainly.contains("twice"));
         assert!(plainly.ends_with("Not protected: white space."));
+        let no_bound = Guarantee {
+            epsilon: 800.0,
+            ..guarantee()
+        };
+        assert!(no_bound.for_users().contains("more than exp(800) times"));
         let void = guarantee().voided("why not").voided("and why else");
         assert!(void.slack == f64::INFINITY && void.void == Some("why not"));
         assert!(
@@ -466,5 +503,41 @@ mod tests {
                 .to_string()
                 .ends_with("the worst one found with probability 0.32")
         );
+    }
+
+    #[test]
+    fn printed_bounds_are_never_below_the_bound() {
+        for (x, decimals, two_digits) in [
+            (1.0004, "1.001", "1.1e0"),
+            (10.7991, "10.800", "1.1e1"),
+            (0.0004, "0.001", "4.0e-4"),
+            (9.999, "9.999", "1.0e1"),
+            (9.9991, "10.000", "1.0e1"),
+            (9.91, "9.910", "1.0e1"),
+            (0.25, "0.250", "2.5e-1"),
+            (f64::INFINITY, "inf", "inf"),
+        ] {
+            assert_eq!(decimals_up(x, 3), decimals);
+            assert_eq!(two_digits_up(x), two_digits);
+        }
+        for i in 1..20_000 {
+            let x = (f64::from(i) * 0.001_234_567).exp();
+            for shown in [decimals_up(x, 3), two_digits_up(x)] {
+                assert!(shown.parse::<f64>().unwrap() >= x, "{shown} {x}");
+            }
+            let most = (x + 0.001) * (1.0 + 1e-12);
+            assert!(decimals_up(x, 3).parse::<f64>().unwrap() <= most);
+            assert!(two_digits_up(x).parse::<f64>().unwrap() < x * 1.11);
+        }
+        let said = Guarantee {
+            slack: 1.04e-9,
+            unknown_bound: 10.799_1,
+            unknown_is_random: true,
+            epsilon: 0.000_4,
+            ..guarantee()
+        };
+        assert!(said.to_string().contains("exp(1.1e-9)"));
+        assert!(said.to_string().contains("exp(10.800)"));
+        assert!(said.for_users().contains("1.001 times"));
     }
 }

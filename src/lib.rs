@@ -81,6 +81,7 @@ mod python;
 pub mod random;
 pub mod records;
 pub mod search;
+mod simd;
 pub mod space;
 pub mod text;
 pub mod transport;

@@ -1,8 +1,10 @@
 //! Threads, cancellation and progress.
 //!
 //! rayon's global pool does not survive `fork`: a child that uses it waits for threads that do
-//! not exist. The pool is therefore keyed by the process id and made anew in a child. It is the
-//! crate's only process-wide state, holds no data, and is never locked.
+//! not exist. The pool is therefore keyed by the number of forks that lie behind this process, and
+//! made anew in a child. (Not by the process id: in a new namespace a child may have its parent's.)
+//! Pools and that number are the crate's only process-wide state; they hold no data, and are never
+//! locked.
 
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -53,9 +55,61 @@ impl Control {
     }
 }
 
+/// Counts the forks between the first process and this one.
+#[cfg(unix)]
+mod forks {
+    use std::ffi::c_int;
+    use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+    use super::{Error, Result};
+
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    static WATCHED: AtomicBool = AtomicBool::new(false);
+
+    unsafe extern "C" {
+        fn pthread_atfork(
+            prepare: Option<unsafe extern "C" fn()>,
+            parent: Option<unsafe extern "C" fn()>,
+            child: Option<unsafe extern "C" fn()>,
+        ) -> c_int;
+    }
+
+    /// Runs in every child, before `fork` returns there.
+    unsafe extern "C" fn forked() {
+        COUNT.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many; they are counted from the first call on, before which there is no pool.
+    pub(super) fn count() -> Result<u32> {
+        if !WATCHED.load(Ordering::Acquire) {
+            // Two threads may both do this: then a fork counts twice, which tells processes apart as
+            // well. A lock could be held while another thread forks.
+            // SAFETY: the function lives as long as the process and only adds to a number.
+            let refused = unsafe { pthread_atfork(None, None, Some(forked)) };
+            if refused != 0 {
+                return Err(Error::System {
+                    what: "a watch for forks",
+                    reason: std::io::Error::from_raw_os_error(refused).to_string(),
+                });
+            }
+            WATCHED.store(true, Ordering::Release);
+        }
+        Ok(COUNT.load(Ordering::Relaxed))
+    }
+}
+
+/// Where there is no fork.
+#[cfg(not(unix))]
+mod forks {
+    pub(super) fn count() -> super::Result<u32> {
+        Ok(0)
+    }
+}
+
 /// The pools of this process and, behind them, of those it was forked from: a list that only grows.
 struct ProcessPool {
-    process: u32,
+    /// The forks behind the process that it was made in.
+    forks: u32,
     /// As asked for; 0 for the default.
     threads: usize,
     pool: ThreadPool,
@@ -82,14 +136,14 @@ pub const MOST_THREADS: usize = 4096;
 /// # Errors
 /// As [`pool`].
 pub fn pool_of(threads: usize) -> Result<&'static ThreadPool> {
-    let process = std::process::id();
+    let forks = forks::count()?;
     let mut made: Option<Box<ProcessPool>> = None;
     loop {
         let first = POOLS.load(Ordering::Acquire);
         let mut at: *const ProcessPool = first;
         // SAFETY: every pointer in the list came from Box::into_raw below and is never freed.
         while let Some(known) = unsafe { at.as_ref() } {
-            if (known.process, known.threads) == (process, threads) {
+            if (known.forks, known.threads) == (forks, threads) {
                 return Ok(&known.pool);
             }
             at = known.next;
@@ -110,7 +164,7 @@ pub fn pool_of(threads: usize) -> Result<&'static ThreadPool> {
                         reason: e.to_string(),
                     })?;
                 Box::new(ProcessPool {
-                    process,
+                    forks,
                     threads,
                     pool,
                     next: first,
@@ -215,4 +269,32 @@ pub(crate) fn split<T: Send>(items: Vec<T>, work: impl Fn(T) + Sync) {
         }
         help();
     });
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    /// A child counts one fork more than its parent, and so does not take the parent's pool.
+    #[test]
+    fn a_forked_child_makes_its_own_pool() {
+        use std::ffi::c_int;
+        unsafe extern "C" {
+            fn fork() -> c_int;
+            fn waitpid(process: c_int, status: *mut c_int, options: c_int) -> c_int;
+            fn _exit(status: c_int) -> !;
+        }
+        let parents = forks::count().unwrap();
+        // SAFETY: the child looks at an atomic number and leaves.
+        let (process, mut status) = (unsafe { fork() }, 0);
+        if process == 0 {
+            let counted = forks::count().is_ok_and(|count| count > parents);
+            // SAFETY: as above.
+            unsafe { _exit(c_int::from(!counted)) };
+        }
+        assert!(process > 0);
+        // SAFETY: it writes one number.
+        assert_eq!(unsafe { waitpid(process, &raw mut status, 0) }, process);
+        assert_eq!((status, forks::count().unwrap()), (0, parents));
+    }
 }

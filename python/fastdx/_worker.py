@@ -24,7 +24,6 @@ import numpy as np
 from fastdx._core import Embedding, WordGraph, open_space, space_cover
 from fastdx.exceptions import (
     CorruptFileError,
-    InputTypeError,
     MissingFileError,
     ParameterError,
     UnknownWordError,
@@ -196,11 +195,6 @@ def no_text() -> Iterator[None]:
     except UnknownWordError as error:
         error.word = None
         raise
-    except UnicodeEncodeError as error:
-        at = error.start
-    else:
-        return
-    raise InputTypeError(f"a text holds a lone surrogate, character {at} of it")
 
 
 def column_names(columns: str | Iterable[str]) -> list[str]:

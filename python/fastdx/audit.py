@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fastdx._core import Certificate, Embedding, WordGraph, binomial_bounds, largest_loss
 from fastdx._core import certify as _certify
+from fastdx._rounded import down, up
 from fastdx.exceptions import InputTypeError, ParameterError
 from fastdx.mechanisms import FiniteLaw, Mahalanobis, Mechanism, MultivariateLaplace, Tem
 from fastdx.mechanisms.finite_law import is_law
@@ -59,7 +60,7 @@ class LargestLoss:
         """Return it as a sentence."""
         (a, b), (c, d) = self.pair, self.local_pair
         unit, local = (
-            f"{high:.6g}" if f"{low:.6g}" == f"{high:.6g}" else f"{high:.6g}, at least {low:.6g},"
+            up(high) if f"{low:.6g}" == f"{high:.6g}" else f"{up(high)}, at least {down(low)},"
             for low, high in ((self.epsilon_low, self.epsilon), (self.local_low, self.local))
         )
         return (
@@ -308,7 +309,7 @@ class Report:
         verdict = "REFUTED" if self.violated else "not refuted"
         text = (
             f"ε = {self.epsilon:g} per unit of distance is {verdict}: with confidence "
-            f"{self.confidence} the true ε is at least {self.epsilon_lower_bound:.4g} "
+            f"{self.confidence} the true ε is at least {down(self.epsilon_lower_bound, 4)} "
             f"({self.tests} events, {self.draws} draws a word)."
         )
         if self.worst:
@@ -317,7 +318,7 @@ class Report:
             text += (
                 f" Worst: {w.word!r} against {w.other!r} at distance {w.distance:.4g}, outputs "
                 f"{outputs}: {w.hits} against {w.other_hits} hits, a log-ratio of at least "
-                f"{w.loss:.4g}."
+                f"{down(w.loss, 4)}."
             )
         return text
 

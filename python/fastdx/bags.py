@@ -15,6 +15,7 @@ from fastdx._core import (
     emd,
     tokenize,
 )
+from fastdx._rounded import up
 from fastdx.exceptions import InputTypeError, ParameterError
 from fastdx.mechanisms import Mechanism
 
@@ -76,7 +77,7 @@ class BagGuarantee:
         """Return the guarantee as a sentence."""
         void = f"NOTHING IS PROTECTED: {self.void}. Otherwise: " if self.void else ""
         size = f"{self.size} words" if self.size else "the same number N of words"
-        exponent = f"{self.epsilon:g}·E(b,b')" if self.size else f"{self.epsilon:g}·N·E(b,b')"
+        exponent = f"{up(self.epsilon)}·E(b,b')" if self.size else f"{up(self.epsilon)}·N·E(b,b')"
         text = void + (
             f"Between any two bags b, b' of {size} the likelihood ratio that an "
             f"observer of the output can see is at most exp({exponent}), E the "
@@ -86,12 +87,12 @@ class BagGuarantee:
             "nothing is proved between them."
         )
         if math.isfinite(self.slack) and self.slack > 0:
-            text += f" Arithmetic adds at most {self.slack:.1e} to the exponent"
+            text += f" Arithmetic adds at most {up(self.slack, 2)} to the exponent"
             text += "." if self.size else ", a word."
         if self.unknown is not None:
             text += (
                 " Unknown words are replaced uniformly at random; that a word was not in the "
-                f"vocabulary shows with a likelihood ratio of at most exp({self.unknown:.3f})."
+                f"vocabulary shows with a likelihood ratio of at most exp({up(self.unknown, 5)})."
             )
         if self.certificate is not None:
             text += f" Certified: {self.certificate}"

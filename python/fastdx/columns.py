@@ -135,7 +135,14 @@ def _pandas(mechanism: Mechanism, column: Any, pandas: Any) -> Any:
     elif hasattr(column.array, "__arrow_array__") and hasattr(dtype, "__from_arrow__"):
         import pyarrow
 
-        old = column.array.__arrow_array__()
+        surrogate = None
+        try:
+            old = column.array.__arrow_array__()
+        except UnicodeEncodeError as error:
+            surrogate = error.start
+        if surrogate is not None:
+            # Not within the clause: the error that it handles holds the text.
+            raise InputTypeError(f"a text holds a lone surrogate, character {surrogate} of it")
         values = dtype.__from_arrow__(_arrow(mechanism, old, pyarrow))
     else:
         values = _nested(mechanism, column.tolist())

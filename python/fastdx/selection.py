@@ -31,7 +31,8 @@ class PrivateSpans:
     counts: dict[str, int]
     """Words of the spans: as `privatize_counted` counts."""
     guarantee: Guarantee
-    """The mechanism's, which says that the rest is released as it is."""
+    """The mechanism's, which says that the rest is released as it is: its `bound` is infinite for
+    texts that differ in the rest, its `price` for all."""
 
 
 def _common(count: int) -> frozenset[str]:
@@ -89,4 +90,6 @@ def spans_of(core: MechanismCore, text: str, select: Select) -> list[tuple[int, 
 def private_spans(core: MechanismCore, text: str, spans: Sequence[tuple[int, int]]) -> PrivateSpans:
     """Privatise only the spans; see `Mechanism.privatize_spans`."""
     new, places, counts = core._privatize_spans(text, list(spans))
-    return PrivateSpans(new, places, counts, Guarantee(core, [RELEASED]))
+    ends = [0, *(end for _, end in places)]
+    outside = [new[a:b] for a, b in zip(ends, [*(start for start, _ in places), None], strict=True)]
+    return PrivateSpans(new, places, counts, Guarantee(core, [RELEASED], outside))

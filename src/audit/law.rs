@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
-use crate::mechanism::Mechanism;
+use crate::mechanism::{Mechanism, finite_law};
 use crate::parallel::{Control, install};
 use crate::space::MetricSpace;
 
@@ -21,7 +21,7 @@ const OUTPUTS: usize = 512;
 /// Nearest words of each that are looked at first.
 const NEAR: usize = 8;
 /// Two laws at distance 0 may differ by rounding.
-const ROUNDING: f64 = 1e-9;
+const ROUNDING: f64 = finite_law::SLACK / 2.0;
 
 /// A pair of words, the first the likelier input of the output.
 #[derive(Clone, Copy, Debug, PartialEq)]

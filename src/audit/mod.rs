@@ -370,6 +370,10 @@ pub fn certified(first: &Tem, control: &Control) -> Result<(Tem, Certificate)> {
     let mut low = (epsilon, at(&[epsilon])?.swap_remove(0));
     let mut high = (epsilon, 0.0);
     for _ in 0..DOUBLINGS {
+        if high.0 > f64::MAX / 2.0 {
+            // No larger ε is a number.
+            break;
+        }
         high.0 *= 2.0;
         let certificate = at(&[high.0])?.swap_remove(0);
         high.1 = certificate.epsilon;
@@ -389,6 +393,10 @@ pub fn certified(first: &Tem, control: &Control) -> Result<(Tem, Certificate)> {
             true => line,
             false => 0.5 * (x0 + x1),
         };
+        if x <= x0 || x >= x1 {
+            // Between numbers as small as these there is none.
+            break;
+        }
         let mut tried = vec![x];
         if together {
             // Around it, as close as the line may be wrong, and closer.

@@ -214,16 +214,21 @@ impl<'a> Rough<'a> {
 
     /// The certificate of one of the Tems; none where too many pairs could be the worst.
     pub(super) fn certificate(&self, tem: usize, control: &Control) -> Result<Option<Certificate>> {
-        let pass = Pass {
-            rough: self,
-            tem: &self.tems[tem],
-            ln_z: &self.ln_z[tem],
-            change: self.change(&self.tems[tem]),
-        };
+        let pass = self.pass(tem);
         let Some(pairs) = pass.candidates(control)? else {
             return Ok(None);
         };
         pass.worst(&pairs, control)
+    }
+
+    /// The losses of one of the Tems.
+    fn pass(&self, tem: usize) -> Pass<'_> {
+        Pass {
+            rough: self,
+            tem: &self.tems[tem],
+            ln_z: &self.ln_z[tem],
+            change: self.change(&self.tems[tem]),
+        }
     }
 
     /// ζ.
@@ -465,6 +470,187 @@ mod tests {
         match e.screen(&[0], &[1], &mut out, 16) {
             Some(_) => assert!(found > 60, "{found}"),
             None => assert_eq!(found, 0),
+        }
+    }
+
+    /// Words whose distances, all from 1 to 2, are a metric, and whose rough distances are as far off
+    /// as they may be, in the directions that move losses most: those of even words to the last ones
+    /// are too large, those of odd words too small, and those between the two kinds either.
+    struct Off {
+        vocabulary: Vocabulary,
+        distances: Vec<f64>,
+        signs: Vec<f64>,
+        error: f64,
+    }
+
+    /// Words of the two kinds, and others whose weights make their normalisers.
+    const OF_TWO_KINDS: usize = 12;
+    const OTHERS: usize = 150;
+
+    impl Off {
+        fn new(rng: &mut impl rand::Rng, error: f64, wide: f64) -> Self {
+            let count = OF_TWO_KINDS + OTHERS;
+            let words = (0..count).map(|i| i.to_string());
+            let (mut distances, mut signs) = (vec![0.0; count * count], vec![0.0; count * count]);
+            let aside: Vec<f64> = (0..count).map(|_| wide * rng.random::<f64>()).collect();
+            let side = |word: usize| if word.is_multiple_of(2) { 1.0 } else { -1.0 };
+            for a in 0..count {
+                for (b, aside) in aside[..a].iter().enumerate() {
+                    // b is the smaller.
+                    let (d, sign) = match (a < OF_TWO_KINDS, b < OF_TWO_KINDS) {
+                        (true, _) => (
+                            1.2 + 0.8 * rng.random::<f64>(),
+                            side(rng.random_range(0..2)),
+                        ),
+                        (false, true) => (1.0 + aside, side(b)),
+                        _ => (1.0 + rng.random::<f64>(), side(rng.random_range(0..2))),
+                    };
+                    for at in [a * count + b, b * count + a] {
+                        (distances[at], signs[at]) = (d, sign);
+                    }
+                }
+            }
+            Off {
+                vocabulary: Vocabulary::new(words).unwrap(),
+                distances,
+                signs,
+                error,
+            }
+        }
+
+        fn at(&self, a: u32, b: u32) -> usize {
+            a as usize * self.vocabulary.len() + b as usize
+        }
+
+        fn rough(&self, a: u32, b: u32) -> f64 {
+            let (d, sign) = (self.distances[self.at(a, b)], self.signs[self.at(a, b)]);
+            // Within the error, whichever way it is rounded to f32.
+            f64::from((d * (1.0 + sign * (self.error - 1e-6))) as f32)
+        }
+    }
+
+    impl MetricSpace for Off {
+        fn vocabulary(&self) -> &Vocabulary {
+            &self.vocabulary
+        }
+
+        fn metric_name(&self) -> &'static str {
+            "off"
+        }
+
+        fn distance(&self, a: u32, b: u32) -> f64 {
+            self.distances[self.at(a, b)]
+        }
+
+        fn distances(&self, a: u32, out: &mut [f64]) {
+            out.copy_from_slice(&self.distances[self.at(a, 0)..][..out.len()]);
+        }
+
+        fn screen(&self, a: &[u32], b: &[u32], out: &mut [f32], stride: usize) -> Option<f64> {
+            for (&a, row) in a.iter().zip(out.chunks_mut(stride)) {
+                let whole = b.len().next_multiple_of(16);
+                row[..whole].fill(f32::INFINITY);
+                b.iter()
+                    .zip(row)
+                    .for_each(|(&b, out)| *out = self.rough(a, b) as f32);
+            }
+            Some(self.error)
+        }
+
+        fn fingerprint(&self) -> u64 {
+            7
+        }
+
+        fn with_certificate(&self, _: Certificate) -> Arc<dyn MetricSpace> {
+            unreachable!("none is put in")
+        }
+    }
+
+    /// Each pair's exact loss is between its two bounds: on distances of many kinds as they are
+    /// screened, and on distances that are as far off as they may be, where bounds with a quarter
+    /// of one of their errors do not hold.
+    #[test]
+    fn every_loss_is_between_its_bounds() {
+        let mut rng = Randomness::new(Some(13)).next_key().unwrap().stream(0);
+        // How close losses come to their bounds, relatively to what the bounds leave for a pair.
+        let mut closest = [f64::INFINITY; 2];
+        let none: &[Near] = &[];
+        for case in 0..60 {
+            let error = [0.02, 0.004][case % 2];
+            let gamma = [f64::INFINITY, 1.1, 1.1][case % 3];
+            let epsilon = rng.random_range(0.5..8.0);
+            let space = Arc::new(Off::new(&mut rng, error, [0.0, 0.06][case / 2 % 2]));
+            let gamma = Truncation::Gamma(gamma);
+            let tem = Tem::new(space.clone(), epsilon, gamma, Randomness::new(None)).unwrap();
+            let tems = [tem];
+            let rough = Rough::new(&tems, &Control::new()).unwrap().unwrap();
+            let pass = rough.pass(0);
+            let exact = Losses {
+                tem: &tems[0],
+                ln_z: exact_ln_z(&tems[0]),
+                near: none,
+            };
+            for a in 0..OF_TWO_KINDS as u32 {
+                for b in 0..a {
+                    let bounds = pass.between(space.rough(a, b), a, b);
+                    let loss = exact.bound(space.distance(a, b), a, b);
+                    assert!(
+                        bounds.low <= loss && loss <= bounds.high,
+                        "{} {loss} {} in case {case}",
+                        bounds.low,
+                        bounds.high
+                    );
+                    let width = bounds.high - bounds.low;
+                    closest[0] = f64::min(closest[0], (loss - bounds.low) / width);
+                    closest[1] = f64::min(closest[1], (bounds.high - loss) / width);
+                }
+            }
+        }
+        assert!(closest[0] < 0.12 && closest[1] < 0.12, "{closest:?}");
+    }
+
+    fn exact_ln_z(tem: &Tem) -> Vec<f64> {
+        let count = tem.space().vocabulary().len();
+        let mut row = vec![0.0; count];
+        let each = (0..count as u32).map(|word| {
+            tem.space().distances(word, &mut row);
+            normaliser(&row, tem, &mut Vec::new()).ln()
+        });
+        each.collect()
+    }
+
+    /// The same for distances as machines screen them.
+    #[test]
+    fn every_screened_loss_is_between_its_bounds() {
+        let e = Embedding::default_english().unwrap();
+        let count = 300;
+        let words = e.vocabulary().iter().take(count);
+        let vectors = e.vectors()[..count * e.dim()].to_vec();
+        let vocabulary = Vocabulary::new(words.map(str::to_owned)).unwrap();
+        let space = Embedding::new(vocabulary, vectors, e.dim(), Metric::Euclidean).unwrap();
+        let space: Arc<Embedding> = Arc::new(space);
+        let tems = [0.3, 3.0, 30.0].map(|epsilon| {
+            let gamma = Truncation::Gamma(1.0);
+            Tem::new(space.clone(), epsilon, gamma, Randomness::new(None)).unwrap()
+        });
+        let Some(rough) = Rough::new(&tems, &Control::new()).unwrap() else {
+            return; // a machine that does not screen
+        };
+        let mut distances = vec![0.0; count.next_multiple_of(16)];
+        let all: Vec<u32> = (0..count as u32).collect();
+        for (i, tem) in tems.iter().enumerate() {
+            let (pass, ln_z) = (rough.pass(i), exact_ln_z(tem));
+            let near: &[Near] = &[];
+            let exact = Losses { tem, ln_z, near };
+            for &a in &all {
+                let stride = distances.len();
+                crate::MetricSpace::screen(&*space, &[a], &all, &mut distances, stride).unwrap();
+                for &b in all.iter().filter(|&&b| b != a) {
+                    let bounds = pass.between(f64::from(distances[b as usize]), a, b);
+                    let loss = exact.bound(crate::MetricSpace::distance(&*space, a, b), a, b);
+                    assert!(bounds.low <= loss && loss <= bounds.high, "{a} {b}");
+                }
+            }
         }
     }
 }

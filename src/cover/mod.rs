@@ -431,7 +431,7 @@ impl Cover {
     }
 
     /// No output has a larger probability, whatever the word and ε: max q over the least sum of q
-    /// in a C(w); 1/k where all weights are alike.
+    /// in a C(w); 1/k where all weights are alike; 1 where some word has no output that stands for it.
     pub fn floor(&self) -> f64 {
         self.floor
     }
@@ -446,7 +446,11 @@ impl Cover {
             each.map(|&rank| self.weight(rank)).sum::<f64>()
         };
         let sums = (0..self.words as u32).map(sum);
-        (most / sums.fold(f64::INFINITY, f64::min)).min(1.0)
+        match sums.fold(f64::INFINITY, f64::min) {
+            // A word that no output stands for may have one that is certain.
+            least if least > 0.0 => (most / least).min(1.0),
+            _ => 1.0,
+        }
     }
 
     /// Writes d(w, A_y) for every rank, from the distances of w to all words.

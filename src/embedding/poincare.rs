@@ -16,6 +16,8 @@ use crate::error::{Error, Result};
 use crate::parallel::{Control, install, pool};
 use crate::prefetch::prefetch;
 use crate::random::{Bulk, Key, uniform_below};
+#[cfg(target_arch = "x86_64")]
+use crate::simd::{Avx2, Avx512Foundation};
 
 use rows::{LANES, Lanes, Line, Vectors};
 
@@ -276,11 +278,11 @@ impl Training {
     fn step(&self, rate: f32, work: &mut Work) -> f32 {
         #[cfg(target_arch = "x86_64")]
         {
-            if is_x86_feature_detected!("avx512f") {
+            if Avx512Foundation::detect().is_some() {
                 // SAFETY: the feature was detected.
                 return unsafe { self.step_avx512(rate, work) };
             }
-            if is_x86_feature_detected!("avx2") {
+            if Avx2::detect().is_some() {
                 // SAFETY: the feature was detected.
                 return unsafe { self.step_avx2(rate, work) };
             }

@@ -30,6 +30,10 @@ use crate::word_cache::{CacheBudget, WordCache};
 /// Writes the relative probability of every output for a word.
 pub type Rows = dyn Fn(u32, &mut [f64]) -> Result<()> + Send + Sync;
 
+/// What may be left out of a computed loss: log-ratios up to half of this count as none between two
+/// words at distance 0, and the logarithms they are computed from are rounded.
+pub(crate) const SLACK: f64 = 2e-9;
+
 /// Draws of a word that are worth a table which is not kept.
 const MANY: usize = 64;
 
@@ -289,7 +293,7 @@ impl Mechanism for FiniteLaw {
             epsilon: self.epsilon(),
             delta: 0.0,
             certificate: None,
-            slack: 0.0,
+            slack: SLACK,
             void: None,
             theorem: "this is the largest log-ratio per unit of distance over all pairs of words \
                       and all outputs, computed from the law that is sampled; the vocabulary is \

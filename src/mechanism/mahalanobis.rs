@@ -171,7 +171,13 @@ impl Ellipse {
         }
         let n = embedding.dim();
         let mut matrix = covariance(embedding, control)?;
-        let trace: f64 = (0..n).map(|i| matrix[i * n + i]).sum();
+        let mut places = embedding.vectors().chunks_exact(n);
+        let first = places.next();
+        // The rounding of their mean is no spread.
+        let trace: f64 = match places.all(|place| Some(place) == first) {
+            true => 0.0,
+            false => (0..n).map(|i| matrix[i * n + i]).sum(),
+        };
         for (at, x) in matrix.iter_mut().enumerate() {
             let unit = f64::from(u8::from(at / n == at % n));
             // One word, or words at one place, spread in no direction: plain noise.
@@ -366,6 +372,24 @@ mod tests {
         for i in 0..9 {
             let a: f64 = (0..3).map(|k| l[i / 3 * 3 + k] * l[i % 3 * 3 + k]).sum();
             assert!((moments[i] - a).abs() < 0.05, "{i}: {} {a}", moments[i]);
+        }
+    }
+
+    /// Words at one place have the noise of [`MultivariateLaplace`], bit for bit, whatever the mean of equal
+    /// numbers rounds to.
+    #[test]
+    fn equal_words_have_plain_noise() {
+        for words in 1..12 {
+            let names = (0..words).map(|i| format!("w{i}"));
+            let vectors = [0.1f32, 0.7, -0.3].repeat(words);
+            let vocabulary = crate::Vocabulary::new(names).expect("distinct words");
+            let metric = crate::Metric::Euclidean;
+            let e = Embedding::new(vocabulary, vectors, 3, metric).expect("points");
+            let noise = EllipticalNoise::around(&e, 2.0, 0.9, &Control::new()).expect("noise");
+            assert_eq!(
+                noise.ellipse.factor,
+                [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0]
+            );
         }
     }
 

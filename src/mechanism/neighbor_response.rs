@@ -72,9 +72,13 @@ impl NeighborResponse {
         let counts = (0..cover.words() as u32).map(|word| cover.outputs(word).len());
         let (least, most) = counts.fold((usize::MAX, 0), |(a, b), n| (a.min(n), b.max(n)));
         let released = cover.released().len() as f64;
-        let normaliser = |s: f64, n: usize| (n as f64 * s.exp_m1() + released).ln();
+        // ln(Z_max/Z_min) without the difference of two logarithms, which loses all digits of a small s.
+        let spread = |s: f64| {
+            let [more, least] = [most - least, least].map(|n| n as f64 * s.exp_m1());
+            (more / (least + released)).ln_1p()
+        };
         let cost = |s: f64| match s < 700.0 {
-            true => s + (normaliser(s, most) - normaliser(s, least)),
+            true => s + spread(s),
             false => {
                 s + (most as f64 / least.max(1) as f64).ln() + if least == 0 { s } else { 0.0 }
             }

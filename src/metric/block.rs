@@ -16,14 +16,10 @@ pub(crate) fn distances(
     stride: usize,
 ) {
     #[cfg(target_arch = "x86_64")]
-    if metric == Metric::Euclidean
-        && is_x86_feature_detected!("avx512f")
-        && is_x86_feature_detected!("avx512dq")
-        && is_x86_feature_detected!("avx512vl")
-    {
+    if metric == Metric::Euclidean && crate::simd::Avx512::detect().is_some() {
         let width = a.first().map_or(8, |v| v.len().next_multiple_of(8));
         let (wide_a, wide_b) = (widened(a, width), widened(b, width));
-        // SAFETY: the features were detected.
+        // SAFETY: the features were detected; `widened` makes whole rows.
         return unsafe { euclidean_avx512(&wide_a, &wide_b, width, b.len(), out, stride) };
     }
     let rows = b.concat();
@@ -45,9 +41,12 @@ fn widened(vectors: &[&[f32]], width: usize) -> Vec<f64> {
 }
 
 /// ‖a - b‖ for all rows of two arrays: tiles of 4 × 4 sums in registers.
+///
+/// # Safety
+/// `a` is whole rows of `width` numbers, a multiple of eight; `b` is `columns` of them.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
-fn euclidean_avx512(
+unsafe fn euclidean_avx512(
     a: &[f64],
     b: &[f64],
     width: usize,

@@ -10,6 +10,8 @@ use std::arch::x86_64::*;
 use crate::parallel::split;
 #[cfg(target_arch = "x86_64")]
 use crate::prefetch::prefetch;
+#[cfg(target_arch = "x86_64")]
+use crate::simd::Avx512VnniBytes;
 use crate::space::{Limits, Seen};
 
 /// A cache line, on which every row starts.
@@ -84,18 +86,15 @@ pub(crate) struct Coarse {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Isa {
     #[cfg(target_arch = "x86_64")]
-    Avx512Vnni,
+    Avx512Vnni(Avx512VnniBytes),
     Portable,
 }
 
 impl Isa {
     fn detect() -> Self {
         #[cfg(target_arch = "x86_64")]
-        if is_x86_feature_detected!("avx512f")
-            && is_x86_feature_detected!("avx512bw")
-            && is_x86_feature_detected!("avx512vnni")
-        {
-            return Isa::Avx512Vnni;
+        if let Some(proof) = Avx512VnniBytes::detect() {
+            return Isa::Avx512Vnni(proof);
         }
         Isa::Portable
     }
@@ -182,8 +181,8 @@ impl Coarse {
         assert!(b.len() <= TOGETHER && lengths == [b.len(); 2]);
         match self.isa {
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: the features were detected, lengths were checked.
-            Isa::Avx512Vnni => unsafe { self.seen_avx512(a, b, limits) },
+            // SAFETY: the variant holds the proof of its features; lengths were checked.
+            Isa::Avx512Vnni(_) => unsafe { self.seen_avx512(a, b, limits) },
             Isa::Portable => {
                 let mut seen = Seen::default();
                 for (i, &b) in b.iter().enumerate() {
@@ -211,8 +210,8 @@ impl Coarse {
     fn nearest_together(&self, a: u32, b: &[u32]) -> (f64, f64) {
         match self.isa {
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: the features were detected; there are at most 64 words.
-            Isa::Avx512Vnni => unsafe { self.nearest_avx512(a, b) },
+            // SAFETY: the variant holds the proof of its features.
+            Isa::Avx512Vnni(_) => unsafe { self.nearest_avx512(a, b) },
             Isa::Portable => {
                 let mut nearest = (f64::INFINITY, f64::INFINITY);
                 for &b in b {
@@ -297,9 +296,12 @@ impl Coarse {
     }
 
     /// [`seen`](Self::seen), eight at a time.
+    ///
+    /// # Safety
+    /// The limits are as many as the words, `far` and `near`.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-    fn seen_avx512(&self, a: u32, b: &[u32], limits: &Limits) -> Seen {
+    unsafe fn seen_avx512(&self, a: u32, b: &[u32], limits: &Limits) -> Seen {
         let mut apart = Apart::NONE;
         let own = self.apart_avx512(a, b, &mut apart);
         let mut seen = Seen::default();

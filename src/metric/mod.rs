@@ -16,6 +16,8 @@ use std::fmt;
 use crate::names::named;
 #[cfg(target_arch = "x86_64")]
 use crate::prefetch::prefetch;
+#[cfg(target_arch = "x86_64")]
+use crate::simd::{Avx2, Avx512, Avx512Foundation};
 use crate::space::{Limits, Seen};
 
 /// A metric on ℝⁿ (or a subset of it).
@@ -61,14 +63,11 @@ impl Metric {
         assert_eq!(rows.len(), a.len() * out.len());
         #[cfg(target_arch = "x86_64")]
         {
-            if is_x86_feature_detected!("avx512f")
-                && is_x86_feature_detected!("avx512dq")
-                && is_x86_feature_detected!("avx512vl")
-            {
+            if Avx512::detect().is_some() {
                 // SAFETY: the features were detected.
                 return unsafe { distances_avx512(self, a, rows, out) };
             }
-            if is_x86_feature_detected!("avx2") {
+            if Avx2::detect().is_some() {
                 // SAFETY: the feature was detected.
                 return unsafe { distances_avx2(self, a, rows, out) };
             }
@@ -91,11 +90,7 @@ impl Metric {
         assert_eq!(ids.len(), out.len());
         let n = a.len();
         #[cfg(target_arch = "x86_64")]
-        if self == Metric::Euclidean
-            && is_x86_feature_detected!("avx512f")
-            && is_x86_feature_detected!("avx512dq")
-            && is_x86_feature_detected!("avx512vl")
-        {
+        if self == Metric::Euclidean && Avx512::detect().is_some() {
             let at = |&id: &u32| -> *const f32 { rows[id as usize * n..][..n].as_ptr() };
             let (ids, rest) = ids.as_chunks::<TOGETHER>();
             let (out, out_rest) = out.as_chunks_mut::<TOGETHER>();
@@ -129,11 +124,7 @@ impl Metric {
         #[allow(unused_mut)] // on other machines
         let mut first = 0;
         #[cfg(target_arch = "x86_64")]
-        if self == Metric::Euclidean
-            && is_x86_feature_detected!("avx512f")
-            && is_x86_feature_detected!("avx512dq")
-            && is_x86_feature_detected!("avx512vl")
-        {
+        if self == Metric::Euclidean && Avx512::detect().is_some() {
             let pairs = a.as_chunks::<TOGETHER>().0.iter().zip(b.as_chunks().0);
             for ((a, b), out) in pairs.zip(out.as_chunks_mut().0) {
                 // SAFETY: the features were detected; each slice has n numbers.
@@ -428,7 +419,7 @@ pub(crate) fn poincare(apart2: f64, inside: f64) -> f64 {
 /// term where squares leave the normal numbers; 2⁻¹² is enough up to n = 4000.
 pub(crate) fn seen(a: &[f32], rows: &[f32], ids: &[u32], limits: &Limits) -> Seen {
     #[cfg(target_arch = "x86_64")]
-    if is_x86_feature_detected!("avx512f") {
+    if Avx512Foundation::detect().is_some() {
         // SAFETY: the feature was detected.
         return unsafe { seen_avx512(a, rows, ids, limits) };
     }
@@ -474,7 +465,7 @@ fn squared_limit(n: usize, limit: f64) -> Option<f32> {
 #[inline]
 pub(crate) fn squared_f32(a: &[f32], b: &[f32]) -> f32 {
     #[cfg(target_arch = "x86_64")]
-    if is_x86_feature_detected!("avx512f") {
+    if Avx512Foundation::detect().is_some() {
         // SAFETY: the feature was detected.
         return unsafe { squared_f32_avx512(a, b) };
     }

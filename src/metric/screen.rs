@@ -68,9 +68,7 @@ pub(crate) fn available(metric: Metric) -> bool {
     return matches!(
         metric,
         Metric::Euclidean | Metric::Angular | Metric::Poincare
-    ) && is_x86_feature_detected!("avx512f")
-        && is_x86_feature_detected!("avx512dq")
-        && is_x86_feature_detected!("avx512vl");
+    ) && crate::simd::Avx512::detect().is_some();
     #[cfg(not(target_arch = "x86_64"))]
     {
         let _ = metric;
@@ -151,8 +149,11 @@ struct Side<'a> {
 #[cfg(target_arch = "x86_64")]
 impl<'a> Side<'a> {
     /// None where a vector is out of range.
+    ///
+    /// # Safety
+    /// The vectors have one length.
     #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
-    fn of(metric: Metric, given: Vectors<'a>) -> Option<Self> {
+    unsafe fn of(metric: Metric, given: Vectors<'a>) -> Option<Self> {
         let vectors = given.vectors;
         let padded = vectors.len().next_multiple_of(16);
         let mut norms = Vec::with_capacity(padded);
@@ -173,7 +174,9 @@ impl<'a> Side<'a> {
                         .for_each(|(f, &row)| *f = norms.get(row));
                 }
                 if found[..four.len()].contains(&0.0) {
-                    found = squared_norms(four, groups.peek().map_or(four, |next| next.1));
+                    let next = groups.peek().map_or(four, |next| next.1);
+                    // SAFETY: the caller's.
+                    found = unsafe { squared_norms(four, next) };
                     if let Some((norms, rows)) = rows {
                         rows.iter()
                             .zip(found)
@@ -217,10 +220,13 @@ impl<'a> Side<'a> {
 }
 
 /// ‖v‖² of up to four vectors of one length, in f32, while the `next` ones come from memory.
+///
+/// # Safety
+/// The vectors have one length; there is at least one, and one of the `next`.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
-fn squared_norms(vectors: &[&[f32]], next: &[&[f32]]) -> [f32; 4] {
+unsafe fn squared_norms(vectors: &[&[f32]], next: &[&[f32]]) -> [f32; 4] {
     let n = vectors[0].len();
     // The last vector stands in for those beyond the end.
     let [of, next] = [vectors, next].map(|vectors| -> [*const f32; 4] {
@@ -383,9 +389,13 @@ fn ball(q: __m512) -> __m512 {
     _mm512_mul_ps(two, ln)
 }
 
+/// The same as [`distances`].
+///
+/// # Safety
+/// The vectors of both sides have one length.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
-fn distances_avx512(
+unsafe fn distances_avx512(
     metric: Metric,
     side_a: &Side<'_>,
     side_b: &Side<'_>,
@@ -400,12 +410,15 @@ fn distances_avx512(
                 // Each tile of these columns fetches one of the next ones.
                 let next = b.get(j + TILE + tile).unwrap_or(&a[i]);
                 let (a, out) = (&a[i..], &mut out[i * stride..]);
-                match rows.end - i {
-                    1 => products::<1>(a, b, j, next, out, stride),
-                    2 => products::<2>(a, b, j, next, out, stride),
-                    3 => products::<3>(a, b, j, next, out, stride),
-                    4 => products::<4>(a, b, j, next, out, stride),
-                    _ => products::<TILE>(a, b, j, next, out, stride),
+                // SAFETY: the caller's.
+                unsafe {
+                    match rows.end - i {
+                        1 => products::<1>(a, b, j, next, out, stride),
+                        2 => products::<2>(a, b, j, next, out, stride),
+                        3 => products::<3>(a, b, j, next, out, stride),
+                        4 => products::<4>(a, b, j, next, out, stride),
+                        _ => products::<TILE>(a, b, j, next, out, stride),
+                    }
                 }
             }
         }
@@ -417,10 +430,13 @@ fn distances_avx512(
 
 /// ⟨a, b⟩ of the first R vectors of `a` and the [`TILE`] of `b` from j on, while `next` comes from memory:
 /// row i of `out` starts at i · `stride`.
+///
+/// # Safety
+/// The vectors of `a` and `b` have one length.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
-fn products<const R: usize>(
+unsafe fn products<const R: usize>(
     a: &[&[f32]],
     b: &[&[f32]],
     j: usize,

@@ -115,7 +115,7 @@ pub(super) fn fill(rng: &mut impl Rng, out: &mut [f64]) -> f64 {
     }
     rng.fill_bytes(bytemuck::cast_slice_mut(out));
     #[cfg(target_arch = "x86_64")]
-    if is_x86_feature_detected!("avx512f") {
+    if crate::simd::Avx512Foundation::detect().is_some() {
         // SAFETY: the feature was detected.
         return unsafe { convert_avx512(rng, out) };
     }
@@ -321,7 +321,7 @@ mod tests {
         /// The same bits with AVX-512 and without, and the same numbers drawn.
         #[test]
         fn every_path_gives_the_same_bits(seed: u64, n in 0usize..400, lowest in 0usize..40) {
-            if is_x86_feature_detected!("avx512f") {
+            if crate::simd::Avx512Foundation::detect().is_some() {
                 let (mut a, mut b) = (rng(seed), rng(seed));
                 let mut plain = vec![0.0f64; n];
                 a.fill_bytes(bytemuck::cast_slice_mut(&mut plain));

@@ -47,6 +47,39 @@ pub(super) fn real(name: &'static str, value: &Bound<'_, PyAny>) -> PyResult<f64
         })
 }
 
+/// A text or a word. Python's own error for half a surrogate pair holds the whole text; ours its place.
+pub(super) struct Text(PyBackedStr);
+
+impl Text {
+    pub(super) fn of(given: &Bound<'_, PyString>) -> PyResult<PyBackedStr> {
+        PyBackedStr::try_from(given.clone()).map_err(|error| {
+            let start = error.value(given.py()).getattr("start");
+            let start = start.and_then(|start| start.extract::<usize>());
+            let at = start.map_or_else(|_| "?".to_owned(), |start| start.to_string());
+            wrong_type(format!(
+                "a text holds a lone surrogate, character {at} of it"
+            ))
+        })
+    }
+}
+
+impl std::ops::Deref for Text {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<'py> FromPyObject<'_, 'py> for Text {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let given = given.cast::<PyString>()?.to_owned();
+        Ok(Text(Text::of(&given)?))
+    }
+}
+
 /// Strings from any iterable of them; a single string or bytes is refused.
 pub(super) fn strings(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Vec<PyBackedStr>> {
     let refused = value.is_instance_of::<PyString>()
@@ -70,7 +103,7 @@ pub(super) fn strings(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Vec<PyBa
                     .map_or_else(|_| "?".into(), |q| q.to_string());
                 wrong_type(format!("{name}[{i}] must be a str, not {got}"))
             })?;
-            PyBackedStr::try_from(text.clone())
+            Text::of(text)
         })
         .collect()
 }

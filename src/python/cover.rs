@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBytes, PyTuple, PyType};
 
-use super::arguments::{as_strs, count, numbers, real, strings};
+use super::arguments::{Text, as_strs, count, numbers, real, strings};
 use super::errors::wrong_type;
 use super::graph::PyWordGraph;
 use super::registry::Given;
@@ -335,10 +335,10 @@ impl PyCover {
     }
 
     /// The words that an output stands for, in order of their ids; none if it is never released.
-    fn sets(&self, output: &str) -> PyResult<Vec<String>> {
+    fn sets(&self, output: Text) -> PyResult<Vec<String>> {
         let space = self.space.space();
         let vocabulary = space.vocabulary();
-        let rank = self.inner.rank(vocabulary.require(output)?);
+        let rank = self.inner.rank(vocabulary.require(&output)?);
         let set = rank.map_or(&[][..], |rank| self.inner.set(rank));
         Ok(set
             .iter()
@@ -347,8 +347,8 @@ impl PyCover {
     }
 
     /// The outputs at distance 0 from a word, in order of their ids.
-    fn outputs(&self, word: &str) -> PyResult<Vec<String>> {
-        let id = self.space.space().vocabulary().require(word)?;
+    fn outputs(&self, word: Text) -> PyResult<Vec<String>> {
+        let id = self.space.space().vocabulary().require(&word)?;
         let ranks = self.inner.outputs(id).iter();
         Ok(ranks.map(|&rank| self.word(rank)).collect())
     }

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyTuple, PyType};
 
-use super::arguments::{as_strs, count, matrix, matrix_f32, shape_text, shaped, strings};
+use super::arguments::{Text, as_strs, count, matrix, matrix_f32, shape_text, shaped, strings};
 use super::lookup;
 use super::run::{run, run_with};
 use super::source::Source;
@@ -282,8 +282,8 @@ impl PyEmbedding {
     /// ------
     /// UnknownWordError
     ///     Names the word that is not in the vocabulary.
-    fn distance(&self, a: &str, b: &str) -> PyResult<f64> {
-        lookup::distance(&*self.inner, a, b)
+    fn distance(&self, a: Text, b: Text) -> PyResult<f64> {
+        lookup::distance(&*self.inner, &a, &b)
     }
 
     /// Distances from a word to every word: float64, shape (V,).
@@ -292,8 +292,8 @@ impl PyEmbedding {
     /// ------
     /// UnknownWordError
     ///     The word is not in the vocabulary.
-    fn distances<'py>(&self, py: Python<'py>, word: &str) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        lookup::distances(py, &*self.inner, word)
+    fn distances<'py>(&self, py: Python<'py>, word: Text) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        lookup::distances(py, &*self.inner, &word)
     }
 
     /// The nearest words of arbitrary points, exactly.

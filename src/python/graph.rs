@@ -9,7 +9,7 @@ use pyo3::pybacked::PyBackedStr;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyString, PyTuple, PyType};
 
-use super::arguments::{as_strs, numbers, strings};
+use super::arguments::{Text, as_strs, numbers, strings};
 use super::errors::format_error;
 use super::lookup;
 use super::run::run;
@@ -246,8 +246,8 @@ impl PyWordGraph {
     /// ------
     /// UnknownWordError
     ///     Names the word that is not in the vocabulary.
-    fn distance(&self, a: &str, b: &str) -> PyResult<f64> {
-        lookup::distance(&*self.inner, a, b)
+    fn distance(&self, a: Text, b: Text) -> PyResult<f64> {
+        lookup::distance(&*self.inner, &a, &b)
     }
 
     /// Distances from a word to every word: float64, shape (V,).
@@ -256,8 +256,8 @@ impl PyWordGraph {
     /// ------
     /// UnknownWordError
     ///     The word is not in the vocabulary.
-    fn distances<'py>(&self, py: Python<'py>, word: &str) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        lookup::distances(py, &*self.inner, word)
+    fn distances<'py>(&self, py: Python<'py>, word: Text) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        lookup::distances(py, &*self.inner, &word)
     }
 
     fn __reduce__<'py>(

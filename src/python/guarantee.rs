@@ -8,10 +8,13 @@ use super::errors::wrong_type;
 use super::mechanism::PyMechanism;
 use super::run::run;
 use super::text::Written;
-use crate::guarantee::Certificate;
+use crate::guarantee::{Certificate, decimals_up};
 
 /// A callable and its arguments that make an equal object: pickle's protocol.
-type Reduced<'py> = (Bound<'py, PyAny>, (Py<PyMechanism>, Vec<String>));
+type Reduced<'py> = (
+    Bound<'py, PyAny>,
+    (Py<PyMechanism>, Vec<String>, Option<Vec<String>>),
+);
 
 /// What a mechanism proves. Printed, it is a sentence.
 ///
@@ -21,8 +24,10 @@ type Reduced<'py> = (Bound<'py, PyAny>, (Py<PyMechanism>, Vec<String>));
 pub(super) struct PyGuarantee {
     guarantee: crate::Guarantee,
     mechanism: Py<PyMechanism>,
-    /// Exceptions that are not the mechanism's own.
+    /// Exceptions that are not the mechanism's own: a part of the text does not go through it.
     more: Vec<String>,
+    /// What that part is, where it is known: the text before, between and behind the spans that do.
+    outside: Option<Vec<String>>,
 }
 
 /// A price, why it is infinite, and the number of words.
@@ -45,21 +50,35 @@ impl PyGuarantee {
             ..self.guarantee.clone()
         })
     }
+
+    /// Why no price is finite, if a part of the text does not go through the mechanism.
+    fn payable(&self) -> Result<(), &'static str> {
+        match self.more.is_empty() {
+            true => Ok(()),
+            false => Err("a part of the text is released unprotected"),
+        }
+    }
 }
 
 #[pymethods]
 impl PyGuarantee {
     /// What a mechanism proves; its `guarantee`. With further `exceptions`, where only a part of what
-    /// is released goes through it.
+    /// is released goes through it; `outside` is then the text before, between and behind the spans
+    /// that do.
     #[new]
-    #[pyo3(signature = (mechanism, exceptions = Vec::new()))]
-    fn new(mechanism: &Bound<'_, PyMechanism>, exceptions: Vec<String>) -> Self {
+    #[pyo3(signature = (mechanism, exceptions = Vec::new(), outside = None))]
+    fn new(
+        mechanism: &Bound<'_, PyMechanism>,
+        exceptions: Vec<String>,
+        outside: Option<Vec<String>>,
+    ) -> Self {
         let mut guarantee = mechanism.get().text.guarantee();
         guarantee.exceptions.extend(exceptions.iter().cloned());
         PyGuarantee {
             guarantee,
             mechanism: mechanism.clone().unbind(),
             more: exceptions,
+            outside,
         }
     }
 
@@ -147,7 +166,9 @@ impl PyGuarantee {
     /// A str is a text, which the mechanism divides into words; a list holds words as they are. The
     /// bounds of the words add up, those of distinct words with ``consistent=True``. Unknown words
     /// count as the mechanism's ``oov`` handles them. Infinite where nothing is proved: texts of
-    /// different numbers of words or with different text between them, a seeded mechanism.
+    /// different numbers of words or with different text between them, a seeded mechanism. Of
+    /// `privatize_spans` finite only for texts that differ within its spans alone, and infinite for
+    /// lists of words.
     ///
     /// Parameters
     /// ----------
@@ -162,10 +183,17 @@ impl PyGuarantee {
     fn bound(&self, a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> PyResult<f64> {
         let text = &self.mechanism.get().text;
         Ok(match (Written::of("a", a)?, Written::of("b", b)?) {
-            (Written::Text(a), Written::Text(b)) => text.bound(&a, &b),
-            (Written::Tokens(a), Written::Tokens(b)) => {
-                text.bound_tokens(&as_strs(&a), &as_strs(&b))
-            }
+            (Written::Text(a), Written::Text(b)) => match (&self.outside, self.payable()) {
+                (_, Ok(())) => text.bound(&a, &b),
+                (Some(outside), _) => text.bound_spans(outside, &a, &b),
+                (None, _) if *a == *b => 0.0,
+                (None, _) => f64::INFINITY,
+            },
+            (Written::Tokens(a), Written::Tokens(b)) => match (as_strs(&a), as_strs(&b)) {
+                (a, b) if self.payable().is_ok() => text.bound_tokens(&a, &b),
+                (a, b) if a == b => 0.0,
+                _ => f64::INFINITY,
+            },
             _ => {
                 let message = "a and b must be two texts or two lists of words, not one of each";
                 return Err(wrong_type(message.into()));
@@ -186,7 +214,9 @@ impl PyGuarantee {
     /// -------
     /// float
     ///     In 1/distance; infinite where no finite number pays: a mechanism that releases words
-    ///     as they are or is seeded, a text whose unknown words show as unknown.
+    ///     or what is outside of spans as they are, or is seeded, a text whose unknown words show
+    ///     as unknown. Unknown words cost the ε that the mechanism was made with, also where a smaller
+    ///     one is certified.
     fn price(&self, py: Python<'_>, text: &Bound<'_, PyAny>) -> PyResult<f64> {
         Ok(self.priced(py, text)?.0)
     }
@@ -198,9 +228,14 @@ impl PyGuarantee {
         let written = Written::of("text", text)?;
         run(py, false, |_| {
             Ok(match &written {
-                Written::Text(text) => priced(core.price(text), core.words(text).count()),
+                Written::Text(text) => {
+                    let price = self.payable().and_then(|()| core.price(text));
+                    priced(price, core.words(text).count())
+                }
                 Written::Tokens(tokens) => {
-                    priced(core.price_tokens(&as_strs(tokens)), tokens.len())
+                    let price = self.payable();
+                    let price = price.and_then(|()| core.price_tokens(&as_strs(tokens)));
+                    priced(price, tokens.len())
                 }
             })
         })
@@ -212,7 +247,9 @@ impl PyGuarantee {
         let vocabulary = mechanism.mechanism().vocabulary();
         let (ids, _) = word_ids(ids, vocabulary.len())?;
         vocabulary.check_ids(&ids)?;
-        Ok(priced(mechanism.text.price_ids(&ids), ids.len()))
+        let price = self.payable();
+        let price = price.and_then(|()| mechanism.text.price_ids(&ids));
+        Ok(priced(price, ids.len()))
     }
 
     /// All of it as a dict of plain values, for reports; infinite numbers are None.
@@ -329,7 +366,8 @@ impl PyGuarantee {
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
         let class = py.get_type::<Self>().into_any();
-        Ok((class, (self.mechanism.clone_ref(py), self.more.clone())))
+        let (mechanism, outside) = (self.mechanism.clone_ref(py), self.outside.clone());
+        Ok((class, (mechanism, self.more.clone(), outside)))
     }
 }
 
@@ -423,9 +461,9 @@ impl PyCertificate {
     fn __str__(&self) -> String {
         let (a, b) = &self.pair;
         format!(
-            "ε = {:.6} per unit of distance on vocabulary {:016x}, taken to be public, where the \
+            "ε = {} per unit of distance on vocabulary {:016x}, taken to be public, where the \
              theorem gives {}: {}. {a:?} and {b:?} bind, at the output {:?}.",
-            self.inner.epsilon,
+            decimals_up(self.inner.epsilon, 6),
             self.inner.vocabulary,
             self.inner.nominal,
             self.inner.method(),

@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyDict, PyList, PyString};
 
-use super::arguments::{as_strs, count, real, seed as seed_of, shaped, strings, word_ids};
+use super::arguments::{Text, as_strs, count, real, seed as seed_of, shaped, strings, word_ids};
 use super::cover::{PyCover, cover_of, exclusion};
 use super::embedding::PyEmbedding;
 use super::errors::{warn, wrong_type};
@@ -37,6 +37,8 @@ pub(super) struct PyMechanism {
     pub(super) text: TextPrivatizer,
     pub(super) space: Space,
     registered: &'static Registered,
+    /// What `exclude=` named: with `remap=` not what is never released.
+    exclude: Vec<u32>,
     seed: Option<u64>,
     oov: String,
     pad: Option<Duration>,
@@ -62,6 +64,7 @@ impl PyMechanism {
             text: TextPrivatizer::new(mechanism, self.text.policy().clone()),
             space,
             registered: self.registered,
+            exclude: self.exclude.clone(),
             seed: self.seed,
             oov: self.oov.clone(),
             pad: self.pad,
@@ -215,6 +218,7 @@ impl PyMechanism {
             text: TextPrivatizer::new(mechanism, policy),
             space: given.space,
             registered,
+            exclude: given.exclude,
             seed,
             oov: oov.to_owned(),
             pad: pad.map(Duration::from_secs_f64),
@@ -275,10 +279,10 @@ impl PyMechanism {
     fn probabilities<'py>(
         &self,
         py: Python<'py>,
-        word: &str,
+        word: Text,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let mechanism = self.mechanism();
-        let id = mechanism.vocabulary().require(word)?;
+        let id = mechanism.vocabulary().require(&word)?;
         let mut law = vec![0.0; mechanism.vocabulary().len()];
         if !run(py, false, |_| Ok(mechanism.law(id, &mut law)))? {
             let expected = "one whose law can be computed";
@@ -325,6 +329,15 @@ impl PyMechanism {
         let ids = mechanism.excluded().into_iter();
         ids.map(|id| mechanism.vocabulary().word(id).to_owned())
             .collect()
+    }
+
+    /// The words that `exclude=` named, of those in the space: what makes an equal mechanism. `excluded`
+    /// names also those that no cover releases.
+    #[getter]
+    fn _exclude(&self) -> Vec<String> {
+        let vocabulary = self.mechanism().vocabulary();
+        let words = self.exclude.iter().map(|&id| vocabulary.word(id));
+        words.map(str::to_owned).collect()
     }
 
     /// What outputs are remapped to, or None.
@@ -404,7 +417,7 @@ impl PyMechanism {
     ) -> PyResult<Bound<'py, PyAny>> {
         let (py, this) = (slf.py(), slf.get());
         if let Ok(text) = text.cast::<PyString>() {
-            let text = [PyBackedStr::try_from(text.clone())?];
+            let text = [Text::of(text)?];
             let (mut out, counts) = this.texts(py, &text)?;
             this.warn(py, counts)?;
             let out = out.pop().unwrap_or_default();
@@ -427,7 +440,7 @@ impl PyMechanism {
     fn _privatize_spans<'py>(
         &self,
         py: Python<'py>,
-        text: PyBackedStr,
+        text: Text,
         spans: Vec<(usize, usize)>,
     ) -> PyResult<(String, Vec<(usize, usize)>, Bound<'py, PyDict>)> {
         // Python counts characters, Rust bytes.
@@ -453,8 +466,8 @@ impl PyMechanism {
     }
 
     /// Where the words of a text stand, in characters.
-    fn _word_spans(&self, text: &str) -> Vec<(usize, usize)> {
-        in_characters(text, self.text.words(text))
+    fn _word_spans(&self, text: Text) -> Vec<(usize, usize)> {
+        in_characters(&text, self.text.words(&text))
     }
 
     /// As privatize for a list, with counts of what was done.
@@ -506,8 +519,8 @@ impl PyMechanism {
     /// -------
     /// list of str
     ///     The words that `privatize` replaces; `privatize_tokens` makes the same of them.
-    fn tokenize(&self, text: &str) -> Vec<String> {
-        self.text.tokenize(text)
+    fn tokenize(&self, text: Text) -> Vec<String> {
+        self.text.tokenize(&text)
     }
 
     /// What `privatize_tokens` would do to words, without drawing.
@@ -596,11 +609,11 @@ impl PyMechanism {
     fn sample<'py>(
         &self,
         py: Python<'py>,
-        word: &str,
+        word: Text,
         size: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyArray1<u32>>> {
         let size = count("size", size)?;
-        let id = self.mechanism().vocabulary().require(word)?;
+        let id = self.mechanism().vocabulary().require(&word)?;
         let mut ids = Vec::new();
         ids.try_reserve_exact(size)
             .map_err(|_| Error::parameter("size", "small enough to fit in memory", size))?;

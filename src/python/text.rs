@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBool, PyDict, PyString};
 
-use super::arguments::strings;
+use super::arguments::{Text, strings};
 use crate::Error;
 use crate::text::{Consistent, Counts, Replacements};
 
@@ -35,7 +35,7 @@ pub(super) enum Written {
 impl Written {
     pub(super) fn of(name: &str, given: &Bound<'_, PyAny>) -> PyResult<Self> {
         Ok(match given.cast::<PyString>() {
-            Ok(text) => Written::Text(PyBackedStr::try_from(text.clone())?),
+            Ok(text) => Written::Text(Text::of(text)?),
             Err(_) => Written::Tokens(strings(name, given)?),
         })
     }

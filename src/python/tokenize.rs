@@ -2,6 +2,7 @@
 
 use pyo3::prelude::*;
 
+use super::arguments::Text;
 use super::space::Space;
 use crate::text::{compounds_of, known_words, look_up, normalize};
 
@@ -26,12 +27,12 @@ use crate::text::{compounds_of, known_words, look_up, normalize};
 /// ["don't", 'panic', "it's", '3.14']
 #[pyfunction]
 #[pyo3(signature = (text, space = None))]
-pub(super) fn tokenize(text: &str, space: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<String>> {
+pub(super) fn tokenize(text: Text, space: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<String>> {
     let space = space.map(Space::of).transpose()?.map(|space| space.space());
     let vocabulary = space.as_ref().map(|space| space.vocabulary());
     let known =
         |word: &str| vocabulary.is_some_and(|v| look_up(v, &normalize(word), word).is_some());
-    let words = known_words(text, known, |beginning| {
+    let words = known_words(&text, known, |beginning| {
         vocabulary.is_some_and(|v| compounds_of(v).contains(beginning))
     });
     let form = |word: &str| {

@@ -3,10 +3,9 @@
 use numpy::ndarray::Array2;
 use numpy::{IntoPyArray, PyArray1, PyArray2};
 use pyo3::prelude::*;
-use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyDict, PyList, PyMapping, PyString, PyTuple};
 
-use super::arguments::{count, matrix_with, numbers, real, shaped, word_ids};
+use super::arguments::{Text, count, matrix_with, numbers, real, shaped, word_ids};
 use super::errors::{parameter_error, wrong_type};
 use super::lookup::known;
 use super::run::{run, run_with};
@@ -189,7 +188,7 @@ fn pair(
         let message = format!("{name}: a bag's words are str");
         return Err(wrong_type(message));
     };
-    let word = PyBackedStr::try_from(word.clone())?;
+    let word = Text::of(word)?;
     let times = count("count", times).map_err(|e| {
         let reason = e.value(times.py()).to_string();
         parameter_error(format!("{name}: the count of word {at}: {reason}"))

@@ -9,6 +9,9 @@ use std::convert::Infallible;
 use rand::rngs::ChaCha12Rng;
 use rand::{Rng, TryRng};
 
+#[cfg(target_arch = "x86_64")]
+use crate::simd::{Avx2, Avx512Foundation};
+
 /// Bytes of a buffer and of a block, and 32-bit words of a block.
 const BYTES: usize = 1024;
 const BLOCK: usize = 64;
@@ -153,16 +156,16 @@ enum Cipher {}
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy, Debug)]
 enum Isa {
-    Avx512,
-    Avx2,
+    Avx512(Avx512Foundation),
+    Avx2(Avx2),
 }
 
 #[cfg(target_arch = "x86_64")]
 impl Isa {
     /// All that this machine has, best first.
     fn available() -> impl Iterator<Item = Isa> {
-        let avx512 = is_x86_feature_detected!("avx512f").then_some(Isa::Avx512);
-        let avx2 = is_x86_feature_detected!("avx2").then_some(Isa::Avx2);
+        let avx512 = Avx512Foundation::detect().map(Isa::Avx512);
+        let avx2 = Avx2::detect().map(Isa::Avx2);
         avx512.into_iter().chain(avx2)
     }
 }
@@ -199,11 +202,11 @@ impl Cipher {
     fn generate(&self, counter: u64, out: &mut [u8]) {
         let sixteen = out.as_chunks_mut().0;
         for (counter, out) in (0..).map(|i| counter.wrapping_add(16 * i)).zip(sixteen) {
-            // SAFETY: the features were detected.
+            // SAFETY: the variant holds the proof of its features.
             unsafe {
                 match self.isa {
-                    Isa::Avx512 => avx512(&self.state, counter, out),
-                    Isa::Avx2 => avx2(&self.state, counter, out),
+                    Isa::Avx512(_) => avx512(&self.state, counter, out),
+                    Isa::Avx2(_) => avx2(&self.state, counter, out),
                 }
             }
         }

@@ -32,22 +32,23 @@ unsafe impl bytemuck::Pod for Line {}
 /// Lines that may be read beyond the last 8-bit panel: [`tiles`] takes 64 coordinates at a time.
 pub(crate) const AFTER: usize = 64;
 
-/// How the machine multiplies; found once for each search structure.
+/// How the machine multiplies; found once for each search structure. A variant holds the proof that the
+/// machine has its instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Isa {
     /// `Avx512Vnni` with matrices of 8-bit integers (AMX), where the system lets programs use them.
     #[cfg(target_arch = "x86_64")]
-    Amx,
+    Amx(Amx),
     /// AVX-512 with 8-bit products (VNNI).
     #[cfg(target_arch = "x86_64")]
-    Avx512Vnni,
+    Avx512Vnni(Avx512Vnni),
     #[cfg(target_arch = "x86_64")]
-    Avx512,
+    Avx512(Avx512Foundation),
     #[cfg(target_arch = "x86_64")]
-    Avx2,
+    Avx2(Avx2Fma),
     /// NEON with 8-bit products (dotprod); all else is that of `Portable`.
     #[cfg(target_arch = "aarch64")]
-    NeonDotprod,
+    NeonDotprod(NeonDotprod),
     /// Plain Rust for the compiler to vectorise; on aarch64 that is NEON, which every such
     /// machine has.
     Portable,
@@ -70,23 +71,13 @@ impl Isa {
         let mut all = Vec::new();
         #[cfg(target_arch = "x86_64")]
         {
-            if is_x86_feature_detected!("avx512f") {
-                if is_x86_feature_detected!("avx512vnni") {
-                    if tiles::allowed() {
-                        all.push(Isa::Amx);
-                    }
-                    all.push(Isa::Avx512Vnni);
-                }
-                all.push(Isa::Avx512);
-            }
-            if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
-                all.push(Isa::Avx2);
-            }
+            all.extend(Amx::detect().map(Isa::Amx));
+            all.extend(Avx512Vnni::detect().map(Isa::Avx512Vnni));
+            all.extend(Avx512Foundation::detect().map(Isa::Avx512));
+            all.extend(Avx2Fma::detect().map(Isa::Avx2));
         }
         #[cfg(target_arch = "aarch64")]
-        if std::arch::is_aarch64_feature_detected!("dotprod") {
-            all.push(Isa::NeonDotprod);
-        }
+        all.extend(NeonDotprod::detect().map(Isa::NeonDotprod));
         all.push(Isa::Portable);
         all
     }
@@ -94,9 +85,9 @@ impl Isa {
     /// Whether [`bounds_int8`] runs.
     pub(crate) fn has_int8(self) -> bool {
         #[cfg(target_arch = "x86_64")]
-        return matches!(self, Isa::Amx | Isa::Avx512Vnni);
+        return matches!(self, Isa::Amx(_) | Isa::Avx512Vnni(_));
         #[cfg(target_arch = "aarch64")]
-        return self == Isa::NeonDotprod;
+        return matches!(self, Isa::NeonDotprod(_));
         #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
         false
     }
@@ -148,17 +139,17 @@ pub(crate) fn bounds<const Q: usize>(
     assert!(queries.len() == n * Q && query_sides.len() == Q && Q <= TILE);
     match (isa, combine) {
         #[cfg(target_arch = "x86_64")]
-        (Isa::Amx | Isa::Avx512 | Isa::Avx512Vnni, Combine::Product) => {
-            // SAFETY: these are made only where the features were detected.
+        (Isa::Amx(_) | Isa::Avx512(_) | Isa::Avx512Vnni(_), Combine::Product) => {
+            // SAFETY: the variants hold the proof of their features; lengths were checked.
             unsafe { products_avx512::<Q>(panel, sides, queries, query_sides, scores) }
         }
         #[cfg(target_arch = "x86_64")]
-        (Isa::Amx | Isa::Avx512 | Isa::Avx512Vnni, _) => {
+        (Isa::Amx(_) | Isa::Avx512(_) | Isa::Avx512Vnni(_), _) => {
             // SAFETY: as above.
             unsafe { plain_avx512::<Q>(combine, panel, sides, queries, query_sides, scores) }
         }
         #[cfg(target_arch = "x86_64")]
-        (Isa::Avx2, _) => {
+        (Isa::Avx2(_), _) => {
             // SAFETY: as above.
             unsafe { plain_avx2::<Q>(combine, panel, sides, queries, query_sides, scores) }
         }
@@ -179,19 +170,24 @@ mod tiles;
 mod tiles;
 pub(crate) use tiles::Tiles;
 
+#[cfg(target_arch = "aarch64")]
+use crate::simd::NeonDotprod;
+#[cfg(target_arch = "x86_64")]
+use crate::simd::{Amx, Avx2Fma, Avx512Foundation, Avx512Vnni};
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
 
-/// What a score starts from: error_scale·error_share - factor·half.
+/// What the scores of a quarter of the words start from: error_scale·error_share - factor·half.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn start_avx512(sides: Sides, v: usize, side: &QuerySide) -> __m512 {
-    // SAFETY: half and error_share hold 64 numbers, v is below 4.
+    let at = 16 * v..16 * v + 16;
+    // SAFETY: sixteen numbers of each.
     let (half, error_share) = unsafe {
         (
-            _mm512_loadu_ps(sides.half.as_ptr().add(16 * v)),
-            _mm512_loadu_ps(sides.error_share.as_ptr().add(16 * v)),
+            _mm512_loadu_ps(sides.half[at.clone()].as_ptr()),
+            _mm512_loadu_ps(sides.error_share[at].as_ptr()),
         )
     };
     let minus = _mm512_set1_ps(-side.factor);
@@ -221,9 +217,13 @@ fn report_avx512(row: &[__m512; 4], threshold: f32, out: &mut [f32; WIDTH]) -> u
     hits
 }
 
+/// [`bounds`] by [`Combine::Product`].
+///
+/// # Safety
+/// The queries are `Q` times as many numbers as a word of the panel has.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
-fn products_avx512<const Q: usize>(
+unsafe fn products_avx512<const Q: usize>(
     panel: &[f32],
     sides: Sides,
     queries: &[f32],
@@ -244,7 +244,7 @@ fn products_avx512<const Q: usize>(
             *w = unsafe { _mm512_loadu_ps(panel.as_ptr().add(d * WIDTH + 16 * v)) };
         }
         for (q, row) in acc.iter_mut().enumerate() {
-            // SAFETY: the queries hold Q × n numbers (asserted by the caller).
+            // SAFETY: the queries hold Q × n numbers (the caller's).
             let x = _mm512_set1_ps(unsafe { *queries.get_unchecked(q * n + d) });
             for v in 0..4 {
                 row[v] = _mm512_fmadd_ps(x, words[v], row[v]);
@@ -276,13 +276,13 @@ pub(crate) fn bounds_int8<const Q: usize>(
     assert!(n.is_multiple_of(4) && queries.len() == n * Q && query_sides.len() == Q && Q <= TILE);
     match isa {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: made only where the features were detected.
-        Isa::Amx | Isa::Avx512Vnni => unsafe {
+        // SAFETY: the variants hold the proof of their features; lengths were checked.
+        Isa::Amx(_) | Isa::Avx512Vnni(_) => unsafe {
             int8_avx512::<Q>(panel, units, sides, queries, query_sides, scores)
         },
         #[cfg(target_arch = "aarch64")]
         // SAFETY: as above.
-        Isa::NeonDotprod => unsafe {
+        Isa::NeonDotprod(_) => unsafe {
             neon::int8::<Q>(panel, units, sides, queries, query_sides, scores)
         },
         // Not called where `has_int8` is false.
@@ -290,9 +290,13 @@ pub(crate) fn bounds_int8<const Q: usize>(
     }
 }
 
+/// See [`bounds_int8`].
+///
+/// # Safety
+/// The queries are `Q` times as many integers as a word of the panel has, a multiple of four.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512vnni")]
-fn int8_avx512<const Q: usize>(
+unsafe fn int8_avx512<const Q: usize>(
     panel: &[u8],
     units: &[f32; WIDTH],
     sides: Sides,
@@ -312,7 +316,7 @@ fn int8_avx512<const Q: usize>(
             *w = unsafe { _mm512_loadu_si512(panel.as_ptr().add(g * 256 + 64 * v).cast()) };
         }
         for (q, row) in acc.iter_mut().enumerate() {
-            // SAFETY: the queries hold Q × n bytes (asserted by the caller).
+            // SAFETY: the queries hold Q × n bytes (the caller's).
             let four = unsafe {
                 queries
                     .as_ptr()

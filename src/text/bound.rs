@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use super::spans::parts;
 use super::{Consistent, Fate, Oov, TextPrivatizer, Unit, normalize};
 
 impl TextPrivatizer {
@@ -19,6 +20,27 @@ impl TextPrivatizer {
         self.bound_units(&self.text_units(a), &self.text_units(b))
     }
 
+    /// [`bound`](Self::bound) for [`privatize_spans`](Self::privatize_spans): `outside` is what stands
+    /// before, between and behind the spans, and is released as it is. Infinite for texts that do not have
+    /// just that around their spans, or where spans could lie in more than one way.
+    pub fn bound_spans(&self, outside: &[String], a: &str, b: &str) -> f64 {
+        if a == b {
+            return 0.0;
+        }
+        let (Some(a), Some(b)) = (parts(a, outside), parts(b, outside)) else {
+            return f64::INFINITY;
+        };
+        let same = |(a, b): (&&str, &&str)| self.between(a) == self.between(b);
+        if !a.iter().zip(&b).all(same) {
+            return f64::INFINITY;
+        }
+        let [a, b] = [a, b].map(|parts| {
+            let each = parts.into_iter().flat_map(|part| self.text_units(part));
+            each.collect::<Vec<_>>()
+        });
+        self.bound_units(&a, &b)
+    }
+
     /// [`bound`](Self::bound) for two lists of words that somebody else has found.
     pub fn bound_tokens(&self, a: &[&str], b: &[&str]) -> f64 {
         self.bound_units(&self.token_units(a), &self.token_units(b))
@@ -26,7 +48,8 @@ impl TextPrivatizer {
 
     /// What releasing a text spends in ε·words: ε for every word (every *distinct* word, if equal
     /// words get the same replacement), times a distance an exponent. An unknown word counts as
-    /// one at the distance γ/2 from all others, which is what Tem's law makes of it.
+    /// one at the distance γ/2 from all others, which is what Tem's law makes of it; no certificate
+    /// is about that, so it costs the ε that the mechanism was made with.
     ///
     /// # Errors
     /// Why no finite number pays for it.
@@ -140,14 +163,24 @@ impl TextPrivatizer {
                 );
             }
         }
-        let count = match policy.consistent {
-            Consistent::Never => units.len(),
+        let (mut known, mut unknown) = (0usize, 0usize);
+        let mut count = |unit: &Unit<'_>| match unit {
+            Unit::Unknown(_) => unknown += 1,
+            Unit::Known(_) | Unit::Raw(_) => known += 1,
+        };
+        match policy.consistent {
+            Consistent::Never => units.iter().for_each(&mut count),
             _ => (0..)
                 .zip(firsts(units))
                 .filter(|(i, first)| i == first)
-                .count(),
-        };
-        Ok(guarantee.epsilon * count as f64)
+                .for_each(|(i, _): (usize, _)| count(&units[i])),
+        }
+        Ok(match guarantee.certificate {
+            None => guarantee.epsilon * (known + unknown) as f64,
+            Some(certificate) => {
+                guarantee.epsilon * known as f64 + certificate.nominal * unknown as f64
+            }
+        })
     }
 }
 

@@ -7,6 +7,33 @@ use super::{Consistent, Counts, Policy, Replacements, TextPrivatizer};
 use crate::error::{Error, Result};
 use crate::parallel::Control;
 
+/// The parts of a text that stand between the strings of `outside`, in their order; none where it does
+/// not have these around its parts, or where the parts could lie in more than one way.
+pub(super) fn parts<'a>(text: &'a str, outside: &[String]) -> Option<Vec<&'a str>> {
+    let (first, rest) = outside.split_first()?;
+    let Some((last, between)) = rest.split_last() else {
+        return (text == first).then(Vec::new);
+    };
+    let inner = text.strip_prefix(&**first)?.strip_suffix(&**last)?;
+    // As far to the left as they may be, and as far to the right.
+    let (mut left, mut from_left) = (Vec::new(), inner);
+    for string in between {
+        let (part, rest) = from_left.split_once(&**string)?;
+        left.push(part);
+        from_left = rest;
+    }
+    left.push(from_left);
+    let (mut right, mut from_right) = (Vec::new(), inner);
+    for string in between.iter().rev() {
+        let (rest, part) = from_right.rsplit_once(&**string)?;
+        right.push(part);
+        from_right = rest;
+    }
+    right.push(from_right);
+    right.reverse();
+    (left == right).then_some(left)
+}
+
 impl TextPrivatizer {
     /// Privatises only the `spans` of a text, byte ranges in order that do not overlap: the new
     /// text, where the spans are in it, and counts of their words. The spans of a text count as one

@@ -484,9 +484,7 @@ fn each_at_most_body(
 #[inline]
 pub(super) fn has_avx512() -> bool {
     #[cfg(target_arch = "x86_64")]
-    return is_x86_feature_detected!("avx512f")
-        && is_x86_feature_detected!("avx512dq")
-        && is_x86_feature_detected!("avx512vl");
+    return crate::simd::Avx512::detect().is_some();
     #[cfg(not(target_arch = "x86_64"))]
     false
 }

@@ -178,3 +178,24 @@ def test_what_has_no_law() -> None:
             audit.certify(fastdx.MultivariateLaplace(many, 1.0), metric=metric)
     with pytest.raises(fastdx.InputTypeError, match="Mechanism or a Law"):
         audit.certify(np.eye(3))  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("epsilon", [5e-324, 1e-320, 3e-310, 1e307, 1.7e308])
+def test_the_smallest_and_the_largest_epsilon_are_certified(epsilon: float) -> None:
+    e = Embedding([f"w{i}" for i in range(9)], np.arange(9.0)[:, None] ** 2)
+    tem = Tem.certified(e, epsilon)
+    assert tem.epsilon <= epsilon <= tem.nominal < inf
+    assert audit.certify(Tem(e, tem.nominal)).epsilon <= epsilon
+
+
+def test_an_unknown_word_is_paid_for_where_a_certificate_is_not_about_it() -> None:
+    """The price times γ/2 covers the log-ratio to an unknown word, which is drawn uniformly."""
+    e = Embedding(["a", "b", "c", "d"], [[0.0], [0.1], [0.2], [3.0]])
+    for consistent in (False, True):
+        tem = Tem.certified(e, 0.5, gamma=0.4, consistent=consistent)
+        assert tem.nominal > tem.epsilon * 1.2
+        unknown, known = tem.guarantee.price("xyz"), tem.guarantee.price("a")
+        assert known == tem.epsilon and unknown == tem.nominal
+        ratio = max(np.abs(np.log(tem.probabilities(w) * 4)).max() for w in e.words)
+        assert ratio <= unknown * tem.gamma / 2 <= tem.guarantee.bound("xyz", "a") * (1 + 1e-12)
+        assert tem.guarantee.price("a xyz b xyz") == 2 * known + (1 if consistent else 2) * unknown

@@ -223,6 +223,25 @@ def test_spans() -> None:
             SWAP.privatize_spans(text, bad)
     with pytest.raises(fastdx.InputTypeError, match="give one"):
         SWAP.privatize_spans(text)
+    # What is outside of the spans goes out as it is: texts that differ there are told apart.
+    guarantee, plain = new.guarantee, SWAP.guarantee
+    other = text.replace("tea", "king").replace("queen", "tea")
+    for found in (guarantee, again):
+        assert found.bound(text, text) == 0 and found.bound(["tea"], ["tea"]) == 0
+        assert found.bound(text, other) == plain.bound(text, other) > 0
+        assert found.bound(text, text.replace("is", "was")) == math.inf
+        assert found.bound(text, text.replace("Dear", "queen")) == math.inf
+        assert found.bound(text, text.replace("tea", "tea tea")) == math.inf
+        assert found.bound(["tea"], ["king"]) == math.inf
+        assert found.price(text) == found.price(["tea"]) == found.price("") == math.inf
+        assert "a part of the text" in str(found._price_ids([0])[1])
+    # Where spans could lie in two ways nothing is said.
+    twice = SWAP.privatize_spans("tea tea tea", [(0, 3), (8, 11)]).guarantee
+    assert twice.bound("tea tea tea", "king tea tea") == plain.bound("tea", "king")
+    assert twice.bound("tea tea tea tea tea", "king tea tea tea tea") == math.inf
+    more = Guarantee(SWAP, ["more"])
+    assert more.bound("tea", "king") == more.bound(["tea"], ["king"]) == math.inf
+    assert more.bound("tea", "tea") == 0 and more.price("tea") == math.inf
     # The spans of a text are one text.
     once = NeighborResponse(E, 0.1, cover=2, consistent=True)
     drawn = {once.privatize_spans("tea " * 40, [(4 * i, 4 * i + 3) for i in range(40)]).text
@@ -265,7 +284,8 @@ def test_guarantees_as_data_and_in_plain_words() -> None:
     assert found["epsilon"] == tem.epsilon and found["sentence"] == str(tem.guarantee)
     assert found["certificate"]["nominal"] == tem.nominal and found["void"] is None
     plain = tem.guarantee.describe("user")
-    assert f"{math.exp(tem.epsilon):.3f} times" in plain and "0.1" in plain
+    factor = float(plain.split("more than ")[1].split(" times")[0])
+    assert math.exp(tem.epsilon) < factor < math.exp(tem.epsilon) + 0.001 and "0.1" in plain
     assert tem.guarantee.describe() == str(tem.guarantee)
     void = Tem(small, 2.0, seed=1).guarantee
     assert void.describe("user").startswith("NOTHING IS PROTECTED")

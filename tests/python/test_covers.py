@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from fastdx import (
     BagOfWords,
     Cover,
     Embedding,
+    FiniteLaw,
     Mahalanobis,
     Mechanism,
     MultivariateLaplace,
@@ -198,6 +200,17 @@ def test_the_staircase_costs_no_more_than_it_says(seed: int, epsilon: float) -> 
     assert (ratios.max(axis=0) - ratios.min(axis=0)).max() <= epsilon + 1e-9
 
 
+@pytest.mark.parametrize("epsilon", [1e-15, 1e-13, 1e-12])
+def test_the_staircase_costs_a_small_epsilon_exactly(epsilon: float) -> None:
+    # Of 100 outputs 90 stand for one word and 1 for each other: to the first order the normalisers
+    # differ by 89/100 of the score.
+    e = Embedding(E.words[:100], E.vectors[:100])
+    sets = {w: [w, *(["w0"] if i < 90 else [])] for i, w in enumerate(e.words)}
+    score = NeighborResponse(e, epsilon, cover=Cover.from_sets(e, sets)).score
+    cost = score * (1 + 0.89)
+    assert epsilon * (1 - 1e-9) < cost <= epsilon * (1 + 1e-11)
+
+
 def test_what_is_wrong_is_named(tmp_path: Path) -> None:
     other = Embedding(E.words, E.vectors + 1)
     cover = Cover.nearest(other, 3)
@@ -371,6 +384,53 @@ def test_outputs_are_remapped(kind: type[Mechanism]) -> None:
     assert "w2" not in m.privatize_tokens(["zzz"] * 2000)
     with pytest.raises(fastdx.ParameterError, match="remap"):
         kind.make(e, 5.0, remap=Cover.from_sets(e, {"w0": ["w0"]}))
+
+
+def test_a_copy_draws_what_a_remapped_mechanism_draws() -> None:
+    """What the remapping never releases, the mechanism before it does."""
+    e = Embedding(E.words[:20], E.vectors[:20])
+    half = Cover.from_sets(e, {y: e.words for y in e.words[::2]})
+    weighted = half.weighted([1.0 + (word == "w4") for word in e.words])
+    matrix = np.random.default_rng(3).dirichlet(np.ones(20), size=20)
+    certified = Tem.certified(e, 1.5, remap=half)
+    assert certified.epsilon < certified.nominal
+    made: list[Mechanism] = [
+        certified,
+        Tem(e, 3.0, remap=half),
+        Tem(e, 3.0, remap=half, exclude=["w0", "w1"]),
+        Tem(e, 3.0, cover=weighted, remap=Cover.nearest(e, 3)),
+        Tem(e, 3.0, remap=3, exclude=["w1"]),
+        Tem(e, 3.0, remap=half).with_epsilon(2.0),
+        Tem(e, 3.0, remap=half, exclude=["w0"]).build_lists(5),
+        NeighborResponse(e, 2.0, cover=4, remap=half),
+        FiniteLaw(e, matrix, remap=half, exclude=["w3"]),
+        Mahalanobis(e, 5.0, remap=half),
+        MultivariateLaplace(e, 5.0, remap=half, exclude=["w2"]),
+    ]
+    for m in made:
+        for again in (pickle.loads(pickle.dumps(m)), copy.deepcopy(m), copy.copy(m)):
+            assert again.excluded == m.excluded and again.remap == m.remap
+            assert again.epsilon == m.epsilon and str(again.guarantee) == str(m.guarantee)
+            for word in e.words if m.has_law else ():
+                assert (again.probabilities(word) == m.probabilities(word)).all()
+    # Noise has no law to compare: a copy draws what its original would have drawn first.
+    ids = np.arange(20).repeat(50)
+    for kind in (Mahalanobis, MultivariateLaplace):
+        original = kind(e, 5.0, remap=half, seed=4)
+        again = pickle.loads(pickle.dumps(original))
+        assert (again.privatize_ids(ids) == original.privatize_ids(ids)).all()
+
+
+def test_a_word_that_no_output_stands_for_has_no_floor() -> None:
+    e = Embedding(E.words[:4], E.vectors[:4])
+    weights = [1.0, 2.0, 1.0, 1.0]
+    some = Cover.from_sets(e, {"w0": ["w0", "w1"], "w1": ["w2"]})
+    for cover in (some.weighted(weights), Cover.identity(e, exclude=["w3"]).weighted(weights)):
+        tem = Tem(e, 2.0, cover=cover)
+        assert cover.k == 0 and cover.floor == 1.0 and "probability above" not in str(tem.guarantee)
+        assert max(tem.probabilities(w).max() for w in e.words) <= cover.floor
+    sure = Cover.from_sets(e, {y: e.words for y in e.words[:3]}).weighted(weights)
+    assert sure.floor == 0.5 and "above 0.5000" in str(Tem(e, 2.0, cover=sure).guarantee)
 
 
 def test_a_saved_file_holds_the_cover_of_what_was_saved(tmp_path: Path) -> None:

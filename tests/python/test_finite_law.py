@@ -9,6 +9,7 @@ from scipy import sparse, stats
 
 import fastdx
 from fastdx import Embedding, FiniteLaw, NeighborResponse, Tem, audit
+from fastdx._rounded import down, up
 
 RNG = np.random.default_rng(8)
 E = Embedding([f"w{i}" for i in range(40)], RNG.normal(size=(40, 3)))
@@ -134,3 +135,28 @@ class Flat:
 
     def __call__(self, _: int) -> np.ndarray:
         return np.ones(2001)
+
+
+def test_the_slack_covers_what_a_computed_loss_leaves_out() -> None:
+    """Two words at one place whose laws differ by less than is counted."""
+    e = Embedding(["a", "b", "c"], [[0.0], [0.0], [1.0]])
+    law = np.array([[0.5, 0.25, 0.25]] * 3)
+    law[1] *= [1 + 9e-10, 1, 1]
+    m = FiniteLaw(e, law)
+    assert m.guarantee.bound("a", "b") == 0 and m.guarantee.void is None
+    ratios = np.abs(np.log(m.probabilities("a")) - np.log(m.probabilities("b")))
+    assert 1e-10 < ratios.max() <= m.guarantee.slack < 1e-8
+    assert m.guarantee.slack == 2e-9 and "exp(2.0e-9) of arithmetic" in str(m.guarantee)
+
+
+def test_what_is_shown_of_a_bound_is_not_below_it() -> None:
+    rng = np.random.default_rng(4)
+    for _ in range(30):
+        e = Embedding(["a", "b", "c"], rng.normal(size=(3, 1)))
+        m = FiniteLaw(e, rng.dirichlet(np.ones(3), size=3))
+        shown = [float(part.split("=")[1].split(",")[0]) for part in repr(m).split(", ")[-3:-1]]
+        for one, bound in zip(shown, (m.epsilon, m.local), strict=True):
+            assert bound is not None and bound <= one < bound * (1 + 1e-4)
+    loss = audit.LargestLoss(1.0000004, ("a", "b"), "a", 2.0000004, ("a", "b"), "a", "m", 1.0, 2.0)
+    assert "ε = 1.00001 per" in str(loss) and "ε = 2.00001 for" in str(loss)
+    assert up(1.0004, 3) == "1.01" and down(0.99999, 3) == "0.999" and up(inf) == "inf"

@@ -151,3 +151,52 @@ def test_a_bad_thread_count_is_an_error() -> None:
         [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False
     )
     assert run.returncode == 1 and "FASTDX_NUM_THREADS must be" in run.stderr
+
+
+NAMESPACE = """
+import ctypes, os, signal, sys, time
+
+libc = ctypes.CDLL(None)
+NEW_USER, NEW_PID = 0x10000000, 0x20000000
+
+def unshared(flags):
+    if libc.unshare(flags) != 0:
+        os._exit(77)
+
+def ended(work, seconds):
+    pid = os.fork()
+    if pid == 0:
+        work()
+        os._exit(0)
+    for _ in range(seconds * 10):
+        done, status = os.waitpid(pid, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.1)
+    os.kill(pid, signal.SIGKILL)
+    return 1
+
+def outer():
+    from fastdx import Embedding, Tem
+    tem = Tem(Embedding(["a", "b"], [[0.0], [1.0]]), 1.0)
+    def draw():
+        if os.getpid() != 1:
+            os._exit(2)
+        tem.privatize_ids([0] * 10_000)
+    draw()
+    unshared(NEW_PID)
+    os._exit(ended(draw, 60))
+
+# Before any import that starts threads: a process with threads gets no namespace of users.
+unshared(NEW_USER | NEW_PID)
+sys.exit(ended(outer, 120))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="namespaces are Linux's")
+def test_a_child_with_its_parents_number_does_not_hang() -> None:
+    # The first process of each namespace has the number 1.
+    ended = subprocess.run([sys.executable, "-c", NAMESPACE], check=False, timeout=300).returncode
+    if ended == 77:
+        pytest.skip("no new namespaces here")
+    assert ended == 0

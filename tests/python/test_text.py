@@ -2,8 +2,10 @@
 
 import math
 import sys
+from collections.abc import Callable
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -114,9 +116,37 @@ def test_any_text_is_taken(text: str) -> None:
     Tem(E2, 5.0, oov="drop").privatize(text)
 
 
-def test_lone_surrogates_are_refused() -> None:
-    with pytest.raises(UnicodeEncodeError):
-        SURE.privatize("cat \ud800")
+def test_lone_surrogates_are_refused_by_their_place() -> None:
+    text = "secret \ud800"
+    tokens = [text]
+    takers: list[Callable[[], object]] = [
+        lambda: SURE.privatize(text),
+        lambda: SURE.privatize(tokens),
+        lambda: SURE.privatize_tokens(tokens),
+        lambda: SURE.privatize_spans(text, [(0, 6)]),
+        lambda: SURE.privatize_spans(text, select=["secret"]),
+        lambda: SURE.privatize_counted(tokens),
+        lambda: SURE.count_tokens(tokens),
+        lambda: SURE.tokenize(text),
+        lambda: SURE.sample(text, 1),
+        lambda: SURE.probabilities(text),
+        lambda: SURE.guarantee.bound(text, "a"),
+        lambda: SURE.guarantee.price(text),
+        lambda: SURE.space.distance("a", text),
+        lambda: SURE.space.distances(text),
+        lambda: SURE.space.ids(tokens),
+        lambda: fastdx.tokenize(text),
+        lambda: SURE.privatize(pd.Series(tokens, dtype=object)),
+        lambda: SURE.privatize(pd.Series(tokens, dtype=pd.StringDtype("python"))),
+    ]
+    for take in takers:
+        with pytest.raises(fastdx.InputTypeError, match="surrogate, character 7 of it") as refused:
+            take()
+        error: BaseException | None = refused.value
+        while error is not None:
+            assert "secret" not in repr(vars(error)) + repr(error) + repr(error.args)
+            assert not hasattr(error, "object")
+            error = error.__context__
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="resource is POSIX")

@@ -9,6 +9,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fastdx._rounded import down
 from fastdx.attacks import prior_of, reidentification
 from fastdx.calibration.measures import SAMPLE, measured_ids, names_of, statistics, summary
 from fastdx.calibration.search import check_tolerance, log_ratio, narrowed
@@ -40,8 +41,8 @@ class Choice:
     def __str__(self) -> str:
         """Return the choice as a sentence."""
         return (
-            f"ε = {self.epsilon:.4g} is the largest at which {self.promise}; {self.word!r} binds "
-            f"({self.reason})."
+            f"ε = {down(self.epsilon, 4)} is the largest at which {self.promise}; {self.word!r} "
+            f"binds ({self.reason})."
         )
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import ArrayLike
 
 from fastdx._core import Cover, Embedding, WordGraph
+from fastdx._rounded import up
 from fastdx.calibration.comparison import frontier, largest_named
 from fastdx.exceptions import FastdxError, ParameterError
 from fastdx.mechanisms import MECHANISMS, Mechanism, Tem
@@ -232,7 +233,7 @@ class Compared:
             named = self.why if self.why in (MORE, FEWER) else "–"
             return [self.name, "–", "–", named, *["–"] * (len(HEADER) - 4)]
         v = self.values
-        proved = "none" if v["epsilon"] == float("inf") else f"{v['epsilon']:.3g}, {v['unit']}"
+        proved = "none" if v["epsilon"] == float("inf") else f"{up(v['epsilon'], 3)}, {v['unit']}"
         sampled = "" if not isnan(v["worst_posterior"]) else " (draws)"
         similar = "–"
         if "similarity" in v:

@@ -7,6 +7,8 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
+from fastdx._rounded import up
+
 __all__ = ["render"]
 
 COLORS = 6
@@ -90,7 +92,7 @@ def _policy(
     return (
         f'<div class="policy" style="border-color:{_color(number)}">'
         f"<h3>{escape(policy['name'])}</h3>{void}<p>{escape(policy['mechanism'])}, "
-        f"ε = {policy['epsilon']:.4g} per unit of distance. Of {len(attacks)} attacks, {above} "
+        f"ε = {up(policy['epsilon'], 4)} per unit of distance. Of {len(attacks)} attacks, {above} "
         f"find something: their whole interval lies above chance.</p>"
         f"<details{' open' if alone else ''}><summary>What is proved</summary>"
         f"<p>{escape(policy['guarantee'])}</p></details></div>"

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastdx._core import Embedding, WordGraph
+from fastdx._rounded import up
 from fastdx.exceptions import InputTypeError, ParameterError, TooLargeError
 
 __all__ = ["Law", "Price", "Space"]
@@ -65,7 +66,7 @@ class Price:
             count, alone = len(set(self.groups[self.groups >= 0])), int((self.groups < 0).sum())
             among = f" within each of {count} groups of words; which group it is, is RELEASED"
             among += f", and {alone} words are NOT PROTECTED" if alone else ""
-        return f"ε = {self.epsilon:g} {unit}{among}. {self.why}"
+        return f"ε = {up(self.epsilon)} {unit}{among}. {self.why}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -288,7 +288,7 @@ class Mechanism(MechanismCore):
         epsilon, own = self._arguments()
         common = {"oov": self.oov, "consistent": self.consistent, "seed": self.seed,
                   "pad": self.pad, "skip": sorted(self.skip) or None,
-                  "exclude": self.excluded or None, "remap": self.remap,
+                  "exclude": self._exclude or None, "remap": self.remap,
                   "cache_bytes": self.cache_bytes, "threads": self.threads}  # fmt: skip
         return (self.space, epsilon), {**own, **common}
 

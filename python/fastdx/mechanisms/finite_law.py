@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from fastdx._core import Embedding, WordGraph, certify_law
+from fastdx._rounded import up
 from fastdx.exceptions import InputTypeError, ParameterError
 from fastdx.mechanisms.base import Common, Mechanism
 
@@ -144,7 +145,7 @@ class FiniteLaw(Mechanism):
     def _shown(self) -> str:
         if self.local is None:
             return "not certified"
-        return f"epsilon={self.epsilon:.6g}, local={self.local:.6g}"
+        return f"epsilon={up(self.epsilon)}, local={up(self.local)}"
 
 
 def is_law(given: object) -> TypeIs[Law]:

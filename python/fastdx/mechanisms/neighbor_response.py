@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from fastdx._core import Cover, Embedding, WordGraph, mechanism_cover
-from fastdx.mechanisms.base import Common, Mechanism
+from fastdx.mechanisms.base import Common, Mechanism, _number
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -84,4 +84,4 @@ class NeighborResponse(Mechanism):
         return self.epsilon, {"cover": self.cover}
 
     def _shown(self) -> str:
-        return f"epsilon={self.epsilon:g} for any two words, cover={self.cover!r}"
+        return f"epsilon={_number(self.epsilon)} for any two words, cover={self.cover!r}"

@@ -25,6 +25,8 @@ use rand::Rng;
 
 use crate::arithmetic::exp_minus;
 use crate::random::uniform_below_u128;
+#[cfg(target_arch = "x86_64")]
+use crate::simd::{Avx2, Avx512};
 
 /// The most words a vocabulary may have: sums of weights stay below 2¹²⁷.
 pub const MOST_WORDS: usize = 1 << 27;
@@ -71,11 +73,11 @@ pub(crate) fn accumulate<T: Copy>(
 ) -> u128 {
     #[cfg(target_arch = "x86_64")]
     {
-        if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512dq") {
+        if Avx512::detect().is_some() {
             // SAFETY: the features were detected.
             return unsafe { accumulate_avx512(items, exponent, cumulative) };
         }
-        if is_x86_feature_detected!("avx2") {
+        if Avx2::detect().is_some() {
             // SAFETY: the feature was detected.
             return unsafe { accumulate_avx2(items, exponent, cumulative) };
         }
@@ -138,7 +140,7 @@ fn accumulate_portable<T: Copy>(
 /// largest, none below the floor; their sum.
 pub(crate) fn weights(distances: &mut [f64], eta: f64, gamma: f64) -> f64 {
     #[cfg(target_arch = "x86_64")]
-    if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512dq") {
+    if Avx512::detect().is_some() {
         // SAFETY: the features were detected.
         return unsafe { weights_avx512(distances, eta, gamma) };
     }

@@ -365,8 +365,9 @@ impl Tem {
 
 /// What a guarantee says of a cover.
 pub(super) fn described(cover: &Cover) -> String {
-    // Rounded up, so that what is said holds.
-    let floor = (cover.floor() * 1e6).ceil() / 1e6;
+    // Rounded up, so that what is said also holds of weights that were rounded to integers.
+    let rounding = if cover.is_weighted() { law::SLACK } else { 0.0 };
+    let floor = (cover.floor() * (1.0 + rounding) * 1e6).ceil() / 1e6;
     let released = cover.released().len();
     let excluded = Guarantee::excluded(cover.words(), released);
     if floor >= 1.0 {

@@ -58,10 +58,7 @@ impl<const N: usize> Tries<N> {
     /// Where they fall.
     fn fall(&mut self, share: u64, outside: &Outside, terms: Terms) {
         #[cfg(target_arch = "x86_64")]
-        if is_x86_feature_detected!("avx512f")
-            && is_x86_feature_detected!("avx512dq")
-            && is_x86_feature_detected!("avx512vl")
-        {
+        if crate::simd::Avx512::detect().is_some() {
             // SAFETY: the features were detected.
             return unsafe { self.fall_avx512(share, outside, terms) };
         }

@@ -6,7 +6,7 @@ use numpy::{PyArray1, PyArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use super::as_kind;
+use super::{as_kind, remapped};
 use crate::mechanism::finite_law::{FiniteLaw, Loss, Rows};
 use crate::python::arguments::{matrix, numbers, shape_text, word_ids};
 use crate::python::errors::wrong_type;
@@ -130,6 +130,6 @@ pub(in crate::python) fn certify_law(
             unknown,
         })
     })?;
-    let certified = Arc::new(law.clone().with_loss(loss));
+    let certified = remapped(&core, Arc::new(law.clone().with_loss(loss)))?;
     Ok(core.around(core.space.clone_ref(py), certified))
 }

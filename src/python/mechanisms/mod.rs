@@ -8,11 +8,14 @@ pub(super) mod neighbor_response;
 pub(super) mod tem;
 pub(super) mod vickrey;
 
+use std::sync::Arc;
+
 use pyo3::prelude::*;
 
 use super::cover::PyCover;
 use super::mechanism::PyMechanism;
 use super::registry::Registered;
+use crate::mechanism::remapped::Remapped;
 use crate::{Error, Mechanism, NeighborResponse, Tem};
 
 /// Every mechanism: its name, how it is made, what it tells of itself.
@@ -47,6 +50,14 @@ pub(super) fn mechanism_cover(py: Python<'_>, core: PyRef<'_, PyMechanism>) -> O
         None => mechanism.downcast_ref().map(NeighborResponse::cover),
     };
     cover.map(|cover| PyCover::new(cover.clone(), core.space.clone_ref(py)))
+}
+
+/// `made` of a core's mechanism, its outputs remapped as the core's are.
+fn remapped(core: &PyMechanism, made: Arc<dyn Mechanism>) -> crate::Result<Arc<dyn Mechanism>> {
+    Ok(match core.mechanism().downcast_ref::<Remapped>() {
+        None => made,
+        Some(remapped) => Arc::new(Remapped::new(made, remapped.cover().clone())?),
+    })
 }
 
 /// The mechanism as what it is, for what only that can do.

@@ -6,11 +6,10 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::as_kind;
+use super::{as_kind, remapped};
 use crate::audit::{self, Extend};
 use crate::cover::Build;
 use crate::guarantee::Certificate;
-use crate::mechanism::remapped::Remapped;
 use crate::mechanism::tem::Truncation;
 use crate::python::arguments::count;
 use crate::python::cover::{PyCover, given_cover};
@@ -139,10 +138,7 @@ pub(in crate::python) fn tem_build_lists(
         false => old.build_lists(k, memory, control),
     })?;
     let space = Space::Embedding(Py::new(py, PyEmbedding::from(embedding))?);
-    let mut made: Arc<dyn Mechanism> = Arc::new(tem.on(space.space())?);
-    if let Some(remapped) = core.mechanism().downcast_ref::<Remapped>() {
-        made = Arc::new(Remapped::new(made, remapped.cover().clone())?);
-    }
+    let made = remapped(&core, Arc::new(tem.on(space.space())?))?;
     Ok(core.around(space, made))
 }
 

@@ -25,8 +25,11 @@ fn dot(mut sums: int32x4_t, words: int8x16_t, query: int8x16_t) -> int32x4_t {
 
 /// See [`super::bounds_int8`]. Sixteen words at a time: 6 × 4 accumulators, 4 loads and a broadcast
 /// fill 29 of the 32 registers.
+///
+/// # Safety
+/// The queries are `Q` times as many integers as a word of the panel has, a multiple of four.
 #[target_feature(enable = "neon,dotprod")]
-pub(super) fn int8<const Q: usize>(
+pub(super) unsafe fn int8<const Q: usize>(
     panel: &[u8],
     units: &[f32; WIDTH],
     sides: Sides,
@@ -45,7 +48,7 @@ pub(super) fn int8<const Q: usize>(
                 *w = unsafe { vld1q_s8(panel.as_ptr().add(g * 256 + 4 * block + 16 * v).cast()) };
             }
             for (q, row) in acc.iter_mut().enumerate() {
-                // SAFETY: the queries hold Q × n bytes (asserted by the caller).
+                // SAFETY: the queries hold Q × n bytes (the caller's).
                 let four = unsafe { queries.as_ptr().add(q * n + 4 * g).cast::<i32>() };
                 // SAFETY: as above.
                 let x = vreinterpretq_s8_s32(vdupq_n_s32(unsafe { four.read_unaligned() }));

@@ -22,36 +22,6 @@ const MOST: usize = 16;
 /// Fewer queries than these are sooner done by VNNI.
 const LEAST: usize = 3;
 
-/// Whether the processor has the instructions and the system lets this process use them: Linux wants to be
-/// asked, since a thread that uses them has 8 KiB more to be saved.
-pub(super) fn allowed() -> bool {
-    const TILE: u32 = 1 << 24;
-    const INT8: u32 = 1 << 25;
-    // SAFETY: every x86-64 has the instruction. (Since Rust 1.94 that is known to the compiler.)
-    #[allow(unused_unsafe)]
-    let leaf = unsafe { __cpuid_count(7, 0) };
-    leaf.edx & (TILE | INT8) == TILE | INT8 && granted()
-}
-
-#[cfg(target_os = "linux")]
-fn granted() -> bool {
-    use std::ffi::{c_int, c_long};
-    unsafe extern "C" {
-        fn syscall(number: c_long, ...) -> c_long;
-    }
-    const ARCH_PRCTL: c_long = 158;
-    const ARCH_REQ_XCOMP_PERM: c_int = 0x1023;
-    const TILE_DATA: c_long = 18;
-    // SAFETY: the call takes two numbers and touches no memory; a system that does not know it
-    // returns an error.
-    unsafe { syscall(ARCH_PRCTL, ARCH_REQ_XCOMP_PERM, TILE_DATA) == 0 }
-}
-
-#[cfg(not(target_os = "linux"))]
-fn granted() -> bool {
-    false
-}
-
 /// Queries as matrices; working memory.
 #[derive(Default)]
 pub(crate) struct Tiles {
@@ -68,7 +38,7 @@ impl Tiles {
     /// Takes row-major `queries` of `width` coordinates.
     pub(crate) fn pack(&mut self, isa: Isa, queries: &[i8], width: usize, sides: &[QuerySide]) {
         self.count = sides.len();
-        if isa != Isa::Amx || self.count < LEAST {
+        if !matches!(isa, Isa::Amx(_)) || self.count < LEAST {
             self.count = 0;
             return;
         }
@@ -92,7 +62,7 @@ impl Tiles {
     /// Brings this thread's tile registers into use, where the machine has them and there are queries
     /// enough.
     pub(crate) fn begin(&self, isa: Isa) -> Option<Matrices<'_>> {
-        (isa == Isa::Amx && self.count > 0).then(|| {
+        (matches!(isa, Isa::Amx(_)) && self.count > 0).then(|| {
             let mut shapes = Line([0; 64]);
             // Palette 1: eight registers, the bytes of a row of each from 16 on, the rows from 48 on.
             shapes.0[0] = 1;
@@ -147,7 +117,7 @@ impl Matrices<'_> {
         assert!(*steps > 0 && panel.len() >= STEP * steps && query_sides.len() == *count);
         assert!(queries.len() >= tiles * steps * MOST && starts.len() >= tiles * MOST);
         // SAFETY: `self` shows that the registers are in use, and where they are there is AVX-512
-        // (`Isa::available`); the lengths are asserted.
+        // (`Amx`); the lengths are asserted.
         unsafe { self.panel_within(panel, units, sides, query_sides, found) }
     }
 

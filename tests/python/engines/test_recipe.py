@@ -86,7 +86,7 @@ def test_errors_carry_no_text(swap: dict[str, Any]) -> None:
     error: BaseException | None = broken.value
     while error is not None:
         assert SECRET.encode() not in pickle.dumps(error)
-        error = error.__cause__
+        error = error.__context__
 
 
 def _forked(recipe: Recipe) -> list[Any]:

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO, ClassVar, Protocol
 from fastdx._core import JsonStrings, Texts
 from fastdx.cli.formats.opening import LONGEST, Opener
 from fastdx.cli.messages import CommandError
-from fastdx.exceptions import UnknownWordError
+from fastdx.exceptions import InputTypeError, UnknownWordError
 
 BATCH = 3 << 19
 """Characters that are read, drawn and written at a time."""
@@ -94,10 +94,13 @@ class Batch(ABC):
             self._draw(draw)
         except UnknownWordError as e:
             raise unknown(e, self.unknown_place(e)) from None
-        except UnicodeEncodeError:
+        except InputTypeError:
             half = (any("\ud800" <= c <= "\udfff" for c in text) for text in self.texts)
-            at = self.place(next(i for i, found in enumerate(half) if found))
-            raise CommandError(f"{at}: the text holds half of a surrogate pair") from None
+            at = next((i for i, found in enumerate(half) if found), None)
+            if at is None:
+                raise
+            place = self.place(at)
+            raise CommandError(f"{place}: the text holds half of a surrogate pair") from None
         except TextError as e:
             raise CommandError(f"{self.place(e.text)}: {e}") from None
 
