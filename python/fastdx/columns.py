@@ -6,7 +6,6 @@ No library is imported that the caller has not imported.
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterable, Iterator
 from math import isnan
@@ -309,6 +308,7 @@ def own_schema(schema: Any) -> tuple[Any, list[str]]:
 
 def _own_pandas(metadata: bytes, dropped: dict[str, None]) -> bytes | None:
     """Return what pandas needs of its metadata; its ``attrs`` are the user's."""
+    import json
 
     def own(given: Any, keys: set[str]) -> dict[str, Any]:
         if not isinstance(given, dict):

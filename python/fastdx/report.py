@@ -183,7 +183,7 @@ def _near(mechanism: Mechanism) -> float | None:
 
 def _prior(mechanism: Mechanism, prior: ArrayLike | str | None) -> dict[str, Any]:
     """What the attacker expects before he sees anything, and names without looking."""
-    each = attacks._prior(mechanism, prior)
+    each = attacks.prior_of(mechanism, prior)
     shares = np.sort(each)[::-1].cumsum()
     count = len(each)
     numbers = np.unique(np.geomspace(1, count, min(count, 60)).round().astype(int))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from fastdx import report
 from fastdx.calibration.measures import SAMPLE
 from fastdx.cli.options import (
+    cover_errors,
     cover_of,
     cover_options,
     embedding_options,
@@ -72,8 +73,9 @@ def _calibrate(args: argparse.Namespace) -> None:
     words_and_metric = space_of(args, kind)
     # Its own ε does not matter, but some noises need one above a bound.
     own |= cover_of(args, kind, words_and_metric)
-    mechanism = kind.make(words_and_metric, kind.smallest_epsilon(words_and_metric) + 1.0, **own,
-                          exclude=excluded_words(args))  # fmt: skip
+    with cover_errors():
+        mechanism = kind.make(words_and_metric, kind.smallest_epsilon(words_and_metric) + 1.0,
+                              **own, exclude=excluded_words(args))  # fmt: skip
     space = mechanism.space
     sample = args.sample
     if sample is None:

@@ -12,6 +12,7 @@ from fastdx._core import check_index
 from fastdx.cli.convert import info
 from fastdx.cli.messages import CommandError, step
 from fastdx.cli.options import (
+    cover_errors,
     cover_of,
     cover_options,
     embedding_options,
@@ -97,7 +98,7 @@ def _index_build(args: argparse.Namespace) -> None:
                   file=sys.stderr, flush=True)  # fmt: skip
 
     lists = "nearest" if args.gamma is None else "gamma"
-    with step("making the cover", quiet=args.quiet):
+    with step("making the cover", quiet=args.quiet), cover_errors():
         tem = Tem(embedding, 1.0, gamma=args.gamma, exclude=excluded_words(args),
                   **cover_of(args, Tem, embedding))  # fmt: skip
     try:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fastdx import Cover, Embedding, NeighborResponse, Tem, WordGraph
 from fastdx._core import space_cover
 from fastdx.cli.messages import CommandError
+from fastdx.exceptions import ParameterError
 from fastdx.mechanisms import MECHANISMS, Mechanism
 
 if TYPE_CHECKING:
@@ -78,6 +81,17 @@ def cover_of(
         return {"cover": args.cover, "balance": args.balance}
     stored = space_cover(space)
     return {} if stored is None else {"cover": stored}
+
+
+@contextmanager
+def cover_errors() -> Iterator[None]:
+    """Name the parameters of a cover as the command calls them."""
+    try:
+        yield
+    except ParameterError as e:
+        if str(e).startswith(("cover must", "balance must")):
+            raise CommandError(f"--{e}") from e
+        raise
 
 
 def graph_option(p: argparse._ActionsContainer) -> None:

@@ -25,6 +25,7 @@ from fastdx.cli.formats import FORMATS, Choice, Format, Opener, Released, format
 from fastdx.cli.formats.opening import LONGEST, bare
 from fastdx.cli.messages import Bar, CommandError, step
 from fastdx.cli.options import (
+    cover_errors,
     cover_of,
     cover_options,
     embedding_options,
@@ -189,9 +190,9 @@ def mechanism_of(args: argparse.Namespace, *, pieces: bool = False) -> Mechanism
         space = space_of(args, kind)
     own |= cover_of(args, kind, space) | _common(args, pieces=pieces)
     if args.certified:
-        with step("certifying", quiet=quiet) as progress:
+        with step("certifying", quiet=quiet) as progress, cover_errors():
             return Tem.certified(space, args.epsilon, progress=progress, **own)
-    with step("making the mechanism", quiet=quiet):
+    with step("making the mechanism", quiet=quiet), cover_errors():
         return kind.make(space, args.epsilon, **own)
 
 

@@ -45,6 +45,7 @@ def frequency_attack(mechanism: Mechanism, words: Sequence[str], times: int) -> 
     --------
     >>> from fastdx import Tem
     >>> from fastdx.evaluation import frequency_attack
+    >>> # All words come back at this ε.
     >>> frequency_attack(Tem(epsilon=100.0, seed=1), ["coffee", "tea"], 5).tolist()
     [True, True]
     """

@@ -103,7 +103,7 @@ def evaluate(
     >>> english = Embedding.default()
     >>> e = Embedding(english.words[:2000], english.vectors[:2000])
     >>> texts = ["a good film and a fine cast", "a bad film with a dull plot"] * 30
-    >>> found = evaluate({"weak": Tem(e, 9.0, seed=1), "strong": Tem(e, 1.0, seed=1)}, texts,
+    >>> found = evaluate({"weak": Tem(e, 3.5, seed=1), "strong": Tem(e, 1.0, seed=1)}, texts,
     ...                  labels=["good", "bad"] * 30, trials=2, attacked=10, network=False)
     >>> weak, strong = found.of("weak")[0], found.of("strong")[0]
     >>> weak.name, weak.private.mean > strong.private.mean

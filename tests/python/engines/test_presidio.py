@@ -59,7 +59,7 @@ def test_what_cannot_be_meant_is_said_before_any_text(
     engine: AnonymizerEngine, own: dict[str, Any]
 ) -> None:
     for wrong, named in [
-        ({}, "epsilon"),
+        ({"mechanism": "laplace"}, "epsilon"),
         ({"epsilon": -1.0}, "epsilon"),
         ({**own, "index": "/nowhere/x.index"}, "x.index"),
         ({**own, "gama": 1.0}, "gama"),
