@@ -244,7 +244,7 @@ def test_no_file_takes_more_memory_than_a_record_may(tmp_path: Path, case: str) 
     path, out = tmp_path / f"in.{kind}.gz", tmp_path / f"out.{kind}"
     path.write_bytes(repeated(start, part, count, end))
     assert path.stat().st_size < 2_000_000
-    args = ("privatize", path, "--column", "t", "--epsilon", "5", "-q", "-o", out)
+    args = ("privatize", path, "--column", "t", "--epsilon", "3", "-q", "-o", out)
     used, told = peak(COMMAND, *args)
     assert message in told.replace(str(path), "") and "Traceback" not in told, told
     if message:
@@ -264,7 +264,7 @@ def test_a_larger_record_can_be_allowed(tmp_path: Path, kind: str) -> None:
     text = "coffee-tea " * 1_600_000
     lines = {"csv": f't\n"{text}"\n', "json": f'[{{"t":"{text}"}}]', "jsonl": f'{{"t":"{text}"}}\n'}
     path.write_text(lines[kind])
-    args = ("privatize", path, "--column", "t", "--epsilon", "5", "-q", "-o", out)
+    args = ("privatize", path, "--column", "t", "--epsilon", "3", "-q", "-o", out)
     assert "more than 16777216 " in peak(COMMAND, *args)[1] and not out.exists()
     assert peak(COMMAND, *args, "--max-record", "32")[1] == ""
     assert out.read_text().count("-") == 1_600_000
