@@ -604,7 +604,8 @@ mod tests {
 
     #[test]
     fn every_object_on_the_way_has_the_next_field() {
-        let cases: &[(&[&[&str]], &[&str], &[&str])] = &[
+        type Strs<'a> = &'a [&'a str];
+        let cases: &[(&[Strs<'_>], Strs<'_>, Strs<'_>)] = &[
             (
                 &[&["m", "", "t"]],
                 &[
