@@ -49,6 +49,10 @@ fn becomes(kind: &DataType, path: &[String]) -> std::result::Result<DataType, St
             let Some((at, field)) = fields.find(name) else {
                 return Err(format!("a struct without a field {name:?}"));
             };
+            // The others would be released as they are.
+            if fields.iter().filter(|field| field.name() == name).count() > 1 {
+                return Err(format!("a struct with several fields {name:?}"));
+            }
             let inner = becomes(field.data_type(), rest)?;
             let mut new: Vec<FieldRef> = fields.iter().cloned().collect();
             new[at] = Arc::new(field.as_ref().clone().with_data_type(inner));

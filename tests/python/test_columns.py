@@ -201,6 +201,14 @@ class Producer:
         return self.column.__arrow_c_stream__(schema)
 
 
+def test_two_fields_of_one_name_are_refused() -> None:
+    # The second one would be released as it is.
+    fields = [pa.field("text", pa.string()), pa.field("text", pa.string())]
+    struct = pa.StructArray.from_arrays([pa.array(["a cup"]), pa.array(["Anna"])], fields=fields)
+    with pytest.raises(fastdx.FastdxError, match="several fields"):
+        Tem(epsilon=1.0).privatize_frame(pa.table({"user": struct}), "user.text")
+
+
 def test_columns_of_others() -> None:
     new = SWAP.privatize(Producer(pa.chunked_array([TEXTS])))
     assert pa.chunked_array(new).to_pylist() == WANTED
