@@ -9,6 +9,10 @@ from typing_extensions import Self, disjoint_base
 from fastdx.budget import Ledger
 
 __all__ = [
+    "MOST_UNCHANGED",
+    "RECOMMENDED_BALANCE",
+    "RECOMMENDED_COVER",
+    "RECOMMENDED_EPSILON",
     "Certificate",
     "Cover",
     "Embedding",
