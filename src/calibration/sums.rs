@@ -1,5 +1,8 @@
 //! Sums over a law of tens of thousands of outputs, in vectors.
 
+#[cfg(target_arch = "x86_64")]
+use crate::simd::{Avx2, Avx512};
+
 /// Sums over a law.
 pub(super) struct Sums {
     /// Σ p ln p.
@@ -14,12 +17,12 @@ pub(super) struct Sums {
 pub(super) fn sums(law: &[f64], draws: usize) -> Sums {
     #[cfg(target_arch = "x86_64")]
     {
-        if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512dq") {
-            // SAFETY: the features were detected.
+        if Avx512::detect().is_some() {
+            // SAFETY: the machine has the set, as the proof says.
             return unsafe { sums_avx512(law, draws) };
         }
-        if is_x86_feature_detected!("avx2") {
-            // SAFETY: the feature was detected.
+        if Avx2::detect().is_some() {
+            // SAFETY: the machine has the set, as the proof says.
             return unsafe { sums_avx2(law, draws) };
         }
     }

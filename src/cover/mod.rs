@@ -18,6 +18,8 @@ use xxhash_rust::xxh3::Xxh3Default;
 use crate::error::{Error, Result};
 use crate::mechanism::tem::law::Law;
 use crate::prefetch::prefetch;
+#[cfg(target_arch = "x86_64")]
+use crate::simd::{Avx2, Avx512Foundation};
 use crate::space::MetricSpace;
 
 pub(crate) use build::{Allowed, each_block, finish};
@@ -512,12 +514,12 @@ impl Cover {
     fn minima(&self, columns: &[Column], out: &mut [f64]) {
         #[cfg(target_arch = "x86_64")]
         {
-            if is_x86_feature_detected!("avx512f") {
-                // SAFETY: the feature was detected.
+            if Avx512Foundation::detect().is_some() {
+                // SAFETY: the machine has the set, as the proof says.
                 return unsafe { self.minima_avx512(columns, out) };
             }
-            if is_x86_feature_detected!("avx2") {
-                // SAFETY: the feature was detected.
+            if Avx2::detect().is_some() {
+                // SAFETY: the machine has the set, as the proof says.
                 return unsafe { self.minima_avx2(columns, out) };
             }
         }
