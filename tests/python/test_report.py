@@ -45,7 +45,7 @@ def test_the_page_stands_alone(tmp_path: Path, laplace: bool) -> None:
     text = page.read_text("utf-8")
     assert "http://" not in text and "https://" not in text and "src=" not in text
     assert "{{" not in text and text.count("</script>") == 1
-    assert f"{choice.epsilon:.4g}" in text
+    assert f'"epsilon": {choice.epsilon!r}' in text or f'"epsilon":{choice.epsilon!r}' in text
     assert list(tmp_path.iterdir()) == [page]
 
 
