@@ -26,7 +26,7 @@ __all__ = ["write"]
 REPLACEMENTS = 6
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 GUESSES = (1, 10, 100)
-ATTACKED = 5
+ATTACKED = 3
 """At so many ε the attacker's success is computed: each is a pass over the laws of all words."""
 SENTENCE = "I would like to book a table for two at the restaurant near the station."
 RELEASES = 3
