@@ -182,7 +182,7 @@ def _near(mechanism: Mechanism) -> float | None:
 
 
 def _prior(mechanism: Mechanism, prior: ArrayLike | str | None) -> dict[str, Any]:
-    """What the attacker expects before he sees anything, and names without looking."""
+    """The attacker's prior, and how often he is right without looking."""
     each = attacks.prior_of(mechanism, prior)
     shares = np.sort(each)[::-1].cumsum()
     count = len(each)

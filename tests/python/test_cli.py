@@ -110,7 +110,7 @@ class TestRecommended:
         written = fastdx.Tem(epsilon=2.25, cover=40, balance=0.1, exclude="offensive")
         assert written.cover == tem.cover and written.nominal == tem.nominal
 
-    @pytest.mark.parametrize("more", [["--cover", "5"], ["--embedding", "x.fdx"], ["--gamma", "3"],
+    @pytest.mark.parametrize("more", [["--cover", "5"], ["--embedding", "x.fdx"], ["--gamma", "0"],
                                       ["--mechanism", "laplace"], ["--certified"]])  # fmt: skip
     def test_it_has_no_other_parameters(self, more: list[str]) -> None:
         done = run("privatize", *more, stdin="coffee")

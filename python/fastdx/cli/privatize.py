@@ -210,7 +210,9 @@ def _recommended(args: argparse.Namespace, *, pieces: bool) -> Tem:
     own = ("words", "certified", "embedding", "graph", "cover", "balance", "cover_file",
            "embedding_format", "metric", "limit", "vocabulary",
            *(option.name for kind in MECHANISMS.values() for option in kind.options))  # fmt: skip
-    given = [f"--{name.replace('_', '-')}" for name in own if getattr(args, name)]
+    # A zero was given, too.
+    given = [f"--{name.replace('_', '-')}" for name in own
+             if getattr(args, name) is not None and getattr(args, name) is not False]  # fmt: skip
     if args.mechanism not in ("tem", "bag"):
         given.append("--mechanism")
     if given:
@@ -255,6 +257,8 @@ class _Sum:
     others: int = 0
     """Files of other formats in folders."""
     charged: dict[str, float] = field(default_factory=dict)
+    nearly: int = 0
+    """Words of these texts that come back as they are nearly always."""
 
 
 def _privatize(args: argparse.Namespace) -> None:
@@ -289,6 +293,7 @@ def _privatize(args: argparse.Namespace) -> None:
             _run_job(args, job, opener, mechanism, ledger, finished, total)
     finally:
         bar.clear()
+    total.nearly = sum(mechanism._nearly_always_unchanged() for mechanism in made.values())
     word = next(iter(made.values())) if made else mechanism_of(args)
     _report(args, BagOfWords(word) if args.mechanism == "bag" else word, total)
 
@@ -422,7 +427,7 @@ def _total_size(names: Sequence[str]) -> int | None:
 
 OOV = {"random": "drawn at random", "error": "refused", "drop": "left out", "mask": "masked",
        "keep": "RELEASED"}  # fmt: skip
-"""What becomes of unknown words."""
+"""How unknown words are handled, for the closing line."""
 FEW_WORDS = 10
 """Below this many words, unknown ones say nothing of the language."""
 HARMLESS = {"files", "output", "output_dir", "resume", "report", "report_file", "quiet",
@@ -600,10 +605,10 @@ def _warnings(args: argparse.Namespace, word: Mechanism, total: _Sum) -> Iterato
     counts, left = total.counts, total.left
     if (warning := word.unchanged.warning) is not None:
         yield warning
-    if nearly := word._nearly_always_unchanged():
+    if total.nearly:
         yield (
-            f"{nearly:,} different words of these texts come back as they were nearly always: with "
-            "a probability above 0.9"
+            f"{total.nearly:,} different words of these texts come back as they were nearly "
+            "always: with a probability above 0.9"
         )
     if counts["words"] >= FEW_WORDS and 2 * counts["unknown"] > counts["words"]:
         yield (

@@ -77,7 +77,7 @@ class Unchanged(NamedTuple):
     draws: int
     """Draws of each; 0 where the probabilities were computed."""
     warning: str | None
-    """What is to be said where more than a fifth come back, in plain words."""
+    """A warning in plain words, where more than a fifth come back."""
 
 
 class Mechanism(MechanismCore):

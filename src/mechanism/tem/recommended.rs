@@ -7,5 +7,5 @@
 pub const EPSILON: f64 = 2.25;
 /// Outputs that a word stands for.
 pub const COVER: usize = 40;
-/// What a factor of 2 in frequency costs: see [`Balance`](crate::cover::Balance).
+/// The cost of a factor of 2 in frequency: see [`Balance`](crate::cover::Balance).
 pub const BALANCE: f64 = 0.1;
