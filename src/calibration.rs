@@ -7,7 +7,7 @@
 //! it, streamed; for the others they are counted in draws.
 
 mod explained;
-mod sums;
+pub(crate) mod sums;
 mod unchanged;
 
 use rayon::prelude::*;

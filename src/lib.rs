@@ -25,6 +25,8 @@
 //! | Earth Mover's distances, exactly | [`transport`] |
 //! | the ε that a Tem really has | [`audit`] |
 //! | what ε does to words | [`calibration`] |
+//! | what a release tells, exactly | [`channel`] |
+//! | which words follow which | [`prior`] |
 //! | what is proved | [`guarantee`] |
 //! | text in, text out | [`text`] |
 //! | keys, streams, exact uniform integers | [`random`] |
@@ -60,6 +62,7 @@ mod arithmetic;
 pub mod audit;
 mod buffer;
 pub mod calibration;
+pub mod channel;
 pub mod cover;
 pub mod embedding;
 mod error;
@@ -76,6 +79,7 @@ pub mod neighbors;
 pub mod noise;
 pub mod parallel;
 mod prefetch;
+pub mod prior;
 #[cfg(feature = "python")]
 mod python;
 pub mod random;
@@ -102,6 +106,7 @@ pub use mechanism::tem::Tem;
 pub use metric::Metric;
 pub use neighbors::NeighborLists;
 pub use parallel::Control;
+pub use prior::NgramPrior;
 pub use random::Randomness;
 pub use space::MetricSpace;
 pub use vocabulary::Vocabulary;
