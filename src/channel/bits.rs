@@ -56,7 +56,11 @@ struct Part {
 }
 
 /// One pass: the survey and Σ_w π_w·Pr\[y|w\] of every output. `control` counts words.
-pub(super) fn survey(source: &Source, prior: &[f64], control: &Control) -> Result<(Survey, Vec<f64>)> {
+pub(super) fn survey(
+    source: &Source,
+    prior: &[f64],
+    control: &Control,
+) -> Result<(Survey, Vec<f64>)> {
     let words = prior.len();
     let ids: Vec<u32> = (0..words as u32).collect();
     let of_part = |ids: &[u32]| -> Result<Part> {
@@ -109,7 +113,11 @@ pub(super) fn survey(source: &Source, prior: &[f64], control: &Control) -> Resul
 impl Survey {
     /// I(W;Y) in bits, from the outputs' probabilities under the prior.
     pub(super) fn bits(&self, prior: &[f64], outputs: &[f64]) -> Bits {
-        let entropy: f64 = outputs.iter().filter(|p| **p > 0.0).map(|p| -p * p.ln()).sum();
+        let entropy: f64 = outputs
+            .iter()
+            .filter(|p| **p > 0.0)
+            .map(|p| -p * p.ln())
+            .sum();
         let given: f64 = prior.iter().zip(&self.spreads).map(|(p, s)| p * s).sum();
         Bits::exact(((entropy + given) / std::f64::consts::LN_2).max(0.0))
     }
@@ -176,15 +184,33 @@ pub(super) fn sampled_bits(
         let squares: f64 = ratios.iter().map(|r| (of(r) - mean).powi(2)).sum();
         (mean, (squares / (m * (m - 1.0))).sqrt())
     };
-    let entropy: f64 = prior.iter().filter(|p| **p > 0.0).map(|p| -p * p.ln()).sum();
+    let entropy: f64 = prior
+        .iter()
+        .filter(|p| **p > 0.0)
+        .map(|p| -p * p.ln())
+        .sum();
     let (below, low_error) = interval(|r| r.0);
     let (above, high_error) = interval(|r| r.1);
     let bits = |nats: f64| nats.clamp(0.0, entropy) / std::f64::consts::LN_2;
     let (low, high) = (
         bits(below - WIDTH * low_error),
-        bits(above + WIDTH * if high_error.is_finite() { high_error } else { f64::INFINITY }),
+        bits(
+            above
+                + WIDTH
+                    * if high_error.is_finite() {
+                        high_error
+                    } else {
+                        f64::INFINITY
+                    },
+        ),
     );
-    let middle = 0.5 * (bits(below) + bits(if above.is_finite() { above } else { f64::INFINITY }));
+    let middle = 0.5
+        * (bits(below)
+            + bits(if above.is_finite() {
+                above
+            } else {
+                f64::INFINITY
+            }));
     Ok(Bits {
         value: middle.clamp(low, high),
         low,

@@ -108,7 +108,11 @@ impl<'a> Chain<'a> {
         if prior.order() == 1 {
             next.copy_from_slice(&prior.unigram);
         } else {
-            let rest = if self.deep() { &from.rest } else { &from.tokens };
+            let rest = if self.deep() {
+                &from.rest
+            } else {
+                &from.tokens
+            };
             let mass = dot(rest, &prior.pairs.rest);
             for (p, one) in next.iter_mut().zip(&prior.unigram) {
                 *p = mass * one;
@@ -190,7 +194,11 @@ impl<'a> Chain<'a> {
         to: &mut Backward,
     ) {
         let prior = self.prior;
-        let ahead: Vec<f64> = likelihood.iter().zip(&from.tokens).map(|(l, b)| l * b).collect();
+        let ahead: Vec<f64> = likelihood
+            .iter()
+            .zip(&from.tokens)
+            .map(|(l, b)| l * b)
+            .collect();
         let one = dot(&prior.unigram, &ahead);
         let (one, two) = by.unigram(prior, &ahead, one);
         if prior.order() == 1 {
@@ -255,17 +263,6 @@ impl<'a> Chain<'a> {
         sum
     }
 
-    /// β(v,w) of a word w behind v.
-    pub(super) fn beta(&self, beta: &Backward, before: Option<u32>, token: u32) -> f64 {
-        if self.deep() {
-            let before = before.unwrap_or(self.prior.start() as u32);
-            if let Some(context) = self.prior.triples.find(before, token) {
-                return beta.contexts[context];
-            }
-        }
-        beta.tokens[token as usize]
-    }
-
     /// Writes the posterior of the word behind known ones, up to a factor; returns its sum. `beta` is β
     /// behind the word.
     pub(super) fn conditional(
@@ -305,10 +302,18 @@ impl<'a> Chain<'a> {
     ) -> f64 {
         let prior = self.prior;
         if prior.order() == 1 {
-            let weighed: Vec<f64> = likelihood.iter().zip(&beta.tokens).map(|(l, b)| l * b).collect();
+            let weighed: Vec<f64> = likelihood
+                .iter()
+                .zip(&beta.tokens)
+                .map(|(l, b)| l * b)
+                .collect();
             return dot(&logs.unigram, &weighed) / sum;
         }
-        let rest = if self.deep() { &before.rest } else { &before.tokens };
+        let rest = if self.deep() {
+            &before.rest
+        } else {
+            &before.tokens
+        };
         let mut found = Backward {
             tokens: vec![0.0; self.tokens() + 1],
             contexts: Vec::new(),
@@ -323,7 +328,9 @@ impl<'a> Chain<'a> {
             contexts: Vec::new(),
         };
         self.backward_by(beta, likelihood, &Short, &mut plain);
-        let Triples { last, rows, next, .. } = &prior.triples;
+        let Triples {
+            last, rows, next, ..
+        } = &prior.triples;
         for (context, &mass) in before.contexts.iter().enumerate() {
             if mass <= 0.0 {
                 continue;
@@ -331,7 +338,10 @@ impl<'a> Chain<'a> {
             total += mass * x_ln_x(rows.rest[context]) * plain.tokens[last[context] as usize];
             for at in rows.range(context) {
                 let w = rows.words[at] as usize;
-                let behind = *beta.contexts.get(next[at] as usize).unwrap_or(&beta.tokens[w]);
+                let behind = *beta
+                    .contexts
+                    .get(next[at] as usize)
+                    .unwrap_or(&beta.tokens[w]);
                 total += mass * logs.triples[at] * likelihood[w] * behind;
             }
         }

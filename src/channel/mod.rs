@@ -11,14 +11,22 @@
 
 mod bits;
 mod chain;
+mod consistent;
+mod posterior;
+mod read;
 mod source;
+mod sweep;
+#[cfg(test)]
+mod tests;
+mod viterbi;
 
 use std::sync::{Arc, OnceLock};
 
 pub use bits::Bits;
+pub use posterior::{Posterior, WordPosterior};
+pub use read::{Given, UNKNOWN};
 
 use crate::error::{Error, Result};
-use crate::mechanism::Mechanism;
 use crate::parallel::Control;
 use crate::random::Randomness;
 use crate::text::TextPrivatizer;
@@ -49,6 +57,8 @@ pub struct Channel {
     /// Two threads that need it at the same time both make it: a pool's thread that waits for a lock
     /// could hold up the holder.
     survey: OnceLock<Survey>,
+    /// Pr\[y | the word is unknown\].
+    unknown: OnceLock<Arc<[f64]>>,
 }
 
 impl std::fmt::Debug for Channel {
@@ -79,6 +89,7 @@ impl Channel {
             source: Source::of(mechanism),
             kept: WordCache::new(words, budget, share),
             survey: OnceLock::new(),
+            unknown: OnceLock::new(),
             text,
         })
     }
@@ -200,11 +211,21 @@ impl Channel {
         Ok(Some(joint))
     }
 
+    /// The law of the output that replaces a word of which nothing is known.
+    fn unknown_law(&self) -> Arc<[f64]> {
+        let made = || self.source.unknown(self.words()).into();
+        self.unknown.get_or_init(made).clone()
+    }
+
     /// The columns of some outputs, in their order.
     fn columns(&self, outputs: &[u32], control: &Control) -> Result<Vec<Column>> {
         self.vocabulary().check_ids(outputs)?;
         let kept = |y: u32| self.kept.get(y).cloned();
-        let mut missing: Vec<u32> = outputs.iter().copied().filter(|&y| kept(y).is_none()).collect();
+        let mut missing: Vec<u32> = outputs
+            .iter()
+            .copied()
+            .filter(|&y| kept(y).is_none())
+            .collect();
         missing.sort_unstable();
         missing.dedup();
         if missing.is_empty() {
@@ -214,7 +235,9 @@ impl Channel {
             true => &self.surveyed(&self.prior(None)?, control)?.0.totals[..],
             false => &[],
         };
-        let made = self.source.columns(&missing, self.words(), totals, control)?;
+        let made = self
+            .source
+            .columns(&missing, self.words(), totals, control)?;
         for (&y, column) in missing.iter().zip(&made) {
             let bytes = size_of_val(&**column) + 64;
             // Where there is no room it is made again next time.

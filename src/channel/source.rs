@@ -119,6 +119,45 @@ impl Source {
         }
     }
 
+    /// The law of what an unknown word becomes.
+    pub(super) fn unknown(&self, words: usize) -> Vec<f64> {
+        let uniform = |excluded: &[u32]| {
+            let mut law = vec![1.0 / (words - excluded.len()) as f64; words];
+            excluded.iter().for_each(|&id| law[id as usize] = 0.0);
+            law
+        };
+        match self {
+            Source::Tem(tem) => match tem.cover() {
+                None => uniform(&[]),
+                Some(cover) => {
+                    let ranks = 0..cover.released().len() as u32;
+                    let sum: f64 = ranks.clone().map(|rank| cover.weight(rank)).sum();
+                    let mut law = vec![0.0; words];
+                    for (rank, &y) in ranks.zip(cover.released()) {
+                        law[y as usize] = cover.weight(rank) / sum;
+                    }
+                    law
+                }
+            },
+            Source::Response(response) => uniform(&response.excluded()),
+            Source::Rows(mechanism) => match mechanism.downcast_ref::<Remapped>() {
+                // Of what is remapped, as its inner mechanism draws it.
+                Some(remapped) => {
+                    let inner = remapped.inner().map_or_else(Vec::new, Mechanism::excluded);
+                    let mut law = uniform(&inner);
+                    remapped.spread(&mut law);
+                    law
+                }
+                None => uniform(&mechanism.excluded()),
+            },
+            Source::Remapped(inner, _, remapped) => {
+                let mut law = inner.unknown(words);
+                remapped.spread(&mut law);
+                law
+            }
+        }
+    }
+
     /// Writes a column where it has a closed form.
     fn column(&self, y: u32, totals: &[f64], out: &mut [f64]) {
         match self {

@@ -75,9 +75,9 @@ impl Rows {
     fn weight(&self, context: usize, word: u32) -> f64 {
         let range = self.range(context);
         let words = &self.words[range.clone()];
-        words.binary_search(&word).map_or(0.0, |at| {
-            f64::from(self.weights[range.start + at])
-        })
+        words
+            .binary_search(&word)
+            .map_or(0.0, |at| f64::from(self.weights[range.start + at]))
     }
 }
 
@@ -231,8 +231,7 @@ impl NgramPrior {
     /// P(w|v) of a token behind a context of one.
     pub(crate) fn probability_behind(&self, context: u32, token: u32) -> f64 {
         let context = context as usize;
-        self.pairs.weight(context, token)
-            + self.pairs.rest[context] * self.unigram[token as usize]
+        self.pairs.weight(context, token) + self.pairs.rest[context] * self.unigram[token as usize]
     }
 
     /// Writes the probability of every token, the unknown one last, behind the tokens of a

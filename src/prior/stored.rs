@@ -23,7 +23,10 @@ impl NgramPrior {
         let (pairs, triples) = (&self.pairs, &self.triples);
         let mut sections: Vec<(Kind, &[u8])> = vec![
             (Kind::PriorMeta, bytemuck::cast_slice(&meta)),
-            (Kind::PriorFrequencies, bytemuck::cast_slice(&self.frequencies)),
+            (
+                Kind::PriorFrequencies,
+                bytemuck::cast_slice(&self.frequencies),
+            ),
             (Kind::PriorUnigram, bytemuck::cast_slice(&self.unigram)),
             (Kind::PriorPairStarts, bytemuck::cast_slice(&pairs.starts)),
             (Kind::PriorPairWords, bytemuck::cast_slice(&pairs.words)),
@@ -36,7 +39,10 @@ impl NgramPrior {
                 (Kind::PriorLast, bytemuck::cast_slice(&triples.last)),
                 (Kind::PriorTripleStarts, bytemuck::cast_slice(&rows.starts)),
                 (Kind::PriorTripleWords, bytemuck::cast_slice(&rows.words)),
-                (Kind::PriorTripleWeights, bytemuck::cast_slice(&rows.weights)),
+                (
+                    Kind::PriorTripleWeights,
+                    bytemuck::cast_slice(&rows.weights),
+                ),
             ] as [(Kind, &[u8]); 5]);
         }
         write_sections(out, &sections)
@@ -229,11 +235,17 @@ mod tests {
             for at in (0..bytes.len()).step_by(7) {
                 let mut damaged = bytes.clone();
                 damaged[at] ^= 0x10;
-                assert!(NgramPrior::from_bytes(words.clone(), &damaged).is_err(), "{at}");
+                assert!(
+                    NgramPrior::from_bytes(words.clone(), &damaged).is_err(),
+                    "{at}"
+                );
             }
         }
         let cover = crate::Cover::identity(&*words, &[]).unwrap().to_bytes();
         let foreign = NgramPrior::from_bytes(words, &cover).unwrap_err();
-        assert!(foreign.to_string().contains("no language model"), "{foreign}");
+        assert!(
+            foreign.to_string().contains("no language model"),
+            "{foreign}"
+        );
     }
 }

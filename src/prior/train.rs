@@ -218,7 +218,9 @@ fn filled(times: &[u32], base: &[f64]) -> Vec<f64> {
         return base.to_vec();
     }
     let discount = discount(times.iter().copied());
-    let shares = times.iter().map(|&n| (f64::from(n) - discount).max(0.0) / sum);
+    let shares = times
+        .iter()
+        .map(|&n| (f64::from(n) - discount).max(0.0) / sum);
     let shares: Vec<f64> = shares.collect();
     let rest = 1.0 - shares.iter().sum::<f64>();
     shares.iter().zip(base).map(|(p, b)| p + rest * b).collect()
@@ -309,7 +311,10 @@ mod tests {
     #[test]
     fn longer_histories_predict_what_they_saw_better() {
         let [one, two, three] = [1, 2, 3].map(|order| trained(order).perplexity(&TEXTS));
-        assert!(one > two && two > three && three > 1.0, "{one} {two} {three}");
+        assert!(
+            one > two && two > three && three > 1.0,
+            "{one} {two} {three}"
+        );
         assert!(trained(2).perplexity(&["nobody"]).is_nan());
     }
 

@@ -180,7 +180,13 @@ fn weights_portable(scores: &mut [f64], eta: f64, gamma: f64) -> (f64, f64) {
     const LANES: usize = 16;
     let (mut sums, mut spreads) = ([0.0; LANES], [0.0; LANES]);
     let exponent = |d: f64| eta * if d < gamma { d } else { gamma };
-    let capped = |x: f64| if x < FLOOR_EXPONENT { x } else { FLOOR_EXPONENT };
+    let capped = |x: f64| {
+        if x < FLOOR_EXPONENT {
+            x
+        } else {
+            FLOOR_EXPONENT
+        }
+    };
     let (chunks, rest) = scores.as_chunks_mut::<LANES>();
     for chunk in chunks {
         for l in 0..LANES {
