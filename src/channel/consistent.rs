@@ -37,12 +37,12 @@ pub(super) struct Problem<'a> {
     pub(super) drawn: &'a [bool],
 }
 
-/// Whether all sentences of so many hidden words can be written out.
-pub(super) fn fits(tokens: usize, hidden: usize) -> bool {
+/// Whether all sentences of so many hidden words are at most so many.
+pub(super) fn fits(tokens: usize, hidden: usize, most: usize) -> bool {
     let count = u32::try_from(hidden)
         .ok()
         .and_then(|n| tokens.checked_pow(n));
-    count.is_some_and(|count| count <= MOST)
+    count.is_some_and(|count| count <= most)
 }
 
 impl Problem<'_> {
@@ -112,7 +112,10 @@ const MESSAGE_BYTES: usize = 1 << 30;
 pub(super) struct Messages {
     /// The places of each output that stands at least once.
     groups: Vec<Vec<usize>>,
-    group_of: HashMap<usize, usize>,
+    /// Of every group what the other groups leave of each token.
+    excluded: Vec<Vec<f64>>,
+    /// What the other places of its group say of each place.
+    same: HashMap<usize, Vec<f64>>,
     pub(super) factors: HashMap<usize, Vec<f64>>,
 }
 
@@ -128,7 +131,7 @@ impl Messages {
             }
         }
         let places: usize = by_output.values().map(Vec::len).sum();
-        let needed = 16 * places * tokens;
+        let needed = 32 * places * tokens;
         if needed > MESSAGE_BYTES {
             return Err(Error::TooLarge {
                 what: "the posterior of so long a consistent text".into(),
@@ -138,13 +141,10 @@ impl Messages {
         }
         let mut groups: Vec<Vec<usize>> = by_output.into_values().collect();
         groups.sort_unstable();
-        let each = groups.iter().enumerate();
-        let group_of = each
-            .flat_map(|(g, places)| places.iter().map(move |&p| (p, g)))
-            .collect();
         Ok(Messages {
+            excluded: vec![vec![1.0; tokens]; groups.len()],
             groups,
-            group_of,
+            same: HashMap::new(),
             factors: HashMap::new(),
         })
     }
@@ -157,19 +157,30 @@ impl Messages {
         drawn: &[bool],
     ) -> Result<()> {
         let tokens = drawn.len();
-        // The probability that no other output's word is this one.
-        let taken = |group: usize, w: usize| {
+        // The odds that an output's word is this one, but for what the other outputs say of it.
+        let odds = |group: usize, w: usize| {
             let each = self.groups[group].iter().map(|place| marginals[place][w]);
-            each.fold(0.0f64, f64::max).min(1.0 - 1e-6)
+            let p = each.fold(0.0f64, f64::max).min(1.0 - 1e-9);
+            p / (1.0 - p) / self.excluded[group][w]
         };
-        let mut free = vec![0.0f64; tokens];
+        let mut all = vec![0.0f64; tokens];
         for group in 0..self.groups.len() {
-            for (w, free) in free.iter_mut().enumerate() {
-                *free += (-taken(group, w)).ln_1p();
+            for (w, all) in all.iter_mut().enumerate() {
+                *all += odds(group, w);
             }
         }
-        let mut next = HashMap::new();
-        for (group, places) in self.groups.iter().enumerate() {
+        // At most one output has a word: against none and one of the others.
+        let excluded = (0..self.groups.len()).map(|group| {
+            let each = all.iter().enumerate().zip(&self.excluded[group]);
+            let free = each.map(|((w, all), old)| {
+                // Half of the way, so that rounds do not swing.
+                (old / (1.0 + (all - odds(group, w)).max(0.0))).sqrt()
+            });
+            free.collect()
+        });
+        let excluded: Vec<Vec<f64>> = excluded.collect();
+        let (mut next, mut kept) = (HashMap::new(), HashMap::new());
+        for (places, free) in self.groups.iter().zip(&excluded) {
             let alone = likelihood(places[0])?;
             // Of every place what all but its own output says, and how well that explains the output.
             let cavities: Vec<(Vec<f64>, f64)> = places
@@ -192,27 +203,27 @@ impl Messages {
                 })
                 .collect();
             for (at, &place) in places.iter().enumerate() {
-                let old = self.factors.get(&place);
-                let mut factor = vec![1.0; tokens];
-                for (w, factor) in factor.iter_mut().enumerate().filter(|(w, _)| drawn[*w]) {
-                    let mut log = free[w] - (-taken(self.group_of[&place], w)).ln_1p();
+                let old = self.same.get(&place);
+                let mut same = vec![1.0; tokens];
+                for (w, same) in same.iter_mut().enumerate().filter(|(w, _)| drawn[*w]) {
+                    let mut log = old.map_or(0.0, |old| old[w].ln());
                     for (other, (cavity, explained)) in cavities.iter().enumerate() {
                         if other != at && *explained > 0.0 {
-                            let same = cavity[w] * (1.0 - alone[w]);
-                            log += (same / explained).ln_1p();
+                            log += (cavity[w] * (1.0 - alone[w]) / explained).ln_1p();
                         }
                     }
-                    // Half of the way, so that rounds do not swing.
-                    let before = old.map_or(1.0, |old| old[w]);
-                    *factor = (0.5 * (log + before.ln())).exp();
+                    *same = (0.5 * log).exp();
                 }
+                let drawn = |w: usize| if drawn[w] { free[w] } else { 1.0 };
+                let each = same.iter().enumerate();
+                let mut factor: Vec<f64> = each.map(|(w, same)| same * drawn(w)).collect();
+                kept.insert(place, same);
                 let most = factor.iter().fold(0.0f64, |a, &b| a.max(b));
                 factor.iter_mut().for_each(|f| *f = (*f / most).max(1e-300));
                 next.insert(place, factor);
             }
-            let _ = group;
         }
-        self.factors = next;
+        (self.factors, self.same, self.excluded) = (next, kept, excluded);
         Ok(())
     }
 }

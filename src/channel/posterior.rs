@@ -9,7 +9,7 @@ use rayon::prelude::*;
 
 use super::Channel;
 use super::chain::{Chain, Logs};
-use super::consistent::{Enumerated, Messages, Problem, fits};
+use super::consistent::{Enumerated, MOST, Messages, Problem, fits};
 use super::read::{Given, Observed, Reading};
 use super::source::Column;
 use super::sweep::{Evidence, Likelihoods, View, ahead, sweep};
@@ -84,6 +84,17 @@ impl Channel {
         prior: &Arc<NgramPrior>,
         control: &Control,
     ) -> Result<Posterior> {
+        self.decode_within(given, prior, MOST, control)
+    }
+
+    /// [`decode`](Self::decode), writing out at most so many sentences of a consistent text.
+    pub(super) fn decode_within(
+        self: &Arc<Self>,
+        given: Given,
+        prior: &Arc<NgramPrior>,
+        most: usize,
+        control: &Control,
+    ) -> Result<Posterior> {
         let (own, other) = (self.vocabulary(), prior.space().vocabulary());
         if !std::ptr::eq(own, other) && words_fingerprint(own) != words_fingerprint(other) {
             let expected = "a model of the mechanism's words";
@@ -136,7 +147,7 @@ impl Channel {
             reading,
         };
         if policy.consistent != Consistent::Never && hidden > 0 {
-            posterior.tie(control)?;
+            posterior.tie(most, control)?;
         }
         posterior.summarise(control)?;
         Ok(posterior)
@@ -269,7 +280,7 @@ impl Posterior {
     }
 
     /// Makes what consistent replacement needs.
-    fn tie(&mut self, control: &Control) -> Result<()> {
+    fn tie(&mut self, most: usize, control: &Control) -> Result<()> {
         let observed = self.reading.observed.clone();
         let hidden = observed
             .iter()
@@ -288,7 +299,7 @@ impl Posterior {
         if hidden < 2 {
             return Ok(());
         }
-        if fits(self.tokens(), hidden) {
+        if fits(self.tokens(), hidden, most) {
             let likelihoods = (0..observed.len()).map(alone).collect::<Result<Vec<_>>>()?;
             let mut first = vec![false; observed.len()];
             self.reading

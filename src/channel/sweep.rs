@@ -4,7 +4,7 @@ use super::chain::{Backward, Chain, Forward};
 use crate::error::Result;
 
 /// Bytes of states that a pass keeps before it saves memory at the cost of time.
-const STATE_BYTES: usize = 64 << 20;
+const STATE_BYTES: usize = if cfg!(test) { 4 << 10 } else { 192 << 20 };
 
 /// Writes the likelihood of every token at a place.
 pub(super) trait Likelihoods {

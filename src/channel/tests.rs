@@ -496,3 +496,201 @@ fn skipped_words_in_another_case_are_seen() {
         check(&case, 1, true);
     }
 }
+
+/// Sums over all pairs of words, for texts too long to write out: α(u,v) and β(u,v) as tables.
+#[test]
+fn long_sentences_are_those_of_tables_over_all_pairs_of_words() {
+    let mut rng = generator(40);
+    let words = 5;
+    let space = space(words, &mut rng);
+    let mechanism = mechanisms(&space, &mut rng).remove(0);
+    let control = Control::new();
+    let channel = channel(&mechanism, Policy::default());
+    let laws: Vec<Vec<f64>> = (0..words as u32).map(|w| law(&*mechanism, w)).collect();
+    let unknown = channel.unknown_law();
+    let public = texts(words, &mut rng);
+    // More than the memory of a test holds, so that states are computed twice.
+    let released: Vec<u32> = (0..301)
+        .map(|_| rng.random_range(0..words as u32))
+        .collect();
+    let tokens = words + 1;
+    let likelihood = |place: usize, token: usize| match token < words {
+        true => laws[token][released[place] as usize],
+        false => unknown[released[place] as usize],
+    };
+    for order in 1..=3 {
+        let prior = NgramPrior::train(space.clone(), &public, order, None, &control).unwrap();
+        let step = |history: &[u32], w: usize| prior.probability(history, w as u32);
+        let n = released.len();
+        // Tables of the pairs of words at i-1 and i.
+        let mut alphas = vec![vec![vec![0.0; tokens]; tokens]; n];
+        let mut log = 0.0;
+        for i in 1..n {
+            let mut sum = 0.0;
+            for v in 0..tokens {
+                for w in 0..tokens {
+                    let before: f64 = match i {
+                        1 => step(&[], v) * likelihood(0, v) * step(&[v as u32], w),
+                        2 => (0..tokens)
+                            .map(|u| alphas[1][u][v] * step(&[u as u32, v as u32], w))
+                            .sum(),
+                        _ => (0..tokens)
+                            .map(|u| alphas[i - 1][u][v] * step(&[9, u as u32, v as u32], w))
+                            .sum(),
+                    };
+                    alphas[i][v][w] = before * likelihood(i, w);
+                    sum += alphas[i][v][w];
+                }
+            }
+            log += f64::ln(sum);
+            alphas[i].iter_mut().flatten().for_each(|a| *a /= sum);
+        }
+        let mut betas = vec![vec![vec![1.0; tokens]; tokens]; n];
+        for i in (1..n - 1).rev() {
+            for u in 0..tokens {
+                for v in 0..tokens {
+                    let each = (0..tokens).map(|w| {
+                        let next = step(&[u as u32, v as u32], w) * likelihood(i + 1, w);
+                        next * betas[i + 1][v][w]
+                    });
+                    betas[i][u][v] = each.sum();
+                }
+            }
+            let most = betas[i].iter().flatten().fold(0.0f64, |a, &b| a.max(b));
+            betas[i].iter_mut().flatten().for_each(|b| *b /= most);
+        }
+        let given = released
+            .iter()
+            .map(|&y| LETTERS[y as usize].to_owned())
+            .collect();
+        let prior = Arc::new(prior);
+        let decoded = channel
+            .decode(Given::Tokens(given), &prior, &control)
+            .unwrap();
+        assert!((decoded.log_evidence() - log).abs() < 1e-9, "{order}");
+        for i in (1..n).step_by(7) {
+            let mut expected = vec![0.0; tokens];
+            for u in 0..tokens {
+                for v in 0..tokens {
+                    expected[v] += alphas[i][u][v] * betas[i][u][v];
+                }
+            }
+            let sum: f64 = expected.iter().sum();
+            let own = decoded.marginal(i, &control).unwrap();
+            for (a, b) in own.iter().zip(expected) {
+                assert!((a - b / sum).abs() < 1e-11, "{order} {i}: {a} {b}");
+            }
+        }
+        let counts = decoded.expected_counts(&control).unwrap();
+        assert!((counts.iter().sum::<f64>() - n as f64).abs() < 1e-9);
+        // Drawn texts: their mean logarithm is the entropy, each word as often as it is likely.
+        let draws = 400;
+        let mut seen = vec![0.0; tokens];
+        for text in decoded.sample(draws, Some(1), &control).unwrap() {
+            let Given::Tokens(text) = text else {
+                panic!("tokens")
+            };
+            for word in text {
+                let token = LETTERS[..words].iter().position(|l| *l == word);
+                seen[token.unwrap_or(words)] += 1.0 / draws as f64;
+            }
+        }
+        for (a, b) in seen.iter().zip(&counts) {
+            // Far beyond six standard errors of sums over 301 words.
+            assert!(
+                (a - b).abs() < 6.0 * (3.0 * b / draws as f64).sqrt() + 0.2,
+                "{a} {b}"
+            );
+        }
+        // No text that was drawn, nor the words that are likeliest one by one, is likelier.
+        let score = |text: &[u32]| -> f64 {
+            let each = text
+                .iter()
+                .enumerate()
+                .map(|(i, &w)| (prior.probability(&text[..i], w) * likelihood(i, w as usize)).ln());
+            each.sum()
+        };
+        let best = score(&decoded.likeliest(&control).unwrap());
+        let singly: Vec<u32> = decoded.words().iter().map(|word| word.best).collect();
+        assert!(best >= score(&singly) - 1e-9);
+        let left = decoded.bits_left(&control).unwrap();
+        let most: f64 = decoded.words().iter().map(|word| word.bits).sum();
+        assert!(left > 0.0 && left < most + 1e-9);
+        assert!(order > 1 || (left - most).abs() < 1e-7);
+    }
+}
+
+/// Whatever is made of a release alone tells no more than the release.
+#[test]
+fn nothing_made_of_outputs_alone_tells_more() {
+    let mut rng = generator(50);
+    let control = Control::new();
+    for seed in 0..4 {
+        let space = space(6 + seed % 3, &mut rng);
+        let words = space.vocabulary().len();
+        for inner in mechanisms(&space, &mut rng) {
+            for _ in 0..3 {
+                // A random way to replace outputs, and none at all.
+                let sets = (0..words).map(|_| {
+                    let member = |_: &u32| rng.random_range(0..3) == 0;
+                    (0..words as u32).filter(member).collect()
+                });
+                let mut sets: Vec<Vec<u32>> = sets.collect();
+                sets[0] = (0..words as u32).collect();
+                let cover = Cover::from_members(&*space, sets).unwrap();
+                let decoder = Remapped::new(inner.clone(), Arc::new(cover)).unwrap();
+                let decoder: Arc<dyn Mechanism> = Arc::new(decoder);
+                let [before, after] = [&inner, &decoder].map(|m| channel(m, Policy::default()));
+                let bits = [&before, &after].map(|c| c.bits(None, None, &control).unwrap().value);
+                assert!(bits[1] <= bits[0] + 1e-12, "{bits:?}");
+                let most = [&before, &after].map(|c| c.capacity(&control).unwrap());
+                assert!(most[1] <= most[0] + 1e-12, "{most:?}");
+            }
+        }
+    }
+}
+
+/// Long consistent texts are approximate, and say so; the approximation is near what is exact.
+#[test]
+fn messages_between_places_come_near_to_all_texts_written_out() {
+    let mut rng = generator(60);
+    let control = Control::new();
+    let (mut apart, mut without) = (0.0, 0.0);
+    for round in 0..12 {
+        let space = space(6, &mut rng);
+        let mechanism = mechanisms(&space, &mut rng).remove(round % 4);
+        let public = texts(6, &mut rng);
+        let prior = NgramPrior::train(space.clone(), &public, 2, None, &control).unwrap();
+        let prior = Arc::new(prior);
+        let policy = Policy {
+            consistent: Consistent::Text,
+            ..Policy::default()
+        };
+        let text = TextPrivatizer::new(mechanism.clone(), policy.clone());
+        let written = ["a", "b", "a", "c", "b"];
+        let released = text.privatize_tokens(&written, &control).unwrap().0;
+        let given = || Given::Tokens(released.clone());
+        let exact = channel(&mechanism, policy.clone());
+        let exact = exact.decode(given(), &prior, &control).unwrap();
+        assert!(exact.is_exact());
+        let near = channel(&mechanism, policy);
+        let near = near.decode_within(given(), &prior, 0, &control).unwrap();
+        assert!(!near.is_exact() && near.log_evidence().is_nan());
+        assert!(near.bits_left(&control).unwrap().is_nan());
+        let single = channel(&mechanism, Policy::default());
+        let single = single.decode(given(), &prior, &control).unwrap();
+        for place in 0..written.len() {
+            let [exact, near, single] =
+                [&exact, &near, &single].map(|p| p.marginal(place, &control).unwrap());
+            let distance = |a: &[f64]| -> f64 {
+                let each = a.iter().zip(&exact).map(|(a, b)| (a - b).abs() / 2.0);
+                each.sum()
+            };
+            assert!((near.iter().sum::<f64>() - 1.0).abs() < 1e-9);
+            apart += distance(&near) / 60.0;
+            without += distance(&single) / 60.0;
+        }
+    }
+    // Total variation from the exact posterior, with messages and as if all were drawn by themselves.
+    assert!(apart < 0.7 * without && apart < 0.1, "{apart} {without}");
+}

@@ -7,9 +7,10 @@
 use super::Tem;
 use super::law::{FLOOR_EXPONENT, LOG2_FLOOR, LOG2_LARGEST};
 use crate::arithmetic::exp_minus;
+use crate::neighbors::Grid;
 #[cfg(target_arch = "x86_64")]
 use crate::simd::{Avx2, Avx512};
-use crate::space::MetricSpace;
+use crate::space::{MetricSpace, rows_together};
 
 /// Memory for the laws of some words.
 #[derive(Default)]
@@ -33,39 +34,40 @@ impl Tem {
     ) {
         let words = self.space.vocabulary().len();
         let eta = self.epsilon / 2.0;
-        for ids in ids.chunks(TOGETHER) {
+        for ids in ids.chunks(rows_together(words)) {
+            // Distances of many words at once, scores of so many as stay in the second cache.
             memory.distances.resize(ids.len() * words, 0.0);
             self.space.rows(ids, &mut memory.distances);
-            if let Some(grid) = self.grid() {
-                memory
-                    .distances
-                    .iter_mut()
-                    .for_each(|d| *d = grid.round(*d));
-            }
-            let scores = match &self.cover {
-                None => &mut memory.distances,
-                Some(cover) => {
-                    cover.scores_of_rows(&memory.distances, &mut memory.scores);
-                    &mut memory.scores
+            let rows = memory.distances.chunks_mut(TOGETHER * words);
+            for (ids, rows) in ids.chunks(TOGETHER).zip(rows) {
+                if let Some(grid) = self.grid() {
+                    round(rows, grid);
                 }
-            };
-            let ranks = scores.len() / ids.len();
-            for (&id, scores) in ids.iter().zip(scores.chunks_exact_mut(ranks)) {
-                let penalties = self.cover.as_deref().and_then(|cover| cover.penalties());
-                let (total, spread) = weights(scores, eta, self.gamma, penalties);
-                let share = 1.0 / total;
-                scores.iter_mut().for_each(|p| *p *= share);
-                // Σ p ln p, where ln p = -exponent - ln total.
-                let p_ln_p = -spread * share - total.ln();
-                match self.cover.as_deref().filter(|cover| cover.excluded() > 0) {
-                    None => one(id, scores, total, p_ln_p),
+                let scores = match &self.cover {
+                    None => rows,
                     Some(cover) => {
-                        memory.law.clear();
-                        memory.law.resize(words, 0.0);
-                        for (&y, &p) in cover.released().iter().zip(&*scores) {
-                            memory.law[y as usize] = p;
+                        cover.scores_of_rows(rows, &mut memory.scores);
+                        &mut memory.scores
+                    }
+                };
+                let ranks = scores.len() / ids.len();
+                for (&id, scores) in ids.iter().zip(scores.chunks_exact_mut(ranks)) {
+                    let penalties = self.cover.as_deref().and_then(|cover| cover.penalties());
+                    let (total, spread) = weights(scores, eta, self.gamma, penalties);
+                    let share = 1.0 / total;
+                    scores.iter_mut().for_each(|p| *p *= share);
+                    // Σ p ln p, where ln p = -exponent - ln total.
+                    let p_ln_p = -spread * share - total.ln();
+                    match self.cover.as_deref().filter(|cover| cover.excluded() > 0) {
+                        None => one(id, scores, total, p_ln_p),
+                        Some(cover) => {
+                            memory.law.clear();
+                            memory.law.resize(words, 0.0);
+                            for (&y, &p) in cover.released().iter().zip(&*scores) {
+                                memory.law[y as usize] = p;
+                            }
+                            one(id, &memory.law, total, p_ln_p);
                         }
-                        one(id, &memory.law, total, p_ln_p);
                     }
                 }
             }
@@ -88,7 +90,7 @@ impl Tem {
             }
         };
         if let Some(grid) = self.grid() {
-            out.iter_mut().for_each(|d| *d = grid.round(*d));
+            round(out, grid);
         }
         let eta = self.epsilon / 2.0;
         weights_alike(out, eta, self.gamma, penalty);
@@ -96,6 +98,11 @@ impl Tem {
             *p /= total;
         }
     }
+}
+
+/// Rounds distances to the grid.
+fn round(distances: &mut [f64], grid: Grid) {
+    distances.iter_mut().for_each(|d| *d = grid.round(*d));
 }
 
 /// Writes the distance of every word to the nearest of some words.
