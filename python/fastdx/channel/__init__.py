@@ -7,7 +7,7 @@ who knows the language no better, and the best use of it.
 
 >>> from fastdx import Embedding, Tem
 >>> from fastdx.channel import Channel, NgramPrior
->>> e = Embedding(["tea", "coffee", "cup", "of"], [[0.0], [0.5], [3.0], [9.0]])
+>>> e = Embedding(["tea", "coffee", "cup", "of"], [[0.0], [2.6], [3.0], [9.0]])
 >>> channel = Channel.of(Tem(e, 2.0))
 >>> bool(0 < channel.bits() < channel.capacity)
 True

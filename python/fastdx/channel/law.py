@@ -72,7 +72,7 @@ class Channel:
     >>> print(channel.bits([1, 1, 1]))
     0.92 bits
     >>> channel.posterior("c").round(3).tolist()
-    [0.0, 0.0, 1.0]
+    [0.0, 0.0, 0.999]
     """
 
     def __init__(self, mechanism: Mechanism, core: ChannelCore) -> None:

@@ -42,7 +42,9 @@ class Posterior:
         self._space = space
         words = core.words()
         best, self.certainty, self.word_bits, self.unknown, self.written = words
-        self.best: NDArray[np.int64] = np.where(best < len(space), best, -1).astype(np.int64)
+        self.best: NDArray[np.int64] = np.where(
+            best < len(space), best.astype(np.int64), -1
+        )
         """The likeliest word of each place, as its id; -1 where it is one that the space does not
         have: shape (n,). Nobody who knows the prior names more words on average."""
         self.certainty: _Numbers
