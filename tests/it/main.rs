@@ -8,5 +8,6 @@ mod hnsw;
 mod hyperbolic;
 mod laws;
 mod lists;
+mod spec;
 mod text;
 mod transport;
