@@ -43,6 +43,9 @@ __all__ = [
 FRONT = 4096
 """Bytes at the start of a file of ours that hold its header and the checksums of all sections."""
 
+MAGIC = b"\x89FDX\r\n\x1a\n"
+"""How a file of ours begins."""
+
 KEPT = 16
 """Mechanisms that a process keeps: a service with a policy of its own for each kind of entity needs
 several, one that changes ε all day must not keep them all."""
@@ -65,6 +68,14 @@ def fingerprint(path: str) -> str:
     except FileNotFoundError:
         raise MissingFileError(f"{path}: there is no such file") from None
     return hashlib.sha256(front + size.to_bytes(8, "little")).hexdigest()[:32]
+
+
+def is_index(index: Mapping[str, Any]) -> bool:
+    """Return whether the words of a Spec are in a file of ours, which processes share."""
+    if not {"file"} <= set(index) <= {"file", "fingerprint"}:
+        return False
+    with Path(index["file"]).open("rb") as file:
+        return file.read(len(MAGIC)) == MAGIC
 
 
 @dataclass(frozen=True)
@@ -121,12 +132,15 @@ class Recipe:
             raise ParameterError("spec must be given alone: it describes all of the mechanism")
         else:
             made = from_spec(spec)
-            path = made.spec["index"].get("file")
+            index = made.spec["index"]
+            path = index.get("file") if is_index(index) else None
         if made.consistent == "call":
             raise ParameterError(
                 "consistent must not be 'call' here: the engine decides which texts one call gets"
             )
-        complete = json.loads(made._complete_spec(False))
+        # Of a file in another format the Spec says how it is read.
+        foreign = path is None and "file" in made.spec["index"]
+        complete = made.spec if foreign else json.loads(made._complete_spec(False))
         if "law" in complete:
             raise ParameterError("mechanism must be one without a law of its own here, got 'law'")
         held = {name: part for name, part in made._held().items()

@@ -183,7 +183,12 @@ BAD = [
     (["privatize", "--epsilon", "1", "/no/such"], "", 1, "/no/such: No such file"),
     (["privatize", "--epsilon", "1", "--embedding", "/no/such"], "", 1, "/no/such: No such"),
     (["privatize", "--epsilon", "1", "--mechanism", "laplace", "--gamma", "1"], "", 1, "--gamma"),
-    (["privatize", "--epsilon", "1", "--gamma", "1", "--beta", ".1"], "", 1, "must be left out where gamma is given"),
+    (
+        ["privatize", "--epsilon", "1", "--gamma", "1", "--beta", ".1"],
+        "",
+        1,
+        "must be left out where gamma is given",
+    ),
     (["privatize", "--epsilon", "1", "--column", "x"], "", 1, "--column goes with"),
     (["privatize", "--epsilon", "1", "--format", "csv"], "", 1, "csv needs --column"),
     (["privatize", "--epsilon", "1"], b"ok \xff", 1, "byte 3 is not UTF-8"),

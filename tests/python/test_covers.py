@@ -439,7 +439,9 @@ def test_a_saved_file_holds_the_cover_of_what_was_saved(tmp_path: Path) -> None:
     covered.save(tmp_path / "index")
     space = Tem.load(tmp_path / "index", 2.0).space
     # One rule: without `cover` that of the file, however the space was opened.
-    assert Tem(space, 2.0) == Tem.load(tmp_path / "index", 2.0) and Tem(space, 2.0).cover is not None
+    assert (
+        Tem(space, 2.0) == Tem.load(tmp_path / "index", 2.0) and Tem(space, 2.0).cover is not None
+    )
     Tem(space, 2.0, cover="none").save(tmp_path / "plain")
     assert Tem.load(tmp_path / "plain", 2.0).cover is None
 

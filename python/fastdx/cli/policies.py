@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from fastdx import Embedding, WordGraph, from_spec
 from fastdx._core import open_space, read_policies
+from fastdx._worker import is_index
 from fastdx.cli.messages import CommandError
 from fastdx.exceptions import FastdxError
 from fastdx.mechanisms import Mechanism
@@ -46,7 +47,7 @@ def mechanisms(path: str, only: Iterable[str] = ()) -> dict[str, Mechanism]:
         index = spec.get("index", {})
         try:
             space = None
-            if set(index) <= {"file", "fingerprint"} and "file" in index:
+            if is_index(index):
                 key = (index["file"], spec.get("verify", True))
                 if key not in spaces:
                     spaces[key] = open_space(*key, False)
