@@ -19,7 +19,7 @@ use crate::python::quality::PySearchQuality;
 use crate::python::registry::Given;
 use crate::python::run::run;
 use crate::python::space::Space;
-use crate::search::{HnswParameters, Search, automatic};
+use crate::search::{HnswParameters, Search};
 use crate::{Error, Mechanism, MultivariateLaplace};
 
 /// The mechanism; an HNSW graph is built where the search wants one and the embedding has none.
@@ -31,9 +31,9 @@ pub(in crate::python) fn make(given: &mut Given<'_>) -> PyResult<Arc<dyn Mechani
         None => None,
     };
     let mut search = match name.as_deref().unwrap_or("exact") {
-        "exact" => Search::Exact,
+        // "auto" is exact: a default must not change a law.
+        "exact" | "auto" => Search::Exact,
         "hnsw" => Search::Hnsw { ef: 256 },
-        "auto" => automatic(embedding.len(), embedding.dim()),
         name => {
             let expected = "'exact', 'hnsw' or 'auto'";
             return Err(Error::parameter("search", expected, format!("{name:?}")).into());
@@ -54,7 +54,8 @@ pub(in crate::python) fn make(given: &mut Given<'_>) -> PyResult<Arc<dyn Mechani
         given.space = Space::Embedding(Py::new(py, built)?);
     }
     let laplace = MultivariateLaplace::new(embedding, epsilon, randomness)?;
-    Ok(Arc::new(laplace.with_search(search)?))
+    let laplace = run(py, true, |_| laplace.with_search(search))?;
+    Ok(Arc::new(laplace))
 }
 
 /// search, ef (None where it is exact).
