@@ -15,6 +15,7 @@
 
 use std::fs::{DirBuilder, File};
 use std::io::{BufWriter, Write};
+use std::mem::ManuallyDrop;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -97,22 +98,16 @@ impl Distance<u8> for Words {
 
 /// A graph of hnsw_rs, with the reader it borrows where it was read.
 struct Held {
-    graph: Option<Graph<'static, u8, Words>>,
+    graph: ManuallyDrop<Graph<'static, u8, Words>>,
     _reader: Option<Arc<HnswIo>>,
-}
-
-impl Held {
-    fn graph(&self) -> &Graph<'static, u8, Words> {
-        // Taken by `drop` alone.
-        self.graph.as_ref().unwrap_or_else(|| unreachable!())
-    }
 }
 
 impl Drop for Held {
     /// hnsw_rs lets rayon take its graphs apart. Outside of a pool of ours that is rayon's own, which
     /// does not survive a fork.
     fn drop(&mut self) {
-        let mut graph = self.graph.take();
+        // SAFETY: this is `drop`, after which nothing uses the field.
+        let mut graph = Some(unsafe { ManuallyDrop::take(&mut self.graph) });
         if install(1, 0, || drop(graph.take())).is_err() {
             std::mem::forget(graph);
         }
@@ -135,7 +130,7 @@ pub(super) fn build(rows: &Rows, parameters: HnswParameters, control: &Control) 
     } = parameters;
     let graph = Graph::new(m, words, LAYERS, ef_construction, Words::new(rows.clone()));
     let held = Held {
-        graph: Some(graph),
+        graph: ManuallyDrop::new(graph),
         _reader: None,
     };
     let mut order: Vec<u32> = (0..words as u32).collect();
@@ -145,11 +140,11 @@ pub(super) fn build(rows: &Rows, parameters: HnswParameters, control: &Control) 
     }
     for id in order {
         control.check()?;
-        held.graph().insert_slice((&bytes_of(id), id as usize));
+        held.graph.insert_slice((&bytes_of(id), id as usize));
         control.advance(1);
     }
-    let (entry, mut layers) = lists(held.graph(), words);
-    repair(held.graph(), entry, &mut layers[0], ef_construction);
+    let (entry, mut layers) = lists(&held.graph, words);
+    repair(&held.graph, entry, &mut layers[0], ef_construction);
     Ok(flat(entry, layers))
 }
 
@@ -274,7 +269,7 @@ impl Searcher {
             source: std::io::Error::other(e.to_string()),
         })?;
         let held = Held {
-            graph: Some(graph),
+            graph: ManuallyDrop::new(graph),
             _reader: Some(reader),
         };
         let entry = lists.entry;
@@ -291,7 +286,7 @@ impl Searcher {
 
     /// Gives `take` the `ef` words that the graph leads to from a point; fewer where it has no more.
     pub(super) fn candidates(&self, point: &[u8], ef: usize, mut take: impl FnMut(u32)) {
-        let found = self.held.graph().search(point, ef, ef);
+        let found = self.held.graph.search(point, ef, ef);
         found
             .iter()
             .for_each(|near| take(near.get_origin_id() as u32));
