@@ -1,7 +1,7 @@
-"""Nearest words of noisy points: exact, beside faiss and numpy; by graphs, beside hnswlib and usearch.
+"""Nearest words of noisy points: exact and by graphs, beside faiss, numpy, hnswlib, usearch.
 
 python search.py [WORDSxDIM ...], by default 20000x50 20000x300 100000x300.
-python search.py --graphs [WORDSxDIM ...], by default 20000x50 20000x300: a table, everything on two threads.
+python search.py --graphs [WORDSxDIM ...], by default 20000x50 20000x300: a table; two threads each.
 """
 
 from __future__ import annotations

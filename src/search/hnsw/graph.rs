@@ -121,7 +121,7 @@ pub(super) fn require() -> Result<()> {
 /// The lists of a new graph of the words.
 pub(super) fn build(rows: &Rows, parameters: HnswParameters, control: &Control) -> Result<Lists> {
     control.check()?;
-    let words = rows.words();
+    let words = rows.vectors.len() / rows.dim;
     check_size(words)?;
     let HnswParameters {
         m,

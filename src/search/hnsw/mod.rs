@@ -79,10 +79,6 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    fn words(&self) -> usize {
-        self.vectors.len() / self.dim
-    }
-
     fn row(&self, id: u32) -> &[f32] {
         &self.vectors[id as usize * self.dim..][..self.dim]
     }
