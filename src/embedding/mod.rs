@@ -133,11 +133,12 @@ impl Embedding {
     /// # Errors
     /// Parameters outside their range, [`Error::Interrupted`]; a build without the feature `hnsw`.
     pub fn build_hnsw(&self, parameters: HnswParameters, control: &Control) -> Result<Self> {
-        let hnsw = Hnsw::build(self.rows(), parameters, control)?;
+        let hnsw = Hnsw::build(self.graph_rows(), parameters, control)?;
         Ok(self.clone().with_hnsw(Some(hnsw)))
     }
 
-    pub(crate) fn rows(&self) -> Rows {
+    /// The vectors as a graph shares them.
+    pub(crate) fn graph_rows(&self) -> Rows {
         Rows {
             metric: self.metric,
             vectors: self.vectors.clone(),

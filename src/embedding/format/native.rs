@@ -349,7 +349,7 @@ fn hnsw(
         starts,
         neighbors,
     };
-    let hnsw = Hnsw::from_parts(embedding.rows(), parameters, lists, verify)?;
+    let hnsw = Hnsw::from_parts(embedding.graph_rows(), parameters, lists, verify)?;
     Ok(Some(hnsw))
 }
 
