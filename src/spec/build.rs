@@ -28,7 +28,7 @@ use crate::mechanism::tem::{Tem, Truncation};
 use crate::mechanism::vickrey::{EllipticalVickrey, Vickrey};
 use crate::parallel::Control;
 use crate::random::Randomness;
-use crate::search::{HnswParameters, Search, automatic};
+use crate::search::{HnswParameters, Search};
 use crate::space::MetricSpace;
 use crate::text::{Policy, TextPrivatizer};
 
@@ -338,9 +338,9 @@ impl Maker<'_> {
     fn multivariate_laplace(&mut self) -> Result<MultivariateLaplace> {
         let mut embedding = self.vectors()?;
         let mut search = match self.spec.search.as_deref().unwrap_or("exact") {
-            "exact" => Search::Exact,
+            // "auto" is exact: a default must not change a law.
+            "exact" | "auto" => Search::Exact,
             "hnsw" => Search::Hnsw { ef: EF },
-            "auto" => automatic(embedding.len(), embedding.dim()),
             name => {
                 let expected = "'exact', 'hnsw' or 'auto'";
                 return Err(Error::parameter("search", expected, format!("{name:?}")));

@@ -4,6 +4,8 @@ mod common;
 mod covers;
 mod files;
 mod graph;
+mod graph_files;
+#[cfg(feature = "hnsw")]
 mod hnsw;
 mod hyperbolic;
 mod laws;

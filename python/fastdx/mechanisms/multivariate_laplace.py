@@ -37,7 +37,7 @@ class MultivariateLaplace(Mechanism):
     search : str, optional
         'exact' (default): the nearest word is the true one. 'hnsw': the one that a graph leads
         to, built if the embedding has none; private all the same, but another law (see
-        `search_quality`). 'auto': exact up to V·n = 120,000,000; ``.search`` says.
+        `search_quality`). 'auto': 'exact', always.
     ef : int, optional
         For 'hnsw': candidates looked at, 1 to 10,000 (256 by default).
     **common
@@ -76,7 +76,7 @@ class MultivariateLaplace(Mechanism):
 
     @property
     def search(self) -> str:
-        """The search: 'exact' or 'hnsw', whichever 'auto' chose."""
+        """The search: 'exact' or 'hnsw'."""
         return str(self._details["search"])
 
     @property
