@@ -224,8 +224,9 @@ impl Service {
         let policies = self.current()?;
         let default = policies.default.as_ref().map(|p| p.name.clone());
         let each = policies.named.values().map(|p| {
-            json!({"name": p.name, "epsilon": p.text.mechanism().epsilon(),
-                   "mechanism": p.guarantee().mechanism, "spans_only": p.spans_only,
+            let guarantee = p.guarantee();
+            json!({"name": p.name, "mechanism": guarantee.mechanism, "metric": guarantee.metric,
+                   "epsilon": guarantee.epsilon, "spans_only": p.spans_only,
                    "shown": self.shown(p)})
         });
         let body = json!({"default": default, "policies": each.collect::<Vec<_>>()});

@@ -548,7 +548,7 @@ def _report(args: argparse.Namespace, mechanism: Mechanism | BagOfWords, total: 
     if args.report:
         report = {
             "counts": dict(total.counts),
-            "guarantee": _as_dict(mechanism),
+            "guarantee": word.guarantee.to_dict(),
             "files": total.files,
             "finished_before": total.skipped,
             "left_out": total.others,
@@ -556,6 +556,8 @@ def _report(args: argparse.Namespace, mechanism: Mechanism | BagOfWords, total: 
             "accounts": len(total.charged),
             "warnings": warned,
         }
+        if isinstance(mechanism, BagOfWords):
+            report["bag"] = str(mechanism.guarantee)
         line = json.dumps(report, ensure_ascii=False)
         if args.report_file:
             with open_output(args.report_file) as out:
@@ -569,13 +571,6 @@ def _report(args: argparse.Namespace, mechanism: Mechanism | BagOfWords, total: 
         print(f"fastdx: warning: {warning}", file=sys.stderr)
     if args.guarantee:
         print(mechanism.guarantee, file=sys.stderr)
-
-
-def _as_dict(mechanism: Mechanism | BagOfWords) -> dict[str, Any]:
-    if isinstance(mechanism, BagOfWords):
-        inner = mechanism.mechanism.guarantee.to_dict()
-        return {"bag": str(mechanism.guarantee), "words": inner}
-    return mechanism.guarantee.to_dict()
 
 
 def _closing(word: Mechanism, total: _Sum) -> str:
