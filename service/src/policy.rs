@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use fastdx::calibration::Measures;
 use fastdx::cover::{Balance, Build, offensive};
 use fastdx::guarantee::Unchanged;
 use fastdx::index::Index;
@@ -22,7 +23,6 @@ use tokio::sync::OnceCell;
 
 use crate::config::{Config, ConsistentConfig, Exclude, Kind, PolicyConfig};
 use crate::metrics::{Family, MetricKind, Releases};
-use crate::page::Measures;
 
 /// What holds where only parts of a text are privatised.
 const SPANS: &str = "all that lies outside the spans is RELEASED AS IT IS, and where the spans lie";
