@@ -14,7 +14,6 @@ use hyper::{HeaderMap, Request as Asked, StatusCode, Uri};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::answers::Answers;
-use crate::config::Config;
 use crate::held::{Connection, Held};
 use crate::keys::Keys;
 use crate::ledger::Ledger;
@@ -116,7 +115,7 @@ impl Service {
     ///
     /// # Errors
     /// What is wrong.
-    pub fn make(&self, config: &Config) -> Result<Policies, String> {
+    pub fn make(&self, config: &fastdx::spec::Policies) -> Result<Policies, String> {
         let policies = Policies::make(config, self.policies.load().as_deref())?;
         self.affordable(&policies)?;
         Ok(policies)

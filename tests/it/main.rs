@@ -10,5 +10,6 @@ mod hnsw;
 mod hyperbolic;
 mod laws;
 mod lists;
+mod spec;
 mod text;
 mod transport;

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fastdx._core import (
     Embedding,
@@ -123,9 +123,6 @@ class MultivariateLaplace(Mechanism):
             The embedding has no graph (`Embedding.build_hnsw`).
         """
         return laplace_search_quality(self, words, draws, ef)
-
-    def _arguments(self) -> tuple[float, dict[str, Any]]:
-        return self.epsilon, {"search": self.search, "ef": self.ef}
 
     def _shown(self) -> str:
         ef = self.ef
