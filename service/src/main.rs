@@ -13,10 +13,12 @@ use fastdx::spec::{self, Kind, Spec};
 use fastdx_serve::answers::Answers;
 use fastdx_serve::keys::Keys;
 use fastdx_serve::ledger::Ledger;
+use fastdx_serve::limits::Limits;
 use fastdx_serve::listen::{Bound, Place, Times, serve, tls};
 use fastdx_serve::metrics::Metrics;
 use fastdx_serve::policy::Policies;
-use fastdx_serve::service::{Limits, Service};
+use fastdx_serve::routes::Routes;
+use fastdx_serve::service::Service;
 use hyper::header::HeaderName;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Semaphore, watch};
@@ -338,7 +340,7 @@ async fn main_task(
     let (end, ended) = watch::channel(false);
     let connections = flags.max_connections;
     let serving = tokio::spawn(serve(
-        service.clone(),
+        Arc::new(Routes(service.clone())),
         sockets,
         tls,
         times,

@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use fastdx::calibration::Measures;
 use fastdx::guarantee::Unchanged;
 use fastdx::spec::{Parts, Policies as Config, Policy as Offered, Spaces, Spec};
 use fastdx::text::{Consistent, Counts, Oov, Replacements, TextPrivatizer, look_up, normalize};
@@ -15,7 +16,6 @@ use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
 use crate::metrics::{Family, MetricKind, Releases};
-use crate::page::Measures;
 
 /// What holds where only parts of a text are privatised.
 const SPANS: &str = "all that lies outside the spans is RELEASED AS IT IS, and where the spans lie";
@@ -223,37 +223,16 @@ impl Policy {
         guarantee
     }
 
-    /// The guarantee as data, and as a sentence.
+    /// The guarantee as data, and around it what belongs to the policy.
     pub fn describe(&self) -> Value {
-        let g = self.guarantee();
-        let finite = |x: f64| x.is_finite().then_some(x);
         json!({
             "policy": self.name,
             "spec": self.spec.clone().without_files().released(),
-            "mechanism": g.mechanism,
-            "metric": g.metric,
-            "epsilon": finite(g.epsilon),
-            "delta": g.delta,
-            "slack": finite(g.slack),
-            "void": g.void,
-            "unknown": g.unknown_is_random.then_some(g.unknown_bound).and_then(finite),
-            "scope": g.scope,
-            "outputs": g.outputs,
-            "theorem": g.theorem,
-            "arithmetic": g.arithmetic,
-            "exceptions": g.exceptions,
             "words": self.text.mechanism().vocabulary().len(),
-            "unchanged": g.unchanged.map(|found| json!({
-                "mean": found.mean,
-                "worst": found.worst,
-                "words": found.words,
-                "warning": found.warning(),
-            })),
             "spans_only": self.spans_only,
             "with_spans": SPANS,
             "pad": self.pad.map(|p| p.as_secs_f64()),
-            "sentence": g.to_string(),
-            "for_users": g.for_users(),
+            "guarantee": self.guarantee(),
         })
     }
 

@@ -147,7 +147,7 @@ fn policies_say_what_they_leave() {
     of(6.0, "");
     service.signal(libc::SIGHUP);
     service.says("WARNING: policies.a: at this ε 57%", 1);
-    let found = service.get("/v1/guarantee/a").json()["unchanged"].clone();
+    let found = service.get("/v1/guarantee/a").json()["guarantee"]["unchanged"].clone();
     let mean = found["mean"].as_f64().unwrap();
     assert!(
         (0.5..0.65).contains(&mean) && found["worst"].as_f64().unwrap() > 0.9,
@@ -422,7 +422,7 @@ fn reload_under_load() {
     let file = write(&path, &of(3.0));
     let service = Running::start(&["--config", &file]);
     let epsilon = || {
-        service.get("/v1/guarantee/a").json()["epsilon"]
+        service.get("/v1/guarantee/a").json()["guarantee"]["epsilon"]
             .as_f64()
             .unwrap()
     };

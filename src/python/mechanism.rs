@@ -13,18 +13,18 @@ use pyo3::types::{PyDict, PyList, PyString};
 
 use super::arguments::{Text, as_strs, count, real, shaped, strings, word_ids};
 use super::cover::PyCover;
+use super::details::mechanism_details;
 use super::embedding::PyEmbedding;
 use super::errors::{warn, wrong_type};
-use super::mechanisms::details as mechanism_details;
 use super::run::{run, run_in};
 use super::space::Space;
 use super::spec::{Described, parsed, shown_consistent};
-use super::text::{PyReplacements, dict_of, in_characters};
+use super::text::{PyReplacements, dict_of};
 use crate::guarantee::Unchanged;
 use crate::mechanism::remapped::Remapped;
 use crate::parallel::Control;
 use crate::spec::{Built, Kind, Spaces, Spec};
-use crate::text::{Counts, TextPrivatizer};
+use crate::text::{Counts, TextPrivatizer, byte_ranges, character_spans, padded};
 use crate::{Error, Mechanism, Result};
 
 /// Words in a call above which it goes to the pool, where Ctrl-C is looked for.
@@ -102,8 +102,7 @@ impl PyMechanism {
         let result = run_in(py, self.threads_of_a_call(), long, None, work);
         if let Some(pad) = self.built.pad {
             py.detach(|| {
-                let whole = start.elapsed().div_duration_f64(pad).ceil().max(1.0);
-                let end = start + pad.mul_f64(whole);
+                let end = padded(start, Instant::now(), pad);
                 // A sleep comes back late by some ten microseconds; the rest is waited for.
                 let sleep = end.saturating_duration_since(Instant::now());
                 std::thread::sleep(sleep.saturating_sub(Duration::from_micros(150)));
@@ -437,32 +436,22 @@ impl PyMechanism {
         py: Python<'py>,
         text: Text,
         spans: Vec<(usize, usize)>,
-    ) -> PyResult<(String, Vec<(usize, usize)>, Bound<'py, PyDict>)> {
-        // Python counts characters, Rust bytes.
-        let at: Vec<usize> = text
-            .char_indices()
-            .map(|(byte, _)| byte)
-            .chain([text.len()])
-            .collect();
-        let byte = |place: usize| at.get(place).copied().unwrap_or(usize::MAX);
-        let ranges: Vec<_> = spans.iter().map(|&(a, b)| byte(a)..byte(b)).collect();
-        if let Some(place) = ranges.iter().position(|r| r.end == usize::MAX) {
-            let (a, b) = spans[place];
-            let expected = format!("within the text of {} characters", at.len() - 1);
-            let got = format!("{a} to {b} at place {place}");
-            return Err(Error::parameter("spans", expected, got).into());
-        }
+    ) -> PyResult<(String, Vec<(u64, u64)>, Bound<'py, PyDict>)> {
+        let spans = spans
+            .into_iter()
+            .map(|(start, end)| (start as u64, end as u64));
+        let ranges = byte_ranges(&text, spans)?;
         let (out, places, counts) = self.run(py, text.len() > LONG, |control| {
             self.text().privatize_spans(&text, &ranges, control)
         })?;
-        let places = in_characters(&out, places.into_iter());
+        let places = character_spans(&out, places);
         self.warn(py, counts)?;
         Ok((out, places, dict_of(py, counts)?))
     }
 
     /// Where the words of a text stand, in characters.
-    fn _word_spans(&self, text: Text) -> Vec<(usize, usize)> {
-        in_characters(&text, self.text().words(&text))
+    fn _word_spans(&self, text: Text) -> Vec<(u64, u64)> {
+        character_spans(&text, self.text().words(&text))
     }
 
     /// As privatize for a list, with counts of what was done.

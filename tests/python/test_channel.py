@@ -284,6 +284,29 @@ def test_threads_may_share_a_channel() -> None:
     assert len(set(found)) == 1
 
 
+def test_a_card_makes_the_same_channel(tmp_path: Path) -> None:
+    E.save(tmp_path / "words.fdx")
+    stored = Embedding.load(tmp_path / "words.fdx")
+    for space in (E, stored):
+        tem = Tem(space, 3.0, cover=3, skip=["w1"], exclude=["w2"], consistent=True, threads=1)
+        channel = Channel.of(tem)
+        card = channel.card()
+        assert str(tmp_path) not in card
+        assert "threads" not in card
+        again = Channel.load(card, E)
+        np.testing.assert_array_equal(again.likelihood("w5"), channel.likelihood("w5"))
+        assert again.mechanism.skip == {"w1"}
+        assert again.mechanism.consistent is True
+        with pytest.raises(fastdx.ParameterError):
+            Channel.load(card, TINY)
+    with pytest.raises(fastdx.ParameterError, match="seed"):
+        Channel.of(Tem(E, 3.0, seed=1)).card()
+    wrong: Any
+    for wrong in ("no card", "[1]", {"card": 1}, card.replace('"tokenizer": 1', '"tokenizer": 2')):
+        with pytest.raises(fastdx.ParameterError, match="card"):
+            Channel.load(wrong, E)
+
+
 class TestNgramPrior:
     def test_distributions_sum_to_one_and_use_the_history(self) -> None:
         for order in (1, 2, 3):

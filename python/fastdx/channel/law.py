@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import json
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
-from typing import Any, Protocol, SupportsIndex
+from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastdx._core import ChannelCore
+from fastdx._core import ChannelCore, Cover, Embedding, WordGraph, __version__
 from fastdx.channel.ngrams import NgramPrior
 from fastdx.channel.posterior import Posterior
 from fastdx.channel.prefixes import LanguageModel, written_out
 from fastdx.exceptions import InputTypeError, ParameterError
-from fastdx.mechanisms import Mechanism
+from fastdx.mechanisms import Mechanism, from_spec
+
+if TYPE_CHECKING:
+    from fastdx.laws import Law
 
 __all__ = ["Bits", "Channel"]
 
 _Numbers = NDArray[np.float64]
+
+CARD = 1
+"""The version of cards."""
+TOKENIZER = 1
+"""The version of the rules by which words are found in texts; raised when these change."""
+_SECRET = ("seed", "pad", "threads", "cache_bytes")
+"""What a receiver of releases need not know, or must not."""
 
 
 class _Frequencies(Protocol):
@@ -87,11 +98,11 @@ class Channel:
         Parameters
         ----------
         mechanism : Mechanism
-            One that has a law (`has_law`): Tem with and without covers, NeighborResponse, FiniteLaw,
-            with ``exclude=``, ``remap=``, ``skip=``, ``oov=`` and ``consistent=``.
+            One that has a law (`has_law`): Tem with and without covers, NeighborResponse,
+            FiniteLaw, with ``exclude=``, ``remap=``, ``skip=``, ``oov=``, ``consistent=``.
         cache_bytes : int, optional
-            Bytes of columns that are kept; by default ``FASTDX_CACHE_BYTES``, or 128 MiB. What comes
-            first is kept, the rest is computed anew each time.
+            Bytes of columns that are kept; by default ``FASTDX_CACHE_BYTES``, or 128 MiB. What
+            comes first is kept, the rest is computed anew each time.
 
         Raises
         ------
@@ -108,12 +119,82 @@ class Channel:
         """The mechanism."""
         return self._mechanism
 
+    def card(self) -> str:
+        """Return what a receiver of releases must know to make the same channel, as JSON.
+
+        The mechanism's Spec, with the fingerprints of its words and cover, without seeds and places
+        of files; and the version of the rules by which words are found. Nothing in it depends on a
+        text.
+
+        Raises
+        ------
+        ParameterError
+            A seeded mechanism: whoever knows the seed undoes its releases.
+
+        Examples
+        --------
+        >>> from fastdx import Tem
+        >>> from fastdx.channel import Channel
+        >>> card = Channel.of(Tem.recommended()).card()
+        >>> Channel.load(card).mechanism == Tem.recommended()
+        True
+        """
+        if self._mechanism.seed is not None:
+            raise ParameterError("mechanism must have no seed: its releases protect nobody")
+        spec = {k: v for k, v in self._mechanism.spec.items() if k not in _SECRET}
+        card = {"card": CARD, "fastdx": __version__, "tokenizer": TOKENIZER,
+                "spec": {k: _nowhere(v) for k, v in spec.items()}}  # fmt: skip
+        return json.dumps(card, indent=2, ensure_ascii=False)
+
+    @classmethod
+    def load(
+        cls,
+        card: str | Mapping[str, Any],
+        space: Embedding | WordGraph | None = None,
+        *,
+        cover: Cover | None = None,
+        remap: Cover | None = None,
+        law: ArrayLike | Callable[[int], ArrayLike] | Law | None = None,
+        cache_bytes: SupportsIndex | None = None,
+    ) -> Channel:
+        """Make the channel that a card describes.
+
+        Parameters
+        ----------
+        card : str or mapping
+            What `card` returned.
+        space : Embedding or WordGraph, optional
+            The words, where they are not built in; their fingerprint is checked.
+        cover, remap, law : optional
+            Parts that the card has only the fingerprints of; see `fastdx.from_spec`.
+        cache_bytes : int, optional
+            As for `of`.
+
+        Raises
+        ------
+        ParameterError
+            No card, or one of rules or a version that this fastdx does not know.
+        """
+        try:
+            known = json.loads(card) if isinstance(card, str) else dict(card)
+            version, tokenizer, spec = known["card"], known["tokenizer"], known["spec"]
+        except (ValueError, TypeError, KeyError):
+            raise ParameterError("card must be the JSON that Channel.card returns") from None
+        if (version, tokenizer) != (CARD, TOKENIZER):
+            raise ParameterError(
+                f"card must be of version {CARD} and tokenizer {TOKENIZER}, got {version!r} and "
+                f"{tokenizer!r}: it takes another version of fastdx"
+            )
+        made = from_spec(spec, space, cover=cover, remap=remap, law=law)
+        return cls.of(made, cache_bytes=cache_bytes)
+
     def _prior(self, prior: ArrayLike | str | _Frequencies | None) -> ArrayLike | None:
         if isinstance(prior, str):
             if prior != "rank":
                 raise ParameterError(f"prior must be numbers, a model or 'rank', got {prior!r}")
             return None
-        frequencies: ArrayLike | None = getattr(prior, "frequencies", prior)
+        found: Any = prior
+        frequencies: ArrayLike | None = getattr(found, "frequencies", found)
         return frequencies
 
     def bits(
@@ -240,3 +321,10 @@ class Channel:
     def __repr__(self) -> str:
         """Return what it is of."""
         return f"Channel.of({self._mechanism!r})"
+
+
+def _nowhere(value: Any) -> Any:
+    """Return a part of a Spec without where its file lies, if it says what the file holds."""
+    if isinstance(value, dict) and "fingerprint" in value:
+        return {k: v for k, v in value.items() if k != "file"}
+    return value

@@ -40,20 +40,17 @@ class Posterior:
         """Wrap a core: use `Channel.decode`."""
         self._core = core
         self._space = space
-        words = core.words()
-        best, self.certainty, self.word_bits, self.unknown, self.written = words
-        self.best: NDArray[np.int64] = np.where(
-            best < len(space), best.astype(np.int64), -1
-        )
+        best, certainty, bits, unknown, written = core.words()
+        self.best: NDArray[np.int64] = np.where(best < len(space), best.astype(np.int64), -1)
         """The likeliest word of each place, as its id; -1 where it is one that the space does not
         have: shape (n,). Nobody who knows the prior names more words on average."""
-        self.certainty: _Numbers
+        self.certainty: _Numbers = certainty
         """The probability of each, shape (n,)."""
-        self.word_bits: _Numbers
+        self.word_bits: _Numbers = bits
         """The entropy of each word by itself, in bits, shape (n,)."""
-        self.unknown: _Numbers
+        self.unknown: _Numbers = unknown
         """The probability of each word that the space does not have it, shape (n,)."""
-        self.written: NDArray[np.bool_]
+        self.written: NDArray[np.bool_] = written
         """Whether the release shows the word as it was written, shape (n,)."""
 
     def __len__(self) -> int:
@@ -135,7 +132,7 @@ class Posterior:
     def sample(
         self, m: SupportsIndex, seed: SupportsIndex | None = None
     ) -> list[str] | list[list[str]]:
-        """Return m texts drawn from the posterior: as likely as they are to stand behind the release.
+        """Return m texts drawn from the posterior: as likely as they stand behind the release.
 
         White space and punctuation are those of the release; an unknown word is ``[UNKNOWN]``.
         For released tokens, lists of words.
@@ -144,7 +141,8 @@ class Posterior:
 
     def viterbi(self) -> str | list[str]:
         """Return the likeliest text as a whole. It names fewer words than `best` on average."""
-        return self._core.viterbi()
+        found: str | list[str] = self._core.viterbi()
+        return found
 
     def __repr__(self) -> str:
         """Return what it knows."""

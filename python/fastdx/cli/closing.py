@@ -62,7 +62,7 @@ def report(options: Options, word: Mechanism, bags: BagOfWords | None, total: Do
         report = {
             "counts": dict(total.counts),
             "spec": word.spec,
-            "guarantee": _as_dict(mechanism),
+            "guarantee": word.guarantee.to_dict(),
             "files": total.files,
             "finished_before": total.skipped,
             "left_out": total.others,
@@ -70,6 +70,8 @@ def report(options: Options, word: Mechanism, bags: BagOfWords | None, total: Do
             "accounts": len(total.charged),
             "warnings": warned,
         }
+        if bags is not None:
+            report["bag"] = str(bags.guarantee)
         line = json.dumps(report, ensure_ascii=False)
         if options.report_file:
             with open_output(options.report_file) as out:
@@ -83,13 +85,6 @@ def report(options: Options, word: Mechanism, bags: BagOfWords | None, total: Do
         print(f"fastdx: warning: {warning}", file=sys.stderr)
     if options.guarantee:
         print(mechanism.guarantee, file=sys.stderr)
-
-
-def _as_dict(mechanism: Mechanism | BagOfWords) -> dict[str, Any]:
-    if isinstance(mechanism, BagOfWords):
-        inner = mechanism.mechanism.guarantee.to_dict()
-        return {"bag": str(mechanism.guarantee), "words": inner}
-    return mechanism.guarantee.to_dict()
 
 
 def _closing(word: Mechanism, total: Done) -> str:

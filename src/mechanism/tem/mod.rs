@@ -473,7 +473,7 @@ impl Mechanism for Tem {
             mechanism: "Tem",
             metric: self.space.metric_name(),
             epsilon: Mechanism::epsilon(self),
-            certificate: self.certificate().copied(),
+            certificate: self.certificate().map(|c| c.named(self.space.vocabulary())),
             delta: 0.0,
             // Four errors of a score (two weights, two sums), each (ε/2)·error, and the distance
             // of the two words themselves.
