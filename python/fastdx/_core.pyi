@@ -314,6 +314,14 @@ class NgramPriorCore:
         unknown: float | None = None,
     ) -> NgramPriorCore: ...
     @staticmethod
+    def of_pairs(
+        space: Embedding | WordGraph,
+        frequencies: ArrayLike,
+        first: ArrayLike,
+        second: ArrayLike,
+        weights: ArrayLike,
+    ) -> NgramPriorCore: ...
+    @staticmethod
     def load(space: Embedding | WordGraph, path: str | PathLike[str]) -> NgramPriorCore: ...
     def save(self, path: str | PathLike[str]) -> None: ...
     @staticmethod

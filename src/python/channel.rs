@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
 use super::arguments::{
-    as_strs, count, matrix_with, numbers, real, seed as seed_of, shaped, strings,
+    as_strs, count, matrix_with, numbers, real, seed as seed_of, shaped, strings, word_ids,
 };
 use super::mechanism::PyMechanism;
 use super::run::{run, run_with};
@@ -75,6 +75,25 @@ impl PyNgramPrior {
         let space = Space::of(space)?;
         let frequencies = frequencies_of(frequencies)?;
         let made = NgramPrior::of_frequencies(space.space(), frequencies.as_deref(), unknown)?;
+        let inner = Arc::new(made);
+        Ok(PyNgramPrior { inner, space })
+    }
+
+    #[staticmethod]
+    fn of_pairs(
+        space: &Bound<'_, PyAny>,
+        frequencies: &Bound<'_, PyAny>,
+        first: &Bound<'_, PyAny>,
+        second: &Bound<'_, PyAny>,
+        weights: &Bound<'_, PyAny>,
+    ) -> PyResult<Self> {
+        let space = Space::of(space)?;
+        let words = space.space();
+        let count = words.vocabulary().len();
+        let [(first, _), (second, _)] = [word_ids(first, count)?, word_ids(second, count)?];
+        let frequencies = numbers("frequencies", frequencies)?;
+        let weights = numbers("weights", weights)?;
+        let made = NgramPrior::of_pairs(words, &frequencies, &first, &second, &weights)?;
         let inner = Arc::new(made);
         Ok(PyNgramPrior { inner, space })
     }

@@ -13,6 +13,8 @@ import pytest
 
 import fastdx
 from fastdx import Cover, Embedding, FiniteLaw, MultivariateLaplace, NeighborResponse, Tem
+from fastdx._marginals import marginals
+from fastdx.attacks import BigramModel, Likelihoods, sentence_attack
 from fastdx.channel import Bits, Channel, LanguageModel, NgramPrior, Posterior
 
 RNG = np.random.default_rng(5)
@@ -305,6 +307,30 @@ def test_a_card_makes_the_same_channel(tmp_path: Path) -> None:
     for wrong in ("no card", "[1]", {"card": 1}, card.replace('"tokenizer": 1', '"tokenizer": 2')):
         with pytest.raises(fastdx.ParameterError, match="card"):
             Channel.load(wrong, E)
+
+
+def test_sentences_are_attacked_by_the_same_posterior_as_by_sums_in_numpy() -> None:
+    tem = Tem(E, 3.0, cover=3, seed=4)
+    model = BigramModel(E, texts(300, WORDS))
+    chain = model.chain
+    prior = NgramPrior.of_pairs(E, chain.frequencies, chain.first, chain.second, chain.weights)
+    out = tem.privatize_ids(np.arange(12))
+    posterior = Channel.of(tem).decode([WORDS[y] for y in out], prior)
+    expected = marginals(chain, Likelihoods.of(tem)(out))
+    found = [posterior.marginals(i) for i in range(12)]
+    # Likelihoods and weights of pairs have 32 bits.
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    unseen = texts(20, WORDS, seed=3)
+    shares = [
+        sentence_attack(Tem(E, 3.0, seed=7), unseen, model, stop_words=[], exact=exact).exact
+        for exact in (True, Channel.of(Tem(E, 3.0)), Likelihoods.of(Tem(E, 3.0)))
+    ]
+    assert max(shares) - min(shares) < 0.01
+    for wrong in ([0.5, 0.6], [-0.1, 0.2]):
+        with pytest.raises(fastdx.ParameterError, match="weights"):
+            NgramPrior.of_pairs(E, np.ones(60), [1, 1], [2, 3], wrong)
+    with pytest.raises(fastdx.ParameterError, match="weights"):
+        NgramPrior.of_pairs(E, np.ones(60), [1, 1], [3, 2], [0.1, 0.2])
 
 
 class TestNgramPrior:
