@@ -394,12 +394,16 @@ impl<'a> Reader<'a> {
         let ends = memchr_iter(b'\n', text.as_bytes()).map(|end| end + 1);
         let line = std::iter::once(0).chain(ends).nth(error.line() - 1);
         let reached = (line.unwrap_or(0) + error.column()).min(text.len());
-        let is_cut = error.is_eof() || reached == text.len();
-        let at = reached - usize::from(!error.is_eof() && reached > 0);
-        let at = text.floor_char_boundary(at);
-        let constants = ["NaN", "Infinity", "-Infinity"];
-        let constant = constants.iter().find(|name| text[at..].starts_with(*name));
         let told = error.to_string();
+        // Of an end and of a control character it has not read on.
+        let is_unread = error.is_eof() || told.starts_with("control character");
+        let at = reached - usize::from(!is_unread && reached > 0);
+        let rest = &text[text.floor_char_boundary(at)..];
+        let constants = ["NaN", "Infinity", "-Infinity"];
+        let constant = constants.iter().find(|name| rest.starts_with(*name));
+        let is_cut = error.is_eof()
+            || reached == text.len()
+            || constants.iter().any(|name| name.starts_with(rest));
         let mut wrong = match constant {
             Some(name) => Wrong::new(start + at, Problem::NoNumber(Hidden::new(*name))),
             None => {

@@ -455,7 +455,7 @@ fn documents_are_read_in_parts() {
 
 #[test]
 fn records_of_a_document_are_bounded() {
-    let record = |n| format!("[ {{\"t\":\"{}\"}} ]", "a".repeat(n - 8));
+    let record = |n: usize| format!("[ {{\"t\":\"{}\"}} ]", "a".repeat(n - 8));
     for size in [1, 100, 4000, 4096, 10_000] {
         assert!(document(record(4096).as_bytes(), fields(&["t"]), size).is_ok());
         for text in [
