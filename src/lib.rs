@@ -25,6 +25,7 @@
 //! | Earth Mover's distances, exactly | [`transport`] |
 //! | the ε that a Tem really has | [`audit`] |
 //! | what ε does to words | [`calibration`] |
+//! | a law as integers, drawn exactly | [`law`] |
 //! | what is proved | [`guarantee`] |
 //! | text in, text out | [`text`] |
 //! | keys, streams, exact uniform integers | [`random`] |
@@ -69,6 +70,7 @@ pub mod guarantee;
 mod gzip;
 pub mod hyperbolic;
 pub mod index;
+pub mod law;
 pub mod mechanism;
 pub mod metric;
 mod names;

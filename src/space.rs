@@ -3,9 +3,12 @@
 //! An [`Embedding`](crate::Embedding) is one; a word graph with shortest paths is another. The
 //! noise mechanisms need more (vectors to add noise to) and take an embedding.
 
+mod lists;
+
 use std::sync::Arc;
 
 use crate::guarantee::Certificate;
+use crate::metric::{Limits, Seen};
 use crate::neighbors::{Grid, NeighborLists, smallest};
 use crate::vocabulary::Vocabulary;
 
@@ -165,29 +168,6 @@ pub trait MetricSpace: Send + Sync {
     fn lists(&self) -> Option<&NeighborLists> {
         None
     }
-}
-
-/// What is asked of the distance d to each of some words: whether d > `far`, whether d ≤ `near`, whether
-/// d > `least`.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits<'a> {
-    /// From here on a word is of no interest; a number for every word.
-    pub far: &'a [f64],
-    /// Up to here it is of interest for certain; a number for every word.
-    pub near: &'a [f64],
-    /// Up to here it is dealt with otherwise.
-    pub least: f64,
-}
-
-/// What has been seen of up to 64 words, a bit each, that is set where it is certain.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Seen {
-    /// d > `far`.
-    pub beyond: u64,
-    /// d ≤ `near`.
-    pub within: u64,
-    /// d > `least`.
-    pub outside: u64,
 }
 
 /// All words by their distance from one word.

@@ -14,8 +14,8 @@ use rayon::prelude::*;
 use super::{Losses, NEAR, Near, Worst, normaliser};
 use crate::error::Result;
 use crate::guarantee::Certificate;
+use crate::law::{FLOOR_EXPONENT, weights};
 use crate::mechanism::tem::Tem;
-use crate::mechanism::tem::law::{FLOOR_EXPONENT, weights};
 use crate::parallel::{Control, install};
 use crate::space::{MetricSpace, rows_together};
 

@@ -19,12 +19,13 @@ use crate::guarantee::Certificate;
 use crate::metric::Metric;
 use crate::metric::coarse::Coarse;
 use crate::metric::screen::{self, Norms, Vectors};
+use crate::metric::{Limits, Seen};
 use crate::neighbors::{Grid, NeighborLists};
 use crate::parallel::Control;
 use crate::search::exact::Scratch;
 use crate::search::hnsw::HnswScratch;
 use crate::search::{ExactSearch, Hnsw, HnswParameters};
-use crate::space::{Limits, MetricSpace, Seen};
+use crate::space::MetricSpace;
 use crate::vocabulary::Vocabulary;
 
 /// The most bytes that a [`Coarse`] copy of the vectors may take.

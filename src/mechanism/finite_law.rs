@@ -18,10 +18,10 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::{Error, Result};
 use crate::guarantee::Guarantee;
+use crate::law::Law;
 use crate::mechanism::Mechanism;
 use crate::mechanism::grouped::{Grouped, WordDraws};
 use crate::mechanism::tem::alias::AliasTable;
-use crate::mechanism::tem::law::Law;
 use crate::parallel::{Control, install};
 use crate::random::{Bulk, Key, Randomness, uniform_below};
 use crate::space::MetricSpace;

@@ -8,14 +8,13 @@
 //! exp((ε/2)·d(w,w')) and so does the normaliser. It needs *every* distance exactly: a
 //! neighbour that an approximate search overlooked would change its score by up to γ.
 //!
-//! **Law** in [`law`], as integers; **samplers**: `rejection` draws the integer law exactly
+//! **Law** in [`crate::law`], as integers; **samplers**: `rejection` draws the integer law exactly
 //! from the k nearest words, [`gumbel`] is the paper's, kept as the reference.
 
 pub(super) mod alias;
 mod covered;
 mod draw;
 pub mod gumbel;
-pub mod law;
 mod law_cache;
 mod neighborhoods;
 mod outside;
@@ -32,6 +31,7 @@ use rand::rngs::ChaCha12Rng;
 use crate::cover::Cover;
 use crate::error::{Error, Result, check_epsilon};
 use crate::guarantee::{Certificate, Guarantee};
+use crate::law::{self, Law};
 use crate::mechanism::Mechanism;
 use crate::names::named;
 use crate::neighbors::{Grid, NeighborLists};
@@ -39,7 +39,7 @@ use crate::parallel::Control;
 use crate::random::{Key, Randomness, uniform_below};
 use crate::space::MetricSpace;
 use crate::word_cache::CacheBudget;
-use law::Law;
+
 use law_cache::LawCache;
 use neighborhoods::{Neighborhoods, Row};
 
