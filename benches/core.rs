@@ -8,7 +8,7 @@ use std::sync::Arc;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use fastdx::noise;
 use fastdx::text::{Policy, TextPrivatizer, words};
-use fastdx::{Embedding, Mechanism, MultivariateLaplace, Randomness, Tem};
+use fastdx::{Embedding, Mechanism, MultivariateLaplace, Randomness, Tem, WordMechanism};
 
 fn core(c: &mut Criterion) {
     let embedding = Arc::new(Embedding::default_english().unwrap());

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use fastdx::law::Law;
-use fastdx::{Embedding, Mechanism, Metric, Randomness, Tem, Vocabulary};
+use fastdx::{Embedding, Mechanism, Metric, Randomness, Tem, Vocabulary, WordMechanism};
 use rand::{Rng, RngExt};
 use rand_distr::StandardNormal;
 

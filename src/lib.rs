@@ -95,17 +95,17 @@ pub use embedding::Embedding;
 pub use error::{Error, Hidden, Result};
 pub use graph::WordGraph;
 pub use guarantee::Guarantee;
-pub use mechanism::Mechanism;
 pub use mechanism::finite_law::FiniteLaw;
 pub use mechanism::hyperbolic_laplace::HyperbolicLaplace;
 pub use mechanism::multivariate_laplace::MultivariateLaplace;
 pub use mechanism::neighbor_response::NeighborResponse;
 pub use mechanism::tem::Tem;
+pub use mechanism::{Mechanism, WordMechanism};
 pub use metric::Metric;
 pub use neighbors::NeighborLists;
 pub use parallel::Control;
 pub use random::Randomness;
-pub use space::MetricSpace;
+pub use space::{MetricSpace, WordMetric};
 pub use vocabulary::Vocabulary;
 
 /// Whatever is shared between threads is checked to be shareable at compile time.

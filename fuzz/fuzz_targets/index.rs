@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use fastdx::embedding::format::native;
-use fastdx::{Mechanism, MetricSpace, Randomness, Tem, WordGraph};
+use fastdx::{Mechanism, MetricSpace, Randomness, Tem, WordGraph, WordMechanism, WordMetric};
 use libfuzzer_sys::fuzz_target;
 use xxhash_rust::xxh3::xxh3_64;
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use bytes::Bytes;
-use fastdx::Mechanism;
 use fastdx::text::{Consistent, normalize};
+use fastdx::{Mechanism, WordMechanism};
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_SECURITY_POLICY, HeaderValue};
 use hyper::{Request as Asked, Response as Answered, StatusCode};

@@ -16,6 +16,7 @@ use fastdx::text::{
 };
 use fastdx::{
     Control, Cover, Embedding, Guarantee, Mechanism, MultivariateLaplace, Randomness, Tem,
+    WordMechanism,
 };
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;

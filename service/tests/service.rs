@@ -9,7 +9,7 @@ use std::io::{BufReader, Write};
 use std::sync::Arc;
 
 use common::Running;
-use fastdx::{Embedding, Mechanism, Randomness, Tem};
+use fastdx::{Embedding, Mechanism, Randomness, Tem, WordMechanism};
 use serde_json::json;
 use statrs::distribution::{ChiSquared, ContinuousCDF};
 

@@ -13,7 +13,7 @@ use crate::python::errors::wrong_type;
 use crate::python::mechanism::PyMechanism;
 use crate::python::registry::Given;
 use crate::python::run::run_with;
-use crate::{Error, Mechanism, audit};
+use crate::{Error, Mechanism, WordMechanism, audit};
 
 /// A law as an array, as (indptr, indices, data) of a matrix in compressed rows, or as a function of
 /// a word's id.
