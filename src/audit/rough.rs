@@ -414,7 +414,7 @@ mod tests {
     use super::super::{by_all_distances, by_rough_distances};
     use super::*;
     use crate::mechanism::tem::Truncation;
-    use crate::{Embedding, Metric, Randomness, Vocabulary};
+    use crate::{Embedding, Metric, Randomness, Vocabulary, WordMetric};
     use rand::RngExt;
 
     /// The very certificate that exact distances of all pairs give, on words of many kinds: whether near

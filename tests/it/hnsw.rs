@@ -6,7 +6,6 @@ use fastdx::mechanism::quality;
 use fastdx::search::{HnswParameters, Search};
 use fastdx::{
     Control, Embedding, Error, Mechanism, Metric, MetricSpace, MultivariateLaplace, Randomness,
-    WordMechanism, WordMetric,
 };
 
 fn graph(e: &Embedding, m: usize, seed: u64) -> Embedding {

@@ -8,8 +8,7 @@ use fastdx::hyperbolic::walk::Walk;
 use fastdx::hyperbolic::{clamp, distance, exp_map, from_lorentz, log_map, mobius_add, to_lorentz};
 use fastdx::mechanism::hyperbolic_laplace::NoiseSampler;
 use fastdx::{
-    Control, Embedding, HyperbolicLaplace, Mechanism, Metric, MetricSpace, Randomness,
-    WordMechanism, WordMetric,
+    Control, Embedding, HyperbolicLaplace, Mechanism, Metric, Randomness, WordMechanism, WordMetric,
 };
 use proptest::prelude::*;
 use statrs::distribution::{Beta, ContinuousCDF};

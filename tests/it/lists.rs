@@ -9,7 +9,7 @@ use fastdx::mechanism::tem::Truncation;
 use fastdx::neighbors::Grid;
 use fastdx::{
     Control, Embedding, Error, Mechanism, Metric, MetricSpace, NeighborLists, Randomness, Tem,
-    WordMechanism, WordMetric,
+    WordMechanism,
 };
 use proptest::prelude::*;
 

@@ -3,7 +3,7 @@
 use fastdx::transport::bags::{Bag, distance};
 use fastdx::transport::documents::{Centroids, nearest, pairwise};
 use fastdx::transport::{CostMatrix, Transport, emd};
-use fastdx::{Control, Metric, MetricSpace, WordMetric};
+use fastdx::{Control, Metric, MetricSpace};
 use proptest::prelude::*;
 use rand::seq::SliceRandom;
 use rand::{Rng, RngExt};
