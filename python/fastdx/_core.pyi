@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from typing_extensions import Self, disjoint_base
 
-from fastdx.budget import Ledger
+from fastdx._types import LedgerLike
 
 __all__ = [
     "MOST_UNCHANGED",
@@ -475,7 +475,7 @@ class Guarantee:
         self,
         audience: str = "engineer",
         *,
-        ledger: Ledger | None = None,
+        ledger: LedgerLike | None = None,
         account: str | None = None,
     ) -> str: ...
     @property
