@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use crate::error::Result;
 use crate::guarantee::Certificate;
 use crate::neighbors::{Grid, NeighborLists, smallest};
 use crate::vocabulary::Vocabulary;
@@ -145,9 +146,12 @@ pub trait MetricSpace: Send + Sync {
 
     /// About the `k` nearest words of each of `words`, nearest first, maybe fewer, where there is a
     /// graph to find them by. Never for distances of a mechanism.
-    fn approximate_neighbors(&self, words: &[u32], k: usize) -> Option<Vec<Vec<u32>>> {
+    ///
+    /// # Errors
+    /// A graph that cannot be searched.
+    fn approximate_neighbors(&self, words: &[u32], k: usize) -> Result<Option<Vec<Vec<u32>>>> {
         let _ = (words, k);
-        None
+        Ok(None)
     }
 
     /// Whether one distance costs about as much as all distances of a word.

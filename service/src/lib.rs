@@ -2,7 +2,7 @@
 //!
 //! | idea | here |
 //! |---|---|
-//! | the file of policies | [`config`], read by [`toml_file`] |
+//! | the file of policies | [`fastdx::spec::Policies`] |
 //! | a policy: a mechanism, and how it is applied to text | [`policy`] |
 //! | what a client sends, and what it gets | [`body`] |
 //! | the most that a request may ask for | [`limits`] |
@@ -24,7 +24,6 @@
 
 pub mod answers;
 pub mod body;
-pub mod config;
 pub mod held;
 pub mod keys;
 pub mod ledger;
@@ -38,5 +37,4 @@ pub mod process;
 pub mod reply;
 pub mod routes;
 pub mod service;
-pub mod toml_file;
 pub mod work;

@@ -9,8 +9,8 @@ use std::time::Duration;
 use arc_swap::ArcSwapOption;
 use clap::Parser;
 use fastdx::guarantee::Unchanged;
+use fastdx::spec::{self, Kind, Spec};
 use fastdx_serve::answers::Answers;
-use fastdx_serve::config::Config;
 use fastdx_serve::keys::Keys;
 use fastdx_serve::ledger::Ledger;
 use fastdx_serve::limits::Limits;
@@ -192,10 +192,17 @@ fn seconds(name: &str, given: f64) -> Result<Duration, String> {
     }
 }
 
-fn read(flags: &Flags) -> Result<Config, String> {
+fn read(flags: &Flags) -> Result<spec::Policies, String> {
     match (&flags.config, flags.epsilon) {
-        (Some(path), _) => Config::read(path),
-        (None, epsilon) => Ok(Config::english(epsilon, flags.allow_unchanged)),
+        (Some(path), _) => spec::Policies::read(path).map_err(|error| error.to_string()),
+        (None, epsilon) => {
+            let spec = epsilon.map_or_else(Spec::recommended, |e| Spec::new(Kind::Tem, e));
+            Ok(spec::Policies::of(spec::Policy {
+                spec,
+                allow_unchanged: flags.allow_unchanged,
+                ..spec::Policy::default()
+            }))
+        }
     }
 }
 

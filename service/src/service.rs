@@ -18,7 +18,6 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::answers::Answers;
 use crate::body::Given;
-use crate::config::Config;
 use crate::held::{Connection, Held};
 use crate::keys::Keys;
 use crate::ledger::{Ledger, Refusal};
@@ -107,7 +106,7 @@ impl Service {
     ///
     /// # Errors
     /// What is wrong.
-    pub fn make(&self, config: &Config) -> Result<Policies, String> {
+    pub fn make(&self, config: &fastdx::spec::Policies) -> Result<Policies, String> {
         let policies = Policies::make(config, self.policies.load().as_deref())?;
         self.affordable(&policies)?;
         Ok(policies)

@@ -73,7 +73,7 @@ impl PyGuarantee {
         exceptions: Vec<String>,
         outside: Option<Vec<String>>,
     ) -> Self {
-        let mut guarantee = mechanism.get().text.guarantee();
+        let mut guarantee = mechanism.get().text().guarantee();
         guarantee.exceptions.extend(exceptions.iter().cloned());
         PyGuarantee {
             guarantee,
@@ -179,7 +179,7 @@ impl PyGuarantee {
     ///     In nats: ε·d(a, b) for two words of the vocabulary, rounded up so that it covers the
     ///     rounding of the distance; `slack`, once a word, comes on top.
     fn bound(&self, a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> PyResult<f64> {
-        let text = &self.mechanism.get().text;
+        let text = self.mechanism.get().text();
         Ok(match (Written::of("a", a)?, Written::of("b", b)?) {
             (Written::Text(a), Written::Text(b)) => match (&self.outside, self.payable()) {
                 (_, Ok(())) => text.bound(&a, &b),
@@ -222,7 +222,7 @@ impl PyGuarantee {
     /// `price`, why it is infinite, and how many words there are.
     #[pyo3(name = "_price")]
     fn priced(&self, py: Python<'_>, text: &Bound<'_, PyAny>) -> PyResult<Priced> {
-        let core = &self.mechanism.get().text;
+        let core = self.mechanism.get().text();
         let written = Written::of("text", text)?;
         run(py, false, |_| {
             Ok(match &written {
@@ -246,7 +246,7 @@ impl PyGuarantee {
         let (ids, _) = word_ids(ids, vocabulary.len())?;
         vocabulary.check_ids(&ids)?;
         let price = self.payable();
-        let price = price.and_then(|()| mechanism.text.price_ids(&ids));
+        let price = price.and_then(|()| mechanism.text().price_ids(&ids));
         Ok(priced(price, ids.len()))
     }
 

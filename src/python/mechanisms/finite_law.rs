@@ -7,25 +7,13 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use super::{as_kind, remapped};
-use crate::mechanism::finite_law::{FiniteLaw, Loss, Rows};
+use crate::mechanism::finite_law::{FiniteLaw, Rows};
 use crate::python::arguments::{matrix, numbers, shape_text, word_ids};
 use crate::python::errors::wrong_type;
 use crate::python::mechanism::PyMechanism;
-use crate::python::registry::Given;
 use crate::python::run::run_with;
-use crate::{Error, Mechanism, audit};
-
-/// A law as an array, as (indptr, indices, data) of a matrix in compressed rows, or as a function of
-/// a word's id.
-pub(in crate::python) fn make(given: &mut Given<'_>) -> PyResult<Arc<dyn Mechanism>> {
-    let space = given.space.space();
-    let Some(law) = given.parameter("law")? else {
-        return Err(wrong_type("law is missing: give (space, law)".into()));
-    };
-    let rows = rows_of(&law, space.vocabulary().len())?;
-    let (bytes, randomness) = (given.cache_bytes, given.randomness.clone());
-    Ok(Arc::new(FiniteLaw::new(space, rows, bytes, randomness)?))
-}
+use crate::spec::{Spec, certified_law, fingerprint_of_rows};
+use crate::{Error, Mechanism};
 
 fn shape_error(words: usize, got: String) -> PyErr {
     Error::Shape {
@@ -36,10 +24,15 @@ fn shape_error(words: usize, got: String) -> PyErr {
     .into()
 }
 
-fn rows_of(law: &Bound<'_, PyAny>, words: usize) -> PyResult<Arc<Rows>> {
+/// The rows of a law that is an array, (indptr, indices, data) of a matrix in compressed rows, or a
+/// function of a word's id; and its fingerprint, but of a function.
+pub(in crate::python) fn rows_of(
+    law: &Bound<'_, PyAny>,
+    words: usize,
+) -> PyResult<(Arc<Rows>, Option<u64>)> {
     if law.is_callable() {
         let function = law.clone().unbind();
-        return Ok(Arc::new(move |id, out| {
+        let rows: Arc<Rows> = Arc::new(move |id, out: &mut [f64]| {
             Python::attach(|py| row_of(function.bind(py), id, out)).map_err(|e| {
                 // Its message may hold anything.
                 let kind = Python::attach(|py| e.get_type(py).qualname().map(|q| q.to_string()));
@@ -47,7 +40,8 @@ fn rows_of(law: &Bound<'_, PyAny>, words: usize) -> PyResult<Arc<Rows>> {
                 let got = format!("{} for word {id}", kind.unwrap_or_default());
                 Error::parameter("law", expected, got)
             })
-        }));
+        });
+        return Ok((rows, None));
     }
     if let Ok(parts) = law.cast::<PyTuple>() {
         let (starts, columns, data) =
@@ -66,22 +60,26 @@ fn rows_of(law: &Bound<'_, PyAny>, words: usize) -> PyResult<Arc<Rows>> {
                 "a sparse matrix of another shape".into(),
             ));
         }
-        return Ok(Arc::new(move |id, out: &mut [f64]| {
+        let rows: Arc<Rows> = Arc::new(move |id, out: &mut [f64]| {
             let row = starts[id as usize]..starts[id as usize + 1];
             for (&column, &p) in columns[row.clone()].iter().zip(&data[row]) {
                 out[column as usize] += p;
             }
             Ok(())
-        }));
+        });
+        let print = fingerprint_of_rows(&rows, words)?;
+        return Ok((rows, Some(print)));
     }
     let (law, rows, columns) = matrix::<f64>("law", law)?;
     if (rows, columns) != (words, words) {
         return Err(shape_error(words, shape_text(&[rows, columns])));
     }
-    Ok(Arc::new(move |id, out: &mut [f64]| {
+    let rows: Arc<Rows> = Arc::new(move |id, out: &mut [f64]| {
         out.copy_from_slice(&law[id as usize * words..][..words]);
         Ok(())
-    }))
+    });
+    let print = fingerprint_of_rows(&rows, words)?;
+    Ok((rows, Some(print)))
 }
 
 fn row_of(function: &Bound<'_, PyAny>, id: u32, out: &mut [f64]) -> PyResult<()> {
@@ -121,15 +119,13 @@ pub(in crate::python) fn certify_law(
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<PyMechanism> {
     let law: &FiniteLaw = as_kind(&core, "a FiniteLaw")?;
-    let loss = run_with(py, true, progress, |control| {
-        let unknown = law.check(control)?;
-        let found = audit::largest_loss(law, law.space(), control)?;
-        Ok(Loss {
-            epsilon: found.epsilon,
-            local: found.local,
-            unknown,
-        })
+    let law = run_with(py, true, progress, |control| {
+        certified_law(law.clone(), control)
     })?;
-    let certified = remapped(&core, Arc::new(law.clone().with_loss(loss)))?;
-    Ok(core.around(core.space.clone_ref(py), certified))
+    let certified = remapped(&core, Arc::new(law))?;
+    let spec = Spec {
+        certified: Some(true),
+        ..core.built.given().clone()
+    };
+    Ok(core.around(core.space.clone_ref(py), certified, spec))
 }

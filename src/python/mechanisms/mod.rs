@@ -1,4 +1,4 @@
-//! How Python makes each mechanism, and what only that mechanism can do.
+//! What each mechanism tells of itself, and what only that mechanism can do.
 
 pub(super) mod finite_law;
 pub(super) mod hyperbolic_laplace;
@@ -11,35 +11,30 @@ pub(super) mod vickrey;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use super::cover::PyCover;
 use super::mechanism::PyMechanism;
-use super::registry::Registered;
 use crate::mechanism::remapped::Remapped;
+use crate::spec::Kind;
 use crate::{Error, Mechanism, NeighborResponse, Tem};
 
-/// Every mechanism: its name, how it is made, what it tells of itself.
-pub(super) static MECHANISMS: &[Registered] = &[
-    Registered::new("tem", tem::make, tem::details),
-    Registered::new(
-        "laplace",
-        multivariate_laplace::make,
-        multivariate_laplace::details,
-    ),
-    Registered::new(
-        "hyperbolic",
-        hyperbolic_laplace::make,
-        hyperbolic_laplace::details,
-    ),
-    Registered::new("law", finite_law::make, finite_law::details),
-    Registered::new("mahalanobis", mahalanobis::make, mahalanobis::details),
-    Registered::new(
-        "response",
-        neighbor_response::make,
-        neighbor_response::details,
-    ),
-    Registered::new("vickrey", vickrey::make, vickrey::details),
-];
+/// What a mechanism of a kind tells of itself.
+pub(super) fn details(
+    kind: Kind,
+    mechanism: &dyn Mechanism,
+    details: &Bound<'_, PyDict>,
+) -> PyResult<()> {
+    match kind {
+        Kind::Tem => tem::details(mechanism, details),
+        Kind::MultivariateLaplace => multivariate_laplace::details(mechanism, details),
+        Kind::HyperbolicLaplace => hyperbolic_laplace::details(mechanism, details),
+        Kind::FiniteLaw => finite_law::details(mechanism, details),
+        Kind::Mahalanobis => mahalanobis::details(mechanism, details),
+        Kind::NeighborResponse => neighbor_response::details(mechanism, details),
+        Kind::Vickrey => vickrey::details(mechanism, details),
+    }
+}
 
 /// What the outputs of a mechanism stand for, or None.
 #[pyfunction]
