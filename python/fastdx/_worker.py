@@ -132,8 +132,8 @@ class Recipe:
             raise ParameterError("spec must be given alone: it describes all of the mechanism")
         else:
             made = from_spec(spec)
-            index = made.spec["index"]
-            path = index.get("file") if is_index(index) else None
+            words: dict[str, Any] = made.spec["index"]
+            path = words["file"] if is_index(words) else None
         if made.consistent == "call":
             raise ParameterError(
                 "consistent must not be 'call' here: the engine decides which texts one call gets"

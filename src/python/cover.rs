@@ -7,12 +7,11 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBytes, PyTuple, PyType};
 
-use super::arguments::{Text, as_strs, count, numbers, real, strings};
+use super::arguments::{Text, as_strs, count, exclude, numbers, real, strings};
 use super::errors::wrong_type;
 use super::graph::PyWordGraph;
 use super::run::{run, run_with};
 use super::space::Space;
-use super::spec::exclude;
 use crate::cover::{Balance, Build};
 use crate::{Cover, Error, MetricSpace, Vocabulary};
 

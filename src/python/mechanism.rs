@@ -13,9 +13,9 @@ use pyo3::types::{PyDict, PyList, PyString};
 
 use super::arguments::{Text, as_strs, count, real, shaped, strings, word_ids};
 use super::cover::PyCover;
+use super::details::mechanism_details;
 use super::embedding::PyEmbedding;
 use super::errors::{warn, wrong_type};
-use super::mechanisms::details as mechanism_details;
 use super::run::{run, run_in};
 use super::space::Space;
 use super::spec::{Described, parsed, shown_consistent};

@@ -9,10 +9,10 @@ use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyDict, PyString};
 use serde_json::Value;
 
-use super::arguments::{count, real, strings};
+use super::arguments::{count, exclude, real, strings};
 use super::cover::PyCover;
 use super::errors::wrong_type;
-use super::mechanisms::finite_law::rows_of;
+use super::rows::rows_of;
 use super::space::Space;
 use super::text::consistency;
 use crate::cover::Cover;
@@ -170,24 +170,6 @@ impl<'py> Described<'py> {
         }
         Ok(())
     }
-}
-
-/// What `exclude=` names: words, a file of words, `"offensive"` or `"none"`.
-pub(super) fn exclude(given: &Bound<'_, PyAny>) -> PyResult<Exclude> {
-    if let Ok(name) = given.extract::<PyBackedStr>() {
-        match &*name {
-            "offensive" => return Ok(Exclude::Offensive),
-            "none" => return Ok(Exclude::None),
-            _ => {}
-        }
-    }
-    if let Ok(path) = given.extract::<PathBuf>() {
-        return Ok(Exclude::File(path));
-    }
-    let words = strings("exclude", given)?;
-    Ok(Exclude::Words(
-        words.iter().map(|word| word.to_string()).collect(),
-    ))
 }
 
 /// A Cover, `"none"`, the path of a file, or k for the k nearest outputs.

@@ -70,8 +70,8 @@ def report(options: Options, word: Mechanism, bags: BagOfWords | None, total: Do
             "accounts": len(total.charged),
             "warnings": warned,
         }
-        if isinstance(mechanism, BagOfWords):
-            report["bag"] = str(mechanism.guarantee)
+        if bags is not None:
+            report["bag"] = str(bags.guarantee)
         line = json.dumps(report, ensure_ascii=False)
         if options.report_file:
             with open_output(options.report_file) as out:

@@ -1,40 +1,17 @@
-//! What each mechanism tells of itself, and what only that mechanism can do.
+//! What only one mechanism can do.
 
 pub(super) mod finite_law;
-pub(super) mod hyperbolic_laplace;
-pub(super) mod mahalanobis;
 pub(super) mod multivariate_laplace;
-pub(super) mod neighbor_response;
 pub(super) mod tem;
-pub(super) mod vickrey;
 
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
 
 use super::cover::PyCover;
 use super::mechanism::PyMechanism;
 use crate::mechanism::remapped::Remapped;
-use crate::spec::Kind;
 use crate::{Error, Mechanism, NeighborResponse, Tem};
-
-/// What a mechanism of a kind tells of itself.
-pub(super) fn details(
-    kind: Kind,
-    mechanism: &dyn Mechanism,
-    details: &Bound<'_, PyDict>,
-) -> PyResult<()> {
-    match kind {
-        Kind::Tem => tem::details(mechanism, details),
-        Kind::MultivariateLaplace => multivariate_laplace::details(mechanism, details),
-        Kind::HyperbolicLaplace => hyperbolic_laplace::details(mechanism, details),
-        Kind::FiniteLaw => finite_law::details(mechanism, details),
-        Kind::Mahalanobis => mahalanobis::details(mechanism, details),
-        Kind::NeighborResponse => neighbor_response::details(mechanism, details),
-        Kind::Vickrey => vickrey::details(mechanism, details),
-    }
-}
 
 /// What the outputs of a mechanism stand for, or None.
 #[pyfunction]

@@ -2,7 +2,6 @@
 
 use numpy::PyArrayDyn;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
 
 use super::as_kind;
 use crate::mechanism::quality;
@@ -15,22 +14,6 @@ use crate::python::quality::PySearchQuality;
 use crate::python::run::run;
 use crate::search::Search;
 use crate::{Error, Mechanism, MultivariateLaplace};
-
-/// search, ef (None where it is exact).
-pub(in crate::python) fn details(
-    mechanism: &dyn Mechanism,
-    details: &Bound<'_, PyDict>,
-) -> PyResult<()> {
-    let search = mechanism
-        .downcast_ref::<MultivariateLaplace>()
-        .map(|m| m.search());
-    let (name, ef) = match search {
-        Some(Search::Hnsw { ef }) => ("hnsw", Some(ef)),
-        _ => ("exact", None),
-    };
-    details.set_item("search", name)?;
-    details.set_item("ef", ef)
-}
 
 /// Noisy vectors.
 #[pyfunction]

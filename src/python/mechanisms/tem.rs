@@ -4,11 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
 
 use super::{as_kind, remapped};
 use crate::audit::{self, Extend};
-use crate::mechanism::tem::Truncation;
 use crate::python::arguments::count;
 use crate::python::cover::PyCover;
 use crate::python::embedding::PyEmbedding;
@@ -16,30 +14,7 @@ use crate::python::mechanism::PyMechanism;
 use crate::python::run::{run, run_with};
 use crate::python::source::{self, Source, Stamp};
 use crate::python::space::Space;
-use crate::{Error, Mechanism, NeighborLists, Tem};
-
-/// nominal, gamma, beta (None where γ was given), sampler, cached_bytes, certified (the ε, or None), lists_k, lists_radius.
-pub(in crate::python) fn details(
-    mechanism: &dyn Mechanism,
-    details: &Bound<'_, PyDict>,
-) -> PyResult<()> {
-    let Some(tem) = mechanism.downcast_ref::<Tem>() else {
-        return Ok(());
-    };
-    details.set_item("nominal", tem.nominal())?;
-    details.set_item("gamma", tem.gamma())?;
-    let beta = match tem.truncation() {
-        Truncation::Gamma(_) => None,
-        Truncation::Beta(beta) => Some(beta),
-    };
-    details.set_item("beta", beta)?;
-    details.set_item("sampler", tem.sampler().name())?;
-    details.set_item("cached_bytes", tem.cache_bytes().1)?;
-    details.set_item("certified", tem.certificate().map(|c| c.epsilon))?;
-    let lists = tem.lists();
-    details.set_item("lists_k", lists.and_then(NeighborLists::k))?;
-    details.set_item("lists_radius", lists.and_then(NeighborLists::radius))
-}
+use crate::{Error, NeighborLists, Tem};
 
 /// The Tem that a core is.
 pub(in crate::python) fn tem<'a>(core: &'a PyRef<'_, PyMechanism>) -> PyResult<&'a Tem> {
