@@ -102,7 +102,6 @@ class FiniteLaw(Mechanism):
         """Make the mechanism."""
         if is_law(law):
             space = law.space if space is None and embedding is None else space
-            # A matrix is read faster, and pickled.
             law = law.matrix() if len(law.space) <= CERTIFIED else law.row
         if space is None and embedding is None:
             raise InputTypeError("space is missing: whose words the law is of")
@@ -168,6 +167,9 @@ class FiniteLaw(Mechanism):
 
 def rows_of(law: Any) -> Any:
     """Return a law as the core reads it: a sparse matrix as (indptr, indices, data)."""
+    if is_law(law):
+        # A matrix is read faster, and pickled.
+        law = law.matrix() if len(law.space) <= CERTIFIED else law.row
     if not hasattr(law, "tocsr"):
         return law
     rows = law.tocsr()
