@@ -8,7 +8,7 @@
 
 mod explained;
 mod measures;
-mod sums;
+pub(crate) mod sums;
 mod unchanged;
 
 use rayon::prelude::*;

@@ -26,6 +26,8 @@
 //! | the ε that a Tem really has | [`audit`] |
 //! | what ε does to words | [`calibration`] |
 //! | a law as integers, drawn exactly | [`law`] |
+//! | what a release tells, exactly | [`channel`] |
+//! | which words follow which | [`prior`] |
 //! | what is proved | [`guarantee`] |
 //! | text in, text out | [`text`] |
 //! | keys, streams, exact uniform integers | [`random`] |
@@ -61,6 +63,7 @@ mod arithmetic;
 pub mod audit;
 mod buffer;
 pub mod calibration;
+pub mod channel;
 pub mod cover;
 pub mod embedding;
 mod error;
@@ -78,6 +81,7 @@ pub mod neighbors;
 pub mod noise;
 pub mod parallel;
 mod prefetch;
+pub mod prior;
 #[cfg(feature = "python")]
 mod python;
 pub mod random;
@@ -105,6 +109,7 @@ pub use mechanism::{Mechanism, WordMechanism};
 pub use metric::Metric;
 pub use neighbors::NeighborLists;
 pub use parallel::Control;
+pub use prior::NgramPrior;
 pub use random::Randomness;
 pub use space::{MetricSpace, WordMetric};
 pub use spec::Spec;

@@ -115,6 +115,21 @@ impl NeighborResponse {
         self.score
     }
 
+    /// Writes Pr\[y|w\] of every word w, as [`law`](Mechanism::law) has it.
+    pub(crate) fn column(&self, y: u32, out: &mut [f64]) {
+        let Some(rank) = self.cover.rank(y) else {
+            return out.fill(0.0);
+        };
+        let ratio = self.other as f64 / LIKELY as f64;
+        let all = self.cover.released().len() as f64 * ratio;
+        for (p, w) in out.iter_mut().zip(0..) {
+            let likely = self.cover.outputs(w);
+            let total = likely.len() as f64 * (1.0 - ratio) + all;
+            let stands = likely.binary_search(&rank).is_ok();
+            *p = if stands { 1.0 } else { ratio } / total;
+        }
+    }
+
     /// One output of a word: a likely one by what it weighs more, or any.
     #[inline]
     fn draw_word(&self, id: u32, rng: &mut ChaCha12Rng) -> u32 {

@@ -54,7 +54,7 @@ impl Remapped {
     }
 
     /// Turns the law of the mechanism into the law of what is released.
-    fn spread(&self, probabilities: &mut [f64]) {
+    pub(crate) fn spread(&self, probabilities: &mut [f64]) {
         let law = probabilities.to_vec();
         probabilities.fill(0.0);
         for (&p, y) in law.iter().zip(0u32..) {

@@ -4,6 +4,7 @@ mod arguments;
 mod arrow;
 mod audit;
 mod capsules;
+mod channel;
 mod cover;
 mod details;
 mod embedding;
@@ -44,6 +45,9 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<graph::PyWordGraph>()?;
     m.add_class::<cover::PyCover>()?;
     m.add_class::<mechanism::PyMechanism>()?;
+    m.add_class::<channel::PyChannel>()?;
+    m.add_class::<channel::PyNgramPrior>()?;
+    m.add_class::<channel::PyPosterior>()?;
     m.add_class::<text::PyReplacements>()?;
     m.add_class::<gzip::PyGunzip>()?;
     m.add_class::<records::PyFields>()?;

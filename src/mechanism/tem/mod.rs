@@ -12,6 +12,7 @@
 //! from the k nearest words, [`gumbel`] is the paper's, kept as the reference.
 
 pub(super) mod alias;
+pub(crate) mod columns;
 mod covered;
 mod draw;
 pub mod gumbel;
