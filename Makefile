@@ -146,9 +146,9 @@ FUZZ_FLAGS := -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
 	-Ccodegen-units=1 -Cdebug-assertions
 
 fuzz: $(STAMP)
-	mkdir -p fuzz/corpus/index fuzz/corpus/text_formats
+	mkdir -p fuzz/corpus/index fuzz/corpus/text_formats fuzz/corpus/records
 	$(BIN)/python tools/fuzz_seeds.py fuzz/corpus
-	for target in index text_formats; do \
+	for target in index text_formats records; do \
 		RUSTFLAGS="$(FUZZ_FLAGS)" cargo run --release -p fastdx-fuzz \
 			--target x86_64-unknown-linux-gnu --bin $$target -- \
 			fuzz/corpus/$$target -artifact_prefix=fuzz/corpus/ -max_total_time=$(SECONDS) -max_len=65536 || exit 1; \

@@ -25,6 +25,7 @@
 //! | Earth Mover's distances, exactly | [`transport`] |
 //! | the ε that a Tem really has | [`audit`] |
 //! | what ε does to words | [`calibration`] |
+//! | a law as integers, drawn exactly | [`law`] |
 //! | what a release tells, exactly | [`channel`] |
 //! | which words follow which | [`prior`] |
 //! | what is proved | [`guarantee`] |
@@ -72,6 +73,7 @@ pub mod guarantee;
 mod gzip;
 pub mod hyperbolic;
 pub mod index;
+pub mod law;
 pub mod mechanism;
 pub mod metric;
 mod names;
@@ -98,18 +100,18 @@ pub use embedding::Embedding;
 pub use error::{Error, Hidden, Result};
 pub use graph::WordGraph;
 pub use guarantee::Guarantee;
-pub use mechanism::Mechanism;
 pub use mechanism::finite_law::FiniteLaw;
 pub use mechanism::hyperbolic_laplace::HyperbolicLaplace;
 pub use mechanism::multivariate_laplace::MultivariateLaplace;
 pub use mechanism::neighbor_response::NeighborResponse;
 pub use mechanism::tem::Tem;
+pub use mechanism::{Mechanism, WordMechanism};
 pub use metric::Metric;
 pub use neighbors::NeighborLists;
 pub use parallel::Control;
 pub use prior::NgramPrior;
 pub use random::Randomness;
-pub use space::MetricSpace;
+pub use space::{MetricSpace, WordMetric};
 pub use spec::Spec;
 pub use vocabulary::Vocabulary;
 

@@ -1,4 +1,4 @@
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from typing import Any, SupportsIndex, final, overload
 
@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from typing_extensions import Self, disjoint_base
 
-from fastdx.budget import Ledger
+from fastdx._types import LedgerLike
 
 __all__ = [
     "MOST_UNCHANGED",
@@ -19,8 +19,10 @@ __all__ = [
     "Embedding",
     "Guarantee",
     "Gunzip",
+    "JsonBlock",
+    "JsonDocument",
+    "JsonError",
     "JsonFields",
-    "JsonStrings",
     "MechanismCore",
     "MetropolisSample",
     "NearestDocuments",
@@ -44,6 +46,7 @@ __all__ = [
     "earth_movers_distance",
     "emd",
     "exp_map",
+    "field_steps",
     "from_lorentz",
     "hyperbolic_laplace",
     "hyperbolic_metropolis",
@@ -391,9 +394,24 @@ class PosteriorCore:
 class Replacements:
     def __new__(cls) -> Replacements: ...
 
+class JsonError(ValueError):
+    args: tuple[str, str]  # the problem and where, and private content that explains it
+
+def field_steps(path: str) -> list[str]: ...
+
 @final
 class JsonFields:
-    def __new__(cls, places: list[tuple[list[str], int]]) -> JsonFields: ...
+    def __new__(
+        cls, columns: Sequence[str], account: str | None, longest: int, names: int
+    ) -> JsonFields: ...
+    def lines(self, data: bytes, line: int, byte: int) -> JsonBlock: ...
+    def document(self) -> JsonDocument: ...
+
+@final
+class JsonDocument:
+    def feed(self, data: bytes) -> JsonBlock: ...
+    @property
+    def pending(self) -> int: ...
 
 @final
 class Gunzip:
@@ -404,11 +422,10 @@ class Gunzip:
     def complete(self) -> bool: ...
 
 @final
-class JsonStrings:
-    @staticmethod
-    def find(block: bytes, fields: JsonFields, names: int, texts: int) -> JsonStrings | None: ...
+class JsonBlock:
     def __len__(self) -> int: ...
     def texts(self) -> list[str]: ...
+    def payers(self) -> list[str]: ...
     def place(self, text: int) -> tuple[int, int] | None: ...
     @property
     def others(self) -> list[str]: ...
@@ -417,9 +434,7 @@ class JsonStrings:
 @final
 class Texts: ...
 
-def privatize_json(
-    mechanism: MechanismCore, block: JsonStrings
-) -> tuple[Texts, dict[str, int]]: ...
+def privatize_json(mechanism: MechanismCore, block: JsonBlock) -> tuple[Texts, dict[str, int]]: ...
 def privatize_arrow(
     mechanism: MechanismCore, column: Any, path: list[str] | None = None
 ) -> tuple[Any, dict[str, int]]: ...
@@ -552,7 +567,7 @@ class Guarantee:
         self,
         audience: str = "engineer",
         *,
-        ledger: Ledger | None = None,
+        ledger: LedgerLike | None = None,
         account: str | None = None,
     ) -> str: ...
     @property

@@ -8,11 +8,11 @@ use rayon::prelude::*;
 use crate::calibration::sums::sums;
 use crate::cover::Cover;
 use crate::error::{Error, Result};
-use crate::mechanism::Mechanism;
 use crate::mechanism::neighbor_response::NeighborResponse;
 use crate::mechanism::remapped::Remapped;
 use crate::mechanism::tem::Tem;
 use crate::mechanism::tem::columns::LawRows;
+use crate::mechanism::{Mechanism, WordMechanism};
 use crate::parallel::{Control, install};
 use crate::space::rows_together;
 
@@ -143,7 +143,9 @@ impl Source {
             Source::Rows(mechanism) => match mechanism.downcast_ref::<Remapped>() {
                 // Of what is remapped, as its inner mechanism draws it.
                 Some(remapped) => {
-                    let inner = remapped.inner().map_or_else(Vec::new, Mechanism::excluded);
+                    let inner = remapped
+                        .inner()
+                        .map_or_else(Vec::new, WordMechanism::excluded);
                     let mut law = uniform(&inner);
                     remapped.spread(&mut law);
                     law

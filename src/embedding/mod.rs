@@ -19,12 +19,13 @@ use crate::guarantee::Certificate;
 use crate::metric::Metric;
 use crate::metric::coarse::Coarse;
 use crate::metric::screen::{self, Norms, Vectors};
+use crate::metric::{Limits, Seen};
 use crate::neighbors::{Grid, NeighborLists};
 use crate::parallel::Control;
 use crate::search::exact::Scratch;
 use crate::search::hnsw::{HnswScratch, Rows, Searcher};
 use crate::search::{ExactSearch, Hnsw, HnswParameters};
-use crate::space::{Limits, MetricSpace, Seen};
+use crate::space::{MetricSpace, WordMetric};
 use crate::vocabulary::Vocabulary;
 
 /// The most bytes that a [`Coarse`] copy of the vectors may take.
@@ -392,7 +393,7 @@ fn embedded(shared: &OnceLock<Embedding>, bytes: &[u8], name: &str) -> Result<Em
     Ok(shared.get_or_init(|| embedding).clone())
 }
 
-impl MetricSpace for Embedding {
+impl WordMetric for Embedding {
     fn vocabulary(&self) -> &Vocabulary {
         &self.vocabulary
     }
@@ -405,6 +406,19 @@ impl MetricSpace for Embedding {
         self.metric.distance(self.vector(a), self.vector(b))
     }
 
+    fn fingerprint(&self) -> u64 {
+        *self.derived.fingerprint.get_or_init(|| {
+            let mut hash = Xxh3Default::new();
+            hash.update(&self.vocabulary.bytes);
+            hash.update(bytemuck::cast_slice(&self.vocabulary.offsets));
+            hash.update(self.metric.name().as_bytes());
+            hash.update(bytemuck::cast_slice(self.vectors()));
+            hash.digest()
+        })
+    }
+}
+
+impl MetricSpace for Embedding {
     fn pairs(&self, a: &[u32], b: &[u32], out: &mut [f64]) {
         self.metric.pairs(&self.vectors, self.dim, a, b, out);
     }
@@ -507,25 +521,14 @@ impl MetricSpace for Embedding {
         })
     }
 
-    fn fingerprint(&self) -> u64 {
-        *self.derived.fingerprint.get_or_init(|| {
-            let mut hash = Xxh3Default::new();
-            hash.update(&self.vocabulary.bytes);
-            hash.update(bytemuck::cast_slice(&self.vocabulary.offsets));
-            hash.update(self.metric.name().as_bytes());
-            hash.update(bytemuck::cast_slice(self.vectors()));
-            hash.digest()
-        })
-    }
-
     fn certificates(&self) -> &[Certificate] {
         &self.derived.certificates
     }
 
-    fn with_certificate(&self, certificate: Certificate) -> Arc<dyn MetricSpace> {
+    fn with_certificate(&self, certificate: Certificate) -> Option<Arc<dyn MetricSpace>> {
         let mut certificates = self.derived.certificates.clone();
         certificates.push(certificate);
-        Arc::new(self.clone().with_certificates(certificates))
+        Some(Arc::new(self.clone().with_certificates(certificates)))
     }
 
     fn distance_error(&self) -> f64 {

@@ -16,8 +16,8 @@ use rayon::prelude::*;
 use crate::cover::Cover;
 use crate::error::{Error, Result, check_epsilon};
 use crate::guarantee::Guarantee;
-use crate::mechanism::Mechanism;
 use crate::mechanism::tem::described;
+use crate::mechanism::{Mechanism, WordMechanism};
 use crate::parallel::{Control, install};
 use crate::random::{Key, Randomness, uniform_below_u128};
 use crate::space::MetricSpace;
@@ -146,7 +146,7 @@ impl NeighborResponse {
     }
 }
 
-impl Mechanism for NeighborResponse {
+impl WordMechanism for NeighborResponse {
     fn space(&self) -> &dyn MetricSpace {
         &*self.space
     }
@@ -179,10 +179,6 @@ impl Mechanism for NeighborResponse {
         self.epsilon
     }
 
-    fn bound(&self, a: u32, b: u32) -> f64 {
-        if a == b { 0.0 } else { self.epsilon }
-    }
-
     fn with_epsilon(&self, epsilon: f64) -> Result<Arc<dyn Mechanism>> {
         let (space, cover) = (self.space.clone(), self.cover.clone());
         Ok(Arc::new(Self::new(
@@ -201,6 +197,33 @@ impl Mechanism for NeighborResponse {
 
     fn excluded(&self) -> Vec<u32> {
         self.cover.excluded_ids()
+    }
+
+    fn randomness(&self) -> &Randomness {
+        &self.randomness
+    }
+
+    fn draw(&self, ids: &[u32], key: &Key, out: &mut [u32], control: &Control) -> Result<()> {
+        install(ids.len(), PIECE, || {
+            ids.par_chunks(PIECE)
+                .zip(out.par_chunks_mut(PIECE))
+                .enumerate()
+                .try_for_each(|(piece, (ids, out))| {
+                    control.check()?;
+                    let mut rng = key.stream(piece as u64);
+                    for (&id, out) in ids.iter().zip(out) {
+                        *out = self.draw_word(id, &mut rng);
+                    }
+                    control.advance(ids.len());
+                    Ok(())
+                })
+        })?
+    }
+}
+
+impl Mechanism for NeighborResponse {
+    fn bound(&self, a: u32, b: u32) -> f64 {
+        if a == b { 0.0 } else { self.epsilon }
     }
 
     fn has_law(&self) -> bool {
@@ -223,26 +246,5 @@ impl Mechanism for NeighborResponse {
 
     fn draw_unknown(&self, rng: &mut ChaCha12Rng) -> u32 {
         self.cover.draw_uniformly(rng)
-    }
-
-    fn randomness(&self) -> &Randomness {
-        &self.randomness
-    }
-
-    fn draw(&self, ids: &[u32], key: &Key, out: &mut [u32], control: &Control) -> Result<()> {
-        install(ids.len(), PIECE, || {
-            ids.par_chunks(PIECE)
-                .zip(out.par_chunks_mut(PIECE))
-                .enumerate()
-                .try_for_each(|(piece, (ids, out))| {
-                    control.check()?;
-                    let mut rng = key.stream(piece as u64);
-                    for (&id, out) in ids.iter().zip(out) {
-                        *out = self.draw_word(id, &mut rng);
-                    }
-                    control.advance(ids.len());
-                    Ok(())
-                })
-        })?
     }
 }

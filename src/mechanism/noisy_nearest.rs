@@ -15,7 +15,7 @@ use rayon::prelude::*;
 use crate::embedding::Embedding;
 use crate::error::{Error, Result};
 use crate::guarantee::Guarantee;
-use crate::mechanism::Mechanism;
+use crate::mechanism::{Mechanism, WordMechanism};
 use crate::parallel::{Control, install};
 use crate::random::{Key, Randomness, uniform_below};
 use crate::search::hnsw::{self, HnswScratch, Searcher};
@@ -302,7 +302,7 @@ struct Work {
     points: Vec<f64>,
 }
 
-impl<N: Noise, C: Choice> Mechanism for NoisyNearest<N, C> {
+impl<N: Noise, C: Choice> WordMechanism for NoisyNearest<N, C> {
     fn space(&self) -> &dyn MetricSpace {
         &*self.embedding
     }
@@ -331,13 +331,6 @@ impl<N: Noise, C: Choice> Mechanism for NoisyNearest<N, C> {
         let ids = 0..self.embedding.len() as u32;
         ids.filter(|id| released.ids.binary_search(id).is_err())
             .collect()
-    }
-
-    fn draw_unknown(&self, rng: &mut ChaCha12Rng) -> u32 {
-        match &self.released {
-            None => uniform_below(rng, self.embedding.len() as u32),
-            Some(released) => released.ids[uniform_below(rng, released.ids.len() as u32) as usize],
-        }
     }
 
     fn epsilon(&self) -> f64 {
@@ -378,5 +371,14 @@ impl<N: Noise, C: Choice> Mechanism for NoisyNearest<N, C> {
                     Ok(())
                 })
         })?
+    }
+}
+
+impl<N: Noise, C: Choice> Mechanism for NoisyNearest<N, C> {
+    fn draw_unknown(&self, rng: &mut ChaCha12Rng) -> u32 {
+        match &self.released {
+            None => uniform_below(rng, self.embedding.len() as u32),
+            Some(released) => released.ids[uniform_below(rng, released.ids.len() as u32) as usize],
+        }
     }
 }

@@ -75,7 +75,7 @@ pub fn measure<N: Noise>(
     let embedding = mechanism.embedding();
     embedding.vocabulary().check_ids(ids)?;
     let (n, vectors) = (embedding.dim(), embedding.vectors());
-    let key = crate::Mechanism::randomness(mechanism).next_key()?;
+    let key = crate::WordMechanism::randomness(mechanism).next_key()?;
     let (search, searcher) = (embedding.search(), hnsw.searcher()?);
     let measured: Vec<(usize, f64, f64)> = install(ids.len() * draws, 0, || {
         ids.par_iter()

@@ -292,9 +292,10 @@ impl PyGuarantee {
         let py = slf.py();
         match audience {
             "reviewer" => {
-                let record = py.import("fastdx.record")?;
-                let page = record.call_method1("page", (slf, ledger, account))?;
-                page.extract()
+                let mechanism = slf.get().mechanism.bind(py);
+                mechanism
+                    .call_method1("_record", (slf, ledger, account))?
+                    .extract()
             }
             "engineer" | "user" if ledger.is_some() || account.is_some() => {
                 let expected = "'reviewer' with ledger or account";

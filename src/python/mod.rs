@@ -51,7 +51,10 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<text::PyReplacements>()?;
     m.add_class::<gzip::PyGunzip>()?;
     m.add_class::<records::PyFields>()?;
-    m.add_class::<records::PyStrings>()?;
+    m.add_class::<records::PyDocument>()?;
+    m.add_class::<records::PyBlock>()?;
+    m.add("JsonError", m.py().get_type::<records::JsonError>())?;
+    m.add_function(wrap_pyfunction!(records::field_steps, m)?)?;
     m.add_class::<records::PyTexts>()?;
     m.add_function(wrap_pyfunction!(records::privatize_json, m)?)?;
     m.add_function(wrap_pyfunction!(spec::read_spec, m)?)?;

@@ -1,5 +1,8 @@
-//! JSON lines for the command: found, drawn and written outside of the interpreter.
+//! JSON records for the command: found, drawn and written outside of the interpreter.
 
+use std::sync::{Mutex, PoisonError};
+
+use pyo3::create_exception;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -8,70 +11,141 @@ use pyo3::types::{PyBytes, PyDict};
 use super::arguments::{as_strs, strings};
 use super::mechanism::PyMechanism;
 use super::text::dict_of;
-use crate::records::{Fields, Strings};
+use crate::Hidden;
+use crate::records::{self, Block, Document, Fields, Limits, Problem, RecordError, Step};
 
-/// The fields that are asked for.
+create_exception!(
+    fastdx._core,
+    JsonError,
+    PyValueError,
+    "A wrong record: where and what, and content of the input that explains it."
+);
+
+/// The problem behind `, line 3: ` or `: `, and what is private.
+fn to_python(error: RecordError) -> PyErr {
+    let line = error.line;
+    let message = match &error.problem {
+        Problem::NotUtf8 { .. } => format!(": {error} (line {line}); --encoding takes others"),
+        _ if error.is_limit() => format!(", line {line}: {error} (--max-record allows more)"),
+        _ => format!(", line {line}: {error}"),
+    };
+    let content = error.content().map_or("", Hidden::reveal).to_owned();
+    JsonError::new_err((message, content))
+}
+
+/// The steps of a path: names of fields, and "" for the items of a list.
+#[pyfunction]
+pub(super) fn field_steps(path: &str) -> Vec<&str> {
+    let name = |step| match step {
+        Step::Field(name) => name,
+        Step::Items => "",
+    };
+    records::steps(path).into_iter().map(name).collect()
+}
+
+/// The fields that are asked for, and limits of the records.
 #[pyclass(frozen, name = "JsonFields", module = "fastdx._core")]
-pub(super) struct PyFields(Fields);
+pub(super) struct PyFields {
+    fields: Fields,
+    limits: Limits,
+}
 
 #[pymethods]
 impl PyFields {
+    /// ValueError where two are the same.
     #[new]
-    fn new(places: Vec<(Vec<String>, usize)>) -> Self {
-        PyFields(Fields::new(&places))
+    fn new(
+        columns: Vec<String>,
+        account: Option<&str>,
+        longest: usize,
+        names: usize,
+    ) -> PyResult<Self> {
+        let fields = Fields::new(&columns, account);
+        let fields = fields.map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let limits = Limits {
+            bytes: longest,
+            names,
+        };
+        Ok(PyFields { fields, limits })
+    }
+
+    /// The records of some lines, which start in a line and at a byte of the input.
+    fn lines(
+        &self,
+        py: Python<'_>,
+        data: PyBackedBytes,
+        line: usize,
+        byte: usize,
+    ) -> PyResult<PyBlock> {
+        let PyFields { fields, limits } = self;
+        let block = py.detach(|| Block::of_lines(&data, (line, byte), fields, limits));
+        Ok(PyBlock(block.map_err(to_python)?))
+    }
+
+    /// A document that is read as it comes.
+    fn document(&self) -> PyDocument {
+        PyDocument(Mutex::new(Document::new(self.fields.clone(), self.limits)))
     }
 }
 
-/// A block of JSON lines, and the strings in it that are asked for.
-#[pyclass(frozen, name = "JsonStrings", module = "fastdx._core")]
-pub(super) struct PyStrings {
-    block: String,
-    strings: Strings,
-}
+/// A document that is read as it comes.
+#[pyclass(frozen, name = "JsonDocument", module = "fastdx._core")]
+pub(super) struct PyDocument(Mutex<Document>);
 
 #[pymethods]
-impl PyStrings {
-    /// The strings of a block, at most `texts` in a line, and at most so many names of other fields; None where the
-    /// block may be wrong.
-    #[staticmethod]
-    fn find(
-        py: Python<'_>,
-        block: PyBackedBytes,
-        fields: &Bound<'_, PyFields>,
-        names: usize,
-        texts: usize,
-    ) -> Option<Self> {
-        let fields = &fields.get().0;
-        py.detach(|| {
-            let block = String::from_utf8(block.to_vec()).ok()?;
-            let strings = Strings::find(&block, fields, names, texts)?;
-            Some(PyStrings { block, strings })
-        })
+impl PyDocument {
+    /// The records that end in the next bytes; none say that the document ends.
+    fn feed(&self, py: Python<'_>, data: PyBackedBytes) -> PyResult<PyBlock> {
+        let block = py.detach(|| {
+            let mut document = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            match data.is_empty() {
+                true => document.end(),
+                false => document.feed(&data),
+            }
+        });
+        Ok(PyBlock(block.map_err(to_python)?))
     }
 
+    /// How many bytes wait for the end of their record.
+    #[getter]
+    fn pending(&self) -> usize {
+        let document = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        document.pending()
+    }
+}
+
+/// Some JSON records, and the strings in them that are asked for.
+#[pyclass(frozen, name = "JsonBlock", module = "fastdx._core")]
+pub(super) struct PyBlock(Block);
+
+#[pymethods]
+impl PyBlock {
     fn __len__(&self) -> usize {
-        self.strings.len()
+        self.0.len()
     }
 
-    /// What they say.
+    /// What the strings say.
     fn texts(&self) -> Vec<&str> {
-        self.strings.texts(&self.block)
+        self.0.texts()
     }
 
-    /// In which line of the block one stands, from 0 on, and which column it belongs to.
+    /// Who pays for each, where an account was asked for.
+    fn payers(&self) -> Vec<&str> {
+        self.0.payers()
+    }
+
+    /// In which line of the input one stands, and which column it belongs to.
     fn place(&self, text: usize) -> Option<(usize, usize)> {
-        let (start, column) = self.strings.places().nth(text)?;
-        let before = &self.block.as_bytes()[..start];
-        Some((before.iter().filter(|&&b| b == b'\n').count(), column))
+        self.0.place(text)
     }
 
     /// Names of other fields.
     #[getter]
     fn others(&self) -> &[String] {
-        self.strings.others()
+        self.0.others()
     }
 
-    /// The block with other strings in their places; ValueError if there are more or fewer of them.
+    /// The records with other strings in their places; ValueError if there are more or fewer of them.
     fn replaced<'py>(
         &self,
         py: Python<'py>,
@@ -80,15 +154,15 @@ impl PyStrings {
         let out = match new.cast::<PyTexts>() {
             Ok(drawn) => {
                 let drawn = &drawn.get().0;
-                py.detach(|| self.strings.replaced(&self.block, drawn))
+                py.detach(|| self.0.replaced(drawn))
             }
             Err(_) => {
                 let new = strings("new", new)?;
-                self.strings.replaced(&self.block, &as_strs(&new))
+                self.0.replaced(&as_strs(&new))
             }
         };
         let out = out.ok_or_else(|| {
-            let wanted = self.strings.len();
+            let wanted = self.0.len();
             PyValueError::new_err(format!(
                 "new must hold {wanted} texts, one for every string"
             ))
@@ -97,7 +171,7 @@ impl PyStrings {
     }
 }
 
-/// Texts that were drawn, for `JsonStrings.replaced`.
+/// Texts that were drawn, for `JsonBlock.replaced`.
 #[pyclass(frozen, name = "Texts", module = "fastdx._core")]
 pub(super) struct PyTexts(Vec<String>);
 
@@ -106,12 +180,11 @@ pub(super) struct PyTexts(Vec<String>);
 pub(super) fn privatize_json<'py>(
     py: Python<'py>,
     mechanism: &Bound<'py, PyMechanism>,
-    block: &Bound<'py, PyStrings>,
+    block: &Bound<'py, PyBlock>,
 ) -> PyResult<(PyTexts, Bound<'py, PyDict>)> {
     let (mechanism, block) = (mechanism.get(), block.get());
     let (out, counts) = mechanism.run(py, true, |control| {
-        let texts = block.strings.texts(&block.block);
-        mechanism.text().privatize_texts(&texts, control)
+        mechanism.text().privatize_texts(&block.0.texts(), control)
     })?;
     Ok((PyTexts(out), dict_of(py, counts)?))
 }

@@ -12,7 +12,7 @@ use super::graph::PyWordGraph;
 use super::run::run;
 use super::source::Source;
 use crate::index::Index;
-use crate::{Cover, Embedding, MetricSpace};
+use crate::{Cover, Embedding, MetricSpace, WordMetric};
 
 /// Words and a metric on them, as Python objects.
 pub(super) enum Space {

@@ -17,7 +17,6 @@ use crate::error::{Error, Result};
 use crate::graph::{Edges, WordGraph};
 use crate::guarantee::Certificate;
 use crate::index::Index;
-use crate::mechanism::Mechanism;
 use crate::mechanism::finite_law::{FiniteLaw, Loss, Rows};
 use crate::mechanism::hyperbolic_laplace::HyperbolicLaplace;
 use crate::mechanism::mahalanobis::Mahalanobis;
@@ -26,10 +25,11 @@ use crate::mechanism::neighbor_response::NeighborResponse;
 use crate::mechanism::remapped::Remapped;
 use crate::mechanism::tem::{Tem, Truncation};
 use crate::mechanism::vickrey::{EllipticalVickrey, Vickrey};
+use crate::mechanism::{Mechanism, WordMechanism};
 use crate::parallel::Control;
 use crate::random::Randomness;
 use crate::search::{HnswParameters, Search};
-use crate::space::MetricSpace;
+use crate::space::{MetricSpace, WordMetric};
 use crate::text::{Policy, TextPrivatizer};
 
 /// λ of [`Mahalanobis`] where none is given.

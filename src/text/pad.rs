@@ -38,7 +38,7 @@ mod tests {
             for done in [0, 1, 6, 7, 8, 999, 1000, 1001, 86_400_000_000_000] {
                 let found = padded(start, at(done), Duration::from_nanos(pad));
                 let found = found.duration_since(start).as_nanos() as u64;
-                assert!(found >= done && found % pad == 0 && found >= pad);
+                assert!(found >= done && found.is_multiple_of(pad) && found >= pad);
                 assert!(found == pad || found - done < pad, "{pad} {done} {found}");
             }
         }

@@ -22,11 +22,11 @@ from hypothesis import strategies as st
 
 import fastdx
 import fastdx.budget
+from fastdx import _core
 from fastdx._replace import packed
 from fastdx.cli.formats import Choice, Opener, format_of
-from fastdx.cli.formats import json as json_format
 from fastdx.cli.formats.base import BATCH
-from fastdx.cli.formats.json import Json, JsonLines, steps
+from fastdx.cli.formats.json import Json, JsonLines
 from fastdx.cli.messages import CommandError
 from test_cli import run
 
@@ -146,7 +146,7 @@ class TestJson:
             done = run("privatize", path, *columns, *sure)
             assert done.returncode == 1 and message in done.stderr, done.stderr
 
-    @pytest.mark.parametrize("form", ["jsonl", "json", "slow"])
+    @pytest.mark.parametrize("form", ["jsonl", "json", "half"])
     @pytest.mark.parametrize(
         ("column", "record", "message"),
         [
@@ -170,9 +170,8 @@ class TestJson:
     def test_an_item_of_a_list_without_the_field_is_refused(
         self, tmp_path: Path, sure: list[str], form: str, column: str, record: object, message: str
     ) -> None:
-        """Wherever it is read: outside of the interpreter, by the scanner, or in an array."""
-        if form == "slow":
-            # Half a surrogate pair, of which only the scanner knows what it is.
+        """In lines, in an array, and beside half of a surrogate pair, which is copied."""
+        if form == "half":
             record = record if isinstance(record, list) else {"half": "\ud800", **record}
         path = tmp_path / f"in.{'json' if form == 'json' else 'jsonl'}"
         good = {"m": [{"text": "cat", "u": {"text": "cat"}}]}
@@ -236,6 +235,7 @@ class TestJson:
             assert fastdx.budget.Ledger(ledger).spent(payer) == 2.0
 
     def test_paths(self) -> None:
+        steps = _core.field_steps
         assert steps("a.b[].c") == ["a", "b", "", "c"] and steps("a[][]") == ["a", "", ""]
         assert steps("a..b") == ["a..b"] and steps("a") == ["a"]
         with pytest.raises(CommandError, match="asked for twice"):
@@ -275,58 +275,15 @@ class TestJson:
         except UnicodeEncodeError:  # half a surrogate pair
             data = json.dumps(records, indent=indent).encode()
 
-        class Bits(io.BytesIO):
-            def read(self, _: int | None = -1) -> bytes:
-                return super().read(size)
-
         form = Json(Choice(("t",)))
-        document = json_format._Document("in", Bits(data), form._scanner)
-        out = io.BytesIO()
-        for batch in document.batches():
-            batch.new = [t.upper() for t in batch.texts]
-            form.write(batch, out)
+        document = form._fields.document()
+        out = b""
+        for at in range(0, len(data) + size, size):
+            block = document.feed(data[at : at + size])
+            out += block.replaced([t.upper() for t in block.texts()])
         for record in records:
             record["t"] = str(record["t"]).upper()
-        assert json.loads(out.getvalue()) == records
-
-    @given(
-        st.lists(st.dictionaries(st.sampled_from(["u", "t", "t.u", "é"]) | st.text(max_size=2),
-                                 values, max_size=4), min_size=1, max_size=4),
-        st.booleans(), st.booleans(),
-        st.lists(st.tuples(st.integers(0, 999), st.sampled_from(
-            ["", '"', "\\", "{", "}", "[", "]", ",", ":", " ", "\t", "\r", "\n", "0", "-", ".", "e",
-             "\\ud800", "\\n", "null", '"t":"x"', "\x00", "\x0b", "\xa0", "é"])), max_size=2),
-    )  # fmt: skip
-    def test_what_is_found_outside_of_the_interpreter_is_what_the_scanner_finds(
-        self,
-        records: list[dict[str, object]],
-        escaped: bool,
-        bom: bool,
-        faults: list[tuple[int, str]],
-    ) -> None:
-        """In every line, as it should be or not: the same strings, or the scanner has the word."""
-        for i, record in enumerate(records):
-            record["t"] = [None, f'é"{i}\n', ["a", f"b{i}", []], {"u": "x"}][i]
-        lines = "".join(json.dumps(record, ensure_ascii=escaped) + "\n" for record in records)
-        for at, fault in faults:
-            lines = lines[: at % len(lines)] + fault + lines[at % len(lines) + len(fault) % 2 :]
-        data = (b"\xef\xbb\xbf" if bom else b"") + lines.encode("utf-8", "surrogatepass")
-        choice = Choice(("t", "t.u") if len(records) > 3 else ("t",))
-        fast, slow = JsonLines(choice), JsonLines(choice)
-        found = fast._found("in", data, 1)
-        if not faults and len(records) < 4 and (escaped or lines.isascii()) and "d8" not in lines:
-            assert found is not None
-        if found is None:
-            return
-        scanned = slow._block("in", data, 1, 0)
-        texts = found._block.texts()
-        assert texts == scanned.texts
-        assert list(fast.left.names) == list(slow.left.names)
-        assert [found.place(i) for i in range(len(texts))] == [
-            scanned.place(i) for i in range(len(texts))
-        ]
-        found.new = scanned.new = [text.upper() + '\x01"\\\t' for text in texts]
-        assert found.written() == scanned.written()
+        assert json.loads(out) == records
 
     shapes = st.recursive(
         st.none() | st.sampled_from(["x", "y"]),
@@ -365,7 +322,7 @@ class TestJson:
                 ]
             raise ValueError
 
-        ways = [steps(column) for column in columns]
+        ways = [_core.field_steps(column) for column in columns]
         try:
             # In the record, a field that has the path as its name will do.
             first = {w[0] for w, c in zip(ways, columns, strict=True) if w[0] in record}
@@ -380,24 +337,22 @@ class TestJson:
         except ValueError:
             expected = None
         data = json.dumps(record).encode()
-        form = JsonLines(Choice(tuple(columns)))
-        fast = form._found("in", data, 1)
-        try:
-            slow = sorted(form._block("in", data, 1, 0).texts)
-        except CommandError:
-            slow = None
-        assert slow == expected
-        assert (None if fast is None else sorted(fast._block.texts())) == expected
+        fields = _core.JsonFields(columns, None, 1 << 20, 9)
+        for read in (lambda: fields.lines(data, 1, 0), lambda: fields.document().feed(data)):
+            try:
+                found = sorted(read().texts())
+            except _core.JsonError:
+                found = None
+            assert found == expected
 
-    def test_most_lines_are_found_outside_of_the_interpreter(self, tmp_path: Path) -> None:
+    def test_names_of_other_fields_are_kept_over_blocks(self, tmp_path: Path) -> None:
         form = JsonLines(Choice(("t",)))
         path = tmp_path / "in.jsonl"
         path.write_text('{"t": "a \\u00e9", "n": [1.50, {"x": null}]}\n')
         (batch,) = form.read(str(path), Opener(lambda count: None))
-        assert isinstance(batch, json_format._Lines)
-        # Names of a hundred fields are kept, over blocks.
-        for i in range(120):
-            assert form._found("in", f'{{"t": "a", "x{i}": 1, "n": 2}}'.encode(), 2) is not None
+        assert list(form.left.names) == ["n"] and batch.place(0) == f"{path}, line 1, column 't'"
+        path.write_text("".join(f'{{"t": "a", "x{i}": 1, "n": 2}}\n' for i in range(120)))
+        assert len(list(form.read(str(path), Opener(lambda count: None)))) == 1
         assert list(form.left.names) == ["n", *(f"x{i}" for i in range(99))]
 
     def test_a_long_array(self, tmp_path: Path, sure: list[str]) -> None:
@@ -658,12 +613,9 @@ def test_memory_stays_flat_on_one_long_array(tmp_path: Path) -> None:
     assert peak(300_000) < 1.4 * peak(30_000)
 
 
-def test_no_string_of_a_block_stays():
-    from fastdx import _core
-
-    fields = _core.JsonFields([(["text"], 0)])
-    found = _core.JsonStrings.find(b'{"text": "one"}\n{"text": "two"}\n', fields, 9, 9)
-    assert found is not None
+def test_no_string_of_a_block_stays() -> None:
+    fields = _core.JsonFields(["text"], None, 99, 9)
+    found = fields.lines(b'{"text": "one"}\n{"text": "two"}\n', 1, 0)
     assert found.replaced(["a", "b"]) == b'{"text": "a"}\n{"text": "b"}\n'
     for new in (["a"], ["a", "b", "c"]):
         with pytest.raises(ValueError, match="2 texts"):

@@ -231,9 +231,9 @@ BOMBS = {
     "fewer empty strings": ("jsonl", b'{"t":[', b'"",', 5_000_000, b'""]}\n', f"line 1: {TEXTS}"),
     "of an array": ("json", b'[\n{"t":[', b'"",', 5_000_000, b'""]}]', f"line 2: {TEXTS}"),
     "other values": ("json", b'{"t":"a","u":[', b"[],", MILLIONS // 3, b"0]}",
-                     "line 1: not JSON, or a record of more than 16777216 characters"),
+                     "line 1: not JSON, or a record of more than 16777216 bytes"),
     "white space": ("json", b"[", b" ", 400_000_000, b"]",
-                    "line 1: white space of more than 16777216 characters"),
+                    "line 1: white space of more than 16777216 bytes"),
     "wide rows": ("csv", b"t" + b",u" * 30_000 + b"\n", b"," * 30_000 + b"\n", 2_000, b"", ""),
 }  # fmt: skip
 

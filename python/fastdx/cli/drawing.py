@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from fastdx._core import JsonStrings, Replacements, Texts, privatize_arrow, privatize_json
+from fastdx._core import JsonBlock, Replacements, Texts, privatize_arrow, privatize_json
 from fastdx.bags import STOP_WORDS, BagOfWords, text_of
 from fastdx.cli.formats.base import TextError, leaves
 from fastdx.cli.messages import CommandError
@@ -111,8 +111,8 @@ class Drawing:
         self.counts.update(new)
         return out
 
-    def strings(self, block: JsonStrings) -> Texts | list[str]:
-        """Privatise the strings of a block of JSON."""
+    def strings(self, block: JsonBlock) -> Texts | list[str]:
+        """Privatise the strings of some JSON records."""
         if self._bags is not None or self.bill is not None or not len(block):
             return self.texts(block.texts())
         out, new = privatize_json(self._mechanism, block)

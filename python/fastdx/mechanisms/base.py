@@ -8,14 +8,12 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, SupportsIndex, TypedDict
 
 from fastdx._core import Cover, Embedding, Guarantee, MechanismCore, WordGraph
-from fastdx.columns import privatize_frame
+from fastdx._types import LedgerLike, Unchanged
 from fastdx.exceptions import InputTypeError
 from fastdx.selection import PrivateSpans, Select, private_spans, selected, spans_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-    from fastdx.budget import Ledger
 
 __all__ = ["Common", "Mechanism", "Option", "Unchanged"]
 
@@ -63,21 +61,6 @@ class Option(NamedTuple):
     """The keyword; ``--name`` on the command line."""
     help: str
     """What it is."""
-
-
-class Unchanged(NamedTuple):
-    """How often common words come back as they were; see `Mechanism.unchanged`."""
-
-    mean: float
-    """Mean of Pr[M(w) = w] over common words."""
-    worst: float
-    """The largest one found."""
-    words: int
-    """How many words were measured, of the first 1,000 of the vocabulary."""
-    draws: int
-    """Draws of each; 0 where the probabilities were computed."""
-    warning: str | None
-    """A warning in plain words, where more than a fifth come back."""
 
 
 class Mechanism(MechanismCore):
@@ -190,7 +173,7 @@ class Mechanism(MechanismCore):
         self,
         audience: str = "engineer",
         *,
-        ledger: Ledger | None = None,
+        ledger: LedgerLike | None = None,
         account: str | None = None,
     ) -> str:
         """Describe what is proved for one audience.
@@ -214,9 +197,21 @@ class Mechanism(MechanismCore):
         """
         return self.guarantee.describe(audience, ledger=ledger, account=account)
 
+    def _record(self, guarantee: Guarantee, ledger: LedgerLike | None, account: str | None) -> str:
+        """Write the release record of one of its guarantees; the core calls it."""
+        from fastdx.record import page
+
+        return page(guarantee, ledger, account)
+
     def with_epsilon(self, epsilon: float) -> Self:
         """Return the same mechanism at another ε, sharing everything else."""
         return self._around(self._at(epsilon))
+
+    def _privatize_column(self, text: Any) -> Any:
+        """Replace the words of a column: what the core's `privatize` does not know."""
+        from fastdx.columns import privatize_column
+
+        return privatize_column(self, text)
 
     def privatize_frame(self, frame: Any, columns: str | Iterable[str]) -> Any:
         """Replace the words of columns of a frame; all others stay as they are, UNPROTECTED.
@@ -234,6 +229,8 @@ class Mechanism(MechanismCore):
             As given (of a DuckDB relation a pyarrow.Table), with the columns in their places.
             ``attrs`` and metadata are dropped, but for what Arrow and pandas need to read columns.
         """
+        from fastdx.columns import privatize_frame
+
         return privatize_frame(self, frame, columns)
 
     def privatize_spans(

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from fastdx._core import Embedding, WordGraph, certify_law
 from fastdx._rounded import up
@@ -12,15 +11,30 @@ from fastdx.exceptions import InputTypeError, ParameterError
 from fastdx.mechanisms.base import Common, Mechanism
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
     from typing_extensions import Self, TypeIs, Unpack
-
-    from fastdx.laws import Law
 
 __all__ = ["FiniteLaw", "drawn", "is_law"]
 
 CERTIFIED = 2000
 """Words up to which a law is certified unless the caller says otherwise."""
+
+
+@runtime_checkable
+class LawLike(Protocol):
+    """A law with the space that it is of, as FiniteLaw reads it: `fastdx.laws.Law` is one."""
+
+    @property
+    def space(self) -> Embedding | WordGraph:
+        """Words and metric."""
+
+    @property
+    def row(self) -> Callable[[int], NDArray[np.float64]]:
+        """Gives Pr[y|w] of all words y, from the id of w."""
+
+    def matrix(self) -> NDArray[np.float64]:
+        """Return the law of every word."""
 
 
 class FiniteLaw(Mechanism):
@@ -88,7 +102,6 @@ class FiniteLaw(Mechanism):
         """Make the mechanism."""
         if is_law(law):
             space = law.space if space is None and embedding is None else space
-            # A matrix is read faster, and pickled.
             law = law.matrix() if len(law.space) <= CERTIFIED else law.row
         if space is None and embedding is None:
             raise InputTypeError("space is missing: whose words the law is of")
@@ -154,6 +167,9 @@ class FiniteLaw(Mechanism):
 
 def rows_of(law: Any) -> Any:
     """Return a law as the core reads it: a sparse matrix as (indptr, indices, data)."""
+    if is_law(law):
+        # A matrix is read faster, and pickled.
+        law = law.matrix() if len(law.space) <= CERTIFIED else law.row
     if not hasattr(law, "tocsr"):
         return law
     rows = law.tocsr()
@@ -162,13 +178,11 @@ def rows_of(law: Any) -> Any:
     return rows.indptr.tolist(), rows.indices, rows.data.astype("float64")
 
 
-def is_law(given: object) -> TypeIs[Law]:
-    """Return whether it is a `fastdx.laws.Law`, without importing that package."""
-    # A law of that package can only be there if the package was imported.
-    known = sys.modules.get("fastdx.laws.base")
-    return known is not None and isinstance(given, known.Law)
+def is_law(given: object) -> TypeIs[LawLike]:
+    """Return whether it is a law as `fastdx.laws` has them."""
+    return isinstance(given, LawLike)
 
 
-def drawn(given: Mechanism | Law) -> Mechanism:
+def drawn(given: Mechanism | LawLike) -> Mechanism:
     """Return the mechanism itself, or the one that draws a law, not certified."""
     return FiniteLaw(law=given, certify=False) if is_law(given) else given

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from fastdx._core import Cover, Embedding, MechanismCore, WordGraph, read_spec
 from fastdx.exceptions import InputTypeError
 from fastdx.mechanisms.base import Mechanism
-from fastdx.mechanisms.finite_law import FiniteLaw
+from fastdx.mechanisms.finite_law import FiniteLaw, LawLike
 from fastdx.mechanisms.registry import MECHANISMS
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from fastdx.laws import Law
 
 __all__ = ["from_spec", "spec_json"]
 
@@ -44,7 +43,7 @@ def from_spec(
     *,
     cover: Cover | None = None,
     remap: Cover | None = None,
-    law: ArrayLike | Callable[[int], ArrayLike] | Law | None = None,
+    law: ArrayLike | Callable[[int], ArrayLike] | LawLike | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> Mechanism:
     """Make the mechanism that a Spec describes: the same law, and the same guarantee.

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, ClassVar, Protocol
 
-from fastdx._core import JsonStrings, Texts
+from fastdx._core import JsonBlock, Texts
 from fastdx.cli.formats.opening import LONGEST, Opener
 from fastdx.cli.messages import CommandError
-from fastdx.exceptions import InputTypeError, UnknownWordError
+from fastdx.exceptions import UnknownWordError
 
 BATCH = 3 << 19
 """Characters that are read, drawn and written at a time."""
@@ -63,8 +63,8 @@ class Draw(Protocol):
     def texts(self, texts: list[str], accounts: Sequence[str] | None = None) -> list[str]:
         """Privatise texts, for which the accounts pay (one a text)."""
 
-    def strings(self, block: JsonStrings) -> Texts | list[str]:
-        """Privatise the strings of a block of JSON."""
+    def strings(self, block: JsonBlock) -> Texts | list[str]:
+        """Privatise the strings of some JSON records."""
 
     def column(self, array: Any, path: list[str], accounts: Sequence[str] | None = None) -> Any:
         """Privatise an Arrow array of text; of structs the field that the path names."""
@@ -94,13 +94,6 @@ class Batch(ABC):
             self._draw(draw)
         except UnknownWordError as e:
             raise unknown(e, self.unknown_place(e)) from None
-        except InputTypeError:
-            half = (any("\ud800" <= c <= "\udfff" for c in text) for text in self.texts)
-            at = next((i for i, found in enumerate(half) if found), None)
-            if at is None:
-                raise
-            place = self.place(at)
-            raise CommandError(f"{place}: the text holds half of a surrogate pair") from None
         except TextError as e:
             raise CommandError(f"{self.place(e.text)}: {e}") from None
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from fastdx._core import field_steps
 from fastdx.cli.formats.base import (
     Batch,
     Choice,
@@ -16,7 +17,6 @@ from fastdx.cli.formats.base import (
     listed,
     unknown,
 )
-from fastdx.cli.formats.json import steps
 from fastdx.cli.formats.opening import Opener
 from fastdx.cli.messages import CommandError
 from fastdx.columns import own_schema
@@ -40,7 +40,7 @@ class _Column:
 
     def __init__(self, name: str, schema: Any, asked: str) -> None:
         # A name with points is one of a nested field, unless a column is called so.
-        parts = [asked] if asked in schema.names else steps(asked)
+        parts = [asked] if asked in schema.names else field_steps(asked)
         self.asked = asked
         self.at = column_of(name, schema.names, parts[0], certain=True)
         # The core goes into lists by itself; the brackets only say what the file must have.

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
 
-use super::{Extent, Grid, NeighborLists};
 use crate::error::{Error, Result};
+use crate::neighbors::{Extent, Grid, NeighborLists};
 use crate::parallel::{Control, install};
 use crate::search::together;
 use crate::space::MetricSpace;

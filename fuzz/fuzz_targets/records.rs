@@ -1,0 +1,65 @@
+//! The reader of JSON records: whatever the bytes, blocks or an error. What it accepts is JSON, comes back byte for
+//! byte but for the texts, and is read again with the texts that were put there; a document is the same in parts.
+
+#![no_main]
+
+use fastdx::records::{Block, Document, Fields, Limits, RecordError};
+use libfuzzer_sys::fuzz_target;
+
+const LIMITS: Limits = Limits {
+    bytes: 4096,
+    names: 8,
+};
+
+/// Each text has a mark put before it.
+fn marked(block: &Block) -> (Vec<String>, Vec<u8>) {
+    let new: Vec<String> = block.texts().iter().map(|t| format!("\"é{t}")).collect();
+    let out = block.replaced(&new).unwrap();
+    (new, out)
+}
+
+/// The texts of a document that comes in parts of a size, with marks, and the document with them.
+fn parts(data: &[u8], fields: &Fields, size: usize) -> Result<(Vec<String>, Vec<u8>), RecordError> {
+    let mut document = Document::new(fields.clone(), LIMITS);
+    let (mut texts, mut out) = (Vec::new(), Vec::new());
+    for part in data.chunks(size).map(Some).chain([None]) {
+        let block = part.map_or_else(|| document.end(), |part| document.feed(part))?;
+        let (new, written) = marked(&block);
+        texts.extend(new);
+        out.extend(written);
+    }
+    Ok((texts, out))
+}
+
+fuzz_target!(|data: &[u8]| {
+    let columns: [&[&str]; 4] = [
+        &["t"],
+        &["t", "t.u", "m[].t"],
+        &["a[][].b", "a.b"],
+        &["m[].c", "m[].c[].t"],
+    ];
+    let first = data.first().copied().unwrap_or(0);
+    let size = usize::from(first % 61) + 1;
+    for (columns, account) in columns
+        .iter()
+        .zip([None, Some("who"), None, Some("m[].who")])
+    {
+        let fields = Fields::new(columns, account).unwrap();
+        if let Ok(block) = Block::of_lines(data, (1, 0), &fields, &LIMITS) {
+            let (new, out) = marked(&block);
+            let again = Block::of_lines(&out, (1, 0), &fields, &LIMITS).unwrap();
+            assert_eq!(again.texts(), new);
+            assert_eq!(again.others(), block.others());
+            assert_eq!(again.payers(), block.payers());
+            assert_eq!(again.replaced(&new).unwrap(), out);
+        }
+        let whole = parts(data, &fields, data.len().max(1));
+        assert_eq!(whole, parts(data, &fields, size));
+        if let Ok((texts, out)) = whole
+            && out.len() < LIMITS.bytes
+        {
+            let (again, _) = parts(&out, &fields, size).unwrap();
+            assert_eq!(again.len(), texts.len());
+        }
+    }
+});

@@ -1,0 +1,244 @@
+//! JSON that is read as it comes: an array of records, one record, or several one after the other.
+
+use memchr::{memchr_iter, memrchr};
+
+use super::error::{Problem, RecordError, Result};
+use super::paths::Fields;
+use super::reader::{Reader, Wrong, white};
+use super::{BYTE_ORDER_MARK, Block, Found, Limits, placed};
+
+/// The place in the grammar of a document: what comes next, behind white space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    /// `[`, or a record.
+    Start,
+    /// A record, or the end of the array.
+    First,
+    /// Another record.
+    Record,
+    /// A comma, or the end of the array.
+    Comma,
+    /// Another record, without a comma before it, or the end.
+    Another,
+    /// Nothing.
+    Nothing,
+}
+
+/// A document whose bytes come piece by piece. It keeps those of the record that has not ended, no others.
+#[derive(Debug)]
+pub struct Document {
+    fields: Fields,
+    limits: Limits,
+    /// Text that no block has, from the end of the last record or sign on.
+    text: String,
+    /// Bytes of a character that has not ended.
+    partial: Vec<u8>,
+    next: Next,
+    /// The line where the text starts, and how many characters of that line are before it.
+    line: usize,
+    characters: usize,
+    /// Bytes that came.
+    bytes: usize,
+}
+
+/// How far a document was read.
+struct Progress {
+    found: Found,
+    /// Behind the last record or sign.
+    at: usize,
+    /// Whether a record starts there, behind white space, that has not ended.
+    is_record: bool,
+}
+
+impl Document {
+    /// A document of which nothing has come.
+    pub fn new(fields: Fields, limits: Limits) -> Self {
+        Document {
+            fields,
+            limits,
+            text: String::new(),
+            partial: Vec::new(),
+            next: Next::Start,
+            line: 1,
+            characters: 0,
+            bytes: 0,
+        }
+    }
+
+    /// How many bytes wait for the end of their record.
+    pub fn pending(&self) -> usize {
+        self.text.len() + self.partial.len()
+    }
+
+    /// Takes the next bytes, and gives the records that end in them.
+    ///
+    /// # Errors
+    /// The first thing that is wrong; what follows is of no use.
+    pub fn feed(&mut self, data: &[u8]) -> Result<Block> {
+        self.decode(data)?;
+        self.block(false)
+    }
+
+    /// Gives what is left at the end of the document.
+    ///
+    /// # Errors
+    /// As [`Document::feed`], and a document that is cut off.
+    pub fn end(&mut self) -> Result<Block> {
+        if !self.partial.is_empty() {
+            return Err(self.not_utf8(0, 0));
+        }
+        self.block(true)
+    }
+
+    fn decode(&mut self, data: &[u8]) -> Result<()> {
+        let kept = self.partial.len();
+        let whole;
+        let data = if kept == 0 {
+            data
+        } else {
+            whole = [&*self.partial, data].concat();
+            &whole
+        };
+        let is_first = self.bytes == kept;
+        let (text, rest) = match str::from_utf8(data) {
+            Ok(text) => (text, &[][..]),
+            Err(error) => {
+                let (valid, rest) = data.split_at(error.valid_up_to());
+                if error.error_len().is_some() {
+                    let lines = memchr_iter(b'\n', valid).count();
+                    return Err(self.not_utf8(valid.len(), lines));
+                }
+                (str::from_utf8(valid).unwrap_or_default(), rest)
+            }
+        };
+        self.bytes += data.len() - kept;
+        let unmarked = text.strip_prefix(BYTE_ORDER_MARK);
+        self.text
+            .push_str(unmarked.filter(|_| is_first).unwrap_or(text));
+        self.partial = rest.to_vec();
+        Ok(())
+    }
+
+    /// The error for a byte so many bytes and lines behind the text.
+    fn not_utf8(&self, bytes: usize, lines: usize) -> RecordError {
+        let before = memchr_iter(b'\n', self.text.as_bytes()).count();
+        RecordError {
+            line: self.line + before + lines,
+            items: Vec::new(),
+            problem: Problem::NotUtf8 {
+                byte: self.bytes - self.partial.len() + bytes,
+            },
+        }
+    }
+
+    /// Cuts off what can be read.
+    fn block(&mut self, is_end: bool) -> Result<Block> {
+        let read = self.read(is_end);
+        let progress =
+            read.map_err(|wrong| placed(*wrong, &self.text, self.line, self.characters))?;
+        let at = if is_end { self.text.len() } else { progress.at };
+        let rest = self.text.split_off(at);
+        let text = std::mem::replace(&mut self.text, rest);
+        let line = self.line;
+        self.line += memchr_iter(b'\n', text.as_bytes()).count();
+        let start = memrchr(b'\n', text.as_bytes()).map(|end| end + 1);
+        let characters = text[start.unwrap_or(0)..].chars().count();
+        self.characters = characters + start.map_or(self.characters, |_| 0);
+        let found = progress.found;
+        let block = Block { text, line, found };
+        self.check_length(progress.is_record)?;
+        Ok(block)
+    }
+
+    /// Refuses to wait for more of what is too long already.
+    fn check_length(&self, is_record: bool) -> Result<()> {
+        let most = self.limits.bytes;
+        let spaces = white(self.text.as_bytes());
+        let (at, problem) = match is_record {
+            _ if spaces > most => (0, Problem::LongWhiteSpace { most }),
+            true if self.text.len() - spaces > most => (spaces, Problem::LongRecord { most }),
+            _ => return Ok(()),
+        };
+        Err(self.placed(at, problem))
+    }
+
+    fn placed(&self, at: usize, problem: Problem) -> RecordError {
+        placed(
+            *Wrong::new(at, problem),
+            &self.text,
+            self.line,
+            self.characters,
+        )
+    }
+
+    /// Reads all records that end in the text.
+    fn read(&mut self, is_end: bool) -> std::result::Result<Progress, Box<Wrong>> {
+        let text = &*self.text;
+        let mut reader = Reader::new(text, &self.fields, &self.limits);
+        let (mut at, mut is_record) = (0, false);
+        let mut next = self.next;
+        loop {
+            let start = at + white(&text.as_bytes()[at..]);
+            let Some(&sign) = text.as_bytes().get(start) else {
+                if is_end {
+                    ended(next, start)?;
+                }
+                break;
+            };
+            next = match (next, sign) {
+                (Next::Start, b'[') => Next::First,
+                (Next::First | Next::Comma, b']') => Next::Nothing,
+                (Next::Comma, b',') => Next::Record,
+                (Next::Start, b'{') | (Next::First | Next::Record | Next::Another, _) => {
+                    let end = match reader.record(start, text.len()) {
+                        Ok(end) => end,
+                        Err(wrong) if wrong.is_cut && !is_end => {
+                            is_record = true;
+                            break;
+                        }
+                        Err(wrong) => return Err(refused(wrong, next, sign)),
+                    };
+                    if end - start > self.limits.bytes {
+                        let most = self.limits.bytes;
+                        return Err(Wrong::new(start, Problem::LongRecord { most }));
+                    }
+                    at = end;
+                    next = match next {
+                        Next::First | Next::Record => Next::Comma,
+                        _ => Next::Another,
+                    };
+                    continue;
+                }
+                (Next::Start, _) => return Err(Wrong::new(start, Problem::NoRecords)),
+                (Next::Comma, _) => return Err(Wrong::not_json(start, "expected `,` or `]`")),
+                (Next::Nothing, _) => return Err(Wrong::new(start, Problem::Trailing)),
+            };
+            at = start + 1;
+        }
+        let found = reader.found;
+        self.next = next;
+        Ok(Progress {
+            found,
+            at,
+            is_record,
+        })
+    }
+}
+
+/// What is wrong with what stands where a record should.
+fn refused(wrong: Box<Wrong>, next: Next, sign: u8) -> Box<Wrong> {
+    match (next, sign) {
+        (Next::Record, b']') => Wrong::new(wrong.at, Problem::NotAnObject),
+        _ => wrong,
+    }
+}
+
+/// Refuses an end where more must come.
+fn ended(next: Next, at: usize) -> std::result::Result<(), Box<Wrong>> {
+    let problem = match next {
+        Next::Start => Problem::Empty,
+        Next::First | Next::Record | Next::Comma => Problem::EndlessArray,
+        Next::Another | Next::Nothing => return Ok(()),
+    };
+    Err(Wrong::new(at, problem))
+}

@@ -1,0 +1,167 @@
+//! Paths of fields, `user.comment` or `messages[].text`, and the tree that they make.
+
+use super::error::quoted;
+
+/// A step of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step<'a> {
+    /// To a field of an object.
+    Field(&'a str),
+    /// To the items of a list.
+    Items,
+}
+
+/// The steps of a path; a name that is no path is one step.
+pub fn steps(path: &str) -> Vec<Step<'_>> {
+    let mut found = Vec::new();
+    for part in path.split('.') {
+        let name = part.trim_end_matches("[]");
+        if name.is_empty() {
+            return vec![Step::Field(path)];
+        }
+        found.push(Step::Field(name));
+        found.extend((0..(part.len() - name.len()) / 2).map(|_| Step::Items));
+    }
+    found
+}
+
+/// Two columns, or a column and the account, that are the same field.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{} {} is asked for twice", if *is_account { "--account-column" } else { "--column" }, quoted(path))]
+pub struct AskedTwice {
+    /// The path.
+    pub path: String,
+    /// Whether it is the account's.
+    pub is_account: bool,
+}
+
+/// The fields that are asked for, as a tree: those of a record, and below.
+///
+/// A record must have every one of them: each object on the path has the next field, in every item of a
+/// list. Nothing is below `null` and an empty list. In the record itself a field whose name is the whole path
+/// will do.
+#[derive(Clone, Debug)]
+pub struct Fields {
+    pub(super) root: Node,
+    /// How many nodes there are below the root.
+    pub(super) nodes: usize,
+    /// For every column, and then for the account, the nodes of the record that its paths begin with.
+    pub(super) ways: Vec<Vec<usize>>,
+    columns: Vec<String>,
+    account: Option<String>,
+}
+
+/// What is asked for at a place of a record, and below.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Node {
+    pub(super) number: usize,
+    /// The path to it.
+    pub(super) name: String,
+    /// Strings here, and in lists of them, are this column; or it is the account.
+    pub(super) column: Option<usize>,
+    /// Whether the account is here or below.
+    pub(super) has_account: bool,
+    pub(super) fields: Vec<(String, Node)>,
+    /// What is asked for in the items of a list.
+    pub(super) items: Option<Box<Node>>,
+}
+
+impl Fields {
+    /// The fields of text by their paths, and the one that names who pays for a record.
+    ///
+    /// # Errors
+    /// Two of them are the same.
+    pub fn new<S: AsRef<str>>(columns: &[S], account: Option<&str>) -> Result<Self, AskedTwice> {
+        let columns: Vec<String> = columns.iter().map(|path| path.as_ref().into()).collect();
+        let mut fields = Fields {
+            root: Node::default(),
+            nodes: 0,
+            ways: vec![Vec::new(); columns.len() + usize::from(account.is_some())],
+            columns: columns.clone(),
+            account: account.map(Into::into),
+        };
+        let asked = columns.iter().map(String::as_str).chain(account);
+        for (column, path) in asked.enumerate() {
+            let parted = steps(path);
+            fields.plant(&parted, column, path)?;
+            // A field may be called so.
+            if parted.len() > 1 {
+                fields.plant(&[Step::Field(path)], column, path)?;
+            }
+        }
+        Ok(fields)
+    }
+
+    fn plant(&mut self, steps: &[Step<'_>], column: usize, path: &str) -> Result<(), AskedTwice> {
+        let is_account = self.is_account(column);
+        let mut node = &mut self.root;
+        let mut first = None;
+        for step in steps {
+            node = node.below(*step, &mut self.nodes);
+            node.has_account |= is_account;
+            first.get_or_insert(node.number);
+        }
+        if node.column.is_some_and(|other| other != column) {
+            return Err(AskedTwice {
+                path: path.into(),
+                is_account,
+            });
+        }
+        node.column = Some(column);
+        self.ways[column].extend(first);
+        Ok(())
+    }
+
+    /// The paths of the fields of text.
+    pub fn columns(&self) -> &[String] {
+        &self.columns
+    }
+
+    /// The path of the field that names who pays.
+    pub fn account(&self) -> Option<&str> {
+        self.account.as_deref()
+    }
+
+    pub(super) fn is_account(&self, column: usize) -> bool {
+        column == self.columns.len()
+    }
+}
+
+impl Node {
+    /// The node one step below, which is made and counted where there is none.
+    fn below(&mut self, step: Step<'_>, nodes: &mut usize) -> &mut Node {
+        let path = &self.name;
+        let mut new = |name: String| {
+            *nodes += 1;
+            Node {
+                number: *nodes - 1,
+                name,
+                ..Node::default()
+            }
+        };
+        let step = match step {
+            Step::Items => {
+                let made = || Box::new(new(format!("{path}[]")));
+                return self.items.get_or_insert_with(made);
+            }
+            Step::Field(step) => step,
+        };
+        let known = self.fields.iter().position(|(name, _)| name == step);
+        let at = known.unwrap_or_else(|| {
+            let point = if path.is_empty() { "" } else { "." };
+            let node = new(format!("{path}{point}{step}"));
+            self.fields.push((step.to_owned(), node));
+            self.fields.len() - 1
+        });
+        &mut self.fields[at].1
+    }
+
+    /// The columns here and below.
+    pub(super) fn columns(&self, found: &mut Vec<usize>) {
+        found.extend(self.column);
+        let fields = self.fields.iter().map(|(_, node)| node);
+        for node in fields.chain(self.items.as_deref()) {
+            node.columns(found);
+        }
+    }
+}
