@@ -280,10 +280,10 @@ impl<'a> Chain<'a> {
             let Triples { first, last, .. } = &self.prior.triples;
             let from = first.partition_point(|&u| u < before);
             let to = from + first[from..].partition_point(|&u| u == before);
-            for context in from..to {
-                let w = last[context] as usize;
+            for (&w, &own) in last[from..to].iter().zip(&beta.contexts[from..to]) {
+                let w = w as usize;
                 if beta.tokens[w] > 0.0 {
-                    out[w] *= beta.contexts[context] / beta.tokens[w];
+                    out[w] *= own / beta.tokens[w];
                 }
             }
         }

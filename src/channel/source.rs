@@ -19,6 +19,9 @@ use crate::space::rows_together;
 /// Pr\[y|w\] of one output y and every word w.
 pub(super) type Column = Arc<[f64]>;
 
+/// Takes each word, its law, its normaliser and Σ p ln p.
+type EachLaw<'a> = dyn FnMut(u32, &[f64], f64, f64) + 'a;
+
 /// Where laws come from.
 pub(super) enum Source {
     Tem(Tem),
@@ -85,13 +88,8 @@ impl Source {
         self.each_law_dyn(ids, words, &mut one)
     }
 
-    fn each_law_dyn(
-        &self,
-        ids: &[u32],
-        words: usize,
-        one: &mut dyn FnMut(u32, &[f64], f64, f64),
-    ) -> Result<()> {
-        let plain = |mechanism: &dyn Mechanism, one: &mut dyn FnMut(u32, &[f64], f64, f64)| {
+    fn each_law_dyn(&self, ids: &[u32], words: usize, one: &mut EachLaw<'_>) -> Result<()> {
+        let plain = |mechanism: &dyn Mechanism, one: &mut EachLaw<'_>| {
             let mut law = vec![0.0; words];
             for &id in ids {
                 if !mechanism.law(id, &mut law) {
