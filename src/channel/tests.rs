@@ -6,6 +6,7 @@ use std::sync::Arc;
 use rand::{Rng, RngExt};
 
 use super::*;
+use crate::Cover;
 use crate::embedding::Embedding;
 use crate::mechanism::finite_law::FiniteLaw;
 use crate::mechanism::neighbor_response::NeighborResponse;
@@ -15,7 +16,6 @@ use crate::mechanism::{Mechanism, multivariate_laplace::MultivariateLaplace};
 use crate::metric::Metric;
 use crate::prior::NgramPrior;
 use crate::text::{Consistent, Oov, Policy};
-use crate::{Cover, MetricSpace};
 
 const LETTERS: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
 
