@@ -16,6 +16,9 @@ use crate::mechanism::{Mechanism, WordMechanism};
 use crate::parallel::{Control, install};
 use crate::space::rows_together;
 
+/// Takes a word, its law, its normaliser (1 where there is none) and Σ p ln p.
+type OneLaw<'a> = dyn FnMut(u32, &[f64], f64, f64) + 'a;
+
 /// Pr\[y|w\] of one output y and every word w.
 pub(super) type Column = Arc<[f64]>;
 
@@ -85,13 +88,8 @@ impl Source {
         self.each_law_dyn(ids, words, &mut one)
     }
 
-    fn each_law_dyn(
-        &self,
-        ids: &[u32],
-        words: usize,
-        one: &mut dyn FnMut(u32, &[f64], f64, f64),
-    ) -> Result<()> {
-        let plain = |mechanism: &dyn Mechanism, one: &mut dyn FnMut(u32, &[f64], f64, f64)| {
+    fn each_law_dyn(&self, ids: &[u32], words: usize, one: &mut OneLaw<'_>) -> Result<()> {
+        let plain = |mechanism: &dyn Mechanism, one: &mut OneLaw<'_>| {
             let mut law = vec![0.0; words];
             for &id in ids {
                 if !mechanism.law(id, &mut law) {

@@ -1,11 +1,14 @@
 //! Everything against brute force: all texts of a few words over a few words, written out.
 
+#![allow(clippy::needless_range_loop)] // words and outputs are numbers here, as in the formulas
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use rand::{Rng, RngExt};
 
 use super::*;
+use crate::Cover;
 use crate::embedding::Embedding;
 use crate::mechanism::finite_law::FiniteLaw;
 use crate::mechanism::neighbor_response::NeighborResponse;
@@ -15,7 +18,6 @@ use crate::mechanism::{Mechanism, multivariate_laplace::MultivariateLaplace};
 use crate::metric::Metric;
 use crate::prior::NgramPrior;
 use crate::text::{Consistent, Oov, Policy};
-use crate::{Cover, MetricSpace};
 
 const LETTERS: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
 

@@ -70,16 +70,11 @@ impl Chain<'_> {
         } else {
             order.sort_unstable_by(|a, b| b.0.total_cmp(&a.0));
         }
-        for w in 0..count {
+        for (w, back) in token_back.iter_mut().enumerate().take(count) {
             let unseen = |v: u32| triples.first.is_empty() || triples.find(v, w as u32).is_none();
             if let Some(&(value, v)) = order.iter().find(|(_, v)| unseen(*v)) {
                 let value = value + prior.unigram[w].ln();
-                relax(
-                    &mut to.tokens[w],
-                    &mut token_back[w],
-                    value,
-                    short_back[v as usize],
-                );
+                relax(&mut to.tokens[w], back, value, short_back[v as usize]);
             }
         }
         if prior.order() > 1 {
@@ -93,15 +88,10 @@ impl Chain<'_> {
                 }
             }
         }
-        for context in 0..from.contexts.len() {
+        for (context, back) in context_back.iter_mut().enumerate() {
             let u = triples.first[context] as usize;
             let value = short[u] + triples.lower[context].ln();
-            relax(
-                &mut to.contexts[context],
-                &mut context_back[context],
-                value,
-                short_back[u],
-            );
+            relax(&mut to.contexts[context], back, value, short_back[u]);
         }
         for (context, &value) in from.contexts.iter().enumerate() {
             if value == NOWHERE {

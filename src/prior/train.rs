@@ -179,7 +179,7 @@ impl NgramPrior {
         let triples = install(three.len(), 0, || Counts::of(three))?;
         // How many words stand before each pair; before a sentence's first word none does, so it is
         // counted as often as it stands there.
-        let below = triples.keys.iter().map(|key| key & (1 << (2 * BITS)) - 1);
+        let below = triples.keys.iter().map(|key| key & ((1 << (2 * BITS)) - 1));
         let firsts = pairs.each().filter(|(key, _)| key >> BITS == start);
         let mut below = install(triples.keys.len(), 0, || Counts::of(below.collect()))?;
         let seen = discount(below.times.iter().copied());
