@@ -20,7 +20,7 @@ test: test-rust test-python
 # The same cases each time, so that a run that passed passes again. New ones:
 # `cargo test`, and HYPOTHESIS_PROFILE=explore for pytest.
 test-rust:
-	PROPTEST_RNG_SEED=20 cargo test --locked
+	PROPTEST_RNG_SEED=20 cargo test --locked --features hnsw
 
 test-python: $(STAMP)
 	$(BIN)/python -m pytest -n auto --dist worksteal
@@ -87,7 +87,7 @@ format:
 	$(BIN)/ruff format --check conftest.py python tests benches tools examples experiments service
 
 lint-rust:
-	cargo clippy --locked --workspace --exclude fastdx-fuzz --all-targets -- -D warnings
+	cargo clippy --locked --workspace --exclude fastdx-fuzz --all-targets --features fastdx/hnsw -- -D warnings
 	cargo clippy --locked --features python -- -D warnings
 	cargo clippy --locked -p fastdx-fuzz --bins -- -D warnings
 	cargo check --locked --no-default-features --all-targets
@@ -123,7 +123,7 @@ $(VENV)/.peers: $(STAMP) benches/requirements.txt requirements-dev.txt
 
 bench: $(VENV)/.peers
 	cargo bench --locked
-	cd benches && ../$(BIN)/python peers.py && ../$(BIN)/python tem.py && ../$(BIN)/python new_epsilon.py && ../$(BIN)/python search.py && ../$(BIN)/python hyperbolic.py && ../$(BIN)/python transport.py && ../$(BIN)/python calibration.py && ../$(BIN)/python response_times.py
+	cd benches && ../$(BIN)/python peers.py && ../$(BIN)/python tem.py && ../$(BIN)/python new_epsilon.py && ../$(BIN)/python search.py && ../$(BIN)/python search.py --graphs && ../$(BIN)/python hyperbolic.py && ../$(BIN)/python transport.py && ../$(BIN)/python calibration.py && ../$(BIN)/python response_times.py
 
 # Is HEAD (NEW=…) slower than a commit, by default that of benches/baseline.json? Both are built and take turns.
 bench-check: $(VENV)/.made
@@ -160,7 +160,7 @@ audit: $(STAMP)
 
 # Faults planted one by one (cargo install cargo-mutants); FILE=… for one file. Hours for all.
 mutants:
-	cargo mutants --profile test $(if $(FILE),--no-config --file $(FILE)) -- --lib --test it
+	cargo mutants --profile test --features hnsw $(if $(FILE),--no-config --file $(FILE)) -- --lib --test it
 
 # The figures in the documents, each written by the command that its block names.
 figures: $(VENV)/.peers

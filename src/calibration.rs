@@ -7,6 +7,7 @@
 //! it, streamed; for the others they are counted in draws.
 
 mod explained;
+mod measures;
 mod sums;
 mod unchanged;
 
@@ -18,6 +19,7 @@ use crate::mechanism::Mechanism;
 use crate::parallel::{Control, install};
 use crate::space::rows_together;
 pub use explained::{LikeliestInputs, likeliest_inputs};
+pub use measures::Measures;
 use sums::{Sets, sums};
 
 pub use unchanged::{Unchanged, nearly_always_unchanged, unchanged};

@@ -85,6 +85,7 @@ pub mod records;
 pub mod search;
 mod simd;
 pub mod space;
+pub mod spec;
 pub mod text;
 pub mod transport;
 pub mod vocabulary;
@@ -106,6 +107,7 @@ pub use neighbors::NeighborLists;
 pub use parallel::Control;
 pub use random::Randomness;
 pub use space::{MetricSpace, WordMetric};
+pub use spec::Spec;
 pub use vocabulary::Vocabulary;
 
 /// Whatever is shared between threads is checked to be shareable at compile time.

@@ -7,6 +7,7 @@ mod lists;
 
 use std::sync::Arc;
 
+use crate::error::Result;
 use crate::guarantee::Certificate;
 use crate::metric::{Limits, Seen};
 use crate::neighbors::{Grid, NeighborLists, smallest};
@@ -201,9 +202,12 @@ pub trait MetricSpace: WordMetric {
 
     /// About the `k` nearest words of each of `words`, nearest first, maybe fewer, where there is a
     /// graph to find them by. Never for distances of a mechanism.
-    fn approximate_neighbors(&self, words: &[u32], k: usize) -> Option<Vec<Vec<u32>>> {
+    ///
+    /// # Errors
+    /// A graph that cannot be searched.
+    fn approximate_neighbors(&self, words: &[u32], k: usize) -> Result<Option<Vec<Vec<u32>>>> {
         let _ = (words, k);
-        None
+        Ok(None)
     }
 
     /// The words by their distance from `word`, where few distances occur.

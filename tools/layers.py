@@ -28,12 +28,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 Graph = dict[str, set[str]]
 
-KNOWN: dict[str, tuple[frozenset[str], ...]] = {
-    "service": (
-        frozenset({"lines", "listen", "page", "policy", "routes", "service", "work"}),
-        frozenset({"metrics", "process"}),
-    ),
-}
+KNOWN: dict[str, tuple[frozenset[str], ...]] = {}
 """Cycles that are to go: by part, the files of each. The list may only shrink."""
 
 

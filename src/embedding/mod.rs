@@ -23,7 +23,7 @@ use crate::metric::{Limits, Seen};
 use crate::neighbors::{Grid, NeighborLists};
 use crate::parallel::Control;
 use crate::search::exact::Scratch;
-use crate::search::hnsw::HnswScratch;
+use crate::search::hnsw::{HnswScratch, Rows, Searcher};
 use crate::search::{ExactSearch, Hnsw, HnswParameters};
 use crate::space::{MetricSpace, WordMetric};
 use crate::vocabulary::Vocabulary;
@@ -128,14 +128,23 @@ impl Embedding {
 
     /// The same embedding with an HNSW graph, for approximate search.
     ///
-    /// Words are inserted one after the other, so that a seed gives one graph: about 1 ms a word
-    /// in a large vocabulary.
+    /// hnsw_rs inserts words one after the other, so that a seed gives one graph: up to some
+    /// milliseconds a word in a large vocabulary.
     ///
     /// # Errors
-    /// Parameters outside their range, [`Error::Interrupted`].
+    /// Parameters outside their range, [`Error::Interrupted`]; a build without the feature `hnsw`.
     pub fn build_hnsw(&self, parameters: HnswParameters, control: &Control) -> Result<Self> {
-        let hnsw = Hnsw::build(self.metric, &self.vectors, self.dim, parameters, control)?;
+        let hnsw = Hnsw::build(self.graph_rows(), parameters, control)?;
         Ok(self.clone().with_hnsw(Some(hnsw)))
+    }
+
+    /// The vectors as a graph shares them.
+    pub(crate) fn graph_rows(&self) -> Rows {
+        Rows {
+            metric: self.metric,
+            vectors: self.vectors.clone(),
+            dim: self.dim,
+        }
     }
 
     pub(crate) fn with_hnsw(mut self, hnsw: Option<Hnsw>) -> Self {
@@ -168,6 +177,11 @@ impl Embedding {
     /// The HNSW graph, if one was built.
     pub fn hnsw(&self) -> Option<&Arc<Hnsw>> {
         self.derived.hnsw.as_ref()
+    }
+
+    /// The graph as it is searched; none where there is no graph.
+    pub(crate) fn hnsw_searcher(&self) -> Result<Option<&Searcher>> {
+        self.hnsw().map(|hnsw| hnsw.searcher()).transpose()
     }
 
     fn check_vectors(&self) -> Result<()> {
@@ -461,16 +475,18 @@ impl MetricSpace for Embedding {
         }
     }
 
-    fn approximate_neighbors(&self, words: &[u32], k: usize) -> Option<Vec<Vec<u32>>> {
-        let hnsw = self.hnsw()?;
+    fn approximate_neighbors(&self, words: &[u32], k: usize) -> Result<Option<Vec<Vec<u32>>>> {
+        let Some(searcher) = self.hnsw_searcher()? else {
+            return Ok(None);
+        };
         let mut scratch = HnswScratch::default();
         let each = words.iter().map(|&id| {
             let query: Vec<f64> = self.vector(id).iter().map(|&x| x.into()).collect();
             let ef = k.saturating_mul(2).max(64);
-            let near = hnsw.nearest((self.metric, &self.vectors), &query, k, ef, &mut scratch);
+            let near = searcher.nearest(&query, k, ef, &mut scratch);
             near.iter().map(|near| near.1).collect()
         });
-        Some(each.collect())
+        Ok(Some(each.collect()))
     }
 
     fn block(&self, a: &[u32], b: &[u32], out: &mut [f64], stride: usize) {

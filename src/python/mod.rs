@@ -5,6 +5,7 @@ mod arrow;
 mod audit;
 mod capsules;
 mod cover;
+mod details;
 mod embedding;
 mod errors;
 mod graph;
@@ -18,10 +19,11 @@ mod noise;
 mod poincare;
 mod quality;
 mod records;
-mod registry;
+mod rows;
 mod run;
 mod source;
 mod space;
+mod spec;
 mod text;
 mod tokenize;
 mod transport;
@@ -33,7 +35,6 @@ use crate::mechanism::tem::recommended;
 
 #[pymodule(gil_used = false)]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    registry::register(mechanisms::MECHANISMS);
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     m.add("MOST_UNCHANGED", Unchanged::MOST)?;
     m.add("RECOMMENDED_EPSILON", recommended::EPSILON)?;
@@ -49,6 +50,9 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<records::PyStrings>()?;
     m.add_class::<records::PyTexts>()?;
     m.add_function(wrap_pyfunction!(records::privatize_json, m)?)?;
+    m.add_function(wrap_pyfunction!(spec::read_spec, m)?)?;
+    m.add_function(wrap_pyfunction!(spec::read_policies, m)?)?;
+    m.add_function(wrap_pyfunction!(spec::spec_keys, m)?)?;
     m.add_function(wrap_pyfunction!(mechanisms::tem::check_index, m)?)?;
     m.add_function(wrap_pyfunction!(mechanisms::tem::open_space, m)?)?;
     m.add_function(wrap_pyfunction!(mechanisms::tem::reopen, m)?)?;

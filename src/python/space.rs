@@ -89,6 +89,23 @@ impl Space {
         }
     }
 
+    /// The words and their metric, and what was computed for them.
+    pub(super) fn index(&self) -> Index {
+        match self {
+            Space::Embedding(embedding) => Index::Embedding(embedding.get().inner.clone()),
+            Space::Graph(graph) => Index::Graph(graph.get().inner.clone()),
+        }
+    }
+
+    /// Whether it is the object of just this index.
+    pub(super) fn is(&self, index: &Index) -> bool {
+        match (self, index) {
+            (Space::Embedding(a), Index::Embedding(b)) => Arc::ptr_eq(&a.get().inner, b),
+            (Space::Graph(a), Index::Graph(b)) => Arc::ptr_eq(&a.get().inner, b),
+            _ => false,
+        }
+    }
+
     /// The cover that its file held.
     pub(super) fn cover(&self) -> Option<Arc<Cover>> {
         match self {

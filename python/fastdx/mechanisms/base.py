@@ -102,11 +102,16 @@ class Mechanism(MechanismCore):
                 "embedding must be a fastdx.Embedding (or, for Tem, a WordGraph), not "
                 f"{type(given).__name__}; ε comes second, or by its name: {name}={float(given)!r}"
             )
-        return MechanismCore.__new__(cls, cls.name, given, epsilon, own, **common)
+        return MechanismCore.__new__(cls, cls.name, given, {"epsilon": epsilon, **own, **common})
 
     @classmethod
     def _around(cls, core: MechanismCore) -> Self:
         return MechanismCore.__new__(cls, core)
+
+    @classmethod
+    def _from_spec(cls, spec: str, held: dict[str, Any]) -> Self:
+        """Make the mechanism that a Spec (JSON) describes, with what is in memory by name."""
+        return cls._around(MechanismCore._of_spec(spec, held))
 
     @classmethod
     def make(cls, space: Embedding | WordGraph | None, epsilon: float, **parameters: Any) -> Self:
@@ -119,6 +124,29 @@ class Mechanism(MechanismCore):
     def smallest_epsilon(cls, space: Embedding | WordGraph) -> float:
         """Return what ε must be above on a space."""
         return 0.0
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """The complete description of the mechanism as data, which `fastdx.from_spec` reads.
+
+        It says exactly what was run: the mechanism with its parameters, the words (built in, or a
+        file, and their fingerprint), cover, exclusions, and what is done to text. What is in memory
+        only, it holds the fingerprint of.
+
+        Examples
+        --------
+        >>> from fastdx import Tem, from_spec
+        >>> tem = Tem.recommended()
+        >>> spec = tem.spec
+        >>> spec["mechanism"], spec["epsilon"], spec["cover"], spec["balance"]
+        ('tem', 2.25, 40, 0.1)
+        >>> from_spec(spec) == tem
+        True
+        """
+        import json
+
+        spec: dict[str, Any] = json.loads(self._complete_spec())
+        return spec
 
     @property
     def guarantee(self) -> Guarantee:
@@ -272,22 +300,27 @@ class Mechanism(MechanismCore):
             new[i] = word
         return new
 
-    def _arguments(self) -> tuple[float, dict[str, Any]]:
-        """Return the ε and the parameters of its own that make an equal mechanism."""
-        return self.epsilon, {}
-
     def _shown(self) -> str:
         """Return its parameters as `repr` shows them."""
         return f"epsilon={_number(self.epsilon)}"
 
-    def __getnewargs_ex__(self) -> tuple[tuple[Any, float], dict[str, Any]]:
+    def _held(self) -> dict[str, Any]:
+        """Return what is in memory and makes an equal mechanism, with `spec`."""
+        return {"space": self.space, "cover": self._given_cover(), "remap": self._given_remap()}
+
+    def __reduce__(self) -> tuple[Any, ...]:
         """Return what makes an equal object: pickle's protocol."""
-        epsilon, own = self._arguments()
-        common = {"oov": self.oov, "consistent": self.consistent, "seed": self.seed,
-                  "pad": self.pad, "skip": sorted(self.skip) or None,
-                  "exclude": self._exclude or None, "remap": self.remap,
-                  "cache_bytes": self.cache_bytes, "threads": self.threads}  # fmt: skip
-        return (self.space, epsilon), {**own, **common}
+        return _restored, (type(self), self._given_spec(), self._held())
+
+    def __eq__(self, other: object) -> bool:
+        """Whether it has the same `spec`: the same law, words and guarantee."""
+        if type(self) is not type(other) or not isinstance(other, Mechanism):
+            return NotImplemented
+        return self is other or self._complete_spec(False) == other._complete_spec(False)
+
+    def __hash__(self) -> int:
+        """Hash the `spec`."""
+        return hash(self._complete_spec(False))
 
     def __repr__(self) -> str:
         """Show the space and the parameters."""
@@ -303,6 +336,11 @@ class Mechanism(MechanismCore):
         if self.seed is not None:
             shown += f", seed={self.seed}: REPRODUCIBLE, FOR TESTS ONLY"
         return f"{shown})"
+
+
+def _restored(cls: type[Mechanism], spec: str, held: dict[str, Any]) -> Mechanism:
+    """Make the mechanism of a Spec as JSON, with what is in memory."""
+    return cls._from_spec(spec, held)
 
 
 def _number(x: float) -> str:

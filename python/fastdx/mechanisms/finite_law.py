@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
     from typing_extensions import Self, TypeIs, Unpack
 
-__all__ = ["FiniteLaw", "drawn", "is_law"]
+__all__ = ["FiniteLaw", "LawLike", "drawn", "is_law"]
 
 CERTIFIED = 2000
 """Words up to which a law is certified unless the caller says otherwise."""
@@ -106,21 +106,10 @@ class FiniteLaw(Mechanism):
             law = law.matrix() if len(law.space) <= CERTIFIED else law.row
         if space is None and embedding is None:
             raise InputTypeError("space is missing: whose words the law is of")
-        given = law
-        if hasattr(law, "tocsr"):
-            rows = law.tocsr()
-            if rows.shape != (rows.shape[0],) * 2:
-                raise ParameterError(f"law must be square, got shape {rows.shape}")
-            given = (rows.indptr.tolist(), rows.indices, rows.data.astype("float64"))
-        # ε is computed, not given.
-        made = cls._new(space, embedding, 1.0, {"law": given}, common)
+        own = {"law": rows_of(law), "certified": certify, "progress": progress}
+        made = cls._new(space, embedding, None, own, common)
         made._given = law
-        words = len(made.space)
-        return (
-            made.certified(progress)
-            if certify or (certify is None and words <= CERTIFIED)
-            else made
-        )
+        return made
 
     def certified(self, progress: Callable[[int], object] | None = None) -> Self:
         """Return the same mechanism with the ε that its law has, computed now.
@@ -151,15 +140,40 @@ class FiniteLaw(Mechanism):
         other._given = self._given
         return other
 
-    def __getnewargs_ex__(self) -> Any:
-        """Return what makes an equal object; ε is computed again."""
-        (space, _), common = super().__getnewargs_ex__()
-        return (space, self._given), {**common, "certify": self.local is not None}
+    def _held(self) -> dict[str, Any]:
+        # A law that came from a file stays there.
+        return {**super()._held(), "law": self._given}
+
+    @classmethod
+    def _from_spec(cls, spec: str, held: dict[str, Any]) -> Self:
+        law = held.get("law")
+        made = super()._from_spec(spec, {**held, "law": rows_of(law)})
+        made._given = law
+        return made
+
+    def __eq__(self, other: object) -> bool:
+        """Whether it has the same `spec`, and the same law where that is a function."""
+        same = super().__eq__(other)
+        if same is not True or "fingerprint" in self.spec["law"]:
+            return same
+        return isinstance(other, FiniteLaw) and self._given is other._given
+
+    __hash__ = Mechanism.__hash__
 
     def _shown(self) -> str:
         if self.local is None:
             return "not certified"
         return f"epsilon={up(self.epsilon)}, local={up(self.local)}"
+
+
+def rows_of(law: Any) -> Any:
+    """Return a law as the core reads it: a sparse matrix as (indptr, indices, data)."""
+    if not hasattr(law, "tocsr"):
+        return law
+    rows = law.tocsr()
+    if rows.shape != (rows.shape[0],) * 2:
+        raise ParameterError(f"law must be square, got shape {rows.shape}")
+    return rows.indptr.tolist(), rows.indices, rows.data.astype("float64")
 
 
 def is_law(given: object) -> TypeIs[LawLike]:

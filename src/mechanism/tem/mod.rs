@@ -422,7 +422,7 @@ impl WordMechanism for Tem {
             mechanism: "Tem",
             metric: self.space.metric_name(),
             epsilon: WordMechanism::epsilon(self),
-            certificate: self.certificate().copied(),
+            certificate: self.certificate().map(|c| c.named(self.space.vocabulary())),
             delta: 0.0,
             // Four errors of a score (two weights, two sums), each (ε/2)·error, and the distance
             // of the two words themselves.
