@@ -12,7 +12,6 @@ use fastdx::embedding::format::native;
 use fastdx::search::Search;
 use fastdx::{
     Embedding, Mechanism, MetricSpace, MultivariateLaplace, Randomness, Tem, WordGraph,
-    WordMechanism, WordMetric,
 };
 use libfuzzer_sys::fuzz_target;
 use xxhash_rust::xxh3::xxh3_64;

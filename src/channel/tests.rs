@@ -1,5 +1,7 @@
 //! Everything against brute force: all texts of a few words over a few words, written out.
 
+#![allow(clippy::needless_range_loop)] // words and outputs are numbers here, as in the formulas
+
 use std::collections::HashMap;
 use std::sync::Arc;
 

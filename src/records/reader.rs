@@ -398,7 +398,8 @@ impl<'a> Reader<'a> {
         // Of an end and of a control character it has not read on.
         let is_unread = error.is_eof() || told.starts_with("control character");
         let at = reached - usize::from(!is_unread && reached > 0);
-        let rest = &text[text.floor_char_boundary(at)..];
+        let whole = (0..=at).rev().find(|&at| text.is_char_boundary(at));
+        let rest = &text[whole.unwrap_or(0)..];
         let constants = ["NaN", "Infinity", "-Infinity"];
         let constant = constants.iter().find(|name| rest.starts_with(*name));
         let is_cut = error.is_eof()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
     from typing_extensions import Self, TypeIs, Unpack
 
-__all__ = ["FiniteLaw", "drawn", "is_law"]
+__all__ = ["FiniteLaw", "LawLike", "drawn", "is_law"]
 
 CERTIFIED = 2000
 """Words up to which a law is certified unless the caller says otherwise."""
