@@ -147,7 +147,7 @@ bench-check: $(VENV)/.made
 scaling: $(STAMP)
 	$(BIN)/python tools/figures.py docs/scaling.md
 
-# Where the time of a row of bench-check goes: a flame graph in benches/profiles, ROW.svg or ROW-$(AS).svg.
+# Where the time of a row of bench-check goes: a flame graph in benches/profiles (not in git), ROW.svg or ROW-$(AS).svg.
 profile: $(STAMP)
 	$(BIN)/python benches/flames.py $(ROW) $(if $(AS),--as $(AS))
 
