@@ -1,4 +1,4 @@
-"""tools/dependencies.py: planted licences, sources and versions that deny.toml forbids are found."""
+"""tools/dependencies.py: what deny.toml forbids, planted, is found."""
 
 from __future__ import annotations
 
