@@ -36,7 +36,9 @@ def main() -> None:
     records = corpus / "records"
     (records / "lines").write_text('{"t": "a\\u00e9", "n": [1.5e3, null]}\n\n{"t": ["b"]}\n')
     (records / "array").write_text('[{"t": {"u": "a"}, "who": 7},\n {"t": null, "m": []}]')
-    (records / "chat").write_text('{"m": [{"who": "ann", "c": "a"}, {"c": [{"t": "b"}]}]} {"m": []}')
+    (records / "chat").write_text(
+        '{"m": [{"who": "ann", "c": "a"}, {"c": [{"t": "b"}]}]} {"m": []}'
+    )
     (records / "lists").write_text('{"a": [[{"b": "\\ud83d\\ude00"}], [null]], "x": "\\ud800"}')
 
 

@@ -308,6 +308,7 @@ class JsonError(ValueError):
     args: tuple[str, str]  # the problem and where, and private content that explains it
 
 def field_steps(path: str) -> list[str]: ...
+
 @final
 class JsonFields:
     def __new__(
@@ -343,9 +344,7 @@ class JsonBlock:
 @final
 class Texts: ...
 
-def privatize_json(
-    mechanism: MechanismCore, block: JsonBlock
-) -> tuple[Texts, dict[str, int]]: ...
+def privatize_json(mechanism: MechanismCore, block: JsonBlock) -> tuple[Texts, dict[str, int]]: ...
 def privatize_arrow(
     mechanism: MechanismCore, column: Any, path: list[str] | None = None
 ) -> tuple[Any, dict[str, int]]: ...

@@ -12,10 +12,22 @@ from fastdx._core import JsonBlock, JsonError, JsonFields, field_steps
 COLUMNS = (("t",), ("u.t", "t"), ("m[].t",), ("m[].c", "m[].c.t"), ("l[][]", "u.v.t"))
 """Fields that are asked for."""
 NAMES = ("t", "u", "m", "c", "l", "x", "é", 'q"', "m[].t", "u.t", "\ud800", "v", "")
-TEXTS = ("", "a", "tea & é", 'a "b" \\ c', "\n\t\x01", "😀", "\ud83d\ude00"[:1], "{}", "t", "a" * 40)
+TEXTS = (
+    "",
+    "a",
+    "tea & é",
+    'a "b" \\ c',
+    "\n\t\x01",
+    "😀",
+    "\ud83d\ude00"[:1],
+    "{}",
+    "t",
+    "a" * 40,
+)
 NUMBERS = ("0", "-0", "12", "1.50", "-0e+7", "1e400", "123456789012345678901234", "1E-3")
-FAULTS = ('"', "\\", "{", "}", "[", "]", ",", ":", " ", "\t", "\x00", "0", "-", ".", "e", "NaN", "\\ud800",
-          "\\n", "null", '"t":"x"', "\x0b", "\xa0", "é", "Infinity", "\\u12", "")  # fmt: skip
+FAULTS = ('"', "\\", "{", "}", "[", "]", ",", ":", " ", "\t", "\x00", "0", "-", ".", "e", "NaN",
+          "é", "\\ud800", "\\n", "null", '"t":"x"', "\x0b", "\xa0", "Infinity", "\\u12",
+          "")  # fmt: skip
 
 
 class Generator:
@@ -31,7 +43,8 @@ class Generator:
             return json.dumps(text, ensure_ascii=False)
         if how < 0.9:
             return json.dumps(text)
-        return '"' + "".join(f"\\u{ord(c):04X}" if c < "\ud800" else json.dumps(c)[1:-1] for c in text) + '"'  # fmt: skip
+        signs = (f"\\u{ord(c):04X}" if c < "\ud800" else json.dumps(c)[1:-1] for c in text)
+        return f'"{"".join(signs)}"'
 
     def white(self) -> str:
         return self._random.choice(("", "", "", " ", "\t \r"))
