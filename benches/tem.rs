@@ -6,7 +6,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use fastdx::mechanism::tem::law::Law;
+use fastdx::law::Law;
 use fastdx::{Embedding, Mechanism, Metric, Randomness, Tem, Vocabulary};
 use rand::{Rng, RngExt};
 use rand_distr::StandardNormal;

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use fastdx::cover::offensive;
 use fastdx::text::{Policy, TextPrivatizer};
-use fastdx::{Control, Embedding, MetricSpace, Randomness, Tem};
+use fastdx::{Control, Embedding, Randomness, Tem, WordMetric};
 
 /// Texts a call: enough for all threads.
 const TEXTS: usize = 10_000;
@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         None => return Err("ε is missing: batch EPSILON".into()),
     };
     let embedding = Embedding::default_english()?;
-    let vocabulary = MetricSpace::vocabulary(&embedding);
+    let vocabulary = WordMetric::vocabulary(&embedding);
     let unwanted: Vec<u32> = offensive()
         .iter()
         .filter_map(|w| vocabulary.id(w))

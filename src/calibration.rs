@@ -7,7 +7,8 @@
 //! it, streamed; for the others they are counted in draws.
 
 mod explained;
-mod sums;
+mod measures;
+pub(crate) mod sums;
 mod unchanged;
 
 use rayon::prelude::*;
@@ -18,6 +19,7 @@ use crate::mechanism::Mechanism;
 use crate::parallel::{Control, install};
 use crate::space::rows_together;
 pub use explained::{LikeliestInputs, likeliest_inputs};
+pub use measures::Measures;
 use sums::{Sets, sums};
 
 pub use unchanged::{Unchanged, nearly_always_unchanged, unchanged};

@@ -1,8 +1,14 @@
 //! What a mechanism proves, as data that can be printed, compared and defended.
+//!
+//! [`Guarantee`] is [`Serialize`](serde::Serialize): Python, the command and the service show the same
+//! JSON, which `docs/reference/guarantee.schema.json` describes.
+
+mod json;
 
 use std::fmt;
 
 use crate::random::Randomness;
+use crate::vocabulary::Vocabulary;
 
 /// A metric differential privacy guarantee.
 ///
@@ -19,7 +25,7 @@ pub struct Guarantee {
     /// δ; 0 for pure metric privacy.
     pub delta: f64,
     /// The computation that `epsilon` comes from, where it is below what the theorem gives.
-    pub certificate: Option<Certificate>,
+    pub certificate: Option<NamedCertificate>,
     /// What arithmetic adds to the log-ratio at most, d being the *computed* distance: the
     /// sampler's rounding, and an absolute error of the distance times ε. Infinite where nothing
     /// is proved.
@@ -56,6 +62,12 @@ impl Guarantee {
     /// Why a seeded mechanism protects nothing.
     const SEEDED: &'static str = "the mechanism is SEEDED, for tests only: whoever knows the seed \
         computes its output";
+
+    /// The log-ratio that shows whether a word was in the vocabulary, where unknown words are replaced
+    /// at random.
+    pub fn unknown(&self) -> Option<f64> {
+        self.unknown_is_random.then_some(self.unknown_bound)
+    }
 
     /// What is said of words that are never released; nothing where all are.
     pub(crate) fn excluded(words: usize, released: usize) -> String {
@@ -138,15 +150,15 @@ impl fmt::Display for Guarantee {
                 decimals_up(self.unknown_bound, 3)
             )?;
         }
-        if let Some(certificate) = &self.certificate {
+        if let Some(NamedCertificate { certificate, .. }) = &self.certificate {
             write!(
                 f,
-                " Certified: ε = {} where the theorem gives {}, {}; vocabulary {:016x}, taken to \
+                " Certified: ε = {} where the theorem gives {}, {}; vocabulary {}, taken to \
                  be public.",
                 certificate.epsilon,
                 certificate.nominal,
                 certificate.method(),
-                certificate.vocabulary
+                certificate.vocabulary_name()
             )?;
         }
         for exception in &self.exceptions {
@@ -275,6 +287,30 @@ impl Certificate {
         }
     }
 
+    /// The fingerprint of the space, as it is shown: 16 hexadecimal digits.
+    pub fn vocabulary_name(&self) -> String {
+        format!("{:016x}", self.vocabulary)
+    }
+
+    /// The fingerprint of the cover, as it is shown, if there is one.
+    pub fn cover_name(&self) -> Option<String> {
+        (self.cover != 0).then(|| format!("{:016x}", self.cover))
+    }
+
+    /// Looks its words up. A word that the vocabulary does not have is "?": a damaged file can name
+    /// one.
+    pub fn named(self, vocabulary: &Vocabulary) -> NamedCertificate {
+        let word = |id: u32| match (id as usize) < vocabulary.len() {
+            true => vocabulary.word(id).to_owned(),
+            false => "?".to_owned(),
+        };
+        NamedCertificate {
+            certificate: self,
+            pair: (word(self.pair.0), word(self.pair.1)),
+            output: word(self.output),
+        }
+    }
+
     /// Whether it is about the Tem of this ε and γ on the space of this fingerprint: the one place
     /// that decides. Another metric, other words or vectors, another cover, γ or ε are another mechanism.
     pub fn covers(
@@ -286,6 +322,33 @@ impl Certificate {
     ) -> bool {
         (self.nominal, self.gamma, self.cover) == (epsilon, gamma, cover)
             && self.vocabulary == fingerprint()
+    }
+}
+
+/// A certificate with its words, as it is shown.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NamedCertificate {
+    /// The certificate.
+    pub certificate: Certificate,
+    /// The pair of words whose loss it is.
+    pub pair: (String, String),
+    /// The output at which they lose it.
+    pub output: String,
+}
+
+impl fmt::Display for NamedCertificate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (certificate, (a, b)) = (&self.certificate, &self.pair);
+        write!(
+            f,
+            "ε = {} per unit of distance on vocabulary {}, taken to be public, where the theorem \
+             gives {}: {}. {a:?} and {b:?} bind, at the output {:?}.",
+            decimals_up(certificate.epsilon, 6),
+            certificate.vocabulary_name(),
+            certificate.nominal,
+            certificate.method(),
+            self.output
+        )
     }
 }
 
@@ -351,7 +414,7 @@ fn percent(share: f64) -> String {
 mod tests {
     use super::*;
 
-    fn guarantee() -> Guarantee {
+    pub(super) fn guarantee() -> Guarantee {
         Guarantee {
             mechanism: "Tem",
             metric: "euclidean",
@@ -394,7 +457,7 @@ mod tests {
         };
         assert_eq!(plain.method(), Certificate::METHOD);
         let shown = Guarantee {
-            certificate: Some(plain),
+            certificate: Some(plain.named(&Vocabulary::new(["tea".to_owned()]).unwrap())),
             ..guarantee()
         }
         .to_string();

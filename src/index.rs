@@ -2,6 +2,7 @@
 //! was computed for them.
 
 use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use crate::embedding::Embedding;
 use crate::embedding::format::native;
 use crate::error::{Error, Result};
 pub use crate::file::Checks;
-use crate::file::{Kind, Sections, fingerprint, map};
+use crate::file::{Kind, MAGIC, Sections, fingerprint, map};
 use crate::graph::WordGraph;
 use crate::space::MetricSpace;
 
@@ -20,6 +21,20 @@ pub enum Index {
     Embedding(Arc<Embedding>),
     /// Words with edges.
     Graph(Arc<WordGraph>),
+}
+
+/// Whether a file begins as files of ours do.
+///
+/// # Errors
+/// [`Error::Io`].
+pub(crate) fn is_index(path: &Path) -> Result<bool> {
+    let mut file = File::open(path).map_err(Error::io(path))?;
+    let mut start = [0; MAGIC.len()];
+    match file.read_exact(&mut start) {
+        Ok(()) => Ok(start == MAGIC),
+        Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => Ok(false),
+        Err(error) => Err(Error::io(path)(error)),
+    }
 }
 
 impl Index {

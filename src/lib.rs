@@ -25,6 +25,9 @@
 //! | Earth Mover's distances, exactly | [`transport`] |
 //! | the ε that a Tem really has | [`audit`] |
 //! | what ε does to words | [`calibration`] |
+//! | a law as integers, drawn exactly | [`law`] |
+//! | what a release tells, exactly | [`channel`] |
+//! | which words follow which | [`prior`] |
 //! | what is proved | [`guarantee`] |
 //! | text in, text out | [`text`] |
 //! | keys, streams, exact uniform integers | [`random`] |
@@ -60,6 +63,7 @@ mod arithmetic;
 pub mod audit;
 mod buffer;
 pub mod calibration;
+pub mod channel;
 pub mod cover;
 pub mod embedding;
 mod error;
@@ -69,6 +73,7 @@ pub mod guarantee;
 mod gzip;
 pub mod hyperbolic;
 pub mod index;
+pub mod law;
 pub mod mechanism;
 pub mod metric;
 mod names;
@@ -76,6 +81,7 @@ pub mod neighbors;
 pub mod noise;
 pub mod parallel;
 mod prefetch;
+pub mod prior;
 #[cfg(feature = "python")]
 mod python;
 pub mod random;
@@ -83,6 +89,7 @@ pub mod records;
 pub mod search;
 mod simd;
 pub mod space;
+pub mod spec;
 pub mod text;
 pub mod transport;
 pub mod vocabulary;
@@ -93,17 +100,19 @@ pub use embedding::Embedding;
 pub use error::{Error, Hidden, Result};
 pub use graph::WordGraph;
 pub use guarantee::Guarantee;
-pub use mechanism::Mechanism;
 pub use mechanism::finite_law::FiniteLaw;
 pub use mechanism::hyperbolic_laplace::HyperbolicLaplace;
 pub use mechanism::multivariate_laplace::MultivariateLaplace;
 pub use mechanism::neighbor_response::NeighborResponse;
 pub use mechanism::tem::Tem;
+pub use mechanism::{Mechanism, WordMechanism};
 pub use metric::Metric;
 pub use neighbors::NeighborLists;
 pub use parallel::Control;
+pub use prior::NgramPrior;
 pub use random::Randomness;
-pub use space::MetricSpace;
+pub use space::{MetricSpace, WordMetric};
+pub use spec::Spec;
 pub use vocabulary::Vocabulary;
 
 /// Whatever is shared between threads is checked to be shareable at compile time.

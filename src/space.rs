@@ -3,18 +3,59 @@
 //! An [`Embedding`](crate::Embedding) is one; a word graph with shortest paths is another. The
 //! noise mechanisms need more (vectors to add noise to) and take an embedding.
 
+mod lists;
+
 use std::sync::Arc;
 
+use crate::error::Result;
 use crate::guarantee::Certificate;
+use crate::metric::{Limits, Seen};
 use crate::neighbors::{Grid, NeighborLists, smallest};
 use crate::vocabulary::Vocabulary;
 
-/// Words and a metric on them.
+/// Words and a metric on them: what one must say of them.
 ///
 /// Implementations must be *metrics* in the arithmetic they compute in: `distance` is
-/// non-negative, 0 on equal ids, bit-for-bit symmetric, and `distances` gives bit for bit the
-/// values of `distance`. The privacy proofs rest on this.
-pub trait MetricSpace: Send + Sync {
+/// non-negative, 0 on equal ids, bit-for-bit symmetric, and obeys the triangle inequality. The
+/// privacy proofs rest on this.
+///
+/// [`MetricSpace`] adds what one may say, for speed; it has a default for everything:
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use fastdx::{MetricSpace, Randomness, Tem, Vocabulary, WordMetric};
+///
+/// /// Words are as far apart as their lengths.
+/// struct Lengths(Vocabulary);
+///
+/// impl WordMetric for Lengths {
+///     fn vocabulary(&self) -> &Vocabulary {
+///         &self.0
+///     }
+///
+///     fn metric_name(&self) -> &'static str {
+///         "lengths"
+///     }
+///
+///     fn distance(&self, a: u32, b: u32) -> f64 {
+///         let length = |id| self.0.word(id).chars().count();
+///         length(a).abs_diff(length(b)) as f64
+///     }
+///
+///     fn fingerprint(&self) -> u64 {
+///         self.0.fingerprint() // the words determine the distances
+///     }
+/// }
+///
+/// impl MetricSpace for Lengths {}
+///
+/// let space = Lengths(Vocabulary::new(["tea", "coffee", "water"])?);
+/// let tem = Tem::new(Arc::new(space), 2.0, Default::default(), Randomness::new(None))?;
+/// assert_eq!(tem.probabilities(0).len(), 3);
+/// # Ok::<(), fastdx::Error>(())
+/// ```
+pub trait WordMetric: Send + Sync {
     /// The words.
     fn vocabulary(&self) -> &Vocabulary;
 
@@ -24,6 +65,41 @@ pub trait MetricSpace: Send + Sync {
     /// Distance between two words, by id.
     fn distance(&self, a: u32, b: u32) -> f64;
 
+    /// XXH3-64 of the words and what their distances come from.
+    fn fingerprint(&self) -> u64;
+}
+
+/// A [`WordMetric`] with everything that mechanisms ask of it. Every method has a default, which
+/// an implementation may replace by what is quicker: `impl MetricSpace for Mine {}` is complete.
+///
+/// | to | one may implement |
+/// |---|---|
+/// | compute many distances at a time | [`distances`](Self::distances), [`distances_to`](Self::distances_to), [`pairs`](Self::pairs), [`block`](Self::block), [`rows`](Self::rows), [`farthest`](Self::farthest) |
+/// | tell what distances cost, and how exact they are | [`distances_by_row`](Self::distances_by_row), [`distance_error`](Self::distance_error) |
+/// | bound distances sooner than compute them | [`seen`](Self::seen), [`nearest_seen`](Self::nearest_seen), [`screen`](Self::screen) |
+/// | find near words | [`neighbors`](Self::neighbors), [`approximate_neighbors`](Self::approximate_neighbors), [`shells`](Self::shells), [`lists`](Self::lists) |
+/// | carry certificates | [`certificates`](Self::certificates), [`with_certificate`](Self::with_certificate) |
+///
+/// A method that gives distances gives bit for bit those of [`distance`](WordMetric::distance),
+/// unless it says otherwise.
+pub trait MetricSpace: WordMetric {
+    // Distances, many at a time.
+
+    /// Distances from word `a` to every word, bit for bit those of [`distance`](WordMetric::distance);
+    /// `out.len()` is the size of the vocabulary.
+    fn distances(&self, a: u32, out: &mut [f64]) {
+        for (out, b) in out.iter_mut().zip(0..) {
+            *out = self.distance(a, b);
+        }
+    }
+
+    /// Distances from word `a` to the words `b`, bit for bit those of `distance`.
+    fn distances_to(&self, a: u32, b: &[u32], out: &mut [f64]) {
+        for (&b, out) in b.iter().zip(out) {
+            *out = self.distance(a, b);
+        }
+    }
+
     /// Distances of the pairs of words with the same place in `a` and in `b`, bit for bit those of
     /// `distance`; the three are of one length.
     fn pairs(&self, a: &[u32], b: &[u32], out: &mut [f64]) {
@@ -32,27 +108,19 @@ pub trait MetricSpace: Send + Sync {
         }
     }
 
-    /// What can be said of the distances between `a` and the words `b`, at most 64, sooner than they are
-    /// computed; by default nothing.
-    fn seen(&self, a: u32, b: &[u32], limits: &Limits) -> Seen {
-        let _ = (a, b, limits);
-        Seen::default()
-    }
-
-    /// Between which two numbers the least distance from `a` to one of the words `b` lies, where that can be
-    /// said sooner than distances are computed.
-    fn nearest_seen(&self, a: u32, b: &[u32]) -> Option<(f64, f64)> {
-        let _ = (a, b);
-        None
-    }
-
-    /// Distances from word `a` to every word; `out.len()` is the size of the vocabulary.
-    fn distances(&self, a: u32, out: &mut [f64]);
-
-    /// Distances from word `a` to the words `b`, bit for bit those of `distance`.
-    fn distances_to(&self, a: u32, b: &[u32], out: &mut [f64]) {
-        for (&b, out) in b.iter().zip(out) {
-            *out = self.distance(a, b);
+    /// Distances of every word of `words` to all words, row by row. The last bits may differ
+    /// from those of `distance`.
+    fn rows(&self, words: &[u32], out: &mut [f64]) {
+        let count = self.vocabulary().len();
+        if self.distances_by_row() {
+            let rows = words.iter().zip(out.chunks_exact_mut(count));
+            return rows.for_each(|(&word, row)| self.distances(word, row));
+        }
+        // Blocks of columns that stay in the cache.
+        const COLUMNS: usize = 256;
+        let all: Vec<u32> = (0..count as u32).collect();
+        for (i, some) in all.chunks(COLUMNS).enumerate() {
+            self.block(words, some, &mut out[i * COLUMNS..], count);
         }
     }
 
@@ -76,6 +144,40 @@ pub trait MetricSpace: Send + Sync {
         }
     }
 
+    /// The largest distance from the first word: no two words are more than twice as far apart.
+    fn farthest(&self) -> f64 {
+        let mut row = vec![0.0; self.vocabulary().len()];
+        self.distances(0, &mut row);
+        row.into_iter().fold(0.0, f64::max)
+    }
+
+    /// Whether one distance costs about as much as all distances of a word.
+    fn distances_by_row(&self) -> bool {
+        false
+    }
+
+    /// How far a distance may be off absolutely, beyond a relative (n/8 + 8)·2⁻⁵³: it becomes
+    /// part of a guarantee's slack.
+    fn distance_error(&self) -> f64 {
+        0.0
+    }
+
+    // Bounds, sooner than distances.
+
+    /// What can be said of the distances between `a` and the words `b`, at most 64, sooner than they are
+    /// computed; by default nothing.
+    fn seen(&self, a: u32, b: &[u32], limits: &Limits) -> Seen {
+        let _ = (a, b, limits);
+        Seen::default()
+    }
+
+    /// Between which two numbers the least distance from `a` to one of the words `b` lies, where that can be
+    /// said sooner than distances are computed.
+    fn nearest_seen(&self, a: u32, b: &[u32]) -> Option<(f64, f64)> {
+        let _ = (a, b);
+        None
+    }
+
     /// Distances in f32 between every word of `a` and every word of `b`, where these are had much
     /// sooner than exact ones: row i of `out` starts at i · `stride`, a multiple of 16, and is filled up
     /// with +∞ to a whole 16. Each is off by at most a relative error that is returned.
@@ -84,52 +186,7 @@ pub trait MetricSpace: Send + Sync {
         None
     }
 
-    /// Distances of every word of `words` to all words, row by row. The last bits may differ
-    /// from those of `distance`.
-    fn rows(&self, words: &[u32], out: &mut [f64]) {
-        let count = self.vocabulary().len();
-        if self.distances_by_row() {
-            let rows = words.iter().zip(out.chunks_exact_mut(count));
-            return rows.for_each(|(&word, row)| self.distances(word, row));
-        }
-        // Blocks of columns that stay in the cache.
-        const COLUMNS: usize = 256;
-        let all: Vec<u32> = (0..count as u32).collect();
-        for (i, some) in all.chunks(COLUMNS).enumerate() {
-            self.block(words, some, &mut out[i * COLUMNS..], count);
-        }
-    }
-
-    /// The largest distance from the first word: no two words are more than twice as far apart.
-    fn farthest(&self) -> f64 {
-        let mut row = vec![0.0; self.vocabulary().len()];
-        self.distances(0, &mut row);
-        row.into_iter().fold(0.0, f64::max)
-    }
-
-    /// XXH3-64 of the words and what their distances come from.
-    fn fingerprint(&self) -> u64;
-
-    /// What has been certified of Tem on these words.
-    fn certificates(&self) -> &[Certificate] {
-        &[]
-    }
-
-    /// The certificate of the Tem of this ε, γ and cover (its fingerprint, 0 without one) on these words, if one is carried.
-    fn certificate(&self, epsilon: f64, gamma: f64, cover: u64) -> Option<Certificate> {
-        let mut carried = self.certificates().iter();
-        let found = carried.find(|c| c.covers(|| self.fingerprint(), epsilon, gamma, cover));
-        found.copied()
-    }
-
-    /// The same words with one more certificate.
-    fn with_certificate(&self, certificate: Certificate) -> Arc<dyn MetricSpace>;
-
-    /// How far a distance may be off absolutely, beyond a relative (n/8 + 8)·2⁻⁵³: it becomes
-    /// part of a guarantee's slack.
-    fn distance_error(&self) -> f64 {
-        0.0
-    }
+    // Near words.
 
     /// The entries of the `k` nearest words of each of `words`, ascending, by exact
     /// distances; `lists.len()` is `k` a word.
@@ -145,14 +202,12 @@ pub trait MetricSpace: Send + Sync {
 
     /// About the `k` nearest words of each of `words`, nearest first, maybe fewer, where there is a
     /// graph to find them by. Never for distances of a mechanism.
-    fn approximate_neighbors(&self, words: &[u32], k: usize) -> Option<Vec<Vec<u32>>> {
+    ///
+    /// # Errors
+    /// A graph that cannot be searched.
+    fn approximate_neighbors(&self, words: &[u32], k: usize) -> Result<Option<Vec<Vec<u32>>>> {
         let _ = (words, k);
-        None
-    }
-
-    /// Whether one distance costs about as much as all distances of a word.
-    fn distances_by_row(&self) -> bool {
-        false
+        Ok(None)
     }
 
     /// The words by their distance from `word`, where few distances occur.
@@ -165,29 +220,26 @@ pub trait MetricSpace: Send + Sync {
     fn lists(&self) -> Option<&NeighborLists> {
         None
     }
-}
 
-/// What is asked of the distance d to each of some words: whether d > `far`, whether d ≤ `near`, whether
-/// d > `least`.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits<'a> {
-    /// From here on a word is of no interest; a number for every word.
-    pub far: &'a [f64],
-    /// Up to here it is of interest for certain; a number for every word.
-    pub near: &'a [f64],
-    /// Up to here it is dealt with otherwise.
-    pub least: f64,
-}
+    // Certificates.
 
-/// What has been seen of up to 64 words, a bit each, that is set where it is certain.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Seen {
-    /// d > `far`.
-    pub beyond: u64,
-    /// d ≤ `near`.
-    pub within: u64,
-    /// d > `least`.
-    pub outside: u64,
+    /// What has been certified of Tem on these words.
+    fn certificates(&self) -> &[Certificate] {
+        &[]
+    }
+
+    /// The certificate of the Tem of this ε, γ and cover (its fingerprint, 0 without one) on these words, if one is carried.
+    fn certificate(&self, epsilon: f64, gamma: f64, cover: u64) -> Option<Certificate> {
+        let mut carried = self.certificates().iter();
+        let found = carried.find(|c| c.covers(|| self.fingerprint(), epsilon, gamma, cover));
+        found.copied()
+    }
+
+    /// The same words with one more certificate, where they carry certificates; by default `None`.
+    fn with_certificate(&self, certificate: Certificate) -> Option<Arc<dyn MetricSpace>> {
+        let _ = certificate;
+        None
+    }
 }
 
 /// All words by their distance from one word.

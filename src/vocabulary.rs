@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
-use xxhash_rust::xxh3::xxh3_64;
+use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
 use crate::buffer::Buffer;
 use crate::error::{Error, Result};
@@ -187,6 +187,14 @@ impl Vocabulary {
             slots,
             compounds: Arc::default(),
         })
+    }
+
+    /// XXH3-64 of the words and their order.
+    pub fn fingerprint(&self) -> u64 {
+        let mut hash = Xxh3Default::new();
+        hash.update(&self.bytes);
+        hash.update(bytemuck::cast_slice(&self.offsets));
+        hash.digest()
     }
 
     /// Number of words.

@@ -17,6 +17,7 @@ def main() -> None:
         tem = Tem(embedding, 1.0, gamma=0.4)
         embedding.save(corpus / "index" / f"{metric}")
         embedding.save(corpus / "index" / f"{metric}16", storage="int16")
+        embedding.build_hnsw(2).save(corpus / "index" / f"{metric}-hnsw")
         tem.build_lists(5).save(corpus / "index" / f"{metric}-nearest")
         tem.build_lists(lists="gamma").save(corpus / "index" / f"{metric}-gamma")
     edges = [(f"w{i}", f"w{i // 2}") for i in range(1, 12)]

@@ -1,48 +1,152 @@
-"""No file imports what stands above it: fails on circles of imports among the core's files.
+"""No file and no folder uses what stands above it: fails on every cycle.
 
-    python tools/layers.py
+    python tools/layers.py [ROOT]
 
-Reads `use` lines and paths of Rust's core (all but `src/python/`), of its Python face, and the
-imports of the Python package, as text. Declaring a module is no import; tests do not count.
+Looks at four things: the core (`src/`), the service (`service/src/`), the Python package
+(`python/fastdx/`), and where the core calls back into Python. Each is a graph of files and, at
+every depth, a graph of folders, a folder being all that lies in it.
+
+Rust: every `use`, at the top or within a function, and every path that begins with `crate`,
+`super` or `self`. What is compiled for tests alone does not count. A folder's head (`mod.rs`, or
+the file of the folder's name) may use its own files: that is no edge. That they use it is one.
+
+Python: every import, within functions and under TYPE_CHECKING too. A name that is taken from the
+package itself counts for the file that defines it. The extension module `fastdx._core` is a file
+like the others: it uses each module of the package that a string in `src/python/` names, and what
+its stub imports.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
-from graphlib import CycleError, TopologicalSorter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 
+Graph = dict[str, set[str]]
 
-def rust_modules(folder: Path) -> dict[str, Path]:
+KNOWN: dict[str, tuple[frozenset[str], ...]] = {}
+"""Cycles that are to go: by part, the files of each. The list may only shrink."""
+
+
+# Graphs
+
+
+def cycles(graph: Graph) -> list[list[str]]:
+    """Sets of names that all reach each other, sorted; a set of one is no cycle."""
+    reached = {name: _reach(graph, name) for name in graph}
+    found = {
+        frozenset({name} | {other for other in there if name in reached[other]})
+        for name, there in reached.items()
+        if name in there
+    }
+    return sorted(sorted(names) for names in found)
+
+
+def _reach(graph: Graph, start: str) -> set[str]:
+    seen: set[str] = set()
+    ahead = [*graph[start]]
+    while ahead:
+        name = ahead.pop()
+        if name not in seen:
+            seen.add(name)
+            ahead += graph[name]
+    return seen
+
+
+def path_within(graph: Graph, names: Iterable[str]) -> list[str]:
+    """A shortest way round through some names that all reach each other."""
+    within = set(names)
+    start = min(within)
+    ways = [[start]]
+    while True:
+        way = ways.pop(0)
+        for name in sorted(graph[way[-1]] & within):
+            if name == start:
+                return [*way, name]
+            if name not in way:
+                ways.append([*way, name])
+
+
+def folders(graph: Graph, separator: str) -> Iterator[tuple[str, Graph]]:
+    """For every folder, "" for all, the graph of what lies directly in it."""
+    inner = {
+        separator.join(parts[:end])
+        for parts in (name.split(separator) for name in graph)
+        for end in range(len(parts))
+    }
+    for folder in sorted(inner):
+        start = f"{folder}{separator}" if folder else ""
+        of = {
+            name: start + name.removeprefix(start).split(separator)[0]
+            for name in graph
+            if name.startswith(start)
+        }
+        made: Graph = {child: set() for child in of.values()}
+        for name, child in of.items():
+            made[child] |= {of[other] for other in graph[name] if other in of} - {child}
+        yield folder, made
+
+
+# Rust
+
+
+def rust_modules(src: Path) -> dict[str, Path]:
     found = {}
-    for path in folder.rglob("*.rs"):
-        parts = path.relative_to(ROOT / "src").with_suffix("").parts
+    for path in src.rglob("*.rs"):
+        parts = path.relative_to(src).with_suffix("").parts
         name = "::".join(p for p in parts if p != "mod")
         if name != "lib":
             found[name] = path
     return found
 
 
-def owner(path: str, modules: dict[str, Path]) -> str | None:
-    """The module that a path begins with."""
-    parts = path.split("::")
-    for end in range(len(parts), 0, -1):
-        if "::".join(parts[:end]) in modules:
-            return "::".join(parts[:end])
-    return None
+_RUST = re.compile(
+    r"""(?P<comment>//[^\n]*|/\*)
+      |(?P<string>b?r(?P<hashes>\#*)".*?"(?P=hashes)|[bc]?"(?:\\.|[^"\\])*")
+      |(?P<char>'(?:\\.[^']*|[^\\'])')""",
+    re.S | re.X,
+)
 
 
-def reexports() -> dict[str, str]:
-    """What lib.rs offers at the root, and where it comes from."""
-    text = (ROOT / "src" / "lib.rs").read_text("utf-8")
-    names = {}
-    for path, last in re.findall(r"^pub use ([\w:]+)::(\w+|\{[^}]*\});", text, re.M):
-        for name in re.findall(r"\w+", last):
-            names[name] = path
-    return names
+def code_and_strings(text: str) -> tuple[str, list[str]]:
+    """The text without comments and strings; the strings, each after what stands before it."""
+    out: list[str] = []
+    strings: list[str] = []
+    at = 0
+    while match := _RUST.search(text, at):
+        before = text[at : match.start()]
+        out.append(before)
+        at = match.end()
+        if match["string"]:
+            strings.append(before[-40:] + match["string"])
+            out.append('""')
+        elif match["char"]:
+            out.append("' '")
+        elif match["comment"] == "/*":
+            depth = 1
+            while depth and (mark := re.compile(r"/\*|\*/").search(text, at)):
+                depth += 1 if mark[0] == "/*" else -1
+                at = mark.end()
+    out.append(text[at:])
+    return "".join(out), strings
+
+
+def without_tests(code: str) -> str:
+    """Code without the items that are compiled for tests alone."""
+    while match := re.search(r"#\[cfg\(test\)\]", code):
+        end = re.compile(r"[;{]").search(code, match.end())
+        stop = end.end() if end else len(code)
+        if end and end[0] == "{":
+            depth = 1
+            while depth and (mark := re.compile(r"[{}]").search(code, stop)):
+                depth += 1 if mark[0] == "{" else -1
+                stop = mark.end()
+        code = code[: match.start()] + code[stop:]
+    return code
 
 
 def expanded(use: str) -> list[str]:
@@ -61,75 +165,212 @@ def expanded(use: str) -> list[str]:
     return [path for p in parts if p.strip() for path in expanded(prefix + p.strip())]
 
 
-def rust_graph() -> dict[str, set[str]]:
-    modules = rust_modules(ROOT / "src")
-    roots = reexports()
-    graph: dict[str, set[str]] = {name: set() for name in modules}
-    for name, path in modules.items():
-        text = path.read_text("utf-8").split("#[cfg(test)]\nmod tests")[0]
-        text = re.sub(r"//.*", "", text)
-        # `pub use` of a folder's own files is its table of contents.
-        uses = re.findall(r"^\s*use ([^;]+);", text, re.M)
+def reexports(lib: Path) -> dict[str, str]:
+    """Names that lib.rs offers at the root, and the module that each comes from."""
+    names = {}
+    text = code_and_strings(lib.read_text("utf-8"))[0] if lib.exists() else ""
+    for use in re.findall(r"\bpub(?:\([^)]*\))? use ([^;]+);", text):
+        for path in expanded(re.sub(r"\s+", " ", use)):
+            module, _, name = path.removeprefix("crate::").rpartition("::")
+            names[name] = module
+    return names
+
+
+def rust_graph(src: Path, crate: str = "crate") -> Graph:
+    """Who uses whom; `crate` is what a binary beside the library calls it."""
+    modules = rust_modules(src)
+    roots = reexports(src / "lib.rs")
+    graph: Graph = {name: set() for name in modules}
+    for name, file in modules.items():
+        code = without_tests(code_and_strings(file.read_text("utf-8"))[0])
+        code = re.sub(r"\bpub\s*\([^)]*\)", "pub", code)
+        uses = re.findall(r"\buse ([^;]+);", code)
         paths = [p for use in uses for p in expanded(re.sub(r"\s+", " ", use))]
-        paths += re.findall(r"\bcrate::[\w:]+", text)
-        here = name.split("::")
-        for full in paths:
-            base = here if path.name == "mod.rs" else here[:-1]
-            target = full.strip()
-            if target.startswith("crate::"):
-                target = target.removeprefix("crate::")
-                first = target.split("::")[0]
-                target = f"{roots[first]}::{target}" if first in roots else target
-            elif target.startswith("super::"):
-                up = base[:-1] if path.name == "mod.rs" else base
-                while target.startswith("super::"):
-                    target = target.removeprefix("super::")
-                    base, up = up, up[:-1]
-                target = "::".join([*base, target])
-            else:
-                target = "::".join([*here, target])
+        paths += re.findall(rf"(?<![\w:])(?:crate|{crate}|super|self)::[\w:]+", code)
+        for path in paths:
+            target = absolute(path, name, crate, roots)
             found = owner(target, modules)
-            # A file may use its own folder's head and that the files it declares.
-            if found and found != name:
+            # That a folder's head names its files is no import.
+            if found and found != name and not found.startswith(f"{name}::"):
                 graph[name].add(found)
-    # A folder's head lists its files, which is no import.
-    return {
-        name: {t for t in targets if not t.startswith(f"{name}::")}
-        for name, targets in graph.items()
-    }
+    return graph
 
 
-def python_graph() -> dict[str, set[str]]:
-    folder = ROOT / "python" / "fastdx"
+def absolute(path: str, here: str, crate: str, roots: dict[str, str]) -> str:
+    """A path from the root of its crate."""
+    first, _, rest = path.partition("::")
+    # A file's own names and its folder's: `self` of `a/mod.rs` is a, and so is that of `a.rs`.
+    base = here.split("::")
+    if first in ("crate", crate):
+        name = rest.split("::")[0]
+        return f"{roots[name]}::{rest}" if name in roots else rest
+    while first in ("super", "self"):
+        base = base[:-1] if first == "super" else base
+        first, _, rest = rest.partition("::")
+    return "::".join([*base, first, rest]).removesuffix("::")
+
+
+def owner(path: str, modules: dict[str, Path]) -> str | None:
+    """The module that a path begins with."""
+    parts = path.split("::")
+    for end in range(len(parts), 0, -1):
+        if "::".join(parts[:end]) in modules:
+            return "::".join(parts[:end])
+    return None
+
+
+# Python
+
+
+def python_modules(folder: Path) -> dict[str, Path]:
     names = {}
     for path in folder.rglob("*.py"):
         parts = path.relative_to(folder.parent).with_suffix("").parts
         names[".".join(p for p in parts if p != "__init__")] = path
-    graph: dict[str, set[str]] = {name: set() for name in names}
-    for name, path in names.items():
-        text = path.read_text("utf-8").split("if TYPE_CHECKING:")[0]
-        for module, what in re.findall(
-            r"^from (fastdx[\w.]*) import ((?:\([^)]*\))|.*)$", text, re.M
-        ):
-            for item in re.findall(r"\w+", what):
-                target = f"{module}.{item}" if f"{module}.{item}" in names else module
-                # The package itself is what its files make up.
-                if target in names and target not in ("fastdx", name):
-                    graph[name].add(target)
+    return names
+
+
+def imports(tree: ast.AST, name: str, package: str) -> Iterator[str]:
+    """Dotted names that a file imports: modules, or names of modules."""
+    calls = ("import_module", "__import__", "find_spec")
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            up = package.split(".")[: len(package.split(".")) - node.level + 1]
+            module = ".".join([*up * bool(node.level), *([node.module] if node.module else [])])
+            yield from (f"{module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            # `import fastdx`, then `fastdx.Tem`.
+            if node.value.id == "fastdx":
+                yield f"fastdx.{node.attr}"
+        elif isinstance(node, ast.Call) and node.args:
+            called = getattr(node.func, "attr", getattr(node.func, "id", None))
+            given = node.args[0]
+            if called in calls and isinstance(given, ast.Constant):
+                asked = str(given.value)
+                yield f"{package}{asked}" if asked.startswith(".") else asked
+
+
+def offered(tree: ast.Module) -> dict[str, str]:
+    """Names that the package offers, and the module that each comes from."""
+    names: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names.update((alias.asname or alias.name, node.module) for alias in node.names)
+        elif isinstance(node, ast.Assign):
+            lazy = [getattr(target, "id", None) for target in node.targets] == ["_LAZY"]
+            names.update(ast.literal_eval(node.value) if lazy else {})
+    return names
+
+
+def python_graph(root: Path) -> Graph:
+    folder = root / "python" / "fastdx"
+    modules = python_modules(folder)
+    core = "fastdx._core"
+    graph: Graph = {name: set() for name in (*modules, core)}
+    trees = {name: ast.parse(path.read_text("utf-8")) for name, path in modules.items()}
+    roots = offered(trees["fastdx"]) if "fastdx" in trees else {}
+
+    def add(name: str, asked: str) -> None:
+        """`asked` is a module or a name in one."""
+        _, _, rest = asked.partition("fastdx.")
+        first = rest.split(".")[0]
+        if f"fastdx.{first}" not in graph and first in roots:
+            asked = f"{roots[first]}.{first}"
+        while asked and asked not in graph:
+            asked = asked.rpartition(".")[0]
+        # The package itself is what its files make up.
+        if asked not in ("", "fastdx", name):
+            graph[name].add(asked)
+
+    for name, tree in trees.items():
+        if name == "fastdx":
+            continue
+        package = name if modules[name].name == "__init__.py" else name.rpartition(".")[0]
+        for asked in imports(tree, name, package):
+            add(name, asked)
+    for asked in called_back(root / "src" / "python"):
+        add(core, asked)
+    stub = folder / "_core.pyi"
+    if stub.exists():
+        for asked in imports(ast.parse(stub.read_text("utf-8")), core, "fastdx"):
+            add(core, asked)
     return graph
 
 
-def main() -> int:
+def called_back(face: Path) -> Iterator[str]:
+    """Modules of the package that strings in the core's Python face name."""
+    for path in sorted(face.rglob("*.rs")):
+        for string in code_and_strings(path.read_text("utf-8"))[1]:
+            before, _, literal = string.partition('"')
+            text = literal.rstrip('#"')
+            # Where a class says that it lives is no import.
+            if re.fullmatch(r"fastdx(\.\w+)+", text) and not before.endswith("module = "):
+                yield text
+            for found in re.finditer(r"\bimport (fastdx\.[\w.]+)", text):
+                yield found[1]
+            for found in re.finditer(r"\bfrom (fastdx[\w.]*) import (\w+)", text):
+                yield f"{found[1]}.{found[2]}"
+
+
+# All of it
+
+
+def faults(part: str, graph: Graph, separator: str) -> Iterator[str]:
+    """Says every cycle of files and of folders that is not known, and what is known no longer."""
+    known = KNOWN.get(part, ())
+    left = {name for names in known for name in names}
+    kinds = [("files", "", graph)]
+    kinds += [("folders", folder, inner) for folder, inner in folders(graph, separator)]
+    said: set[frozenset[str]] = set()
+    for kind, folder, inner in kinds:
+        for names in cycles(inner):
+            way = " -> ".join(path_within(inner, names))
+            if frozenset(names) in said:
+                continue
+            said.add(frozenset(names))
+            if any(names_known >= set(names) for names_known in known):
+                left -= set(names)
+                print(f"{part}: KNOWN CYCLE, still there: {way}", file=sys.stderr)
+                continue
+            where = f" in {folder}" if folder else ""
+            edges = [
+                f"    {a} uses {b}"
+                for a in sorted(graph)
+                for b in sorted(graph[a])
+                if kind == "folders" and _crosses(a, b, names, separator)
+            ]
+            yield "\n".join([f"{part}: a cycle of {kind}{where}: {way}", *edges])
+    if left:
+        yield f"{part}: no longer in a cycle, take them off KNOWN: {', '.join(sorted(left))}"
+
+
+def _crosses(a: str, b: str, names: list[str], separator: str) -> bool:
+    """Whether an edge of files goes from one of some folders to another."""
+
+    def within(file: str) -> str | None:
+        found = [n for n in names if file == n or file.startswith(f"{n}{separator}")]
+        return found[0] if found else None
+
+    return None not in (within(a), within(b)) and within(a) != within(b)
+
+
+def main(root: Path = ROOT) -> int:
+    parts = [
+        ("core", rust_graph(root / "src"), "::"),
+        ("service", rust_graph(root / "service" / "src", "fastdx_serve"), "::"),
+        ("package", python_graph(root), "."),
+    ]
     wrong = False
-    for language, graph in (("Rust", rust_graph()), ("Python", python_graph())):
-        try:
-            order = list(TopologicalSorter(graph).static_order())
-            print(f"{language}: {len(order)} files, no circle")
-        except CycleError as e:
-            wrong = True
-            print(f"{language}: a circle of imports: {' -> '.join(e.args[1])}", file=sys.stderr)
+    for part, graph, separator in parts:
+        found = list(faults(part, graph, separator))
+        wrong = wrong or bool(found)
+        print(*found, sep="\n", end="\n" if found else "", file=sys.stderr)
+        if not found:
+            print(f"{part}: {len(graph)} files, no cycle but those that are known")
     return int(wrong)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(*map(Path, sys.argv[1:])))

@@ -9,7 +9,8 @@
 use std::sync::Arc;
 
 use fastdx::embedding::format::native;
-use fastdx::{Mechanism, MetricSpace, Randomness, Tem, WordGraph};
+use fastdx::search::Search;
+use fastdx::{Embedding, Mechanism, MetricSpace, MultivariateLaplace, Randomness, Tem, WordGraph};
 use libfuzzer_sys::fuzz_target;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -55,6 +56,22 @@ fn use_it(space: impl MetricSpace + 'static) {
     assert!(drawn.iter().all(|&y| y < words));
 }
 
+/// hnsw_rs is given the lists of a graph, which may be any that fit the words.
+fn search_its_graph(embedding: &Embedding) {
+    if embedding.hnsw().is_none() {
+        return;
+    }
+    let words = embedding.len() as u32;
+    let randomness = Randomness::new(Some(1));
+    let Ok(laplace) = MultivariateLaplace::new(embedding.clone().into(), 1.0, randomness) else {
+        return;
+    };
+    let laplace = laplace.with_search(Search::Hnsw { ef: 5 }).unwrap();
+    let ids: Vec<u32> = (0..words.min(50)).collect();
+    let drawn = laplace.privatize_ids(&ids).unwrap();
+    assert!(drawn.iter().all(|&y| y < words));
+}
+
 fuzz_target!(|data: &[u8]| {
     let _ = native::from_bytes(data);
     let _ = WordGraph::from_bytes(data);
@@ -62,6 +79,7 @@ fuzz_target!(|data: &[u8]| {
         && let Ok(embedding) = native::from_bytes(&bytes)
         && embedding.len() <= 100_000
     {
+        search_its_graph(&embedding);
         use_it(embedding);
     }
     if let Some(bytes) = repaired(data)

@@ -23,7 +23,10 @@ fn parts(data: &[u8], fields: &Fields, size: usize) -> Result<(Vec<String>, Vec<
     let mut document = Document::new(fields.clone(), LIMITS);
     let (mut texts, mut out) = (Vec::new(), Vec::new());
     for part in data.chunks(size).map(Some).chain([None]) {
-        let block = part.map_or_else(|| document.end(), |part| document.feed(part))?;
+        let block = match part {
+            Some(part) => document.feed(part)?,
+            None => document.end()?,
+        };
         let (new, written) = marked(&block);
         texts.extend(new);
         out.extend(written);

@@ -21,15 +21,14 @@ from typing import Any
 
 import numpy as np
 
-from fastdx._core import Embedding, WordGraph, open_space, space_cover
+from fastdx._core import Embedding, WordGraph, open_space
 from fastdx.exceptions import (
     CorruptFileError,
     MissingFileError,
     ParameterError,
     UnknownWordError,
 )
-from fastdx.mechanisms import MECHANISMS, Mechanism
-from fastdx.mechanisms.tem import recommended
+from fastdx.mechanisms import MECHANISMS, Mechanism, Tem, from_spec
 
 __all__ = [
     "Recipe",
@@ -43,6 +42,9 @@ __all__ = [
 
 FRONT = 4096
 """Bytes at the start of a file of ours that hold its header and the checksums of all sections."""
+
+MAGIC = b"\x89FDX\r\n\x1a\n"
+"""How a file of ours begins."""
 
 KEPT = 16
 """Mechanisms that a process keeps: a service with a policy of its own for each kind of entity needs
@@ -68,20 +70,26 @@ def fingerprint(path: str) -> str:
     return hashlib.sha256(front + size.to_bytes(8, "little")).hexdigest()[:32]
 
 
+def is_index(index: Mapping[str, Any]) -> bool:
+    """Return whether the words of a Spec are in a file of ours, which processes share."""
+    if not {"file"} <= set(index) <= {"file", "fingerprint"}:
+        return False
+    with Path(index["file"]).open("rb") as file:
+        return file.read(len(MAGIC)) == MAGIC
+
+
 @dataclass(frozen=True)
 class Recipe:
     """What makes a mechanism in another process: small, hashable, picklable."""
 
-    kind: str
-    """The mechanism's name in `MECHANISMS`."""
-    epsilon: float
-    """ε per unit of distance."""
+    spec: str
+    """Its Spec as JSON, without the path of the index."""
     index: str | None = field(compare=False)
     """Where the file of words, metric, lists and cover is; None for the built-in words."""
     fingerprint: str | None
     """The file's `fingerprint` when the recipe was written."""
-    pickled: bytes
-    """The mechanism's other parameters."""
+    held: bytes
+    """Covers that the Spec knows by their fingerprints only, pickled."""
 
     @classmethod
     def of(
@@ -89,6 +97,8 @@ class Recipe:
         epsilon: float | None = None,
         mechanism: str = "tem",
         index: str | PathLike[str] | None = None,
+        *,
+        spec: Mapping[str, Any] | str | PathLike[str] | None = None,
         **parameters: Any,
     ) -> Recipe:
         """Write a recipe, and make the mechanism once, so that what is wrong is said here.
@@ -101,6 +111,8 @@ class Recipe:
             A name in `fastdx.MECHANISMS`.
         index : str or os.PathLike, optional
             A file that ``Tem.save``, ``Embedding.save`` or ``fastdx index build`` wrote.
+        spec : dict, str or os.PathLike, optional
+            In place of all others: the mechanism's Spec, or a file of it.
         **parameters
             The mechanism's other parameters.
 
@@ -112,21 +124,53 @@ class Recipe:
         MissingFileError, CorruptFileError
             The index.
         """
+        import json
+
+        if spec is None:
+            made, path = cls._made(epsilon, mechanism, index, parameters)
+        elif epsilon is not None or index is not None or parameters or mechanism != "tem":
+            raise ParameterError("spec must be given alone: it describes all of the mechanism")
+        else:
+            made = from_spec(spec)
+            words: dict[str, Any] = made.spec["index"]
+            path = words["file"] if is_index(words) else None
+        if made.consistent == "call":
+            raise ParameterError(
+                "consistent must not be 'call' here: the engine decides which texts one call gets"
+            )
+        # Of a file in another format the Spec says how it is read.
+        foreign = path is None and "file" in made.spec["index"]
+        complete = made.spec if foreign else json.loads(made._complete_spec(False))
+        if "law" in complete:
+            raise ParameterError("mechanism must be one without a law of its own here, got 'law'")
+        held = {name: part for name, part in made._held().items()
+                if name != "space" and isinstance(complete.get(name), dict)}  # fmt: skip
+        mark = None if path is None else fingerprint(path)
+        path = None if path is None else str(Path(path).absolute())
+        return cls(json.dumps(complete), path, mark, pickle.dumps(held))
+
+    @staticmethod
+    def _made(
+        epsilon: float | None,
+        mechanism: str,
+        index: str | PathLike[str] | None,
+        parameters: dict[str, Any],
+    ) -> tuple[Mechanism, str | None]:
         if mechanism not in MECHANISMS:
             raise ParameterError(
                 f"mechanism must be one of {', '.join(MECHANISMS)}, got {mechanism!r}"
             )
-        if parameters.get("consistent") == "call":
-            raise ParameterError(
-                "consistent must not be 'call' here: the engine decides which texts one call gets"
-            )
-        english_tem = mechanism == "tem" and index is None
-        epsilon, parameters = recommended(epsilon, parameters, english_tem=english_tem)
-        path = None if index is None else str(Path(index).absolute())
-        mark = None if path is None else fingerprint(path)
-        new = cls(mechanism, epsilon, path, mark, pickle.dumps(parameters))
-        new.mechanism()
-        return new
+        kind = MECHANISMS[mechanism]
+        if epsilon is None and mechanism == "tem" and index is None:
+            return Tem.recommended(**parameters), None
+        if index is None:
+            space: Embedding | WordGraph = Embedding.default(kind.default_space)
+        else:
+            space = _space(_Index(fingerprint(os.fspath(index)), os.fspath(index)))
+        path = None if index is None else os.fspath(index)
+        make: Any = kind
+        made: Mechanism = make(space, epsilon, **parameters)
+        return made, path
 
     def mechanism(self, path: str | None = None) -> Mechanism:
         """Return this process's mechanism, made when it is first asked for.
@@ -154,15 +198,12 @@ class _Index:
 
 @lru_cache(maxsize=KEPT)
 def _mechanism(recipe: Recipe) -> Mechanism:
-    kind = MECHANISMS[recipe.kind]
-    parameters = pickle.loads(recipe.pickled)
-    if recipe.index is None or recipe.fingerprint is None:
-        space: Embedding | WordGraph = Embedding.default(kind.default_space)
-    else:
+    import json
+
+    space = None
+    if recipe.index is not None and recipe.fingerprint is not None:
         space = _space(_Index(recipe.fingerprint, recipe.index))
-        if recipe.kind in ("tem", "response") and (stored := space_cover(space)) is not None:
-            parameters = {"cover": stored, **parameters}
-    return kind.make(space, recipe.epsilon, **parameters)
+    return from_spec(json.loads(recipe.spec), space, **pickle.loads(recipe.held))
 
 
 @lru_cache(maxsize=KEPT)

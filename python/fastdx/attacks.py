@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from fastdx._core import Embedding, WordGraph, likeliest_inputs, tokenize
 from fastdx._marginals import Chain, Likelihoods, marginals
 from fastdx.bags import STOP_WORDS
+from fastdx.channel import Channel, NgramPrior
 from fastdx.exceptions import InputTypeError, ParameterError
 from fastdx.mechanisms import Mechanism
 
@@ -419,7 +420,7 @@ def sentence_attack(
     stop_words: Iterable[str] = STOP_WORDS,
     inputs: LikelyInputs | None = None,
     context: Context | None = None,
-    exact: bool | Likelihoods = False,
+    exact: bool | Likelihoods | Channel = False,
 ) -> Recovered:
     """Privatise texts, and recover their content words from what is released.
 
@@ -450,9 +451,9 @@ def sentence_attack(
         Of this mechanism, where they were made before; candidates and draws are then its own.
     context : Context, optional
         What the third attacker knows of a word from what stands around it.
-    exact : bool or Likelihoods, optional
+    exact : bool, Channel or Likelihoods, optional
         Whether to run the fourth attacker, or what he knows of this mechanism where it was computed
-        before, of all outputs. It takes the laws of all words.
+        before: its channel, or the likelihoods of all outputs. It takes the laws of all words.
 
     Returns
     -------
@@ -493,12 +494,30 @@ def sentence_attack(
     named = float((np.concatenate(around)[counted] == w).mean()) if around else float("nan")
     summed = float("nan")
     if exact:
-        if not isinstance(exact, Likelihoods):
-            exact = Likelihoods.of(mechanism, np.concatenate(released))
-        best = [marginals(model.chain, exact(out)).argmax(axis=1) for out in released]
+        best = _likeliest(mechanism, model, released, exact)
         summed = float((np.concatenate(best)[counted] == w).mean())
     return Recovered(len(w), float((one == w).mean()), float((path == w).mean()),
                      float((y == w).mean()), similarity, chance, named, summed)  # fmt: skip
+
+
+def _likeliest(
+    mechanism: Mechanism,
+    model: BigramModel,
+    released: list[_Ids],
+    exact: bool | Likelihoods | Channel,
+) -> list[NDArray[np.int64]]:
+    """Return the likeliest word at each place of each run, given all outputs of the run."""
+    if mechanism.skip or mechanism.consistent or isinstance(exact, Likelihoods):
+        # Runs are privatised as ids: words that text skips are drawn, too.
+        if not isinstance(exact, Likelihoods):
+            exact = Likelihoods.of(mechanism, np.concatenate(released))
+        return [marginals(model.chain, exact(out)).argmax(axis=1) for out in released]
+    channel = exact if isinstance(exact, Channel) else Channel.of(mechanism)
+    chain, names = model.chain, mechanism.space.words
+    prior = NgramPrior.of_pairs(
+        mechanism.space, chain.frequencies, chain.first, chain.second, chain.weights
+    )
+    return [channel.decode([names[y] for y in out], prior).best for out in released]
 
 
 def _viterbi(table: LikelyInputs, model: BigramModel, out: _Ids) -> _Ids:

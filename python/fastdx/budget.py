@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import random
 import sqlite3
 import stat
 import time
@@ -30,6 +31,12 @@ from fastdx.exceptions import (
 from fastdx.mechanisms import Mechanism
 
 __all__ = ["BudgetExceededError", "Entry", "Ledger"]
+
+
+# Seconds between two looks whether other processes have released the file. The generator is not the
+# one that programs seed.
+_PAUSE = (0.001, 0.01)
+_PAUSES = random.SystemRandom()
 
 
 class BudgetExceededError(FastdxError):
@@ -74,7 +81,7 @@ class Ledger:
         file's replaces it for all who have the file open, a larger one is refused. If left out,
         the file's own.
     timeout : float, optional
-        Seconds to wait for other processes.
+        Seconds to wait for other processes, then a `FileError` is raised and nothing is charged.
     raise_budget : bool, optional
         Allow a larger budget than the file's, and keep it there.
     allow_wordless : bool, optional
@@ -117,8 +124,11 @@ class Ledger:
         self.allow_wordless = allow_wordless
         self._own_file()
         with self._connect() as db:
-            db.execute("PRAGMA journal_mode=WAL")
-            db.execute("BEGIN IMMEDIATE")
+            kept = self._budget(db) if self._made(db) else None
+            if kept is not None and budget in (None, kept):
+                return  # nothing to write: others need not wait
+            self._patiently(db, "PRAGMA journal_mode=WAL")
+            self._patiently(db, "BEGIN IMMEDIATE")
             try:
                 self._make(db)
                 kept = self._budget(db)
@@ -159,12 +169,17 @@ class Ledger:
             " amount REAL NOT NULL CHECK (amount >= 0), note TEXT NOT NULL, time REAL NOT NULL)"
         )
         db.execute("CREATE INDEX IF NOT EXISTS by_account ON charges (account)")
-        made = db.execute("SELECT 1 FROM sqlite_master WHERE name = 'terms'").fetchone()
-        if made is None:
+        if not Ledger._made(db):
             # A file of an earlier version may hold one account under two forms of its name.
             db.create_function("nfc", 1, _nfc, deterministic=True)
             db.execute("UPDATE charges SET account = nfc(account)")
             db.execute("CREATE TABLE terms (name TEXT PRIMARY KEY, value REAL NOT NULL)")
+
+    @staticmethod
+    def _made(db: sqlite3.Connection) -> bool:
+        """Whether the file has all its tables."""
+        found = db.execute("SELECT 1 FROM sqlite_master WHERE name = 'terms'").fetchone()
+        return found is not None
 
     @staticmethod
     def _budget(db: sqlite3.Connection) -> float | None:
@@ -188,6 +203,28 @@ class Ledger:
                 yield db
         except sqlite3.Error as e:
             raise FileError(None, str(e), self.path) from e
+
+    def _patiently(self, db: sqlite3.Connection, statement: str) -> None:
+        """Execute a statement that locks the file, once other processes have released it.
+
+        SQLite itself asks the less often the longer it has waited, so that whoever has just come
+        is served first: beside ten processes a charge has waited for 15 seconds. Here all ask
+        equally often.
+        """
+        end = time.monotonic() + self.timeout
+        db.execute("PRAGMA busy_timeout = 0")
+        while True:
+            try:
+                db.execute(statement)
+                break
+            except sqlite3.OperationalError as e:
+                if "lock" not in str(e):
+                    raise
+                if time.monotonic() >= end:
+                    message = f"other processes kept the ledger for {self.timeout:g} seconds"
+                    raise FileError(None, message, self.path) from e
+            time.sleep(_PAUSES.uniform(*_PAUSE))
+        db.execute(f"PRAGMA busy_timeout = {round(1000 * min(self.timeout, 1e6))}")
 
     def spent(self, account: str) -> float:
         """Return what an account has been charged."""
@@ -267,7 +304,7 @@ class Ledger:
         left: dict[str, float] = {}
         with self._connect() as db:
             # Locks out other writers from the look until the charge is on disk.
-            db.execute("BEGIN IMMEDIATE")
+            self._patiently(db, "BEGIN IMMEDIATE")
             try:
                 budget = self._budget(db) or 0.0
                 for name, amount in amounts.items():

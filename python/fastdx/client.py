@@ -259,7 +259,10 @@ class Client(_Base):
         return _released_spans(self._send(given, policy), given)
 
     def guarantee(self, policy: str) -> dict[str, Any]:
-        """Return what is proved of a policy. Raises as `privatize`."""
+        """Return a policy's description; ``["guarantee"]`` is as `Guarantee.to_dict` gives it.
+
+        Raises as `privatize`.
+        """
         try:
             found = self._http.get(self._guarantee_url(policy))
         except _FAILURES as e:

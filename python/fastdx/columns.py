@@ -9,13 +9,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from math import isnan
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from fastdx._core import privatize_arrow
+from fastdx._core import MechanismCore, privatize_arrow
 from fastdx.exceptions import InputTypeError, ParameterError
-
-if TYPE_CHECKING:
-    from fastdx.mechanisms import Mechanism
 
 __all__ = ["privatize_column", "privatize_frame"]
 
@@ -25,7 +22,7 @@ def _loaded(name: str) -> Any:
     return sys.modules.get(name)
 
 
-def privatize_column(mechanism: Mechanism, column: Any) -> Any:  # noqa: PLR0911, a case a kind
+def privatize_column(mechanism: MechanismCore, column: Any) -> Any:  # noqa: PLR0911, a case a kind
     """Privatise a column of any kind; `Mechanism.privatize` calls it for what is no list of str.
 
     Parameters
@@ -86,7 +83,7 @@ def _is_missing(value: Any) -> bool:
     return pandas is not None and (value is pandas.NA or value is pandas.NaT)
 
 
-def _nested(mechanism: Mechanism, given: Any) -> Any:
+def _nested(mechanism: MechanismCore, given: Any) -> Any:
     """Privatise lists of str, None and further lists, in one call."""
     if isinstance(given, (str, bytes, dict)) or not isinstance(given, Iterable):
         raise InputTypeError(
@@ -121,7 +118,7 @@ def _refilled(shape: list[Any], new: Iterator[str]) -> list[Any]:
     ]
 
 
-def _pandas(mechanism: Mechanism, column: Any, pandas: Any) -> Any:
+def _pandas(mechanism: MechanismCore, column: Any, pandas: Any) -> Any:
     dtype = column.dtype
     if isinstance(column, pandas.MultiIndex):
         raise InputTypeError("text is a MultiIndex: privatise its levels as columns")
@@ -150,14 +147,14 @@ def _pandas(mechanism: Mechanism, column: Any, pandas: Any) -> Any:
     return pandas.Series(values, index=column.index, name=column.name, dtype=dtype)
 
 
-def _polars(mechanism: Mechanism, column: Any, polars: Any) -> Any:
+def _polars(mechanism: MechanismCore, column: Any, polars: Any) -> Any:
     if isinstance(column.dtype, polars.Enum):
         raise InputTypeError("text is an Enum, which holds no other words: cast it to String")
     new = polars.Series(column.name, privatize_arrow(mechanism, column)[0])
     return new if new.dtype == column.dtype else new.cast(column.dtype)
 
 
-def _arrow(mechanism: Mechanism, column: Any, arrow: Any, path: list[str] | None = None) -> Any:
+def _arrow(mechanism: MechanismCore, column: Any, arrow: Any, path: list[str] | None = None) -> Any:
     new = privatize_arrow(mechanism, column, path)[0]
     made = arrow.chunked_array(new) if hasattr(column, "chunks") else arrow.array(new)
     schema = own_schema(arrow.schema([arrow.field("", made.type)]))[0]
@@ -176,7 +173,7 @@ def _table(relation: Any) -> Any:
     return pyarrow.table(relation)
 
 
-def privatize_frame(mechanism: Mechanism, frame: Any, columns: str | Iterable[str]) -> Any:
+def privatize_frame(mechanism: MechanismCore, frame: Any, columns: str | Iterable[str]) -> Any:
     """Privatise columns of a frame; `Mechanism.privatize_frame` calls it.
 
     Parameters
@@ -243,7 +240,7 @@ def _check_columns(names: list[str], there: list[Any]) -> None:
             )
 
 
-def _arrow_table(mechanism: Mechanism, table: Any, names: list[str], arrow: Any) -> Any:
+def _arrow_table(mechanism: MechanismCore, table: Any, names: list[str], arrow: Any) -> Any:
     for name in names:
         # A name with points is one of a nested field, unless a column is called so.
         first, *path = [name] if name in table.schema.names else name.split(".")

@@ -7,14 +7,11 @@ import time
 from collections.abc import Iterator
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple, Protocol, cast
 
-from fastdx._core import Cover, Guarantee, __version__
+from fastdx._core import Cover, Embedding, Guarantee, WordGraph, __version__
+from fastdx._types import LedgerLike, Unchanged
 from fastdx.exceptions import InputTypeError, ParameterError
-
-if TYPE_CHECKING:
-    from fastdx.budget import Ledger
-    from fastdx.mechanisms import Mechanism
 
 __all__ = ["Pair", "page", "pairs"]
 
@@ -84,7 +81,35 @@ def pairs(guarantee: Guarantee) -> list[Pair]:
     return [Pair(a, b, bound) for bound, _, a, b in (found[place] for place in places)]
 
 
-def page(guarantee: Guarantee, ledger: Ledger | None = None, account: str | None = None) -> str:
+class Described(Protocol):
+    """A mechanism, as a record reads it: `fastdx.mechanisms.Mechanism` is one."""
+
+    @property
+    def space(self) -> Embedding | WordGraph:
+        """The words and their metric."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is proved, with nothing around it."""
+
+    @property
+    def unchanged(self) -> Unchanged:
+        """How often common words come back as they were."""
+
+    @property
+    def skip(self) -> set[str]:
+        """Words released as they are."""
+
+    @property
+    def oov(self) -> str:
+        """How unknown words are handled."""
+
+    @property
+    def consistent(self) -> bool | str:
+        """Whether equal words get the same replacement."""
+
+
+def page(guarantee: Guarantee, ledger: LedgerLike | None = None, account: str | None = None) -> str:
     """Write the record of a release: a page in Markdown, computed from its arguments.
 
     Parameters
@@ -112,7 +137,7 @@ def page(guarantee: Guarantee, ledger: Ledger | None = None, account: str | None
         raise ParameterError("ledger must be given with account, got None")
     if ledger is not None and not hasattr(ledger, "entries"):
         raise InputTypeError(f"ledger must be a Ledger, not {type(ledger).__name__}")
-    mechanism = cast("Mechanism", guarantee._mechanism)
+    mechanism = cast("Described", guarantee._mechanism)
     parts = [
         *_top(guarantee, mechanism),
         *_protected(guarantee, mechanism),
@@ -126,7 +151,7 @@ def page(guarantee: Guarantee, ledger: Ledger | None = None, account: str | None
     return "\n".join(parts) + "\n"
 
 
-def _top(guarantee: Guarantee, mechanism: Mechanism) -> Iterator[str]:
+def _top(guarantee: Guarantee, mechanism: Described) -> Iterator[str]:
     name = type(mechanism).__name__
     yield f"# Release record: texts changed by {name}"
     yield ""
@@ -174,13 +199,13 @@ _DRAWN: dict[bool | str, list[str]] = {
 }
 
 
-def _releases_words(guarantee: Guarantee, mechanism: Mechanism) -> bool:
+def _releases_words(guarantee: Guarantee, mechanism: Described) -> bool:
     """Whether words are released as they are: by the mechanism, or around it."""
     around = len(guarantee.exceptions) > len(mechanism.guarantee.exceptions)
     return around or bool(mechanism.skip) or mechanism.oov == "keep"
 
 
-def _protected(guarantee: Guarantee, mechanism: Mechanism) -> Iterator[str]:
+def _protected(guarantee: Guarantee, mechanism: Described) -> Iterator[str]:
     yield from _heading("What is protected, and against whom")
     if guarantee.void is not None:
         yield f"Nothing is protected against anybody: {_text(guarantee.void)}."
@@ -216,7 +241,7 @@ def _protected(guarantee: Guarantee, mechanism: Mechanism) -> Iterator[str]:
         )
 
 
-def _numbers(guarantee: Guarantee, mechanism: Mechanism) -> Iterator[str]:
+def _numbers(guarantee: Guarantee, mechanism: Described) -> Iterator[str]:
     yield from _heading("The promise in numbers")
     yield (
         "These bounds are computed from the mechanism, for common words of its vocabulary, and "
@@ -244,7 +269,7 @@ def _numbers(guarantee: Guarantee, mechanism: Mechanism) -> Iterator[str]:
     yield from _unchanged(mechanism)
 
 
-def _unchanged(mechanism: Mechanism) -> Iterator[str]:
+def _unchanged(mechanism: Described) -> Iterator[str]:
     found = mechanism.unchanged
     how = f"counted in {found.draws:,} draws a word" if found.draws else "computed"
     mean, worst = _percent(100 * found.mean), _percent(100 * found.worst)
@@ -256,7 +281,7 @@ def _unchanged(mechanism: Mechanism) -> Iterator[str]:
     )
 
 
-def _three_tests(guarantee: Guarantee, mechanism: Mechanism) -> Iterator[str]:
+def _three_tests(guarantee: Guarantee, mechanism: Described) -> Iterator[str]:
     yield from _heading("Singling out, linkability, inference")
     yield (
         "Opinion 05/2014 of the Article 29 Working Party on anonymisation techniques (WP 216) asks "
@@ -314,7 +339,7 @@ def _not_anonymous(guarantee: Guarantee) -> Iterator[str]:
     yield "- the vocabulary, the distances and the cover, if they were made from private texts."
 
 
-def _budget(ledger: Ledger | None, account: str | None) -> Iterator[str]:
+def _budget(ledger: LedgerLike | None, account: str | None) -> Iterator[str]:
     yield from _heading("Budget used")
     if ledger is None:
         yield (

@@ -3,7 +3,6 @@
 //! Errors say where a body is wrong, never what stands there.
 
 use std::fmt;
-use std::ops::Range;
 
 use fastdx::text::Counts;
 use serde::de::{Deserializer, Error as _, SeqAccess, Visitor};
@@ -81,7 +80,7 @@ const MOST_TEXTS: usize = 1 << 20;
 
 /// The body of `POST /v1/privatize`.
 #[derive(Debug)]
-pub struct Request {
+pub struct PrivatizeRequest {
     /// What is to be privatised.
     pub given: Given,
     /// Parts of the text, in characters.
@@ -139,7 +138,7 @@ fn there<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Given>, D::Error> 
     Given::deserialize(from).map(Some)
 }
 
-impl Request {
+impl PrivatizeRequest {
     /// Reads a body.
     ///
     /// # Errors
@@ -147,7 +146,7 @@ impl Request {
     pub fn read(body: &[u8]) -> Result<Self, String> {
         let fields: Fields = object(body).map_err(|e| place(&e))?;
         let given = Given::of(fields.text, fields.tokens).map_err(|e| format!("the body: {e}"))?;
-        Ok(Request {
+        Ok(PrivatizeRequest {
             given,
             spans: fields.spans,
             policy: fields.policy,
@@ -226,7 +225,7 @@ impl From<Counts> for WordCounts {
 
 /// The answer of `POST /v1/privatize`.
 #[derive(Debug, Serialize)]
-pub struct Response<'a> {
+pub struct PrivatizeResponse<'a> {
     /// What is released.
     #[serde(flatten)]
     pub released: Released,
@@ -291,85 +290,4 @@ pub fn fault(e: &serde_json::Error) -> &'static str {
 pub fn place(e: &serde_json::Error) -> String {
     let (line, column) = (e.line(), e.column());
     format!("the body at line {line} column {column}: {}", fault(e))
-}
-
-/// Spans in characters as ranges of bytes.
-///
-/// # Errors
-/// Which span is not ascending, overlaps the one before, or ends outside the text.
-pub fn to_bytes(text: &str, spans: &[(u64, u64)]) -> Result<Vec<Range<usize>>, String> {
-    let mut bytes = text.char_indices().map(|(at, _)| at).chain([text.len()]);
-    let mut out = Vec::with_capacity(spans.len());
-    // The characters that `bytes` has given, and the byte where the last of these starts.
-    let (mut given, mut last) = (0u64, 0);
-    for (i, &(start, end)) in spans.iter().enumerate() {
-        let wrong =
-            || format!("spans[{i}] must be an ascending range of the text, after the others");
-        let mut byte = |at: u64| {
-            if given.checked_sub(1) == Some(at) {
-                return Some(last);
-            }
-            let skip = usize::try_from(at.checked_sub(given)?).ok()?;
-            last = bytes.nth(skip)?;
-            given = at + 1;
-            Some(last)
-        };
-        if start > end {
-            return Err(wrong());
-        }
-        let start = byte(start).ok_or_else(wrong)?;
-        out.push(start..byte(end).ok_or_else(wrong)?);
-    }
-    Ok(out)
-}
-
-/// Ranges of bytes in characters.
-pub fn to_characters(text: &str, spans: &[Range<usize>]) -> Vec<(u64, u64)> {
-    let count = |bytes: Range<usize>| text[bytes].chars().count() as u64;
-    let (mut done, mut characters) = (0, 0);
-    let each = spans.iter().map(|span| {
-        let start = characters + count(done..span.start);
-        characters = start + count(span.clone());
-        done = span.end;
-        (start, characters)
-    });
-    each.collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{to_bytes, to_characters};
-
-    #[test]
-    fn spans_in_characters_and_bytes() {
-        let text = "a☕é漢b";
-        let places: Vec<usize> = text
-            .char_indices()
-            .map(|(at, _)| at)
-            .chain([text.len()])
-            .collect();
-        for a in 0..8u64 {
-            for b in 0..8u64 {
-                for (c, d) in [
-                    (0, 0),
-                    (b, b),
-                    (b, 5),
-                    (4, 5),
-                    (5, 5),
-                    (5, 6),
-                    (3, u64::MAX),
-                ] {
-                    let spans = [(a, b), (c, d)];
-                    let good = a <= b && b <= c && c <= d && d <= 5;
-                    let found = to_bytes(text, &spans);
-                    assert_eq!(found.is_ok(), good, "{spans:?}");
-                    if let Ok(bytes) = found {
-                        let expected = spans.map(|(a, b)| places[a as usize]..places[b as usize]);
-                        assert_eq!(bytes, expected);
-                        assert_eq!(to_characters(text, &bytes), spans);
-                    }
-                }
-            }
-        }
-    }
 }

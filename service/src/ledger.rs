@@ -111,7 +111,7 @@ impl Ledger {
 }
 
 fn make(db: &mut Connection, budget: f64) -> rusqlite::Result<Result<(), String>> {
-    db.busy_timeout(Duration::from_secs(30))?;
+    db.busy_handler(Some(wait))?;
     db.pragma_update(None, "journal_mode", "WAL")?;
     db.pragma_update(None, "synchronous", "FULL")?;
     let t = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -149,6 +149,17 @@ fn make(db: &mut Connection, budget: f64) -> rusqlite::Result<Result<(), String>
     )?;
     t.commit()?;
     Ok(Ok(()))
+}
+
+/// Waits before the next look whether another process has released the file; no more after some 30
+/// seconds. SQLite's own waits grow, so that whoever has just come is served first; Python's
+/// `Ledger` waits as this does.
+fn wait(tries: i32) -> bool {
+    const LONGEST: i32 = 6000;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let spread = u64::from(now.unwrap_or_default().subsec_micros() % 9000);
+    std::thread::sleep(Duration::from_micros(1000 + spread));
+    tries < LONGEST
 }
 
 fn budget_of(db: &Connection) -> rusqlite::Result<Option<f64>> {

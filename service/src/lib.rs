@@ -2,12 +2,13 @@
 //!
 //! | idea | here |
 //! |---|---|
-//! | the file of policies | [`config`], read by [`toml_file`] |
+//! | the file of policies | [`fastdx::spec::Policies`] |
 //! | a policy: a mechanism, and how it is applied to text | [`policy`] |
 //! | what a client sends, and what it gets | [`body`] |
-//! | what all requests share | [`service`] |
+//! | the most that a request may ask for | [`limits`] |
+//! | a request's work: checked, priced, drawn | [`work`] |
+//! | the state that all requests share | [`service`] |
 //! | the paths and what they answer | [`routes`] |
-//! | what is checked, charged, drawn | [`work`] |
 //! | what is sent back | [`reply`] |
 //! | the page, and the laws that it shows | [`page`] |
 //! | long batches, line by line | [`lines`] |
@@ -23,10 +24,10 @@
 
 pub mod answers;
 pub mod body;
-pub mod config;
 pub mod held;
 pub mod keys;
 pub mod ledger;
+pub mod limits;
 pub mod lines;
 pub mod listen;
 pub mod metrics;
@@ -36,5 +37,4 @@ pub mod process;
 pub mod reply;
 pub mod routes;
 pub mod service;
-pub mod toml_file;
 pub mod work;

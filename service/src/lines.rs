@@ -5,7 +5,7 @@
 //! a whole body: nobody takes it for the whole.
 //!
 //! A stream that brings next to nothing ends, so that others get its place. Waiting uses up its time,
-//! [`body_time`](crate::service::Limits::body_time), and bytes that come give time back.
+//! [`body_time`](crate::limits::Limits::body_time), and bytes that come give time back.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,16 +1,20 @@
 //! Sockets: TCP, TLS, Unix; time limits; draining.
 
+use std::convert::Infallible;
+use std::error::Error;
 use std::future::Future;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use hyper::body::{Body, Incoming};
 use hyper::service::service_fn;
+use hyper::{Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use pin_project::pin_project;
@@ -23,7 +27,6 @@ use tokio_io_timeout::TimeoutStream;
 use tokio_rustls::TlsAcceptor;
 
 use crate::held::{Connection, Late};
-use crate::service::Service;
 
 /// Headers of a request at most, and bytes of them.
 const HEADERS: usize = 64;
@@ -212,10 +215,28 @@ pub fn tls(certificates: &Path, key: &Path) -> Result<TlsAcceptor, String> {
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
+/// What connections ask.
+pub trait Serve: Send + Sync + 'static {
+    /// The body of its answers.
+    type Body: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static;
+
+    /// Bytes of a request's body at most.
+    fn largest_body(&self) -> usize;
+
+    /// Where open connections are counted.
+    fn connections(&self) -> &AtomicU64;
+
+    /// Answers a request.
+    fn call(
+        self: Arc<Self>,
+        request: Request<Incoming>,
+        connection: Arc<Connection>,
+    ) -> impl Future<Output = Result<Response<Self::Body>, Infallible>> + Send;
+}
+
 /// Everything that serving a connection takes.
-#[derive(Clone)]
-struct Connections {
-    service: Arc<Service>,
+struct Connections<S> {
+    service: Arc<S>,
     builder: auto::Builder<TokioExecutor>,
     tls: Option<TlsAcceptor>,
     times: Times,
@@ -224,10 +245,23 @@ struct Connections {
     _open: mpsc::Sender<()>,
 }
 
+impl<S> Clone for Connections<S> {
+    fn clone(&self) -> Self {
+        Connections {
+            service: self.service.clone(),
+            builder: self.builder.clone(),
+            tls: self.tls.clone(),
+            times: self.times.clone(),
+            end: self.end.clone(),
+            _open: self._open.clone(),
+        }
+    }
+}
+
 /// Serves until `end` says so; then waits for what has begun, but not longer than the drain time.
 /// Returns whether all of it ended by itself.
-pub async fn serve(
-    service: Arc<Service>,
+pub async fn serve<S: Serve>(
+    service: Arc<S>,
     sockets: Vec<Bound>,
     tls: Option<TlsAcceptor>,
     times: Times,
@@ -282,9 +316,9 @@ pub async fn serve(
     tokio::time::timeout(drain, closed.recv()).await.is_ok()
 }
 
-async fn accept(
+async fn accept<S: Serve>(
     socket: Bound,
-    connections: Connections,
+    connections: Connections<S>,
     room: Arc<Semaphore>,
     mut end: watch::Receiver<bool>,
 ) {
@@ -306,9 +340,9 @@ async fn accept(
     }
 }
 
-async fn take(
+async fn take<S: Serve>(
     socket: &Bound,
-    connections: &Connections,
+    connections: &Connections<S>,
     permit: OwnedSemaphorePermit,
 ) -> std::io::Result<()> {
     let connections = connections.clone();
@@ -335,28 +369,28 @@ async fn take(
     Ok(())
 }
 
-impl Connections {
-    async fn serve<S>(self, stream: S, peer: String, _permit: OwnedSemaphorePermit)
+impl<S: Serve> Connections<S> {
+    async fn serve<T>(self, stream: T, peer: String, _permit: OwnedSemaphorePermit)
     where
-        S: AsyncRead + AsyncWrite + Send + 'static,
+        T: AsyncRead + AsyncWrite + Send + 'static,
     {
         let service = self.service.clone();
-        service.metrics.connections.fetch_add(1, Relaxed);
+        service.connections().fetch_add(1, Relaxed);
         Caught::new(self.until_its_end(stream, peer)).await;
-        service.metrics.connections.fetch_sub(1, Relaxed);
+        service.connections().fetch_sub(1, Relaxed);
     }
 
-    async fn until_its_end<S>(mut self, stream: S, peer: String)
+    async fn until_its_end<T>(mut self, stream: T, peer: String)
     where
-        S: AsyncRead + AsyncWrite + Send + 'static,
+        T: AsyncRead + AsyncWrite + Send + 'static,
     {
         let mut stream = TimeoutStream::new(stream);
         stream.set_read_timeout(Some(self.times.idle));
         stream.set_write_timeout(Some(self.times.idle));
-        let held = Connection::new(peer, self.service.limits.body);
+        let held = Connection::new(peer, self.service.largest_body());
         let answer = {
             let (service, held) = (self.service.clone(), held.clone());
-            service_fn(move |asked| service.clone().call(asked, held.clone()))
+            service_fn(move |request| service.clone().call(request, held.clone()))
         };
         let stream = TokioIo::new(Box::pin(stream));
         let connection = self.builder.serve_connection(stream, answer).into_owned();

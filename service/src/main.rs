@@ -9,14 +9,16 @@ use std::time::Duration;
 use arc_swap::ArcSwapOption;
 use clap::Parser;
 use fastdx::guarantee::Unchanged;
+use fastdx::spec::{self, Kind, Spec};
 use fastdx_serve::answers::Answers;
-use fastdx_serve::config::Config;
 use fastdx_serve::keys::Keys;
 use fastdx_serve::ledger::Ledger;
+use fastdx_serve::limits::Limits;
 use fastdx_serve::listen::{Bound, Place, Times, serve, tls};
 use fastdx_serve::metrics::Metrics;
 use fastdx_serve::policy::Policies;
-use fastdx_serve::service::{Limits, Service};
+use fastdx_serve::routes::Routes;
+use fastdx_serve::service::Service;
 use hyper::header::HeaderName;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Semaphore, watch};
@@ -190,10 +192,17 @@ fn seconds(name: &str, given: f64) -> Result<Duration, String> {
     }
 }
 
-fn read(flags: &Flags) -> Result<Config, String> {
+fn read(flags: &Flags) -> Result<spec::Policies, String> {
     match (&flags.config, flags.epsilon) {
-        (Some(path), _) => Config::read(path),
-        (None, epsilon) => Ok(Config::english(epsilon, flags.allow_unchanged)),
+        (Some(path), _) => spec::Policies::read(path).map_err(|error| error.to_string()),
+        (None, epsilon) => {
+            let spec = epsilon.map_or_else(Spec::recommended, |e| Spec::new(Kind::Tem, e));
+            Ok(spec::Policies::of(spec::Policy {
+                spec,
+                allow_unchanged: flags.allow_unchanged,
+                ..spec::Policy::default()
+            }))
+        }
     }
 }
 
@@ -331,7 +340,7 @@ async fn main_task(
     let (end, ended) = watch::channel(false);
     let connections = flags.max_connections;
     let serving = tokio::spawn(serve(
-        service.clone(),
+        Arc::new(Routes(service.clone())),
         sockets,
         tls,
         times,

@@ -4,8 +4,6 @@ use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, SystemTime};
 
-use crate::process;
-
 /// A metric with all its labels.
 pub struct Family {
     /// Its name.
@@ -96,7 +94,7 @@ const REASONS: [&str; 7] = ["key", "size", "busy", "budget", "answers", "slow", 
 /// All counts.
 pub struct Metrics {
     /// When the process started, in seconds since 1970.
-    start: f64,
+    pub start: f64,
     requests: [[AtomicU64; STATUSES.len()]; ROUTES.len()],
     times: [AtomicU64; ENDS.len() + 1],
     time_sum: AtomicU64,
@@ -236,8 +234,7 @@ impl Metrics {
     /// The text that Prometheus reads, with further metrics.
     pub fn render(&self, more: Vec<Family>) -> String {
         let mut out = String::new();
-        let process = process::families(self.start);
-        for family in self.own().into_iter().chain(more).chain(process) {
+        for family in self.own().into_iter().chain(more) {
             let (name, kind) = (family.name, family.kind.name());
             // Writing to a String cannot fail.
             let _ = writeln!(out, "# HELP {name} {}\n# TYPE {name} {kind}", family.help);

@@ -1,32 +1,26 @@
 //! Policies as they are applied: mechanisms, what is done to text around them, what is proved.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use fastdx::cover::{Balance, Build, offensive};
+use fastdx::calibration::Measures;
 use fastdx::guarantee::Unchanged;
-use fastdx::index::Index;
-use fastdx::mechanism::tem::Truncation;
-use fastdx::text::{
-    Consistent, Counts, Oov, Policy as TextPolicy, Replacements, TextPrivatizer, look_up, normalize,
-};
-use fastdx::{
-    Control, Cover, Embedding, Guarantee, Mechanism, MultivariateLaplace, Randomness, Tem,
-};
+use fastdx::spec::{Parts, Policies as Config, Policy as Offered, Spaces, Spec};
+use fastdx::text::{Consistent, Counts, Oov, Replacements, TextPrivatizer, look_up, normalize};
+use fastdx::{Control, Guarantee, Tem};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
-use crate::config::{Config, ConsistentConfig, Exclude, Kind, PolicyConfig};
 use crate::metrics::{Family, MetricKind, Releases};
-use crate::page::Measures;
 
 /// What holds where only parts of a text are privatised.
 const SPANS: &str = "all that lies outside the spans is RELEASED AS IT IS, and where the spans lie";
-/// The longest that an answer is padded to a multiple of.
+/// An answer is padded to a multiple of no less and no more, in seconds: a connection waits for it.
+const SHORTEST_PAD: f64 = 0.001;
 const LONGEST_PAD: f64 = 60.0;
 
 /// Bytes of texts that are drawn in one call: fewer than the library gives to its pool.
@@ -38,6 +32,8 @@ pub struct Policy {
     pub name: String,
     /// The mechanism and what is done to text around it.
     pub text: TextPrivatizer,
+    /// Its complete description.
+    pub spec: Spec,
     /// What every answer takes a whole multiple of.
     pub pad: Option<Duration>,
     /// Whether requests must give spans.
@@ -172,73 +168,30 @@ impl Policies {
     }
 }
 
-/// Indexes that are open: policies on one file share it.
-#[derive(Default)]
-struct Spaces {
-    english: Option<Arc<Embedding>>,
-    files: HashMap<(PathBuf, bool), Index>,
-}
-
-impl Spaces {
-    fn open(&mut self, path: Option<&Path>, verify: bool) -> fastdx::Result<Index> {
-        let Some(path) = path else {
-            let english = match &self.english {
-                Some(english) => english.clone(),
-                None => Arc::new(Embedding::default_english()?),
-            };
-            self.english = Some(english.clone());
-            return Ok(Index::Embedding(english));
-        };
-        let key = (path.to_owned(), verify);
-        if let Some(index) = self.files.get(&key) {
-            return Ok(index.clone());
-        }
-        let index = Index::open(path, verify)?;
-        self.files.insert(key, index.clone());
-        Ok(index)
-    }
-}
-
 impl Policy {
-    fn make(name: &str, given: &PolicyConfig, spaces: &mut Spaces) -> Result<Self, String> {
+    fn make(name: &str, given: &Offered, spaces: &mut Spaces) -> Result<Self, String> {
         let text = |e: fastdx::Error| e.to_string();
-        let index = spaces
-            .open(given.index.as_deref(), given.verify)
-            .map_err(text)?;
-        let consistent = match &given.consistent {
-            ConsistentConfig::Flag(false) => Consistent::Never,
-            ConsistentConfig::Flag(true) => Consistent::Text,
-            ConsistentConfig::Named(name) if name == "call" => Consistent::Call,
-            ConsistentConfig::Named(name) => {
-                return Err(format!(
-                    "consistent must be true, false or \"call\", got {name:?}"
-                ));
-            }
-        };
-        let around = TextPolicy {
-            oov: given.oov.parse().map_err(text)?,
-            skip: (given.skip.iter())
-                .map(|word| normalize(word).into_owned())
-                .collect(),
-            consistent,
-        };
-        let pad = match given.pad {
-            Some(pad) if !(0.001..=LONGEST_PAD).contains(&pad) => {
-                return Err(format!(
-                    "pad must be from 0.001 to {LONGEST_PAD} seconds, got {pad}"
-                ));
-            }
-            pad => pad.map(Duration::from_secs_f64),
-        };
-        let mechanism = mechanism(given, &index)?;
+        if let Some(pad) = given.spec.pad
+            && !(SHORTEST_PAD..=LONGEST_PAD).contains(&pad)
+        {
+            return Err(format!(
+                "pad must be from {SHORTEST_PAD} to {LONGEST_PAD} seconds in a service, got {pad}"
+            ));
+        }
+        if given.spec.threads.is_some() {
+            return Err("threads must be left out: a service has its own, --threads".into());
+        }
+        let built = given.spec.build(Parts::default(), spaces, &Control::new());
+        let built = built.map_err(text)?;
         let warm = match &given.warm {
-            Some(path) => words_to_warm(mechanism.vocabulary(), path)?,
+            Some(path) => words_to_warm(built.text.mechanism().vocabulary(), path)?,
             None => Vec::new(),
         };
         Ok(Policy {
             name: name.to_owned(),
-            text: TextPrivatizer::new(mechanism, around),
-            pad,
+            pad: built.pad,
+            spec: built.spec(),
+            text: built.text,
             spans_only: given.spans_only,
             page: given.page,
             measures: OnceCell::new(),
@@ -270,36 +223,16 @@ impl Policy {
         guarantee
     }
 
-    /// The guarantee as data, and as a sentence.
+    /// The guarantee as data, and around it what belongs to the policy.
     pub fn describe(&self) -> Value {
-        let g = self.guarantee();
-        let finite = |x: f64| x.is_finite().then_some(x);
         json!({
             "policy": self.name,
-            "mechanism": g.mechanism,
-            "metric": g.metric,
-            "epsilon": finite(g.epsilon),
-            "delta": g.delta,
-            "slack": finite(g.slack),
-            "void": g.void,
-            "unknown": g.unknown_is_random.then_some(g.unknown_bound).and_then(finite),
-            "scope": g.scope,
-            "outputs": g.outputs,
-            "theorem": g.theorem,
-            "arithmetic": g.arithmetic,
-            "exceptions": g.exceptions,
+            "spec": self.spec.clone().without_files().released(),
             "words": self.text.mechanism().vocabulary().len(),
-            "unchanged": g.unchanged.map(|found| json!({
-                "mean": found.mean,
-                "worst": found.worst,
-                "words": found.words,
-                "warning": found.warning(),
-            })),
             "spans_only": self.spans_only,
             "with_spans": SPANS,
             "pad": self.pad.map(|p| p.as_secs_f64()),
-            "sentence": g.to_string(),
-            "for_users": g.for_users(),
+            "guarantee": self.guarantee(),
         })
     }
 
@@ -393,112 +326,4 @@ fn words_to_warm(vocabulary: &fastdx::Vocabulary, path: &Path) -> Result<Vec<u32
         }
     }
     Ok(ids)
-}
-
-fn excluded(given: &Exclude, vocabulary: &fastdx::Vocabulary) -> Result<Vec<u32>, String> {
-    let file;
-    let words: Vec<&str> = match given {
-        Exclude::Words(words) => words.iter().map(String::as_str).collect(),
-        Exclude::Named(name) => match &**name {
-            "none" => Vec::new(),
-            "offensive" => offensive(),
-            path => {
-                file =
-                    std::fs::read_to_string(path).map_err(|e| format!("exclude: {path}: {e}"))?;
-                file.lines()
-                    .map(str::trim)
-                    .filter(|l| !l.is_empty())
-                    .collect()
-            }
-        },
-    };
-    // As the library's own: a word in any case of its letters.
-    let forms: std::collections::HashSet<String> =
-        words.iter().map(|w| normalize(w).into_owned()).collect();
-    let ids = vocabulary
-        .iter()
-        .enumerate()
-        .filter(|(_, w)| forms.contains(&*normalize(w)));
-    Ok(ids.map(|(id, _)| id as u32).collect())
-}
-
-fn mechanism(given: &PolicyConfig, index: &Index) -> Result<Arc<dyn Mechanism>, String> {
-    let text = |e: fastdx::Error| e.to_string();
-    let space = index.space();
-    let exclude = excluded(&given.exclude, space.vocabulary())?;
-    let made: Arc<dyn Mechanism> = match given.mechanism {
-        Kind::Laplace => {
-            let Index::Embedding(embedding) = index else {
-                return Err("mechanism = \"laplace\" needs an index with vectors".into());
-            };
-            for (name, set) in [
-                ("gamma", given.gamma.is_some()),
-                ("beta", given.beta.is_some()),
-                ("cover", given.cover.is_some()),
-                ("balance", given.balance.is_some()),
-                ("cache_bytes", given.cache_bytes.is_some()),
-            ] {
-                if set {
-                    return Err(format!("{name} goes with mechanism = \"tem\""));
-                }
-            }
-            let randomness = Randomness::new(None);
-            let laplace = MultivariateLaplace::new(embedding.clone(), given.epsilon, randomness);
-            Arc::new(laplace.map_err(text)?)
-        }
-        Kind::Tem => {
-            let truncation = match (given.gamma, given.beta) {
-                (Some(_), Some(_)) => return Err("gamma and beta: give one of them".into()),
-                (Some(gamma), None) => Truncation::Gamma(gamma),
-                (None, beta) => beta.map_or_else(Truncation::default, Truncation::Beta),
-            };
-            let randomness = Randomness::new(None);
-            let mut tem =
-                Tem::new(space.clone(), given.epsilon, truncation, randomness).map_err(text)?;
-            if let Some(bytes) = given.cache_bytes {
-                tem = tem.with_cache_bytes(bytes);
-            }
-            let cover = cover(given, index, &exclude).map_err(text)?;
-            if given.balance.is_some() && given.cover.is_none() {
-                return Err("balance goes with cover".into());
-            }
-            if cover.is_some() {
-                tem = tem.with_cover(cover).map_err(text)?;
-            }
-            Arc::new(tem)
-        }
-    };
-    let done = made.excluded();
-    match exclude.iter().all(|id| done.binary_search(id).is_ok()) {
-        true => Ok(made),
-        false => made.excluding(&exclude).map_err(text),
-    }
-}
-
-fn cover(
-    given: &PolicyConfig,
-    index: &Index,
-    exclude: &[u32],
-) -> fastdx::Result<Option<Arc<Cover>>> {
-    let space = index.space();
-    let Some(k) = given.cover else {
-        return Ok(match index {
-            Index::Embedding(embedding) => embedding.cover().cloned(),
-            Index::Graph(graph) => graph.cover().cloned(),
-        });
-    };
-    let build = Build {
-        exclude: exclude.to_vec(),
-        ..Build::default()
-    };
-    let control = Control::new();
-    let cover = match given.balance {
-        Some(weight) => {
-            let balance = Balance::by_rank(space.vocabulary().len(), weight);
-            Cover::balanced(&*space, k, &balance, &build, &control)
-        }
-        None => Cover::nearest(&*space, k, &build, &control),
-    };
-    let cover = cover.map_err(|e| e.renamed("k", "cover").renamed("weight", "balance"))?;
-    Ok(Some(Arc::new(cover)))
 }

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
-use hyper::{Response as Answered, StatusCode};
+use hyper::{Response, StatusCode};
 use serde_json::json;
 use tokio::sync::mpsc;
 
@@ -115,6 +115,11 @@ impl Failure {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", message)
     }
 
+    /// It asks for more than the operator allows.
+    pub fn too_large(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message)
+    }
+
     /// A fault of ours: nothing more is said of it.
     pub fn internal() -> Self {
         let message = "the request was not answered; nothing was released";
@@ -143,8 +148,8 @@ impl Failure {
 const NO_SNIFFING: HeaderName = HeaderName::from_static("x-content-type-options");
 
 /// An answer that nobody between may keep.
-pub fn answered(status: StatusCode, kind: &'static str, body: Body) -> Answered<Body> {
-    let mut answer = Answered::new(body);
+pub fn answered(status: StatusCode, kind: &'static str, body: Body) -> Response<Body> {
+    let mut answer = Response::new(body);
     *answer.status_mut() = status;
     let headers = answer.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
@@ -154,12 +159,12 @@ pub fn answered(status: StatusCode, kind: &'static str, body: Body) -> Answered<
 }
 
 /// An answer in JSON.
-pub fn json_of(answer: Answer) -> Answered<Body> {
+pub fn json_of(answer: Answer) -> Response<Body> {
     json_with(answer, None)
 }
 
 /// An answer in JSON, and what is held until it is written.
-pub fn json_with(answer: Answer, held: Option<Held>) -> Answered<Body> {
+pub fn json_with(answer: Answer, held: Option<Held>) -> Response<Body> {
     let body = Body::Whole(Some(answer.body), held);
     answered(answer.status, "application/json", body)
 }

@@ -2,25 +2,28 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
 use bytes::Bytes;
+use fastdx::Control;
+use fastdx::calibration::Measures;
 use hyper::body::Incoming;
 use hyper::header::{ALLOW, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
-use hyper::{Method, Request as Asked, Response as Answered, StatusCode, Uri};
+use hyper::{Method, Request, Response, StatusCode, Uri};
 use serde_json::json;
 use tokio::sync::mpsc;
 
 use crate::answers::{Answer, Place, wait};
-use crate::body::{Request, Response};
+use crate::body::{PrivatizeRequest, PrivatizeResponse, object, place};
 use crate::held::{Connection, Held};
 use crate::lines::Output;
-use crate::listen::Caught;
+use crate::listen::{Caught, Serve};
 use crate::metrics::{Family, MetricKind, Refused, Route};
+use crate::page::LawRequest;
 use crate::reply::{Body, Failure, answered, json_of, json_with};
 use crate::service::{Service, Taken, one_policy, policy_of};
-use crate::{lines, page};
+use crate::{lines, page, process};
 
 /// The description of the paths.
 const OPENAPI: &str = include_str!("openapi.json");
@@ -89,219 +92,42 @@ fn key_of(headers: &HeaderMap) -> Result<Option<&HeaderValue>, Failure> {
 }
 
 /// What stands behind `/v1/…/`: a policy's name holds no slash.
-pub fn last(uri: &Uri) -> Option<&str> {
+fn last(uri: &Uri) -> Option<&str> {
     uri.path().splitn(4, '/').nth(3)
 }
 
-impl Service {
-    async fn privatize(
-        self: &Arc<Self>,
-        asked: Asked<Incoming>,
-        connection: &Connection,
-    ) -> Result<(Answer, Held), Failure> {
-        let taken = self.take(asked, connection).await?;
-        let query = taken.policy().map(str::to_owned);
-        let key = match key_of(&taken.head.headers)? {
-            Some(key) => key.to_owned(),
-            None => {
-                let answer = self.answer(&taken.account, &taken.body, query.as_deref());
-                return Ok((answer.await?, taken.held));
-            }
-        };
-        let Taken {
-            account,
-            body,
-            held,
-            ..
-        } = taken;
-        let request = [&body[..], query.as_deref().unwrap_or_default().as_bytes()];
-        // Clients without accounts are told apart by their addresses.
-        let of = match account.is_empty() {
-            true => &connection.peer,
-            false => &account,
-        };
-        match self.answers.place(of, key.as_bytes(), &request) {
-            Place::First(promise) => {
-                // Goes on if the client leaves: whoever asks again gets this very draw.
-                let service = self.clone();
-                let work = tokio::spawn(async move {
-                    let answer = service.answer(&account, &body, query.as_deref()).await;
-                    let answer = answer.unwrap_or_else(|failure| failure.answer());
-                    promise.keep(&answer);
-                    (answer, held)
-                });
-                work.await.map_err(|_| {
-                    self.metrics.panics.fetch_add(1, Relaxed);
-                    Failure::internal()
-                })
-            }
-            Place::Again(slot) => {
-                let broken = Failure::new(
-                    StatusCode::SERVICE_UNAVAILABLE,
-                    "broken_off",
-                    "the request with this key broke off",
-                );
-                let answer = wait(slot).await.ok_or(broken)?;
-                self.metrics.repeated.fetch_add(1, Relaxed);
-                Ok((answer, held))
-            }
-            Place::Other => {
-                let message = "this Idempotency-Key came with another request before";
-                Err(Failure::new(StatusCode::CONFLICT, "key_used", message))
-            }
-            Place::Full => {
-                self.metrics.refused(Refused::Answers);
-                let message = "too many answers are kept for requests that may come again";
-                Err(Failure::new(
-                    StatusCode::TOO_MANY_REQUESTS,
-                    "answers_full",
-                    message,
-                ))
-            }
-        }
+/// The paths of a service, as connections ask them.
+pub struct Routes(pub Arc<Service>);
+
+impl Serve for Routes {
+    type Body = Body;
+
+    fn largest_body(&self) -> usize {
+        self.0.limits.body
     }
 
-    async fn answer(
-        self: &Arc<Self>,
-        account: &str,
-        body: &[u8],
-        query: Option<&str>,
-    ) -> Result<Answer, Failure> {
-        let request = Request::read(body)
-            .map_err(|wrong| Failure::new(StatusCode::BAD_REQUEST, "invalid", wrong))?;
-        let policy = self.policy(one_policy(request.policy.as_deref(), query)?)?;
-        let work = self.check(policy.clone(), request.given, request.spans.as_deref())?;
-        let done = self.release(account, work).await?;
-        let response = Response {
-            released: done.released,
-            counts: done.counts.into(),
-            policy: &policy.name,
-            spans: done.spans,
-        };
-        let body = serde_json::to_vec(&response).map_err(|_| Failure::internal())?;
-        Ok(Answer {
-            status: StatusCode::OK,
-            body: body.into(),
-        })
+    fn connections(&self) -> &AtomicU64 {
+        &self.0.metrics.connections
     }
 
-    fn lines(
-        self: &Arc<Self>,
-        asked: Asked<Incoming>,
-        connection: &Arc<Connection>,
-    ) -> Result<Answered<Body>, Failure> {
-        let account = self.account(asked.headers())?;
-        let name = policy_of(asked.uri())?;
-        let permit = self.enter()?;
-        if asked.headers().contains_key(KEY) {
-            return Err(Failure::invalid(
-                "Idempotency-Key goes with JSON, not with lines",
-            ));
-        }
-        let policy = self.policy(name)?;
-        let (send, pieces) = mpsc::channel(1);
-        let to = Output {
-            send,
-            connection: connection.clone(),
-            active: connection.begin(),
-            place: permit,
-        };
-        tokio::spawn(lines::run(
-            self.clone(),
-            policy,
-            account,
-            asked.into_body(),
-            to,
-        ));
-        Ok(answered(
-            StatusCode::OK,
-            "application/x-ndjson",
-            Body::Pieces(pieces),
-        ))
-    }
-
-    fn list(&self) -> Result<Answer, Failure> {
-        let policies = self.current()?;
-        let default = policies.default.as_ref().map(|p| p.name.clone());
-        let each = policies.named.values().map(|p| {
-            json!({"name": p.name, "epsilon": p.text.mechanism().epsilon(),
-                   "mechanism": p.guarantee().mechanism, "spans_only": p.spans_only,
-                   "shown": self.shown(p)})
-        });
-        let body = json!({"default": default, "policies": each.collect::<Vec<_>>()});
-        Ok(Answer::of(&body))
-    }
-
-    fn ready(&self) -> Result<(), Failure> {
-        if self.draining.load(Relaxed) {
-            let message = "the service is ending";
-            return Err(Failure::new(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "ending",
-                message,
-            ));
-        }
-        self.current().map(|_| ())
-    }
-
-    fn render(&self) -> String {
-        let gauge = |name, help, value: f64| Family {
-            name,
-            kind: MetricKind::Gauge,
-            help,
-            samples: vec![(String::new(), value)],
-        };
-        let (kept, limit) = self.answers.bytes();
-        let active = self.limits.concurrency - self.room.available_permits();
-        let mut all = vec![
-            gauge(
-                "fastdx_answers_bytes",
-                "Bytes of answers that are kept for their Idempotency-Key.",
-                kept as f64,
-            ),
-            gauge(
-                "fastdx_answers_bytes_limit",
-                "Bytes of answers that may be kept.",
-                limit as f64,
-            ),
-            gauge(
-                "fastdx_requests_active",
-                "Requests whose answers are not written yet.",
-                active as f64,
-            ),
-            gauge(
-                "fastdx_ready",
-                "Whether the service takes requests.",
-                f64::from(u8::from(self.ready().is_ok())),
-            ),
-        ];
-        if let Some(policies) = self.policies.load_full() {
-            all.extend(policies.families());
-        }
-        self.metrics.render(all)
-    }
-
-    /// Answers a request.
-    ///
-    /// # Errors
-    /// None.
-    pub async fn call(
+    async fn call(
         self: Arc<Self>,
-        asked: Asked<Incoming>,
+        request: Request<Incoming>,
         connection: Arc<Connection>,
-    ) -> Result<Answered<Body>, Infallible> {
+    ) -> Result<Response<Body>, Infallible> {
+        let service = &self.0;
         let _active = connection.begin();
         let start = Instant::now();
-        let is_lines = asked
+        let is_lines = request
             .headers()
             .get(CONTENT_TYPE)
             .is_some_and(|t| t.as_bytes().starts_with(b"application/x-ndjson"));
-        let route = match (asked.uri().path(), is_lines) {
+        let route = match (request.uri().path(), is_lines) {
             ("/v1/privatize", false) => Route::Privatize,
             ("/v1/privatize", true) => Route::Lines,
             _ => Route::Other,
         };
-        let answer = Caught::new(self.route(asked, route, &connection)).await;
+        let answer = Caught::new(handle(service, request, route, &connection)).await;
         let answer = match answer {
             Some(Ok(answer)) => answer,
             Some(Err(failure)) => {
@@ -324,77 +150,296 @@ impl Service {
                 answer
             }
             None => {
-                self.metrics.panics.fetch_add(1, Relaxed);
+                service.metrics.panics.fetch_add(1, Relaxed);
                 json_of(Failure::internal().answer())
             }
         };
-        self.metrics
+        service
+            .metrics
             .answered(route, answer.status().as_u16(), start.elapsed());
         Ok(answer.map(|body| body.of(&connection)))
     }
+}
 
-    async fn route(
-        self: &Arc<Self>,
-        asked: Asked<Incoming>,
-        route: Route,
-        connection: &Arc<Connection>,
-    ) -> Result<Answered<Body>, Failure> {
-        let path = Path::of(asked.uri().path()).filter(|path| self.page || *path != Path::Page);
-        let Some(path) = path else {
-            let message = "there is no such path";
-            return Err(Failure::new(StatusCode::NOT_FOUND, "no_path", message));
-        };
-        let fits = match *asked.method() {
-            Method::POST => path.takes_a_body(),
-            Method::GET | Method::HEAD => !path.takes_a_body(),
-            _ => false,
-        };
-        if !fits {
-            let allowed = path.methods();
-            let message = format!("this path takes {allowed}");
-            let failure = Failure::new(StatusCode::METHOD_NOT_ALLOWED, "method", message);
-            let mut answer = json_of(failure.answer());
-            let allowed = HeaderValue::from_static(allowed);
-            answer.headers_mut().insert(ALLOW, allowed);
-            return Ok(answer);
+async fn privatize(
+    service: &Arc<Service>,
+    request: Request<Incoming>,
+    connection: &Connection,
+) -> Result<(Answer, Held), Failure> {
+    let taken = service.take(request, connection).await?;
+    let query = taken.policy().map(str::to_owned);
+    let key = match key_of(&taken.head.headers)? {
+        Some(key) => key.to_owned(),
+        None => {
+            let answer = answer(service, &taken.account, &taken.body, query.as_deref());
+            return Ok((answer.await?, taken.held));
         }
-        let fixed = |body: &'static str| {
-            json_of(Answer {
-                status: StatusCode::OK,
-                body: Bytes::from_static(body.as_bytes()),
+    };
+    let Taken {
+        account,
+        body,
+        held,
+        ..
+    } = taken;
+    let request = [&body[..], query.as_deref().unwrap_or_default().as_bytes()];
+    // Clients without accounts are told apart by their addresses.
+    let of = match account.is_empty() {
+        true => &connection.peer,
+        false => &account,
+    };
+    match service.answers.place(of, key.as_bytes(), &request) {
+        Place::First(promise) => {
+            // Goes on if the client leaves: whoever asks again gets this very draw.
+            let own = service.clone();
+            let work = tokio::spawn(async move {
+                let answer = answer(&own, &account, &body, query.as_deref()).await;
+                let answer = answer.unwrap_or_else(|failure| failure.answer());
+                promise.keep(&answer);
+                (answer, held)
+            });
+            work.await.map_err(|_| {
+                service.metrics.panics.fetch_add(1, Relaxed);
+                Failure::internal()
             })
-        };
-        Ok(match path {
-            Path::Privatize if route == Route::Lines => self.lines(asked, connection)?,
-            Path::Privatize => {
-                let (answer, held) = self.privatize(asked, connection).await?;
-                json_with(answer, Some(held))
-            }
-            Path::Law => {
-                let (answer, held) = self.law(asked, connection).await?;
-                json_with(answer, Some(held))
-            }
-            Path::Policies => json_of(self.list()?),
-            Path::Alive => fixed("{\"alive\":true}"),
-            Path::Ready => {
-                self.ready()?;
-                fixed("{\"ready\":true}")
-            }
-            Path::Metrics => {
-                let text = Body::Whole(Some(self.render().into()), None);
-                answered(
-                    StatusCode::OK,
-                    "text/plain; version=0.0.4; charset=utf-8",
-                    text,
-                )
-            }
-            Path::Described => fixed(OPENAPI),
-            Path::Page => page::page(),
-            Path::Guarantee => {
-                let policy = self.policy(last(asked.uri()))?;
-                json_of(Answer::of(&policy.describe()))
-            }
-            Path::Measures => json_of(self.measures(asked).await?),
-        })
+        }
+        Place::Again(slot) => {
+            let broken = Failure::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "broken_off",
+                "the request with this key broke off",
+            );
+            let answer = wait(slot).await.ok_or(broken)?;
+            service.metrics.repeated.fetch_add(1, Relaxed);
+            Ok((answer, held))
+        }
+        Place::Other => {
+            let message = "this Idempotency-Key came with another request before";
+            Err(Failure::new(StatusCode::CONFLICT, "key_used", message))
+        }
+        Place::Full => {
+            service.metrics.refused(Refused::Answers);
+            let message = "too many answers are kept for requests that may come again";
+            Err(Failure::new(
+                StatusCode::TOO_MANY_REQUESTS,
+                "answers_full",
+                message,
+            ))
+        }
     }
+}
+
+async fn answer(
+    service: &Arc<Service>,
+    account: &str,
+    body: &[u8],
+    query: Option<&str>,
+) -> Result<Answer, Failure> {
+    let request = PrivatizeRequest::read(body)
+        .map_err(|wrong| Failure::new(StatusCode::BAD_REQUEST, "invalid", wrong))?;
+    let policy = service.policy(one_policy(request.policy.as_deref(), query)?)?;
+    let work = service.check(policy.clone(), request.given, request.spans.as_deref())?;
+    let done = service.release(account, work).await?;
+    let response = PrivatizeResponse {
+        released: done.released,
+        counts: done.counts.into(),
+        policy: &policy.name,
+        spans: done.spans,
+    };
+    let body = serde_json::to_vec(&response).map_err(|_| Failure::internal())?;
+    Ok(Answer {
+        status: StatusCode::OK,
+        body: body.into(),
+    })
+}
+
+fn lines(
+    service: &Arc<Service>,
+    request: Request<Incoming>,
+    connection: &Arc<Connection>,
+) -> Result<Response<Body>, Failure> {
+    let account = service.account(request.headers())?;
+    let name = policy_of(request.uri())?;
+    let permit = service.enter()?;
+    if request.headers().contains_key(KEY) {
+        return Err(Failure::invalid(
+            "Idempotency-Key goes with JSON, not with lines",
+        ));
+    }
+    let policy = service.policy(name)?;
+    let (send, pieces) = mpsc::channel(1);
+    let to = Output {
+        send,
+        connection: connection.clone(),
+        active: connection.begin(),
+        place: permit,
+    };
+    tokio::spawn(lines::run(
+        service.clone(),
+        policy,
+        account,
+        request.into_body(),
+        to,
+    ));
+    Ok(answered(
+        StatusCode::OK,
+        "application/x-ndjson",
+        Body::Pieces(pieces),
+    ))
+}
+
+fn list(service: &Service) -> Result<Answer, Failure> {
+    let policies = service.current()?;
+    let default = policies.default.as_ref().map(|p| p.name.clone());
+    let each = policies.named.values().map(|p| {
+        let guarantee = p.guarantee();
+        json!({"name": p.name, "mechanism": guarantee.mechanism, "metric": guarantee.metric,
+               "epsilon": guarantee.epsilon, "spans_only": p.spans_only,
+               "shown": service.shown(p)})
+    });
+    let body = json!({"default": default, "policies": each.collect::<Vec<_>>()});
+    Ok(Answer::of(&body))
+}
+
+fn ready(service: &Service) -> Result<(), Failure> {
+    if service.draining.load(Relaxed) {
+        let message = "the service is ending";
+        return Err(Failure::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "ending",
+            message,
+        ));
+    }
+    service.current().map(|_| ())
+}
+
+fn render(service: &Service) -> String {
+    let gauge = |name, help, value: f64| Family {
+        name,
+        kind: MetricKind::Gauge,
+        help,
+        samples: vec![(String::new(), value)],
+    };
+    let (kept, limit) = service.answers.bytes();
+    let active = service.limits.concurrency - service.room.available_permits();
+    let mut all = vec![
+        gauge(
+            "fastdx_answers_bytes",
+            "Bytes of answers that are kept for their Idempotency-Key.",
+            kept as f64,
+        ),
+        gauge(
+            "fastdx_answers_bytes_limit",
+            "Bytes of answers that may be kept.",
+            limit as f64,
+        ),
+        gauge(
+            "fastdx_requests_active",
+            "Requests whose answers are not written yet.",
+            active as f64,
+        ),
+        gauge(
+            "fastdx_ready",
+            "Whether the service takes requests.",
+            f64::from(u8::from(ready(service).is_ok())),
+        ),
+    ];
+    if let Some(policies) = service.policies.load_full() {
+        all.extend(policies.families());
+    }
+    all.extend(process::families(service.metrics.start));
+    service.metrics.render(all)
+}
+
+/// The law of each word of a text: the likeliest replacements.
+async fn law(
+    service: &Service,
+    request: Request<Incoming>,
+    connection: &Connection,
+) -> Result<(Answer, Held), Failure> {
+    let taken = service.take(request, connection).await?;
+    let asked: LawRequest = object(&taken.body)
+        .map_err(|e| Failure::new(StatusCode::BAD_REQUEST, "invalid", place(&e)))?;
+    let name = one_policy(asked.policy.as_deref(), taken.policy())?;
+    let policy = service.shown_policy(name)?;
+    let laws = move || Answer::of(&page::laws(&policy, &asked.text));
+    Ok((service.apart(laws).await?, taken.held))
+}
+
+/// Summaries of what a policy does to words; computed once.
+async fn measures(service: &Service, request: Request<Incoming>) -> Result<Answer, Failure> {
+    service.account(request.headers())?;
+    let _permit = service.enter()?;
+    let policy = service.shown_policy(last(request.uri()))?;
+    let found = policy.measures.get_or_try_init(|| async {
+        let mechanism = policy.text.mechanism().clone();
+        let found = service.apart(move || Measures::of(&*mechanism, &Control::new()));
+        found.await?.map_err(|_| Failure::internal())
+    });
+    Ok(Answer::of(&page::measures(&policy.name, found.await?)))
+}
+
+/// Answers a request, or says why not.
+async fn handle(
+    service: &Arc<Service>,
+    request: Request<Incoming>,
+    route: Route,
+    connection: &Arc<Connection>,
+) -> Result<Response<Body>, Failure> {
+    let path = Path::of(request.uri().path()).filter(|path| service.page || *path != Path::Page);
+    let Some(path) = path else {
+        let message = "there is no such path";
+        return Err(Failure::new(StatusCode::NOT_FOUND, "no_path", message));
+    };
+    let fits = match *request.method() {
+        Method::POST => path.takes_a_body(),
+        Method::GET | Method::HEAD => !path.takes_a_body(),
+        _ => false,
+    };
+    if !fits {
+        let allowed = path.methods();
+        let message = format!("this path takes {allowed}");
+        let failure = Failure::new(StatusCode::METHOD_NOT_ALLOWED, "method", message);
+        let mut answer = json_of(failure.answer());
+        let allowed = HeaderValue::from_static(allowed);
+        answer.headers_mut().insert(ALLOW, allowed);
+        return Ok(answer);
+    }
+    let fixed = |body: &'static str| {
+        json_of(Answer {
+            status: StatusCode::OK,
+            body: Bytes::from_static(body.as_bytes()),
+        })
+    };
+    Ok(match path {
+        Path::Privatize if route == Route::Lines => lines(service, request, connection)?,
+        Path::Privatize => {
+            let (answer, held) = privatize(service, request, connection).await?;
+            json_with(answer, Some(held))
+        }
+        Path::Law => {
+            let (answer, held) = law(service, request, connection).await?;
+            json_with(answer, Some(held))
+        }
+        Path::Policies => json_of(list(service)?),
+        Path::Alive => fixed("{\"alive\":true}"),
+        Path::Ready => {
+            ready(service)?;
+            fixed("{\"ready\":true}")
+        }
+        Path::Metrics => {
+            let text = Body::Whole(Some(render(service).into()), None);
+            answered(
+                StatusCode::OK,
+                "text/plain; version=0.0.4; charset=utf-8",
+                text,
+            )
+        }
+        Path::Described => fixed(OPENAPI),
+        Path::Page => page::page(),
+        Path::Guarantee => {
+            let policy = service.policy(last(request.uri()))?;
+            json_of(Answer::of(&policy.describe()))
+        }
+        Path::Measures => json_of(measures(service, request).await?),
+    })
 }

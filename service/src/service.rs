@@ -1,41 +1,31 @@
-//! What the whole service shares: policies, limits, who may ask, how bodies are taken in.
+//! The state that all requests share, and what they do with it: policies, limits, who may ask, how bodies
+//! are taken in, checked, charged and drawn.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
 
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
+use fastdx::text::{Consistent, padded};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
-use hyper::{HeaderMap, Request as Asked, StatusCode, Uri};
+use hyper::{HeaderMap, Request, StatusCode, Uri};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::answers::Answers;
-use crate::config::Config;
+use crate::body::Given;
 use crate::held::{Connection, Held};
 use crate::keys::Keys;
-use crate::ledger::Ledger;
+use crate::ledger::{Ledger, Refusal};
+use crate::limits::Limits;
 use crate::metrics::{Metrics, Refused};
 use crate::policy::{Policies, Policy};
 use crate::reply::Failure;
-
-/// The most that a request may ask for.
-#[derive(Clone, Debug)]
-pub struct Limits {
-    /// Bytes of a body.
-    pub body: usize,
-    /// Texts of a request.
-    pub texts: usize,
-    /// Words of a request, or of a line.
-    pub words: usize,
-    /// Requests that are worked on at once.
-    pub concurrency: usize,
-    /// For a body to arrive; of a stream, for its next piece.
-    pub body_time: Duration,
-}
+use crate::work::{Done, Work, caught, draw, price};
 
 /// What the whole service shares.
 pub struct Service {
@@ -116,7 +106,7 @@ impl Service {
     ///
     /// # Errors
     /// What is wrong.
-    pub fn make(&self, config: &Config) -> Result<Policies, String> {
+    pub fn make(&self, config: &fastdx::spec::Policies) -> Result<Policies, String> {
         let policies = Policies::make(config, self.policies.load().as_deref())?;
         self.affordable(&policies)?;
         Ok(policies)
@@ -233,13 +223,13 @@ impl Service {
     /// Each of these may be refused.
     pub async fn take(
         &self,
-        asked: Asked<Incoming>,
+        request: Request<Incoming>,
         connection: &Connection,
     ) -> Result<Taken, Failure> {
-        let account = self.account(asked.headers())?;
-        policy_of(asked.uri())?;
+        let account = self.account(request.headers())?;
+        policy_of(request.uri())?;
         let place = self.enter()?;
-        let (head, body) = asked.into_parts();
+        let (head, body) = request.into_parts();
         // Its length, where the client has said it.
         let most = body.size_hint().upper().unwrap_or(u64::MAX);
         let most = usize::try_from(most).map_or(self.limits.body, |n| n.min(self.limits.body));
@@ -295,6 +285,126 @@ impl Service {
     /// Counts and says that a request asks for too much.
     pub fn too_large(&self, message: String) -> Failure {
         self.metrics.refused(Refused::Size);
-        Failure::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message)
+        Failure::too_large(message)
+    }
+
+    /// Checks what is asked for against policy and limits.
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub fn check(
+        &self,
+        policy: Arc<Policy>,
+        given: Given,
+        spans: Option<&[(u64, u64)]>,
+    ) -> Result<Work, Failure> {
+        let work = Work::new(&self.limits, policy, given, spans);
+        work.inspect_err(|failure| {
+            if failure.status == StatusCode::PAYLOAD_TOO_LARGE {
+                self.metrics.refused(Refused::Size);
+            }
+        })
+    }
+
+    /// Charges for a piece of work, then draws.
+    ///
+    /// # Errors
+    /// Why not; nothing is released.
+    pub async fn release(self: &Arc<Self>, account: &str, work: Work) -> Result<Done, Failure> {
+        let start = Instant::now();
+        let pad = work.policy().pad;
+        let done = self.release_at_once(account, work).await;
+        if let Some(pad) = pad {
+            // The timer's thread waits for all, none for this one.
+            tokio::time::sleep_until(padded(start, Instant::now(), pad).into()).await;
+        }
+        done
+    }
+
+    async fn release_at_once(self: &Arc<Self>, account: &str, work: Work) -> Result<Done, Failure> {
+        if let Some(ledger) = &self.ledger {
+            let (amount, note) = price(&work)?;
+            if let Some(note) = note {
+                let left = ledger.charge(account, amount, note).await;
+                left.map_err(|refusal| self.refuse(amount, refusal))?;
+            }
+        }
+        let (texts, policy) = (work.texts(), work.policy().clone());
+        let done = match work.is_short() {
+            true => caught(|| draw(work)),
+            false => {
+                let done = tokio::task::spawn_blocking(move || caught(|| draw(work)));
+                done.await.unwrap_or(None)
+            }
+        };
+        let done = match done {
+            Some(done) => done?,
+            None => {
+                self.metrics.panics.fetch_add(1, Relaxed);
+                return Err(Failure::internal());
+            }
+        };
+        policy.released.releases.fetch_add(1, Relaxed);
+        policy.released.texts.fetch_add(texts, Relaxed);
+        policy.released.words.fetch_add(done.counts.words, Relaxed);
+        Ok(done)
+    }
+
+    fn refuse(&self, amount: f64, refusal: Refusal) -> Failure {
+        match refusal {
+            Refusal::Spent { left } => {
+                self.metrics.refused(Refused::Budget);
+                let message = format!("the release costs {amount}, and {left} is left");
+                let status = StatusCode::TOO_MANY_REQUESTS;
+                Failure {
+                    left: Some(left),
+                    ..Failure::new(status, "budget", message)
+                }
+            }
+            Refusal::Failed => {
+                let message = "the ledger could not be written: nothing was released";
+                Failure::new(StatusCode::SERVICE_UNAVAILABLE, "ledger", message)
+            }
+        }
+    }
+
+    /// Whether the page may show a policy: where redrawing takes from no account, is of no use
+    /// against consistency, and laws are public and quickly found.
+    pub fn shown(&self, policy: &Policy) -> bool {
+        let private = policy.text.policy().consistent != Consistent::Never
+            || policy.pad.is_some()
+            || policy.spans_only;
+        let lawful = policy.text.mechanism().has_law();
+        self.page && self.ledger.is_none() && !private && lawful && policy.page.unwrap_or(true)
+    }
+
+    /// The policy of a name, or the default one, where the page may show it.
+    ///
+    /// # Errors
+    /// There is none; it may not be shown.
+    pub fn shown_policy(&self, name: Option<&str>) -> Result<Arc<Policy>, Failure> {
+        let policy = self.policy(name)?;
+        match self.shown(&policy) {
+            true => Ok(policy),
+            false => {
+                let message = "this policy's laws are not shown here";
+                Err(Failure::new(StatusCode::NOT_FOUND, "not_shown", message))
+            }
+        }
+    }
+
+    /// Does what takes long on a thread for that.
+    ///
+    /// # Errors
+    /// It panicked.
+    pub async fn apart<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Failure> {
+        let done = tokio::task::spawn_blocking(|| caught(work)).await;
+        done.unwrap_or(None).ok_or_else(|| {
+            self.metrics.panics.fetch_add(1, Relaxed);
+            Failure::internal()
+        })
     }
 }

@@ -1,18 +1,13 @@
-//! A request's work: checked against policy and limits, charged, drawn.
+//! A request's work: checked against policy and limits, priced, drawn.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
-use std::time::Instant;
 
-use fastdx::text::Replacements;
-use hyper::StatusCode;
+use fastdx::text::{Replacements, byte_ranges, character_spans};
 
-use crate::body::{Given, Released, to_bytes, to_characters};
-use crate::ledger::Refusal;
-use crate::metrics::Refused;
+use crate::body::{Given, Released};
+use crate::limits::Limits;
 use crate::policy::Policy;
 use crate::reply::Failure;
-use crate::service::Service;
 
 /// Texts of so many bytes are worked on where they are received; longer ones on threads for that.
 const SHORT: usize = 2048;
@@ -42,13 +37,13 @@ pub struct Work {
     pub replacements: Replacements,
 }
 
-impl Service {
+impl Work {
     /// Checks what is asked for against policy and limits.
     ///
     /// # Errors
     /// What is wrong.
-    pub fn check(
-        &self,
+    pub fn new(
+        limits: &Limits,
         policy: Arc<Policy>,
         given: Given,
         spans: Option<&[(u64, u64)]>,
@@ -59,7 +54,7 @@ impl Service {
             let words = match &given {
                 Given::Words(words) => words.len(),
                 // A word has a byte at least: short texts need no counting.
-                _ if bytes <= self.limits.words => 0,
+                _ if bytes <= limits.words => 0,
                 _ => all.iter().map(|t| policy.text.words(t).count()).sum(),
             };
             let (texts, of) = match &given {
@@ -69,17 +64,19 @@ impl Service {
             (texts, of, bytes, words, all.is_empty())
         };
         let most = |most: usize, what: &str| {
-            Err(self.too_large(format!("a request has at most {most} {what}")))
+            let message = format!("a request has at most {most} {what}");
+            Err(Failure::too_large(message))
         };
-        if of > self.limits.texts {
-            return most(self.limits.texts, "texts");
+        if of > limits.texts {
+            return most(limits.texts, "texts");
         }
-        if words > self.limits.words {
-            return most(self.limits.words, "words");
+        if words > limits.words {
+            return most(limits.words, "words");
         }
         let spans = match (&given, spans) {
             (Given::One(text), Some(spans)) => {
-                Some(to_bytes(text, spans).map_err(Failure::invalid)?)
+                let ranges = byte_ranges(text, spans.iter().copied());
+                Some(ranges.map_err(|e| Failure::invalid(e.to_string()))?)
             }
             (_, Some(_)) => {
                 return Err(Failure::invalid("spans go with one text, not with a list"));
@@ -101,73 +98,28 @@ impl Service {
         })
     }
 
-    /// Charges for a piece of work, then draws.
-    ///
-    /// # Errors
-    /// Why not; nothing is released.
-    pub async fn release(self: &Arc<Self>, account: &str, work: Work) -> Result<Done, Failure> {
-        let start = Instant::now();
-        let pad = work.policy.pad;
-        let done = self.release_at_once(account, work).await;
-        if let Some(pad) = pad {
-            // The timer's thread waits for all, none for this one.
-            let whole = start.elapsed().div_duration_f64(pad).ceil().max(1.0);
-            tokio::time::sleep_until((start + pad.mul_f64(whole)).into()).await;
-        }
-        done
+    /// The policy that it is drawn under.
+    pub fn policy(&self) -> &Arc<Policy> {
+        &self.policy
     }
 
-    async fn release_at_once(self: &Arc<Self>, account: &str, work: Work) -> Result<Done, Failure> {
-        if let Some(ledger) = &self.ledger {
-            let (amount, note) = price(&work)?;
-            if let Some(note) = note {
-                let left = ledger.charge(account, amount, note).await;
-                left.map_err(|refusal| self.refuse(amount, refusal))?;
-            }
-        }
-        let (texts, policy) = (work.texts as u64, work.policy.clone());
-        let done = match work.bytes <= SHORT {
-            true => caught(|| draw(work)),
-            false => {
-                let done = tokio::task::spawn_blocking(move || caught(|| draw(work)));
-                done.await.unwrap_or(None)
-            }
-        };
-        let done = match done {
-            Some(done) => done?,
-            None => {
-                self.metrics.panics.fetch_add(1, Relaxed);
-                return Err(Failure::internal());
-            }
-        };
-        policy.released.releases.fetch_add(1, Relaxed);
-        policy.released.texts.fetch_add(texts, Relaxed);
-        policy.released.words.fetch_add(done.counts.words, Relaxed);
-        Ok(done)
+    /// Texts that are not null; a list of words counts as one.
+    pub fn texts(&self) -> u64 {
+        self.texts as u64
     }
 
-    fn refuse(&self, amount: f64, refusal: Refusal) -> Failure {
-        match refusal {
-            Refusal::Spent { left } => {
-                self.metrics.refused(Refused::Budget);
-                let message = format!("the release costs {amount}, and {left} is left");
-                let status = StatusCode::TOO_MANY_REQUESTS;
-                Failure {
-                    left: Some(left),
-                    ..Failure::new(status, "budget", message)
-                }
-            }
-            Refusal::Failed => {
-                let message = "the ledger could not be written: nothing was released";
-                Failure::new(StatusCode::SERVICE_UNAVAILABLE, "ledger", message)
-            }
-        }
+    /// Whether it is drawn so quickly that no other thread is worth it.
+    pub fn is_short(&self) -> bool {
+        self.bytes <= SHORT
     }
 }
 
 /// What a piece of work costs, and what the ledger notes of it; no note where there is nothing
 /// to pay for.
-fn price(work: &Work) -> Result<(f64, Option<String>), Failure> {
+///
+/// # Errors
+/// No finite number pays for it.
+pub fn price(work: &Work) -> Result<(f64, Option<String>), Failure> {
     let invalid = |why: &str| Failure::invalid(format!("no budget pays for this release: {why}"));
     if work.spans.is_some() {
         return Err(invalid("what lies outside the spans is released as it is"));
@@ -199,7 +151,11 @@ fn price(work: &Work) -> Result<(f64, Option<String>), Failure> {
     Ok((amount, Some(format!("{words} words at ε = {epsilon}"))))
 }
 
-fn draw(mut work: Work) -> Result<Done, Failure> {
+/// Draws what is to be released.
+///
+/// # Errors
+/// An unknown word that the policy refuses; the system gives no random bits.
+pub fn draw(mut work: Work) -> Result<Done, Failure> {
     // Messages of the library hold no text: they say where something stands.
     let refused = |e: fastdx::Error| match e {
         fastdx::Error::UnknownInText { .. } => Failure::invalid(e.to_string()),
@@ -212,7 +168,7 @@ fn draw(mut work: Work) -> Result<Done, Failure> {
             let (new, spans, counts) = policy
                 .privatize_spans(text, &spans, kept)
                 .map_err(refused)?;
-            at = Some(to_characters(&new, &spans));
+            at = Some(character_spans(&new, spans));
             (Released::One(new), counts)
         }
         (Given::One(text), None) => {

@@ -147,7 +147,7 @@ fn policies_say_what_they_leave() {
     of(6.0, "");
     service.signal(libc::SIGHUP);
     service.says("WARNING: policies.a: at this ε 57%", 1);
-    let found = service.get("/v1/guarantee/a").json()["unchanged"].clone();
+    let found = service.get("/v1/guarantee/a").json()["guarantee"]["unchanged"].clone();
     let mean = found["mean"].as_f64().unwrap();
     assert!(
         (0.5..0.65).contains(&mean) && found["worst"].as_f64().unwrap() > 0.9,
@@ -261,7 +261,7 @@ fn files_of_policies_that_are_wrong() {
     for (text, said) in [
         (
             "[policies.a]\nepsilon = -1.0\n",
-            "policies.a: epsilon must be",
+            "line 1: policies.a: epsilon must be",
         ),
         (
             "[policies.a]\nepsilon = 1.0\nsede = 3\n",
@@ -269,11 +269,11 @@ fn files_of_policies_that_are_wrong() {
         ),
         (
             "[policies.a]\ncover = 40\n",
-            "line 1: policies.a.epsilon is missing",
+            "line 1: policies.a: epsilon must be given with cover",
         ),
         (
             "[policies.a]\nmechanism = \"laplace\"\n",
-            "line 1: policies.a.epsilon is missing",
+            "line 1: policies.a: epsilon must be given with this mechanism",
         ),
         (
             "[policies.a]\nepsilon = \"3\"\n",
@@ -289,7 +289,7 @@ fn files_of_policies_that_are_wrong() {
         ),
         (
             "[policies.a]\nepsilon = 1\nmechanism = \"gauss\"\n",
-            "line 3: policies.a.mechanism must be \"tem\" or \"laplace\"",
+            "line 3: policies.a.mechanism must be one of 'tem', 'laplace'",
         ),
         (
             "[policies.a]\nepsilon = 1\nexclude = 7\n",
@@ -333,11 +333,11 @@ fn files_of_policies_that_are_wrong() {
         ),
         (
             "[policies.a]\nepsilon = 1.0\nbeta = 0.1\ngamma = 1.0\n",
-            "gamma and beta",
+            "beta must be left out where gamma is given",
         ),
         (
             "[policies.a]\nmechanism = \"laplace\"\nepsilon = 1.0\ncover = 40\n",
-            "cover goes with",
+            "cover must be left out: it belongs to mechanism tem, response",
         ),
         ("nonsense", "line 1"),
     ] {
@@ -422,7 +422,7 @@ fn reload_under_load() {
     let file = write(&path, &of(3.0));
     let service = Running::start(&["--config", &file]);
     let epsilon = || {
-        service.get("/v1/guarantee/a").json()["epsilon"]
+        service.get("/v1/guarantee/a").json()["guarantee"]["epsilon"]
             .as_f64()
             .unwrap()
     };

@@ -10,8 +10,11 @@ use std::sync::Arc;
 
 use common::Running;
 use fastdx::{Embedding, Mechanism, Randomness, Tem};
-use serde_json::json;
+use serde_json::{Value, json};
 use statrs::distribution::{ChiSquared, ContinuousCDF};
+
+/// The one description of a guarantee as JSON.
+const GUARANTEE: &str = include_str!("../../docs/reference/guarantee.schema.json");
 
 #[test]
 fn texts_come_back_as_they_were_given() {
@@ -144,7 +147,12 @@ fn other_paths() {
         (&list["default"], &list["policies"][0]["epsilon"]),
         (&json!("default"), &json!(3.0))
     );
-    let guarantee = service.get("/v1/guarantee/default").json();
+    let policy = service.get("/v1/guarantee/default").json();
+    let guarantee = &policy["guarantee"];
+    assert_eq!(
+        (&policy["policy"], &policy["spans_only"]),
+        (&json!("default"), &json!(false))
+    );
     assert!(guarantee["sentence"].as_str().unwrap().contains("ε = 3"));
     assert!(!guarantee["exceptions"].as_array().unwrap().is_empty() && guarantee["void"].is_null());
     assert_eq!(service.get("/v1/guarantee/none").status, 404);
@@ -176,6 +184,18 @@ fn other_paths() {
         );
     }
     assert_eq!(described["paths"].as_object().unwrap().len(), 10);
+    // A guarantee is described here as it is everywhere.
+    let mut schema: Value = serde_json::from_str(GUARANTEE).unwrap();
+    for own in ["$schema", "title"] {
+        schema.as_object_mut().unwrap().remove(own);
+    }
+    assert_eq!(described["components"]["schemas"]["Guarantee"], schema);
+    let keys = |of: &Value| -> Vec<String> { of.as_object().unwrap().keys().cloned().collect() };
+    assert_eq!(keys(guarantee), keys(&schema["properties"]));
+    assert_eq!(
+        keys(&policy),
+        keys(&described["components"]["schemas"]["Policy"]["properties"])
+    );
     // Lengths of a key are those that are described.
     let key = &described["paths"]["/v1/privatize"]["post"]["parameters"][0]["schema"];
     let [least, most] = ["minLength", "maxLength"].map(|end| key[end].as_u64().unwrap() as usize);

@@ -20,8 +20,8 @@ use rayon::prelude::*;
 use crate::cover::Cover;
 use crate::error::{Error, Result};
 use crate::guarantee::Certificate;
+use crate::law::{FLOOR_EXPONENT, weights};
 use crate::mechanism::tem::Tem;
-use crate::mechanism::tem::law::{FLOOR_EXPONENT, weights};
 use crate::parallel::{Control, install};
 use crate::space::rows_together;
 

@@ -14,8 +14,8 @@ use rayon::prelude::*;
 use super::{Losses, NEAR, Near, Worst, normaliser};
 use crate::error::Result;
 use crate::guarantee::Certificate;
+use crate::law::{FLOOR_EXPONENT, weights};
 use crate::mechanism::tem::Tem;
-use crate::mechanism::tem::law::{FLOOR_EXPONENT, weights};
 use crate::parallel::{Control, install};
 use crate::space::{MetricSpace, rows_together};
 
@@ -414,7 +414,7 @@ mod tests {
     use super::super::{by_all_distances, by_rough_distances};
     use super::*;
     use crate::mechanism::tem::Truncation;
-    use crate::{Embedding, Metric, Randomness, Vocabulary};
+    use crate::{Embedding, Metric, Randomness, Vocabulary, WordMetric};
     use rand::RngExt;
 
     /// The very certificate that exact distances of all pairs give, on words of many kinds: whether near
@@ -458,7 +458,7 @@ mod tests {
                 found += 1;
                 for (rough, exact) in rough.iter().zip(&exact) {
                     assert_eq!(rough.epsilon, exact.epsilon, "{case} {metric} {count}");
-                    let d = |(a, b): (u32, u32)| crate::MetricSpace::distance(&*space, a, b);
+                    let d = |(a, b): (u32, u32)| crate::WordMetric::distance(&*space, a, b);
                     // Of pairs that lose the same, any may be named.
                     let apart = d(rough.pair) / d(exact.pair) - 1.0;
                     assert!(rough.pair == exact.pair || apart.abs() < 1e-9 || kind == 1);
@@ -529,7 +529,7 @@ mod tests {
         }
     }
 
-    impl MetricSpace for Off {
+    impl WordMetric for Off {
         fn vocabulary(&self) -> &Vocabulary {
             &self.vocabulary
         }
@@ -542,6 +542,12 @@ mod tests {
             self.distances[self.at(a, b)]
         }
 
+        fn fingerprint(&self) -> u64 {
+            7
+        }
+    }
+
+    impl MetricSpace for Off {
         fn distances(&self, a: u32, out: &mut [f64]) {
             out.copy_from_slice(&self.distances[self.at(a, 0)..][..out.len()]);
         }
@@ -555,14 +561,6 @@ mod tests {
                     .for_each(|(&b, out)| *out = self.rough(a, b) as f32);
             }
             Some(self.error)
-        }
-
-        fn fingerprint(&self) -> u64 {
-            7
-        }
-
-        fn with_certificate(&self, _: Certificate) -> Arc<dyn MetricSpace> {
-            unreachable!("none is put in")
         }
     }
 
@@ -647,7 +645,7 @@ mod tests {
                 crate::MetricSpace::screen(&*space, &[a], &all, &mut distances, stride).unwrap();
                 for &b in all.iter().filter(|&&b| b != a) {
                     let bounds = pass.between(f64::from(distances[b as usize]), a, b);
-                    let loss = exact.bound(crate::MetricSpace::distance(&*space, a, b), a, b);
+                    let loss = exact.bound(crate::WordMetric::distance(&*space, a, b), a, b);
                     assert!(bounds.low <= loss && loss <= bounds.high, "{a} {b}");
                 }
             }

@@ -4,9 +4,9 @@
 use crate::simd::{Avx2, Avx512};
 
 /// Sums over a law.
-pub(super) struct Sums {
+pub(crate) struct Sums {
     /// Σ p ln p.
-    pub(super) p_ln_p: f64,
+    pub(crate) p_ln_p: f64,
     /// Σ (1 - p)^draws.
     pub(super) missing: f64,
     /// The largest p.
@@ -14,7 +14,7 @@ pub(super) struct Sums {
 }
 
 /// The sums over a law, with the vectors that the machine has: the same numbers on every one.
-pub(super) fn sums(law: &[f64], draws: usize) -> Sums {
+pub(crate) fn sums(law: &[f64], draws: usize) -> Sums {
     #[cfg(target_arch = "x86_64")]
     {
         if Avx512::detect().is_some() {

@@ -118,14 +118,15 @@ impl Cover {
     ) -> Result<Self> {
         let allowed = Allowed::new(space, k, build)?;
         let grid = space.lists().map_or_else(|| Grid::of(space), |l| l.grid());
-        if build.approximate && space.approximate_neighbors(&[0], 1).is_none() {
+        if build.approximate && space.approximate_neighbors(&[0], 1)?.is_none() {
             let expected = "False, or for an embedding with an HNSW graph (build_hnsw)";
             return Err(Error::parameter("approximate", expected, true));
         }
         let chosen = each_block(space, BATCH, control, |ids| {
             let about = build
                 .approximate
-                .then(|| about_nearest(space, ids, k, &allowed));
+                .then(|| about_nearest(space, ids, k, &allowed))
+                .transpose()?;
             Ok(nearest_allowed(space, ids, grid, k, &allowed, about))
         })?;
         finish(space, chosen, build, &allowed, grid, control)
@@ -376,15 +377,17 @@ fn about_nearest(
     ids: &[u32],
     k: usize,
     allowed: &Allowed,
-) -> Vec<Vec<u32>> {
+) -> Result<Vec<Vec<u32>>> {
     let longer = k + (space.vocabulary().len() - allowed.count).min(k);
-    let lists = space.approximate_neighbors(ids, longer).unwrap_or_default();
+    let lists = space
+        .approximate_neighbors(ids, longer)?
+        .unwrap_or_default();
     let each = lists.into_iter().zip(ids).map(|(list, &id)| {
         let others = list.into_iter().filter(|&y| y != id);
         let near = std::iter::once(id).chain(others);
         near.filter(|&y| allowed.is(y)).take(k).collect()
     });
-    each.collect()
+    Ok(each.collect())
 }
 
 /// The median distance to the 20th neighbour, the word itself not counted, of words spread over the

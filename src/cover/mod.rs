@@ -16,7 +16,7 @@ mod stored;
 use xxhash_rust::xxh3::Xxh3Default;
 
 use crate::error::{Error, Result};
-use crate::mechanism::tem::law::Law;
+use crate::law::Law;
 use crate::prefetch::prefetch;
 #[cfg(target_arch = "x86_64")]
 use crate::simd::{Avx2, Avx512Foundation};

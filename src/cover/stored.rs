@@ -46,7 +46,7 @@ impl Cover {
         let cover = Self::from_parts(
             usize::try_from(words)
                 .ok()
-                .filter(|&words| words <= crate::mechanism::tem::law::MOST_WORDS)
+                .filter(|&words| words <= crate::law::MOST_WORDS)
                 .ok_or("a cover of impossibly many words")?,
             space,
             ids(Kind::CoverReleased)?,

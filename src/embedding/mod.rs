@@ -19,12 +19,13 @@ use crate::guarantee::Certificate;
 use crate::metric::Metric;
 use crate::metric::coarse::Coarse;
 use crate::metric::screen::{self, Norms, Vectors};
+use crate::metric::{Limits, Seen};
 use crate::neighbors::{Grid, NeighborLists};
 use crate::parallel::Control;
 use crate::search::exact::Scratch;
-use crate::search::hnsw::HnswScratch;
+use crate::search::hnsw::{HnswScratch, Rows, Searcher};
 use crate::search::{ExactSearch, Hnsw, HnswParameters};
-use crate::space::{Limits, MetricSpace, Seen};
+use crate::space::{MetricSpace, WordMetric};
 use crate::vocabulary::Vocabulary;
 
 /// The most bytes that a [`Coarse`] copy of the vectors may take.
@@ -127,14 +128,23 @@ impl Embedding {
 
     /// The same embedding with an HNSW graph, for approximate search.
     ///
-    /// Words are inserted one after the other, so that a seed gives one graph: about 1 ms a word
-    /// in a large vocabulary.
+    /// hnsw_rs inserts words one after the other, so that a seed gives one graph: up to some
+    /// milliseconds a word in a large vocabulary.
     ///
     /// # Errors
-    /// Parameters outside their range, [`Error::Interrupted`].
+    /// Parameters outside their range, [`Error::Interrupted`]; a build without the feature `hnsw`.
     pub fn build_hnsw(&self, parameters: HnswParameters, control: &Control) -> Result<Self> {
-        let hnsw = Hnsw::build(self.metric, &self.vectors, self.dim, parameters, control)?;
+        let hnsw = Hnsw::build(self.graph_rows(), parameters, control)?;
         Ok(self.clone().with_hnsw(Some(hnsw)))
+    }
+
+    /// The vectors as a graph shares them.
+    pub(crate) fn graph_rows(&self) -> Rows {
+        Rows {
+            metric: self.metric,
+            vectors: self.vectors.clone(),
+            dim: self.dim,
+        }
     }
 
     pub(crate) fn with_hnsw(mut self, hnsw: Option<Hnsw>) -> Self {
@@ -167,6 +177,11 @@ impl Embedding {
     /// The HNSW graph, if one was built.
     pub fn hnsw(&self) -> Option<&Arc<Hnsw>> {
         self.derived.hnsw.as_ref()
+    }
+
+    /// The graph as it is searched; none where there is no graph.
+    pub(crate) fn hnsw_searcher(&self) -> Result<Option<&Searcher>> {
+        self.hnsw().map(|hnsw| hnsw.searcher()).transpose()
     }
 
     fn check_vectors(&self) -> Result<()> {
@@ -378,7 +393,7 @@ fn embedded(shared: &OnceLock<Embedding>, bytes: &[u8], name: &str) -> Result<Em
     Ok(shared.get_or_init(|| embedding).clone())
 }
 
-impl MetricSpace for Embedding {
+impl WordMetric for Embedding {
     fn vocabulary(&self) -> &Vocabulary {
         &self.vocabulary
     }
@@ -391,6 +406,19 @@ impl MetricSpace for Embedding {
         self.metric.distance(self.vector(a), self.vector(b))
     }
 
+    fn fingerprint(&self) -> u64 {
+        *self.derived.fingerprint.get_or_init(|| {
+            let mut hash = Xxh3Default::new();
+            hash.update(&self.vocabulary.bytes);
+            hash.update(bytemuck::cast_slice(&self.vocabulary.offsets));
+            hash.update(self.metric.name().as_bytes());
+            hash.update(bytemuck::cast_slice(self.vectors()));
+            hash.digest()
+        })
+    }
+}
+
+impl MetricSpace for Embedding {
     fn pairs(&self, a: &[u32], b: &[u32], out: &mut [f64]) {
         self.metric.pairs(&self.vectors, self.dim, a, b, out);
     }
@@ -447,16 +475,18 @@ impl MetricSpace for Embedding {
         }
     }
 
-    fn approximate_neighbors(&self, words: &[u32], k: usize) -> Option<Vec<Vec<u32>>> {
-        let hnsw = self.hnsw()?;
+    fn approximate_neighbors(&self, words: &[u32], k: usize) -> Result<Option<Vec<Vec<u32>>>> {
+        let Some(searcher) = self.hnsw_searcher()? else {
+            return Ok(None);
+        };
         let mut scratch = HnswScratch::default();
         let each = words.iter().map(|&id| {
             let query: Vec<f64> = self.vector(id).iter().map(|&x| x.into()).collect();
             let ef = k.saturating_mul(2).max(64);
-            let near = hnsw.nearest((self.metric, &self.vectors), &query, k, ef, &mut scratch);
+            let near = searcher.nearest(&query, k, ef, &mut scratch);
             near.iter().map(|near| near.1).collect()
         });
-        Some(each.collect())
+        Ok(Some(each.collect()))
     }
 
     fn block(&self, a: &[u32], b: &[u32], out: &mut [f64], stride: usize) {
@@ -491,25 +521,14 @@ impl MetricSpace for Embedding {
         })
     }
 
-    fn fingerprint(&self) -> u64 {
-        *self.derived.fingerprint.get_or_init(|| {
-            let mut hash = Xxh3Default::new();
-            hash.update(&self.vocabulary.bytes);
-            hash.update(bytemuck::cast_slice(&self.vocabulary.offsets));
-            hash.update(self.metric.name().as_bytes());
-            hash.update(bytemuck::cast_slice(self.vectors()));
-            hash.digest()
-        })
-    }
-
     fn certificates(&self) -> &[Certificate] {
         &self.derived.certificates
     }
 
-    fn with_certificate(&self, certificate: Certificate) -> Arc<dyn MetricSpace> {
+    fn with_certificate(&self, certificate: Certificate) -> Option<Arc<dyn MetricSpace>> {
         let mut certificates = self.derived.certificates.clone();
         certificates.push(certificate);
-        Arc::new(self.clone().with_certificates(certificates))
+        Some(Arc::new(self.clone().with_certificates(certificates)))
     }
 
     fn distance_error(&self) -> f64 {

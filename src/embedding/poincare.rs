@@ -163,11 +163,6 @@ impl Training {
         self.epoch
     }
 
-    /// Whether all epochs are done.
-    pub fn is_done(&self) -> bool {
-        self.epoch >= self.parameters.epochs
-    }
-
     /// The vectors as they are, row-major.
     pub fn vectors(&self) -> Vec<f32> {
         let vectors = self.table.chunks_exact(self.lines());

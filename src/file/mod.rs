@@ -54,6 +54,17 @@ pub(crate) enum Kind {
     CoverWords = 21,
     CoverWeights = 22,
     CoverCertificates = 23,
+    PriorMeta = 48,
+    PriorFrequencies = 49,
+    PriorUnigram = 50,
+    PriorPairStarts = 51,
+    PriorPairWords = 52,
+    PriorPairWeights = 53,
+    PriorFirst = 54,
+    PriorLast = 55,
+    PriorTripleStarts = 56,
+    PriorTripleWords = 57,
+    PriorTripleWeights = 58,
 }
 
 /// What of a file is checked as it is opened.

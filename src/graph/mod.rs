@@ -27,7 +27,7 @@ use crate::arithmetic::gcd;
 use crate::cover::Cover;
 use crate::error::{Error, Result};
 use crate::guarantee::Certificate;
-use crate::space::{MetricSpace, Shells};
+use crate::space::{MetricSpace, Shells, WordMetric};
 use crate::vocabulary::Vocabulary;
 use crate::word_cache::{CacheBudget, DEFAULT_BYTES, WordCache};
 use paths::{Adjacency, NONE};
@@ -393,7 +393,7 @@ fn widest(graph: &Adjacency, roots: &[u32], forest: bool) -> u64 {
     widths.max().unwrap_or(0)
 }
 
-impl MetricSpace for WordGraph {
+impl WordMetric for WordGraph {
     fn vocabulary(&self) -> &Vocabulary {
         &self.vocabulary
     }
@@ -404,13 +404,6 @@ impl MetricSpace for WordGraph {
 
     fn distance(&self, a: u32, b: u32) -> f64 {
         self.steps(a, b) as f64 * self.step
-    }
-
-    fn distances(&self, a: u32, out: &mut [f64]) {
-        let far = self.far;
-        for (out, steps) in out.iter_mut().zip(self.graph.distances(a, None)) {
-            *out = if steps == NONE { far } else { steps } as f64 * self.step;
-        }
     }
 
     fn fingerprint(&self) -> u64 {
@@ -424,13 +417,22 @@ impl MetricSpace for WordGraph {
         }
         hash.digest()
     }
+}
+
+impl MetricSpace for WordGraph {
+    fn distances(&self, a: u32, out: &mut [f64]) {
+        let far = self.far;
+        for (out, steps) in out.iter_mut().zip(self.graph.distances(a, None)) {
+            *out = if steps == NONE { far } else { steps } as f64 * self.step;
+        }
+    }
 
     fn certificates(&self) -> &[Certificate] {
         &self.certificates
     }
 
-    fn with_certificate(&self, certificate: Certificate) -> Arc<dyn MetricSpace> {
-        Arc::new(self.certified(certificate))
+    fn with_certificate(&self, certificate: Certificate) -> Option<Arc<dyn MetricSpace>> {
+        Some(Arc::new(self.certified(certificate)))
     }
 
     fn distances_by_row(&self) -> bool {

@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::neighbors::Grid;
 use crate::parallel::Control;
 use crate::search::BATCH;
-use crate::space::MetricSpace;
+use crate::space::{MetricSpace, WordMetric};
 
 impl Cover {
     /// C(w): the outputs within `steps` of w in a graph, w among them, and of these the k nearest in
@@ -26,7 +26,7 @@ impl Cover {
             return Err(Error::parameter("steps", "at least 0", steps));
         }
         let allowed = Allowed::new(space, k.unwrap_or(1), build)?;
-        let (vocabulary, nodes) = (space.vocabulary(), MetricSpace::vocabulary(graph));
+        let (vocabulary, nodes) = (space.vocabulary(), WordMetric::vocabulary(graph));
         // Both ways: the graph's word of a word, and the word of a graph's word.
         let node: Vec<Option<u32>> = vocabulary.iter().map(|word| nodes.id(word)).collect();
         let mut word = vec![None; nodes.len()];

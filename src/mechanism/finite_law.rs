@@ -18,10 +18,10 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::{Error, Result};
 use crate::guarantee::Guarantee;
-use crate::mechanism::Mechanism;
+use crate::law::Law;
 use crate::mechanism::grouped::{Grouped, WordDraws};
 use crate::mechanism::tem::alias::AliasTable;
-use crate::mechanism::tem::law::Law;
+use crate::mechanism::{Mechanism, WordMechanism};
 use crate::parallel::{Control, install};
 use crate::random::{Bulk, Key, Randomness, uniform_below};
 use crate::space::MetricSpace;
@@ -280,7 +280,7 @@ fn scaled(p: f64, most: f64) -> u128 {
     }
 }
 
-impl Mechanism for FiniteLaw {
+impl WordMechanism for FiniteLaw {
     fn space(&self) -> &dyn MetricSpace {
         &*self.space
     }
@@ -349,6 +349,19 @@ impl Mechanism for FiniteLaw {
         self.excluded.to_vec()
     }
 
+    fn randomness(&self) -> &Randomness {
+        &self.randomness
+    }
+
+    fn draw(&self, ids: &[u32], key: &Key, out: &mut [u32], control: &Control) -> Result<()> {
+        install(ids.len(), MANY, || {
+            let grouped = Grouped::new(ids, self.vocabulary().len());
+            grouped.draw(0, key, out, control, self)
+        })?
+    }
+}
+
+impl Mechanism for FiniteLaw {
     fn has_law(&self) -> bool {
         true
     }
@@ -372,17 +385,6 @@ impl Mechanism for FiniteLaw {
                 return y;
             }
         }
-    }
-
-    fn randomness(&self) -> &Randomness {
-        &self.randomness
-    }
-
-    fn draw(&self, ids: &[u32], key: &Key, out: &mut [u32], control: &Control) -> Result<()> {
-        install(ids.len(), MANY, || {
-            let grouped = Grouped::new(ids, self.vocabulary().len());
-            grouped.draw(0, key, out, control, self)
-        })?
     }
 }
 

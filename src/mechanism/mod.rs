@@ -24,33 +24,20 @@ use crate::random::{Key, Randomness, uniform_below};
 use crate::space::MetricSpace;
 use crate::vocabulary::Vocabulary;
 
-/// A mechanism that replaces words of a vocabulary by words of the same vocabulary.
+/// A mechanism that replaces words of a vocabulary by words of the same vocabulary: what one must
+/// say of it.
 ///
 /// Immutable and shared freely between threads: randomness is drawn afresh for every call.
-pub trait Mechanism: Any + Send + Sync {
-    /// The mechanism whose outputs this one post-processes, if that is what it does.
-    fn inner(&self) -> Option<&dyn Mechanism> {
-        None
-    }
-
+/// [`Mechanism`] adds what one may say; it has a default for everything.
+pub trait WordMechanism: Any + Send + Sync {
     /// The words of inputs and outputs, and the metric of the guarantee.
     fn space(&self) -> &dyn MetricSpace;
-
-    /// The vocabulary of inputs and outputs.
-    fn vocabulary(&self) -> &Vocabulary {
-        self.space().vocabulary()
-    }
 
     /// What is proved about it, for words of the vocabulary.
     fn guarantee(&self) -> Guarantee;
 
-    /// ε per unit of that distance, the provable one.
+    /// ε per unit of the guarantee's distance, the provable one.
     fn epsilon(&self) -> f64;
-
-    /// The distance of the guarantee, between two words of the vocabulary.
-    fn distance(&self, a: u32, b: u32) -> f64 {
-        self.space().distance(a, b)
-    }
 
     /// The same mechanism at another ε; everything else is shared.
     ///
@@ -67,6 +54,31 @@ pub trait Mechanism: Any + Send + Sync {
 
     /// Ids of the words that are never released, ascending.
     fn excluded(&self) -> Vec<u32>;
+
+    /// Where its randomness comes from.
+    fn randomness(&self) -> &Randomness;
+
+    /// Draws a replacement for every id with the randomness of one call, the same at any
+    /// number of threads. The ids are in range and `out` has their length.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`](crate::Error::Interrupted) once `control` is cancelled.
+    fn draw(&self, ids: &[u32], key: &Key, out: &mut [u32], control: &Control) -> Result<()>;
+}
+
+/// A [`WordMechanism`] with everything that the text layer, calibration and audits ask of it. Every
+/// method has a default: `impl Mechanism for Mine {}` is complete.
+///
+/// | where | one may implement |
+/// |---|---|
+/// | its laws can be computed | [`has_law`](Self::has_law), [`law`](Self::law); for speed [`scores`](Self::scores), [`law_of_scores`](Self::law_of_scores) |
+/// | it does not release all words alike | [`draw_unknown`](Self::draw_unknown) |
+/// | its log-ratios are not bounded by ε·d alone | [`bound`](Self::bound) |
+/// | it post-processes another mechanism | [`inner`](Self::inner) |
+///
+/// The other methods are what callers use.
+pub trait Mechanism: WordMechanism {
+    // One may implement.
 
     /// Whether [`law`](Self::law) can compute its laws.
     fn has_law(&self) -> bool {
@@ -95,11 +107,10 @@ pub trait Mechanism: Any + Send + Sync {
         self.law(id, probabilities)
     }
 
-    /// [`law_of_scores`](Self::law_of_scores) from the word's distances to all words.
-    fn law_of_row(&self, id: u32, distances: &[f64], probabilities: &mut [f64]) -> bool {
-        let mut scores = Vec::new();
-        self.scores(distances, &mut scores);
-        self.law_of_scores(id, &scores, probabilities)
+    /// Draws the word that an unknown word becomes, with nothing known of it: uniform, unless the
+    /// mechanism releases some words more readily or not at all.
+    fn draw_unknown(&self, rng: &mut ChaCha12Rng) -> u32 {
+        uniform_below(rng, self.vocabulary().len() as u32)
     }
 
     /// What is proved of the log-ratio between two words of the vocabulary, but for the
@@ -113,21 +124,29 @@ pub trait Mechanism: Any + Send + Sync {
         }
     }
 
-    /// Draws the word that an unknown word becomes, with nothing known of it: uniform, unless the
-    /// mechanism releases some words more readily or not at all.
-    fn draw_unknown(&self, rng: &mut ChaCha12Rng) -> u32 {
-        uniform_below(rng, self.vocabulary().len() as u32)
+    /// The mechanism whose outputs this one post-processes, if that is what it does.
+    fn inner(&self) -> Option<&dyn Mechanism> {
+        None
     }
 
-    /// Where its randomness comes from.
-    fn randomness(&self) -> &Randomness;
+    // What callers use of it: no mechanism has a reason to replace these.
 
-    /// Draws a replacement for every id with the randomness of one call, the same at any
-    /// number of threads. The ids are in range and `out` has their length.
-    ///
-    /// # Errors
-    /// [`Error::Interrupted`](crate::Error::Interrupted) once `control` is cancelled.
-    fn draw(&self, ids: &[u32], key: &Key, out: &mut [u32], control: &Control) -> Result<()>;
+    /// The vocabulary of inputs and outputs.
+    fn vocabulary(&self) -> &Vocabulary {
+        self.space().vocabulary()
+    }
+
+    /// The distance of the guarantee, between two words of the vocabulary.
+    fn distance(&self, a: u32, b: u32) -> f64 {
+        self.space().distance(a, b)
+    }
+
+    /// [`law_of_scores`](Self::law_of_scores) from the word's distances to all words.
+    fn law_of_row(&self, id: u32, distances: &[f64], probabilities: &mut [f64]) -> bool {
+        let mut scores = Vec::new();
+        self.scores(distances, &mut scores);
+        self.law_of_scores(id, &scores, probabilities)
+    }
 
     /// Replaces every word id, independently.
     ///

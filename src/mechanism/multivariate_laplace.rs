@@ -15,7 +15,7 @@ use rand::rngs::ChaCha12Rng;
 use crate::embedding::Embedding;
 use crate::error::{Error, Result, check_epsilon};
 use crate::guarantee::Guarantee;
-use crate::mechanism::Mechanism;
+use crate::mechanism::WordMechanism;
 use crate::mechanism::noisy_nearest::{Noise, NoisyNearest, floating_point};
 use crate::metric::Metric;
 use crate::noise;

@@ -16,8 +16,8 @@ use rayon::prelude::*;
 use crate::cover::Cover;
 use crate::error::{Error, Result, check_epsilon};
 use crate::guarantee::Guarantee;
-use crate::mechanism::Mechanism;
 use crate::mechanism::tem::described;
+use crate::mechanism::{Mechanism, WordMechanism};
 use crate::parallel::{Control, install};
 use crate::random::{Key, Randomness, uniform_below_u128};
 use crate::space::MetricSpace;
@@ -115,6 +115,21 @@ impl NeighborResponse {
         self.score
     }
 
+    /// Writes Pr\[y|w\] of every word w, as [`law`](Mechanism::law) has it.
+    pub(crate) fn column(&self, y: u32, out: &mut [f64]) {
+        let Some(rank) = self.cover.rank(y) else {
+            return out.fill(0.0);
+        };
+        let ratio = self.other as f64 / LIKELY as f64;
+        let all = self.cover.released().len() as f64 * ratio;
+        for (p, w) in out.iter_mut().zip(0..) {
+            let likely = self.cover.outputs(w);
+            let total = likely.len() as f64 * (1.0 - ratio) + all;
+            let stands = likely.binary_search(&rank).is_ok();
+            *p = if stands { 1.0 } else { ratio } / total;
+        }
+    }
+
     /// One output of a word: a likely one by what it weighs more, or any.
     #[inline]
     fn draw_word(&self, id: u32, rng: &mut ChaCha12Rng) -> u32 {
@@ -131,7 +146,7 @@ impl NeighborResponse {
     }
 }
 
-impl Mechanism for NeighborResponse {
+impl WordMechanism for NeighborResponse {
     fn space(&self) -> &dyn MetricSpace {
         &*self.space
     }
@@ -164,10 +179,6 @@ impl Mechanism for NeighborResponse {
         self.epsilon
     }
 
-    fn bound(&self, a: u32, b: u32) -> f64 {
-        if a == b { 0.0 } else { self.epsilon }
-    }
-
     fn with_epsilon(&self, epsilon: f64) -> Result<Arc<dyn Mechanism>> {
         let (space, cover) = (self.space.clone(), self.cover.clone());
         Ok(Arc::new(Self::new(
@@ -186,6 +197,33 @@ impl Mechanism for NeighborResponse {
 
     fn excluded(&self) -> Vec<u32> {
         self.cover.excluded_ids()
+    }
+
+    fn randomness(&self) -> &Randomness {
+        &self.randomness
+    }
+
+    fn draw(&self, ids: &[u32], key: &Key, out: &mut [u32], control: &Control) -> Result<()> {
+        install(ids.len(), PIECE, || {
+            ids.par_chunks(PIECE)
+                .zip(out.par_chunks_mut(PIECE))
+                .enumerate()
+                .try_for_each(|(piece, (ids, out))| {
+                    control.check()?;
+                    let mut rng = key.stream(piece as u64);
+                    for (&id, out) in ids.iter().zip(out) {
+                        *out = self.draw_word(id, &mut rng);
+                    }
+                    control.advance(ids.len());
+                    Ok(())
+                })
+        })?
+    }
+}
+
+impl Mechanism for NeighborResponse {
+    fn bound(&self, a: u32, b: u32) -> f64 {
+        if a == b { 0.0 } else { self.epsilon }
     }
 
     fn has_law(&self) -> bool {
@@ -208,26 +246,5 @@ impl Mechanism for NeighborResponse {
 
     fn draw_unknown(&self, rng: &mut ChaCha12Rng) -> u32 {
         self.cover.draw_uniformly(rng)
-    }
-
-    fn randomness(&self) -> &Randomness {
-        &self.randomness
-    }
-
-    fn draw(&self, ids: &[u32], key: &Key, out: &mut [u32], control: &Control) -> Result<()> {
-        install(ids.len(), PIECE, || {
-            ids.par_chunks(PIECE)
-                .zip(out.par_chunks_mut(PIECE))
-                .enumerate()
-                .try_for_each(|(piece, (ids, out))| {
-                    control.check()?;
-                    let mut rng = key.stream(piece as u64);
-                    for (&id, out) in ids.iter().zip(out) {
-                        *out = self.draw_word(id, &mut rng);
-                    }
-                    control.advance(ids.len());
-                    Ok(())
-                })
-        })?
     }
 }

@@ -15,10 +15,10 @@ use rayon::prelude::*;
 use crate::embedding::Embedding;
 use crate::error::{Error, Result};
 use crate::guarantee::Guarantee;
-use crate::mechanism::Mechanism;
+use crate::mechanism::{Mechanism, WordMechanism};
 use crate::parallel::{Control, install};
 use crate::random::{Key, Randomness, uniform_below};
-use crate::search::hnsw::HnswScratch;
+use crate::search::hnsw::{self, HnswScratch, Searcher};
 use crate::search::{BATCH, Search, exact::Scratch};
 use crate::space::MetricSpace;
 use crate::vocabulary::Vocabulary;
@@ -185,13 +185,16 @@ impl<N: Noise, C: Choice> NoisyNearest<N, C> {
     ///
     /// # Errors
     /// `ef` outside 1..=10,000; an embedding without a graph
-    /// ([`build_hnsw`](Embedding::build_hnsw)).
+    /// ([`build_hnsw`](Embedding::build_hnsw)), or with a damaged one; a build without the feature
+    /// `hnsw`.
     pub fn with_search(self, search: Search) -> Result<Self> {
         if let Search::Hnsw { ef } = search {
             if !(1..=10_000).contains(&ef) {
                 return Err(Error::parameter("ef", "between 1 and 10000", ef));
             }
-            if self.embedding.hnsw().is_none() {
+            hnsw::require()?;
+            // The graph is made ready here, so that no draw fails for it.
+            if self.embedding.hnsw_searcher()?.is_none() {
                 let expected = "\"exact\", or an embedding with an HNSW graph (build_hnsw)";
                 return Err(Error::parameter("search", expected, "\"hnsw\""));
             }
@@ -230,22 +233,37 @@ impl<N: Noise, C: Choice> NoisyNearest<N, C> {
         &self.choice
     }
 
+    /// The graph and the candidates of an approximate search.
+    fn graph(&self) -> Result<Option<(&Searcher, usize)>> {
+        let Search::Hnsw { ef } = self.search else {
+            return Ok(None);
+        };
+        let searcher = self.embedding.hnsw_searcher()?;
+        Ok(searcher.map(|searcher| (searcher, ef)))
+    }
+
     /// The word chosen for each point.
-    fn chosen(&self, points: &[f64], work: &mut Work, rng: &mut ChaCha12Rng, out: &mut [u32]) {
-        let (Search::Hnsw { ef }, Some(hnsw)) = (self.search, self.embedding.hnsw()) else {
+    fn chosen(
+        &self,
+        graph: Option<(&Searcher, usize)>,
+        points: &[f64],
+        work: &mut Work,
+        rng: &mut ChaCha12Rng,
+        out: &mut [u32],
+    ) {
+        let Some((searcher, ef)) = graph else {
             return self.chosen_exactly(points, work, rng, out);
         };
-        let of = (self.embedding.metric(), self.embedding.vectors());
         let n = self.embedding.dim();
         for (point, out) in points.chunks_exact(n).zip(out) {
             let Some(released) = &self.released else {
                 let k = C::WORDS.min(self.embedding.len());
-                let near = hnsw.nearest(of, point, k, ef.max(k), &mut work.approximate);
+                let near = searcher.nearest(point, k, ef, &mut work.approximate);
                 *out = near[self.choice.choose(near, rng)].1;
                 continue;
             };
             let k = ef.min(self.embedding.len());
-            let near = hnsw.nearest(of, point, k, ef, &mut work.approximate);
+            let near = searcher.nearest(point, k, ef, &mut work.approximate);
             let near = near.iter().copied();
             let near = near.filter(|(_, id)| released.ids.binary_search(id).is_ok());
             work.near.clear();
@@ -284,7 +302,7 @@ struct Work {
     points: Vec<f64>,
 }
 
-impl<N: Noise, C: Choice> Mechanism for NoisyNearest<N, C> {
+impl<N: Noise, C: Choice> WordMechanism for NoisyNearest<N, C> {
     fn space(&self) -> &dyn MetricSpace {
         &*self.embedding
     }
@@ -315,13 +333,6 @@ impl<N: Noise, C: Choice> Mechanism for NoisyNearest<N, C> {
             .collect()
     }
 
-    fn draw_unknown(&self, rng: &mut ChaCha12Rng) -> u32 {
-        match &self.released {
-            None => uniform_below(rng, self.embedding.len() as u32),
-            Some(released) => released.ids[uniform_below(rng, released.ids.len() as u32) as usize],
-        }
-    }
-
     fn epsilon(&self) -> f64 {
         self.noise.epsilon()
     }
@@ -336,6 +347,7 @@ impl<N: Noise, C: Choice> Mechanism for NoisyNearest<N, C> {
 
     fn draw(&self, ids: &[u32], key: &Key, out: &mut [u32], control: &Control) -> Result<()> {
         let n = self.embedding.dim();
+        let graph = self.graph()?;
         let work = || Work {
             exact: Scratch::default(),
             approximate: HnswScratch::default(),
@@ -353,11 +365,20 @@ impl<N: Noise, C: Choice> Mechanism for NoisyNearest<N, C> {
                     let some = &mut points[..ids.len() * n];
                     let noise = &self.noise;
                     noise.perturb(&self.embedding, ids, &mut rng, some, control)?;
-                    self.chosen(some, work, &mut rng, out);
+                    self.chosen(graph, some, work, &mut rng, out);
                     work.points = points;
                     control.advance(ids.len());
                     Ok(())
                 })
         })?
+    }
+}
+
+impl<N: Noise, C: Choice> Mechanism for NoisyNearest<N, C> {
+    fn draw_unknown(&self, rng: &mut ChaCha12Rng) -> u32 {
+        match &self.released {
+            None => uniform_below(rng, self.embedding.len() as u32),
+            Some(released) => released.ids[uniform_below(rng, released.ids.len() as u32) as usize],
+        }
     }
 }

@@ -55,7 +55,8 @@ impl SearchQuality {
 /// of `ids`.
 ///
 /// # Errors
-/// No words or draws, an id out of range, [`Error::Interrupted`].
+/// No words or draws, an id out of range, [`Error::Interrupted`]; a graph that cannot be searched: a
+/// damaged one, or a build without the feature `hnsw`.
 pub fn measure<N: Noise>(
     mechanism: &NoisyNearest<N>,
     hnsw: &Hnsw,
@@ -74,8 +75,8 @@ pub fn measure<N: Noise>(
     let embedding = mechanism.embedding();
     embedding.vocabulary().check_ids(ids)?;
     let (n, vectors) = (embedding.dim(), embedding.vectors());
-    let key = crate::Mechanism::randomness(mechanism).next_key()?;
-    let search = embedding.search();
+    let key = crate::WordMechanism::randomness(mechanism).next_key()?;
+    let (search, searcher) = (embedding.search(), hnsw.searcher()?);
     let measured: Vec<(usize, f64, f64)> = install(ids.len() * draws, 0, || {
         ids.par_iter()
             .enumerate()
@@ -106,8 +107,7 @@ pub fn measure<N: Noise>(
                         let queries = &*queries;
                         search.nearest_batch(vectors, queries, 1, None, exact, |i, best| {
                             let query = &queries[i * n..][..n];
-                            let of = (embedding.metric(), vectors);
-                            let found = hnsw.nearest(of, query, 1, ef, approximate)[0];
+                            let found = searcher.nearest(query, 1, ef, approximate)[0];
                             right += usize::from(found.0 == best[0].0);
                             ratio += match best[0].0 {
                                 0.0 if found.0 == 0.0 => 1.0,

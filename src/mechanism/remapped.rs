@@ -11,7 +11,7 @@ use rand::rngs::ChaCha12Rng;
 use crate::cover::Cover;
 use crate::error::{Error, Result};
 use crate::guarantee::Guarantee;
-use crate::mechanism::Mechanism;
+use crate::mechanism::{Mechanism, WordMechanism};
 use crate::parallel::Control;
 use crate::random::{Key, Randomness, uniform_below};
 use crate::space::MetricSpace;
@@ -54,7 +54,7 @@ impl Remapped {
     }
 
     /// Turns the law of the mechanism into the law of what is released.
-    fn spread(&self, probabilities: &mut [f64]) {
+    pub(crate) fn spread(&self, probabilities: &mut [f64]) {
         let law = probabilities.to_vec();
         probabilities.fill(0.0);
         for (&p, y) in law.iter().zip(0u32..) {
@@ -67,11 +67,7 @@ impl Remapped {
     }
 }
 
-impl Mechanism for Remapped {
-    fn inner(&self) -> Option<&dyn Mechanism> {
-        Some(&*self.inner)
-    }
-
+impl WordMechanism for Remapped {
     fn space(&self) -> &dyn MetricSpace {
         self.inner.space()
     }
@@ -94,10 +90,6 @@ impl Mechanism for Remapped {
         self.inner.epsilon()
     }
 
-    fn bound(&self, a: u32, b: u32) -> f64 {
-        self.inner.bound(a, b)
-    }
-
     fn with_epsilon(&self, epsilon: f64) -> Result<Arc<dyn Mechanism>> {
         let inner = self.inner.with_epsilon(epsilon)?;
         Ok(Arc::new(Self::new(inner, self.cover.clone())?))
@@ -110,6 +102,31 @@ impl Mechanism for Remapped {
 
     fn excluded(&self) -> Vec<u32> {
         self.cover.excluded_ids()
+    }
+
+    fn randomness(&self) -> &Randomness {
+        self.inner.randomness()
+    }
+
+    fn draw(&self, ids: &[u32], key: &Key, out: &mut [u32], control: &Control) -> Result<()> {
+        self.inner.draw(ids, key, out, control)?;
+        const PIECE: usize = 1 << 16;
+        for (out, piece) in out.chunks_mut(PIECE).zip(0..) {
+            control.check()?;
+            let mut rng = key.stream(STREAMS - piece);
+            out.iter_mut().for_each(|y| *y = self.remap(*y, &mut rng));
+        }
+        Ok(())
+    }
+}
+
+impl Mechanism for Remapped {
+    fn inner(&self) -> Option<&dyn Mechanism> {
+        Some(&*self.inner)
+    }
+
+    fn bound(&self, a: u32, b: u32) -> f64 {
+        self.inner.bound(a, b)
     }
 
     fn has_law(&self) -> bool {
@@ -139,20 +156,5 @@ impl Mechanism for Remapped {
     fn draw_unknown(&self, rng: &mut ChaCha12Rng) -> u32 {
         let y = self.inner.draw_unknown(rng);
         self.remap(y, rng)
-    }
-
-    fn randomness(&self) -> &Randomness {
-        self.inner.randomness()
-    }
-
-    fn draw(&self, ids: &[u32], key: &Key, out: &mut [u32], control: &Control) -> Result<()> {
-        self.inner.draw(ids, key, out, control)?;
-        const PIECE: usize = 1 << 16;
-        for (out, piece) in out.chunks_mut(PIECE).zip(0..) {
-            control.check()?;
-            let mut rng = key.stream(STREAMS - piece);
-            out.iter_mut().for_each(|y| *y = self.remap(*y, &mut rng));
-        }
-        Ok(())
     }
 }

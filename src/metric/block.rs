@@ -46,6 +46,7 @@ fn widened(vectors: &[&[f32]], width: usize) -> Vec<f64> {
 /// `a` is whole rows of `width` numbers, a multiple of eight; `b` is `columns` of them.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
+#[allow(clippy::needless_range_loop)] // unrolled
 unsafe fn euclidean_avx512(
     a: &[f64],
     b: &[f64],
@@ -63,23 +64,32 @@ unsafe fn euclidean_avx512(
                 std::array::from_fn(|t| array[(at + t).min(end - 1) * width..].as_ptr())
             };
             let (pa, pb) = (of(a, i, rows), of(b, j, columns));
+            // Loops over constants, which are unrolled: functions of arrays that take closures are
+            // compiled without these instructions, and a call for every vector takes ten times as long.
             let mut sums = [[_mm512_setzero_pd(); TILE]; TILE];
             for at in (0..width).step_by(8) {
-                // SAFETY: each pointer has `width` numbers, a multiple of eight.
-                let y: [__m512d; TILE] =
-                    std::array::from_fn(|t| unsafe { _mm512_loadu_pd(pb[t].add(at)) });
-                for (sums, pa) in sums.iter_mut().zip(pa) {
+                let mut y = [_mm512_setzero_pd(); TILE];
+                for c in 0..TILE {
+                    // SAFETY: each pointer has `width` numbers, a multiple of eight.
+                    y[c] = unsafe { _mm512_loadu_pd(pb[c].add(at)) };
+                }
+                for r in 0..TILE {
                     // SAFETY: as above.
-                    let x = unsafe { _mm512_loadu_pd(pa.add(at)) };
-                    for (sum, y) in sums.iter_mut().zip(y) {
-                        let d = _mm512_sub_pd(x, y);
-                        *sum = _mm512_fmadd_pd(d, d, *sum);
+                    let x = unsafe { _mm512_loadu_pd(pa[r].add(at)) };
+                    for c in 0..TILE {
+                        let d = _mm512_sub_pd(x, y[c]);
+                        sums[r][c] = _mm512_fmadd_pd(d, d, sums[r][c]);
                     }
                 }
             }
             // Out of the registers at once: an index known only at run time would have kept the
             // sums in memory throughout.
-            let distances = sums.map(|sums| sums.map(|sum| _mm512_reduce_add_pd(sum).sqrt()));
+            let mut distances = [[0.0; TILE]; TILE];
+            for r in 0..TILE {
+                for c in 0..TILE {
+                    distances[r][c] = _mm512_reduce_add_pd(sums[r][c]).sqrt();
+                }
+            }
             for (row, distances) in (i..rows).zip(distances) {
                 let out = &mut out[row * stride + j..][..(columns - j).min(TILE)];
                 out.copy_from_slice(&distances[..out.len()]);

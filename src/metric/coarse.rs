@@ -7,12 +7,12 @@
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
 
+use crate::metric::{Limits, Seen};
 use crate::parallel::split;
 #[cfg(target_arch = "x86_64")]
 use crate::prefetch::prefetch;
 #[cfg(target_arch = "x86_64")]
 use crate::simd::Avx512VnniBytes;
-use crate::space::{Limits, Seen};
 
 /// A cache line, on which every row starts.
 #[derive(Clone, Copy, Debug)]

@@ -9,7 +9,10 @@
 use std::arch::x86_64::*;
 pub(crate) mod block;
 pub(crate) mod coarse;
+mod limits;
 pub(crate) mod screen;
+
+pub use limits::{Limits, Seen};
 
 use std::fmt;
 
@@ -18,7 +21,6 @@ use crate::names::named;
 use crate::prefetch::prefetch;
 #[cfg(target_arch = "x86_64")]
 use crate::simd::{Avx2, Avx512, Avx512Foundation};
-use crate::space::{Limits, Seen};
 
 /// A metric on ℝⁿ (or a subset of it).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -9,8 +9,6 @@
 //! bits, the word's id in the low ones. Sorting the numbers sorts by distance, ties by id; and
 //! a word is in a list exactly if its number is at most the list's last.
 
-mod build;
-
 use crate::buffer::Buffer;
 
 /// Distances rounded to multiples of a power of two, so that distance and id fit in 64 bits.
@@ -87,7 +85,7 @@ impl Grid {
     }
 
     /// The largest entry of a distance: that of the largest id there can be.
-    fn last_at(&self, distance: f64) -> u64 {
+    pub(crate) fn last_at(&self, distance: f64) -> u64 {
         self.entry(distance, 0) | ((1 << self.id_bits) - 1)
     }
 

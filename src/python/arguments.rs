@@ -1,5 +1,7 @@
 //! Python arguments checked and turned into core types, with errors that name them.
 
+use std::path::PathBuf;
+
 use numpy::ndarray::{Dimension, Ix1, Ix2};
 use numpy::{
     PyArray, PyArray1, PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyUntypedArray,
@@ -11,6 +13,7 @@ use pyo3::types::{PyBool, PyBytes, PyDict, PyString};
 
 use super::errors::wrong_type;
 use crate::Error;
+use crate::spec::Exclude;
 
 /// A non-negative whole number.
 pub(super) fn count(name: &'static str, value: &Bound<'_, PyAny>) -> PyResult<usize> {
@@ -332,4 +335,22 @@ pub(super) fn shaped<'py, T: numpy::Element>(
     shape: &[usize],
 ) -> PyResult<Bound<'py, PyArrayDyn<T>>> {
     PyArray1::from_vec(py, values).reshape(shape.to_vec())
+}
+
+/// What `exclude=` names: words, a file of words, `"offensive"` or `"none"`.
+pub(super) fn exclude(given: &Bound<'_, PyAny>) -> PyResult<Exclude> {
+    if let Ok(name) = given.extract::<PyBackedStr>() {
+        match &*name {
+            "offensive" => return Ok(Exclude::Offensive),
+            "none" => return Ok(Exclude::None),
+            _ => {}
+        }
+    }
+    if let Ok(path) = given.extract::<PathBuf>() {
+        return Ok(Exclude::File(path));
+    }
+    let words = strings("exclude", given)?;
+    Ok(Exclude::Words(
+        words.iter().map(|word| word.to_string()).collect(),
+    ))
 }

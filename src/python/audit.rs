@@ -21,7 +21,7 @@ pub(super) fn certify(
 ) -> PyResult<PyCertificate> {
     let tem = tem(&mechanism)?;
     let certificate = run_with(py, true, progress, |control| audit::certify(tem, control))?;
-    Ok(PyCertificate::new(certificate, tem.vocabulary()))
+    Ok(PyCertificate(certificate.named(tem.vocabulary())))
 }
 
 type Columns<'py> = (

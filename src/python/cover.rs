@@ -7,14 +7,12 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBytes, PyTuple, PyType};
 
-use super::arguments::{Text, as_strs, count, numbers, real, strings};
+use super::arguments::{Text, as_strs, count, exclude, numbers, real, strings};
 use super::errors::wrong_type;
 use super::graph::PyWordGraph;
-use super::registry::Given;
 use super::run::{run, run_with};
 use super::space::Space;
 use crate::cover::{Balance, Build};
-use crate::text::normalize;
 use crate::{Cover, Error, MetricSpace, Vocabulary};
 
 /// The words that every output stands for.
@@ -46,38 +44,15 @@ pub(super) struct PyCover {
     space: Space,
 }
 
-/// The ids of the words of a vocabulary that are never to be released, by any form of case.
-pub(super) fn excluded(vocabulary: &Vocabulary, words: &[&str]) -> Vec<u32> {
-    let forms: std::collections::HashSet<_> = words.iter().map(|word| normalize(word)).collect();
-    let ids = vocabulary.iter().zip(0u32..);
-    let ids = ids.filter(|(word, _)| forms.contains(&normalize(word)));
-    ids.map(|(_, id)| id).collect()
-}
-
 /// The ids that `exclude=` names: words, a file of words or `"offensive"`.
 pub(super) fn exclusion(
     vocabulary: &Vocabulary,
     given: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Vec<u32>> {
-    let Some(given) = given else {
-        return Ok(Vec::new());
-    };
-    if given
-        .extract::<PyBackedStr>()
-        .is_ok_and(|name| &*name == "offensive")
-    {
-        return Ok(excluded(vocabulary, &crate::cover::offensive()));
+    match given {
+        None => Ok(Vec::new()),
+        Some(given) => Ok(exclude(given)?.ids(vocabulary)?),
     }
-    if let Ok(path) = given.extract::<PathBuf>() {
-        let text = std::fs::read_to_string(&path)?;
-        let lines: Vec<&str> = text
-            .lines()
-            .map(str::trim)
-            .filter(|l| !l.is_empty())
-            .collect();
-        return Ok(excluded(vocabulary, &lines));
-    }
-    Ok(excluded(vocabulary, &as_strs(&strings("exclude", given)?)))
 }
 
 impl PyCover {
@@ -441,79 +416,4 @@ impl PyCover {
         cover.check_space(&*space.space())?;
         Ok(PyCover::new(Arc::new(cover), space))
     }
-}
-
-/// The parameters `cover` and `balance` of a mechanism that takes a cover, if either is given.
-pub(super) fn given_cover(
-    given: &Given<'_>,
-    default: Option<usize>,
-    least: usize,
-) -> PyResult<Option<Arc<Cover>>> {
-    let py = given.parameters.py();
-    let progress = given.parameter("progress")?;
-    let cover = match (given.parameter("cover")?, default) {
-        (Some(cover), _) => cover,
-        (None, Some(k)) => k.into_pyobject(py)?.into_any(),
-        (None, None) if given.parameter("balance")?.is_some() => {
-            let expected = "given with cover, the number of outputs";
-            return Err(Error::parameter("balance", expected, "no cover").into());
-        }
-        (None, None) => return Ok(None),
-    };
-    let (exclude, progress) = (&given.exclude, progress.as_ref());
-    let Some(weight) = given.real("balance")? else {
-        return Ok(Some(cover_of(
-            py,
-            &given.space,
-            "cover",
-            &cover,
-            exclude,
-            least,
-            progress,
-        )?));
-    };
-    if cover.cast::<PyCover>().is_ok() {
-        let expected = "left out where cover is a Cover, which is made already";
-        return Err(Error::parameter("balance", expected, weight).into());
-    }
-    let (k, words) = (count("cover", &cover)?, given.space.space());
-    let balance = Balance::by_rank(words.vocabulary().len(), weight);
-    let build = Build {
-        least,
-        exclude: exclude.clone(),
-        ..Build::default()
-    };
-    let cover = run_with(py, true, progress, |control| {
-        let made = Cover::balanced(&*words, k, &balance, &build, control);
-        made.map_err(|e| e.renamed("k", "cover").renamed("weight", "balance"))
-    })?;
-    Ok(Some(Arc::new(cover)))
-}
-
-/// The cover that a parameter (`name`) is: a Cover, or k for the k nearest outputs.
-pub(super) fn cover_of(
-    py: Python<'_>,
-    space: &Space,
-    name: &'static str,
-    given: &Bound<'_, PyAny>,
-    exclude: &[u32],
-    least: usize,
-    progress: Option<&Bound<'_, PyAny>>,
-) -> PyResult<Arc<Cover>> {
-    if let Ok(cover) = given.cast::<PyCover>() {
-        return Ok(cover.get().inner.clone());
-    }
-    let k = count(name, given)?;
-    let (words, build) = (
-        space.space(),
-        Build {
-            least,
-            exclude: exclude.to_vec(),
-            ..Build::default()
-        },
-    );
-    let cover = run_with(py, true, progress, |control| {
-        Cover::nearest(&*words, k, &build, control).map_err(|e| e.renamed("k", name))
-    })?;
-    Ok(Arc::new(cover))
 }

@@ -345,7 +345,8 @@ impl PyEmbedding {
         Ok((shaped(py, ids, &[m, k])?, shaped(py, distances, &[m, k])?))
     }
 
-    /// The same embedding with an HNSW graph (Malkov and Yashunin), for ``search='hnsw'``.
+    /// The same embedding with an HNSW graph (Malkov and Yashunin, by hnsw_rs), for
+    /// ``search='hnsw'``.
     ///
     /// Approximate search behind a noise mechanism costs no privacy and changes its law: see
     /// `search_quality`. On every vocabulary measured so far the exact search was faster than
@@ -358,7 +359,7 @@ impl PyEmbedding {
     /// ef_construction : int, optional
     ///     Candidates looked at for each link, 1 to 10,000 (200 by default).
     /// seed : int, optional
-    ///     Of the order of insertion: one seed, one graph (0 by default).
+    ///     Of the order of insertion, one word after the other: one seed, one graph (0 by default).
     /// progress : callable, optional
     ///     Called now and then with the number of words done.
     ///

@@ -15,7 +15,7 @@ use super::lookup;
 use super::run::run;
 use super::source::Source;
 use crate::graph::{Edges, WordGraph};
-use crate::{Error, MetricSpace};
+use crate::{Error, WordMetric};
 
 /// Edges from a file, an iterable of pairs, or an array of strings of shape (m, 2).
 fn edges_of(given: &Bound<'_, PyAny>, weighted: bool) -> PyResult<Edges> {

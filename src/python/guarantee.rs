@@ -1,14 +1,15 @@
 //! `fastdx.Guarantee`.
 
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use serde::Serialize;
 
 use super::arguments::{as_strs, word_ids};
 use super::errors::wrong_type;
 use super::mechanism::PyMechanism;
 use super::run::run;
 use super::text::Written;
-use crate::guarantee::{Certificate, decimals_up};
+use crate::guarantee::NamedCertificate;
 
 /// A callable and its arguments that make an equal object: pickle's protocol.
 type Reduced<'py> = (
@@ -72,7 +73,7 @@ impl PyGuarantee {
         exceptions: Vec<String>,
         outside: Option<Vec<String>>,
     ) -> Self {
-        let mut guarantee = mechanism.get().text.guarantee();
+        let mut guarantee = mechanism.get().text().guarantee();
         guarantee.exceptions.extend(exceptions.iter().cloned());
         PyGuarantee {
             guarantee,
@@ -98,9 +99,7 @@ impl PyGuarantee {
     /// None.
     #[getter]
     fn certificate(&self) -> Option<PyCertificate> {
-        let vocabulary = self.mechanism.get().mechanism().vocabulary();
-        let certificate = self.guarantee.certificate?;
-        Some(PyCertificate::new(certificate, vocabulary))
+        self.guarantee.certificate.clone().map(PyCertificate)
     }
 
     /// δ; 0 for pure metric privacy.
@@ -132,8 +131,7 @@ impl PyGuarantee {
     /// replaced at random and that is bounded; else None, and `exceptions` say so.
     #[getter]
     fn unknown(&self) -> Option<f64> {
-        let g = &self.guarantee;
-        g.unknown_is_random.then_some(g.unknown_bound)
+        self.guarantee.unknown()
     }
 
     /// What is said of the outputs: how likely one can be at most, words never released.
@@ -181,7 +179,7 @@ impl PyGuarantee {
     ///     In nats: ε·d(a, b) for two words of the vocabulary, rounded up so that it covers the
     ///     rounding of the distance; `slack`, once a word, comes on top.
     fn bound(&self, a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> PyResult<f64> {
-        let text = &self.mechanism.get().text;
+        let text = self.mechanism.get().text();
         Ok(match (Written::of("a", a)?, Written::of("b", b)?) {
             (Written::Text(a), Written::Text(b)) => match (&self.outside, self.payable()) {
                 (_, Ok(())) => text.bound(&a, &b),
@@ -224,7 +222,7 @@ impl PyGuarantee {
     /// `price`, why it is infinite, and how many words there are.
     #[pyo3(name = "_price")]
     fn priced(&self, py: Python<'_>, text: &Bound<'_, PyAny>) -> PyResult<Priced> {
-        let core = &self.mechanism.get().text;
+        let core = self.mechanism.get().text();
         let written = Written::of("text", text)?;
         run(py, false, |_| {
             Ok(match &written {
@@ -248,59 +246,28 @@ impl PyGuarantee {
         let (ids, _) = word_ids(ids, vocabulary.len())?;
         vocabulary.check_ids(&ids)?;
         let price = self.payable();
-        let price = price.and_then(|()| mechanism.text.price_ids(&ids));
+        let price = price.and_then(|()| mechanism.text().price_ids(&ids));
         Ok(priced(price, ids.len()))
     }
 
     /// All of it as a dict of plain values, for reports; infinite numbers are None.
+    ///
+    /// The command's report and the service show the same: `docs/reference/guarantee.schema.json`
+    /// describes it.
     ///
     /// Returns
     /// -------
     /// dict
     ///     mechanism, metric, epsilon, delta, slack, void, unknown, scope, outputs, theorem, arithmetic,
     ///     exceptions, certificate (a dict or None), unchanged (a dict: mean and worst probability
-    ///     that a common word comes back, words, draws, warning) and sentence.
-    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let (g, dict) = (&self.measured(py)?, PyDict::new(py));
-        let finite = |x: f64| x.is_finite().then_some(x);
-        dict.set_item("mechanism", g.mechanism)?;
-        dict.set_item("metric", g.metric)?;
-        dict.set_item("epsilon", finite(g.epsilon))?;
-        dict.set_item("delta", g.delta)?;
-        dict.set_item("slack", finite(g.slack))?;
-        dict.set_item("void", g.void)?;
-        dict.set_item("unknown", self.unknown().and_then(finite))?;
-        dict.set_item("scope", g.scope)?;
-        dict.set_item("outputs", &*g.outputs)?;
-        dict.set_item("theorem", g.theorem)?;
-        dict.set_item("arithmetic", g.arithmetic)?;
-        dict.set_item("exceptions", g.exceptions.clone())?;
-        let certificate = match self.certificate() {
-            Some(certificate) => Some(certificate.to_dict(py)?),
-            None => None,
-        };
-        dict.set_item("certificate", certificate)?;
-        if let Some(unchanged) = &g.unchanged {
-            let measured = PyDict::new(py);
-            measured.set_item("mean", unchanged.mean)?;
-            measured.set_item("worst", unchanged.worst)?;
-            measured.set_item("words", unchanged.words)?;
-            measured.set_item("draws", unchanged.draws)?;
-            measured.set_item("warning", unchanged.warning())?;
-            dict.set_item("unchanged", measured)?;
-        }
-        dict.set_item("sentence", g.to_string())?;
-        Ok(dict)
+    ///     that a common word comes back, words, draws, warning), sentence and for_users.
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        loaded(py, &self.measured(py)?)
     }
 
     /// `to_dict` as JSON.
     fn to_json(&self, py: Python<'_>) -> PyResult<String> {
-        let options = PyDict::new(py);
-        options.set_item("ensure_ascii", false)?;
-        options.set_item("allow_nan", false)?;
-        let json = py.import("json")?;
-        json.call_method("dumps", (self.to_dict(py)?,), Some(&options))?
-            .extract()
+        json(&self.measured(py)?)
     }
 
     /// The guarantee for one audience.
@@ -325,9 +292,10 @@ impl PyGuarantee {
         let py = slf.py();
         match audience {
             "reviewer" => {
-                let record = py.import("fastdx.record")?;
-                let page = record.call_method1("page", (slf, ledger, account))?;
-                page.extract()
+                let mechanism = slf.get().mechanism.bind(py);
+                mechanism
+                    .call_method1("_record", (slf, ledger, account))?
+                    .extract()
             }
             "engineer" | "user" if ledger.is_some() || account.is_some() => {
                 let expected = "'reviewer' with ledger or account";
@@ -373,107 +341,80 @@ impl PyGuarantee {
 
 /// A proved ε for one Tem on one public vocabulary; see ``fastdx.audit.certify``.
 #[pyclass(frozen, name = "Certificate", module = "fastdx")]
-pub(super) struct PyCertificate {
-    inner: Certificate,
-    pair: (String, String),
-    output: String,
-}
-
-impl PyCertificate {
-    pub(super) fn new(inner: Certificate, vocabulary: &crate::Vocabulary) -> Self {
-        // Damaged files can name words that there are not.
-        let word = |id: u32| match (id as usize) < vocabulary.len() {
-            true => vocabulary.word(id).to_owned(),
-            false => "?".to_owned(),
-        };
-        PyCertificate {
-            pair: (word(inner.pair.0), word(inner.pair.1)),
-            output: word(inner.output),
-            inner,
-        }
-    }
-}
+pub(super) struct PyCertificate(pub(super) NamedCertificate);
 
 #[pymethods]
 impl PyCertificate {
     /// The certified ε per unit of distance.
     #[getter]
     fn epsilon(&self) -> f64 {
-        self.inner.epsilon
+        self.0.certificate.epsilon
     }
 
     /// The ε that the mechanism was made with.
     #[getter]
     fn nominal(&self) -> f64 {
-        self.inner.nominal
+        self.0.certificate.nominal
     }
 
     /// Its γ.
     #[getter]
     fn gamma(&self) -> f64 {
-        self.inner.gamma
+        self.0.certificate.gamma
     }
 
     /// The two words that are told apart best, per unit of distance.
     #[getter]
     fn pair(&self) -> (String, String) {
-        self.pair.clone()
+        self.0.pair.clone()
     }
 
     /// The output that tells them apart.
     #[getter]
     fn output(&self) -> &str {
-        &self.output
+        &self.0.output
     }
 
     /// Fingerprint of the words and their vectors or edges: what it holds for.
     #[getter]
     fn vocabulary(&self) -> String {
-        format!("{:016x}", self.inner.vocabulary)
+        self.0.certificate.vocabulary_name()
     }
 
     /// How it was found.
     #[getter]
     fn method(&self) -> &'static str {
-        self.inner.method()
+        self.0.certificate.method()
     }
 
     /// Fingerprint of the cover, or None.
     #[getter]
     fn cover(&self) -> Option<String> {
-        (self.inner.cover != 0).then(|| format!("{:016x}", self.inner.cover))
+        self.0.certificate.cover_name()
     }
 
-    /// All of it as a dict of plain values.
-    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let (c, dict) = (&self.inner, PyDict::new(py));
-        dict.set_item("epsilon", c.epsilon)?;
-        dict.set_item("nominal", c.nominal)?;
-        dict.set_item("gamma", c.gamma.is_finite().then_some(c.gamma))?;
-        dict.set_item("pair", &self.pair)?;
-        dict.set_item("output", &*self.output)?;
-        dict.set_item("vocabulary", self.vocabulary())?;
-        dict.set_item("cover", self.cover())?;
-        dict.set_item("method", c.method())?;
-        Ok(dict)
+    /// All of it as a dict of plain values, as `Guarantee.to_dict` has it; an infinite γ is None.
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        loaded(py, &self.0)
     }
 
     fn __str__(&self) -> String {
-        let (a, b) = &self.pair;
-        format!(
-            "ε = {} per unit of distance on vocabulary {:016x}, taken to be public, where the \
-             theorem gives {}: {}. {a:?} and {b:?} bind, at the output {:?}.",
-            decimals_up(self.inner.epsilon, 6),
-            self.inner.vocabulary,
-            self.inner.nominal,
-            self.inner.method(),
-            self.output
-        )
+        self.0.to_string()
     }
 
     fn __repr__(&self) -> String {
-        let c = &self.inner;
-        let (epsilon, nominal, pair) = (c.epsilon, c.nominal, &self.pair);
+        let (c, pair) = (&self.0.certificate, &self.0.pair);
+        let (epsilon, nominal) = (c.epsilon, c.nominal);
         format!("Certificate(epsilon={epsilon}, nominal={nominal}, pair={pair:?})")
     }
+}
+
+/// The one serialised form, as JSON.
+fn json(value: &impl Serialize) -> PyResult<String> {
+    serde_json::to_string(value).map_err(|e| PyValueError::new_err(e.to_string()))
+}
+
+/// The one serialised form, as Python's objects.
+fn loaded<'py>(py: Python<'py>, value: &impl Serialize) -> PyResult<Bound<'py, PyAny>> {
+    py.import("json")?.call_method1("loads", (json(value)?,))
 }

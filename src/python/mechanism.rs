@@ -11,19 +11,21 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyDict, PyList, PyString};
 
-use super::arguments::{Text, as_strs, count, real, seed as seed_of, shaped, strings, word_ids};
-use super::cover::{PyCover, cover_of, exclusion};
+use super::arguments::{Text, as_strs, count, real, shaped, strings, word_ids};
+use super::cover::PyCover;
+use super::details::mechanism_details;
 use super::embedding::PyEmbedding;
 use super::errors::{warn, wrong_type};
-use super::registry::{Given, Registered, registered};
 use super::run::{run, run_in};
 use super::space::Space;
-use super::text::{PyReplacements, consistency, dict_of, in_characters};
+use super::spec::{Described, parsed, shown_consistent};
+use super::text::{PyReplacements, dict_of};
 use crate::guarantee::Unchanged;
 use crate::mechanism::remapped::Remapped;
-use crate::parallel::{Control, MOST_THREADS};
-use crate::text::{Consistent, Counts, Policy, TextPrivatizer};
-use crate::{Error, Mechanism, Randomness, Result};
+use crate::parallel::Control;
+use crate::spec::{Built, Kind, Spaces, Spec};
+use crate::text::{Counts, TextPrivatizer, byte_ranges, character_spans, padded};
+use crate::{Error, Mechanism, Result};
 
 /// Words in a call above which it goes to the pool, where Ctrl-C is looked for.
 const LONG: usize = 64;
@@ -34,44 +36,59 @@ const LONG: usize = 64;
 /// system, unless the mechanism was made with ``seed=``, which is for tests only.
 #[pyclass(frozen, subclass, name = "MechanismCore", module = "fastdx._core")]
 pub(super) struct PyMechanism {
-    pub(super) text: TextPrivatizer,
+    pub(super) built: Built,
     pub(super) space: Space,
-    registered: &'static Registered,
-    /// What `exclude=` named: with `remap=` not what is never released.
-    exclude: Vec<u32>,
-    seed: Option<u64>,
-    oov: String,
-    pad: Option<Duration>,
-    /// Threads of a call; 0 for the default.
-    threads: usize,
-    cache_bytes: Option<usize>,
     /// Whether it has been said that a text looks wrongly decoded.
     warned: AtomicBool,
 }
 
 impl PyMechanism {
+    /// What a description makes; the Python object of the space stays the same one where it is.
+    fn build(py: Python<'_>, described: Described<'_>) -> PyResult<Self> {
+        let Described {
+            spec,
+            parts,
+            space,
+            progress,
+        } = described;
+        // What is made at once needs no pool.
+        let (long, threads) = (spec.takes_long(), spec.threads.unwrap_or(0));
+        spec.check()?;
+        let built = run_in(py, threads, long, progress.as_ref(), |control| {
+            spec.build(parts, &mut Spaces::default(), control)
+        })?;
+        let space = match space {
+            Some(space) if space.is(&built.index) => space,
+            _ => Space::from_file(py, built.index.clone(), None)?,
+        };
+        Ok(Self::from_built(built, space))
+    }
+
+    fn from_built(built: Built, space: Space) -> Self {
+        PyMechanism {
+            built,
+            space,
+            warned: AtomicBool::new(false),
+        }
+    }
+
     pub(super) fn text(&self) -> &TextPrivatizer {
-        &self.text
+        &self.built.text
     }
 
     pub(super) fn mechanism(&self) -> &Arc<dyn Mechanism> {
-        self.text.mechanism()
+        self.text().mechanism()
     }
 
     /// This mechanism's way with text around another word mechanism of its kind.
-    pub(super) fn around(&self, space: Space, mechanism: Arc<dyn Mechanism>) -> PyMechanism {
-        PyMechanism {
-            text: TextPrivatizer::new(mechanism, self.text.policy().clone()),
-            space,
-            registered: self.registered,
-            exclude: self.exclude.clone(),
-            seed: self.seed,
-            oov: self.oov.clone(),
-            pad: self.pad,
-            threads: self.threads,
-            cache_bytes: self.cache_bytes,
-            warned: AtomicBool::new(false),
-        }
+    pub(super) fn around(&self, space: Space, mechanism: Arc<dyn Mechanism>, spec: Spec) -> Self {
+        let built = self.built.around(mechanism, space.index(), spec);
+        Self::from_built(built, space)
+    }
+
+    /// Threads of a call; 0 for the default.
+    fn threads_of_a_call(&self) -> usize {
+        self.built.given().threads.unwrap_or(0)
     }
 
     /// [`run`], answering only after a multiple of the padding time.
@@ -82,11 +99,10 @@ impl PyMechanism {
         work: impl FnOnce(&Control) -> Result<T> + Send,
     ) -> PyResult<T> {
         let start = Instant::now();
-        let result = run_in(py, self.threads, long, None, work);
-        if let Some(pad) = self.pad {
+        let result = run_in(py, self.threads_of_a_call(), long, None, work);
+        if let Some(pad) = self.built.pad {
             py.detach(|| {
-                let whole = start.elapsed().div_duration_f64(pad).ceil().max(1.0);
-                let end = start + pad.mul_f64(whole);
+                let end = padded(start, Instant::now(), pad);
                 // A sleep comes back late by some ten microseconds; the rest is waited for.
                 let sleep = end.saturating_duration_since(Instant::now());
                 std::thread::sleep(sleep.saturating_sub(Duration::from_micros(150)));
@@ -105,14 +121,14 @@ impl PyMechanism {
     ) -> PyResult<(Vec<String>, Counts)> {
         let size: usize = texts.iter().map(|t| t.len()).sum();
         self.run(py, size > 8 * LONG, |control| {
-            self.text.privatize_texts(&as_strs(texts), control)
+            self.text().privatize_texts(&as_strs(texts), control)
         })
     }
 
     /// How often common words come back as they were; measured at the first call.
     pub(super) fn unchanged(&self, py: Python<'_>) -> PyResult<Unchanged> {
-        run_in(py, self.threads, true, None, |control| {
-            self.text.unchanged(control)
+        run_in(py, self.threads_of_a_call(), true, None, |control| {
+            self.text().unchanged(control)
         })
     }
 
@@ -129,116 +145,109 @@ impl PyMechanism {
 
 #[pymethods]
 impl PyMechanism {
-    /// A mechanism of a registered kind, or one that shares everything with another.
+    /// A mechanism from keyword arguments, or one that shares everything with another.
     #[new]
-    #[pyo3(signature = (kind, space = None, epsilon = None, parameters = None, *, oov = "random", skip = None, exclude = None, remap = None, consistent = None, seed = None, pad = None, cache_bytes = None, threads = None))]
-    #[allow(clippy::too_many_arguments)]
+    #[pyo3(signature = (kind, space = None, arguments = None))]
     fn new(
-        py: Python<'_>,
         kind: &Bound<'_, PyAny>,
         space: Option<&Bound<'_, PyAny>>,
-        epsilon: Option<&Bound<'_, PyAny>>,
-        parameters: Option<Bound<'_, PyDict>>,
-        oov: &str,
-        skip: Option<&Bound<'_, PyAny>>,
-        exclude: Option<&Bound<'_, PyAny>>,
-        remap: Option<&Bound<'_, PyAny>>,
-        consistent: Option<&Bound<'_, PyAny>>,
-        seed: Option<&Bound<'_, PyAny>>,
-        pad: Option<&Bound<'_, PyAny>>,
-        cache_bytes: Option<&Bound<'_, PyAny>>,
-        threads: Option<&Bound<'_, PyAny>>,
+        arguments: Option<Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
+        let py = kind.py();
         if let Ok(other) = kind.cast::<PyMechanism>() {
             let other = other.get();
-            return Ok(other.around(other.space.clone_ref(py), other.mechanism().clone()));
+            let (made, spec) = (other.mechanism().clone(), other.built.given().clone());
+            return Ok(other.around(other.space.clone_ref(py), made, spec));
         }
-        let registered = registered(&kind.extract::<PyBackedStr>()?)?;
-        let space = match space {
-            None => Space::Embedding(Py::new(py, PyEmbedding::default(py, "english")?)?),
-            Some(given) => Space::of(given)?,
+        let kind = kind.extract::<PyBackedStr>()?;
+        let arguments = arguments.unwrap_or_else(|| PyDict::new(py));
+        let described = match space {
+            None => {
+                let default = kind.parse::<Kind>()?.default_space().name();
+                let default = Py::new(py, PyEmbedding::default(py, default)?)?;
+                let mut described =
+                    Described::of_arguments(&kind, Some(default.bind(py)), &arguments)?;
+                described.spec.index = None;
+                described
+            }
+            Some(space) => Described::of_arguments(&kind, Some(space), &arguments)?,
         };
-        let Some(epsilon) = epsilon else {
+        if described.spec.epsilon.is_none() && described.spec.mechanism != Kind::FiniteLaw {
             return Err(wrong_type(
                 "epsilon is missing: give (space, epsilon), or epsilon=… alone for the default \
                  embedding"
                     .into(),
             ));
-        };
-        let skip: HashSet<String> = match skip {
-            None => HashSet::new(),
-            Some(skip) => strings("skip", skip)?
-                .iter()
-                .map(|s| s.to_string())
-                .collect(),
-        };
-        let pad = pad.map(|p| real("pad", p)).transpose()?;
-        if let Some(pad) = pad
-            && !(pad > 0.0 && pad <= 3600.0)
-        {
-            return Err(Error::parameter("pad", "positive, at most 3600 seconds", pad).into());
         }
-        let cache_bytes = cache_bytes.map(|b| count("cache_bytes", b)).transpose()?;
-        let threads = threads.map_or(Ok(0), |given| match count("threads", given)? {
-            n @ 1..=MOST_THREADS => Ok(n),
-            n => {
-                let expected = format!("a number from 1 to {MOST_THREADS}");
-                Err(PyErr::from(Error::parameter("threads", expected, n)))
-            }
-        })?;
-        let policy = Policy {
-            oov: oov.parse()?,
-            skip,
-            consistent: consistent.map_or(Ok(Consistent::Never), consistency)?,
-        };
-        let seed = seed_of(seed)?;
-        let exclude = exclusion(space.space().vocabulary(), exclude)?;
-        let mut given = Given {
-            exclude,
-            space,
-            epsilon: real("epsilon", epsilon)?,
-            randomness: Randomness::new(seed),
-            parameters: parameters.unwrap_or_else(|| PyDict::new(py)),
-            cache_bytes,
-        };
-        let mut mechanism = (registered.make)(&mut given)?;
-        if let Some(remap) = remap {
-            let cover = cover_of(py, &given.space, "remap", remap, &given.exclude, 0, None)?;
-            mechanism = Arc::new(Remapped::new(mechanism, cover)?);
+        if described.spec.mechanism == Kind::FiniteLaw && described.spec.law.is_none() {
+            return Err(wrong_type("law is missing: give (space, law)".into()));
         }
-        let done = mechanism.excluded();
-        if given
-            .exclude
-            .iter()
-            .any(|id| done.binary_search(id).is_err())
-        {
-            mechanism = mechanism.excluding(&given.exclude)?;
+        if let (Some(space), true) = (&described.space, described.spec.mechanism.needs_vectors()) {
+            space.vectors()?;
         }
-        Ok(PyMechanism {
-            text: TextPrivatizer::new(mechanism, policy),
-            space: given.space,
-            registered,
-            exclude: given.exclude,
-            seed,
-            oov: oov.to_owned(),
-            pad: pad.map(Duration::from_secs_f64),
-            threads,
-            cache_bytes,
-            warned: AtomicBool::new(false),
+        Self::build(py, described)
+    }
+
+    /// The mechanism that a Spec (JSON) describes, with what is in memory by name.
+    #[staticmethod]
+    fn _of_spec(spec: &str, held: &Bound<'_, PyDict>) -> PyResult<Self> {
+        Self::build(held.py(), Described::of_json(spec, held)?)
+    }
+
+    /// The name of the mechanism of a Spec (JSON).
+    #[staticmethod]
+    fn _kind_of(spec: &str) -> PyResult<&'static str> {
+        Ok(parsed(spec)?.mechanism.name())
+    }
+
+    /// The Spec as it was given, without fingerprints, as JSON: what `_of_spec` makes an equal mechanism
+    /// of, with the same parts.
+    fn _given_spec(&self) -> String {
+        self.built.given().to_json()
+    }
+
+    /// The complete Spec as JSON; without files it has fingerprints only.
+    #[pyo3(signature = (files = true))]
+    fn _complete_spec(&self, py: Python<'_>, files: bool) -> PyResult<String> {
+        run(py, false, |_| {
+            let spec = self.built.spec();
+            Ok(match files {
+                true => spec.to_json(),
+                false => spec.without_files().to_json(),
+            })
         })
+    }
+
+    /// The cover that it was made with, or None.
+    fn _given_cover(&self, py: Python<'_>) -> Option<PyCover> {
+        let cover = self.built.cover.clone()?;
+        Some(PyCover::new(cover, self.space.clone_ref(py)))
+    }
+
+    /// What outputs are remapped to, as it was given.
+    fn _given_remap(&self, py: Python<'_>) -> Option<PyCover> {
+        let cover = self.built.remap.clone()?;
+        Some(PyCover::new(cover, self.space.clone_ref(py)))
     }
 
     /// The same mechanism at another ε, as a core.
     fn _at(&self, py: Python<'_>, epsilon: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let at = self.mechanism().with_epsilon(real("epsilon", epsilon)?)?;
-        Ok(self.around(self.space.clone_ref(py), at))
+        let built = self.built.with_epsilon(real("epsilon", epsilon)?)?;
+        Ok(Self::from_built(built, self.space.clone_ref(py)))
+    }
+
+    /// The name of its kind.
+    #[getter]
+    fn _kind(&self) -> &'static str {
+        self.built.given().mechanism.name()
     }
 
     /// What the mechanism is made of beyond its ε, by name.
     #[getter]
     fn _details<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let details = PyDict::new(py);
-        (self.registered.details)(&**self.mechanism(), &details)?;
+        let kind = self.built.given().mechanism;
+        mechanism_details(kind, &**self.mechanism(), &details)?;
         Ok(details)
     }
 
@@ -263,8 +272,8 @@ impl PyMechanism {
 
     /// Words of the texts so far that came back as they were, and do so nearly always.
     fn _nearly_always_unchanged(&self, py: Python<'_>) -> PyResult<usize> {
-        run_in(py, self.threads, true, None, |control| {
-            self.text.nearly_always_unchanged(control)
+        run_in(py, self.threads_of_a_call(), true, None, |control| {
+            self.text().nearly_always_unchanged(control)
         })
     }
 
@@ -312,14 +321,14 @@ impl PyMechanism {
 
     /// How unknown words are handled: 'random', 'error', 'drop', 'mask' or 'keep'.
     #[getter]
-    fn oov(&self) -> &str {
-        &self.oov
+    fn oov(&self) -> &'static str {
+        self.text().policy().oov.name()
     }
 
     /// Words released as they are, unprotected.
     #[getter]
     fn skip(&self) -> HashSet<String> {
-        self.text.policy().skip.clone()
+        self.text().policy().skip.clone()
     }
 
     /// The words of the space that are never released, in order of their ids.
@@ -329,15 +338,6 @@ impl PyMechanism {
         let ids = mechanism.excluded().into_iter();
         ids.map(|id| mechanism.vocabulary().word(id).to_owned())
             .collect()
-    }
-
-    /// The words that `exclude=` named, of those in the space: what makes an equal mechanism. `excluded`
-    /// names also those that no cover releases.
-    #[getter]
-    fn _exclude(&self) -> Vec<String> {
-        let vocabulary = self.mechanism().vocabulary();
-        let words = self.exclude.iter().map(|&id| vocabulary.word(id));
-        words.map(str::to_owned).collect()
     }
 
     /// What outputs are remapped to, or None.
@@ -350,37 +350,31 @@ impl PyMechanism {
     /// Whether equal words get the same replacement: False, True (within a text), 'call'.
     #[getter]
     fn consistent<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        Ok(match self.text.policy().consistent {
-            Consistent::Call => "call".into_pyobject(py)?.into_any(),
-            on => (on == Consistent::Text)
-                .into_pyobject(py)?
-                .to_owned()
-                .into_any(),
-        })
+        shown_consistent(py, self.text().policy().consistent)
     }
 
     /// Seconds, of which every call takes a whole multiple, or None.
     #[getter]
     fn pad(&self) -> Option<f64> {
-        self.pad.map(|p| p.as_secs_f64())
+        self.built.given().pad
     }
 
     /// Bytes of lists and laws that it keeps at most where that was given, or None.
     #[getter]
     fn cache_bytes(&self) -> Option<usize> {
-        self.cache_bytes
+        self.built.given().cache_bytes
     }
 
     /// Threads of a call where that was given, or None.
     #[getter]
     fn threads(&self) -> Option<usize> {
-        (self.threads > 0).then_some(self.threads)
+        self.built.given().threads
     }
 
     /// The seed, or None. A seeded mechanism protects nobody: it is for tests.
     #[getter]
     fn seed(&self) -> Option<u64> {
-        self.seed
+        self.built.given().seed
     }
 
     /// Replaces the words of a text, of each text of a list, or of a column.
@@ -427,12 +421,20 @@ impl PyMechanism {
             .cast::<PyList>()
             .is_ok_and(|list| list.iter().all(|item| item.is_instance_of::<PyString>()));
         if !plain {
-            let columns = py.import("fastdx.columns")?;
-            return columns.call_method1("privatize_column", (slf, text));
+            return slf.call_method1("_privatize_column", (text,));
         }
         let (out, counts) = this.texts(py, &strings("text", text)?)?;
         this.warn(py, counts)?;
         Ok(PyList::new(py, out)?.into_any())
+    }
+
+    /// `privatize` of what is neither a str nor a list of str. The Python class knows columns.
+    fn _privatize_column(&self, text: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        let kind = text.get_type();
+        let kind = kind.name()?;
+        Err(wrong_type(format!(
+            "text must be a str or a list of str, not {kind}"
+        )))
     }
 
     /// `privatize_spans` on one text, spans being pairs of places in it.
@@ -442,32 +444,22 @@ impl PyMechanism {
         py: Python<'py>,
         text: Text,
         spans: Vec<(usize, usize)>,
-    ) -> PyResult<(String, Vec<(usize, usize)>, Bound<'py, PyDict>)> {
-        // Python counts characters, Rust bytes.
-        let at: Vec<usize> = text
-            .char_indices()
-            .map(|(byte, _)| byte)
-            .chain([text.len()])
-            .collect();
-        let byte = |place: usize| at.get(place).copied().unwrap_or(usize::MAX);
-        let ranges: Vec<_> = spans.iter().map(|&(a, b)| byte(a)..byte(b)).collect();
-        if let Some(place) = ranges.iter().position(|r| r.end == usize::MAX) {
-            let (a, b) = spans[place];
-            let expected = format!("within the text of {} characters", at.len() - 1);
-            let got = format!("{a} to {b} at place {place}");
-            return Err(Error::parameter("spans", expected, got).into());
-        }
+    ) -> PyResult<(String, Vec<(u64, u64)>, Bound<'py, PyDict>)> {
+        let spans = spans
+            .into_iter()
+            .map(|(start, end)| (start as u64, end as u64));
+        let ranges = byte_ranges(&text, spans)?;
         let (out, places, counts) = self.run(py, text.len() > LONG, |control| {
-            self.text.privatize_spans(&text, &ranges, control)
+            self.text().privatize_spans(&text, &ranges, control)
         })?;
-        let places = in_characters(&out, places.into_iter());
+        let places = character_spans(&out, places);
         self.warn(py, counts)?;
         Ok((out, places, dict_of(py, counts)?))
     }
 
     /// Where the words of a text stand, in characters.
-    fn _word_spans(&self, text: Text) -> Vec<(usize, usize)> {
-        in_characters(&text, self.text.words(&text))
+    fn _word_spans(&self, text: Text) -> Vec<(u64, u64)> {
+        character_spans(&text, self.text().words(&text))
     }
 
     /// As privatize for a list, with counts of what was done.
@@ -498,7 +490,7 @@ impl PyMechanism {
                 };
                 let kept = &mut *kept;
                 self.run(py, true, |control| {
-                    self.text
+                    self.text()
                         .privatize_texts_with(&as_strs(&texts), kept, control)
                 })?
             }
@@ -520,7 +512,7 @@ impl PyMechanism {
     /// list of str
     ///     The words that `privatize` replaces; `privatize_tokens` makes the same of them.
     fn tokenize(&self, text: Text) -> Vec<String> {
-        self.text.tokenize(&text)
+        self.text().tokenize(&text)
     }
 
     /// What `privatize_tokens` would do to words, without drawing.
@@ -541,7 +533,7 @@ impl PyMechanism {
     ) -> PyResult<Bound<'py, PyDict>> {
         dict_of(
             py,
-            self.text
+            self.text()
                 .count_tokens(&as_strs(&strings("tokens", tokens)?)),
         )
     }
@@ -560,7 +552,7 @@ impl PyMechanism {
     fn privatize_tokens(&self, py: Python<'_>, tokens: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
         let tokens = strings("tokens", tokens)?;
         let (out, _) = self.run(py, tokens.len() > LONG, |control| {
-            self.text.privatize_tokens(&as_strs(&tokens), control)
+            self.text().privatize_tokens(&as_strs(&tokens), control)
         })?;
         Ok(out)
     }
@@ -588,7 +580,7 @@ impl PyMechanism {
     ) -> PyResult<Bound<'py, PyArrayDyn<u32>>> {
         let (ids, shape) = word_ids(ids, self.mechanism().vocabulary().len())?;
         let out = self.run(py, ids.len() > LONG, |control| {
-            self.text.privatize_ids(&ids, control)
+            self.text().privatize_ids(&ids, control)
         })?;
         shaped(py, out, &shape)
     }

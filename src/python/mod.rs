@@ -4,7 +4,9 @@ mod arguments;
 mod arrow;
 mod audit;
 mod capsules;
+mod channel;
 mod cover;
+mod details;
 mod embedding;
 mod errors;
 mod graph;
@@ -18,10 +20,11 @@ mod noise;
 mod poincare;
 mod quality;
 mod records;
-mod registry;
+mod rows;
 mod run;
 mod source;
 mod space;
+mod spec;
 mod text;
 mod tokenize;
 mod transport;
@@ -33,7 +36,6 @@ use crate::mechanism::tem::recommended;
 
 #[pymodule(gil_used = false)]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    registry::register(mechanisms::MECHANISMS);
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     m.add("MOST_UNCHANGED", Unchanged::MOST)?;
     m.add("RECOMMENDED_EPSILON", recommended::EPSILON)?;
@@ -43,6 +45,9 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<graph::PyWordGraph>()?;
     m.add_class::<cover::PyCover>()?;
     m.add_class::<mechanism::PyMechanism>()?;
+    m.add_class::<channel::PyChannel>()?;
+    m.add_class::<channel::PyNgramPrior>()?;
+    m.add_class::<channel::PyPosterior>()?;
     m.add_class::<text::PyReplacements>()?;
     m.add_class::<gzip::PyGunzip>()?;
     m.add_class::<records::PyFields>()?;
@@ -52,6 +57,9 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(records::field_steps, m)?)?;
     m.add_class::<records::PyTexts>()?;
     m.add_function(wrap_pyfunction!(records::privatize_json, m)?)?;
+    m.add_function(wrap_pyfunction!(spec::read_spec, m)?)?;
+    m.add_function(wrap_pyfunction!(spec::read_policies, m)?)?;
+    m.add_function(wrap_pyfunction!(spec::spec_keys, m)?)?;
     m.add_function(wrap_pyfunction!(mechanisms::tem::check_index, m)?)?;
     m.add_function(wrap_pyfunction!(mechanisms::tem::open_space, m)?)?;
     m.add_function(wrap_pyfunction!(mechanisms::tem::reopen, m)?)?;

@@ -12,7 +12,7 @@ use super::graph::PyWordGraph;
 use super::run::run;
 use super::source::Source;
 use crate::index::Index;
-use crate::{Cover, Embedding, MetricSpace};
+use crate::{Cover, Embedding, MetricSpace, WordMetric};
 
 /// Words and a metric on them, as Python objects.
 pub(super) enum Space {
@@ -86,6 +86,23 @@ impl Space {
         match self {
             Space::Embedding(embedding) => embedding.get().inner.clone(),
             Space::Graph(graph) => graph.get().inner.clone(),
+        }
+    }
+
+    /// The words and their metric, and what was computed for them.
+    pub(super) fn index(&self) -> Index {
+        match self {
+            Space::Embedding(embedding) => Index::Embedding(embedding.get().inner.clone()),
+            Space::Graph(graph) => Index::Graph(graph.get().inner.clone()),
+        }
+    }
+
+    /// Whether it is the object of just this index.
+    pub(super) fn is(&self, index: &Index) -> bool {
+        match (self, index) {
+            (Space::Embedding(a), Index::Embedding(b)) => Arc::ptr_eq(&a.get().inner, b),
+            (Space::Graph(a), Index::Graph(b)) => Arc::ptr_eq(&a.get().inner, b),
+            _ => false,
         }
     }
 

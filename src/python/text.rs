@@ -1,7 +1,6 @@
 //! Texts as Python gives them, and what is told of them: words found elsewhere, replacements that are
 //! kept from call to call, counts, places in characters.
 
-use std::ops::Range;
 use std::sync::Mutex;
 
 use pyo3::prelude::*;
@@ -52,21 +51,6 @@ impl PyReplacements {
     fn new() -> Self {
         Self::default()
     }
-}
-
-/// Ranges of bytes, ascending, as ranges of characters.
-pub(super) fn in_characters(
-    text: &str,
-    ranges: impl Iterator<Item = Range<usize>>,
-) -> Vec<(usize, usize)> {
-    let (mut characters, mut done) = (0, 0);
-    let mut character = |byte: usize| {
-        characters += text[done..byte].chars().count();
-        done = byte;
-        characters
-    };
-    let places = ranges.map(|range| (character(range.start), character(range.end)));
-    places.collect()
 }
 
 /// Counts by their names.

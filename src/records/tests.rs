@@ -98,7 +98,8 @@ fn paths_are_parted() {
 #[test]
 fn every_object_on_the_way_has_the_next_field() {
     type Strs<'a> = &'a [&'a str];
-    let cases: &[(Strs<'_>, Strs<'_>, &[(&str, &str)])] = &[
+    type Case<'a> = (Strs<'a>, Strs<'a>, &'a [(&'a str, &'a str)]);
+    let cases: &[Case<'_>] = &[
         (
             &["m[].t"],
             &[
@@ -341,7 +342,7 @@ fn no_message_holds_content() {
         format!("{{\"t\":\"{secret}"),
         format!("\"{secret}\""),
         format!("{{\"t\":\"{secret}\\ud800\"}}"),
-        format!("{secret}"),
+        secret.to_string(),
     ] {
         let error = block(&line, &fields(&["t"])).unwrap_err();
         let told = format!("{error} {error:?}");

@@ -21,24 +21,11 @@ pub enum Search {
     /// The true nearest word.
     #[default]
     Exact,
-    /// One that a graph leads to, looking at `ef` candidates.
+    /// One that a graph leads to, looking at `ef` candidates; with the feature `hnsw`.
     Hnsw {
         /// Candidates, 1 to 10,000.
         ef: usize,
     },
-}
-
-/// The largest V·n at which [`automatic`] stays exact, the largest at which the exact search was
-/// measured. Graphs were measured up to a quarter of it, and none that kept the law was faster.
-pub const EXACT_UP_TO: usize = 400_000 * 300;
-
-/// The search that serves `words` words in `dim` dimensions.
-pub fn automatic(words: usize, dim: usize) -> Search {
-    if words.saturating_mul(dim) <= EXACT_UP_TO {
-        Search::Exact
-    } else {
-        Search::Hnsw { ef: 256 }
-    }
 }
 
 /// Queries of one piece of work: what a thread draws from one stream of random numbers, say.

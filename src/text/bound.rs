@@ -177,8 +177,8 @@ impl TextPrivatizer {
         }
         Ok(match guarantee.certificate {
             None => guarantee.epsilon * (known + unknown) as f64,
-            Some(certificate) => {
-                guarantee.epsilon * known as f64 + certificate.nominal * unknown as f64
+            Some(named) => {
+                guarantee.epsilon * known as f64 + named.certificate.nominal * unknown as f64
             }
         })
     }

@@ -9,6 +9,7 @@ use fastdx::graph::Edges;
 use fastdx::mechanism::tem::{Sampler, Truncation};
 use fastdx::{
     Control, Cover, Embedding, Error, Mechanism, Metric, MetricSpace, Randomness, Tem, WordGraph,
+    WordMechanism, WordMetric,
 };
 use proptest::prelude::*;
 use rand::RngExt;
@@ -24,7 +25,7 @@ fn law(e: &Embedding, cover: &Cover, w: u32, epsilon: f64, gamma: f64) -> Vec<f6
     for (rank, &y) in cover.released().iter().enumerate() {
         let set = cover.set(rank as u32).iter();
         let d = set
-            .map(|&a| MetricSpace::distance(e, w, a))
+            .map(|&a| WordMetric::distance(e, w, a))
             .fold(f64::INFINITY, f64::min);
         weights[y as usize] = cover.weight(rank as u32) * (-epsilon / 2.0 * d.min(gamma)).exp();
     }
@@ -507,7 +508,7 @@ proptest! {
         for (a, law) in laws.iter().enumerate() {
             prop_assert!(law.iter().all(|&p| p <= floor * (1.0 + 1e-9)), "{floor}");
             for (b, other) in laws.iter().enumerate() {
-                let bound = epsilon * MetricSpace::distance(&*e, a as u32, b as u32) + 1e-6;
+                let bound = epsilon * WordMetric::distance(&*e, a as u32, b as u32) + 1e-6;
                 for (p, q) in law.iter().zip(other) {
                     prop_assert!((*p == 0.0) == (*q == 0.0));
                     prop_assert!(*p == 0.0 || p.ln() - q.ln() <= bound, "{} {bound}", p.ln() - q.ln());

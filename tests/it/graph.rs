@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use fastdx::graph::{Edges, WordGraph};
 use fastdx::mechanism::tem::Truncation;
-use fastdx::{Mechanism, MetricSpace, Randomness, Tem};
+use fastdx::{Mechanism, MetricSpace, Randomness, Tem, WordMetric};
 use proptest::prelude::*;
 
 fn edges(words: usize, pairs: &[(usize, usize)]) -> Edges {

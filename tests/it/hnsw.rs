@@ -1,11 +1,14 @@
-//! Approximate search: built deterministically, every word reachable, stored, measured.
+//! Approximate search by hnsw_rs: built deterministically, every word reachable, stored, measured.
 
 use crate::common::{assert_law, counts, embedding, from_vectors};
 use fastdx::embedding::format::native;
+use fastdx::hyperbolic::noise::Base;
+use fastdx::mechanism::hyperbolic_laplace::NoiseSampler;
 use fastdx::mechanism::quality;
 use fastdx::search::{HnswParameters, Search};
 use fastdx::{
-    Control, Embedding, Error, Mechanism, Metric, MetricSpace, MultivariateLaplace, Randomness,
+    Control, Embedding, Error, HyperbolicLaplace, Mechanism, Metric, MetricSpace,
+    MultivariateLaplace, Randomness,
 };
 
 fn graph(e: &Embedding, m: usize, seed: u64) -> Embedding {
@@ -34,6 +37,7 @@ fn one_seed_one_graph_and_every_word_reachable_for_every_metric() {
         let e = embedding(600, 5, 0.3, metric, 2);
         let (a, b, c) = (graph(&e, 6, 1), graph(&e, 6, 1), graph(&e, 6, 2));
         assert_eq!(links(&a), links(&b), "{metric}");
+        assert!(a.hnsw().unwrap().layers() > 1, "{metric}");
         assert_ne!(links(&a), links(&c), "{metric}");
         assert!(a.hnsw().unwrap().reachable().into_iter().all(|r| r));
     }
@@ -49,6 +53,22 @@ fn one_seed_one_graph_at_any_number_of_threads() {
     let one = built(1);
     assert_eq!(one, built(2));
     assert_eq!(one, built(5));
+}
+
+#[test]
+fn a_build_is_interrupted_between_words() {
+    let e = embedding(50_000, 30, 1.0, Metric::Euclidean, 4);
+    let control = Control::new();
+    let built = std::thread::scope(|scope| {
+        let built = scope.spawn(|| e.build_hnsw(HnswParameters::default(), &control));
+        while control.done() < 20 {
+            std::thread::yield_now();
+        }
+        control.cancel();
+        built.join().unwrap()
+    });
+    assert!(matches!(built, Err(Error::Interrupted)));
+    assert!(control.done() < 50_000);
 }
 
 #[test]
@@ -96,6 +116,102 @@ fn with_enough_candidates_the_law_is_the_exact_one() {
     let other = laplace(&e, 4.0, 6).with_search(Search::Hnsw { ef: 300 });
     let drawn = counts(&other.unwrap().sample("w7", 20_000).unwrap(), 300);
     assert_law(&drawn, &law, "HNSW, all candidates");
+}
+
+#[test]
+fn a_graph_finds_the_nearest_words_of_points_between_them() {
+    let e = graph(&embedding(4000, 8, 1.0, Metric::Euclidean, 3), 16, 0);
+    let mechanism = laplace(&e, 20.0, 5);
+    let ids: Vec<u32> = (0..40).map(|i| i * 100).collect();
+    let hnsw = e.hnsw().unwrap();
+    let measured = |ef| quality::measure(&mechanism, hnsw, ef, &ids, 100, &Control::new()).unwrap();
+    let (few, many) = (measured(20), measured(200));
+    assert!(few.recall > 0.8, "{few:?}");
+    assert!(many.recall > 0.99 && many.recall >= few.recall, "{many:?}");
+}
+
+#[test]
+fn a_saved_graph_gives_the_same_answers() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("index");
+    let e = graph(&embedding(2000, 20, 1.0, Metric::Euclidean, 3), 8, 0);
+    e.save(&path).unwrap();
+    // Few candidates, so that the answers are those of this graph and not the exact ones.
+    let drawn = |e: &Embedding| {
+        let approximate = laplace(e, 2.0, 5).with_search(Search::Hnsw { ef: 12 });
+        let approximate = approximate.unwrap();
+        let ids: Vec<u32> = (0..2000).collect();
+        approximate.privatize_ids(&ids).unwrap()
+    };
+    let answers = drawn(&e);
+    let exact = laplace(&e, 2.0, 5).privatize_ids(&(0..2000).collect::<Vec<_>>());
+    assert_ne!(answers, exact.unwrap());
+    for verify in [true, false] {
+        assert_eq!(answers, drawn(&native::open(&path, verify).unwrap()));
+    }
+    assert_eq!(
+        answers,
+        drawn(&native::from_bytes(&native::to_bytes(&e)).unwrap())
+    );
+    assert_eq!(answers, drawn(&e.clone()));
+}
+
+#[test]
+fn a_damaged_graph_that_was_not_verified_is_refused_by_the_first_search() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("index");
+    let e = graph(&embedding(300, 4, 1.0, Metric::Euclidean, 6), 4, 3);
+    let mut bytes = native::to_bytes(&e);
+    // The last section is the graph's neighbours.
+    let end = bytes.len() - 64;
+    bytes[end - 64..end].fill(0xff);
+    std::fs::write(&path, &bytes).unwrap();
+    assert!(matches!(
+        native::open(&path, true),
+        Err(Error::Corrupt { .. })
+    ));
+    let damaged = native::open(&path, false).unwrap();
+    let refused = laplace(&damaged, 1.0, 1).with_search(Search::Hnsw { ef: 9 });
+    let message = refused.unwrap_err().to_string();
+    assert!(
+        message.contains("HNSW") && message.contains("build_hnsw"),
+        "{message}"
+    );
+    let build = fastdx::cover::Build {
+        approximate: true,
+        ..Default::default()
+    };
+    let cover = fastdx::Cover::nearest(&damaged, 3, &build, &Control::new());
+    assert!(matches!(cover, Err(Error::Corrupt { .. })));
+    assert_eq!(laplace(&damaged, 1.0, 1).sample("w0", 3).unwrap().len(), 3);
+}
+
+#[test]
+fn points_beyond_single_precision_and_beyond_the_ball_are_answered() {
+    let e = graph(&embedding(300, 3, 0.3, Metric::Poincare, 6), 6, 0);
+    let noise = |e: &Embedding| {
+        let randomness = Randomness::new(Some(2));
+        HyperbolicLaplace::new(
+            e.clone().into(),
+            3.1,
+            Base::Ball,
+            NoiseSampler::Exact,
+            randomness,
+        )
+        .unwrap()
+    };
+    let exact = noise(&e);
+    let approximate = exact.clone().with_search(Search::Hnsw { ef: 300 }).unwrap();
+    assert_eq!(
+        exact.sample("w3", 2000).unwrap(),
+        approximate.sample("w3", 2000).unwrap()
+    );
+    // Noise of length 1e40, which is no f32.
+    let far = graph(&embedding(100, 3, 1.0, Metric::Euclidean, 6), 6, 0);
+    let far = laplace(&far, 1e-40, 2)
+        .with_search(Search::Hnsw { ef: 100 })
+        .unwrap();
+    assert!(far.sample("w3", 500).unwrap().iter().all(|&id| id < 100));
 }
 
 #[test]

@@ -7,7 +7,9 @@ use fastdx::hyperbolic::noise::{Base, HyperbolicLaplace as Noise};
 use fastdx::hyperbolic::walk::Walk;
 use fastdx::hyperbolic::{clamp, distance, exp_map, from_lorentz, log_map, mobius_add, to_lorentz};
 use fastdx::mechanism::hyperbolic_laplace::NoiseSampler;
-use fastdx::{Control, Embedding, HyperbolicLaplace, Mechanism, Metric, MetricSpace, Randomness};
+use fastdx::{
+    Control, Embedding, HyperbolicLaplace, Mechanism, Metric, Randomness, WordMechanism, WordMetric,
+};
 use proptest::prelude::*;
 use statrs::distribution::{Beta, ContinuousCDF};
 
@@ -184,7 +186,7 @@ fn certain_loss(mechanism: &impl Mechanism, e: &Embedding, draws: usize) -> f64 
     let mut worst = 0.0f64;
     for a in 0..words {
         for b in (0..words).filter(|&b| b != a) {
-            let d = MetricSpace::distance(e, a as u32, b as u32);
+            let d = WordMetric::distance(e, a as u32, b as u32);
             for (&in_a, &in_b) in counts[a].iter().zip(&counts[b]) {
                 let (low, _) = interval(in_a, draws as u64, alpha);
                 let (_, high) = interval(in_b, draws as u64, alpha);

@@ -1,9 +1,12 @@
 //! What the mechanisms draw, against closed forms and independent computations.
 
 use crate::common::{assert_distribution, assert_law, counts, embedding, from_vectors, interval};
-use fastdx::mechanism::tem::{Sampler, Truncation, gumbel, law};
+use fastdx::law;
+use fastdx::mechanism::tem::{Sampler, Truncation, gumbel};
 use fastdx::noise;
-use fastdx::{Control, Embedding, Mechanism, Metric, MultivariateLaplace, Randomness, Tem};
+use fastdx::{
+    Control, Embedding, Mechanism, Metric, MultivariateLaplace, Randomness, Tem, WordMechanism,
+};
 use std::sync::Arc;
 
 fn tem(e: &Arc<Embedding>, epsilon: f64, truncation: Truncation, seed: u64) -> Tem {

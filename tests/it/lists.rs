@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use crate::common::{assert_law, counts, embedding, from_vectors};
 use fastdx::embedding::format::native;
-use fastdx::mechanism::tem::{Truncation, law};
+use fastdx::law;
+use fastdx::mechanism::tem::Truncation;
 use fastdx::neighbors::Grid;
 use fastdx::{
     Control, Embedding, Error, Mechanism, Metric, MetricSpace, NeighborLists, Randomness, Tem,
+    WordMechanism,
 };
 use proptest::prelude::*;
 

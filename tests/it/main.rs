@@ -4,9 +4,12 @@ mod common;
 mod covers;
 mod files;
 mod graph;
+mod graph_files;
+#[cfg(feature = "hnsw")]
 mod hnsw;
 mod hyperbolic;
 mod laws;
 mod lists;
+mod spec;
 mod text;
 mod transport;

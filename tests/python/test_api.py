@@ -238,4 +238,6 @@ def test_padded_calls_take_whole_multiples(small: Embedding) -> None:
         assert time.perf_counter() - start >= 0.02
     with pytest.raises(fastdx.ParameterError, match="pad"):
         Tem(small, 2.0, pad=0.0)
+    # Below what a clock counts: no padding, and no panic.
+    assert Tem(small, 2.0, pad=1e-12).privatize("w1")
     assert MultivariateLaplace(small, 2.0).pad is None

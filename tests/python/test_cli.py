@@ -110,11 +110,15 @@ class TestRecommended:
         written = fastdx.Tem(epsilon=2.25, cover=40, balance=0.1, exclude="offensive")
         assert written.cover == tem.cover and written.nominal == tem.nominal
 
-    @pytest.mark.parametrize("more", [["--cover", "5"], ["--embedding", "x.fdx"], ["--gamma", "0"],
-                                      ["--mechanism", "laplace"], ["--certified"]])  # fmt: skip
-    def test_it_has_no_other_parameters(self, more: list[str]) -> None:
+    @pytest.mark.parametrize(("more", "name"), [
+        (["--cover", "5"], "cover"), (["--embedding", "x.fdx"], "an index"),
+        (["--gamma", "0"], "gamma"), (["--mechanism", "laplace"], "this mechanism"),
+        (["--certified"], "certified"),
+    ])  # fmt: skip
+    def test_it_has_no_other_parameters(self, more: list[str], name: str) -> None:
         done = run("privatize", *more, stdin="coffee")
-        assert done.returncode == 1 and f"{more[0]} needs --epsilon" in done.stderr
+        assert done.returncode == 1, done.stderr
+        assert f"--epsilon must be given with {name}: the recommended" in done.stderr
 
 
 def test_text_is_kept_byte_for_byte_between_words(tmp_path: Path, sure: list[str]) -> None:
@@ -179,7 +183,12 @@ BAD = [
     (["privatize", "--epsilon", "1", "/no/such"], "", 1, "/no/such: No such file"),
     (["privatize", "--epsilon", "1", "--embedding", "/no/such"], "", 1, "/no/such: No such"),
     (["privatize", "--epsilon", "1", "--mechanism", "laplace", "--gamma", "1"], "", 1, "--gamma"),
-    (["privatize", "--epsilon", "1", "--gamma", "1", "--beta", ".1"], "", 1, "exclude"),
+    (
+        ["privatize", "--epsilon", "1", "--gamma", "1", "--beta", ".1"],
+        "",
+        1,
+        "must be left out where gamma is given",
+    ),
     (["privatize", "--epsilon", "1", "--column", "x"], "", 1, "--column goes with"),
     (["privatize", "--epsilon", "1", "--format", "csv"], "", 1, "csv needs --column"),
     (["privatize", "--epsilon", "1"], b"ok \xff", 1, "byte 3 is not UTF-8"),

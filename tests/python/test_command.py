@@ -301,9 +301,9 @@ class TestReport:
         """Told where the core counts them."""
         from collections import Counter
 
-        from fastdx.cli.privatize import _closing, _Sum
+        from fastdx.cli.closing import Done, _closing
 
-        total = _Sum(Counter(words=5, replaced=4, unknown=1))
+        total = Done(Counter(words=5, replaced=4, unknown=1))
         tem = fastdx.Tem(epsilon=3.0)
         assert _closing(tem, total).startswith("5 words; 1 were not in the vocabulary (drawn at")
         total.counts["unchanged"] = 2
@@ -322,7 +322,7 @@ class TestMechanisms:
         assert plain["certificate"] is None and report["certificate"]["nominal"] > 2.0
         assert report["epsilon"] <= 2.0
         done = run(*args, "--certified", "--mechanism", "laplace", stdin="w1")
-        assert done.returncode == 1 and "--certified goes with" in done.stderr
+        assert done.returncode == 1 and "--certified must be left out" in done.stderr
 
     def test_pad(self) -> None:
         args = ("privatize", "--epsilon", "3", "-q")

@@ -85,7 +85,8 @@ def test_tem_on_a_cover(certified: bool, tmp_path: Path) -> None:
         # Another cover is another mechanism: nothing is claimed of it.
         other = Tem.load(tmp_path / "index", tem.nominal, cover=Cover.nearest(E, 10))
         assert other.guarantee.certificate is None and other.epsilon == tem.nominal
-        assert Tem.load(tmp_path / "index", tem.nominal, cover=None).guarantee.certificate is None
+        plain = Tem.load(tmp_path / "index", tem.nominal, cover="none")
+        assert plain.guarantee.certificate is None
         again = Tem.load(tmp_path / "index", tem.nominal, verify="recompute")
         assert again.epsilon == tem.epsilon
         assert main(["index", "check", str(tmp_path / "index")]) == 0
@@ -437,7 +438,11 @@ def test_a_saved_file_holds_the_cover_of_what_was_saved(tmp_path: Path) -> None:
     covered = Tem(E, 2.0, cover=4)
     covered.save(tmp_path / "index")
     space = Tem.load(tmp_path / "index", 2.0).space
-    Tem(space, 2.0).save(tmp_path / "plain")
+    # One rule: without `cover` that of the file, however the space was opened.
+    assert (
+        Tem(space, 2.0) == Tem.load(tmp_path / "index", 2.0) and Tem(space, 2.0).cover is not None
+    )
+    Tem(space, 2.0, cover="none").save(tmp_path / "plain")
     assert Tem.load(tmp_path / "plain", 2.0).cover is None
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import fastdx
-from fastdx import MECHANISMS, Embedding, FiniteLaw, Mechanism, audit, laws
+from fastdx import MECHANISMS, Embedding, FiniteLaw, Mechanism, audit, from_spec, laws
 from fastdx.calibration import Family, families, family_names
 from fastdx.calibration.families import VARIANTS
 from fastdx.laws import Law, largest_loss
@@ -134,9 +134,7 @@ def test_what_is_drawn_is_the_law(name: str) -> None:
     if isinstance(made, Law):
         m: Mechanism = FiniteLaw(law=made, seed=21)
     else:
-        kind = type(made)
-        _, own = made._arguments()
-        m = kind.make(e, made.epsilon, **own, remap=made.remap, seed=21)
+        m = from_spec({**made.spec, "seed": 21}, **made._held())
     matrix, draws = matrix_of(made), 400_000
     for word in (0, 20):
         seen = np.bincount(m.sample(f"w{word}", draws), minlength=25)

@@ -18,7 +18,7 @@ from shown_policies import MUCH, commands, said_beside
 from fastdx import Tem
 from fastdx.cli import COMMANDS, parser, policies
 from fastdx.cli.messages import CommandError
-from fastdx.cli.privatize import mechanism_of
+from fastdx.cli.options import MechanismOptions
 
 ROOT = Path(__file__).resolve().parents[2]
 PLACES = sorted(
@@ -48,7 +48,7 @@ def policy_of(command: str, words: list[str]) -> Tem | None:
     args.quiet = True
     if isinstance(args, argparse.Namespace) and args.mechanism in ("hyperbolic", "bag"):
         return None
-    return mechanism_of(args)
+    return MechanismOptions.of(args).make()
 
 
 @pytest.mark.parametrize("place", PLACES, ids=lambda p: str(p.relative_to(ROOT)))

@@ -1,9 +1,8 @@
-"""Exponents and the page on 64 cores in benches/scaling.py, from times that are known."""
+"""Exponents and tables in benches/scaling.py, from times that are known."""
 
 from __future__ import annotations
 
 import importlib.util
-import re
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -67,38 +66,3 @@ def test_what_there_is_no_memory_for_is_left_out_and_said(
     out = capsys.readouterr().out
     assert "1,000,000 words are left out: they need about 2 GB, 1 GB are free." in out
     assert "2,000,000 words are left out" in out
-
-
-def test_the_page_on_paper_by_hand() -> None:
-    rates = {"rate": 2e6, "efficiency": 0.5, "cores": 2}
-    chunk = {"first": 3.0, "warm": 2.0, "bytes": 5.0, "memory": 400.0, "words": 1e7}
-    page = scaling.on_paper(rates, chunk)
-    prose = " ".join(page.split())
-    last = next(line for line in page.splitlines() if line.startswith("| 10¹²"))
-    # 10^12 words by 10^6 words/s a core: 5.8 days on 2 cores, 15,625 s on 64; Spark / 0.77.
-    assert last == "| 10¹² | 5 TB | 5.8 days | 4.3 hours | 5.6 hours |"
-    first = next(line for line in page.splitlines() if line.startswith("| 10⁶"))
-    # 2 s for lists; Spark's start of 20 s.
-    assert first == "| 10⁶ | 5 MB | 2.5 s | 2 s | 22 s |"
-    # 64 cores × 10^6 words/s × 10 bytes = 0.64 GB/s, of 2 GB/s.
-    assert "read and write 640 MB/s; a disk has 2 GB/s. It would do for 200 cores." in prose
-    # 64·10^6 words/s × 8 hours.
-    assert "2 × 10¹² words in a night" in prose
-    # Two machines at 77%: W = 20 s / (1 - 1 / 1.54) of one machine's time.
-    assert re.search(r"^\| 2 \| 57 s \| 9 × 10⁸ \| 4 × 10⁹ \|$", page, re.M)
-
-
-def test_a_disk_that_is_too_slow_is_said() -> None:
-    rates = {"rate": 20e6, "efficiency": 1.0, "cores": 2}
-    chunk = {"first": 1.0, "warm": 1.0, "bytes": 5.0, "memory": 400.0, "words": 1e7}
-    # 10^12 × 10 bytes by 2 GB/s: 5,000 s.
-    assert "So 10 of them keep it busy, and a machine with one such disk needs 83 minutes" in (
-        " ".join(scaling.on_paper(rates, chunk).split())
-    )
-
-
-@pytest.mark.parametrize(
-    ("x", "shown"), [(9.6e11, "10¹²"), (1e6, "10⁶"), (8.4e11, "8 × 10¹¹"), (2.5e10, "2 × 10¹⁰")]
-)
-def test_powers(x: float, shown: str) -> None:
-    assert scaling.power(x) == shown

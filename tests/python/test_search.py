@@ -1,6 +1,8 @@
 """Approximate search and what it does to a mechanism's law."""
 
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +10,19 @@ import pytest
 
 import fastdx
 from fastdx import Embedding, MultivariateLaplace
+
+# The answers of a file's graph, in a process of its own.
+SEARCH = """
+import sys
+from fastdx import Embedding, MultivariateLaplace
+e = Embedding.load(sys.argv[1])
+try:
+    madlib = MultivariateLaplace(e, 30.0, search="hnsw", ef=20, seed=5)
+except OSError as error:
+    print(error)
+else:
+    print(*madlib.privatize_tokens(e.words[:300]))
+"""
 
 
 @pytest.fixture(scope="module")
@@ -27,8 +42,38 @@ def test_a_graph_travels_with_its_embedding(graph: Embedding, tmp_path: Path) ->
     assert "hnsw" in repr(madlib) and madlib.guarantee.epsilon == 30.0
 
 
+def test_a_loaded_graph_answers_as_the_built_one_and_leaves_no_file(
+    graph: Embedding, tmp_path: Path
+) -> None:
+    graph.save(tmp_path / "index")
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+
+    def searched(temporary: Path) -> str:
+        command = [sys.executable, "-c", SEARCH, str(tmp_path / "index")]
+        environment = {"TMPDIR": str(temporary), "PYTHONPATH": ":".join(sys.path)}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    madlib = MultivariateLaplace(graph, 30.0, search="hnsw", ef=20, seed=5)
+    expected = madlib.privatize_tokens(graph.words[:300])
+    assert searched(folder).split() == expected
+    assert not list(folder.iterdir())
+    exact = MultivariateLaplace(graph, 30.0, seed=5).privatize_tokens(graph.words[:300])
+    assert exact != expected
+    # hnsw_rs reads a graph from files alone.
+    assert str(tmp_path / "nowhere") in searched(tmp_path / "nowhere")
+
+
+def test_a_graph_is_of_the_words_the_parameters_and_the_seed(small: Embedding) -> None:
+    built = [small.build_hnsw(3, ef_construction=9, seed=seed) for seed in (1, 1, 2)]
+    one, again, other = (pickle.dumps(e) for e in built)
+    assert one == again and one != other
+
+
 def test_search_is_chosen_and_said(graph: Embedding, small: Embedding) -> None:
     assert MultivariateLaplace(small, 1.0, search="auto").search == "exact"
+    assert MultivariateLaplace(graph, 1.0, search="auto", ef=9).search == "exact"
     built = MultivariateLaplace(small, 1.0, search="hnsw")
     assert built.search == "hnsw" and built.embedding.has_hnsw and not small.has_hnsw
     assert MultivariateLaplace(graph, 1.0).ef is None

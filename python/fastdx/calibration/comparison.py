@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import nan
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -88,8 +88,10 @@ def frontier(
     for name, given in pairs:
         mechanism = drawn(given)
         found = reidentification(mechanism, prior, (1, 10, 100), progress=progress)
-        epsilon, unit = (given.proved.epsilon, given.proved.unit) if is_law(given) else (
-            mechanism.epsilon, _unit(mechanism))  # fmt: skip
+        epsilon, unit = mechanism.epsilon, _unit(mechanism)
+        if is_law(given):
+            proved = cast("Law", given).proved
+            epsilon, unit = proved.epsilon, proved.unit
         costs = _costs(mechanism, progress) if certify else {}
         row: dict[str, Any] = {
             "name": name,

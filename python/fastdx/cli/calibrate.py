@@ -4,27 +4,29 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fastdx import report
 from fastdx.calibration.measures import SAMPLE
 from fastdx.cli.options import (
-    cover_errors,
     cover_of,
     cover_options,
     embedding_options,
     examples,
-    excluded_words,
     graph_option,
-    mechanism_options,
-    own_options,
-    space_of,
+    index_of,
+    made,
+    number_options,
+    numbers_of,
+    without_none,
 )
 from fastdx.mechanisms import MECHANISMS
 
 if TYPE_CHECKING:
     from fastdx.cli.options import _Commands
 
+ANY = 1e6
+"""An ε that every noise takes."""
 EXAMPLES = """
   fastdx calibrate -o report.html
   fastdx calibrate --max-unchanged 0.2 --cover 40 --balance 0.1 -o report.html
@@ -59,7 +61,7 @@ def add(commands: _Commands) -> None:
     p.add_argument("--example", action="append", metavar="WORD", help="show its replacements")
     p.add_argument("--sentence", metavar="TEXT", help="show releases of it at every ε: a public "
                    "one, for it stands on the page (default one in English)")  # fmt: skip
-    mechanism_options(p)
+    number_options(p)
     cover_options(p)
     p.add_argument("-o", "--output", required=True, metavar="FILE", help="an HTML page")
     p.add_argument("-q", "--quiet", action="store_true", help="no progress")
@@ -68,14 +70,10 @@ def add(commands: _Commands) -> None:
 
 
 def _calibrate(args: argparse.Namespace) -> None:
-    kind = MECHANISMS[args.mechanism]
-    own: dict[str, Any] = dict(own_options(args, kind))
-    words_and_metric = space_of(args, kind)
     # Its own ε does not matter, but some noises need one above a bound.
-    own |= cover_of(args, kind, words_and_metric)
-    with cover_errors():
-        mechanism = kind.make(words_and_metric, kind.smallest_epsilon(words_and_metric) + 1.0,
-                              **own, exclude=excluded_words(args))  # fmt: skip
+    spec = {"mechanism": args.mechanism, "epsilon": ANY, **numbers_of(args),
+            "index": index_of(args), **cover_of(args)}  # fmt: skip
+    mechanism = made(without_none(spec))
     space = mechanism.space
     sample = args.sample
     if sample is None:

@@ -16,8 +16,13 @@ from fastdx.cli import policies
 from fastdx.cli.formats import FORMATS, Opener, format_of
 from fastdx.cli.formats.opening import Block, blocks
 from fastdx.cli.messages import Bar, CommandError
-from fastdx.cli.options import examples, show_text
-from fastdx.cli.privatize import mechanism_group, mechanism_of
+from fastdx.cli.options import (
+    MechanismOptions,
+    examples,
+    given_of_mechanism,
+    mechanism_group,
+    show_text,
+)
 
 if TYPE_CHECKING:
     from fastdx.cli.options import _Commands
@@ -82,11 +87,8 @@ def add(commands: _Commands) -> None:
     group.add_argument("--markdown", action="store_true", help="print the table as Markdown")
     group.add_argument("-q", "--quiet", action="store_true", help="no progress")
     show_text(group)
-    before = len(p._actions)
     mechanism_group(p)
-    # What --policy takes the place of: the option of each name, and its default.
-    options = {a.dest: (a.option_strings[0], a.default) for a in p._actions[before:]}
-    p.set_defaults(run=_evaluate, of_mechanism=options)
+    p.set_defaults(run=_evaluate)
 
 
 def _evaluate(args: argparse.Namespace) -> None:
@@ -101,8 +103,7 @@ def _evaluate(args: argparse.Namespace) -> None:
         raise CommandError("--epsilon and --policy exclude each other")
     if args.only and not args.policy:
         raise CommandError("--only goes with --policy")
-    given = [option for dest, (option, default) in args.of_mechanism.items()
-             if getattr(args, dest) != default]  # fmt: skip
+    given = given_of_mechanism(args) + (["--spec"] if args.spec else [])
     if args.policy and given:
         raise CommandError(f"--policy says which mechanism: not with {', '.join(given)}")
     if args.sample < 0:
@@ -111,7 +112,11 @@ def _evaluate(args: argparse.Namespace) -> None:
     if 0 < args.sample < len(rows):
         rng = np.random.default_rng(args.split_seed)
         rows = [rows[i] for i in sorted(rng.permutation(len(rows))[: args.sample].tolist())]
-    judged = policies.mechanisms(args.policy, args.only) if args.policy else mechanism_of(args)
+    judged = (
+        policies.mechanisms(args.policy, args.only)
+        if args.policy
+        else MechanismOptions.of(args).make()
+    )
 
     def progress(line: str) -> None:
         if not args.quiet:

@@ -7,19 +7,19 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fastdx import Embedding, Tem
+from fastdx import Tem
 from fastdx._core import check_index
 from fastdx.cli.convert import info
 from fastdx.cli.messages import CommandError, step
 from fastdx.cli.options import (
-    cover_errors,
     cover_of,
     cover_options,
     embedding_options,
     examples,
-    excluded_words,
-    load,
+    index_of,
+    made,
     shown_lists,
+    without_none,
 )
 
 if TYPE_CHECKING:
@@ -88,8 +88,12 @@ def add(commands: _Commands) -> None:
 
 
 def _index_build(args: argparse.Namespace) -> None:
-    with step("loading the words", quiet=args.quiet):
-        embedding = load(args, args.embedding) if args.embedding else Embedding.default()
+    # Lists and cover are the same at every ε.
+    spec = {"epsilon": 1.0, "gamma": args.gamma, "index": index_of(args), **cover_of(args)}
+    with step("making the cover", quiet=args.quiet):
+        tem = made(without_none(spec))
+    assert isinstance(tem, Tem)
+    embedding = tem.space
     shown = sys.stderr.isatty() and not args.quiet
 
     def progress(done: int) -> None:
@@ -98,9 +102,6 @@ def _index_build(args: argparse.Namespace) -> None:
                   file=sys.stderr, flush=True)  # fmt: skip
 
     lists = "nearest" if args.gamma is None else "gamma"
-    with step("making the cover", quiet=args.quiet), cover_errors():
-        tem = Tem(embedding, 1.0, gamma=args.gamma, exclude=excluded_words(args),
-                  **cover_of(args, Tem, embedding))  # fmt: skip
     try:
         tem = tem.build_lists(args.k, lists=lists, memory=args.memory, progress=progress)
     finally:

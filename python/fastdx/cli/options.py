@@ -1,16 +1,16 @@
-"""Options that commands share: where the words come from, which mechanism."""
+"""The options of a mechanism: what commands share, turned into a Spec once."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
-from contextlib import contextmanager
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from fastdx import Cover, Embedding, NeighborResponse, Tem, WordGraph
-from fastdx._core import space_cover
-from fastdx.cli.messages import CommandError
+from fastdx import Embedding, Tem, from_spec
+from fastdx.cli.messages import CommandError, step
 from fastdx.exceptions import ParameterError
 from fastdx.mechanisms import MECHANISMS, Mechanism
 
@@ -19,6 +19,17 @@ if TYPE_CHECKING:
 
 METRICS = ("euclidean", "manhattan", "chebyshev", "angular", "poincare")
 FORMATS = ("fastdx", "glove", "word2vec-text", "fasttext", "word2vec-binary", "npy")
+BAG = "bag"
+"""``--mechanism bag``: bags of words, by the mechanism of ``--words``."""
+
+KEYS = {
+    "epsilon": "epsilon", "gamma": "gamma", "beta": "beta", "mixing": "mixing",
+    "tuning": "tuning", "certified": "certified", "cover": "cover", "balance": "balance",
+    "exclude": "exclude", "oov": "oov", "skip": "skip", "pad": "pad", "cache_bytes": "cache",
+    "threads": "threads", "seed": "seed", "index": "embedding", "metric": "metric",
+    "limit": "limit", "format": "embedding-format", "vocabulary": "vocabulary",
+}  # fmt: skip
+"""The keys of a Spec that options set, and the options' names."""
 
 
 def examples(lines: str) -> dict[str, Any]:
@@ -56,55 +67,200 @@ def cover_options(p: argparse._ActionsContainer) -> None:
                    "%(default)s")  # fmt: skip
 
 
-def excluded_words(args: argparse.Namespace) -> Path | str | None:
-    """Return what ``exclude=`` takes."""
-    if args.exclude in ("none", "offensive"):
-        return "offensive" if args.exclude == "offensive" else None
-    return Path(args.exclude)
-
-
-def cover_of(
-    args: argparse.Namespace, kind: type[Mechanism], space: Embedding | WordGraph
-) -> dict[str, Any]:
-    """Return the parameters of the cover that the options ask for, or that the file holds."""
-    if args.balance is not None and args.cover is None:
-        raise CommandError("--balance goes with --cover")
-    if args.cover is not None and args.cover_file is not None:
-        raise CommandError("--cover and --cover-file exclude each other")
-    if not issubclass(kind, (Tem, NeighborResponse)):
-        if args.cover is not None or args.cover_file is not None:
-            raise CommandError("--cover and --cover-file go with --mechanism tem or response")
-        return {}
-    if args.cover_file is not None:
-        return {"cover": Cover.load(space, args.cover_file)}
-    if args.cover is not None:
-        return {"cover": args.cover, "balance": args.balance}
-    stored = space_cover(space)
-    return {} if stored is None else {"cover": stored}
-
-
-@contextmanager
-def cover_errors() -> Iterator[None]:
-    """Name the parameters of a cover as the command calls them."""
-    try:
-        yield
-    except ParameterError as e:
-        if str(e).startswith(("cover must", "balance must")):
-            raise CommandError(f"--{e}") from e
-        raise
-
-
 def graph_option(p: argparse._ActionsContainer) -> None:
     """Add ``--graph``."""
     p.add_argument("--graph", metavar="EDGES", help="tem: shortest paths as the metric instead; a "
                    "file of word TAB word lines, with a weight perhaps")  # fmt: skip
 
 
-def mechanism_options(p: argparse._ActionsContainer) -> None:
-    """Add what the registered mechanisms take beside ε."""
+def number_options(p: argparse._ActionsContainer) -> None:
+    """Add what the mechanisms take beside ε."""
     for cls in MECHANISMS.values():
         for option in cls.options:
             p.add_argument(f"--{option.name}", type=float, help=f"{cls.name}: {option.help}")
+
+
+def mechanism_group(p: argparse.ArgumentParser) -> None:
+    """Add which mechanism, and all that it takes."""
+    before = len(p._actions)
+    group = p.add_argument_group("mechanism")
+    group.add_argument("--spec", metavar="FILE", help="the mechanism as a Spec, JSON or TOML, "
+                       "such as a report holds; no other option of this group then")  # fmt: skip
+    group.add_argument(
+        "--mechanism",
+        choices=(*MECHANISMS, BAG),
+        default="tem",
+        help="bag: each line or field becomes a bag of words, stop words left out, by --words",
+    )
+    group.add_argument("--words", choices=tuple(MECHANISMS),
+                       help="bag: the mechanism for its words (default tem)")  # fmt: skip
+    group.add_argument("--certified", action="store_true", help="tem: --epsilon is what the "
+                       "certificate proves, so with less noise; takes a while")  # fmt: skip
+    group.add_argument("--embedding", metavar="PATH", help="default: 20,000 English words × 50")
+    graph_option(group)
+    number_options(group)
+    cover_options(group)
+    group.add_argument(
+        "--oov",
+        choices=("random", "error", "drop", "mask", "keep"),
+        default="random",
+        help="unknown words (default random; keep releases them UNPROTECTED)",
+    )
+    group.add_argument("--skip", metavar="FILE", help="words, one a line, released UNPROTECTED")
+    group.add_argument(
+        "--consistent",
+        action="store_true",
+        help="the same word gets the same replacement throughout a text (a field, or a file of "
+        "plain text); which words are equal is released",
+    )
+    group.add_argument("--pad", type=float, metavar="SECONDS", help="every call of the mechanism "
+                       "takes a whole multiple of it, so that its time tells less")  # fmt: skip
+    group.add_argument("--cache", type=int, metavar="BYTES", help="lists and laws kept at most "
+                       "(default FASTDX_CACHE_BYTES, or 128 MiB)")  # fmt: skip
+    group.add_argument("--threads", type=int, metavar="N", help="threads of the drawing (default "
+                       "FASTDX_NUM_THREADS, or one a core)")  # fmt: skip
+    group.add_argument("--seed", type=int, help="for tests only: reproducible, hence unprotected")
+    embedding_options(p)
+    options = {a.dest: (a.option_strings[0], a.default) for a in p._actions[before:]}
+    p.set_defaults(of_mechanism=options)
+
+
+def given_of_mechanism(args: argparse.Namespace) -> list[str]:
+    """Return the options of the mechanism that were given, but ``--spec`` and bags."""
+    return [option for dest, (option, default) in args.of_mechanism.items()
+            if getattr(args, dest) not in (default, BAG) and dest != "spec"]  # fmt: skip
+
+
+def index_of(args: argparse.Namespace) -> dict[str, Any] | None:
+    """Return the words that the options name, as a Spec has them; None for the built-in ones."""
+    graph = getattr(args, "graph", None)
+    reading = {"format": args.embedding_format, "metric": args.metric, "limit": args.limit,
+               "vocabulary": args.vocabulary}  # fmt: skip
+    given = {key: value for key, value in reading.items() if value is not None}
+    if graph is not None:
+        others = [f"--{KEYS[key]}" for key in given]
+        others += ["--embedding"] if args.embedding is not None else []
+        if others:
+            raise CommandError(f"--graph is its own metric: leave out {', '.join(others)}")
+        return {"file": graph, "format": "edges"}
+    if args.embedding is not None:
+        return {"file": args.embedding, **given}
+    return None
+
+
+def cover_of(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the cover that the options ask for, as a Spec has it."""
+    if args.cover is not None and args.cover_file is not None:
+        raise CommandError("--cover and --cover-file exclude each other")
+    # The cover of a file is named by an absolute path: "none" is no file.
+    stored = None if args.cover_file is None else {"file": str(Path(args.cover_file).absolute())}
+    return {"cover": stored if args.cover is None else args.cover, "balance": args.balance,
+            "exclude": args.exclude}  # fmt: skip
+
+
+def numbers_of(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the numbers that mechanisms take beside ε."""
+    return {option.name: getattr(args, option.name)
+            for cls in MECHANISMS.values() for option in cls.options}  # fmt: skip
+
+
+def without_none(spec: dict[str, Any]) -> dict[str, Any]:
+    """Return a Spec without what was not given."""
+    return {key: value for key, value in spec.items() if value is not None}
+
+
+@dataclass(frozen=True)
+class MechanismOptions:
+    """The mechanism that the options of a command ask for."""
+
+    spec: dict[str, Any]
+    """Its Spec."""
+    file: str | None
+    """The file that the Spec is in, in its place."""
+    bag: bool
+    """Whether texts become bags of words."""
+    quiet: bool
+
+    @classmethod
+    def of(cls, args: argparse.Namespace) -> MechanismOptions:
+        """Read the options, and refuse those that contradict each other."""
+        bag = args.mechanism == BAG
+        if args.words and not bag:
+            raise CommandError("--words goes with --mechanism bag")
+        if args.skip and bag:
+            raise CommandError("--skip does not go with --mechanism bag")
+        if args.spec is not None:
+            given = given_of_mechanism(args)
+            if given or args.epsilon is not None:
+                option = given[0] if given else "--epsilon"
+                raise CommandError(f"--spec describes all of the mechanism: leave out {option}")
+            return cls({}, args.spec, bag, args.quiet)
+        spec: dict[str, Any] = {
+            "mechanism": (args.words or "tem") if bag else args.mechanism,
+            "epsilon": args.epsilon, **numbers_of(args), "certified": args.certified or None,
+            "index": index_of(args), **cover_of(args), "oov": args.oov,
+            "skip": skipped_words(args.skip), "consistent": args.consistent or None,
+            "pad": args.pad, "cache_bytes": args.cache, "threads": args.threads,
+            "seed": args.seed,
+        }  # fmt: skip
+        return cls(without_none(spec), None, bag, args.quiet)
+
+    @property
+    def consistent(self) -> bool:
+        """Whether equal words of a text get the same replacement."""
+        return bool(self.spec.get("consistent"))
+
+    def make(self, *, pieces: bool = False) -> Mechanism:
+        """Make the mechanism.
+
+        Parameters
+        ----------
+        pieces : bool, optional
+            Whether a text comes in pieces: one call of the mechanism has all of them.
+        """
+        if self.file is not None:
+            with step("making the mechanism", quiet=self.quiet) as progress:
+                return from_spec(self.file, progress=progress)
+        spec = {**self.spec, "consistent": "call"} if pieces and self.consistent else self.spec
+        if "epsilon" not in spec:
+            return self._recommended(spec)
+        doing = "certifying" if spec.get("certified") else "making the mechanism"
+        with step(doing, quiet=self.quiet) as progress:
+            return made(spec, progress)
+
+    def _recommended(self, spec: dict[str, Any]) -> Mechanism:
+        with step("making the recommended policy", quiet=self.quiet):
+            tem = made(spec)
+        if not self.quiet and isinstance(tem, Tem):
+            taken = tem.spec
+            print(f"fastdx: the recommended policy: --epsilon {tem.nominal:g} --cover "
+                  f"{taken['cover']} --balance {taken['balance']:g}, chosen by what an attacker "
+                  "names in sentences (docs/explanation/what-you-keep.md)",
+                  file=sys.stderr)  # fmt: skip
+        return tem
+
+
+def made(spec: dict[str, Any], progress: Callable[[int], object] | None = None) -> Mechanism:
+    """Make the mechanism of a Spec that options gave; errors name the options."""
+    try:
+        return from_spec(spec, progress=progress)
+    except ParameterError as e:
+        key, _, rest = str(e).partition(" ")
+        name = KEYS.get(key)
+        if name is None or not rest.startswith("must be "):
+            raise
+        edges = spec.get("index", {}).get("format") == "edges"
+        raise CommandError(f"--{'graph' if key == 'index' and edges else name} {rest}") from e
+
+
+def refuse_unchanged(mechanism: Mechanism, *, allowed: bool) -> None:
+    """Refuse a policy under which more than half of the common words come back."""
+    from fastdx._core import MOST_UNCHANGED
+
+    found = mechanism.unchanged
+    if found.mean > MOST_UNCHANGED and not allowed:
+        raise CommandError(f"{found.warning}; take a smaller --epsilon or a --cover, or insist by "
+                           "--allow-unchanged")  # fmt: skip
 
 
 def load(args: argparse.Namespace, path: str) -> Embedding:
@@ -118,34 +274,11 @@ def load(args: argparse.Namespace, path: str) -> Embedding:
     )
 
 
-def space_of(args: argparse.Namespace, kind: type[Mechanism]) -> Embedding | WordGraph:
-    """Return the words and metric that a mechanism is to work on."""
-    if args.graph is None:
-        return (
-            load(args, args.embedding) if args.embedding else Embedding.default(kind.default_space)
-        )
-    others = ("embedding", "metric", "limit", "vocabulary", "embedding_format")
-    given = [f"--{o.replace('_', '-')}" for o in others if getattr(args, o) is not None]
-    if given or kind is not Tem:
-        more = f", without {', '.join(given)}" if given else ""
-        raise CommandError(f"--graph goes with --mechanism tem, and is its own metric{more}")
-    return WordGraph(args.graph)
-
-
-def own_options(args: argparse.Namespace, kind: type[Mechanism]) -> dict[str, float]:
-    """Return the mechanism's own options that were given; refuse those of another one."""
-    given = {}
-    for cls in MECHANISMS.values():
-        for option in cls.options:
-            value = getattr(args, option.name, None)
-            if value is None:
-                continue
-            if option not in kind.options:
-                raise CommandError(f"--{option.name} belongs to --mechanism {cls.name}")
-            given[option.name] = value
-    if {"gamma", "beta"} <= given.keys():
-        raise CommandError("--gamma and --beta exclude each other")
-    return given
+def excluded_words(args: argparse.Namespace) -> Path | str | None:
+    """Return what ``exclude=`` takes."""
+    if args.exclude in ("none", "offensive"):
+        return "offensive" if args.exclude == "offensive" else None
+    return Path(args.exclude)
 
 
 def skipped_words(path: str | None) -> list[str] | None:

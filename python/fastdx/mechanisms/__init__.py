@@ -8,6 +8,8 @@ from fastdx.mechanisms.hyperbolic_laplace import HyperbolicLaplace
 from fastdx.mechanisms.mahalanobis import Mahalanobis
 from fastdx.mechanisms.multivariate_laplace import MultivariateLaplace
 from fastdx.mechanisms.neighbor_response import NeighborResponse
+from fastdx.mechanisms.registry import MECHANISMS
+from fastdx.mechanisms.spec import from_spec
 from fastdx.mechanisms.tem import Tem
 from fastdx.mechanisms.vickrey import Vickrey
 
@@ -24,17 +26,5 @@ __all__ = [
     "Tem",
     "Unchanged",
     "Vickrey",
+    "from_spec",
 ]
-
-MECHANISMS: dict[str, type[Mechanism]] = {
-    cls.name: cls
-    for cls in (
-        Tem,
-        MultivariateLaplace,
-        HyperbolicLaplace,
-        Mahalanobis,
-        NeighborResponse,
-        Vickrey,
-    )
-}
-"""Every word mechanism by its name: what the command and the tests go through."""

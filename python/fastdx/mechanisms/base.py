@@ -8,14 +8,12 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, SupportsIndex, TypedDict
 
 from fastdx._core import Cover, Embedding, Guarantee, MechanismCore, WordGraph
-from fastdx.columns import privatize_frame
+from fastdx._types import LedgerLike, Unchanged
 from fastdx.exceptions import InputTypeError
 from fastdx.selection import PrivateSpans, Select, private_spans, selected, spans_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-    from fastdx.budget import Ledger
 
 __all__ = ["Common", "Mechanism", "Option", "Unchanged"]
 
@@ -65,21 +63,6 @@ class Option(NamedTuple):
     """What it is."""
 
 
-class Unchanged(NamedTuple):
-    """How often common words come back as they were; see `Mechanism.unchanged`."""
-
-    mean: float
-    """Mean of Pr[M(w) = w] over common words."""
-    worst: float
-    """The largest one found."""
-    words: int
-    """How many words were measured, of the first 1,000 of the vocabulary."""
-    draws: int
-    """Draws of each; 0 where the probabilities were computed."""
-    warning: str | None
-    """A warning in plain words, where more than a fifth come back."""
-
-
 class Mechanism(MechanismCore):
     """What every word mechanism can do. Not made itself: see Tem, MultivariateLaplace, ….
 
@@ -119,11 +102,16 @@ class Mechanism(MechanismCore):
                 "embedding must be a fastdx.Embedding (or, for Tem, a WordGraph), not "
                 f"{type(given).__name__}; ε comes second, or by its name: {name}={float(given)!r}"
             )
-        return MechanismCore.__new__(cls, cls.name, given, epsilon, own, **common)
+        return MechanismCore.__new__(cls, cls.name, given, {"epsilon": epsilon, **own, **common})
 
     @classmethod
     def _around(cls, core: MechanismCore) -> Self:
         return MechanismCore.__new__(cls, core)
+
+    @classmethod
+    def _from_spec(cls, spec: str, held: dict[str, Any]) -> Self:
+        """Make the mechanism that a Spec (JSON) describes, with what is in memory by name."""
+        return cls._around(MechanismCore._of_spec(spec, held))
 
     @classmethod
     def make(cls, space: Embedding | WordGraph | None, epsilon: float, **parameters: Any) -> Self:
@@ -136,6 +124,29 @@ class Mechanism(MechanismCore):
     def smallest_epsilon(cls, space: Embedding | WordGraph) -> float:
         """Return what ε must be above on a space."""
         return 0.0
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """The complete description of the mechanism as data, which `fastdx.from_spec` reads.
+
+        It says exactly what was run: the mechanism with its parameters, the words (built in, or a
+        file, and their fingerprint), cover, exclusions, and what is done to text. What is in memory
+        only, it holds the fingerprint of.
+
+        Examples
+        --------
+        >>> from fastdx import Tem, from_spec
+        >>> tem = Tem.recommended()
+        >>> spec = tem.spec
+        >>> spec["mechanism"], spec["epsilon"], spec["cover"], spec["balance"]
+        ('tem', 2.25, 40, 0.1)
+        >>> from_spec(spec) == tem
+        True
+        """
+        import json
+
+        spec: dict[str, Any] = json.loads(self._complete_spec())
+        return spec
 
     @property
     def guarantee(self) -> Guarantee:
@@ -162,7 +173,7 @@ class Mechanism(MechanismCore):
         self,
         audience: str = "engineer",
         *,
-        ledger: Ledger | None = None,
+        ledger: LedgerLike | None = None,
         account: str | None = None,
     ) -> str:
         """Describe what is proved for one audience.
@@ -186,9 +197,21 @@ class Mechanism(MechanismCore):
         """
         return self.guarantee.describe(audience, ledger=ledger, account=account)
 
+    def _record(self, guarantee: Guarantee, ledger: LedgerLike | None, account: str | None) -> str:
+        """Write the release record of one of its guarantees; the core calls it."""
+        from fastdx.record import page
+
+        return page(guarantee, ledger, account)
+
     def with_epsilon(self, epsilon: float) -> Self:
         """Return the same mechanism at another ε, sharing everything else."""
         return self._around(self._at(epsilon))
+
+    def _privatize_column(self, text: Any) -> Any:
+        """Replace the words of a column: what the core's `privatize` does not know."""
+        from fastdx.columns import privatize_column
+
+        return privatize_column(self, text)
 
     def privatize_frame(self, frame: Any, columns: str | Iterable[str]) -> Any:
         """Replace the words of columns of a frame; all others stay as they are, UNPROTECTED.
@@ -206,6 +229,8 @@ class Mechanism(MechanismCore):
             As given (of a DuckDB relation a pyarrow.Table), with the columns in their places.
             ``attrs`` and metadata are dropped, but for what Arrow and pandas need to read columns.
         """
+        from fastdx.columns import privatize_frame
+
         return privatize_frame(self, frame, columns)
 
     def privatize_spans(
@@ -275,22 +300,27 @@ class Mechanism(MechanismCore):
             new[i] = word
         return new
 
-    def _arguments(self) -> tuple[float, dict[str, Any]]:
-        """Return the ε and the parameters of its own that make an equal mechanism."""
-        return self.epsilon, {}
-
     def _shown(self) -> str:
         """Return its parameters as `repr` shows them."""
         return f"epsilon={_number(self.epsilon)}"
 
-    def __getnewargs_ex__(self) -> tuple[tuple[Any, float], dict[str, Any]]:
+    def _held(self) -> dict[str, Any]:
+        """Return what is in memory and makes an equal mechanism, with `spec`."""
+        return {"space": self.space, "cover": self._given_cover(), "remap": self._given_remap()}
+
+    def __reduce__(self) -> tuple[Any, ...]:
         """Return what makes an equal object: pickle's protocol."""
-        epsilon, own = self._arguments()
-        common = {"oov": self.oov, "consistent": self.consistent, "seed": self.seed,
-                  "pad": self.pad, "skip": sorted(self.skip) or None,
-                  "exclude": self._exclude or None, "remap": self.remap,
-                  "cache_bytes": self.cache_bytes, "threads": self.threads}  # fmt: skip
-        return (self.space, epsilon), {**own, **common}
+        return _restored, (type(self), self._given_spec(), self._held())
+
+    def __eq__(self, other: object) -> bool:
+        """Whether it has the same `spec`: the same law, words and guarantee."""
+        if type(self) is not type(other) or not isinstance(other, Mechanism):
+            return NotImplemented
+        return self is other or self._complete_spec(False) == other._complete_spec(False)
+
+    def __hash__(self) -> int:
+        """Hash the `spec`."""
+        return hash(self._complete_spec(False))
 
     def __repr__(self) -> str:
         """Show the space and the parameters."""
@@ -306,6 +336,11 @@ class Mechanism(MechanismCore):
         if self.seed is not None:
             shown += f", seed={self.seed}: REPRODUCIBLE, FOR TESTS ONLY"
         return f"{shown})"
+
+
+def _restored(cls: type[Mechanism], spec: str, held: dict[str, Any]) -> Mechanism:
+    """Make the mechanism of a Spec as JSON, with what is in memory."""
+    return cls._from_spec(spec, held)
 
 
 def _number(x: float) -> str:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from fastdx._core import Embedding, WordGraph, certify_law
 from fastdx._rounded import up
@@ -12,15 +11,30 @@ from fastdx.exceptions import InputTypeError, ParameterError
 from fastdx.mechanisms.base import Common, Mechanism
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
     from typing_extensions import Self, TypeIs, Unpack
 
-    from fastdx.laws import Law
-
-__all__ = ["FiniteLaw", "drawn", "is_law"]
+__all__ = ["FiniteLaw", "LawLike", "drawn", "is_law"]
 
 CERTIFIED = 2000
 """Words up to which a law is certified unless the caller says otherwise."""
+
+
+@runtime_checkable
+class LawLike(Protocol):
+    """A law with the space that it is of, as FiniteLaw reads it: `fastdx.laws.Law` is one."""
+
+    @property
+    def space(self) -> Embedding | WordGraph:
+        """Words and metric."""
+
+    @property
+    def row(self) -> Callable[[int], NDArray[np.float64]]:
+        """Gives Pr[y|w] of all words y, from the id of w."""
+
+    def matrix(self) -> NDArray[np.float64]:
+        """Return the law of every word."""
 
 
 class FiniteLaw(Mechanism):
@@ -88,25 +102,13 @@ class FiniteLaw(Mechanism):
         """Make the mechanism."""
         if is_law(law):
             space = law.space if space is None and embedding is None else space
-            # A matrix is read faster, and pickled.
             law = law.matrix() if len(law.space) <= CERTIFIED else law.row
         if space is None and embedding is None:
             raise InputTypeError("space is missing: whose words the law is of")
-        given = law
-        if hasattr(law, "tocsr"):
-            rows = law.tocsr()
-            if rows.shape != (rows.shape[0],) * 2:
-                raise ParameterError(f"law must be square, got shape {rows.shape}")
-            given = (rows.indptr.tolist(), rows.indices, rows.data.astype("float64"))
-        # ε is computed, not given.
-        made = cls._new(space, embedding, 1.0, {"law": given}, common)
+        own = {"law": rows_of(law), "certified": certify, "progress": progress}
+        made = cls._new(space, embedding, None, own, common)
         made._given = law
-        words = len(made.space)
-        return (
-            made.certified(progress)
-            if certify or (certify is None and words <= CERTIFIED)
-            else made
-        )
+        return made
 
     def certified(self, progress: Callable[[int], object] | None = None) -> Self:
         """Return the same mechanism with the ε that its law has, computed now.
@@ -137,10 +139,25 @@ class FiniteLaw(Mechanism):
         other._given = self._given
         return other
 
-    def __getnewargs_ex__(self) -> Any:
-        """Return what makes an equal object; ε is computed again."""
-        (space, _), common = super().__getnewargs_ex__()
-        return (space, self._given), {**common, "certify": self.local is not None}
+    def _held(self) -> dict[str, Any]:
+        # A law that came from a file stays there.
+        return {**super()._held(), "law": self._given}
+
+    @classmethod
+    def _from_spec(cls, spec: str, held: dict[str, Any]) -> Self:
+        law = held.get("law")
+        made = super()._from_spec(spec, {**held, "law": rows_of(law)})
+        made._given = law
+        return made
+
+    def __eq__(self, other: object) -> bool:
+        """Whether it has the same `spec`, and the same law where that is a function."""
+        same = super().__eq__(other)
+        if same is not True or "fingerprint" in self.spec["law"]:
+            return same
+        return isinstance(other, FiniteLaw) and self._given is other._given
+
+    __hash__ = Mechanism.__hash__
 
     def _shown(self) -> str:
         if self.local is None:
@@ -148,13 +165,24 @@ class FiniteLaw(Mechanism):
         return f"epsilon={up(self.epsilon)}, local={up(self.local)}"
 
 
-def is_law(given: object) -> TypeIs[Law]:
-    """Return whether it is a `fastdx.laws.Law`, without importing that package."""
-    # A law of that package can only be there if the package was imported.
-    known = sys.modules.get("fastdx.laws.base")
-    return known is not None and isinstance(given, known.Law)
+def rows_of(law: Any) -> Any:
+    """Return a law as the core reads it: a sparse matrix as (indptr, indices, data)."""
+    if is_law(law):
+        # A matrix is read faster, and pickled.
+        law = law.matrix() if len(law.space) <= CERTIFIED else law.row
+    if not hasattr(law, "tocsr"):
+        return law
+    rows = law.tocsr()
+    if rows.shape != (rows.shape[0],) * 2:
+        raise ParameterError(f"law must be square, got shape {rows.shape}")
+    return rows.indptr.tolist(), rows.indices, rows.data.astype("float64")
 
 
-def drawn(given: Mechanism | Law) -> Mechanism:
+def is_law(given: object) -> TypeIs[LawLike]:
+    """Return whether it is a law as `fastdx.laws` has them."""
+    return isinstance(given, LawLike)
+
+
+def drawn(given: Mechanism | LawLike) -> Mechanism:
     """Return the mechanism itself, or the one that draws a law, not certified."""
     return FiniteLaw(law=given, certify=False) if is_law(given) else given

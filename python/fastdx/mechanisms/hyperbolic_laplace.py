@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fastdx._core import Embedding, WordGraph
 from fastdx.mechanisms.base import Common, Mechanism, _number
@@ -113,9 +113,6 @@ class HyperbolicLaplace(Mechanism):
     def sampler(self) -> str:
         """How the noise is drawn: 'exact' or 'metropolis'."""
         return str(self._details["sampler"])
-
-    def _arguments(self) -> tuple[float, dict[str, Any]]:
-        return self.epsilon, {"base": self.base, "sampler": self.sampler}
 
     def _shown(self) -> str:
         nominal = f", nominal {_number(self.nominal)}" if self.base == "ball" else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from fastdx._core import Embedding
 from fastdx.mechanisms.base import Common, Mechanism, Option, _number
@@ -102,9 +102,6 @@ class Mahalanobis(Mechanism):
     def mixing(self) -> float:
         """λ, the share of the covariance."""
         return float(self._details["mixing"])
-
-    def _arguments(self) -> tuple[float, dict[str, Any]]:
-        return self.epsilon, {"mixing": self.mixing}
 
     def _shown(self) -> str:
         nominal, mixing = _number(self.nominal), _number(self.mixing)

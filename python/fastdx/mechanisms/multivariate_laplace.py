@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fastdx._core import (
     Embedding,
@@ -37,7 +37,7 @@ class MultivariateLaplace(Mechanism):
     search : str, optional
         'exact' (default): the nearest word is the true one. 'hnsw': the one that a graph leads
         to, built if the embedding has none; private all the same, but another law (see
-        `search_quality`). 'auto': exact up to V·n = 120,000,000; ``.search`` says.
+        `search_quality`). 'auto': 'exact', always.
     ef : int, optional
         For 'hnsw': candidates looked at, 1 to 10,000 (256 by default).
     **common
@@ -76,7 +76,7 @@ class MultivariateLaplace(Mechanism):
 
     @property
     def search(self) -> str:
-        """The search: 'exact' or 'hnsw', whichever 'auto' chose."""
+        """The search: 'exact' or 'hnsw'."""
         return str(self._details["search"])
 
     @property
@@ -123,9 +123,6 @@ class MultivariateLaplace(Mechanism):
             The embedding has no graph (`Embedding.build_hnsw`).
         """
         return laplace_search_quality(self, words, draws, ef)
-
-    def _arguments(self) -> tuple[float, dict[str, Any]]:
-        return self.epsilon, {"search": self.search, "ef": self.ef}
 
     def _shown(self) -> str:
         ef = self.ef

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import TYPE_CHECKING, SupportsIndex
 
 from fastdx._core import Cover, Embedding, WordGraph, mechanism_cover
 from fastdx.mechanisms.base import Common, Mechanism, _number
@@ -79,9 +79,6 @@ class NeighborResponse(Mechanism):
     def score(self) -> float:
         """The log-ratio of a likely output and another one."""
         return float(self._details["score"])
-
-    def _arguments(self) -> tuple[float, dict[str, Any]]:
-        return self.epsilon, {"cover": self.cover}
 
     def _shown(self) -> str:
         return f"epsilon={_number(self.epsilon)} for any two words, cover={self.cover!r}"

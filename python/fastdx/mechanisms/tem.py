@@ -13,12 +13,12 @@ from fastdx._core import (
     RECOMMENDED_EPSILON,
     Cover,
     Embedding,
+    MechanismCore,
     WordGraph,
     check_index,
     mechanism_cover,
     open_space,
     save_space,
-    space_cover,
     tem_build_lists,
 )
 from fastdx.exceptions import ParameterError
@@ -27,46 +27,10 @@ from fastdx.mechanisms.base import Common, Mechanism, Option, _number
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
-__all__ = ["Tem", "recommended"]
+__all__ = ["Tem"]
 
 RECOMPUTED = 1000
 """Words whose lists ``verify='recompute'`` computes again."""
-
-
-_SHAPE = ("gamma", "beta", "cover", "balance", "remap", "sampler")
-"""Parameters that make another mechanism of a Tem."""
-
-
-def recommended(
-    epsilon: float | None, parameters: dict[str, Any], *, english_tem: bool
-) -> tuple[float, dict[str, Any]]:
-    """Return ε and parameters as given, or those of the recommended policy where ε is missing.
-
-    Parameters
-    ----------
-    epsilon : float or None
-        ε as it was given.
-    parameters : dict
-        The other parameters by name.
-    english_tem : bool
-        Whether a Tem on the built-in English words is asked for: the policy is made for these.
-
-    Raises
-    ------
-    ParameterError
-        No ε, and what is asked for is another mechanism.
-    """
-    if epsilon is not None:
-        return epsilon, parameters
-    other = [name for name in _SHAPE if parameters.get(name) is not None]
-    if other or not english_tem:
-        asked = f"with {other[0]}" if other else "for this mechanism and these words"
-        raise ParameterError(
-            f"epsilon must be given {asked}: the recommended policy is a Tem on a balanced cover "
-            "of the built-in English words"
-        )
-    policy = {"cover": RECOMMENDED_COVER, "balance": RECOMMENDED_BALANCE, "exclude": "offensive"}
-    return RECOMMENDED_EPSILON, {**policy, **parameters}
 
 
 class Tem(Mechanism):
@@ -182,7 +146,7 @@ class Tem(Mechanism):
             "beta": beta,
             "cover": cover,
             "balance": balance,
-            "certify": True,
+            "certified": True,
             "progress": progress,
         }
         return cls._new(space, embedding, epsilon, own, common)
@@ -207,8 +171,9 @@ class Tem(Mechanism):
         >>> tem.unchanged.warning is None
         True
         """
-        epsilon, parameters = recommended(None, {**common}, english_tem=True)
-        return cls(epsilon=epsilon, **parameters)
+        own = {"cover": RECOMMENDED_COVER, "balance": RECOMMENDED_BALANCE}
+        parameters: dict[str, Any] = {"exclude": "offensive", **own, **common}
+        return cls(epsilon=RECOMMENDED_EPSILON, **parameters)
 
     @property
     def nominal(self) -> float:
@@ -339,13 +304,9 @@ class Tem(Mechanism):
         space = open_space(path, bool(verify), pickle_by == "reference")
         if verify == "recompute":
             check_index(os.fspath(path), RECOMPUTED)
-        return cls(space, epsilon, **{"cover": space_cover(space), **parameters})
-
-    def _arguments(self) -> tuple[float, dict[str, Any]]:
-        details = self._details
-        # Only one of both is given: γ that came from β follows ε.
-        own = {"beta": details["beta"]} if details["beta"] else {"gamma": details["gamma"]}
-        return details["nominal"], {**own, "cover": self.cover, "sampler": details["sampler"]}
+        own = {"index": os.fspath(path), **parameters}
+        made: Self = MechanismCore.__new__(cls, cls.name, space, {"epsilon": epsilon, **own})
+        return made
 
     def _shown(self) -> str:
         details = self._details

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from fastdx._core import Embedding
 from fastdx.mechanisms.base import Common, Mechanism, Option, _number
@@ -79,9 +79,6 @@ class Vickrey(Mechanism):
     def mixing(self) -> float:
         """λ, the share of the covariance in the noise; 0 for round noise."""
         return float(self._details["mixing"])
-
-    def _arguments(self) -> tuple[float, dict[str, Any]]:
-        return self.epsilon, {"tuning": self.tuning, "mixing": self.mixing}
 
     def _shown(self) -> str:
         mixing = f", mixing={_number(self.mixing)}" if self.mixing else ""

@@ -89,6 +89,16 @@ pub fn load(path: &Path, options: &Options) -> Result<Embedding> {
     load_with(path, options, &Control::new())
 }
 
+/// A two-dimensional array of float32 or float64 in a .npy file: its numbers row by row, rows and columns.
+///
+/// # Errors
+/// [`Error::Io`], [`Error::Format`].
+pub(crate) fn matrix(path: &Path) -> Result<(Vec<f64>, usize, usize)> {
+    let file = File::open(path).map_err(Error::io(path))?;
+    let backing = crate::file::map(path, &file)?;
+    npy::matrix(backing.bytes()).map_err(|reason| format_error(path, None, reason, None))
+}
+
 /// [`load`], cancellable.
 ///
 /// # Errors

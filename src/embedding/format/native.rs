@@ -50,7 +50,7 @@ use crate::file::{
 };
 use crate::metric::Metric;
 use crate::neighbors::{Extent, Grid, NeighborLists};
-use crate::search::{Hnsw, HnswParameters};
+use crate::search::hnsw::{Hnsw, HnswParameters, Lists};
 use crate::space::MetricSpace;
 use crate::vocabulary::Vocabulary;
 
@@ -158,12 +158,13 @@ fn write(embedding: &Embedding, storage: Storage, out: &mut impl Write) -> std::
             m,
             ef_construction,
             seed,
-        } = hnsw.parameters;
-        let entry = hnsw.entry.into();
+        } = hnsw.parameters();
+        let lists = hnsw.lists();
+        let entry = lists.entry.into();
         hnsw_meta = [m as u64, ef_construction as u64, seed, entry];
         sections.push((Kind::HnswMeta, bytemuck::cast_slice(&hnsw_meta)));
-        sections.push((Kind::HnswStarts, bytemuck::cast_slice(&hnsw.starts)));
-        sections.push((Kind::HnswNeighbors, bytemuck::cast_slice(&hnsw.neighbors)));
+        sections.push((Kind::HnswStarts, bytemuck::cast_slice(&lists.starts)));
+        sections.push((Kind::HnswNeighbors, bytemuck::cast_slice(&lists.neighbors)));
     }
     let [plain, covered] = certificate_words(MetricSpace::certificates(embedding));
     let cover_meta;
@@ -257,10 +258,9 @@ fn parse(backing: &Backing, checks: Checks) -> std::result::Result<Embedding, St
         return Err("the vectors do not fit the words".into());
     }
     let lists = lists(&sections, vocabulary.len(), verify)?;
-    let hnsw = hnsw(&sections, vocabulary.len(), verify)?;
-    let embedding = Embedding::from_parts(vocabulary, vectors, dim, metric)
-        .with_lists(lists)
-        .with_hnsw(hnsw);
+    let embedding = Embedding::from_parts(vocabulary, vectors, dim, metric).with_lists(lists);
+    let hnsw = hnsw(&sections, &embedding, verify)?;
+    let embedding = embedding.with_hnsw(hnsw);
     if verify {
         embedding.check_vectors().map_err(|e| e.to_string())?;
     }
@@ -323,10 +323,11 @@ fn lists(
     Ok(Some(lists))
 }
 
-/// The HNSW graph, if the file has one.
+/// The HNSW graph, if the file has one. Its lists are checked with the checksums: without, by the
+/// first search.
 fn hnsw(
     sections: &Sections,
-    words: usize,
+    embedding: &Embedding,
     verify: bool,
 ) -> std::result::Result<Option<Hnsw>, String> {
     let Some(meta) = sections.get::<u64>(Kind::HnswMeta)? else {
@@ -342,24 +343,14 @@ fn hnsw(
         ef_construction: usize::try_from(ef_construction).unwrap_or(0),
         seed,
     };
-    let entry = u32::try_from(entry).ok().filter(|&e| (e as usize) < words);
-    let whole = !starts.is_empty() && starts.len().is_multiple_of(words + 1);
-    let (Some(entry), true, Ok(())) = (entry, whole, parameters.check()) else {
-        return Err("the HNSW graph does not fit the words".into());
-    };
-    let ascending = || starts.windows(2).all(|w| w[0] <= w[1]);
-    let within = || starts.last() == Some(&(neighbors.len() as u64));
-    let known = || neighbors.iter().all(|&id| (id as usize) < words);
-    if verify && !(ascending() && within() && known()) {
-        return Err("the HNSW graph is out of order".into());
-    }
-    Ok(Some(Hnsw {
-        parameters,
-        entry,
-        words,
+    let lists = Lists {
+        entry: u32::try_from(entry).unwrap_or(u32::MAX),
+        words: embedding.len(),
         starts,
         neighbors,
-    }))
+    };
+    let hnsw = Hnsw::from_parts(embedding.graph_rows(), parameters, lists, verify)?;
+    Ok(Some(hnsw))
 }
 
 /// Whether a list is what its meta section says: ascending, of known words, none empty.

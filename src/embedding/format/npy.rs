@@ -76,6 +76,35 @@ pub(super) fn parse(
     })
 }
 
+/// A matrix of float32 or float64: its numbers row by row, rows and columns.
+pub(super) fn matrix(bytes: &[u8]) -> std::result::Result<(Vec<f64>, usize, usize), String> {
+    if !bytes.starts_with(b"\x93NUMPY") {
+        return Err("this is no .npy file".into());
+    }
+    let (descr, rows, columns, data) = header(bytes)?;
+    let width = match descr.as_str() {
+        "<f4" => 4,
+        "<f8" => 8,
+        other => {
+            return Err(format!(
+                "the array's dtype is {other:?}; float32 or float64 (little-endian) is needed"
+            ));
+        }
+    };
+    let size = rows.checked_mul(columns).and_then(|c| c.checked_mul(width));
+    if size != Some(data.len()) {
+        return Err(format!(
+            "an array of ({rows}, {columns}) {descr} does not fit the {} bytes of data",
+            data.len()
+        ));
+    }
+    let numbers = data.chunks_exact(width).map(|b| match width {
+        4 => f64::from(bytemuck::pod_read_unaligned::<f32>(b)),
+        _ => bytemuck::pod_read_unaligned(b),
+    });
+    Ok((numbers.collect(), rows, columns))
+}
+
 fn sibling(path: &Path) -> Option<PathBuf> {
     let tries = ["vocab", "txt"].map(|ending| path.with_extension(ending));
     tries.into_iter().find(|p| p.is_file())

@@ -12,7 +12,7 @@
 
 use rand::Rng;
 
-use super::law::Law;
+use crate::law::Law;
 use crate::prefetch::prefetch;
 use crate::random::{continued, uniform_below, uniform_below_u128};
 

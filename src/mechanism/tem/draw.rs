@@ -5,7 +5,6 @@ use rayon::prelude::*;
 
 use super::alias::{AliasTable, Thresholds};
 use super::covered::{Found, Head};
-use super::law::Law;
 use super::neighborhoods::Row;
 use super::outside::Distances;
 use super::rejection::{self, ListLaw, ListTable};
@@ -14,11 +13,13 @@ use super::terms::Terms;
 use super::{Sampler, Tem, gumbel};
 use crate::cover::Cover;
 use crate::error::Result;
+use crate::law::Law;
 use crate::mechanism::grouped::{Grouped, WordDraws};
+use crate::metric::{Limits, Seen};
 use crate::neighbors::Grid;
 use crate::parallel::{Control, install, map_all};
 use crate::random::{Bulk, Key};
-use crate::space::{Limits, MetricSpace, Seen};
+use crate::space::MetricSpace;
 
 /// Calls of at most so many words are drawn one by one, larger ones grouped by word.
 const FEW: usize = 64;

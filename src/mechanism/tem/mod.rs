@@ -8,14 +8,14 @@
 //! exp((ε/2)·d(w,w')) and so does the normaliser. It needs *every* distance exactly: a
 //! neighbour that an approximate search overlooked would change its score by up to γ.
 //!
-//! **Law** in [`law`], as integers; **samplers**: `rejection` draws the integer law exactly
+//! **Law** in [`crate::law`], as integers; **samplers**: `rejection` draws the integer law exactly
 //! from the k nearest words, [`gumbel`] is the paper's, kept as the reference.
 
 pub(super) mod alias;
+pub(crate) mod columns;
 mod covered;
 mod draw;
 pub mod gumbel;
-pub mod law;
 mod law_cache;
 mod neighborhoods;
 mod outside;
@@ -32,14 +32,15 @@ use rand::rngs::ChaCha12Rng;
 use crate::cover::Cover;
 use crate::error::{Error, Result, check_epsilon};
 use crate::guarantee::{Certificate, Guarantee};
-use crate::mechanism::Mechanism;
+use crate::law::{self, Law};
+use crate::mechanism::{Mechanism, WordMechanism};
 use crate::names::named;
 use crate::neighbors::{Grid, NeighborLists};
 use crate::parallel::Control;
 use crate::random::{Key, Randomness, uniform_below};
 use crate::space::MetricSpace;
 use crate::word_cache::CacheBudget;
-use law::Law;
+
 use law_cache::LawCache;
 use neighborhoods::{Neighborhoods, Row};
 
@@ -272,7 +273,7 @@ impl Tem {
         self.certificate.as_ref().filter(|_| exact)
     }
 
-    /// The same mechanism with a certificate, which its space carries from now on.
+    /// The same mechanism with a certificate, which its space carries from now on if it carries any.
     ///
     /// # Errors
     /// [`Error::Parameter`] for the certificate of another mechanism or vocabulary.
@@ -287,7 +288,9 @@ impl Tem {
             ));
         }
         let mut tem = self.clone();
-        tem.space = self.space.with_certificate(certificate);
+        if let Some(space) = self.space.with_certificate(certificate) {
+            tem.space = space;
+        }
         tem.certificate = Some(certificate);
         Ok(tem)
     }
@@ -396,7 +399,7 @@ fn gamma_of(epsilon: f64, beta: f64, words: usize) -> f64 {
     (2.0 / epsilon * ((1.0 - beta) * (words - 1) as f64 / beta).ln()).max(0.0)
 }
 
-impl Mechanism for Tem {
+impl WordMechanism for Tem {
     fn space(&self) -> &dyn MetricSpace {
         &*self.space
     }
@@ -415,64 +418,12 @@ impl Mechanism for Tem {
             .map_or_else(Vec::new, |cover| cover.excluded_ids())
     }
 
-    fn has_law(&self) -> bool {
-        true
-    }
-
-    fn law(&self, id: u32, probabilities: &mut [f64]) -> bool {
-        probabilities.copy_from_slice(&self.probabilities(id));
-        true
-    }
-
-    fn scores(&self, rows: &[f64], scores: &mut Vec<f64>) {
-        match &self.cover {
-            None => {
-                scores.clear();
-                scores.extend_from_slice(rows);
-            }
-            Some(cover) => cover.scores_of_rows(rows, scores),
-        }
-    }
-
-    fn law_of_scores(&self, _: u32, scores: &[f64], probabilities: &mut [f64]) -> bool {
-        let eta = self.epsilon / 2.0;
-        let law = &mut probabilities[..scores.len()];
-        law.copy_from_slice(scores);
-        let total = match self.cover.as_deref().filter(|cover| cover.is_weighted()) {
-            None => law::weights(law, eta, self.gamma),
-            Some(cover) => {
-                cover.weigh_scores(eta, self.gamma, law);
-                law::weights(law, 1.0, f64::INFINITY)
-            }
-        };
-        law.iter_mut().for_each(|p| *p *= 1.0 / total);
-        if let Some(cover) = &self.cover
-            && cover.excluded() > 0
-        {
-            // From ranks to ids, the last first: no id is below its rank.
-            let ranks = scores.len();
-            probabilities[ranks..].fill(0.0);
-            for (rank, &y) in cover.released().iter().enumerate().rev() {
-                let p = std::mem::take(&mut probabilities[rank]);
-                probabilities[y as usize] = p;
-            }
-        }
-        true
-    }
-
-    fn draw_unknown(&self, rng: &mut ChaCha12Rng) -> u32 {
-        match &self.cover {
-            None => uniform_below(rng, self.space.vocabulary().len() as u32),
-            Some(cover) => cover.draw(rng),
-        }
-    }
-
     fn guarantee(&self) -> Guarantee {
         let guarantee = Guarantee {
             mechanism: "Tem",
             metric: self.space.metric_name(),
-            epsilon: Mechanism::epsilon(self),
-            certificate: self.certificate().copied(),
+            epsilon: WordMechanism::epsilon(self),
+            certificate: self.certificate().map(|c| c.named(self.space.vocabulary())),
             delta: 0.0,
             // Four errors of a score (two weights, two sums), each (ε/2)·error, and the distance
             // of the two words themselves.
@@ -529,5 +480,59 @@ impl Mechanism for Tem {
 
     fn draw(&self, ids: &[u32], key: &Key, out: &mut [u32], control: &Control) -> Result<()> {
         self.draw_ids(ids, key, out, control)
+    }
+}
+
+impl Mechanism for Tem {
+    fn has_law(&self) -> bool {
+        true
+    }
+
+    fn law(&self, id: u32, probabilities: &mut [f64]) -> bool {
+        probabilities.copy_from_slice(&self.probabilities(id));
+        true
+    }
+
+    fn scores(&self, rows: &[f64], scores: &mut Vec<f64>) {
+        match &self.cover {
+            None => {
+                scores.clear();
+                scores.extend_from_slice(rows);
+            }
+            Some(cover) => cover.scores_of_rows(rows, scores),
+        }
+    }
+
+    fn law_of_scores(&self, _: u32, scores: &[f64], probabilities: &mut [f64]) -> bool {
+        let eta = self.epsilon / 2.0;
+        let law = &mut probabilities[..scores.len()];
+        law.copy_from_slice(scores);
+        let total = match self.cover.as_deref().filter(|cover| cover.is_weighted()) {
+            None => law::weights(law, eta, self.gamma),
+            Some(cover) => {
+                cover.weigh_scores(eta, self.gamma, law);
+                law::weights(law, 1.0, f64::INFINITY)
+            }
+        };
+        law.iter_mut().for_each(|p| *p *= 1.0 / total);
+        if let Some(cover) = &self.cover
+            && cover.excluded() > 0
+        {
+            // From ranks to ids, the last first: no id is below its rank.
+            let ranks = scores.len();
+            probabilities[ranks..].fill(0.0);
+            for (rank, &y) in cover.released().iter().enumerate().rev() {
+                let p = std::mem::take(&mut probabilities[rank]);
+                probabilities[y as usize] = p;
+            }
+        }
+        true
+    }
+
+    fn draw_unknown(&self, rng: &mut ChaCha12Rng) -> u32 {
+        match &self.cover {
+            None => uniform_below(rng, self.space.vocabulary().len() as u32),
+            Some(cover) => cover.draw(rng),
+        }
     }
 }

@@ -9,11 +9,11 @@ use std::cmp::Ordering;
 
 use rand::Rng;
 
-use super::law::{LOG2_LARGEST, weight};
 use super::terms::Terms;
+use crate::law::{LOG2_LARGEST, weight};
+use crate::metric::{Limits, Seen};
 use crate::neighbors::Grid;
 use crate::random::{continued, uniform_below, uniform_below_u128};
-use crate::space::{Limits, Seen};
 
 /// Tries that are made together: what their words need is fetched from memory at the same time. More
 /// would often be made in vain, after one that is accepted.
@@ -334,7 +334,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::mechanism::tem::law::{FLOOR_EXPONENT, LOG2_FLOOR};
+    use crate::law::{FLOOR_EXPONENT, LOG2_FLOOR};
     use crate::neighbors::Grid;
 
     proptest! {

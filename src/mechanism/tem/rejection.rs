@@ -15,11 +15,11 @@
 use rand::Rng;
 
 use super::alias::AliasTable;
-use super::law::{Law, weight};
 use super::neighborhoods::List;
 use super::outside::{Class, Distances, Outside, Share};
 use super::terms::Terms;
 use crate::cover::Cover;
+use crate::law::{Law, weight};
 use crate::prefetch::prefetch;
 use crate::random::{uniform_below, uniform_below_u128};
 
@@ -293,8 +293,8 @@ impl ListTable {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metric::{Limits, Seen};
     use crate::neighbors::Grid;
-    use crate::space::{Limits, Seen};
     use proptest::prelude::*;
 
     proptest! {

@@ -3,7 +3,7 @@
 
 use rand::Rng;
 
-use super::law::weight;
+use crate::law::weight;
 use crate::random::uniform_below_u128;
 use crate::space::Shells;
 

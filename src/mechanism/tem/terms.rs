@@ -1,7 +1,7 @@
 //! What the laws of all words have in common.
 
-use super::law::FLOOR_EXPONENT;
 use crate::cover::Cover;
+use crate::law::FLOOR_EXPONENT;
 use crate::neighbors::Grid;
 
 /// How a law is drawn: η = ε/2, 1/η and γ, the grid, the cover and its number of outputs (without one, the

@@ -6,13 +6,13 @@
 
 use rand::Rng;
 
-use super::law::Law;
 use super::outside::{Distances, Outside, Share, Try, limits};
 use super::rejection::ListTable;
 use super::terms::Terms;
 use crate::cover::Cover;
+use crate::law::Law;
+use crate::metric::Limits;
 use crate::random::uniform_below;
-use crate::space::Limits;
 
 /// `N` tries, of one class of outputs.
 struct Tries<const N: usize> {
@@ -202,7 +202,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::mechanism::tem::law::{FLOOR_EXPONENT, LOG2_FLOOR, weight};
+    use crate::law::{FLOOR_EXPONENT, LOG2_FLOOR, weight};
     use crate::mechanism::tem::outside::Class;
     use crate::neighbors::Grid;
 

@@ -1,12 +1,8 @@
-//! How Python makes each mechanism, and what only that mechanism can do.
+//! What only one mechanism can do.
 
 pub(super) mod finite_law;
-pub(super) mod hyperbolic_laplace;
-pub(super) mod mahalanobis;
 pub(super) mod multivariate_laplace;
-pub(super) mod neighbor_response;
 pub(super) mod tem;
-pub(super) mod vickrey;
 
 use std::sync::Arc;
 
@@ -14,32 +10,8 @@ use pyo3::prelude::*;
 
 use super::cover::PyCover;
 use super::mechanism::PyMechanism;
-use super::registry::Registered;
 use crate::mechanism::remapped::Remapped;
 use crate::{Error, Mechanism, NeighborResponse, Tem};
-
-/// Every mechanism: its name, how it is made, what it tells of itself.
-pub(super) static MECHANISMS: &[Registered] = &[
-    Registered::new("tem", tem::make, tem::details),
-    Registered::new(
-        "laplace",
-        multivariate_laplace::make,
-        multivariate_laplace::details,
-    ),
-    Registered::new(
-        "hyperbolic",
-        hyperbolic_laplace::make,
-        hyperbolic_laplace::details,
-    ),
-    Registered::new("law", finite_law::make, finite_law::details),
-    Registered::new("mahalanobis", mahalanobis::make, mahalanobis::details),
-    Registered::new(
-        "response",
-        neighbor_response::make,
-        neighbor_response::details,
-    ),
-    Registered::new("vickrey", vickrey::make, vickrey::details),
-];
 
 /// What the outputs of a mechanism stand for, or None.
 #[pyfunction]

@@ -4,99 +4,21 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
 
 use super::{as_kind, remapped};
 use crate::audit::{self, Extend};
-use crate::cover::Build;
-use crate::guarantee::Certificate;
-use crate::mechanism::tem::Truncation;
 use crate::python::arguments::count;
-use crate::python::cover::{PyCover, given_cover};
+use crate::python::cover::PyCover;
 use crate::python::embedding::PyEmbedding;
-use crate::python::graph::PyWordGraph;
 use crate::python::mechanism::PyMechanism;
-use crate::python::registry::Given;
 use crate::python::run::{run, run_with};
 use crate::python::source::{self, Source, Stamp};
 use crate::python::space::Space;
-use crate::{Error, Mechanism, NeighborLists, Tem};
-
-/// A Tem, or with the parameter `certify` one whose certified ε is the one given.
-pub(in crate::python) fn make(given: &mut Given<'_>) -> PyResult<Arc<dyn Mechanism>> {
-    let truncation = match given.real("gamma")? {
-        Some(gamma) => Truncation::Gamma(gamma),
-        None => given
-            .real("beta")?
-            .map_or_else(Truncation::default, Truncation::Beta),
-    };
-    let (space, epsilon, randomness) =
-        (given.space.space(), given.epsilon, given.randomness.clone());
-    let py = given.parameters.py();
-    let progress = given.parameter("progress")?;
-    let mut tem = Tem::new(space, epsilon, truncation, randomness)?;
-    if let Some(bytes) = given.cache_bytes {
-        tem = tem.with_cache_bytes(bytes);
-    }
-    if let Some(cover) = given_cover(given, None, Build::default().least)? {
-        tem = tem.with_cover(Some(cover))?;
-    }
-    if !given.exclude.is_empty() {
-        tem = tem.excluding(&given.exclude)?;
-    }
-    if given.flag("certify")? {
-        let (tem, certificate) = run_with(py, true, progress.as_ref(), |control| {
-            audit::certified(&tem, control)
-        })?;
-        given.space = with_certificate(py, &given.space, certificate)?;
-        return Ok(Arc::new(tem.on(given.space.space())?));
-    }
-    Ok(Arc::new(tem.with_sampler(given.variant("sampler")?)))
-}
-
-/// nominal, gamma, beta (None where γ was given), sampler, cached_bytes, certified (the ε, or None), lists_k, lists_radius.
-pub(in crate::python) fn details(
-    mechanism: &dyn Mechanism,
-    details: &Bound<'_, PyDict>,
-) -> PyResult<()> {
-    let Some(tem) = mechanism.downcast_ref::<Tem>() else {
-        return Ok(());
-    };
-    details.set_item("nominal", tem.nominal())?;
-    details.set_item("gamma", tem.gamma())?;
-    let beta = match tem.truncation() {
-        Truncation::Gamma(_) => None,
-        Truncation::Beta(beta) => Some(beta),
-    };
-    details.set_item("beta", beta)?;
-    details.set_item("sampler", tem.sampler().name())?;
-    details.set_item("cached_bytes", tem.cache_bytes().1)?;
-    details.set_item("certified", tem.certificate().map(|c| c.epsilon))?;
-    let lists = tem.lists();
-    details.set_item("lists_k", lists.and_then(NeighborLists::k))?;
-    details.set_item("lists_radius", lists.and_then(NeighborLists::radius))
-}
+use crate::{Error, NeighborLists, Tem};
 
 /// The Tem that a core is.
 pub(in crate::python) fn tem<'a>(core: &'a PyRef<'_, PyMechanism>) -> PyResult<&'a Tem> {
     as_kind(core, "a Tem")
-}
-
-/// The same space with one more certificate.
-fn with_certificate(py: Python<'_>, space: &Space, certificate: Certificate) -> PyResult<Space> {
-    Ok(match space {
-        Space::Embedding(embedding) => {
-            let old = &embedding.get().inner;
-            let mut all = crate::MetricSpace::certificates(&**old).to_vec();
-            all.push(certificate);
-            let new = (**old).clone().with_certificates(all);
-            Space::Embedding(Py::new(py, PyEmbedding::from(new))?)
-        }
-        Space::Graph(graph) => {
-            let new = graph.get().inner.certified(certificate);
-            Space::Graph(Py::new(py, PyWordGraph::from(new))?)
-        }
-    })
 }
 
 /// A core with the exact lists of every word's k nearest neighbours, or of all words within γ.
@@ -139,7 +61,8 @@ pub(in crate::python) fn tem_build_lists(
     })?;
     let space = Space::Embedding(Py::new(py, PyEmbedding::from(embedding))?);
     let made = remapped(&core, Arc::new(tem.on(space.space())?))?;
-    Ok(core.around(space, made))
+    let spec = core.built.given().clone();
+    Ok(core.around(space, made, spec))
 }
 
 /// Writes the words, their metric and what was computed for them to one file.

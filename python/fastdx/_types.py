@@ -1,0 +1,56 @@
+"""Types that modules share which do not import each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+__all__ = ["ChargeLike", "LedgerLike", "Unchanged"]
+
+
+class Unchanged(NamedTuple):
+    """How often common words come back as they were; see `Mechanism.unchanged`."""
+
+    mean: float
+    """Mean of Pr[M(w) = w] over common words."""
+    worst: float
+    """The largest one found."""
+    words: int
+    """How many words were measured, of the first 1,000 of the vocabulary."""
+    draws: int
+    """Draws of each; 0 where the probabilities were computed."""
+    warning: str | None
+    """A warning in plain words, where more than a fifth come back."""
+
+
+class ChargeLike(Protocol):
+    """A charge of a ledger, as a record reads it: `fastdx.budget.Entry` is one."""
+
+    @property
+    def account(self) -> str:
+        """Whose budget it was charged to."""
+
+    @property
+    def amount(self) -> float:
+        """What was charged."""
+
+    @property
+    def time(self) -> float:
+        """When, in seconds since 1970."""
+
+
+class LedgerLike(Protocol):
+    """A ledger, as a record reads it: `fastdx.budget.Ledger` is one."""
+
+    @property
+    def budget(self) -> float:
+        """The most that an account may spend."""
+
+    def entries(self, account: str | None = None) -> Sequence[ChargeLike]:
+        """Return the charges of an account, or of all of them, the first one first."""
+
+    def spent(self, account: str) -> float:
+        """Return the sum of an account's charges."""
+
+    def remaining(self, account: str) -> float:
+        """Return what an account may still spend."""

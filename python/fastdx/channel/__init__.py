@@ -1,0 +1,27 @@
+"""What a release tells, exactly: bits, capacity, and the posterior of a released text.
+
+A mechanism's law is known: K[w, y] = Pr[M(w) = y]. So what anybody can learn from a release is a
+computation, not a guess. `Channel` holds the law, `NgramPrior` what is known of the language, and
+`Channel.decode` gives the `Posterior` of the words: the strongest attack on a release for everybody
+who knows the language no better, and the best use of it.
+
+>>> from fastdx import Embedding, Tem
+>>> from fastdx.channel import Channel, NgramPrior
+>>> e = Embedding(["tea", "coffee", "cup", "of"], [[0.0], [2.6], [3.0], [9.0]])
+>>> channel = Channel.of(Tem(e, 2.0))
+>>> bool(0 < channel.bits() < channel.capacity)
+True
+>>> prior = NgramPrior.train(e, ["a cup of tea", "cup of coffee", "tea"], order=2)
+>>> posterior = channel.decode("coffee of tea", prior)
+>>> posterior.viterbi()
+'cup of tea'
+"""
+
+from __future__ import annotations
+
+from fastdx.channel.law import Bits, Channel
+from fastdx.channel.ngrams import NgramPrior
+from fastdx.channel.posterior import Posterior
+from fastdx.channel.prefixes import LanguageModel
+
+__all__ = ["Bits", "Channel", "LanguageModel", "NgramPrior", "Posterior"]

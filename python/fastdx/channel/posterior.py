@@ -1,0 +1,151 @@
+"""The posterior of all words of a text, given its release."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import SupportsIndex
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fastdx._core import Embedding, PosteriorCore, WordGraph
+from fastdx.channel.prefixes import Prefixes
+from fastdx.exceptions import ParameterError
+
+__all__ = ["Posterior"]
+
+_Numbers = NDArray[np.float64]
+
+
+class Posterior:
+    """What is known of the words of a text after its release.
+
+    Made by `Channel.decode`. The strongest attack is `best`; the best use are `means` and
+    `expected_counts`.
+
+    Examples
+    --------
+    >>> from fastdx import Embedding, Tem
+    >>> from fastdx.channel import Channel, NgramPrior
+    >>> e = Embedding(["tea", "cup", "of"], [[0.0], [3.0], [9.0]])
+    >>> prior = NgramPrior.train(e, ["cup of tea", "cup of tea"], order=2)
+    >>> posterior = Channel.of(Tem(e, 2.0)).decode("Tea: of tea.".lower(), prior)
+    >>> [word for word, _ in (posterior.top(i, 1)[0] for i in range(len(posterior)))]
+    ['cup', 'of', 'tea']
+    >>> bool(posterior.bits_left < posterior.word_bits.sum())
+    True
+    """
+
+    def __init__(self, core: PosteriorCore | Prefixes, space: Embedding | WordGraph) -> None:
+        """Wrap a core: use `Channel.decode`."""
+        self._core = core
+        self._space = space
+        best, certainty, bits, unknown, written = core.words()
+        self.best: NDArray[np.int64] = np.where(best < len(space), best.astype(np.int64), -1)
+        """The likeliest word of each place, as its id; -1 where it is one that the space does not
+        have: shape (n,). Nobody who knows the prior names more words on average."""
+        self.certainty: _Numbers = certainty
+        """The probability of each, shape (n,)."""
+        self.word_bits: _Numbers = bits
+        """The entropy of each word by itself, in bits, shape (n,)."""
+        self.unknown: _Numbers = unknown
+        """The probability of each word that the space does not have it, shape (n,)."""
+        self.written: NDArray[np.bool_] = written
+        """Whether the release shows the word as it was written, shape (n,)."""
+
+    def __len__(self) -> int:
+        """Return the number of words."""
+        return len(self._core)
+
+    @property
+    def exact(self) -> bool:
+        """Whether all numbers are exact sums.
+
+        They are, but for consistent texts of more than a few words.
+        """
+        return self._core.exact
+
+    @property
+    def log_evidence(self) -> float:
+        """The natural logarithm of the probability of the release; NaN where it is not exact."""
+        return self._core.log_evidence
+
+    @property
+    def expected_right(self) -> float:
+        """The expected share of the replaced words that are `best`; NaN where there are none."""
+        return self._core.expected_right
+
+    @cached_property
+    def bits_left(self) -> float:
+        """H(text | release): what the release leaves open of the whole text, in bits.
+
+        At most ``word_bits.sum()``; NaN where it is not exact.
+        """
+        return self._core.bits_left()
+
+    def _place(self, i: SupportsIndex) -> int:
+        place = i.__index__()
+        if not -len(self) <= place < len(self):
+            raise ParameterError(f"i must be a place of the {len(self)} words, got {place}")
+        return place % len(self)
+
+    def marginals(self, i: SupportsIndex) -> _Numbers:
+        """Return the probability of every word at place i, given the whole release.
+
+        Float64, shape (V,); sums to 1 less ``unknown[i]``.
+        """
+        return self._core.marginal(self._place(i))
+
+    def top(self, i: SupportsIndex, k: SupportsIndex = 10) -> list[tuple[str, float]]:
+        """Return the k likeliest words at place i with their probabilities, likeliest first."""
+        marginal = self.marginals(i)
+        most = min(max(k.__index__(), 0), len(marginal))
+        ids = np.argsort(-marginal, kind="stable")[:most]
+        words = self._space.words
+        return [(words[id], float(marginal[id])) for id in ids]
+
+    def means_of(self, vectors: ArrayLike) -> _Numbers:
+        """Return the posterior mean of each word's vector: float64, shape (n, dim).
+
+        Parameters
+        ----------
+        vectors : array_like of float, shape (V, dim)
+            A vector of every word of the space. An unknown word counts as their mean by the prior's
+            frequencies.
+        """
+        return self._core.means(vectors)
+
+    @cached_property
+    def means(self) -> _Numbers:
+        """The posterior mean of each word's vector in the mechanism's embedding: shape (n, dim).
+
+        Of all that can be made of the release, nothing is nearer to the vector in the mean square.
+        """
+        if not isinstance(self._space, Embedding):
+            raise ParameterError("means needs an Embedding; means_of(vectors) takes any vectors")
+        return self.means_of(self._space.vectors)
+
+    def expected_counts(self) -> _Numbers:
+        """Return how often each word stands in the text, in expectation: float64, shape (V,)."""
+        return self._core.expected_counts()
+
+    def sample(
+        self, m: SupportsIndex, seed: SupportsIndex | None = None
+    ) -> list[str] | list[list[str]]:
+        """Return m texts drawn from the posterior: as likely as they stand behind the release.
+
+        White space and punctuation are those of the release; an unknown word is ``[UNKNOWN]``.
+        For released tokens, lists of words.
+        """
+        return self._core.sample(m, seed)
+
+    def viterbi(self) -> str | list[str]:
+        """Return the likeliest text as a whole. It names fewer words than `best` on average."""
+        found: str | list[str] = self._core.viterbi()
+        return found
+
+    def __repr__(self) -> str:
+        """Return what it knows."""
+        how = "" if self.exact else ", approximate"
+        return (f"Posterior({len(self)} words, {self.expected_right:.1%} expected to be named"
+                f"{how})")  # fmt: skip

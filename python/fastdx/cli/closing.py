@@ -1,0 +1,144 @@
+"""The closing lines of ``fastdx privatize``: what was done, left unprotected, and proved."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from fastdx._replace import open_output
+from fastdx.bags import BagOfWords
+from fastdx.cli.formats import Released
+from fastdx.mechanisms import Mechanism
+
+__all__ = ["Done", "Options", "report"]
+
+OOV = {"random": "drawn at random", "error": "refused", "drop": "left out", "mask": "masked",
+       "keep": "RELEASED"}  # fmt: skip
+"""How unknown words are handled, for the closing line."""
+FEW_WORDS = 10
+"""Below this many words, unknown ones say nothing of the language."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How the closing lines are given."""
+
+    report: bool
+    """Whether as JSON."""
+    report_file: str | None
+    quiet: bool
+    guarantee: bool
+    """Whether what is proved is printed, too."""
+    show_text: bool
+    """Whether names of columns may be shown."""
+
+
+@dataclass
+class Done:
+    """What all outputs are made of."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    left: Released = field(default_factory=Released)
+    files: list[dict[str, Any]] = field(default_factory=list)
+    skipped: int = 0
+    """Files that were finished before."""
+    others: int = 0
+    """Files of other formats in folders."""
+    charged: dict[str, float] = field(default_factory=dict)
+    nearly: int = 0
+    """Words of these texts that come back as they are nearly always."""
+
+
+def report(options: Options, word: Mechanism, bags: BagOfWords | None, total: Done) -> None:
+    """Say what was done, of what is left unprotected, and what is proved."""
+    mechanism = word if bags is None else bags
+    warned = list(_warnings(word, total, show_text=options.show_text))
+    if options.report:
+        report = {
+            "counts": dict(total.counts),
+            "spec": word.spec,
+            "guarantee": word.guarantee.to_dict(),
+            "files": total.files,
+            "finished_before": total.skipped,
+            "left_out": total.others,
+            "charged": math.fsum(total.charged.values()),
+            "accounts": len(total.charged),
+            "warnings": warned,
+        }
+        if bags is not None:
+            report["bag"] = str(bags.guarantee)
+        line = json.dumps(report, ensure_ascii=False)
+        if options.report_file:
+            with open_output(options.report_file) as out:
+                out.write(f"{line}\n".encode())
+        else:
+            print(line, file=sys.stderr)
+            return
+    if not options.quiet:
+        print(f"fastdx: {_closing(word, total)}.", file=sys.stderr)
+    for warning in warned:
+        print(f"fastdx: warning: {warning}", file=sys.stderr)
+    if options.guarantee:
+        print(mechanism.guarantee, file=sys.stderr)
+
+
+def _closing(word: Mechanism, total: Done) -> str:
+    counts = total.counts
+    line = f"{counts['words']:,} words; "
+    # Words of bags are drawn elsewhere, and not counted one by one.
+    if "unchanged" in counts:
+        line += f"{counts['unchanged']:,} came back unchanged; "
+    line += f"{counts['unknown']:,} were not in the vocabulary ({OOV[word.oov]})"
+    if counts["skipped"]:
+        line += f"; {counts['skipped']:,} were skipped"
+    line += f"; under this policy {word.unchanged.mean:.1%} of common words come back"
+    if total.charged:
+        charged = math.fsum(total.charged.values())
+        line += f"; {charged:g} charged to {len(total.charged):,} accounts"
+    if len(total.files) > 1 or total.skipped:
+        line += f"; {len(total.files):,} files written"
+    if total.skipped:
+        line += f", {total.skipped:,} finished before"
+    if total.others:
+        line += f"; {total.others:,} files of other formats left out"
+    return line
+
+
+def _warnings(word: Mechanism, total: Done, *, show_text: bool) -> Iterator[str]:
+    """Yield what left unprotected, which ``-q`` does not hide."""
+    counts, left = total.counts, total.left
+    if (warning := word.unchanged.warning) is not None:
+        yield warning
+    if total.nearly:
+        yield (
+            f"{total.nearly:,} different words of these texts come back as they were nearly "
+            "always: with a probability above 0.9"
+        )
+    if counts["words"] >= FEW_WORDS and 2 * counts["unknown"] > counts["words"]:
+        yield (
+            f"{counts['unknown'] / counts['words']:.0%} of the words are not in the vocabulary: is "
+            "it of the language of these texts? (--embedding)"
+        )
+    if word.seed is not None:
+        yield "SEEDED: the output is reproducible, hence NOT protected"
+    if word.oov == "keep":
+        yield f"{counts['unknown']:,} unknown words RELEASED AS THEY ARE (--oov keep)"
+    if word.skip:
+        yield f"{counts['skipped']:,} skipped words RELEASED AS THEY ARE (--skip)"
+    if left.names and left.content and not show_text:
+        yield f"{len(left.names)} other fields released as they were (--show-text names them)"
+    elif left.names:
+        yield f"released as they were: {', '.join(left.names)}"
+    if left.dropped:
+        yield f"metadata dropped from the schema: {', '.join(left.dropped)}"
+    if counts["misdecoded"]:
+        yield (
+            f"{counts['misdecoded']:,} texts look like UTF-8 that was read as another encoding "
+            "(Latin-1, Windows-1251, …): parts of their words stand as punctuation and were "
+            "released as they are"
+        )

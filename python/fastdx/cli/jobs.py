@@ -1,0 +1,136 @@
+"""Which files become which outputs, and whether the options fit them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fastdx._replace import PACKED
+from fastdx.cli import folders
+from fastdx.cli.formats import FORMATS, Choice, Format, Opener, format_named, format_of
+from fastdx.cli.formats.opening import bare
+from fastdx.cli.messages import CommandError
+
+__all__ = ["Files", "Job", "jobs", "streams", "total_size"]
+
+
+@dataclass(frozen=True)
+class Files:
+    """What is read, as what, and where it goes."""
+
+    names: tuple[str, ...]
+    """Files, patterns, folders; none for standard input."""
+    format: str | None
+    encoding: str | None
+    choice: Choice
+    """Columns, and how records are read."""
+    output: str | None
+    output_dir: str | None
+    resume: bool
+
+
+@dataclass
+class Job:
+    """An output, and what it is made of."""
+
+    kind: type[Format]
+    names: list[str]
+    output: str | None
+
+
+def jobs(files: Files, opener: Opener) -> tuple[list[Job], int]:
+    """Return what is to be made of which files, and how many others folders hold; or refuse."""
+    kept: list[tuple[folders.Given, type[Format]]] = []
+    others = 0
+    for g in _given(files):
+        if g.walked and files.format is None:
+            named = format_named(g.path)
+            if named is None or named.by_column != bool(files.choice.columns):
+                others += 1
+                continue
+        kind = FORMATS[files.format] if files.format else format_of(g.path, opener)
+        _check_kind(files, kind, g.path)
+        kept.append((g, kind))
+    if not kept:
+        raise CommandError("no file to privatise" + (f": {others} have other formats"
+                                                     if others else ""))  # fmt: skip
+    if files.output_dir:
+        if any(g.path == "-" for g, _ in kept):
+            raise CommandError("--output-dir goes with files, not with standard input")
+        targets = folders.outputs([g for g, _ in kept], Path(files.output_dir))
+        unique = {g.path: kind for g, kind in kept}
+        return [Job(kind, [path], targets[path]) for path, kind in unique.items()], others
+    kinds = {kind for _, kind in kept}
+    if len(kinds) > 1:
+        several = ", ".join(sorted(kind.name for kind in kinds))
+        raise CommandError(f"files of several formats at once: {several} (--output-dir takes them)")
+    kind = kinds.pop()
+    if len(kept) > 1 and not kind.joins:
+        raise CommandError(f"several {kind.name} files do not make one: --output-dir")
+    _check_output(files, kind)
+    return [Job(kind, [g.path for g, _ in kept], files.output)], others
+
+
+def streams(output: str) -> bool:
+    """Return whether an output is released as it is written."""
+    path = Path(output)
+    return output == "-" or (path.exists() and not path.is_file() and not path.is_dir())
+
+
+def total_size(names: Sequence[str]) -> int | None:
+    """Return the bytes of all input files, or None when one has no size."""
+    if "-" in names:
+        return None
+    return sum(Path(name).stat().st_size for name in names)
+
+
+def _given(files: Files) -> list[folders.Given]:
+    """Return the files that are named, by themselves, by patterns, by folders."""
+    names = files.names or ("-",)
+    walked = [name for name in names if name != "-" and Path(name).is_dir()]
+    given = list(folders.found(names))
+    if not files.output_dir:
+        if walked:
+            raise CommandError(f"{walked[0]} is a folder: --output-dir takes folders")
+        return given
+    own = Path(files.output_dir).resolve()
+    for name in walked:
+        if Path(name).resolve() == own:
+            raise CommandError(f"{name}: --output-dir would replace an input; choose another")
+    # What an earlier run left in a folder within is no input.
+    return [g for g in given if not (g.walked and own in Path(g.path).resolve().parents)]
+
+
+def _check_kind(files: Files, kind: type[Format], name: str) -> None:
+    """Refuse options that a format does not take."""
+    choice = files.choice
+    if not kind.by_column and (choice.columns or choice.account):
+        option = "--column" if choice.columns else "--account-column"
+        raise CommandError(f"{option} goes with CSV, JSON and Parquet (see --format)")
+    if kind.by_column and not choice.columns:
+        raise CommandError(f"{kind.name} needs --column NAME: which text to privatise "
+                           "(--format text: all of it)")  # fmt: skip
+    for option, kinds in (("--no-header", ("csv", "tsv")), ("--delimiter", ("csv",))):
+        given = not choice.header if option == "--no-header" else choice.delimiter is not None
+        if given and kind.name not in kinds:
+            raise CommandError(f"{option} goes with {' and '.join(kinds)}, not with {kind.name}")
+    if files.encoding and not kind.packs:
+        raise CommandError(f"--encoding does not go with {kind.name}")
+    if not kind.packs and bare(name) != name:
+        raise CommandError(f"{name}: a {kind.name} file is packed within, not as {name[-4:]}")
+
+
+def _check_output(files: Files, kind: type[Format]) -> None:
+    """Refuse a name that says something else than what the file would hold."""
+    if files.output is None or files.output == "-":
+        return
+    named = format_named(files.output)
+    if named is not None and named is not kind:
+        tabs = kind.name == "csv" and named.name == "tsv" and files.choice.delimiter == "\t"
+        if not tabs:
+            raise CommandError(f"{files.output}: its name says {named.name}, and it would hold "
+                               f"{kind.name}")  # fmt: skip
+    if Path(files.output).suffix.lower() in PACKED and not kind.packs:
+        raise CommandError(f"{files.output}: a {kind.name} file is packed within: leave out "
+                           f"{Path(files.output).suffix}")  # fmt: skip

@@ -1,0 +1,86 @@
+"""Mechanisms from their descriptions: `from_spec`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+from fastdx._core import Cover, Embedding, MechanismCore, WordGraph, read_spec
+from fastdx.exceptions import InputTypeError
+from fastdx.mechanisms.base import Mechanism
+from fastdx.mechanisms.finite_law import FiniteLaw, LawLike
+from fastdx.mechanisms.registry import MECHANISMS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import ArrayLike
+
+
+__all__ = ["from_spec", "spec_json"]
+
+_LAWS: tuple[type[Mechanism], ...] = (FiniteLaw,)
+KINDS = MECHANISMS | {kind.name: kind for kind in _LAWS}
+"""Every mechanism that a Spec can describe, by its name."""
+
+
+def spec_json(spec: Mapping[str, Any] | str | PathLike[str]) -> str:
+    """Return a Spec, a dict or a file (JSON or TOML), as JSON."""
+    if not isinstance(spec, Mapping):
+        return read_spec(spec)
+    import json
+
+    try:
+        return json.dumps(dict(spec))
+    except (TypeError, ValueError) as e:
+        raise InputTypeError(f"spec must hold what JSON can hold: {e}") from None
+
+
+def from_spec(
+    spec: Mapping[str, Any] | str | PathLike[str],
+    space: Embedding | WordGraph | None = None,
+    *,
+    cover: Cover | None = None,
+    remap: Cover | None = None,
+    law: ArrayLike | Callable[[int], ArrayLike] | LawLike | None = None,
+    progress: Callable[[int], object] | None = None,
+) -> Mechanism:
+    """Make the mechanism that a Spec describes: the same law, and the same guarantee.
+
+    ``mechanism.spec`` is such a description. The policies of the command and of the service are
+    such tables too; docs/reference/spec.md lists the keys.
+
+    Parameters
+    ----------
+    spec : dict, str or os.PathLike
+        The description, or a file of it, JSON or TOML. Files that the file names are relative to
+        where it stands. Without ε it is the recommended policy.
+    space : Embedding or WordGraph, optional
+        The words, where they were in memory: the Spec then holds their fingerprint only, which is
+        checked.
+    cover, remap : Cover, optional
+        Likewise.
+    law : optional
+        Likewise, for mechanism ``law``: see `FiniteLaw`.
+    progress : callable, optional
+        Called now and then, where a certificate is computed.
+
+    Raises
+    ------
+    ParameterError
+        A key that there is not, a value outside its domain, another fingerprint, or a part that
+        was in memory and is not given.
+    MissingFileError, CorruptFileError, FormatError
+        A file.
+
+    Examples
+    --------
+    >>> from fastdx import from_spec
+    >>> madlib = from_spec({"mechanism": "laplace", "epsilon": 8.0})
+    >>> madlib.epsilon, madlib.spec["index"]["builtin"]
+    (8.0, 'english')
+    """
+    core = spec_json(spec)
+    held = {"space": space, "cover": cover, "remap": remap, "law": law, "progress": progress}
+    return KINDS[MechanismCore._kind_of(core)]._from_spec(core, held)

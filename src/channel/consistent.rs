@@ -1,0 +1,229 @@
+//! Consistent replacement: a repeated word was drawn once, so its emission counts once.
+//!
+//! Two places with one word have one output, and two outputs have two words. That ties every place to
+//! every other, and no chain holds it: sums over all sentences are exact where they can be written out
+//! one by one ([`MOST`]). Beyond, places of equal outputs tell each other what their sentences say of
+//! them, and places of other outputs which words are taken, for a few rounds (loopy belief propagation):
+//! an approximation, and the posterior says so. Unknown words are taken to differ from each other.
+
+use std::collections::HashMap;
+
+use super::read::Observed;
+use crate::error::{Error, Result};
+use crate::prior::NgramPrior;
+
+/// The most sentences that are written out.
+pub(super) const MOST: usize = 1 << 20;
+
+/// All sentences that explain a release, and their probabilities.
+pub(super) struct Enumerated {
+    /// Row by row the tokens of each sentence.
+    pub(super) tokens: Vec<u32>,
+    /// Their posterior probabilities.
+    pub(super) weights: Vec<f64>,
+    /// ln of the probability of the release.
+    pub(super) log_evidence: f64,
+}
+
+/// What a release is explained by.
+pub(super) struct Problem<'a> {
+    pub(super) prior: &'a NgramPrior,
+    pub(super) observed: &'a [Observed],
+    /// Whether a place is a sentence's first.
+    pub(super) first: &'a [bool],
+    /// The likelihood of every token at every place by itself.
+    pub(super) likelihoods: &'a [Vec<f64>],
+    /// Tokens that are drawn once: known and not skipped.
+    pub(super) drawn: &'a [bool],
+}
+
+/// Whether all sentences of so many hidden words are at most so many.
+pub(super) fn fits(tokens: usize, hidden: usize, most: usize) -> bool {
+    let count = u32::try_from(hidden)
+        .ok()
+        .and_then(|n| tokens.checked_pow(n));
+    count.is_some_and(|count| count <= most)
+}
+
+impl Problem<'_> {
+    pub(super) fn enumerate(&self) -> Enumerated {
+        let mut found = Enumerated {
+            tokens: Vec::new(),
+            weights: Vec::new(),
+            log_evidence: f64::NEG_INFINITY,
+        };
+        self.extend(&mut Vec::new(), 0, 1.0, &mut found);
+        let sum: f64 = found.weights.iter().sum();
+        if sum > 0.0 {
+            found.weights.iter_mut().for_each(|p| *p /= sum);
+            found.log_evidence = sum.ln();
+        }
+        found
+    }
+
+    fn extend(&self, path: &mut Vec<u32>, start: usize, weight: f64, found: &mut Enumerated) {
+        let place = path.len();
+        if place == self.observed.len() {
+            found.tokens.extend_from_slice(path);
+            return found.weights.push(weight);
+        }
+        let start = if self.first[place] { place } else { start };
+        for (token, &likelihood) in (0u32..).zip(&self.likelihoods[place]) {
+            let factor = self.factor(path, place, token, likelihood);
+            if factor > 0.0 {
+                let p = self.prior.probability(&path[start..], token);
+                if p > 0.0 {
+                    path.push(token);
+                    self.extend(path, start, weight * factor * p, found);
+                    path.pop();
+                }
+            }
+        }
+    }
+
+    /// The probability of a place's output, given its token and the ones before.
+    fn factor(&self, path: &[u32], place: usize, token: u32, likelihood: f64) -> f64 {
+        let Observed::Output(own) = self.observed[place] else {
+            return likelihood;
+        };
+        if !self.drawn[token as usize] {
+            return likelihood;
+        }
+        // A place that shows its word was not drawn.
+        let before = path
+            .iter()
+            .zip(self.observed)
+            .find_map(|(&t, seen)| match seen {
+                Observed::Output(y) if t == token => Some(*y),
+                _ => None,
+            });
+        match before {
+            None => likelihood,
+            Some(output) if output == own => 1.0,
+            Some(_) => 0.0,
+        }
+    }
+}
+
+/// Bytes of messages that are kept.
+const MESSAGE_BYTES: usize = 1 << 30;
+
+/// What places of a consistent release tell each other: factors on the likelihoods of tokens.
+pub(super) struct Messages {
+    /// The places of each output that stands at least once.
+    groups: Vec<Vec<usize>>,
+    /// Of every group what the other groups leave of each token.
+    excluded: Vec<Vec<f64>>,
+    /// What the other places of its group say of each place.
+    same: HashMap<usize, Vec<f64>>,
+    pub(super) factors: HashMap<usize, Vec<f64>>,
+}
+
+impl Messages {
+    /// Rounds.
+    pub(super) const ROUNDS: usize = 6;
+
+    pub(super) fn new(observed: &[Observed], tokens: usize) -> Result<Self> {
+        let mut by_output: HashMap<u32, Vec<usize>> = HashMap::new();
+        for (place, seen) in observed.iter().enumerate() {
+            if let Observed::Output(y) = seen {
+                by_output.entry(*y).or_default().push(place);
+            }
+        }
+        let places: usize = by_output.values().map(Vec::len).sum();
+        let needed = 32 * places * tokens;
+        if needed > MESSAGE_BYTES {
+            return Err(Error::TooLarge {
+                what: "the posterior of so long a consistent text".into(),
+                needed: needed as u64,
+                limit: MESSAGE_BYTES as u64,
+            });
+        }
+        let mut groups: Vec<Vec<usize>> = by_output.into_values().collect();
+        groups.sort_unstable();
+        Ok(Messages {
+            excluded: vec![vec![1.0; tokens]; groups.len()],
+            groups,
+            same: HashMap::new(),
+            factors: HashMap::new(),
+        })
+    }
+
+    /// The next round, from the posteriors of all places and their likelihoods without factors.
+    pub(super) fn update(
+        &mut self,
+        marginals: &HashMap<usize, Vec<f64>>,
+        likelihood: impl Fn(usize) -> Result<Vec<f64>>,
+        drawn: &[bool],
+    ) -> Result<()> {
+        let tokens = drawn.len();
+        // The odds that an output's word is this one, but for what the other outputs say of it.
+        let odds = |group: usize, w: usize| {
+            let each = self.groups[group].iter().map(|place| marginals[place][w]);
+            let p = each.fold(0.0f64, f64::max).min(1.0 - 1e-9);
+            p / (1.0 - p) / self.excluded[group][w]
+        };
+        let mut all = vec![0.0f64; tokens];
+        for group in 0..self.groups.len() {
+            for (w, all) in all.iter_mut().enumerate() {
+                *all += odds(group, w);
+            }
+        }
+        // At most one output has a word: against none and one of the others.
+        let excluded = (0..self.groups.len()).map(|group| {
+            let each = all.iter().enumerate().zip(&self.excluded[group]);
+            let free = each.map(|((w, all), old)| {
+                // Half of the way, so that rounds do not swing.
+                (old / (1.0 + (all - odds(group, w)).max(0.0))).sqrt()
+            });
+            free.collect()
+        });
+        let excluded: Vec<Vec<f64>> = excluded.collect();
+        let (mut next, mut kept) = (HashMap::new(), HashMap::new());
+        for (places, free) in self.groups.iter().zip(&excluded) {
+            let alone = likelihood(places[0])?;
+            // Of every place what all but its own output says, and how well that explains the output.
+            let cavities: Vec<(Vec<f64>, f64)> = places
+                .iter()
+                .map(|place| {
+                    let factor = self.factors.get(place);
+                    let of = |w: usize| {
+                        let own = alone[w] * factor.map_or(1.0, |f| f[w]);
+                        if own > 0.0 {
+                            marginals[place][w] / own
+                        } else {
+                            0.0
+                        }
+                    };
+                    let mut cavity: Vec<f64> = (0..tokens).map(of).collect();
+                    let sum: f64 = cavity.iter().sum();
+                    cavity.iter_mut().for_each(|p| *p /= sum);
+                    let explained = cavity.iter().zip(&alone).map(|(a, b)| a * b).sum();
+                    (cavity, explained)
+                })
+                .collect();
+            for (at, &place) in places.iter().enumerate() {
+                let old = self.same.get(&place);
+                let mut same = vec![1.0; tokens];
+                for (w, same) in same.iter_mut().enumerate().filter(|(w, _)| drawn[*w]) {
+                    let mut log = old.map_or(0.0, |old| old[w].ln());
+                    for (other, (cavity, explained)) in cavities.iter().enumerate() {
+                        if other != at && *explained > 0.0 {
+                            log += (cavity[w] * (1.0 - alone[w]) / explained).ln_1p();
+                        }
+                    }
+                    *same = (0.5 * log).exp();
+                }
+                let drawn = |w: usize| if drawn[w] { free[w] } else { 1.0 };
+                let each = same.iter().enumerate();
+                let mut factor: Vec<f64> = each.map(|(w, same)| same * drawn(w)).collect();
+                kept.insert(place, same);
+                let most = factor.iter().fold(0.0f64, |a, &b| a.max(b));
+                factor.iter_mut().for_each(|f| *f = (*f / most).max(1e-300));
+                next.insert(place, factor);
+            }
+        }
+        (self.factors, self.same, self.excluded) = (next, kept, excluded);
+        Ok(())
+    }
+}

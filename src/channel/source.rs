@@ -1,0 +1,222 @@
+//! The laws of a mechanism by rows and by columns, each the fastest way there is.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use crate::calibration::sums::sums;
+use crate::cover::Cover;
+use crate::error::{Error, Result};
+use crate::mechanism::neighbor_response::NeighborResponse;
+use crate::mechanism::remapped::Remapped;
+use crate::mechanism::tem::Tem;
+use crate::mechanism::tem::columns::LawRows;
+use crate::mechanism::{Mechanism, WordMechanism};
+use crate::parallel::{Control, install};
+use crate::space::rows_together;
+
+/// Pr\[y|w\] of one output y and every word w.
+pub(super) type Column = Arc<[f64]>;
+
+/// Takes each word, its law, its normaliser and Σ p ln p.
+type EachLaw<'a> = dyn FnMut(u32, &[f64], f64, f64) + 'a;
+
+/// Where laws come from.
+pub(super) enum Source {
+    Tem(Tem),
+    Response(NeighborResponse),
+    Remapped(Box<Source>, Arc<Cover>, Remapped),
+    /// By the laws of all words.
+    Rows(Arc<dyn Mechanism>),
+}
+
+/// A law that could not be computed although its mechanism has one.
+fn no_law() -> Error {
+    Error::parameter(
+        "mechanism",
+        "one whose law can be computed",
+        "one whose function of laws failed",
+    )
+}
+
+impl Source {
+    pub(super) fn of(mechanism: &Arc<dyn Mechanism>) -> Self {
+        Self::closed(&**mechanism).unwrap_or_else(|| Source::Rows(mechanism.clone()))
+    }
+
+    /// The source of a mechanism whose columns have a closed form.
+    fn closed(mechanism: &dyn Mechanism) -> Option<Self> {
+        // The mechanism itself, not what it is made around.
+        let exactly = mechanism as &dyn Any;
+        if let Some(tem) = exactly.downcast_ref::<Tem>() {
+            return Some(Source::Tem(tem.clone()));
+        }
+        if let Some(response) = exactly.downcast_ref::<NeighborResponse>() {
+            return Some(Source::Response(response.clone()));
+        }
+        let remapped = exactly.downcast_ref::<Remapped>()?;
+        let inner = Box::new(Self::closed(remapped.inner()?)?);
+        Some(Source::Remapped(
+            inner,
+            remapped.cover().clone(),
+            remapped.clone(),
+        ))
+    }
+
+    /// Whether columns are computed from normalisers, which a pass over all words gives.
+    pub(super) fn needs_totals(&self) -> bool {
+        match self {
+            Source::Tem(_) => true,
+            Source::Remapped(inner, _, _) => inner.needs_totals(),
+            Source::Response(_) | Source::Rows(_) => false,
+        }
+    }
+
+    /// Whether a column takes the laws of all words.
+    pub(super) fn columns_by_rows(&self) -> bool {
+        matches!(self, Source::Rows(_))
+    }
+
+    /// Calls a function with each word, its law, its normaliser (1 where there is none) and Σ p ln p.
+    pub(super) fn each_law(
+        &self,
+        ids: &[u32],
+        words: usize,
+        mut one: impl FnMut(u32, &[f64], f64, f64),
+    ) -> Result<()> {
+        self.each_law_dyn(ids, words, &mut one)
+    }
+
+    fn each_law_dyn(&self, ids: &[u32], words: usize, one: &mut EachLaw<'_>) -> Result<()> {
+        let plain = |mechanism: &dyn Mechanism, one: &mut EachLaw<'_>| {
+            let mut law = vec![0.0; words];
+            for &id in ids {
+                if !mechanism.law(id, &mut law) {
+                    return Err(no_law());
+                }
+                one(id, &law, 1.0, sums(&law, 0).p_ln_p);
+            }
+            Ok(())
+        };
+        match self {
+            Source::Tem(tem) => {
+                tem.each_law(ids, &mut LawRows::default(), one);
+                Ok(())
+            }
+            Source::Response(response) => plain(response, one),
+            Source::Rows(mechanism) => plain(&**mechanism, one),
+            Source::Remapped(inner, _, remapped) => {
+                let mut law = vec![0.0; words];
+                inner.each_law_dyn(ids, words, &mut |id, before, total, _| {
+                    law.copy_from_slice(before);
+                    remapped.spread(&mut law);
+                    one(id, &law, total, sums(&law, 0).p_ln_p);
+                })
+            }
+        }
+    }
+
+    /// The law of what an unknown word becomes.
+    pub(super) fn unknown(&self, words: usize) -> Vec<f64> {
+        let uniform = |excluded: &[u32]| {
+            let mut law = vec![1.0 / (words - excluded.len()) as f64; words];
+            excluded.iter().for_each(|&id| law[id as usize] = 0.0);
+            law
+        };
+        match self {
+            Source::Tem(tem) => match tem.cover() {
+                None => uniform(&[]),
+                Some(cover) => {
+                    let ranks = 0..cover.released().len() as u32;
+                    let sum: f64 = ranks.clone().map(|rank| cover.weight(rank)).sum();
+                    let mut law = vec![0.0; words];
+                    for (rank, &y) in ranks.zip(cover.released()) {
+                        law[y as usize] = cover.weight(rank) / sum;
+                    }
+                    law
+                }
+            },
+            Source::Response(response) => uniform(&response.excluded()),
+            Source::Rows(mechanism) => match mechanism.downcast_ref::<Remapped>() {
+                // Of what is remapped, as its inner mechanism draws it.
+                Some(remapped) => {
+                    let inner = remapped
+                        .inner()
+                        .map_or_else(Vec::new, WordMechanism::excluded);
+                    let mut law = uniform(&inner);
+                    remapped.spread(&mut law);
+                    law
+                }
+                None => uniform(&mechanism.excluded()),
+            },
+            Source::Remapped(inner, _, remapped) => {
+                let mut law = inner.unknown(words);
+                remapped.spread(&mut law);
+                law
+            }
+        }
+    }
+
+    /// Writes a column where it has a closed form.
+    fn column(&self, y: u32, totals: &[f64], out: &mut [f64]) {
+        match self {
+            Source::Tem(tem) => tem.column(y, totals, out),
+            Source::Response(response) => response.column(y, out),
+            Source::Remapped(inner, cover, _) => {
+                out.fill(0.0);
+                let mut before = vec![0.0; out.len()];
+                let set = cover.rank(y).map_or(&[][..], |rank| cover.set(rank));
+                for &from in set {
+                    inner.column(from, totals, &mut before);
+                    let each = cover.outputs(from).len() as f64;
+                    for (p, b) in out.iter_mut().zip(&before) {
+                        *p += b / each;
+                    }
+                }
+            }
+            Source::Rows(_) => out.fill(0.0),
+        }
+    }
+
+    /// The columns of some outputs, in parallel.
+    pub(super) fn columns(
+        &self,
+        outputs: &[u32],
+        words: usize,
+        totals: &[f64],
+        control: &Control,
+    ) -> Result<Vec<Column>> {
+        let Source::Rows(mechanism) = self else {
+            return install(outputs.len() * words, 0, || {
+                let each = outputs.par_iter().map(|&y| {
+                    control.check()?;
+                    let mut column = vec![0.0; words];
+                    self.column(y, totals, &mut column);
+                    Ok(column.into())
+                });
+                each.collect()
+            })?;
+        };
+        let ids: Vec<u32> = (0..words as u32).collect();
+        let together = rows_together(words);
+        let parts: Vec<Vec<f64>> = install(words * words, 0, || {
+            let each = ids.par_chunks(together).map(|ids| {
+                control.check()?;
+                let mut law = vec![0.0; words];
+                let mut part = Vec::with_capacity(ids.len() * outputs.len());
+                for &id in ids {
+                    if !mechanism.law(id, &mut law) {
+                        return Err(no_law());
+                    }
+                    part.extend(outputs.iter().map(|&y| law[y as usize]));
+                }
+                Ok(part)
+            });
+            each.collect::<Result<_>>()
+        })??;
+        let rows = || parts.iter().flat_map(|part| part.chunks(outputs.len()));
+        let column = |at: usize| rows().map(|row| row[at]).collect();
+        Ok((0..outputs.len()).map(column).collect())
+    }
+}

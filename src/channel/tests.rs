@@ -1,0 +1,698 @@
+//! Everything against brute force: all texts of a few words over a few words, written out.
+
+#![allow(clippy::needless_range_loop)] // words and outputs are numbers here, as in the formulas
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use rand::{Rng, RngExt};
+
+use super::*;
+use crate::Cover;
+use crate::embedding::Embedding;
+use crate::mechanism::finite_law::FiniteLaw;
+use crate::mechanism::neighbor_response::NeighborResponse;
+use crate::mechanism::remapped::Remapped;
+use crate::mechanism::tem::{Tem, Truncation};
+use crate::mechanism::{Mechanism, multivariate_laplace::MultivariateLaplace};
+use crate::metric::Metric;
+use crate::prior::NgramPrior;
+use crate::text::{Consistent, Oov, Policy};
+
+const LETTERS: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
+
+fn generator(seed: u64) -> impl Rng {
+    Randomness::new(Some(seed)).next_key().unwrap().stream(0)
+}
+
+fn space(words: usize, rng: &mut impl Rng) -> Arc<Embedding> {
+    let vectors = (0..2 * words).map(|_| rng.random::<f32>() * 3.0).collect();
+    let vocabulary = Vocabulary::new(&LETTERS[..words]).unwrap();
+    Arc::new(Embedding::new(vocabulary, vectors, 2, Metric::Euclidean).unwrap())
+}
+
+/// One mechanism of every kind that has a law.
+fn mechanisms(space: &Arc<Embedding>, rng: &mut impl Rng) -> Vec<Arc<dyn Mechanism>> {
+    let words = space.vocabulary().len();
+    let randomness = || Randomness::new(Some(1));
+    let cover = |k: usize| {
+        let sets =
+            (0..words as u32).map(|y| (0..k as u32).map(|i| (y + i) % words as u32).collect());
+        Cover::from_members(&**space, sets.collect()).unwrap()
+    };
+    let tem = |epsilon, gamma| Tem::new(space.clone(), epsilon, gamma, randomness()).unwrap();
+    let plain = tem(3.0, Truncation::default());
+    let short = tem(4.0, Truncation::Gamma(0.8));
+    let covered = plain.with_cover(Some(Arc::new(cover(2)))).unwrap();
+    let weighted = cover(3).weighted(|id| 1.0 + f64::from(id)).unwrap();
+    let weighted = plain.with_cover(Some(Arc::new(weighted))).unwrap();
+    let excluding = plain.excluding(&[1]).unwrap();
+    let response =
+        NeighborResponse::new(space.clone(), 2.0, Arc::new(cover(2)), randomness()).unwrap();
+    let table: Vec<f64> = (0..words * words)
+        .map(|_| {
+            let x: f64 = rng.random();
+            if x < 0.2 { 0.0 } else { x * x }
+        })
+        .collect();
+    let rows = move |id: u32, out: &mut [f64]| {
+        out.copy_from_slice(&table[id as usize * words..][..words]);
+        // Some output of every word.
+        out[id as usize] += 0.1;
+        Ok(())
+    };
+    let finite = FiniteLaw::new(space.clone(), Arc::new(rows), None, randomness()).unwrap();
+    let finite: Arc<dyn Mechanism> = Arc::new(finite);
+    let remapped = |inner: Arc<dyn Mechanism>| {
+        let remapped = Remapped::new(inner, Arc::new(cover(2))).unwrap();
+        Arc::new(remapped) as Arc<dyn Mechanism>
+    };
+    vec![
+        Arc::new(plain.clone()),
+        Arc::new(short),
+        Arc::new(covered),
+        Arc::new(weighted),
+        Arc::new(excluding.clone()),
+        Arc::new(response),
+        remapped(Arc::new(plain)),
+        remapped(Arc::new(excluding)),
+        remapped(finite.clone()),
+        finite.excluding(&[2]).unwrap(),
+        finite,
+    ]
+}
+
+fn law(mechanism: &dyn Mechanism, id: u32) -> Vec<f64> {
+    let mut law = vec![0.0; mechanism.vocabulary().len()];
+    assert!(mechanism.law(id, &mut law));
+    law
+}
+
+fn channel(mechanism: &Arc<dyn Mechanism>, policy: Policy) -> Arc<Channel> {
+    let text = TextPrivatizer::new(mechanism.clone(), policy);
+    Arc::new(Channel::new(text, None).unwrap())
+}
+
+#[test]
+fn columns_bits_and_capacity_are_those_of_the_law_that_is_drawn() {
+    let mut rng = generator(1);
+    let control = Control::new();
+    for words in [5, 6, 8] {
+        let space = space(words, &mut rng);
+        for mechanism in mechanisms(&space, &mut rng) {
+            let channel = channel(&mechanism, Policy::default());
+            let laws: Vec<Vec<f64>> = (0..words as u32).map(|w| law(&*mechanism, w)).collect();
+            for y in 0..words {
+                let column = channel.likelihood(y as u32, &control).unwrap();
+                for (w, law) in laws.iter().enumerate() {
+                    let (own, drawn) = (column[w], law[y]);
+                    assert!(
+                        (own - drawn).abs() <= 1e-14 * drawn,
+                        "{w} {y} {own} {drawn}"
+                    );
+                }
+            }
+            let uniform = vec![1.0; words];
+            let random: Vec<f64> = (0..words).map(|_| rng.random()).collect();
+            for given in [None, Some(&uniform[..]), Some(&random[..])] {
+                let prior = channel.prior(given).unwrap();
+                let output = |y: usize| (0..words).map(|w| prior[w] * laws[w][y]).sum::<f64>();
+                let mut expected = 0.0;
+                for w in 0..words {
+                    for y in (0..words).filter(|&y| laws[w][y] > 0.0) {
+                        expected += prior[w] * laws[w][y] * (laws[w][y] / output(y)).log2();
+                    }
+                }
+                let bits = channel.bits(given, None, &control).unwrap();
+                assert!((bits.value - expected).abs() < 1e-12, "{bits:?} {expected}");
+                assert_eq!(
+                    (bits.low, bits.high, bits.sampled),
+                    (bits.value, bits.value, 0)
+                );
+                let sampled = channel.bits(given, Some(3000), &control).unwrap();
+                assert!(
+                    sampled.low <= expected && expected <= sampled.high,
+                    "{sampled:?}"
+                );
+                for y in 0..words {
+                    let posterior = channel.posterior(y as u32, given, &control).unwrap();
+                    match posterior {
+                        None => assert_eq!(output(y), 0.0),
+                        Some(posterior) => {
+                            for w in 0..words {
+                                let expected = prior[w] * laws[w][y] / output(y);
+                                assert!((posterior[w] - expected).abs() < 1e-14);
+                            }
+                        }
+                    }
+                }
+            }
+            let most = |y: usize| laws.iter().fold(0.0f64, |a, law| a.max(law[y]));
+            let expected = (0..words).map(most).sum::<f64>().log2();
+            assert!((channel.capacity(&control).unwrap() - expected).abs() < 1e-12);
+            // What unknown words become is what is drawn.
+            let unknown = channel.unknown_law();
+            let mut counts = vec![0.0; words];
+            let mut stream = Randomness::new(Some(9)).next_key().unwrap().stream(0);
+            const DRAWS: usize = 40_000;
+            for _ in 0..DRAWS {
+                counts[mechanism.draw_unknown(&mut stream) as usize] += 1.0;
+            }
+            let expected = unknown.iter().map(|p| p * DRAWS as f64);
+            let each = counts.iter().zip(expected);
+            let chi2: f64 = each
+                .map(|(&n, e): (&f64, f64)| {
+                    if e > 0.0 {
+                        (n - e).powi(2) / e
+                    } else {
+                        n * 1e9
+                    }
+                })
+                .sum();
+            assert!(chi2 < 50.0, "{chi2}");
+        }
+    }
+}
+
+#[test]
+fn columns_do_not_depend_on_what_is_kept() {
+    let mut rng = generator(2);
+    let space = space(8, &mut rng);
+    for mechanism in mechanisms(&space, &mut rng) {
+        let text = TextPrivatizer::new(mechanism.clone(), Policy::default());
+        let none = Channel::new(text, Some(0)).unwrap();
+        let kept = channel(&mechanism, Policy::default());
+        let control = Control::new();
+        for y in [3, 0, 3, 7] {
+            let twice = [kept.likelihood(y, &control), kept.likelihood(y, &control)];
+            for column in twice {
+                assert_eq!(column.unwrap(), none.likelihood(y, &control).unwrap());
+            }
+        }
+        assert!(none.likelihood(8, &control).is_err());
+    }
+}
+
+#[test]
+fn noise_in_many_dimensions_is_refused_with_the_reason() {
+    let mut rng = generator(3);
+    let noise = MultivariateLaplace::new(space(5, &mut rng), 3.0, Randomness::new(Some(1)));
+    let text = TextPrivatizer::new(Arc::new(noise.unwrap()), Policy::default());
+    let error = Channel::new(text, None).unwrap_err().to_string();
+    assert!(
+        error.contains("mechanism") && error.contains("two dimensions"),
+        "{error}"
+    );
+}
+
+/// Texts of random words, unknown ones among them.
+fn texts(words: usize, rng: &mut impl Rng) -> Vec<String> {
+    let text = |rng: &mut dyn FnMut() -> usize| {
+        let word = |n: usize| if n < words { LETTERS[n] } else { "zz" };
+        let sentence = |rng: &mut dyn FnMut() -> usize| {
+            let count = 1 + rng() % 5;
+            let words: Vec<&str> = (0..count).map(|_| word(rng() % (words + 1))).collect();
+            words.join(" ")
+        };
+        format!("{}. {}", sentence(rng), sentence(rng))
+    };
+    (0..12)
+        .map(|_| text(&mut || rng.random_range(0..1000)))
+        .collect()
+}
+
+struct Case {
+    mechanism: Arc<dyn Mechanism>,
+    policy: Policy,
+    prior: Arc<NgramPrior>,
+    released: Vec<String>,
+    /// Whether a sentence begins at each word.
+    starts: Vec<bool>,
+}
+
+/// All texts and their probabilities with the release.
+fn brute(case: &Case, unknown_law: &[f64]) -> Vec<(Vec<u32>, f64)> {
+    let vocabulary = case.mechanism.vocabulary();
+    let words = vocabulary.len();
+    let laws: Vec<Vec<f64>> = (0..words as u32)
+        .map(|w| law(&*case.mechanism, w))
+        .collect();
+    let places = case.released.len();
+    let skipped = |word: &str| case.policy.skip.contains(word);
+    let mut found = Vec::new();
+    for number in 0..(words + 1).pow(places as u32) {
+        let mut rest = number;
+        let text: Vec<u32> = (0..places)
+            .map(|_| {
+                let token = rest % (words + 1);
+                rest /= words + 1;
+                token as u32
+            })
+            .collect();
+        let mut p = 1.0;
+        let mut start = 0;
+        let mut drawn: HashMap<u32, u32> = HashMap::new();
+        for place in 0..places {
+            if case.starts[place] {
+                start = place;
+            }
+            let token = text[place];
+            p *= case.prior.probability(&text[start..place], token);
+            let released = &case.released[place];
+            let output = vocabulary.id(released);
+            p *= match output {
+                // It stands there as it was written.
+                None => {
+                    let id = vocabulary.id(&released.to_lowercase());
+                    f64::from(u8::from(token == id.unwrap_or(words as u32)))
+                }
+                Some(y) if token as usize == words => match case.policy.oov {
+                    Oov::Random => unknown_law[y as usize],
+                    _ => 0.0,
+                },
+                Some(y) if skipped(vocabulary.word(token)) => f64::from(u8::from(y == token)),
+                Some(y) => match (case.policy.consistent, drawn.insert(token, y)) {
+                    (Consistent::Never, _) | (_, None) => laws[token as usize][y as usize],
+                    (_, Some(before)) => f64::from(u8::from(before == y)),
+                },
+            };
+        }
+        if p > 0.0 {
+            found.push((text, p));
+        }
+    }
+    found
+}
+
+fn check(case: &Case, seed: u64, exact: bool) {
+    let control = Control::new();
+    let text = TextPrivatizer::new(case.mechanism.clone(), case.policy.clone());
+    let channel = Arc::new(Channel::new(text, None).unwrap());
+    let mut written = String::new();
+    for (word, &start) in case.released.iter().zip(&case.starts) {
+        if !written.is_empty() {
+            written.push_str(if start { ". " } else { ", " });
+        }
+        written.push_str(word);
+    }
+    let all = brute(case, &channel.unknown_law());
+    let sum: f64 = all.iter().map(|(_, p)| p).sum();
+    let decoded = channel.decode(Given::Text(written.clone()), &case.prior, &control);
+    if sum == 0.0 {
+        assert!(decoded.unwrap_err().to_string().contains("text"));
+        return;
+    }
+    let decoded = decoded.unwrap();
+    assert_eq!(decoded.is_exact(), exact);
+    assert!(
+        (decoded.log_evidence() - sum.ln()).abs() < 1e-10,
+        "{written}"
+    );
+    let words = case.mechanism.vocabulary().len();
+    let places = case.released.len();
+    let mut right = 0.0;
+    let mut counts = vec![0.0; words + 1];
+    for place in 0..places {
+        let mut expected = vec![0.0; words + 1];
+        for (text, p) in &all {
+            expected[text[place] as usize] += p / sum;
+        }
+        let own = decoded.marginal(place, &control).unwrap();
+        for (token, (a, b)) in own.iter().zip(&expected).enumerate() {
+            assert!((a - b).abs() < 1e-10, "{written} {place} {token}: {a} {b}");
+            counts[token] += b;
+        }
+        let word = decoded.words()[place];
+        assert!((word.unknown - expected[words]).abs() < 1e-10);
+        let entropy: f64 = expected
+            .iter()
+            .filter(|p| **p > 0.0)
+            .map(|p| -p * p.log2())
+            .sum();
+        assert!((word.bits - entropy).abs() < 1e-9);
+        let most = expected.iter().fold(0.0f64, |a, &b| a.max(b));
+        assert!((word.certainty - most).abs() < 1e-10);
+        right += if word.written { 0.0 } else { most };
+    }
+    let hidden = decoded.words().iter().filter(|word| !word.written).count();
+    if hidden > 0 {
+        assert!((decoded.expected_right() - right / hidden as f64).abs() < 1e-10);
+    }
+    for (a, b) in decoded
+        .expected_counts(&control)
+        .unwrap()
+        .iter()
+        .zip(&counts)
+    {
+        assert!((a - b).abs() < 1e-9);
+    }
+    let left: f64 = all.iter().map(|(_, p)| -p / sum * (p / sum).log2()).sum();
+    let own = decoded.bits_left(&control).unwrap();
+    assert!((own - left).abs() < 1e-8, "{written}: {own} {left}");
+    let best = all.iter().fold(0.0f64, |a, (_, p)| a.max(*p));
+    let likeliest = decoded.likeliest(&control).unwrap();
+    let of = |tokens: &[u32]| {
+        all.iter()
+            .find(|(text, _)| text == tokens)
+            .map_or(0.0, |(_, p)| *p)
+    };
+    assert!((of(&likeliest) / best - 1.0).abs() < 1e-10, "{written}");
+    // Means of one-hot vectors are marginals, but for what is unknown.
+    let vectors: Vec<f32> = (0..words * words)
+        .map(|i| f32::from(u8::from(i % (words + 1) == 0)))
+        .collect();
+    let means = decoded.means(&vectors, words, &control).unwrap();
+    let frequencies = case.prior.frequencies();
+    for place in 0..places {
+        let own = decoded.marginal(place, &control).unwrap();
+        for w in 0..words {
+            let expected = own[w] + own[words] * frequencies[w];
+            assert!((means[place * words + w] - expected).abs() < 1e-12);
+        }
+    }
+    // Drawn texts are as frequent as they are likely.
+    const DRAWS: usize = 2000;
+    let shown = |text: &[u32]| {
+        let mut out = String::new();
+        for (place, &token) in text.iter().enumerate() {
+            if place > 0 {
+                out.push_str(if case.starts[place] { ". " } else { ", " });
+            }
+            let word = match case.mechanism.vocabulary().id(&case.released[place]) {
+                None => case.released[place].as_str(),
+                Some(_) if token as usize == words => UNKNOWN,
+                Some(_) => case.mechanism.vocabulary().word(token),
+            };
+            out.push_str(word);
+        }
+        out
+    };
+    let mut expected: HashMap<String, f64> = HashMap::new();
+    for (text, p) in &all {
+        *expected.entry(shown(text)).or_default() += p / sum * DRAWS as f64;
+    }
+    let mut seen: HashMap<String, f64> = HashMap::new();
+    for text in decoded.sample(DRAWS, Some(seed), &control).unwrap() {
+        let Given::Text(text) = text else {
+            panic!("a text")
+        };
+        *seen.entry(text).or_default() += 1.0;
+    }
+    assert!(seen.keys().all(|text| expected.contains_key(text)));
+    // Rare texts together.
+    let (mut chi2, mut cells, mut rare) = (0.0f64, 0.0f64, (0.0f64, 0.0f64));
+    for (text, e) in expected {
+        let n = seen.get(&text).copied().unwrap_or(0.0);
+        if e < 5.0 {
+            rare = (rare.0 + n, rare.1 + e);
+        } else {
+            chi2 += (n - e).powi(2) / e;
+            cells += 1.0;
+        }
+    }
+    if rare.1 > 1.0 {
+        chi2 += (rare.0 - rare.1).powi(2) / rare.1;
+        cells += 1.0;
+    }
+    // Beyond six standard deviations.
+    assert!(
+        chi2 < cells + 6.0 * (2.0 * cells).sqrt() + 12.0,
+        "{written}: {chi2} of {cells}"
+    );
+}
+
+fn cases(seed: u64, consistent: Consistent) {
+    let mut rng = generator(seed);
+    for (words, places) in [(5, 4), (6, 3), (8, 3), (5, 1), (7, 2)] {
+        let space = space(words, &mut rng);
+        for (at, mechanism) in mechanisms(&space, &mut rng).into_iter().enumerate() {
+            let order = 1 + at % 3;
+            let public = texts(words, &mut rng);
+            let prior = NgramPrior::train(space.clone(), &public, order, None, &Control::new());
+            let skip = match rng.random_range(0..3) {
+                0 => [LETTERS[2].to_owned(), "yy".to_owned()].into(),
+                _ => Default::default(),
+            };
+            let oov = [Oov::Random, Oov::Keep, Oov::Random][rng.random_range(0..3)];
+            let policy = Policy {
+                oov,
+                skip,
+                consistent,
+            };
+            // What the mechanism makes of a text.
+            let written: Vec<&str> = (0..places)
+                .map(|_| match rng.random_range(0..words + 2) {
+                    n if n < words => LETTERS[n],
+                    n if n == words => "zz",
+                    // A repetition, for what is consistent.
+                    _ => "a",
+                })
+                .collect();
+            let text = TextPrivatizer::new(mechanism.clone(), policy.clone());
+            let released = text.privatize_tokens(&written, &Control::new()).unwrap().0;
+            let starts = (0..places).map(|at| at == 0 || rng.random_range(0..4) == 0);
+            let case = Case {
+                mechanism,
+                policy,
+                prior: Arc::new(prior.unwrap()),
+                released,
+                starts: starts.collect(),
+            };
+            check(&case, seed, true);
+        }
+    }
+}
+
+#[test]
+fn posteriors_are_those_of_all_texts_written_out() {
+    for seed in 10..14 {
+        cases(seed, Consistent::Never);
+    }
+}
+
+#[test]
+fn posteriors_of_consistent_releases_are_those_of_all_texts_written_out() {
+    for seed in 20..23 {
+        cases(seed, Consistent::Text);
+    }
+}
+
+#[test]
+fn skipped_words_in_another_case_are_seen() {
+    let mut rng = generator(30);
+    let space = space(6, &mut rng);
+    let mechanism = mechanisms(&space, &mut rng).remove(0);
+    let public = texts(6, &mut rng);
+    for order in 1..=3 {
+        let prior = NgramPrior::train(space.clone(), &public, order, None, &Control::new());
+        let case = Case {
+            mechanism: mechanism.clone(),
+            policy: Policy {
+                skip: ["c".to_owned(), "yy".to_owned()].into(),
+                ..Policy::default()
+            },
+            prior: Arc::new(prior.unwrap()),
+            released: ["C", "a", "yy", "c"].map(str::to_owned).to_vec(),
+            starts: vec![true, false, false, false],
+        };
+        check(&case, 1, true);
+    }
+}
+
+/// Sums over all pairs of words, for texts too long to write out: α(u,v) and β(u,v) as tables.
+#[test]
+fn long_sentences_are_those_of_tables_over_all_pairs_of_words() {
+    let mut rng = generator(40);
+    let words = 5;
+    let space = space(words, &mut rng);
+    let mechanism = mechanisms(&space, &mut rng).remove(0);
+    let control = Control::new();
+    let channel = channel(&mechanism, Policy::default());
+    let laws: Vec<Vec<f64>> = (0..words as u32).map(|w| law(&*mechanism, w)).collect();
+    let unknown = channel.unknown_law();
+    let public = texts(words, &mut rng);
+    // More than the memory of a test holds, so that states are computed twice.
+    let released: Vec<u32> = (0..301)
+        .map(|_| rng.random_range(0..words as u32))
+        .collect();
+    let tokens = words + 1;
+    let likelihood = |place: usize, token: usize| match token < words {
+        true => laws[token][released[place] as usize],
+        false => unknown[released[place] as usize],
+    };
+    for order in 1..=3 {
+        let prior = NgramPrior::train(space.clone(), &public, order, None, &control).unwrap();
+        let step = |history: &[u32], w: usize| prior.probability(history, w as u32);
+        let n = released.len();
+        // Tables of the pairs of words at i-1 and i.
+        let mut alphas = vec![vec![vec![0.0; tokens]; tokens]; n];
+        let mut log = 0.0;
+        for i in 1..n {
+            let mut sum = 0.0;
+            for v in 0..tokens {
+                for w in 0..tokens {
+                    let before: f64 = match i {
+                        1 => step(&[], v) * likelihood(0, v) * step(&[v as u32], w),
+                        2 => (0..tokens)
+                            .map(|u| alphas[1][u][v] * step(&[u as u32, v as u32], w))
+                            .sum(),
+                        _ => (0..tokens)
+                            .map(|u| alphas[i - 1][u][v] * step(&[9, u as u32, v as u32], w))
+                            .sum(),
+                    };
+                    alphas[i][v][w] = before * likelihood(i, w);
+                    sum += alphas[i][v][w];
+                }
+            }
+            log += f64::ln(sum);
+            alphas[i].iter_mut().flatten().for_each(|a| *a /= sum);
+        }
+        let mut betas = vec![vec![vec![1.0; tokens]; tokens]; n];
+        for i in (1..n - 1).rev() {
+            for u in 0..tokens {
+                for v in 0..tokens {
+                    let each = (0..tokens).map(|w| {
+                        let next = step(&[u as u32, v as u32], w) * likelihood(i + 1, w);
+                        next * betas[i + 1][v][w]
+                    });
+                    betas[i][u][v] = each.sum();
+                }
+            }
+            let most = betas[i].iter().flatten().fold(0.0f64, |a, &b| a.max(b));
+            betas[i].iter_mut().flatten().for_each(|b| *b /= most);
+        }
+        let given = released
+            .iter()
+            .map(|&y| LETTERS[y as usize].to_owned())
+            .collect();
+        let prior = Arc::new(prior);
+        let decoded = channel
+            .decode(Given::Tokens(given), &prior, &control)
+            .unwrap();
+        assert!((decoded.log_evidence() - log).abs() < 1e-9, "{order}");
+        for i in (1..n).step_by(7) {
+            let mut expected = vec![0.0; tokens];
+            for u in 0..tokens {
+                for v in 0..tokens {
+                    expected[v] += alphas[i][u][v] * betas[i][u][v];
+                }
+            }
+            let sum: f64 = expected.iter().sum();
+            let own = decoded.marginal(i, &control).unwrap();
+            for (a, b) in own.iter().zip(expected) {
+                assert!((a - b / sum).abs() < 1e-11, "{order} {i}: {a} {b}");
+            }
+        }
+        let counts = decoded.expected_counts(&control).unwrap();
+        assert!((counts.iter().sum::<f64>() - n as f64).abs() < 1e-9);
+        // Drawn texts: their mean logarithm is the entropy, each word as often as it is likely.
+        let draws = 400;
+        let mut seen = vec![0.0; tokens];
+        for text in decoded.sample(draws, Some(1), &control).unwrap() {
+            let Given::Tokens(text) = text else {
+                panic!("tokens")
+            };
+            for word in text {
+                let token = LETTERS[..words].iter().position(|l| *l == word);
+                seen[token.unwrap_or(words)] += 1.0 / draws as f64;
+            }
+        }
+        for (a, b) in seen.iter().zip(&counts) {
+            // Far beyond six standard errors of sums over 301 words.
+            assert!(
+                (a - b).abs() < 6.0 * (3.0 * b / draws as f64).sqrt() + 0.2,
+                "{a} {b}"
+            );
+        }
+        // No text that was drawn, nor the words that are likeliest one by one, is likelier.
+        let score = |text: &[u32]| -> f64 {
+            let each = text
+                .iter()
+                .enumerate()
+                .map(|(i, &w)| (prior.probability(&text[..i], w) * likelihood(i, w as usize)).ln());
+            each.sum()
+        };
+        let best = score(&decoded.likeliest(&control).unwrap());
+        let singly: Vec<u32> = decoded.words().iter().map(|word| word.best).collect();
+        assert!(best >= score(&singly) - 1e-9);
+        let left = decoded.bits_left(&control).unwrap();
+        let most: f64 = decoded.words().iter().map(|word| word.bits).sum();
+        assert!(left > 0.0 && left < most + 1e-9);
+        assert!(order > 1 || (left - most).abs() < 1e-7);
+    }
+}
+
+/// Whatever is made of a release alone tells no more than the release.
+#[test]
+fn nothing_made_of_outputs_alone_tells_more() {
+    let mut rng = generator(50);
+    let control = Control::new();
+    for seed in 0..4 {
+        let space = space(6 + seed % 3, &mut rng);
+        let words = space.vocabulary().len();
+        for inner in mechanisms(&space, &mut rng) {
+            for _ in 0..3 {
+                // A random way to replace outputs, and none at all.
+                let sets = (0..words).map(|_| {
+                    let member = |_: &u32| rng.random_range(0..3) == 0;
+                    (0..words as u32).filter(member).collect()
+                });
+                let mut sets: Vec<Vec<u32>> = sets.collect();
+                sets[0] = (0..words as u32).collect();
+                let cover = Cover::from_members(&*space, sets).unwrap();
+                let decoder = Remapped::new(inner.clone(), Arc::new(cover)).unwrap();
+                let decoder: Arc<dyn Mechanism> = Arc::new(decoder);
+                let [before, after] = [&inner, &decoder].map(|m| channel(m, Policy::default()));
+                let bits = [&before, &after].map(|c| c.bits(None, None, &control).unwrap().value);
+                assert!(bits[1] <= bits[0] + 1e-12, "{bits:?}");
+                let most = [&before, &after].map(|c| c.capacity(&control).unwrap());
+                assert!(most[1] <= most[0] + 1e-12, "{most:?}");
+            }
+        }
+    }
+}
+
+/// Long consistent texts are approximate, and say so; the approximation is near what is exact.
+#[test]
+fn messages_between_places_come_near_to_all_texts_written_out() {
+    let mut rng = generator(60);
+    let control = Control::new();
+    let (mut apart, mut without) = (0.0, 0.0);
+    for round in 0..12 {
+        let space = space(6, &mut rng);
+        let mechanism = mechanisms(&space, &mut rng).remove(round % 4);
+        let public = texts(6, &mut rng);
+        let prior = NgramPrior::train(space.clone(), &public, 2, None, &control).unwrap();
+        let prior = Arc::new(prior);
+        let policy = Policy {
+            consistent: Consistent::Text,
+            ..Policy::default()
+        };
+        let text = TextPrivatizer::new(mechanism.clone(), policy.clone());
+        let written = ["a", "b", "a", "c", "b"];
+        let released = text.privatize_tokens(&written, &control).unwrap().0;
+        let given = || Given::Tokens(released.clone());
+        let exact = channel(&mechanism, policy.clone());
+        let exact = exact.decode(given(), &prior, &control).unwrap();
+        assert!(exact.is_exact());
+        let near = channel(&mechanism, policy);
+        let near = near.decode_within(given(), &prior, 0, &control).unwrap();
+        assert!(!near.is_exact() && near.log_evidence().is_nan());
+        assert!(near.bits_left(&control).unwrap().is_nan());
+        let single = channel(&mechanism, Policy::default());
+        let single = single.decode(given(), &prior, &control).unwrap();
+        for place in 0..written.len() {
+            let [exact, near, single] =
+                [&exact, &near, &single].map(|p| p.marginal(place, &control).unwrap());
+            let distance = |a: &[f64]| -> f64 {
+                let each = a.iter().zip(&exact).map(|(a, b)| (a - b).abs() / 2.0);
+                each.sum()
+            };
+            assert!((near.iter().sum::<f64>() - 1.0).abs() < 1e-9);
+            apart += distance(&near) / 60.0;
+            without += distance(&single) / 60.0;
+        }
+    }
+    // Total variation from the exact posterior, with messages and as if all were drawn by themselves.
+    assert!(apart < 0.7 * without && apart < 0.1, "{apart} {without}");
+}

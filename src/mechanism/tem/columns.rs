@@ -1,0 +1,266 @@
+//! The law of Tem by columns: Pr\[y|w\] of one output y and every word w, and the normalisers that
+//! columns need.
+//!
+//! A weight is the integer that is drawn, as a float: it has at most 53 significant bits, so none is
+//! lost. Normalisers are sums of such floats, to a relative 10⁻¹⁵.
+
+use super::Tem;
+use super::law::{FLOOR_EXPONENT, LOG2_FLOOR, LOG2_LARGEST};
+use crate::arithmetic::exp_minus;
+use crate::neighbors::Grid;
+#[cfg(target_arch = "x86_64")]
+use crate::simd::{Avx2, Avx512};
+use crate::space::{MetricSpace, rows_together};
+
+/// Memory for the laws of some words.
+#[derive(Default)]
+pub(crate) struct LawRows {
+    distances: Vec<f64>,
+    scores: Vec<f64>,
+    law: Vec<f64>,
+}
+
+/// Words whose scores are computed together: what stays in the second cache.
+const TOGETHER: usize = 8;
+
+impl Tem {
+    /// Calls a function with each word, its law (every output's probability, by id), the normaliser
+    /// relative to the largest weight, and Σ p ln p.
+    pub(crate) fn each_law(
+        &self,
+        ids: &[u32],
+        memory: &mut LawRows,
+        mut one: impl FnMut(u32, &[f64], f64, f64),
+    ) {
+        let words = self.space.vocabulary().len();
+        let eta = self.epsilon / 2.0;
+        for ids in ids.chunks(rows_together(words)) {
+            // Distances of many words at once, scores of so many as stay in the second cache.
+            memory.distances.resize(ids.len() * words, 0.0);
+            self.space.rows(ids, &mut memory.distances);
+            let rows = memory.distances.chunks_mut(TOGETHER * words);
+            for (ids, rows) in ids.chunks(TOGETHER).zip(rows) {
+                if let Some(grid) = self.grid() {
+                    round(rows, grid);
+                }
+                let scores = match &self.cover {
+                    None => rows,
+                    Some(cover) => {
+                        cover.scores_of_rows(rows, &mut memory.scores);
+                        &mut memory.scores
+                    }
+                };
+                let ranks = scores.len() / ids.len();
+                for (&id, scores) in ids.iter().zip(scores.chunks_exact_mut(ranks)) {
+                    let penalties = self.cover.as_deref().and_then(|cover| cover.penalties());
+                    let (total, spread) = weights(scores, eta, self.gamma, penalties);
+                    let share = 1.0 / total;
+                    scores.iter_mut().for_each(|p| *p *= share);
+                    // Σ p ln p, where ln p = -exponent - ln total.
+                    let p_ln_p = -spread * share - total.ln();
+                    match self.cover.as_deref().filter(|cover| cover.excluded() > 0) {
+                        None => one(id, scores, total, p_ln_p),
+                        Some(cover) => {
+                            memory.law.clear();
+                            memory.law.resize(words, 0.0);
+                            for (&y, &p) in cover.released().iter().zip(&*scores) {
+                                memory.law[y as usize] = p;
+                            }
+                            one(id, &memory.law, total, p_ln_p);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Writes Pr\[y|w\] of every word w, from the normalisers that [`each_law`](Self::each_law) gives.
+    pub(crate) fn column(&self, y: u32, totals: &[f64], out: &mut [f64]) {
+        let penalty = match &self.cover {
+            None => {
+                self.space.distances(y, out);
+                0.0
+            }
+            Some(cover) => {
+                let Some(rank) = cover.rank(y) else {
+                    return out.fill(0.0);
+                };
+                nearest_of(&*self.space, cover.set(rank), out);
+                cover.penalties().map_or(0.0, |c| c[rank as usize])
+            }
+        };
+        if let Some(grid) = self.grid() {
+            round(out, grid);
+        }
+        let eta = self.epsilon / 2.0;
+        weights_alike(out, eta, self.gamma, penalty);
+        for (p, total) in out.iter_mut().zip(totals) {
+            *p /= total;
+        }
+    }
+}
+
+/// Rounds distances to the grid.
+fn round(distances: &mut [f64], grid: Grid) {
+    distances.iter_mut().for_each(|d| *d = grid.round(*d));
+}
+
+/// Writes the distance of every word to the nearest of some words.
+fn nearest_of(space: &dyn MetricSpace, words: &[u32], out: &mut [f64]) {
+    let Some((&first, rest)) = words.split_first() else {
+        return out.fill(f64::INFINITY);
+    };
+    space.distances(first, out);
+    let mut row = vec![0.0; if rest.is_empty() { 0 } else { out.len() }];
+    for &word in rest {
+        space.distances(word, &mut row);
+        for (least, &d) in out.iter_mut().zip(&row) {
+            *least = if d < *least { d } else { *least };
+        }
+    }
+}
+
+const SCALE: f64 = (1u128 << LOG2_LARGEST) as f64;
+const UNSCALE: f64 = 1.0 / SCALE;
+const LEAST: f64 = 1.0 / (1u64 << (LOG2_LARGEST - LOG2_FLOOR)) as f64;
+
+/// The integer weight of an exponent relative to the largest, 2¹⁰⁰.
+#[inline(always)]
+fn weight(exponent: f64) -> f64 {
+    const ROUND: f64 = (1u64 << 52) as f64;
+    let capped = if exponent < FLOOR_EXPONENT + 0.25 {
+        exponent
+    } else {
+        FLOOR_EXPONENT + 0.25
+    };
+    let v = exp_minus(capped);
+    let v = if v > LEAST { v } else { LEAST };
+    let v = if v < 1.0 { v } else { 1.0 };
+    let scaled = v * SCALE;
+    // The floor: from 2⁵² on, every float is whole.
+    let nearest = (scaled + ROUND) - ROUND;
+    let below = nearest - if nearest > scaled { 1.0 } else { 0.0 };
+    UNSCALE * if scaled < ROUND { below } else { scaled }
+}
+
+/// Turns scores into weights relative to the largest; their sum, and that of each times its exponent.
+fn weights(scores: &mut [f64], eta: f64, gamma: f64, penalties: Option<&[f64]>) -> (f64, f64) {
+    if let Some(penalties) = penalties {
+        for (x, c) in scores.iter_mut().zip(penalties) {
+            *x = eta * x.min(gamma) + c;
+        }
+        return weights_of(scores, 1.0, f64::INFINITY);
+    }
+    weights_of(scores, eta, gamma)
+}
+
+fn weights_of(scores: &mut [f64], eta: f64, gamma: f64) -> (f64, f64) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        if Avx512::detect().is_some() {
+            // SAFETY: the machine has the set, as the proof says.
+            return unsafe { weights_avx512(scores, eta, gamma) };
+        }
+        if Avx2::detect().is_some() {
+            // SAFETY: the machine has the set, as the proof says.
+            return unsafe { weights_avx2(scores, eta, gamma) };
+        }
+    }
+    weights_portable(scores, eta, gamma)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512dq,avx512vl")]
+fn weights_avx512(scores: &mut [f64], eta: f64, gamma: f64) -> (f64, f64) {
+    weights_portable(scores, eta, gamma)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn weights_avx2(scores: &mut [f64], eta: f64, gamma: f64) -> (f64, f64) {
+    weights_portable(scores, eta, gamma)
+}
+
+#[inline(always)]
+#[allow(clippy::needless_range_loop)] // lanes, for the vectoriser
+fn weights_portable(scores: &mut [f64], eta: f64, gamma: f64) -> (f64, f64) {
+    const LANES: usize = 16;
+    let (mut sums, mut spreads) = ([0.0; LANES], [0.0; LANES]);
+    let exponent = |d: f64| eta * if d < gamma { d } else { gamma };
+    let capped = |x: f64| {
+        if x < FLOOR_EXPONENT {
+            x
+        } else {
+            FLOOR_EXPONENT
+        }
+    };
+    let (chunks, rest) = scores.as_chunks_mut::<LANES>();
+    for chunk in chunks {
+        for l in 0..LANES {
+            let x = exponent(chunk[l]);
+            chunk[l] = weight(x);
+            sums[l] += chunk[l];
+            spreads[l] += chunk[l] * capped(x);
+        }
+    }
+    let (mut sum, mut spread) = (sums.iter().sum(), spreads.iter().sum());
+    for d in rest {
+        let x = exponent(*d);
+        *d = weight(x);
+        sum += *d;
+        spread += *d * capped(x);
+    }
+    (sum, spread)
+}
+
+/// Turns distances to one output's set into its weights.
+fn weights_alike(distances: &mut [f64], eta: f64, gamma: f64, penalty: f64) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        if Avx512::detect().is_some() {
+            // SAFETY: the machine has the set, as the proof says.
+            return unsafe { alike_avx512(distances, eta, gamma, penalty) };
+        }
+        if Avx2::detect().is_some() {
+            // SAFETY: the machine has the set, as the proof says.
+            return unsafe { alike_avx2(distances, eta, gamma, penalty) };
+        }
+    }
+    alike_portable(distances, eta, gamma, penalty);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512dq,avx512vl")]
+fn alike_avx512(distances: &mut [f64], eta: f64, gamma: f64, penalty: f64) {
+    alike_portable(distances, eta, gamma, penalty);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn alike_avx2(distances: &mut [f64], eta: f64, gamma: f64, penalty: f64) {
+    alike_portable(distances, eta, gamma, penalty);
+}
+
+#[inline(always)]
+fn alike_portable(distances: &mut [f64], eta: f64, gamma: f64, penalty: f64) {
+    for d in distances {
+        let nearer = if *d < gamma { *d } else { gamma };
+        *d = weight(eta * nearer + penalty);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::law;
+    use super::*;
+
+    #[test]
+    fn a_weight_is_the_integer_that_is_drawn() {
+        for i in 0..45_000 {
+            let x = f64::from(i) * 1e-3;
+            assert_eq!(weight(x) * SCALE, law::weight(x) as f64, "{x}");
+        }
+        assert_eq!(weight(f64::INFINITY) * SCALE, law::weight(1e9) as f64);
+        assert_eq!((weight(0.0), SCALE), (1.0, 2f64.powi(100)));
+    }
+}

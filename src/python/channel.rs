@@ -1,0 +1,357 @@
+//! `fastdx.channel`: the cores of `Channel`, `NgramPrior` and `Posterior`.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use numpy::{PyArray1, PyArrayDyn};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyString};
+
+use super::arguments::{
+    as_strs, count, matrix_with, numbers, real, seed as seed_of, shaped, strings, word_ids,
+};
+use super::mechanism::PyMechanism;
+use super::run::{run, run_with};
+use super::space::Space;
+use super::text::Written;
+use crate::channel::{Channel, Given, Posterior};
+use crate::{Error, NgramPrior};
+
+/// An n-gram model of language: the core of `fastdx.channel.NgramPrior`.
+#[pyclass(frozen, name = "NgramPriorCore", module = "fastdx._core")]
+pub(super) struct PyNgramPrior {
+    inner: Arc<NgramPrior>,
+    space: Space,
+}
+
+/// Frequencies, where there are some.
+fn frequencies_of(given: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Vec<f64>>> {
+    given.map(|given| numbers("frequencies", given)).transpose()
+}
+
+/// A prior, where there is one.
+fn prior_of(given: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Vec<f64>>> {
+    given.map(|given| numbers("prior", given)).transpose()
+}
+
+#[pymethods]
+impl PyNgramPrior {
+    #[staticmethod]
+    #[pyo3(signature = (space, texts, order, frequencies = None, progress = None))]
+    fn train(
+        py: Python<'_>,
+        space: &Bound<'_, PyAny>,
+        texts: &Bound<'_, PyAny>,
+        order: &Bound<'_, PyAny>,
+        frequencies: Option<&Bound<'_, PyAny>>,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let space = Space::of(space)?;
+        let texts = strings("texts", texts)?;
+        let order = count("order", order)?;
+        let frequencies = frequencies_of(frequencies)?;
+        let words = space.space();
+        let inner = run_with(py, true, progress, |control| {
+            NgramPrior::train(
+                words,
+                &as_strs(&texts),
+                order,
+                frequencies.as_deref(),
+                control,
+            )
+        })?;
+        let inner = Arc::new(inner);
+        Ok(PyNgramPrior { inner, space })
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (space, frequencies = None, unknown = None))]
+    fn of_frequencies(
+        space: &Bound<'_, PyAny>,
+        frequencies: Option<&Bound<'_, PyAny>>,
+        unknown: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let unknown = unknown.map_or(Ok(0.0), |given| real("unknown", given))?;
+        let space = Space::of(space)?;
+        let frequencies = frequencies_of(frequencies)?;
+        let made = NgramPrior::of_frequencies(space.space(), frequencies.as_deref(), unknown)?;
+        let inner = Arc::new(made);
+        Ok(PyNgramPrior { inner, space })
+    }
+
+    #[staticmethod]
+    fn of_pairs(
+        space: &Bound<'_, PyAny>,
+        frequencies: &Bound<'_, PyAny>,
+        first: &Bound<'_, PyAny>,
+        second: &Bound<'_, PyAny>,
+        weights: &Bound<'_, PyAny>,
+    ) -> PyResult<Self> {
+        let space = Space::of(space)?;
+        let words = space.space();
+        let count = words.vocabulary().len();
+        let [(first, _), (second, _)] = [word_ids(first, count)?, word_ids(second, count)?];
+        let frequencies = numbers("frequencies", frequencies)?;
+        let weights = numbers("weights", weights)?;
+        let made = NgramPrior::of_pairs(words, &frequencies, &first, &second, &weights)?;
+        let inner = Arc::new(made);
+        Ok(PyNgramPrior { inner, space })
+    }
+
+    #[staticmethod]
+    fn load(py: Python<'_>, space: &Bound<'_, PyAny>, path: PathBuf) -> PyResult<Self> {
+        let space = Space::of(space)?;
+        let words = space.space();
+        let inner = Arc::new(run(py, true, |_| NgramPrior::open(words, &path))?);
+        Ok(PyNgramPrior { inner, space })
+    }
+
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        run(py, true, |_| self.inner.save(&path))
+    }
+
+    #[staticmethod]
+    fn from_bytes(space: &Bound<'_, PyAny>, data: &Bound<'_, PyBytes>) -> PyResult<Self> {
+        let space = Space::of(space)?;
+        let inner = Arc::new(NgramPrior::from_bytes(space.space(), data.as_bytes())?);
+        Ok(PyNgramPrior { inner, space })
+    }
+
+    fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.inner.to_bytes())
+    }
+
+    /// The probability of every word behind words; that of an unknown one.
+    fn next<'py>(
+        &self,
+        py: Python<'py>,
+        words: &Bound<'py, PyAny>,
+    ) -> PyResult<(Bound<'py, PyArray1<f64>>, f64)> {
+        let words = strings("words", words)?;
+        let history = self.inner.tokens(&as_strs(&words));
+        let mut all = Vec::new();
+        self.inner.fill_next(&history, &mut all);
+        let unknown = all.last().copied().unwrap_or(0.0);
+        let next = self.inner.next(&as_strs(&words));
+        Ok((PyArray1::from_vec(py, next), unknown))
+    }
+
+    fn perplexity(&self, py: Python<'_>, texts: &Bound<'_, PyAny>) -> PyResult<f64> {
+        let texts = strings("texts", texts)?;
+        run(py, true, |_| Ok(self.inner.perplexity(&as_strs(&texts))))
+    }
+
+    #[getter]
+    fn frequencies<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        PyArray1::from_vec(py, self.inner.frequencies())
+    }
+
+    #[getter]
+    fn unknown(&self) -> f64 {
+        self.inner.unknown()
+    }
+
+    #[getter]
+    fn order(&self) -> usize {
+        self.inner.order()
+    }
+
+    #[getter]
+    fn seen(&self) -> (usize, usize) {
+        self.inner.seen()
+    }
+
+    #[getter]
+    fn space(&self, py: Python<'_>) -> Py<PyAny> {
+        self.space.object(py)
+    }
+}
+
+/// What a release tells: the core of `fastdx.channel.Channel`.
+#[pyclass(frozen, name = "ChannelCore", module = "fastdx._core")]
+pub(super) struct PyChannel {
+    inner: Arc<Channel>,
+}
+
+#[pymethods]
+impl PyChannel {
+    #[new]
+    #[pyo3(signature = (mechanism, cache_bytes = None))]
+    fn new(
+        mechanism: PyRef<'_, PyMechanism>,
+        cache_bytes: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let cache_bytes = cache_bytes.map(|b| count("cache_bytes", b)).transpose()?;
+        let channel = Channel::new(mechanism.text().clone(), cache_bytes)?;
+        let inner = Arc::new(channel);
+        Ok(PyChannel { inner })
+    }
+
+    /// Bits, the ends of their interval, words drawn for it.
+    #[pyo3(signature = (prior = None, sample = None, progress = None))]
+    fn bits(
+        &self,
+        py: Python<'_>,
+        prior: Option<&Bound<'_, PyAny>>,
+        sample: Option<&Bound<'_, PyAny>>,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<(f64, f64, f64, usize)> {
+        let prior = prior_of(prior)?;
+        let sample = sample.map(|s| count("sample", s)).transpose()?;
+        let bits = run_with(py, true, progress, |control| {
+            self.inner.bits(prior.as_deref(), sample, control)
+        })?;
+        Ok((bits.value, bits.low, bits.high, bits.sampled))
+    }
+
+    #[pyo3(signature = (progress = None))]
+    fn capacity(&self, py: Python<'_>, progress: Option<&Bound<'_, PyAny>>) -> PyResult<f64> {
+        run_with(py, true, progress, |control| self.inner.capacity(control))
+    }
+
+    fn likelihood<'py>(&self, py: Python<'py>, output: u32) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let column = run(py, true, |control| self.inner.likelihood(output, control))?;
+        Ok(PyArray1::from_slice(py, &column))
+    }
+
+    #[pyo3(signature = (output, prior = None))]
+    fn posterior<'py>(
+        &self,
+        py: Python<'py>,
+        output: u32,
+        prior: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let prior = prior_of(prior)?;
+        let found = run(py, true, |control| {
+            let found = self.inner.posterior(output, prior.as_deref(), control)?;
+            let expected = "one that some word of the prior has";
+            found.ok_or_else(|| Error::parameter("output", expected, "one that none has"))
+        })?;
+        Ok(PyArray1::from_vec(py, found))
+    }
+
+    #[pyo3(signature = (text, prior, progress = None))]
+    fn decode(
+        &self,
+        py: Python<'_>,
+        text: &Bound<'_, PyAny>,
+        prior: PyRef<'_, PyNgramPrior>,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<PyPosterior> {
+        let given = match Written::of("text", text)? {
+            Written::Text(text) => Given::Text(text.to_string()),
+            Written::Tokens(tokens) => {
+                Given::Tokens(tokens.iter().map(ToString::to_string).collect())
+            }
+        };
+        let prior = prior.inner.clone();
+        let inner = run_with(py, true, progress, |control| {
+            self.inner.decode(given, &prior, control)
+        })?;
+        Ok(PyPosterior { inner })
+    }
+}
+
+/// The posterior of a text: the core of `fastdx.channel.Posterior`.
+#[pyclass(frozen, name = "PosteriorCore", module = "fastdx._core")]
+pub(super) struct PyPosterior {
+    inner: Posterior,
+}
+
+/// best, certainty, bits, unknown, written of every word.
+type Words<'py> = (
+    Bound<'py, PyArray1<u32>>,
+    Bound<'py, PyArray1<f64>>,
+    Bound<'py, PyArray1<f64>>,
+    Bound<'py, PyArray1<f64>>,
+    Bound<'py, PyArray1<bool>>,
+);
+
+fn given<'py>(py: Python<'py>, text: Given) -> PyResult<Bound<'py, PyAny>> {
+    Ok(match text {
+        Given::Text(text) => PyString::new(py, &text).into_any(),
+        Given::Tokens(tokens) => tokens.into_pyobject(py)?,
+    })
+}
+
+#[pymethods]
+impl PyPosterior {
+    fn __len__(&self) -> usize {
+        self.inner.words().len()
+    }
+
+    fn marginal<'py>(&self, py: Python<'py>, place: usize) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let mut found = run(py, true, |control| self.inner.marginal(place, control))?;
+        found.pop();
+        Ok(PyArray1::from_vec(py, found))
+    }
+
+    fn words<'py>(&self, py: Python<'py>) -> Words<'py> {
+        let words = || self.inner.words().iter();
+        (
+            PyArray1::from_iter(py, words().map(|word| word.best)),
+            PyArray1::from_iter(py, words().map(|word| word.certainty)),
+            PyArray1::from_iter(py, words().map(|word| word.bits)),
+            PyArray1::from_iter(py, words().map(|word| word.unknown)),
+            PyArray1::from_iter(py, words().map(|word| word.written)),
+        )
+    }
+
+    #[getter]
+    fn exact(&self) -> bool {
+        self.inner.is_exact()
+    }
+
+    #[getter]
+    fn log_evidence(&self) -> f64 {
+        self.inner.log_evidence()
+    }
+
+    #[getter]
+    fn expected_right(&self) -> f64 {
+        self.inner.expected_right()
+    }
+
+    fn bits_left(&self, py: Python<'_>) -> PyResult<f64> {
+        run(py, true, |control| self.inner.bits_left(control))
+    }
+
+    fn expected_counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let mut counts = run(py, true, |control| self.inner.expected_counts(control))?;
+        counts.pop();
+        Ok(PyArray1::from_vec(py, counts))
+    }
+
+    fn means<'py>(
+        &self,
+        py: Python<'py>,
+        vectors: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
+        let (means, dim) = matrix_with("vectors", vectors, |vectors: &[f32], _, dim| {
+            let means = run(py, true, |control| self.inner.means(vectors, dim, control))?;
+            Ok((means, dim))
+        })?;
+        shaped(py, means, &[self.inner.words().len(), dim])
+    }
+
+    #[pyo3(signature = (size, seed = None))]
+    fn sample<'py>(
+        &self,
+        py: Python<'py>,
+        size: &Bound<'py, PyAny>,
+        seed: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let (size, seed) = (count("m", size)?, seed_of(seed)?);
+        let texts = run(py, true, |control| self.inner.sample(size, seed, control))?;
+        texts.into_iter().map(|text| given(py, text)).collect()
+    }
+
+    fn viterbi<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        given(py, run(py, true, |control| self.inner.viterbi(control))?)
+    }
+
+    fn likeliest<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        let ids = run(py, true, |control| self.inner.likeliest(control))?;
+        Ok(PyArray1::from_vec(py, ids))
+    }
+}

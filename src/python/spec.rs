@@ -1,0 +1,252 @@
+//! Keyword arguments, and Specs as data, turned into a [`Spec`] with the parts that are in memory.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedStr;
+use pyo3::types::{PyDict, PyString};
+use serde_json::Value;
+
+use super::arguments::{count, exclude, real, strings};
+use super::cover::PyCover;
+use super::errors::wrong_type;
+use super::rows::rows_of;
+use super::space::Space;
+use super::text::consistency;
+use crate::cover::Cover;
+use crate::spec::{CoverSource, Exclude, IndexSource, KEYS, Kind, Parts, Reference, Spec, Type};
+use crate::text::Consistent;
+use crate::{Error, Result};
+
+/// A Spec that Python describes, with what is in memory.
+pub(super) struct Described<'py> {
+    pub(super) spec: Spec,
+    pub(super) parts: Parts,
+    pub(super) space: Option<Space>,
+    pub(super) progress: Option<Bound<'py, PyAny>>,
+}
+
+impl<'py> Described<'py> {
+    /// Around a Spec.
+    fn new(spec: Spec) -> Self {
+        Described {
+            spec,
+            parts: Parts::default(),
+            space: None,
+            progress: None,
+        }
+    }
+
+    /// From the keyword arguments of a constructor; None is the default of each.
+    pub(super) fn of_arguments(
+        kind: &str,
+        space: Option<&Bound<'py, PyAny>>,
+        arguments: &Bound<'py, PyDict>,
+    ) -> PyResult<Self> {
+        let mut new = Described::new(Spec {
+            mechanism: kind.parse()?,
+            exclude: Exclude::None,
+            ..Spec::default()
+        });
+        // A path beside the space says where it came from.
+        if let Some(index) = arguments
+            .get_item("index")?
+            .filter(|index| !index.is_none())
+        {
+            new.spec.index = Some(IndexSource::file(index.extract::<PathBuf>()?));
+        }
+        if let Some(space) = space {
+            new.hold_space(space)?;
+        }
+        for (name, value) in arguments {
+            let name = name.extract::<PyBackedStr>()?;
+            if &*name == "index" || (value.is_none() && &*name != "oov") {
+                continue;
+            }
+            match &*name {
+                "progress" => new.progress = Some(value),
+                "law" => new.hold_law(&value)?,
+                "cover" => new.spec.cover = Some(cover("cover", &value, &mut new.parts.cover)?),
+                "remap" => new.spec.remap = Some(cover("remap", &value, &mut new.parts.remap)?),
+                name => new.set(name, &value)?,
+            }
+        }
+        Ok(new)
+    }
+
+    /// From a Spec as JSON, with what is in memory by name: space, cover, remap, law, progress.
+    pub(super) fn of_json(spec: &str, held: &Bound<'py, PyDict>) -> PyResult<Self> {
+        Self::of_spec(parsed(spec)?, held)
+    }
+
+    fn of_spec(spec: Spec, held: &Bound<'py, PyDict>) -> PyResult<Self> {
+        let mut new = Described::new(spec);
+        let given = |name: &str| -> PyResult<Option<Bound<'py, PyAny>>> {
+            Ok(held.get_item(name)?.filter(|value| !value.is_none()))
+        };
+        if let Some(space) = given("space")? {
+            let source = new.spec.index.clone();
+            new.hold_space(&space)?;
+            new.spec.index = source.or(new.spec.index);
+        }
+        for (name, part) in [
+            ("cover", &mut new.parts.cover),
+            ("remap", &mut new.parts.remap),
+        ] {
+            if let Some(given) = given(name)? {
+                *part = Some(given.cast::<PyCover>()?.get().inner.clone());
+            }
+        }
+        if let Some(law) = given("law")? {
+            let meant = new.spec.law.take();
+            new.hold_law(&law)?;
+            if let (Some(meant), Some(found)) = (&meant, &new.spec.law)
+                && let (Some(print), Some(got)) = (meant.fingerprint, found.fingerprint)
+                && print != got
+            {
+                let expected = format!("the one with the fingerprint {print:016x}");
+                let got = format!("one with {got:016x}");
+                return Err(Error::parameter("law", expected, got).into());
+            }
+            new.spec.law = meant.or(new.spec.law.take());
+        }
+        new.progress = given("progress")?;
+        Ok(new)
+    }
+
+    fn hold_space(&mut self, space: &Bound<'py, PyAny>) -> PyResult<()> {
+        let space = Space::of(space)?;
+        self.parts.index = Some(space.index());
+        // In memory, unless a file is named.
+        let held = || IndexSource::held(None);
+        self.spec.index.get_or_insert_with(held);
+        self.space = Some(space);
+        Ok(())
+    }
+
+    fn hold_law(&mut self, law: &Bound<'py, PyAny>) -> PyResult<()> {
+        let words = match &self.parts.index {
+            Some(index) => index.space().vocabulary().len(),
+            None => {
+                return Err(wrong_type(
+                    "space is missing: whose words the law is of".into(),
+                ));
+            }
+        };
+        let (rows, fingerprint) = rows_of(law, words)?;
+        self.parts.law = Some(rows);
+        self.spec.law = Some(Reference::held(fingerprint));
+        Ok(())
+    }
+
+    fn set(&mut self, name: &str, value: &Bound<'py, PyAny>) -> PyResult<()> {
+        let Some(key) = KEYS.iter().find(|key| key.name == name) else {
+            let message = format!("got an unexpected keyword argument '{name}'");
+            return Err(PyTypeError::new_err(message));
+        };
+        let name = key.name;
+        let spec = &mut self.spec;
+        match key.of_type {
+            Type::Real => spec.set_real(name, real(name, value)?)?,
+            Type::Count => spec.set(name, &Value::from(count(name, value)? as u64))?,
+            Type::Flag => spec.set(name, &Value::from(value.extract::<bool>()?))?,
+            Type::Words => {
+                let words = strings(name, value)?;
+                let words = words.iter().map(|word| Value::from(&**word));
+                spec.set(name, &Value::Array(words.collect()))?;
+            }
+            Type::Exclude => spec.exclude = exclude(value)?,
+            Type::Consistent => spec.consistent = consistency(value)?,
+            _ => {
+                let text = value.cast::<PyString>().map_err(|_| {
+                    let got = value.get_type().qualname();
+                    let got = got.map_or_else(|_| "?".into(), |name| name.to_string());
+                    wrong_type(format!("{name} must be a str, not {got}"))
+                })?;
+                spec.set(name, &Value::from(&*PyBackedStr::try_from(text.clone())?))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A Cover, `"none"`, the path of a file, or k for the k nearest outputs.
+fn cover(
+    name: &'static str,
+    given: &Bound<'_, PyAny>,
+    part: &mut Option<Arc<Cover>>,
+) -> PyResult<CoverSource> {
+    if let Ok(cover) = given.cast::<PyCover>() {
+        let inner = cover.get().inner.clone();
+        let reference = Reference::held(Some(inner.fingerprint()));
+        *part = Some(inner);
+        return Ok(CoverSource::Stored(reference));
+    }
+    if given
+        .extract::<PyBackedStr>()
+        .is_ok_and(|text| &*text == "none")
+    {
+        return Ok(CoverSource::None);
+    }
+    if !given.is_instance_of::<PyString>()
+        && let Ok(path) = given.extract::<PathBuf>()
+    {
+        return Ok(CoverSource::Stored(Reference::file(path)));
+    }
+    Ok(CoverSource::Count(count(name, given)?))
+}
+
+/// A Spec from JSON.
+pub(super) fn parsed(json: &str) -> Result<Spec> {
+    let map = serde_json::from_str(json).map_err(|error| {
+        Error::parameter("spec", "a table of the keys of a Spec", error.to_string())
+    })?;
+    Spec::from_map(&map)
+}
+
+/// The Spec of a file, JSON or TOML, as JSON.
+#[pyfunction]
+pub(super) fn read_spec(path: PathBuf) -> PyResult<String> {
+    Ok(Spec::read(&path)?.to_json())
+}
+
+/// The policies of a TOML file: the name of the default one, and each as (name, Spec as JSON, spans_only,
+/// allow_unchanged).
+#[pyfunction]
+#[allow(clippy::type_complexity)]
+pub(super) fn read_policies(
+    path: PathBuf,
+) -> PyResult<(Option<String>, Vec<(String, String, bool, bool)>)> {
+    let read = crate::spec::Policies::read(&path)?;
+    let each = read.policies.into_iter().map(|(name, policy)| {
+        let spec = policy.spec.to_json();
+        (name, spec, policy.spans_only, policy.allow_unchanged)
+    });
+    Ok((read.default, each.collect()))
+}
+
+/// The name of each key of a Spec and the mechanisms that take it, none for all.
+#[pyfunction]
+pub(super) fn spec_keys() -> Vec<(&'static str, Vec<&'static str>)> {
+    let keys = KEYS.iter().map(|key| {
+        let of = key.of.iter().map(|kind: &Kind| kind.name());
+        (key.name, of.collect())
+    });
+    keys.collect()
+}
+
+/// `consistent` as Python has it.
+pub(super) fn shown_consistent<'py>(
+    py: Python<'py>,
+    consistent: Consistent,
+) -> PyResult<Bound<'py, PyAny>> {
+    Ok(match consistent {
+        Consistent::Call => "call".into_pyobject(py)?.into_any(),
+        on => (on == Consistent::Text)
+            .into_pyobject(py)?
+            .to_owned()
+            .into_any(),
+    })
+}

@@ -1,0 +1,508 @@
+//! From a [`Spec`] to the mechanism.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use xxhash_rust::xxh3::Xxh3Default;
+
+use super::defaults::{MIXING, TUNING, builtin_index, index_cover};
+use super::reference::EDGES;
+use super::{Built, CoverSource, IndexSource, Kind, Reference, Spec};
+use crate::audit;
+use crate::cover::{Balance, Build, Cover};
+use crate::embedding::Embedding;
+use crate::embedding::format::{Options, matrix};
+use crate::error::{Error, Result};
+use crate::graph::{Edges, WordGraph};
+use crate::guarantee::Certificate;
+use crate::index::Index;
+use crate::mechanism::finite_law::{FiniteLaw, Loss, Rows};
+use crate::mechanism::hyperbolic_laplace::HyperbolicLaplace;
+use crate::mechanism::mahalanobis::Mahalanobis;
+use crate::mechanism::multivariate_laplace::MultivariateLaplace;
+use crate::mechanism::neighbor_response::NeighborResponse;
+use crate::mechanism::remapped::Remapped;
+use crate::mechanism::tem::{Tem, Truncation};
+use crate::mechanism::vickrey::{EllipticalVickrey, Vickrey};
+use crate::mechanism::{Mechanism, WordMechanism};
+use crate::parallel::Control;
+use crate::random::Randomness;
+use crate::search::{HnswParameters, Search};
+use crate::space::MetricSpace;
+use crate::text::{Policy, TextPrivatizer};
+
+/// Candidates of the graph search where nothing is said.
+const EF: usize = 256;
+/// Likely outputs of [`NeighborResponse`]: so many, or a fiftieth of the words, if that is less.
+const RESPONSES: usize = 40;
+/// Words up to which a law is certified unless the description says otherwise.
+const CERTIFIED_WORDS: usize = 2000;
+
+/// Parts that are in memory: they stand for what the description names by a fingerprint only, and are
+/// not made or read again where it says how.
+#[derive(Clone, Default)]
+pub struct Parts {
+    /// The words and their metric.
+    pub index: Option<Index>,
+    /// The cover.
+    pub cover: Option<Arc<Cover>>,
+    /// What outputs are remapped to.
+    pub remap: Option<Arc<Cover>>,
+    /// The law of a [`FiniteLaw`].
+    pub law: Option<Arc<Rows>>,
+}
+
+/// Index files that are open: descriptions that name the same file share it.
+#[derive(Default)]
+pub struct Spaces {
+    files: HashMap<(PathBuf, bool), Index>,
+}
+
+impl Spaces {
+    /// Opens what a source names, or finds it open.
+    fn open(
+        &mut self,
+        kind: Kind,
+        spec: &Spec,
+        held: Option<&Index>,
+        control: &Control,
+    ) -> Result<Index> {
+        let source = spec.index.clone().unwrap_or_default();
+        let index = match (held, source.builtin, &source.file) {
+            (Some(held), ..) => held.clone(),
+            (None, builtin, None) if builtin.is_some() || source == IndexSource::default() => {
+                builtin_index(builtin.unwrap_or(kind.default_space()))?
+            }
+            (None, _, Some(path)) => self.open_file(path, &source, spec.verify, control)?,
+            (None, _, None) => {
+                let expected = "given: it was in memory, and its fingerprint alone is known";
+                return Err(Error::parameter("space", expected, "none"));
+            }
+        };
+        if let Some(meant) = source.fingerprint {
+            let reference = Reference::held(Some(meant));
+            reference.check("index", index.space().fingerprint())?;
+        }
+        Ok(index)
+    }
+
+    fn open_file(
+        &mut self,
+        path: &Path,
+        source: &IndexSource,
+        verify: bool,
+        control: &Control,
+    ) -> Result<Index> {
+        if source.format.as_deref() == Some(EDGES) {
+            let edges = Edges::read(path, true)?;
+            return Ok(Index::Graph(Arc::new(WordGraph::new(&edges, None, None)?)));
+        }
+        let plain = IndexSource {
+            file: None,
+            fingerprint: None,
+            ..source.clone()
+        } == IndexSource::default();
+        if plain && crate::index::is_index(path)? {
+            let key = (path.to_owned(), verify);
+            if let Some(index) = self.files.get(&key) {
+                return Ok(index.clone());
+            }
+            let index = Index::open(path, verify)?;
+            self.files.insert(key, index.clone());
+            return Ok(index);
+        }
+        let options = Options {
+            format: source.format.as_deref().map(str::parse).transpose()?,
+            limit: source.limit,
+            metric: source.metric,
+            vocabulary: source.vocabulary.clone(),
+            verify,
+        };
+        let embedding = crate::embedding::format::load_with(path, &options, control)?;
+        Ok(Index::Embedding(Arc::new(embedding)))
+    }
+}
+
+/// What a mechanism is made from.
+struct Maker<'a> {
+    spec: &'a Spec,
+    parts: &'a Parts,
+    /// May be replaced by the same words with more computed for them.
+    index: Index,
+    epsilon: f64,
+    exclude: &'a [u32],
+    randomness: Randomness,
+    control: &'a Control,
+    /// The cover, once it is made.
+    cover: Option<Arc<Cover>>,
+}
+
+impl Spec {
+    /// Builds the mechanism, and what is done to text around it.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] that names the key; what files, and the mechanism, say;
+    /// [`Error::Interrupted`].
+    pub fn build(&self, parts: Parts, spaces: &mut Spaces, control: &Control) -> Result<Built> {
+        let spec = self.completed()?;
+        spec.check()?;
+        let index = spaces.open(spec.mechanism, &spec, parts.index.as_ref(), control)?;
+        let exclude = spec.exclude.ids(index.space().vocabulary())?;
+        let mut maker = Maker {
+            spec: &spec,
+            parts: &parts,
+            index,
+            // A law has the ε that it has.
+            epsilon: spec.epsilon.unwrap_or(f64::NAN),
+            exclude: &exclude,
+            randomness: Randomness::new(spec.seed),
+            control,
+            cover: None,
+        };
+        let (mut mechanism, nominal) = maker.mechanism()?;
+        let remap = maker.remap()?;
+        if let Some(cover) = &remap {
+            mechanism = Arc::new(Remapped::new(mechanism, cover.clone())?);
+        }
+        let done = mechanism.excluded();
+        if exclude.iter().any(|id| done.binary_search(id).is_err()) {
+            mechanism = mechanism.excluding(&exclude)?;
+        }
+        let Maker { index, cover, .. } = maker;
+        let policy = Policy {
+            oov: spec.oov,
+            skip: spec.skip.iter().cloned().collect(),
+            consistent: spec.consistent,
+        };
+        Ok(Built {
+            text: TextPrivatizer::new(mechanism, policy),
+            index,
+            pad: spec.pad.map(Duration::from_secs_f64),
+            exclude,
+            cover,
+            remap,
+            spec: Spec {
+                nominal: nominal.or(spec.nominal),
+                ..spec
+            },
+        })
+    }
+}
+
+impl Maker<'_> {
+    /// The mechanism, and the ε of the law of a certified one.
+    fn mechanism(&mut self) -> Result<(Arc<dyn Mechanism>, Option<f64>)> {
+        let Spec { mixing, .. } = *self.spec;
+        let (epsilon, randomness, control) = (self.epsilon, self.randomness.clone(), self.control);
+        let paper = self.spec.paper == Some(true);
+        let made: Arc<dyn Mechanism> = match self.spec.mechanism {
+            Kind::Tem => return self.tem(),
+            Kind::NeighborResponse => {
+                let fiftieth = self.index.space().vocabulary().len() / 50;
+                // Not topped up: every word has just k, and all of ε goes into the score.
+                let cover = self.cover(1, Some(fiftieth.clamp(1, RESPONSES)))?;
+                let Some(cover) = cover else {
+                    return Err(Error::parameter("cover", "given", "none"));
+                };
+                let space = self.index.space();
+                Arc::new(NeighborResponse::new(space, epsilon, cover, randomness)?)
+            }
+            Kind::FiniteLaw => Arc::new(self.finite_law()?),
+            Kind::MultivariateLaplace => Arc::new(self.multivariate_laplace()?),
+            Kind::HyperbolicLaplace => {
+                let embedding = self.vectors()?;
+                let Spec { base, sampler, .. } = self.spec;
+                Arc::new(match paper {
+                    true => HyperbolicLaplace::from_paper(embedding, epsilon, randomness)?,
+                    false => HyperbolicLaplace::new(
+                        embedding,
+                        epsilon,
+                        base.as_deref().map_or(Ok(Default::default()), str::parse)?,
+                        sampler
+                            .as_deref()
+                            .map_or(Ok(Default::default()), str::parse)?,
+                        randomness,
+                    )?,
+                })
+            }
+            Kind::Mahalanobis => {
+                let make = match paper {
+                    true => Mahalanobis::from_paper,
+                    false => Mahalanobis::new,
+                };
+                let mixing = mixing.unwrap_or(MIXING);
+                Arc::new(make(self.vectors()?, epsilon, mixing, randomness, control)?)
+            }
+            Kind::Vickrey => {
+                let embedding = self.vectors()?;
+                let tuning = self.spec.tuning.unwrap_or(TUNING);
+                match mixing.unwrap_or(0.0) {
+                    0.0 => Arc::new(Vickrey::new(embedding, epsilon, tuning, randomness)?),
+                    mixing => Arc::new(EllipticalVickrey::new(
+                        embedding, epsilon, mixing, tuning, randomness, control,
+                    )?),
+                }
+            }
+        };
+        Ok((made, None))
+    }
+
+    fn tem(&mut self) -> Result<(Arc<dyn Mechanism>, Option<f64>)> {
+        let spec = self.spec;
+        let truncation = match (spec.gamma, spec.beta) {
+            (Some(gamma), _) => Truncation::Gamma(gamma),
+            (None, beta) => beta.map_or_else(Truncation::default, Truncation::Beta),
+        };
+        let space = self.index.space();
+        let mut tem = Tem::new(space, self.epsilon, truncation, self.randomness.clone())?;
+        if let Some(bytes) = spec.cache_bytes {
+            tem = tem.with_cache_bytes(bytes);
+        }
+        if let Some(cover) = self.cover(Build::default().least, None)? {
+            tem = tem.with_cover(Some(cover))?;
+        }
+        if !self.exclude.is_empty() {
+            tem = tem.excluding(self.exclude)?;
+        }
+        let sampler = spec
+            .sampler
+            .as_deref()
+            .map_or(Ok(Default::default()), str::parse)?;
+        if spec.certified != Some(true) {
+            return Ok((Arc::new(tem.with_sampler(sampler)), None));
+        }
+        if let Some(sampler) = &spec.sampler
+            && sampler != "exact"
+        {
+            let expected = "'exact' where certified is true";
+            return Err(Error::parameter(
+                "sampler",
+                expected,
+                format!("{sampler:?}"),
+            ));
+        }
+        let (tem, certificate) = self.certified(&tem)?;
+        let nominal = tem.nominal();
+        self.index = with_certificate(&self.index, certificate);
+        Ok((Arc::new(tem.on(self.index.space())?), Some(nominal)))
+    }
+
+    /// The Tem of the wanted certificate: searched for, or checked where its ε was found before.
+    fn certified(&self, tem: &Tem) -> Result<(Tem, Certificate)> {
+        let Some(nominal) = self.spec.nominal else {
+            return audit::certified(tem, self.control);
+        };
+        let tem = tem.with_epsilon(nominal)?;
+        let certificate = match tem.certificate() {
+            Some(carried) => *carried,
+            None => audit::certify(&tem, self.control)?,
+        };
+        if certificate.epsilon > self.epsilon {
+            let expected = format!("one that is certified at most {}", self.epsilon);
+            return Err(Error::parameter("nominal", expected, nominal));
+        }
+        Ok((tem.with_certificate(certificate)?, certificate))
+    }
+
+    fn multivariate_laplace(&mut self) -> Result<MultivariateLaplace> {
+        let mut embedding = self.vectors()?;
+        let mut search = match self.spec.search.as_deref().unwrap_or("exact") {
+            // "auto" is exact: a default must not change a law.
+            "exact" | "auto" => Search::Exact,
+            "hnsw" => Search::Hnsw { ef: EF },
+            name => {
+                let expected = "'exact', 'hnsw' or 'auto'";
+                return Err(Error::parameter("search", expected, format!("{name:?}")));
+            }
+        };
+        if let (Some(given), Search::Hnsw { ef }) = (self.spec.ef, &mut search) {
+            *ef = given;
+        }
+        // What is wrong with the parameters is said before the graph is built.
+        MultivariateLaplace::new(embedding.clone(), self.epsilon, self.randomness.clone())?;
+        if search != Search::Exact && embedding.hnsw().is_none() {
+            let built = embedding.build_hnsw(HnswParameters::default(), self.control)?;
+            embedding = Arc::new(built);
+            self.index = Index::Embedding(embedding.clone());
+        }
+        MultivariateLaplace::new(embedding, self.epsilon, self.randomness.clone())?
+            .with_search(search)
+    }
+
+    fn finite_law(&self) -> Result<FiniteLaw> {
+        let space = self.index.space();
+        let words = space.vocabulary().len();
+        let rows = match (&self.parts.law, &self.spec.law) {
+            (Some(rows), _) => rows.clone(),
+            (None, Some(reference)) => rows_of(reference, words)?,
+            (None, None) => {
+                return Err(Error::parameter("law", "given with mechanism law", "none"));
+            }
+        };
+        let mut law = FiniteLaw::new(space, rows, self.spec.cache_bytes, self.randomness.clone())?;
+        // With `remap` outputs are excluded there.
+        if self.spec.remap.is_none() && !self.exclude.is_empty() {
+            let excluding = law.excluding(self.exclude)?;
+            let excluding: Option<&FiniteLaw> = excluding.downcast_ref();
+            law = excluding.cloned().unwrap_or(law);
+        }
+        match self.spec.certified.unwrap_or(words <= CERTIFIED_WORDS) {
+            true => certified_law(law, self.control),
+            false => Ok(law),
+        }
+    }
+
+    fn vectors(&self) -> Result<Arc<Embedding>> {
+        match &self.index {
+            Index::Embedding(embedding) => Ok(embedding.clone()),
+            Index::Graph(_) => {
+                let expected = "an index with vectors for this mechanism";
+                Err(Error::parameter("index", expected, "a word graph"))
+            }
+        }
+    }
+
+    /// What the outputs stand for; where nothing is said, what the index holds, or `default` outputs.
+    fn cover(&mut self, least: usize, default: Option<usize>) -> Result<Option<Arc<Cover>>> {
+        self.cover = self.make_cover(least, default)?;
+        Ok(self.cover.clone())
+    }
+
+    fn make_cover(&self, least: usize, default: Option<usize>) -> Result<Option<Arc<Cover>>> {
+        if let Some(cover) = &self.parts.cover {
+            if let Some(CoverSource::Stored(reference)) = &self.spec.cover {
+                reference.check("cover", cover.fingerprint())?;
+            }
+            return Ok(Some(cover.clone()));
+        }
+        match (&self.spec.cover, index_cover(&self.index), default) {
+            (Some(CoverSource::None), ..) => Ok(None),
+            (Some(source), ..) => self.cover_of("cover", source, least).map(Some),
+            (None, Some(cover), _) if self.spec.balance.is_none() => Ok(Some(cover)),
+            (None, _, Some(k)) => {
+                let source = CoverSource::Count(k);
+                self.cover_of("cover", &source, least).map(Some)
+            }
+            (None, ..) => Ok(None),
+        }
+    }
+
+    fn remap(&self) -> Result<Option<Arc<Cover>>> {
+        match (&self.parts.remap, &self.spec.remap) {
+            (Some(cover), Some(CoverSource::Stored(reference))) => {
+                reference.check("remap", cover.fingerprint())?;
+                Ok(Some(cover.clone()))
+            }
+            (Some(cover), _) => Ok(Some(cover.clone())),
+            (None, Some(CoverSource::None) | None) => Ok(None),
+            (None, Some(source)) => self.cover_of("remap", source, 0).map(Some),
+        }
+    }
+
+    fn cover_of(
+        &self,
+        name: &'static str,
+        source: &CoverSource,
+        least: usize,
+    ) -> Result<Arc<Cover>> {
+        let k = match source {
+            CoverSource::Count(k) => *k,
+            CoverSource::Stored(reference) => return self.stored_cover(name, reference),
+            CoverSource::None => return Err(Error::parameter(name, "given", "none")),
+        };
+        let space = self.index.space();
+        let build = Build {
+            least,
+            exclude: self.exclude.to_vec(),
+            ..Build::default()
+        };
+        let cover = match self.spec.balance.filter(|_| name == "cover") {
+            Some(weight) => {
+                let balance = Balance::by_rank(space.vocabulary().len(), weight);
+                Cover::balanced(&*space, k, &balance, &build, self.control)
+            }
+            None => Cover::nearest(&*space, k, &build, self.control),
+        };
+        let cover = cover.map_err(|e| e.renamed("k", name).renamed("weight", "balance"))?;
+        Ok(Arc::new(cover))
+    }
+
+    fn stored_cover(&self, name: &'static str, reference: &Reference) -> Result<Arc<Cover>> {
+        let cover = match &reference.file {
+            Some(path) => Arc::new(Cover::open(path)?),
+            None => match index_cover(&self.index) {
+                Some(cover) if Some(cover.fingerprint()) == reference.fingerprint => cover,
+                _ => {
+                    let expected = "given: it was in memory, and its fingerprint alone is known";
+                    return Err(Error::parameter(name, expected, "none"));
+                }
+            },
+        };
+        reference.check(name, cover.fingerprint())?;
+        Ok(cover)
+    }
+}
+
+/// The same words with one more certificate.
+fn with_certificate(index: &Index, certificate: Certificate) -> Index {
+    match index {
+        Index::Embedding(embedding) => {
+            let mut all = MetricSpace::certificates(&**embedding).to_vec();
+            all.push(certificate);
+            Index::Embedding(Arc::new((**embedding).clone().with_certificates(all)))
+        }
+        Index::Graph(graph) => Index::Graph(Arc::new(graph.certified(certificate))),
+    }
+}
+
+/// The same law with what it loses, computed from it.
+///
+/// # Errors
+/// What is wrong with a row; [`Error::TooLarge`], [`Error::Interrupted`].
+pub(crate) fn certified_law(law: FiniteLaw, control: &Control) -> Result<FiniteLaw> {
+    let unknown = law.check(control)?;
+    let found = audit::largest_loss(&law, law.space(), control)?;
+    Ok(law.with_loss(Loss {
+        epsilon: found.epsilon,
+        local: found.local,
+        unknown,
+    }))
+}
+
+/// The rows of a law in a .npy file.
+fn rows_of(reference: &Reference, words: usize) -> Result<Arc<Rows>> {
+    let Some(path) = &reference.file else {
+        let expected = "given: it was in memory";
+        return Err(Error::parameter("law", expected, "none"));
+    };
+    let (law, rows, columns) = matrix(path)?;
+    if (rows, columns) != (words, words) {
+        return Err(Error::Shape {
+            what: "law",
+            expected: format!("({words}, {words}), a row a word"),
+            got: format!("({rows}, {columns})"),
+        });
+    }
+    let rows: Arc<Rows> = Arc::new(move |id, out: &mut [f64]| {
+        out.copy_from_slice(&law[id as usize * words..][..words]);
+        Ok(())
+    });
+    reference.check("law", fingerprint_of_rows(&rows, words)?)?;
+    Ok(rows)
+}
+
+/// The fingerprint of a law, row by row.
+///
+/// # Errors
+/// What the rows say.
+pub(crate) fn fingerprint_of_rows(rows: &Arc<Rows>, words: usize) -> Result<u64> {
+    let (mut hash, mut row) = (Xxh3Default::new(), vec![0.0; words]);
+    for id in 0..words as u32 {
+        row.fill(0.0);
+        rows(id, &mut row)?;
+        hash.update(bytemuck::cast_slice(&row));
+    }
+    Ok(hash.digest())
+}

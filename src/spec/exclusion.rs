@@ -1,0 +1,99 @@
+//! Words that are never released.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::keys::{described, words};
+use crate::cover::offensive;
+use crate::error::{Error, Result};
+use crate::text::normalize;
+use crate::vocabulary::Vocabulary;
+
+/// Words that are never released: in JSON and TOML `"offensive"`, `"none"`, the path of a file, or
+/// a list of words.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Exclude {
+    /// The built-in list.
+    #[default]
+    Offensive,
+    /// All words may be released.
+    None,
+    /// A file of words, one a line.
+    File(PathBuf),
+    /// The words themselves.
+    Words(Vec<String>),
+}
+
+impl Exclude {
+    pub(super) fn of(value: &Value) -> Result<Self> {
+        match value {
+            Value::String(name) => Ok(match &**name {
+                "offensive" => Exclude::Offensive,
+                "none" => Exclude::None,
+                path => Exclude::File(path.into()),
+            }),
+            Value::Array(_) => Ok(Exclude::Words(words("exclude", value)?)),
+            _ => {
+                let expected = "\"offensive\", \"none\", the path of a file, or a list of words";
+                Err(Error::parameter("exclude", expected, described(value)))
+            }
+        }
+    }
+
+    pub(super) fn value(&self) -> Value {
+        match self {
+            Exclude::Offensive => "offensive".into(),
+            Exclude::None => "none".into(),
+            Exclude::File(path) => path.to_string_lossy().into_owned().into(),
+            Exclude::Words(words) => words.clone().into(),
+        }
+    }
+
+    /// The ids of the words of a vocabulary that are meant, ascending: in any case of their letters.
+    ///
+    /// # Errors
+    /// [`Error::Io`] for a file that cannot be read, [`Error::Format`] for one that is not UTF-8.
+    pub fn ids(&self, vocabulary: &Vocabulary) -> Result<Vec<u32>> {
+        match self {
+            Exclude::None => Ok(Vec::new()),
+            Exclude::Offensive => Ok(exclusion(vocabulary, offensive())),
+            Exclude::Words(words) => Ok(exclusion(vocabulary, words)),
+            Exclude::File(path) => Ok(exclusion(vocabulary, lines(path)?)),
+        }
+    }
+}
+
+/// The ids of these words, in any case of their letters, ascending.
+pub fn exclusion<W: AsRef<str>>(
+    vocabulary: &Vocabulary,
+    words: impl IntoIterator<Item = W>,
+) -> Vec<u32> {
+    let forms = words
+        .into_iter()
+        .map(|word| normalize(word.as_ref()).into_owned());
+    let forms: HashSet<String> = forms.collect();
+    if forms.is_empty() {
+        return Vec::new();
+    }
+    let ids = (0..).zip(vocabulary.iter());
+    let ids = ids.filter(|(_, word)| forms.contains(&*normalize(word)));
+    ids.map(|(id, _)| id).collect()
+}
+
+/// The lines of a file that are not empty.
+fn lines(path: &Path) -> Result<Vec<String>> {
+    let bytes = std::fs::read(path).map_err(Error::io(path))?;
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        Error::Format {
+            path: path.to_owned(),
+            line: Some(valid.iter().filter(|byte| **byte == b'\n').count() as u64 + 1),
+            reason: "the line is not UTF-8".into(),
+            offender: None,
+        }
+    })?;
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    Ok(lines.map(str::to_owned).collect())
+}

@@ -1,0 +1,401 @@
+//! The one description of a mechanism: a [`Spec`], as data.
+//!
+//! Python's constructors, the command's options, policy files, the service's configuration and the
+//! recipes of engines all make a `Spec`; [`Spec::build`] makes the mechanism. Every rule about
+//! parameters, and every message about them, stands here.
+//!
+//! A `Spec` is a flat table in JSON or TOML, and unknown keys are refused:
+//!
+//! ```
+//! use fastdx::{Control, spec::{Parts, Spaces, Spec}};
+//! let spec: Spec = serde_json::from_str(r#"{"mechanism": "laplace", "epsilon": 8.0}"#).unwrap();
+//! let built = spec.build(Parts::default(), &mut Spaces::default(), &Control::new())?;
+//! assert_eq!(built.text.guarantee().epsilon, 8.0);
+//! assert!(serde_json::from_str::<Spec>(r#"{"epsilom": 8.0}"#).is_err());
+//! # Ok::<(), fastdx::Error>(())
+//! ```
+//!
+//! [`Built::spec`] is the description of what was built, complete: it holds the fingerprints of the
+//! words, covers and laws, so that it says exactly what was run.
+
+mod build;
+mod built;
+mod data;
+mod defaults;
+mod document;
+mod exclusion;
+mod keys;
+mod policies;
+mod reference;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+pub use build::{Parts, Spaces};
+#[cfg(feature = "python")]
+pub(crate) use build::{certified_law, fingerprint_of_rows};
+pub use built::Built;
+pub use exclusion::{Exclude, exclusion};
+pub use keys::{KEYS, Key, Type};
+pub use policies::{Policies, Policy};
+pub use reference::{Builtin, CoverSource, IndexSource, Reference};
+
+use crate::error::{Error, Result, check_epsilon};
+use crate::mechanism::tem::recommended;
+use crate::names::named;
+use crate::text::{Consistent, Oov};
+
+/// The mechanisms that a [`Spec`] can describe.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Kind {
+    /// [`Tem`](crate::Tem).
+    #[default]
+    Tem,
+    /// MADLIB: [`MultivariateLaplace`](crate::MultivariateLaplace).
+    MultivariateLaplace,
+    /// [`HyperbolicLaplace`](crate::HyperbolicLaplace).
+    HyperbolicLaplace,
+    /// [`FiniteLaw`](crate::FiniteLaw).
+    FiniteLaw,
+    /// [`Mahalanobis`](crate::mechanism::mahalanobis::Mahalanobis).
+    Mahalanobis,
+    /// [`NeighborResponse`](crate::NeighborResponse).
+    NeighborResponse,
+    /// [`Vickrey`](crate::mechanism::vickrey::Vickrey).
+    Vickrey,
+}
+
+named!(
+    Kind, "mechanism",
+    Kind::Tem => "tem",
+    Kind::MultivariateLaplace => "laplace",
+    Kind::HyperbolicLaplace => "hyperbolic",
+    Kind::FiniteLaw => "law",
+    Kind::Mahalanobis => "mahalanobis",
+    Kind::NeighborResponse => "response",
+    Kind::Vickrey => "vickrey",
+);
+
+impl Kind {
+    /// The built-in embedding that it works on where no index is named.
+    pub fn default_space(self) -> Builtin {
+        match self {
+            Kind::HyperbolicLaplace => Builtin::Nouns,
+            _ => Builtin::English,
+        }
+    }
+
+    /// Whether it works on vectors only, not on a word graph.
+    pub fn needs_vectors(self) -> bool {
+        !matches!(self, Kind::Tem | Kind::NeighborResponse | Kind::FiniteLaw)
+    }
+
+    /// Whether its outputs may stand for several words.
+    fn takes_cover(self) -> bool {
+        matches!(self, Kind::Tem | Kind::NeighborResponse)
+    }
+}
+
+/// The longest time that `pad` may be, in seconds.
+const LONGEST_PAD: f64 = 3600.0;
+
+/// A description of a mechanism, the words it works on, and what is done to text around it.
+///
+/// `None` is the default of the mechanism everywhere. See [`KEYS`] for all keys, their types and
+/// which mechanisms take them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Spec {
+    /// Which mechanism.
+    pub mechanism: Kind,
+    /// ε per unit of distance. Without it the policy that fastdx recommends, where nothing else
+    /// is said of the law (see [`recommended`]).
+    pub epsilon: Option<f64>,
+    /// Tem: the distance beyond which all words are alike; may be infinite.
+    pub gamma: Option<f64>,
+    /// Tem: γ by Theorem 3.
+    pub beta: Option<f64>,
+    /// Tem: `exact` or `gumbel`; hyperbolic noise: `exact` or `metropolis`.
+    pub sampler: Option<String>,
+    /// Tem: `epsilon` is what the certificate proves, so there is less noise. FiniteLaw: whether its ε is
+    /// computed; by default for up to 2,000 words.
+    pub certified: Option<bool>,
+    /// Of a certified Tem: the ε that its law is made with, found before. Saves the search.
+    pub nominal: Option<f64>,
+    /// Mahalanobis, hyperbolic noise: `epsilon` is the paper's own.
+    pub paper: Option<bool>,
+    /// Hyperbolic noise: `volume` or `ball`.
+    pub base: Option<String>,
+    /// Mahalanobis, Vickrey: λ, the share of the covariance.
+    pub mixing: Option<f64>,
+    /// Vickrey: t, how much the second nearest word is preferred.
+    pub tuning: Option<f64>,
+    /// MADLIB: `exact`, `hnsw` or `auto`.
+    pub search: Option<String>,
+    /// MADLIB by graph search: candidates looked at.
+    pub ef: Option<usize>,
+    /// FiniteLaw: a .npy file of its law, float64, (V, V).
+    pub law: Option<Reference>,
+    /// Words and metric; by default the mechanism's built-in ones.
+    pub index: Option<IndexSource>,
+    /// Whether every checksum of an index file is checked when it is opened.
+    pub verify: bool,
+    /// Outputs of Tem and NeighborResponse; by default those that the index holds, if any.
+    pub cover: Option<CoverSource>,
+    /// With a number as `cover`: the weight of like frequencies
+    /// ([`Cover::balanced`](crate::Cover::balanced)).
+    pub balance: Option<f64>,
+    /// Post-processing: outputs are replaced by one of those that this cover has for them.
+    pub remap: Option<CoverSource>,
+    /// Words that are never released.
+    pub exclude: Exclude,
+    /// Unknown words.
+    pub oov: Oov,
+    /// Words released as they are, UNPROTECTED.
+    pub skip: BTreeSet<String>,
+    /// Whether equal words get the same replacement.
+    pub consistent: Consistent,
+    /// Seconds, of which every call takes a whole multiple.
+    pub pad: Option<f64>,
+    /// Bytes of lists and laws that are kept at most.
+    pub cache_bytes: Option<usize>,
+    /// Threads of a call at most.
+    pub threads: Option<usize>,
+    /// For tests only: makes the output reproducible, hence unprotected.
+    pub seed: Option<u64>,
+}
+
+impl Default for Spec {
+    fn default() -> Self {
+        Spec {
+            mechanism: Kind::default(),
+            epsilon: None,
+            gamma: None,
+            beta: None,
+            sampler: None,
+            certified: None,
+            nominal: None,
+            paper: None,
+            base: None,
+            mixing: None,
+            tuning: None,
+            search: None,
+            ef: None,
+            law: None,
+            index: None,
+            verify: true,
+            cover: None,
+            balance: None,
+            remap: None,
+            exclude: Exclude::Offensive,
+            oov: Oov::default(),
+            skip: BTreeSet::new(),
+            consistent: Consistent::default(),
+            pad: None,
+            cache_bytes: None,
+            threads: None,
+            seed: None,
+        }
+    }
+}
+
+impl Spec {
+    /// A mechanism at an ε, everything else by default.
+    pub fn new(mechanism: Kind, epsilon: f64) -> Self {
+        Spec {
+            mechanism,
+            epsilon: Some(epsilon),
+            ..Spec::default()
+        }
+    }
+
+    /// The policy that fastdx recommends, on the built-in English words:
+    /// docs/explanation/what-you-keep.md has the measurements behind it.
+    pub fn recommended() -> Self {
+        Spec {
+            cover: Some(CoverSource::Count(recommended::COVER)),
+            balance: Some(recommended::BALANCE),
+            ..Spec::new(Kind::Tem, recommended::EPSILON)
+        }
+    }
+
+    /// The same with the recommended ε and cover, where `epsilon` is missing.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] where something else is said of the law, so that ε must be given.
+    pub fn completed(&self) -> Result<Self> {
+        if self.epsilon.is_some() || self.mechanism == Kind::FiniteLaw {
+            return Ok(self.clone());
+        }
+        let english =
+            (self.index.as_ref()).is_none_or(|index| index.builtin == Some(Builtin::English));
+        let said = match () {
+            () if self.mechanism != Kind::Tem => Some("this mechanism"),
+            () if !english => Some("an index"),
+            () if self.gamma.is_some() => Some("gamma"),
+            () if self.beta.is_some() => Some("beta"),
+            () if self.cover.is_some() => Some("cover"),
+            () if self.balance.is_some() => Some("balance"),
+            () if self.remap.is_some() => Some("remap"),
+            () if self.sampler.is_some() => Some("sampler"),
+            () if self.certified.is_some() => Some("certified"),
+            () => None,
+        };
+        if let Some(said) = said {
+            let expected = format!(
+                "given with {said}: the recommended policy is a Tem on a balanced cover of the \
+                 built-in English words"
+            );
+            return Err(Error::parameter("epsilon", expected, "none"));
+        }
+        let Spec {
+            epsilon,
+            cover,
+            balance,
+            ..
+        } = Spec::recommended();
+        Ok(Spec {
+            epsilon,
+            cover,
+            balance,
+            ..self.clone()
+        })
+    }
+
+    /// Checks each key by itself and with the others, before anything is opened.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] that names the key.
+    pub fn check(&self) -> Result<()> {
+        for key in KEYS {
+            if !key.belongs_to(self.mechanism) && self.get(key.name).is_some() {
+                let owners: Vec<&str> = key.of.iter().map(|kind| kind.name()).collect();
+                let expected = format!("left out: it belongs to mechanism {}", owners.join(", "));
+                let got = format!("one with mechanism {}", self.mechanism.name());
+                return Err(Error::parameter(key.name, expected, got));
+            }
+        }
+        if let Some(epsilon) = self.epsilon {
+            check_epsilon(epsilon)?;
+        }
+        if self.gamma.is_some() && self.beta.is_some() {
+            return Err(Error::parameter(
+                "beta",
+                "left out where gamma is given",
+                "both",
+            ));
+        }
+        match &self.cover {
+            Some(CoverSource::Count(_)) => {}
+            None if self.mechanism == Kind::NeighborResponse => {}
+            _ if self.balance.is_none() => {}
+            None => {
+                let expected = "given with cover, the number of outputs";
+                return Err(Error::parameter("balance", expected, "no cover"));
+            }
+            Some(_) => {
+                let expected = "left out where cover is made already";
+                return Err(Error::parameter("balance", expected, "both"));
+            }
+        }
+        if self.nominal.is_some() && self.certified != Some(true) {
+            return Err(Error::parameter(
+                "nominal",
+                "given with certified",
+                "no certified",
+            ));
+        }
+        if let Some(index) = &self.index {
+            index.check()?;
+        }
+        if let Some(pad) = self.pad
+            && !(pad > 0.0 && pad <= LONGEST_PAD)
+        {
+            let expected = format!("positive, at most {LONGEST_PAD} seconds");
+            return Err(Error::parameter("pad", expected, pad));
+        }
+        if let Some(threads) = self.threads
+            && !(1..=crate::parallel::MOST_THREADS).contains(&threads)
+        {
+            let expected = format!("a number from 1 to {}", crate::parallel::MOST_THREADS);
+            return Err(Error::parameter("threads", expected, threads));
+        }
+        Ok(())
+    }
+
+    /// Whether building takes more than the time of opening a file: covers, certificates, graphs.
+    #[cfg(feature = "python")]
+    pub(crate) fn takes_long(&self) -> bool {
+        let made = |cover: &Option<CoverSource>| matches!(cover, Some(CoverSource::Count(_)));
+        let searched = |name: &String| name != "exact";
+        made(&self.cover)
+            || made(&self.remap)
+            || self.certified == Some(true)
+            || self.search.as_ref().is_some_and(searched)
+            || self
+                .index
+                .as_ref()
+                .is_some_and(|index| index.file.is_some())
+            || !matches!(
+                self.mechanism,
+                Kind::Tem | Kind::MultivariateLaplace | Kind::HyperbolicLaplace
+            )
+    }
+
+    /// The same with its files looked for relative to a folder.
+    pub fn relative_to(mut self, folder: &Path) -> Self {
+        let join = |file: &mut Option<PathBuf>| {
+            if let Some(file) = file {
+                *file = folder.join(&*file);
+            }
+        };
+        if let Some(index) = &mut self.index {
+            join(&mut index.file);
+            join(&mut index.vocabulary);
+        }
+        if let Some(law) = &mut self.law {
+            join(&mut law.file);
+        }
+        for cover in [&mut self.cover, &mut self.remap].into_iter().flatten() {
+            if let CoverSource::Stored(reference) = cover {
+                join(&mut reference.file);
+            }
+        }
+        if let Exclude::File(file) = &mut self.exclude {
+            *file = folder.join(&*file);
+        }
+        self
+    }
+
+    /// The same without the paths of files whose fingerprints say what they hold: two descriptions are of
+    /// the same mechanism if these are equal.
+    pub fn without_files(mut self) -> Self {
+        if let Some(index) = &mut self.index
+            && index.fingerprint.is_some()
+        {
+            index.file = None;
+            (index.format, index.limit, index.vocabulary) = (None, None, None);
+        }
+        if let Some(law) = &mut self.law
+            && law.fingerprint.is_some()
+        {
+            law.file = None;
+        }
+        for cover in [&mut self.cover, &mut self.remap].into_iter().flatten() {
+            if let CoverSource::Stored(reference) = cover
+                && reference.fingerprint.is_some()
+            {
+                reference.file = None;
+            }
+        }
+        self
+    }
+
+    /// The same without what tells a receiver nothing of the law: `seed`, `pad`, `cache_bytes`, `threads`,
+    /// `verify`.
+    pub fn released(mut self) -> Self {
+        (self.seed, self.pad, self.cache_bytes, self.threads) = (None, None, None, None);
+        self.verify = true;
+        self
+    }
+}

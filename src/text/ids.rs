@@ -1,0 +1,66 @@
+//! The words of any text as ids of a vocabulary: what models of language are made from.
+
+use std::ops::Range;
+
+use super::{compounds_of, known_words, look_up, normalize, without_symbols};
+use crate::vocabulary::Vocabulary;
+
+/// The id by which a mechanism replaces a word as it is written, if the vocabulary has it.
+pub fn id_of(vocabulary: &Vocabulary, word: &str) -> Option<u32> {
+    let form = normalize(word);
+    let bare = || look_up(vocabulary, without_symbols(&form)?, without_symbols(word)?);
+    look_up(vocabulary, &form, word).or_else(bare)
+}
+
+/// The words of a text where they stand, with their ids: as a mechanism on this vocabulary finds
+/// them.
+pub fn word_ids<'a>(
+    vocabulary: &'a Vocabulary,
+    text: &'a str,
+) -> impl Iterator<Item = (Range<usize>, Option<u32>)> + 'a {
+    let known = |word: &str| look_up(vocabulary, &normalize(word), word).is_some();
+    let begins = |beginning: &_| compounds_of(vocabulary).contains(beginning);
+    known_words(text, known, begins).map(|range| {
+        let id = id_of(vocabulary, &text[range.clone()]);
+        (range, id)
+    })
+}
+
+/// Whether a word that stands behind `between` begins a sentence: a full stop, an exclamation or
+/// question mark, or an empty line is between.
+pub fn ends_sentence(between: &str) -> bool {
+    let mut breaks = 0;
+    between.chars().any(|c| match c {
+        '.' | '!' | '?' | '…' | '。' | '！' | '？' => true,
+        '\n' => {
+            breaks += 1;
+            breaks > 1
+        }
+        _ => false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_become_their_ids() {
+        let vocabulary = Vocabulary::new(["c", "e-mail", "the"]).unwrap();
+        let text = "The E-mail, $c x";
+        let found: Vec<_> = word_ids(&vocabulary, text).collect();
+        let ids: Vec<_> = found.iter().map(|found| found.1).collect();
+        assert_eq!(ids, [Some(2), Some(1), Some(0), None]);
+        assert_eq!(&text[found[1].0.clone()], "E-mail");
+    }
+
+    #[test]
+    fn sentences_end_at_their_marks() {
+        for between in [". ", "?", "!\" ", "\n \n"] {
+            assert!(ends_sentence(between), "{between:?}");
+        }
+        for between in [" ", ", ", "\n", "; \r\n", ""] {
+            assert!(!ends_sentence(between), "{between:?}");
+        }
+    }
+}

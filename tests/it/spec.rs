@@ -1,0 +1,380 @@
+//! Descriptions of mechanisms: read, refused, built, and written again.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use fastdx::index::Index;
+use fastdx::spec::{CoverSource, Exclude, KEYS, Kind, Parts, Policies, Spaces, Spec};
+use fastdx::{Control, Cover, Embedding, Error, Metric, Vocabulary};
+use serde_json::{Value, json};
+
+fn spec(value: Value) -> Spec {
+    serde_json::from_value(value).unwrap()
+}
+
+fn refusal(value: Value) -> String {
+    let read: Result<Spec, _> = serde_json::from_value(value);
+    match read {
+        Err(error) => error.to_string(),
+        Ok(spec) => match spec.build(Parts::default(), &mut Spaces::default(), &Control::new()) {
+            Err(error) => error.to_string(),
+            Ok(_) => panic!("{spec:?} was built"),
+        },
+    }
+}
+
+fn build(spec: &Spec) -> fastdx::spec::Built {
+    spec.build(Parts::default(), &mut Spaces::default(), &Control::new())
+        .unwrap()
+}
+
+/// Sixty words on a line, in a file.
+fn index(folder: &Path, metric: Metric) -> std::path::PathBuf {
+    let words = (0..60).map(|i| format!("word{i}"));
+    let vectors = (0..60).flat_map(|i| [i as f32 / 70.0, 0.01 * (i % 7) as f32]);
+    let vocabulary = Vocabulary::new(words).unwrap();
+    let embedding = Embedding::new(vocabulary, vectors.collect(), 2, metric).unwrap();
+    let path = folder.join(format!("{metric}.fdx"));
+    embedding.save(&path).unwrap();
+    path
+}
+
+/// A law of 60 words as numpy writes it.
+fn law(folder: &Path) -> std::path::PathBuf {
+    let path = folder.join("law.npy");
+    let header = "{'descr': '<f8', 'fortran_order': False, 'shape': (60, 60), }\n";
+    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+    bytes.extend((header.len() as u16).to_le_bytes());
+    bytes.extend(header.as_bytes());
+    for i in 0..60i32 {
+        for j in 0..60i32 {
+            bytes.extend((1.0 / f64::from(1 + (i - j).abs())).to_le_bytes());
+        }
+    }
+    std::fs::write(&path, bytes).unwrap();
+    path
+}
+
+fn every_kind(folder: &Path) -> Vec<Value> {
+    let flat = index(folder, Metric::Euclidean);
+    let curved = index(folder, Metric::Poincare);
+    let law = law(folder);
+    vec![
+        json!({"epsilon": 3.0, "index": flat}),
+        json!({"epsilon": 3.0, "index": flat, "gamma": "inf", "exclude": ["word3"]}),
+        json!({"epsilon": 3.0, "index": flat, "cover": 4, "balance": 0.1, "remap": 2}),
+        json!({"epsilon": 3.0, "index": flat, "certified": true}),
+        json!({"mechanism": "laplace", "epsilon": 3.0, "index": flat, "oov": "mask"}),
+        json!({"mechanism": "hyperbolic", "epsilon": 9.0, "index": curved, "base": "ball"}),
+        json!({"mechanism": "hyperbolic", "epsilon": 9.0, "index": curved, "paper": true}),
+        json!({"mechanism": "law", "law": law, "index": flat}),
+        json!({"mechanism": "mahalanobis", "epsilon": 3.0, "index": flat, "mixing": 0.4}),
+        json!({"mechanism": "response", "epsilon": 3.0, "index": flat, "skip": ["a", "b"]}),
+        json!({"mechanism": "vickrey", "epsilon": 3.0, "index": flat, "tuning": 0.5}),
+    ]
+}
+
+#[test]
+fn complete_spec_builds_the_same_mechanism() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut kinds = std::collections::HashSet::new();
+    for given in every_kind(folder.path()) {
+        let built = build(&spec(given.clone()));
+        let complete = built.spec();
+        kinds.insert(complete.mechanism.name());
+        let text = complete.to_json();
+        let again: Spec = serde_json::from_str(&text).unwrap();
+        assert_eq!(again, complete, "{given}");
+        let rebuilt = build(&again);
+        assert_eq!(rebuilt.spec().to_json(), text);
+        let (old, new) = (built.text.guarantee(), rebuilt.text.guarantee());
+        assert_eq!(old.to_string(), new.to_string());
+        // The same seed draws the same words.
+        let seeded = |spec: &Spec| {
+            let spec = Spec {
+                seed: Some(5),
+                ..spec.clone()
+            };
+            let ids: Vec<u32> = (0..60).cycle().take(3000).collect();
+            build(&spec).text.mechanism().privatize_ids(&ids).unwrap()
+        };
+        assert_eq!(seeded(&spec(given.clone())), seeded(&again), "{given}");
+    }
+    assert_eq!(kinds.len(), Kind::ALL.len());
+}
+
+#[test]
+fn every_key_is_read_and_written() {
+    let full = json!({
+        "mechanism": "tem", "epsilon": 1.5, "gamma": 2.0, "beta": 0.1, "sampler": "exact",
+        "certified": true, "nominal": 1.0, "paper": true, "base": "ball", "mixing": 0.1,
+        "tuning": 0.2, "search": "exact", "ef": 10, "law": {"file": "law.npy"},
+        "index": {"file": "x.txt", "fingerprint": "0123456789abcdef", "format": "glove",
+                  "metric": "angular", "limit": 5, "vocabulary": "words.txt"},
+        "verify": false, "cover": {"file": "c.fdx"}, "balance": 0.1, "remap": 3,
+        "exclude": ["a"], "oov": "drop", "skip": ["b"], "consistent": "call", "pad": 0.5,
+        "cache_bytes": 100, "threads": 2, "seed": 7,
+    });
+    let read = spec(full.clone());
+    assert_eq!(serde_json::to_value(&read).unwrap(), full);
+    assert_eq!(full.as_object().unwrap().len(), KEYS.len());
+    assert_eq!(read.clone().released().seed, None);
+    // null is the default of each key.
+    for key in KEYS {
+        let mut one = read.clone();
+        one.set(key.name, &Value::Null).unwrap();
+        assert_eq!(
+            one.get(key.name),
+            Spec::default().get(key.name),
+            "{}",
+            key.name
+        );
+    }
+}
+
+#[test]
+fn refused_by_name() {
+    for (given, message) in [
+        (json!({"epsilom": 1.0}), "the key \"epsilom\""),
+        (
+            json!({"epsilon": "three"}),
+            "epsilon must be a number, got a string",
+        ),
+        (
+            json!({"epsilon": -1.0}),
+            "epsilon must be a positive finite number",
+        ),
+        (
+            json!({"mechanism": "x", "epsilon": 1.0}),
+            "mechanism must be one of 'tem'",
+        ),
+        (
+            json!({"mechanism": "laplace"}),
+            "epsilon must be given with this mechanism",
+        ),
+        (json!({"cover": 4}), "epsilon must be given with cover"),
+        (
+            json!({"epsilon": 1.0, "gamma": 1.0, "beta": 0.1}),
+            "beta must be left out",
+        ),
+        (
+            json!({"epsilon": 1.0, "balance": 0.1}),
+            "balance must be given with cover",
+        ),
+        (
+            json!({"mechanism": "laplace", "epsilon": 1.0, "gamma": 1.0}),
+            "gamma must be left out: it belongs to mechanism tem",
+        ),
+        (
+            json!({"mechanism": "law", "epsilon": 1.0}),
+            "epsilon must be left out",
+        ),
+        (json!({"mechanism": "law"}), "law must be given"),
+        (
+            json!({"epsilon": 1.0, "cover": 1.5}),
+            "cover must be a whole number",
+        ),
+        (
+            json!({"epsilon": 1.0, "consistent": "never"}),
+            "consistent must be true, false",
+        ),
+        (
+            json!({"epsilon": 1.0, "exclude": 5}),
+            "exclude must be \"offensive\"",
+        ),
+        (
+            json!({"epsilon": 1.0, "skip": [1]}),
+            "skip must be a list of strings",
+        ),
+        (json!({"epsilon": 1.0, "pad": 0}), "pad must be positive"),
+        (
+            json!({"epsilon": 1.0, "threads": 0}),
+            "threads must be a number from 1",
+        ),
+        (json!({"epsilon": 1.0, "oov": "x"}), "oov must be one of"),
+        (
+            json!({"epsilon": 1.0, "nominal": 2.0}),
+            "nominal must be given with certified",
+        ),
+        (
+            json!({"epsilon": 1.0, "index": {"files": "x"}}),
+            "the key \"files\"",
+        ),
+        (
+            json!({"epsilon": 1.0, "index": {"fingerprint": "xyz"}}),
+            "16 hexadecimal digits",
+        ),
+        (
+            json!({"epsilon": 1.0, "index": {"fingerprint": "0123456789abcdef"}}),
+            "space must be given",
+        ),
+        (
+            json!({"epsilon": 1.0, "index": {"builtin": "english", "fingerprint": "0123456789abcdef"}}),
+            "index must be the one with the fingerprint 0123456789abcdef",
+        ),
+        (
+            json!({"epsilon": 1.0, "cover": {"fingerprint": "0123456789abcdef"}}),
+            "cover must be given",
+        ),
+        (
+            json!({"epsilon": 1.0, "index": {"builtin": "english", "limit": 5}}),
+            "index must be a file",
+        ),
+        (
+            json!({"epsilon": 1.0, "index": "/no/such/file"}),
+            "/no/such/file",
+        ),
+    ] {
+        let got = refusal(given.clone());
+        assert!(got.contains(message), "{given}: {got}");
+    }
+}
+
+#[test]
+fn another_file_in_its_place_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = index(folder.path(), Metric::Euclidean);
+    let complete = build(&spec(json!({"epsilon": 2.0, "index": path}))).spec();
+    std::fs::copy(index(folder.path(), Metric::Manhattan), &path).unwrap();
+    let error = complete.build(Parts::default(), &mut Spaces::default(), &Control::new());
+    assert!(matches!(error, Err(Error::Parameter { name: "index", .. })));
+}
+
+#[test]
+fn parts_in_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = index(folder.path(), Metric::Euclidean);
+    let held = Index::open(&path, true).unwrap();
+    let cover =
+        Arc::new(Cover::nearest(&*held.space(), 3, &Default::default(), &Control::new()).unwrap());
+    let parts = Parts {
+        index: Some(held.clone()),
+        cover: Some(cover.clone()),
+        ..Parts::default()
+    };
+    let given = spec(json!({
+        "epsilon": 2.0, "index": {}, "cover": {"fingerprint": format!("{:016x}", cover.fingerprint())},
+    }));
+    let built = given
+        .build(parts.clone(), &mut Spaces::default(), &Control::new())
+        .unwrap();
+    let complete = built.spec();
+    assert!(matches!(complete.cover, Some(CoverSource::Stored(_))));
+    let again = complete
+        .build(parts, &mut Spaces::default(), &Control::new())
+        .unwrap();
+    assert_eq!(again.spec(), complete);
+    // Without the parts it says what is missing.
+    assert!(refusal(serde_json::to_value(&complete).unwrap()).contains("space must be given"));
+    // The index's own cover is taken where nothing is said, and not where "none" is.
+    let Index::Embedding(embedding) = held else {
+        unreachable!()
+    };
+    let with = (*embedding).clone().with_cover(Some(cover)).unwrap();
+    let stored = folder.path().join("covered.fdx");
+    with.save(&stored).unwrap();
+    for (kind, value, has) in [
+        ("tem", json!({"epsilon": 2.0, "index": stored}), true),
+        (
+            "response",
+            json!({"mechanism": "response", "epsilon": 2.0, "index": stored}),
+            true,
+        ),
+        (
+            "tem",
+            json!({"epsilon": 2.0, "index": stored, "cover": "none"}),
+            false,
+        ),
+    ] {
+        let complete = build(&spec(value)).spec();
+        assert_eq!(
+            matches!(complete.cover, Some(CoverSource::Stored(_))),
+            has,
+            "{kind}"
+        );
+        assert_eq!(build(&complete).spec(), complete);
+    }
+}
+
+#[test]
+fn recommended_where_nothing_is_said() {
+    let taken = spec(json!({"oov": "mask"})).completed().unwrap();
+    assert_eq!(taken.cover, Spec::recommended().cover);
+    assert_eq!(taken.exclude, Exclude::Offensive);
+    assert_eq!(taken.oov.name(), "mask");
+}
+
+#[test]
+fn policies_name_the_line() {
+    let read = |text: &str| Policies::parse(Path::new("folder/p.toml"), text);
+    let good = read(
+        "[policies.a]\nepsilon = 3\nindex = \"x.fdx\"\ncover = { file = \"c\" }\nspans_only = true\n",
+    );
+    let good = good.unwrap();
+    assert_eq!(good.default.as_deref(), Some("a"));
+    let policy = &good.policies["a"];
+    assert!(policy.spans_only && policy.spec.epsilon == Some(3.0));
+    let index = policy.spec.index.as_ref().unwrap();
+    assert_eq!(index.file.as_deref(), Some(Path::new("folder/x.fdx")));
+    for (text, message) in [
+        (
+            "[policies.a]\nepsilon = 3\nsede = 1\n",
+            "folder/p.toml, line 3: policies.a.sede is unknown",
+        ),
+        (
+            "[policies.a]\nepsilon = 3\nseed = 1\n",
+            "line 3: policies.a.seed must be left out",
+        ),
+        (
+            "[policies.a]\nepsilon = \"x\"\n",
+            "line 2: policies.a.epsilon must be a number, got a string",
+        ),
+        (
+            "[policies.a]\nmechanism = \"laplace\"\n",
+            "line 1: policies.a: epsilon must be given",
+        ),
+        (
+            "[policies.a]\nepsilon = 1\ngamma = 1\nmechanism = \"laplace\"\n",
+            "gamma must be left out",
+        ),
+        (
+            "[policies.\"a b\"]\nepsilon = 1\n",
+            "must be named by 1 to 64",
+        ),
+        (
+            "x = 1\n",
+            "line 1: x is unknown; the keys are default, policies",
+        ),
+        (
+            "default = \"b\"\n[policies.a]\nepsilon = 1\n",
+            "default must be the name of a policy",
+        ),
+        ("", "policies must hold at least one"),
+        ("[policies.a\n", "line 1: this is no TOML"),
+        (
+            "[policies.a]\npage = 3\n",
+            "line 2: policies.a.page must be true or false, got a number",
+        ),
+        (
+            "[policies.a]\npad = 2020-01-01\n",
+            "line 2: policies.a.pad must be no date",
+        ),
+    ] {
+        let got = read(text).unwrap_err().to_string();
+        assert!(got.contains(message), "{text:?}: {got}");
+    }
+}
+
+proptest::proptest! {
+    #[test]
+    fn any_json_is_read_or_refused(text in "\\PC{0,80}", key in "[a-z_]{1,12}") {
+        let _ = serde_json::from_str::<Spec>(&text);
+        for value in [json!(text), json!([text]), json!({"file": text}), json!(1e300), json!(-1)] {
+            for known in KEYS {
+                let _ = Spec::default().set(known.name, &value);
+            }
+            let _ = Spec::default().set(&key, &value);
+        }
+        let _ = Policies::parse(Path::new("p.toml"), &text);
+    }
+}

@@ -1,0 +1,88 @@
+"""A guarantee from the service: the same JSON as from Python, as its schema describes it."""
+
+from __future__ import annotations
+
+import json
+import time
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import numpy as np
+
+from conftest import ROOT
+from fastdx import Embedding, Mechanism, MultivariateLaplace, Tem
+
+SCHEMA = json.loads((ROOT / "docs" / "reference" / "guarantee.schema.json").read_text())
+VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
+# Measuring what comes back takes a while; nobody waits for it.
+PATIENCE = 120
+
+
+def got(address: str, path: str) -> Any:
+    with urllib.request.urlopen(f"http://{address}{path}") as answer:
+        return json.load(answer)
+
+
+def measured(address: str, policy: str) -> dict[str, Any]:
+    """A policy's description, once it was measured how often words come back under it."""
+    end = time.monotonic() + PATIENCE
+    while True:
+        found = got(address, f"/v1/guarantee/{policy}")
+        VALIDATOR.validate(found["guarantee"])
+        if found["guarantee"]["unchanged"] is not None or time.monotonic() > end:
+            assert isinstance(found, dict)
+            return found
+        time.sleep(0.1)
+
+
+def test_python_and_the_service_give_the_same(start: Callable[..., str], tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    e = Embedding([f"w{i}" for i in range(60)], rng.normal(size=(60, 3)))
+    plain, certified = tmp_path / "plain.fdx", tmp_path / "certified.fdx"
+    e.save(plain)
+    nominal = Tem.certified(e, 2.0)
+    nominal.save(certified)
+    of_file, with_proof = Embedding.load(plain), Embedding.load(certified)
+
+    index = f'index = "{plain}"\nexclude = "none"\n'
+    policies: dict[str, tuple[str, Mechanism]] = {
+        "tem": (f"{index}epsilon = 2.0", Tem(of_file, 2.0)),
+        "cover": (f"{index}epsilon = 2.0\ncover = 10", Tem(of_file, 2.0, cover=10)),
+        "kept": (
+            f'{index}epsilon = 2.0\noov = "keep"\nskip = ["w1"]\nconsistent = true',
+            Tem(of_file, 2.0, oov="keep", skip=["w1"], consistent=True),
+        ),
+        "laplace": (
+            f'{index}mechanism = "laplace"\nepsilon = 2.0',
+            MultivariateLaplace(of_file, 2.0),
+        ),
+        "certified": (
+            f'index = "{certified}"\nexclude = "none"\nepsilon = {nominal.nominal!r}',
+            Tem(with_proof, nominal.nominal),
+        ),
+        "english": ("epsilon = 3.0", Tem(epsilon=3.0, exclude="offensive")),
+    }
+    file = tmp_path / "policies.toml"
+    tables = (f"[policies.{name}]\n{table}\n" for name, (table, _) in policies.items())
+    file.write_text("\n".join(tables))
+    address = start("--config", str(file))
+
+    for name, (_, mechanism) in policies.items():
+        found = measured(address, name)
+        assert found["guarantee"] == mechanism.guarantee.to_dict(), name
+        assert (found["guarantee"]["certificate"] is not None) == (name == "certified")
+        assert (found["policy"], found["pad"], found["spans_only"]) == (name, None, False)
+    listed = {policy["name"]: policy for policy in got(address, "/v1/policies")["policies"]}
+    assert listed.keys() == policies.keys()
+    for name, (_, mechanism) in policies.items():
+        for key in ("mechanism", "metric", "epsilon"):
+            assert listed[name][key] == mechanism.guarantee.to_dict()[key], (name, key)
+
+
+def test_the_service_describes_it_as_everybody_does(start: Callable[..., str]) -> None:
+    described = got(start("--epsilon", "3"), "/openapi.json")
+    own = {key: SCHEMA[key] for key in SCHEMA if key not in ("$schema", "title")}
+    assert described["components"]["schemas"]["Guarantee"] == own

@@ -1,0 +1,399 @@
+"""What a release tells: against laws, against all texts written out, against its own promises."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fastdx
+from fastdx import Cover, Embedding, FiniteLaw, MultivariateLaplace, NeighborResponse, Tem
+from fastdx._marginals import marginals
+from fastdx.attacks import BigramModel, Likelihoods, sentence_attack
+from fastdx.channel import Bits, Channel, LanguageModel, NgramPrior, Posterior
+
+RNG = np.random.default_rng(5)
+WORDS = [f"w{i}" for i in range(60)]
+E = Embedding(WORDS, RNG.normal(size=(60, 3)))
+TINY = Embedding(list("abcde"), RNG.normal(size=(5, 2)))
+
+
+def texts(count: int, words: list[str], seed: int = 0) -> list[str]:
+    """Sentences in which a word is often followed by one of two."""
+    rng = np.random.default_rng(seed)
+    made = []
+    for _ in range(count):
+        at = int(rng.integers(len(words)))
+        sentence = [words[at]]
+        for _ in range(int(rng.integers(3, 12))):
+            follows = (3 * at + int(rng.integers(2))) % len(words)
+            at = follows if rng.random() < 0.7 else int(rng.integers(len(words)))
+            sentence.append(words[at])
+        made.append(" ".join(sentence))
+    return made
+
+
+def mechanisms() -> list[fastdx.Mechanism]:
+    law = RNG.random((60, 60)) ** 4
+    law[law < 0.01] = 0
+    return [
+        Tem(E, 3.0),
+        Tem(E, 3.0, gamma=1.0, exclude=["w3", "w50"]),
+        Tem(E, 4.0, cover=5),
+        Tem(E, 4.0, cover=Cover.nearest(E, 4, exclude=["w7"]).weighted(RNG.random(60) + 0.5)),
+        Tem(E, 3.0, remap=3),
+        NeighborResponse(E, 3.0, cover=4),
+        FiniteLaw(E, law),
+        FiniteLaw(E, law, remap=2, exclude=["w1"]),
+        Tem(Embedding(WORDS, RNG.normal(size=(60, 8)), metric="angular"), 5.0),
+    ]
+
+
+@pytest.mark.parametrize("mechanism", mechanisms(), ids=lambda m: type(m).__name__)
+def test_every_column_is_that_of_the_law_that_is_drawn(mechanism: fastdx.Mechanism) -> None:
+    channel = Channel.of(mechanism)
+    law = np.array([mechanism.probabilities(w) for w in mechanism.space.words])
+    columns = np.array([channel.likelihood(y) for y in range(60)]).T
+    np.testing.assert_allclose(columns, law, rtol=1e-12, atol=0)
+    for prior in (None, "rank", np.ones(60), RNG.random(60)):
+        given = prior if isinstance(prior, np.ndarray) else 1 / (np.arange(60) + 3.7)
+        pi = given / given.sum()
+        output = pi @ law
+        with np.errstate(divide="ignore", invalid="ignore"):
+            terms = np.where(law > 0, law * np.log2(law / output), 0)
+        bits = channel.bits(prior)
+        assert abs(bits - pi @ terms.sum(axis=1)) < 1e-9
+        assert bits.low == bits == bits.high
+        y = int(output.argmax())
+        posterior = channel.posterior(mechanism.space.words[y], prior)
+        np.testing.assert_allclose(posterior, pi * law[:, y] / output[y], rtol=1e-10, atol=1e-15)
+        estimated = channel.bits(prior, sample=2000)
+        assert estimated.low <= bits <= estimated.high
+        assert estimated.sampled == 2000
+        assert " to " in str(estimated)
+    assert abs(channel.capacity - np.log2(law.max(axis=0).sum())) < 1e-9
+
+
+def test_bits_are_a_number_that_knows_its_interval() -> None:
+    bits = Channel.of(Tem(E, 3.0)).bits()
+    again = pickle.loads(pickle.dumps(bits))
+    assert isinstance(again, Bits)
+    assert (again, again.low, again.sampled) == (bits, bits.low, 0)
+    assert str(bits).endswith(" bits")
+
+
+def test_what_cannot_be_computed_is_refused_with_the_reason() -> None:
+    with pytest.raises(fastdx.ParameterError, match="two dimensions"):
+        Channel.of(MultivariateLaplace(E, 3.0))
+    with pytest.raises(fastdx.InputTypeError, match="Mechanism"):
+        Channel.of(E)  # type: ignore[arg-type]
+    channel = Channel.of(Tem(E, 3.0))
+    for prior in ([1.0], [-1.0] * 60, np.zeros(60)):
+        with pytest.raises(fastdx.ParameterError, match="prior"):
+            channel.bits(prior)
+    with pytest.raises(fastdx.ParameterError, match="sample"):
+        channel.bits(sample=1)
+    with pytest.raises(fastdx.ParameterError, match="output"):
+        channel.likelihood(60)
+    prior = NgramPrior.of_frequencies(E)
+    with pytest.raises(fastdx.ParameterError, match=r"text.*word 1") as refused:
+        channel.decode("w1 secret w2", prior)
+    assert "secret" not in str(refused.value)
+    with pytest.raises(fastdx.ParameterError, match="prior"):
+        channel.decode("w1", NgramPrior.of_frequencies(TINY))
+    with pytest.raises(fastdx.InputTypeError, match="log_next"):
+        channel.decode("w1", "prior")  # type: ignore[arg-type]
+    with pytest.raises(fastdx.ParameterError, match="i must"):
+        channel.decode("w1", prior).marginals(1)
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+@pytest.mark.parametrize("consistent", [False, True])
+def test_the_posterior_is_that_of_all_texts_written_out(order: int, consistent: bool) -> None:
+    prior = NgramPrior.train(TINY, [*texts(30, list("abcde")), "a zz b. c zz"], order)
+    for tem in (Tem(TINY, 2.0, consistent=consistent), Tem(TINY, 3.0, cover=2, skip=["c"])):
+        law = np.array([tem.probabilities(w) for w in "abcde"])
+        released = tem.privatize_tokens(["a", "zz", "b", "a"])
+        posterior = Channel.of(tem).decode(released, prior)
+        y = TINY.ids(released)
+        table = np.zeros((4, 6))
+        evidence = 0.0
+        for path in itertools.product(range(6), repeat=4):
+            p, seen = 1.0, {}
+            for i, w in enumerate(path):
+                names = ["abcdeZ"[v] for v in path[:i]]
+                unknown = prior.unknown_next(names)
+                p *= unknown if w == 5 else prior.next(names)[w] * (1 - unknown)
+                if w == 5:
+                    p *= 1 / 5
+                elif "abcde"[w] in tem.skip:
+                    p *= w == y[i]
+                elif tem.consistent and w in seen:
+                    p *= seen[w] == y[i]
+                else:
+                    p *= law[w, y[i]]
+                    seen[w] = y[i]
+            evidence += p
+            table[np.arange(4), path] += p
+        assert abs(posterior.log_evidence - np.log(evidence)) < 1e-9
+        assert posterior.exact
+        for i in range(4):
+            np.testing.assert_allclose(posterior.marginals(i), table[i, :5] / evidence, atol=1e-9)
+            assert abs(posterior.unknown[i] - table[i, 5] / evidence) < 1e-9
+        counts = table.sum(axis=0)[:5] / evidence
+        np.testing.assert_allclose(posterior.expected_counts(), counts, atol=1e-9)
+        best = posterior.top(0, 1)[0]
+        assert abs(best[1] - table[0, :5].max() / evidence) < 1e-9
+
+
+def test_a_model_of_ones_own_is_summed_over_prefix_by_prefix() -> None:
+    prior = NgramPrior.train(TINY, texts(30, list("abcde")), 3)
+
+    class Model:
+        def log_next(self, prefix: Any) -> np.ndarray:
+            return np.log(prior.next(["abcde"[i] for i in prefix]))
+
+    assert isinstance(Model(), LanguageModel)
+    # Unknown words come about so seldom in these texts that leaving them out is seen nowhere.
+    tem = Tem(TINY, 3.0, oov="error")
+    channel = Channel.of(tem)
+    released = "b, d  a!"
+    own, ngram = channel.decode(released, Model()), channel.decode(released, prior)
+    for i in range(3):
+        np.testing.assert_allclose(own.marginals(i), ngram.marginals(i), atol=0.01)
+    assert abs(own.bits_left - ngram.bits_left) < 0.05
+    assert abs(own.expected_right - ngram.expected_right) < 0.01
+    assert own.viterbi() == ngram.viterbi()
+    np.testing.assert_allclose(own.means, ngram.means, atol=0.05)
+    assert own.sample(3, seed=1)[0].endswith("!")
+    with pytest.raises(fastdx.ParameterError, match="NgramPrior"):
+        Channel.of(Tem(E, 3.0)).decode(" ".join(WORDS), Model())
+
+
+def drawn(prior: NgramPrior, count: int, seed: int) -> list[list[str]]:
+    """Sentences from the prior itself."""
+    rng = np.random.default_rng(seed)
+    made = []
+    for _ in range(count):
+        sentence: list[str] = []
+        for _ in range(8):
+            p = prior.next(sentence)
+            sentence.append(WORDS[rng.choice(60, p=p / p.sum())])
+        made.append(sentence)
+    return made
+
+
+@pytest.fixture(scope="module")
+def attacked() -> tuple[list[list[str]], list[Posterior]]:
+    """Sentences and their posteriors, where the prior is right."""
+    prior = NgramPrior.train(E, texts(2000, WORDS), 2)
+    sentences = drawn(prior, 500, 1)
+    tem = Tem(E, 3.0, seed=1)
+    channel = Channel.of(tem)
+    return sentences, [channel.decode(tem.privatize_tokens(s), prior) for s in sentences]
+
+
+def test_marginals_are_calibrated(attacked: tuple[list[list[str]], list[Posterior]]) -> None:
+    sentences, posteriors = attacked
+    certainty = np.concatenate([p.certainty for p in posteriors])
+    best = np.concatenate([p.best for p in posteriors])
+    right = best == E.ids([w for s in sentences for w in s])
+    # What is expected is what is found, and so in every tenth of certainty.
+    assert abs(certainty.mean() - right.mean()) < 4 * right.std() / np.sqrt(len(right))
+    place = np.minimum((certainty * 10).astype(int), 9)
+    error = sum(abs((certainty - right)[place == b].sum()) for b in range(10)) / len(right)
+    assert error <= 0.03
+    expected = np.mean([p.expected_right for p in posteriors])
+    assert abs(expected - certainty.mean()) < 1e-12
+
+
+def test_no_decoder_names_more_than_the_release_and_one_that_peeks_is_convicted(
+    attacked: tuple[list[list[str]], list[Posterior]],
+) -> None:
+    sentences, posteriors = attacked
+    rng = np.random.default_rng(2)
+
+    def excess(decoder: Any) -> float:
+        """Words named beyond what the release allows, in standard deviations."""
+        hits, most, variance = 0.0, 0.0, 0.0
+        for written, posterior in zip(sentences, posteriors, strict=True):
+            told = decoder(posterior, written)
+            hits += sum(a == b for a, b in zip(told, written, strict=True))
+            most += posterior.certainty.sum()
+            variance += (posterior.certainty * (1 - posterior.certainty)).sum()
+        return float((hits - most) / np.sqrt(variance))
+
+    def peeking(posterior: Posterior, written: list[str]) -> list[str]:
+        likely = [WORDS[i] for i in posterior.best]
+        return [w if rng.random() < 0.15 else b for w, b in zip(written, likely, strict=True)]
+
+    assert excess(lambda p, _: [WORDS[i] for i in p.best]) < 4
+    assert excess(lambda p, _: p.viterbi()) < 4
+    assert excess(lambda p, _: p.sample(1, seed=3)[0]) < 4
+    assert excess(peeking) > 6
+
+
+def test_means_are_nearer_than_what_was_released(
+    attacked: tuple[list[list[str]], list[Posterior]],
+) -> None:
+    sentences, posteriors = attacked
+    vectors = E.vectors
+    errors = []
+    for written, posterior in zip(sentences[:100], posteriors, strict=False):
+        true = vectors[E.ids(written)]
+        released = vectors[posterior.best]
+        errors.append([((posterior.means - true) ** 2).mean(), ((released - true) ** 2).mean()])
+    means, guessed = np.mean(errors, axis=0)
+    assert means < guessed
+    weights = np.array([posteriors[0].marginals(i) for i in range(8)])
+    np.testing.assert_allclose(
+        posteriors[0].means, weights @ vectors.astype(float), rtol=1e-3, atol=1e-3
+    )
+
+
+def test_texts_keep_what_is_between_their_words() -> None:
+    tem = Tem(E, 3.0, skip=["Zürich"], oov="keep", seed=2)
+    prior = NgramPrior.train(E, texts(50, WORDS), 2)
+    release = tem.privatize("  w1 (w2), Zürich?\n\nw3;nobody -- w4.")
+    posterior = Channel.of(tem).decode(release, prior)
+    assert posterior.written.tolist() == [False, False, True, False, True, False]
+    assert posterior.best.tolist()[2] == -1
+    for text in [*posterior.sample(20, seed=1), posterior.viterbi()]:
+        assert isinstance(text, str)
+        assert text.startswith("  w")
+        assert ", Zürich?\n\nw" in text
+        assert ";nobody -- w" in text
+        assert text.endswith(".")
+    assert posterior.sample(2, seed=1) == posterior.sample(2, seed=1)
+    masked = Tem(E, 3.0, oov="mask").privatize("w1 nobody w2")
+    assert Channel.of(Tem(E, 3.0, oov="mask")).decode(masked, prior).unknown[1] == 1
+    empty = Channel.of(tem).decode("...", prior)
+    assert len(empty) == 0
+    assert empty.viterbi() == "..."
+    assert np.isnan(empty.expected_right)
+
+
+def test_threads_may_share_a_channel() -> None:
+    prior = NgramPrior.train(E, texts(50, WORDS), 2)
+    channel = Channel.of(Tem(E, 3.0))
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda _: channel.decode("w1 w2 w3", prior).log_evidence, range(32)))
+    assert len(set(found)) == 1
+
+
+def test_a_card_makes_the_same_channel(tmp_path: Path) -> None:
+    E.save(tmp_path / "words.fdx")
+    stored = Embedding.load(tmp_path / "words.fdx")
+    for space in (E, stored):
+        tem = Tem(space, 3.0, cover=3, skip=["w1"], exclude=["w2"], consistent=True, threads=1)
+        channel = Channel.of(tem)
+        card = channel.card()
+        assert str(tmp_path) not in card
+        assert "threads" not in card
+        again = Channel.load(card, E)
+        np.testing.assert_array_equal(again.likelihood("w5"), channel.likelihood("w5"))
+        assert again.mechanism.skip == {"w1"}
+        assert again.mechanism.consistent is True
+        with pytest.raises(fastdx.ParameterError):
+            Channel.load(card, TINY)
+    with pytest.raises(fastdx.ParameterError, match="seed"):
+        Channel.of(Tem(E, 3.0, seed=1)).card()
+    wrong: Any
+    for wrong in ("no card", "[1]", {"card": 1}, card.replace('"tokenizer": 1', '"tokenizer": 2')):
+        with pytest.raises(fastdx.ParameterError, match="card"):
+            Channel.load(wrong, E)
+
+
+def test_sentences_are_attacked_by_the_same_posterior_as_by_sums_in_numpy() -> None:
+    tem = Tem(E, 3.0, cover=3, seed=4)
+    model = BigramModel(E, texts(300, WORDS))
+    chain = model.chain
+    prior = NgramPrior.of_pairs(E, chain.frequencies, chain.first, chain.second, chain.weights)
+    out = tem.privatize_ids(np.arange(12))
+    posterior = Channel.of(tem).decode([WORDS[y] for y in out], prior)
+    expected = marginals(chain, Likelihoods.of(tem)(out))
+    found = [posterior.marginals(i) for i in range(12)]
+    # Likelihoods and weights of pairs have 32 bits.
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    unseen = texts(20, WORDS, seed=3)
+    shares = [
+        sentence_attack(Tem(E, 3.0, seed=7), unseen, model, stop_words=[], exact=exact).exact
+        for exact in (True, Channel.of(Tem(E, 3.0)), Likelihoods.of(Tem(E, 3.0)))
+    ]
+    assert max(shares) - min(shares) < 0.01
+    for wrong in ([0.5, 0.6], [-0.1, 0.2]):
+        with pytest.raises(fastdx.ParameterError, match="weights"):
+            NgramPrior.of_pairs(E, np.ones(60), [1, 1], [2, 3], wrong)
+    with pytest.raises(fastdx.ParameterError, match="weights"):
+        NgramPrior.of_pairs(E, np.ones(60), [1, 1], [3, 2], [0.1, 0.2])
+
+
+class TestNgramPrior:
+    def test_distributions_sum_to_one_and_use_the_history(self) -> None:
+        for order in (1, 2, 3):
+            prior = NgramPrior.train(E, texts(300, WORDS), order)
+            assert prior.order == order
+            for history in ([], ["w1"], ["w1", "w3"], ["w5", "nobody", "w1", "w3"]):
+                p = prior.next(history)
+                assert p.shape == (60,)
+                assert p.min() > 0
+                assert abs(p.sum() - 1) < 1e-12
+                assert 0 < prior.unknown_next(history) < 0.1
+            if order > 1:
+                # w1 is followed by w3 or w4 for seven in ten, as far as so few texts tell.
+                assert 0.3 < prior.next(["w1"])[3:5].sum() < 0.95
+        assert abs(prior.frequencies.sum() - 1) < 1e-12
+
+    def test_longer_histories_predict_better(self) -> None:
+        unseen = texts(200, WORDS, seed=9)
+        priors = [NgramPrior.train(E, texts(3000, WORDS), order) for order in (1, 2)]
+        one, two = (prior.perplexity(unseen) for prior in priors)
+        assert two < 0.6 * one
+        assert one < 70
+
+    def test_without_texts_it_is_the_frequencies_of_ranks(self) -> None:
+        zipf = 1 / (np.arange(60) + 3.7)
+        for prior in (NgramPrior.train(E, [], 2), NgramPrior.of_frequencies(E)):
+            np.testing.assert_allclose(prior.next(["w5"]), zipf / zipf.sum(), rtol=1e-12)
+        given = NgramPrior.of_frequencies(E, np.arange(60.0), unknown=0.25)
+        assert given.unknown == 0.25
+        np.testing.assert_allclose(given.next(), np.arange(60) / np.arange(60).sum())
+
+    def test_what_is_saved_comes_back(self, tmp_path: Path) -> None:
+        path = tmp_path / "prior.fdx"
+        for order in (1, 2, 3):
+            prior = NgramPrior.train(E, texts(100, WORDS), order)
+            prior.save(path)
+            for back in (NgramPrior.load(E, path), pickle.loads(pickle.dumps(prior))):
+                assert repr(back) == repr(prior)
+                np.testing.assert_array_equal(back.next(["w1", "w3"]), prior.next(["w1", "w3"]))
+        assert list(tmp_path.iterdir()) == [path]
+        with pytest.raises(fastdx.ParameterError, match="space"):
+            NgramPrior.load(TINY, path)
+        data = bytearray(path.read_bytes())
+        data[len(data) // 2] ^= 1
+        (tmp_path / "damaged").write_bytes(data)
+        Cover.nearest(E, 2).save(tmp_path / "cover")
+        (tmp_path / "text").write_text("no model")
+        for name in ("damaged", "cover", "text"):
+            with pytest.raises(fastdx.CorruptFileError):
+                NgramPrior.load(E, tmp_path / name)
+        with pytest.raises(FileNotFoundError):
+            NgramPrior.load(E, tmp_path / "nothing")
+
+    def test_wrong_parameters_are_named(self) -> None:
+        with pytest.raises(fastdx.ParameterError, match="order"):
+            NgramPrior.train(E, [], 4)
+        with pytest.raises(fastdx.ParameterError, match="frequencies"):
+            NgramPrior.train(E, [], 2, frequencies=[1.0])
+        with pytest.raises(fastdx.ParameterError, match="unknown"):
+            NgramPrior.of_frequencies(E, unknown=1.0)
+        with pytest.raises(fastdx.InputTypeError, match="texts"):
+            NgramPrior.train(E, "one text", 2)
+        with pytest.raises(fastdx.InputTypeError):
+            NgramPrior("core")  # type: ignore[arg-type]

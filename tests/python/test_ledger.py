@@ -1,0 +1,88 @@
+"""The ledger beside other processes: who waits, for how long, and what is said then."""
+
+from __future__ import annotations
+
+import json
+import random
+import sqlite3
+import subprocess
+import sys
+import time
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+import fastdx
+from fastdx.budget import Ledger
+
+PROCESSES, CHARGES = 10, 100
+
+CHARGE = """
+import json, sys, time
+from collections import Counter
+from fastdx.budget import Ledger
+
+path, charges = sys.argv[1], int(sys.argv[2])
+print("ready", flush=True)
+sys.stdin.readline()
+found, longest = Counter(), 0.0
+for i in range(charges):
+    start = time.perf_counter()
+    try:
+        Ledger(path, 1e6).charge(f"a{i % 3}", 1.0)
+    except Exception as e:
+        found[f"{type(e).__name__}: {e}"] += 1
+    else:
+        found["charged"] += 1
+    longest = max(longest, time.perf_counter() - start)
+print(json.dumps([found, longest]))
+"""
+
+
+def test_nobody_waits_much_longer_than_the_others(tmp_path: Path) -> None:
+    """With SQLite's own waits the last one comes after half of the time that all take together."""
+    path, pipe = tmp_path / "ledger", subprocess.PIPE
+    command = [sys.executable, "-c", CHARGE, str(path), str(CHARGES)]
+    processes = [
+        subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) for _ in range(PROCESSES)
+    ]
+    for process in processes:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    start = time.perf_counter()
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("\n")
+        process.stdin.flush()
+    total: Counter[str] = Counter()
+    longest = 0.0
+    for process in processes:
+        found, slowest = json.loads(process.communicate(timeout=300)[0])
+        total.update(found)
+        longest = max(longest, slowest)
+    elapsed = time.perf_counter() - start
+    assert total == {"charged": PROCESSES * CHARGES}
+    assert longest < 0.25 * elapsed
+    ledger = Ledger(path)
+    assert sum(ledger.spent(f"a{i}") for i in range(3)) == PROCESSES * CHARGES
+
+
+def test_a_file_that_is_kept_for_too_long_is_said_and_nothing_is_charged(tmp_path: Path) -> None:
+    path = tmp_path / "ledger"
+    ledger = Ledger(path, 10.0, timeout=0.2)
+    random.seed(5)
+    state = random.getstate()
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(fastdx.FileError, match=r"other processes kept the ledger for 0\.2 s"):
+            ledger.charge("ann", 1.0)
+        # A budget that stands in the file is not written again: whoever opens does not wait.
+        assert Ledger(path, 10.0, timeout=0.0).spent("ann") == 0.0
+        assert Ledger(path, timeout=0.0).remaining("ann") == 10.0
+        with pytest.raises(fastdx.FileError, match="kept the ledger"):
+            Ledger(path, 9.0, timeout=0.0)
+        other.execute("ROLLBACK")
+    assert ledger.charge("ann", 1.0) == 9.0
+    assert random.getstate() == state
