@@ -26,8 +26,8 @@ TEXTS = (
 )
 NUMBERS = ("0", "-0", "12", "1.50", "-0e+7", "1e400", "123456789012345678901234", "1E-3")
 FAULTS = ('"', "\\", "{", "}", "[", "]", ",", ":", " ", "\t", "\x00", "0", "-", ".", "e", "NaN",
-          "é", "\\ud800", "\\n", "null", '"t":"x"', "\x0b", "\xa0", "Infinity", "\\u12",
-          "")  # fmt: skip
+          "\\ud800",
+          "\\n", "null", '"t":"x"', "\x0b", "\xa0", "é", "Infinity", "\\u12", "")  # fmt: skip
 
 
 class Generator:
@@ -43,8 +43,8 @@ class Generator:
             return json.dumps(text, ensure_ascii=False)
         if how < 0.9:
             return json.dumps(text)
-        signs = (f"\\u{ord(c):04X}" if c < "\ud800" else json.dumps(c)[1:-1] for c in text)
-        return f'"{"".join(signs)}"'
+        each = (f"\\u{ord(c):04X}" if c < "\ud800" else json.dumps(c)[1:-1] for c in text)
+        return f'"{"".join(each)}"'
 
     def white(self) -> str:
         return self._random.choice(("", "", "", " ", "\t \r"))
