@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from experiments.data import Labelled, Source
 from experiments.tables import SEED, Experiment, Run, Table
-from fastdx import Embedding, Mechanism, audit, tokenize
+from fastdx import Embedding, Mechanism, audit, from_spec, tokenize
 from fastdx.attacks import BigramModel, reidentification, sentence_attack
 from fastdx.calibration import Family, families
 from fastdx.calibration.comparison import largest_named
@@ -74,8 +74,7 @@ def _mechanism(spaces: _Spaces, name: str, epsilon: float) -> Mechanism:
 
 def _seeded(m: Mechanism) -> Mechanism:
     """The same with a seed, so that a table can be had again."""
-    arguments, options = m.__getnewargs_ex__()
-    return type(m)(*arguments, **{**options, "seed": SEED})
+    return from_spec({**m.spec, "seed": SEED}, **m._held())
 
 
 # At which ε a mechanism is measured.

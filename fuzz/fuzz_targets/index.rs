@@ -10,9 +10,7 @@ use std::sync::Arc;
 
 use fastdx::embedding::format::native;
 use fastdx::search::Search;
-use fastdx::{
-    Embedding, Mechanism, MetricSpace, MultivariateLaplace, Randomness, Tem, WordGraph,
-};
+use fastdx::{Embedding, Mechanism, MetricSpace, MultivariateLaplace, Randomness, Tem, WordGraph};
 use libfuzzer_sys::fuzz_target;
 use xxhash_rust::xxh3::xxh3_64;
 

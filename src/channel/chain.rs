@@ -280,10 +280,10 @@ impl<'a> Chain<'a> {
             let Triples { first, last, .. } = &self.prior.triples;
             let from = first.partition_point(|&u| u < before);
             let to = from + first[from..].partition_point(|&u| u == before);
-            for (&w, context) in last[from..to].iter().zip(&beta.contexts[from..to]) {
-                let (w, of_token) = (w as usize, beta.tokens[w as usize]);
-                if of_token > 0.0 {
-                    out[w] *= context / of_token;
+            for (&w, &own) in last[from..to].iter().zip(&beta.contexts[from..to]) {
+                let w = w as usize;
+                if beta.tokens[w] > 0.0 {
+                    out[w] *= own / beta.tokens[w];
                 }
             }
         }

@@ -16,11 +16,11 @@ use crate::mechanism::{Mechanism, WordMechanism};
 use crate::parallel::{Control, install};
 use crate::space::rows_together;
 
-/// Takes a word, its law, its normaliser (1 where there is none) and Σ p ln p.
-type OneLaw<'a> = dyn FnMut(u32, &[f64], f64, f64) + 'a;
-
 /// Pr\[y|w\] of one output y and every word w.
 pub(super) type Column = Arc<[f64]>;
+
+/// Takes each word, its law, its normaliser and Σ p ln p.
+type EachLaw<'a> = dyn FnMut(u32, &[f64], f64, f64) + 'a;
 
 /// Where laws come from.
 pub(super) enum Source {
@@ -88,8 +88,8 @@ impl Source {
         self.each_law_dyn(ids, words, &mut one)
     }
 
-    fn each_law_dyn(&self, ids: &[u32], words: usize, one: &mut OneLaw<'_>) -> Result<()> {
-        let plain = |mechanism: &dyn Mechanism, one: &mut OneLaw<'_>| {
+    fn each_law_dyn(&self, ids: &[u32], words: usize, one: &mut EachLaw<'_>) -> Result<()> {
+        let plain = |mechanism: &dyn Mechanism, one: &mut EachLaw<'_>| {
             let mut law = vec![0.0; words];
             for &id in ids {
                 if !mechanism.law(id, &mut law) {

@@ -70,7 +70,7 @@ impl Chain<'_> {
         } else {
             order.sort_unstable_by(|a, b| b.0.total_cmp(&a.0));
         }
-        for (w, back) in token_back.iter_mut().enumerate().take(count) {
+        for (w, back) in token_back[..count].iter_mut().enumerate() {
             let unseen = |v: u32| triples.first.is_empty() || triples.find(v, w as u32).is_none();
             if let Some(&(value, v)) = order.iter().find(|(_, v)| unseen(*v)) {
                 let value = value + prior.unigram[w].ln();
@@ -88,10 +88,11 @@ impl Chain<'_> {
                 }
             }
         }
-        for (context, back) in context_back.iter_mut().enumerate() {
-            let u = triples.first[context] as usize;
-            let value = short[u] + triples.lower[context].ln();
-            relax(&mut to.contexts[context], back, value, short_back[u]);
+        let shorter = triples.first.iter().zip(&triples.lower);
+        let states = to.contexts.iter_mut().zip(context_back.iter_mut());
+        for ((best, back), (&u, p)) in states.zip(shorter) {
+            let u = u as usize;
+            relax(best, back, short[u] + p.ln(), short_back[u]);
         }
         for (context, &value) in from.contexts.iter().enumerate() {
             if value == NOWHERE {

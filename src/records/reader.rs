@@ -397,9 +397,11 @@ impl<'a> Reader<'a> {
         let told = error.to_string();
         // Of an end and of a control character it has not read on.
         let is_unread = error.is_eof() || told.starts_with("control character");
-        let at = reached - usize::from(!is_unread && reached > 0);
-        let whole = (0..=at).rev().find(|&at| text.is_char_boundary(at));
-        let rest = &text[whole.unwrap_or(0)..];
+        // Where it wants hexadecimal digits, it counts bytes of other characters.
+        let most = reached - usize::from(!is_unread && reached > 0);
+        let whole = (0..=most).rev().find(|&at| text.is_char_boundary(at));
+        let at = whole.unwrap_or(0);
+        let rest = &text[at..];
         let constants = ["NaN", "Infinity", "-Infinity"];
         let constant = constants.iter().find(|name| rest.starts_with(*name));
         let is_cut = error.is_eof()

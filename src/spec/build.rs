@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use xxhash_rust::xxh3::Xxh3Default;
 
+use super::defaults::{MIXING, TUNING, builtin_index, index_cover};
 use super::reference::EDGES;
-use super::{Builtin, CoverSource, Exclude, IndexSource, Kind, Reference, Spec};
+use super::{Built, CoverSource, IndexSource, Kind, Reference, Spec};
 use crate::audit;
 use crate::cover::{Balance, Build, Cover};
 use crate::embedding::Embedding;
@@ -29,13 +30,9 @@ use crate::mechanism::{Mechanism, WordMechanism};
 use crate::parallel::Control;
 use crate::random::Randomness;
 use crate::search::{HnswParameters, Search};
-use crate::space::{MetricSpace, WordMetric};
+use crate::space::MetricSpace;
 use crate::text::{Policy, TextPrivatizer};
 
-/// λ of [`Mahalanobis`] where none is given.
-const MIXING: f64 = 0.2;
-/// t of [`Vickrey`] where none is given: the paper's own choice.
-const TUNING: f64 = 0.75;
 /// Candidates of the graph search where nothing is said.
 const EF: usize = 256;
 /// Likely outputs of [`NeighborResponse`]: so many, or a fiftieth of the words, if that is less.
@@ -61,24 +58,6 @@ pub struct Parts {
 #[derive(Default)]
 pub struct Spaces {
     files: HashMap<(PathBuf, bool), Index>,
-}
-
-/// A mechanism that was built, with what is done to text around it.
-#[derive(Clone)]
-pub struct Built {
-    /// What privatises.
-    pub text: TextPrivatizer,
-    /// The words, with all that was computed for them.
-    pub index: Index,
-    /// What every call takes a whole multiple of.
-    pub pad: Option<Duration>,
-    /// Ids that the description excludes.
-    pub exclude: Vec<u32>,
-    /// What the outputs stand for, before words are excluded.
-    pub cover: Option<Arc<Cover>>,
-    /// What outputs are remapped to, before words are excluded.
-    pub remap: Option<Arc<Cover>>,
-    spec: Spec,
 }
 
 impl Spaces {
@@ -144,14 +123,6 @@ impl Spaces {
         let embedding = crate::embedding::format::load_with(path, &options, control)?;
         Ok(Index::Embedding(Arc::new(embedding)))
     }
-}
-
-fn builtin_index(builtin: Builtin) -> Result<Index> {
-    let embedding = match builtin {
-        Builtin::English => Embedding::default_english()?,
-        Builtin::Nouns => Embedding::default_nouns()?,
-    };
-    Ok(Index::Embedding(Arc::new(embedding)))
 }
 
 /// What a mechanism is made from.
@@ -474,14 +445,6 @@ impl Maker<'_> {
     }
 }
 
-/// The cover that an index file held.
-fn index_cover(index: &Index) -> Option<Arc<Cover>> {
-    match index {
-        Index::Embedding(embedding) => embedding.cover().cloned(),
-        Index::Graph(graph) => graph.cover().cloned(),
-    }
-}
-
 /// The same words with one more certificate.
 fn with_certificate(index: &Index, certificate: Certificate) -> Index {
     match index {
@@ -542,145 +505,4 @@ pub(crate) fn fingerprint_of_rows(rows: &Arc<Rows>, words: usize) -> Result<u64>
         hash.update(bytemuck::cast_slice(&row));
     }
     Ok(hash.digest())
-}
-
-impl Built {
-    /// The complete description of what was built: with the fingerprints of words and covers, so that it
-    /// says exactly what was run.
-    pub fn spec(&self) -> Spec {
-        let mut spec = self.spec.clone();
-        let space = self.index.space();
-        let print = space.fingerprint();
-        let source = spec.index.get_or_insert_with(IndexSource::default);
-        source.fingerprint = Some(print);
-        if source.file.is_none() && source.builtin.is_none() {
-            source.builtin = builtin_of(&self.index);
-        }
-        if !matches!(spec.exclude, Exclude::Offensive | Exclude::None) {
-            let words = self
-                .exclude
-                .iter()
-                .map(|&id| space.vocabulary().word(id).to_owned());
-            let words: Vec<String> = words.collect();
-            spec.exclude = match words.is_empty() {
-                true => Exclude::None,
-                false => Exclude::Words(words),
-            };
-        }
-        if spec.mechanism.takes_cover() {
-            spec.cover = Some(self.cover_source(spec.cover.take()));
-        }
-        if let (Some(CoverSource::Stored(reference)), Some(remap)) = (&mut spec.remap, &self.remap)
-        {
-            reference.fingerprint = Some(remap.fingerprint());
-        }
-        self.say_defaults(&mut spec);
-        spec
-    }
-
-    /// Says what was left to defaults, and what `auto` became.
-    fn say_defaults(&self, spec: &mut Spec) {
-        let text = |name: &str| Some(name.to_owned());
-        match spec.mechanism {
-            Kind::Tem => {
-                if spec.gamma.is_none()
-                    && let Truncation::Beta(beta) = Truncation::default()
-                {
-                    spec.beta.get_or_insert(beta);
-                }
-                spec.sampler = spec.sampler.take().or(text("exact"));
-            }
-            Kind::HyperbolicLaplace if spec.paper != Some(true) => {
-                spec.base = spec.base.take().or(text("volume"));
-                spec.sampler = spec.sampler.take().or(text("exact"));
-            }
-            Kind::Mahalanobis => {
-                spec.mixing.get_or_insert(MIXING);
-            }
-            Kind::Vickrey => {
-                spec.tuning.get_or_insert(TUNING);
-                spec.mixing.get_or_insert(0.0);
-            }
-            Kind::MultivariateLaplace => {
-                let laplace: Option<&MultivariateLaplace> = self.text.mechanism().downcast_ref();
-                (spec.search, spec.ef) = match laplace.map(MultivariateLaplace::search) {
-                    Some(Search::Hnsw { ef }) => (text("hnsw"), Some(ef)),
-                    _ => (text("exact"), None),
-                };
-            }
-            Kind::FiniteLaw => {
-                let law: Option<&FiniteLaw> = self.text.mechanism().downcast_ref();
-                spec.certified = Some(law.is_some_and(|law| law.loss().is_some()));
-            }
-            Kind::HyperbolicLaplace | Kind::NeighborResponse => {}
-        }
-    }
-
-    /// Where the cover came from, with its fingerprint.
-    fn cover_source(&self, given: Option<CoverSource>) -> CoverSource {
-        match (given, &self.cover) {
-            (Some(CoverSource::Count(count)), _) => CoverSource::Count(count),
-            (_, None) => CoverSource::None,
-            // Neither given nor of the index: so many outputs by default.
-            (None, Some(cover)) if index_cover(&self.index).is_none() => {
-                CoverSource::Count(cover.k())
-            }
-            (given, Some(cover)) => CoverSource::Stored(Reference {
-                file: match given {
-                    Some(CoverSource::Stored(reference)) => reference.file,
-                    _ => None,
-                },
-                fingerprint: Some(cover.fingerprint()),
-            }),
-        }
-    }
-
-    /// The same at another ε.
-    ///
-    /// # Errors
-    /// An ε outside its domain.
-    pub fn with_epsilon(&self, epsilon: f64) -> Result<Self> {
-        let mechanism = self.text.mechanism().with_epsilon(epsilon)?;
-        let spec = Spec {
-            epsilon: Some(epsilon),
-            certified: None,
-            nominal: None,
-            paper: None,
-            ..self.spec.clone()
-        };
-        Ok(self.around(mechanism, self.index.clone(), spec))
-    }
-
-    /// The same way with text around another mechanism of its kind.
-    pub(crate) fn around(&self, mechanism: Arc<dyn Mechanism>, index: Index, spec: Spec) -> Self {
-        Built {
-            text: TextPrivatizer::new(mechanism, self.text.policy().clone()),
-            index,
-            pad: self.pad,
-            exclude: self.exclude.clone(),
-            cover: self.cover.clone(),
-            remap: self.remap.clone(),
-            spec,
-        }
-    }
-
-    /// What it was built from, as it was given.
-    pub fn given(&self) -> &Spec {
-        &self.spec
-    }
-}
-
-/// The built-in embedding that an index is, if it is one.
-fn builtin_of(index: &Index) -> Option<Builtin> {
-    let Index::Embedding(embedding) = index else {
-        return None;
-    };
-    Builtin::ALL.into_iter().find(|&builtin| {
-        let Ok(Index::Embedding(known)) = builtin_index(builtin) else {
-            return false;
-        };
-        (known.len(), known.dim(), known.metric())
-            == (embedding.len(), embedding.dim(), embedding.metric())
-            && known.fingerprint() == embedding.fingerprint()
-    })
 }

@@ -19,7 +19,9 @@
 //! words, covers and laws, so that it says exactly what was run.
 
 mod build;
+mod built;
 mod data;
+mod defaults;
 mod document;
 mod exclusion;
 mod keys;
@@ -29,9 +31,10 @@ mod reference;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-pub use build::{Built, Parts, Spaces};
+pub use build::{Parts, Spaces};
 #[cfg(feature = "python")]
 pub(crate) use build::{certified_law, fingerprint_of_rows};
+pub use built::Built;
 pub use exclusion::{Exclude, exclusion};
 pub use keys::{KEYS, Key, Type};
 pub use policies::{Policies, Policy};

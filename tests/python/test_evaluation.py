@@ -557,24 +557,54 @@ def test_policies_of_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[s
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("[policies.a]\nepsilon = ", "not TOML"),
-        ("policies = 3", "must hold at least one"),
+        ("[policies.a]\nepsilon = ", "line 2: this is no TOML"),
+        ("policies = 3", "line 1: policies must be a table, got a number"),
         ("[policies.a]\ncover = 3", "policies.a: epsilon must be given with cover"),
-        ("[policies.a]\nmechanism = 'laplace'", "policies.a: epsilon is missing"),
-        ("[policies.a]\nepsilon = 3\nsigma = 1", "'sigma' is no key"),
-        ("[policies.a]\nepsilon = true", "epsilon must be float, got bool"),
-        ("[policies.a]\nepsilon = 3\ncover = 2.5", "cover must be int, got float"),
-        ("[policies.a]\nepsilon = 3\nskip = [1]", "skip must hold words"),
+        (
+            "[policies.a]\nmechanism = 'laplace'",
+            "policies.a: epsilon must be given with this mechanism",
+        ),
+        (
+            "[policies.a]\nepsilon = 3\nsigma = 1",
+            "line 3: policies.a.sigma is unknown; the keys are",
+        ),
+        (
+            "[policies.a]\nepsilon = true",
+            "line 2: policies.a.epsilon must be a number, got true or false",
+        ),
+        (
+            "[policies.a]\nepsilon = 3\ncover = 2.5",
+            "line 3: policies.a.cover must be a whole number, at least 0",
+        ),
+        (
+            "[policies.a]\nepsilon = 3\nskip = [1]",
+            "line 3: policies.a.skip must be a list of strings",
+        ),
         ("[policies.a]\nepsilon = 3\nconsistent = 'file'", "consistent must be"),
-        ("[policies.a]\nepsilon = 3\nmechanism = 'noise'", "policies.a: mechanism must be"),
-        ("[policies.a]\nepsilon = 3\nbeta = 0.1\ngamma = 1", "policies.a: gamma and beta"),
-        ("[policies.a]\nepsilon = 3\nbalance = 0.1", "policies.a: balance goes with cover"),
-        ("[policies.a]\nepsilon = 3\nmechanism = 'laplace'\nbeta = 0.1", "beta goes with"),
+        (
+            "[policies.a]\nepsilon = 3\nmechanism = 'noise'",
+            "line 3: policies.a.mechanism must be one of",
+        ),
+        (
+            "[policies.a]\nepsilon = 3\nbeta = 0.1\ngamma = 1",
+            "policies.a: beta must be left out where gamma is given",
+        ),
+        (
+            "[policies.a]\nepsilon = 3\nbalance = 0.1",
+            "policies.a: balance must be given with cover",
+        ),
+        (
+            "[policies.a]\nepsilon = 3\nmechanism = 'laplace'\nbeta = 0.1",
+            "policies.a: beta must be left out: it belongs to mechanism tem",
+        ),
         ("[policies.a]\nepsilon = 3\nindex = 'none.fdx'", "policies.a: "),
         ("[policies.a]\nepsilon = -3", "policies.a: epsilon"),
         ("[policies.'a b']\nepsilon = 3", "must be named by"),
         ("default = 'b'\n[policies.a]\nepsilon = 3", "default must be"),
-        ("ledger = 'x'\n[policies.a]\nepsilon = 3", "'ledger' is neither"),
+        (
+            "ledger = 'x'\n[policies.a]\nepsilon = 3",
+            "line 1: ledger is unknown; the keys are default, policies",
+        ),
     ],
 )
 def test_mistakes_in_policies(tmp_path: Path, content: str, message: str) -> None:

@@ -1,0 +1,31 @@
+//! Values and parts that stand where a description says nothing.
+
+use std::sync::Arc;
+
+use super::Builtin;
+use crate::cover::Cover;
+use crate::embedding::Embedding;
+use crate::error::Result;
+use crate::index::Index;
+
+/// λ of [`Mahalanobis`](crate::mechanism::mahalanobis::Mahalanobis) where none is given.
+pub(super) const MIXING: f64 = 0.2;
+/// t of [`Vickrey`](crate::mechanism::vickrey::Vickrey) where none is given: the paper's own choice.
+pub(super) const TUNING: f64 = 0.75;
+
+/// A built-in embedding.
+pub(super) fn builtin_index(builtin: Builtin) -> Result<Index> {
+    let embedding = match builtin {
+        Builtin::English => Embedding::default_english()?,
+        Builtin::Nouns => Embedding::default_nouns()?,
+    };
+    Ok(Index::Embedding(Arc::new(embedding)))
+}
+
+/// The cover that an index file held.
+pub(super) fn index_cover(index: &Index) -> Option<Arc<Cover>> {
+    match index {
+        Index::Embedding(embedding) => embedding.cover().cloned(),
+        Index::Graph(graph) => graph.cover().cloned(),
+    }
+}
