@@ -32,7 +32,7 @@ test-engines: $(STAMP) $(VENV)/.engines
 
 engines: $(VENV)/.engines
 
-# What was fetched before need not come again.
+# Files that were fetched before need not come again.
 ENGINES := target/engines
 
 $(VENV)/.engines: $(VENV)/.made requirements-engines.txt
@@ -40,7 +40,7 @@ $(VENV)/.engines: $(VENV)/.made requirements-engines.txt
 	$(PIP) --find-links $(ENGINES) -r requirements-engines.txt
 	@touch $@
 
-# What they need beside requirements-dev.txt, as files: the environment stays as it is, so anything else may go on.
+# Their packages beside those of requirements-dev.txt, as files: the environment stays as it is, so anything else may go on.
 fetch-engines: $(VENV)/.made
 	mkdir -p $(ENGINES)
 	grep -vxFf requirements-dev.txt requirements-engines.txt > $(ENGINES)/requirements.txt
@@ -200,7 +200,7 @@ $(STAMP): $(VENV)/.made $(RUST_SOURCES) pyproject.toml
 	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --locked --quiet
 	@touch $@
 
-# What is released: a source distribution, and wheels for Linux with glibc 2.17 or musl 1.2, by zig.
+# The release: a source distribution, and wheels for Linux with glibc 2.17 or musl 1.2, by zig.
 # Each exports its module alone (tools/exports.map).
 LINUX := x86_64-unknown-linux-gnu x86_64-unknown-linux-musl aarch64-unknown-linux-gnu aarch64-unknown-linux-musl
 DIST := target/wheels

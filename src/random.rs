@@ -9,6 +9,8 @@
 //! only: whoever knows the seed can undo the protection.
 
 mod bulk;
+#[cfg(target_arch = "x86_64")]
+mod chacha12;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

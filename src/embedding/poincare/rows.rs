@@ -38,7 +38,7 @@ impl Line {
 #[repr(C, align(64))]
 pub(super) struct Lanes(pub(super) [f32; LANES]);
 
-/// What a machine does with sixteen numbers at once.
+/// Operations on sixteen numbers at once, as a machine does them.
 ///
 /// # Safety
 /// Every function: the machine has what the implementation names.
