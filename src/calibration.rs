@@ -85,7 +85,7 @@ pub fn closed_form(
 /// common is computed once.
 ///
 /// # Errors
-/// As [`closed_form`], and those of [`Mechanism::with_epsilon`].
+/// As [`closed_form`], and those of [`with_epsilon`](crate::WordMechanism::with_epsilon).
 pub fn closed_forms(
     mechanism: &dyn Mechanism,
     epsilons: &[f64],

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastdx._core import Embedding, WordGraph, likeliest_inputs, tokenize
-from fastdx._marginals import Chain, Likelihoods, marginals
 from fastdx.bags import STOP_WORDS
 from fastdx.channel import Channel, NgramPrior
+from fastdx.channel.marginals import Chain, Likelihoods, marginals
 from fastdx.exceptions import InputTypeError, ParameterError
 from fastdx.mechanisms import Mechanism
 

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fastdx._core import Certificate, Embedding, WordGraph, binomial_bounds, largest_loss
 from fastdx._core import certify as _certify
-from fastdx._rounded import down, up
+from fastdx._shared.rounded import down, up
 from fastdx.exceptions import InputTypeError, ParameterError
 from fastdx.mechanisms import FiniteLaw, Mahalanobis, Mechanism, MultivariateLaplace, Tem
 from fastdx.mechanisms.finite_law import is_law

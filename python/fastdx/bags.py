@@ -15,7 +15,7 @@ from fastdx._core import (
     emd,
     tokenize,
 )
-from fastdx._rounded import up
+from fastdx._shared.rounded import up
 from fastdx.exceptions import InputTypeError, ParameterError
 from fastdx.mechanisms import Mechanism
 

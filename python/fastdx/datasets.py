@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from os import PathLike
 from typing import Any
 
-from fastdx._worker import Recipe, column_names, is_child, one_thread, privatize_batch
+from fastdx._engines.recipe import Recipe, column_names, is_child, one_thread, privatize_batch
 
 __all__ = ["privatize"]
 

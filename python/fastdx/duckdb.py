@@ -5,7 +5,7 @@ from __future__ import annotations
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from fastdx._worker import Recipe, no_text
+from fastdx._engines.recipe import Recipe, no_text
 
 if TYPE_CHECKING:
     import duckdb

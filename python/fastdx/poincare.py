@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, SupportsIndex
 import numpy as np
 
 from fastdx._core import Embedding, PoincareTraining, poincare_reconstruction, read_edges
-from fastdx._replace import open_output
+from fastdx._shared.replace import open_output
 from fastdx.exceptions import ParameterError
 
 __all__ = ["Reconstruction", "reconstruction", "train"]

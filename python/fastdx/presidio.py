@@ -10,7 +10,7 @@ from typing import Any
 
 from presidio_anonymizer.operators import Operator, OperatorType
 
-from fastdx._worker import Recipe, no_text
+from fastdx._engines.recipe import Recipe, no_text
 from fastdx.exceptions import FastdxError, ParameterError
 
 __all__ = ["FastdxOperator"]

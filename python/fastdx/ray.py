@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from fastdx._worker import Recipe, column_names, one_thread, privatize_batch
+from fastdx._engines.recipe import Recipe, column_names, one_thread, privatize_batch
 
 if TYPE_CHECKING:
     from ray.data import Dataset

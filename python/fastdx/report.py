@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastdx import attacks, calibration
-from fastdx._replace import open_output
+from fastdx._shared.replace import open_output
 from fastdx.calibration.measures import statistics_at
 from fastdx.exceptions import ParameterError
 from fastdx.mechanisms import Mechanism

@@ -12,7 +12,7 @@ from sklearn.utils._set_output import _wrap_data_with_container
 from sklearn.utils.validation import _check_feature_names_in, validate_data
 
 from fastdx._core import Guarantee
-from fastdx._worker import Recipe, no_text, privatize_values
+from fastdx._engines.recipe import Recipe, no_text, privatize_values
 from fastdx.exceptions import InputTypeError
 
 __all__ = ["Privatizer"]

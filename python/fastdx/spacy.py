@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from fastdx._worker import Recipe, no_text, privatize_values
+from fastdx._engines.recipe import Recipe, no_text, privatize_values
 from fastdx.exceptions import FastdxError, UnknownWordError
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from fastdx._spark import (
+from fastdx._engines.recipe import Recipe, column_names, no_text
+from fastdx._engines.spark import (
     find_text,
     privatize_fields,
     scalar_function,
@@ -19,7 +20,6 @@ from fastdx._spark import (
     wide_above_draw,
     worker,
 )
-from fastdx._worker import Recipe, column_names, no_text
 from fastdx.exceptions import InputTypeError, ParameterError
 
 if TYPE_CHECKING:

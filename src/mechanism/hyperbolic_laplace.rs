@@ -97,7 +97,7 @@ impl HyperbolicLaplace {
     }
 
     /// ICDM'19's mechanism at the paper's nominal ε. What it really costs, its
-    /// [`epsilon`](crate::Mechanism::epsilon), is nominal + n.
+    /// [`epsilon`](crate::WordMechanism::epsilon), is nominal + n.
     ///
     /// # Errors
     /// As [`new`](Self::new).

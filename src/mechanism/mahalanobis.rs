@@ -67,7 +67,7 @@ impl Mahalanobis {
     }
 
     /// The mechanism at the paper's nominal ε, which is about ‖·‖_M. What it costs in the Euclidean
-    /// metric, its [`epsilon`](crate::Mechanism::epsilon), is nominal/√a.
+    /// metric, its [`epsilon`](crate::WordMechanism::epsilon), is nominal/√a.
     ///
     /// # Errors
     /// As [`new`](Self::new).

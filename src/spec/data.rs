@@ -15,7 +15,7 @@ impl Spec {
     /// Reads a table of keys; each is checked by itself.
     ///
     /// # Errors
-    /// [`Error::Parameter`](crate::Error::Parameter) for an unknown key or a value of a wrong type.
+    /// [`Error::Parameter`] for an unknown key or a value of a wrong type.
     pub fn from_map(map: &Map<String, Value>) -> Result<Self> {
         let mut spec = Spec::default();
         for (key, value) in map {

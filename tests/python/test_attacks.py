@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 import fastdx
 from fastdx import Cover, Embedding, Mechanism, MultivariateLaplace, NeighborResponse, Tem
-from fastdx._marginals import marginals
 from fastdx.attacks import (
     BigramModel,
     Likelihoods,
@@ -21,6 +20,7 @@ from fastdx.attacks import (
     sentence_attack,
 )
 from fastdx.calibration import choose_cover, choose_epsilon, frontier
+from fastdx.channel.marginals import marginals
 
 RNG = np.random.default_rng(3)
 E = Embedding([f"w{i}" for i in range(60)], RNG.normal(size=(60, 3)))

@@ -13,9 +13,9 @@ import pytest
 
 import fastdx
 from fastdx import Cover, Embedding, FiniteLaw, MultivariateLaplace, NeighborResponse, Tem
-from fastdx._marginals import marginals
 from fastdx.attacks import BigramModel, Likelihoods, sentence_attack
 from fastdx.channel import Bits, Channel, LanguageModel, NgramPrior, Posterior
+from fastdx.channel.marginals import marginals
 
 RNG = np.random.default_rng(5)
 WORDS = [f"w{i}" for i in range(60)]

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 import fastdx
 import fastdx.budget
 from fastdx import _core
-from fastdx._replace import packed
+from fastdx._shared.replace import packed
 from fastdx.cli.formats import Choice, Opener, format_of
 from fastdx.cli.formats.base import BATCH
 from fastdx.cli.formats.json import Json, JsonLines

@@ -10,7 +10,7 @@ from scipy import sparse, stats
 
 import fastdx
 from fastdx import Embedding, FiniteLaw, NeighborResponse, Tem, audit
-from fastdx._rounded import down, up
+from fastdx._shared.rounded import down, up
 
 RNG = np.random.default_rng(8)
 E = Embedding([f"w{i}" for i in range(40)], RNG.normal(size=(40, 3)))

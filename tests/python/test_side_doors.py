@@ -345,23 +345,23 @@ class TestTemporaryFiles:
     def test_without_unnamed_files(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folders: bool
     ) -> None:
-        from fastdx import _replace
+        from fastdx._shared import replace
 
-        monkeypatch.setattr(_replace, "_unnamed", lambda folder: None)
-        monkeypatch.setattr(_replace, "FOLDERS_OPEN", folders)
+        monkeypatch.setattr(replace, "_unnamed", lambda folder: None)
+        monkeypatch.setattr(replace, "FOLDERS_OPEN", folders)
         seen: list[int] = []
         out = tmp_path / "out.gz"
-        with _replace.open_output(str(out)) as f:
+        with replace.open_output(str(out)) as f:
             f.write(b"x")
             (temporary,) = tmp_path.iterdir()
             seen.append(stat.S_IMODE(temporary.stat().st_mode))
         assert seen == [0o600] and gzip.decompress(out.read_bytes()) == b"x"
         out.chmod(0o604)
-        with _replace.open_output(str(out)) as f:
+        with replace.open_output(str(out)) as f:
             f.write(b"y")
         assert stat.S_IMODE(out.stat().st_mode) == 0o604
         assert gzip.decompress(out.read_bytes()) == b"y"
-        with pytest.raises(RuntimeError), _replace.open_output(str(tmp_path / "b")) as f:
+        with pytest.raises(RuntimeError), replace.open_output(str(tmp_path / "b")) as f:
             f.write(b"x")
             raise RuntimeError
         assert [p.name for p in tmp_path.iterdir()] == ["out.gz"]

@@ -15,7 +15,7 @@ import pytest
 import fastdx
 from fastdx import Cover, Embedding, FiniteLaw, Mechanism, Tem, from_spec
 from fastdx._core import spec_keys
-from fastdx._worker import Recipe
+from fastdx._engines.recipe import Recipe
 from fastdx.exceptions import InputTypeError, ParameterError
 from specs import WORDS, every_spec
 from test_cli import run

@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fastdx._rounded import down
+from fastdx._shared.rounded import down
 from fastdx.attacks import prior_of, reidentification
 from fastdx.calibration.measures import SAMPLE, measured_ids, names_of, statistics, summary
 from fastdx.calibration.search import check_tolerance, log_ratio, narrowed

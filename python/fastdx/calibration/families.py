@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import ArrayLike
 
 from fastdx._core import Cover, Embedding, WordGraph
-from fastdx._rounded import up
+from fastdx._shared.rounded import up
 from fastdx.calibration.comparison import frontier, largest_named
 from fastdx.exceptions import FastdxError, ParameterError
 from fastdx.mechanisms import MECHANISMS, Mechanism, Tem

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from fastdx._replace import open_output
+from fastdx._shared.replace import open_output
 from fastdx.bags import BagOfWords
 from fastdx.cli.formats import Released
 from fastdx.mechanisms import Mechanism

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastdx import Cover, Embedding, MultivariateLaplace, Tem, WordGraph
-from fastdx._replace import open_output
+from fastdx._shared.replace import open_output
 from fastdx.calibration import compared, families, family_names, frontier, reidentification
 from fastdx.calibration.comparison import largest_named
 from fastdx.calibration.families import HEADER, description

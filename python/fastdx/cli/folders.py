@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from fastdx._replace import open_output
+from fastdx._shared.replace import open_output
 from fastdx.cli.messages import CommandError
 
 MANIFEST = ".fastdx-finished.json"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fastdx._replace import PACKED
+from fastdx._shared.replace import PACKED
 from fastdx.cli import folders
 from fastdx.cli.formats import FORMATS, Choice, Format, Opener, format_named, format_of
 from fastdx.cli.formats.opening import bare

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from fastdx import __version__
-from fastdx._replace import open_output, packed
+from fastdx._shared.replace import open_output, packed
 from fastdx.bags import BagOfWords
 from fastdx.cli import closing, folders
 from fastdx.cli.closing import Done

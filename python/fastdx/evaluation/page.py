@@ -7,7 +7,7 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-from fastdx._rounded import up
+from fastdx._shared.rounded import up
 
 __all__ = ["render"]
 

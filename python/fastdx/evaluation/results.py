@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from os import PathLike
 from typing import Any, NamedTuple
 
-from fastdx._replace import open_output
+from fastdx._shared.replace import open_output
 from fastdx.evaluation import page
 from fastdx.evaluation.intervals import Interval
 from fastdx.exceptions import ParameterError

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastdx._core import Embedding, WordGraph
-from fastdx._rounded import up
+from fastdx._shared.rounded import up
 from fastdx.exceptions import InputTypeError, ParameterError, TooLargeError
 
 __all__ = ["Law", "Price", "Space"]

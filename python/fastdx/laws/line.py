@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastdx._core import Embedding
-from fastdx._rounded import down
+from fastdx._shared.rounded import down
 from fastdx.exceptions import ParameterError
 from fastdx.laws.base import LOWEST, Law, Price, between, check_line, distance_rows, positive
 

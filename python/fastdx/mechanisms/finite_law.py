@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from fastdx._core import Embedding, WordGraph, certify_law
-from fastdx._rounded import up
+from fastdx._shared.rounded import up
 from fastdx.exceptions import InputTypeError, ParameterError
 from fastdx.mechanisms.base import Common, Mechanism
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import fastdx
-from fastdx._worker import Recipe, column_names, no_text, privatize_batch, privatize_values
+from fastdx._engines.recipe import Recipe, column_names, no_text, privatize_batch, privatize_values
 from swapped import SECRET, TEXTS, WANTED
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast
 
 from fastdx._core import Gunzip
-from fastdx._replace import PACKED, zstd_reader
+from fastdx._shared.replace import PACKED, zstd_reader
 from fastdx.cli.messages import CommandError, Progress
 
 LONGEST = 16 << 20

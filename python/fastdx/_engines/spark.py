@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fastdx._core import privatize_arrow
-from fastdx._worker import Recipe, no_text, one_thread
+from fastdx._engines.recipe import Recipe, no_text, one_thread
 from fastdx.exceptions import InputTypeError, ParameterError
 from fastdx.mechanisms import Mechanism
 
