@@ -267,6 +267,10 @@ fn wrong_lines_are_refused_and_placed() {
             "{\"text\":\"\\x\"}",
             "not JSON at character 10: invalid escape",
         ),
+        (
+            "{\"text\":\"\\ud8é\\u\"}",
+            "not JSON at character 13: invalid escape",
+        ),
         ("{\"text\":\"\\u12g4\"}", "invalid escape"),
         (
             "{\"text\":\"\\ud800\"}",
