@@ -33,8 +33,15 @@ def rules() -> dict[str, Any]:
 
 
 def crate(name: str, licence: str | None, **more: Any) -> dict[str, Any]:
-    made = {"name": name, "version": "1.0.0", "license": licence, "source": CRATES_IO,
-            "publish": None, "manifest_path": f"/{name}/C.toml", "dependencies": []}  # fmt: skip
+    made: dict[str, Any] = {
+        "name": name,
+        "version": "1.0.0",
+        "license": licence,
+        "source": CRATES_IO,
+        "publish": None,
+        "manifest_path": f"/{name}/Cargo.toml",
+        "dependencies": [],
+    }
     made |= more
     return made | {"id": f"{made['source']}#{name}@{made['version']}"}
 
