@@ -45,7 +45,7 @@ const ORDER_BYTES: usize = DEFAULT_BYTES;
 /// ```
 /// use std::sync::Arc;
 /// use fastdx::graph::{Edges, WordGraph};
-/// use fastdx::{Mechanism, MetricSpace, Randomness, Tem};
+/// use fastdx::{Randomness, Tem, WordMechanism, WordMetric};
 /// let mut edges = Edges::new();
 /// for (word, hypernym) in [("dog", "animal"), ("cat", "animal"), ("animal", "thing")] {
 ///     edges.push(word, hypernym).unwrap();
