@@ -57,7 +57,9 @@ fuzz_target!(|data: &[u8]| {
             assert_eq!(again.replaced(&new).unwrap(), out);
         }
         let whole = parts(data, &fields, data.len().max(1));
-        assert_eq!(whole, parts(data, &fields, size));
+        // Of several faults the parts say which one is met first.
+        let in_parts = parts(data, &fields, size);
+        assert_eq!(whole.as_ref().ok(), in_parts.as_ref().ok());
         if let Ok((texts, out)) = whole
             && out.len() < LIMITS.bytes
         {

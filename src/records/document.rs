@@ -154,21 +154,11 @@ impl Document {
     fn check_length(&self, is_record: bool) -> Result<()> {
         let most = self.limits.bytes;
         let spaces = white(self.text.as_bytes());
-        let (at, problem) = match is_record {
-            _ if spaces > most => (0, Problem::LongWhiteSpace { most }),
-            true if self.text.len() - spaces > most => (spaces, Problem::LongRecord { most }),
-            _ => return Ok(()),
-        };
-        Err(self.placed(at, problem))
-    }
-
-    fn placed(&self, at: usize, problem: Problem) -> RecordError {
-        placed(
-            *Wrong::new(at, problem),
-            &self.text,
-            self.line,
-            self.characters,
-        )
+        if !is_record || self.text.len() - spaces <= most {
+            return Ok(());
+        }
+        let wrong = Wrong::new(spaces, Problem::LongRecord { most });
+        Err(placed(*wrong, &self.text, self.line, self.characters))
     }
 
     /// Reads all records that end in the text.
@@ -179,6 +169,10 @@ impl Document {
         let mut next = self.next;
         loop {
             let start = at + white(&text.as_bytes()[at..]);
+            let most = self.limits.bytes;
+            if start - at > most {
+                return Err(Wrong::new(at, Problem::LongWhiteSpace { most }));
+            }
             let Some(&sign) = text.as_bytes().get(start) else {
                 if is_end {
                     ended(next, start)?;
@@ -198,8 +192,7 @@ impl Document {
                         }
                         Err(wrong) => return Err(refused(wrong, next, sign)),
                     };
-                    if end - start > self.limits.bytes {
-                        let most = self.limits.bytes;
+                    if end - start > most {
                         return Err(Wrong::new(start, Problem::LongRecord { most }));
                     }
                     at = end;
