@@ -39,7 +39,7 @@ def test_recipes_are_small_and_make_one_mechanism(swap: dict[str, Any], tmp_path
 def test_another_or_a_damaged_file_is_refused(
     swap: dict[str, Any], other_index: Path, tmp_path: Path
 ) -> None:
-    recipe = replace(Recipe.of(**swap), pickled=pickle.dumps({"oov": "drop"}))
+    recipe = Recipe.of(**{**swap, "oov": "drop"})
     unseen = replace(recipe, fingerprint="0" * 32)
     with pytest.raises(fastdx.CorruptFileError, match=r"swap\.index is not the file that was"):
         unseen.mechanism(str(other_index))
