@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +42,8 @@ STANDARD_WORDS = 5000
 """Words that are compared unless the caller says otherwise."""
 STANDARD_LAWS = 2000
 """The same where mechanisms are named: what a law costs takes V³ steps."""
+COVERS = (10, 40, 80)
+"""Sizes of covers that are tried."""
 MEMORY = 8 << 30
 """Bytes that laws of all words may take."""
 COPIES = 4
@@ -104,50 +107,76 @@ def _share(text: str) -> float:
     return share
 
 
+@dataclass(frozen=True)
+class Options:
+    """Which mechanisms are compared, and on what."""
+
+    mechanisms: list[str] | str | None
+    """Their names, 'all', or None for Tem, covers, a word graph and noise."""
+    named: float | None
+    epsilon: float
+    words: int | None
+    covers: Sequence[int]
+    balance: float
+    graph: str
+    exclude: Path | str | None
+    judge: Embedding | None
+    sentences: list[str]
+    quiet: bool
+
+    @classmethod
+    def of(cls, args: argparse.Namespace) -> Options:
+        """Read the options, and refuse those that contradict each other."""
+        if args.words is not None and args.words < 0:
+            raise CommandError(f"--words must be at least 0, got {args.words}")
+        if args.named is not None and args.mechanisms is None:
+            raise CommandError("--named goes with --mechanisms")
+        sentences = list(SENTENCES)
+        if args.sentences:
+            lines = Path(args.sentences).read_text("utf-8").split("\n")
+            sentences = [line for line in lines if line.strip()]
+        judge = Embedding.load(args.judge) if args.judge else None
+        return cls(args.mechanisms, args.named, args.epsilon, args.words, args.covers or COVERS,
+                   args.balance, args.graph, excluded_words(args), judge, sentences,
+                   args.quiet)  # fmt: skip
+
+    def tell(self, line: str) -> None:
+        """Say what is being done."""
+        if not self.quiet:
+            print(f"fastdx: {line}", file=sys.stderr)
+
+
 def _compare(args: argparse.Namespace) -> None:
-    if args.words is not None and args.words < 0:
-        raise CommandError(f"--words must be at least 0, got {args.words}")
-    if args.named is not None and args.mechanisms is None:
-        raise CommandError("--named goes with --mechanisms")
     if args.mechanisms == "list":
         for name in family_names():
             print(f"{name:22}{description(name)}")
         return
+    options = Options.of(args)
     e = load(args, args.embedding) if args.embedding else Embedding.default()
-    if e.metric != "euclidean" and args.mechanisms is None:
-        raise CommandError(
-            f"compare wants a euclidean embedding, for the noise, not {e.metric}; with "
-            "--mechanisms any one"
-        )
-    judge = Embedding.load(args.judge) if args.judge else None
-    sentences = list(SENTENCES)
-    if args.sentences:
-        lines = Path(args.sentences).read_text("utf-8").split("\n")
-        sentences = [line for line in lines if line.strip()]
-    if args.mechanisms is None:
-        words = STANDARD_WORDS if args.words is None else args.words
+    if options.mechanisms is None:
+        if e.metric != "euclidean":
+            raise CommandError(
+                f"compare wants a euclidean embedding, for the noise, not {e.metric}; with "
+                "--mechanisms any one"
+            )
+        words = STANDARD_WORDS if options.words is None else options.words
         if 0 < words < len(e):
             e = Embedding(e.words[:words], e.vectors[:words])
-        lines_of_page = _page(args, e, judge, sentences)
+        lines = _page(options, e)
     else:
-        lines_of_page = _named_page(args, e, judge, sentences)
-    page = "\n".join(lines_of_page) + "\n"
+        lines = _named_page(options, options.mechanisms, e)
+    page = "\n".join(lines) + "\n"
     with open_output(args.output, []) as out:
         out.write(page.encode())
 
 
-def _tell(args: argparse.Namespace, line: str) -> None:
-    if not args.quiet:
-        print(f"fastdx: {line}", file=sys.stderr)
-
-
-def _few(args: argparse.Namespace, e: Embedding) -> tuple[Embedding, str]:
+def _few(options: Options, e: Embedding) -> tuple[Embedding, str]:
     """The most frequent words, without those that are never released, and which they are."""
     excluded: set[str] = set()
-    if (exclude := excluded_words(args)) is not None:
-        excluded = set(Tem(e, 1.0, exclude=exclude).excluded)
+    if options.exclude is not None:
+        excluded = set(Tem(e, 1.0, exclude=options.exclude).excluded)
     ids = [i for i, word in enumerate(e.words) if word not in excluded]
-    words = STANDARD_LAWS if args.words is None else args.words or len(ids)
+    words = STANDARD_LAWS if options.words is None else options.words or len(ids)
     needed = COPIES * 8 * min(words, len(ids)) ** 2
     if needed > MEMORY:
         most = int((MEMORY / (8 * COPIES)) ** 0.5)
@@ -163,30 +192,29 @@ def _few(args: argparse.Namespace, e: Embedding) -> tuple[Embedding, str]:
     return Embedding([words_of[i] for i in few], e.vectors[few], metric=e.metric), which
 
 
-def _named_page(
-    args: argparse.Namespace, e: Embedding, judge: Embedding | None, sentences: list[str]
-) -> Iterator[str]:
+def _named_page(options: Options, names: list[str] | str, e: Embedding) -> Iterator[str]:
     """The mechanisms that were asked for by name."""
-    few, which = _few(args, e)
-    _tell(args, which)
+    judge = options.judge
+    few, which = _few(options, e)
+    options.tell(which)
     lost: list[tuple[str, str]] = []
 
     def left_out(name: str, why: str) -> None:
-        _tell(args, f"left out: {name}: {why}")
+        options.tell(f"left out: {name}: {why}")
         lost.append((name, why))
 
-    made = families(few, args.mechanisms, left_out=left_out)
+    made = families(few, names, left_out=left_out)
     yield f"# {len(made)} mechanisms compared on {len(few):,} words\n"
     yield f"{which}; {few.metric} metric, {few.dim} dimensions.\n"
-    if args.named is None:
+    if options.named is None:
         yield (
-            f"Each is made with ε = {args.epsilon:g} in its own unit. Equal numbers in different "
-            "units are not equal protection: compare *named* and the computed columns.\n"
+            f"Each is made with ε = {options.epsilon:g} in its own unit. Equal numbers in "
+            "different units are not equal protection: compare *named* and the computed columns.\n"
         )
     else:
         yield (
             "Each is made with the largest ε at which the attacker names no more than "
-            f"{args.named:.1%} of the words. Where no ε gives that success it says so.\n"
+            f"{options.named:.1%} of the words. Where no ε gives that success it says so.\n"
         )
     by = "another embedding" if judge is not None else "the mechanisms' own embedding, which "
     by += "" if judge is not None else "flatters those that use its distances (--judge)"
@@ -206,50 +234,48 @@ def _named_page(
     yield "| " + " | ".join(HEADER) + " |"
     yield "|" + "---|" * len(HEADER)
     drawing: dict[str, Mechanism] = {}
-    at = {"named": args.named} if args.named is not None else {"epsilon": args.epsilon}
-    for line in compared(made, judge=judge or few, progress=lambda name: _tell(args, name), **at):
+    at: dict[str, Any] = {"named": options.named}
+    if options.named is None:
+        at = {"epsilon": options.epsilon}
+    for line in compared(made, judge=judge or few, progress=options.tell, **at):
         yield "| " + " | ".join(line.cells()) + " |"
         if line.made is not None:
             drawing[line.name] = drawn(line.made)
-        elif args.named is None:
+        elif options.named is None:
             left_out(line.name, line.why)
     yield ""
     for name, why in lost:
         yield f"Left out: {name}, {why}.\n"
-    yield from _sentences(drawing, sentences)
+    yield from _sentences(drawing, options.sentences)
 
 
-def _page(
-    args: argparse.Namespace, e: Embedding, judge: Embedding | None, sentences: list[str]
-) -> Iterator[str]:
-    def tell(line: str) -> None:
-        _tell(args, line)
-
-    exclude = excluded_words(args)
+def _page(options: Options, e: Embedding) -> Iterator[str]:
+    tell, exclude, judge = options.tell, options.exclude, options.judge
     mechanisms: dict[str, Mechanism] = {}
-    graph = _graph(args, e)
+    graph = _graph(options, e)
     tell("certifying Tem")
-    mechanisms["Tem"] = Tem.certified(e, args.epsilon, exclude=exclude)
-    for k in args.covers or (10, 40, 80):
+    mechanisms["Tem"] = Tem.certified(e, options.epsilon, exclude=exclude)
+    for k in options.covers:
         tell(f"certifying a cover of k = {k}")
-        cover = (Cover.balanced(e, k, weight=args.balance, exclude=exclude) if args.balance
+        cover = (Cover.balanced(e, k, weight=options.balance, exclude=exclude) if options.balance
                  else Cover.nearest(e, k, exclude=exclude))  # fmt: skip
-        mechanisms[f"Tem, cover k={k}"] = Tem.certified(e, args.epsilon, cover=cover)
+        mechanisms[f"Tem, cover k={k}"] = Tem.certified(e, options.epsilon, cover=cover)
     if graph is not None:
         tell("certifying the graph")
-        mechanisms["Tem, word graph"] = Tem.certified(graph, args.epsilon, exclude=exclude)
+        mechanisms["Tem, word graph"] = Tem.certified(graph, options.epsilon, exclude=exclude)
     # Its proof is the theorem's: nothing is certified of noise.
-    mechanisms["MultivariateLaplace"] = MultivariateLaplace(e, args.epsilon, exclude=exclude)
+    mechanisms["MultivariateLaplace"] = MultivariateLaplace(e, options.epsilon, exclude=exclude)
     tell("attacking")
     yield f"# Mechanisms compared on {len(e):,} words\n"
-    yield f"## At a certified ε of {args.epsilon:g} per unit of distance (noise: by its theorem)\n"
+    at = f"a certified ε of {options.epsilon:g} per unit of distance (noise: by its theorem)"
+    yield f"## At {at}\n"
     if graph is not None:
         yield (
             f"The graph has {len(graph):,} words, others are replaced at random; its ε is per unit "
             "of its own distance.\n"
         )
     yield from _table(mechanisms, judge, e)
-    yield from _sentences(mechanisms, sentences)
+    yield from _sentences(mechanisms, options.sentences)
     covers = [name for name in mechanisms if "cover" in name]
     named = reidentification(mechanisms[covers[len(covers) // 2]], "rank").success[1]
     equal: dict[str, Mechanism] = {}
@@ -264,15 +290,15 @@ def _page(
         "that success at every ε.\n"
     )
     yield from _table(equal, judge, e)
-    yield from _sentences(equal, sentences)
+    yield from _sentences(equal, options.sentences)
 
 
-def _graph(args: argparse.Namespace, e: Embedding) -> Embedding | WordGraph | None:
+def _graph(options: Options, e: Embedding) -> Embedding | WordGraph | None:
     """The graph; of the built-in hierarchy only words that the embedding has."""
-    if args.graph == "none":
+    if options.graph == "none":
         return None
-    if args.graph != "nouns":
-        return WordGraph(args.graph)
+    if options.graph != "nouns":
+        return WordGraph(options.graph)
     nouns = Embedding.default("nouns")
     kept = [i for i, word in enumerate(nouns.words) if word in e]
     if len(kept) < 2:

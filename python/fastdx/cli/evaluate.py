@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import csv
-import json
 import shlex
 import sys
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, BinaryIO
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fastdx.cli import policies
-from fastdx.cli.formats import FORMATS, Opener, format_of
-from fastdx.cli.formats.opening import Block, blocks
-from fastdx.cli.messages import Bar, CommandError
+from fastdx.cli.collection import Collection
+from fastdx.cli.formats import FORMATS
+from fastdx.cli.messages import CommandError
 from fastdx.cli.options import (
     MechanismOptions,
     examples,
@@ -23,12 +21,10 @@ from fastdx.cli.options import (
     mechanism_group,
     show_text,
 )
+from fastdx.mechanisms import Mechanism
 
 if TYPE_CHECKING:
     from fastdx.cli.options import _Commands
-
-LONGEST = 64 << 20
-"""Bytes of a line at most. The whole file is held."""
 
 EXAMPLES = """
   fastdx evaluate reviews.jsonl --label-column stars -o page.html
@@ -91,12 +87,42 @@ def add(commands: _Commands) -> None:
     p.set_defaults(run=_evaluate)
 
 
-def _evaluate(args: argparse.Namespace) -> None:
-    try:
-        from fastdx.evaluation import evaluate
-    except ImportError:
-        message = "evaluate needs scikit-learn: pip install 'fastdx[experiments]'"
-        raise CommandError(message) from None
+@dataclass(frozen=True)
+class Options:
+    """How mechanisms are judged."""
+
+    sample: int
+    trials: int
+    attacked: int
+    seed: int
+    network: bool
+    output: str
+    markdown: bool
+    quiet: bool
+
+    @classmethod
+    def of(cls, args: argparse.Namespace) -> Options:
+        """Read the options."""
+        if args.sample < 0:
+            raise CommandError(f"--sample must be at least 0, got {args.sample}")
+        return cls(args.sample, args.trials, args.attacked, args.split_seed, not args.no_network,
+                   args.output, args.markdown, args.quiet)  # fmt: skip
+
+    def progress(self, line: str) -> None:
+        """Say what is being done."""
+        if not self.quiet:
+            print(f"fastdx: {line}", file=sys.stderr)
+
+    def drawn(self, rows: list[dict[str, str]]) -> list[dict[str, str]]:
+        """Return the sample of the records, in their order."""
+        if not 0 < self.sample < len(rows):
+            return rows
+        order = np.random.default_rng(self.seed).permutation(len(rows))
+        return [rows[i] for i in sorted(order[: self.sample].tolist())]
+
+
+def _judged(args: argparse.Namespace) -> Mechanism | dict[str, Mechanism]:
+    """Make the mechanisms that are judged."""
     if args.mechanism == "bag":
         raise CommandError("evaluate takes mechanisms of words, not --mechanism bag")
     if args.epsilon is not None and args.policy is not None:
@@ -106,165 +132,34 @@ def _evaluate(args: argparse.Namespace) -> None:
     given = given_of_mechanism(args) + (["--spec"] if args.spec else [])
     if args.policy and given:
         raise CommandError(f"--policy says which mechanism: not with {', '.join(given)}")
-    if args.sample < 0:
-        raise CommandError(f"--sample must be at least 0, got {args.sample}")
-    rows, left_out = _rows(args)
-    if 0 < args.sample < len(rows):
-        rng = np.random.default_rng(args.split_seed)
-        rows = [rows[i] for i in sorted(rng.permutation(len(rows))[: args.sample].tolist())]
-    judged = (
-        policies.mechanisms(args.policy, args.only)
-        if args.policy
-        else MechanismOptions.of(args).make()
-    )
+    if args.policy:
+        return policies.mechanisms(args.policy, args.only)
+    return MechanismOptions.of(args).make()
 
-    def progress(line: str) -> None:
-        if not args.quiet:
-            print(f"fastdx: {line}", file=sys.stderr)
+
+def _evaluate(args: argparse.Namespace) -> None:
+    try:
+        from fastdx.evaluation import evaluate
+    except ImportError:
+        message = "evaluate needs scikit-learn: pip install 'fastdx[experiments]'"
+        raise CommandError(message) from None
+    options, collection = Options.of(args), Collection.of(args)
+    judged = _judged(args)
+    rows, left_out = collection.read()
+    rows = options.drawn(rows)
 
     def column(name: str | None) -> list[str] | None:
         return None if name is None else [row[name] for row in rows]
 
     found = evaluate(
-        judged, [row[args.text_column] for row in rows], labels=column(args.label_column),
-        authors=column(args.author_column), trials=args.trials, attacked=args.attacked,
-        seed=args.split_seed, network=not args.no_network, progress=progress,
+        judged, [row[collection.text] for row in rows], labels=column(collection.label),
+        authors=column(collection.author), trials=options.trials, attacked=options.attacked,
+        seed=options.seed, network=options.network, progress=options.progress,
         command=shlex.join(["fastdx", *sys.argv[1:]]),
     )  # fmt: skip
     if left_out:
         found.notes.append(f"{left_out:,} records without text, label or author were left out.")
-    if args.policy:
+    if not isinstance(judged, Mechanism):
         found.notes.append("Whole texts were privatised, also under policies that ask for spans.")
-    found.write(args.output)
-    print(found.to_markdown() if args.markdown else found)
-
-
-def _rows(args: argparse.Namespace) -> tuple[list[dict[str, str]], int]:
-    """Return the records that have all that was asked for, and how many have not."""
-    asked = [args.text_column, args.label_column, args.author_column]
-    columns = [name for name in asked if name is not None]
-    if len(set(columns)) < len(columns):
-        raise CommandError("--text-column, --label-column and --author-column must differ")
-    opener = Opener(Bar(None, True), args.encoding)
-    rows, left_out = [], 0
-    for name in args.files:
-        kind = args.format or format_of(name, opener).name
-        if kind == "text":
-            raise CommandError(f"{name}: plain text has no columns (see --format)")
-        for at, record in _records(name, kind, opener, columns):
-            row = {}
-            for column in columns:
-                value = record.get(column)
-                if column not in record:
-                    message = f"{at}: none of its {len(record)} fields is called {column!r}"
-                    raise CommandError(message, ", ".join(map(repr, record)))
-                if value is None or value == "":
-                    continue
-                if column == args.text_column and not isinstance(value, str):
-                    kind_of = type(value).__name__
-                    raise CommandError(f"{at}: field {column!r} holds a {kind_of}, not text")
-                if not isinstance(value, (str, int, float, bool)):
-                    kind_of = type(value).__name__
-                    raise CommandError(f"{at}: field {column!r} holds a {kind_of}, no label")
-                row[column] = str(value)
-            if len(row) == len(columns):
-                rows.append(row)
-            else:
-                left_out += 1
-    return rows, left_out
-
-
-def _records(
-    name: str, kind: str, opener: Opener, columns: list[str]
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield every record, and where it stands."""
-    if kind == "parquet":
-        yield from _parquet(name, columns)
-        return
-    with opener.open(name) as source:
-        if kind in ("csv", "tsv"):
-            yield from _delimited(name, source, kind)
-            return
-        if kind == "jsonl":
-            for block in _blocks(source, name):
-                yield from _json_lines(name, block.text, block.line)
-            return
-        text = "".join(block.text for block in _blocks(source, name))
-    # A .json file may hold lines as well.
-    if text.lstrip().startswith("{"):
-        yield from _json_lines(name, text, 1)
-        return
-    every = _parsed(name, text)
-    if not isinstance(every, list):
-        raise CommandError(f"{name}: not an array of JSON objects")
-    for number, record in enumerate(every, 1):
-        yield _object(f"{name}, record {number}", record)
-
-
-def _blocks(source: BinaryIO, name: str) -> Iterator[Block]:
-    return blocks(source, name, 1 << 20, longest=LONGEST, hint="")
-
-
-def _delimited(name: str, source: BinaryIO, kind: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    lines = (
-        line
-        for block in _blocks(source, name)
-        for line in block.text.removeprefix("\ufeff").splitlines(keepends=True)
-    )
-    csv.field_size_limit(LONGEST)
-    if kind == "tsv":
-        reader = csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE, strict=True)
-    else:
-        reader = csv.DictReader(lines, strict=True)
-    try:
-        for record in reader:
-            at = f"{name}, line {reader.line_num}"
-            if None in record or None in record.values():
-                raise CommandError(f"{at}: not as many fields as the header has")
-            yield at, record
-    except csv.Error as e:
-        raise CommandError(f"{name}, line {reader.line_num}: {e}") from None
-
-
-def _json_lines(name: str, text: str, first: int) -> Iterator[tuple[str, dict[str, Any]]]:
-    for number, line in enumerate(text.split("\n"), first):
-        if line.strip():
-            at = f"{name}, line {number}"
-            yield _object(at, _parsed(at, line))
-
-
-def _parsed(at: str, text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as e:
-        where = f" at character {e.pos}" if isinstance(e, json.JSONDecodeError) else ""
-        raise CommandError(f"{at}: not JSON{where}") from None
-
-
-def _object(at: str, record: Any) -> tuple[str, dict[str, Any]]:
-    if not isinstance(record, dict):
-        raise CommandError(f"{at}: not a JSON object")
-    return at, record
-
-
-def _parquet(name: str, columns: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    try:
-        import pyarrow as pa
-        from pyarrow import parquet as pq
-    except ImportError:
-        raise CommandError("Parquet needs pyarrow: pip install 'fastdx[parquet]'") from None
-    try:
-        file = pq.ParquetFile(name)
-        for column in columns:
-            if column not in file.schema_arrow.names:
-                count = len(file.schema_arrow.names)
-                message = f"{name}: none of its {count} columns is called {column!r}"
-                raise CommandError(message, ", ".join(map(repr, file.schema_arrow.names)))
-        row = 1
-        for batch in file.iter_batches(columns=columns):
-            for record in batch.to_pylist():
-                yield f"{name}, row {row}", record
-                row += 1
-    except pa.ArrowException as e:
-        # Its message may hold content.
-        raise CommandError(f"{name}: damaged, or no Parquet file", str(e)) from None
+    found.write(options.output)
+    print(found.to_markdown() if options.markdown else found)

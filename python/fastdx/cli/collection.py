@@ -1,0 +1,177 @@
+"""Files of records with labels and authors, as ``fastdx evaluate`` reads them."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+from fastdx.cli.formats import Opener, format_of
+from fastdx.cli.formats.opening import Block, blocks
+from fastdx.cli.messages import Bar, CommandError
+
+__all__ = ["Collection"]
+
+LONGEST = 64 << 20
+"""Bytes of a line at most. The whole file is held."""
+
+
+@dataclass(frozen=True)
+class Collection:
+    """Files of records, and the fields of them that are read."""
+
+    files: list[str]
+    format: str | None
+    """The format of all of them; None: each by its name or content."""
+    encoding: str | None
+    text: str
+    """The field of the text."""
+    label: str | None
+    author: str | None
+
+    @classmethod
+    def of(cls, args: argparse.Namespace) -> Collection:
+        """Read the options."""
+        found = cls(args.files, args.format, args.encoding, args.text_column, args.label_column,
+                    args.author_column)  # fmt: skip
+        if len(set(found.columns)) < len(found.columns):
+            raise CommandError("--text-column, --label-column and --author-column must differ")
+        return found
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the fields."""
+        return [name for name in (self.text, self.label, self.author) if name is not None]
+
+    def read(self) -> tuple[list[dict[str, str]], int]:
+        """Return the records that have all of these fields, and how many have not."""
+        opener = Opener(Bar(None, True), self.encoding)
+        rows, left_out = [], 0
+        for name in self.files:
+            kind = self.format or format_of(name, opener).name
+            if kind == "text":
+                raise CommandError(f"{name}: plain text has no columns (see --format)")
+            for at, record in _records(name, kind, opener, self.columns):
+                row = self._row(at, record)
+                if len(row) == len(self.columns):
+                    rows.append(row)
+                else:
+                    left_out += 1
+        return rows, left_out
+
+    def _row(self, at: str, record: dict[str, Any]) -> dict[str, str]:
+        """Return the fields that hold something."""
+        row = {}
+        for column in self.columns:
+            value = record.get(column)
+            if column not in record:
+                message = f"{at}: none of its {len(record)} fields is called {column!r}"
+                raise CommandError(message, ", ".join(map(repr, record)))
+            if value is None or value == "":
+                continue
+            kind = type(value).__name__
+            if column == self.text and not isinstance(value, str):
+                raise CommandError(f"{at}: field {column!r} holds a {kind}, not text")
+            if not isinstance(value, (str, int, float, bool)):
+                raise CommandError(f"{at}: field {column!r} holds a {kind}, no label")
+            row[column] = str(value)
+        return row
+
+
+def _records(
+    name: str, kind: str, opener: Opener, columns: list[str]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield every record, and where it stands."""
+    if kind == "parquet":
+        yield from _parquet(name, columns)
+        return
+    with opener.open(name) as source:
+        if kind in ("csv", "tsv"):
+            yield from _delimited(name, source, kind)
+            return
+        if kind == "jsonl":
+            for block in _blocks(source, name):
+                yield from _json_lines(name, block.text, block.line)
+            return
+        text = "".join(block.text for block in _blocks(source, name))
+    # A .json file may hold lines as well.
+    if text.lstrip().startswith("{"):
+        yield from _json_lines(name, text, 1)
+        return
+    every = _parsed(name, text)
+    if not isinstance(every, list):
+        raise CommandError(f"{name}: not an array of JSON objects")
+    for number, record in enumerate(every, 1):
+        yield _object(f"{name}, record {number}", record)
+
+
+def _blocks(source: BinaryIO, name: str) -> Iterator[Block]:
+    return blocks(source, name, 1 << 20, longest=LONGEST, hint="")
+
+
+def _delimited(name: str, source: BinaryIO, kind: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    lines = (
+        line
+        for block in _blocks(source, name)
+        for line in block.text.removeprefix("\ufeff").splitlines(keepends=True)
+    )
+    csv.field_size_limit(LONGEST)
+    if kind == "tsv":
+        reader = csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE, strict=True)
+    else:
+        reader = csv.DictReader(lines, strict=True)
+    try:
+        for record in reader:
+            at = f"{name}, line {reader.line_num}"
+            if None in record or None in record.values():
+                raise CommandError(f"{at}: not as many fields as the header has")
+            yield at, record
+    except csv.Error as e:
+        raise CommandError(f"{name}, line {reader.line_num}: {e}") from None
+
+
+def _json_lines(name: str, text: str, first: int) -> Iterator[tuple[str, dict[str, Any]]]:
+    for number, line in enumerate(text.split("\n"), first):
+        if line.strip():
+            at = f"{name}, line {number}"
+            yield _object(at, _parsed(at, line))
+
+
+def _parsed(at: str, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as e:
+        where = f" at character {e.pos}" if isinstance(e, json.JSONDecodeError) else ""
+        raise CommandError(f"{at}: not JSON{where}") from None
+
+
+def _object(at: str, record: Any) -> tuple[str, dict[str, Any]]:
+    if not isinstance(record, dict):
+        raise CommandError(f"{at}: not a JSON object")
+    return at, record
+
+
+def _parquet(name: str, columns: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    try:
+        import pyarrow as pa
+        from pyarrow import parquet as pq
+    except ImportError:
+        raise CommandError("Parquet needs pyarrow: pip install 'fastdx[parquet]'") from None
+    try:
+        file = pq.ParquetFile(name)
+        for column in columns:
+            if column not in file.schema_arrow.names:
+                count = len(file.schema_arrow.names)
+                message = f"{name}: none of its {count} columns is called {column!r}"
+                raise CommandError(message, ", ".join(map(repr, file.schema_arrow.names)))
+        row = 1
+        for batch in file.iter_batches(columns=columns):
+            for record in batch.to_pylist():
+                yield f"{name}, row {row}", record
+                row += 1
+    except pa.ArrowException as e:
+        # Its message may hold content.
+        raise CommandError(f"{name}: damaged, or no Parquet file", str(e)) from None
