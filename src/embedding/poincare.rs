@@ -17,7 +17,7 @@ use crate::parallel::{Control, install, pool};
 use crate::prefetch::prefetch;
 use crate::random::{Bulk, Key, uniform_below};
 #[cfg(target_arch = "x86_64")]
-use crate::simd::{Avx2, Avx512Foundation};
+use crate::simd::Avx2;
 
 use rows::{LANES, Lanes, Line, Vectors};
 
@@ -273,10 +273,6 @@ impl Training {
     fn step(&self, rate: f32, work: &mut Work) -> f32 {
         #[cfg(target_arch = "x86_64")]
         {
-            if Avx512Foundation::detect().is_some() {
-                // SAFETY: the feature was detected.
-                return unsafe { self.step_avx512(rate, work) };
-            }
             if Avx2::detect().is_some() {
                 // SAFETY: the feature was detected.
                 return unsafe { self.step_avx2(rate, work) };
@@ -284,13 +280,6 @@ impl Training {
         }
         // SAFETY: it needs no feature.
         unsafe { self.step_by::<rows::Portable>(rate, work) }
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx512f")]
-    fn step_avx512(&self, rate: f32, work: &mut Work) -> f32 {
-        // SAFETY: the feature is here.
-        unsafe { self.step_by::<rows::Avx512>(rate, work) }
     }
 
     #[cfg(target_arch = "x86_64")]

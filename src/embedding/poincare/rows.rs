@@ -113,13 +113,9 @@ impl Vectors for Portable {
     }
 }
 
-/// A machine with AVX2.
+/// A machine with AVX2. AVX-512 trains no faster: a step waits for rows.
 #[cfg(target_arch = "x86_64")]
 pub(super) struct Avx2;
-
-/// A machine with AVX-512.
-#[cfg(target_arch = "x86_64")]
-pub(super) struct Avx512;
 
 // Inlined into functions that have the features, as they must be: a vector is no argument elsewhere.
 #[cfg(target_arch = "x86_64")]
@@ -189,68 +185,6 @@ impl Vectors for Avx2 {
 }
 
 #[cfg(target_arch = "x86_64")]
-impl Vectors for Avx512 {
-    type X = __m512;
-
-    #[inline(always)]
-    unsafe fn read(line: &Line) -> Self::X {
-        // SAFETY: as the caller.
-        unsafe { read_avx512(line) }
-    }
-
-    #[inline(always)]
-    unsafe fn write(line: &Line, x: Self::X) {
-        // SAFETY: as the caller.
-        unsafe { write_avx512(line, x) }
-    }
-
-    #[inline(always)]
-    unsafe fn get(lanes: &Lanes) -> Self::X {
-        // SAFETY: sixteen numbers.
-        unsafe { _mm512_load_ps(lanes.0.as_ptr()) }
-    }
-
-    #[inline(always)]
-    unsafe fn put(lanes: &mut Lanes, x: Self::X) {
-        // SAFETY: sixteen numbers.
-        unsafe { _mm512_store_ps(lanes.0.as_mut_ptr(), x) }
-    }
-
-    #[inline(always)]
-    unsafe fn splat(x: f32) -> Self::X {
-        // SAFETY: as the caller.
-        unsafe { _mm512_set1_ps(x) }
-    }
-
-    #[inline(always)]
-    unsafe fn plus(x: Self::X, y: Self::X) -> Self::X {
-        // SAFETY: as the caller.
-        unsafe { _mm512_add_ps(x, y) }
-    }
-
-    #[inline(always)]
-    unsafe fn minus(x: Self::X, y: Self::X) -> Self::X {
-        // SAFETY: as the caller.
-        unsafe { _mm512_sub_ps(x, y) }
-    }
-
-    #[inline(always)]
-    unsafe fn times(x: Self::X, y: Self::X) -> Self::X {
-        // SAFETY: as the caller.
-        unsafe { _mm512_mul_ps(x, y) }
-    }
-
-    #[inline(always)]
-    unsafe fn total(x: Self::X) -> f32 {
-        // SAFETY: as the caller.
-        unsafe {
-            let upper = _mm256_castpd_ps(_mm512_extractf64x4_pd::<1>(_mm512_castps_pd(x)));
-            total_of_eight(_mm256_add_ps(_mm512_castps512_ps256(x), upper))
-        }
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "avx2")]
 fn read_avx2(line: &Line) -> [__m256; 2] {
@@ -277,36 +211,6 @@ fn write_avx2(line: &Line, [a, b]: [__m256; 2]) {
             "vmovaps ymmword ptr [{line}], {a}",
             "vmovaps ymmword ptr [{line} + 32], {b}",
             line = in(reg) line, a = in(ymm_reg) a, b = in(ymm_reg) b,
-            options(nostack, preserves_flags),
-        );
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn read_avx512(line: &Line) -> __m512 {
-    let x: __m512;
-    // SAFETY: an aligned read of the line.
-    unsafe {
-        asm!(
-            "vmovaps {x}, zmmword ptr [{line}]",
-            line = in(reg) line, x = lateout(zmm_reg) x,
-            options(nostack, preserves_flags, readonly),
-        );
-    }
-    x
-}
-
-#[cfg(target_arch = "x86_64")]
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn write_avx512(line: &Line, x: __m512) {
-    // SAFETY: an aligned write of the line, which is shared as atomics.
-    unsafe {
-        asm!(
-            "vmovaps zmmword ptr [{line}], {x}",
-            line = in(reg) line, x = in(zmm_reg) x,
             options(nostack, preserves_flags),
         );
     }
@@ -472,13 +376,6 @@ mod tests {
     }
 
     #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx512f")]
-    fn all_avx512(u: &[f32], x: &[f32], by: [f32; 3], reach: f32) -> Numbers {
-        // SAFETY: the feature is here.
-        unsafe { all::<Avx512>(u, x, by, reach) }
-    }
-
-    #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2")]
     fn all_avx2(u: &[f32], x: &[f32], by: [f32; 3], reach: f32) -> Numbers {
         // SAFETY: the feature is here.
@@ -501,11 +398,6 @@ mod tests {
             let plain = unsafe { all::<Portable>(u, x, by, reach) };
             #[cfg(target_arch = "x86_64")]
             {
-                if crate::simd::Avx512Foundation::detect().is_some() {
-                    // SAFETY: the feature was detected.
-                    let wide = unsafe { all_avx512(u, x, by, reach) };
-                    prop_assert_eq!(&plain, &wide);
-                }
                 if crate::simd::Avx2::detect().is_some() {
                     // SAFETY: the feature was detected.
                     let wide = unsafe { all_avx2(u, x, by, reach) };
