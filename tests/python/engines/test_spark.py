@@ -6,6 +6,7 @@ import datetime
 import os
 import shutil
 import signal
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,10 +19,12 @@ if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import types as T
+from scipy import stats
 
 import fastdx
 import fastdx.spark
-from fastdx import Embedding
+from fastdx import Embedding, from_spec
+from specs import WORDS, every_spec, follows_the_law
 from swapped import SECRET, SWAPPED, TEXTS, WANTED
 
 
@@ -62,6 +65,31 @@ def test_columns(frame: DataFrame, swap: dict[str, Any], ship: bool) -> None:
     private = fastdx.spark.privatize(frame, "text", ship=ship, **swap)
     assert private.schema == frame.schema
     assert texts(private) == WANTED
+
+
+def test_every_spec_has_its_law(spark: SparkSession, tmp_path: Path) -> None:
+    """What Spark's workers draw is of the law that the Spec has in Python, for every mechanism."""
+    rows = [(i, WORDS[0]) for i in range(20_000)]
+    frame = spark.createDataFrame(rows, "id int, text string").repartition(2)
+    looked_at = 0
+    for name, spec in every_spec(tmp_path).items():
+        if name == "law":
+            with pytest.raises(fastdx.ParameterError, match="without a law of its own"):
+                fastdx.spark.privatize(frame, "text", spec=spec)
+            continue
+        made = from_spec(spec)
+        drawn = texts(fastdx.spark.privatize(frame, "text", spec=spec))
+        assert len(drawn) == len(rows) and set(drawn) <= set(made.space.words), name
+        if made.has_law:
+            assert follows_the_law([word or "" for word in drawn], made, WORDS[0]), name
+            looked_at += 1
+        else:  # noise: two samples of one law
+            here = Counter(made.privatize(WORDS[0]) for _ in rows)
+            there = Counter(drawn)
+            often = [word for word in made.space.words if here[word] + there[word] >= 10]
+            table = [[count[word] for word in often] for count in (here, there)]
+            assert stats.chi2_contingency(table).pvalue > 1e-7, name
+    assert looked_at >= 5
 
 
 def test_types_and_nesting_are_kept(spark: SparkSession, swap: dict[str, Any]) -> None:
