@@ -2,8 +2,9 @@
 
     python examples/pictures.py docs/explanation
 
-Writes map.svg (what an output can change), law.svg (what a word becomes) and loss.svg (what outputs
-do change, beside the bound). Colours are readable on light and dark pages.
+Writes map.svg (what an output can change), law.svg (what a word becomes), loss.svg (what outputs
+do change, beside the bound) and wall.svg (what releases leave open). Colours are readable on light
+and dark pages.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from matplotlib.figure import Figure
 
 from fastdx import Embedding, Tem
 from fastdx._core import RECOMMENDED_COVER
+from fastdx.channel import Channel
 
 GREY, TEAL, ORANGE = "#808080", "#1a9e8f", "#d9822b"
 WORD, OTHER = "coffee", "tea"
@@ -94,6 +96,29 @@ def losses(axes: Axes, e: Embedding) -> None:
     axes.set_ylabel("probability of such outputs")
 
 
+def wall(axes: Axes, e: Embedding) -> None:
+    """The bits of a word that stay open at least, over the bits that a release tells of it."""
+    most = 8.0
+    for h in (7.0, 3.5, 2.5):
+        axes.plot([0, h, most], [h, 0, 0], color=TEAL)
+        axes.annotate(f"h = {h:g}", (0, h), xytext=(6, 4), textcoords="offset points",
+                      color=TEAL)  # fmt: skip
+    policies = {
+        "Tem, ε = 2.66": Tem(e, 2.66),
+        "recommended": Tem.recommended(),
+        "cover of 40, ε = 6": Tem(e, 6.0, cover=40, balance=0.05),
+    }
+    for name, tem in policies.items():
+        told = float(Channel.of(tem).bits())
+        axes.axvline(told, color=ORANGE, linestyle="--")
+        axes.annotate(f"{name}: {told:.2g}", (told, most), xytext=(4, -4), rotation=90, va="top",
+                      textcoords="offset points", color=ORANGE)  # fmt: skip
+    axes.set_xlim(0, most)
+    axes.set_ylim(0, most)
+    axes.set_xlabel("I: bits that the release tells of a word")
+    axes.set_ylabel("bits of a word left open, at least")
+
+
 def save(figure: Figure, path: Path) -> None:
     figure.tight_layout()
     figure.savefig(path, transparent=True, metadata={"Date": None, "Creator": None})
@@ -115,6 +140,9 @@ def main() -> None:
         figure, axes = plt.subplots(figsize=(5.4, 3.8))
         losses(axes, e)
         save(figure, folder / "loss.svg")
+        figure, axes = plt.subplots(figsize=(5.4, 4.6))
+        wall(axes, e)
+        save(figure, folder / "wall.svg")
 
 
 if __name__ == "__main__":
