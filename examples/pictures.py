@@ -99,22 +99,22 @@ def losses(axes: Axes, e: Embedding) -> None:
 def wall(axes: Axes, e: Embedding) -> None:
     """The bits of a word that stay open at least, over the bits that a release tells of it."""
     most = 8.0
-    for h in (7.0, 3.5, 2.5):
+    for h, label in ((7.0, (2.9, 4.3)), (3.5, (1.4, 2.3)), (2.5, (0.93, 0.12))):
         axes.plot([0, h, most], [h, 0, 0], color=TEAL)
-        axes.annotate(f"h = {h:g}", (0, h), xytext=(6, 4), textcoords="offset points",
-                      color=TEAL)  # fmt: skip
+        axes.annotate(f"h = {h:g}", label, color=TEAL, fontsize=11)
     policies = {
         "Tem, ε = 2.66": Tem(e, 2.66),
         "recommended": Tem.recommended(),
         "cover of 40, ε = 6": Tem(e, 6.0, cover=40, balance=0.05),
     }
-    for name, tem in policies.items():
+    for (name, tem), top in zip(policies.items(), (10.4, 9.4, 8.4), strict=True):
         told = float(Channel.of(tem).bits())
-        axes.axvline(told, color=ORANGE, linestyle="--")
-        axes.annotate(f"{name}: {told:.2g}", (told, most), xytext=(4, -4), rotation=90, va="top",
-                      textcoords="offset points", color=ORANGE)  # fmt: skip
+        axes.plot([told, told], [0, top], color=ORANGE, linestyle="--")
+        axes.annotate(f"{name}: {told:.2g}", (told, top), xytext=(6, -8), color=ORANGE,
+                      textcoords="offset points")  # fmt: skip
     axes.set_xlim(0, most)
-    axes.set_ylim(0, most)
+    axes.set_ylim(0, 11)
+    axes.set_yticks(range(0, 9, 2))
     axes.set_xlabel("I: bits that the release tells of a word")
     axes.set_ylabel("bits of a word left open, at least")
 
