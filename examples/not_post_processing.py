@@ -188,7 +188,7 @@ def findings() -> list[Finding]:
         ),
         Finding(
             "the decoder writes as many words as the original has",
-            (cool, cool * 2), "ε = 1 for any two texts", 1.0,
+            (cool, cool * 2), "ε·d between the means of any two texts, ε = 1", 0.0,
             pair(lambda t: in_words(len(t), t, 1), cool, cool * 2),
             pair(lambda t: in_words(2, t, 1), cool, cool * 2),
         ),
@@ -224,9 +224,9 @@ def findings() -> list[Finding]:
         ),
         Finding(
             "the original, where the mechanism has nothing else",
-            (rare, other), "ε = 1 for any two texts", 1.0,
-            pair(lambda t: kept_if_unknown(t, 1), rare, other),
-            pair(lambda t: drawn_if_unknown(t, 1), rare, other),
+            (rare, other), "1 for any two words, known or not", 1.0,
+            pair(lambda t: kept_if_unknown(t, 0.2), rare, other),
+            pair(lambda t: drawn_if_unknown(t, 0.2), rare, other),
         ),
     ]  # fmt: skip
 
