@@ -77,6 +77,11 @@ def test_a_release_that_reads_nothing_is_never_convicted() -> None:
         assert page.loss(*laws)[0] <= 2 * page.distance(space, first, second) + 1e-12
 
 
+def test_unknown_words_are_within_what_is_claimed_for_any_two() -> None:
+    laws = [page.drawn_if_unknown((w,), 0.2) for w in (*page.CARE.words, "zebra")]
+    assert max(page.loss(p, q)[0] for p, q in product(laws, laws)) <= 1 + 1e-6
+
+
 @pytest.mark.parametrize("options", [{"remap": 2}, {"exclude": ["drug"]}], ids=str)
 def test_our_options_keep_the_bound(options: dict[str, object]) -> None:
     space = page.CARE
