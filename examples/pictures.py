@@ -2,8 +2,9 @@
 
     python examples/pictures.py docs/explanation
 
-Writes map.svg (what an output can change), law.svg (what a word becomes) and loss.svg (what outputs
-do change, beside the bound). Colours are readable on light and dark pages.
+Writes map.svg (what an output can change), law.svg (what a word becomes), loss.svg (what outputs
+do change, beside the bound) and wall.svg (what releases leave open). Colours are readable on light
+and dark pages.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from matplotlib.figure import Figure
 
 from fastdx import Embedding, Tem
 from fastdx._core import RECOMMENDED_COVER
+from fastdx.channel import Channel
 
 GREY, TEAL, ORANGE = "#808080", "#1a9e8f", "#d9822b"
 WORD, OTHER = "coffee", "tea"
@@ -94,6 +96,29 @@ def losses(axes: Axes, e: Embedding) -> None:
     axes.set_ylabel("probability of such outputs")
 
 
+def wall(axes: Axes, e: Embedding) -> None:
+    """The bits of a word that stay open at least, over the bits that a release tells of it."""
+    most = 8.0
+    for h, label in ((7.0, (2.9, 4.3)), (3.5, (1.4, 2.3)), (2.5, (0.93, 0.12))):
+        axes.plot([0, h, most], [h, 0, 0], color=TEAL)
+        axes.annotate(f"h = {h:g}", label, color=TEAL, fontsize=11)
+    policies = {
+        "Tem, ε = 2.66": Tem(e, 2.66),
+        "recommended": Tem.recommended(),
+        "cover of 40, ε = 6": Tem(e, 6.0, cover=40, balance=0.05),
+    }
+    for (name, tem), top in zip(policies.items(), (10.4, 9.4, 8.4), strict=True):
+        told = float(Channel.of(tem).bits())
+        axes.plot([told, told], [0, top], color=ORANGE, linestyle="--")
+        axes.annotate(f"{name}: {told:.2g}", (told, top), xytext=(6, -8), color=ORANGE,
+                      textcoords="offset points")  # fmt: skip
+    axes.set_xlim(0, most)
+    axes.set_ylim(0, 11)
+    axes.set_yticks(range(0, 9, 2))
+    axes.set_xlabel("I: bits that the release tells of a word")
+    axes.set_ylabel("bits of a word left open, at least")
+
+
 def save(figure: Figure, path: Path) -> None:
     figure.tight_layout()
     figure.savefig(path, transparent=True, metadata={"Date": None, "Creator": None})
@@ -115,6 +140,9 @@ def main() -> None:
         figure, axes = plt.subplots(figsize=(5.4, 3.8))
         losses(axes, e)
         save(figure, folder / "loss.svg")
+        figure, axes = plt.subplots(figsize=(5.4, 4.6))
+        wall(axes, e)
+        save(figure, folder / "wall.svg")
 
 
 if __name__ == "__main__":
