@@ -99,6 +99,14 @@ impl PyNgramPrior {
     }
 
     #[staticmethod]
+    fn english(py: Python<'_>, space: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let space = Space::of(space)?;
+        let words = space.space();
+        let inner = Arc::new(run(py, true, |_| NgramPrior::english(Some(words)))?);
+        Ok(PyNgramPrior { inner, space })
+    }
+
+    #[staticmethod]
     fn load(py: Python<'_>, space: &Bound<'_, PyAny>, path: PathBuf) -> PyResult<Self> {
         let space = Space::of(space)?;
         let words = space.space();
