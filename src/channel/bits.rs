@@ -17,17 +17,20 @@ pub struct Bits {
     pub low: f64,
     /// The upper end.
     pub high: f64,
-    /// Words that were drawn to estimate it; 0 where it is a sum over all words.
+    /// Words (of a capacity: outputs) that were drawn to estimate it; 0 where it is a sum over all.
     pub sampled: usize,
+    /// Draws of every word that the law is estimated from; 0 where the law is exact.
+    pub draws: usize,
 }
 
 impl Bits {
-    fn exact(value: f64) -> Self {
+    pub(super) fn exact(value: f64) -> Self {
         Bits {
             value,
             low: value,
             high: value,
             sampled: 0,
+            draws: 0,
         }
     }
 }
@@ -37,7 +40,9 @@ pub(super) struct Survey {
     /// The normaliser of every word, where laws have them.
     pub(super) totals: Vec<f64>,
     /// Σ p ln p of every law.
-    spreads: Vec<f64>,
+    pub(super) spreads: Vec<f64>,
+    /// The outputs' probabilities under 1/(rank + 2.7), if they are known.
+    pub(super) by_rank: Option<Vec<f64>>,
     /// log₂ Σ_y max_w Pr\[y|w\].
     pub(super) capacity: f64,
 }
@@ -105,6 +110,7 @@ pub(super) fn survey(
     let survey = Survey {
         totals: all.totals,
         spreads: all.spreads,
+        by_rank: None,
         capacity: all.most.iter().sum::<f64>().log2().max(0.0),
     };
     Ok((survey, all.outputs))
@@ -216,6 +222,7 @@ pub(super) fn sampled_bits(
         low,
         high,
         sampled: sample,
+        draws: 0,
     })
 }
 
