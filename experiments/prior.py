@@ -18,7 +18,7 @@ from experiments.data import Shared
 from fastdx import Embedding, Tem
 from fastdx.channel import Channel, NgramPrior
 
-TEXTS, SENTENCES, BINS = 2000, 400, 10
+TEXTS, SENTENCES, BINS = 2000, 150, 10
 SEED = 1
 
 
@@ -58,9 +58,10 @@ def error(certainty: np.ndarray, right: np.ndarray) -> float:
     return float(np.abs(gaps).sum() / len(right))
 
 
-def calibrated(tem: Tem, prior: NgramPrior, written: Sequence[str]) -> tuple[float, float, float]:
+def calibrated(
+    tem: Tem, channel: Channel, prior: NgramPrior, written: Sequence[str]
+) -> tuple[float, float, float]:
     """Return the share of words named, the share that the posterior expected, and its error."""
-    channel = Channel.of(tem)
     certainty, right = [], []
     known = {word: i for i, word in enumerate(tem.space.words)}
     for text in written:
@@ -96,9 +97,10 @@ def calibration(source: Shared) -> None:
     print("| mechanism | texts | model | named | expected | calibration error |")
     print("|---|---|---|---:|---:|---:|")
     for name, mechanism in mechanisms.items():
+        channel = Channel.of(mechanism)
         for kind, written in kinds.items():
             for model, prior in (("`english()`", english), (f"bigrams of {kind}", trained[kind])):
-                named, expected, gap = calibrated(mechanism, prior, written)
+                named, expected, gap = calibrated(mechanism, channel, prior, written)
                 print(f"| {name} | {kind} | {model} | {named:.3f} | {expected:.3f} | {gap:.3f} |",
                       flush=True)  # fmt: skip
 
