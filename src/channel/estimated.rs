@@ -12,8 +12,7 @@
 
 use std::sync::Arc;
 
-use super::bits::Bits;
-use super::source::Column;
+use super::interval::Bits;
 use crate::error::{Error, Result};
 use crate::mechanism::Mechanism;
 
@@ -104,10 +103,10 @@ impl Estimated {
         let mut at = column_starts.clone();
         let mut column_words = vec![0; draws.outputs.len()];
         let mut column_shares = vec![0.0; draws.outputs.len()];
-        for w in 0..words {
+        for (w, rest) in rest.iter().enumerate() {
             for (y, c) in draws.row(w) {
                 column_words[at[y]] = w as u32;
-                column_shares[at[y]] = (c / n * (1.0 - rest[w] * open)) as f32;
+                column_shares[at[y]] = (c / n * (1.0 - rest * open)) as f32;
                 at[y] += 1;
             }
         }
@@ -141,7 +140,7 @@ impl Estimated {
         }
     }
 
-    pub(super) fn column(&self, y: u32) -> Column {
+    pub(super) fn column(&self, y: u32) -> Arc<[f64]> {
         let y = y as usize;
         let mut column = match self.allowed[y] {
             true => self.rest.clone(),

@@ -13,6 +13,7 @@ mod bits;
 mod chain;
 mod consistent;
 mod estimated;
+mod interval;
 mod posterior;
 mod read;
 mod sampled;
@@ -25,8 +26,8 @@ mod viterbi;
 
 use std::sync::{Arc, OnceLock};
 
-pub use bits::Bits;
 pub use estimated::Draws;
+pub use interval::Bits;
 pub use posterior::{Posterior, WordPosterior};
 pub use read::{Given, UNKNOWN};
 

@@ -3,7 +3,7 @@
 use rand::rngs::ChaCha12Rng;
 use rayon::prelude::*;
 
-use super::bits::Bits;
+use super::interval::Bits;
 use super::source::Source;
 use crate::error::Result;
 use crate::mechanism::tem::Tem;

@@ -204,6 +204,8 @@ class TestEstimates:
             again = Channel.load(card, mechanism.space)
             assert again.draws == 200
             np.testing.assert_array_equal(again.likelihood("w5"), channel.likelihood("w5"))
+            with pytest.raises(fastdx.ParameterError, match="card"):
+                Channel.load(card.replace("200", '"many"'), mechanism.space)
         excluded = Channel.of(deep, estimate=200)
         assert excluded.likelihood("w1").max() == 0
 

@@ -258,6 +258,8 @@ class Channel:
                 f"card must be of version {CARD} and tokenizer {TOKENIZER}, got {version!r} and "
                 f"{tokenizer!r}: it takes another version of fastdx"
             )
+        if not isinstance(estimate, int | None) or isinstance(estimate, bool):
+            raise ParameterError(f"card must have a number as estimate, got {estimate!r}")
         made = from_spec(spec, space, cover=cover, remap=remap, law=law)
         return cls.of(made, estimate=estimate, normalizers=normalizers, cache_bytes=cache_bytes)
 
