@@ -3,41 +3,20 @@
 use rand::rngs::ChaCha12Rng;
 use rayon::prelude::*;
 
+use super::interval::Bits;
 use super::source::Source;
 use crate::error::Result;
 use crate::parallel::{Control, install};
 use crate::random::uniform_below_u128;
-
-/// Bits, and between what they lie where they are estimated.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Bits {
-    /// Bits.
-    pub value: f64,
-    /// The lower end of the interval; the value itself where it is exact.
-    pub low: f64,
-    /// The upper end.
-    pub high: f64,
-    /// Words that were drawn to estimate it; 0 where it is a sum over all words.
-    pub sampled: usize,
-}
-
-impl Bits {
-    fn exact(value: f64) -> Self {
-        Bits {
-            value,
-            low: value,
-            high: value,
-            sampled: 0,
-        }
-    }
-}
 
 /// What a pass over all laws finds.
 pub(super) struct Survey {
     /// The normaliser of every word, where laws have them.
     pub(super) totals: Vec<f64>,
     /// Σ p ln p of every law.
-    spreads: Vec<f64>,
+    pub(super) spreads: Vec<f64>,
+    /// The outputs' probabilities under 1/(rank + 2.7), if they are known.
+    pub(super) by_rank: Option<Vec<f64>>,
     /// log₂ Σ_y max_w Pr\[y|w\].
     pub(super) capacity: f64,
 }
@@ -105,6 +84,7 @@ pub(super) fn survey(
     let survey = Survey {
         totals: all.totals,
         spreads: all.spreads,
+        by_rank: None,
         capacity: all.most.iter().sum::<f64>().log2().max(0.0),
     };
     Ok((survey, all.outputs))
@@ -216,6 +196,7 @@ pub(super) fn sampled_bits(
         low,
         high,
         sampled: sample,
+        draws: 0,
     })
 }
 

@@ -12,9 +12,13 @@
 mod bits;
 mod chain;
 mod consistent;
+mod estimated;
+mod interval;
 mod posterior;
 mod read;
+mod sampled;
 mod source;
+mod stored;
 mod sweep;
 #[cfg(test)]
 mod tests;
@@ -22,7 +26,8 @@ mod viterbi;
 
 use std::sync::{Arc, OnceLock};
 
-pub use bits::Bits;
+pub use estimated::Draws;
+pub use interval::Bits;
 pub use posterior::{Posterior, WordPosterior};
 pub use read::{Given, UNKNOWN};
 
@@ -33,6 +38,8 @@ use crate::text::TextPrivatizer;
 use crate::vocabulary::Vocabulary;
 use crate::word_cache::{CacheBudget, WordCache};
 use bits::{Survey, sampled_bits, survey};
+use estimated::Estimated;
+use sampled::sampled_capacity;
 use source::{Column, Source};
 
 /// The law of a mechanism as a channel from words to outputs.
@@ -47,7 +54,7 @@ use source::{Column, Source};
 /// let text = TextPrivatizer::new(Arc::new(tem), Policy::default());
 /// let channel = Channel::new(text, None)?;
 /// let bits = channel.bits(None, None, &Control::new())?;
-/// assert!(bits.value < channel.capacity(&Control::new())?);
+/// assert!(bits.value < channel.capacity(None, &Control::new())?.value);
 /// # Ok::<(), fastdx::Error>(())
 /// ```
 pub struct Channel {
@@ -60,6 +67,9 @@ pub struct Channel {
     /// Pr\[y | the word is unknown\].
     unknown: OnceLock<Arc<[f64]>>,
 }
+
+/// What a column that is kept takes beside its numbers.
+const KEPT_BYTES: usize = 64;
 
 impl std::fmt::Debug for Channel {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -79,14 +89,34 @@ impl Channel {
         let mechanism = text.mechanism();
         if !mechanism.has_law() {
             let expected = "one whose law can be computed: that of noise in more than two dimensions \
-                            is an integral over cells of the vocabulary which nobody can compute";
+                            is an integral over cells of the vocabulary which nobody can compute \
+                            (estimate=draws estimates it; in one and two, fastdx.laws.of_noise computes it)";
             let got = mechanism.guarantee().mechanism;
             return Err(Error::parameter("mechanism", expected, got));
         }
+        let source = Source::of(mechanism);
+        Self::with(text, source, cache_bytes)
+    }
+
+    /// The channel of a mechanism whose law is estimated from draws; every number says so.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] for draws that are not so many of every word, a wrong `FASTDX_CACHE_BYTES`.
+    pub fn estimated(
+        text: TextPrivatizer,
+        draws: Draws,
+        cache_bytes: Option<usize>,
+    ) -> Result<Self> {
+        let estimated = Estimated::new(text.mechanism().clone(), draws)?;
+        Self::with(text, Source::Estimated(Box::new(estimated)), cache_bytes)
+    }
+
+    fn with(text: TextPrivatizer, source: Source, cache_bytes: Option<usize>) -> Result<Self> {
+        let mechanism = text.mechanism();
         let budget = cache_bytes.map_or_else(CacheBudget::standard, |b| Ok(CacheBudget::new(b)))?;
         let (words, share) = (mechanism.vocabulary().len(), budget.limit());
         Ok(Channel {
-            source: Source::of(mechanism),
+            source,
             kept: WordCache::new(words, budget, share),
             survey: OnceLock::new(),
             unknown: OnceLock::new(),
@@ -133,7 +163,9 @@ impl Channel {
         if let Some(known) = self.survey.get() {
             return Ok((known, None));
         }
-        let (made, outputs) = survey(&self.source, prior, control)?;
+        let (mut made, outputs) = survey(&self.source, prior, control)?;
+        let by_rank = prior == self.prior(None)?;
+        made.by_rank = by_rank.then(|| outputs.clone());
         Ok((self.survey.get_or_init(|| made), Some(outputs)))
     }
 
@@ -144,7 +176,8 @@ impl Channel {
 
     /// I(W;Y) in bits under a prior (by default 1/(rank + 2.7)). A sum over all words, or an estimate
     /// from the laws of `sample` words drawn by the prior: by default of [`SAMPLED`](Self::SAMPLED) where
-    /// there are more than [`SUMMED`](Self::SUMMED). `control` counts laws.
+    /// there are more than [`SUMMED`](Self::SUMMED) and [`open`](Self::open) read no sum. `control` counts
+    /// laws.
     ///
     /// # Errors
     /// [`Error::Parameter`] for a prior that is none, a sample below 2, a law that fails;
@@ -155,9 +188,16 @@ impl Channel {
         sample: Option<usize>,
         control: &Control,
     ) -> Result<Bits> {
+        let by_rank = prior.is_none();
         let prior = self.prior(prior)?;
+        if let (true, None, Some(known)) = (by_rank, sample, self.survey.get())
+            && let Some(outputs) = &known.by_rank
+        {
+            return Ok(self.rated(&prior, known.bits(&prior, outputs)));
+        }
         let many = (self.words() > Self::SUMMED).then_some(Self::SAMPLED);
-        if let Some(sample) = sample.or(many) {
+        let exact = !matches!(self.source, Source::Estimated(_));
+        if let Some(sample) = sample.or(many).filter(|_| exact) {
             if sample < 2 {
                 return Err(Error::parameter("sample", "at least 2 words", sample));
             }
@@ -169,16 +209,52 @@ impl Channel {
             Some(outputs) => outputs,
             None => survey(&self.source, &prior, control)?.1,
         };
-        Ok(found.bits(&prior, &outputs))
+        Ok(self.rated(&prior, found.bits(&prior, &outputs)))
     }
 
-    /// log₂ Σ_y max_w Pr\[y|w\]: no prior lets one guess gain more bits. Always a sum over all words.
+    /// Bits of the law, with bounds where this is an estimate.
+    fn rated(&self, prior: &[f64], own: Bits) -> Bits {
+        match &self.source {
+            Source::Estimated(estimated) => estimated.bits(prior, own.value),
+            _ => own,
+        }
+    }
+
+    /// Draws of every word that the law is estimated from; 0 where the law is exact.
+    pub fn draws(&self) -> usize {
+        match &self.source {
+            Source::Estimated(estimated) => estimated.draws(),
+            _ => 0,
+        }
+    }
+
+    /// log₂ Σ_y max_w Pr\[y|w\]: no prior lets one guess gain more bits. A sum over all words, or (Tem with
+    /// or without a cover) an estimate from so many laws: by default from [`SAMPLED`](Self::SAMPLED) where
+    /// there are more than [`SUMMED`](Self::SUMMED) words and [`open`](Self::open) read no sum. Of a law that
+    /// is estimated from draws, an upper bound in expectation. `control` counts laws.
     ///
     /// # Errors
-    /// A law that fails; [`Error::Interrupted`].
-    pub fn capacity(&self, control: &Control) -> Result<f64> {
+    /// [`Error::Parameter`] for a sample below 2, a law that fails; [`Error::Interrupted`].
+    pub fn capacity(&self, sample: Option<usize>, control: &Control) -> Result<Bits> {
+        if sample.is_some_and(|sample| sample < 2) {
+            let got = sample.unwrap_or_default();
+            return Err(Error::parameter("sample", "at least 2 laws", got));
+        }
+        if let Source::Estimated(estimated) = &self.source {
+            let least = self.bits(None, None, control)?.low;
+            return Ok(estimated.capacity(least));
+        }
+        let known = self.survey.get().is_some();
+        let many = (self.words() > Self::SUMMED && !known).then_some(Self::SAMPLED);
+        if let Some(sample) = sample.or(many) {
+            let mut rng = Randomness::new(Some(0)).next_key()?.stream(1);
+            let words = self.words();
+            if let Some(found) = sampled_capacity(&self.source, words, sample, &mut rng, control) {
+                return found;
+            }
+        }
         let prior = self.prior(None)?;
-        Ok(self.surveyed(&prior, control)?.0.capacity)
+        Ok(Bits::exact(self.surveyed(&prior, control)?.0.capacity))
     }
 
     /// Pr\[y|w\] of an output y and every word w.
@@ -235,11 +311,16 @@ impl Channel {
             true => &self.surveyed(&self.prior(None)?, control)?.0.totals[..],
             false => &[],
         };
-        let made = self
-            .source
-            .columns(&missing, self.words(), totals, control)?;
+        // A column of rows takes a pass over all of them: where all fit, one pass is for all.
+        let words = self.words();
+        let all = self.source.columns_by_rows()
+            && self.kept.room(words * size_of::<f64>() + KEPT_BYTES) >= words;
+        if all {
+            missing = (0..words as u32).collect();
+        }
+        let made = self.source.columns(&missing, words, totals, control)?;
         for (&y, column) in missing.iter().zip(&made) {
-            let bytes = size_of_val(&**column) + 64;
+            let bytes = size_of_val(&**column) + KEPT_BYTES;
             // Where there is no room it is made again next time.
             let _ = self.kept.keep(y, column.clone(), bytes);
         }

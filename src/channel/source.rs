@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
+use super::estimated::Estimated;
 use crate::calibration::sums::sums;
 use crate::cover::Cover;
 use crate::error::{Error, Result};
@@ -29,6 +30,8 @@ pub(super) enum Source {
     Remapped(Box<Source>, Arc<Cover>, Remapped),
     /// By the laws of all words.
     Rows(Arc<dyn Mechanism>),
+    /// From draws.
+    Estimated(Box<Estimated>),
 }
 
 /// A law that could not be computed although its mechanism has one.
@@ -69,7 +72,7 @@ impl Source {
         match self {
             Source::Tem(_) => true,
             Source::Remapped(inner, _, _) => inner.needs_totals(),
-            Source::Response(_) | Source::Rows(_) => false,
+            Source::Response(_) | Source::Rows(_) | Source::Estimated(_) => false,
         }
     }
 
@@ -106,6 +109,14 @@ impl Source {
             }
             Source::Response(response) => plain(response, one),
             Source::Rows(mechanism) => plain(&**mechanism, one),
+            Source::Estimated(estimated) => {
+                let mut law = vec![0.0; words];
+                for &id in ids {
+                    estimated.law(id, &mut law);
+                    one(id, &law, 1.0, sums(&law, 0).p_ln_p);
+                }
+                Ok(())
+            }
             Source::Remapped(inner, _, remapped) => {
                 let mut law = vec![0.0; words];
                 inner.each_law_dyn(ids, words, &mut |id, before, total, _| {
@@ -138,18 +149,8 @@ impl Source {
                 }
             },
             Source::Response(response) => uniform(&response.excluded()),
-            Source::Rows(mechanism) => match mechanism.downcast_ref::<Remapped>() {
-                // Of what is remapped, as its inner mechanism draws it.
-                Some(remapped) => {
-                    let inner = remapped
-                        .inner()
-                        .map_or_else(Vec::new, WordMechanism::excluded);
-                    let mut law = uniform(&inner);
-                    remapped.spread(&mut law);
-                    law
-                }
-                None => uniform(&mechanism.excluded()),
-            },
+            Source::Rows(mechanism) => unknown_of(&**mechanism, uniform),
+            Source::Estimated(estimated) => unknown_of(&*estimated.mechanism, uniform),
             Source::Remapped(inner, _, remapped) => {
                 let mut law = inner.unknown(words);
                 remapped.spread(&mut law);
@@ -175,6 +176,7 @@ impl Source {
                     }
                 }
             }
+            Source::Estimated(estimated) => out.copy_from_slice(&estimated.column(y)),
             Source::Rows(_) => out.fill(0.0),
         }
     }
@@ -219,4 +221,18 @@ impl Source {
         let column = |at: usize| rows().map(|row| row[at]).collect();
         Ok((0..outputs.len()).map(column).collect())
     }
+}
+
+/// The law of what an unknown word becomes: that of the mechanism or of what it remaps.
+fn unknown_of(mechanism: &dyn Mechanism, uniform: impl Fn(&[u32]) -> Vec<f64>) -> Vec<f64> {
+    let Some(remapped) = (mechanism as &dyn Any).downcast_ref::<Remapped>() else {
+        return uniform(&mechanism.excluded());
+    };
+    // Of what is remapped, as its inner mechanism draws it.
+    let inner = remapped
+        .inner()
+        .map_or_else(Vec::new, WordMechanism::excluded);
+    let mut law = uniform(&inner);
+    remapped.spread(&mut law);
+    law
 }

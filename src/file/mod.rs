@@ -65,6 +65,10 @@ pub(crate) enum Kind {
     PriorTripleStarts = 56,
     PriorTripleWords = 57,
     PriorTripleWeights = 58,
+    ChannelMeta = 64,
+    ChannelTotals = 65,
+    ChannelSpreads = 66,
+    ChannelOutputs = 67,
 }
 
 /// What of a file is checked as it is opened.

@@ -11,6 +11,7 @@
 //! vocabulary, or frequencies as given, so no word is impossible. Seen n-grams are few: a step of a
 //! chain of words costs a pass over them and a multiple of one vector ("sparse plus rank one").
 
+mod english;
 mod stored;
 mod train;
 

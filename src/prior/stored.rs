@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::file::{Kind, Sections, map, write_atomically, write_sections};
 use crate::space::MetricSpace;
 
-type Parsed<T> = std::result::Result<T, String>;
+pub(super) type Parsed<T> = std::result::Result<T, String>;
 
 impl NgramPrior {
     fn write(&self, out: &mut impl std::io::Write) -> std::io::Result<()> {
@@ -118,42 +118,54 @@ fn array<T: bytemuck::Pod>(sections: &Sections, kind: Kind) -> Parsed<Vec<T>> {
     Ok(found.to_vec())
 }
 
+/// Frequencies of the words and of unknown ones, if they are any.
+pub(super) fn checked_shares(words: usize, shares: Vec<f64>) -> Parsed<Vec<f64>> {
+    let sum: f64 = shares.iter().sum();
+    let positive = shares.iter().all(|&p| p >= 0.0);
+    match shares.len() == words + 1 && positive && (sum - 1.0).abs() < 1e-9 {
+        true => Ok(shares),
+        false => Err("the frequencies of the language model are none".into()),
+    }
+}
+
+/// Rows whose starts and words are in order and in range, and whose weights sum to at most 1.
+pub(super) fn checked_rows(
+    words: usize,
+    contexts: usize,
+    (starts, seen, weights): (Vec<u32>, Vec<u32>, Vec<f32>),
+) -> Parsed<Rows> {
+    let whole = starts.len() == contexts + 1
+        && starts[0] == 0
+        && starts.is_sorted()
+        && starts[contexts] as usize == seen.len()
+        && weights.len() == seen.len()
+        && weights.iter().all(|p| (0.0..=1.0).contains(p));
+    let ascending = |row: &[u32]| {
+        row.windows(2).all(|w| w[0] < w[1]) && row.iter().all(|&w| w as usize <= words)
+    };
+    let mut each = starts.windows(2);
+    if !whole || !each.all(|w| ascending(&seen[w[0] as usize..w[1] as usize])) {
+        return Err("the rows of the language model are out of order".into());
+    }
+    let rows = Rows::new(starts, seen, weights);
+    let sums = (0..contexts).map(|c| rows.row(c).map(|(_, p)| p).sum::<f64>());
+    match sums.into_iter().all(|sum| sum < 1.0 + 1e-5) {
+        true => Ok(rows),
+        false => Err("a row of the language model sums to more than 1".into()),
+    }
+}
+
 /// Everything is checked: words out of range would be read out of bounds.
 fn parts(space: Arc<dyn MetricSpace>, order: usize, sections: &Sections) -> Parsed<NgramPrior> {
     let words = space.vocabulary().len();
-    let shares = |kind| -> Parsed<Vec<f64>> {
-        let shares: Vec<f64> = array(sections, kind)?;
-        let sum: f64 = shares.iter().sum();
-        let positive = shares.iter().all(|&p| p >= 0.0);
-        match shares.len() == words + 1 && positive && (sum - 1.0).abs() < 1e-9 {
-            true => Ok(shares),
-            false => Err("the frequencies of the language model are none".into()),
-        }
-    };
-    let rows = |contexts: usize, kinds: [Kind; 3]| -> Parsed<Rows> {
-        let [starts, seen, weights] = kinds;
-        let starts: Vec<u32> = array(sections, starts)?;
-        let seen: Vec<u32> = array(sections, seen)?;
-        let weights: Vec<f32> = array(sections, weights)?;
-        let whole = starts.len() == contexts + 1
-            && starts[0] == 0
-            && starts.is_sorted()
-            && starts[contexts] as usize == seen.len()
-            && weights.len() == seen.len()
-            && weights.iter().all(|p| (0.0..=1.0).contains(p));
-        let ascending = |row: &[u32]| {
-            row.windows(2).all(|w| w[0] < w[1]) && row.iter().all(|&w| w as usize <= words)
-        };
-        let mut each = starts.windows(2);
-        if !whole || !each.all(|w| ascending(&seen[w[0] as usize..w[1] as usize])) {
-            return Err("the rows of the language model are out of order".into());
-        }
-        let rows = Rows::new(starts, seen, weights);
-        let sums = (0..contexts).map(|c| rows.row(c).map(|(_, p)| p).sum::<f64>());
-        match sums.into_iter().all(|sum| sum < 1.0 + 1e-5) {
-            true => Ok(rows),
-            false => Err("a row of the language model sums to more than 1".into()),
-        }
+    let shares = |kind| checked_shares(words, array(sections, kind)?);
+    let rows = |contexts: usize, [starts, seen, weights]: [Kind; 3]| {
+        let parts = (
+            array(sections, starts)?,
+            array(sections, seen)?,
+            array(sections, weights)?,
+        );
+        checked_rows(words, contexts, parts)
     };
     let pairs = rows(
         words + 2,

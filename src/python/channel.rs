@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use numpy::{PyArray1, PyArrayDyn};
+use numpy::{PyArray1, PyArrayDyn, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
@@ -14,7 +14,7 @@ use super::mechanism::PyMechanism;
 use super::run::{run, run_with};
 use super::space::Space;
 use super::text::Written;
-use crate::channel::{Channel, Given, Posterior};
+use crate::channel::{Bits, Channel, Draws, Given, Posterior};
 use crate::{Error, NgramPrior};
 
 /// An n-gram model of language: the core of `fastdx.channel.NgramPrior`.
@@ -99,6 +99,14 @@ impl PyNgramPrior {
     }
 
     #[staticmethod]
+    fn english(py: Python<'_>, space: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let space = Space::of(space)?;
+        let words = space.space();
+        let inner = Arc::new(run(py, true, |_| NgramPrior::english(Some(words)))?);
+        Ok(PyNgramPrior { inner, space })
+    }
+
+    #[staticmethod]
     fn load(py: Python<'_>, space: &Bound<'_, PyAny>, path: PathBuf) -> PyResult<Self> {
         let space = Space::of(space)?;
         let words = space.space();
@@ -167,6 +175,13 @@ impl PyNgramPrior {
     }
 }
 
+/// Bits, the ends of their interval, what was drawn for it, draws of the law.
+type Interval = (f64, f64, f64, usize, usize);
+
+fn interval(bits: Bits) -> Interval {
+    (bits.value, bits.low, bits.high, bits.sampled, bits.draws)
+}
+
 /// What a release tells: the core of `fastdx.channel.Channel`.
 #[pyclass(frozen, name = "ChannelCore", module = "fastdx._core")]
 pub(super) struct PyChannel {
@@ -187,7 +202,49 @@ impl PyChannel {
         Ok(PyChannel { inner })
     }
 
-    /// Bits, the ends of their interval, words drawn for it.
+    /// The channel of a law that is estimated from draws: where each word's outputs begin, these outputs,
+    /// and how often each was drawn.
+    #[staticmethod]
+    #[pyo3(signature = (mechanism, draws, starts, outputs, times, cache_bytes = None))]
+    fn estimated(
+        mechanism: PyRef<'_, PyMechanism>,
+        draws: usize,
+        starts: Vec<usize>,
+        outputs: PyReadonlyArray1<'_, u32>,
+        times: PyReadonlyArray1<'_, u32>,
+        cache_bytes: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let cache_bytes = cache_bytes.map(|b| count("cache_bytes", b)).transpose()?;
+        let draws = Draws {
+            each: draws,
+            starts,
+            outputs: outputs.as_array().to_vec(),
+            times: times.as_array().to_vec(),
+        };
+        let channel = Channel::estimated(mechanism.text().clone(), draws, cache_bytes)?;
+        let inner = Arc::new(channel);
+        Ok(PyChannel { inner })
+    }
+
+    /// Writes normalisers.
+    #[pyo3(signature = (path, progress = None))]
+    fn save(
+        &self,
+        py: Python<'_>,
+        path: PathBuf,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        run_with(py, true, progress, |control| {
+            self.inner.save(&path, control)
+        })
+    }
+
+    /// Reads normalisers.
+    fn open(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        run(py, true, |_| self.inner.open(&path))
+    }
+
+    /// Bits, the ends of their interval, words drawn for it, draws of the law.
     #[pyo3(signature = (prior = None, sample = None, progress = None))]
     fn bits(
         &self,
@@ -195,18 +252,27 @@ impl PyChannel {
         prior: Option<&Bound<'_, PyAny>>,
         sample: Option<&Bound<'_, PyAny>>,
         progress: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<(f64, f64, f64, usize)> {
+    ) -> PyResult<Interval> {
         let prior = prior_of(prior)?;
         let sample = sample.map(|s| count("sample", s)).transpose()?;
         let bits = run_with(py, true, progress, |control| {
             self.inner.bits(prior.as_deref(), sample, control)
         })?;
-        Ok((bits.value, bits.low, bits.high, bits.sampled))
+        Ok(interval(bits))
     }
 
-    #[pyo3(signature = (progress = None))]
-    fn capacity(&self, py: Python<'_>, progress: Option<&Bound<'_, PyAny>>) -> PyResult<f64> {
-        run_with(py, true, progress, |control| self.inner.capacity(control))
+    #[pyo3(signature = (sample = None, progress = None))]
+    fn capacity(
+        &self,
+        py: Python<'_>,
+        sample: Option<&Bound<'_, PyAny>>,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Interval> {
+        let sample = sample.map(|s| count("sample", s)).transpose()?;
+        let bits = run_with(py, true, progress, |control| {
+            self.inner.capacity(sample, control)
+        })?;
+        Ok(interval(bits))
     }
 
     fn likelihood<'py>(&self, py: Python<'py>, output: u32) -> PyResult<Bound<'py, PyArray1<f64>>> {

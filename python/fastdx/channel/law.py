@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
+from os import PathLike
 from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastdx._core import ChannelCore, Cover, Embedding, WordGraph, __version__
+from fastdx.channel.draws import estimated_core
 from fastdx.channel.ngrams import NgramPrior
 from fastdx.channel.posterior import Posterior
 from fastdx.channel.prefixes import LanguageModel, written_out
@@ -42,7 +44,8 @@ class _Frequencies(Protocol):
 class Bits(float):
     """A number of bits that knows how exact it is.
 
-    Printed as a number; with its interval where it was estimated.
+    Printed as a number; with its interval where it was estimated, and with the number of draws
+    where the law itself was estimated from draws.
     """
 
     low: float
@@ -50,23 +53,28 @@ class Bits(float):
     high: float
     """The upper end."""
     sampled: int
-    """Words drawn to estimate it, 0 where it is a sum over all words."""
+    """Words (of a capacity: outputs) drawn to estimate it, 0 where it is a sum over all."""
+    draws: int
+    """Draws of every word that the law is estimated from, 0 where the law is exact."""
 
-    def __new__(cls, value: float, low: float, high: float, sampled: int) -> Bits:
+    def __new__(
+        cls, value: float, low: float, high: float, sampled: int, draws: int = 0
+    ) -> Bits:  # fmt: skip
         """Make one."""
         bits = super().__new__(cls, value)
-        bits.low, bits.high, bits.sampled = low, high, sampled
+        bits.low, bits.high, bits.sampled, bits.draws = low, high, sampled, draws
         return bits
 
     def __getnewargs__(self) -> tuple[Any, ...]:
         """Return what it was made of, for pickle."""
-        return float(self), self.low, self.high, self.sampled
+        return float(self), self.low, self.high, self.sampled, self.draws
 
     def __str__(self) -> str:
         """Return it as a sentence's part."""
-        if self.sampled:
-            return f"{float(self):.2f} ({self.low:.2f} to {self.high:.2f}) bits"
-        return f"{float(self):.2f} bits"
+        text = f"{float(self):.2f} bits"
+        if self.sampled or self.draws:
+            text = f"{float(self):.2f} ({self.low:.2f} to {self.high:.2f}) bits"
+        return f"{text}, estimated from {self.draws:,} draws a word" if self.draws else text
 
 
 class Channel:
@@ -86,13 +94,21 @@ class Channel:
     [0.0, 0.0, 0.999]
     """
 
-    def __init__(self, mechanism: Mechanism, core: ChannelCore) -> None:
+    def __init__(self, mechanism: Mechanism, core: ChannelCore, draws: int = 0) -> None:
         """Wrap a core: use `of`."""
         self._mechanism = mechanism
         self._core = core
+        self._draws = draws
 
     @classmethod
-    def of(cls, mechanism: Mechanism, *, cache_bytes: SupportsIndex | None = None) -> Channel:
+    def of(
+        cls,
+        mechanism: Mechanism,
+        *,
+        estimate: SupportsIndex | None = None,
+        normalizers: str | PathLike[str] | None = None,
+        cache_bytes: SupportsIndex | None = None,
+    ) -> Channel:
         """Make the channel of a mechanism.
 
         Parameters
@@ -100,19 +116,72 @@ class Channel:
         mechanism : Mechanism
             One that has a law (`has_law`): Tem with and without covers, NeighborResponse,
             FiniteLaw, with ``exclude=``, ``remap=``, ``skip=``, ``oov=``, ``consistent=``.
+        estimate : int, optional
+            Draws of every word from which the law of a mechanism without one is estimated: noise in
+            more than two dimensions. The estimate is (1 - g)·c/n + g/V: of n draws, the share c/n
+            that was this output, less Good and Turing's share g of what was not drawn (outputs
+            drawn once, divided by n), which all outputs share evenly. Every number says that it
+            comes from draws. They are seeded by 0 whatever the mechanism's own seed, so a receiver
+            makes the same estimate.
+        normalizers : str or os.PathLike, optional
+            A file that `save` wrote for this mechanism: columns and capacity then take no pass over
+            all laws.
         cache_bytes : int, optional
             Bytes of columns that are kept; by default ``FASTDX_CACHE_BYTES``, or 128 MiB. What
-            comes first is kept, the rest is computed anew each time.
+            comes first is kept, the rest is computed anew each time. A column of a FiniteLaw takes
+            a pass over all its rows; where all columns fit (8·V² bytes), one pass makes all.
 
         Raises
         ------
         ParameterError
-            Noise in more than two dimensions: nobody can compute its law. In one and two,
-            `fastdx.laws` makes it a FiniteLaw.
+            Noise in more than two dimensions without ``estimate``: nobody can compute its law. In
+            one and two, ``FiniteLaw(space, fastdx.laws.of_noise(mechanism))`` has it. ``estimate``
+            for a mechanism that has a law. ``normalizers`` of another mechanism.
+        CorruptFileError
+            The file of normalisers is damaged.
         """
         if not isinstance(mechanism, Mechanism):
             raise InputTypeError(f"mechanism must be a Mechanism, not {type(mechanism).__name__}")
-        return cls(mechanism, ChannelCore(mechanism, cache_bytes))
+        if estimate is not None:
+            return cls(mechanism, estimated_core(mechanism, estimate.__index__(), cache_bytes),
+                       estimate.__index__())  # fmt: skip
+        core = ChannelCore(mechanism, cache_bytes)
+        if normalizers is not None:
+            core.open(normalizers)
+        return cls(mechanism, core)
+
+    @property
+    def draws(self) -> int:
+        """Draws of every word that the law is estimated from; 0 where it is exact."""
+        return self._draws
+
+    def save(
+        self,
+        path: str | PathLike[str],
+        *,
+        progress: Callable[[int], object] | None = None,
+    ) -> None:
+        """Write the normalisers of all words to a file, for ``of(..., normalizers=path)``.
+
+        Columns of Tem are computed from them, and they take a pass over all laws: seconds at 20,000
+        words, an hour at 400,000. The file also holds the capacity and what bits by rank need. It
+        is tied to the words, their distances, ε, γ, the cover and the remap; reading it checks its
+        checksums and computes some normalisers again. To a temporary sibling first, which then
+        replaces `path`.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            The file; 16 to 24 bytes a word.
+        progress : callable, optional
+            Called now and then with the number of laws done.
+
+        Raises
+        ------
+        ParameterError
+            The mechanism is not Tem: columns of others need no normalisers.
+        """
+        self._core.save(path, progress)
 
     @property
     def mechanism(self) -> Mechanism:
@@ -144,6 +213,8 @@ class Channel:
         spec = {k: v for k, v in self._mechanism.spec.items() if k not in _SECRET}
         card = {"card": CARD, "fastdx": __version__, "tokenizer": TOKENIZER,
                 "spec": {k: _nowhere(v) for k, v in spec.items()}}  # fmt: skip
+        if self._draws:
+            card["estimate"] = self._draws
         return json.dumps(card, indent=2, ensure_ascii=False)
 
     @classmethod
@@ -155,6 +226,7 @@ class Channel:
         cover: Cover | None = None,
         remap: Cover | None = None,
         law: ArrayLike | Callable[[int], ArrayLike] | Law | None = None,
+        normalizers: str | PathLike[str] | None = None,
         cache_bytes: SupportsIndex | None = None,
     ) -> Channel:
         """Make the channel that a card describes.
@@ -167,7 +239,7 @@ class Channel:
             The words, where they are not built in; their fingerprint is checked.
         cover, remap, law : optional
             Parts that the card has only the fingerprints of; see `fastdx.from_spec`.
-        cache_bytes : int, optional
+        normalizers, cache_bytes : optional
             As for `of`.
 
         Raises
@@ -178,6 +250,7 @@ class Channel:
         try:
             known = json.loads(card) if isinstance(card, str) else dict(card)
             version, tokenizer, spec = known["card"], known["tokenizer"], known["spec"]
+            estimate = known.get("estimate")
         except (ValueError, TypeError, KeyError):
             raise ParameterError("card must be the JSON that Channel.card returns") from None
         if (version, tokenizer) != (CARD, TOKENIZER):
@@ -185,8 +258,10 @@ class Channel:
                 f"card must be of version {CARD} and tokenizer {TOKENIZER}, got {version!r} and "
                 f"{tokenizer!r}: it takes another version of fastdx"
             )
+        if not isinstance(estimate, int | None) or isinstance(estimate, bool):
+            raise ParameterError(f"card must have a number as estimate, got {estimate!r}")
         made = from_spec(spec, space, cover=cover, remap=remap, law=law)
-        return cls.of(made, cache_bytes=cache_bytes)
+        return cls.of(made, estimate=estimate, normalizers=normalizers, cache_bytes=cache_bytes)
 
     def _prior(self, prior: ArrayLike | str | _Frequencies | None) -> ArrayLike | None:
         if isinstance(prior, str):
@@ -216,26 +291,60 @@ class Channel:
             space, which should be that of frequency.
         sample : int, optional
             Words to estimate it from; by default all words, or 4,096 where there are more than
-            50,000. The estimate has an interval: its lower and upper ends are bounds in
-            expectation, with three standard errors.
+            50,000 and `of` read no sum. The estimate has an interval: its lower and upper ends are
+            bounds in expectation, with three standard errors.
         progress : callable, optional
             Called now and then with the number of laws done.
 
         Returns
         -------
         Bits
-            A float with ``.low``, ``.high`` and ``.sampled``.
+            A float with ``.low``, ``.high``, ``.sampled`` and ``.draws``. Where the law is
+            estimated from draws, ``.high`` are the bits of relative frequencies, at least the true
+            ones in expectation; ``.low`` what each draw tells to a reader who estimated the law
+            without it, at most the true ones in expectation; the number itself that of the law that
+            decodes.
         """
         return Bits(*self._core.bits(self._prior(prior), sample, progress))
 
     @cached_property
-    def capacity(self) -> float:
+    def capacity(self) -> Bits:
         """The Bayes capacity log2 Σ_y max_w Pr[y|w], in bits.
 
         No prior lets one guess of the word gain more: the share that is named grows by a factor of
-        2^capacity at most. Always a sum over all words, which takes minutes at 100,000.
+        2^capacity at most. A sum over all words up to 50,000, or where `of` read it. Of Tem on more
+        words an estimate, see `sampled_capacity`; of all other mechanisms always a sum. Of a law
+        that is estimated from draws, that of relative frequencies: at least the true one in
+        expectation.
         """
-        return self._core.capacity()
+        return Bits(*self._core.capacity(None, None))
+
+    def sampled_capacity(
+        self,
+        sample: SupportsIndex = 4096,
+        *,
+        progress: Callable[[int], object] | None = None,
+    ) -> Bits:
+        """Estimate the Bayes capacity of Tem, with or without a cover, from some laws.
+
+        Among all words, one of those that y stands for has the largest Pr[y|w] (of plain Tem y
+        itself): normalisers change by a factor e^(ε/2·d) over d at most. So the largest numbers of
+        uniformly drawn outputs take few laws, and their mean is an unbiased estimate.
+
+        Parameters
+        ----------
+        sample : int, optional
+            Laws that are computed: of so many outputs, or of a cover's so many divided by the
+            mean size of its sets, at least 64.
+        progress : callable, optional
+            Called now and then with the number of laws done.
+
+        Returns
+        -------
+        Bits
+            Its interval is an empirical Bernstein bound at 99.7%. Other mechanisms: `capacity`.
+        """
+        return Bits(*self._core.capacity(sample, progress))
 
     def _id(self, output: str | SupportsIndex) -> int:
         if isinstance(output, str):
@@ -311,16 +420,17 @@ class Channel:
         given = text if isinstance(text, str) else list(text)
         if isinstance(prior, NgramPrior):
             core = self._core.decode(given, prior._core, progress)
-            return Posterior(core, self._mechanism.space)
+            return Posterior(core, self._mechanism.space, self._draws)
         if not isinstance(prior, LanguageModel):
             kind = type(prior).__name__
             raise InputTypeError(f"prior must be an NgramPrior or have log_next, not {kind}")
         found = written_out(self._core, self._mechanism, given, prior)
-        return Posterior(found, self._mechanism.space)
+        return Posterior(found, self._mechanism.space, self._draws)
 
     def __repr__(self) -> str:
         """Return what it is of."""
-        return f"Channel.of({self._mechanism!r})"
+        how = f", estimate={self._draws}" if self._draws else ""
+        return f"Channel.of({self._mechanism!r}{how})"
 
 
 def _nowhere(value: Any) -> Any:

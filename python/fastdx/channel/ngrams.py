@@ -18,11 +18,11 @@ __all__ = ["NgramPrior"]
 class NgramPrior:
     """An n-gram model of language over the words of a space, by interpolated Kneser-Ney.
 
-    Made by `train`, `of_frequencies` or `load`; immutable, may be pickled. Tokens are the words of
-    the space and one *unknown* token that stands for every other word: it has a probability, and is
-    a history like any word. The first word of a sentence (of a text, behind '.', '!', '?' or an
-    empty line) has a history of its own. What was never seen is filled up by shorter histories, and
-    in the end by frequencies, so no word is impossible.
+    Made by `train`, `english`, `of_frequencies` or `load`; immutable, may be pickled. Tokens are
+    the words of the space and one *unknown* token that stands for every other word: it has a
+    probability, and is a history like any word. The first word of a sentence (of a text, behind
+    '.', '!', '?' or an empty line) has a history of its own. What was never seen is filled up by
+    shorter histories, and in the end by frequencies, so no word is impossible.
 
     Examples
     --------
@@ -80,6 +80,34 @@ class NgramPrior:
             More than two million words.
         """
         return cls(NgramPriorCore.train(space, texts, order, frequencies, progress))
+
+    @classmethod
+    def english(cls, space: Embedding | WordGraph | None = None) -> NgramPrior:
+        """Return the built-in bigrams of English.
+
+        Counted in six public sources, mostly conversations, definitions and speeches (data/NOTICE
+        names them), with frequencies that are partly those of wordfreq. That is English in general:
+        train a model on public texts of the kind that is protected where there are some.
+
+        Parameters
+        ----------
+        space : Embedding or WordGraph, optional
+            The words: by default `Embedding.default()`. A space of some of these words, in any
+            order, has the model in which the other words are unknown ones.
+
+        Raises
+        ------
+        ParameterError
+            A space with words that are not built in.
+
+        Examples
+        --------
+        >>> from fastdx.channel import NgramPrior
+        >>> prior = NgramPrior.english()
+        >>> prior.space.words[prior.next(["at", "the", "same"]).argmax()]
+        'time'
+        """
+        return cls(NgramPriorCore.english(Embedding.default() if space is None else space))
 
     @classmethod
     def of_frequencies(

@@ -36,8 +36,13 @@ class Posterior:
     True
     """
 
-    def __init__(self, core: PosteriorCore | Prefixes, space: Embedding | WordGraph) -> None:
+    def __init__(
+        self, core: PosteriorCore | Prefixes, space: Embedding | WordGraph, draws: int = 0
+    ) -> None:
         """Wrap a core: use `Channel.decode`."""
+        self.draws = draws
+        """Draws of every word that the mechanism's law is estimated from; 0 where it is exact. All
+        numbers are those of the estimated law."""
         self._core = core
         self._space = space
         best, certainty, bits, unknown, written = core.words()
@@ -59,11 +64,12 @@ class Posterior:
 
     @property
     def exact(self) -> bool:
-        """Whether all numbers are exact sums.
+        """Whether all numbers are exact sums over the mechanism's law.
 
-        They are, but for consistent texts of more than a few words.
+        They are, but for consistent texts of more than a few words, and where the law itself is an
+        estimate (`draws`).
         """
-        return self._core.exact
+        return self._core.exact and not self.draws
 
     @property
     def log_evidence(self) -> float:
@@ -146,6 +152,8 @@ class Posterior:
 
     def __repr__(self) -> str:
         """Return what it knows."""
-        how = "" if self.exact else ", approximate"
+        how = "" if self._core.exact else ", approximate"
+        if self.draws:
+            how += f", by a law estimated from {self.draws:,} draws a word"
         return (f"Posterior({len(self)} words, {self.expected_right:.1%} expected to be named"
                 f"{how})")  # fmt: skip

@@ -1,0 +1,117 @@
+"""How well models of English predict real texts, and how well the posterior knows what it knows.
+
+    python -m experiments.prior                # perplexity a known word
+    python -m experiments.prior --calibration  # expected calibration error of marginals
+
+Texts: IMDB (test), Snips (validate), TREC (test), Reuters C50 (test); no model is trained on them.
+Models of IMDB and Snips count the training texts. Needs ../shared/data.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+import numpy as np
+
+from experiments.data import Shared
+from fastdx import Embedding, Tem
+from fastdx.channel import Channel, NgramPrior
+
+TEXTS, SENTENCES, BINS = 2000, 150, 10
+SEED = 1
+
+
+def texts(source: Shared) -> dict[str, list[str]]:
+    """Return texts of four kinds that no model has seen."""
+    trec = source.sentences("trec")[1]
+    assert trec is not None
+    return {
+        "IMDB": source.imdb("test").some(TEXTS).texts,
+        "Snips": source.snips("validate").some(TEXTS).texts,
+        "TREC": trec.some(TEXTS).texts,
+        "Reuters": source.news("test").some(TEXTS // 4).texts,
+    }
+
+
+def perplexity(source: Shared) -> None:
+    """Print the perplexity of each known word, given that it is known."""
+    space = Embedding.default()
+    unseen = texts(source)
+    priors = {
+        "ranks, 1/(rank + 2.7)": NgramPrior.of_frequencies(space),
+        "`NgramPrior.english()`": NgramPrior.english(),
+        "bigrams of IMDB (train)": NgramPrior.train(space, source.imdb("train").texts, 2),
+        "trigrams of IMDB (train)": NgramPrior.train(space, source.imdb("train").texts, 3),
+        "bigrams of Snips (train)": NgramPrior.train(space, source.snips("train").texts, 2),
+    }
+    print("| model | " + " | ".join(unseen) + " |\n|---|" + "---:|" * len(unseen))
+    for name, prior in priors.items():
+        found = [f"{prior.perplexity(kind):,.0f}" for kind in unseen.values()]
+        print(f"| {name} | " + " | ".join(found) + " |", flush=True)
+
+
+def error(certainty: np.ndarray, right: np.ndarray) -> float:
+    """Return the expected calibration error in bins of equal width."""
+    place = np.minimum((certainty * BINS).astype(int), BINS - 1)
+    gaps = [(certainty - right)[place == b].sum() for b in range(BINS)]
+    return float(np.abs(gaps).sum() / len(right))
+
+
+def calibrated(
+    tem: Tem, channel: Channel, prior: NgramPrior, written: Sequence[str]
+) -> tuple[float, float, float]:
+    """Return the share of words named, the share that the posterior expected, and its error."""
+    certainty, right = [], []
+    known = {word: i for i, word in enumerate(tem.space.words)}
+    for text in written:
+        words = [w.lower() for w in tem.tokenize(text)]
+        ids = np.array([known.get(w, -1) for w in words])
+        if not len(ids):
+            continue
+        released = tem.privatize_tokens(words)
+        posterior = channel.decode(released, prior)
+        certainty.append(posterior.certainty[ids >= 0])
+        right.append((posterior.best == ids)[ids >= 0])
+    sure, hit = np.concatenate(certainty), np.concatenate(right)
+    return float(hit.mean()), float(sure.mean()), error(sure, hit)
+
+
+def calibration(source: Shared) -> None:
+    """Print how often words are named, and how often the posterior says they are."""
+    space = Embedding.default()
+    unseen = texts(source)
+    kinds = {
+        "IMDB": [s for t in unseen["IMDB"] for s in t.split(". ")[:1]][:SENTENCES],
+        "Snips": unseen["Snips"][:SENTENCES],
+    }
+    trained = {
+        "IMDB": NgramPrior.train(space, source.imdb("train").texts, 2),
+        "Snips": NgramPrior.train(space, source.snips("train").texts, 2),
+    }
+    english = NgramPrior.english()
+    mechanisms = {
+        "Tem, ε = 2.66": Tem(space, 2.66, seed=SEED),
+        "cover of 40, ε = 4": Tem(space, 4.0, cover=40, balance=0.05, seed=SEED),
+    }
+    print("| mechanism | texts | model | named | expected | calibration error |")
+    print("|---|---|---|---:|---:|---:|")
+    for name, mechanism in mechanisms.items():
+        channel = Channel.of(mechanism)
+        for kind, written in kinds.items():
+            for model, prior in (("`english()`", english), (f"bigrams of {kind}", trained[kind])):
+                named, expected, gap = calibrated(mechanism, channel, prior, written)
+                print(f"| {name} | {kind} | {model} | {named:.3f} | {expected:.3f} | {gap:.3f} |",
+                      flush=True)  # fmt: skip
+
+
+def main() -> None:
+    """Print one of the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--calibration", action="store_true")
+    args = parser.parse_args()
+    (calibration if args.calibration else perplexity)(Shared())
+
+
+if __name__ == "__main__":
+    main()

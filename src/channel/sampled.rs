@@ -1,0 +1,105 @@
+//! Bayes capacity from some outputs: an unbiased estimate of the sum of the columns' largest numbers.
+
+use rand::rngs::ChaCha12Rng;
+use rayon::prelude::*;
+
+use super::interval::Bits;
+use super::source::Source;
+use crate::error::Result;
+use crate::mechanism::tem::Tem;
+use crate::parallel::{Control, install};
+use crate::random::uniform_below;
+
+/// ln(3/δ) for the δ of three standard errors, 0.27%.
+const LOG_CHANCE: f64 = 7.0;
+/// Outputs that an estimate draws at least.
+const LEAST: usize = 64;
+
+/// log₂ Σ_y max_w Pr\[y|w\] from so many laws; `None` for mechanisms whose columns' largest number takes
+/// more than a few laws.
+///
+/// A word's normaliser changes by at most a factor e^(η·d) over a distance d. So among all words w, one of
+/// the set that y stands for (of plain Tem: y itself) has the largest Pr\[y|w\], and a column's largest
+/// number takes the laws of that set only. Outputs are drawn uniformly; the interval is the empirical
+/// Bernstein bound (Audibert, Munos and Szepesvári 2009, theorem 1) at 99.7%.
+pub(super) fn sampled_capacity(
+    source: &Source,
+    words: usize,
+    laws: usize,
+    rng: &mut ChaCha12Rng,
+    control: &Control,
+) -> Option<Result<Bits>> {
+    let Source::Tem(tem) = source else {
+        return None;
+    };
+    Some(estimate(source, tem, words, laws, rng, control))
+}
+
+fn estimate(
+    source: &Source,
+    tem: &Tem,
+    words: usize,
+    laws: usize,
+    rng: &mut ChaCha12Rng,
+    control: &Control,
+) -> Result<Bits> {
+    let cover = tem.cover().map(|cover| &**cover);
+    let outputs = cover.map_or(words, |cover| cover.released().len());
+    let mean_set = cover.map_or(1.0, |cover| cover.mean_set().max(1.0));
+    let sample = ((laws as f64 / mean_set) as usize).max(LEAST);
+    let ranks: Vec<u32> = (0..sample)
+        .map(|_| uniform_below(rng, outputs as u32))
+        .collect();
+    let largest: Vec<f64> = install(laws * words, 0, || {
+        let each = ranks.par_chunks(8).map(|ranks| -> Result<Vec<f64>> {
+            let mut found = Vec::with_capacity(ranks.len());
+            for &rank in ranks {
+                control.check()?;
+                let (y, set) = match cover {
+                    None => (rank, &[rank][..]),
+                    Some(cover) => (cover.id(rank), cover.set(rank)),
+                };
+                let mut most = 0.0;
+                source.each_law(set, words, |_, law, _, _| most = law[y as usize].max(most))?;
+                found.push(most);
+                control.advance(set.len());
+            }
+            Ok(found)
+        });
+        let found: Result<Vec<_>> = each.collect();
+        found.map(|parts| parts.concat())
+    })??;
+    let m = sample as f64;
+    let mean = largest.iter().sum::<f64>() / m;
+    let variance = largest.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / m;
+    let half = (2.0 * variance * LOG_CHANCE / m).sqrt() + 3.0 * bound(tem, words) * LOG_CHANCE / m;
+    let bits = |mean: f64| {
+        (mean * outputs as f64)
+            .log2()
+            .clamp(0.0, (words as f64).log2())
+    };
+    Ok(Bits {
+        value: bits(mean),
+        low: bits((mean - half).max(0.0)),
+        high: bits(mean + half),
+        sampled: sample,
+        draws: 0,
+    })
+}
+
+/// At most so much is any Pr\[y|w\]: a word's outputs at distance 0 share what they weigh.
+fn bound(tem: &Tem, words: usize) -> f64 {
+    let Some(cover) = tem.cover().filter(|cover| cover.penalties().is_none()) else {
+        return 1.0;
+    };
+    let of_word = |word| {
+        let weights = cover.outputs(word).iter().map(|&rank| cover.weight(rank));
+        let sum: f64 = weights.clone().sum();
+        weights.fold(0.0, f64::max) / sum
+    };
+    // Words that no set has are as far from every output as they may be.
+    let all = (0..words as u32).map(of_word);
+    all.map(|share| if share.is_finite() { share } else { 1.0 })
+        .fold(0.0, f64::max)
+        .min(1.0)
+}
