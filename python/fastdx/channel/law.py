@@ -318,9 +318,17 @@ class Channel:
         found = written_out(self._core, self._mechanism, given, prior)
         return Posterior(found, self._mechanism.space)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the mechanism; columns are made anew."""
+        return _of, (self._mechanism,)
+
     def __repr__(self) -> str:
         """Return what it is of."""
         return f"Channel.of({self._mechanism!r})"
+
+
+def _of(mechanism: Mechanism) -> Channel:
+    return Channel.of(mechanism)
 
 
 def _nowhere(value: Any) -> Any:
