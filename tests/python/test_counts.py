@@ -176,7 +176,7 @@ def test_the_update_is_that_of_plain_numpy(mechanism: Mechanism, memory: int) ->
     prior /= prior.sum()
     estimator = Estimator(channel, prior)
     estimator.add(mechanism.privatize(texts(documents(40, np.random.default_rng(1)))))
-    counts = estimator._counts(np.ones(estimator.documents, dtype=bool))
+    counts = estimator.outputs()
     hidden = estimator._unknown
     start = np.append(prior * (1 - hidden), [hidden] * (mechanism.oov == "random"))
     x = update(law_of(mechanism), counts, start, 7)
@@ -197,12 +197,12 @@ def test_the_update_stops_where_held_out_documents_are_likeliest() -> None:
     estimator.add(tem.privatize(texts(made)))
     found = estimator.distribution()
     law, halves = law_of(tem), estimator._halves()
-    first, second = (estimator._counts(halves == half) for half in (0, 1))
+    first, second = (estimator.outputs(halves == half) for half in (0, 1))
     start = np.full(SIZE, 1 / SIZE)
     likelihood = [second @ np.log(law.T @ update(law, first, start, t))
                   for t in range(found.rounds + 4)]  # fmt: skip
     assert int(np.argmax(likelihood)) == found.rounds
-    raw = estimator._counts(np.ones(400, dtype=bool)) / 16_000
+    raw = estimator.outputs() / 16_000
     assert np.abs(found.frequencies - truth).sum() < 0.7 * np.abs(raw - truth).sum()
     assert [word for word, _ in estimator.top(1)] == [WORDS[int(found.frequencies.argmax())]]
 

@@ -111,8 +111,10 @@ class Estimator:
         if not isinstance(channel, Channel):
             raise InputTypeError(f"channel must be a Channel, not {type(channel).__name__}")
         if channel.mechanism.consistent == "call":
-            raise ParameterError("channel must not be of consistent='call': all documents share "
-                                 "their draws, and nothing can be said of one collection")  # fmt: skip
+            raise ParameterError(
+                "channel must not be of consistent='call': all documents share their draws, and "
+                "no interval could be had"
+            )
         self._channel = channel
         self._prior = _frequencies(channel, prior)
         hidden = channel.mechanism.oov == "random"
@@ -250,8 +252,8 @@ class Estimator:
         """Estimate which share of all words is one of these.
 
         A score g(y) of every output is chosen by the law, the words, and how many words were
-        released; the estimate is the mean score. Its bias is at most max_w |(Kg)_w - f_w|, where f is
-        1 for the words asked for: it is computed over all words, and over unknown ones where
+        released; the estimate is the mean score. Its bias is at most max_w |(Kg)_w - f_w|, where
+        f is 1 for the words asked for: a maximum over all words, and over unknown ones where
         ``oov='random'`` hides them. The interval is value ± (bias + t·error), with documents as
         independent draws and Student's t: it holds for the documents at hand, and for what they are
         drawn from. ``consistent=True`` changes nothing: draws are shared within a document only.
@@ -394,7 +396,7 @@ class Estimator:
         names = self._channel.mechanism.space.words
         if words is None:
             halves = [group._halves() for group in groups]
-            counts = [group._counts(half == 0) for group, half in zip(groups, halves, strict=True)]
+            counts = [group.outputs(half == 0) for group, half in zip(groups, halves, strict=True)]
             asked = [names[i] for i in _unlike(counts, at_most.__index__())]
             kept = [half == 1 for half in halves]
         else:
@@ -408,12 +410,19 @@ class Estimator:
             found.append((word, means, 2 * apart * rule.bias))
         return differences(found, rate, method, _confidence(confidence))
 
-    def _counts(self, kept: NDArray[np.bool_]) -> _Numbers:
-        """How often each output was seen in some documents."""
+    def outputs(self, kept: NDArray[np.bool_] | None = None) -> _Numbers:
+        """Return how often each output was seen: float64, shape (V,). These mislead: see `share`.
+
+        Parameters
+        ----------
+        kept : numpy.ndarray of bool, shape (documents,), optional
+            Which documents are counted; by default all.
+        """
         ids, starts = self._collected()
-        used = np.repeat(kept, np.diff(starts))
+        if kept is not None:
+            ids = ids[np.repeat(kept, np.diff(starts))]
         size = len(self._prior)
-        counts: _Numbers = np.bincount(ids[used], minlength=size + 1)[:size].astype(np.float64)
+        counts: _Numbers = np.bincount(ids, minlength=size + 1)[:size].astype(np.float64)
         return counts
 
     def __getstate__(self) -> dict[str, Any]:

@@ -21,12 +21,12 @@ __all__ = ["Rule", "rule_for"]
 _Numbers = NDArray[np.float64]
 _Ids = NDArray[np.int64]
 
-LARGEST = 768
+LARGEST = 512
 """Outputs that have a score of their own at most; all others share one. All have one in spaces of
 no more words."""
-ROWS = 3072
+ROWS = 2048
 """Words that a fit looks at; the bound looks at all."""
-PENALTIES = 10.0 ** np.array([-13, -9, -6, -4, -3, -2, -1, 0, 1, 2])
+PENALTIES = 10.0 ** np.array([-13, -8, -5, -3, -2, -1, 0, 1])
 """How much variance counts beside squared bias, as a part of what they are at a start."""
 ROUNDS = 3
 """How often words whose bias is large are given more weight."""
