@@ -9,10 +9,12 @@ from typing_extensions import Self, disjoint_base
 from fastdx._types import LedgerLike
 
 __all__ = [
+    "CARD",
     "MOST_UNCHANGED",
     "RECOMMENDED_BALANCE",
     "RECOMMENDED_COVER",
     "RECOMMENDED_EPSILON",
+    "TOKENIZER",
     "Certificate",
     "ChannelCore",
     "Cover",
@@ -81,6 +83,8 @@ __all__ = [
 ]
 
 __version__: str
+CARD: int
+TOKENIZER: int
 MOST_UNCHANGED: float
 RECOMMENDED_EPSILON: float
 RECOMMENDED_COVER: int
@@ -248,6 +252,7 @@ class MechanismCore:
     def _kind(self) -> str: ...
     def _given_spec(self) -> str: ...
     def _complete_spec(self, files: bool = True) -> str: ...
+    def _card(self) -> str: ...
     def _given_cover(self) -> Cover | None: ...
     def _given_remap(self) -> Cover | None: ...
     def _at(self, epsilon: float) -> MechanismCore: ...
@@ -379,6 +384,21 @@ class ChannelCore:
     ) -> tuple[float, float, float, int, int]: ...
     def likelihood(self, output: int) -> NDArray[np.float64]: ...
     def posterior(self, output: int, prior: ArrayLike | None = None) -> NDArray[np.float64]: ...
+    def unknown_law(self) -> NDArray[np.float64]: ...
+    def shown(self) -> NDArray[np.uint32]: ...
+    def columns(self, outputs: ArrayLike) -> NDArray[np.float64]: ...
+    def outputs_of(self, texts: Iterable[str]) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]: ...
+    def frequencies(
+        self,
+        first: ArrayLike,
+        second: ArrayLike,
+        start: ArrayLike,
+        unknown: float,
+        rounds: SupportsIndex,
+        held_out: bool,
+        memory: SupportsIndex,
+        progress: Callable[[int], object] | None = None,
+    ) -> tuple[NDArray[np.float64], float, int]: ...
     def decode(
         self,
         text: str | Iterable[str],

@@ -12,6 +12,7 @@ from math import isnan
 from typing import Any
 
 from fastdx._core import MechanismCore, privatize_arrow
+from fastdx._shared.card import card_of, with_card
 from fastdx.exceptions import InputTypeError, ParameterError
 
 __all__ = ["privatize_column", "privatize_frame"]
@@ -251,6 +252,7 @@ def _arrow_table(mechanism: MechanismCore, table: Any, names: list[str], arrow: 
         table = table.set_column(at, field, new)
     schema = own_schema(table.schema)[0]
     columns = [_of_type(c, f.type) for c, f in zip(table.columns, schema, strict=True)]
+    schema = with_card(schema, card_of(mechanism))
     return type(table).from_arrays(columns, schema=schema)
 
 

@@ -236,6 +236,13 @@ impl Policy {
         })
     }
 
+    /// The card of its channel; none for a mechanism whose law cannot be computed, and for a seeded one,
+    /// whose releases protect nobody.
+    pub fn card(&self) -> Option<Value> {
+        let lawful = self.text.mechanism().has_law() && self.spec.seed.is_none();
+        lawful.then(|| self.spec.card())
+    }
+
     /// Privatises each text; `kept` are the replacements of earlier pieces of the same request, which
     /// matter under [`Consistent::Call`].
     ///

@@ -36,6 +36,7 @@ enum Path {
     Policies,
     Guarantee,
     Measures,
+    Channel,
     Alive,
     Ready,
     Metrics,
@@ -56,6 +57,7 @@ impl Path {
             "/" => Path::Page,
             _ if path.starts_with("/v1/guarantee/") => Path::Guarantee,
             _ if path.starts_with("/v1/measures/") => Path::Measures,
+            _ if channel_of(path).is_some() => Path::Channel,
             _ => return None,
         })
     }
@@ -94,6 +96,14 @@ fn key_of(headers: &HeaderMap) -> Result<Option<&HeaderValue>, Failure> {
 /// What stands behind `/v1/…/`: a policy's name holds no slash.
 fn last(uri: &Uri) -> Option<&str> {
     uri.path().splitn(4, '/').nth(3)
+}
+
+/// The policy in `/v1/policies/NAME/channel`.
+fn channel_of(path: &str) -> Option<&str> {
+    let name = path
+        .strip_prefix("/v1/policies/")?
+        .strip_suffix("/channel")?;
+    (!name.is_empty() && !name.contains('/')).then_some(name)
 }
 
 /// The paths of a service, as connections ask them.
@@ -378,6 +388,16 @@ async fn measures(service: &Service, request: Request<Incoming>) -> Result<Answe
     Ok(Answer::of(&page::measures(&policy.name, found.await?)))
 }
 
+/// What a receiver of releases must know of a policy.
+fn channel(service: &Service, uri: &Uri) -> Result<Answer, Failure> {
+    let policy = service.policy(channel_of(uri.path()))?;
+    let none = || {
+        let message = "the law of this policy cannot be computed, or it has a seed: no channel";
+        Failure::new(StatusCode::NOT_FOUND, "no_channel", message)
+    };
+    Ok(Answer::of(&policy.card().ok_or_else(none)?))
+}
+
 /// Answers a request, or says why not.
 async fn handle(
     service: &Arc<Service>,
@@ -441,5 +461,6 @@ async fn handle(
             json_of(Answer::of(&policy.describe()))
         }
         Path::Measures => json_of(measures(service, request).await?),
+        Path::Channel => json_of(channel(service, request.uri())?),
     })
 }

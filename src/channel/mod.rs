@@ -5,6 +5,7 @@
 //! output, [`Channel::capacity`] the Bayes capacity log₂ Σ_y max_w K\[w,y\], which bounds what one guess
 //! gains under every prior. [`Channel::decode`] is the posterior of all words of a text given the release
 //! and a model of language: nobody who knows no more of the language names more words.
+//! [`Channel::frequencies`] estimates how often words are written from how often outputs were seen.
 //!
 //! Columns of K are computed from a row of distances and the words' normalisers, which one pass
 //! over all laws gives; they are kept within a bound.
@@ -12,6 +13,7 @@
 mod bits;
 mod chain;
 mod consistent;
+mod counts;
 mod estimated;
 mod interval;
 mod posterior;
@@ -26,6 +28,7 @@ mod viterbi;
 
 use std::sync::{Arc, OnceLock};
 
+pub use counts::{Fit, Frequencies};
 pub use estimated::Draws;
 pub use interval::Bits;
 pub use posterior::{Posterior, WordPosterior};
@@ -288,13 +291,16 @@ impl Channel {
     }
 
     /// The law of the output that replaces a word of which nothing is known.
-    fn unknown_law(&self) -> Arc<[f64]> {
+    pub fn unknown_law(&self) -> Arc<[f64]> {
         let made = || self.source.unknown(self.words()).into();
         self.unknown.get_or_init(made).clone()
     }
 
-    /// The columns of some outputs, in their order.
-    fn columns(&self, outputs: &[u32], control: &Control) -> Result<Vec<Column>> {
+    /// Pr\[y|w\] of some outputs and every word w, in their order.
+    ///
+    /// # Errors
+    /// As [`likelihood`](Self::likelihood).
+    pub fn columns(&self, outputs: &[u32], control: &Control) -> Result<Vec<Arc<[f64]>>> {
         self.vocabulary().check_ids(outputs)?;
         let kept = |y: u32| self.kept.get(y).cloned();
         let mut missing: Vec<u32> = outputs

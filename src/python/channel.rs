@@ -14,7 +14,7 @@ use super::mechanism::PyMechanism;
 use super::run::{run, run_with};
 use super::space::Space;
 use super::text::Written;
-use crate::channel::{Bits, Channel, Draws, Given, Posterior};
+use crate::channel::{Bits, Channel, Draws, Fit, Given, Posterior};
 use crate::{Error, NgramPrior};
 
 /// An n-gram model of language: the core of `fastdx.channel.NgramPrior`.
@@ -294,6 +294,77 @@ impl PyChannel {
             found.ok_or_else(|| Error::parameter("output", expected, "one that none has"))
         })?;
         Ok(PyArray1::from_vec(py, found))
+    }
+
+    /// The law of the output of an unknown word.
+    fn unknown_law<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        PyArray1::from_slice(py, &self.inner.unknown_law())
+    }
+
+    /// Ids of words that are released as they are.
+    fn shown<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u32>> {
+        PyArray1::from_vec(py, self.inner.shown())
+    }
+
+    /// The columns of some outputs, one a row.
+    fn columns<'py>(
+        &self,
+        py: Python<'py>,
+        outputs: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
+        let words = self.inner.vocabulary().len();
+        let (outputs, _) = word_ids(outputs, words)?;
+        let found = run(py, true, |control| self.inner.columns(&outputs, control))?;
+        shaped(py, found.concat(), &[outputs.len(), words])
+    }
+
+    /// Ids of the outputs of releases, and how many each has.
+    fn outputs_of<'py>(
+        &self,
+        py: Python<'py>,
+        texts: &Bound<'py, PyAny>,
+    ) -> PyResult<(Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u32>>)> {
+        let texts = strings("texts", texts)?;
+        let (ids, lengths) = run(py, true, |control| {
+            self.inner.outputs_of(&as_strs(&texts), control)
+        })?;
+        Ok((PyArray1::from_vec(py, ids), PyArray1::from_vec(py, lengths)))
+    }
+
+    /// Frequencies of words, that of an unknown one, rounds that were made.
+    #[pyo3(signature = (first, second, start, unknown, rounds, held_out, memory, progress = None))]
+    #[allow(clippy::too_many_arguments)]
+    fn frequencies<'py>(
+        &self,
+        py: Python<'py>,
+        first: &Bound<'py, PyAny>,
+        second: &Bound<'py, PyAny>,
+        start: &Bound<'py, PyAny>,
+        unknown: f64,
+        rounds: &Bound<'py, PyAny>,
+        held_out: bool,
+        memory: &Bound<'py, PyAny>,
+        progress: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<(Bound<'py, PyArray1<f64>>, f64, usize)> {
+        let (first, second) = (numbers("counts", first)?, numbers("counts", second)?);
+        let start = numbers("prior", start)?;
+        let (rounds, memory) = (count("rounds", rounds)?, count("memory", memory)?);
+        let found = run_with(py, true, progress, |control| {
+            let fit = Fit {
+                counts: [&first, &second],
+                start: &start,
+                unknown,
+                rounds,
+                held_out,
+                memory,
+            };
+            self.inner.frequencies(&fit, control)
+        })?;
+        Ok((
+            PyArray1::from_vec(py, found.words),
+            found.unknown,
+            found.rounds,
+        ))
     }
 
     #[pyo3(signature = (text, prior, progress = None))]

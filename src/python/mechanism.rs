@@ -218,6 +218,11 @@ impl PyMechanism {
         })
     }
 
+    /// The card of its channel, as JSON.
+    fn _card(&self, py: Python<'_>) -> PyResult<String> {
+        run(py, false, |_| Ok(format!("{:#}", self.built.spec().card())))
+    }
+
     /// The cover that it was made with, or None.
     fn _given_cover(&self, py: Python<'_>) -> Option<PyCover> {
         let cover = self.built.cover.clone()?;

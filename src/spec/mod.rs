@@ -20,6 +20,7 @@
 
 mod build;
 mod built;
+mod card;
 mod data;
 mod defaults;
 mod document;
@@ -35,6 +36,7 @@ pub use build::{Parts, Spaces};
 #[cfg(feature = "python")]
 pub(crate) use build::{certified_law, fingerprint_of_rows};
 pub use built::Built;
+pub use card::{CARD, TOKENIZER};
 pub use exclusion::{Exclude, exclusion};
 pub use keys::{KEYS, Key, Type};
 pub use policies::{Policies, Policy};

@@ -6,12 +6,14 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastdx._core import ChannelCore, Cover, Embedding, WordGraph, __version__
+from fastdx._core import CARD, TOKENIZER, ChannelCore, Cover, Embedding, WordGraph
+from fastdx._shared.card import found, is_there
 from fastdx.channel.draws import estimated_core
 from fastdx.channel.ngrams import NgramPrior
 from fastdx.channel.posterior import Posterior
@@ -25,13 +27,6 @@ if TYPE_CHECKING:
 __all__ = ["Bits", "Channel"]
 
 _Numbers = NDArray[np.float64]
-
-CARD = 1
-"""The version of cards."""
-TOKENIZER = 1
-"""The version of the rules by which words are found in texts; raised when these change."""
-_SECRET = ("seed", "pad", "threads", "cache_bytes")
-"""What a receiver of releases need not know, or must not."""
 
 
 class _Frequencies(Protocol):
@@ -210,17 +205,16 @@ class Channel:
         """
         if self._mechanism.seed is not None:
             raise ParameterError("mechanism must have no seed: its releases protect nobody")
-        spec = {k: v for k, v in self._mechanism.spec.items() if k not in _SECRET}
-        card = {"card": CARD, "fastdx": __version__, "tokenizer": TOKENIZER,
-                "spec": {k: _nowhere(v) for k, v in spec.items()}}  # fmt: skip
+        card = self._mechanism._card()
         if self._draws:
-            card["estimate"] = self._draws
-        return json.dumps(card, indent=2, ensure_ascii=False)
+            known = {**json.loads(card), "estimate": self._draws}
+            card = json.dumps(known, indent=2, ensure_ascii=False)
+        return card
 
     @classmethod
     def load(
         cls,
-        card: str | Mapping[str, Any],
+        card: str | PathLike[str] | Mapping[str, Any],
         space: Embedding | WordGraph | None = None,
         *,
         cover: Cover | None = None,
@@ -233,8 +227,10 @@ class Channel:
 
         Parameters
         ----------
-        card : str or mapping
-            What `card` returned.
+        card : str, path or mapping
+            What `card` returned; or a file of it, a release that it lies beside (``fastdx
+            privatize`` wrote ``NAME.channel.json``), or a Parquet, Feather or Arrow file that holds
+            it.
         space : Embedding or WordGraph, optional
             The words, where they are not built in; their fingerprint is checked.
         cover, remap, law : optional
@@ -245,8 +241,13 @@ class Channel:
         Raises
         ------
         ParameterError
-            No card, or one of rules or a version that this fastdx does not know.
+            No card, or one of rules or a version that this fastdx does not know; words, a cover or
+            a law of other fingerprints.
+        MissingFileError
+            No such file.
         """
+        if isinstance(card, PathLike) or (isinstance(card, str) and is_there(card)):
+            card = found(Path(card))
         try:
             known = json.loads(card) if isinstance(card, str) else dict(card)
             version, tokenizer, spec = known["card"], known["tokenizer"], known["spec"]
@@ -427,14 +428,15 @@ class Channel:
         found = written_out(self._core, self._mechanism, given, prior)
         return Posterior(found, self._mechanism.space, self._draws)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the mechanism; columns are made anew."""
+        return _of, (self._mechanism, self._draws)
+
     def __repr__(self) -> str:
         """Return what it is of."""
         how = f", estimate={self._draws}" if self._draws else ""
         return f"Channel.of({self._mechanism!r}{how})"
 
 
-def _nowhere(value: Any) -> Any:
-    """Return a part of a Spec without where its file lies, if it says what the file holds."""
-    if isinstance(value, dict) and "fingerprint" in value:
-        return {k: v for k, v in value.items() if k != "file"}
-    return value
+def _of(mechanism: Mechanism, draws: int | None) -> Channel:
+    return Channel.of(mechanism, estimate=draws)

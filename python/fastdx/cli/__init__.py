@@ -33,6 +33,7 @@ COMMANDS = {
     "index": "index",
     "poincare": "poincare",
     "emd": "emd",
+    "counts": "counts",
     "serve": "serve",
     "completion": "completion",
 }

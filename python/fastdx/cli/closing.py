@@ -50,6 +50,8 @@ class Done:
     others: int = 0
     """Files of other formats in folders."""
     charged: dict[str, float] = field(default_factory=dict)
+    no_card: str | None = None
+    """Why outputs got no channel card, if they should have one."""
     nearly: int = 0
     """Words of these texts that come back as they are nearly always."""
 
@@ -69,6 +71,7 @@ def report(options: Options, word: Mechanism, bags: BagOfWords | None, total: Do
             "charged": math.fsum(total.charged.values()),
             "accounts": len(total.charged),
             "warnings": warned,
+            "no_channel_card": total.no_card,
         }
         if bags is not None:
             report["bag"] = str(bags.guarantee)
@@ -106,6 +109,8 @@ def _closing(word: Mechanism, total: Done) -> str:
         line += f", {total.skipped:,} finished before"
     if total.others:
         line += f"; {total.others:,} files of other formats left out"
+    if total.no_card:
+        line += f"; no channel card: {total.no_card}"
     return line
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
+from fastdx._shared.card import SUFFIX
 from fastdx._shared.replace import open_output
 from fastdx.cli.messages import CommandError
 
@@ -59,7 +60,9 @@ def _walk(folder: Path) -> Iterator[Given]:
         folders[:] = sorted(f for f in folders if not f.startswith("."))
         for file in sorted(files):
             path = Path(where) / file
-            if not file.startswith(".") and path.is_file():
+            # The card of a release is no text.
+            card = file.endswith(SUFFIX)
+            if not card and not file.startswith(".") and path.is_file():
                 yield Given(str(path), path.relative_to(folder), True)
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from fastdx import __version__
+from fastdx._shared.card import beside, card_of, no_card
 from fastdx._shared.replace import open_output, packed
 from fastdx.bags import BagOfWords
 from fastdx.cli import closing, folders
@@ -108,6 +109,9 @@ def _output_options(p: argparse.ArgumentParser) -> None:
     group.add_argument("-q", "--quiet", action="store_true",
                        help="no progress, no closing line; warnings all the same")  # fmt: skip
     group.add_argument("--guarantee", action="store_true", help="print what is proved, too")
+    group.add_argument("--no-channel-card", action="store_true", help="write no FILE.channel.json "
+                       "beside outputs: what their receivers must know to count or decode them, "
+                       "without secrets")  # fmt: skip
     group.add_argument("--allow-unchanged", action="store_true", help="release the texts even if "
                        "more than half of the common words come back as they were")  # fmt: skip
     show_text(group)
@@ -163,6 +167,8 @@ class Options:
     closing: closing.Options
     quiet: bool
     allow_unchanged: bool
+    cards: bool
+    """Whether outputs get channel cards."""
 
     @classmethod
     def of(cls, args: argparse.Namespace) -> Options:
@@ -188,6 +194,7 @@ class Options:
                             args.show_text),
             args.quiet,
             args.allow_unchanged,
+            not args.no_channel_card,
         )  # fmt: skip
 
     def released_by(self, mechanism: Mechanism) -> dict[str, Any]:
@@ -310,6 +317,7 @@ class _Run:
         if self.ledger is not None and account is not None:
             drawing.bill = Bill(self.ledger, self.mechanism, account.name, whole=whole)
         form = job.kind(self.options.files.choice)
+        form.card = card = self._card(job, bags)
 
         def fill(out: BinaryIO) -> None:
             try:
@@ -336,11 +344,24 @@ class _Run:
                         self.total.charged[name] = self.total.charged.get(name, 0.0) + price
                 if self.finished is not None:
                     self.finished.add(job.names[0], str(output), hashed)
+            if card is not None and output is not None:
+                with open_output(str(beside(output)), job.names) as beside_it:
+                    beside_it.write(f"{card}\n".encode())
         self.total.counts.update(drawing.counts)
         self.total.left.update(form.left)
         self.total.files.append(
             {"inputs": job.names, "output": output or "-", "format": job.kind.name}
         )
+
+    def _card(self, job: Job, bags: BagOfWords | None) -> str | None:
+        """Return the card of an output that stays, or say why it has none."""
+        if not self.options.cards or job.output is None or streams(job.output):
+            return None
+        why = "bags have none" if bags is not None else no_card(self.mechanism)
+        if why is not None:
+            self.total.no_card = why
+            return None
+        return card_of(self.mechanism)
 
 
 class _named:

@@ -228,6 +228,8 @@ class Mechanism(MechanismCore):
         DataFrame, Table or RecordBatch
             As given (of a DuckDB relation a pyarrow.Table), with the columns in their places.
             ``attrs`` and metadata are dropped, but for what Arrow and pandas need to read columns.
+            The schema of an Arrow table gets the channel card (key ``fastdx.channel``), unless the
+            mechanism has a seed or no law.
         """
         from fastdx.columns import privatize_frame
 

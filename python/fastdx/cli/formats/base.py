@@ -123,6 +123,8 @@ class Format(ABC):
     """Whether several files can become one."""
     packs: ClassVar[bool] = True
     """Whether a file may be gzip or zstd."""
+    card: str | None = None
+    """The channel card of the output, for formats with metadata."""
 
     def __init__(self, choice: Choice) -> None:
         """Keep what is to be privatised."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from fastdx._core import field_steps
+from fastdx._shared.card import with_card
 from fastdx.cli.formats.base import (
     Batch,
     Choice,
@@ -202,7 +203,7 @@ class Parquet(Format):
             for column in batch.source.columns:
                 field = schema.field(column.at).with_type(batch.arrays[column.at].type)
                 schema = schema.set(column.at, own_schema(pa.schema([field]))[0].field(0))
-            self._writer = pa.parquet.ParquetWriter(out, schema)
+            self._writer = pa.parquet.ParquetWriter(out, with_card(schema, self.card))
         arrays = [
             a if a.type.equals(f.type, check_metadata=True) else a.cast(f.type)
             for a, f in zip(batch.arrays, self._writer.schema, strict=True)

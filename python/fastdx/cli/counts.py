@@ -1,0 +1,156 @@
+"""``fastdx counts``: shares of words behind released files, with intervals."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fastdx.channel import Channel
+from fastdx.cli.formats import FORMATS, Choice, Opener, format_of
+from fastdx.cli.formats.base import leaves
+from fastdx.cli.messages import Bar, CommandError, step
+from fastdx.cli.options import embedding_options, examples, load, show_text
+from fastdx.counts import Estimator, Share
+from fastdx.exceptions import ParameterError
+
+if TYPE_CHECKING:
+    from fastdx._core import JsonBlock
+    from fastdx.cli.options import _Commands
+
+
+def add(commands: _Commands) -> None:
+    """Add the command."""
+    p = commands.add_parser(
+        "counts",
+        help="shares of words behind released files, with intervals",
+        description="Estimate which share of the words behind released texts is of a lexicon. "
+        "Reads what fastdx privatize wrote and its channel card, FILE.channel.json. Each text is a "
+        "document: of plain text each line. Intervals include the bias, whatever the texts say.",
+        **examples(
+            """
+  fastdx counts private.jsonl --column text --lexicon health.txt
+  fastdx counts private.csv --column text --lexicon good.txt --lexicon bad.txt --each
+  fastdx counts private.txt --card private.txt.channel.json --lexicon words.txt --report json
+"""
+        ),
+    )
+    p.add_argument("files", nargs="+", metavar="FILE", help="released files; '-': stdin")
+    p.add_argument("--lexicon", action="append", required=True, metavar="FILE",
+                   help="words, one a line; repeatable")  # fmt: skip
+    p.add_argument("--each", action="store_true", help="each word of the lexicons by itself, too")
+    p.add_argument("--card", metavar="FILE", help="the channel card; by default the one that the "
+                   "first file holds, or that lies beside it")  # fmt: skip
+    p.add_argument("--column", metavar="NAME", help="column or field of text; within JSON and "
+                   "Parquet also user.comment, items[].text")  # fmt: skip
+    p.add_argument("--format", choices=tuple(FORMATS), help="by default from the files' names")
+    p.add_argument("--confidence", type=float, default=0.95, metavar="P",
+                   help="of the intervals (default %(default)s)")  # fmt: skip
+    p.add_argument("--report", choices=("json",), help="print one JSON object, no table")
+    p.add_argument("--embedding", metavar="PATH", help="the words, if they are not built in; their "
+                   "fingerprint is checked")  # fmt: skip
+    embedding_options(p)
+    show_text(p)
+    p.set_defaults(run=_counts)
+
+
+class _Counter:
+    """What takes texts in the place of what draws words, and leaves them as they are."""
+
+    def __init__(self, estimator: Estimator, *, lines: bool) -> None:
+        self._estimator = estimator
+        self._lines = lines
+
+    def start(self) -> None:
+        """Begin another file."""
+
+    def texts(self, texts: list[str], accounts: Sequence[str] | None = None) -> list[str]:
+        del accounts
+        lines = (line for text in texts for line in text.splitlines() if line.strip())
+        self._estimator.add(list(lines) if self._lines else texts)
+        return texts
+
+    def strings(self, block: JsonBlock) -> list[str]:
+        return self.texts(block.texts())
+
+    def column(self, array: Any, path: list[str], accounts: Sequence[str] | None = None) -> Any:
+        del accounts
+        self.texts([text for value in array for text in leaves(value.as_py(), path)])
+        return array
+
+
+def _counts(args: argparse.Namespace) -> None:
+    lexicons = {name: _lexicon(name) for name in args.lexicon}
+    channel = _channel(args)
+    estimator = Estimator(channel)
+    opener = Opener(Bar(None, quiet=True))
+    for name in args.files:
+        kind = FORMATS[args.format] if args.format else format_of(name, opener)
+        if kind.by_column != (args.column is not None):
+            needs = "needs" if kind.by_column else "takes no"
+            raise CommandError(f"{kind.name} {needs} --column")
+        form = kind(Choice((args.column,) if args.column else (), by_line=True))
+        counter = _Counter(estimator, lines=not kind.by_column)
+        try:
+            for batch in form.read(name, opener):
+                batch.draw(counter)
+        except ParameterError as e:
+            raise CommandError(f"{name}: {e}") from None
+    found: list[tuple[str, Share]] = []
+    for name, words in lexicons.items():
+        known = [word for word in words if word in channel.mechanism.space]
+        if not known:
+            raise CommandError(f"{name}: no word of it is in the vocabulary")
+        if len(known) < len(words):
+            print(f"{name}: {len(words) - len(known):,} of {len(words):,} words are not in the "
+                  "vocabulary and left out", file=sys.stderr)  # fmt: skip
+        with step("choosing scores"):
+            found.append((name, estimator.share(known, args.confidence)))
+            if args.each:
+                found += [(word, estimator.share(word, args.confidence)) for word in known]
+    _show(args, estimator, found)
+
+
+def _channel(args: argparse.Namespace) -> Channel:
+    """Make the channel of the card that is named, or that the first file has."""
+    card = Path(args.card if args.card is not None else args.files[0])
+    if args.card is None and args.files[0] == "-":
+        raise CommandError("standard input needs --card FILE")
+    space = None
+    if args.embedding:
+        with step("loading the words"):
+            space = load(args, args.embedding)
+    return Channel.load(card, space)
+
+
+def _lexicon(name: str) -> list[str]:
+    """Read words, one a line."""
+    lines = Path(name).read_text("utf-8").splitlines()
+    words = list(dict.fromkeys(line.strip() for line in lines if line.strip()))
+    if not words:
+        raise CommandError(f"{name}: no word in it")
+    return words
+
+
+def _show(
+    args: argparse.Namespace, estimator: Estimator, found: Sequence[tuple[str, Share]]
+) -> None:
+    if args.report:
+        shares = [{"name": name, "value": s.value, "low": s.low, "high": s.high, "bias": s.bias,
+                   "error": s.error} for name, s in found]  # fmt: skip
+        print(json.dumps({"documents": estimator.documents, "words": estimator.words,
+                          "confidence": args.confidence, "shares": shares},
+                         ensure_ascii=False))  # fmt: skip
+        return
+    width = max(len("lexicon"), *(len(name) for name, _ in found))
+    print(f"{'lexicon':{width}}    share      low     high     bias")
+    for name, s in found:
+        print(f"{name:{width}} {s.value:8.3%} {s.low:8.3%} {s.high:8.3%} {s.bias:8.3%}")
+    print(f"{estimator.documents:,} documents, {estimator.words:,} words; intervals of "
+          f"{args.confidence:.0%} with the bias")  # fmt: skip
+    if any(s.bias > abs(s.value) for _, s in found):
+        print("fastdx: a bias exceeds its share: under this mechanism no number of documents is "
+              "enough (fastdx.counts.plan)", file=sys.stderr)  # fmt: skip

@@ -1,0 +1,501 @@
+"""Outputs counted by document, and what they tell of the words behind them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple, SupportsIndex
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fastdx.channel import Channel, NgramPrior
+from fastdx.counts.comparison import Difference, differences
+from fastdx.counts.linear import Rule, rule_for
+from fastdx.counts.student import quantile
+from fastdx.exceptions import InputTypeError, ParameterError
+
+__all__ = ["Distribution", "Estimator", "Share"]
+
+_Numbers = NDArray[np.float64]
+
+ROUNDS = 100
+"""Rounds of `Estimator.distribution` at most."""
+MEMORY = 2 << 30
+"""Bytes of the law that `Estimator.distribution` keeps."""
+UNKNOWN = 0.02
+"""How often an unknown word is taken to be written at the start, if the prior does not say it."""
+
+_RULES: WeakKeyDictionary[Channel, dict[Any, Rule]] = WeakKeyDictionary()
+"""Rules by what they were made for, as long as their channel lives."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """An estimated share of words, with its interval. Printed, it is a sentence."""
+
+    value: float
+    """The estimate. The noise may bring it below 0."""
+    low: float
+    """The lower end of the interval, at least 0."""
+    high: float
+    """The upper end, at most 1."""
+    bias: float
+    """How far the estimate's expectation may be from the share, whatever the texts say. The
+    interval includes it."""
+    error: float
+    """The standard error, by documents."""
+    documents: int
+    """Documents that it was estimated from."""
+    confidence: float
+    """How often such intervals hold the share, at least."""
+
+    def __str__(self) -> str:
+        """Return it as a sentence."""
+        return (f"{self.value:.2%} of all words ({self.low:.2%} to {self.high:.2%} with "
+                f"{self.confidence:.0%} confidence, {self.documents:,} documents; "
+                f"of that ±{self.bias:.2%} is bias)")  # fmt: skip
+
+
+class Distribution(NamedTuple):
+    """Estimated frequencies of words."""
+
+    frequencies: _Numbers
+    """How often each word is written, given that it is known: float64, shape (V,), sums to 1."""
+    unknown: float
+    """How often a word is written that the space does not have."""
+    rounds: int
+    """Rounds that were made."""
+
+
+class Estimator:
+    """What releases tell of the frequencies of words behind them.
+
+    Counts outputs by document, and needs nothing but the releases and the channel's card.
+    Documents are the unit of all intervals: the texts of one person may be alike, and belong in
+    one.
+
+    Parameters
+    ----------
+    channel : Channel
+        The law of the mechanism that made the releases: `Channel.load` of their card.
+    prior : array_like of float, shape (V,), NgramPrior, or 'rank', optional
+        Public frequencies, not those of the texts that are to be protected. `distribution` begins
+        with them, and scores of `share` vary least under them; no bound depends on them. By default
+        1/(rank + 2.7).
+
+    Raises
+    ------
+    ParameterError
+        A mechanism with ``consistent='call'``, under which all documents share their draws, so that
+        no interval could be had; a prior that is none.
+
+    Examples
+    --------
+    >>> from fastdx import Embedding, Tem
+    >>> from fastdx.channel import Channel
+    >>> from fastdx.counts import Estimator
+    >>> e = Embedding(["tea", "coffee", "sun", "rain"], [[0.0], [1.0], [6.0], [7.0]])
+    >>> tem = Tem(e, 3.0, oov="mask", seed=1)
+    >>> private = tem.privatize(["tea and coffee", "sun", "coffee", "rain and tea"] * 50)
+    >>> found = Estimator(Channel.of(tem)).add(private).share(["tea", "coffee"])
+    >>> bool(found.low < 4 / 8 < found.high), found.documents
+    (True, 200)
+    """
+
+    def __init__(self, channel: Channel, prior: ArrayLike | str | NgramPrior | None = None) -> None:
+        """Check the channel and the prior."""
+        if not isinstance(channel, Channel):
+            raise InputTypeError(f"channel must be a Channel, not {type(channel).__name__}")
+        if channel.mechanism.consistent == "call":
+            raise ParameterError(
+                "channel must not be of consistent='call': all documents share their draws, and "
+                "no interval could be had"
+            )
+        self._channel = channel
+        self._prior = _frequencies(channel, prior)
+        hidden = channel.mechanism.oov == "random"
+        given = prior.unknown if isinstance(prior, NgramPrior) else UNKNOWN
+        self._unknown = min(max(given, 1e-4), 0.9) if hidden else 0.0
+        self._ids: list[NDArray[np.uint32]] = []
+        self._lengths: list[NDArray[np.uint32]] = []
+        self._fitted: dict[Any, Distribution] = {}
+
+    @property
+    def channel(self) -> Channel:
+        """The channel."""
+        return self._channel
+
+    @property
+    def documents(self) -> int:
+        """How many documents were added."""
+        return sum(map(len, self._lengths))
+
+    @property
+    def words(self) -> int:
+        """How many words they have."""
+        return sum(map(len, self._ids))
+
+    def add(self, texts: Any, column: str | None = None) -> Estimator:
+        """Count the outputs of released documents.
+
+        Parameters
+        ----------
+        texts : str, iterable of str, column or frame
+            One document, or many: a list, an array, a column of pandas, polars or Arrow; or a frame
+            of these. What is missing is left out.
+        column : str, optional
+            Of a frame the column of text.
+
+        Returns
+        -------
+        Estimator
+            Itself.
+
+        Raises
+        ------
+        ParameterError
+            A text that is no release of this mechanism; no such column.
+        InputTypeError
+            What is no text.
+        """
+        ids, lengths = self._channel._core.outputs_of(_documents(texts, column))
+        self._ids.append(ids)
+        self._lengths.append(lengths)
+        self._fitted.clear()
+        return self
+
+    def merge(self, other: Estimator) -> Estimator:
+        """Add the documents of another estimator of the same channel; returns itself."""
+        if not isinstance(other, Estimator):
+            raise InputTypeError(f"other must be an Estimator, not {type(other).__name__}")
+        self._check_same(other)
+        self._ids += other._ids
+        self._lengths += other._lengths
+        self._fitted.clear()
+        return self
+
+    def __add__(self, other: object) -> Estimator:
+        """Return an estimator of the documents of both."""
+        if not isinstance(other, Estimator):
+            return NotImplemented
+        return self._empty().merge(self).merge(other)
+
+    def __radd__(self, other: object) -> Estimator:
+        """Let `sum` begin with 0."""
+        return self._empty().merge(self) if other == 0 else NotImplemented
+
+    def _empty(self) -> Estimator:
+        made = Estimator(self._channel, self._prior)
+        made._unknown = self._unknown
+        return made
+
+    def _check_same(self, other: Estimator) -> None:
+        ours, theirs = self._channel.mechanism, other._channel.mechanism
+        if ours is not theirs and ours != theirs:
+            raise ParameterError("other must be of the same channel: its mechanism differs")
+
+    def _collected(self) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+        """Return all outputs, and where each document begins."""
+        if len(self._ids) != 1:
+            empty = np.zeros(0, dtype=np.uint32)
+            self._ids = [np.concatenate([empty, *self._ids])]
+            self._lengths = [np.concatenate([empty, *self._lengths])]
+        lengths = self._lengths[0].astype(np.int64)
+        return self._ids[0], np.concatenate([[0], np.cumsum(lengths)])
+
+    def _halves(self) -> NDArray[np.int64]:
+        """Return 0 or 1 for every document: decided by what it holds, not by its place."""
+        ids, starts = self._collected()
+        mixed = np.uint64(0x9E3779B97F4A7C15) * (ids.astype(np.uint64) + np.uint64(1))
+        sums = np.concatenate([[np.uint64(0)], np.cumsum(mixed ^ (mixed >> np.uint64(29)))])
+        found: NDArray[np.int64] = ((sums[starts[1:]] - sums[starts[:-1]]) >> np.uint64(40)
+                                    & np.uint64(1)).astype(np.int64)  # fmt: skip
+        return found
+
+    def _rule(self, wanted: _Numbers, words: float, weight: float = 1.0) -> Rule:
+        """Return the scores for about so many words and a weight of the bias, made once."""
+        rounded = 2.0 ** round(math.log2(max(words, 1.0)))
+        rules = _RULES.setdefault(self._channel, {})
+        key = (wanted.tobytes(), self._prior.tobytes(), self._unknown, rounded, weight)
+        if key not in rules:
+            cost = partial(Rule.half_width, words=rounded, weight=weight)
+            rules[key] = rule_for(self._channel, wanted, prior=self._prior, unknown=self._unknown,
+                                  cost=cost)  # fmt: skip
+        return rules[key]
+
+    def _mean(
+        self, rule: Rule, wanted: _Numbers, kept: NDArray[np.bool_] | None = None
+    ) -> tuple[float, float, int]:
+        """Return a rule's mean score, its standard error by documents, and how many these are."""
+        ids, starts = self._collected()
+        # A word that shows to be unknown counts nothing, with certainty.
+        scores = np.append(rule.scores, 0.0)
+        sums = np.concatenate([[0.0], np.cumsum(scores[ids])])
+        totals, sizes = np.diff(sums[starts]), np.diff(starts).astype(np.float64)
+        used = sizes > 0
+        if kept is not None:
+            used &= kept
+        totals, sizes = totals[used], sizes[used]
+        documents = len(sizes)
+        if documents < 2:
+            raise ParameterError(f"documents must be at least 2 with words, got {documents}")
+        value = float(totals.sum() / sizes.sum())
+        left = totals - value * sizes
+        error = math.sqrt(documents / (documents - 1) * float(left @ left)) / float(sizes.sum())
+        return value, error, documents
+
+    def share(self, words: str | Iterable[str], confidence: float = 0.95) -> Share:
+        """Estimate which share of all words is one of these.
+
+        A score g(y) of every output is chosen by the law, the words, and how many words were
+        released; the estimate is the mean score. Its bias is at most max_w |(Kg)_w - f_w|, where
+        f is 1 for the words asked for: a maximum over all words, and over unknown ones where
+        ``oov='random'`` hides them. The interval is value ± (bias + t·error), with documents as
+        independent draws and Student's t: it holds for the documents at hand, and for what they are
+        drawn from. ``consistent=True`` changes nothing: draws are shared within a document only.
+
+        Parameters
+        ----------
+        words : str or iterable of str
+            A word, or a lexicon.
+        confidence : float, optional
+            Of the interval.
+
+        Raises
+        ------
+        UnknownWordError
+            A word that the space does not have.
+        ParameterError
+            No word, fewer than two documents, a confidence that is none.
+        """
+        confidence = _confidence(confidence)
+        wanted = indicator(self._channel, words)
+        rule = self._rule(wanted, self.words)
+        value, error, documents = self._mean(rule, wanted)
+        half = rule.bias + quantile(confidence, documents - 1) * error
+        low, high = (min(max(end, 0.0), 1.0) for end in (value - half, value + half))
+        return Share(value, low, high, rule.bias, error, documents, confidence)
+
+    def distribution(
+        self,
+        rounds: SupportsIndex | None = None,
+        *,
+        memory: SupportsIndex = MEMORY,
+        progress: Callable[[int], object] | None = None,
+    ) -> Distribution:
+        """Estimate how often every word is written.
+
+        By the iterative Bayesian update, x ← x∘K(o/Kᵀx), from the prior. The likeliest frequencies
+        fit the noise, too, so it stops early: one half of the documents is fitted, the round is
+        found at which the other half is likeliest, and so many rounds are made with all of them. A
+        document's words decide which half it is in. No interval: see `share`.
+
+        Parameters
+        ----------
+        rounds : int, optional
+            Rounds to be made; by default as above, at most 100.
+        memory : int, optional
+            Bytes of the law that are kept between rounds; the rest is computed anew in each round.
+            20,000 words need 1.6 GB.
+        progress : callable, optional
+            Called now and then with the number of rounds done.
+
+        Raises
+        ------
+        ParameterError
+            Fewer than two documents and no `rounds`.
+        """
+        asked = None if rounds is None else rounds.__index__()
+        if asked is not None and asked < 0:
+            raise ParameterError(f"rounds must be at least 0, got {asked}")
+        if asked in self._fitted:
+            return self._fitted[asked]
+        ids, starts = self._collected()
+        size = len(self._prior)
+        of_half = np.repeat(self._halves(), np.diff(starts))
+        halves = [np.bincount(ids[of_half == half], minlength=size + 1)[: size + 1]
+                  for half in (0, 1)]  # fmt: skip
+        shown = sum(int(half[size]) for half in halves)
+        counts = [half[:size].astype(np.float64) for half in halves]
+        if asked is None and not all(half.sum() for half in counts):
+            raise ParameterError("documents must be at least 2 with words, in both halves, or "
+                                 "rounds be given")  # fmt: skip
+        found, hidden, done = self._channel._core.frequencies(
+            counts[0], counts[1], self._prior, self._unknown,
+            ROUNDS if asked is None else asked, asked is None, memory, progress,
+        )  # fmt: skip
+        drawn = sum(half.sum() for half in counts)
+        unknown = float((shown + hidden * drawn) / (shown + drawn))
+        self._fitted[asked] = Distribution(found, unknown, done)
+        return self._fitted[asked]
+
+    def top(self, k: SupportsIndex = 20) -> list[tuple[str, float]]:
+        """Return the k words that are written most, with their estimated frequencies."""
+        found = self.distribution().frequencies
+        ids = np.argsort(-found, kind="stable")[: max(k.__index__(), 0)]
+        words = self._channel.mechanism.space.words
+        return [(words[i], float(found[i])) for i in ids]
+
+    def compare(
+        self,
+        other: Estimator,
+        words: Iterable[str] | None = None,
+        *,
+        rate: float = 0.05,
+        method: str = "by",
+        apart: float = 1.0,
+        at_most: SupportsIndex = 50,
+        confidence: float = 0.95,
+    ) -> list[Difference]:
+        """Find words that two groups of documents write differently often.
+
+        Each word's difference has an interval as in `share`, and a p-value that includes the bias:
+        that of Student's t for the difference less its bias. Of the words marked as `differs` at
+        most the share `rate` is expected to be false.
+
+        Parameters
+        ----------
+        other : Estimator
+            The other group, under the same channel.
+        words : iterable of str, optional
+            Words to be tested. By default those whose outputs differ most in one half of the
+            documents, tested by the other half alone, so that the choice does not count as a test.
+        rate : float, optional
+            Share of false discoveries that is allowed.
+        method : 'by' or 'bh', optional
+            Benjamini and Yekutieli (2001, default): holds however words depend on each other.
+            Benjamini and Hochberg (1995): finds more, and holds for independent or positively
+            dependent tests only.
+        apart : float, optional
+            At most so much is taken to be the total variation between the frequencies of the
+            groups, which bounds the bias of differences: 2·apart·bias. 1 (default) assumes nothing.
+        at_most : int, optional
+            Words that are chosen where none are given.
+        confidence : float, optional
+            Of each interval by itself.
+
+        Returns
+        -------
+        list of Difference
+            Smallest p-values first.
+        """
+        if not isinstance(other, Estimator):
+            raise InputTypeError(f"other must be an Estimator, not {type(other).__name__}")
+        self._check_same(other)
+        if not 0 < apart <= 1:
+            raise ParameterError(f"apart must be above 0 and at most 1, got {apart}")
+        if not 0 < rate < 1:
+            raise ParameterError(f"rate must be between 0 and 1, got {rate}")
+        if method not in ("by", "bh"):
+            raise ParameterError(f"method must be 'by' or 'bh', got {method!r}")
+        groups, kept = (self, other), None
+        names = self._channel.mechanism.space.words
+        if words is None:
+            halves = [group._halves() for group in groups]
+            counts = [group.outputs(half == 0) for group, half in zip(groups, halves, strict=True)]
+            asked = [names[i] for i in _unlike(counts, at_most.__index__())]
+            kept = [half == 1 for half in halves]
+        else:
+            asked = list(dict.fromkeys(words))
+        found = []
+        for word in asked:
+            wanted = indicator(self._channel, word)
+            rule = self._rule(wanted, min(self.words, other.words), 2**0.5 * apart)
+            means = [group._mean(rule, wanted, None if kept is None else kept[at])
+                     for at, group in enumerate(groups)]  # fmt: skip
+            found.append((word, means, 2 * apart * rule.bias))
+        return differences(found, rate, method, _confidence(confidence))
+
+    def outputs(self, kept: NDArray[np.bool_] | None = None) -> _Numbers:
+        """Return how often each output was seen: float64, shape (V,). These mislead: see `share`.
+
+        Parameters
+        ----------
+        kept : numpy.ndarray of bool, shape (documents,), optional
+            Which documents are counted; by default all.
+        """
+        ids, starts = self._collected()
+        if kept is not None:
+            ids = ids[np.repeat(kept, np.diff(starts))]
+        size = len(self._prior)
+        counts: _Numbers = np.bincount(ids, minlength=size + 1)[:size].astype(np.float64)
+        return counts
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is pickled: outputs, the mechanism, the prior."""
+        self._collected()
+        return {**self.__dict__, "_fitted": {}}
+
+    def __repr__(self) -> str:
+        """Return how much was counted."""
+        return f"Estimator({self.documents:,} documents, {self.words:,} words)"
+
+
+def _unlike(counts: list[_Numbers], most: int) -> NDArray[np.intp]:
+    """Return the outputs whose counts differ most for their size."""
+    totals = [max(c.sum(), 1.0) for c in counts]
+    shares = [c / total for c, total in zip(counts, totals, strict=True)]
+    noise = np.sqrt(shares[0] / totals[0] + shares[1] / totals[1])
+    ratio = np.abs(shares[0] - shares[1]) / np.where(noise > 0, noise, np.inf)
+    order = np.argsort(-ratio, kind="stable")[: max(most, 0)]
+    found: NDArray[np.intp] = order[ratio[order] > 0]
+    return found
+
+
+def indicator(channel: Channel, words: str | Iterable[str]) -> _Numbers:
+    """Return 1 for the words asked for, 0 for all others: shape (V,)."""
+    asked = [words] if isinstance(words, str) else list(words)
+    if not asked:
+        raise ParameterError("words must be at least one, got none")
+    space = channel.mechanism.space
+    wanted = np.zeros(len(space))
+    wanted[np.asarray(space.ids(asked), dtype=np.int64)] = 1.0
+    return wanted
+
+
+def _confidence(given: float) -> float:
+    if not 0 < given < 1:
+        raise ParameterError(f"confidence must be between 0 and 1, got {given}")
+    return float(given)
+
+
+def _frequencies(channel: Channel, prior: ArrayLike | str | NgramPrior | None) -> _Numbers:
+    """Return public frequencies that sum to 1."""
+    size = len(channel.mechanism.space)
+    given = channel._prior(prior)
+    found = 1 / (np.arange(size) + 3.7) if given is None else np.asarray(given, dtype=np.float64)
+    good = found.shape == (size,) and np.isfinite(found).all() and (found >= 0).all()
+    if not good or not found.sum() > 0:
+        raise ParameterError(f"prior must be {size} numbers, at least 0 and not all 0")
+    shares: _Numbers = found / found.sum()
+    return shares
+
+
+def _documents(given: Any, column: str | None) -> list[str]:
+    """Return the texts of what was given, without those that are missing."""
+    if isinstance(given, str):
+        return [given]
+    if column is not None:
+        names = getattr(given, "column_names", getattr(given, "columns", ()))
+        if column not in list(names):
+            raise ParameterError(f"column must be one of the frame's, got {column!r}")
+        given = given[column]
+    elif hasattr(given, "columns"):
+        raise InputTypeError("column must be given for a frame: which of its columns is text")
+    for name in ("to_pylist", "tolist", "to_list"):
+        if hasattr(given, name):
+            given = getattr(given, name)()
+            break
+    if isinstance(given, (bytes, dict)) or not isinstance(given, Iterable):
+        raise InputTypeError(f"texts must be a str, a list or a column, not {type(given).__name__}")
+    found = []
+    for at, text in enumerate(given):
+        if isinstance(text, str):
+            found.append(text)
+        elif not (text is None or (isinstance(text, float) and math.isnan(text))):
+            raise InputTypeError(f"texts[{at}] must be a str, not {type(text).__name__}")
+    return found

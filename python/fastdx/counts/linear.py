@@ -1,0 +1,182 @@
+"""Linear estimators of a share: a score for every output, and the exact bound of their bias.
+
+The mean score of n outputs estimates Σ_w x_w·(Kg)_w, where x are the frequencies of words. Its bias
+as an estimate of Σ_w x_w·f_w is a mean of (Kg)_w - f_w, so at most max_w |(Kg)_w - f_w|, whatever
+the texts say. Any g may be taken: the bound is computed for the one that is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastdx.channel import Channel
+
+__all__ = ["Rule", "rule_for"]
+
+_Numbers = NDArray[np.float64]
+_Ids = NDArray[np.int64]
+
+LARGEST = 512
+"""Outputs that have a score of their own at most; all others share one. All have one in spaces of
+no more words."""
+ROWS = 2048
+"""Words that a fit looks at; the bound looks at all."""
+PENALTIES = 10.0 ** np.array([-13, -8, -5, -3, -2, -1, 0, 1])
+"""How much variance counts beside squared bias, as a part of what they are at a start."""
+ROUNDS = 3
+"""How often words whose bias is large are given more weight."""
+NOISE = 2.0
+"""Standard errors of an interval, for the choice of scores."""
+GROWTHS = 2
+"""How often outputs are added for the words whose bias is largest."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A score of every output, and what its mean is worth."""
+
+    scores: _Numbers
+    """The score of every output, shape (V,)."""
+    bias: float
+    """max_w |(Kg)_w - f_w| over all words, and unknown ones where outputs hide them."""
+    deviation: float
+    """The standard deviation of a score under the public frequencies."""
+
+    def half_width(self, words: float, weight: float = 1.0) -> float:
+        """Return what an interval has on each side: weighted bias and noise of so many words."""
+        return weight * self.bias + NOISE * self.deviation / math.sqrt(max(words, 1.0))
+
+
+class _Law:
+    """Columns of the law as releases have it: with shown words, with the row of unknown ones."""
+
+    def __init__(self, channel: Channel, prior: _Numbers, unknown: float) -> None:
+        self.core = channel._core
+        self.shown = self.core.shown().astype(np.int64)
+        hidden = channel.mechanism.oov == "random"
+        self.unknown = self.core.unknown_law() if hidden else None
+        self.rows = len(prior) + hidden
+        # What is written, unknown words included.
+        self.written = np.append(prior * (1 - unknown), unknown) if hidden else prior
+
+    def columns(self, outputs: _Ids) -> _Numbers:
+        """Return Pr[y | w] of some outputs: shape (rows, m)."""
+        table = np.empty((self.rows, len(outputs)))
+        words = len(self.written) - (self.unknown is not None)
+        table[:words] = self.core.columns(outputs.astype(np.uint32)).T
+        if len(self.shown):
+            table[self.shown] = self.shown[:, None] == outputs
+        if self.unknown is not None:
+            table[words] = self.unknown[outputs]
+        return table
+
+
+def rule_for(
+    channel: Channel,
+    wanted: _Numbers,
+    *,
+    prior: _Numbers,
+    unknown: float,
+    cost: Callable[[Rule], float],
+) -> Rule:
+    """Choose the scores that cost least.
+
+    Ridge regressions of what is wanted on the columns of the law: large residuals get more weight
+    from round to round (Lawson 1961), which turns the least squares towards the least maximum;
+    penalties on the variance go over a grid. Of all scores that were seen the best are taken.
+    Nothing depends on what was released.
+
+    Parameters
+    ----------
+    channel : Channel
+        The law.
+    wanted : numpy.ndarray of float64, shape (V,)
+        What each word counts.
+    prior : numpy.ndarray of float64, shape (V,)
+        Public frequencies, which say how much a score varies. The bound does not depend on them.
+    unknown : float
+        How often an unknown word is written, under the same.
+    cost : callable
+        What is to be least of a rule, such as its `half_width` for so many words.
+    """
+    law = _Law(channel, prior, unknown)
+    target = np.zeros(law.rows)
+    target[: len(wanted)] = wanted
+    outputs = _first_outputs(law, target)
+    best: Rule | None = None
+    least, worst = math.inf, -target
+    for growth in range(GROWTHS + 1):
+        table = law.columns(outputs)
+        seen = law.written @ table
+        for scores, residuals in _fits(table, target, seen):
+            low, high = float(residuals.min()), float(residuals.max())
+            # A constant moves the mean of all scores: the bias is the same on both sides.
+            middle = (low + high) / 2
+            full = np.full(len(wanted), -middle)
+            full[outputs] += scores
+            mean = float(seen @ scores)
+            spread = float(seen @ scores**2) - mean**2
+            rule = Rule(full, (high - low) / 2, math.sqrt(max(spread, 0.0)))
+            paid = cost(rule)
+            if best is None or (paid, rule.bias) < (least, best.bias):  # bias where all cost inf
+                best, least, worst = rule, paid, residuals
+        if len(outputs) >= min(LARGEST, len(wanted)) or growth == GROWTHS:
+            break
+        outputs = _more_outputs(outputs, worst, len(wanted))
+    assert best is not None
+    return best
+
+
+def _first_outputs(law: _Law, target: _Numbers) -> _Ids:
+    """Return the outputs to begin with: all of a small space, else the words that count."""
+    words = len(target) - (law.unknown is not None)
+    if words <= LARGEST:
+        return np.arange(words)
+    counted = np.flatnonzero(target[:words])
+    if len(counted) > LARGEST // 2:
+        order = np.argsort(-law.written[counted] * np.abs(target[counted]), kind="stable")
+        counted = np.sort(counted[order[: LARGEST // 2]])
+    return counted
+
+
+def _more_outputs(outputs: _Ids, residuals: _Numbers, words: int) -> _Ids:
+    """Add the outputs of the words whose bias is largest: each word's own."""
+    error = np.abs(residuals[:words] - np.median(residuals))
+    error[outputs] = -1.0
+    more = np.argsort(-error, kind="stable")[: min(LARGEST // 2, LARGEST - len(outputs))]
+    return np.sort(np.concatenate([outputs, more]))
+
+
+def _fits(table: _Numbers, target: _Numbers, seen: _Numbers) -> Iterator[tuple[_Numbers, _Numbers]]:
+    """Yield scores of the columns, and what is left of the target: (Kg)_w - f_w of every row."""
+    size = table.shape[1]
+    yield np.zeros(size), -target
+    base = float((table**2).sum()) / size
+    for penalty in PENALTIES:
+        weights = np.where(
+            target != 0, 1.0 / max(int(np.count_nonzero(target)), 1), 1 / len(target)
+        )
+        ridge = np.diag(penalty * base * (seen / seen.mean() + 1e-9) / len(target))
+        for _ in range(ROUNDS):
+            rows = np.argsort(-weights, kind="stable")[:ROWS]
+            some = np.column_stack([table[rows], np.ones(len(rows))])
+            heavy = some * weights[rows, None]
+            gram = heavy.T @ some
+            gram[:size, :size] += ridge
+            gram[np.diag_indices(size + 1)] += 1e-14 * np.trace(gram)
+            try:
+                found = np.linalg.solve(gram, heavy.T @ target[rows])
+            except np.linalg.LinAlgError:
+                break
+            scores = found[:size]
+            residuals = table @ scores - target
+            yield scores, residuals
+            centre = (residuals.max() + residuals.min()) / 2
+            error = np.abs(residuals - centre)
+            weights = weights * (error + 1e-3 * error.max())
+            weights /= weights.sum()

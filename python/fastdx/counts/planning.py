@@ -1,0 +1,202 @@
+"""How many documents an answer takes: by a mechanism, by randomised response, by a curator."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fastdx.channel import Channel, NgramPrior
+from fastdx.counts.estimator import UNKNOWN, _confidence, _frequencies, indicator
+from fastdx.counts.linear import Rule, rule_for
+from fastdx.exceptions import ParameterError
+
+__all__ = ["Plan", "plan"]
+
+WORSE = 2.0
+"""So many times what randomised response takes is too much."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How many documents a question takes. Printed, it is an advice."""
+
+    documents: float
+    """By the mechanism; infinite where the bias alone exceeds what is wanted."""
+    response: float
+    """Under randomised response on the words of as many bits a word."""
+    curator: float
+    """With a curator whom everybody trusts, and who adds Laplace noise of the same ε to the
+    count."""
+    bias: float
+    """The bias of the scores for `documents`; the least that was found where these are infinite."""
+    wanted: float
+    """How far the estimate may be off."""
+    share: float
+    """The share asked for."""
+    epsilon: float
+    """ε of the randomised response, and of the curator's noise."""
+    bits: float
+    """What an output tells of a word: the same for the mechanism and the randomised response."""
+    words_per_document: float
+    """Words of a document."""
+
+    @property
+    def wrong_tool(self) -> bool:
+        """Whether randomised response takes less than half of the documents."""
+        return self.documents > WORSE * self.response
+
+    def __str__(self) -> str:
+        """Return it as sentences."""
+        asked = f"A share of {self.share:.2%} within ±{self.wanted:.2%}"
+        if math.isinf(self.documents):
+            says = (f"{asked}: no number of documents is enough, since the bias alone is "
+                    f"±{self.bias:.2%}")  # fmt: skip
+        else:
+            says = (f"{asked} takes {_count(self.documents)} documents of "
+                    f"{self.words_per_document:g} words")  # fmt: skip
+        says += (f". Randomised response at as many bits a word ({self.bits:.2f}; ε = "
+                 f"{self.epsilon:.2f}) takes {_count(self.response)}, a trusted curator with that "
+                 f"ε a word {_count(self.curator)}.")  # fmt: skip
+        if self.wrong_tool:
+            says += " This mechanism is the wrong tool for this question."
+        return says
+
+
+def _count(number: float) -> str:
+    digits = 10 ** max(math.floor(math.log10(max(number, 1))) - 1, 0)
+    return f"{math.ceil(number / digits) * digits:,}"
+
+
+def plan(
+    channel: Channel,
+    words: str | Iterable[str],
+    within: float = 0.2,
+    share: float = 0.02,
+    *,
+    prior: ArrayLike | str | NgramPrior | None = None,
+    words_per_document: float = 100.0,
+    confidence: float = 0.95,
+) -> Plan:
+    """Say how many documents it takes to estimate a share of words.
+
+    Words of a document are taken to be independent: where the texts of a person are alike, it takes
+    more.
+
+    Parameters
+    ----------
+    channel : Channel
+        The law of the mechanism.
+    words : str or iterable of str
+        The lexicon.
+    within : float, optional
+        How far the estimate may be off, as a part of the share.
+    share : float, optional
+        The share that is expected.
+    prior : optional
+        Public frequencies, as for `Estimator`.
+    words_per_document : float, optional
+        Words of a document.
+    confidence : float, optional
+        How often it must be so.
+
+    Examples
+    --------
+    >>> from fastdx import Embedding, Tem
+    >>> from fastdx.channel import Channel
+    >>> from fastdx.counts import plan
+    >>> e = Embedding(["tea", "coffee", "sun", "rain"], [[0.0], [1.0], [6.0], [7.0]])
+    >>> found = plan(Channel.of(Tem(e, 3.0, oov="mask")), ["tea", "coffee"], share=0.5)
+    >>> found.documents < found.response
+    True
+    """
+    for name, value in (("within", within), ("share", share),
+                        ("words_per_document", words_per_document)):  # fmt: skip
+        if not (value > 0 and math.isfinite(value)):
+            raise ParameterError(f"{name} must be above 0, got {value}")
+    if share >= 1:
+        raise ParameterError(f"share must be below 1, got {share}")
+    wanted = indicator(channel, words)
+    public = _frequencies(channel, prior)
+    half, width = within * share, _normal_width(_confidence(confidence))
+    given = prior.unknown if isinstance(prior, NgramPrior) else UNKNOWN
+    unknown = given if channel.mechanism.oov == "random" else 0.0
+
+    def takes(rule: Rule) -> float:
+        left = half - rule.bias
+        return (width * rule.deviation / left) ** 2 if left > 0 else math.inf
+
+    tilted = _tilted(public, wanted, share)
+    best = rule_for(channel, wanted, prior=tilted, unknown=unknown, cost=takes)
+    bits = float(channel.bits(public))
+    epsilon = _response_epsilon(public, bits)
+    response = _response_words(len(public), int(wanted.sum()), epsilon, share, half / width)
+    curator = _curator_words(epsilon, share, half / width)
+    counts = (max(n, 1.0) / words_per_document for n in (takes(best), response, curator))
+    documents = [n if math.isinf(n) else float(max(math.ceil(n), 1)) for n in counts]
+    return Plan(documents[0], documents[1], documents[2], best.bias, half, share, epsilon, bits,
+                words_per_document)  # fmt: skip
+
+
+def _normal_width(confidence: float) -> float:
+    """Return z so that a normal variable lies between -z and z with this probability."""
+    from statistics import NormalDist
+
+    return NormalDist().inv_cdf((1 + confidence) / 2)
+
+
+def _tilted(
+    prior: NDArray[np.float64], wanted: NDArray[np.float64], share: float
+) -> NDArray[np.float64]:
+    """Return frequencies under which the words have the share, and are else as before."""
+    inside = prior * wanted
+    outside = prior * (1 - wanted)
+    if inside.sum() <= 0:
+        inside = wanted
+    outside = outside / outside.sum() if outside.sum() > 0 else outside
+    tilted: NDArray[np.float64] = share * inside / inside.sum() + (1 - share) * outside
+    return tilted
+
+
+def _response_bits(prior: NDArray[np.float64], epsilon: float) -> float:
+    """Return the bits that an output of randomised response on all words tells of a word."""
+    size = len(prior)
+    least = 1 / (math.expm1(epsilon) + size)
+    outputs = least + prior * (least * math.expm1(epsilon))
+    given = least * math.exp(epsilon)
+    row = given * math.log2(given) + (size - 1) * least * math.log2(least)
+    return float(-(outputs * np.log2(outputs)).sum() + row)
+
+
+def _response_epsilon(prior: NDArray[np.float64], bits: float) -> float:
+    """Return ε of the randomised response that tells so many bits a word."""
+    low, high = 0.0, 60.0
+    for _ in range(100):
+        middle = (low + high) / 2
+        if _response_bits(prior, middle) < bits:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2
+
+
+def _response_words(size: int, count: int, epsilon: float, share: float, error: float) -> float:
+    """Return the words it takes for this standard error under randomised response."""
+    least = 1 / (math.expm1(epsilon) + size)
+    gain = least * math.expm1(epsilon)
+    if gain <= 0:
+        return math.inf
+    seen = count * least + share * gain
+    return seen * (1 - seen) / (gain * error) ** 2
+
+
+def _curator_words(epsilon: float, share: float, error: float) -> float:
+    """Return the words it takes where Laplace noise is added to the count of words.
+
+    share·(1 - share)/n + 2/(ε·n)² is the squared error.
+    """
+    spread, noise = share * (1 - share), 2 / max(epsilon, 1e-9) ** 2
+    return (spread + math.sqrt(spread**2 + 4 * error**2 * noise)) / (2 * error**2)

@@ -1,0 +1,414 @@
+//! The word frequencies behind many outputs: the likeliest ones, by the iterative Bayesian update.
+//!
+//! Of outputs with shares o, expectation maximisation (Agrawal and Aggarwal 2001, "On the design and
+//! quantification of privacy preserving data mining algorithms") takes frequencies x to
+//! x ∘ K(o / Kᵀx): each round is at least as likely as the one before. One pass over K makes a
+//! round: a row K\[w,·\] gives the new x_w, and at once its part of the next Kᵀx.
+//!
+//! The likeliest frequencies fit the noise, too. So rounds are counted by outputs that were held out:
+//! one half of the documents is fitted, and the round at which the other half is likeliest is the
+//! last one of the fit to all.
+
+use rayon::prelude::*;
+
+use super::Channel;
+use super::read::{Given, Observed};
+use crate::error::{Error, Result};
+use crate::parallel::{Control, install};
+#[cfg(target_arch = "x86_64")]
+use crate::simd::{Avx2, Avx512};
+
+/// Rounds without a gain on the outputs held out after which no further ones are made.
+const PATIENCE: usize = 3;
+/// Parts that rows are dealt with in, whatever the number of threads: sums of floats do not depend on it.
+const PARTS: usize = 32;
+/// Rows that are read together: so many share one pass over the sums of outputs.
+const TOGETHER: usize = 4;
+
+/// Estimated frequencies.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Frequencies {
+    /// How often each word is written, given that it is known: sums to 1.
+    pub words: Vec<f64>,
+    /// How often an unknown word is written, of those that an output replaces.
+    pub unknown: f64,
+    /// Rounds that were made.
+    pub rounds: usize,
+}
+
+/// What frequencies are estimated from, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Fit<'a> {
+    /// How often each output was seen, in one half of the documents and in the other.
+    pub counts: [&'a [f64]; 2],
+    /// The frequencies to start from. A word at 0 stays there.
+    pub start: &'a [f64],
+    /// How often an unknown word is written at the start; 0 where outputs hide none.
+    pub unknown: f64,
+    /// Rounds at most; all of them are made where `held_out` is false.
+    pub rounds: usize,
+    /// Whether the second half decides how many rounds are made.
+    pub held_out: bool,
+    /// Bytes of the law that are kept between rounds. The rest is computed anew in each.
+    pub memory: usize,
+}
+
+impl Channel {
+    /// Returns each word of a release as the id of its output; the number of words in the vocabulary
+    /// stands for a word that is shown to be unknown.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] for a text that is no release of this mechanism.
+    pub fn outputs(&self, given: Given) -> Result<Vec<u32>> {
+        let unknown = self.words() as u32;
+        let observed = self.read(given)?.observed;
+        let id = |seen: Observed| match seen {
+            Observed::Output(id) => id,
+            Observed::Written(token) => token.min(unknown),
+        };
+        Ok(observed.into_iter().map(id).collect())
+    }
+
+    /// The outputs of many releases, in parallel, and how many words each has.
+    ///
+    /// # Errors
+    /// As [`outputs`](Self::outputs), with the number of the release; [`Error::Interrupted`].
+    pub fn outputs_of(&self, texts: &[&str], control: &Control) -> Result<(Vec<u32>, Vec<u32>)> {
+        let work: usize = texts.iter().map(|text| text.len()).sum();
+        let found: Vec<Vec<u32>> = install(work, 0, || {
+            let each = texts.par_iter().enumerate().map(|(at, text)| {
+                control.check()?;
+                self.outputs(Given::Text((*text).to_owned()))
+                    .map_err(|error| match error {
+                        Error::Parameter { expected, got, .. } => {
+                            Error::parameter("texts", expected, format!("at {at} {got}"))
+                        }
+                        other => other,
+                    })
+            });
+            each.collect::<Result<_>>()
+        })??;
+        let lengths = found.iter().map(|ids| ids.len() as u32).collect();
+        Ok((found.concat(), lengths))
+    }
+
+    /// Words that are released as they are although the vocabulary has them.
+    pub fn shown(&self) -> Vec<u32> {
+        let skip = &self.text().policy().skip;
+        let words = self.vocabulary();
+        let mut ids: Vec<u32> = skip.iter().filter_map(|word| words.id(word)).collect();
+        ids.sort_unstable();
+        ids
+    }
+
+    /// Estimates the frequencies of words from how often outputs were seen. `control` counts rounds.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] for counts or a start that do not fit, no outputs, a law that fails;
+    /// [`Error::Interrupted`].
+    pub fn frequencies(&self, fit: &Fit<'_>, control: &Control) -> Result<Frequencies> {
+        let start = self.prior(Some(fit.start))?;
+        let words = self.words();
+        let whole = |counts: &&[f64]| {
+            counts.len() == words && counts.iter().all(|c| *c >= 0.0 && c.is_finite())
+        };
+        let all: Vec<f64> = fit.counts[0]
+            .iter()
+            .zip(fit.counts[1])
+            .map(|(a, b)| a + b)
+            .collect();
+        if !fit.counts.iter().all(whole) || all.iter().sum::<f64>() <= 0.0 {
+            let expected = format!("two lists of {words} numbers, at least 0, and not all 0");
+            return Err(Error::parameter("counts", expected, "others"));
+        }
+        if !(0.0..1.0).contains(&fit.unknown) {
+            return Err(Error::parameter(
+                "unknown",
+                "at least 0 and below 1",
+                fit.unknown,
+            ));
+        }
+        let matrix = Matrix::of(self, &start, fit.unknown > 0.0, &all, fit.memory, control)?;
+        let mut begin: Vec<f64> = matrix
+            .inputs
+            .iter()
+            .map(|&w| start[w as usize] * (1.0 - fit.unknown))
+            .collect();
+        if matrix.unknown.is_some() {
+            begin.push(fit.unknown);
+        }
+        let mut rounds = fit.rounds;
+        if fit.held_out {
+            let halves = fit.counts.map(|counts| matrix.seen(counts));
+            rounds = matrix.rounds_for(&begin, &halves[0], &halves[1], rounds, control)?;
+        }
+        let x = matrix.fitted(begin, &matrix.seen(&all), rounds, control)?;
+        let mut found = Frequencies {
+            words: vec![0.0; words],
+            unknown: matrix.unknown.as_ref().map_or(0.0, |_| x[x.len() - 1]),
+            rounds,
+        };
+        let known: f64 = x.iter().sum::<f64>() - found.unknown;
+        for (&w, p) in matrix.inputs.iter().zip(&x) {
+            found.words[w as usize] = if known > 0.0 { p / known } else { 0.0 };
+        }
+        Ok(found)
+    }
+}
+
+/// The rows of K of the words that can be written, at the outputs that were seen.
+struct Matrix<'a> {
+    channel: &'a Channel,
+    inputs: Vec<u32>,
+    outputs: Vec<u32>,
+    /// Whether each input is released as it is.
+    shown: Vec<bool>,
+    /// The law of an unknown word's output.
+    unknown: Option<Vec<f32>>,
+    /// The rows that are kept, those of the first inputs.
+    kept: Vec<f32>,
+    rows_kept: usize,
+}
+
+impl<'a> Matrix<'a> {
+    fn of(
+        channel: &'a Channel,
+        start: &[f64],
+        unknown: bool,
+        seen: &[f64],
+        memory: usize,
+        control: &Control,
+    ) -> Result<Self> {
+        let positive = |numbers: &[f64]| -> Vec<u32> {
+            let ids = (0u32..).zip(numbers);
+            ids.filter(|(_, n)| **n > 0.0).map(|(id, _)| id).collect()
+        };
+        let (inputs, outputs) = (positive(start), positive(seen));
+        let mut shown = vec![false; start.len()];
+        channel
+            .shown()
+            .iter()
+            .for_each(|&id| shown[id as usize] = true);
+        let gathered = |law: &[f64]| outputs.iter().map(|&y| law[y as usize] as f32).collect();
+        let unknown = unknown.then(|| gathered(&channel.unknown_law()));
+        let rows_kept = (memory / (4 * outputs.len().max(1))).min(inputs.len());
+        let mut matrix = Matrix {
+            channel,
+            shown: inputs.iter().map(|&w| shown[w as usize]).collect(),
+            unknown,
+            kept: Vec::new(),
+            rows_kept,
+            inputs,
+            outputs,
+        };
+        let width = matrix.outputs.len();
+        let mut kept = vec![0.0; rows_kept * width];
+        install(rows_kept * start.len(), 0, || {
+            let parts = kept.par_chunks_mut(64 * width).enumerate();
+            parts.try_for_each(|(part, rows)| {
+                control.check()?;
+                let from = 64 * part;
+                matrix.write(from..from + rows.len() / width, rows)
+            })
+        })??;
+        matrix.kept = kept;
+        Ok(matrix)
+    }
+
+    /// Computes some rows.
+    fn write(&self, rows: std::ops::Range<usize>, out: &mut [f32]) -> Result<()> {
+        let width = self.outputs.len();
+        let mut into = out.chunks_exact_mut(width);
+        let words = self.channel.words();
+        let ids = &self.inputs[rows.clone()];
+        let mut at = rows.start;
+        self.channel.source.each_law(ids, words, |w, law, _, _| {
+            let Some(row) = into.next() else { return };
+            for (p, &y) in row.iter_mut().zip(&self.outputs) {
+                *p = match self.shown[at] {
+                    true => f32::from(u8::from(y == w)),
+                    false => law[y as usize] as f32,
+                };
+            }
+            at += 1;
+        })
+    }
+
+    /// The shares of the outputs.
+    fn seen(&self, counts: &[f64]) -> Vec<f64> {
+        let total: f64 = counts.iter().sum();
+        let shares = self.outputs.iter().map(|&y| counts[y as usize] / total);
+        shares.map(|o| if total > 0.0 { o } else { 0.0 }).collect()
+    }
+
+    /// Kᵀx, and where the shares `o` and `p` = Kᵀx were given, x after a round: x ∘ K(o / p).
+    fn pass(
+        &self,
+        x: &mut [f64],
+        by: Option<(&[f64], &[f64])>,
+        control: &Control,
+    ) -> Result<Vec<f64>> {
+        let width = self.outputs.len();
+        let ratios: Option<Vec<f64>> = by.map(|(o, p)| {
+            let ratio = |(o, p): (&f64, &f64)| if *o > 0.0 { o / p } else { 0.0 };
+            o.iter().zip(p).map(ratio).collect()
+        });
+        let ratios = ratios.as_deref();
+        let (known, last) = x.split_at_mut(self.inputs.len());
+        let each = known.len().div_ceil(PARTS).next_multiple_of(64);
+        let parts: Vec<Vec<f64>> = install(known.len() * width, 0, || {
+            let parts = known.par_chunks_mut(each).enumerate();
+            let sums = parts.map(|(part, x)| {
+                let mut sums = vec![0.0; width];
+                let mut fresh = Vec::new();
+                for (block, x) in x.chunks_mut(64).enumerate() {
+                    control.check()?;
+                    let from = part * each + 64 * block;
+                    let rows = self.rows(from..from + x.len(), &mut fresh)?;
+                    let fours = rows.chunks(TOGETHER * width).zip(x.chunks_mut(TOGETHER));
+                    fours.for_each(|(rows, x)| step(rows, x, ratios, &mut sums));
+                }
+                Ok(sums)
+            });
+            sums.collect::<Result<_>>()
+        })??;
+        let mut sums = vec![0.0; width];
+        for part in parts {
+            sums.iter_mut().zip(part).for_each(|(a, b)| *a += b);
+        }
+        if let Some(law) = &self.unknown {
+            step(law, last, ratios, &mut sums);
+        }
+        Ok(sums)
+    }
+
+    /// Some rows: kept ones, or computed anew.
+    fn rows<'b>(
+        &'b self,
+        rows: std::ops::Range<usize>,
+        fresh: &'b mut Vec<f32>,
+    ) -> Result<&'b [f32]> {
+        let width = self.outputs.len();
+        if rows.end <= self.rows_kept {
+            return Ok(&self.kept[rows.start * width..rows.end * width]);
+        }
+        fresh.resize(rows.len() * width, 0.0);
+        self.write(rows, fresh)?;
+        Ok(fresh)
+    }
+
+    /// The number of rounds of a fit to some outputs after which others are likeliest.
+    fn rounds_for(
+        &self,
+        begin: &[f64],
+        fitted: &[f64],
+        held_out: &[f64],
+        most: usize,
+        control: &Control,
+    ) -> Result<usize> {
+        let mut x = begin.to_vec();
+        let mut p = self.pass(&mut x, None, control)?;
+        let likelihood = |p: &[f64]| -> f64 {
+            let each = held_out.iter().zip(p).filter(|(h, _)| **h > 0.0);
+            each.map(|(h, p)| h * p.ln()).sum()
+        };
+        let (mut best, mut at) = (likelihood(&p), 0);
+        for round in 1..=most {
+            p = self.pass(&mut x, Some((fitted, &p)), control)?;
+            control.advance(1);
+            let now = likelihood(&p);
+            if now > best {
+                (best, at) = (now, round);
+            } else if round >= at + PATIENCE {
+                break;
+            }
+        }
+        Ok(at)
+    }
+
+    /// Frequencies after some rounds.
+    fn fitted(
+        &self,
+        begin: Vec<f64>,
+        seen: &[f64],
+        rounds: usize,
+        control: &Control,
+    ) -> Result<Vec<f64>> {
+        let mut x = begin;
+        if rounds == 0 {
+            return Ok(x);
+        }
+        let mut p = self.pass(&mut x, None, control)?;
+        for _ in 0..rounds {
+            p = self.pass(&mut x, Some((seen, &p)), control)?;
+            control.advance(1);
+        }
+        Ok(x)
+    }
+}
+
+/// Takes x of up to four rows a round further, where there are ratios, and adds x_w·K\[w,·\] to the sums.
+fn step(rows: &[f32], x: &mut [f64], ratios: Option<&[f64]>, sums: &mut [f64]) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        if Avx512::detect().is_some() {
+            // SAFETY: the machine has the set, as the proof says.
+            return unsafe { step_avx512(rows, x, ratios, sums) };
+        }
+        if Avx2::detect().is_some() {
+            // SAFETY: the machine has the set, as the proof says.
+            return unsafe { step_avx2(rows, x, ratios, sums) };
+        }
+    }
+    step_portable(rows, x, ratios, sums);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512dq,avx512vl")]
+fn step_avx512(rows: &[f32], x: &mut [f64], ratios: Option<&[f64]>, sums: &mut [f64]) {
+    step_portable(rows, x, ratios, sums);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn step_avx2(rows: &[f32], x: &mut [f64], ratios: Option<&[f64]>, sums: &mut [f64]) {
+    step_portable(rows, x, ratios, sums);
+}
+
+#[inline(always)]
+fn step_portable(rows: &[f32], x: &mut [f64], ratios: Option<&[f64]>, sums: &mut [f64]) {
+    let width = sums.len();
+    if let Some(ratios) = ratios {
+        for (row, x) in rows.chunks_exact(width).zip(&mut *x) {
+            *x *= dot(row, ratios);
+        }
+    }
+    if let ([a, b, c, d], true) = (&*x, rows.len() == TOGETHER * width) {
+        let (first, second) = rows.split_at(2 * width);
+        let ((ra, rb), (rc, rd)) = (first.split_at(width), second.split_at(width));
+        let each = sums.iter_mut().zip(ra).zip(rb).zip(rc).zip(rd);
+        for ((((sum, ka), kb), kc), kd) in each {
+            *sum +=
+                a * f64::from(*ka) + b * f64::from(*kb) + (c * f64::from(*kc) + d * f64::from(*kd));
+        }
+        return;
+    }
+    for (row, x) in rows.chunks_exact(width).zip(x) {
+        let each = sums.iter_mut().zip(row);
+        each.for_each(|(sum, k)| *sum += *x * f64::from(*k));
+    }
+}
+
+#[inline(always)]
+fn dot(row: &[f32], ratios: &[f64]) -> f64 {
+    const LANES: usize = 16;
+    let mut sums = [0.0; LANES];
+    let ((a, rest), (b, last)) = (row.as_chunks::<LANES>(), ratios.as_chunks::<LANES>());
+    for (a, b) in a.iter().zip(b) {
+        for l in 0..LANES {
+            sums[l] += f64::from(a[l]) * b[l];
+        }
+    }
+    let end: f64 = rest.iter().zip(last).map(|(a, b)| f64::from(*a) * b).sum();
+    sums.iter().sum::<f64>() + end
+}
