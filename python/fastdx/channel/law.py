@@ -318,6 +318,14 @@ class Channel:
         found = written_out(self._core, self._mechanism, given, prior)
         return Posterior(found, self._mechanism.space)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the mechanism; the law is computed again."""
+        return Channel.of, (self._mechanism,)
+
+    def __deepcopy__(self, memo: Any) -> Channel:
+        """Return itself: it is immutable."""
+        return self
+
     def __repr__(self) -> str:
         """Return what it is of."""
         return f"Channel.of({self._mechanism!r})"
