@@ -1,21 +1,28 @@
-"""scikit-learn: a transformer that replaces words (extra ``fastdx[sklearn]``)."""
+"""scikit-learn: transformers that replace words, and that make features of private texts.
+
+Extra: ``fastdx[sklearn]``.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from os import PathLike
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils._set_output import _wrap_data_with_container
-from sklearn.utils.validation import _check_feature_names_in, validate_data
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
 from fastdx._core import Guarantee
 from fastdx._engines.recipe import Recipe, no_text, privatize_values
+from fastdx.channel import Channel, NgramPrior
+from fastdx.channel.features import TextFeatures
 from fastdx.exceptions import InputTypeError
 
-__all__ = ["Privatizer"]
+__all__ = ["PosteriorFeatures", "Privatizer"]
 
 
 class _Texts:
@@ -141,6 +148,145 @@ class Privatizer(_Texts, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.two_d_array = False
         tags.requires_fit, tags.non_deterministic = False, True
         return tags
+
+
+class PosteriorFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """What is to be expected of private texts: features by the law of the mechanism.
+
+    Released words stand for other words with known probabilities. Their vectors mislead, and their
+    posterior means do not: of all that can be made of a release, nothing is nearer to the written
+    words' vectors in the mean square. This is post-processing: it costs no privacy.
+
+    Parameters
+    ----------
+    channel : Channel
+        The law of the mechanism that released the texts: `Channel.of`, `Channel.load`.
+    prior : array_like of float, shape (V,), 'rank', or NgramPrior, optional
+        How often each word is written, by default 1/(rank + 2.7) in the order of the space. With an
+        NgramPrior of order 2 or 3 each text is decoded as a whole, about a millisecond a word.
+    kind : {'means', 'counts', 'both'}, optional
+        The mean over a text's words of the posterior mean of each one's vector; how often each word
+        stands in the text, in expectation, as a sparse matrix; both side by side.
+    vectors : array_like of float, shape (V, n), optional
+        Vectors for means; by default those of the mechanism's embedding.
+    directions : int, optional
+        Counts, divided by the number of words, along so many directions in place of all V words:
+        the functions of a word of which an output tells most (`channel.features.directions`).
+    least : float, optional
+        A word that is less probable than this at a place leaves the sparse counts.
+
+    Attributes
+    ----------
+    features_ : TextFeatures
+        What computes them, with its table; `fit` makes it, and learns nothing of the texts.
+    n_features_in_ : int
+        1.
+
+    Examples
+    --------
+    >>> from fastdx import Embedding, Tem
+    >>> from fastdx.channel import Channel
+    >>> from fastdx.sklearn import PosteriorFeatures
+    >>> e = Embedding(["tea", "coffee", "law"], [[0.0], [1.0], [9.0]])
+    >>> channel = Channel.of(Tem(e, 2.0))
+    >>> PosteriorFeatures(channel, [1, 1, 1]).fit_transform(["tea tea", "law"]).round(2).tolist()
+    [[0.27], [8.99]]
+    """
+
+    def __init__(
+        self,
+        channel: Channel,
+        prior: ArrayLike | str | NgramPrior | None = None,
+        kind: str = "means",
+        *,
+        vectors: ArrayLike | None = None,
+        directions: int | None = None,
+        least: float = 1e-3,
+    ) -> None:
+        """Keep the parameters; `fit` checks them."""
+        self.channel = channel
+        self.prior = prior
+        self.kind = kind
+        self.vectors = vectors
+        self.directions = directions
+        self.least = least
+
+    def fit(self, X: Any, y: Any = None) -> PosteriorFeatures:
+        """Compute the table of all outputs: a pass over the law, of seconds to a minute.
+
+        Parameters
+        ----------
+        X : iterable of str
+            Private texts; only that they are texts is checked.
+
+        Raises
+        ------
+        ParameterError, InputTypeError
+            A parameter outside its domain; what is not text.
+        """
+        _texts(X)
+        self.features_ = TextFeatures(
+            self.channel, self.prior, self.kind, vectors=self.vectors,
+            directions=self.directions, least=self.least,
+        )  # fmt: skip
+        self.n_features_in_ = 1
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Return the features of private texts.
+
+        Parameters
+        ----------
+        X : iterable of str
+            Releases of the channel's mechanism; None and NaN are texts without words.
+
+        Returns
+        -------
+        ndarray or scipy.sparse matrix of float64, shape (texts, columns)
+            Sparse where it has the counts of all words. Zeros for a text without words.
+
+        Raises
+        ------
+        ParameterError
+            A text of words none of which is an output of the mechanism.
+        """
+        check_is_fitted(self)
+        with no_text():
+            return self.features_(_texts(X))
+
+    def of_clear(self, X: Any) -> Any:
+        """Return the same features of texts as they were written, by their known words.
+
+        A model that learned from private texts is used so on texts of one's own: the errors of
+        regression on posterior means are uncorrelated with them, so its weights fit true vectors.
+        """
+        check_is_fitted(self)
+        return self.features_.of_clear(_texts(X))
+
+    def get_feature_names_out(self, input_features: Any = None) -> Any:
+        """Return the names of the columns: ``mean 0``, ``direction 0``, ``count tea``."""
+        check_is_fitted(self)
+        return np.array(self.features_.names, dtype=object)
+
+    def __sklearn_tags__(self) -> Any:
+        """Say that it takes texts."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = tags.input_tags.allow_nan = True
+        tags.input_tags.two_d_array = False
+        return tags
+
+
+def _texts(X: Any) -> list[str | None]:
+    """Return texts as a list, None where there is none."""
+    if isinstance(X, str) or len(getattr(X, "shape", (1,))) != 1:
+        raise InputTypeError("X must be texts, of one dimension")
+    found: list[str | None] = []
+    for text in X:
+        none = text is None or (isinstance(text, float) and math.isnan(text))
+        if not none and not isinstance(text, str):
+            raise InputTypeError(f"X must be texts, and one is a {type(text).__name__}")
+        found.append(None if none else text)
+    return found
 
 
 def _is_table(X: Any) -> bool:

@@ -201,6 +201,11 @@ class TextFeatures:
         return np.hstack(parts), names
 
     @property
+    def sparse(self) -> bool:
+        """Whether features come as a sparse matrix."""
+        return self._sparse
+
+    @property
     def _middle(self) -> _Numbers:
         """What an unknown word counts as."""
         found: _Numbers = self._prior.frequencies @ self._columns
@@ -245,7 +250,8 @@ class TextFeatures:
         Raises
         ------
         ParameterError
-            A text that is no release of the mechanism.
+            A text of words none of which is an output. A word that is none, as two outputs around
+            a hyphen may read, is left out.
         """
         given = ["" if text is None else text for text in texts]
         if self._table is None:
@@ -303,7 +309,14 @@ class TextFeatures:
         return _incidence(flat, lengths, len(self._places)) @ self._bags
 
     def _decoded(self, text: str) -> tuple[_Numbers, _Numbers]:
-        posterior = self._channel.decode(text, self._prior)
+        try:
+            posterior = self._channel.decode(text, self._prior)
+        except ParameterError:
+            # Outputs and punctuation that stand together may read as another word.
+            words = [w for w in self._channel.mechanism.tokenize(text) if w in self._places]
+            if not words:
+                raise
+            posterior = self._channel.decode(words, self._prior)
         counts = posterior.expected_counts()
         total = counts @ self._columns + posterior.unknown.sum() * self._middle
         return total / max(len(posterior), 1), counts
