@@ -14,6 +14,7 @@ from fastdx._core import ChannelCore, Cover, Embedding, WordGraph, __version__
 from fastdx.channel.ngrams import NgramPrior
 from fastdx.channel.posterior import Posterior
 from fastdx.channel.prefixes import LanguageModel, written_out
+from fastdx.channel.release import Release
 from fastdx.exceptions import InputTypeError, ParameterError
 from fastdx.mechanisms import Mechanism, from_spec
 
@@ -309,14 +310,15 @@ class Channel:
             The text is no release of this mechanism, or the prior one of other words.
         """
         given = text if isinstance(text, str) else list(text)
+        of = Release(self._mechanism, prior, given)
         if isinstance(prior, NgramPrior):
             core = self._core.decode(given, prior._core, progress)
-            return Posterior(core, self._mechanism.space)
+            return Posterior(core, self._mechanism.space, of)
         if not isinstance(prior, LanguageModel):
             kind = type(prior).__name__
             raise InputTypeError(f"prior must be an NgramPrior or have log_next, not {kind}")
         found = written_out(self._core, self._mechanism, given, prior)
-        return Posterior(found, self._mechanism.space)
+        return Posterior(found, self._mechanism.space, of)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the mechanism; the law is computed again."""
