@@ -15,6 +15,7 @@ import fastdx
 from fastdx import Cover, Embedding, NeighborResponse, Tem, WordGraph
 from fastdx._engines.features import FeatureColumn
 from fastdx.channel import Channel, NgramPrior
+from fastdx.channel.bayes import shares_behind
 from fastdx.channel.features import TextFeatures, directions
 
 WORDS = ["the", "a", "tea", "cup", "law", "of"]
@@ -162,6 +163,26 @@ def test_posterior_means_are_nearer_than_outputs() -> None:
     assert expected <= constant + 1e-6 and expected < raw
 
 
+def test_em_reaches_the_maximum(space: Embedding) -> None:
+    """Against the condition of the maximum: at it, the derivative by each share is the total."""
+    k = law(Tem(space, 1.0)).astype(np.float32)
+    counts = np.array([[40.0, 3, 0, 10, 7, 1], [0.0, 0, 9, 1, 30, 2]])
+    smooth = 6 * PI
+
+    def worth(rounds: int) -> NDArray[np.float64]:
+        shares = shares_behind(k, counts, smooth, rounds)
+        value: NDArray[np.float64] = (counts * np.log(shares @ k)).sum(axis=1) + (
+            smooth * np.log(shares)
+        ).sum(axis=1)
+        return value
+
+    steps = np.array([worth(rounds) for rounds in (1, 2, 5, 20, 100)])
+    assert (np.diff(steps, axis=0) >= -1e-6).all()
+    found = shares_behind(k, counts, smooth, 5000)
+    slope = (counts / (found @ k)) @ k.T + smooth / found
+    np.testing.assert_allclose(slope, np.repeat(counts.sum(axis=1) + 6, 6).reshape(2, 6), rtol=1e-4)
+
+
 def test_clear_texts_and_words_that_are_no_outputs(space: Embedding) -> None:
     features = TextFeatures(Channel.of(Tem(space, 1.0)), PI)
     vectors = np.asarray(space.vectors, dtype=float)
@@ -295,6 +316,37 @@ class TestScikitLearn:
         judge = make_pipeline(made, LogisticRegression()).fit(m.privatize(texts), [0, 1] * 40)
         assert judge.score(m.privatize(texts), [0, 1] * 40) > 0.75
         assert judge[-1].score(made.fit([]).of_clear(texts), [0, 1] * 40) == 1.0
+
+    def test_naive_bayes_through_the_law(self, space: Embedding) -> None:
+        pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+        from experiments.learning import ROUNDS, _Naive
+        from sklearn.base import clone
+
+        from fastdx.sklearn import ChannelNB
+
+        m = Tem(space, 1.5, seed=3)
+        texts, labels = ["cup of tea", "the law of a law"] * 30, ["drinks", "courts"] * 30
+        private = m.privatize(texts)
+        judge = ChannelNB(Channel.of(m), PI).fit(private, labels)
+        # The experiment's figures are of the same thing.
+        counts = TextFeatures(Channel.of(m), PI).counted(private)
+        other = _Naive(PI, law(m)).fit(counts, labels)
+        assert judge.rounds == ROUNDS
+        np.testing.assert_allclose(judge.shares_, other.shares, rtol=1e-4, atol=1e-9)
+        assert judge.predict(private).tolist() == other.predict(counts, clear=False)
+        assert judge.predict_clear(texts).tolist() == labels
+        np.testing.assert_allclose(judge.released_, judge.shares_ @ law(m), rtol=1e-9)
+        p = judge.predict_proba(private)
+        assert np.allclose(p.sum(axis=1), 1)
+        assert (judge.classes_[p.argmax(axis=1)] == judge.predict(private)).all()
+        again = pickle.loads(pickle.dumps(judge))
+        assert (again.predict(private) == judge.predict(private)).all()
+        assert clone(judge).get_params()["alpha"] == 1.0
+        for wrong in ({"rounds": 0}, {"alpha": 0.0}):
+            with pytest.raises(fastdx.ParameterError):
+                ChannelNB(Channel.of(m), PI, **wrong).fit(private, labels)
+        with pytest.raises(fastdx.ParameterError, match="consistent"):
+            ChannelNB(Channel.of(Tem(space, 1.5, consistent=True))).fit(private, labels)
 
     def test_scikit_learns_own_checks(self, space: Embedding) -> None:
         made = self.make(space)

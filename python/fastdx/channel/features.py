@@ -20,7 +20,7 @@ from fastdx.channel.law import Channel
 from fastdx.channel.ngrams import NgramPrior
 from fastdx.exceptions import InputTypeError, ParameterError
 
-__all__ = ["KINDS", "TextFeatures", "directions"]
+__all__ = ["KINDS", "TextFeatures", "directions", "laws"]
 
 _Numbers = NDArray[np.float64]
 
@@ -40,7 +40,7 @@ def _prior_of(channel: Channel, prior: Any) -> NgramPrior:
     return NgramPrior.of_frequencies(channel.mechanism.space, frequencies)
 
 
-def _laws(channel: Channel) -> Iterator[tuple[NDArray[np.int64], _Numbers]]:
+def laws(channel: Channel) -> Iterator[tuple[NDArray[np.int64], _Numbers]]:
     """Yield the laws of all words in blocks: ids, and K of shape (len(ids), V)."""
     mechanism = channel.mechanism
     words = mechanism.space.words
@@ -97,7 +97,7 @@ def directions(
         raise ParameterError(f"directions must be between 1 and {len(pi) - 1}, got {k}")
     root = np.sqrt(pi)
     evidence = np.zeros(len(pi))
-    for ids, law in _laws(channel):
+    for ids, law in laws(channel):
         evidence += pi[ids] @ law
     scale = np.sqrt(evidence)
     basis = np.random.default_rng(0).standard_normal((len(pi), min(k + 10, len(pi) - 1)))
@@ -105,13 +105,13 @@ def directions(
         basis -= np.outer(root, root @ basis)  # the constant function, of which all is known
         basis = np.linalg.qr(basis)[0]
         seen = np.zeros_like(basis)
-        for ids, law in _laws(channel):
+        for ids, law in laws(channel):
             seen += law.T @ (root[ids, None] * basis[ids])
         seen = _over(seen, scale)
         if last:
             break
         weighted, image = _over(seen, scale), np.empty_like(basis)
-        for ids, law in _laws(channel):
+        for ids, law in laws(channel):
             image[ids] = root[ids, None] * (law @ weighted)
         basis = image
     turned = np.linalg.eigh(seen.T @ seen)[1][:, ::-1][:, :k]
@@ -215,7 +215,7 @@ class TextFeatures:
         """Compute the posterior mean, and the bag, of each output: one pass over laws, or two."""
         pi = self._prior.frequencies
         evidence, table = np.zeros(len(pi)), np.zeros(self._columns.shape)
-        for ids, law in _laws(self._channel):
+        for ids, law in laws(self._channel):
             evidence += pi[ids] @ law
             table += law.T @ (pi[ids, None] * self._columns[ids])
         hidden = self._hidden(evidence)
@@ -227,7 +227,7 @@ class TextFeatures:
 
         share = _over((1 - hidden)[:, None], evidence)[:, 0]
         blocks = []
-        for ids, law in _laws(self._channel):
+        for ids, law in laws(self._channel):
             rows = pi[ids, None] * law * share
             blocks.append(_sparse(np.where(rows >= self._least, rows, 0.0)))
         self._bags = vstack(blocks, format="csc").T
