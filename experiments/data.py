@@ -21,7 +21,8 @@ SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 WANTED = f"""{SHARED} is not there: see tools/fetch_data.py, or --sample. It holds
 embeddings/glove.6B.50d.12k.txt, minilm-40k.vocab, minilm-40k-50d.npy, minilm-40k-300d.npy;
 graph/wordnet_nouns.closure.tsv: word TAB hypernym lines;
-text/imdb.{{train,val,test}}.jsonl.gz, text/sentiment/{{mr,cr,mpqa,sst5.train,sst5.test}}.jsonl.gz:
+text/imdb.{{train,val,test}}.jsonl.gz,
+  text/sentiment/{{mr,cr,mpqa,sst5.train,sst5.test,sst2.train,sst2.test}}.jsonl.gz:
   objects with "text" and "label"; text/trec.{{train,test}}.txt: label, space, text;
 text/snips.{{train,validate}}.jsonl: "text" and "intent";
 text/reuters_c50.{{train,test}}.jsonl.gz, text/pan11/{{small,large}}.{{train,test}}.jsonl.gz:
@@ -50,7 +51,7 @@ class Source(Protocol):
 
     def imdb(self, part: str) -> Labelled: ...
     def sentences(self, name: str) -> tuple[Labelled, Labelled | None]:
-        """MR, CR, MPQA, SST-5, TREC: all texts; or those to train and to test on."""
+        """MR, CR, MPQA, SST-5, SST-2, TREC: all texts; or those to train and to test on."""
 
     def snips(self, part: str) -> Labelled: ...
     def mails(self, size: str, part: str) -> Labelled: ...
@@ -90,9 +91,11 @@ class Shared:
         if name == "trec":
             train, test = (self._trec(part) for part in ("train", "test"))
             return train, test
-        if name == "sst5":
-            train, test = (_labelled(records(text / "sentiment" / f"sst5.{part}.jsonl.gz"), "label")
-                           for part in ("train", "test"))  # fmt: skip
+        if name in ("sst5", "sst2"):
+            train, test = (
+                _labelled(records(text / "sentiment" / f"{name}.{part}.jsonl.gz"), "label")
+                for part in ("train", "test")
+            )
             return train, test
         return _labelled(records(text / "sentiment" / f"{name}.jsonl.gz"), "label"), None
 

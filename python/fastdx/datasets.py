@@ -12,11 +12,15 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from fastdx._engines.features import FeatureColumn
 from fastdx._engines.recipe import Recipe, column_names, is_child, one_thread, privatize_batch
 
-__all__ = ["privatize"]
+if TYPE_CHECKING:
+    from fastdx.channel.features import TextFeatures
+
+__all__ = ["features", "privatize"]
 
 
 class _Privatizer:
@@ -85,3 +89,34 @@ def privatize(
     (1, None, [5, 1])
     """
     return _Privatizer(column_names(columns), Recipe.of(epsilon, mechanism, index, **parameters))
+
+
+def features(column: str, of: TextFeatures, *, into: str = "features") -> Any:
+    """Return a function for ``ds.map(…, batched=True, num_proc=…)`` that adds features of releases.
+
+    Parameters
+    ----------
+    column : str
+        A column of released texts.
+    of : TextFeatures
+        What is computed, dense: ``channel.features.TextFeatures(channel)``.
+    into : str, optional
+        The new column, a list of floats a row.
+
+    Returns
+    -------
+    callable
+        Takes a batch, returns it with the column. It draws nothing: ``map`` may keep its outcome.
+
+    Examples
+    --------
+    >>> from fastdx import Embedding, Tem
+    >>> from fastdx.channel import Channel
+    >>> from fastdx.channel.features import TextFeatures
+    >>> from fastdx.datasets import features
+    >>> e = Embedding(["tea", "law"], [[0.0], [9.0]])
+    >>> batch = features("text", TextFeatures(Channel.of(Tem(e, 2.0))))({"text": ["tea", None]})
+    >>> len(batch["features"]), batch["features"][1]
+    (2, [0.0])
+    """
+    return FeatureColumn(column, of, into)

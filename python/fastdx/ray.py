@@ -12,12 +12,15 @@ from collections.abc import Iterable
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
+from fastdx._engines.features import FeatureColumn
 from fastdx._engines.recipe import Recipe, column_names, one_thread, privatize_batch
 
 if TYPE_CHECKING:
     from ray.data import Dataset
 
-__all__ = ["Privatizer", "privatize"]
+    from fastdx.channel.features import TextFeatures
+
+__all__ = ["Privatizer", "features", "privatize"]
 
 
 class Privatizer:
@@ -142,3 +145,16 @@ def privatize(
         max_restarts=0,
         max_task_retries=0,
     )
+
+
+def features(dataset: Dataset, column: str, of: TextFeatures, *, into: str = "features") -> Dataset:
+    """Add a column of features of released texts; it draws nothing, so tasks may run again.
+
+    Parameters
+    ----------
+    dataset : ray.data.Dataset
+        The dataset.
+    column, of, into
+        As for `fastdx.datasets.features`.
+    """
+    return dataset.map_batches(FeatureColumn(column, of, into), batch_format="pyarrow")

@@ -1,21 +1,29 @@
-"""scikit-learn: a transformer that replaces words (extra ``fastdx[sklearn]``)."""
+"""scikit-learn: transformers that replace words, and that make features of private texts.
+
+Extra: ``fastdx[sklearn]``.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from os import PathLike
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.utils._set_output import _wrap_data_with_container
-from sklearn.utils.validation import _check_feature_names_in, validate_data
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
 from fastdx._core import Guarantee
 from fastdx._engines.recipe import Recipe, no_text, privatize_values
-from fastdx.exceptions import InputTypeError
+from fastdx.channel import Channel, NgramPrior
+from fastdx.channel.bayes import columns_of, shares_behind
+from fastdx.channel.features import TextFeatures, laws
+from fastdx.exceptions import InputTypeError, ParameterError
 
-__all__ = ["Privatizer"]
+__all__ = ["ChannelNB", "PosteriorFeatures", "Privatizer"]
 
 
 class _Texts:
@@ -141,6 +149,271 @@ class Privatizer(_Texts, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.two_d_array = False
         tags.requires_fit, tags.non_deterministic = False, True
         return tags
+
+
+class PosteriorFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """What is to be expected of private texts: features by the law of the mechanism.
+
+    Released words stand for other words with known probabilities. Their vectors mislead, and their
+    posterior means do not: of all that can be made of a release, nothing is nearer to the written
+    words' vectors in the mean square. This is post-processing: it costs no privacy.
+
+    Parameters
+    ----------
+    channel : Channel
+        The law of the mechanism that released the texts: `Channel.of`, `Channel.load`.
+    prior : array_like of float, shape (V,), 'rank', or NgramPrior, optional
+        How often each word is written, by default 1/(rank + 2.7) in the order of the space. With an
+        NgramPrior of order 2 or 3 each text is decoded as a whole, about a millisecond a word.
+    kind : {'means', 'counts', 'both'}, optional
+        The mean over a text's words of the posterior mean of each one's vector; how often each word
+        stands in the text, in expectation, as a sparse matrix; both side by side.
+    vectors : array_like of float, shape (V, n), optional
+        Vectors for means; by default those of the mechanism's embedding.
+    directions : int, optional
+        Counts, divided by the number of words, along so many directions in place of all V words:
+        the functions of a word of which an output tells most (`channel.features.directions`).
+    least : float, optional
+        A word that is less probable than this at a place leaves the sparse counts.
+
+    Attributes
+    ----------
+    features_ : TextFeatures
+        What computes them, with its table; `fit` makes it, and learns nothing of the texts.
+    n_features_in_ : int
+        1.
+
+    Examples
+    --------
+    >>> from fastdx import Embedding, Tem
+    >>> from fastdx.channel import Channel
+    >>> from fastdx.sklearn import PosteriorFeatures
+    >>> e = Embedding(["tea", "coffee", "law"], [[0.0], [1.0], [9.0]])
+    >>> channel = Channel.of(Tem(e, 2.0))
+    >>> PosteriorFeatures(channel, [1, 1, 1]).fit_transform(["tea tea", "law"]).round(2).tolist()
+    [[0.27], [8.99]]
+    """
+
+    def __init__(
+        self,
+        channel: Channel,
+        prior: ArrayLike | str | NgramPrior | None = None,
+        kind: str = "means",
+        *,
+        vectors: ArrayLike | None = None,
+        directions: int | None = None,
+        least: float = 1e-3,
+    ) -> None:
+        """Keep the parameters; `fit` checks them."""
+        self.channel = channel
+        self.prior = prior
+        self.kind = kind
+        self.vectors = vectors
+        self.directions = directions
+        self.least = least
+
+    def fit(self, X: Any, y: Any = None) -> PosteriorFeatures:
+        """Compute the table of all outputs: a pass over the law, of seconds to a minute.
+
+        Parameters
+        ----------
+        X : iterable of str
+            Private texts; only that they are texts is checked.
+
+        Raises
+        ------
+        ParameterError, InputTypeError
+            A parameter outside its domain; what is not text.
+        """
+        _texts(X)
+        self.features_ = TextFeatures(
+            self.channel, self.prior, self.kind, vectors=self.vectors,
+            directions=self.directions, least=self.least,
+        )  # fmt: skip
+        self.n_features_in_ = 1
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Return the features of private texts.
+
+        Parameters
+        ----------
+        X : iterable of str
+            Releases of the channel's mechanism; None and NaN are texts without words.
+
+        Returns
+        -------
+        ndarray or scipy.sparse matrix of float64, shape (texts, columns)
+            Sparse where it has the counts of all words. Zeros for a text without words.
+
+        Raises
+        ------
+        ParameterError
+            A text of words none of which is an output of the mechanism.
+        """
+        check_is_fitted(self)
+        with no_text():
+            return self.features_(_texts(X))
+
+    def of_clear(self, X: Any) -> Any:
+        """Return the same features of texts as they were written, by their known words.
+
+        For a model that learned from private texts and is used on texts of one's own. True vectors
+        vary more than posterior means, so measure it: raw vectors or `ChannelNB` may do better.
+        """
+        check_is_fitted(self)
+        return self.features_.of_clear(_texts(X))
+
+    def get_feature_names_out(self, input_features: Any = None) -> Any:
+        """Return the names of the columns: ``mean 0``, ``direction 0``, ``count tea``."""
+        check_is_fitted(self)
+        return np.array(self.features_.names, dtype=object)
+
+    def __sklearn_tags__(self) -> Any:
+        """Say that it takes texts."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = tags.input_tags.allow_nan = True
+        tags.input_tags.two_d_array = False
+        return tags
+
+
+class ChannelNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Naive Bayes of private texts, through the law of the mechanism.
+
+    Of each class it learns which words were *written*: the shares that explain the outputs, by EM.
+    So it judges private texts by what each class releases, and texts of one's own by what each
+    class writes (`predict_clear`). Post-processing: it costs no privacy.
+
+    Parameters
+    ----------
+    channel : Channel
+        The law of the mechanism that released the texts. Not of one with ``consistent=``.
+    prior : array_like of float, shape (V,), 'rank', or NgramPrior, optional
+        How often each word is written, by default 1/(rank + 2.7): where EM begins, and what is
+        added.
+    rounds : int, optional
+        Rounds of EM.
+    alpha : float, optional
+        Counts added to each class: alpha·V in all, as the prior has them.
+
+    Attributes
+    ----------
+    classes_ : ndarray
+        The labels.
+    class_log_prior_ : ndarray of float64, shape (classes,)
+        ln of how often each is.
+    shares_ : ndarray of float64, shape (classes, V)
+        Which words each class writes.
+    released_ : ndarray of float64, shape (classes, V)
+        Which it releases.
+
+    Notes
+    -----
+    Holds 4·V·m bytes while it fits, for m different outputs in the texts. Words are taken as
+    independent given the class, as naive Bayes does; a word that is no output is left out.
+
+    Examples
+    --------
+    >>> from fastdx import Embedding, Tem
+    >>> from fastdx.channel import Channel
+    >>> from fastdx.sklearn import ChannelNB
+    >>> e = Embedding(["tea", "coffee", "law"], [[0.0], [1.0], [9.0]])
+    >>> judge = ChannelNB(Channel.of(Tem(e, 2.0)))
+    >>> judge.fit(["tea coffee", "law law"], ["drinks", "courts"]).predict(["coffee"]).tolist()
+    ['drinks']
+    """
+
+    def __init__(
+        self,
+        channel: Channel,
+        prior: ArrayLike | str | NgramPrior | None = None,
+        *,
+        rounds: int = 30,
+        alpha: float = 1.0,
+    ) -> None:
+        """Keep the parameters; `fit` checks them."""
+        self.channel = channel
+        self.prior = prior
+        self.rounds = rounds
+        self.alpha = alpha
+
+    def fit(self, X: Any, y: Any) -> ChannelNB:
+        """Learn from private texts.
+
+        Parameters
+        ----------
+        X : iterable of str
+            Releases of the channel's mechanism.
+        y : array_like, shape (texts,)
+            A label each.
+
+        Raises
+        ------
+        ParameterError, InputTypeError
+            A parameter outside its domain; what is not text.
+        """
+        if self.rounds < 1 or not self.alpha > 0:
+            raise ParameterError("rounds must be at least 1 and alpha positive")
+        if self.channel.mechanism.consistent:
+            raise ParameterError("channel must be of a mechanism without consistent=")
+        texts, labels = _texts(X), np.asarray(y)
+        if len(texts) != len(labels):
+            raise ParameterError(f"y must be {len(texts)} labels, got {len(labels)}")
+        words = len(self.channel.mechanism.space)
+        self._counts = TextFeatures(self.channel, self.prior, vectors=np.empty((words, 0)))
+        counts = self._counts.counted(texts)
+        self.classes_, of = np.unique(labels, return_inverse=True)
+        sums = np.array([counts[of == c].sum(axis=0).A1 for c in range(len(self.classes_))])
+        outputs = np.flatnonzero(sums.any(axis=0))
+        smooth = self.alpha * words * self._counts.frequencies
+        columns = columns_of(self.channel, outputs)
+        self.shares_ = shares_behind(columns, sums[:, outputs], smooth, self.rounds)
+        self.released_ = np.zeros_like(self.shares_)
+        for ids, law in laws(self.channel):
+            self.released_ += self.shares_[:, ids] @ law
+        self.class_log_prior_ = np.log(np.bincount(of) / len(of))
+        self.n_features_in_ = 1
+        return self
+
+    def _scores(self, X: Any, shares: Any) -> Any:
+        check_is_fitted(self)
+        # What no class can write or release says nothing of the class.
+        logs = np.log(np.maximum(shares, 1e-300))
+        return self._counts.counted(_texts(X)) @ logs.T + self.class_log_prior_
+
+    def predict(self, X: Any) -> Any:
+        """Return the likeliest class of each private text."""
+        return self.classes_[self._scores(X, self.released_).argmax(axis=1)]
+
+    def predict_proba(self, X: Any) -> Any:
+        """Return the probability of every class for each private text: shape (texts, classes)."""
+        scores = self._scores(X, self.released_)
+        shares = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return shares / shares.sum(axis=1, keepdims=True)
+
+    def predict_clear(self, X: Any) -> Any:
+        """Return the likeliest class of each text as it was written, by its known words."""
+        return self.classes_[self._scores(X, self.shares_).argmax(axis=1)]
+
+    def __sklearn_tags__(self) -> Any:
+        """Say that it takes texts."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = tags.input_tags.allow_nan = True
+        tags.input_tags.two_d_array = False
+        return tags
+
+
+def _texts(X: Any) -> list[str | None]:
+    """Return texts as a list, None where there is none."""
+    if isinstance(X, str) or len(getattr(X, "shape", (1,))) != 1:
+        raise InputTypeError("X must be texts, of one dimension")
+    found: list[str | None] = []
+    for text in X:
+        none = text is None or (isinstance(text, float) and math.isnan(text))
+        if not none and not isinstance(text, str):
+            raise InputTypeError(f"X must be texts, and one is a {type(text).__name__}")
+        found.append(None if none else text)
+    return found
 
 
 def _is_table(X: Any) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
+from fastdx._engines.features import FeatureColumn
 from fastdx._engines.recipe import Recipe, column_names, no_text
 from fastdx._engines.spark import (
     find_text,
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
     import pyarrow
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["checkpoint", "privatize", "register"]
+    from fastdx.channel.features import TextFeatures
+
+__all__ = ["checkpoint", "features", "privatize", "register"]
 
 
 def privatize(
@@ -175,3 +178,29 @@ def checkpoint(df: DataFrame, path: str, format: str = "parquet", **options: Any
         )
     df.write.format(format).options(**options).mode("errorifexists").save(path)
     return df.sparkSession.read.format(format).options(**options).schema(df.schema).load(path)
+
+
+def features(df: DataFrame, column: str, of: TextFeatures, *, into: str = "features") -> DataFrame:
+    """Add a column of features of released texts; it draws nothing, so tasks may run again.
+
+    Parameters
+    ----------
+    df : pyspark.sql.DataFrame
+        A DataFrame or a stream.
+    column : str
+        A column of strings, at the top.
+    of, into
+        As for `fastdx.datasets.features`; the new column is ``array<double>``.
+    """
+    from pyspark.sql.types import ArrayType, DoubleType, StructField, StructType
+
+    add = FeatureColumn(column, of, into)
+    schema = StructType([*df.schema.fields, StructField(into, ArrayType(DoubleType()))])
+
+    def fastdx_features(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        import pyarrow
+
+        for batch in batches:
+            yield from add(pyarrow.Table.from_batches([batch])).to_batches()
+
+    return df.mapInArrow(fastdx_features, schema)

@@ -23,5 +23,16 @@ from fastdx.channel.law import Bits, Channel
 from fastdx.channel.ngrams import NgramPrior
 from fastdx.channel.posterior import Posterior
 from fastdx.channel.prefixes import LanguageModel
+from fastdx.channel.release import DecodedGuarantee
+from fastdx.channel.views import Piece, View
 
-__all__ = ["Bits", "Channel", "LanguageModel", "NgramPrior", "Posterior"]
+__all__ = [
+    "Bits",
+    "Channel",
+    "DecodedGuarantee",
+    "LanguageModel",
+    "NgramPrior",
+    "Piece",
+    "Posterior",
+    "View",
+]

@@ -18,6 +18,7 @@ from fastdx.channel.draws import estimated_core
 from fastdx.channel.ngrams import NgramPrior
 from fastdx.channel.posterior import Posterior
 from fastdx.channel.prefixes import LanguageModel, written_out
+from fastdx.channel.release import Release
 from fastdx.exceptions import InputTypeError, ParameterError
 from fastdx.mechanisms import Mechanism, from_spec
 
@@ -419,18 +420,23 @@ class Channel:
             The text is no release of this mechanism, or the prior one of other words.
         """
         given = text if isinstance(text, str) else list(text)
+        of = Release(self._mechanism, prior, given)
         if isinstance(prior, NgramPrior):
             core = self._core.decode(given, prior._core, progress)
-            return Posterior(core, self._mechanism.space, self._draws)
+            return Posterior(core, self._mechanism.space, of, self._draws)
         if not isinstance(prior, LanguageModel):
             kind = type(prior).__name__
             raise InputTypeError(f"prior must be an NgramPrior or have log_next, not {kind}")
         found = written_out(self._core, self._mechanism, given, prior)
-        return Posterior(found, self._mechanism.space, self._draws)
+        return Posterior(found, self._mechanism.space, of, self._draws)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the mechanism; columns are made anew."""
         return _of, (self._mechanism, self._draws)
+
+    def __deepcopy__(self, memo: Any) -> Channel:
+        """Return itself: it is immutable."""
+        return self
 
     def __repr__(self) -> str:
         """Return what it is of."""

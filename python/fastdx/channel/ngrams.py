@@ -222,6 +222,10 @@ class NgramPrior:
         """Pickle the model with its space."""
         return _from_bytes, (self.space, self._core.to_bytes())
 
+    def __deepcopy__(self, memo: Any) -> NgramPrior:
+        """Return itself: it is immutable."""
+        return self
+
     def __repr__(self) -> str:
         """Return what it is."""
         pairs, triples = self._core.seen

@@ -9,7 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastdx._core import Embedding, PosteriorCore, WordGraph
+from fastdx.bags import STOP_WORDS
 from fastdx.channel.prefixes import Prefixes
+from fastdx.channel.release import DecodedGuarantee, Release
+from fastdx.channel.views import View
 from fastdx.exceptions import ParameterError
 
 __all__ = ["Posterior"]
@@ -37,7 +40,11 @@ class Posterior:
     """
 
     def __init__(
-        self, core: PosteriorCore | Prefixes, space: Embedding | WordGraph, draws: int = 0
+        self,
+        core: PosteriorCore | Prefixes,
+        space: Embedding | WordGraph,
+        release: Release | None = None,
+        draws: int = 0,
     ) -> None:
         """Wrap a core: use `Channel.decode`."""
         self.draws = draws
@@ -45,6 +52,7 @@ class Posterior:
         numbers are those of the estimated law."""
         self._core = core
         self._space = space
+        self._release = release
         best, certainty, bits, unknown, written = core.words()
         self.best: NDArray[np.int64] = np.where(best < len(space), best.astype(np.int64), -1)
         """The likeliest word of each place, as its id; -1 where it is one that the space does not
@@ -149,6 +157,80 @@ class Posterior:
         """Return the likeliest text as a whole. It names fewer words than `best` on average."""
         found: str | list[str] = self._core.viterbi()
         return found
+
+    def _of(self) -> Release:
+        if self._release is None:
+            raise ParameterError("a Posterior must come from Channel.decode")
+        return self._release
+
+    def text(
+        self,
+        view: str = "likely",
+        *,
+        at_least: float = 0.5,
+        seed: SupportsIndex | None = None,
+    ) -> View:
+        """Return the text as people read it, marked as reconstructed.
+
+        Parameters
+        ----------
+        view : {'likely', 'certain', 'marginals', 'sample'}, optional
+            'likely': the likeliest text as a whole (`viterbi`), which is fluent as far as the prior
+            is, and mostly fiction. 'marginals': the likeliest word of each place, of which more are
+            right. 'sample': a text drawn from the posterior. 'certain': at each place the most
+            specific thing that is probable enough: the word, else in brackets what the probable
+            words are by WordNet's hierarchy of nouns, else "…", of which neighbours merge.
+        at_least : float, optional
+            For 'certain': the probability of all that it says.
+        seed : int, optional
+            Of the sample.
+
+        Returns
+        -------
+        View
+            Printed, it says what it is; ``.text`` does not.
+
+        Examples
+        --------
+        >>> from fastdx import Embedding, Tem
+        >>> from fastdx.channel import Channel, NgramPrior
+        >>> e = Embedding(["in", "flu", "cancer", "london"], [[0.0], [9.0], [9.1], [99.0]])
+        >>> prior = NgramPrior.of_frequencies(e, [60, 1, 1, 1])
+        >>> posterior = Channel.of(Tem(e, 2.0)).decode("cancer in london", prior)
+        >>> posterior.text("certain", at_least=0.7).text
+        '[disease] in london'
+        """
+        of = self._of()
+        if view == "sample":
+            return of.sampled(self, seed)
+        if view == "certain":
+            if not 0 < at_least <= 1:
+                raise ParameterError(f"at_least must be above 0 and at most 1, got {at_least}")
+            return of.certain(self, float(at_least))
+        if view == "marginals":
+            return of.words(self, self.best)
+        if view == "likely":
+            return of.words(self, self._core.likeliest().astype(np.int64))
+        raise ParameterError(
+            f"view must be 'likely', 'certain', 'marginals' or 'sample', got {view!r}"
+        )
+
+    @cached_property
+    def expected_right_content(self) -> float:
+        """The expected share of right ones among `best` that are content words.
+
+        Of replaced words, those that are no stop words; NaN where there are none.
+        """
+        words, stop = self._space.words, STOP_WORDS
+        right = [float(p) for id, p, shown in zip(self.best, self.certainty, self.written,
+                 strict=True) if not shown and id >= 0 and words[id] not in stop]  # fmt: skip
+        return float(np.mean(right)) if right else float("nan")
+
+    @property
+    def guarantee(self) -> DecodedGuarantee:
+        """What may be said of a text that was decoded: printed, it is the mechanism's and more."""
+        of = self._of()
+        return DecodedGuarantee(of.mechanism.guarantee, of.model, self.expected_right_content)
 
     def __repr__(self) -> str:
         """Return what it knows."""

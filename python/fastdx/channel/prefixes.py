@@ -147,6 +147,11 @@ class Prefixes:
         drawn = rng.choice(len(self.weights), size.__index__(), p=self.weights)
         return [self._with(self.paths[i]) for i in drawn]
 
+    def likeliest(self) -> NDArray[np.uint32]:
+        """Return the ids of the likeliest text."""
+        found: NDArray[np.uint32] = self.paths[self.weights.argmax()].astype(np.uint32)
+        return found
+
     def viterbi(self) -> Any:
         """Return the likeliest text."""
         return self._with(self.paths[self.weights.argmax()])

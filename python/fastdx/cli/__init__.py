@@ -28,6 +28,7 @@ COMMANDS = {
     "calibrate": "calibrate",
     "evaluate": "evaluate",
     "compare": "compare",
+    "decode": "decode",
     "convert": "convert",
     "info": "convert",
     "index": "index",

@@ -1,0 +1,371 @@
+"""Numbers that a classifier learns from: what is to be expected of a text, given its release.
+
+`TextFeatures` is what `fastdx.sklearn.PosteriorFeatures` and the engines compute. If the prior
+knows no history, every word has its own posterior. A table of V rows holds it, and a text is a
+gather. Otherwise each text goes through `Channel.decode`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from os import cpu_count
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fastdx._core import Embedding
+from fastdx.channel.law import Channel
+from fastdx.channel.ngrams import NgramPrior
+from fastdx.exceptions import InputTypeError, ParameterError
+
+__all__ = ["KINDS", "TextFeatures", "directions", "laws"]
+
+_Numbers = NDArray[np.float64]
+
+KINDS = ("means", "counts", "both")
+AT_ONCE = 256
+"""Words whose laws are held at a time."""
+GATHERED = 1 << 16
+"""Words whose rows are held at a time."""
+PASSES = 3
+"""Rounds that find directions."""
+
+
+def _prior_of(channel: Channel, prior: Any) -> NgramPrior:
+    if isinstance(prior, NgramPrior):
+        return prior
+    frequencies: Any = None if prior is None else channel._prior(prior)
+    return NgramPrior.of_frequencies(channel.mechanism.space, frequencies)
+
+
+def laws(channel: Channel) -> Iterator[tuple[NDArray[np.int64], _Numbers]]:
+    """Yield the laws of all words in blocks: ids, and K of shape (len(ids), V)."""
+    mechanism = channel.mechanism
+    words = mechanism.space.words
+    shown = {id for id, word in enumerate(words) if mechanism.skip and word in mechanism.skip}
+    with ThreadPoolExecutor(mechanism.threads or cpu_count()) as pool:
+        for first in range(0, len(words), AT_ONCE):
+            part = words[first : first + AT_ONCE]
+            ids = np.arange(first, first + len(part))
+            rows = np.array(list(pool.map(mechanism.probabilities, part)))
+            for id in shown.intersection(ids.tolist()):
+                rows[id - first] = 0.0
+                rows[id - first, id] = 1.0
+            yield ids, rows
+
+
+def _over(numbers: _Numbers, total: _Numbers) -> _Numbers:
+    """Divide rows; those of what never happens become 0."""
+    happens = total > 0
+    found: _Numbers = numbers * np.where(happens, 1 / np.where(happens, total, 1.0), 0.0)[:, None]
+    return found
+
+
+def directions(
+    channel: Channel, k: int = 200, prior: ArrayLike | str | NgramPrior | None = None
+) -> _Numbers:
+    """Return the k functions of a word of which an output tells most: float64, shape (V, k).
+
+    They are the leading functions of Hirschfeld, Gebelein and Rényi: uncorrelated, of mean 0 and
+    variance 1 under the prior, and the share of the variance that an output explains falls from one
+    to the next. Found by subspace iteration from a fixed start; no text is used. Takes
+    2·`PASSES` passes over the law.
+
+    Parameters
+    ----------
+    channel : Channel
+        The law.
+    k : int, optional
+        How many, less than V.
+    prior : array_like of float, shape (V,), 'rank', or NgramPrior, optional
+        How often each word is written; by default 1/(rank + 2.7).
+
+    Examples
+    --------
+    >>> from fastdx import Embedding, Tem
+    >>> from fastdx.channel import Channel
+    >>> from fastdx.channel.features import directions
+    >>> e = Embedding(["tea", "coffee", "law", "court"], [[0.0], [0.1], [9.0], [9.1]])
+    >>> (directions(Channel.of(Tem(e, 2.0)), 1, [1, 1, 1, 1]) > 0)[:, 0].tolist() in (
+    ...     [True, True, False, False], [False, False, True, True])
+    True
+    """
+    pi = _prior_of(channel, prior).frequencies
+    if not 0 < k < len(pi):
+        raise ParameterError(f"directions must be between 1 and {len(pi) - 1}, got {k}")
+    root = np.sqrt(pi)
+    evidence = np.zeros(len(pi))
+    for ids, law in laws(channel):
+        evidence += pi[ids] @ law
+    scale = np.sqrt(evidence)
+    basis = np.random.default_rng(0).standard_normal((len(pi), min(k + 10, len(pi) - 1)))
+    for last in (*(False,) * (PASSES - 1), True):
+        basis -= np.outer(root, root @ basis)  # the constant function, of which all is known
+        basis = np.linalg.qr(basis)[0]
+        seen = np.zeros_like(basis)
+        for ids, law in laws(channel):
+            seen += law.T @ (root[ids, None] * basis[ids])
+        seen = _over(seen, scale)
+        if last:
+            break
+        weighted, image = _over(seen, scale), np.empty_like(basis)
+        for ids, law in laws(channel):
+            image[ids] = root[ids, None] * (law @ weighted)
+        basis = image
+    turned = np.linalg.eigh(seen.T @ seen)[1][:, ::-1][:, :k]
+    return _over(basis @ turned, root)
+
+
+class TextFeatures:
+    """Expected features of texts, given their releases: picklable, the same in every engine.
+
+    Parameters
+    ----------
+    channel : Channel
+        The law.
+    prior : array_like of float, shape (V,), 'rank', or NgramPrior, optional
+        What the receiver knows of the language; by default 1/(rank + 2.7). With an NgramPrior of
+        order 2 or 3, and for ``consistent=`` mechanisms, every text is decoded.
+    kind : {'means', 'counts', 'both'}, optional
+        The mean over a text's words of the posterior mean of each word's vector; how often each
+        word stands in it, in expectation; both side by side.
+    vectors : array_like of float, shape (V, n), optional
+        Vectors for means; by default those of the mechanism's embedding.
+    directions : int, optional
+        Counts, divided by the number of words, along so many `directions` in place of all V words.
+    least : float, optional
+        Counts in a text with a smaller probability at a place leave the sparse matrix, if the
+        table is used.
+
+    Examples
+    --------
+    >>> from fastdx import Embedding, Tem
+    >>> from fastdx.channel import Channel
+    >>> from fastdx.channel.features import TextFeatures
+    >>> e = Embedding(["tea", "coffee", "law"], [[0.0], [1.0], [9.0]])
+    >>> features = TextFeatures(Channel.of(Tem(e, 2.0)), [1, 1, 1])
+    >>> features(["tea, tea!", "law"]).round(2).tolist()
+    [[0.27], [8.99]]
+    """
+
+    def __init__(
+        self,
+        channel: Channel,
+        prior: ArrayLike | str | NgramPrior | None = None,
+        kind: str = "means",
+        *,
+        vectors: ArrayLike | None = None,
+        directions: int | None = None,
+        least: float = 1e-3,
+    ) -> None:
+        """Compute the table, where one table does."""
+        if not isinstance(channel, Channel):
+            raise InputTypeError(f"channel must be a Channel, not {type(channel).__name__}")
+        if kind not in KINDS:
+            raise ParameterError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
+        if not 0 <= least < 1:
+            raise ParameterError(f"least must be at least 0 and below 1, got {least}")
+        self._channel, self._prior, self._least = channel, _prior_of(channel, prior), float(least)
+        self._sparse = kind != "means" and directions is None
+        self._columns, self.names = self._dense(kind, vectors, directions)
+        words = channel.mechanism.space.words
+        if self._sparse:
+            self.names += [f"count {word}" for word in words]
+        self._places = {word: i for i, word in enumerate(words)}
+        self._table: _Numbers | None = None
+        self._bags: Any = None
+        if self._prior.order == 1 and not channel.mechanism.consistent:
+            self._fill()
+
+    def _dense(
+        self, kind: str, vectors: ArrayLike | None, count: int | None
+    ) -> tuple[_Numbers, list[str]]:
+        """Return what is averaged, a row of each word, and the names of its columns."""
+        space = self._channel.mechanism.space
+        parts: list[_Numbers] = [np.empty((len(space), 0))]
+        names: list[str] = []
+        if kind != "counts":
+            if vectors is None and not isinstance(space, Embedding):
+                raise ParameterError("vectors must be given: the words of a graph have none")
+            taken: Any = space.vectors if vectors is None else vectors  # type: ignore[union-attr]
+            means = np.asarray(taken, dtype=np.float64)
+            if means.ndim != 2 or len(means) != len(space):
+                raise ParameterError(f"vectors must be of shape ({len(space)}, n)")
+            parts.append(means)
+            names += [f"mean {i}" for i in range(means.shape[1])]
+        if kind != "means" and count is not None:
+            parts.append(directions(self._channel, count, self._prior))
+            names += [f"direction {i}" for i in range(count)]
+        return np.hstack(parts), names
+
+    @property
+    def sparse(self) -> bool:
+        """Whether features come as a sparse matrix."""
+        return self._sparse
+
+    @property
+    def _middle(self) -> _Numbers:
+        """What an unknown word counts as."""
+        found: _Numbers = self._prior.frequencies @ self._columns
+        return found
+
+    def _fill(self) -> None:
+        """Compute the posterior mean, and the bag, of each output: one pass over laws, or two."""
+        pi = self._prior.frequencies
+        evidence, table = np.zeros(len(pi)), np.zeros(self._columns.shape)
+        for ids, law in laws(self._channel):
+            evidence += pi[ids] @ law
+            table += law.T @ (pi[ids, None] * self._columns[ids])
+        hidden = self._hidden(evidence)
+        table = _over(table, evidence)
+        self._table = table * (1 - hidden)[:, None] + np.outer(hidden, self._middle)
+        if not self._sparse:
+            return
+        from scipy.sparse import vstack
+
+        share = _over((1 - hidden)[:, None], evidence)[:, 0]
+        blocks = []
+        for ids, law in laws(self._channel):
+            rows = pi[ids, None] * law * share
+            blocks.append(_sparse(np.where(rows >= self._least, rows, 0.0)))
+        self._bags = vstack(blocks, format="csc").T
+
+    def _hidden(self, evidence: _Numbers) -> _Numbers:
+        """Return how likely each output stands for a word that the space does not have."""
+        hidden = np.zeros(len(evidence))
+        if self._prior.unknown:
+            words = self._channel.mechanism.space.words
+            for y in np.flatnonzero(evidence):
+                hidden[y] = self._channel.decode([words[y]], self._prior).unknown[0]
+        return hidden
+
+    def __call__(self, texts: Iterable[str | None]) -> Any:
+        """Return the features of released texts: float64, shape (texts, columns).
+
+        A ``scipy.sparse`` matrix where it has the counts of all words. A text without words, and
+        None, has zeros.
+
+        Raises
+        ------
+        ParameterError
+            A text of words none of which is an output. A word that is none, as two outputs around
+            a hyphen may read, is left out.
+        """
+        given = ["" if text is None else text for text in texts]
+        if self._table is None:
+            with ThreadPoolExecutor(self._channel.mechanism.threads or cpu_count()) as pool:
+                return self._joined(*zip(*pool.map(self._decoded, given), strict=True))
+        find, tokens = self._places.get, self._channel.mechanism.tokenize
+        ids = [[find(word, -1) for word in tokens(text)] for text in given]
+        lengths = np.fromiter(map(len, ids), dtype=np.int64, count=len(ids))
+        flat = np.fromiter((i for row in ids for i in row), dtype=np.int64, count=lengths.sum())
+        odd = np.unique(np.repeat(np.arange(len(ids)), lengths)[flat < 0])
+        found = _averages(self._table, flat, lengths)
+        bags = self._bags_of(flat, lengths) if self._sparse else None
+        for row in odd:
+            # Masked, kept and skipped words.
+            mean, counts = self._decoded(given[row])
+            found[row] = mean
+            if bags is not None:
+                bags = bags.tolil()
+                bags[row] = np.where(counts >= self._least, counts, 0.0)
+                bags = bags.tocsr()
+        return found if bags is None else _beside(found, bags)
+
+    def of_clear(self, texts: Iterable[str | None]) -> Any:
+        """Return the same features of texts that were not privatised, of known words only.
+
+        For a model that learned from releases and is used on texts of one's own.
+        """
+        flat, lengths = self._known(texts)
+        found = _averages(self._columns, flat, lengths)
+        if not self._sparse:
+            return found
+        return _beside(found, _incidence(flat, lengths, len(self._places)))
+
+    @property
+    def frequencies(self) -> _Numbers:
+        """How often each word is written, by the prior: shape (V,)."""
+        return self._prior.frequencies
+
+    def counted(self, texts: Iterable[str | None]) -> Any:
+        """Return how often each word of the space stands in texts, as they are: sparse (n, V)."""
+        flat, lengths = self._known(texts)
+        return _incidence(flat, lengths, len(self._places))
+
+    def _known(self, texts: Iterable[str | None]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the ids of texts' known words in a row, and how many each text has."""
+        find, tokens = self._places.get, self._channel.mechanism.tokenize
+        rows = [[find(word, -1) for word in tokens((text or "").lower())] for text in texts]
+        ids = [[i for i in row if i >= 0] for row in rows]
+        lengths = np.fromiter(map(len, ids), dtype=np.int64, count=len(ids))
+        flat = np.fromiter((i for row in ids for i in row), dtype=np.int64, count=lengths.sum())
+        return flat, lengths
+
+    def _bags_of(self, flat: NDArray[np.int64], lengths: NDArray[np.int64]) -> Any:
+        # A word that is unknown stands in no row: such texts are decoded.
+        return _incidence(flat, lengths, len(self._places)) @ self._bags
+
+    def _decoded(self, text: str) -> tuple[_Numbers, _Numbers]:
+        try:
+            posterior = self._channel.decode(text, self._prior)
+        except ParameterError:
+            # Outputs and punctuation that stand together may read as another word.
+            words = [w for w in self._channel.mechanism.tokenize(text) if w in self._places]
+            if not words:
+                raise
+            posterior = self._channel.decode(words, self._prior)
+        counts = posterior.expected_counts()
+        total = counts @ self._columns + posterior.unknown.sum() * self._middle
+        return total / max(len(posterior), 1), counts
+
+    def _joined(self, means: Sequence[_Numbers], counts: Sequence[_Numbers]) -> Any:
+        found = np.array(means)
+        return _beside(found, _sparse(np.array(counts))) if self._sparse else found
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle the mechanism in place of the law, which is computed again where it is needed."""
+        return {**self.__dict__, "_channel": self._channel.mechanism}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take it back."""
+        self.__dict__.update(state, _channel=Channel.of(state["_channel"]))
+
+
+def _averages(table: _Numbers, ids: NDArray[np.int64], lengths: NDArray[np.int64]) -> _Numbers:
+    """Return the means of rows that follow each other, zeros of none."""
+    found = np.zeros((len(lengths), table.shape[1]))
+    ends = np.cumsum(lengths)
+    first = 0
+    while first < len(lengths):
+        start = ends[first] - lengths[first]
+        last = max(int(np.searchsorted(ends, start + GATHERED, side="right")), first + 1)
+        full = first + np.flatnonzero(lengths[first:last])
+        if len(full):
+            rows = table[ids[start : ends[last - 1]]]
+            found[full] = np.add.reduceat(rows, ends[full] - lengths[full] - start, axis=0)
+        first = last
+    found /= np.maximum(lengths, 1)[:, None]
+    return found
+
+
+def _incidence(ids: NDArray[np.int64], lengths: NDArray[np.int64], words: int) -> Any:
+    from scipy.sparse import csr_matrix
+
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    weights = (ids >= 0).astype(np.float64)
+    return csr_matrix((weights, np.maximum(ids, 0), starts), shape=(len(lengths), words))
+
+
+def _sparse(rows: _Numbers) -> Any:
+    from scipy.sparse import csr_matrix
+
+    return csr_matrix(rows)
+
+
+def _beside(dense: _Numbers, bags: Any) -> Any:
+    from scipy.sparse import hstack
+
+    return hstack([_sparse(dense), bags], format="csr") if dense.shape[1] else bags

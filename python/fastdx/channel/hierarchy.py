@@ -1,0 +1,151 @@
+"""What common nouns are, by WordNet: the categories that a text names where no word is certain."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Sequence
+from functools import cache, lru_cache
+from importlib.resources import files
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Category", "Hierarchy", "hierarchy_of"]
+
+_Numbers = NDArray[np.float64]
+
+SPACES = 4
+"""Spaces whose words are kept."""
+
+
+class Category(NamedTuple):
+    """Nouns that are one thing."""
+
+    name: str
+    probability: float
+
+
+@cache
+def _lines() -> dict[str, tuple[float, list[str], str | None]]:
+    """The share of each noun's sense, its hypernyms, and the singular that it is a plural of."""
+    data = (files("fastdx.channel") / "nouns.tsv.gz").read_bytes()
+    found = {}
+    for line in gzip.decompress(data).decode("utf-8").splitlines():
+        word, share, above = line.split("\t")
+        plural = above.removeprefix("=") if above.startswith("=") else None
+        found[word] = float(share), above.replace("=", "").split(), plural
+    return found
+
+
+@cache
+def _above(word: str) -> frozenset[str]:
+    """All that a noun is, itself included."""
+    _, parents, _ = _lines()[word]
+    return frozenset({word}).union(*map(_above, parents))
+
+
+class Hierarchy:
+    """Which words of a space each category holds.
+
+    A word counts for the categories of its first sense as a noun, as much as WordNet's tagged texts
+    have it in that sense: "play" hardly, "restaurant" always. So verbs and adjectives do not make
+    categories of things.
+
+    Parameters
+    ----------
+    words : sequence of str
+        The words of a space, in order of frequency.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fastdx.channel.hierarchy import Hierarchy
+    >>> words = ["the", "flu", "cancer", "pneumonia", "city"]
+    >>> h = Hierarchy(words)
+    >>> found = h.most_specific(np.array([0, .3, .3, .3, .1]), np.full(5, .2), .5, least_bits=.5)
+    >>> found.name, found.probability > .8
+    ('disease', True)
+    """
+
+    def __init__(self, words: Sequence[str]) -> None:
+        """Look them up."""
+        lines = _lines()
+        self.names: list[str] = []
+        known: dict[str, int] = {}
+        rows: list[int] = []
+        categories: list[int] = []
+        shares: list[float] = []
+        plural = np.zeros(len(words), dtype=bool)
+        for row, word in enumerate(words):
+            if word not in lines:
+                continue
+            plural[row] = lines[word][2] is not None
+            for name in sorted(_above(word)):
+                if lines[name][2] is not None:
+                    continue  # a plural is no category: its singular is
+                place = known.setdefault(name, len(known))
+                rows.append(row)
+                categories.append(place)
+                shares.append(lines[word][0])
+        self.names = list(known)
+        self._rows = np.array(rows, dtype=np.int64)
+        self._categories = np.array(categories, dtype=np.int64)
+        self._shares = np.array(shares, dtype=np.float64)
+        self._plural = plural
+        self._plurals = {of: word for word, (_, _, of) in lines.items() if of is not None}
+
+    def masses(self, probabilities: _Numbers) -> _Numbers:
+        """Return the probability of every category: shape (len(names),).
+
+        The sum over all words below it, each times the share of its sense.
+        """
+        weights = self._shares * probabilities[self._rows]
+        total = np.zeros(len(self.names))
+        np.add.at(total, self._categories, weights)
+        return total
+
+    def most_specific(
+        self, probabilities: _Numbers, prior: _Numbers, at_least: float, least_bits: float = 4.0
+    ) -> Category | None:
+        """Return the category of most information among those that are probable enough.
+
+        Parameters
+        ----------
+        probabilities : ndarray of float, shape (V,)
+            Of every word at a place.
+        prior : ndarray of float, shape (V,)
+            How often each word is written: a category's information is -log2 of how often one of
+            its words is (Resnik 1995).
+        at_least : float
+            The probability that it must have.
+        least_bits : float, optional
+            The information that it must have: "entity" says nothing.
+        """
+        masses = self.masses(probabilities)
+        able = masses >= at_least
+        if not able.any():
+            return None
+        with np.errstate(divide="ignore"):
+            bits = -np.log2(self.masses(prior))
+        able &= bits >= least_bits
+        if not able.any():
+            return None
+        # A category and the only one below it have the same words: the lower one has fewer above.
+        best = max(np.flatnonzero(able), key=lambda c: (bits[c], len(_above(self.names[c]))))
+        return Category(self._numbered(int(best), probabilities), float(masses[best]))
+
+    def _numbered(self, category: int, probabilities: _Numbers) -> str:
+        """Return its name, in the plural where its words are mostly plurals."""
+        own = self._categories == category
+        weights = self._shares[own] * probabilities[self._rows[own]]
+        name = self.names[category]
+        if weights @ self._plural[self._rows[own]] * 2 <= weights.sum():
+            return name
+        return self._plurals.get(name, name)
+
+
+@lru_cache(maxsize=SPACES)
+def hierarchy_of(words: tuple[str, ...]) -> Hierarchy:
+    """Return the hierarchy over the words of a space, kept for the next text."""
+    return Hierarchy(words)

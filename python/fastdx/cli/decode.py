@@ -1,0 +1,190 @@
+"""``fastdx decode``: releases as people read them, reconstructed by the law and a public model."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fastdx import Embedding, WordGraph
+from fastdx._core import open_space
+from fastdx._shared.replace import open_output
+from fastdx.cli.messages import CommandError, step
+from fastdx.cli.options import (
+    MechanismOptions,
+    examples,
+    given_of_mechanism,
+    mechanism_group,
+    show_text,
+)
+from fastdx.exceptions import ParameterError
+
+if TYPE_CHECKING:
+    from fastdx.channel import Channel, NgramPrior, Posterior
+    from fastdx.cli.options import _Commands
+
+OUTPUTS = ("text", "jsonl", "html")
+VIEWS = ("likely", "certain", "marginals", "sample")
+
+EXAMPLES = """
+  fastdx decode private.txt --epsilon 2.66
+  fastdx decode private.txt --channel private.channel.json --prior english.ngrams --view certain
+  fastdx decode private.jsonl --column text --channel card.json --to html -o read.html
+"""
+
+
+def add(commands: _Commands) -> None:
+    """Add the command."""
+    p = commands.add_parser(
+        "decode",
+        help="read a release: what is likely behind it, or what is certain",
+        description="Decode released texts by the mechanism's law and a public model of language. "
+        "What it writes is marked as reconstructed: it looks like what was written, and most of it "
+        "may be invented. With what may be said of it.",
+        **examples(EXAMPLES),
+    )
+    p.add_argument("files", nargs="*", metavar="FILE", help="released texts: a text a file, or "
+                   "JSONL with --column; standard input if left out")  # fmt: skip
+    p.add_argument("--epsilon", type=float, help="of the mechanism that released them; by default "
+                   "the recommended policy")  # fmt: skip
+    p.add_argument("--channel", metavar="CARD", help="the card that Channel.card() returned, in "
+                   "the place of all options of the mechanism but --embedding")  # fmt: skip
+    p.add_argument("--prior", metavar="FILE", help="a model that NgramPrior.save wrote; by default "
+                   "bigrams of English if they are built in, else frequencies by rank")  # fmt: skip
+    p.add_argument("--view", choices=VIEWS, default="likely", help="the likeliest text; what is "
+                   "certain, with categories in brackets and … else; the likeliest word of each "
+                   "place; a text drawn from the posterior (default %(default)s)")  # fmt: skip
+    p.add_argument("--at-least", type=float, default=0.5, metavar="P", help="with --view certain: "
+                   "the probability of all that it says (default %(default)s)")  # fmt: skip
+    group = p.add_argument_group("input and output")
+    group.add_argument("--column", metavar="NAME", help="the files are JSONL, and this field of "
+                       "each record is decoded")  # fmt: skip
+    group.add_argument("--to", choices=OUTPUTS, default="text", help="html shows the likeliest "
+                       "words of a place on hover (default %(default)s)")  # fmt: skip
+    group.add_argument("-o", "--output", metavar="FILE", help="standard output if left out")
+    group.add_argument("-q", "--quiet", action="store_true", help="no progress")
+    show_text(group)
+    mechanism_group(p)
+    p.set_defaults(run=_decode)
+
+
+def _decode(args: argparse.Namespace) -> None:
+    from fastdx.channel.views import page
+
+    if not 0 < args.at_least <= 1:
+        raise CommandError(f"--at-least must be above 0 and at most 1, got {args.at_least}")
+    if args.mechanism == "bag":
+        raise CommandError("decode takes mechanisms of words, not --mechanism bag")
+    channel = _channel(args)
+    prior = _prior(args, channel)
+    parts, guarantee = [], ""
+    total = right = 0.0
+    for place, text in _texts(args):
+        try:
+            posterior = channel.decode(text, prior)
+        except ParameterError as e:
+            raise CommandError(f"{place}: {e}") from None
+        parts.append(_part(args, posterior))
+        content = posterior.expected_right_content
+        if not np.isnan(content):
+            total, right = total + len(posterior), right + content * len(posterior)
+        guarantee = _guarantee(posterior, right / total if total else float("nan"))
+    lines = "".join(f"{part}\n" for part in parts)
+    out = page(parts, guarantee) if args.to == "html" else lines
+    if args.output is None:
+        sys.stdout.write(out)
+    else:
+        with open_output(args.output, args.files) as file:
+            file.write(out.encode("utf-8"))
+    if args.to != "html" and guarantee:
+        print(guarantee, file=sys.stderr)
+
+
+def _guarantee(posterior: Posterior, right: float) -> str:
+    """Return what may be said of all texts: the last one's, with the mean of all."""
+    from dataclasses import replace
+
+    return str(replace(posterior.guarantee, right=right))
+
+
+def _part(args: argparse.Namespace, posterior: Posterior) -> str:
+    """Return one text as it is written out."""
+    view = posterior.text(args.view, at_least=args.at_least)
+    if args.to == "html":
+        return view.to_html()
+    if args.to == "text":
+        return str(view)
+    right = None if np.isnan(view.expected_right) else round(view.expected_right, 4)
+    record = {
+        "reconstructed": view.text, "view": args.view, "expected_right": right,
+        "words": [{"text": p.text, "kind": p.kind, "probability": round(p.probability, 4)}
+                  for p in view.pieces],
+    }  # fmt: skip
+    return json.dumps(record, ensure_ascii=False)
+
+
+def _channel(args: argparse.Namespace) -> Channel:
+    from fastdx.channel import Channel
+
+    if args.channel is None:
+        mechanism = MechanismOptions.of(args).make()
+        return Channel.of(mechanism)
+    given = [option for option in given_of_mechanism(args) if option != "--embedding"]
+    if given or args.epsilon is not None or args.spec is not None:
+        option = given[0] if given else "--epsilon" if args.spec is None else "--spec"
+        raise CommandError(f"--channel describes all of the mechanism: leave out {option}")
+    space: Embedding | WordGraph | None = None
+    if args.embedding is not None:
+        space = open_space(args.embedding, True, False)
+    return Channel.load(Path(args.channel).read_text("utf-8"), space)
+
+
+def _prior(args: argparse.Namespace, channel: Channel) -> NgramPrior:
+    from fastdx.channel import NgramPrior
+
+    space = channel.mechanism.space
+    if args.prior is not None:
+        with step("reading the model", quiet=args.quiet):
+            return NgramPrior.load(space, args.prior)
+    english: Any = getattr(NgramPrior, "english", None)
+    if english is not None:
+        try:
+            found: NgramPrior = english(space)
+        except ParameterError:
+            pass  # words that are not built in
+        else:
+            return found
+    if not args.quiet:
+        print("fastdx: no --prior: words by themselves, by frequencies", file=sys.stderr)
+    return NgramPrior.of_frequencies(space)
+
+
+def _texts(args: argparse.Namespace) -> Iterator[tuple[str, str]]:
+    """Yield each text, and where it stands."""
+    for name in args.files or ["-"]:
+        data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+        try:
+            text = data.decode("utf-8").removeprefix("\ufeff")
+        except UnicodeDecodeError as e:
+            raise CommandError(f"{name}: not UTF-8, at byte {e.start}") from None
+        if args.column is None:
+            yield name, text.rstrip("\n")
+            continue
+        for number, line in enumerate(text.split("\n"), 1):
+            if line.strip():
+                yield f"{name}, line {number}", _field(f"{name}, line {number}", line, args.column)
+
+
+def _field(place: str, line: str, column: str) -> str:
+    try:
+        record = json.loads(line)
+    except ValueError:
+        raise CommandError(f"{place}: not JSON") from None
+    if not isinstance(record, dict) or not isinstance(record.get(column), str):
+        raise CommandError(f"{place}: has no field {column!r} of text")
+    return str(record[column])

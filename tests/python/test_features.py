@@ -1,0 +1,361 @@
+"""Features of private texts: against sums over all texts that could stand behind them."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import fastdx
+from fastdx import Cover, Embedding, NeighborResponse, Tem, WordGraph
+from fastdx._engines.features import FeatureColumn
+from fastdx.channel import Channel, NgramPrior
+from fastdx.channel.bayes import shares_behind
+from fastdx.channel.features import TextFeatures, directions
+
+WORDS = ["the", "a", "tea", "cup", "law", "of"]
+VECTORS = np.array([[0.0, 1.0], [0.5, 0.2], [2.0, 3.0], [2.5, 2.0], [9.0, 1.0], [0.2, 0.6]])
+TEXTS = ["the cup of tea", "a law", "of; of a tea!", "", "cup"]
+PI = np.array([5.0, 3.0, 2.0, 1.0, 1.0, 4.0]) / 16
+
+
+@pytest.fixture
+def space() -> Embedding:
+    return Embedding(WORDS, VECTORS)
+
+
+def law(mechanism: fastdx.Mechanism) -> NDArray[np.float64]:
+    return np.array([mechanism.probabilities(word) for word in mechanism.space.words])
+
+
+def bayes(mechanism: fastdx.Mechanism) -> NDArray[np.float64]:
+    joint = (PI[:, None] * law(mechanism)).T
+    with np.errstate(invalid="ignore"):
+        return joint / joint.sum(axis=1, keepdims=True)
+
+
+def words_of(text: str) -> list[int]:
+    return [WORDS.index(w.strip(";!")) for w in text.split()]
+
+
+@pytest.mark.parametrize("kind", ["plain", "cover", "response", "remapped"])
+def test_the_table_is_bayes(space: Embedding, kind: str) -> None:
+    cover = Cover.nearest(space, 2)
+    m: fastdx.Mechanism = {
+        "plain": lambda: Tem(space, 1.3),
+        "cover": lambda: Tem(space, 1.3, cover=cover),
+        "response": lambda: NeighborResponse(space, 2.0, cover=cover),
+        "remapped": lambda: Tem(space, 1.3, remap=cover),
+    }[kind]()
+    posterior = bayes(m)
+    vectors = np.asarray(space.vectors, dtype=float)
+    means = TextFeatures(Channel.of(m), PI)
+    both = TextFeatures(Channel.of(m), PI, "both", least=0.0)
+    got, beside = means(TEXTS), both(TEXTS).toarray()
+    for text, row, wide in zip(TEXTS, got, beside, strict=True):
+        rows = posterior[words_of(text)]
+        want = (rows @ vectors).mean(axis=0) if len(rows) else np.zeros(2)
+        np.testing.assert_allclose(row, want, atol=1e-6)
+        np.testing.assert_allclose(wide[:2], want, atol=1e-6)
+        np.testing.assert_allclose(wide[2:], rows.sum(axis=0), atol=1e-9)
+    prior = NgramPrior.of_frequencies(space, PI)
+    decoded = Channel.of(m).decode(TEXTS[0], prior)
+    np.testing.assert_allclose(got[0], decoded.means.mean(axis=0), atol=1e-9)
+
+
+def every_text(
+    m: fastdx.Mechanism, prior: NgramPrior, released: Sequence[int]
+) -> NDArray[np.float64]:
+    """The posterior of each place, summed over all texts."""
+    k, found = law(m), np.zeros((len(released), len(WORDS)))
+    for ids in itertools.product(range(len(WORDS)), repeat=len(released)):
+        weight = 1.0
+        for i, id in enumerate(ids):
+            before = [WORDS[j] for j in ids[:i]]
+            known = 1 - prior.unknown_next(before)
+            weight *= prior.next(before)[id] * known * k[id, released[i]]
+        for i, id in enumerate(ids):
+            found[i, id] += weight
+    return found / found[0].sum()
+
+
+def test_a_model_with_history_is_summed_over_all_texts(space: Embedding) -> None:
+    prior = NgramPrior.train(space, ["the cup of tea", "a cup of tea", "the law of a law"], order=2)
+    m = Tem(space, 1.0, oov="error")
+    want = every_text(m, prior, words_of("law cup of"))
+    one = Channel.of(m).decode("law cup of", prior)
+    features = TextFeatures(Channel.of(m), prior, "both")(["law cup of"]).toarray()[0]
+    np.testing.assert_allclose(features[2:], want.sum(axis=0), atol=1e-9)
+    got = TextFeatures(Channel.of(m), prior)(["law cup of", "tea"])
+    np.testing.assert_allclose(got[0], one.means.mean(axis=0), atol=1e-9)
+    # It differs from what one word at a time gives.
+    alone = TextFeatures(Channel.of(m), prior.frequencies)(["law cup of"])
+    assert abs(alone[0] - got[0]).max() > 1e-3
+
+
+def test_unknown_skipped_masked_and_consistent_words(space: Embedding) -> None:
+    unigrams = NgramPrior.of_frequencies(space, PI, unknown=0.3)
+    drawn = Channel.of(Tem(space, 1.0))
+    skipped = Channel.of(Tem(space, 1.0, skip=["of"]))
+    masked = Channel.of(Tem(space, 1.0, oov="mask"))
+    same = Channel.of(Tem(space, 1.0, consistent=True))
+    for channel, text in (
+        (drawn, "tea of a"),
+        (skipped, "tea of a"),
+        (skipped, "of Of"),
+        (masked, "tea [MASK] a"),
+        (same, "tea tea a"),
+    ):
+        want = channel.decode(text, unigrams)
+        got = TextFeatures(channel, unigrams, "both", least=0.0)([text, None]).toarray()
+        np.testing.assert_allclose(got[0, :2], want.means.mean(axis=0), atol=1e-9)
+        np.testing.assert_allclose(got[0, 2:], want.expected_counts(), atol=1e-9)
+        assert not got[1].any()
+    # A skipped word stands for itself, and no other output stands for it.
+    counts = TextFeatures(skipped, PI, "counts", least=0.0)(["tea"]).toarray()[0]
+    assert counts[WORDS.index("of")] == 0 and counts.min() == 0 and counts.sum() == pytest.approx(1)
+
+
+def test_small_probabilities_leave_the_sparse_counts(space: Embedding) -> None:
+    m = Tem(space, 1.0)
+    posterior = bayes(m)
+    got = TextFeatures(Channel.of(m), PI, "counts", least=0.2)(["tea tea"]).toarray()[0]
+    row = posterior[WORDS.index("tea")]
+    np.testing.assert_allclose(got, 2 * np.where(row >= 0.2, row, 0), atol=1e-9)
+    assert 0 < np.count_nonzero(got) < len(WORDS)
+
+
+def test_directions_are_the_singular_vectors(space: Embedding) -> None:
+    m = Tem(space, 1.0)
+    k = law(m)
+    out = PI @ k
+    matrix = (np.sqrt(PI)[:, None] * k / np.sqrt(out)).T
+    left = np.linalg.svd(matrix)[2][1:4]
+    got = directions(Channel.of(m), 3, PI)
+    np.testing.assert_allclose(got.T @ (PI[:, None] * got), np.eye(3), atol=1e-6)
+    np.testing.assert_allclose(PI @ got, 0, atol=1e-9)
+    agree = np.abs((got * np.sqrt(PI)[:, None]).T @ left.T)
+    np.testing.assert_allclose(np.diag(agree), 1, atol=1e-3)
+    along = TextFeatures(Channel.of(m), PI, "counts", directions=3)
+    np.testing.assert_allclose(along(["tea cup"])[0], (bayes(m)[[2, 3]] @ got).mean(axis=0),
+                               atol=1e-9)  # fmt: skip
+    assert along.names == ["direction 0", "direction 1", "direction 2"]
+
+
+def test_posterior_means_are_nearer_than_outputs() -> None:
+    """In the mean square, by a sum over all words and outputs."""
+    e = Embedding.default()
+    small = Embedding(e.words[:300], e.vectors[:300])
+    m = Tem(small, 2.0)
+    k, v = law(m), np.asarray(small.vectors, dtype=float)
+    pi = np.full(300, 1 / 300)
+    mean = TextFeatures(Channel.of(m), pi)(small.words)
+    joint = pi[:, None] * k
+    square = ((v[:, None, :] - v[None, :, :]) ** 2).sum(axis=2)
+    raw = float((joint * square).sum())
+    expected = float((joint * ((v[:, None, :] - mean[None, :, :]) ** 2).sum(axis=2)).sum())
+    constant = float((pi * ((v - v.mean(axis=0)) ** 2).sum(axis=1)).sum())
+    assert expected <= constant + 1e-6 and expected < raw
+
+
+def test_em_reaches_the_maximum(space: Embedding) -> None:
+    """Against the condition of the maximum: at it, the derivative by each share is the total."""
+    k = law(Tem(space, 1.0)).astype(np.float32)
+    counts = np.array([[40.0, 3, 0, 10, 7, 1], [0.0, 0, 9, 1, 30, 2]])
+    smooth = 6 * PI
+
+    def worth(rounds: int) -> NDArray[np.float64]:
+        shares = shares_behind(k, counts, smooth, rounds)
+        value: NDArray[np.float64] = (counts * np.log(shares @ k)).sum(axis=1) + (
+            smooth * np.log(shares)
+        ).sum(axis=1)
+        return value
+
+    steps = np.array([worth(rounds) for rounds in (1, 2, 5, 20, 100)])
+    assert (np.diff(steps, axis=0) >= -1e-6).all()
+    found = shares_behind(k, counts, smooth, 5000)
+    slope = (counts / (found @ k)) @ k.T + smooth / found
+    np.testing.assert_allclose(slope, np.repeat(counts.sum(axis=1) + 6, 6).reshape(2, 6), rtol=1e-4)
+
+
+def test_clear_texts_and_words_that_are_no_outputs(space: Embedding) -> None:
+    features = TextFeatures(Channel.of(Tem(space, 1.0)), PI)
+    vectors = np.asarray(space.vectors, dtype=float)
+    np.testing.assert_allclose(features.of_clear(["Tea, nothing LAW", "none"]),
+                               [vectors[[2, 4]].mean(axis=0), [0, 0]], atol=1e-6)  # fmt: skip
+    np.testing.assert_allclose(features(["tea xyzzy"]), features(["tea"]), atol=1e-9)
+    with pytest.raises(fastdx.ParameterError, match="release of this mechanism") as caught:
+        features(["xyzzy"])
+    assert "xyzzy" not in str(caught.value)
+
+
+def test_what_is_refused(space: Embedding) -> None:
+    channel = Channel.of(Tem(space, 1.0))
+    for wrong, about in (
+        ({"kind": "mean"}, "kind"),
+        ({"least": 1.0}, "least"),
+        ({"vectors": np.zeros((2, 2))}, "vectors"),
+        ({"kind": "counts", "directions": 6}, "directions"),
+        ({"prior": [1.0]}, "prior|frequencies"),
+    ):
+        with pytest.raises(fastdx.FastdxError, match=about):
+            TextFeatures(channel, **wrong)  # type: ignore[arg-type]
+    with pytest.raises(fastdx.InputTypeError, match="channel"):
+        TextFeatures(Tem(space, 1.0))  # type: ignore[arg-type]
+    graph = WordGraph([("a", "b"), ("b", "c")])
+    with pytest.raises(fastdx.ParameterError, match="vectors"):
+        TextFeatures(Channel.of(Tem(graph, 1.0)))
+    assert TextFeatures(Channel.of(Tem(graph, 1.0)), kind="counts")(["a b"]).shape == (1, 3)
+
+
+def test_pickles_work_elsewhere(space: Embedding) -> None:
+    for prior in (PI, NgramPrior.train(space, ["the cup of tea"], order=2)):
+        features = TextFeatures(Channel.of(Tem(space, 1.0)), prior)
+        again = pickle.loads(pickle.dumps(features))
+        np.testing.assert_array_equal(again(TEXTS), features(TEXTS))
+
+
+def test_batches_of_engines(space: Embedding) -> None:
+    features = TextFeatures(Channel.of(Tem(space, 1.0)), PI)
+    want = features(["tea", None])
+    add = pickle.loads(pickle.dumps(FeatureColumn("text", features, "x")))
+    assert np.allclose(add({"text": ["tea", None]})["x"], want)
+    array = add({"text": np.array(["tea", None], dtype=object)})["x"]
+    assert isinstance(array, np.ndarray) and np.allclose(array, want)
+    with pytest.raises(fastdx.ParameterError, match="'text'"):
+        add({"other": ["tea"]})
+    with pytest.raises(fastdx.ParameterError, match="dense"):
+        FeatureColumn("text", TextFeatures(Channel.of(Tem(space, 1.0)), kind="counts"))
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    frame = add(pandas.DataFrame({"text": ["tea", None]}))
+    assert np.allclose(frame["x"].tolist(), want)
+    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    table = add(pyarrow.table({"text": ["tea", None]}))
+    assert np.allclose(table["x"].to_pylist(), want)
+
+
+def test_datasets(space: Embedding) -> None:
+    datasets = pytest.importorskip("datasets", reason="datasets is not installed")
+    from fastdx.datasets import features
+
+    of = TextFeatures(Channel.of(Tem(space, 1.0)), PI)
+    got = datasets.Dataset.from_dict({"text": TEXTS, "n": list(range(5))}).map(
+        features("text", of), batched=True, batch_size=2
+    )
+    assert np.allclose(got["features"], of(TEXTS)) and list(got["n"]) == list(range(5))
+
+
+def test_ray(space: Embedding) -> None:
+    data = pytest.importorskip("ray.data", reason="ray is not installed")
+
+    from fastdx.ray import features
+
+    of = TextFeatures(Channel.of(Tem(space, 1.0)), PI)
+    found = features(data.from_items([{"text": t} for t in TEXTS]), "text", of).take_all()
+    assert np.allclose(sorted(map(tuple, (r["features"] for r in found))),
+                       sorted(map(tuple, of(TEXTS))))  # fmt: skip
+
+
+def test_spark(space: Embedding) -> None:
+    sql = pytest.importorskip("pyspark.sql", reason="pyspark is not installed")
+    from fastdx.spark import features
+
+    spark = sql.SparkSession.builder.master("local[1]").getOrCreate()
+    of = TextFeatures(Channel.of(Tem(space, 1.0)), PI)
+    df = spark.createDataFrame([(t,) for t in TEXTS], ["text"])
+    found = [row["features"] for row in features(df, "text", of).collect()]
+    assert np.allclose(found, of(TEXTS))
+
+
+class TestScikitLearn:
+    """`PosteriorFeatures` in pipelines."""
+
+    def make(self, space: Embedding, **parameters: Any) -> Any:
+        pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+        from fastdx.sklearn import PosteriorFeatures
+
+        return PosteriorFeatures(Channel.of(Tem(space, 1.0)), PI, **parameters)
+
+    def test_columns_copies_and_frames(self, space: Embedding) -> None:
+        made = self.make(space, kind="both")
+        from sklearn.base import clone
+        from sklearn.exceptions import NotFittedError
+
+        with pytest.raises(NotFittedError):
+            made.transform(TEXTS)
+        want = made.fit_transform(TEXTS).toarray()
+        names = made.get_feature_names_out()
+        assert names.tolist() == ["mean 0", "mean 1", *(f"count {w}" for w in WORDS)]
+        for copy in (clone(made).fit(TEXTS), pickle.loads(pickle.dumps(made))):
+            np.testing.assert_allclose(copy.transform(TEXTS).toarray(), want)
+        assert clone(made).get_params()["kind"] == "both"
+        pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+        frame = self.make(space).set_output(transform="pandas").fit_transform(
+            pandas.Series(TEXTS)
+        )  # fmt: skip
+        assert list(frame.columns) == ["mean 0", "mean 1"]
+        np.testing.assert_allclose(frame.to_numpy(), want[:, :2])
+        nothing = self.make(space).fit_transform([None, float("nan"), "tea"])
+        assert not nothing[:2].any() and nothing[2].any()
+        for bad in ("tea", [3], np.zeros((2, 2))):
+            with pytest.raises(fastdx.InputTypeError):
+                made.transform(bad)
+
+    def test_pipelines_learn(self, space: Embedding) -> None:
+        made = self.make(space)
+        from sklearn.linear_model import LogisticRegression
+        from sklearn.pipeline import make_pipeline
+
+        m = Tem(space, 3.0, seed=5)
+        texts = ["cup of tea", "the law"] * 40
+        judge = make_pipeline(made, LogisticRegression()).fit(m.privatize(texts), [0, 1] * 40)
+        assert judge.score(m.privatize(texts), [0, 1] * 40) > 0.75
+        assert judge[-1].score(made.fit([]).of_clear(texts), [0, 1] * 40) == 1.0
+
+    def test_naive_bayes_through_the_law(self, space: Embedding) -> None:
+        pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+        from experiments.learning import ROUNDS, _Naive
+        from sklearn.base import clone
+
+        from fastdx.sklearn import ChannelNB
+
+        m = Tem(space, 1.5, seed=3)
+        texts, labels = ["cup of tea", "the law of a law"] * 30, ["drinks", "courts"] * 30
+        private = m.privatize(texts)
+        judge = ChannelNB(Channel.of(m), PI).fit(private, labels)
+        # The experiment's figures are of the same thing.
+        counts = TextFeatures(Channel.of(m), PI).counted(private)
+        other = _Naive(PI, law(m)).fit(counts, labels)
+        assert judge.rounds == ROUNDS
+        np.testing.assert_allclose(judge.shares_, other.shares, rtol=1e-4, atol=1e-9)
+        assert judge.predict(private).tolist() == other.predict(counts, clear=False)
+        assert judge.predict_clear(texts).tolist() == labels
+        np.testing.assert_allclose(judge.released_, judge.shares_ @ law(m), rtol=1e-9)
+        p = judge.predict_proba(private)
+        assert np.allclose(p.sum(axis=1), 1)
+        assert (judge.classes_[p.argmax(axis=1)] == judge.predict(private)).all()
+        again = pickle.loads(pickle.dumps(judge))
+        assert (again.predict(private) == judge.predict(private)).all()
+        assert clone(judge).get_params()["alpha"] == 1.0
+        for wrong in ({"rounds": 0}, {"alpha": 0.0}):
+            with pytest.raises(fastdx.ParameterError):
+                ChannelNB(Channel.of(m), PI, **wrong).fit(private, labels)
+        with pytest.raises(fastdx.ParameterError, match="consistent"):
+            ChannelNB(Channel.of(Tem(space, 1.5, consistent=True))).fit(private, labels)
+
+    def test_scikit_learns_own_checks(self, space: Embedding) -> None:
+        made = self.make(space)
+        from sklearn.utils import estimator_checks
+
+        for name in ("estimator_cloneable", "estimator_repr", "estimator_tags_renamed",
+                     "get_params_invariance", "set_params", "valid_tag_types",
+                     "no_attributes_set_in_init", "do_not_raise_errors_in_init_or_set_params",
+                     "mixin_order"):  # fmt: skip
+            check = getattr(estimator_checks, f"check_{name}", None)
+            if check is not None:
+                check("PosteriorFeatures", made)

@@ -1,0 +1,324 @@
+"""Decoded texts as people read them, and the command that writes them."""
+
+from __future__ import annotations
+
+import gzip
+import html
+import inspect
+import itertools
+import json
+import re
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fastdx
+from fastdx import Embedding, Tem
+from fastdx.bags import STOP_WORDS
+from fastdx.channel import Channel, NgramPrior, Posterior, View
+from fastdx.channel import hierarchy as nouns
+from fastdx.channel.features import TextFeatures
+from fastdx.channel.hierarchy import Hierarchy
+from fastdx.cli import main
+
+WORDS = ["the", "in", "flu", "cancer", "london", "paris", "and", "hotels", "restaurants", "he"]
+PLACES = [0.0, 1.0, 9.0, 9.3, 20.0, 20.3, 2.0, 30.0, 30.2, 3.0]
+
+
+@pytest.fixture
+def space() -> Embedding:
+    return Embedding(WORDS, np.array(PLACES)[:, None])
+
+
+@pytest.fixture
+def prior(space: Embedding) -> NgramPrior:
+    rare = np.array([300.0, 200, 1, 1, 1, 1, 100, 1, 1, 100])
+    return NgramPrior.of_frequencies(space, rare / rare.sum())
+
+
+@pytest.fixture
+def channel(space: Embedding) -> Channel:
+    return Channel.of(Tem(space, 2.5, oov="error"))
+
+
+@cache
+def lines() -> dict[str, tuple[float, list[str], bool]]:
+    """The file of nouns, read again."""
+    data = Path(nouns.__file__).parent / "nouns.tsv.gz"
+    found = {}
+    for line in gzip.decompress(data.read_bytes()).decode().splitlines():
+        word, share, above = line.split("\t")
+        found[word] = float(share), above.replace("=", "").split(), above.startswith("=")
+    return found
+
+
+def ancestors(word: str) -> set[str]:
+    found, ahead = set(), [word]
+    while ahead:
+        one = ahead.pop()
+        found.add(one)
+        ahead += lines()[one][1]
+    return {name for name in found if not lines()[name][2]}
+
+
+def test_the_hierarchy_is_one() -> None:
+    for word, (share, above, plural) in lines().items():
+        assert 0 <= share <= 1 and set(above) <= set(lines())
+        assert word not in set().union(*map(ancestors, above)) if above else True
+        assert len(above) == 1 or not plural
+    assert "disease" in ancestors("flu") and "building" in ancestors("restaurants")
+    assert "city" in ancestors("london") and "person" in ancestors("einstein")
+    # Verbs, letters and closed classes make no categories.
+    assert not {"he", "in", "as", "be", "a", "can"} & {
+        w for w, (share, _, _) in lines().items() if share > 0
+    }
+    assert lines()["play"][0] < 0.2 and lines()["restaurant"][0] > 0.9
+
+
+def test_masses_are_sums_over_all_descendants() -> None:
+    words = Embedding.default().words[:3000]
+    rng = np.random.default_rng(1)
+    p = rng.dirichlet(np.full(len(words), 0.05))
+    want: dict[str, float] = {}
+    for word, mass in zip(words, p, strict=True):
+        if word in lines():
+            for name in ancestors(word):
+                want[name] = want.get(name, 0.0) + lines()[word][0] * mass
+    h = Hierarchy(words)
+    got = dict(zip(h.names, h.masses(p), strict=True))
+    assert set(got) == set(want)
+    assert max(abs(got[name] - want[name]) for name in want) < 1e-12
+    prior = np.full(len(words), 1 / len(words))
+    base = dict(zip(h.names, h.masses(prior), strict=True))
+    for at_least in (0.1, 0.2, 0.4):
+        able = {n for n in want if want[n] >= at_least and base[n] <= 2.0**-4}
+        found = h.most_specific(p, prior, at_least)
+        if not able:
+            assert found is None
+            continue
+        assert found is not None and found.probability >= at_least
+        singular = next((n for n in able if n == found.name), None)
+        rarest = min(base[n] for n in able)
+        assert singular is None or base[singular] == pytest.approx(rarest)
+
+
+def test_categories_and_open_places(channel: Channel, prior: NgramPrior) -> None:
+    posterior = channel.decode("flu in london and restaurants.", prior)
+    view = posterior.text("certain", at_least=0.8)
+    kinds = [piece.kind for piece in view.pieces]
+    for i, piece in enumerate(view.pieces):
+        p = posterior.marginals(i)
+        assert piece.top[0] == pytest.approx((WORDS[int(p.argmax())], p.max()))
+        if p.max() >= 0.8:
+            assert piece.kind == "word" and piece.text == WORDS[int(p.argmax())]
+        elif piece.kind == "category":
+            mass = sum(lines()[w][0] * p[j] for j, w in enumerate(WORDS)
+                       if w in lines() and lines()[w][0]
+                       and piece.text.strip("[]").rstrip("s") in
+                       {n.rstrip("s") for n in ancestors(w)})  # fmt: skip
+            assert piece.probability == pytest.approx(mass) and mass >= 0.8
+    # Two hotels, or restaurants: the plural.
+    assert kinds == ["category", "open", "category", "open", "category"]
+    assert re.fullmatch(r"\[disease\] … \[(city|center)\] … \[buildings\]\.", view.text)
+    everything = posterior.text("certain", at_least=1.0)
+    assert everything.text == "….", everything
+    assert np.isnan(everything.expected_right) and "nothing" in everything.mark
+
+
+def test_neighbouring_open_places_merge(channel: Channel, prior: NgramPrior) -> None:
+    def certain(text: str) -> str:
+        return channel.decode(text, prior).text("certain", at_least=1.0).text
+
+    assert certain("flu, in london") == "…"
+    assert certain("flu in. london and") == "…. …"
+    assert certain("(flu) in") == "(…"
+    view = channel.decode(["flu", "in"], prior).text("certain", at_least=1.0)
+    assert view.text == "…"
+
+
+def test_likely_texts_and_their_expected_share(space: Embedding, channel: Channel) -> None:
+    prior = NgramPrior.train(
+        space, ["flu in london and paris", "the hotels and restaurants"], order=2
+    )
+    for release in ("flu the London".lower(), "restaurants and cancer, in paris"):
+        posterior = channel.decode(release, prior)
+        view = posterior.text()
+        assert view.text == posterior.viterbi()
+        ids = [WORDS.index(piece.text) for piece in view.pieces]
+        want = np.mean([posterior.marginals(i)[id] for i, id in enumerate(ids)])
+        assert view.expected_right == pytest.approx(want)
+        best = posterior.text("marginals")
+        assert best.expected_right == pytest.approx(posterior.expected_right)
+        assert best.expected_right >= view.expected_right - 1e-12
+        sample = posterior.text("sample", seed=3)
+        assert sample.text == posterior.sample(1, 3)[0]
+        agree = np.mean([p @ p for p in map(posterior.marginals, range(len(posterior)))])
+        assert sample.expected_right == pytest.approx(agree)
+        for one in (view, best, sample):
+            assert str(one).startswith("[reconstructed") and not one.text.startswith("[rec")
+            assert f"{one.expected_right:.0%}" in str(one)
+
+
+def test_what_is_said_is_right_as_often_as_said(space: Embedding, prior: NgramPrior) -> None:
+    """Texts drawn from the prior: the number of right words, and categories, within six sigma."""
+    m = Tem(space, 1.5, oov="error", seed=7)
+    flat = NgramPrior.of_frequencies(space, np.full(10, 0.1))
+    channel = Channel.of(m)
+    rng = np.random.default_rng(7)
+    said = {view: [0.0, 0.0, 0.0] for view in ("likely", "certain", "sample")}
+    for _ in range(60):
+        text = [WORDS[i] for i in rng.integers(0, 10, 12)]
+        released = m.privatize(" ".join(text)).split()
+        posterior = channel.decode(released, flat)
+        for view, total in said.items():
+            made = posterior.text(view, at_least=0.45, seed=int(rng.integers(1 << 30)))
+            if view == "sample":
+                right = sum(a == b for a, b in zip(made.text.split(), text, strict=True))
+                total[0] += right - made.expected_right * 12
+                total[1] += 12 / 4
+                continue
+            for piece, true in zip(made.pieces, text, strict=True):
+                if piece.kind == "word":
+                    total[0] += (piece.text == true) - piece.probability
+                    total[1] += piece.probability * (1 - piece.probability)
+    for view, (difference, variance, _) in said.items():
+        assert variance > 0 and abs(difference) < 6 * variance**0.5, view
+
+
+def test_shown_words_are_shown(space: Embedding, prior: NgramPrior) -> None:
+    skipping = Channel.of(Tem(space, 1.0, skip=["Weyland"], oov="error"))
+    prior = NgramPrior.of_frequencies(space, prior.frequencies, unknown=0.05)
+    posterior = skipping.decode("flu Weyland in", prior)
+    view = posterior.text("certain", at_least=1.0)
+    assert view.text == "… Weyland …" and [p.kind for p in view.pieces][1] == "shown"
+    assert "Weyland" in posterior.text().text
+
+
+def test_hover_texts_are_escaped(channel: Channel, prior: NgramPrior) -> None:
+    posterior = channel.decode('flu <&"> in london', prior)
+    made = posterior.text("certain", at_least=0.6).to_html()
+    assert "&lt;&amp;&quot;&gt;" in made and "<&" not in made
+    assert re.search(r'title="\d+%: \w+ \d+%, ', made)
+    assert html.unescape(re.sub(r"<[^>]*>", "", made)).count("reconstructed") == 1
+
+
+def test_what_may_be_said(space: Embedding, channel: Channel, prior: NgramPrior) -> None:
+    posterior = channel.decode("flu in london", prior)
+    said = str(posterior.guarantee)
+    assert said.startswith(str(channel.mechanism.guarantee))
+    right = [c for b, c in zip(posterior.best, posterior.certainty, strict=True)
+             if WORDS[b] not in STOP_WORDS]  # fmt: skip
+    assert right and posterior.expected_right_content == pytest.approx(np.mean(right))
+    assert f"{np.mean(right):.0%} of its content words" in said
+    for part in ("not more private", "not less", "invented", "order 1"):
+        assert part in said
+    again = NgramPrior.of_frequencies(space, prior.frequencies)
+    other = NgramPrior.of_frequencies(space)
+    marks = [re.findall(r"fingerprint (\w{16})", str(channel.decode("flu", p).guarantee))
+             for p in (prior, again, other)]  # fmt: skip
+    assert marks[0] == marks[1] != marks[2] and all(marks)
+
+
+def test_nobody_can_give_it_the_original() -> None:
+    """Of a text only the release goes in: no parameter takes another one."""
+    allowed = {
+        Channel.decode: {"text", "prior", "progress"},
+        Channel.posterior: {"output", "prior"},
+        Posterior.text: {"view", "at_least", "seed"},
+        Posterior.sample: {"m", "seed"},
+        Posterior.viterbi: set(),
+        Posterior.means_of: {"vectors"},
+        Posterior.marginals: {"i"},
+        Posterior.top: {"i", "k"},
+        TextFeatures.__call__: {"texts"},
+        TextFeatures.__init__: {"channel", "prior", "kind", "vectors", "directions", "least"},
+        View.to_html: set(),
+    }
+    for function, names in allowed.items():
+        assert set(inspect.signature(function).parameters) - {"self"} == names, function
+    public = {name for name, value in inspect.getmembers(Posterior, inspect.isfunction)
+              if not name.startswith("_")}  # fmt: skip
+    assert public == {f.__name__ for f in allowed if f.__qualname__.startswith("Posterior.")} | {
+        "expected_counts"
+    }
+
+
+def test_bad_arguments(channel: Channel, prior: NgramPrior) -> None:
+    posterior = channel.decode("flu", prior)
+    for at_least in (0.0, 1.5, float("nan")):
+        with pytest.raises(fastdx.ParameterError, match="at_least"):
+            posterior.text("certain", at_least=at_least)
+    with pytest.raises(fastdx.ParameterError, match="view"):
+        posterior.text("poem")
+
+
+class TestCommand:
+    """`fastdx decode`."""
+
+    @pytest.fixture
+    def files(self, tmp_path: Path, space: Embedding, prior: NgramPrior) -> list[str]:
+        space.save(tmp_path / "e.fdx")
+        prior.save(tmp_path / "prior")
+        (tmp_path / "card.json").write_text(Channel.of(Tem(space, 2.5, oov="error")).card())
+        (tmp_path / "a.txt").write_text("flu in london.\n")
+        (tmp_path / "a.jsonl").write_text('{"t": "flu in"}\n\n{"t": "restaurants"}\n')
+        return ["--embedding", str(tmp_path / "e.fdx"), "--prior", str(tmp_path / "prior"),
+                "--channel", str(tmp_path / "card.json")]  # fmt: skip
+
+    def test_text_jsonl_and_html(
+        self, tmp_path: Path, files: list[str], channel: Channel, prior: NgramPrior,
+        capsys: pytest.CaptureFixture[str],
+    ) -> None:  # fmt: skip
+        want = channel.decode("flu in london.", prior)
+        assert main(["decode", str(tmp_path / "a.txt"), *files, "-q"]) == 0
+        out, err = capsys.readouterr()
+        assert out == f"{want.text()}\n" and err.strip() == str(want.guarantee)
+        args = ["decode", str(tmp_path / "a.jsonl"), "--column", "t", *files, "--view", "certain"]
+        assert main([*args, "--to", "jsonl", "-o", str(tmp_path / "out")]) == 0
+        records = [json.loads(line) for line in (tmp_path / "out").read_text().splitlines()]
+        views = [channel.decode(t, prior).text("certain") for t in ("flu in", "restaurants")]
+        assert [r["reconstructed"] for r in records] == [v.text for v in views]
+        assert [len(r["words"]) for r in records] == [2, 1]
+        assert main([*args, "--to", "html", "-o", str(tmp_path / "page.html")]) == 0
+        page = (tmp_path / "page.html").read_text()
+        assert page.count("[reconstructed") == 2 and "not more private" in page
+        for view in views:
+            assert view.to_html() in page
+
+    def test_mechanism_options_do_as_well_as_a_card(
+        self, tmp_path: Path, files: list[str], capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        options = [*files[:4], "--epsilon", "2.5", "--oov", "error", "--exclude", "none"]
+        assert main(["decode", str(tmp_path / "a.txt"), *options, "-q"]) == 0
+        first = capsys.readouterr().out
+        assert main(["decode", str(tmp_path / "a.txt"), *files, "-q"]) == 0
+        assert capsys.readouterr().out == first
+
+    @pytest.mark.parametrize(
+        ("more", "text", "said"),
+        [
+            (["--epsilon", "2"], "flu", "--channel describes all"),
+            (["--at-least", "0"], "flu", "--at-least"),
+            (["--mechanism", "bag"], "flu", "bag"),
+            ([], "secretword", "word 0"),
+            (["--column", "t"], '{"u": "secretword"}', "line 1: has no field 't'"),
+            (["--column", "t"], "secretword", "line 1: not JSON"),
+        ],
+    )
+    def test_errors_say_where_and_never_what(
+        self, tmp_path: Path, files: list[str], more: list[str], text: str, said: str,
+        capsys: pytest.CaptureFixture[str],
+    ) -> None:  # fmt: skip
+        (tmp_path / "b").write_text(text)
+        assert main(["decode", str(tmp_path / "b"), *files, *more]) == 1
+        err = capsys.readouterr().err
+        assert said in err and "secretword" not in err
+
+
+def test_every_view_of_every_pair(channel: Channel, prior: NgramPrior) -> None:
+    for pair in itertools.product(WORDS[:6], repeat=2):
+        posterior = channel.decode(list(pair), prior)
+        for view in ("likely", "certain", "marginals", "sample"):
+            assert isinstance(posterior.text(view, seed=1), View)
