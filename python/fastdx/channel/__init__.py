@@ -20,8 +20,18 @@ True
 from __future__ import annotations
 
 from fastdx.channel.law import Bits, Channel
+from fastdx.channel.limit import RateDistortion, rate_distortion, vector_rate_distortion
 from fastdx.channel.ngrams import NgramPrior
 from fastdx.channel.posterior import Posterior
 from fastdx.channel.prefixes import LanguageModel
 
-__all__ = ["Bits", "Channel", "LanguageModel", "NgramPrior", "Posterior"]
+__all__ = [
+    "Bits",
+    "Channel",
+    "LanguageModel",
+    "NgramPrior",
+    "Posterior",
+    "RateDistortion",
+    "rate_distortion",
+    "vector_rate_distortion",
+]
