@@ -478,7 +478,7 @@ def limit(run: Run) -> Table:
     table.notes.append(
         f"Words written by 1/(rank + 2.7). The limit's line is of channels that were found; each "
         f"is at most {gap.max():.2f} bits above what is bounded (for answers that are words, and "
-        "for others as far as climbing finds the maxima). They keep no ε."
+        "for others as far as climbing finds the maxima). They are chosen without regard to ε."
     )
     return table
 

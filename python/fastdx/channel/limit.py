@@ -3,8 +3,8 @@
 Blahut's and Arimoto's algorithm (R. Blahut, IEEE Trans. Inf. Theory 18(4), 1972; S. Arimoto, ibid.
 18(1), 1972) finds, at each slope s, a channel of least I + s·D. Every point has two bounds:
 
-- the channel itself, whose bits and distortion are computed as they are: a mechanism can have them
-  (though under no ε);
+- the channel itself, whose bits and distortion are computed as they are: a mechanism can have them,
+  whatever its ε is;
 - numbers λ_w of the words with Σ_w π_w·λ_w·e^(-s·d(w,z)) ≤ 1 for every answer z: then no mechanism
   has I + s·D below Σ_w π_w·ln λ_w (Csiszár, Studia Sci. Math. Hungar. 9, 1974).
 
