@@ -370,7 +370,7 @@ def _frontier(name: str, run: Run) -> Table:
     )  # fmt: skip
     table.notes.append(
         f"The {m.words:,} most frequent words. Accuracy on clear text: {'; '.join(shown_clear)}. "
-        f"± is half of a 95% interval; accuracies are of {m.draws} draw{'s' * (m.draws > 1)}. *Named*: content "
+        f"± is half of a 95% interval; draws of each text: {m.draws}. *Named*: content "
         f"words of at most {m.attacked} test texts of each task. Draws are not seeded."
     )
     return table
