@@ -21,13 +21,13 @@ from fastdx import Cover, Embedding, Mechanism, MultivariateLaplace, NeighborRes
 from fastdx.attacks import STOP_WORDS, BigramModel, sentence_attack
 from fastdx.channel import Channel, NgramPrior, vector_rate_distortion
 
-WORDS = 4000
+WORDS = 3000
 BITS = (1.0, 2.0, 3.0, 4.0)
 UNCHANGED = (0.15, 0.3, 0.5)
 """MADLIB's bits cannot be computed: its ε is set by how many words come back as they were."""
 DRAWS = 1
-LEARNED = 4000
-ATTACKED = 100
+LEARNED = 3000
+ATTACKED = 80
 """Texts of each task that are attacked."""
 SAMPLED = 50
 """Draws a word from which the attacker and the receiver learn MADLIB's law."""
