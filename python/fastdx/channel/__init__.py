@@ -20,6 +20,7 @@ True
 from __future__ import annotations
 
 from fastdx.channel.law import Bits, Channel
+from fastdx.channel.limit import RateDistortion, rate_distortion, vector_rate_distortion
 from fastdx.channel.ngrams import NgramPrior
 from fastdx.channel.posterior import Posterior
 from fastdx.channel.prefixes import LanguageModel
@@ -34,5 +35,8 @@ __all__ = [
     "NgramPrior",
     "Piece",
     "Posterior",
+    "RateDistortion",
     "View",
+    "rate_distortion",
+    "vector_rate_distortion",
 ]

@@ -18,6 +18,7 @@ from fastdx.channel.draws import estimated_core
 from fastdx.channel.ngrams import NgramPrior
 from fastdx.channel.posterior import Posterior
 from fastdx.channel.prefixes import LanguageModel, written_out
+from fastdx.channel.receiver import by_rank, matrix_of, posterior_sums
 from fastdx.channel.release import Release
 from fastdx.exceptions import InputTypeError, ParameterError
 from fastdx.mechanisms import Mechanism, from_spec
@@ -387,6 +388,101 @@ class Channel:
             No word of the prior has this output.
         """
         return self._core.posterior(self._id(output), self._prior(prior))
+
+    def posterior_means(
+        self,
+        vectors: ArrayLike | None = None,
+        prior: ArrayLike | str | _Frequencies | None = None,
+        *,
+        progress: Callable[[int], object] | None = None,
+    ) -> _Numbers:
+        """Return the mean of the written word's vector given each output, by itself.
+
+        Of all that can be made of one output, nothing is nearer to the vector in the mean square.
+        Whoever learns from private text takes this in the place of the replacement's own vector.
+
+        Parameters
+        ----------
+        vectors : array_like of float, shape (V, n), optional
+            A vector of every word; by default those of the mechanism's embedding.
+        prior : array_like of float, shape (V,), 'rank', or a model of language, optional
+            As for `bits`.
+        progress : callable, optional
+            Called now and then with the number of laws done.
+
+        Returns
+        -------
+        ndarray of float64, shape (V, n)
+            An output that no word of the prior has gets the mean of all words.
+        """
+        likely, sums, weights, values = self._sums(vectors, prior, "vectors", progress)
+        mean = weights @ values.astype(np.float64)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            means: _Numbers = np.where(likely[:, None] > 0, sums / likely[:, None], mean)
+        return means
+
+    def distortion(
+        self,
+        vectors: ArrayLike | None = None,
+        prior: ArrayLike | str | _Frequencies | None = None,
+        *,
+        progress: Callable[[int], object] | None = None,
+    ) -> float:
+        """Return the best receiver's mean squared error of a word's vector.
+
+        E abs(v(W) - E[v(W) | Y])², a sum over all words and outputs. Without any output it is the
+        variance of the vectors. With `bits` it is the mechanism's place beside
+        `vector_rate_distortion`, which no mechanism comes below.
+
+        Parameters
+        ----------
+        vectors, prior, progress : optional
+            As for `posterior_means`.
+        """
+        likely, sums, weights, values = self._sums(vectors, prior, "vectors", progress)
+        whole = values.astype(np.float64)
+        # About the mean: the difference of two large numbers would lose digits.
+        mean = weights @ whole
+        kept = likely > 0
+        shifted = sums[kept] - likely[kept, None] * mean
+        variance = float(weights @ ((whole - mean) ** 2).sum(axis=1))
+        explained = float(((shifted**2).sum(axis=1) / likely[kept]).sum())
+        return max(variance - explained, 0.0)
+
+    def expected_loss(
+        self,
+        loss: ArrayLike,
+        prior: ArrayLike | str | _Frequencies | None = None,
+        *,
+        progress: Callable[[int], object] | None = None,
+    ) -> float:
+        """Return the least expected loss of a receiver who answers from one output.
+
+        Parameters
+        ----------
+        loss : array_like of float, shape (V, n)
+            loss[w, z]: the loss of the answer z where w was written.
+        prior, progress : optional
+            As for `posterior_means`.
+        """
+        _, sums, _, _ = self._sums(loss, prior, "loss", progress)
+        return float(sums.min(axis=1).sum())
+
+    def _sums(
+        self,
+        values: ArrayLike | None,
+        prior: ArrayLike | str | _Frequencies | None,
+        name: str,
+        progress: Callable[[int], object] | None,
+    ) -> tuple[_Numbers, _Numbers, _Numbers, NDArray[np.float32]]:
+        space = self._mechanism.space
+        if values is None:
+            if not isinstance(space, Embedding):
+                raise ParameterError("vectors must be given: the words are those of a graph")
+            values = space.vectors
+        given = matrix_of(name, values, len(space))
+        weights = by_rank(self._prior(prior), len(space))
+        return (*posterior_sums(self._mechanism, weights, given, progress), weights, given)
 
     def decode(
         self,

@@ -1,0 +1,496 @@
+"""Use against what sentences give away, by mechanism and bits, on three embeddings; and the limit.
+
+Mechanisms are made at equal bits a word: ε is in each mechanism's own way to spend it. The attacker
+knows the law and a model of such texts, and names content words by exact posteriors (MADLIB has no
+law: he learns it from draws). Classifiers learn from private texts and are used on private ones, by
+the mean of the replacements' vectors or of the best receiver's: posterior means, output by output.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from experiments.data import Labelled, Source
+from experiments.tables import SEED, Experiment, Run, Table
+from fastdx import Cover, Embedding, Mechanism, MultivariateLaplace, NeighborResponse, Tem, tokenize
+from fastdx.attacks import STOP_WORDS, BigramModel, sentence_attack
+from fastdx.channel import Channel, NgramPrior, vector_rate_distortion
+
+WORDS = 3000
+BITS = (1.0, 2.0, 3.0, 4.0)
+UNCHANGED = (0.15, 0.3, 0.5)
+"""MADLIB's bits cannot be computed: its ε is set by how many words come back as they were."""
+DRAWS = 1
+LEARNED = 3000
+ATTACKED = 80
+"""Texts of each task that are attacked."""
+SAMPLED = 50
+"""Draws a word from which the attacker and the receiver learn MADLIB's law."""
+HIGHEST = 64.0
+SHARES = (1 / 3, 1 / 2)
+KINDS = {
+    "tem": "Tem",
+    "k=20": "balanced cover, k = 20",
+    "k=40": "balanced cover, k = 40",
+    "response": "NeighborResponse, balanced k = 20",
+    "madlib": "MADLIB",
+}
+EMBEDDINGS = {
+    "builtin": "built in, 50 dimensions",
+    "minilm": "MiniLM, 300 dimensions",
+    "glove": "GloVe, 50 dimensions",
+}
+TASKS = {"trec": "TREC", "mr": "MR"}
+
+Numbers = NDArray[np.float64]
+
+
+class Estimate(NamedTuple):
+    """A share, and half of its 95% interval."""
+
+    share: float
+    half: float
+
+    def __str__(self) -> str:
+        return f"{self.share:.2f} ± {self.half:.2f}"
+
+
+class Size(NamedTuple):
+    """How much is measured."""
+
+    words: int
+    draws: int
+    attacked: int
+
+
+class Measured(NamedTuple):
+    """One mechanism on one task."""
+
+    kind: str
+    epsilon: float
+    bits: float
+    named: Estimate
+    raw: Estimate
+    means: Estimate
+
+
+def _first(e: Embedding, count: int) -> Embedding:
+    return Embedding(e.words[:count], e.vectors[:count]) if count < len(e) else e
+
+
+@cache
+def _embedding(source: Source, name: str, count: int) -> Embedding:
+    if name == "builtin":
+        return _first(Embedding.default(), count)
+    return _first(source.glove() if name == "glove" else source.minilm(300, count), count)
+
+
+@cache
+def _cover(e: Embedding, k: int) -> Cover:
+    return Cover.balanced(e, k)
+
+
+@cache
+def _task(source: Source, name: str) -> tuple[Labelled, Labelled]:
+    """Texts to learn from, and to test on: of MR a tenth that is always the same."""
+    every, tested = source.sentences(name)
+    if tested is not None:
+        return every.some(LEARNED), tested
+    order = np.random.default_rng(1).permutation(len(every.texts)).tolist()
+    tenth = len(order) // 10
+    return every.at(order[tenth:]).some(LEARNED), every.at(order[:tenth])
+
+
+@cache
+def _public(source: Source, name: str) -> list[str]:
+    """What the attacker learned the language from: the same kind of texts, and film reviews."""
+    return _task(source, name)[0].texts + source.imdb("val").texts
+
+
+def _made(e: Embedding, kind: str, epsilon: float) -> Mechanism:
+    if kind == "tem":
+        return Tem(e, epsilon)
+    if kind == "madlib":
+        return MultivariateLaplace(e, epsilon)
+    if kind == "response":
+        return NeighborResponse(e, epsilon, cover=_cover(e, 20))
+    return Tem(e, epsilon, cover=_cover(e, int(kind.removeprefix("k="))))
+
+
+def _at(value: Callable[[float], float], wanted: float) -> float | None:
+    """The ε at which something that grows with it is as wanted, to 3%; none up to the highest."""
+    low, high = 0.05, HIGHEST
+    if value(high) < wanted:
+        return None
+    while high / low > 1.03:
+        middle = (low * high) ** 0.5
+        low, high = (middle, high) if value(middle) < wanted else (low, middle)
+    return (low * high) ** 0.5
+
+
+def _at_bits(e: Embedding, kind: str, bits: float) -> float | None:
+    """Chosen by an estimate from 300 words: the bits that are shown are those of all words."""
+    sample = min(300, len(e) - 1)
+
+    def value(epsilon: float) -> float:
+        return float(Channel.of(_made(e, kind, epsilon)).bits(sample=sample))
+
+    return _at(value, bits)
+
+
+def _at_unchanged(e: Embedding, share: float) -> float | None:
+    weights = 1 / (np.arange(len(e)) + 3.7)
+    rng = np.random.default_rng(SEED)
+    ids = rng.choice(len(e), 1000, p=weights / weights.sum()).astype(np.uint32)
+
+    def value(epsilon: float) -> float:
+        m = MultivariateLaplace(e, epsilon, seed=SEED)
+        return float((m.privatize_ids(ids) == ids).mean())
+
+    return _at(value, share)
+
+
+def _ids(texts: Sequence[str], e: Embedding) -> list[NDArray[np.uint32]]:
+    places = {word: i for i, word in enumerate(e.words)}
+    return [np.array([places[w] for w in tokenize(t, e) if w in places], dtype=np.uint32)
+            for t in texts]  # fmt: skip
+
+
+def _ratio(right: Sequence[float], of: Sequence[float]) -> Estimate:
+    """A share of words, with an interval by texts: the words of a text are not independent."""
+    hits, counts = np.array(right, float), np.array(of, float)
+    share = hits.sum() / max(counts.sum(), 1)
+    spread = np.sqrt(((hits - share * counts) ** 2).sum()) / max(counts.sum(), 1)
+    return Estimate(float(share), float(1.96 * spread))
+
+
+@cache
+def _language(e: Embedding, public: tuple[str, ...], order: int) -> NgramPrior:
+    return NgramPrior.train(e, public, order=order)
+
+
+def _named(
+    m: Mechanism, texts: list[str], public: list[str], orders: Sequence[int]
+) -> list[Estimate]:
+    """The share of content words that exact posteriors name, of one release, by order."""
+    e = m.space
+    assert isinstance(e, Embedding)
+    priors = [_language(e, tuple(public), order) for order in orders]
+    channel = Channel.of(m, cache_bytes=2**29)
+    content = np.array([word not in STOP_WORDS for word in e.words])
+    right: list[list[float]] = [[] for _ in orders]
+    of = []
+    for ids in _ids(texts, e):
+        if not len(ids):
+            continue
+        out = [e.words[y] for y in m.privatize_ids(ids)]
+        of.append(float(content[ids].sum()))
+        for prior, found in zip(priors, right, strict=True):
+            best = channel.decode(out, prior).best
+            found.append(float((best == ids)[content[ids]].sum()))
+    return [_ratio(found, of) for found in right]
+
+
+def _named_by_draws(m: Mechanism, texts: list[str], public: list[str]) -> Estimate:
+    """The better of Viterbi and the frequency guess, where the law is learned from draws."""
+    assert isinstance(m.space, Embedding)
+    found = sentence_attack(m, texts, BigramModel(m.space, public), draws=SAMPLED)
+    share = found.attack
+    return Estimate(share, 1.96 * float(np.sqrt(share * (1 - share) / found.words)))
+
+
+def _means_by_draws(m: Mechanism) -> Numbers:
+    """Posterior means of a law that is known from draws."""
+    e = m.space
+    assert isinstance(e, Embedding)
+    weights = 1 / (np.arange(len(e)) + 3.7)
+    weights /= weights.sum()
+    vectors = e.vectors.astype(np.float64)
+    # As if every output had come once from a word at the mean: what was hardly seen says little.
+    least = weights.min() / SAMPLED
+    likely, sums = np.full(len(e), least), np.tile(least * (weights @ vectors), (len(e), 1))
+    ids = np.arange(len(e), dtype=np.uint32)
+    for _ in range(SAMPLED):
+        out = m.privatize_ids(ids)
+        np.add.at(likely, out, weights / SAMPLED)
+        np.add.at(sums, out, vectors * (weights / SAMPLED)[:, None])
+    means: Numbers = sums / likely[:, None]
+    return means
+
+
+def _features(runs: list[NDArray[np.uint32]], table: Numbers) -> Numbers:
+    return np.array([table[run].mean(axis=0) if len(run) else np.zeros(table.shape[1])
+                     for run in runs])  # fmt: skip
+
+
+def _accuracy(
+    source: Source,
+    task: str,
+    e: Embedding,
+    mechanisms: list[Mechanism | None],
+    tables: list[Numbers],
+) -> list[Estimate]:
+    """Of classifiers on mean vectors from each table: one draw a mechanism, together."""
+    from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+
+    learned, tested = _task(source, task)
+    train, test = _ids(learned.texts, e), _ids(tested.texts, e)
+    hits: list[list[NDArray[np.bool_]]] = [[] for _ in tables]
+    for m in mechanisms:
+        runs = [
+            [m.privatize_ids(run) if m and len(run) else run for run in part]
+            for part in (train, test)
+        ]
+        for table, found in zip(tables, hits, strict=True):
+            judge = LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto")
+            judge.fit(_features(runs[0], table), learned.labels)
+            found.append(judge.predict(_features(runs[1], table)) == np.array(tested.labels))
+    rights = [np.mean(found, axis=0) for found in hits]
+    return [Estimate(float(r.mean()), float(1.96 * r.std() / len(r) ** 0.5)) for r in rights]
+
+
+def _measured(
+    source: Source, name: str, kind: str, wanted: float, size: Size
+) -> dict[str, Any] | None:
+    """Everything about one mechanism at so many bits (MADLIB: at such a share unchanged)."""
+    words, draws, attacked = size
+    e = _embedding(source, name, words)
+    noise = kind == "madlib"
+    epsilon = _at_unchanged(e, wanted) if noise else _at_bits(e, kind, wanted)
+    if epsilon is None:
+        return None
+    m = _made(e, kind, epsilon)
+    channel = None if noise else Channel.of(m)
+    means = _means_by_draws(m) if channel is None else channel.posterior_means()
+    bits = float(channel.bits()) if channel else float("nan")
+    found: dict[str, Any] = {"epsilon": epsilon, "bits": bits}
+    for task in TASKS:
+        texts, public = _task(source, task)[1].texts[:attacked], _public(source, task)
+        if noise:
+            named = _named_by_draws(m, texts, public)
+        else:
+            (named,) = _named(m, texts, public, [2])
+        vectors = e.vectors.astype(np.float64)
+        raw, best = _accuracy(source, task, e, [m] * draws, [vectors, means])
+        found[task] = {"named": named, "raw": raw, "means": best}
+    return found
+
+
+def _clear(source: Source, name: str, words: int) -> dict[str, Any]:
+    e = _embedding(source, name, words)
+    found = {}
+    for task in TASKS:
+        labels = _task(source, task)[1].labels
+        chance = max(map(labels.count, set(labels))) / len(labels)
+        (clear,) = _accuracy(source, task, e, [None], [e.vectors.astype(np.float64)])
+        found[task] = {"clear": clear, "chance": chance}
+    return found
+
+
+class _Measures:
+    """What is measured on one embedding, each mechanism a step of the run."""
+
+    def __init__(self, name: str, run: Run) -> None:
+        self.name, self.run = name, run
+        self.size = run.of(Size(WORDS, DRAWS, ATTACKED), Size(300, 1, 10))
+        self.words, self.draws, self.attacked = self.size
+
+    def clear(self) -> dict[str, Any]:
+        make = partial(_clear, self.run.data, self.name, self.words)
+        found: dict[str, Any] = self.run.step(make, self.name, "clear", self.words)
+        return found
+
+    def at(self, kind: str) -> dict[str, list[Measured]]:
+        """By task, along the bits."""
+        found: dict[str, list[Measured]] = {task: [] for task in TASKS}
+        levels = UNCHANGED if kind == "madlib" else BITS
+        for wanted in self.run.of(levels, levels[1:2]):
+            make = partial(_measured, self.run.data, self.name, kind, wanted, self.size)
+            step = self.run.step(make, self.name, kind, wanted, *self.size)
+            if step is None:
+                continue
+            for task in TASKS:
+                shares = (Estimate(*step[task][part]) for part in ("named", "raw", "means"))
+                found[task].append(Measured(kind, step["epsilon"], step["bits"], *shares))
+        return found
+
+
+def _along(x: list[float], y: list[float], at: float) -> float:
+    """y at an x, linear between points in the order of x; NaN beyond them."""
+    order = np.argsort(x)
+    return float(np.interp(at, np.array(x)[order], np.array(y)[order], left=np.nan, right=np.nan))
+
+
+def _at_equal_use(points: list[Measured], wanted: float) -> Estimate | None:
+    """What is named where the accuracy by posterior means is as wanted.
+
+    The interval has both errors: that of what is named, and that of the accuracy.
+    """
+    accuracy = np.maximum.accumulate([p.means.share for p in points]).tolist()
+    share = _along(accuracy, [p.named.share for p in points], wanted)
+    if np.isnan(share):
+        return None
+    low, high = (
+        _along(accuracy, [p.named.share for p in points],
+               float(np.clip(wanted + side * points[0].means.half, accuracy[0], accuracy[-1])))
+        for side in (-1, 1)
+    )  # fmt: skip
+    own = float(np.mean([p.named.half for p in points]))
+    return Estimate(share, float(np.hypot(own, (high - low) / 2)))
+
+
+def _frontier(name: str, run: Run) -> Table:
+    m = _Measures(name, run)
+    table = Table(
+        f"Use and sentences, {EMBEDDINGS[name]}",
+        ["mechanism", "ε", "bits a word",
+         *(f"{title}: {part}" for title in TASKS.values()
+           for part in ("named", "raw vectors", "posterior means"))],
+        xlabel="content words of questions (TREC) named in sentences",
+        ylabel="accuracy of question classes, posterior means",
+    )  # fmt: skip
+    for kind, shown in KINDS.items():
+        by_task = m.at(kind)
+        for points in zip(*by_task.values(), strict=True):
+            cells = [str(x) for p in points for x in (p.named, p.raw, p.means)]
+            bits = "–" if np.isnan(points[0].bits) else f"{points[0].bits:.2f}"
+            table.add(shown, f"{points[0].epsilon:.2f}", bits, *cells)
+        curve = [(p.named.share, p.means.share) for p in by_task["trec"]]
+        if curve:
+            table.curve(shown, curve, joined=True)
+    clear = m.clear()
+    shown_clear = (
+        f"{title} {Estimate(*clear[task]['clear'])} (always the commonest: "
+        f"{clear[task]['chance']:.2f})" for task, title in TASKS.items()
+    )  # fmt: skip
+    table.notes.append(
+        f"The {m.words:,} most frequent words. Accuracy on clear text: {'; '.join(shown_clear)}. "
+        f"± is half of a 95% interval; draws of each text: {m.draws}. *Named*: content "
+        f"words of at most {m.attacked} test texts of each task. Draws are not seeded."
+    )
+    return table
+
+
+def equal(run: Run) -> Table:
+    """What each mechanism gives away at equal use."""
+    table = Table(
+        "Content words named in sentences, at equal accuracy by posterior means",
+        ["embedding", "task", "accuracy", *KINDS.values()],
+    )
+    for name, shown in EMBEDDINGS.items():
+        m = _Measures(name, run)
+        clear, found = m.clear(), {kind: m.at(kind) for kind in KINDS}
+        for task, title in TASKS.items():
+            chance = clear[task]["chance"]
+            for share in SHARES:
+                wanted = chance + share * (clear[task]["clear"][0] - chance)
+                cells = [_at_equal_use(by_task[task], wanted) if by_task[task] else None
+                         for by_task in found.values()]  # fmt: skip
+                table.add(shown, title, f"{wanted:.2f}", *(str(c) if c else "–" for c in cells))
+    table.notes.append(
+        "The accuracy is that of always saying the commonest label, plus a third or a half of what "
+        "clear text adds to it. Linear between the mechanism's points; – where they do not reach."
+    )
+    return table
+
+
+def _trigrams(source: Source, kind: str, bits: float, words: int, texts: int) -> Any:
+    e = _embedding(source, "builtin", words)
+    epsilon = _at_bits(e, kind, bits)
+    assert epsilon is not None
+    m = _made(e, kind, epsilon)
+    return [_named(m, _task(source, task)[1].texts[:texts], _public(source, task), [1, 2, 3])
+            for task in TASKS]  # fmt: skip
+
+
+def trigrams(run: Run) -> Table:
+    """What longer histories name."""
+    words, texts = run.of(WORDS, 300), run.of(60, 10)
+    table = Table(
+        "Named by unigrams / bigrams / trigrams, exact, at 3 bits a word, built-in words",
+        ["mechanism", *TASKS.values()],
+    )
+    for kind in run.of(("tem", "k=20", "response"), ("tem",)):
+        make = partial(_trigrams, run.data, kind, 3.0, words, texts)
+        found = run.step(make, "trigrams", kind, words, texts)
+        cells = [" / ".join(f"{share:.3f}" for share, _ in task) for task in found]
+        table.add(KINDS[kind], *cells)
+    table.notes.append(f"The same outputs for all three; {texts} texts of each task.")
+    return table
+
+
+LIMIT_KINDS = {"tem": "Tem", "k=10": "balanced cover, k = 10", "k=20": KINDS["k=20"],
+               "k=40": KINDS["k=40"], "response": KINDS["response"]}  # fmt: skip
+
+
+def _place(source: Source, kind: str, bits: float, words: int) -> tuple[float, ...] | None:
+    e = _embedding(source, "builtin", words)
+    epsilon = _at_bits(e, kind, bits)
+    if epsilon is None:
+        return None
+    channel = Channel.of(_made(e, kind, epsilon))
+    return epsilon, float(channel.bits()), channel.distortion()
+
+
+def _limit(source: Source, words: int, slopes: list[float]) -> dict[str, Any]:
+    curve = vector_rate_distortion(_embedding(source, "builtin", words).vectors, slopes=slopes)
+    return {"bits": curve.bits.tolist(), "distortion": curve.distortion.tolist(),
+            "lower": curve.lower.tolist(), "slopes": curve.slopes.tolist(),
+            "most": curve.most}  # fmt: skip
+
+
+def limit(run: Run) -> Table:
+    """Bits and explained variance beside the rate-distortion function."""
+    words = run.of(WORDS, 300)
+    # From nearly everything to nearly nothing, in units of the variance.
+    slopes = run.of([2.5, 2.0, 1.6, 1.3, 1.1, 0.95, 0.83, 0.72, 0.62], [1.0])
+    found = run.step(partial(_limit, run.data, words, slopes), "limit", words, *slopes)
+    bits, lower, slope = (np.array(found[x]) for x in ("bits", "lower", "slopes"))
+    explained = 1 - np.array(found["distortion"]) / found["most"]
+    table = Table(
+        f"Bits a word and what they are good for, built in, {words:,} words",
+        ["mechanism", "ε", "bits a word", "explained variance", "no mechanism has it below (bits)",
+         "times as many", "most that as many bits can explain"],
+        xlabel="bits a word",
+        ylabel="variance of the word's vector that the best receiver explains",
+    )  # fmt: skip
+    table.curve("the limit", [(0.0, 0.0), *zip(bits.tolist(), explained.tolist(), strict=True)],
+                joined=True)  # fmt: skip
+    for kind, shown in LIMIT_KINDS.items():
+        curve = []
+        for wanted in run.of(BITS, (2.0,)):
+            make = partial(_place, run.data, kind, wanted, words)
+            place = run.step(make, "place", kind, wanted, words)
+            if place is None:
+                continue
+            epsilon, own, distortion = place
+            least = max(float((lower - slope * distortion).max()), 0.0)
+            share = 1 - distortion / found["most"]
+            # From the other side: the lines that no mechanism is below, at this many bits.
+            best = 1 - max(float(((lower - own) / slope).max()), 0.0) / found["most"]
+            times = f"{own / least:.1f}" if least > 0.01 else "–"
+            table.add(shown, f"{epsilon:.2f}", f"{own:.2f}", f"{share:.3f}", f"{least:.2f}", times,
+                      f"{best:.3f}")  # fmt: skip
+            curve.append((own, share))
+        if curve:
+            table.curve(shown, curve, joined=True)
+    gap = bits + slope * np.array(found["distortion"]) - lower
+    table.notes.append(
+        f"Words written by 1/(rank + 2.7). The limit's line is of channels that were found; each "
+        f"is at most {gap.max():.2f} bits above what is bounded (for answers that are words, and "
+        "for others as far as climbing finds the maxima). They are chosen without regard to ε."
+    )
+    return table
+
+
+TABLES: dict[str, Experiment] = {
+    "limit": limit,
+    **{name: partial(_frontier, name) for name in EMBEDDINGS},
+    "equal": equal,
+    "trigrams": trigrams,
+}

@@ -1,0 +1,486 @@
+"""The least that any mechanism must tell for a use: the rate-distortion function.
+
+Blahut's and Arimoto's algorithm (R. Blahut, IEEE Trans. Inf. Theory 18(4), 1972; S. Arimoto, ibid.
+18(1), 1972) finds, at each slope s, a channel of least I + s·D. Every point has two bounds:
+
+- the channel itself, whose bits and distortion are computed as they are: a mechanism can have them,
+  whatever its ε is;
+- numbers λ_w of the words with Σ_w π_w·λ_w·e^(-s·d(w,z)) ≤ 1 for every answer z: then no mechanism
+  has I + s·D below Σ_w π_w·ln λ_w (Csiszár, Studia Sci. Math. Hungar. 9, 1974).
+
+For squared errors of vectors the answers are all of R^n: the same problem as the likeliest mixture
+of Gaussians, solved as that is, by EM over weights and centres from one centre a word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, SupportsIndex
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fastdx.channel.receiver import by_rank, matrix_of
+from fastdx.exceptions import ParameterError
+
+__all__ = ["RateDistortion", "rate_distortion", "vector_rate_distortion"]
+
+_Numbers = NDArray[np.float64]
+_Floats = NDArray[np.float32]
+
+ROWS = 512
+"""Words at once: their kernels with 20,000 answers take 40 MB."""
+EXPONENT = 1.5
+"""Of the step in an answer's weight; 1 is the algorithm as published, and slower."""
+FORGOTTEN = 1e-9
+"""The weight below which a channel leaves an answer out. The lower bound still looks there."""
+CLIMBED = 300
+"""Answers from which maxima of the constraint are looked for in R^n."""
+
+
+@dataclass(frozen=True)
+class RateDistortion:
+    """Points of a rate-distortion function, each between two bounds.
+
+    Made by `rate_distortion` and `vector_rate_distortion`.
+    """
+
+    slopes: _Numbers
+    """-dR/dD at each point, in bits per unit of distortion, descending: shape (n,)."""
+    bits: _Numbers
+    """Of the channel that was found, shape (n,)."""
+    distortion: _Numbers
+    """Of its best receiver, shape (n,)."""
+    lower: _Numbers
+    """What bits + slope·distortion of any mechanism is at least, shape (n,)."""
+    most: float
+    """The distortion without any output."""
+    least_possible: tuple[float, float]
+    """The least distortion there is, and bits that are enough for it."""
+    log_weights: _Numbers = field(repr=False)
+    """ln λ of every word at each slope, shape (n, V), before they are made feasible."""
+    _source: _Source = field(repr=False)
+
+    @property
+    def gap(self) -> _Numbers:
+        """By how many bits each point may be above the truth at its slope, shape (n,)."""
+        return self.bits + self.slopes * self.distortion - self.lower
+
+    def attained(self, distortion: ArrayLike) -> Any:
+        """Return bits that are enough for an expected distortion; infinite where none are.
+
+        The lower hull of the points: two channels in turn have all that lies between them.
+        """
+        x = np.concatenate([[self.most, self.least_possible[0]], self.distortion])
+        y = np.concatenate([[0.0, self.least_possible[1]], self.bits])
+        hull: list[tuple[float, float]] = []
+        for point in sorted(zip(x.tolist(), y.tolist(), strict=True)):
+            while len(hull) > 1 and _above(hull[-2], hull[-1], point):
+                hull.pop()
+            hull.append(point)
+        xs, ys = (np.array(part) for part in zip(*hull, strict=True))
+        d = np.asarray(distortion, dtype=np.float64)
+        return np.interp(d, xs, np.minimum.accumulate(ys), left=np.inf)
+
+    def least(self, distortion: ArrayLike, reconstructions: ArrayLike | None = None) -> Any:
+        """Return bits that no mechanism of such an expected distortion can have less of.
+
+        Parameters
+        ----------
+        distortion : array_like of float
+            Any numbers.
+        reconstructions : array_like of float, shape (m, n), optional
+            For vectors: the receiver's answers, such as `Channel.posterior_means`. The bound is
+            then proved for them. Without, it is proved for answers that are words, and for others
+            as far as climbing from the words finds all maxima of the constraint.
+        """
+        lower = self.lower
+        if reconstructions is not None:
+            pairs = zip(self.slopes, self.log_weights, strict=True)
+            lower = np.array([
+                self._source.lower(slope * np.log(2), logs, reconstructions) / np.log(2)
+                for slope, logs in pairs
+            ])  # fmt: skip
+        d = np.asarray(distortion, dtype=np.float64)
+        lines = lower - self.slopes * d[..., None]
+        return np.maximum(lines.max(axis=-1), 0.0)
+
+
+def _above(a: tuple[float, float], b: tuple[float, float], c: tuple[float, float]) -> bool:
+    """Whether b is no lower than the line from a to c."""
+    return (b[1] - a[1]) * (c[0] - a[0]) >= (c[1] - a[1]) * (b[0] - a[0])
+
+
+@dataclass
+class _State:
+    """Answers in use, and their weights."""
+
+    answers: Any
+    weights: _Numbers
+
+
+@dataclass(frozen=True)
+class _Pass:
+    """What one pass over the words finds at a state, in nats."""
+
+    state: _State
+    ratios: _Numbers
+    """c_z = Σ_w π_w·λ_w·e^(-s·d(w,z)) of the answers in use."""
+    logs: _Numbers
+    """ln λ of every word."""
+    bits: float
+    distortion: float
+    moved: Any
+    """The answers, each put where it is best."""
+
+
+class _Source:
+    """Words with a prior, and answers at which they have a distortion."""
+
+    def __init__(self, prior: _Numbers) -> None:
+        self.prior = prior
+        used = prior[prior > 0]
+        self.entropy = float(-(used * np.log(used)).sum())
+
+    def start(self) -> _State:
+        raise NotImplementedError
+
+    def trivial(self) -> tuple[_State, float]:
+        """The best single answer, and its distortion."""
+        raise NotImplementedError
+
+    def closest(self) -> float:
+        """The least distortion there is."""
+        raise NotImplementedError
+
+    def sweep(self, state: _State, slope: float) -> _Pass:
+        raise NotImplementedError
+
+    def largest(self, slope: float, logs: _Numbers, ratios: _Numbers, climb: bool) -> float:
+        """The largest constraint of all answers, not only of those in use."""
+        raise NotImplementedError
+
+    def lower(self, slope: float, logs: _Numbers, answers: ArrayLike) -> float:
+        raise ParameterError("reconstructions must be left out: all answers are in the loss")
+
+
+def _blocks(count: int) -> Iterator[slice]:
+    for first in range(0, count, ROWS):
+        yield slice(first, first + ROWS)
+
+
+class _Matrix(_Source):
+    """Distortions from a matrix: the answers are its columns."""
+
+    def __init__(self, loss: _Floats, prior: _Numbers) -> None:
+        super().__init__(prior)
+        self.loss = loss
+
+    def start(self) -> _State:
+        count = self.loss.shape[1]
+        return _State(np.arange(count), np.full(count, 1 / count))
+
+    def trivial(self) -> tuple[_State, float]:
+        means = self.prior @ self.loss
+        best = int(means.argmin())
+        return _State(np.array([best]), np.ones(1)), float(means[best])
+
+    def closest(self) -> float:
+        return float(self.prior @ self.loss.min(axis=1))
+
+    def sweep(self, state: _State, slope: float) -> _Pass:
+        q, z = state.weights, state.answers
+        ratios, logs, distortion = np.zeros(len(q)), np.empty(len(self.prior)), 0.0
+        for part in _blocks(len(self.prior)):
+            d = self.loss[part][:, z].astype(np.float64)
+            low = d.min(axis=1)
+            kernel = np.exp(-slope * (d - low[:, None]))
+            sums = kernel @ q
+            share = self.prior[part] / sums
+            ratios += share @ kernel
+            distortion += float(share @ ((kernel * d) @ q))
+            logs[part] = slope * low - np.log(sums)
+        nats = _nats(float(self.prior @ logs), slope * distortion, q * ratios, ratios)
+        return _Pass(state, ratios, logs, nats, distortion, z)
+
+    def largest(self, slope: float, logs: _Numbers, ratios: _Numbers, climb: bool) -> float:
+        found = np.zeros(self.loss.shape[1])
+        for part in _blocks(len(self.prior)):
+            exponents = logs[part, None] - slope * self.loss[part].astype(np.float64)
+            found += self.prior[part] @ np.exp(np.minimum(exponents, 700.0))
+        return float(found.max())
+
+
+class _Vectors(_Source):
+    """Squared errors of vectors: the answers are all of R^n."""
+
+    def __init__(self, vectors: _Floats, prior: _Numbers) -> None:
+        super().__init__(prior)
+        self.mean = prior @ vectors.astype(np.float64)
+        # About their mean: kernels are made of squares, which lose digits far from 0.
+        self.vectors = (vectors - self.mean).astype(np.float32)
+        self.squares = (self.vectors.astype(np.float64) ** 2).sum(axis=1)
+        self.variance = float(prior @ self.squares)
+        with np.errstate(divide="ignore"):
+            self.log_prior = np.log(prior)
+
+    def start(self) -> _State:
+        used = self.prior > 0
+        return _State(self.vectors[used], self.prior[used])
+
+    def trivial(self) -> tuple[_State, float]:
+        return _State(np.zeros((1, self.vectors.shape[1]), np.float32), np.ones(1)), self.variance
+
+    def closest(self) -> float:
+        return 0.0
+
+    def sweep(self, state: _State, slope: float) -> _Pass:
+        q, z = state.weights, state.answers
+        sums, logs = np.zeros((len(q), self.vectors.shape[1] + 1)), np.empty(len(self.prior))
+        right, light = _right(z, slope), q.astype(np.float32)
+        for part in _blocks(len(self.prior)):
+            kernel = _left(self.vectors[part], slope) @ right
+            high = kernel.max(axis=1)
+            kernel -= high[:, None]
+            np.exp(kernel, out=kernel)
+            of_words = kernel @ light
+            share = (self.prior[part] / of_words).astype(np.float32)[:, None]
+            sums += kernel.T @ np.hstack([self.vectors[part] * share, share])
+            logs[part] = -high - np.log(of_words)
+        ratios, moments = sums[:, -1], sums[:, :-1]
+        outputs = q * ratios
+        fixed = (self.variance - 2 * float(q @ (z * moments).sum(axis=1))
+                 + float(outputs @ (z.astype(np.float64) ** 2).sum(axis=1)))  # fmt: skip
+        centres = moments / np.maximum(ratios, 1e-300)[:, None]
+        best = self.variance - float(outputs @ (centres**2).sum(axis=1))
+        nats = _nats(float(self.prior @ logs), slope * fixed, outputs, ratios)
+        return _Pass(state, ratios, logs, nats, max(best, 0.0), centres.astype(np.float32))
+
+    def largest(self, slope: float, logs: _Numbers, ratios: _Numbers, climb: bool) -> float:
+        every, above = self._constraint(self.vectors, slope, logs)
+        most = max(float(every.max()), float(ratios.max()))
+        if climb:
+            points = above[np.argsort(-every)[:CLIMBED]]
+            for _ in range(10):
+                found, points = self._constraint(points, slope, logs)
+                most = max(most, float(found.max()))
+        return most
+
+    def _constraint(
+        self, points: _Floats, slope: float, logs: _Numbers
+    ) -> tuple[_Numbers, _Floats]:
+        """The constraint at points, and where it is larger still (a step of mean shift)."""
+        found, moved = np.empty(len(points)), np.empty_like(points)
+        right = _right(self.vectors, slope)
+        right[-1] += (self.log_prior + logs).astype(np.float32)
+        for part in _blocks(len(points)):
+            kernel = _left(points[part], slope) @ right
+            np.exp(np.minimum(kernel, 80.0, out=kernel), out=kernel)
+            found[part] = kernel.sum(axis=1)
+            moved[part] = kernel @ self.vectors / np.maximum(found[part], 1e-30)[:, None]
+        return found, moved
+
+    def lower(self, slope: float, logs: _Numbers, answers: ArrayLike) -> float:
+        points = np.asarray(answers, dtype=np.float64)
+        if points.ndim != 2 or points.shape[1] != self.vectors.shape[1]:
+            raise ParameterError(
+                f"reconstructions must have the shape (m, {self.vectors.shape[1]}), "
+                f"got {points.shape}"
+            )
+        found, _ = self._constraint((points - self.mean).astype(np.float32), slope, logs)
+        return float(self.prior @ logs - np.log(max(float(found.max()), 1e-300)))
+
+
+def _left(a: _Floats, slope: float) -> _Floats:
+    """With `_right`, factors of the matrix -slope·(squared distances)."""
+    squares = -slope * (a.astype(np.float64) ** 2).sum(axis=1)[:, None]
+    found: _Floats = np.hstack([2 * slope * a, squares, np.ones((len(a), 1))]).astype(np.float32)
+    return found
+
+
+def _right(b: _Floats, slope: float) -> _Floats:
+    squares = -slope * (b.astype(np.float64) ** 2).sum(axis=1)[:, None]
+    rows = np.hstack([b, np.ones((len(b), 1)), squares]).astype(np.float32)
+    found: _Floats = np.ascontiguousarray(rows.T)
+    return found
+
+
+def _nats(value: float, cost: float, outputs: _Numbers, ratios: _Numbers) -> float:
+    """I of the channel with these weights, under the outputs' own probabilities."""
+    used = outputs > 0
+    return max(float(value - cost - outputs[used] @ np.log(ratios[used])), 0.0)
+
+
+def _solve(
+    source: _Source, state: _State, slope: float, tolerance: float, rounds: int
+) -> tuple[_Pass, float]:
+    """Iterate at a slope until the gap is small; return the last pass and the lower bound."""
+    found = source.sweep(state, slope)
+    for done in range(rounds):
+        inner = float(np.log(max(found.ratios.max(), 1.0)))
+        last = done == rounds - 1
+        # The bound over all answers takes a pass of its own: only where it may end the search.
+        if inner <= tolerance or last:
+            most = source.largest(slope, found.logs, found.ratios, climb=True)
+            if np.log(most) <= tolerance or last:
+                break
+        weights = found.state.weights * found.ratios**EXPONENT
+        weights /= weights.sum()
+        kept = weights > FORGOTTEN
+        state = _State(found.moved[kept], weights[kept] / weights[kept].sum())
+        found = source.sweep(state, slope)
+    return found, float(source.prior @ found.logs - np.log(most))
+
+
+def _range(source: _Source, most: float, closest: float) -> tuple[float, float]:
+    """Slopes between which the function falls from nearly all bits to none."""
+    span = most - closest
+    high, start = 1 / span, source.start()
+    for _ in range(40):
+        found = source.sweep(start, high)
+        close = found.distortion - closest <= 0.01 * span
+        if close or found.bits >= 0.95 * source.entropy:
+            break
+        high *= 2
+    single, _ = source.trivial()
+    low = high
+    for _ in range(60):
+        low /= 1.4
+        found = source.sweep(single, low)
+        if source.largest(low, found.logs, found.ratios, climb=False) <= 1 + 1e-5:
+            break
+    return high, low
+
+
+def _points(
+    source: _Source,
+    slopes: SupportsIndex | ArrayLike,
+    tolerance: float,
+    rounds: SupportsIndex,
+    progress: Callable[[int], object] | None,
+) -> RateDistortion:
+    if not tolerance > 0:
+        raise ParameterError(f"tolerance must be positive, got {tolerance}")
+    if rounds.__index__() < 1:
+        raise ParameterError(f"rounds must be at least 1, got {rounds.__index__()}")
+    most, closest = source.trivial()[1], source.closest()
+    if not most - closest > 1e-9 * max(abs(most), 1e-30):
+        raise ParameterError("distortions must differ: no output helps here")
+    if np.ndim(slopes) == 0:  # type: ignore[arg-type]
+        count = slopes.__index__()  # type: ignore[union-attr]
+        if count < 1:
+            raise ParameterError(f"slopes must be at least 1, got {count}")
+        wanted = np.geomspace(*_range(source, most, closest), count + 1)[:-1]
+    else:
+        given = np.unique(np.asarray(slopes, dtype=np.float64))[::-1]
+        if given.ndim != 1 or not len(given) or not (np.isfinite(given) & (given > 0)).all():
+            raise ParameterError("slopes must be positive numbers, or how many there shall be")
+        wanted = given * np.log(2)
+    state, found = source.start(), []
+    for i, slope in enumerate(wanted):
+        at, lower = _solve(source, state, float(slope), tolerance * np.log(2), rounds.__index__())
+        # The next slope is lower: its answers are fewer.
+        state = at.state
+        found.append((at.bits, at.distortion, lower, at.logs))
+        if progress:
+            progress(i + 1)
+    bits, distortion, bounds, logs = (np.array(part) for part in zip(*found, strict=True))
+    return RateDistortion(
+        wanted / np.log(2), bits / np.log(2), distortion, bounds / np.log(2), most,
+        (closest, source.entropy / np.log(2)), logs, source)  # fmt: skip
+
+
+def rate_distortion(
+    loss: ArrayLike,
+    prior: ArrayLike | None = None,
+    *,
+    slopes: SupportsIndex | ArrayLike = 12,
+    tolerance: float = 0.01,
+    rounds: SupportsIndex = 1000,
+    progress: Callable[[int], object] | None = None,
+) -> RateDistortion:
+    """Return the least bits that a mechanism must tell for each expected loss.
+
+    Parameters
+    ----------
+    loss : array_like of float, shape (V, n)
+        loss[w, z]: the loss of the answer z where w was written; of a label, say.
+    prior : array_like of float, shape (V,), optional
+        How often each word is written; by default 1/(rank + 2.7).
+    slopes : int or array_like of float, optional
+        How many points, or -dR/dD at each, in bits per unit of loss.
+    tolerance : float, optional
+        Bits within which each point is found.
+    rounds : int, optional
+        Passes at a slope at most; `RateDistortion.gap` says how exact a point is then.
+    progress : callable, optional
+        Called with the number of points done.
+
+    Raises
+    ------
+    ParameterError
+        A parameter outside its domain, or a loss that no output makes less.
+
+    Examples
+    --------
+    A fair coin that may be told wrongly one time in ten: 1 - h(0.1) bits.
+
+    >>> from fastdx.channel import rate_distortion
+    >>> curve = rate_distortion([[0, 1], [1, 0]], [1, 1], slopes=[3.1699])
+    >>> round(float(curve.distortion[0]), 3), round(float(curve.bits[0]), 3)
+    (0.1, 0.531)
+    """
+    rows = np.shape(loss)[0] if np.ndim(loss) == 2 else 0
+    given = matrix_of("loss", loss, rows)
+    return _points(_Matrix(given, by_rank(prior, rows)), slopes, tolerance, rounds, progress)
+
+
+def vector_rate_distortion(
+    vectors: ArrayLike,
+    prior: ArrayLike | None = None,
+    *,
+    slopes: SupportsIndex | ArrayLike = 12,
+    tolerance: float = 0.02,
+    rounds: SupportsIndex = 60,
+    progress: Callable[[int], object] | None = None,
+) -> RateDistortion:
+    """Return the least bits that a mechanism must tell for each mean squared error of vectors.
+
+    Whatever the outputs are, and whatever the receiver makes of them: his answers are any points.
+    20,000 words of 50 dimensions take some minutes of a core, and 0.3 GB.
+
+    Parameters
+    ----------
+    vectors : array_like of float, shape (V, n)
+        A vector of every word.
+    prior : array_like of float, shape (V,), optional
+        How often each word is written; by default 1/(rank + 2.7).
+    slopes, tolerance, rounds, progress : optional
+        As for `rate_distortion`.
+
+    Returns
+    -------
+    RateDistortion
+        The lower bound is proved for answers that are words, and for the answers that
+        `RateDistortion.least` is given. For all of R^n it takes the largest maximum of a sum of
+        Gaussians, which is looked for by climbing from the words.
+
+    Raises
+    ------
+    ParameterError
+        A parameter outside its domain, or vectors that are all alike.
+
+    Examples
+    --------
+    >>> from fastdx import Embedding, Tem
+    >>> from fastdx.channel import Channel, vector_rate_distortion
+    >>> e = Embedding(["a", "b", "c"], [[0.0], [1.0], [5.0]])
+    >>> channel = Channel.of(Tem(e, 4.0))
+    >>> curve = vector_rate_distortion(e.vectors)
+    >>> bool(curve.least(channel.distortion()) <= channel.bits())
+    True
+    """
+    rows = np.shape(vectors)[0] if np.ndim(vectors) == 2 else 0
+    given = matrix_of("vectors", vectors, rows)
+    return _points(_Vectors(given, by_rank(prior, rows)), slopes, tolerance, rounds, progress)

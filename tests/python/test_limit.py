@@ -1,0 +1,174 @@
+"""The rate-distortion function: against closed forms, against mechanisms, against itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fastdx import Cover, Embedding, FiniteLaw, Mechanism, NeighborResponse, Tem, WordGraph
+from fastdx.channel import Channel, RateDistortion, rate_distortion, vector_rate_distortion
+from fastdx.exceptions import ParameterError
+
+
+def h(p: float) -> float:
+    return float(-p * np.log2(p) - (1 - p) * np.log2(1 - p))
+
+
+@pytest.mark.parametrize("share", [0.5, 0.3, 0.1])
+def test_a_coin_is_told_by_the_difference_of_entropies(share: float) -> None:
+    wanted = np.array([0.02, 0.05, 0.8 * share])
+    slopes = np.log2((1 - wanted) / wanted)
+    curve = rate_distortion([[0, 1], [1, 0]], [share, 1 - share], slopes=slopes, tolerance=1e-5)
+    for d in wanted:
+        truth = h(share) - h(d)
+        assert curve.least(d) <= truth + 1e-9
+        assert curve.attained(d) >= truth - 1e-9
+        assert curve.least(d) == pytest.approx(truth, abs=3e-5)
+        assert curve.attained(d) == pytest.approx(truth, abs=3e-5)
+    assert curve.most == pytest.approx(share)
+    assert curve.attained(share) == 0 and curve.least(share) == pytest.approx(0, abs=1e-9)
+
+
+def test_symbols_that_are_all_alike() -> None:
+    # log2 m - h(D) - D·log2(m - 1), up to D = 1 - 1/m.
+    m = 7
+    curve = rate_distortion(1 - np.eye(m), np.ones(m), slopes=8, tolerance=1e-5)
+    for d, bits in zip(curve.distortion, curve.bits, strict=True):
+        truth = np.log2(m) - h(d) - d * np.log2(m - 1)
+        assert bits == pytest.approx(truth, abs=1e-4)
+        assert curve.least(d) == pytest.approx(truth, abs=1e-4)
+    assert curve.least_possible == pytest.approx((0, np.log2(m)))
+
+
+@pytest.mark.parametrize("deviation", [1.0, 3.0])
+def test_a_fine_grid_under_a_bell_is_gaussian(deviation: float) -> None:
+    grid = np.linspace(-5, 5, 501)
+    prior = np.exp(-(grid**2) / 2)
+    distortions = np.array([0.7, 0.3, 0.1])
+    # R(D) = log2(1/D)/2, of slope 1/(2·D·ln 2).
+    curve = vector_rate_distortion(
+        deviation * grid[:, None],
+        prior,
+        slopes=1 / (2 * distortions * deviation**2 * np.log(2)),
+        tolerance=0.002,
+        rounds=400,
+    )
+    d = distortions * deviation**2
+    truth = np.log2(1 / distortions) / 2
+    assert np.abs(curve.attained(d) - truth).max() < 0.01
+    assert np.abs(curve.least(d) - truth).max() < 0.01
+    assert (curve.least(d) <= curve.attained(d) + 1e-6).all()
+
+
+def curves() -> list[RateDistortion]:
+    rng = np.random.default_rng(3)
+    vectors = rng.normal(size=(40, 3))
+    return [
+        vector_rate_distortion(vectors, slopes=10),
+        vector_rate_distortion(vectors + 1000, slopes=10),
+        rate_distortion(rng.random((30, 12)), slopes=10),
+    ]
+
+
+@pytest.mark.parametrize("curve", curves())
+def test_a_curve_falls_is_convex_and_lies_between_its_bounds(curve: RateDistortion) -> None:
+    assert (np.diff(curve.bits) <= 1e-6).all() and (np.diff(curve.distortion) >= -1e-6).all()
+    assert (curve.gap >= -1e-4).all() and (curve.gap <= 0.03).all()
+    d = np.linspace(curve.least_possible[0], curve.most, 101)
+    for values in (curve.attained(d), curve.least(d)):
+        assert (np.diff(values) <= 1e-9).all()
+        assert (np.diff(values, 2) >= -1e-9).all()
+    assert (curve.least(d) <= curve.attained(d) + 1e-4).all()
+    assert np.isinf(curve.attained(curve.least_possible[0] - 0.1))
+
+
+def mechanisms(e: Embedding, rng: np.random.Generator) -> list[Mechanism]:
+    count = len(e)
+    sharp = rng.random((count, count)) ** rng.integers(1, 12)
+    return [
+        FiniteLaw(e, sharp / sharp.sum(axis=1, keepdims=True), certify=False),
+        FiniteLaw(e, np.eye(count)[rng.integers(count, size=count)], certify=False),
+        Tem(e, float(rng.uniform(0.3, 6))),
+        Tem(e, float(rng.uniform(0.3, 9)), cover=Cover.nearest(e, 2)),
+        NeighborResponse(e, float(rng.uniform(0.3, 6)), cover=2),
+    ]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_no_mechanism_comes_below(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    count = int(rng.integers(4, 10))
+    e = Embedding(
+        [f"w{i}" for i in range(count)], rng.normal(size=(count, int(rng.integers(1, 5))))
+    )
+    prior = rng.dirichlet(np.ones(count))
+    curve = vector_rate_distortion(e.vectors, prior, slopes=12)
+    loss = rng.random((count, 3))
+    labels = rate_distortion(loss, prior, slopes=12)
+    for mechanism in mechanisms(e, rng):
+        channel = Channel.of(mechanism)
+        bits, distortion = channel.bits(prior), channel.distortion(prior=prior)
+        # Answers anywhere, and once more with the proof for this receiver's own.
+        assert bits >= curve.least(distortion) - 1e-4
+        means = channel.posterior_means(prior=prior)
+        assert bits >= curve.least(distortion, means) - 1e-4
+        assert bits >= labels.least(channel.expected_loss(loss, prior)) - 1e-4
+
+
+def test_half_of_what_the_identity_tells_lies_below() -> None:
+    e = Embedding(list("abcdef"), np.arange(6.0)[:, None])
+    channel = Channel.of(FiniteLaw(e, np.eye(6), certify=False))
+    curve = vector_rate_distortion(e.vectors)
+    assert channel.distortion() == pytest.approx(0, abs=1e-9)
+    assert curve.least(0.0) > 0.9 * channel.bits() > 0.5 * channel.bits()
+
+
+def test_the_receiver_is_the_one_that_is_summed_out() -> None:
+    rng = np.random.default_rng(8)
+    e = Embedding([f"w{i}" for i in range(300)], rng.normal(size=(300, 4)) + 50)
+    prior, loss = rng.dirichlet(np.ones(300)), rng.random((300, 5))
+    mechanism = Tem(e, 2.0, cover=4)
+    channel = Channel.of(mechanism)
+    joint = prior[:, None] * np.array([mechanism.probabilities(w) for w in e.words])
+    v = e.vectors.astype(np.float64)
+    likely = joint.sum(axis=0)
+    means = joint.T @ v / likely[:, None]
+    squares = ((v[:, None] - means) ** 2).sum(axis=2)
+    assert np.abs(channel.posterior_means(prior=prior) - means).max() < 1e-4
+    assert channel.distortion(prior=prior) == pytest.approx((joint * squares).sum(), rel=1e-5)
+    assert channel.expected_loss(loss, prior) == pytest.approx(
+        (joint.T @ loss).min(axis=1).sum(), rel=1e-5
+    )
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: rate_distortion([[0, 1], [1, 0]], slopes=0), "slopes"),
+        (lambda: rate_distortion([[0, 1], [1, 0]], slopes=[-1.0]), "slopes"),
+        (lambda: rate_distortion([[0, 1], [1, 0]], tolerance=0), "tolerance"),
+        (lambda: rate_distortion([[0, 1], [1, 0]], rounds=0), "rounds"),
+        (lambda: rate_distortion([[0, 1], [1, 0]], [1, -1]), "prior"),
+        (lambda: rate_distortion([[0, np.nan], [1, 0]]), "loss"),
+        (lambda: rate_distortion([0, 1]), "loss"),
+        (lambda: rate_distortion([[1, 1], [1, 1]]), "distortions"),
+        (lambda: vector_rate_distortion(np.ones((3, 2))), "distortions"),
+        (lambda: vector_rate_distortion([["a"]]), "vectors"),
+        (lambda: vector_rate_distortion([[0.0], [1.0]]).least(0.1, [[0.0, 1.0]]),
+         "reconstructions"),
+        (lambda: rate_distortion([[0, 1], [1, 0]]).least(0.1, [[0.0]]), "reconstructions"),
+    ],
+)  # fmt: skip
+def test_bad_input_names_the_parameter(call: Any, message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        call()
+
+
+def test_words_of_a_graph_have_no_vectors_of_their_own() -> None:
+    graph = WordGraph([("a", "b"), ("b", "c")])
+    channel = Channel.of(Tem(graph, 2.0))
+    with pytest.raises(ParameterError, match="vectors"):
+        channel.distortion()
+    assert channel.distortion(np.eye(3)) > 0
