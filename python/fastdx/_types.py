@@ -3,9 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
-__all__ = ["ChargeLike", "LedgerLike", "Unchanged"]
+__all__ = ["Bits", "ChargeLike", "LedgerLike", "Unchanged"]
+
+
+class Bits(float):
+    """A number of bits that knows how exact it is.
+
+    Printed as a number; with its interval where it was estimated.
+    """
+
+    low: float
+    """The lower end of its interval; the number itself where it is exact."""
+    high: float
+    """The upper end."""
+    sampled: int
+    """Words drawn to estimate it, 0 where it is a sum over all words."""
+
+    def __new__(cls, value: float, low: float, high: float, sampled: int) -> Bits:
+        """Make one."""
+        bits = super().__new__(cls, value)
+        bits.low, bits.high, bits.sampled = low, high, sampled
+        return bits
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        """Return what it was made of, for pickle."""
+        return float(self), self.low, self.high, self.sampled
+
+    def __str__(self) -> str:
+        """Return it as a sentence's part."""
+        if self.sampled:
+            return f"{float(self):.2f} ({self.low:.2f} to {self.high:.2f}) bits"
+        return f"{float(self):.2f} bits"
 
 
 class Unchanged(NamedTuple):

@@ -5,30 +5,16 @@ use rayon::prelude::*;
 
 use super::source::Source;
 use crate::error::Result;
+pub use crate::guarantee::Bits;
 use crate::parallel::{Control, install};
 use crate::random::uniform_below_u128;
 
-/// Bits, and between what they lie where they are estimated.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Bits {
-    /// Bits.
-    pub value: f64,
-    /// The lower end of the interval; the value itself where it is exact.
-    pub low: f64,
-    /// The upper end.
-    pub high: f64,
-    /// Words that were drawn to estimate it; 0 where it is a sum over all words.
-    pub sampled: usize,
-}
-
-impl Bits {
-    fn exact(value: f64) -> Self {
-        Bits {
-            value,
-            low: value,
-            high: value,
-            sampled: 0,
-        }
+fn exact(value: f64) -> Bits {
+    Bits {
+        value,
+        low: value,
+        high: value,
+        sampled: 0,
     }
 }
 
@@ -119,7 +105,7 @@ impl Survey {
             .map(|p| -p * p.ln())
             .sum();
         let given: f64 = prior.iter().zip(&self.spreads).map(|(p, s)| p * s).sum();
-        Bits::exact(((entropy + given) / std::f64::consts::LN_2).max(0.0))
+        exact(((entropy + given) / std::f64::consts::LN_2).max(0.0))
     }
 }
 

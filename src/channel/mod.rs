@@ -27,6 +27,7 @@ pub use posterior::{Posterior, WordPosterior};
 pub use read::{Given, UNKNOWN};
 
 use crate::error::{Error, Result};
+use crate::guarantee::{Guarantee, WordBits};
 use crate::parallel::Control;
 use crate::random::Randomness;
 use crate::text::TextPrivatizer;
@@ -34,6 +35,24 @@ use crate::vocabulary::Vocabulary;
 use crate::word_cache::{CacheBudget, WordCache};
 use bits::{Survey, sampled_bits, survey};
 use source::{Column, Source};
+
+/// The bits that a release tells of a word under the prior of ranks, as guarantees show them.
+///
+/// # Errors
+/// A law that fails, a wrong `FASTDX_CACHE_BYTES`; [`Error::Interrupted`].
+pub fn word_bits(text: &TextPrivatizer, control: &Control) -> Result<WordBits> {
+    if text.mechanism().randomness().seed().is_some() {
+        return Ok(WordBits::Unknown(Guarantee::SEEDED));
+    }
+    if !text.mechanism().has_law() {
+        return Ok(WordBits::Unknown(WordBits::NO_LAW));
+    }
+    let channel = Channel::new(text.clone(), None)?;
+    let prior = channel.prior(None)?;
+    let told = channel.bits(Some(&prior), None, control)?;
+    let entropy = prior.iter().map(|p| -p * p.log2()).sum();
+    Ok(WordBits::Told { told, entropy })
+}
 
 /// The law of a mechanism as a channel from words to outputs.
 ///
