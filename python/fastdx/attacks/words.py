@@ -1,41 +1,43 @@
-"""What an attacker recovers who knows the mechanism: single words, and words in sentences.
-
-N_w, the probability that a word comes back unchanged, can be gamed: a fixed permutation of the
-words has N_w = 0 and hides nothing. These measures cannot: the attacker knows the law of the
-mechanism, how often each word is written, and which words follow each other.
-"""
+"""What an attacker recovers of single words, who knows the mechanism and the words' frequencies."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Protocol, SupportsIndex
+from typing import Any, Protocol, SupportsIndex, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastdx._core import Embedding, WordGraph, likeliest_inputs, tokenize
-from fastdx.bags import STOP_WORDS
-from fastdx.channel import Channel, NgramPrior
-from fastdx.channel.marginals import Chain, Likelihoods, marginals
+from fastdx._core import Embedding, likeliest_inputs
 from fastdx.exceptions import InputTypeError, ParameterError
 from fastdx.mechanisms import Mechanism
 
 __all__ = [
-    "BigramModel",
-    "Context",
-    "Likelihoods",
     "LikelyInputs",
-    "Recovered",
+    "Prior",
     "Reidentification",
     "mean_similarity",
+    "prior_of",
     "reidentification",
-    "sentence_attack",
+    "similarity",
 ]
 
 _Ids = NDArray[np.uint32]
 _Numbers = NDArray[np.float64]
+
+
+class Frequencies(Protocol):
+    """A model of language that knows how often each word is written: an `NgramPrior`."""
+
+    @property
+    def frequencies(self) -> NDArray[np.float64]:
+        """Probability of every word: shape (V,)."""
+        ...
+
+
+Prior: TypeAlias = ArrayLike | str | Frequencies | None
+"""How often each word is written: numbers, 'rank', or a model that knows it."""
 
 
 @dataclass(frozen=True)
@@ -67,8 +69,8 @@ class Reidentification:
                 f"probability {self.worst_posterior:.3f}.")  # fmt: skip
 
 
-def prior_of(mechanism: Mechanism, prior: ArrayLike | str | None) -> _Numbers:
-    """Return π as numbers that sum to 1."""
+def prior_of(mechanism: Mechanism, prior: Prior) -> _Numbers:
+    """Return π as numbers that sum to 1; by default all words are alike."""
     count = len(mechanism.space)
     if prior is None:
         return np.full(count, 1 / count)
@@ -77,7 +79,8 @@ def prior_of(mechanism: Mechanism, prior: ArrayLike | str | None) -> _Numbers:
             raise ParameterError(f"prior must be an array or 'rank', got {prior!r}")
         given = 1 / (np.arange(count) + 3.7)
     else:
-        given = np.asarray(prior, dtype=np.float64)
+        known: Any = getattr(prior, "frequencies", prior)
+        given = np.asarray(known, dtype=np.float64)
     if given.shape != (count,) or not (given >= 0).all() or not 0 < given.sum() < np.inf:
         raise ParameterError(f"prior must be {count} numbers, at least 0 and of a positive sum")
     normal: _Numbers = given / given.sum()
@@ -86,7 +89,7 @@ def prior_of(mechanism: Mechanism, prior: ArrayLike | str | None) -> _Numbers:
 
 def reidentification(
     mechanism: Mechanism,
-    prior: ArrayLike | str | None = None,
+    prior: Prior = None,
     guesses: SupportsIndex | Iterable[SupportsIndex] = 1,
     *,
     draws: int = 200,
@@ -103,9 +106,9 @@ def reidentification(
     ----------
     mechanism : Mechanism
         Any.
-    prior : array_like of float, shape (V,), or 'rank', optional
+    prior : array_like of float, shape (V,), 'rank', or a model of language, optional
         π: how often each word is written. By default all alike; 'rank': 1/(rank + 2.7), for
-        vocabularies in order of frequency.
+        vocabularies in order of frequency; an `NgramPrior`: as it says.
     guesses : int or iterable of int, optional
         How many words the attacker may name.
     draws : int, optional
@@ -188,7 +191,7 @@ class LikelyInputs:
     def of(
         cls,
         mechanism: Mechanism,
-        prior: ArrayLike | str | None = None,
+        prior: Prior = None,
         most: int = 50,
         *,
         draws: int = 100,
@@ -200,7 +203,7 @@ class LikelyInputs:
         ----------
         mechanism : Mechanism
             Any.
-        prior : array_like of float, shape (V,), or 'rank', optional
+        prior : array_like of float, shape (V,), 'rank', or a model of language, optional
             How often each word is written, as for `reidentification`.
         most : int, optional
             Words an output.
@@ -276,273 +279,10 @@ class LikelyInputs:
         return ranks
 
 
-class BigramModel:
-    """How often words are written, and which follow each other, from public texts.
-
-    Parameters
-    ----------
-    space : Embedding or WordGraph
-        The words; others are left out.
-    texts : iterable of str
-        Public texts, like those that are to be protected.
-    interpolation : float, optional
-        The weight of the bigram beside the word's own frequency.
-
-    Examples
-    --------
-    >>> from fastdx import Embedding
-    >>> from fastdx.attacks import BigramModel
-    >>> e = Embedding(["a", "b"], [[0.0], [1.0]])
-    >>> BigramModel(e, ["a a a b", "a b"]).frequencies.round(3).tolist()
-    [0.643, 0.357]
-    """
-
-    def __init__(
-        self,
-        space: Embedding | WordGraph,
-        texts: Iterable[str],
-        *,
-        interpolation: float = 0.8,
-    ) -> None:
-        """Count."""
-        if not 0 <= interpolation < 1:
-            raise ParameterError(f"interpolation must be from 0 to below 1, got {interpolation}")
-        self._places = {word: i for i, word in enumerate(space.words)}
-        self.space = space
-        self.interpolation = interpolation
-        counts = np.full(len(space), 0.5)
-        pairs: list[NDArray[np.int64]] = []
-        for text in texts:
-            for run in self.runs(text):
-                np.add.at(counts, run, 1)
-                pairs.append(run[:-1].astype(np.int64) * len(space) + run[1:])
-        self._counts = counts
-        self.frequencies: _Numbers = counts / counts.sum()
-        """Probability of every word, float64, shape (V,)."""
-        joined = np.concatenate(pairs) if pairs else np.zeros(0, dtype=np.int64)
-        self._pairs, self._times = np.unique(joined, return_counts=True)
-        first, second = np.divmod(self._pairs, len(space))
-        weights = interpolation * self._times / counts[first]
-        # All words that may follow sum to 1, also behind a word that hardly ever had a follower.
-        rest: _Numbers = 1 - np.bincount(first, weights, len(space)).astype(np.float64)
-        self.chain = Chain(first, second, weights, rest, self.frequencies)
-        """The same as sums over all words that may stand before or after a word."""
-
-    def runs(self, text: str) -> Iterator[_Ids]:
-        """Yield the known words of a text that stand side by side, as ids."""
-        run: list[int] = []
-        for word in tokenize(text, self.space):
-            place = self._places.get(word)
-            if place is None:
-                if run:
-                    yield np.array(run, dtype=np.uint32)
-                run = []
-            else:
-                run.append(place)
-        if run:
-            yield np.array(run, dtype=np.uint32)
-
-    def log_probability(self, first: _Ids, second: _Ids) -> _Numbers:
-        """Return ln Pr[second | first] of every pair: float64, shape (len(first), len(second))."""
-        keys = first.astype(np.int64)[:, None] * len(self._counts) + second.astype(np.int64)
-        times = np.zeros(keys.shape)
-        if len(self._pairs):
-            places = np.searchsorted(self._pairs, keys).clip(max=len(self._pairs) - 1)
-            times = np.where(self._pairs[places] == keys, self._times[places], 0)
-        bigram = times / self._counts[first][:, None]
-        rest = self.chain.rest[first][:, None]
-        mixed = self.interpolation * bigram + rest * self.frequencies[second]
-        logs: _Numbers = np.log(mixed)
-        return logs
-
-
-@dataclass(frozen=True)
-class Recovered:
-    """What an attacker recovers of sentences. Printed, it is a sentence."""
-
-    words: int
-    """Content words attacked."""
-    frequency: float
-    """The share recovered by the likeliest word for each output by itself."""
-    viterbi: float
-    """The share recovered by the likeliest sentence under the bigram model."""
-    unchanged: float
-    """The share that came back as it was written."""
-    similarity: float
-    """Mean cosine of word and replacement in the judge's embedding, NaN without a judge."""
-    chance: float
-    """The same of words and replacements that do not belong together."""
-    context: float = float("nan")
-    """The share recovered by the likeliest word given all outputs, NaN without a `Context`."""
-    exact: float = float("nan")
-    """The share recovered by the likeliest word given all outputs, exactly under the bigram model;
-    NaN unless it was asked for."""
-
-    @property
-    def attack(self) -> float:
-        """The share recovered by the best of the attacks."""
-        return float(np.nanmax([self.frequency, self.viterbi, self.context, self.exact]))
-
-    def __str__(self) -> str:
-        """Return it as a sentence."""
-        context = "" if np.isnan(self.context) else f", by context {self.context:.1%}"
-        exact = "" if np.isnan(self.exact) else f", by exact posteriors {self.exact:.1%}"
-        text = (f"Of {self.words:,} content words an attacker recovers {self.attack:.1%} (by "
-                f"frequency {self.frequency:.1%}, by Viterbi {self.viterbi:.1%}{context}{exact}); "
-                f"{self.unchanged:.1%} came back unchanged")  # fmt: skip
-        if np.isnan(self.similarity):
-            return f"{text}."
-        return f"{text}; similarity {self.similarity:.3f}, by chance {self.chance:.3f}."
-
-
-class Context(Protocol):
-    """What an attacker knows of a word from the outputs around it.
-
-    `fastdx.evaluation.ContextModel` is one, learned by a network.
-    """
-
-    def log_probability(self, out: _Ids, words: _Ids) -> _Numbers:
-        """Return ln Pr[word at i is words[i, j] | outputs of a run at all places but i].
-
-        Float64, shape (len(out), words); out is one run, shape (len(out),).
-        """
-        ...
-
-
-def sentence_attack(
-    mechanism: Mechanism,
-    texts: Iterable[str],
-    model: BigramModel,
-    *,
-    candidates: int = 50,
-    judge: Embedding | None = None,
-    draws: int = 100,
-    stop_words: Iterable[str] = STOP_WORDS,
-    inputs: LikelyInputs | None = None,
-    context: Context | None = None,
-    exact: bool | Likelihoods | Channel = False,
-) -> Recovered:
-    """Privatise texts, and recover their content words from what is released.
-
-    The attackers know the mechanism: one takes the likeliest word for each output, by the words'
-    frequencies; one takes the likeliest sentence (Viterbi) under a bigram model; with `context` a
-    third one takes the likeliest word given its own output and all others around it. Since a word's
-    output depends on that word alone, Pr[w | all outputs] ∝ Pr[w | the other outputs]·Pr[y|w].
-    With `exact` a fourth one takes the word that is likeliest given all outputs, summed over all
-    sentences: nobody who knows the bigram model and the law names more words on average.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Any.
-    texts : iterable of str
-        Texts that the model has not seen.
-    model : BigramModel
-        What the attacker knows of the language, over the mechanism's words.
-    candidates : int, optional
-        Words that an output is traced back to at most.
-    judge : Embedding, optional
-        Measures the similarity of words and replacements; another one than the mechanism's.
-    draws : int, optional
-        For mechanisms without a law: draws a word from which the attacker learns it.
-    stop_words : iterable of str, optional
-        Words that are not counted: everybody guesses them.
-    inputs : LikelyInputs, optional
-        Of this mechanism, where they were made before; candidates and draws are then its own.
-    context : Context, optional
-        What the third attacker knows of a word from what stands around it.
-    exact : bool, Channel or Likelihoods, optional
-        Whether to run the fourth attacker, or what he knows of this mechanism where it was computed
-        before: its channel, or the likelihoods of all outputs. It takes the laws of all words.
-
-    Returns
-    -------
-    Recovered
-        The share of content words that each attacker names.
-    """
-    if tuple(model.space.words) != tuple(mechanism.space.words):
-        raise ParameterError("model must be one of the mechanism's words")
-    if exact and not mechanism.has_law:
-        raise ParameterError("exact must be False: this mechanism has no law to compute")
-    pi = model.frequencies
-    if inputs is None:
-        table = LikelyInputs.of(mechanism, pi, candidates, draws=draws)
-    else:
-        table = inputs.under(pi)
-    stop = set(stop_words)
-    content = np.array([word not in stop for word in mechanism.space.words])
-    written, released, single, joint, around = [], [], [], [], []
-    for text in texts:
-        for run in model.runs(text):
-            out = mechanism.privatize_ids(run)
-            written.append(run)
-            released.append(out)
-            single.append(table.words[out, 0])
-            joint.append(_viterbi(table, model, out))
-            if context is not None:
-                words, likelihood = table.log_likelihood(out)
-                best = (likelihood + context.log_probability(out, words)).argmax(axis=1)
-                around.append(words[np.arange(len(out)), best])
-    if not written:
-        raise ParameterError("texts must hold at least one word of the vocabulary")
-    w, y, one, path = (np.concatenate(x) for x in (written, released, single, joint))
-    counted = content[w]
-    if not counted.any():
-        raise ParameterError("texts must hold at least one content word of the vocabulary")
-    w, y, one, path = w[counted], y[counted], one[counted], path[counted]
-    similarity, chance = _similarity(mechanism, judge, w, y)
-    named = float((np.concatenate(around)[counted] == w).mean()) if around else float("nan")
-    summed = float("nan")
-    if exact:
-        best = _likeliest(mechanism, model, released, exact)
-        summed = float((np.concatenate(best)[counted] == w).mean())
-    return Recovered(len(w), float((one == w).mean()), float((path == w).mean()),
-                     float((y == w).mean()), similarity, chance, named, summed)  # fmt: skip
-
-
-def _likeliest(
-    mechanism: Mechanism,
-    model: BigramModel,
-    released: list[_Ids],
-    exact: bool | Likelihoods | Channel,
-) -> list[NDArray[np.int64]]:
-    """Return the likeliest word at each place of each run, given all outputs of the run."""
-    if mechanism.skip or mechanism.consistent or isinstance(exact, Likelihoods):
-        # Runs are privatised as ids: words that text skips are drawn, too.
-        if not isinstance(exact, Likelihoods):
-            exact = Likelihoods.of(mechanism, np.concatenate(released))
-        return [marginals(model.chain, exact(out)).argmax(axis=1) for out in released]
-    channel = exact if isinstance(exact, Channel) else Channel.of(mechanism)
-    chain, names = model.chain, mechanism.space.words
-    prior = NgramPrior.of_pairs(
-        mechanism.space, chain.frequencies, chain.first, chain.second, chain.weights
-    )
-    return [channel.decode([names[y] for y in out], prior).best for out in released]
-
-
-def _viterbi(table: LikelyInputs, model: BigramModel, out: _Ids) -> _Ids:
-    """Return the likeliest words behind outputs that stand side by side."""
-    every = zip(*table.log_likelihood(out), strict=True)
-    steps = [(words[logs > -np.inf], logs[logs > -np.inf]) for words, logs in every]
-    score = steps[0][1] + np.log(model.frequencies[steps[0][0]])
-    back: list[NDArray[np.int64]] = []
-    for (before, _), (words, likelihood) in pairwise(steps):
-        ways = score[:, None] + model.log_probability(before, words)
-        back.append(ways.argmax(axis=0))
-        score = ways.max(axis=0) + likelihood
-    place = int(score.argmax())
-    path = [place]
-    for ways_back in reversed(back):
-        place = int(ways_back[place])
-        path.append(place)
-    pairs = zip(steps, reversed(path), strict=True)
-    return np.array([words[i] for (words, _), i in pairs], dtype=np.uint32)
-
-
 def mean_similarity(
     mechanism: Mechanism,
     judge: Embedding,
-    prior: ArrayLike | str | None = None,
+    prior: Prior = None,
     draws: int = 20_000,
 ) -> tuple[float, float]:
     """Measure how near replacements are in another embedding.
@@ -553,7 +293,7 @@ def mean_similarity(
         Any.
     judge : Embedding
         Another embedding than the mechanism's; words that it lacks are left out.
-    prior : array_like of float, shape (V,), or 'rank', optional
+    prior : array_like of float, shape (V,), 'rank', or a model of language, optional
         How often each word is written; by default all alike.
     draws : int, optional
         Words drawn by the prior and replaced.
@@ -566,12 +306,13 @@ def mean_similarity(
     """
     pi = prior_of(mechanism, prior)
     w = np.random.default_rng(0).choice(len(pi), draws, p=pi).astype(np.uint32)
-    return _similarity(mechanism, judge, w, mechanism.privatize_ids(w))
+    return similarity(mechanism, judge, w, mechanism.privatize_ids(w))
 
 
-def _similarity(
+def similarity(
     mechanism: Mechanism, judge: Embedding | None, w: _Ids, y: _Ids
 ) -> tuple[float, float]:
+    """Return the mean cosine of words and outputs, and that of pairs put together by chance."""
     if judge is None:
         return float("nan"), float("nan")
     names = mechanism.space.words
