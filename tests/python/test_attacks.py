@@ -446,6 +446,14 @@ def test_wrong_promises_on_releases(promise: dict[str, Any], name: str) -> None:
         choose_epsilon(Tem(E, 1.0), **LOOSE, **promise)
 
 
+def test_what_the_language_gives_away_cannot_be_promised() -> None:
+    texts = ["w1 w2 w3", "w1 w2 w4"] * 20
+    model = NgramPrior.train(E, texts)
+    # The language alone names w1 and w2.
+    with pytest.raises(fastdx.ParameterError, match="no ε .* max_named must be at least 0.[789]"):
+        choose_epsilon(Tem(E, 1.0), **LOOSE, max_named=0.5, texts=texts, model=model)
+
+
 def test_what_noise_tells_cannot_be_promised() -> None:
     noise, model = MultivariateLaplace(E, 1.0), NgramPrior.of_frequencies(E)
     for promise in ({"max_bits": 1.0}, {"max_named": 0.5, "texts": ["w1"], "model": model}):

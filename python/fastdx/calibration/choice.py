@@ -126,6 +126,7 @@ def choose_epsilon(
     _check_promises(mechanism, max_unchanged, attacked, prior)
     told = _told(mechanism, prior, max_bits, max_named, texts=texts, model=model)
     check_tolerance(tolerance)
+    _check_least(mechanism, told)
     share = 1.0 if quantile == "worst" else quantile
     if isinstance(share, str) or not 0 < share <= 1:
         raise ParameterError(f"quantile must be 'worst' or between 0 and 1, got {quantile!r}")
@@ -240,6 +241,23 @@ def _told(
     elif texts is not None or model is not None:
         raise ParameterError("max_named must be given with texts and model: they are for it")
     return made
+
+
+def _check_least(mechanism: Mechanism, told: list[_Told]) -> None:
+    """Refuse what the language alone breaks: a search would take forty passes to find no ε."""
+    if not (named := [t for t in told if t.reason == "named"]):
+        return
+    least = mechanism.epsilon / 2**30
+    try:
+        at = mechanism.with_epsilon(least)
+    except FastdxError:
+        return  # below the smallest ε this mechanism has
+    for t in named:
+        if (known := t.consequence(at)) > t.most:
+            raise ParameterError(
+                f"no ε keeps the promise: max_{t.reason} must be at least {known:.4g}, which an "
+                f"attacker names of these texts by the language alone; got {t.most}"
+            )
 
 
 def _sentences_of(
