@@ -450,7 +450,7 @@ def test_what_the_language_gives_away_cannot_be_promised() -> None:
     texts = ["w1 w2 w3", "w1 w2 w4"] * 20
     model = NgramPrior.train(E, texts)
     # The language alone names w1 and w2.
-    with pytest.raises(fastdx.ParameterError, match="no ε .* max_named must be at least 0.[789]"):
+    with pytest.raises(fastdx.ParameterError, match=r"no ε .* max_named must be at least 0.[789]"):
         choose_epsilon(Tem(E, 1.0), **LOOSE, max_named=0.5, texts=texts, model=model)
 
 
