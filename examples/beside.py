@@ -1,34 +1,34 @@
 """The same sentences by Tem as published and by the recommended policy, and what an attacker says.
 
-    python examples/beside.py [--plain 2.8] [--guesses]
+    python examples/beside.py [--plain 2.8] [--guesses] [--texts FILE.jsonl]
 
-The attacker sees one output by itself. He knows the mechanism and the words' frequencies (by rank),
-and names the likeliest of all words by one guess. The built-in vocabulary; outputs are drawn at
-random, so they differ from run to run.
+Beside ε stand the bits that a release tells of a word. The attacker sees one output by itself,
+knows the mechanism and the words' frequencies (by rank), and names the likeliest of all words by
+one guess. With texts (one JSON object a line, its field "text") the strongest attacker reads whole
+sentences too: he has learned which words follow each other from every second text, and names the
+content words of the others. The built-in vocabulary; outputs are drawn at random, so they differ
+from run to run.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import re
-
-import numpy as np
+from pathlib import Path
 
 from fastdx import Embedding, Tem
-from fastdx._core import likeliest_inputs
+from fastdx.attacks import sentence_attack
 from fastdx.calibration import reidentification
+from fastdx.channel import Channel, NgramPrior
 
 SENTENCES = (
     "cancer treatment in Boston",
     "I would like to book a table for two at the restaurant near the station.",
 )
 DRAWS = 3
-
-
-def by_rank(e: Embedding) -> np.ndarray:
-    """How often words are written: the vocabulary is in order of it (`prior="rank"`)."""
-    weights = 1 / (np.arange(len(e)) + 3.7)
-    return weights / weights.sum()
+MOST = 1000
+"""Texts that are attacked at most."""
 
 
 def in_place(sentence: str, words: list[str]) -> str:
@@ -37,31 +37,54 @@ def in_place(sentence: str, words: list[str]) -> str:
     return re.sub(r"\w+", lambda _: next(rest), sentence)
 
 
-def guesses(mechanisms: dict[str, Tem], sentence: str) -> None:
+def guesses(channels: dict[str, Channel], sentence: str) -> None:
     """Print the sentence, an output of each mechanism and what the attacker takes it for."""
     lines = [f"| written | {sentence} |"]
-    for name, tem in mechanisms.items():
-        e = tem.embedding
-        written = e.ids(tem.tokenize(sentence))
-        out = tem.privatize_ids(written)
+    for name, channel in channels.items():
+        e = channel.mechanism.space
+        written = e.ids(channel.mechanism.tokenize(sentence))
+        out = channel.mechanism.privatize_ids(written)
         # For every output the word that the attacker names.
-        best = likeliest_inputs(tem, by_rank(e), 1, None)[0][:, 0]
+        best = [int(channel.posterior(y).argmax()) for y in out]
         shown = [f"**{e.words[g]}**" if g == w else e.words[g]
-                 for g, w in zip(best[out], written, strict=True)]  # fmt: skip
+                 for g, w in zip(best, written, strict=True)]  # fmt: skip
         lines.append(f"| {name} | {in_place(sentence, [e.words[y] for y in out])} |")
         lines.append(f"| *the attacker says* | {in_place(sentence, shown)} |")
-    print("| | |\n|---|---|", *lines, "\nBold: right this time. " + attack(mechanisms), sep="\n")
+    print("| | |\n|---|---|", *lines, "\nBold: right this time. " + attack(channels), sep="\n")
 
 
-def attack(mechanisms: dict[str, Tem]) -> str:
-    """Who the attacker is, and how often he is right."""
-    right = [f"{reidentification(tem, 'rank').success[1]:.1%} behind {name}"
-             for name, tem in mechanisms.items()]  # fmt: skip
+def attack(channels: dict[str, Channel]) -> str:
+    """What a release tells, who the attacker is, and how often he is right."""
+    told = " and ".join(f"{channel.bits()} a word by {name}" for name, channel in channels.items())
+    right = [f"{reidentification(channel.mechanism, 'rank').success[1]:.1%} behind {name}"
+             for name, channel in channels.items()]  # fmt: skip
+    known = 1 / sum(3.7 / (rank + 3.7) for rank in range(len(Embedding.default())))
     return (
-        "The attacker sees one replacement by itself, knows the mechanism, and knows that words "
-        "are written by 1/(rank + 2.7). He names one of the 20,000 words, by one guess. Of all "
+        f"A release tells {told}: of a text at most so much for each word, whoever reads it. "
+        "An attacker who sees one replacement by itself, knows the mechanism, and knows that words "
+        "are written by 1/(rank + 2.7), names one of the 20,000 words, by one guess. Of all "
         f"words written so, stop words included, he is right for {' and '.join(right)}; for "
-        f"{by_rank(Embedding.default())[0]:.1%} he would be by always naming the commonest word."
+        f"{known:.1%} he would be by always naming the commonest word. Equal success here is not "
+        "equal protection: look at the bits, and at whole sentences."
+    )
+
+
+def sentences(channels: dict[str, Channel], path: Path) -> str:
+    """What the strongest attacker names who reads whole sentences."""
+    texts = [json.loads(line)["text"] for line in path.read_text("utf-8").splitlines() if line]
+    model = NgramPrior.train(Embedding.default(), texts[::2])
+    found = {
+        name: sentence_attack(channel.mechanism, texts[1::2][:MOST], model, channel=channel)
+        for name, channel in channels.items()
+    }
+    said = " and ".join(
+        f"{r.sentence.mean:.1%} ({r.sentence.low:.1%} to {r.sentence.high:.1%}) behind {name}"
+        for name, r in found.items()
+    )
+    first = next(iter(found.values()))
+    return (
+        f"Of {first.words:,} content words in {first.texts:,} texts of {path.name} the strongest "
+        f"attacker who knows which words follow each other names {said}."
     )
 
 
@@ -69,15 +92,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--plain", type=float, default=2.8, help="ε of Tem without a cover")
     parser.add_argument("--guesses", action="store_true")
+    parser.add_argument("--texts", type=Path, metavar="FILE.jsonl", help="to attack sentences")
     args = parser.parse_args()
     plain, cover = Tem(epsilon=args.plain, exclude="offensive"), Tem.recommended()
     names = f"Tem as published, ε = {plain.nominal:g}", "`Tem.recommended()`"
-    mechanisms = dict(zip(names, (plain, cover), strict=True))
+    channels = {name: Channel.of(m) for name, m in zip(names, (plain, cover), strict=True)}
     if args.guesses:
-        guesses(mechanisms, SENTENCES[1])
+        guesses(channels, SENTENCES[1])
+    else:
+        print(attack(channels))
+    if args.texts:
+        print("\n" + sentences(channels, args.texts))
+    if args.guesses:
         return
-    print(attack(mechanisms) + "\n")
-    print("| written | " + " | ".join(names) + " |\n|---|---|---|")
+    print("\n| written | " + " | ".join(names) + " |\n|---|---|---|")
     for sentence in SENTENCES:
         for i in range(DRAWS):
             written = sentence if i == 0 else ""

@@ -28,8 +28,8 @@ import numpy as np
 
 from experiments.data import Shared
 from fastdx import Cover, Embedding, Mechanism, MultivariateLaplace, NeighborResponse, Tem, plots
-from fastdx.attacks import BigramModel
 from fastdx.calibration import Table, frontier
+from fastdx.channel import NgramPrior
 
 
 def embeddings(source: Shared, words: int) -> tuple[Embedding, Embedding]:
@@ -47,7 +47,7 @@ def rich(source: Shared, e: Embedding) -> Embedding:
 
 
 def other_covers(
-    e: Embedding, richer: Embedding | None, model: BigramModel
+    e: Embedding, richer: Embedding | None, model: NgramPrior
 ) -> Iterator[tuple[str, Cover]]:
     """What might be better: sets by another model, weights."""
     cover = Cover.balanced(e, 40, frequencies=model.frequencies)
@@ -59,7 +59,7 @@ def other_covers(
 
 
 def mechanisms(
-    e: Embedding, richer: Embedding | None, model: BigramModel, epsilons: list[float], small: bool
+    e: Embedding, richer: Embedding | None, model: NgramPrior, epsilons: list[float], small: bool
 ) -> Iterator[tuple[str, Mechanism]]:
     # Tem at smaller ε too, where its replacements are about as similar as a cover's.
     for epsilon in [0.75 * epsilons[0], 0.9 * epsilons[0], *epsilons]:
@@ -115,19 +115,22 @@ def main() -> None:
     unseen = [t[:600] for t in source.imdb("test").texts[: args.texts]]
     minilm, glove = embeddings(source, args.words)
     for name, e, judge in (("MiniLM", minilm, glove), ("GloVe", glove, minilm)):
-        model = BigramModel(e, known)
+        model = NgramPrior.train(e, known)
         richer = rich(source, e) if name == "MiniLM" else None
         tables: list[np.ndarray] = []
         print(f"\n{name} 50d, {len(e):,} words, judged by the other; {len(unseen)} reviews\n")
-        print("| mechanism | ε | attack | similarity (chance) | unchanged | R | R@10 | R@100 | "
-              "worst posterior | near loss |\n|" + "---|" * 10)  # fmt: skip
+        print("| mechanism | ε | bits a word | named in sentences | similarity (chance) | "
+              "unchanged | R | R@10 | R@100 | worst posterior | near loss |\n|"
+              + "---|" * 11)  # fmt: skip
         for shown, m in mechanisms(e, richer, model, args.epsilon, args.small):
             table = frontier({shown: m}, judge=judge, texts=unseen, model=model)
             (row,) = table
             tables.append(table.array)
-            posterior, near = ("–" if np.isnan(x) else f"{x:.2f}"
-                               for x in (row["worst_posterior"], row["near_loss"]))  # fmt: skip
-            print(f"| {shown} | {row['epsilon']:.2f} | {row['attack']:.3f} | "
+            posterior, near, bits = (
+                "–" if np.isnan(row[name]) else f"{row[name]:.2f}"
+                for name in ("worst_posterior", "near_loss", "bits")
+            )
+            print(f"| {shown} | {row['epsilon']:.2f} | {bits} | {row['sentence']:.3f} | "
                   f"{row['similarity']:.3f} ({row['chance']:.3f}) | {row['unchanged']:.3f} | "
                   f"{row['R']:.3f} | {row['R_10']:.3f} | {row['R_100']:.3f} | "
                   f"{posterior} | {near} |", flush=True)  # fmt: skip

@@ -12,8 +12,9 @@ import numpy as np
 from experiments.data import Labelled, Source
 from experiments.tables import SEED, Experiment, Run, Table
 from fastdx import Embedding, HyperbolicLaplace, Mechanism, MultivariateLaplace, calibration
-from fastdx.attacks import BigramModel
+from fastdx.attacks import known_runs
 from fastdx.bags import STOP_WORDS
+from fastdx.channel import NgramPrior
 from fastdx.evaluation import (
     Attribution,
     ChosenAttribution,
@@ -303,7 +304,7 @@ def _authorship(run: Run, size: str) -> Table:
 TASKS = ("mr", "cr", "mpqa", "sst5", "trec")
 
 
-def _improbable(model: BigramModel, tokens: list[str], least: float) -> list[int]:
+def _improbable(model: NgramPrior, tokens: list[str], least: float) -> list[int]:
     """The words that hardly follow the one before: the slots that are made private."""
     ids = [model.space.ids([t])[0] if t in model.space else None for t in tokens]
     slots = []
@@ -313,8 +314,7 @@ def _improbable(model: BigramModel, tokens: list[str], least: float) -> list[int
         if before is None:
             score = float(np.log(model.frequencies[here]))
         else:
-            pair = (np.array([before], np.uint32), np.array([here], np.uint32))
-            score = float(model.log_probability(*pair)[0, 0])
+            score = float(np.log(model.behind([before], [here])[0, 0]))
         if score < least:
             slots.append(i)
     return slots
@@ -374,7 +374,7 @@ def _slots(
     texts = [t.lower().split() for t in every.texts + (test.texts if test else [])]
     # Known words of the texts without their labels: which words are replaced is decided before
     # anything is learned. The slots are below the median of what follows what.
-    model = BigramModel(vectors, every.texts)
+    model = NgramPrior.train(vectors, every.texts)
     least = _score(model, texts[: len(every.texts)])
     return (every, test), texts, [_improbable(model, text, least) for text in texts]
 
@@ -437,13 +437,12 @@ def table_6(run: Run) -> Table:
     return table
 
 
-def _score(model: BigramModel, texts: list[list[str]]) -> float:
+def _score(model: NgramPrior, texts: list[list[str]]) -> float:
     """The median log-probability of a word after the one before."""
     scores = []
-    for text in texts:
-        for run in model.runs(" ".join(text)):
-            for before, here in pairwise(run):
-                scores.append(model.log_probability(before[None], here[None])[0, 0])
+    for run in known_runs(model.space, (" ".join(text) for text in texts)):
+        for before, here in pairwise(run):
+            scores.append(np.log(model.behind([before], [here])[0, 0]))
     return float(np.median(scores))
 
 

@@ -14,7 +14,8 @@ from experiments.data import Labelled, Source
 from experiments.tables import SEED, Experiment, Run, Table
 from fastdx import Cover, Embedding, Mechanism, Tem
 from fastdx._core import RECOMMENDED_COVER, RECOMMENDED_EPSILON
-from fastdx.attacks import BigramModel, Likelihoods, LikelyInputs, sentence_attack
+from fastdx.attacks import sentence_attack
+from fastdx.channel import Channel, NgramPrior
 from fastdx.evaluation import MeanVectors
 
 DRAWS = 2
@@ -90,8 +91,8 @@ def _mechanism(policy: Policy, words: int, draw: int = 0) -> Mechanism:
 
 
 @cache
-def _language(source: Source, name: str, words: int) -> BigramModel:
-    return BigramModel(_embedding(words), TASKS[name][1](source).public)
+def _language(source: Source, name: str, words: int) -> NgramPrior:
+    return NgramPrior.train(_embedding(words), TASKS[name][1](source).public)
 
 
 def _learned(known: Labelled, e: Embedding) -> Any:
@@ -139,12 +140,13 @@ def _lower(texts: list[str]) -> list[str]:
 def _leaks(source: Source, policy: Policy, words: int) -> dict[str, dict[str, float]]:
     """Attack the texts of each task; all of them share one pass over the laws."""
     m = _mechanism(policy, words)
-    inputs, exact = LikelyInputs.of(m), Likelihoods.of(m)
+    channel = Channel.of(m)
     found = {}
     for name, (_, load) in TASKS.items():
         model = _language(source, name, words)
-        leak = sentence_attack(m, load(source).attacked, model, inputs=inputs, exact=exact)
-        found[name] = {"words": leak.words, "one": leak.frequency, "sentences": leak.exact}
+        leak = sentence_attack(m, load(source).attacked, model, channel=channel)
+        found[name] = {"words": leak.words, "one": leak.alone.mean,
+                       "sentences": leak.sentence.mean}  # fmt: skip
     return found
 
 

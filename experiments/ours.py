@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from experiments.data import Labelled, Source
 from experiments.tables import SEED, Experiment, Run, Table
 from fastdx import Embedding, Mechanism, audit, from_spec, tokenize
-from fastdx.attacks import BigramModel, reidentification, sentence_attack
+from fastdx.attacks import reidentification, sentence_attack
 from fastdx.calibration import Family, families
 from fastdx.calibration.comparison import largest_named
+from fastdx.channel import NgramPrior
 from fastdx.evaluation import (
     Attribution,
     Interval,
@@ -176,8 +177,8 @@ def _authors(source: Source, s: _Sizes) -> dict[str, tuple[_Texts, _Texts]]:
 
 
 @cache
-def _language(source: Source, words: int) -> BigramModel:
-    return BigramModel(_spaces(source, words).plain, source.imdb("val").texts)
+def _language(source: Source, words: int) -> NgramPrior:
+    return NgramPrior.train(_spaces(source, words).plain, source.imdb("val").texts)
 
 
 def _measured(m: Mechanism | None, source: Source, s: _Sizes) -> dict[str, Any]:
@@ -206,8 +207,8 @@ def _measured(m: Mechanism | None, source: Source, s: _Sizes) -> dict[str, Any]:
             texts = [t[:600] for t in source.imdb("test").some(s.attacked).texts]
             language = _language(source, s.words)
             if m.space is not e:
-                language = BigramModel(m.space, source.imdb("val").texts)
-            found["sentences"] = sentence_attack(m, texts, language).attack
+                language = NgramPrior.train(m.space, source.imdb("val").texts)
+            found["sentences"] = sentence_attack(m, texts, language, bits=False).attack.mean
     return found
 
 

@@ -20,7 +20,8 @@ import numpy as np
 
 from experiments.data import Shared
 from fastdx import Cover, Embedding, Mechanism, NeighborResponse, Tem
-from fastdx.attacks import BigramModel, sentence_attack
+from fastdx.attacks import sentence_attack
+from fastdx.channel import NgramPrior
 from fastdx.evaluation import MeanVectors
 from fastdx.exceptions import FastdxWarning
 
@@ -62,11 +63,16 @@ def accuracies(task: Task, e: Embedding, private: Callable[[list[str]], list[str
     return [float(LinearSVC(C=0.05).fit(x, train_labels).score(y, test_labels)) for x, y in pairs]
 
 
-def at_attack(mechanism: Mechanism, texts: list[str], model: BigramModel, most: float) -> Mechanism:
+def named(mechanism: Mechanism, texts: list[str], model: NgramPrior) -> float:
+    """The share of content words that the strongest attacker names in sentences."""
+    return sentence_attack(mechanism, texts, model, bits=False).attack.mean
+
+
+def at_attack(mechanism: Mechanism, texts: list[str], model: NgramPrior, most: float) -> Mechanism:
     """The mechanism at the largest ε, up to 64, at which sentences lose no more words."""
 
     def keeps(epsilon: float) -> bool:
-        return sentence_attack(mechanism.with_epsilon(epsilon), texts, model).attack <= most
+        return named(mechanism.with_epsilon(epsilon), texts, model) <= most
 
     low, high = 0.5, 64.0
     if keeps(high):
@@ -100,7 +106,7 @@ def main() -> None:
     warnings.simplefilter("ignore", FastdxWarning)
     e = source.minilm(50, args.words)
     every = tasks(source, args.reviews)
-    model = BigramModel(e, source.imdb("val").texts)
+    model = NgramPrior.train(e, source.imdb("val").texts)
     unseen = [t[:600] for t in source.imdb("test").texts[1::250]]
 
     def show(name: str, epsilon: str, attack: str, private: Callable[..., list[str]]) -> None:
@@ -114,7 +120,7 @@ def main() -> None:
     head = "| mechanism | ε | attack | " + " | ".join(f"{n}: bag / mean" for n in every) + " |"
     made = list(mechanisms(e, args.epsilon, (40,) if args.small else (5, 10, 20, 40, 80, 160)))
     for equal in (False, True):
-        most = sentence_attack(made[-2 if args.small else 4][1], unseen, model).attack
+        most = named(made[-2 if args.small else 4][1], unseen, model)
         print("\nAt an equal success of the attacker:\n" if equal else
               "\nAt an equal certified ε (the staircase: ε for any two words):\n")  # fmt: skip
         print(head + "\n|" + "---|" * head.count(":") + "---|---|---|")
@@ -122,7 +128,7 @@ def main() -> None:
             show("original text", "–", "–", lambda texts: [t.lower() for t in texts])
         for name, mechanism, certified in made:
             m = at_attack(mechanism, unseen, model, most) if equal else mechanism
-            attack = np.mean([sentence_attack(m, unseen, model).attack for _ in range(DRAWS)])
+            attack = np.mean([named(m, unseen, model) for _ in range(DRAWS)])
             shown = f"{m.epsilon:.2f}" + ("" if certified and not equal else " (not certified)")
             if not certified:
                 shown = f"{m.epsilon:.2f} (any two words)"

@@ -51,6 +51,9 @@ pub struct Guarantee {
     /// How often common words come back as they were: measured, apart from what is proved. Filled in
     /// where the guarantee is shown.
     pub unchanged: Option<Unchanged>,
+    /// The bits that a release tells of a word: measured, apart from what is proved. Filled in where
+    /// that was asked for, because it takes a pass over all laws.
+    pub bits: Option<WordBits>,
 }
 
 impl Guarantee {
@@ -60,7 +63,7 @@ impl Guarantee {
     pub const DISTINCT: &'static str = "word; a text by the sum over its distinct words, \
         compared with texts of the same pattern of equal words";
     /// Why a seeded mechanism protects nothing.
-    const SEEDED: &'static str = "the mechanism is SEEDED, for tests only: whoever knows the seed \
+    pub(crate) const SEEDED: &'static str = "the mechanism is SEEDED, for tests only: whoever knows the seed \
         computes its output";
 
     /// The log-ratio that shows whether a word was in the vocabulary, where unknown words are replaced
@@ -170,6 +173,9 @@ impl fmt::Display for Guarantee {
                 write!(f, " WARNING: {warning}.")?;
             }
         }
+        if let Some(bits) = &self.bits {
+            write!(f, " Measured, not proved: {bits}.")?;
+        }
         Ok(())
     }
 }
@@ -217,9 +223,13 @@ impl Guarantee {
             Some(unchanged) => format!(" A word can be drawn for itself: {unchanged}."),
             None => String::new(),
         };
+        let bits = match &self.bits {
+            Some(bits) => format!(" Measured: {bits}."),
+            None => String::new(),
+        };
         format!(
             "{whole} of these texts is replaced by a word drawn at random before it leaves. {means} \
-             {texts}{unchanged}{outputs}{exceptions}"
+             {texts}{unchanged}{bits}{outputs}{exceptions}"
         )
     }
 }
@@ -399,6 +409,79 @@ impl fmt::Display for Unchanged {
     }
 }
 
+/// A number of bits, and between what it lies where it is estimated.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bits {
+    /// Bits.
+    pub value: f64,
+    /// The lower end of the interval; the value itself where it is exact.
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
+    /// Words (of a capacity: outputs) that were drawn to estimate it; 0 where it is a sum over all.
+    pub sampled: usize,
+    /// Draws of every word that the law is estimated from; 0 where the law is exact.
+    pub draws: usize,
+}
+
+impl Bits {
+    pub(crate) fn exact(value: f64) -> Self {
+        Bits {
+            value,
+            low: value,
+            high: value,
+            sampled: 0,
+            draws: 0,
+        }
+    }
+}
+
+/// What a release tells of a word under the public prior [`PRIOR`](Self::PRIOR), or why no number is
+/// known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum WordBits {
+    /// The mutual information of a word and its output, and the entropy of a word before its output is
+    /// seen: no release tells more.
+    Told {
+        /// I(W;Y).
+        told: Bits,
+        /// H(W), in bits.
+        entropy: f64,
+    },
+    /// Why there is no number.
+    Unknown(&'static str),
+}
+
+impl WordBits {
+    /// How often words are written, in the order of the vocabulary, its first word having rank 1.
+    pub const PRIOR: &'static str = "1/(rank + 2.7)";
+    /// Why noise mechanisms have no number.
+    pub const NO_LAW: &'static str = "the law of this noise cannot be computed";
+}
+
+impl fmt::Display for WordBits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (told, entropy) = match self {
+            Self::Told { told, entropy } => (told, entropy),
+            Self::Unknown(why) => {
+                return write!(f, "how many bits a release tells is not known: {why}");
+            }
+        };
+        // Never less than it is, nor more than there is to tell.
+        write!(f, "a release tells {}", decimals_up(told.value, 2))?;
+        if told.sampled > 0 {
+            let (low, high) = (told.low, decimals_up(told.high, 2));
+            write!(f, " ({low:.2} to {high}, estimated)")?;
+        }
+        write!(
+            f,
+            " of the {entropy:.2} bits of a word where words are written by {}, and of a text at most \
+             so much for each of its words",
+            Self::PRIOR
+        )
+    }
+}
+
 /// A share as people read it.
 fn percent(share: f64) -> String {
     match 100.0 * share {
@@ -431,7 +514,41 @@ mod tests {
             scope: Guarantee::WORDS,
             exceptions: Vec::new(),
             unchanged: None,
+            bits: None,
         }
+    }
+
+    #[test]
+    fn bits_are_a_measure_beside_what_is_proved() {
+        let told = Bits::exact(4.586);
+        let bits = Some(WordBits::Told {
+            told,
+            entropy: 11.11,
+        });
+        let plain = guarantee().to_string();
+        assert!(!plain.contains("bits of a word"));
+        let shown = Guarantee {
+            bits,
+            ..guarantee()
+        };
+        let sentence = "a release tells 4.59 of the 11.11 bits of a word where words are written by \
+                        1/(rank + 2.7)";
+        let (printed, plainly) = (shown.to_string(), shown.for_users());
+        assert!(printed.starts_with(&plain) && printed.contains(sentence));
+        assert!(printed.contains(" Measured, not proved: a release"));
+        assert!(plainly.contains(sentence));
+        let estimated = WordBits::Told {
+            told: Bits {
+                low: 4.5,
+                high: 4.601,
+                sampled: 9,
+                ..told
+            },
+            entropy: 11.11,
+        };
+        assert!(estimated.to_string().contains("(4.50 to 4.61, estimated)"));
+        let lawless = WordBits::Unknown(WordBits::NO_LAW);
+        assert!(lawless.to_string().contains("not known"));
     }
 
     #[test]

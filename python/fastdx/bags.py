@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from fastdx._core import (
     Certificate,
@@ -16,6 +16,7 @@ from fastdx._core import (
     tokenize,
 )
 from fastdx._shared.rounded import up
+from fastdx._types import Bits
 from fastdx.exceptions import InputTypeError, ParameterError
 from fastdx.mechanisms import Mechanism
 
@@ -72,6 +73,32 @@ class BagGuarantee:
     `exceptions` say so."""
     certificate: Certificate | None = None
     """The computation that ε comes from, where it is below what the theorem gives."""
+    mechanism: Mechanism | None = field(default=None, repr=False, compare=False)
+    """Whose bags they are: what `with_bits` measures."""
+    shows_bits: bool = False
+    """Whether it is printed with the bits that a bag tells."""
+
+    def with_bits(self) -> BagGuarantee:
+        """Return the same guarantee, printed with the bits that a bag tells at most.
+
+        As for `Guarantee.with_bits`: measured when it is printed, under the prior of ranks.
+        """
+        return replace(self, shows_bits=True)
+
+    def _bits(self) -> str:
+        if not self.shows_bits or self.mechanism is None:
+            return ""
+        told, why = self.mechanism._bits()
+        if told is None:
+            return f" Measured, not proved: how many bits a bag tells is not known: {why}."
+        # The order of the words is forgotten, so it may tell less.
+        one, size = Bits(*told), self.size
+        whole = f"{size} words" if size else "N words"
+        most = f"{up(size * one.high, 4)} bits" if size else f"N times {up(one.high, 4)} bits"
+        return (
+            f" Measured, not proved: a bag of {whole} tells at most {most} of them, where words "
+            "are written by 1/(rank + 2.7)."
+        )
 
     def __str__(self) -> str:
         """Return the guarantee as a sentence."""
@@ -96,7 +123,7 @@ class BagGuarantee:
             )
         if self.certificate is not None:
             text += f" Certified: {self.certificate}"
-        return text + "".join(f" Not covered: {e}." for e in self.exceptions)
+        return text + "".join(f" Not covered: {e}." for e in self.exceptions) + self._bits()
 
 
 class BagOfWords:
@@ -234,6 +261,7 @@ class BagOfWords:
             void=guarantee.void,
             unknown=guarantee.unknown,
             certificate=guarantee.certificate,
+            mechanism=self._mechanism,
         )
 
     def bound(

@@ -105,7 +105,7 @@ def frontier(table: calibration.Table, *, axes: Any = None) -> Any:
     axes = _axes(axes)
     if "similarity" not in table.columns:
         raise ParameterError("table must have similarities: give frontier a judge")
-    attack = "attack" if "attack" in table.columns else "R"
+    attack = "sentence" if "sentence" in table.columns else "R"
     for name in dict.fromkeys(table["name"]):
         rows = table.array[table["name"] == name]
         rows = rows[np.argsort(rows["epsilon"])]

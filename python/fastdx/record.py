@@ -267,6 +267,7 @@ def _numbers(guarantee: Guarantee, mechanism: Described) -> Iterator[str]:
             "two words was written."
         )
     yield from _unchanged(mechanism)
+    yield from _bits(guarantee)
 
 
 def _unchanged(mechanism: Described) -> Iterator[str]:
@@ -278,6 +279,23 @@ def _unchanged(mechanism: Described) -> Iterator[str]:
         f"Measured, not proved: {mean} of common words come back as they were. The worst word that "
         f"was found comes back with a probability of {worst}. "
         f"This is {how}, for {found.words:,} words, and rounded up."
+    )
+
+
+def _bits(guarantee: Guarantee) -> Iterator[str]:
+    found = guarantee.to_dict()["bits"]
+    if found is None:
+        return
+    yield ""
+    if found["value"] is None:
+        yield f"How many bits a release tells is not known: {_text(found['why'])}."
+        return
+    how = "computed over all words" if found["exact"] else "estimated"
+    told = math.ceil(100 * found["high"] - 1e-9) / 100
+    yield (
+        f"Measured, not proved: a release tells {told:.2f} of the {found['entropy']:.2f} bits of a "
+        f"word, where words are written by {found['prior']}. Of a text it tells at most so much "
+        f"for each of its words. This is {how}, and rounded up."
     )
 
 

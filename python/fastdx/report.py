@@ -12,11 +12,12 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from fastdx import attacks, calibration
 from fastdx._shared.replace import open_output
+from fastdx.attacks import Prior
 from fastdx.calibration.measures import statistics_at
+from fastdx.channel import NgramPrior
 from fastdx.exceptions import ParameterError
 from fastdx.mechanisms import Mechanism
 from fastdx.plots import neighbour_distances
@@ -41,7 +42,11 @@ def write(
     min_outputs: int = 300,
     max_reidentified: float | None = None,
     max_posterior: float | None = None,
-    prior: ArrayLike | str | None = None,
+    max_bits: float | None = None,
+    max_named: float | None = None,
+    texts: Iterable[str] | None = None,
+    model: NgramPrior | None = None,
+    prior: Prior = None,
     words: Iterable[str] | None = None,
     examples: Sequence[str] | None = None,
     sentence: str | None = None,
@@ -57,7 +62,9 @@ def write(
         An HTML file, written beside its place and renamed. It needs no network.
     mechanism : Mechanism
         Any; its own ε does not matter.
-    max_unchanged, min_outputs, max_reidentified, max_posterior, prior : optional
+    max_unchanged, min_outputs, max_reidentified, max_posterior : optional
+        The promise, as for `calibration.choose_epsilon`.
+    max_bits, max_named, texts, model, prior : optional
         The promise, as for `calibration.choose_epsilon`.
     words : iterable of str, optional
         Words to measure, as for `calibration.statistics`; on large vocabularies a sample saves
@@ -87,12 +94,14 @@ def write(
     choice = calibration.choose_epsilon(
         mechanism, max_unchanged=max_unchanged, min_outputs=min_outputs, words=names, draws=draws,
         max_reidentified=max_reidentified, max_posterior=max_posterior, prior=prior,
+        max_bits=max_bits, max_named=max_named, texts=texts, model=model,
     )  # fmt: skip
     epsilons = _grid(mechanism, choice.epsilon, points)
     if examples is None:
         measured = names or list(mechanism.space.words)
         spread = np.linspace(0, len(measured) - 1, min(6, len(measured))).astype(int)
-        examples = list(dict.fromkeys([*(measured[i] for i in spread), choice.word]))
+        examples = list(dict.fromkeys([*(measured[i] for i in spread),
+                                       *([choice.word] if choice.word else [])]))  # fmt: skip
     mechanism.space.ids(examples)  # names the first unknown one
     written = _written(mechanism, sentence)
     attacked = {round(i) for i in np.linspace(0, len(epsilons) - 1, ATTACKED)}
@@ -162,7 +171,7 @@ def _grid(mechanism: Mechanism, chosen: float, points: int) -> list[float]:
     return grid
 
 
-def _named(mechanism: Mechanism, prior: ArrayLike | str | None) -> dict[str, Any] | None:
+def _named(mechanism: Mechanism, prior: Prior) -> dict[str, Any] | None:
     """What an attacker finds, where the law says so exactly."""
     if not mechanism.has_law:
         return None
@@ -181,7 +190,7 @@ def _near(mechanism: Mechanism) -> float | None:
     return near if np.isfinite(near) else None
 
 
-def _prior(mechanism: Mechanism, prior: ArrayLike | str | None) -> dict[str, Any]:
+def _prior(mechanism: Mechanism, prior: Prior) -> dict[str, Any]:
     """The attacker's prior, and how often he is right without looking."""
     each = attacks.prior_of(mechanism, prior)
     shares = np.sort(each)[::-1].cumsum()

@@ -3,9 +3,9 @@
 use rand::rngs::ChaCha12Rng;
 use rayon::prelude::*;
 
-use super::interval::Bits;
 use super::source::Source;
 use crate::error::Result;
+use crate::guarantee::Bits;
 use crate::parallel::{Control, install};
 use crate::random::uniform_below_u128;
 

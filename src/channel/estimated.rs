@@ -12,8 +12,8 @@
 
 use std::sync::Arc;
 
-use super::interval::Bits;
 use crate::error::{Error, Result};
+use crate::guarantee::Bits;
 use crate::mechanism::Mechanism;
 
 /// How often each output was drawn for each word.

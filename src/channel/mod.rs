@@ -15,7 +15,6 @@ mod chain;
 mod consistent;
 mod counts;
 mod estimated;
-mod interval;
 mod posterior;
 mod read;
 mod sampled;
@@ -30,11 +29,12 @@ use std::sync::{Arc, OnceLock};
 
 pub use counts::{Fit, Frequencies};
 pub use estimated::Draws;
-pub use interval::Bits;
 pub use posterior::{Posterior, WordPosterior};
 pub use read::{Given, UNKNOWN};
 
 use crate::error::{Error, Result};
+pub use crate::guarantee::Bits;
+use crate::guarantee::{Guarantee, WordBits};
 use crate::parallel::Control;
 use crate::random::Randomness;
 use crate::text::TextPrivatizer;
@@ -44,6 +44,24 @@ use bits::{Survey, sampled_bits, survey};
 use estimated::Estimated;
 use sampled::sampled_capacity;
 use source::{Column, Source};
+
+/// The bits that a release tells of a word under the prior of ranks, as guarantees show them.
+///
+/// # Errors
+/// A law that fails, a wrong `FASTDX_CACHE_BYTES`; [`Error::Interrupted`].
+pub fn word_bits(text: &TextPrivatizer, control: &Control) -> Result<WordBits> {
+    if text.mechanism().randomness().seed().is_some() {
+        return Ok(WordBits::Unknown(Guarantee::SEEDED));
+    }
+    if !text.mechanism().has_law() {
+        return Ok(WordBits::Unknown(WordBits::NO_LAW));
+    }
+    let channel = Channel::new(text.clone(), None)?;
+    let prior = channel.prior(None)?;
+    let told = channel.bits(Some(&prior), None, control)?;
+    let entropy = prior.iter().map(|p| -p * p.log2()).sum();
+    Ok(WordBits::Told { told, entropy })
+}
 
 /// The law of a mechanism as a channel from words to outputs.
 ///

@@ -6,7 +6,7 @@
 
 use serde::{Serialize, Serializer};
 
-use super::{Certificate, Guarantee, NamedCertificate, Unchanged};
+use super::{Certificate, Guarantee, NamedCertificate, Unchanged, WordBits};
 
 #[derive(Serialize)]
 struct GuaranteeForm<'a> {
@@ -24,6 +24,7 @@ struct GuaranteeForm<'a> {
     exceptions: &'a [String],
     certificate: Option<&'a NamedCertificate>,
     unchanged: Option<Unchanged>,
+    bits: Option<WordBits>,
     sentence: String,
     for_users: String,
 }
@@ -49,6 +50,17 @@ struct UnchangedForm {
     warning: Option<String>,
 }
 
+#[derive(Default, Serialize)]
+struct BitsForm {
+    value: Option<f64>,
+    low: Option<f64>,
+    high: Option<f64>,
+    entropy: Option<f64>,
+    prior: &'static str,
+    exact: bool,
+    why: Option<&'static str>,
+}
+
 fn finite(x: f64) -> Option<f64> {
     x.is_finite().then_some(x)
 }
@@ -70,6 +82,7 @@ impl Serialize for Guarantee {
             exceptions: &self.exceptions,
             certificate: self.certificate.as_ref(),
             unchanged: self.unchanged,
+            bits: self.bits,
             sentence: self.to_string(),
             for_users: self.for_users(),
         }
@@ -112,6 +125,30 @@ impl Serialize for Unchanged {
     }
 }
 
+impl Serialize for WordBits {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let form = match *self {
+            WordBits::Told { told, entropy } => BitsForm {
+                value: Some(told.value),
+                low: Some(told.low),
+                high: Some(told.high),
+                entropy: Some(entropy),
+                exact: told.sampled == 0,
+                ..BitsForm::default()
+            },
+            WordBits::Unknown(why) => BitsForm {
+                why: Some(why),
+                ..BitsForm::default()
+            },
+        };
+        BitsForm {
+            prior: WordBits::PRIOR,
+            ..form
+        }
+        .serialize(serializer)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
@@ -119,6 +156,7 @@ mod tests {
     use super::super::tests::guarantee;
     use super::*;
     use crate::Vocabulary;
+    use crate::guarantee::Bits;
 
     const SCHEMA: &str = include_str!("../../docs/reference/guarantee.schema.json");
 
@@ -148,7 +186,14 @@ mod tests {
             epsilon: f64::INFINITY,
             ..guarantee().voided("it is seeded")
         });
-        for name in ["epsilon", "slack", "unknown", "certificate", "unchanged"] {
+        for name in [
+            "epsilon",
+            "slack",
+            "unknown",
+            "certificate",
+            "unchanged",
+            "bits",
+        ] {
             assert_eq!(found[name], Value::Null, "{name}");
         }
         assert_eq!(found["void"], json!("it is seeded"));
@@ -184,12 +229,16 @@ mod tests {
                 words: 2,
                 draws: 0,
             }),
+            bits: Some(WordBits::Told {
+                told: Bits::exact(2.5),
+                entropy: 11.0,
+            }),
             ..guarantee()
         };
         let found = form(&full);
         let schema: Value = serde_json::from_str(SCHEMA).unwrap();
         assert_eq!(keys(&found), required(&schema));
-        for part in ["certificate", "unchanged"] {
+        for part in ["certificate", "unchanged", "bits"] {
             assert_eq!(keys(&found[part]), required(&schema["properties"][part]));
         }
         assert_eq!(found["certificate"]["pair"], json!(["tea", "milk"]));
@@ -202,6 +251,15 @@ mod tests {
         );
         let warning = found["unchanged"]["warning"].as_str().unwrap();
         assert!(warning.contains("75% of common words"), "{warning}");
+        assert_eq!(found["bits"]["value"], json!(2.5));
+        assert_eq!(found["bits"]["exact"], json!(true));
+        let lawless = form(&Guarantee {
+            bits: Some(WordBits::Unknown("nobody knows")),
+            ..guarantee()
+        });
+        assert_eq!(keys(&lawless["bits"]), keys(&found["bits"]));
+        assert_eq!(lawless["bits"]["value"], Value::Null);
+        assert_eq!(lawless["bits"]["why"], json!("nobody knows"));
         assert_eq!(found["sentence"], json!(full.to_string()));
         assert_eq!(found["for_users"], json!(full.for_users()));
     }

@@ -305,6 +305,7 @@ impl WordMechanism for FiniteLaw {
             scope: Guarantee::WORDS,
             exceptions: Vec::new(),
             unchanged: None,
+            bits: None,
         };
         match self.loss {
             Some(loss) if loss.epsilon.is_finite() => guarantee,

@@ -171,6 +171,7 @@ impl WordMechanism for NeighborResponse {
             scope: Guarantee::WORDS,
             exceptions: Vec::new(),
             unchanged: None,
+            bits: None,
         }
         .drawn_from(&self.randomness)
     }

@@ -109,6 +109,7 @@ pub(super) fn floating_point(
         )],
 
         unchanged: None,
+        bits: None,
     }
 }
 

@@ -283,6 +283,18 @@ impl NgramPrior {
         self.pairs.weight(context, token) + self.pairs.rest[context] * self.unigram[token as usize]
     }
 
+    /// P(w|v) of every pair of a word v and the word w behind it, as far as pairs of words tell: in the
+    /// order of the first words, each with all second ones.
+    pub fn behind(&self, first: &[u32], second: &[u32]) -> Vec<f64> {
+        let each = |v: u32| {
+            second.iter().map(move |&w| match self.order {
+                1 => self.unigram[w as usize],
+                _ => self.probability_behind(v, w),
+            })
+        };
+        first.iter().flat_map(|&v| each(v)).collect()
+    }
+
     /// Writes the probability of every token, the unknown one last, behind the tokens of a
     /// sentence's beginning.
     pub fn fill_next(&self, history: &[u32], out: &mut Vec<f64>) {

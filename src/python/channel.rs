@@ -144,6 +144,22 @@ impl PyNgramPrior {
         Ok((PyArray1::from_vec(py, next), unknown))
     }
 
+    /// The probability of each second word behind each first one, of ids: shape (first, second).
+    fn behind<'py>(
+        &self,
+        py: Python<'py>,
+        first: &Bound<'py, PyAny>,
+        second: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
+        let vocabulary = self.inner.space().vocabulary();
+        let count = vocabulary.len();
+        let [(first, _), (second, _)] = [word_ids(first, count)?, word_ids(second, count)?];
+        vocabulary.check_ids(&first)?;
+        vocabulary.check_ids(&second)?;
+        let found = self.inner.behind(&first, &second);
+        shaped(py, found, &[first.len(), second.len()])
+    }
+
     fn perplexity(&self, py: Python<'_>, texts: &Bound<'_, PyAny>) -> PyResult<f64> {
         let texts = strings("texts", texts)?;
         run(py, true, |_| Ok(self.inner.perplexity(&as_strs(&texts))))

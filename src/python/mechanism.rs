@@ -2,8 +2,8 @@
 //! around shared core objects.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use numpy::{PyArray1, PyArrayDyn};
@@ -20,7 +20,8 @@ use super::run::{run, run_in};
 use super::space::Space;
 use super::spec::{Described, parsed, shown_consistent};
 use super::text::{PyReplacements, dict_of};
-use crate::guarantee::Unchanged;
+use crate::channel::word_bits;
+use crate::guarantee::{Unchanged, WordBits};
 use crate::mechanism::remapped::Remapped;
 use crate::parallel::Control;
 use crate::spec::{Built, Kind, Spaces, Spec};
@@ -40,6 +41,8 @@ pub(super) struct PyMechanism {
     pub(super) space: Space,
     /// Whether it has been said that a text looks wrongly decoded.
     warned: AtomicBool,
+    /// What a release tells of a word, once it was asked for.
+    bits: OnceLock<WordBits>,
 }
 
 impl PyMechanism {
@@ -69,6 +72,7 @@ impl PyMechanism {
             built,
             space,
             warned: AtomicBool::new(false),
+            bits: OnceLock::new(),
         }
     }
 
@@ -130,6 +134,17 @@ impl PyMechanism {
         run_in(py, self.threads_of_a_call(), true, None, |control| {
             self.text().unchanged(control)
         })
+    }
+
+    /// What a release tells of a word; computed at the first call, by a pass over all laws.
+    pub(super) fn bits(&self, py: Python<'_>) -> PyResult<WordBits> {
+        if let Some(known) = self.bits.get() {
+            return Ok(*known);
+        }
+        let found = run_in(py, self.threads_of_a_call(), true, None, |control| {
+            word_bits(self.text(), control)
+        })?;
+        Ok(*self.bits.get_or_init(|| found))
     }
 
     /// Warns once that texts look wrongly decoded.
@@ -273,6 +288,19 @@ impl PyMechanism {
         let found = self.unchanged(py)?;
         let warning = found.warning();
         Ok((found.mean, found.worst, found.words, found.draws, warning))
+    }
+
+    /// value, low, high and sampled of `channel::word_bits`, or why there is no number.
+    fn _bits(
+        &self,
+        py: Python<'_>,
+    ) -> PyResult<(Option<(f64, f64, f64, usize)>, Option<&'static str>)> {
+        Ok(match self.bits(py)? {
+            WordBits::Told { told, .. } => {
+                (Some((told.value, told.low, told.high, told.sampled)), None)
+            }
+            WordBits::Unknown(why) => (None, Some(why)),
+        })
     }
 
     /// Words of the texts so far that came back as they were, and do so nearly always.

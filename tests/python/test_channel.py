@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import json
 import pickle
+import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -12,10 +14,16 @@ import numpy as np
 import pytest
 
 import fastdx
-from fastdx import Cover, Embedding, FiniteLaw, MultivariateLaplace, NeighborResponse, Tem
-from fastdx.attacks import BigramModel, Likelihoods, sentence_attack
+from fastdx import (
+    BagOfWords,
+    Cover,
+    Embedding,
+    FiniteLaw,
+    MultivariateLaplace,
+    NeighborResponse,
+    Tem,
+)
 from fastdx.channel import Bits, Channel, LanguageModel, NgramPrior, Posterior
-from fastdx.channel.marginals import marginals
 
 RNG = np.random.default_rng(5)
 WORDS = [f"w{i}" for i in range(60)]
@@ -309,28 +317,104 @@ def test_a_card_makes_the_same_channel(tmp_path: Path) -> None:
             Channel.load(wrong, E)
 
 
-def test_sentences_are_attacked_by_the_same_posterior_as_by_sums_in_numpy() -> None:
-    tem = Tem(E, 3.0, cover=3, seed=4)
-    model = BigramModel(E, texts(300, WORDS))
-    chain = model.chain
-    prior = NgramPrior.of_pairs(E, chain.frequencies, chain.first, chain.second, chain.weights)
-    out = tem.privatize_ids(np.arange(12))
-    posterior = Channel.of(tem).decode([WORDS[y] for y in out], prior)
-    expected = marginals(chain, Likelihoods.of(tem)(out))
-    found = [posterior.marginals(i) for i in range(12)]
-    # Likelihoods and weights of pairs have 32 bits.
-    np.testing.assert_allclose(found, expected, atol=1e-5)
-    unseen = texts(20, WORDS, seed=3)
-    shares = [
-        sentence_attack(Tem(E, 3.0, seed=7), unseen, model, stop_words=[], exact=exact).exact
-        for exact in (True, Channel.of(Tem(E, 3.0)), Likelihoods.of(Tem(E, 3.0)))
-    ]
-    assert max(shares) - min(shares) < 0.01
+def test_priors_of_pairs() -> None:
+    prior = NgramPrior.of_pairs(E, np.ones(60), [1, 1, 2], [2, 3, 1], [0.5, 0.25, 0.75])
+    uniform = 1 / 60
+    np.testing.assert_allclose(prior.next(["w1"])[[2, 3, 4]],
+                               [0.5 + 0.25 * uniform, 0.25 + 0.25 * uniform, 0.25 * uniform],
+                               rtol=1e-6)  # fmt: skip
     for wrong in ([0.5, 0.6], [-0.1, 0.2]):
         with pytest.raises(fastdx.ParameterError, match="weights"):
             NgramPrior.of_pairs(E, np.ones(60), [1, 1], [2, 3], wrong)
     with pytest.raises(fastdx.ParameterError, match="weights"):
         NgramPrior.of_pairs(E, np.ones(60), [1, 1], [3, 2], [0.1, 0.2])
+
+
+def measured(guarantee: Any) -> dict[str, Any]:
+    found = guarantee.with_bits().to_dict()
+    bits: dict[str, Any] = found["bits"]
+    return bits
+
+
+def test_guarantees_show_the_bits_of_their_mechanism() -> None:
+    """Against sums over the law: covers, remaps, exclusions, consistent texts, graphs, laws."""
+    zipf = 1 / (np.arange(60) + 3.7)
+    prior = zipf / zipf.sum()
+    for m in mechanisms():
+        joint = np.array([m.probabilities(w) for w in m.space.words]) * prior[:, None]
+        apart = prior[:, None] * joint.sum(axis=0)
+        kept = joint > 0
+        told = float((joint[kept] * np.log2(joint[kept] / apart[kept])).sum())
+        found = measured(m.guarantee)
+        assert found["value"] == pytest.approx(told, abs=1e-9) == found["low"] == found["high"]
+        assert found["entropy"] == pytest.approx(-(prior * np.log2(prior)).sum())
+        assert (found["prior"], found["exact"], found["why"]) == ("1/(rank + 2.7)", True, None)
+        assert m.bits() == found["value"]
+        assert isinstance(m.bits(), Bits)
+        sentence = str(m.guarantee.with_bits())
+        assert sentence.startswith(str(m.guarantee))
+        assert "Measured, not proved: a release tells" in sentence[len(str(m.guarantee)) :]
+        if m.guarantee.void is None:
+            assert "bits of a word" in m.guarantee.with_bits().describe("user")
+        # Only where it was asked for.
+        assert m.guarantee.to_dict()["bits"] is None
+
+
+def test_bits_are_printed_rounded_up_and_kept() -> None:
+    tem = Tem(E, 2.0, consistent=True, exclude=["w3"], remap=2)
+    shown = re.search(
+        r"a release tells ([\d.]+) of the ([\d.]+) bits", str(tem.guarantee.with_bits())
+    )
+    assert shown is not None
+    assert tem.bits() <= float(shown[1]) < tem.bits() + 0.0101
+    assert float(shown[1]) < float(shown[2])
+    again = pickle.loads(pickle.dumps(tem.guarantee.with_bits()))
+    assert str(again) == str(tem.guarantee.with_bits())
+    assert again.to_dict() == json.loads(again.to_json())
+    record = tem.guarantee.with_bits().describe("reviewer")
+    assert f"{float(shown[1]):.2f} of the" in record
+    assert "bits" not in tem.guarantee.describe("reviewer")
+
+
+def test_no_bits_are_said_of_noise_and_of_seeds() -> None:
+    noise, seeded = MultivariateLaplace(E, 3.0), Tem(E, 2.0, seed=1)
+    for m, why in ((noise, "law"), (seeded, "SEEDED")):
+        found = measured(m.guarantee)
+        assert why in found["why"]
+        assert found["value"] is None
+        assert not found["exact"]
+        assert "not known" in str(m.guarantee.with_bits())
+        with pytest.raises(fastdx.ParameterError, match=why):
+            m.bits()
+
+
+def test_bags_tell_at_most_the_bits_of_their_words() -> None:
+    """Against brute force: all bags of two words, of which the order is forgotten."""
+    m = Tem(TINY, 2.0)
+    bags = BagOfWords(m)
+    laws = np.array([m.probabilities(w) for w in TINY.words])
+    zipf = 1 / (np.arange(5) + 3.7)
+    prior = zipf / zipf.sum()
+    joint: dict[tuple[int, ...], dict[tuple[int, ...], float]] = {}
+    every = list(itertools.product(range(5), repeat=2))
+    for x in every:
+        for y in every:
+            row = joint.setdefault(tuple(sorted(x)), {})
+            key = tuple(sorted(y))
+            p = prior[list(x)].prod() * laws[list(x), list(y)].prod()
+            row[key] = row.get(key, 0.0) + float(p)
+    table = np.array([[row[key] for key in joint] for row in joint.values()])
+    apart = table.sum(axis=1, keepdims=True) * table.sum(axis=0)
+    told = float((table * np.log2(table / apart)).sum())
+    assert told <= 2 * m.bits()
+    shown = str(bags.guarantee_for(["a", "b"]).with_bits())
+    found = re.search(r"a bag of 2 words tells at most ([\d.]+) bits", shown)
+    assert found is not None
+    assert told <= 2 * m.bits() <= float(found[1])
+    assert "N times" in str(bags.guarantee.with_bits())
+    assert "Measured" not in str(bags.guarantee)
+    lawless = BagOfWords(MultivariateLaplace(TINY, 3.0)).guarantee.with_bits()
+    assert "not known" in str(lawless)
 
 
 class TestNgramPrior:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ import fastdx
 from fastdx import MECHANISMS, Embedding, FiniteLaw, Tem, WordGraph, laws
 from fastdx.calibration import compared, families, family_names, frontier
 from fastdx.calibration.families import HEADER, VARIANTS
+from fastdx.channel import NgramPrior
 from fastdx.cli import main
 
 RNG = np.random.default_rng(7)
@@ -93,14 +95,14 @@ def test_equal_success_is_equal() -> None:
     for line in compared(made, named=0.4):
         if line.made is None:
             # Three outputs a word: nobody is named so often.
-            assert line.name == "tem-cover:3" and line.cells()[3] == "less at every ε"
+            assert line.name == "tem-cover:3" and line.cells()[1] == "less at every ε"
             continue
         assert line.values["R"] <= 0.4
         more = made[line.name].make(line.parameter * 1.01)
         assert frontier({"": more}, prior="rank")["R"][0] > 0.4
     # Sets of three words: an attacker names a third of them at any ε.
     (line,) = compared(families(PLANE, ["custext:3"]), named=0.1)
-    assert line.made is None and line.cells()[3] == "more at every ε"
+    assert line.made is None and line.cells()[1] == "more at every ε"
     rows = {line.name: line.values for line in compared(made, named=0.4)}
     # Randomised response: (1 + u)/(V + u) names the word itself, u = e^ε - 1, else the first one.
     epsilon = rows["randomised-response"]["epsilon"]
@@ -179,13 +181,19 @@ def test_what_cannot_be_compared(tmp_path: Path, capsys: pytest.CaptureFixture[s
     with pytest.raises(fastdx.ParameterError, match="truncated-laplace's epsilon"):
         families(LINE, ["truncated-laplace"])["truncated-laplace"].make(0.5)
     made = families(PLANE, ["tem"])
-    for wrong in ({}, {"epsilon": 1.0, "named": 0.5}, {"named": 1.0}):
+    for wrong in ({}, {"epsilon": 1.0, "named": 0.5}, {"named": 1.0}, {"named": 0.5, "bits": 1.0}):
         with pytest.raises(fastdx.ParameterError, match="named"):
             next(compared(made, **wrong))
+    with pytest.raises(fastdx.ParameterError, match="bits must be above 0"):
+        next(compared(made, bits=0.0))
+    with pytest.raises(fastdx.ParameterError, match="model must be given"):
+        next(compared(made, epsilon=1.0, texts=["w1"]))
     PLANE.save(tmp_path / "e.fdx")
     small = ["compare", "--embedding", str(tmp_path / "e.fdx"), "-q"]
     for args, said in (
         ([*small, "--named", "5%"], "--named goes with --mechanisms"),
+        ([*small, "--bits", "1"], "--bits goes with --mechanisms"),
+        ([*small, "--mechanisms", "tem", "--bits", "1", "--named", "5%"], "not with --named"),
         ([*small, "--mechanisms", "vickrey-line"], "one dimension"),
         # 32 bytes for each of V² numbers are more than 8 GiB.
         (["compare", "--mechanisms", "tem", "--words", "0", "-q"], "give --words 16384 or less"),
@@ -201,6 +209,68 @@ def test_what_cannot_be_compared(tmp_path: Path, capsys: pytest.CaptureFixture[s
     for wrong_share in ("0", "100%", "x"):
         with pytest.raises(SystemExit):
             main([*small, "--mechanisms", "tem", "--named", wrong_share])
+
+
+def bits_by_hand(matrix: np.ndarray) -> float:
+    prior = 1 / (np.arange(len(matrix)) + 3.7)
+    joint = (prior / prior.sum())[:, None] * matrix
+    apart = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0)
+    kept = joint > 0
+    return float((joint[kept] * np.log2(joint[kept] / apart[kept])).sum())
+
+
+def test_equal_bits_are_equal() -> None:
+    made = families(PLANE, ["tem", "tem-cover:3", "santext", "randomised-response", "custext:3"])
+    lines = {line.name: line for line in compared(made, bits=1.0)}
+    for name, line in lines.items():
+        if name == "custext:3":
+            # Sets of three words tell which set it is at any ε.
+            assert line.made is None
+            assert line.cells()[1] == "more at every ε"
+            continue
+        assert line.values["bits"] <= 1.0
+        more = made[name].make(line.parameter * 1.01)
+        assert frontier({"": more}, prior="rank")["bits"][0] > 1.0
+        assert 0.96 < float(line.cells()[HEADER.index("bits a word")]) <= 1.0
+    epsilon = lines["randomised-response"].values["epsilon"]
+    law = laws.randomized_response(PLANE, epsilon).matrix()
+    assert lines["randomised-response"].values["bits"] == pytest.approx(bits_by_hand(law))
+    # ε is within 0.5%; bits grow by a few times as much.
+    assert bits_by_hand(law) == pytest.approx(1.0, rel=0.03)
+    # Noise has no law in more than two dimensions.
+    many = Embedding(PLANE.words, np.random.default_rng(1).normal(size=(len(PLANE), 3)))
+    (line,) = compared(families(many, ["laplace"]), bits=1.0)
+    assert line.made is None
+    assert "law" in line.why
+
+
+def test_texts_are_attacked_beside(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    PLANE.save(tmp_path / "e.fdx")
+    rng = np.random.default_rng(2)
+    texts = [" ".join(rng.choice(PLANE.words, 8)) for _ in range(60)]
+    model = NgramPrior.train(PLANE, texts[::2])
+    (line,) = compared(families(PLANE, ["tem"]), epsilon=2.0, texts=texts[1::2], model=model)
+    at = HEADER.index("named in sentences")
+    assert line.cells()[at].startswith(f"{line.values['sentence']:.1%} (")
+    (tmp_path / "t.txt").write_text("\n".join(texts), "utf-8")
+    base = ["compare", "--embedding", str(tmp_path / "e.fdx"), "--exclude", "none", "-q",
+            "--texts", str(tmp_path / "t.txt")]  # fmt: skip
+    assert main([*base, "--mechanisms", "tem,laplace", "--bits", "1.5"]) == 0
+    page = capsys.readouterr().out
+    (row,) = [r.split(" | ") for r in page.splitlines() if r.startswith("| tem |")]
+    assert row[3] in ("1.49", "1.50")
+    assert re.fullmatch(r"[\d.]+% \([\d.]+% to [\d.]+%\)", row[at])
+    assert "no more than 1.5 bits" in page
+    assert main([*base, "--graph", "none", "--cover", "3"]) == 0
+    page = capsys.readouterr().out
+    assert "## At equal bits a word" in page
+    assert "sentence_high" in page
+    head, _, *rows = [r for r in page.splitlines() if r.startswith("|")]
+    column = head.split(" | ").index("bits")
+    again = rows[rows.index(head) + 2 :]
+    told = [float(r.split(" | ")[column]) for r in again]
+    assert len(told) == 2
+    assert abs(told[0] - told[1]) < 0.06
 
 
 def test_words_that_are_never_released_are_left_out(

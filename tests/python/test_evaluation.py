@@ -12,7 +12,8 @@ import pytest
 
 import fastdx
 from fastdx import Embedding, MultivariateLaplace, Tem
-from fastdx.attacks import BigramModel, LikelyInputs, sentence_attack
+from fastdx.attacks import LikelyInputs, sentence_attack
+from fastdx.channel import NgramPrior
 from fastdx.cli import main
 from fastdx.cli.messages import CommandError
 from fastdx.cli.policies import mechanisms
@@ -124,14 +125,14 @@ def test_the_network_knows_what_stands_around_a_word() -> None:
     named = {}
     for name, m in (("twins", Tem(twins, 60.0, gamma=10.0, seed=1)),
                     ("leak", LEAK), ("noise", UNIFORM)):  # fmt: skip
-        model, inputs = BigramModel(m.space, public), LikelyInputs.of(m)
+        model, inputs = NgramPrior.train(m.space, public), LikelyInputs.of(m)
         context = ContextModel(m, public, inputs, model, seed=1)
         named[name] = sentence_attack(m, attacked, model, inputs=inputs, context=context)
-    assert named["leak"].context == 1.0
-    assert named["twins"].frequency < 0.6 and named["twins"].context > 0.9
+    assert named["leak"].context.mean == 1.0
+    assert named["twins"].alone.mean < 0.6 and named["twins"].context.mean > 0.9
     # 720 words at 1/300 each, the commonest perhaps at 2/300: more than 20 have a probability below
     # 1e-6.
-    assert named["noise"].context * named["noise"].words <= 20
+    assert named["noise"].context.mean * named["noise"].words <= 20
     with pytest.raises(fastdx.ParameterError, match="runs"):
         ContextModel(LEAK, ["none of the vocabulary"], LikelyInputs.of(LEAK))
     with pytest.raises(fastdx.ParameterError, match="window"):
@@ -471,6 +472,10 @@ def test_the_command_prints_markdown(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert ruled == "|---|---|---|---|---|"
     data = json.loads(page.with_suffix(".json").read_text("utf-8"))
     names = list(dict.fromkeys(m["name"] for m in data["measures"]))
+    told, lines = lines[:2], lines[2:]
+    assert [line.split(" | ")[0] for line in told] == ["| ε per unit of distance", "| bits a word"]
+    low, high = (policy["bits"]["mean"] for policy in data["policies"])
+    assert f" {low:.3f} | {high:.3f} | {data['policies'][0]['entropy']:.3f} |" in told[1]
     assert [line.split(" | ")[0] for line in lines] == [f"| {name}" for name in names]
     assert {line.count("|") for line in lines} == {6}
     first = data["measures"][0]

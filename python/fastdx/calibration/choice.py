@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from fastdx._shared.rounded import down
-from fastdx.attacks import prior_of, reidentification
+from fastdx.attacks import Prior, prior_of, reidentification
 from fastdx.calibration.measures import SAMPLE, measured_ids, names_of, statistics, summary
 from fastdx.calibration.search import check_tolerance, log_ratio, narrowed
 from fastdx.calibration.table import Table
+from fastdx.calibration.told import bits_of, check_texts, named_in_sentences, refuse_lawless
+from fastdx.channel import NgramPrior
 from fastdx.exceptions import FastdxError, ParameterError
 from fastdx.mechanisms import Mechanism
 
@@ -27,10 +28,10 @@ class Choice:
     epsilon: float
     """The largest ε that keeps the promise (for a certified Tem its nominal one)."""
     word: str
-    """The word that binds."""
+    """The word that binds; empty where all words or texts together do ('bits', 'named')."""
     reason: str
-    """'unchanged', 'outputs', 'reidentified' or 'posterior': which promise it would break at a
-    larger ε."""
+    """Which promise a larger ε would break: 'unchanged', 'outputs', 'reidentified', 'posterior',
+    'bits' or 'named'."""
     curve: Table
     """What was looked at: epsilon, and mean and worst of N_w, support, S_w."""
     mechanism: Mechanism
@@ -40,10 +41,9 @@ class Choice:
 
     def __str__(self) -> str:
         """Return the choice as a sentence."""
-        return (
-            f"ε = {down(self.epsilon, 4)} is the largest at which {self.promise}; {self.word!r} "
-            f"binds ({self.reason})."
-        )
+        whole = {"bits": "the bits bind", "named": "the texts bind (named)"}
+        binds = whole.get(self.reason, f"{self.word!r} binds ({self.reason})")
+        return f"ε = {down(self.epsilon, 4)} is the largest at which {self.promise}; {binds}."
 
 
 def choose_epsilon(
@@ -53,7 +53,11 @@ def choose_epsilon(
     min_outputs: int = 300,
     max_reidentified: float | None = None,
     max_posterior: float | None = None,
-    prior: ArrayLike | str | None = None,
+    max_bits: float | None = None,
+    max_named: float | None = None,
+    texts: Iterable[str] | None = None,
+    model: NgramPrior | None = None,
+    prior: Prior = None,
     quantile: str | float = "worst",
     words: Iterable[str] | None = None,
     draws: int = 1000,
@@ -75,8 +79,21 @@ def choose_epsilon(
         larger probability (`reidentification`). Needs a mechanism with a law.
     max_posterior : float, optional
         No output makes that attacker more certain of any word. Needs a mechanism with a law.
-    prior : array_like of float, shape (V,), or 'rank', optional
-        How often each word is written, as for `reidentification`.
+    max_bits : float, optional
+        A release tells no more bits of a word (`Channel.bits`): n words no more than n times that
+        of their text, whoever reads them. Needs a mechanism with a law.
+    max_named : float, optional
+        The strongest attacker who knows the mechanism and `model` names no larger share of the
+        content words of `texts` in their sentences (`sentence_attack`). What counts is the upper
+        end of the 95% interval over texts. Every ε is tried on the same draws. Needs a mechanism
+        with a law.
+    texts : iterable of str, optional
+        Texts like those that are to be protected, which the model has not seen; for `max_named`.
+    model : NgramPrior, optional
+        What the attacker knows of the language, over the mechanism's words; for `max_named`.
+    prior : array_like of float, shape (V,), 'rank', or a model of language, optional
+        How often each word is written, for `max_reidentified`, `max_posterior` (by default all
+        alike, as for `reidentification`) and `max_bits` (by default 'rank', as for `Channel.bits`).
     quantile : 'worst' or float, optional
         'worst': the promise holds for every measured word; a number q: for the share q of them.
     words : iterable of str, optional
@@ -107,7 +124,9 @@ def choose_epsilon(
     """
     attacked = {"max_reidentified": max_reidentified, "max_posterior": max_posterior}
     _check_promises(mechanism, max_unchanged, attacked, prior)
+    told = _told(mechanism, prior, max_bits, max_named, texts=texts, model=model)
     check_tolerance(tolerance)
+    _check_least(mechanism, told)
     share = 1.0 if quantile == "worst" else quantile
     if isinstance(share, str) or not 0 < share <= 1:
         raise ParameterError(f"quantile must be 'worst' or between 0 and 1, got {quantile!r}")
@@ -143,12 +162,21 @@ def choose_epsilon(
                             "posterior"))  # fmt: skip
         return max(strains)
 
+    @cache
+    def of_release(epsilon: float) -> tuple[float, str, str]:
+        at = mechanism.with_epsilon(epsilon)
+        return max((log_ratio(t.consequence(at), t.most), "", t.reason) for t in told)
+
     def look(epsilon: float) -> tuple[float, str, str] | None:
         found = of_words(epsilon)
         # A pass over all laws, which decides nothing where the measured words break the promise.
-        if found is None or found[0] > 0 or set(attacked.values()) == {None}:
+        if found is None or found[0] > 0:
             return found
-        return max(found, of_attacker(epsilon))
+        if set(attacked.values()) != {None}:
+            found = max(found, of_attacker(epsilon))
+        if told and found[0] <= 0:
+            found = max(found, of_release(epsilon))
+        return found
 
     def excess_of_words(epsilon: float) -> float | None:
         return None if (found := of_words(epsilon)) is None else found[0]
@@ -165,21 +193,90 @@ def choose_epsilon(
         f"{whom} comes back unchanged with a probability of at most {max_unchanged:g} and has at "
         f"least {min_outputs} distinct outputs in {draws} draws ({len(names)} words measured)"
     )
-    if max_reidentified is not None:
-        promise += (
-            f", an attacker names the word with a probability of at most {max_reidentified:g}"
-        )
-    if max_posterior is not None:
-        promise += f", no output makes an attacker surer of a word than {max_posterior:g}"
+    promise += _sentences_of(max_reidentified, max_posterior, told)
     table = Table(**{name: np.array([row[name] for row in curve]) for name in curve[0]})
     return Choice(low, binding[1], binding[2], table, mechanism.with_epsilon(low), promise)
+
+
+@dataclass(frozen=True)
+class _Told:
+    """A promise on what whole releases tell."""
+
+    reason: str
+    most: float
+    consequence: Callable[[Mechanism], float]
+    sentence: str
+
+
+def _told(
+    mechanism: Mechanism,
+    prior: Prior,
+    max_bits: float | None,
+    max_named: float | None,
+    *,
+    texts: Iterable[str] | None,
+    model: NgramPrior | None,
+) -> list[_Told]:
+    """Return the promises on bits and on words named in sentences, checked."""
+    made = []
+    if max_bits is not None:
+        refuse_lawless("max_bits", mechanism)
+        if not 0 < max_bits < np.inf:
+            raise ParameterError(f"max_bits must be above 0 and finite, got {max_bits}")
+        written = "in the order of the vocabulary, by 1/(rank + 2.7)"
+        if prior is not None and not isinstance(prior, str):
+            written = "as often as the prior says"
+        sentence = f"a release tells at most {max_bits:g} bits a word (words written {written})"
+        made.append(_Told("bits", max_bits, lambda at: bits_of(at, prior), sentence))
+    if max_named is not None:
+        refuse_lawless("max_named", mechanism)
+        if not 0 < max_named <= 1:
+            raise ParameterError(f"max_named must be above 0, at most 1, got {max_named}")
+        known, reader = check_texts(texts, model)
+        made.append(_Told(
+            "named", max_named, lambda at: named_in_sentences(at, known, reader).high,
+            f"the strongest attacker names at most {max_named:g} of the content words of "
+            f"{len(known):,} texts, up to the upper end of the interval",
+        ))  # fmt: skip
+    elif texts is not None or model is not None:
+        raise ParameterError("max_named must be given with texts and model: they are for it")
+    return made
+
+
+def _check_least(mechanism: Mechanism, told: list[_Told]) -> None:
+    """Refuse what the language alone breaks: a search would take forty passes to find no ε."""
+    if not (named := [t for t in told if t.reason == "named"]):
+        return
+    least = mechanism.epsilon / 2**30
+    try:
+        at = mechanism.with_epsilon(least)
+    except FastdxError:
+        return  # below the smallest ε this mechanism has
+    for t in named:
+        if (known := t.consequence(at)) > t.most:
+            raise ParameterError(
+                f"no ε keeps the promise: max_{t.reason} must be at least {known:.4g}, which an "
+                f"attacker names of these texts by the language alone; got {t.most}"
+            )
+
+
+def _sentences_of(
+    max_reidentified: float | None, max_posterior: float | None, told: list[_Told]
+) -> str:
+    sentences = [t.sentence for t in told]
+    if max_posterior is not None:
+        sentences.insert(0, f"no output makes an attacker surer of a word than {max_posterior:g}")
+    if max_reidentified is not None:
+        named = f"an attacker names the word with a probability of at most {max_reidentified:g}"
+        sentences.insert(0, named)
+    return "".join(f", {sentence}" for sentence in sentences)
 
 
 def _check_promises(
     mechanism: Mechanism,
     max_unchanged: float,
     attacked: Mapping[str, float | None],
-    prior: ArrayLike | str | None,
+    prior: Prior,
 ) -> None:
     if not 0 < max_unchanged <= 1:
         raise ParameterError(f"max_unchanged must be above 0, at most 1, got {max_unchanged}")

@@ -8,11 +8,11 @@ from functools import partial
 from math import isnan, nan
 from typing import TYPE_CHECKING, Any
 
-from numpy.typing import ArrayLike
-
 from fastdx._core import Cover, Embedding, WordGraph
 from fastdx._shared.rounded import up
-from fastdx.calibration.comparison import frontier, largest_named
+from fastdx.attacks import Prior
+from fastdx.calibration.comparison import frontier, largest_named, largest_told
+from fastdx.channel import NgramPrior
 from fastdx.exceptions import FastdxError, ParameterError
 from fastdx.mechanisms import MECHANISMS, Mechanism, Tem
 
@@ -230,20 +230,25 @@ class Compared:
     def cells(self) -> list[str]:
         """Return what `HEADER` names, each as a text."""
         if self.made is None:
-            named = self.why if self.why in (MORE, FEWER) else "–"
-            return [self.name, "–", "–", named, *["–"] * (len(HEADER) - 4)]
+            why = self.why if self.why in (MORE, FEWER) else "–"
+            return [self.name, why, *["–"] * (len(HEADER) - 2)]
         v = self.values
         proved = "none" if v["epsilon"] == float("inf") else f"{up(v['epsilon'], 3)}, {v['unit']}"
         sampled = "" if not isnan(v["worst_posterior"]) else " (draws)"
         similar = "–"
         if "similarity" in v:
             similar = f"{v['similarity']:.3f} ({v['chance']:.3f})"
+        read = "–"
+        if "sentence" in v:
+            read = f"{v['sentence']:.1%} ({v['sentence_low']:.1%} to {v['sentence_high']:.1%})"
         computed = [_number(v[name]) for name in ("per_distance", "any_two")]
-        return [self.name, f"{self.parameter:.3g}", proved, f"{v['R']:.1%}{sampled}", *computed,
-                similar]  # fmt: skip
+        bits = "–" if isnan(v["bits"]) else f"{v['bits']:.2f}"
+        return [self.name, f"{self.parameter:.3g}", proved, bits, f"{v['R']:.1%}{sampled}", read,
+                *computed, similar]  # fmt: skip
 
 
-HEADER = ("mechanism", "its ε", "ε proved, for", "named", "ε computed, per distance",
+HEADER = ("mechanism", "its ε", "ε proved, for", "bits a word", "named", "named in sentences",
+          "ε computed, per distance",
           "ε computed, any two words", "similarity (chance)")  # fmt: skip
 """What the cells of `Compared` are."""
 
@@ -257,12 +262,18 @@ def compared(
     *,
     epsilon: float | None = None,
     named: float | None = None,
+    bits: float | None = None,
+    texts: Iterable[str] | None = None,
+    model: NgramPrior | None = None,
     judge: Embedding | None = None,
-    prior: ArrayLike | str | None = "rank",
+    prior: Prior = "rank",
     draws: int = 20_000,
     progress: Callable[[str], object] | None = None,
 ) -> Iterator[Compared]:
-    """Compare mechanisms at one ε, each in its own unit, or at equal success of an attacker.
+    """Compare mechanisms at one ε in their own units, at equal success of one guess, or equal bits.
+
+    At equal success of one guess a cover tells several times the bits that Tem tells: compare at
+    equal bits, or look at the share of words that is named in sentences.
 
     Parameters
     ----------
@@ -274,9 +285,17 @@ def compared(
         In its place: how often the best attacker who knows the mechanism and `prior` is to name the
         word, above 0 and below 1. Each mechanism then has the largest ε at which he does not name
         more, within 0.5%.
+    bits : float, optional
+        In its place: what a release is to tell of a word by `prior`. Each mechanism then has the
+        largest ε at which it tells no more, within 0.5%. Those without a law have no such ε.
+    texts : iterable of str, optional
+        Texts that are privatised and attacked by the strongest attacker, which the model has not
+        seen.
+    model : NgramPrior, optional
+        What he knows of the language; needed for `texts`.
     judge : Embedding, optional
         Measures the similarity of words and replacements.
-    prior : array_like of float, shape (V,), or 'rank', optional
+    prior : array_like of float, shape (V,), 'rank', or a model of language, optional
         How often each word is written.
     draws : int, optional
         Words drawn for the similarity.
@@ -291,7 +310,7 @@ def compared(
     Raises
     ------
     ParameterError
-        Neither or both of `epsilon` and `named`, or one outside its domain.
+        Not one of `epsilon`, `named` and `bits`, or one outside its domain.
 
     Examples
     --------
@@ -302,8 +321,11 @@ def compared(
     >>> [round(line.values["R"], 1) for line in compared(made, named=0.7)]
     [0.7, 0.7]
     """
-    if (epsilon is None) == (named is None):
-        raise ParameterError("epsilon and named: give one of them")
+    if [epsilon, named, bits].count(None) != 2:
+        raise ParameterError("epsilon, named and bits: give one of them")
+    if bits is not None and not 0 < bits < float("inf"):
+        raise ParameterError(f"bits must be above 0 and finite, got {bits}")
+    attacked = None if texts is None else list(texts)
     if named is not None and not 0 < named < 1:
         raise ParameterError(f"named must be above 0 and below 1, got {named}")
     for name, family in made.items():
@@ -313,12 +335,15 @@ def compared(
         try:
             if named is not None:
                 at = largest_named(family.make, named, prior, family.epsilons, TOLERANCE)
-            if at is None or (named is not None and at == family.epsilons[1]):
+            if bits is not None:
+                at = largest_told(family.make, bits, prior, family.epsilons, TOLERANCE)
+            if at is None or (epsilon is None and at == family.epsilons[1]):
                 yield Compared(name, nan, None, {}, MORE if at is None else FEWER)
                 continue
             one = family.make(at)
         except FastdxError as e:
             yield Compared(name, nan, None, {}, str(e))
             continue
-        table = frontier({name: one}, judge=judge, prior=prior, certify=True, draws=draws)
+        table = frontier({name: one}, judge=judge, prior=prior, certify=True, draws=draws,
+                         texts=attacked, model=model)  # fmt: skip
         yield Compared(name, at, one, next(iter(table)))

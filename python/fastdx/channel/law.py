@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fastdx._core import CARD, TOKENIZER, ChannelCore, Cover, Embedding, WordGraph
 from fastdx._shared.card import found, is_there
+from fastdx._types import Bits
 from fastdx.channel.draws import estimated_core
 from fastdx.channel.ngrams import NgramPrior
 from fastdx.channel.posterior import Posterior
@@ -32,46 +33,10 @@ _Numbers = NDArray[np.float64]
 
 
 class _Frequencies(Protocol):
-    """What knows how often each word is written: an `NgramPrior`, a `BigramModel`."""
+    """What knows how often each word is written: an `NgramPrior`."""
 
     @property
     def frequencies(self) -> _Numbers: ...
-
-
-class Bits(float):
-    """A number of bits that knows how exact it is.
-
-    Printed as a number; with its interval where it was estimated, and with the number of draws
-    where the law itself was estimated from draws.
-    """
-
-    low: float
-    """The lower end of its interval; the number itself where it is exact."""
-    high: float
-    """The upper end."""
-    sampled: int
-    """Words (of a capacity: outputs) drawn to estimate it, 0 where it is a sum over all."""
-    draws: int
-    """Draws of every word that the law is estimated from, 0 where the law is exact."""
-
-    def __new__(
-        cls, value: float, low: float, high: float, sampled: int, draws: int = 0
-    ) -> Bits:  # fmt: skip
-        """Make one."""
-        bits = super().__new__(cls, value)
-        bits.low, bits.high, bits.sampled, bits.draws = low, high, sampled, draws
-        return bits
-
-    def __getnewargs__(self) -> tuple[Any, ...]:
-        """Return what it was made of, for pickle."""
-        return float(self), self.low, self.high, self.sampled, self.draws
-
-    def __str__(self) -> str:
-        """Return it as a sentence's part."""
-        text = f"{float(self):.2f} bits"
-        if self.sampled or self.draws:
-            text = f"{float(self):.2f} ({self.low:.2f} to {self.high:.2f}) bits"
-        return f"{text}, estimated from {self.draws:,} draws a word" if self.draws else text
 
 
 class Channel:

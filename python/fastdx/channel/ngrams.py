@@ -191,6 +191,20 @@ class NgramPrior:
         """Return the probability that the word behind these is one that the space does not have."""
         return self._core.next(words)[1]
 
+    def behind(self, first: ArrayLike, second: ArrayLike) -> NDArray[np.float64]:
+        """Return the probability of words behind single words, as far as pairs tell.
+
+        Parameters
+        ----------
+        first, second : array_like of int
+            Ids of words, and of words that may stand behind each of them.
+
+        Returns
+        -------
+        ndarray of float64, shape (first, second)
+        """
+        return self._core.behind(first, second)
+
     def perplexity(self, texts: Iterable[str]) -> float:
         """Return exp of the mean of -ln Pr[word | words before it] over the known words of texts.
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fastdx import report
 from fastdx.calibration.measures import SAMPLE
+from fastdx.channel import NgramPrior
+from fastdx.cli.messages import CommandError
 from fastdx.cli.options import (
+    attacked_texts,
     cover_of,
     cover_options,
     embedding_options,
@@ -30,6 +33,8 @@ ANY = 1e6
 EXAMPLES = """
   fastdx calibrate -o report.html
   fastdx calibrate --max-unchanged 0.2 --cover 40 --balance 0.1 -o report.html
+  fastdx calibrate --max-bits 2 --cover 40 --balance 0.1 -o report.html
+  fastdx calibrate --max-named 0.1 --texts public.txt --min-outputs 20 --cover 40 -o report.html
 """
 
 
@@ -53,6 +58,14 @@ def add(commands: _Commands) -> None:
                    "mechanism names a word with no larger probability")  # fmt: skip
     p.add_argument("--max-posterior", type=float, metavar="P", help="no output makes that attacker "
                    "more certain of a word")  # fmt: skip
+    p.add_argument("--max-bits", type=float, metavar="B", help="a release tells no more bits a "
+                   "word, words being written by their rank")  # fmt: skip
+    p.add_argument("--max-named", type=float, metavar="P", help="the strongest attacker names no "
+                   "larger share of the content words of --texts in their sentences; the upper "
+                   "end of the interval counts")  # fmt: skip
+    p.add_argument("--texts", metavar="FILE", help="for --max-named: texts like yours, one a line; "
+                   "every second one is attacked, from the others the attacker has learned the "
+                   "language")  # fmt: skip
     p.add_argument("--by-rank", action="store_true", help="the attacker knows how often words are "
                    "written, the vocabulary being in order of it; else all are alike")  # fmt: skip
     p.add_argument("--sample", type=int, metavar="N", help="words measured, spread out (default "
@@ -78,6 +91,12 @@ def _calibrate(args: argparse.Namespace) -> None:
     sample = args.sample
     if sample is None:
         sample = 1000 if mechanism.has_law else SAMPLE
+    if (args.max_named is None) != (args.texts is None):
+        raise CommandError("--max-named and --texts go together")
+    attacked: dict[str, Any] = {}
+    if args.texts is not None:
+        known, texts = attacked_texts(args.texts)
+        attacked = {"texts": texts, "model": NgramPrior.train(space, known)}
     words = list(space.words)
     if 0 < sample < len(words):
         step = len(words) / sample
@@ -92,6 +111,7 @@ def _calibrate(args: argparse.Namespace) -> None:
         words=words, examples=args.example, sentence=args.sentence, draws=args.draws,
         progress=progress,
         max_reidentified=args.max_reidentified, max_posterior=args.max_posterior,
-        prior="rank" if args.by_rank else None,
+        prior="rank" if args.by_rank else None, max_bits=args.max_bits,
+        max_named=args.max_named, **attacked,
     )  # fmt: skip
     print(choice)

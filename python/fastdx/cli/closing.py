@@ -64,7 +64,7 @@ def report(options: Options, word: Mechanism, bags: BagOfWords | None, total: Do
         report = {
             "counts": dict(total.counts),
             "spec": word.spec,
-            "guarantee": word.guarantee.to_dict(),
+            "guarantee": word.guarantee.with_bits().to_dict(),
             "files": total.files,
             "finished_before": total.skipped,
             "left_out": total.others,
@@ -74,7 +74,7 @@ def report(options: Options, word: Mechanism, bags: BagOfWords | None, total: Do
             "no_channel_card": total.no_card,
         }
         if bags is not None:
-            report["bag"] = str(bags.guarantee)
+            report["bag"] = str(bags.guarantee.with_bits())
         line = json.dumps(report, ensure_ascii=False)
         if options.report_file:
             with open_output(options.report_file) as out:
@@ -87,7 +87,7 @@ def report(options: Options, word: Mechanism, bags: BagOfWords | None, total: Do
     for warning in warned:
         print(f"fastdx: warning: {warning}", file=sys.stderr)
     if options.guarantee:
-        print(mechanism.guarantee, file=sys.stderr)
+        print(mechanism.guarantee.with_bits(), file=sys.stderr)
 
 
 def _closing(word: Mechanism, total: Done) -> str:

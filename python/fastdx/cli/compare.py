@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 
 from fastdx import Cover, Embedding, MultivariateLaplace, Tem, WordGraph
 from fastdx._shared.replace import open_output
-from fastdx.calibration import compared, families, family_names, frontier, reidentification
-from fastdx.calibration.comparison import largest_named
-from fastdx.calibration.families import HEADER, description
+from fastdx.calibration import compared, families, family_names, frontier
+from fastdx.calibration.comparison import largest_told
+from fastdx.calibration.families import FEWER, HEADER, MORE, description
+from fastdx.channel import Channel, NgramPrior
 from fastdx.cli.messages import CommandError
-from fastdx.cli.options import embedding_options, examples, excluded_words, load
+from fastdx.cli.options import attacked_texts, embedding_options, examples, excluded_words, load
 from fastdx.mechanisms import Mechanism
 from fastdx.mechanisms.finite_law import drawn
 
@@ -35,6 +36,7 @@ EXAMPLES = """
   fastdx compare --words 2000 -o page.md
   fastdx compare --epsilon 3 --cover 20 --sentences samples.txt
   fastdx compare --mechanisms tem,madlib,santext,custext:100,rank-based --named 5%
+  fastdx compare --mechanisms tem,tem-balanced --bits 1 --texts public.txt -o page.md
   fastdx compare --mechanisms all --words 500 --embedding glove.txt --judge other.txt -o page.md
 """
 
@@ -56,8 +58,8 @@ def add(commands: _Commands) -> None:
         "compare",
         help="Tem, covers and noise beside each other, in numbers and in words",
         description="Compare Tem, Tem on covers, Tem on a word graph and multivariate Laplace "
-        "noise: at an equal certified ε (on the graph: per step), and at an equal success of an "
-        "attacker who knows the mechanism and how often words are written (by their rank). With "
+        "noise: at an equal certified ε (on the graph: per step), and at equal bits a word, words "
+        "being written by their rank. With "
         "--mechanisms any mechanisms, those of fastdx.laws too: what is proved of each, what it "
         "really costs on these words, what the attacker names, what replacements are worth. "
         "Writes a page of Markdown.",
@@ -68,6 +70,11 @@ def add(commands: _Commands) -> None:
                    "they take one (custext:100); 'all'; 'list' shows their names")  # fmt: skip
     p.add_argument("--named", type=_share, metavar="SHARE", help="with --mechanisms: at the ε at "
                    "which the attacker names this share of the words, 5%% or 0.05")  # fmt: skip
+    p.add_argument("--bits", type=float, metavar="B", help="with --mechanisms: at the ε at which a "
+                   "release tells so many bits of a word")  # fmt: skip
+    p.add_argument("--texts", metavar="FILE", help="texts like yours, one a line: every second one "
+                   "is attacked by the strongest attacker, who has learned the language from the "
+                   "others")  # fmt: skip
     p.add_argument("--epsilon", type=float, default=2.5,
                    help="the certified ε per unit of distance; with --mechanisms the ε of each, "
                    "in its own unit (default 2.5)")  # fmt: skip
@@ -114,6 +121,7 @@ class Options:
     mechanisms: list[str] | str | None
     """Their names, 'all', or None for Tem, covers, a word graph and noise."""
     named: float | None
+    bits: float | None
     epsilon: float
     words: int | None
     covers: Sequence[int]
@@ -122,6 +130,8 @@ class Options:
     exclude: Path | str | None
     judge: Embedding | None
     sentences: list[str]
+    texts: tuple[list[str], list[str]] | None
+    """Texts that the attacker knows, and those that he attacks."""
     quiet: bool
 
     @classmethod
@@ -131,14 +141,17 @@ class Options:
             raise CommandError(f"--words must be at least 0, got {args.words}")
         if args.named is not None and args.mechanisms is None:
             raise CommandError("--named goes with --mechanisms")
+        if args.bits is not None and (args.mechanisms is None or args.named is not None):
+            raise CommandError("--bits goes with --mechanisms, and not with --named")
         sentences = list(SENTENCES)
         if args.sentences:
             lines = Path(args.sentences).read_text("utf-8").split("\n")
             sentences = [line for line in lines if line.strip()]
         judge = Embedding.load(args.judge) if args.judge else None
-        return cls(args.mechanisms, args.named, args.epsilon, args.words, args.covers or COVERS,
-                   args.balance, args.graph, excluded_words(args), judge, sentences,
-                   args.quiet)  # fmt: skip
+        texts = attacked_texts(args.texts) if args.texts else None
+        return cls(args.mechanisms, args.named, args.bits, args.epsilon, args.words,
+                   args.covers or COVERS, args.balance, args.graph, excluded_words(args), judge,
+                   sentences, texts, args.quiet)  # fmt: skip
 
     def tell(self, line: str) -> None:
         """Say what is being done."""
@@ -206,10 +219,17 @@ def _named_page(options: Options, names: list[str] | str, e: Embedding) -> Itera
     made = families(few, names, left_out=left_out)
     yield f"# {len(made)} mechanisms compared on {len(few):,} words\n"
     yield f"{which}; {few.metric} metric, {few.dim} dimensions.\n"
-    if options.named is None:
+    if options.bits is not None:
+        yield (
+            f"Each is made with the largest ε at which a release tells no more than "
+            f"{options.bits:g} bits of a word. Where no ε does so, or the law cannot be computed, "
+            "it says so.\n"
+        )
+    elif options.named is None:
         yield (
             f"Each is made with ε = {options.epsilon:g} in its own unit. Equal numbers in "
-            "different units are not equal protection: compare *named* and the computed columns.\n"
+            "different units are not equal protection: compare *bits a word*, *named* and the "
+            "computed columns.\n"
         )
     else:
         yield (
@@ -219,9 +239,15 @@ def _named_page(options: Options, names: list[str] | str, e: Embedding) -> Itera
     by = "another embedding" if judge is not None else "the mechanisms' own embedding, which "
     by += "" if judge is not None else "flatters those that use its distances (--judge)"
     yield (
-        "- *named*: how often the best attacker names the written word; he knows the mechanism "
-        "and that words are written by 1/(rank + 2.7). *(draws)*: he learned from draws, and finds "
-        "less than there is.\n"
+        "- *bits a word*: what a release tells of a word that is written by 1/(rank + 2.7). A "
+        "release of n words tells at most n times that of its text, whoever reads it.\n"
+        "- *named*: how often the best attacker names the written word from one output by itself; "
+        "he knows the mechanism and that words are written by 1/(rank + 2.7). *(draws)*: he "
+        "learned from draws, and finds less than there is. At equal success of this one guess "
+        "mechanisms may tell very different numbers of bits.\n"
+        "- *named in sentences*: the share of content words that the strongest attacker names who "
+        "knows the mechanism and which words follow each other (--texts), with an interval over "
+        "texts.\n"
         "- *ε proved*: by its proof on any vocabulary. *ε computed*: the largest log-ratio of "
         "these words, over all pairs and outputs, per unit of the embedding's distance, and for "
         "any two words, which is the ε of local differential privacy. ∞: an output of one word is "
@@ -234,14 +260,17 @@ def _named_page(options: Options, names: list[str] | str, e: Embedding) -> Itera
     yield "| " + " | ".join(HEADER) + " |"
     yield "|" + "---|" * len(HEADER)
     drawing: dict[str, Mechanism] = {}
-    at: dict[str, Any] = {"named": options.named}
-    if options.named is None:
-        at = {"epsilon": options.epsilon}
+    at: dict[str, Any] = {"epsilon": options.epsilon}
+    if options.named is not None or options.bits is not None:
+        at = {"named": options.named, "bits": options.bits}
+    if options.texts is not None:
+        known, attacked = options.texts
+        at |= {"texts": attacked, "model": NgramPrior.train(few, known)}
     for line in compared(made, judge=judge or few, progress=options.tell, **at):
         yield "| " + " | ".join(line.cells()) + " |"
         if line.made is not None:
             drawing[line.name] = drawn(line.made)
-        elif options.named is None:
+        elif options.named is None and line.why not in (MORE, FEWER):
             left_out(line.name, line.why)
     yield ""
     for name, why in lost:
@@ -274,22 +303,22 @@ def _page(options: Options, e: Embedding) -> Iterator[str]:
             f"The graph has {len(graph):,} words, others are replaced at random; its ε is per unit "
             "of its own distance.\n"
         )
-    yield from _table(mechanisms, judge, e)
+    yield from _table(mechanisms, judge, e, options.texts)
     yield from _sentences(mechanisms, options.sentences)
     covers = [name for name in mechanisms if "cover" in name]
-    named = reidentification(mechanisms[covers[len(covers) // 2]], "rank").success[1]
+    bits = float(Channel.of(mechanisms[covers[len(covers) // 2]]).bits())
     equal: dict[str, Mechanism] = {}
     for name, mechanism in mechanisms.items():
         tell(f"matching {name}")
-        found = _matched(mechanism, named, e)
+        found = _matched(mechanism, bits, e)
         if found is not None:
             equal[name] = found
-    yield f"## At an equal success of the attacker, {named:.3f}\n"
+    yield f"## At equal bits a word, {bits:.2f}\n"
     yield (
-        "ε is here what each mechanism was made with, not certified. What is missing stays below "
-        "that success at every ε.\n"
+        "ε is here what each mechanism was made with, not certified. What is missing tells fewer "
+        "bits at every ε, or is noise, whose law cannot be computed.\n"
     )
-    yield from _table(equal, judge, e)
+    yield from _table(equal, judge, e, options.texts)
     yield from _sentences(equal, options.sentences)
 
 
@@ -316,22 +345,31 @@ def _prior(mechanism: Mechanism, e: Embedding) -> NDArray[np.float64]:
     return prior
 
 
-def _matched(mechanism: Mechanism, named: float, e: Embedding) -> Mechanism | None:
-    """The mechanism at the largest ε at which the attacker names no more, if there is one."""
+def _matched(mechanism: Mechanism, bits: float, e: Embedding) -> Mechanism | None:
+    """The mechanism at the largest ε at which it tells no more bits, if there is one."""
+    if not mechanism.has_law:
+        return None
     between = (0.01, 1000.0)
     prior = _prior(mechanism, e)
-    epsilon = largest_named(mechanism, named, prior, between, 0.03, draws=20)
+    epsilon = largest_told(mechanism.with_epsilon, bits, prior, between, 0.03)
     if epsilon is None or epsilon == between[1]:
         return None
     return mechanism.with_epsilon(epsilon)
 
 
 def _table(
-    mechanisms: dict[str, Mechanism], judge: Embedding | None, e: Embedding
+    mechanisms: dict[str, Mechanism],
+    judge: Embedding | None,
+    e: Embedding,
+    texts: tuple[list[str], list[str]] | None,
 ) -> Iterator[str]:
     shown = False
     for name, mechanism in mechanisms.items():
-        table = frontier({name: mechanism}, judge=judge, prior=_prior(mechanism, e))
+        attacked: dict[str, Any] = {}
+        if texts is not None:
+            known, unknown = texts
+            attacked = {"texts": unknown, "model": NgramPrior.train(mechanism.space, known)}
+        table = frontier({name: mechanism}, judge=judge, prior=_prior(mechanism, e), **attacked)
         if not shown:
             yield "| " + " | ".join(table.columns) + " |"
             yield "|" + "---|" * len(table.columns)

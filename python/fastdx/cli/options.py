@@ -281,6 +281,17 @@ def excluded_words(args: argparse.Namespace) -> Path | str | None:
     return Path(args.exclude)
 
 
+def attacked_texts(path: str) -> tuple[list[str], list[str]]:
+    """Return the texts of a file, one a line: those an attacker knows, and those he attacks.
+
+    By turns: the first line is known, the second attacked. Empty lines are left out.
+    """
+    lines = [line for line in Path(path).read_text("utf-8").split("\n") if line.strip()]
+    if len(lines) < 2:
+        raise CommandError(f"{path}: at least two lines, one text each, are needed for --texts")
+    return lines[::2], lines[1::2]
+
+
 def skipped_words(path: str | None) -> list[str] | None:
     """Return the words of a file, one a line."""
     if path is None:

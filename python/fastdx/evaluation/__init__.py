@@ -19,7 +19,7 @@ from fastdx.evaluation.attribution import (
 from fastdx.evaluation.auditor import NextWord, UserAudit, audit_users, runs_of
 from fastdx.evaluation.classifiers import MeanVectors, text_classifier, vector_classifier
 from fastdx.evaluation.context import ContextModel
-from fastdx.evaluation.intervals import Interval, of_share, over_trials
+from fastdx.evaluation.intervals import Interval, of_share, over_texts, over_trials
 from fastdx.evaluation.membership import membership_inference
 from fastdx.evaluation.repeats import frequency_attack, likelihood_attack
 from fastdx.evaluation.results import Evaluation, Judged, Measure
@@ -45,6 +45,7 @@ __all__ = [
     "likelihood_attack",
     "membership_inference",
     "of_share",
+    "over_texts",
     "over_trials",
     "runs_of",
     "text_classifier",

@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from fastdx._core import Embedding, WordGraph
-from fastdx.attacks import BigramModel
+from fastdx.attacks import known_runs
 from fastdx.exceptions import ParameterError
 
 __all__ = ["NextWord", "UserAudit", "audit_users", "runs_of"]
@@ -109,8 +109,7 @@ class NextWord:
 
 def runs_of(space: Embedding | WordGraph, texts: Iterable[str]) -> list[_Run]:
     """Return the known words of texts that stand side by side, as ids."""
-    reader = BigramModel(space, [])
-    return [run for text in texts for run in reader.runs(text.lower())]
+    return list(known_runs(space, (text.lower() for text in texts)))
 
 
 def _evidence(model: Model, runs: Sequence[_Run]) -> NDArray[np.float64]:

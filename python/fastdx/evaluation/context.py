@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastdx._core import Embedding
-from fastdx.attacks import BigramModel, LikelyInputs
+from fastdx.attacks import LikelyInputs, known_runs
+from fastdx.channel import NgramPrior
 from fastdx.exceptions import ParameterError
 from fastdx.mechanisms import Mechanism
 
@@ -107,7 +108,7 @@ class ContextModel:
         Public texts, like those that are attacked and none of them.
     inputs : LikelyInputs
         What stands behind the mechanism's outputs.
-    model : BigramModel, optional
+    model : NgramPrior, optional
         Frequencies, over the mechanism's words; by default those of the texts.
     window : int, optional
         Neighbours on each side.
@@ -132,14 +133,15 @@ class ContextModel:
     Examples
     --------
     >>> from fastdx import Embedding, Tem
-    >>> from fastdx.attacks import BigramModel, LikelyInputs, sentence_attack
+    >>> from fastdx.attacks import LikelyInputs, sentence_attack
+    >>> from fastdx.channel import NgramPrior
     >>> from fastdx.evaluation import ContextModel
     >>> e = Embedding(["hot", "cold", "fire", "ice"], [[0.0], [1.0], [2.0], [3.0]])
     >>> public, m = ["hot fire", "cold ice"] * 200, Tem(e, 2.0, seed=1)
-    >>> inputs, model = LikelyInputs.of(m), BigramModel(e, public)
+    >>> inputs, model = LikelyInputs.of(m), NgramPrior.train(e, public)
     >>> context = ContextModel(m, public, inputs, model)
     >>> found = sentence_attack(m, public[:200], model, context=context)
-    >>> found.context > found.frequency
+    >>> found.context.mean > found.alone.mean
     True
     """
 
@@ -148,7 +150,7 @@ class ContextModel:
         mechanism: Mechanism,
         texts: Sequence[str],
         inputs: LikelyInputs,
-        model: BigramModel | None = None,
+        model: NgramPrior | None = None,
         *,
         window: int = 5,
         units: int = 256,
@@ -161,9 +163,9 @@ class ContextModel:
         keras = _keras()
         if min(window, units, epochs) < 1 or positions < 2:
             raise ParameterError("window, units and epochs must be at least 1, positions 2")
-        model = BigramModel(mechanism.space, texts) if model is None else model
+        model = NgramPrior.train(mechanism.space, texts) if model is None else model
         rng = np.random.default_rng(seed)
-        runs = [run for text in texts for run in model.runs(text)]
+        runs = list(known_runs(mechanism.space, texts))
         runs = [runs[i] for i in rng.permutation(len(runs))]
         kept = int(np.searchsorted(np.cumsum([len(run) for run in runs]), positions)) + 1
         runs = runs[:kept]

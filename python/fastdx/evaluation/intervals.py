@@ -4,35 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 from scipy import stats
 
-from fastdx._core import binomial_bounds
+from fastdx._shared.intervals import Interval, of_share, over_texts
 from fastdx.exceptions import ParameterError
 
-__all__ = ["Interval", "of_share", "over_trials"]
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A measured number between its bounds. Printed, it is ``0.74 [0.72, 0.76]``."""
-
-    mean: float
-    """The number."""
-    low: float
-    """Its lower bound."""
-    high: float
-    """Its upper bound."""
-    confidence: float = 0.95
-    """How often such bounds hold the true number."""
-
-    def __str__(self) -> str:
-        """Return number and bounds to three digits."""
-        if self.low == self.high:
-            return f"{self.mean:.3f}"
-        return f"{self.mean:.3f} [{self.low:.3f}, {self.high:.3f}]"
+__all__ = ["Interval", "of_share", "over_texts", "over_trials"]
 
 
 def over_trials(
@@ -72,18 +51,3 @@ def over_trials(
     half = float(stats.t.ppf((1 + confidence) / 2, len(x) - 1)) * error
     mean = float(x.mean())
     return Interval(mean, max(mean - half, within[0]), min(mean + half, within[1]), confidence)
-
-
-def of_share(hits: int, tries: int, *, confidence: float = 0.95) -> Interval:
-    """Return the share of hits and its exact (Clopper-Pearson) interval.
-
-    Examples
-    --------
-    >>> from fastdx.evaluation import of_share
-    >>> print(of_share(5, 10))
-    0.500 [0.187, 0.813]
-    """
-    if not 0 <= hits <= tries or tries < 1:
-        raise ParameterError(f"hits must be from 0 to tries, got {hits} of {tries}")
-    low, high = binomial_bounds([hits], tries, (1 - confidence) / 2)
-    return Interval(hits / tries, float(low[0]), float(high[0]), confidence)

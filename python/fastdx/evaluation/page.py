@@ -94,8 +94,20 @@ def _policy(
         f"<h3>{escape(policy['name'])}</h3>{void}<p>{escape(policy['mechanism'])}, "
         f"ε = {up(policy['epsilon'], 4)} per unit of distance. Of {len(attacks)} attacks, {above} "
         f"find something: their whole interval lies above chance.</p>"
+        f"<p>{_bits(policy)}</p>"
         f"<details{' open' if alone else ''}><summary>What is proved</summary>"
         f"<p>{escape(policy['guarantee'])}</p></details></div>"
+    )
+
+
+def _bits(policy: dict[str, Any]) -> str:
+    """Say what a release tells, whatever the attack."""
+    if policy["bits"] is None:
+        return "How many bits a release tells is not known: its law cannot be computed."
+    return (
+        f"A release tells {_figure(policy['bits'])} of the {policy['entropy']:.2f} bits of a word "
+        "(by how often words are written in these texts). Of a text it tells at most so much for "
+        "each of its words, whoever reads it."
     )
 
 

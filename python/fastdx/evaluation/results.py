@@ -11,6 +11,7 @@ from os import PathLike
 from typing import Any, NamedTuple
 
 from fastdx._shared.replace import open_output
+from fastdx._shared.rounded import up
 from fastdx.evaluation import page
 from fastdx.evaluation.intervals import Interval
 from fastdx.exceptions import ParameterError
@@ -64,8 +65,9 @@ def _kinds() -> dict[str, Kind]:
             "He takes each replacement by itself and names the likeliest word.", commonest),
         "sentence bigrams": Kind(
             "content word of a sentence named, by bigrams", "attack",
-            "He names the likeliest sentence, knowing which words follow each other (Viterbi).",
-            commonest),
+            "He knows which words follow each other, and names for each place the word that is "
+            "likeliest given the whole release, summed over all sentences: exact where the "
+            "mechanism has a law.", commonest),
         "sentence network": Kind(
             "content word of a sentence named, by a neural network", "attack",
             "He has trained a small network on private texts of his own to name a word from the "
@@ -139,6 +141,11 @@ class Judged:
     """What is proved of it, as a sentence."""
     seeded: bool
     """Whether the mechanism has a seed: then its output is reproducible, hence NOT protected."""
+    bits: Interval | None
+    """What a release tells of a word, in bits, by how often words are written in these texts; None
+    where there is no law to compute it from."""
+    entropy: float
+    """The bits of a word before anything is released: plain text tells them all."""
 
 
 @dataclass(frozen=True)
@@ -183,6 +190,17 @@ class Evaluation:
         names = [p.name for p in self.policies]
         own = ["private text"] if len(names) == 1 else names
         rows = {"": ["measure", *own, "plain text", "chance"]}
+        of = {p.name: p for p in self.policies}
+        told = ["–" if (bits := of[name].bits) is None else str(bits) for name in names]
+        rows["ε"] = [
+            "ε per unit of distance",
+            *(f"{up(of[n].epsilon, 4)}" for n in names),
+            "–",
+            "–",
+        ]
+        # Vocabularies of several sizes tell the texts' words apart to several degrees.
+        plain = {f"{p.entropy:.3f}" for p in self.policies}
+        rows["bits"] = ["bits a word", *told, plain.pop() if len(plain) == 1 else "–", "0.000"]
         for m in self.measures:
             row = rows.setdefault(m.name, [m.name, *["–"] * len(names), "–", ""])
             row[1 + names.index(m.policy)] = str(m.private)

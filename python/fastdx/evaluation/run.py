@@ -14,7 +14,8 @@ import sklearn
 from numpy.typing import NDArray
 
 from fastdx._core import __version__
-from fastdx.attacks import BigramModel, LikelyInputs, reidentification
+from fastdx.attacks import LikelyInputs, reidentification
+from fastdx.channel import Bits, Channel, NgramPrior
 from fastdx.evaluation import context
 from fastdx.evaluation.intervals import Interval, of_share, over_trials
 from fastdx.evaluation.repeats import frequency_attack, likelihood_attack
@@ -123,11 +124,13 @@ def evaluate(
     notes = _notes(every, network)
     network = network and context.missing() is None
     found: dict[str, list[Measure]] = {}
+    known_bits: dict[str, tuple[Bits | None, float]] = {}
     subjects = []
     for name, one in named.items():
         tell(f"{name}: words by themselves")
-        subject, measure = _word(name, one, texts)
+        subject, measure, bits = _word(name, one, texts)
         subjects.append(subject)
+        known_bits[name] = bits
         tell(f"{name}: repeated words")
         found[name] = [measure, *_repeated(subject, attacked * trials, seed)]
     rng = np.random.default_rng(seed)
@@ -153,8 +156,7 @@ def evaluate(
     order = [kind.name for kind in kinds]
     measures = sorted((m for own in found.values() for m in own),
                       key=lambda m: (m.kind != "attack", order.index(m.name)))  # fmt: skip
-    judged = [Judged(name, type(m).__name__, m.epsilon, str(m.guarantee), m.seed is not None)
-              for name, m in named.items()]  # fmt: skip
+    judged = [_judged(name, m, *known_bits[name]) for name, m in named.items()]
     return Evaluation(judged, measures, len(texts), trials, seed, time.perf_counter() - start,
                       _versions(network), command, notes)  # fmt: skip
 
@@ -204,12 +206,23 @@ def _lacking(measures: list[Measure], every: Texts, network: bool) -> list[str]:
             for key in wanted if KINDS[key].name not in there]  # fmt: skip
 
 
-def _word(name: str, mechanism: Mechanism, texts: Sequence[str]) -> tuple[Subject, Measure]:
-    """Trace outputs back to words, and say how often the best guess is right."""
+def _judged(name: str, m: Mechanism, bits: Bits | None, entropy: float) -> Judged:
+    told = None if bits is None else Interval(float(bits), bits.low, bits.high)
+    return Judged(name, type(m).__name__, m.epsilon, str(m.guarantee), m.seed is not None, told,
+                  entropy)  # fmt: skip
+
+
+def _word(
+    name: str, mechanism: Mechanism, texts: Sequence[str]
+) -> tuple[Subject, Measure, tuple[Bits | None, float]]:
+    """Trace outputs back to words; say how often the best guess is right, and what it tells."""
     # How often words are written: as in all of these texts.
-    frequencies = BigramModel(mechanism.space, texts).frequencies
+    frequencies = NgramPrior.train(mechanism.space, texts, 1).frequencies
     inputs = LikelyInputs.of(mechanism, frequencies)
+    channel = bits = None
     if mechanism.has_law:
+        channel = Channel.of(mechanism)
+        bits = channel.bits(frequencies)
         success = min(1.0, float(inputs.joint[:, 0].sum()))
         named = Interval(success, success, success)
     else:
@@ -217,7 +230,8 @@ def _word(name: str, mechanism: Mechanism, texts: Sequence[str]) -> tuple[Subjec
         named = Interval(counted.success[1], counted.low[1], counted.high[1])
     measure = Measure(WORD.name, WORD.kind, name, named, None, float(frequencies.max()),
                       WORD.chance_is, WORD.meaning)  # fmt: skip
-    return Subject(name, mechanism, inputs), measure
+    entropy = float(-(frequencies[frequencies > 0] * np.log2(frequencies[frequencies > 0])).sum())
+    return Subject(name, mechanism, inputs, channel), measure, (bits, entropy)
 
 
 def _repeated(subject: Subject, number: int, seed: int) -> list[Measure]:

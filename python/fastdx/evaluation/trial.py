@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fastdx.attacks import BigramModel, LikelyInputs, sentence_attack
+from fastdx.attacks import LikelyInputs, known_runs, sentence_attack
 from fastdx.bags import STOP_WORDS
+from fastdx.channel import Channel, NgramPrior
 from fastdx.evaluation.attribution import Attribution
 from fastdx.evaluation.auditor import audit_users, runs_of
 from fastdx.evaluation.classifiers import text_classifier
@@ -53,6 +54,8 @@ class Subject:
     name: str
     mechanism: Mechanism
     inputs: LikelyInputs
+    channel: Channel | None
+    """None where there is no law."""
 
 
 def splits(groups: Sequence[Hashable], trials: int, rng: np.random.Generator) -> list[list[Ids]]:
@@ -108,7 +111,7 @@ class Trial:
     def _sentences(self, subject: Subject, *, network: bool) -> Values:
         """Attack the words of sentences."""
         known = _at(self.every.texts, self.known)
-        model = BigramModel(subject.mechanism.space, known)
+        model = NgramPrior.train(subject.mechanism.space, known)
         chosen = self._rng(0).permutation(self.unknown)[: self.attacked]
         unknown = [text[:LONGEST] for text in _at(self.every.texts, chosen)]
         chance = _commonest(model, unknown)
@@ -121,10 +124,14 @@ class Trial:
                 context = ContextModel(subject.mechanism, known, subject.inputs, model,
                                        seed=int(self._rng(1).integers(1 << 30)))  # fmt: skip
         found = sentence_attack(subject.mechanism, unknown, model, inputs=subject.inputs,
-                                context=context)  # fmt: skip
-        values = {"sentence frequencies": found.frequency, "sentence bigrams": found.viterbi}
-        if context is not None:
-            values["sentence network"] = found.context
+                                context=context, channel=subject.channel,
+                                bits=False)  # fmt: skip
+        values = {
+            "sentence frequencies": found.alone.mean,
+            "sentence bigrams": found.sentence.mean,
+        }
+        if found.context is not None:
+            values["sentence network"] = found.context.mean
         return values | {f"{name} chance": chance for name in values}
 
     @cached_property
@@ -194,10 +201,10 @@ def _of(known: set[str], texts: list[str], labels: list[str]) -> tuple[list[str]
     return [texts[i] for i in kept], [labels[i] for i in kept]
 
 
-def _commonest(model: BigramModel, texts: list[str]) -> float | None:
+def _commonest(model: NgramPrior, texts: list[str]) -> float | None:
     """The share of content words that is named right by always naming the commonest one known."""
     content = np.array([word not in STOP_WORDS for word in model.space.words])
-    runs = [run for text in texts for run in model.runs(text)]
+    runs = known_runs(model.space, texts)
     written = np.concatenate([np.zeros(0, dtype=np.uint32), *runs])
     if not content[written].any():
         return None

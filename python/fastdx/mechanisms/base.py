@@ -8,8 +8,8 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, SupportsIndex, TypedDict
 
 from fastdx._core import Cover, Embedding, Guarantee, MechanismCore, WordGraph
-from fastdx._types import LedgerLike, Unchanged
-from fastdx.exceptions import InputTypeError
+from fastdx._types import Bits, LedgerLike, Unchanged
+from fastdx.exceptions import InputTypeError, ParameterError
 from fastdx.selection import PrivateSpans, Select, private_spans, selected, spans_of
 
 if TYPE_CHECKING:
@@ -169,6 +169,31 @@ class Mechanism(MechanismCore):
         """
         return Unchanged(*self._unchanged())
 
+    def bits(self) -> Bits:
+        """Return what a release tells of a word, in bits: the mutual information of both.
+
+        A release of n words tells at most n times this of its text, whoever reads it. A measure
+        under one prior, not a proof: words are written by 1/(rank + 2.7), the vocabulary being in
+        order of frequency. Computed once, by a pass over the laws of all words (seconds for
+        20,000). `fastdx.channel.Channel` takes other priors.
+
+        Raises
+        ------
+        ParameterError
+            Noise, whose law cannot be computed; a seeded mechanism, which tells everything.
+
+        Examples
+        --------
+        >>> from fastdx import Embedding, Tem
+        >>> e = Embedding(["a", "b", "c"], [[0.0], [0.1], [5.0]])
+        >>> print(Tem(e, 4.0).bits())
+        0.87 bits
+        """
+        found, why = self._bits()
+        if found is None:
+            raise ParameterError(f"mechanism must be one whose bits are known: {why}")
+        return Bits(*found)
+
     def describe(
         self,
         audience: str = "engineer",
@@ -206,6 +231,14 @@ class Mechanism(MechanismCore):
     def with_epsilon(self, epsilon: float) -> Self:
         """Return the same mechanism at another ε, sharing everything else."""
         return self._around(self._at(epsilon))
+
+    def _seeded(self, seed: int) -> Self:
+        """Return the same mechanism with a seed, for measurements that are to be repeatable."""
+        import json
+
+        spec = json.loads(self._given_spec())
+        spec["seed"] = seed
+        return self._from_spec(json.dumps(spec), self._held())
 
     def _privatize_column(self, text: Any) -> Any:
         """Replace the words of a column: what the core's `privatize` does not know."""

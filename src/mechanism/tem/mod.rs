@@ -460,6 +460,7 @@ impl WordMechanism for Tem {
             scope: Guarantee::WORDS,
             exceptions: Vec::new(),
             unchanged: None,
+            bits: None,
         };
         match self.sampler {
             Sampler::Exact => guarantee,

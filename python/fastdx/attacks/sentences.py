@@ -1,0 +1,340 @@
+"""What an attacker recovers of sentences: the words' posteriors, given the whole release."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastdx._core import Embedding, WordGraph, tokenize
+from fastdx._shared.intervals import Interval, over_texts
+from fastdx.attacks.words import LikelyInputs, similarity
+from fastdx.bags import STOP_WORDS
+from fastdx.channel import Bits, Channel, NgramPrior
+from fastdx.exceptions import InputTypeError, ParameterError
+from fastdx.mechanisms import Mechanism
+
+__all__ = ["Context", "Recovered", "known_runs", "sentence_attack"]
+
+_Ids = NDArray[np.uint32]
+_Places = NDArray[np.int64]
+_Numbers = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Recovered:
+    """What an attacker recovers of sentences. Printed, it is a sentence."""
+
+    words: int
+    """Content words attacked."""
+    texts: int
+    """Texts that hold some."""
+    alone: Interval
+    """The share named by the likeliest word for each output by itself, by the words' frequencies;
+    its interval is one over texts (`evaluation.over_texts`)."""
+    sentence: Interval
+    """The share named by the likeliest word given all outputs of its text, under the model."""
+    exact: bool
+    """Whether both are sums over all words and sentences: nobody who knows the model and the
+    mechanism names more on average. False for noise without a law: what draws say of it."""
+    unchanged: float
+    """The share that came back as it was written."""
+    bits: Bits | None = None
+    """What a release tells of a word, under the model's frequencies; None where there is no law, or
+    it was not asked for."""
+    similarity: float = float("nan")
+    """Mean cosine of word and replacement in the judge's embedding, NaN without a judge."""
+    chance: float = float("nan")
+    """The same of words and replacements that do not belong together."""
+    context: Interval | None = None
+    """The share named by the likeliest word given all outputs, under a `Context`."""
+
+    @property
+    def attack(self) -> Interval:
+        """The share named by the best of the attacks."""
+        found = [self.sentence, self.alone, *([] if self.context is None else [self.context])]
+        return max(found, key=lambda interval: interval.mean)
+
+    def __str__(self) -> str:
+        """Return it as a sentence."""
+        how = "" if self.exact else ", as far as draws tell"
+        context = "" if self.context is None else f", {_percent(self.context)} by the context given"
+        text = (f"Of {self.words:,} content words in {self.texts:,} texts an attacker names "
+                f"{_percent(self.sentence)} in their sentence, {_percent(self.alone)} by "
+                f"themselves{context}{how}; {self.unchanged:.1%} came back unchanged")  # fmt: skip
+        if self.bits is not None:
+            text += f"; a release tells {self.bits} a word"
+        if np.isnan(self.similarity):
+            return f"{text}."
+        return f"{text}; similarity {self.similarity:.3f}, by chance {self.chance:.3f}."
+
+
+def _percent(share: Interval) -> str:
+    return f"{share.mean:.1%} ({share.low:.1%} to {share.high:.1%})"
+
+
+class Context(Protocol):
+    """What an attacker knows of a word from the outputs around it.
+
+    `fastdx.evaluation.ContextModel` is one, learned by a network.
+    """
+
+    def log_probability(self, out: _Ids, words: _Ids) -> _Numbers:
+        """Return ln Pr[word at i is words[i, j] | outputs of a run at all places but i].
+
+        Float64, shape (len(out), words); out is one run, shape (len(out),).
+        """
+        ...
+
+
+def known_runs(space: Embedding | WordGraph, texts: Iterable[str]) -> Iterator[_Ids]:
+    """Yield the known words of texts that stand side by side, as ids.
+
+    Examples
+    --------
+    >>> from fastdx import Embedding
+    >>> from fastdx.attacks import known_runs
+    >>> e = Embedding(["a", "b"], [[0.0], [1.0]])
+    >>> [run.tolist() for run in known_runs(e, ["a b unknown b, a"])]
+    [[0, 1], [1, 0]]
+    """
+    places = {word: i for i, word in enumerate(space.words)}
+    for text in texts:
+        ids = np.array([places.get(word, -1) for word in tokenize(text, space)], dtype=np.int64)
+        for run in _runs(ids):
+            yield ids[run].astype(np.uint32)
+
+
+def _runs(ids: _Places) -> list[slice]:
+    """Return where ids that are none of -1 stand side by side."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], ids >= 0, [False]]).astype(np.int8)))
+    return [slice(a, b) for a, b in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)]
+
+
+def sentence_attack(
+    mechanism: Mechanism,
+    texts: Iterable[str],
+    model: NgramPrior,
+    *,
+    channel: Channel | None = None,
+    bits: bool = True,
+    judge: Embedding | None = None,
+    stop_words: Iterable[str] = STOP_WORDS,
+    context: Context | None = None,
+    inputs: LikelyInputs | None = None,
+    candidates: int = 50,
+    draws: int = 100,
+) -> Recovered:
+    """Privatise texts, and recover their content words from what is released.
+
+    The attacker knows the mechanism and the model of language. He names for each place the word
+    that is likeliest given the whole release, summed over all sentences (`Channel.decode`): nobody
+    who knows no more names more words on average. Beside it stands the same by frequencies alone,
+    from each output by itself. With `context` a third attacker names the likeliest word given its
+    own output and all others around it. Since a word's output depends on that word alone,
+    Pr[w | all outputs] ∝ Pr[w | the other outputs]·Pr[y|w].
+
+    Of noise without a law the attacker learns from draws which words stand behind an output, and
+    sums over the likeliest of them: less than the best attacker finds.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Any. Counted are the words that it replaces: neither unknown nor skipped ones.
+    texts : iterable of str
+        Texts that the model has not seen.
+    model : NgramPrior
+        What the attacker knows of the language, over the mechanism's words.
+    channel : Channel, optional
+        Of this mechanism, where it was made before: one pass over all laws serves several attacks.
+    bits : bool, optional
+        Whether the result says what a release tells, in bits; it takes a pass over all laws.
+    judge : Embedding, optional
+        Measures the similarity of words and replacements; another one than the mechanism's.
+    stop_words : iterable of str, optional
+        Words that are not counted: everybody guesses them.
+    context : Context, optional
+        What the third attacker knows of a word from what stands around it.
+    inputs : LikelyInputs, optional
+        Of this mechanism, where they were made before; candidates and draws are then its own.
+    candidates : int, optional
+        Words that an output is traced back to at most, for the third attacker and for noise.
+    draws : int, optional
+        For mechanisms without a law: draws a word from which the attacker learns it.
+
+    Returns
+    -------
+    Recovered
+        The share of content words that each attacker names, and the bits of a word.
+
+    Examples
+    --------
+    >>> from fastdx import Embedding, Tem
+    >>> from fastdx.attacks import sentence_attack
+    >>> from fastdx.channel import NgramPrior
+    >>> e = Embedding(["hot", "cold", "fire", "ice"], [[0.0], [0.1], [2.0], [3.0]])
+    >>> model = NgramPrior.train(e, ["hot fire", "cold ice"] * 200)
+    >>> found = sentence_attack(Tem(e, 6.0), ["hot fire", "cold ice"] * 100, model)
+    >>> found.sentence.mean > found.alone.mean
+    True
+    """
+    if not isinstance(model, NgramPrior):
+        raise InputTypeError(f"model must be an NgramPrior, not {type(model).__name__}")
+    if tuple(model.space.words) != tuple(mechanism.space.words):
+        raise ParameterError("model must be one of the mechanism's words")
+    table = None
+    if context is not None or not mechanism.has_law:
+        if inputs is None:
+            inputs = LikelyInputs.of(mechanism, model.frequencies, candidates, draws=draws)
+        table = inputs.under(model.frequencies)
+    told = None
+    if mechanism.has_law:
+        channel = Channel.of(mechanism) if channel is None else _checked(channel, mechanism)
+        # First, so that one pass over all laws serves both.
+        told = channel.bits(model) if bits else None
+    release = _Release(mechanism, texts)
+    content = _counted(release, stop_words)
+    if channel is not None:
+        alone = NgramPrior.of_frequencies(model.space, model.frequencies, unknown=model.unknown)
+        one, path = (release.decoded(channel, prior) for prior in (alone, model))
+    else:
+        assert table is not None
+        one = np.where(release.shown >= 0, table.words[release.shown, 0].astype(np.int64), -1)
+        path = _per_run(release, lambda out: _likeliest(table, model, out))
+    around = None
+    if context is not None and table is not None:
+        around = _per_run(release, lambda out: _by_context(table, context, out))
+    w = release.written
+
+    def share(named: _Places) -> Interval:
+        hits = np.bincount(release.text[content], (named == w)[content], release.texts)
+        return over_texts(hits, np.bincount(release.text[content], minlength=release.texts))
+
+    y = release.shown
+    near, chance = similarity(
+        mechanism, judge, w[content].astype(np.uint32), y[content].astype(np.uint32)
+    )
+    return Recovered(
+        words=int(content.sum()), texts=len(np.unique(release.text[content])), alone=share(one),
+        sentence=share(path), exact=channel is not None, bits=told,
+        unchanged=float((y == w)[content].mean()), similarity=near, chance=chance,
+        context=None if around is None else share(around),
+    )  # fmt: skip
+
+
+def _checked(channel: Channel, mechanism: Mechanism) -> Channel:
+    other = channel.mechanism
+    same = type(other) is type(mechanism) and other.epsilon == mechanism.epsilon
+    if not (same and tuple(other.space.words) == tuple(mechanism.space.words)):
+        raise ParameterError("channel must be that of the mechanism")
+    return channel
+
+
+class _Release:
+    """Texts and their release, word by word: all of them one after the other."""
+
+    def __init__(self, mechanism: Mechanism, texts: Iterable[str]) -> None:
+        """Privatise."""
+        given = list(texts)
+        places = {word: i for i, word in enumerate(mechanism.space.words)}
+        self.mechanism = mechanism
+        self.texts = len(given)
+        self.outputs: list[str | list[str]] = []
+        """The release of each text; its words where these are not found in it again."""
+        written: list[int] = []
+        shown: list[int] = []
+        replaced: list[bool] = []
+        lengths: list[int] = []
+        for text, out in zip(given, mechanism.privatize(given), strict=True):
+            words = mechanism.tokenize(text)
+            if mechanism.oov == "drop":
+                words = [x for x in words if x in places or x in mechanism.skip]
+            released = mechanism.tokenize(out)
+            if len(released) == len(words):
+                self.outputs.append(out)
+            else:
+                # Replacements that stand side by side look like another word of the vocabulary.
+                released = mechanism.privatize_tokens(words)
+                self.outputs.append(released)
+            written += [places.get(x, -1) for x in words]
+            shown += [places.get(x, -1) for x in released]
+            replaced += [x in places and x not in mechanism.skip for x in words]
+            lengths.append(len(words))
+        self.written: _Places = np.array(written, dtype=np.int64)
+        self.shown: _Places = np.array(shown, dtype=np.int64)
+        """Ids of what was released, -1 where that is no word of the vocabulary."""
+        self.replaced: NDArray[np.bool_] = np.array(replaced, dtype=np.bool_)
+        self.text: _Places = np.repeat(np.arange(self.texts), lengths)
+        """Which text each word is of."""
+        self.lengths = lengths
+
+    def decoded(self, channel: Channel, prior: NgramPrior) -> _Places:
+        """Return the likeliest word at each place, given the release of its text."""
+        plain = [out for out in self.outputs if isinstance(out, str)]
+        if not self.mechanism.consistent and len(plain) == len(self.outputs):
+            # Texts divided by empty lines know nothing of each other; columns are made once.
+            together = channel.decode("\n\n".join(plain), prior)
+            if len(together) == len(self.written):
+                return together.best
+        each = [channel.decode(out, prior).best for out in self.outputs]
+        return np.concatenate([np.zeros(0, dtype=np.int64), *each])
+
+
+def _counted(release: _Release, stop_words: Iterable[str]) -> NDArray[np.bool_]:
+    """Return which words count: content words that are replaced."""
+    if not release.replaced.any():
+        raise ParameterError("texts must hold at least one word of the vocabulary")
+    stop = set(stop_words)
+    content = np.array([word not in stop for word in release.mechanism.space.words])
+    counted: NDArray[np.bool_] = release.replaced & content[release.written]
+    if not counted.any():
+        raise ParameterError("texts must hold at least one content word of the vocabulary")
+    return counted
+
+
+class _PerRun(Protocol):
+    def __call__(self, out: _Ids, /) -> _Ids: ...
+
+
+def _per_run(release: _Release, named: _PerRun) -> _Places:
+    """Return what is named at each place, run by run; -1 where nothing known was released."""
+    found = np.full(len(release.shown), -1, dtype=np.int64)
+    ends = np.cumsum(release.lengths)
+    for first, last in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True):
+        for run in _runs(release.shown[first:last]):
+            at = slice(first + run.start, first + run.stop)
+            found[at] = named(release.shown[at].astype(np.uint32))
+    return found
+
+
+def _by_context(table: LikelyInputs, context: Context, out: _Ids) -> _Ids:
+    """Return the likeliest candidates by their own output and the context."""
+    words, likelihood = table.log_likelihood(out)
+    best = (likelihood + context.log_probability(out, words)).argmax(axis=1)
+    named: _Ids = words[np.arange(len(out)), best]
+    return named
+
+
+def _likeliest(table: LikelyInputs, model: NgramPrior, out: _Ids) -> _Ids:
+    """Return the likeliest candidate at each place, summed over all candidates at the others."""
+    steps: Sequence[tuple[_Ids, _Numbers]] = [
+        (words[logs > -np.inf], np.exp(logs[logs > -np.inf]))
+        for words, logs in zip(*table.log_likelihood(out), strict=True)
+    ]
+    state = model.frequencies[steps[0][0]] * steps[0][1]
+    forward, follows = [state / state.sum()], []
+    for (before, _), (words, likelihood) in pairwise(steps):
+        follows.append(model.behind(before, words))
+        state = (forward[-1] @ follows[-1]) * likelihood
+        forward.append(state / state.sum())
+    message = np.ones(len(steps[-1][0]))
+    named = [steps[-1][0][int(forward[-1].argmax())]]
+    for i in range(len(steps) - 2, -1, -1):
+        message = follows[i] @ (message * steps[i + 1][1])
+        message /= message.max()
+        named.append(steps[i][0][int((forward[i] * message).argmax())])
+    return np.array(named[::-1], dtype=np.uint32)

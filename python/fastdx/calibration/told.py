@@ -1,0 +1,48 @@
+"""What a release tells: bits, and words named in sentences, as functions of the mechanism."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from fastdx._shared.intervals import Interval
+from fastdx.attacks import Prior, prior_of, sentence_attack
+from fastdx.channel import Bits, Channel, NgramPrior
+from fastdx.exceptions import ParameterError
+from fastdx.mechanisms import Mechanism
+
+__all__ = ["bits_of", "check_texts", "named_in_sentences", "refuse_lawless"]
+
+SEED = 0
+"""Of the draws that mechanisms are compared by: the same at every ε, so that a search is stable."""
+
+
+def refuse_lawless(parameter: str, mechanism: Mechanism) -> None:
+    """Refuse to promise what cannot be computed."""
+    if not mechanism.has_law:
+        raise ParameterError(f"{parameter} must be left out: this mechanism has no law to compute")
+
+
+def bits_of(mechanism: Mechanism, prior: Prior) -> Bits:
+    """Return what a release tells of a word; by default words are written by 1/(rank + 2.7)."""
+    known = None if prior is None else prior_of(mechanism, prior)
+    return Channel.of(mechanism).bits(known)
+
+
+def check_texts(
+    texts: Iterable[str] | None, model: NgramPrior | None
+) -> tuple[list[str], NgramPrior]:
+    """Return texts and model that an attack on sentences needs."""
+    if texts is None or model is None:
+        missing = "texts" if texts is None else "model"
+        raise ParameterError(f"{missing} must be given: the attacker reads texts by a model")
+    if isinstance(texts, str):
+        raise ParameterError("texts must be several texts, got one str")
+    return list(texts), model
+
+
+def named_in_sentences(mechanism: Mechanism, texts: list[str], model: NgramPrior) -> Interval:
+    """Return the share of content words that the exact attacker names in these texts.
+
+    The draws have a fixed seed: mechanisms that differ in ε alone are compared on the same draws.
+    """
+    return sentence_attack(mechanism._seeded(SEED), texts, model, bits=False).sentence
