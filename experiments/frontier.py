@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from experiments.data import Labelled, Source
 from experiments.tables import SEED, Experiment, Run, Table
 from fastdx import Cover, Embedding, Mechanism, MultivariateLaplace, NeighborResponse, Tem, tokenize
-from fastdx.attacks import STOP_WORDS, BigramModel, sentence_attack
+from fastdx.attacks import sentence_attack
+from fastdx.bags import STOP_WORDS
 from fastdx.channel import Channel, NgramPrior, vector_rate_distortion
 
 WORDS = 3000
@@ -197,11 +198,11 @@ def _named(
 
 
 def _named_by_draws(m: Mechanism, texts: list[str], public: list[str]) -> Estimate:
-    """The better of Viterbi and the frequency guess, where the law is learned from draws."""
+    """The better of both attackers, where the law is learned from draws."""
     assert isinstance(m.space, Embedding)
-    found = sentence_attack(m, texts, BigramModel(m.space, public), draws=SAMPLED)
+    found = sentence_attack(m, texts, NgramPrior.train(m.space, public), draws=SAMPLED)
     share = found.attack
-    return Estimate(share, 1.96 * float(np.sqrt(share * (1 - share) / found.words)))
+    return Estimate(share.mean, (share.high - share.low) / 2)
 
 
 def _means_by_draws(m: Mechanism) -> Numbers:
