@@ -5,11 +5,12 @@
 
 Two embeddings, each judged by the other: MiniLM and GloVe in 50 dimensions, the most frequent
 words that both have; movie reviews (IMDB). The attacker knows the mechanism, the words'
-frequencies and a bigram model of 8,000 other reviews; *attack* is the share of the content words
-of unseen reviews that the better of the frequency guess and Viterbi recovers. *Similarity* is the
-mean cosine of a content word and its replacement in the other embedding, unchanged words
-included; *chance* that of words and replacements that do not belong together. ε is certified on
-the vocabulary for Tem (per unit of Euclidean distance) and holds for any two words for the
+frequencies and a bigram model of 8,000 other reviews; *named in sentences* is the share of the
+content words of unseen reviews that he names by the likeliest word given the whole release, exactly
+where there is a law. *Bits a word*: the mutual information of a word and its output, all words
+being alike. *Similarity* is the mean cosine of a content word and its replacement in the other
+embedding, unchanged words included; *chance* that of pairs put together by chance. ε is certified
+on the vocabulary for Tem (per unit of Euclidean distance) and holds for any two words for the
 staircase; noise has no certificate. R, R@10, R@100: the probability that 1, 10 or 100 guesses
 hold the word, all words being alike; near loss: the mean over 200 words of the largest log-ratio
 of an output to any of a word's 20 nearest words. *Sets of 300d*: a cover whose sets come from

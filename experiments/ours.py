@@ -324,7 +324,8 @@ def _notes(run: Run, s: _Sizes, out: list[str], plain: dict[str, Any]) -> list[s
         "named*: by the best guess at each output, words being written by 1/(rank + 2.7); of noise "
         f"from {DRAWS} draws a word, which finds less than there is. *Named in sentences*: content "
         "words of "
-        f"{s.attacked} reviews, by the better of that guess and Viterbi over bigrams.",
+        f"{s.attacked} reviews, by the likeliest word given the whole release under "
+        "bigrams, exactly where there is a law.",
         f"*IMDB*: learned from {s.learned:,} private reviews, tested on {s.tested:,} plain ones; "
         f"{s.trials} trials that share no review; mechanisms are compared on the same reviews. "
         f"Chance is 0.5. *Author found*: of {len(known):,} mails and as many news, one draw each, "

@@ -5,8 +5,8 @@
 TREC question classes, Snips intents and IMDB sentiment, trained and tested on private text: linear
 support vector machines on the words of a text (bag) and on the mean of its words' vectors (mean).
 Tem, Tem on balanced covers and the staircase on MiniLM in 50 dimensions; first at an equal
-certified ε, then at an equal success of the attacker on sentences (`fastdx.attacks`: the better of
-a frequency guess and Viterbi, on movie reviews). The same splits for all; accuracies are means of
+certified ε, then at an equal success of the attacker on sentences (`fastdx.attacks`: exact
+under bigrams, on movie reviews). The same splits for all; accuracies are means of
 two draws: right to about 2% on TREC and Snips, 1% on IMDB. Needs scikit-learn and ../shared.
 """
 
