@@ -156,6 +156,19 @@ fn other_paths() {
     assert!(guarantee["sentence"].as_str().unwrap().contains("ε = 3"));
     assert!(!guarantee["exceptions"].as_array().unwrap().is_empty() && guarantee["void"].is_null());
     assert_eq!(service.get("/v1/guarantee/none").status, 404);
+    let card = service.get("/v1/policies/default/channel").json();
+    assert_eq!(
+        (&card["card"], &card["spec"]["epsilon"]),
+        (&json!(1), &json!(3.0))
+    );
+    assert!(card["spec"]["index"]["fingerprint"].is_string());
+    for path in [
+        "/v1/policies/none/channel",
+        "/v1/policies//channel",
+        "/v1/policies/a/b/channel",
+    ] {
+        assert_eq!(service.get(path).status, 404, "{path}");
+    }
     assert_eq!(service.get("/zqx").status, 404);
     for (method, path, allowed) in [
         ("GET", "/v1/privatize", "POST"),
