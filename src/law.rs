@@ -24,7 +24,7 @@
 use rand::Rng;
 
 use crate::arithmetic::exp_minus;
-use crate::random::uniform_below_u128;
+use crate::random::{continued, uniform_below_u128};
 #[cfg(target_arch = "x86_64")]
 use crate::simd::{Avx2, Avx512};
 
@@ -294,6 +294,19 @@ impl Law {
         };
         let first = within.start;
         (first + self.cumulative[within].partition_point(|&c| c <= u)) as u32
+    }
+
+    /// [`sample`](Self::sample) by 64 random bits, and by more only where these do not decide: exactly by the
+    /// weights too, in fewer bits, and so another word for a seed.
+    #[inline]
+    pub(crate) fn sample_short(&self, rng: &mut impl Rng) -> u32 {
+        // ⌊u·total⌋ for a uniform u of [0, 1) whose first 64 bits are x lies between these two.
+        let (x, total) = (rng.next_u64(), self.total());
+        let word = self.find(continued(x, total, 0));
+        match continued(x, total, total - 1) < self.cumulative[word as usize] {
+            true => word,
+            false => self.find(continued(x, total, uniform_below_u128(rng, total))),
+        }
     }
 
     /// One word, with probability weight / total exactly.

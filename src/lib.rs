@@ -30,6 +30,7 @@
 //! | which words follow which | [`prior`] |
 //! | what is proved | [`guarantee`] |
 //! | text in, text out | [`text`] |
+//! | numbers and dates by their own metrics | [`numbers`] |
 //! | keys, streams, exact uniform integers | [`random`] |
 //! | threads, Ctrl-C, progress | [`parallel`] |
 //!
@@ -79,6 +80,7 @@ pub mod metric;
 mod names;
 pub mod neighbors;
 pub mod noise;
+pub mod numbers;
 pub mod parallel;
 mod prefetch;
 pub mod prior;

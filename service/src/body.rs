@@ -210,6 +210,16 @@ pub struct WordCounts {
     pub unknown: u64,
     /// Words released as they are, because the policy skips them.
     pub skipped: u64,
+    /// Numbers drawn by a law of their own; left out where there are none.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub numbers: u64,
+    /// Dates drawn by a law of their own; left out where there are none.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub dates: u64,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl From<Counts> for WordCounts {
@@ -219,6 +229,8 @@ impl From<Counts> for WordCounts {
             replaced: c.replaced,
             unknown: c.unknown,
             skipped: c.skipped,
+            numbers: c.numbers,
+            dates: c.dates,
         }
     }
 }

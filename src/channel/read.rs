@@ -43,7 +43,7 @@ impl Channel {
         match &given {
             Given::Text(text) => {
                 let mut done = 0;
-                for range in self.text.words(text) {
+                for (range, figure) in self.text.units(text) {
                     if ends_sentence(&text[done..range.start]) && !ranges.is_empty() {
                         starts.push(ranges.len());
                     }
@@ -52,7 +52,11 @@ impl Channel {
                     let word = &text[range.clone()];
                     let place =
                         || format!("word {} of the text, at byte {}", ranges.len(), range.start);
-                    observed.push(self.observe(word, masked && is_mask(word), place)?);
+                    observed.push(match figure {
+                        // Drawn by a law of its own, it tells nothing of words.
+                        Some(_) => Observed::Written(self.vocabulary().len() as u32),
+                        None => self.observe(word, masked && is_mask(word), place)?,
+                    });
                     done = range.end;
                     ranges.push(range);
                 }
@@ -60,7 +64,10 @@ impl Channel {
             Given::Tokens(tokens) => {
                 for (at, token) in tokens.iter().enumerate() {
                     let place = || format!("token {at}");
-                    observed.push(self.observe(token, token == MASK, place)?);
+                    observed.push(match self.text.policy().figures.read(token) {
+                        Some(_) => Observed::Written(self.vocabulary().len() as u32),
+                        None => self.observe(token, token == MASK, place)?,
+                    });
                 }
             }
         }

@@ -23,6 +23,7 @@ use super::text::{PyReplacements, dict_of};
 use crate::channel::word_bits;
 use crate::guarantee::{Unchanged, WordBits};
 use crate::mechanism::remapped::Remapped;
+use crate::numbers::{Date, Number};
 use crate::parallel::Control;
 use crate::spec::{Built, Kind, Spaces, Spec};
 use crate::text::{Counts, TextPrivatizer, byte_ranges, character_spans, padded};
@@ -386,6 +387,15 @@ impl PyMechanism {
         shown_consistent(py, self.text().policy().consistent)
     }
 
+    /// What numbers and dates in texts are drawn by, each as JSON or None.
+    #[getter]
+    fn _figures(&self) -> (Option<String>, Option<String>) {
+        let figures = &self.text().policy().figures;
+        let number = figures.numbers.as_ref().map(Number::value_of);
+        let date = figures.dates.as_ref().map(Date::value_of);
+        (number.map(|v| v.to_string()), date.map(|v| v.to_string()))
+    }
+
     /// Seconds, of which every call takes a whole multiple, or None.
     #[getter]
     fn pad(&self) -> Option<f64> {
@@ -502,8 +512,8 @@ impl PyMechanism {
     /// texts : list of str
     ///     The texts.
     /// counts : dict of str to int
-    ///     'words' found, of these 'replaced' (words of the vocabulary), 'unknown', 'skipped';
-    ///     and 'misdecoded', texts that look as if they had been decoded wrongly.
+    ///     'words' found, of these 'replaced' (words of the vocabulary), 'unknown', 'skipped',
+    ///     'numbers' and 'dates' drawn by laws of their own; and 'misdecoded', texts that look as if they had been decoded wrongly.
     #[pyo3(signature = (texts, *, replacements = None))]
     fn privatize_counted<'py>(
         &self,

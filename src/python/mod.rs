@@ -17,6 +17,7 @@ mod lookup;
 mod mechanism;
 mod mechanisms;
 mod noise;
+mod numbers;
 mod poincare;
 mod quality;
 mod records;
@@ -51,6 +52,8 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<channel::PyNgramPrior>()?;
     m.add_class::<channel::PyPosterior>()?;
     m.add_class::<text::PyReplacements>()?;
+    m.add_class::<numbers::PyNumber>()?;
+    m.add_class::<numbers::PyDate>()?;
     m.add_class::<gzip::PyGunzip>()?;
     m.add_class::<records::PyFields>()?;
     m.add_class::<records::PyDocument>()?;

@@ -159,6 +159,7 @@ impl<'py> Described<'py> {
             }
             Type::Exclude => spec.exclude = exclude(value)?,
             Type::Consistent => spec.consistent = consistency(value)?,
+            Type::Figure => spec.set(name, &figure(name, value)?)?,
             _ => {
                 let text = value.cast::<PyString>().map_err(|_| {
                     let got = value.get_type().qualname();
@@ -196,6 +197,22 @@ fn cover(
         return Ok(CoverSource::Stored(Reference::file(path)));
     }
     Ok(CoverSource::Count(count(name, given)?))
+}
+
+/// A Number or a Date as a Spec has it: ε, a table, or the object that holds one.
+fn figure(name: &'static str, value: &Bound<'_, PyAny>) -> PyResult<Value> {
+    let json = match value.getattr("_of_mechanism") {
+        Ok(held) => held.call0()?.extract::<String>()?,
+        Err(_) if value.is_instance_of::<PyDict>() => {
+            let json = value.py().import("json")?;
+            json.call_method1("dumps", (value,))?.extract::<String>()?
+        }
+        Err(_) => return Ok(Value::from(real(name, value)?)),
+    };
+    serde_json::from_str(&json).map_err(|error| {
+        let expected = "a table of its settings";
+        Error::parameter(name, expected, error.to_string()).into()
+    })
 }
 
 /// A Spec from JSON.

@@ -61,6 +61,8 @@ pub(super) fn dict_of(py: Python<'_>, counts: Counts) -> PyResult<Bound<'_, PyDi
     dict.set_item("unchanged", counts.unchanged)?;
     dict.set_item("unknown", counts.unknown)?;
     dict.set_item("skipped", counts.skipped)?;
+    dict.set_item("numbers", counts.numbers)?;
+    dict.set_item("dates", counts.dates)?;
     dict.set_item("misdecoded", counts.misdecoded)?;
     Ok(dict)
 }

@@ -27,6 +27,7 @@ use crate::mechanism::remapped::Remapped;
 use crate::mechanism::tem::{Tem, Truncation};
 use crate::mechanism::vickrey::{EllipticalVickrey, Vickrey};
 use crate::mechanism::{Mechanism, WordMechanism};
+use crate::numbers::Figures;
 use crate::parallel::Control;
 use crate::random::Randomness;
 use crate::search::{HnswParameters, Search};
@@ -175,6 +176,10 @@ impl Spec {
             oov: spec.oov,
             skip: spec.skip.iter().cloned().collect(),
             consistent: spec.consistent,
+            figures: Figures {
+                numbers: spec.numbers.clone(),
+                dates: spec.dates.clone(),
+            },
         };
         Ok(Built {
             text: TextPrivatizer::new(mechanism, policy),

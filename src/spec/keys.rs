@@ -6,6 +6,7 @@ use serde_json::{Map, Number, Value};
 
 use super::{CoverSource, Exclude, IndexSource, Kind, Reference, Spec};
 use crate::error::{Error, Result};
+use crate::numbers;
 use crate::text::Consistent;
 
 /// The type of a key's value.
@@ -32,6 +33,8 @@ pub enum Type {
     Exclude,
     /// `true`, `false` or `"call"`.
     Consistent,
+    /// ε, or a table: see [`Number`](crate::numbers::Number) and [`Date`](crate::numbers::Date).
+    Figure,
 }
 
 /// A key of a [`Spec`].
@@ -96,6 +99,8 @@ pub const KEYS: &[Key] = &[
     key("oov", Type::Text, &[]),
     key("skip", Type::Words, &[]),
     key("consistent", Type::Consistent, &[]),
+    key("numbers", Type::Figure, &[]),
+    key("dates", Type::Figure, &[]),
     key("pad", Type::Real, &[]),
     key("cache_bytes", Type::Count, &[]),
     key("threads", Type::Count, &[]),
@@ -224,6 +229,8 @@ impl Spec {
             "oov" => self.oov = text(name, value)?.parse()?,
             "skip" => self.skip = words(name, value)?.into_iter().collect(),
             "consistent" => self.consistent = consistent(value)?,
+            "numbers" => self.numbers = Some(numbers::Number::of_spec(value)?),
+            "dates" => self.dates = Some(numbers::Date::of_spec(value)?),
             "pad" => self.pad = Some(real(name, value)?),
             "cache_bytes" => self.cache_bytes = Some(count(name, value)?),
             "threads" => self.threads = Some(count(name, value)?),
@@ -263,6 +270,8 @@ impl Spec {
             "remap" => self.remap = None,
             "skip" => self.skip = BTreeSet::new(),
             "consistent" => self.consistent = Consistent::Never,
+            "numbers" => self.numbers = None,
+            "dates" => self.dates = None,
             "pad" => self.pad = None,
             "cache_bytes" => self.cache_bytes = None,
             "threads" => self.threads = None,
@@ -306,6 +315,8 @@ impl Spec {
                 Consistent::Text => Some(true.into()),
                 Consistent::Call => Some("call".into()),
             },
+            "numbers" => self.numbers.as_ref().map(numbers::Number::value_of),
+            "dates" => self.dates.as_ref().map(numbers::Date::value_of),
             "pad" => self.pad.map(real_value),
             "cache_bytes" => self.cache_bytes.map(count),
             "threads" => self.threads.map(count),

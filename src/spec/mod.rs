@@ -45,6 +45,7 @@ pub use reference::{Builtin, CoverSource, IndexSource, Reference};
 use crate::error::{Error, Result, check_epsilon};
 use crate::mechanism::tem::recommended;
 use crate::names::named;
+use crate::numbers::{Date, Number};
 use crate::text::{Consistent, Oov};
 
 /// The mechanisms that a [`Spec`] can describe.
@@ -157,6 +158,10 @@ pub struct Spec {
     pub skip: BTreeSet<String>,
     /// Whether equal words get the same replacement.
     pub consistent: Consistent,
+    /// What numbers in texts are drawn by; by default they are words.
+    pub numbers: Option<Number>,
+    /// What dates in texts are drawn by; by default they are words.
+    pub dates: Option<Date>,
     /// Seconds, of which every call takes a whole multiple.
     pub pad: Option<f64>,
     /// Bytes of lists and laws that are kept at most.
@@ -193,6 +198,8 @@ impl Default for Spec {
             oov: Oov::default(),
             skip: BTreeSet::new(),
             consistent: Consistent::default(),
+            numbers: None,
+            dates: None,
             pad: None,
             cache_bytes: None,
             threads: None,

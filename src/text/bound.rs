@@ -49,7 +49,8 @@ impl TextPrivatizer {
     /// What releasing a text spends in ε·words: ε for every word (every *distinct* word, if equal
     /// words get the same replacement), times a distance an exponent. An unknown word counts as
     /// one at the distance γ/2 from all others, which is what Tem's law makes of it; no certificate
-    /// is about that, so it costs the ε that the mechanism was made with.
+    /// is about that, so it costs the ε that the mechanism was made with. A number or a date that is
+    /// drawn as such costs the ε of its own law, each per unit of its own metric.
     ///
     /// # Errors
     /// Why no finite number pays for it.
@@ -89,13 +90,20 @@ impl TextPrivatizer {
     }
 
     fn text_units<'a>(&self, text: &'a str) -> Vec<Unit<'a>> {
-        self.words(text)
-            .map(|word| self.unit(&text[word]))
+        self.units(text)
+            .map(|(word, figure)| match figure {
+                Some(figure) => Unit::Figure(figure),
+                None => self.unit(&text[word]),
+            })
             .collect()
     }
 
     fn token_units<'a>(&self, tokens: &[&'a str]) -> Vec<Unit<'a>> {
-        tokens.iter().map(|token| self.unit(token)).collect()
+        let unit = |token: &&'a str| match self.fate_of_token(token).1 {
+            Some(figure) => Unit::Figure(figure),
+            None => self.unit(token),
+        };
+        tokens.iter().map(unit).collect()
     }
 
     pub(super) fn unit<'a>(&self, word: &'a str) -> Unit<'a> {
@@ -103,7 +111,8 @@ impl TextPrivatizer {
             Fate::Replace(id) => Unit::Known(id),
             Fate::Skip => Unit::Raw(word),
             Fate::Unknown if self.policy().oov == Oov::Keep => Unit::Raw(word),
-            Fate::Unknown => Unit::Unknown(normalize(word)),
+            // Numbers and dates have units of their own.
+            Fate::Unknown | Fate::Number | Fate::Date => Unit::Unknown(normalize(word)),
         }
     }
 
@@ -127,6 +136,7 @@ impl TextPrivatizer {
         let each = pairs.into_iter().map(|pair| match pair {
             (Unit::Known(a), Unit::Known(b)) => self.mechanism().bound(*a, *b),
             (Unit::Unknown(_), Unit::Unknown(_)) => 0.0,
+            (Unit::Figure(a), Unit::Figure(b)) => self.policy().figures.bound(a, b),
             (Unit::Unknown(_), Unit::Known(_)) | (Unit::Known(_), Unit::Unknown(_))
                 if self.policy().oov == Oov::Random =>
             {
@@ -163,10 +173,11 @@ impl TextPrivatizer {
                 );
             }
         }
-        let (mut known, mut unknown) = (0usize, 0usize);
+        let (mut known, mut unknown, mut figures) = (0usize, 0usize, 0.0);
         let mut count = |unit: &Unit<'_>| match unit {
             Unit::Unknown(_) => unknown += 1,
             Unit::Known(_) | Unit::Raw(_) => known += 1,
+            Unit::Figure(figure) => figures += policy.figures.epsilon(figure),
         };
         match policy.consistent {
             Consistent::Never => units.iter().for_each(&mut count),
@@ -175,12 +186,13 @@ impl TextPrivatizer {
                 .filter(|(i, first)| i == first)
                 .for_each(|(i, _): (usize, _)| count(&units[i])),
         }
-        Ok(match guarantee.certificate {
+        let words = match guarantee.certificate {
             None => guarantee.epsilon * (known + unknown) as f64,
             Some(named) => {
                 guarantee.epsilon * known as f64 + named.certificate.nominal * unknown as f64
             }
-        })
+        };
+        Ok(words + figures)
     }
 }
 

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use super::{Consistent, Drawn, Fate, Oov, TextPrivatizer, normalize};
 use crate::error::{Error, Result};
 use crate::mechanism::Mechanism;
+use crate::numbers::Figure;
 use crate::parallel::Control;
 
 /// The replacements drawn so far, while they are of use: at most for one call, or one text that
@@ -23,6 +24,7 @@ pub struct Replacements {
     of: Option<Arc<dyn Mechanism>>,
     known: HashMap<u32, u32>,
     unknown: HashMap<Box<str>, u32>,
+    figures: HashMap<Figure, i64>,
     unknown_bytes: usize,
 }
 
@@ -51,24 +53,45 @@ impl Replacements {
     fn clear(&mut self) {
         self.known.clear();
         self.unknown.clear();
+        self.figures.clear();
         self.unknown_bytes = 0;
     }
 }
 
 /// Where a drawn word is to be found.
 #[derive(Clone, Copy)]
-enum Place {
+enum Place<T> {
     /// It was drawn in an earlier piece of the text.
-    Before(u32),
+    Before(T),
     /// Its place among the draws of the call.
     New(usize),
+}
+
+/// Numbers and dates that are to be drawn.
+#[derive(Default)]
+struct NewFigures<'a> {
+    drawn: Vec<&'a Figure>,
+    at: HashMap<&'a Figure, usize>,
+}
+
+impl<'a> NewFigures<'a> {
+    /// Where one is to be found: equal ones are drawn once.
+    fn place(&mut self, figure: &'a Figure, kept: &HashMap<Figure, i64>) -> Place<i64> {
+        match kept.get(figure) {
+            Some(&before) => Place::Before(before),
+            None => Place::New(*self.at.entry(figure).or_insert_with(|| {
+                self.drawn.push(figure);
+                self.drawn.len() - 1
+            })),
+        }
+    }
 }
 
 impl TextPrivatizer {
     /// As `draw`, once for each distinct word of a text or of the call.
     pub(super) fn draw_consistently<'a>(
         &self,
-        texts: impl Iterator<Item = impl Iterator<Item = (&'a str, Fate)>>,
+        texts: impl Iterator<Item = (impl Iterator<Item = (&'a str, Fate)>, &'a [Figure])>,
         kept: &mut Replacements,
         control: &Control,
     ) -> Result<Drawn> {
@@ -77,12 +100,16 @@ impl TextPrivatizer {
         let (mut new, mut new_unknown) = (HashMap::new(), HashMap::new());
         // Of every word in its order, the id first where it has one.
         let (mut places, mut unknown_places) = (Vec::new(), Vec::new());
-        for words in texts {
+        let (mut new_figures, mut figure_places) = (NewFigures::default(), Vec::new());
+        for (words, figures) in texts {
             if by_text {
                 kept.clear();
                 new.clear();
                 new_unknown.clear();
+                new_figures.at.clear();
             }
+            let place = |figure| new_figures.place(figure, &kept.figures);
+            figure_places.extend(figures.iter().map(place));
             for (word, fate) in words {
                 match fate {
                     Fate::Replace(id) => {
@@ -105,12 +132,17 @@ impl TextPrivatizer {
                             })),
                         });
                     }
-                    Fate::Unknown | Fate::Skip => {}
+                    Fate::Unknown | Fate::Skip | Fate::Number | Fate::Date => {}
                 }
             }
         }
-        let drawn = self.draw(&known, unknown as u64, control)?;
+        let new_ones = new_figures.drawn.iter().copied();
+        let drawn = self.draw(&known, unknown as u64, new_ones, control)?;
         if !by_text {
+            for (figure, at) in new_figures.at {
+                kept.unknown_bytes += 4 * size_of::<(Figure, i64)>();
+                kept.figures.insert(figure.clone(), drawn.figures[at]);
+            }
             let ids = new.into_iter().map(|(id, at)| (id, drawn.known[at]));
             kept.known.extend(ids);
             for (form, at) in new_unknown {
@@ -126,7 +158,12 @@ impl TextPrivatizer {
         let each = places.iter().map(|&(_, place)| of(place, &drawn.known));
         let each: Vec<u32> = each.collect();
         let unchanged = places.iter().zip(&each).filter(|((id, _), y)| id == *y);
+        let figures = figure_places.into_iter().map(|place| match place {
+            Place::Before(drawn) => drawn,
+            Place::New(at) => drawn.figures[at],
+        });
         Ok(Drawn {
+            figures: figures.collect(),
             unchanged: unchanged.count() as u64,
             unknown: unknown_places
                 .into_iter()

@@ -9,6 +9,7 @@ mod came_back;
 mod compounds;
 mod consistent;
 mod decoding;
+mod figures;
 mod ids;
 mod memo;
 mod pad;
@@ -29,6 +30,7 @@ pub(crate) use compounds::compounds_of;
 pub use compounds::known_words;
 pub use consistent::Replacements;
 pub use decoding::looks_misdecoded;
+use figures::{Replacing, figure_fate};
 pub use ids::{ends_sentence, id_of, word_ids};
 use memo::{Memo, Memos, Soon};
 pub use pad::padded;
@@ -42,6 +44,7 @@ use crate::calibration::{self, Unchanged};
 use crate::error::{Error, Hidden, Result};
 use crate::guarantee::Guarantee;
 use crate::mechanism::Mechanism;
+use crate::numbers::Figure;
 use crate::parallel::{Control, both, install, map_all, map_all_with};
 use crate::vocabulary::{Beginning, Vocabulary, WordTable};
 
@@ -79,6 +82,8 @@ enum Fate {
     Replace(u32),
     Unknown,
     Skip,
+    Number,
+    Date,
 }
 
 /// What a word is to the mechanism; equal ones are the same word to it.
@@ -90,6 +95,8 @@ enum Unit<'a> {
     Unknown(Cow<'a, str>),
     /// A word released as it is.
     Raw(&'a str),
+    /// A number or a date that a law of its own draws.
+    Figure(Figure),
 }
 
 /// The id of a word in the form of [`normalize`] or, in a vocabulary that knows "Paris" only as it
@@ -111,6 +118,8 @@ struct Found {
     words: Vec<Word>,
     /// The ids of those that the mechanism is applied to.
     known: Vec<u32>,
+    /// Numbers and dates, in their order.
+    figures: Vec<Figure>,
     counts: Counts,
 }
 
@@ -118,6 +127,8 @@ struct Found {
 struct Drawn {
     known: Vec<u32>,
     unknown: Vec<u32>,
+    /// The places that numbers and dates are drawn at.
+    figures: Vec<i64>,
     /// Words of the vocabulary that became themselves.
     unchanged: u64,
 }
@@ -152,8 +163,14 @@ impl TextPrivatizer {
     }
 
     /// The words of a text as byte ranges: where the vocabulary, or the policy's `skip`, knows
-    /// what punctuation joins ("e-mail"), it is one word.
+    /// what punctuation joins ("e-mail"), it is one word. So is a number or a date that is drawn by a law of
+    /// its own.
     pub fn words(&self, text: &str) -> impl Iterator<Item = Range<usize>> {
+        self.units(text).map(|(range, _)| range)
+    }
+
+    /// The words of a text without numbers and dates.
+    fn words_only(&self, text: &str) -> impl Iterator<Item = Range<usize>> {
         let vocabulary = self.mechanism.vocabulary();
         let known = |word: &str| {
             let form = normalize(word);
@@ -169,12 +186,18 @@ impl TextPrivatizer {
     /// [`privatize_tokens`](Self::privatize_tokens) they are what the text's words are to
     /// [`privatize`](Self::privatize).
     pub fn tokenize(&self, text: &str) -> Vec<String> {
-        let words = self.words(text).map(|range| &text[range]);
+        let words = self.units(text);
         words
-            .map(|word| match self.fate(word) {
-                Fate::Replace(id) => self.mechanism.vocabulary().word(id).to_owned(),
-                Fate::Skip => word.to_owned(),
-                Fate::Unknown => normalize(word).into_owned(),
+            .map(|(range, figure)| {
+                let word = &text[range];
+                match figure {
+                    Some(_) => word.to_owned(),
+                    None => match self.fate(word) {
+                        Fate::Replace(id) => self.mechanism.vocabulary().word(id).to_owned(),
+                        Fate::Unknown => normalize(word).into_owned(),
+                        Fate::Skip | Fate::Number | Fate::Date => word.to_owned(),
+                    },
+                }
             })
             .collect()
     }
@@ -224,6 +247,7 @@ impl TextPrivatizer {
                 self.policy.skip.len()
             ));
         }
+        self.add_figures(&mut guarantee);
         guarantee
     }
 
@@ -342,32 +366,32 @@ impl TextPrivatizer {
             Consistent::Never => {
                 let known: Vec<&[u32]> = found.iter().map(|found| &found.known[..]).collect();
                 let unknown = found.iter().map(|found| found.counts.unknown).sum();
-                self.draw(&known.concat(), unknown, control)?
+                let figures = found.iter().flat_map(|found| &found.figures);
+                self.draw(&known.concat(), unknown, figures, control)?
             }
             _ => {
                 let each = texts
                     .iter()
                     .zip(&found)
-                    .map(|(text, found)| found.strs(text));
+                    .map(|(text, found)| (found.strs(text), &found.figures[..]));
                 self.draw_consistently(each, replacements, control)?
             }
         };
         counts.unchanged += drawn.unchanged;
         let (mut known, mut unknown) = (&drawn.known[..], &drawn.unknown[..]);
+        let mut places = &drawn.figures[..];
         let parts = texts.iter().zip(&found).map(|(text, found)| {
             let of_text = known.split_off(..found.known.len()).unwrap_or_default();
             // Words that are not drawn have none.
             let most = unknown.len().min(found.counts.unknown as usize);
-            (
-                *text,
-                &found.words[..],
-                of_text,
-                unknown.split_off(..most).unwrap_or_default(),
-            )
+            let places = places.split_off(..found.figures.len()).unwrap_or_default();
+            let unknown = unknown.split_off(..most).unwrap_or_default();
+            (*text, found, of_text, unknown, places)
         });
         let parts: Vec<_> = parts.collect();
-        out.extend(map_all(&parts, |&(text, words, known, unknown)| {
-            self.assembled(text, words, known, unknown)
+        out.extend(map_all(&parts, |&(text, found, known, unknown, places)| {
+            let figures = self.written(&found.figures, places);
+            self.assembled(text, &found.words, known, unknown, &figures)
         }));
         Ok(())
     }
@@ -375,9 +399,34 @@ impl TextPrivatizer {
     /// The words of a text, and what becomes of each.
     fn find(&self, text: &str, memo: &mut Memo) -> Found {
         // Words and what is between them take some six bytes.
-        let mut words = Vec::with_capacity(text.len() / 5 + 1);
-        let mut known = Vec::with_capacity(words.capacity());
-        let mut counts = Counts::default();
+        let mut found = Found {
+            words: Vec::with_capacity(text.len() / 5 + 1),
+            known: Vec::with_capacity(text.len() / 5 + 1),
+            figures: Vec::new(),
+            counts: Counts::default(),
+        };
+        let mut done = 0;
+        for (Range { start, end }, figure) in self.figures(text) {
+            self.find_within(text, done..start, memo, &mut found);
+            let fate = figure_fate(&figure);
+            found.counts.add(fate);
+            found.words.push(Word { start, end, fate });
+            found.figures.push(figure);
+            done = end;
+        }
+        self.find_within(text, done..text.len(), memo, &mut found);
+        found.counts.misdecoded = looks_misdecoded(text).into();
+        found
+    }
+
+    /// The words of a part of a text that no number or date is in.
+    fn find_within(&self, text: &str, part: Range<usize>, memo: &mut Memo, found: &mut Found) {
+        let Found {
+            words,
+            known,
+            counts,
+            ..
+        } = found;
         let mut settle = |memo: &mut Memo, word: Soon| {
             let Range { start, end } = word.range;
             let fate = memo.fate(&word, || self.fate(&text[start..end]));
@@ -390,8 +439,8 @@ impl TextPrivatizer {
         // A word waits until the ones behind it are found: what is remembered of it comes from memory meanwhile.
         let mut waiting: [Soon; AHEAD] = Default::default();
         let mut count = 0;
-        for range in self.words(text) {
-            let soon = memo.soon(text, range);
+        for range in self.words_only(&text[part.clone()]) {
+            let soon = memo.soon(text, range.start + part.start..range.end + part.start);
             let word = std::mem::replace(&mut waiting[count % AHEAD], soon);
             if count >= AHEAD {
                 settle(memo, word);
@@ -401,18 +450,23 @@ impl TextPrivatizer {
         for at in count.saturating_sub(AHEAD)..count {
             settle(memo, std::mem::take(&mut waiting[at % AHEAD]));
         }
-        counts.misdecoded = looks_misdecoded(text).into();
-        Found {
-            words,
-            known,
-            counts,
-        }
     }
 
     /// A text with other words.
-    fn assembled(&self, text: &str, words: &[Word], known: &[u32], unknown: &[u32]) -> String {
+    fn assembled(
+        &self,
+        text: &str,
+        words: &[Word],
+        known: &[u32],
+        unknown: &[u32],
+        figures: &[String],
+    ) -> String {
         let table = self.mechanism.vocabulary().table();
-        let (mut known, mut unknown) = (known.iter(), unknown.iter());
+        let mut drawn = Replacing {
+            known: known.iter(),
+            unknown: unknown.iter(),
+            figures: figures.iter(),
+        };
         let mut result = Vec::with_capacity(text.len() + text.len() / 8 + 32);
         let bytes = text.as_bytes();
         let mut done = 0;
@@ -420,7 +474,7 @@ impl TextPrivatizer {
             Piece::new(bytes, done, word.start).append_to(&mut result);
             done = word.end;
             let original = Piece::new(bytes, word.start, word.end);
-            match self.replacement(word.fate, original, table, &mut known, &mut unknown) {
+            match self.replacement(word.fate, original, table, &mut drawn) {
                 Some(replacement) => replacement.append_to(&mut result),
                 // A dropped word takes one of the two spaces around it along.
                 None if result.ends_with(b" ")
@@ -459,7 +513,7 @@ impl TextPrivatizer {
         control: &Control,
     ) -> Result<(Vec<String>, Counts)> {
         replacements.tie(&self.mechanism)?;
-        let fates: Vec<Fate> = tokens.iter().map(|t| self.fate(t)).collect();
+        let (fates, figures) = self.fates_of_tokens(tokens);
         let mut counts = Counts::default();
         fates.iter().for_each(|&fate| counts.add(fate));
         let all = || tokens.iter().copied().zip(fates.iter().copied());
@@ -467,16 +521,25 @@ impl TextPrivatizer {
         let drawn = match self.policy.consistent {
             Consistent::Never => {
                 let known = fates.iter().filter_map(|fate| fate.id());
-                self.draw(&known.collect::<Vec<u32>>(), counts.unknown, control)?
+                let known = known.collect::<Vec<u32>>();
+                self.draw(&known, counts.unknown, figures.iter(), control)?
             }
-            _ => self.draw_consistently(std::iter::once(all()), replacements, control)?,
+            _ => {
+                let one = std::iter::once((all(), &figures[..]));
+                self.draw_consistently(one, replacements, control)?
+            }
         };
         counts.unchanged = drawn.unchanged;
-        let (mut known, mut unknown) = (drawn.known.iter(), drawn.unknown.iter());
+        let written = self.written(&figures, &drawn.figures);
+        let mut drawn = Replacing {
+            known: drawn.known.iter(),
+            unknown: drawn.unknown.iter(),
+            figures: written.iter(),
+        };
         let table = self.mechanism.vocabulary().table();
         let replaced = tokens.iter().zip(&fates).filter_map(|(token, &fate)| {
             let original = Piece::whole(token.as_bytes());
-            self.replacement(fate, original, table, &mut known, &mut unknown)
+            self.replacement(fate, original, table, &mut drawn)
                 .map(|piece| into_string(piece.bytes().to_vec()))
         });
         Ok((replaced.collect(), counts))
@@ -485,14 +548,14 @@ impl TextPrivatizer {
     /// The word of the vocabulary as which the mechanism replaces a word; none where the word is
     /// unknown, or skipped.
     pub fn id_of(&self, word: &str) -> Option<u32> {
-        self.fate(word).id()
+        self.fate_of_token(word).0.id()
     }
 
     /// What [`privatize_tokens`](Self::privatize_tokens) would count, without drawing.
     pub fn count_tokens(&self, tokens: &[&str]) -> Counts {
         let mut counts = Counts::default();
         for token in tokens {
-            counts.add(self.fate(token));
+            counts.add(self.fate_of_token(token).0);
         }
         counts
     }
@@ -558,7 +621,13 @@ impl TextPrivatizer {
     }
 
     /// Draws for all words that need it, of which `unknown` are not in the vocabulary.
-    fn draw(&self, known: &[u32], unknown: u64, control: &Control) -> Result<Drawn> {
+    fn draw<'a>(
+        &self,
+        known: &[u32],
+        unknown: u64,
+        figures: impl Iterator<Item = &'a Figure>,
+        control: &Control,
+    ) -> Result<Drawn> {
         let key = self.mechanism.randomness().next_key()?;
         let drawn = match self.policy.oov {
             Oov::Random => unknown,
@@ -578,6 +647,7 @@ impl TextPrivatizer {
         Ok(Drawn {
             known: ids,
             unknown,
+            figures: self.draw_figures(figures, &key),
             unchanged,
         })
     }
@@ -589,8 +659,7 @@ impl TextPrivatizer {
         fate: Fate,
         original: Piece<'a>,
         table: WordTable<'a>,
-        known: &mut std::slice::Iter<'_, u32>,
-        unknown: &mut std::slice::Iter<'_, u32>,
+        drawn: &mut Replacing<'a>,
     ) -> Option<Piece<'a>> {
         let word = |&id: &u32| {
             let (bytes, start, end) = table.place(id);
@@ -598,9 +667,10 @@ impl TextPrivatizer {
         };
         match fate {
             Fate::Skip => Some(original),
-            Fate::Replace(_) => known.next().map(word),
+            Fate::Replace(_) => drawn.known.next().map(word),
+            Fate::Number | Fate::Date => drawn.figures.next().map(|f| Piece::whole(f.as_bytes())),
             Fate::Unknown => match self.policy.oov {
-                Oov::Random => unknown.next().map(word),
+                Oov::Random => drawn.unknown.next().map(word),
                 Oov::Keep => Some(original),
                 Oov::Mask => Some(Piece::whole(MASK.as_bytes())),
                 Oov::Drop | Oov::Error => None,
@@ -620,7 +690,7 @@ impl Fate {
     fn id(self) -> Option<u32> {
         match self {
             Fate::Replace(id) => Some(id),
-            Fate::Unknown | Fate::Skip => None,
+            Fate::Unknown | Fate::Skip | Fate::Number | Fate::Date => None,
         }
     }
 }

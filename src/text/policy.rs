@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use super::Fate;
 use crate::names::named;
+use crate::numbers::Figures;
 
 /// What happens to a word that is not in the vocabulary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -41,6 +42,8 @@ pub struct Policy {
     pub skip: HashSet<String>,
     /// Whether equal words get the same replacement.
     pub consistent: Consistent,
+    /// What draws numbers and dates; those without are words.
+    pub figures: Figures,
 }
 
 /// How far equal words get the same replacement.
@@ -74,6 +77,10 @@ pub struct Counts {
     pub unknown: u64,
     /// Of these, words skipped.
     pub skipped: u64,
+    /// Of these, numbers drawn by a law of their own; 0 unless the policy has one.
+    pub numbers: u64,
+    /// Of these, dates drawn by a law of their own; 0 unless the policy has one.
+    pub dates: u64,
     /// Texts that look as if they had been decoded wrongly, see [`looks_misdecoded`](super::looks_misdecoded).
     pub misdecoded: u64,
 }
@@ -85,6 +92,8 @@ impl std::ops::AddAssign for Counts {
         self.unchanged += other.unchanged;
         self.unknown += other.unknown;
         self.skipped += other.skipped;
+        self.numbers += other.numbers;
+        self.dates += other.dates;
         self.misdecoded += other.misdecoded;
     }
 }
@@ -96,6 +105,8 @@ impl Counts {
             Fate::Replace(_) => self.replaced += 1,
             Fate::Unknown => self.unknown += 1,
             Fate::Skip => self.skipped += 1,
+            Fate::Number => self.numbers += 1,
+            Fate::Date => self.dates += 1,
         }
     }
 }

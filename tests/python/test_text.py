@@ -77,7 +77,8 @@ def test_skipped_words_stay_as_they_are() -> None:
 def test_counts() -> None:
     texts, counts = Tem(E2, 5.0, skip=["the"]).privatize_counted(["the cat", "zyx dog cat"])
     assert len(texts) == 2
-    expected = {"words": 5, "replaced": 3, "unknown": 1, "skipped": 1, "misdecoded": 0}
+    expected = {"words": 5, "replaced": 3, "unknown": 1, "skipped": 1, "misdecoded": 0,
+                "numbers": 0, "dates": 0}  # fmt: skip
     assert 0 <= counts.pop("unchanged") <= 3 and counts == expected
 
 

@@ -99,6 +99,9 @@ def _closing(word: Mechanism, total: Done) -> str:
     line += f"{counts['unknown']:,} were not in the vocabulary ({OOV[word.oov]})"
     if counts["skipped"]:
         line += f"; {counts['skipped']:,} were skipped"
+    for kind in ("numbers", "dates"):
+        if counts.get(kind):
+            line += f"; {counts[kind]:,} were {kind}, drawn by their own law"
     line += f"; under this policy {word.unchanged.mean:.1%} of common words come back"
     if total.charged:
         charged = math.fsum(total.charged.values())

@@ -28,6 +28,7 @@ KEYS = {
     "exclude": "exclude", "oov": "oov", "skip": "skip", "pad": "pad", "cache_bytes": "cache",
     "threads": "threads", "seed": "seed", "index": "embedding", "metric": "metric",
     "limit": "limit", "format": "embedding-format", "vocabulary": "vocabulary",
+    "numbers": "numbers", "dates": "dates",
 }  # fmt: skip
 """The keys of a Spec that options set, and the options' names."""
 
@@ -113,6 +114,12 @@ def mechanism_group(p: argparse.ArgumentParser) -> None:
         help="the same word gets the same replacement throughout a text (a field, or a file of "
         "plain text); which words are equal is released",
     )
+    group.add_argument("--numbers", metavar="EPS[,KEY=VALUE…]", help="numbers are drawn near "
+                       "themselves, in the form they have, by this ε per 1 of ln x; keys: scale, "
+                       "unit, low, high, smallest, decimal (--numbers 20,decimal=',')")  # fmt: skip
+    group.add_argument("--dates", metavar="EPS[,KEY=VALUE…]", help="dates are drawn near "
+                       "themselves, by this ε per day; keys: order (dmy or mdy, for 03/05/2026), "
+                       "low, high, unit")  # fmt: skip
     group.add_argument("--pad", type=float, metavar="SECONDS", help="every call of the mechanism "
                        "takes a whole multiple of it, so that its time tells less")  # fmt: skip
     group.add_argument("--cache", type=int, metavar="BYTES", help="lists and laws kept at most "
@@ -164,6 +171,29 @@ def numbers_of(args: argparse.Namespace) -> dict[str, Any]:
             for cls in MECHANISMS.values() for option in cls.options}  # fmt: skip
 
 
+def figures_of(option: str, given: str | None) -> dict[str, Any] | None:
+    """Return what ``--numbers`` or ``--dates`` asks for, as a Spec has it."""
+    if given is None:
+        return None
+    # A comma may be a value: decimal=,
+    first, *rest = given.replace("decimal=','", "decimal=COMMA").replace(
+        "decimal=,", "decimal=COMMA").split(",")  # fmt: skip
+    table: dict[str, Any] = {"epsilon": _number(first)}
+    for part in rest:
+        key, equals, value = part.partition("=")
+        if not equals:
+            raise CommandError(f"--{option} must be EPS or EPS,KEY=VALUE,…")
+        table[key.strip()] = "," if value == "COMMA" else _number(value)
+    return table
+
+
+def _number(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text.strip()
+
+
 def without_none(spec: dict[str, Any]) -> dict[str, Any]:
     """Return a Spec without what was not given."""
     return {key: value for key, value in spec.items() if value is not None}
@@ -200,6 +230,8 @@ class MechanismOptions:
             "epsilon": args.epsilon, **numbers_of(args), "certified": args.certified or None,
             "index": index_of(args), **cover_of(args), "oov": args.oov,
             "skip": skipped_words(args.skip), "consistent": args.consistent or None,
+            "numbers": figures_of("numbers", args.numbers),
+            "dates": figures_of("dates", args.dates),
             "pad": args.pad, "cache_bytes": args.cache, "threads": args.threads,
             "seed": args.seed,
         }  # fmt: skip
@@ -246,11 +278,14 @@ def made(spec: dict[str, Any], progress: Callable[[int], object] | None = None) 
         return from_spec(spec, progress=progress)
     except ParameterError as e:
         key, _, rest = str(e).partition(" ")
+        key, _, of_table = key.partition(".")
         name = KEYS.get(key)
         if name is None or not rest.startswith("must be "):
             raise
         edges = spec.get("index", {}).get("format") == "edges"
-        raise CommandError(f"--{'graph' if key == 'index' and edges else name} {rest}") from e
+        name = "graph" if key == "index" and edges else name
+        name = f"{name}: {of_table}" if of_table else name
+        raise CommandError(f"--{name} {rest}") from e
 
 
 def refuse_unchanged(mechanism: Mechanism, *, allowed: bool) -> None:

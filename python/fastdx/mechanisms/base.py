@@ -15,6 +15,8 @@ from fastdx.selection import PrivateSpans, Select, private_spans, selected, span
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from fastdx.numbers import Date, Number
+
 __all__ = ["Common", "Mechanism", "Option", "Unchanged"]
 
 QUICK = 50_000
@@ -40,6 +42,13 @@ class Common(TypedDict, total=False):
     """True: the same word gets the same replacement throughout a text (a list of tokens or an array
     of ids is one), so that counting outputs recovers nothing; which words are equal is released.
     'call': throughout all texts of a call. `sample` still draws independently."""
+    numbers: Number | float | None
+    """What numbers in texts are drawn by (`fastdx.numbers.Number`, or its ε with everything else by
+    default), each written in the form that it had; that form is released. By default they are
+    words."""
+    dates: Date | float | None
+    """What dates in texts are drawn by: `fastdx.numbers.Date`, or its ε. By default they are
+    words."""
     seed: int | None
     """For tests only: makes the output reproducible, and thereby unprotected."""
     pad: float | None
@@ -70,8 +79,8 @@ class Mechanism(MechanismCore):
     randomness from the operating system, unless the mechanism was made with ``seed=``, which is for
     tests only.
 
-    All take, by keyword, ``oov``, ``skip``, ``exclude``, ``remap``, ``consistent``, ``seed``,
-    ``pad``, ``cache_bytes`` and ``threads``: see `Common`.
+    All take, by keyword, ``oov``, ``skip``, ``exclude``, ``remap``, ``consistent``, ``numbers``,
+    ``dates``, ``seed``, ``pad``, ``cache_bytes`` and ``threads``: see `Common`.
     """
 
     __slots__ = ()
@@ -152,6 +161,31 @@ class Mechanism(MechanismCore):
     def guarantee(self) -> Guarantee:
         """What is proved, as an object that prints as a sentence."""
         return Guarantee(self)
+
+    @property
+    def numbers(self) -> Number | None:
+        """What numbers in texts are drawn by; None where they are words.
+
+        Examples
+        --------
+        >>> from fastdx import Tem
+        >>> from fastdx.numbers import Number
+        >>> tem = Tem.recommended(numbers=Number(20.0))
+        >>> tem.numbers == Number(20.0), tem.dates
+        (True, None)
+        >>> tem.privatize("12.50 €").endswith(" €")
+        True
+        """
+        from fastdx.numbers import made
+
+        return made(self._figures)[0]
+
+    @property
+    def dates(self) -> Date | None:
+        """What dates in texts are drawn by; None where they are words."""
+        from fastdx.numbers import made
+
+        return made(self._figures)[1]
 
     @property
     def unchanged(self) -> Unchanged:
@@ -366,6 +400,9 @@ class Mechanism(MechanismCore):
             shown += f", {len(self.excluded)} words excluded"
         if self.consistent:
             shown += f", consistent={self.consistent!r}"
+        for name, law in (("numbers", self.numbers), ("dates", self.dates)):
+            if law is not None:
+                shown += f", {name}={law!r}"
         if len(self.space) <= QUICK:
             shown += f", unchanged={self.unchanged.mean:.2g}"
         if self.seed is not None:

@@ -1,0 +1,38 @@
+"""What becomes of forty inputs with digits where numbers= and dates= are set.
+
+python examples/numbers_in_text.py
+"""
+
+from __future__ import annotations
+
+from fastdx import Embedding, Tem
+from fastdx.numbers import Date, Number
+
+INPUTS = """
+1,249.90|1,249.90 €|€12|EUR 12.50|12 %|12%|-3|-$5|(3.50)|5th|1e6|1'249.90|1\u00a0249 €|5, 10 and 15
+2026-05-03|3 May 2026|May 3rd, 2026|order of 3 May|03/05/2026|12/31/99|2026-05-03 10:30|in 2019
+5 pm|10:30|007|12345|1 249,90 €|1.249,90 €|1.2.3|version 2.5|192.168.0.1|555 123 4567
+4111 1111 1111 1111|DE89 3704 0044|5-10|1/2|5kg|5 kg|0x1F|½ cup|5²|Henry VIII|１２|٣|**5**|#5
+"""
+
+
+def shown(text: str) -> str:
+    """Show a text with its spaces, within a cell of a table."""
+    return "`" + text.replace("\N{NO-BREAK SPACE}", "⍽").replace("|", "\\|") + "`"
+
+
+def main() -> None:
+    # A vocabulary of one word: every other word becomes it. The laws hardly move anything.
+    space = Embedding(["▢"], [[0.0]])
+    # Grids of one or two points: every number becomes 8, every date with a year one of 2000.
+    number = Number(1.0, "linear", low=8, high=8.5)
+    date = Date(1e9, low="2000-01-01", high="2000-01-02", order="dmy")
+    tem = Tem(space, 1.0, numbers=number, dates=date)
+    print("| written | released (▢: a word; 8: a number; 2000: a date) |")
+    print("|---|---|")
+    for text in INPUTS.strip().replace("\n", "|").split("|"):
+        print(f"| {shown(text)} | {shown(tem.privatize(text))} |")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,267 @@
+"""Columns of numbers and dates as arrays, and back: numpy, pandas, polars, Arrow, lists.
+
+No library is imported that the caller has not imported. What is missing stays missing.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import sys
+from collections.abc import Callable, Iterable
+from decimal import Decimal
+from math import isnan
+from numbers import Integral, Real
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastdx.exceptions import InputTypeError
+
+Floats: TypeAlias = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+Days: TypeAlias = Callable[[NDArray[np.int64]], NDArray[np.int64]]
+
+EPOCH = dt.date(1970, 1, 1).toordinal()
+
+
+def _loaded(name: str) -> Any:
+    return sys.modules.get(name)
+
+
+def _missing(value: Any) -> bool:
+    """None, NaN, NaT, pandas.NA, a Decimal that is no number."""
+    if value is None or (isinstance(value, (float, Decimal)) and isnan(value)):
+        return True
+    if isinstance(value, (np.datetime64, np.floating)):
+        return bool(np.isnat(value) if isinstance(value, np.datetime64) else np.isnan(value))
+    pandas = _loaded("pandas")
+    return pandas is not None and (value is pandas.NA or value is pandas.NaT)
+
+
+def _refuse(name: str, kind: str, value: Any) -> InputTypeError:
+    return InputTypeError(f"{name} must be {kind}, not {type(value).__name__}")
+
+
+def _is_column(value: Any) -> bool:
+    return isinstance(value, Iterable) and not isinstance(value, (str, bytes, dict))
+
+
+# Numbers
+
+
+def _as_given(y: float, x: Any) -> Any:
+    """Return a draw as the type that its number had."""
+    if isinstance(x, Decimal):
+        exponent = x.as_tuple().exponent
+        return Decimal(repr(float(y))).quantize(Decimal((0, (1,), min(int(exponent), 0))))
+    if isinstance(x, np.generic):
+        return _of_dtype(np.array([y]), x.dtype)[0]
+    return round(y) if isinstance(x, Integral) else float(y)
+
+
+def _of_dtype(y: NDArray[np.float64], dtype: Any) -> NDArray[Any]:
+    """Return draws as an array of a dtype: whole numbers are rounded and clamped to it."""
+    if dtype.kind not in "iu":
+        return y.astype(dtype)
+    ends = np.iinfo(dtype)
+    rounded = np.rint(y)
+    # In f64 the largest of 64 bits would be one too much.
+    new = np.clip(rounded, float(ends.min), np.nextafter(float(ends.max), 0.0)).astype(dtype)
+    new[rounded >= float(ends.max)] = ends.max
+    return new
+
+
+def float_column(given: Any, draw: Floats) -> Any:  # noqa: PLR0911, a case a kind
+    """Draw for a number, or for a column of numbers of any kind."""
+    if _missing(given):
+        return given
+    if isinstance(given, (Real, Decimal)) and not isinstance(given, (bool, np.bool_)):
+        return _as_given(float(draw(np.array([float(given)]))[0]), given)
+    pandas, polars, arrow = _loaded("pandas"), _loaded("polars"), _loaded("pyarrow")
+    if isinstance(given, np.ndarray) and given.dtype.kind in "iuf":
+        return _of_dtype(draw(np.ascontiguousarray(given, dtype=np.float64)), given.dtype)
+    if pandas is not None and isinstance(given, (pandas.Series, pandas.Index)):
+        return _pandas(given, pandas, lambda values: float_column(values, draw))
+    if polars is not None and isinstance(given, polars.Series):
+        return polars.Series(given.name, float_column(given.to_arrow(), draw)).cast(given.dtype)
+    if arrow is not None and isinstance(given, (arrow.Array, arrow.ChunkedArray)):
+        return _arrow_floats(given, draw, arrow)
+    if arrow is not None and hasattr(given, "__arrow_c_array__"):
+        return float_column(arrow.array(given), draw)
+    if not _is_column(given):
+        raise _refuse("numbers", "a number or a column of numbers", given)
+    return _listed(given, float, draw, _as_given, (Real, Decimal), "numbers")
+
+
+def _listed(  # noqa: PLR0917, one kind of list
+    given: Any, number: Any, draw: Any, back: Any, kinds: tuple[type, ...], name: str
+) -> Any:
+    """Draw for the items of a list, in one call; nested ones by themselves."""
+    items = given.ravel().tolist() if isinstance(given, np.ndarray) else list(given)
+    flat = [i for i, x in enumerate(items) if not _missing(x) and not _is_column(x)]
+    for i in flat:
+        if not isinstance(items[i], kinds) or isinstance(items[i], (bool, np.bool_)):
+            raise _refuse(f"{name}[{i}]", "a number" if name == "numbers" else "a date", items[i])
+    drawn = draw(np.array([number(items[i]) for i in flat], dtype=_dtype(number)))
+    new = [_listed(x, number, draw, back, kinds, f"{name}[{i}]") if _is_column(x) else x
+           for i, x in enumerate(items)]  # fmt: skip
+    for i, y in zip(flat, drawn, strict=True):
+        new[i] = back(y, items[i])
+    if isinstance(given, np.ndarray):
+        array = np.empty(len(new), dtype=object)
+        array[:] = new
+        return array.reshape(given.shape)
+    return new
+
+
+def _dtype(number: Any) -> Any:
+    return np.float64 if number is float else np.int64
+
+
+def _pandas(column: Any, pandas: Any, drawn: Callable[[Any], Any]) -> Any:
+    """Draw for a pandas column, by its numpy or its Arrow form."""
+    dtype = column.dtype
+    if isinstance(dtype, np.dtype):
+        values = drawn(column.to_numpy())
+    elif hasattr(column.array, "__arrow_array__") and hasattr(dtype, "__from_arrow__"):
+        import pyarrow
+
+        values = dtype.__from_arrow__(drawn(pyarrow.array(column.array)))
+    else:
+        values = drawn(column.tolist())
+    if isinstance(column, pandas.Index):
+        return pandas.Index(values, name=column.name, dtype=dtype)
+    return pandas.Series(values, index=column.index, name=column.name, dtype=dtype)
+
+
+def _arrow_floats(column: Any, draw: Floats, arrow: Any) -> Any:
+    kind, types = column.type, arrow.types
+    if types.is_null(kind):
+        return column
+    if not (types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)):
+        raise InputTypeError(f"numbers must be a column of numbers, not {kind}")
+    wide = column.cast(arrow.float64(), safe=False)
+    mask = wide.is_null().to_numpy(zero_copy_only=False) if hasattr(column, "offset") else (
+        wide.is_null().combine_chunks().to_numpy(zero_copy_only=False))  # fmt: skip
+    plain = wide.fill_null(0.0)
+    values = plain.to_numpy(zero_copy_only=False) if hasattr(column, "offset") else plain.to_numpy()
+    drawn = draw(np.ascontiguousarray(values, dtype=np.float64))
+    if types.is_integer(kind):
+        drawn = _of_dtype(drawn, np.dtype(kind.to_pandas_dtype()))
+        new = arrow.array(drawn, type=kind, mask=mask)
+    elif types.is_decimal(kind):
+        unit = Decimal(1).scaleb(-kind.scale)
+        most = Decimal(10**kind.precision - 1).scaleb(-kind.scale)
+        each = [None if m else min(max(Decimal(repr(float(y))).quantize(unit), -most), most)
+                for y, m in zip(drawn, mask, strict=True)]  # fmt: skip
+        new = arrow.array(each, type=kind)
+    else:
+        new = arrow.array(drawn, mask=mask).cast(kind)
+    return arrow.chunked_array([new]) if hasattr(column, "chunks") else new
+
+
+def floats_of(given: Any) -> NDArray[np.float64]:
+    """Return a column of numbers as float64, shape (n,); what is missing is NaN."""
+    kept: list[NDArray[np.float64]] = []
+
+    def keep(values: NDArray[np.float64]) -> NDArray[np.float64]:
+        kept.append(values.ravel())
+        return values
+
+    arrow = _loaded("pyarrow")
+    polars = _loaded("polars")
+    if polars is not None and isinstance(given, polars.Series):
+        given = given.drop_nulls().to_numpy()
+    elif arrow is not None and isinstance(given, (arrow.Array, arrow.ChunkedArray)):
+        given = given.drop_null()
+    elif hasattr(given, "dropna"):
+        given = given.dropna()
+    float_column(given, keep)
+    return np.concatenate(kept) if kept else np.empty(0)
+
+
+# Dates
+
+
+def to_days(dates: Iterable[dt.date]) -> NDArray[np.int64]:
+    """Return the days since 1970-01-01 of dates: int64, shape (n,)."""
+    each = []
+    for date in dates:
+        if not isinstance(date, dt.date):
+            raise _refuse("date", "a datetime.date", date)
+        each.append(date.toordinal() - EPOCH)
+    return np.array(each, dtype=np.int64)
+
+
+def of_days(days: Iterable[int]) -> list[dt.date]:
+    """Return the dates of days since 1970-01-01."""
+    return [dt.date.fromordinal(int(day) + EPOCH) for day in days]
+
+
+def _day(date: Any) -> int:
+    if isinstance(date, np.datetime64):
+        return int(date.astype("datetime64[D]").astype(np.int64))
+    return int(date.toordinal()) - EPOCH
+
+
+def _date_as_given(day: int, given: Any) -> Any:
+    """Return a day as the type that its date had, at midnight."""
+    if isinstance(given, np.datetime64):
+        return np.datetime64(int(day), "D").astype(given.dtype)
+    date = dt.date.fromordinal(int(day) + EPOCH)
+    if not isinstance(given, dt.datetime):
+        return date
+    return type(given)(date.year, date.month, date.day, tzinfo=given.tzinfo)
+
+
+def day_column(given: Any, draw: Days) -> Any:  # noqa: PLR0911, a case a kind
+    """Draw for a date, or for a column of dates of any kind."""
+    if _missing(given):
+        return given
+    if isinstance(given, (dt.date, np.datetime64)):
+        return _date_as_given(int(draw(np.array([_day(given)]))[0]), given)
+    pandas, polars, arrow = _loaded("pandas"), _loaded("polars"), _loaded("pyarrow")
+    if isinstance(given, np.ndarray) and given.dtype.kind == "M":
+        days = given.astype("datetime64[D]")
+        drawn = draw(np.where(np.isnat(days), 0, days.astype(np.int64)))
+        return np.where(np.isnat(days), days, drawn.astype("datetime64[D]")).astype(given.dtype)
+    if pandas is not None and isinstance(given, (pandas.Series, pandas.Index)):
+        return _pandas_dates(given, pandas, draw)
+    if polars is not None and isinstance(given, polars.Series):
+        return polars.Series(given.name, day_column(given.to_arrow(), draw)).cast(given.dtype)
+    if arrow is not None and isinstance(given, (arrow.Array, arrow.ChunkedArray)):
+        return _arrow_days(given, draw, arrow)
+    if not _is_column(given):
+        raise _refuse("dates", "a date or a column of dates", given)
+    return _listed(given, _day, draw, _date_as_given, (dt.date, np.datetime64), "dates")
+
+
+def _pandas_dates(column: Any, pandas: Any, draw: Days) -> Any:
+    dtype = column.dtype
+    if not isinstance(dtype, pandas.DatetimeTZDtype):
+        return _pandas(column, pandas, lambda values: day_column(values, draw))
+    local = pandas.DatetimeIndex(column).tz_localize(None).to_numpy()
+    new = pandas.DatetimeIndex(day_column(local, draw)).tz_localize(
+        dtype.tz, ambiguous=np.ones(len(local), bool), nonexistent="shift_forward")  # fmt: skip
+    if isinstance(column, pandas.Index):
+        return new.rename(column.name).astype(dtype)
+    return pandas.Series(new, index=column.index, name=column.name).astype(dtype)
+
+
+def _arrow_days(column: Any, draw: Days, arrow: Any) -> Any:
+    kind, types = column.type, arrow.types
+    if types.is_null(kind):
+        return column
+    if not (types.is_date(kind) or types.is_timestamp(kind)):
+        raise InputTypeError(f"dates must be a column of dates, not {kind}")
+    if types.is_timestamp(kind) and kind.tz is not None:
+        new = day_column(column.to_pylist(), draw)
+        made = arrow.array(new, type=kind)
+    else:
+        days = column.cast(arrow.date32(), safe=False).cast(arrow.int32())
+        whole = days.combine_chunks() if hasattr(days, "chunks") else days
+        mask = whole.is_null().to_numpy(zero_copy_only=False)
+        values = whole.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+        drawn = draw(np.ascontiguousarray(values)).astype(np.int32)
+        made = arrow.array(drawn, type=arrow.int32(), mask=mask).cast(arrow.date32()).cast(kind)
+    return arrow.chunked_array([made]) if hasattr(column, "chunks") else made

@@ -1,0 +1,482 @@
+"""Numbers and dates by their own metrics: |x - x'|, |ln x - ln x'|, days.
+
+A number is rounded to a public grid, clamped to a public range, and gets an offset of the two-sided
+geometric law. For every output y, Pr[y|x] ≤ exp(ε·d(x,x'))·Pr[y|x'], exactly for the integers that
+are drawn; d is the distance on the grid. `src/numbers/geometric.rs` has the law and the proof
+(Ghosh, Roughgarden, Sundararajan 2009: the geometric mechanism).
+
+`Number` and `Date` draw columns by themselves, and the numbers and dates of texts as ``numbers=``
+and ``dates=`` of every mechanism.
+
+>>> from fastdx.numbers import Number
+>>> prices = Number(epsilon=20.0)
+>>> drawn = prices.privatize([12.5, 1249.9, None])
+>>> len(drawn), drawn[2]
+(3, None)
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Iterable
+from math import inf, isfinite
+from statistics import NormalDist
+from typing import Any, NamedTuple, SupportsIndex
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastdx._core import DateCore, NumberCore
+from fastdx._shared.numeric import day_column, float_column, floats_of, of_days, to_days
+from fastdx.exceptions import InputTypeError, ParameterError
+
+__all__ = ["Date", "Estimate", "Number"]
+
+
+class Estimate(NamedTuple):
+    """A mean with its confidence interval."""
+
+    value: float
+    """The estimate, in the unit of the numbers."""
+    low: float
+    """The lower end of the interval."""
+    high: float
+    """The upper end of the interval."""
+
+
+class _Drawn:
+    """What numbers and dates share."""
+
+    __slots__ = ("_core", "_seed")
+
+    _core: NumberCore | DateCore
+    _seed: int | None
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name not in (found := self.settings):
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}", name=name)
+        return found[name]
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """All parameters but the seed, as ``numbers`` and ``dates`` of a Spec hold them."""
+        settings: dict[str, Any] = json.loads(self._core.settings())
+        return settings
+
+    @property
+    def seed(self) -> int | None:
+        """The seed, or None. A seeded one protects nobody: it is for tests."""
+        return self._seed
+
+    @property
+    def certificate(self) -> float:
+        """The largest log-ratio per unit of the grid's distance, from the integers that are drawn.
+
+        At most ε: computed from every pair of neighbouring weights, for all inputs and outputs.
+        """
+        return self._core.certify() / self._step
+
+    @property
+    def _step(self) -> float:
+        raise NotImplementedError
+
+    def _of_mechanism(self) -> str:
+        """Return the settings as JSON; the core calls it."""
+        if self._seed is not None:
+            raise ParameterError("seed must be the mechanism's own, got one of a Number or Date")
+        return self._core.settings()
+
+    def __eq__(self, other: object) -> bool:
+        """Whether it has the same law, grid and seed."""
+        if not isinstance(other, _Drawn) or type(self) is not type(other):
+            return NotImplemented
+        return (self.settings, self._seed) == (other.settings, other._seed)
+
+    def __hash__(self) -> int:
+        """Hash the settings."""
+        return hash((type(self), self._core.settings(), self._seed))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return what makes an equal object: pickle's protocol."""
+        return _restored, (type(self), self._core.settings(), self._seed)
+
+    def __repr__(self) -> str:
+        """Show the settings."""
+        shown = ", ".join(f"{key}={value!r}" for key, value in self.settings.items())
+        if self._seed is not None:
+            shown += f", seed={self._seed}: REPRODUCIBLE, FOR TESTS ONLY"
+        return f"{type(self).__name__}({shown})"
+
+
+def _restored(cls: type[Any], settings: str, seed: int | None) -> Any:
+    """Make the Number or Date of its settings."""
+    return cls(**json.loads(settings), seed=seed)
+
+
+class Number(_Drawn):
+    """Numbers by the two-sided geometric law on a grid.
+
+    On the log scale the grid is the line …, -s·exp(u), -s, 0, s, s·exp(u), … for the smallest size
+    s and the unit u; so sign and zero are protected too. A number outside the range is clamped
+    before the draw.
+
+    Parameters
+    ----------
+    epsilon : float
+        ε per 1 of the metric, positive: per 1 of ln x (a factor of e), or per 1 of x.
+    scale : 'log' or 'linear', optional
+        The metric: |ln x - ln x'| (default) or |x - x'|.
+    unit : float, optional
+        The step of the grid: by default 0.01 of ln x, about one per cent, or 1. ``epsilon * unit``
+        must be at least 1e-6.
+    low, high : float, optional
+        The public range: by default ±1e9 on the log scale; must be given on the linear one.
+    smallest : float, optional
+        On the log scale the smallest size beside zero, 0.01 by default.
+    decimal : '.' or ',', optional
+        In text, the sign before decimals.
+    seed : int, optional
+        For tests only: makes the output reproducible, and thereby unprotected.
+
+    Raises
+    ------
+    ParameterError
+        A parameter outside its domain.
+
+    Examples
+    --------
+    >>> from fastdx.numbers import Number
+    >>> ages = Number(0.5, "linear", low=0, high=120)
+    >>> values, p = ages.probabilities(40)
+    >>> values.shape, float(values[p.argmax()]), round(float(p.sum()), 9)
+    ((121,), 40.0, 1.0)
+    >>> ages.bound(40, 44)
+    2.0000000000000004
+    """
+
+    __slots__ = ()
+
+    _core: NumberCore
+
+    def __init__(
+        self,
+        epsilon: float,
+        scale: str = "log",
+        *,
+        unit: float | None = None,
+        low: float | None = None,
+        high: float | None = None,
+        smallest: float | None = None,
+        decimal: str = ".",
+        seed: int | None = None,
+    ) -> None:
+        """Make the law."""
+        given = {"epsilon": epsilon, "unit": unit, "low": low, "high": high, "smallest": smallest}
+        numbers = {name: _real(name, x) for name, x in given.items() if x is not None}
+        settings = {"scale": scale, "decimal": decimal, **numbers}
+        self._core = NumberCore(_json(settings), seed)
+        self._seed = seed
+
+    @property
+    def _step(self) -> float:
+        return float(self.settings["unit"])
+
+    @property
+    def guarantee(self) -> str:
+        """What is proved, as a sentence."""
+        s = self.settings
+        void = "" if self._seed is None else "NOTHING IS PROTECTED: it is SEEDED. Otherwise: "
+        metric = "|ln x - ln x'|" if s["scale"] == "log" else "|x - x'|"
+        return (
+            f"{void}Whoever sees a released number y can prefer one original number x to another "
+            f"x' by a likelihood ratio of at most exp({s['epsilon']:g}·d), where d is {metric} "
+            f"after both are clamped to {s['low']:g} to {s['high']:g} and rounded to a grid of "
+            f"{s['unit']:g}. Why: the two-sided geometric law, clamped; drawn as integers, for "
+            "which it holds exactly. Not covered: that a number stands there, and its type."
+        )
+
+    def bound(self, a: float, b: float) -> float:
+        """Return the proved bound on the log-ratio of two numbers, in nats: ε·d on the grid."""
+        return self._core.bound(self._core.place(float(a)), self._core.place(float(b)))
+
+    def probabilities(self, x: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the grid and the probability of each of its points for an input.
+
+        Parameters
+        ----------
+        x : float
+            The number; it is clamped and rounded to the grid.
+
+        Returns
+        -------
+        values, probabilities : numpy.ndarray of float64, shape (n,)
+            The points in ascending order, and what is drawn how often.
+
+        Raises
+        ------
+        ParameterError
+            The grid has more than 4,194,304 points.
+        """
+        law = self._core.probabilities(self._core.place(float(x)))
+        low, _ = self._core.ends
+        return self._core.values(np.arange(low, low + len(law))), law
+
+    def sample(self, x: float, size: SupportsIndex) -> NDArray[np.float64]:
+        """Return independent draws for one number: float64, shape (size,)."""
+        return self._core.sample(float(x), size)
+
+    def privatize(self, numbers: Any) -> Any:
+        """Replace a number, or each number of a list or a column.
+
+        Parameters
+        ----------
+        numbers : int, float, Decimal, list, numpy, pandas, polars or Arrow column
+            The numbers. None, NaN and nulls stay.
+
+        Returns
+        -------
+        object
+            As given: type, index, name and nulls are kept. Whole numbers are rounded, Decimals
+            have as many places as they had: the type is released.
+
+        Raises
+        ------
+        InputTypeError
+            What holds no numbers.
+
+        Examples
+        --------
+        >>> from decimal import Decimal
+        >>> from fastdx.numbers import Number
+        >>> n = Number(50.0)
+        >>> type(n.privatize(7)), n.privatize(Decimal("12.50")).as_tuple().exponent
+        (<class 'int'>, -2)
+        """
+        return float_column(numbers, self._core.privatize)
+
+    def find(self, text: str) -> list[float]:
+        """Return the numbers that ``numbers=`` finds in a text, as they are written.
+
+        Examples
+        --------
+        >>> from fastdx.numbers import Number
+        >>> Number(20.0).find("Refund 1,249.90 € and 12 % of -3, call 555 123 4567")
+        [1249.9, 12.0, -3.0]
+        """
+        return self._core.find(text)
+
+    def estimate_mean(self, released: Any, *, level: float = 0.95) -> Estimate:
+        """Estimate the mean of the numbers that were written, from those that were released.
+
+        The law is known, so it is undone on average: for the two-sided geometric law with ratio r,
+        h(y) = f(y) - r/(1-r)²·(f(y+1) - 2·f(y) + f(y-1)) has the expectation f(x), where f is the
+        value of a point, and at the low end h = f(0) - r/(1-r)·(f(1) - f(0)), likewise at the high
+        one. So the mean of h is unbiased for the numbers on the grid.
+
+        Parameters
+        ----------
+        released : column of numbers
+            What `privatize` returned, or `find` found in released texts.
+        level : float, optional
+            The confidence of the interval, between 0 and 1.
+
+        Returns
+        -------
+        Estimate
+            ``.value``, ``.low``, ``.high``. The interval is that of the normal approximation with
+            the spread of h, so it wants some dozens of numbers. Rounding that the form of a text
+            makes is not undone.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fastdx.numbers import Number
+        >>> number = Number(10.0, seed=1)
+        >>> written = np.linspace(20.0, 60.0, 5000)
+        >>> mean = number.estimate_mean(number.privatize(written))
+        >>> mean.low < 40.0 < mean.high, mean.high - mean.low < 1.0
+        (True, True)
+        """
+        if not 0.0 < level < 1.0:
+            raise ParameterError(f"level must be between 0 and 1, got {level}")
+        y = floats_of(released)
+        y = y[~np.isnan(y)]
+        if not len(y):
+            raise ParameterError("released must be at least one number, got none")
+        h = self._unbiased(y)
+        value = float(h.mean())
+        if len(h) == 1:
+            return Estimate(value, -inf, inf)
+        half = NormalDist().inv_cdf((1.0 + level) / 2.0) * float(h.std(ddof=1)) / len(h) ** 0.5
+        return Estimate(value, value - half, value + half)
+
+    def _unbiased(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return h(y), whose expectation is the value that was written."""
+        at = self._core.places(np.ascontiguousarray(y))
+        low, high = self._core.ends
+        here = self._core.values(at)
+        if low == high:
+            return here
+        r = self._core.integers()[0] / 2.0**64
+        up = self._core.values(np.minimum(at + 1, high)) - here
+        down = here - self._core.values(np.maximum(at - 1, low))
+        within = here - r / (1.0 - r) ** 2 * (up - down)
+        ends = np.where(at == low, here - r / (1.0 - r) * up, here + r / (1.0 - r) * down)
+        h: NDArray[np.float64] = np.where((at == low) | (at == high), ends, within)
+        return h
+
+
+class Date(_Drawn):
+    """Dates by the two-sided geometric law on the days of a range.
+
+    Parameters
+    ----------
+    epsilon : float
+        ε per day, positive.
+    unit : 'day' or 'week', optional
+        The grid: every day, or every seventh from the first of the range.
+    low, high : datetime.date or str, optional
+        The public range, 1900-01-01 to 2099-12-31 by default. A date outside is clamped before the
+        draw. In text a date without a year is one of a leap year.
+    order : 'dmy' or 'mdy', optional
+        In text, the order of 03/05/2026. Without it such a date is a word.
+    seed : int, optional
+        For tests only: makes the output reproducible, and thereby unprotected.
+
+    Raises
+    ------
+    ParameterError
+        A parameter outside its domain.
+
+    Examples
+    --------
+    >>> import datetime as dt
+    >>> from fastdx.numbers import Date
+    >>> d = Date(0.1)
+    >>> isinstance(d.privatize(dt.date(2026, 5, 3)), dt.date)
+    True
+    >>> round(d.bound(dt.date(2026, 5, 3), dt.date(2026, 5, 13)), 9)
+    1.0
+    """
+
+    __slots__ = ()
+
+    _core: DateCore
+
+    def __init__(
+        self,
+        epsilon: float,
+        unit: str = "day",
+        *,
+        low: dt.date | str | None = None,
+        high: dt.date | str | None = None,
+        order: str | None = None,
+        seed: int | None = None,
+    ) -> None:
+        """Make the law."""
+        ends = {"low": low, "high": high}
+        days = {name: x.isoformat()[:10] if isinstance(x, dt.date) else x
+                for name, x in ends.items() if x is not None}  # fmt: skip
+        settings = {"epsilon": _real("epsilon", epsilon), "unit": unit, **days}
+        if order is not None:
+            settings["order"] = order
+        self._core = DateCore(_json(settings), seed)
+        self._seed = seed
+
+    @property
+    def _step(self) -> float:
+        return 7.0 if self.settings["unit"] == "week" else 1.0
+
+    @property
+    def guarantee(self) -> str:
+        """What is proved, as a sentence."""
+        s = self.settings
+        void = "" if self._seed is None else "NOTHING IS PROTECTED: it is SEEDED. Otherwise: "
+        return (
+            f"{void}Whoever sees a released date y can prefer one original date x to another x' "
+            f"by a likelihood ratio of at most exp({s['epsilon']:g}·d), where d is the days "
+            f"between them after both are clamped to {s['low']} to {s['high']} and rounded to a "
+            f"grid of one {s['unit']}. Why: the two-sided geometric law, clamped; drawn as "
+            "integers, for which it holds exactly. Not covered: that a date stands there, and "
+            "its type."
+        )
+
+    def _place(self, date: dt.date) -> int:
+        return self._core.place(int(to_days([date])[0]))
+
+    def bound(self, a: dt.date, b: dt.date) -> float:
+        """Return the proved bound on the log-ratio of two dates, in nats: ε times the days."""
+        return self._core.bound(self._place(a), self._place(b))
+
+    def probabilities(self, date: dt.date) -> tuple[NDArray[np.datetime64], NDArray[np.float64]]:
+        """Return the days of the grid, datetime64[D], and the probability of each: shape (n,)."""
+        law = self._core.probabilities(self._place(date))
+        days = [self._core.day(place) for place in range(len(law))]
+        return np.array(days, dtype="int64").astype("datetime64[D]"), law
+
+    def sample(self, date: dt.date, size: SupportsIndex) -> NDArray[np.datetime64]:
+        """Return independent draws for one date: datetime64[D], shape (size,)."""
+        days = np.full(size.__index__(), to_days([date])[0])
+        return self._core.privatize(days).astype("datetime64[D]")
+
+    def privatize(self, dates: Any) -> Any:
+        """Replace a date, or each date of a list or a column.
+
+        The time of a datetime becomes midnight, and its time zone stays.
+
+        Parameters
+        ----------
+        dates : datetime.date, datetime.datetime, list, numpy, pandas, polars or Arrow column
+            The dates. None, NaT and nulls stay.
+
+        Returns
+        -------
+        object
+            As given: type, index, name and nulls are kept.
+
+        Raises
+        ------
+        InputTypeError
+            What holds no dates.
+        """
+        return day_column(dates, self._core.privatize)
+
+    def find(self, text: str) -> list[dt.date]:
+        """Return the dates that ``dates=`` finds in a text, those without a year as of 2024.
+
+        Examples
+        --------
+        >>> from fastdx.numbers import Date
+        >>> Date(0.1, order="dmy").find("3 May 2026, 2026-05-04 or 05/05/2026; not 12/31/99")
+        [datetime.date(2026, 5, 3), datetime.date(2026, 5, 4), datetime.date(2026, 5, 5)]
+        """
+        return of_days(self._core.find(text))
+
+
+def _real(name: str, x: Any) -> float:
+    """Return a parameter as a finite number, for JSON."""
+    if isinstance(x, (bool, str)) or not hasattr(x, "__float__"):
+        raise InputTypeError(f"{name} must be a number, not {type(x).__name__}")
+    number = float(x)
+    if not isfinite(number):
+        raise ParameterError(f"{name} must be a finite number, got {number}")
+    return number
+
+
+def _json(settings: dict[str, Any]) -> str:
+    try:
+        return json.dumps(settings)
+    except TypeError as e:
+        raise InputTypeError(f"a parameter must be a number or a str: {e}") from None
+
+
+def made(
+    figures: Iterable[str | None],
+) -> tuple[Number | None, Date | None]:
+    """Return the Number and the Date of a mechanism, from what its core tells."""
+    number, date = figures
+    return (
+        None if number is None else _restored(Number, number, None),
+        None if date is None else _restored(Date, date, None),
+    )

@@ -1,0 +1,655 @@
+//! The form of a number or a date in a text: read with its value, and written with another one.
+//!
+//! A form is what is released of a figure beside its draw: currency, separators, decimals, an ordinal's ending, how
+//! months are written. The sign and the number of digits are not part of it.
+
+use std::fmt::Write as _;
+
+use super::Order;
+use super::calendar::Civil;
+
+/// Signs of currencies; codes stand apart from the number.
+const SIGNS: [&str; 13] = [
+    "$", "€", "£", "¥", "₹", "₩", "₽", "₺", "₴", "₪", "₫", "₦", "฿",
+];
+const CODES: [&str; 16] = [
+    "USD", "EUR", "GBP", "CHF", "JPY", "CNY", "INR", "SEK", "NOK", "DKK", "PLN", "CZK", "CAD",
+    "AUD", "NZD", "BRL",
+];
+/// White space within a number, beside its currency.
+const SPACES: [char; 3] = [' ', '\u{a0}', '\u{202f}'];
+/// White space that separates groups of digits.
+pub(super) const NO_BREAK: [char; 3] = ['\u{a0}', '\u{202f}', '\u{2009}'];
+
+/// The most digits of a number without separators and signs, of one with them, and of decimals.
+const MOST_BARE: usize = 4;
+const MOST_WHOLE: usize = 9;
+const MOST_GROUPED: usize = 12;
+const MOST_DECIMALS: usize = 9;
+
+const MONTHS: [&str; 12] = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+];
+
+/// The form of a figure.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Form {
+    /// Of a number.
+    Number(NumberForm),
+    /// Of a date.
+    Date(DateForm),
+}
+
+/// The form of a number.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct NumberForm {
+    /// A currency before it, with the space between.
+    prefix: &'static str,
+    prefix_space: Option<char>,
+    /// A currency or a per cent sign behind it, with the space between.
+    suffix: &'static str,
+    suffix_space: Option<char>,
+    /// Between groups of three digits.
+    group: Option<char>,
+    decimal: char,
+    decimals: usize,
+    /// "e" or "E".
+    exponent: Option<char>,
+    /// "st", "nd", "rd", "th".
+    ordinal: bool,
+}
+
+/// The form of a date.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DateForm {
+    /// 2026-05-03.
+    Iso(char),
+    /// 03/05/2026.
+    Numeric {
+        /// Day or month first.
+        month_first: bool,
+        /// Between its parts.
+        between: char,
+        /// Two digits of day and month.
+        padded: bool,
+    },
+    /// 3 May 2026.
+    Written {
+        /// May 3.
+        month_first: bool,
+        /// 3rd.
+        ordinal: bool,
+        /// 03.
+        padded: bool,
+        /// May 3, 2026.
+        comma: bool,
+        /// Jan, Feb, …
+        short: bool,
+        /// MAY.
+        upper: bool,
+        /// Whether there is a year.
+        year: bool,
+    },
+}
+
+/// The first of `known` that the text begins with, and the rest.
+fn begins<'a>(text: &'a str, known: &[&'static str]) -> Option<(&'static str, &'a str)> {
+    let found = known.iter().find(|name| text.starts_with(**name))?;
+    Some((found, &text[found.len()..]))
+}
+
+/// The space that a text begins with, if it does, and the rest.
+fn spaced(text: &str) -> (Option<char>, &str) {
+    match text.chars().next().filter(|c| SPACES.contains(c)) {
+        Some(space) => (Some(space), &text[space.len_utf8()..]),
+        None => (None, text),
+    }
+}
+
+/// ASCII digits, and the rest.
+fn digits(text: &str) -> (&str, &str) {
+    let end = text.bytes().take_while(u8::is_ascii_digit).count();
+    text.split_at(end)
+}
+
+fn without_sign(text: &str) -> Option<&str> {
+    text.strip_prefix(['-', '\u{2212}'])
+}
+
+fn ending(number: u64) -> &'static str {
+    match (number % 100, number % 10) {
+        (11..=13, _) => "th",
+        (_, 1) => "st",
+        (_, 2) => "nd",
+        (_, 3) => "rd",
+        _ => "th",
+    }
+}
+
+/// Digits and separators, as far as they go.
+struct Numeral<'a> {
+    whole: String,
+    decimals: &'a str,
+    group: Option<char>,
+}
+
+impl<'a> Numeral<'a> {
+    fn read(text: &'a str, decimal: char) -> Option<(Self, &'a str)> {
+        let other = if decimal == '.' { ',' } else { '.' };
+        let (first, mut rest) = digits(text);
+        let mut whole = first.to_owned();
+        let mut group = None;
+        while let Some(c) = rest.chars().next() {
+            let separates = c == other || matches!(c, '\'' | '\u{2019}') || NO_BREAK.contains(&c);
+            let (three, behind) = digits(&rest[c.len_utf8()..]);
+            if !separates || three.len() != 3 || group.is_some_and(|group| group != c) {
+                break;
+            }
+            (group, rest) = (Some(c), behind);
+            whole.push_str(three);
+        }
+        let mut decimals = "";
+        if let Some(behind) = rest.strip_prefix(decimal) {
+            (decimals, rest) = digits(behind);
+            if decimals.is_empty() {
+                return None;
+            }
+        }
+        let zero = first.len() > 1 || group.is_some();
+        let most = match group {
+            Some(_) if first.len() > 3 => 0,
+            Some(_) => MOST_GROUPED,
+            None => MOST_WHOLE,
+        };
+        let fits = !first.is_empty() && whole.len() <= most && decimals.len() <= MOST_DECIMALS;
+        (fits && !(zero && first.starts_with('0'))).then_some((
+            Numeral {
+                whole,
+                decimals,
+                group,
+            },
+            rest,
+        ))
+    }
+
+    /// A year, or what may be an identifier, where nothing says that it is a number.
+    fn is_bare_code(&self) -> bool {
+        let year =
+            self.whole.len() == 4 && (self.whole.starts_with("19") || self.whole.starts_with("20"));
+        self.group.is_none() && self.decimals.is_empty() && (year || self.whole.len() > MOST_BARE)
+    }
+}
+
+impl NumberForm {
+    /// The number that all of a text is, and its form.
+    pub(super) fn read(text: &str, decimal: char) -> Option<(f64, Self)> {
+        let (mut negative, mut rest) = match without_sign(text) {
+            Some(rest) => (true, rest),
+            None => (false, text),
+        };
+        let (mut prefix, mut prefix_space) = ("", None);
+        if let Some((sign, behind)) = begins(rest, &SIGNS) {
+            prefix = sign;
+            (prefix_space, rest) = spaced(behind);
+        } else if let Some((code, behind)) = begins(rest, &CODES) {
+            prefix = code;
+            (prefix_space, rest) = spaced(behind);
+            prefix_space?;
+        }
+        if let (false, false, Some(behind)) = (negative, prefix.is_empty(), without_sign(rest)) {
+            (negative, rest) = (true, behind);
+        }
+        let (numeral, mut rest) = Numeral::read(rest, decimal)?;
+        let (mut exponent, mut power) = (None, 0i32);
+        if let Some(behind) = rest.strip_prefix(['e', 'E']) {
+            let (minus, behind) = match behind.strip_prefix('-') {
+                Some(behind) => (true, behind),
+                None => (false, behind),
+            };
+            let (shown, behind) = digits(behind);
+            if !(1..=2).contains(&shown.len()) {
+                return None;
+            }
+            exponent = rest.chars().next();
+            power = shown.parse::<i32>().ok()? * if minus { -1 } else { 1 };
+            rest = behind;
+        }
+        let plain = numeral.group.is_none() && numeral.decimals.is_empty() && exponent.is_none();
+        let ordinal = plain && prefix.is_empty() && matches!(rest, "st" | "nd" | "rd" | "th");
+        let (mut suffix, mut suffix_space) = ("", None);
+        if ordinal {
+            if rest != ending(numeral.whole.parse().ok()?) {
+                return None;
+            }
+        } else if !rest.is_empty() {
+            let (space, behind) = spaced(rest);
+            let known = begins(behind, &SIGNS).or_else(|| match space {
+                Some(_) => begins(behind, &CODES),
+                None => begins(behind, &["%"]),
+            });
+            let (found, "") = known.or_else(|| begins(behind, &["%"]))? else {
+                return None;
+            };
+            if !prefix.is_empty() {
+                return None;
+            }
+            (suffix, suffix_space) = (found, space);
+        }
+        let signed = prefix.is_empty() && suffix.is_empty() && exponent.is_none();
+        if signed && numeral.is_bare_code() {
+            return None;
+        }
+        let shown = format!("{}.{}e{power}", numeral.whole, numeral.decimals);
+        let size: f64 = shown.parse().ok()?;
+        let form = NumberForm {
+            prefix,
+            prefix_space,
+            suffix,
+            suffix_space,
+            group: numeral.group,
+            decimal,
+            decimals: numeral.decimals.len(),
+            exponent,
+            ordinal,
+        };
+        Some((if negative { -size } else { size }, form))
+    }
+
+    /// Whether a currency stands before it.
+    pub(super) fn has_prefix(&self) -> bool {
+        !self.prefix.is_empty()
+    }
+
+    /// Whether a currency or a per cent sign stands behind it.
+    pub(super) fn has_suffix(&self) -> bool {
+        !self.suffix.is_empty()
+    }
+
+    /// Whether nothing but digits and separators stands there.
+    pub(super) fn is_bare(&self) -> bool {
+        self.prefix.is_empty() && self.suffix.is_empty() && !self.ordinal
+    }
+
+    /// Another number in this form.
+    pub(super) fn write(&self, x: f64) -> String {
+        let size = match self.exponent {
+            Some(_) => format!("{:.*e}", self.decimals, x.abs()),
+            None => format!("{:.*}", self.decimals, x.abs()),
+        };
+        let mut out = String::with_capacity(size.len() + 16);
+        let mantissa = size.split('e').next().unwrap_or_default();
+        if x < 0.0 && mantissa.bytes().any(|b| matches!(b, b'1'..=b'9')) {
+            out.push('-');
+        }
+        out.push_str(self.prefix);
+        out.extend(self.prefix_space);
+        let (whole, rest) = size.split_at(size.find(['.', 'e']).unwrap_or(size.len()));
+        for (at, digit) in whole.char_indices() {
+            let left = whole.len() - at;
+            if at > 0 && left.is_multiple_of(3) {
+                out.extend(self.group);
+            }
+            out.push(digit);
+        }
+        out.extend(rest.chars().map(|c| match c {
+            '.' => self.decimal,
+            'e' => self.exponent.unwrap_or('e'),
+            c => c,
+        }));
+        if self.ordinal {
+            out.push_str(ending(whole.parse().unwrap_or(0)));
+        }
+        out.extend(self.suffix_space);
+        out.push_str(self.suffix);
+        out
+    }
+}
+
+/// A month's number by its name, and how it is written: short, in capitals.
+fn month(text: &str) -> Option<(u8, bool, bool)> {
+    let found = (1u8..).zip(MONTHS).find_map(|(number, name)| {
+        let short = text.len() == 3 && name.len() > 3 && name[..3].eq_ignore_ascii_case(text);
+        (short || name.eq_ignore_ascii_case(text)).then_some((number, name, short))
+    });
+    let (number, name, short) = found?;
+    let upper = text.bytes().all(|b| b.is_ascii_uppercase());
+    (upper || name.starts_with(text)).then_some((number, short, upper))
+}
+
+/// A day's number: digits, an ordinal's ending, a zero before it.
+fn day(text: &str) -> Option<(u8, bool, bool)> {
+    let (shown, rest) = digits(text);
+    let number: u8 = shown.parse().ok().filter(|_| shown.len() <= 2)?;
+    let (ordinal, padded) = (!rest.is_empty(), shown.starts_with('0'));
+    let right = !ordinal || rest == ending(number.into()) && !padded;
+    right.then_some((number, ordinal, padded))
+}
+
+fn year(text: &str) -> Option<i64> {
+    let all = text.len() == 4 && text.bytes().all(|b| b.is_ascii_digit());
+    text.parse().ok().filter(|&year: &i64| all && year >= 1000)
+}
+
+impl DateForm {
+    /// The date that a run without white space is, and its form.
+    pub(super) fn read(text: &str, order: Option<Order>) -> Option<(Civil, Self)> {
+        let between = text.chars().find(|c| !c.is_ascii_digit())?;
+        if !matches!(between, '-' | '/' | '.') {
+            return None;
+        }
+        let mut parts = text.split(between);
+        let (a, b, c) = (parts.next()?, parts.next()?, parts.next()?);
+        let numbers =
+            |part: &str| part.bytes().all(|b| b.is_ascii_digit()) && matches!(part.len(), 1 | 2);
+        if parts.next().is_some() || !numbers(b) {
+            return None;
+        }
+        if let Some(year) = year(a) {
+            let two = b.len() == 2 && c.len() == 2 && between != '.' && numbers(c);
+            let date = Civil::new(year, b.parse().ok()?, c.parse().ok()?)?;
+            return two.then_some((date, DateForm::Iso(between)));
+        }
+        let month_first = order? == Order::Mdy;
+        if !numbers(a) {
+            return None;
+        }
+        let padded = a.len() == 2 && b.len() == 2;
+        if !padded && (a.starts_with('0') || b.starts_with('0')) {
+            return None;
+        }
+        let (day, month) = if month_first { (b, a) } else { (a, b) };
+        let date = Civil::new(year(c)?, month.parse().ok()?, day.parse().ok()?)?;
+        Some((
+            date,
+            DateForm::Numeric {
+                month_first,
+                between,
+                padded,
+            },
+        ))
+    }
+
+    /// The date that a day, a month's name and perhaps a year are; which of the first two is the day, is
+    /// seen. Without a year the date is one of 2024, a leap year.
+    pub(super) fn read_words(
+        first: &str,
+        second: &str,
+        comma: bool,
+        last: Option<&str>,
+    ) -> Option<(Civil, Self)> {
+        let month_first = first.starts_with(|c: char| c.is_ascii_alphabetic());
+        let (of_day, of_month) = if month_first {
+            (second, first)
+        } else {
+            (first, second)
+        };
+        let (number, short, upper) = month(of_month)?;
+        let (of_month, ordinal, padded) = day(of_day)?;
+        let date = match last {
+            Some(last) => Civil::new(year(last)?, number, of_month)?,
+            None => Civil::new(2024, number, of_month)?,
+        };
+        let form = DateForm::Written {
+            month_first,
+            ordinal,
+            padded,
+            comma,
+            short,
+            upper,
+            year: last.is_some(),
+        };
+        Some((date, form))
+    }
+
+    /// Whether it has a year.
+    pub(super) fn has_year(self) -> bool {
+        !matches!(self, DateForm::Written { year: false, .. })
+    }
+
+    /// Another date in this form.
+    pub(super) fn write(self, date: Civil) -> String {
+        let Civil { year, month, day } = date;
+        match self {
+            DateForm::Iso(c) => format!("{year:04}{c}{month:02}{c}{day:02}"),
+            DateForm::Numeric {
+                month_first,
+                between: c,
+                padded,
+            } => {
+                let (a, b) = if month_first {
+                    (month, day)
+                } else {
+                    (day, month)
+                };
+                match padded {
+                    true => format!("{a:02}{c}{b:02}{c}{year:04}"),
+                    false => format!("{a}{c}{b}{c}{year:04}"),
+                }
+            }
+            DateForm::Written {
+                month_first,
+                ordinal,
+                padded,
+                comma,
+                short,
+                upper,
+                year: with_year,
+            } => {
+                let name = MONTHS[usize::from(month - 1)];
+                let name = if short { &name[..3] } else { name };
+                let name = if upper {
+                    name.to_uppercase()
+                } else {
+                    name.to_owned()
+                };
+                let mut of_month = match padded {
+                    true => format!("{day:02}"),
+                    false => day.to_string(),
+                };
+                if ordinal {
+                    of_month.push_str(ending(day.into()));
+                }
+                let mut out = match month_first {
+                    true => format!("{name} {of_month}"),
+                    false => format!("{of_month} {name}"),
+                };
+                if comma {
+                    out.push(',');
+                }
+                if with_year {
+                    // A String takes all that is written to it.
+                    let _ = write!(out, " {year:04}");
+                }
+                out
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(text: &str, x: f64) -> String {
+        NumberForm::read(text, '.').unwrap().1.write(x)
+    }
+
+    #[test]
+    fn numbers_are_read() {
+        for (text, expected) in [
+            ("0", 0.0),
+            ("7", 7.0),
+            ("1234", 1234.0),
+            ("1,249.90", 1249.9),
+            ("€12", 12.0),
+            ("12%", 12.0),
+            ("-3", -3.0),
+            ("\u{2212}3.5", -3.5),
+            ("5th", 5.0),
+            ("1e6", 1e6),
+            ("2.5E-3", 2.5e-3),
+            ("$1,000,000", 1e6),
+            ("-$5", -5.0),
+            ("$-5", -5.0),
+            ("12 €", 12.0),
+            ("EUR 12.5", 12.5),
+            ("12.50 EUR", 12.5),
+            ("1'249.90", 1249.9),
+            ("1\u{a0}249\u{a0}€", 1249.0),
+            ("€2019", 2019.0),
+            ("12345.67", 12345.67),
+        ] {
+            let (x, form) = NumberForm::read(text, '.').unwrap_or_else(|| panic!("{text}"));
+            assert_eq!(x, expected, "{text}");
+            let same = form.write(x);
+            assert_eq!(
+                NumberForm::read(&same, '.'),
+                Some((x, form)),
+                "{text} {same}"
+            );
+        }
+        assert_eq!(NumberForm::read("1.249,90", ',').unwrap().0, 1249.9);
+        assert_eq!(NumberForm::read("12,5", ',').unwrap().0, 12.5);
+    }
+
+    #[test]
+    fn what_is_no_number_is_not_read() {
+        for text in [
+            "",
+            "-",
+            "€",
+            "1.2.3",
+            "1,2",
+            "1,24",
+            "12,3456",
+            "1,249,90",
+            "1234,567",
+            "007",
+            "00",
+            "0,123",
+            "12:30",
+            "0x1F",
+            "½",
+            "3½",
+            "5²",
+            "٣",
+            "１２",
+            "12345",
+            "2019",
+            "1999",
+            "5st",
+            "1st.",
+            "+5",
+            "5kg",
+            "1e",
+            "1e123",
+            "1e+6",
+            "--5",
+            "$-",
+            "5-10",
+            "1/2",
+            "192.168.1.1",
+            "XIV",
+            "1.",
+            ".5",
+            "5 ",
+            "12 %%",
+            "$5%",
+            "$5 €",
+            "EUR12",
+            "12EUR",
+            "1 249",
+            "4111111111111111",
+            "1.249,90",
+            "-2019",
+            "1,249'000",
+            "12  €",
+            "1234567890.12",
+            "0.1234567890",
+        ] {
+            assert_eq!(NumberForm::read(text, '.'), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_written_in_their_form() {
+        assert_eq!(written("1,249.90", 987.126), "987.13");
+        assert_eq!(written("1,249.90", 1_234_567.0), "1,234,567.00");
+        assert_eq!(written("249.90", 1_234.5), "1234.50");
+        assert_eq!(written("€12", -3.4), "-€3");
+        assert_eq!(written("€12", -0.4), "€0");
+        assert_eq!(written("12 €", 1e9), "1000000000 €");
+        assert_eq!(written("5th", 21.2), "21st");
+        assert_eq!(written("5th", -12.0), "-12th");
+        assert_eq!(written("1.5E6", 2.26e-4), "2.3E-4");
+        assert_eq!(written("1e6", 0.0), "0e0");
+        assert_eq!(written("1'000", 12_345.0), "12'345");
+        let german = NumberForm::read("1.249,90 €", ',').unwrap().1;
+        assert_eq!(german.write(98_765.432), "98.765,43 €");
+    }
+
+    #[test]
+    fn dates_are_read_and_written() {
+        let other = Civil::new(2027, 11, 2).unwrap();
+        for (text, order, same, shown) in [
+            ("2026-05-03", None, "2026-5-3", "2027-11-02"),
+            ("2026/05/03", None, "", "2027/11/02"),
+            ("03/05/2026", Some(Order::Dmy), "", "02/11/2027"),
+            ("05/03/2026", Some(Order::Mdy), "", "11/02/2027"),
+            ("3.5.2026", Some(Order::Dmy), "03.5.2026", "2.11.2027"),
+        ] {
+            let (date, form) = DateForm::read(text, order).unwrap();
+            assert_eq!(date, Civil::new(2026, 5, 3).unwrap());
+            assert_eq!(form.write(date), text);
+            assert_eq!(form.write(other), shown);
+            assert_eq!(DateForm::read(same, order), None);
+        }
+        for text in [
+            "03/05/2026",
+            "1.2.3",
+            "2026-02-29",
+            "12/31/99",
+            "2026-05",
+            "2026-05-03T10:00",
+            "5-3-2026",
+            "",
+        ] {
+            assert_eq!(DateForm::read(text, None), None, "{text}");
+        }
+        assert_eq!(DateForm::read("31/12/2026", Some(Order::Mdy)), None);
+        for (first, second, comma, last, shown) in [
+            ("3", "May", false, Some("2026"), "2 November 2027"),
+            ("03", "May", false, Some("2026"), "02 November 2027"),
+            ("3rd", "Aug", false, Some("2026"), "2nd Nov 2027"),
+            ("MAY", "3", true, Some("2026"), "NOVEMBER 2, 2027"),
+            ("May", "3", false, None, "November 2"),
+        ] {
+            let (_, form) = DateForm::read_words(first, second, comma, last).unwrap();
+            assert_eq!(form.write(other), shown);
+        }
+        for (first, second, last) in [
+            ("3", "may", None),
+            ("3", "mAY", None),
+            ("3st", "May", None),
+            ("31", "April", None),
+            ("3", "May", Some("26")),
+            ("3", "May", Some("0026")),
+            ("May", "May", None),
+            ("3", "4", None),
+            ("303", "May", None),
+        ] {
+            assert_eq!(DateForm::read_words(first, second, false, last), None);
+        }
+    }
+}

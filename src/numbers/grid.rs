@@ -1,0 +1,124 @@
+//! Where a number or a date stands on its grid.
+
+use super::calendar::Civil;
+
+/// The most points on one side of zero: places are whole numbers that f64 holds.
+pub(super) const MOST_POINTS: f64 = (1u64 << 52) as f64;
+
+/// The points that numbers are drawn from: whole numbers for values.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Grid {
+    /// Place k is k·unit; `per_one` is 1/unit, where that is whole.
+    Linear { unit: f64, per_one: Option<f64> },
+    /// Place 0 is 0, places ±k are ±smallest·exp((k-1)·unit).
+    Log { unit: f64, smallest: f64 },
+}
+
+impl Grid {
+    pub(super) fn linear(unit: f64) -> Self {
+        let inverse = (1.0 / unit).round();
+        let whole = (1.0..1e15).contains(&inverse) && (inverse * unit - 1.0).abs() < 1e-12;
+        Grid::Linear {
+            unit,
+            per_one: whole.then_some(inverse),
+        }
+    }
+
+    pub(super) fn unit(self) -> f64 {
+        match self {
+            Grid::Linear { unit, .. } | Grid::Log { unit, .. } => unit,
+        }
+    }
+
+    /// The exact place of a finite value, before it is rounded.
+    fn exact(self, x: f64) -> f64 {
+        match self {
+            Grid::Linear {
+                per_one: Some(per_one),
+                ..
+            } => x * per_one,
+            Grid::Linear { unit, .. } => x / unit,
+            Grid::Log { unit, smallest } => {
+                let size = x.abs();
+                let place = match size < smallest {
+                    // To the nearer of 0 and the smallest size.
+                    true if size < smallest / 2.0 => 0.0,
+                    true => 1.0,
+                    false => 1.0 + (size / smallest).ln() / unit,
+                };
+                place.copysign(x)
+            }
+        }
+    }
+
+    /// The nearest place, within ±2⁵².
+    #[inline]
+    pub(super) fn place(self, x: f64) -> i64 {
+        // Infinities and what is too large are clamped; the caller has no NaN.
+        self.exact(x).round().clamp(-MOST_POINTS, MOST_POINTS) as i64
+    }
+
+    /// The first place that is not below x, and the last that is not above it, but for rounding.
+    pub(super) fn ends(self, low: f64, high: f64) -> (f64, f64) {
+        let slack = |x: f64| 1e-9 * x.abs().max(1.0);
+        let (low, high) = (self.exact(low), self.exact(high));
+        ((low - slack(low)).ceil(), (high + slack(high)).floor())
+    }
+
+    /// The value of a place.
+    #[inline]
+    pub(super) fn value(self, place: i64) -> f64 {
+        let k = place as f64;
+        match self {
+            Grid::Linear {
+                per_one: Some(per_one),
+                ..
+            } => k / per_one,
+            Grid::Linear { unit, .. } => k * unit,
+            Grid::Log { .. } if place == 0 => 0.0,
+            Grid::Log { unit, smallest } => (smallest * ((k.abs() - 1.0) * unit).exp()).copysign(k),
+        }
+    }
+}
+
+/// Days in steps, from one of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Days {
+    pub(super) first: i64,
+    pub(super) last: i64,
+    pub(super) step: i64,
+}
+
+impl Days {
+    /// The days of a leap year: dates without a year.
+    pub(super) fn of_a_year(step: i64) -> Self {
+        let day = |month, day| {
+            Civil {
+                year: 2024,
+                month,
+                day,
+            }
+            .days()
+        };
+        Days {
+            first: day(1, 1),
+            last: day(12, 31),
+            step,
+        }
+    }
+
+    pub(super) fn range(self) -> (i64, i64) {
+        (0, (self.last - self.first).div_euclid(self.step))
+    }
+
+    /// The nearest place; a tie goes to the later one.
+    pub(super) fn place(self, days: i64) -> i64 {
+        let (low, high) = self.range();
+        let from = days.clamp(self.first, self.last) - self.first;
+        ((2 * from + self.step).div_euclid(2 * self.step)).clamp(low, high)
+    }
+
+    pub(super) fn days(self, place: i64) -> i64 {
+        self.first + place * self.step
+    }
+}
