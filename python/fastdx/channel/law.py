@@ -126,10 +126,10 @@ class Channel:
         """Write the normalisers of all words to a file, for ``of(..., normalizers=path)``.
 
         Columns of Tem are computed from them, and they take a pass over all laws: seconds at 20,000
-        words, an hour at 400,000. The file also holds the capacity and what bits by rank need. It
-        is tied to the words, their distances, ε, γ, the cover and the remap; reading it checks its
-        checksums and computes some normalisers again. To a temporary sibling first, which then
-        replaces `path`.
+        words, 400 times as long at 400,000. The file also holds the capacity and what bits by rank
+        need. It is tied to the words, their distances, ε, γ, the cover and the remap; reading it
+        checks its checksums and computes some normalisers again. It is written to a temporary
+        sibling first, which then replaces `path`.
 
         Parameters
         ----------

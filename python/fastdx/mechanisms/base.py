@@ -221,7 +221,7 @@ class Mechanism(MechanismCore):
         >>> from fastdx import Embedding, Tem
         >>> e = Embedding(["a", "b", "c"], [[0.0], [0.1], [5.0]])
         >>> print(Tem(e, 4.0).bits())
-        0.87 bits
+        0.84 bits
         """
         found, why = self._bits()
         if found is None:
