@@ -4,7 +4,7 @@ The thresholds, written down before the first run:
 
 - *Features* (`learn`): at 2 bits a word, tested on private text, the mean over the three mechanisms
   of (accuracy by posterior features - accuracy by raw vectors) is at least .02 on at least 2 of the
-  3 tasks TREC, Snips and SST-2. IMDB is shown and takes no part.
+  3 tasks TREC, Snips and SST-2. IMDB takes no part, and has a table of its own (`imdb`).
 - *ChannelNB* (`bayes`): it stays in the library if, at 2 bits, on one task at least, the mean over
   the mechanisms of its accuracy on private text is above that of every other column.
 - *Search* (`search`): with posterior means the mean reciprocal rank at home is above that of raw
@@ -72,6 +72,8 @@ def _task(source: Source, name: str) -> Task:
 
 TASKS = {"trec": "questions (TREC)", "snips": "requests (Snips)",
          "sst2": "sentences of film reviews (SST-2)", "imdb": "film reviews (IMDB)"}  # fmt: skip
+
+JUDGED = ("trec", "snips", "sst2")
 
 
 @cache
@@ -353,7 +355,7 @@ def search(run: Run) -> Table:
     return table
 
 
-def learn(run: Run) -> Table:
+def _learned(names: tuple[str, ...], run: Run) -> Table:
     """Raw vectors beside posterior features."""
     m = _Measures(run)
     table = Table(
@@ -362,7 +364,8 @@ def learn(run: Run) -> Table:
          "clear: raw", "posterior", "gain, points", "no release: private / clear"],
     )  # fmt: skip
     passed = 0
-    for name, title in TASKS.items():
+    for name in names:
+        title = TASKS[name]
         known = m.public(name)
         alone = f"{known['most'].mean():.2f} / {known['named'].mean():.2f}"
         table.add(title, "learned from clear text", "–", "–", "–", "–",
@@ -376,7 +379,7 @@ def learn(run: Run) -> Table:
             table.add(f"{bits:g} bits", _mechanism_name(k), f"{epsilon:.2f}", *cells, "")
             if bits == LEVELS[0]:
                 gains.append(float((found["mean, private"] - found["raw, private"]).mean()))
-        passed += name != "imdb" and float(np.mean(gains)) >= 0.02
+        passed += float(np.mean(gains)) >= 0.02
     table.notes += [
         f"{m.words:,} words of {DIM} dimensions. *Raw*: the mean of the released words' vectors. "
         "*Posterior*: the mean of what is to be expected of the written words' vectors, by the law "
@@ -386,9 +389,12 @@ def learn(run: Run) -> Table:
         f"{run.of(DRAWS, 1)} draws.",
         "*No release*: who has only public models. Of a private text he knows nothing, and says "
         "the commonest label; a clear text he gives the label whose name's vector is nearest.",
-        f"Threshold, written down before: at {LEVELS[0]:g} bits, on private text, at least 2 "
-        f"points on 2 of the tasks TREC, Snips and SST-2. Reached on {passed} of 3.",
     ]
+    if names == JUDGED:
+        table.notes.append(
+            f"Threshold, written down before: at {LEVELS[0]:g} bits, on private text, at least 2 "
+            f"points on 2 of the tasks TREC, Snips and SST-2. Reached on {passed} of 3."
+        )
     return table
 
 
@@ -401,7 +407,8 @@ def bayes(run: Run) -> Table:
          "clear: on outputs", "by EM", "gain, points", "posterior features: private / clear"],
     )  # fmt: skip
     won = []
-    for name, title in TASKS.items():
+    for name in JUDGED:
+        title = TASKS[name]
         means: dict[str, list[float]] = {}
         for bits, k, _, found in m.each(name):
             cells = []
@@ -423,4 +430,9 @@ def bayes(run: Run) -> Table:
     return table
 
 
-TABLES: dict[str, Experiment] = {"learn": learn, "bayes": bayes, "search": search}
+TABLES: dict[str, Experiment] = {
+    "learn": partial(_learned, JUDGED),
+    "bayes": bayes,
+    "search": search,
+    "imdb": partial(_learned, ("imdb",)),
+}
