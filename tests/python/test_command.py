@@ -43,7 +43,9 @@ def record(text: str, **more: object) -> str:
 
 
 def files_in(folder: Path) -> list[str]:
-    return sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file())
+    """All files but channel cards."""
+    files = (p for p in folder.rglob("*") if p.is_file() and not p.match("*.channel.json"))
+    return sorted(p.relative_to(folder).as_posix() for p in files)
 
 
 @pytest.fixture
