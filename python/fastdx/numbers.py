@@ -256,7 +256,9 @@ class Number(_Drawn):
         return float_column(numbers, self._core.privatize)
 
     def find(self, text: str) -> list[float]:
-        """Return the numbers that ``numbers=`` finds in a text, as they are written.
+        """Return the numbers that ``numbers=`` alone finds in a text, as they are written.
+
+        It knows of no dates: "3 May 2026" has the number 3.
 
         Examples
         --------

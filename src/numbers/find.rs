@@ -10,7 +10,8 @@ use std::ops::Range;
 use rand::Rng;
 
 use super::calendar::Civil;
-use super::form::{DateForm, Form, NO_BREAK, NumberForm};
+use super::date_form::DateForm;
+use super::form::{Form, NO_BREAK, NumberForm};
 use super::{Date, Number};
 
 /// Runs that one number may have.

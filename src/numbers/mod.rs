@@ -13,6 +13,7 @@
 //! [`form`] reads numbers and dates as they are written, and writes others in the same form.
 
 mod calendar;
+mod date_form;
 mod find;
 mod form;
 pub mod geometric;
@@ -28,8 +29,9 @@ use crate::error::{Error, Result, check_epsilon};
 use crate::names::named;
 use crate::random::{Bulk, Key};
 pub use calendar::Civil;
+pub use date_form::DateForm;
 pub use find::{Figure, Figures};
-pub use form::{DateForm, Form, NumberForm};
+pub use form::{Form, NumberForm};
 pub use geometric::Geometric;
 use grid::{Days, Grid, MOST_POINTS};
 
@@ -155,7 +157,7 @@ impl Number {
             }
         };
         for (name, end) in [("low", low), ("high", high)] {
-            if !(end.abs() <= Self::FARTHEST) {
+            if end.is_nan() || end.abs() > Self::FARTHEST {
                 return Err(Error::parameter(name, "a number from -1e200 to 1e200", end));
             }
         }

@@ -465,7 +465,8 @@ def test_every_mechanism_and_its_spec(kind: Any) -> None:
 
 def test_the_channel_takes_numbers_for_what_is_known() -> None:
     e = Embedding(["a", "b", "c"], [[0.0], [1.0], [3.0]])
-    prior = NgramPrior.of_frequencies(e)
+    # To a model of language a number is a word that it does not know.
+    prior = NgramPrior.train(e, ["a zz b", "b c zz", "c a a"] * 10, 1)
     found = Channel.of(Tem(e, 1.0, numbers=N)).decode("a €12.50 b", prior)
     words = Channel.of(Tem(e, 1.0)).decode("a b", prior)
     for place, other in ((0, 0), (2, 1)):

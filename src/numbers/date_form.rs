@@ -1,0 +1,275 @@
+//! The form of a date in a text: read with its day, and written with another one.
+
+use std::fmt::Write as _;
+
+use super::Order;
+use super::calendar::Civil;
+use super::form::{digits, ending};
+
+const MONTHS: [&str; 12] = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+];
+
+/// The form of a date.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DateForm {
+    /// 2026-05-03.
+    Iso(char),
+    /// 03/05/2026.
+    Numeric {
+        /// Day or month first.
+        month_first: bool,
+        /// Between its parts.
+        between: char,
+        /// Two digits of day and month.
+        padded: bool,
+    },
+    /// 3 May 2026.
+    Written {
+        /// May 3.
+        month_first: bool,
+        /// 3rd.
+        ordinal: bool,
+        /// 03.
+        padded: bool,
+        /// May 3, 2026.
+        comma: bool,
+        /// Jan, Feb, …
+        short: bool,
+        /// MAY.
+        upper: bool,
+        /// Whether there is a year.
+        year: bool,
+    },
+}
+
+/// A month's number by its name, and how it is written: short, in capitals.
+fn month(text: &str) -> Option<(u8, bool, bool)> {
+    let found = (1u8..).zip(MONTHS).find_map(|(number, name)| {
+        let short = text.len() == 3 && name.len() > 3 && name[..3].eq_ignore_ascii_case(text);
+        (short || name.eq_ignore_ascii_case(text)).then_some((number, name, short))
+    });
+    let (number, name, short) = found?;
+    let upper = text.bytes().all(|b| b.is_ascii_uppercase());
+    (upper || name.starts_with(text)).then_some((number, short, upper))
+}
+
+/// A day's number: digits, an ordinal's ending, a zero before it.
+fn day(text: &str) -> Option<(u8, bool, bool)> {
+    let (shown, rest) = digits(text);
+    let number: u8 = shown.parse().ok().filter(|_| shown.len() <= 2)?;
+    let (ordinal, padded) = (!rest.is_empty(), shown.starts_with('0'));
+    let right = !ordinal || rest == ending(number.into()) && !padded;
+    right.then_some((number, ordinal, padded))
+}
+
+fn year(text: &str) -> Option<i64> {
+    let all = text.len() == 4 && text.bytes().all(|b| b.is_ascii_digit());
+    text.parse().ok().filter(|&year: &i64| all && year >= 1000)
+}
+
+impl DateForm {
+    /// The date that a run without white space is, and its form.
+    pub(super) fn read(text: &str, order: Option<Order>) -> Option<(Civil, Self)> {
+        let between = text.chars().find(|c| !c.is_ascii_digit())?;
+        if !matches!(between, '-' | '/' | '.') {
+            return None;
+        }
+        let mut parts = text.split(between);
+        let (a, b, c) = (parts.next()?, parts.next()?, parts.next()?);
+        let numbers =
+            |part: &str| part.bytes().all(|b| b.is_ascii_digit()) && matches!(part.len(), 1 | 2);
+        if parts.next().is_some() || !numbers(b) {
+            return None;
+        }
+        if let Some(year) = year(a) {
+            let two = b.len() == 2 && c.len() == 2 && between != '.' && numbers(c);
+            let date = Civil::new(year, b.parse().ok()?, c.parse().ok()?)?;
+            return two.then_some((date, DateForm::Iso(between)));
+        }
+        let month_first = order? == Order::Mdy;
+        if !numbers(a) {
+            return None;
+        }
+        let padded = a.len() == 2 && b.len() == 2;
+        if !padded && (a.starts_with('0') || b.starts_with('0')) {
+            return None;
+        }
+        let (day, month) = if month_first { (b, a) } else { (a, b) };
+        let date = Civil::new(year(c)?, month.parse().ok()?, day.parse().ok()?)?;
+        Some((
+            date,
+            DateForm::Numeric {
+                month_first,
+                between,
+                padded,
+            },
+        ))
+    }
+
+    /// The date that a day, a month's name and perhaps a year are; which of the first two is the day, is
+    /// seen. Without a year the date is one of 2024, a leap year.
+    pub(super) fn read_words(
+        first: &str,
+        second: &str,
+        comma: bool,
+        last: Option<&str>,
+    ) -> Option<(Civil, Self)> {
+        let month_first = first.starts_with(|c: char| c.is_ascii_alphabetic());
+        let (of_day, of_month) = if month_first {
+            (second, first)
+        } else {
+            (first, second)
+        };
+        let (number, short, upper) = month(of_month)?;
+        let (of_month, ordinal, padded) = day(of_day)?;
+        let date = match last {
+            Some(last) => Civil::new(year(last)?, number, of_month)?,
+            None => Civil::new(2024, number, of_month)?,
+        };
+        let form = DateForm::Written {
+            month_first,
+            ordinal,
+            padded,
+            comma,
+            short,
+            upper,
+            year: last.is_some(),
+        };
+        Some((date, form))
+    }
+
+    /// Whether it has a year.
+    pub(super) fn has_year(self) -> bool {
+        !matches!(self, DateForm::Written { year: false, .. })
+    }
+
+    /// Another date in this form.
+    pub(super) fn write(self, date: Civil) -> String {
+        let Civil { year, month, day } = date;
+        match self {
+            DateForm::Iso(c) => format!("{year:04}{c}{month:02}{c}{day:02}"),
+            DateForm::Numeric {
+                month_first,
+                between: c,
+                padded,
+            } => {
+                let (a, b) = if month_first {
+                    (month, day)
+                } else {
+                    (day, month)
+                };
+                match padded {
+                    true => format!("{a:02}{c}{b:02}{c}{year:04}"),
+                    false => format!("{a}{c}{b}{c}{year:04}"),
+                }
+            }
+            DateForm::Written {
+                month_first,
+                ordinal,
+                padded,
+                comma,
+                short,
+                upper,
+                year: with_year,
+            } => {
+                let name = MONTHS[usize::from(month - 1)];
+                let name = if short { &name[..3] } else { name };
+                let name = if upper {
+                    name.to_uppercase()
+                } else {
+                    name.to_owned()
+                };
+                let mut of_month = match padded {
+                    true => format!("{day:02}"),
+                    false => day.to_string(),
+                };
+                if ordinal {
+                    of_month.push_str(ending(day.into()));
+                }
+                let mut out = match month_first {
+                    true => format!("{name} {of_month}"),
+                    false => format!("{of_month} {name}"),
+                };
+                if comma {
+                    out.push(',');
+                }
+                if with_year {
+                    // A String takes all that is written to it.
+                    let _ = write!(out, " {year:04}");
+                }
+                out
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_read_and_written() {
+        let other = Civil::new(2027, 11, 2).unwrap();
+        for (text, order, same, shown) in [
+            ("2026-05-03", None, "2026-5-3", "2027-11-02"),
+            ("2026/05/03", None, "", "2027/11/02"),
+            ("03/05/2026", Some(Order::Dmy), "", "02/11/2027"),
+            ("05/03/2026", Some(Order::Mdy), "", "11/02/2027"),
+            ("3.5.2026", Some(Order::Dmy), "03.5.2026", "2.11.2027"),
+        ] {
+            let (date, form) = DateForm::read(text, order).unwrap();
+            assert_eq!(date, Civil::new(2026, 5, 3).unwrap());
+            assert_eq!(form.write(date), text);
+            assert_eq!(form.write(other), shown);
+            assert_eq!(DateForm::read(same, order), None);
+        }
+        for text in [
+            "03/05/2026",
+            "1.2.3",
+            "2026-02-29",
+            "12/31/99",
+            "2026-05",
+            "2026-05-03T10:00",
+            "5-3-2026",
+            "",
+        ] {
+            assert_eq!(DateForm::read(text, None), None, "{text}");
+        }
+        assert_eq!(DateForm::read("31/12/2026", Some(Order::Mdy)), None);
+        for (first, second, comma, last, shown) in [
+            ("3", "May", false, Some("2026"), "2 November 2027"),
+            ("03", "May", false, Some("2026"), "02 November 2027"),
+            ("3rd", "Aug", false, Some("2026"), "2nd Nov 2027"),
+            ("MAY", "3", true, Some("2026"), "NOVEMBER 2, 2027"),
+            ("May", "3", false, None, "November 2"),
+        ] {
+            let (_, form) = DateForm::read_words(first, second, comma, last).unwrap();
+            assert_eq!(form.write(other), shown);
+        }
+        for (first, second, last) in [
+            ("3", "may", None),
+            ("3", "mAY", None),
+            ("3st", "May", None),
+            ("31", "April", None),
+            ("3", "May", Some("26")),
+            ("3", "May", Some("0026")),
+            ("May", "May", None),
+            ("3", "4", None),
+            ("303", "May", None),
+        ] {
+            assert_eq!(DateForm::read_words(first, second, false, last), None);
+        }
+    }
+}
