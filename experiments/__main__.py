@@ -1,7 +1,7 @@
 """The four papers, beside what is measured here, and our own comparisons.
 
-    python -m experiments [wsdm20 icdm19 post19 tem21 ours keeps] [--table NAME] [--quick]
-        [--sample] [--pictures FOLDER] [--json FILE] [--fresh]
+    python -m experiments [wsdm20 icdm19 post19 tem21 ours keeps language-model] [--table NAME]
+        [--quick] [--sample] [--pictures FOLDER] [--json FILE] [--fresh]
 
 Prints each table beside the published figures. Steps are kept in .papers/ under a fingerprint of
 fastdx, of the experiments and of what was asked, so a run that was stopped goes on where it was.
@@ -16,14 +16,14 @@ import warnings
 from dataclasses import asdict
 from pathlib import Path
 
-from experiments import icdm19, keeps, ours, post19, tem21, wsdm20
+from experiments import icdm19, keeps, language_model, ours, post19, tem21, wsdm20
 from experiments.cache import FOLDER
 from experiments.data import SHARED, Sample, Shared
 from experiments.tables import Run
 from fastdx.exceptions import FastdxWarning
 
 PAPERS = {"wsdm20": wsdm20, "icdm19": icdm19, "post19": post19, "tem21": tem21,
-          "ours": ours, "keeps": keeps}  # fmt: skip
+          "ours": ours, "keeps": keeps, "language-model": language_model}  # fmt: skip
 
 
 def main() -> None:
