@@ -12,9 +12,9 @@ built-in vocabulary. Each is released by Tem and by Tem on balanced covers, with
 all tell equally many bits a word (`Channel.bits` under the words' frequencies in other reviews).
 All attackers know the law. The n-grams learned from 25,000 other reviews, and their posteriors are
 exact sums (`Channel.decode`). The neural attacker (`experiments.smc`) has a prior that mixes the
-neural model with the trigrams, and names the likeliest word of a mix of two posteriors: of the
-paths that were kept, and of each step with look-ahead. Shares of both mixes come from sentences
-that are not measured.
+neural model with the trigrams, and names the likeliest word of a mix of three posteriors: of the
+paths that were kept, of each step with look-ahead, and of the exact trigrams. Shares of both mixes
+come from sentences that are not measured.
 """
 
 from __future__ import annotations
@@ -43,13 +43,18 @@ from fastdx.evaluation import Interval
 KEPT = Path(__file__).parent / "results" / "language_model.json"
 SETTLED, MEASURED = "settings.json", "measured.jsonl"
 HELD_OUT = 140
-"""Sentences that settings come from; those that are measured come after them."""
-BLENDED = 4
-"""Of these, those that are decoded for the shares of posteriors."""
+"""Sentences that the prior's shares come from; those that are attacked come after them."""
+CHOOSING = 4
+"""Of those attacked, the first: shares of the mix that names come from them; they do not count."""
 PARTICLES = 32
+PARTS = ("paths", "steps", "trigrams")
+"""Posteriors that the neural attacker mixes."""
+RIVALS = 10
+"""Of each part, the likeliest words at a place: the likeliest under a mix is one of them."""
 LEAST = 1e-12
 """Posteriors below this count as this: a particle may miss a word altogether."""
 ATTACKERS = ("unigram", "bigram", "trigram", "neural")
+COLUMNS = ("sentence", "words", "content", *ATTACKERS, "surprise trigram", "surprise neural")
 SENTENCE = re.compile(r"[A-Za-z' ]+[.!?]")
 
 
@@ -64,8 +69,8 @@ class Policy(NamedTuple):
 
 
 POLICIES = tuple(Policy(k, bits) for bits in (3.3, 2.0, 1.0) for k in (None, 20, 40))
-EVERY = {3.3: 1, 2.0: 2, 1.0: 4}
-"""At few bits hardly any word is named, so only every second or fourth sentence is released."""
+EVERY = {3.3: 1, 2.0: 4, 1.0: 8}
+"""At few bits hardly any word is named, so only every fourth or eighth sentence is released."""
 
 
 class Sentence(NamedTuple):
@@ -184,28 +189,50 @@ class Released(NamedTuple):
 
 
 def attack(
-    know: Knowledge, released: Released, model: WordModel, i: int, *, blend: float, particles: int
-) -> dict[str, float]:
-    """Count what every attacker names of a sentence's content words.
+    know: Knowledge, released: Released, model: WordModel, i: int, particles: int
+) -> dict[str, Any]:
+    """Count the content words of a sentence that n-grams name; and tell what mixes would.
 
-    `surprise` sums -log2 of the posterior of the true content words.
+    `places` has for every content word what `PARTS` say of it, and of its likeliest rivals: three
+    probabilities each, and no word.
     """
     words = np.array(know.attacked[i].words)
     (places,) = np.nonzero(know.content[words])
     truth = words[places]
-    exact = {order: released.exact(know, i, order) for order in (1, 2, 3)}
-    paths, steps = (p[places] for p in released.neural(know, model, i, particles))
-    mixed = blend * paths + (1 - blend) * steps
-    best = dict(zip(ATTACKERS, (exact[order].best[places] for order in (1, 2, 3)), strict=False))
-    best |= {"neural": mixed.argmax(axis=1), "paths": paths.argmax(axis=1)}
-    best |= {"steps": steps.argmax(axis=1)}
-    found: dict[str, float] = {"sentence": i, "words": len(words), "content": len(places)}
-    found |= {name: int((b == truth).sum()) for name, b in best.items()}
-    grams = [exact[3].marginals(p)[w] for p, w in zip(places, truth, strict=True)]
-    for name, given in (("trigram", grams), ("neural", mixed[np.arange(len(places)), truth])):
-        surprise = -np.log2(np.maximum(given, LEAST)).sum()
-        found[f"surprise {name}"] = round(float(surprise), 3)
+    found: dict[str, Any] = {"sentence": i, "words": len(words), "content": len(places)}
+    exact = [released.exact(know, i, order) for order in (1, 2, 3)]
+    for name, posterior in zip(ATTACKERS, exact, strict=False):
+        found[name] = int((posterior.best[places] == truth).sum())
+    paths, steps = released.neural(know, model, i, particles)
+    found["places"] = []
+    for place, word in zip(places.tolist(), truth.tolist(), strict=True):
+        parts = np.array([paths[place], steps[place], exact[2].marginals(place)])
+        best = np.unique(np.argpartition(-parts, RIVALS, axis=1)[:, :RIVALS])
+        rivals = parts[:, best[best != word]].T
+        found["places"].append({"truth": _short(parts[:, word]), "rivals": _short(rivals)})
     return found
+
+
+def _short(probabilities: Numbers) -> Any:
+    """Seven digits are enough to compare mixes."""
+    return json.loads(
+        json.dumps(probabilities.tolist()), parse_float=lambda x: float(f"{float(x):.6e}")
+    )
+
+
+def mixed(line: dict[str, Any], shares: Numbers) -> tuple[int, float, float]:
+    """Return how many words a mix of `PARTS` names, and the surprise at them: trigrams', its own.
+
+    Surprise is the sum of -log2 of the posterior of the true words.
+    """
+    named, by_grams, by_mix = 0, 0.0, 0.0
+    for place in line["places"]:
+        truth = np.array(place["truth"])
+        own = float(shares @ truth)
+        named += int(own > (np.array(place["rivals"]) @ shares).max())
+        by_grams -= float(np.log2(max(truth[2], LEAST)))
+        by_mix -= float(np.log2(max(own, LEAST)))
+    return named, round(by_grams, 3), round(by_mix, 3)
 
 
 class Folder:
@@ -258,7 +285,7 @@ def plain_words(know: Knowledge, model: NeuralWords, indices: range) -> tuple[Nu
 
 
 def settle(folder: Folder, know: Knowledge, particles: int = PARTICLES) -> None:
-    """Find ε of all policies and the shares of both mixes; none of it sees what is measured.
+    """Find ε of all policies and the neural model's share of the prior.
 
     What an earlier run settled stays.
     """
@@ -267,30 +294,19 @@ def settle(folder: Folder, know: Knowledge, particles: int = PARTICLES) -> None:
         if str(policy) not in settings["epsilon"]:
             settings["epsilon"][str(policy)] = know.epsilon(policy)
             folder.save(settings)
-    if "blend" not in settings:
+    if "share" not in settings:
         model = neural(folder, know, 0.5, particles)
-        settings |= _shares(know, model, settings["epsilon"])
+        settings |= _prior(know, model)
         folder.save(settings)
 
 
-def _shares(know: Knowledge, model: NeuralWords, epsilons: dict[str, float]) -> dict[str, Any]:
-    """The neural model's share of the prior, and the paths' share of the posterior."""
-    by_model, by_grams = plain_words(know, model, range(BLENDED, HELD_OUT))
-    share = model.share = round(float(mixture([by_model, by_grams])[0]), 2)
+def _prior(know: Knowledge, model: NeuralWords) -> dict[str, Any]:
+    by_model, by_grams = plain_words(know, model, range(HELD_OUT))
+    share = round(float(mixture([by_model, by_grams])[0]), 2)
     said = {"neural": by_model, "trigrams": by_grams,
             "mix": share * by_model + (1 - share) * by_grams}  # fmt: skip
     entropy = {name: round(float(-np.log2(p).mean()), 2) for name, p in said.items()}
-    truth: list[list[Numbers]] = []
-    for policy in POLICIES:
-        if policy.bits == 1.0:
-            continue
-        released = Released.of(know, policy, epsilons[str(policy)], BLENDED)
-        for i in range(BLENDED):
-            words = know.attacked[i].words
-            both = released.neural(know, model, i, model.count)
-            truth.append([p[np.arange(len(words)), words] for p in both])
-    blend = round(float(mixture(np.concatenate(truth, axis=1))[0]), 2)
-    return {"share": share, "entropy": entropy, "blend": blend, "particles": model.count}
+    return {"share": share, "entropy": entropy, "particles": model.count}
 
 
 def measure(folder: Folder, know: Knowledge, count: int) -> None:
@@ -307,8 +323,7 @@ def measure(folder: Folder, know: Knowledge, count: int) -> None:
                 if (i, str(policy)) in done or i % EVERY[policy.bits]:
                     continue
                 start = time.perf_counter()
-                found = attack(know, released, model, i, blend=settings["blend"],
-                               particles=settings["particles"])  # fmt: skip
+                found = attack(know, released, model, i, settings["particles"])
                 seconds = round(time.perf_counter() - start, 2)
                 line = {"policy": str(policy), **found, "seconds": seconds}
                 print(json.dumps(line), file=out, flush=True)
@@ -328,17 +343,26 @@ def bits(folder: Folder, know: Knowledge) -> None:
 def keep(folder: Folder, path: Path = KEPT) -> None:
     """Write settings and counts to the file that the table is made from.
 
-    Of every attack it holds numbers, in the order of `columns`; no text.
+    The mix of `PARTS` is the one that makes the true words of the first sentences likeliest; these
+    do not count. Of every attack the file holds numbers, in the order of `columns`; no text.
     """
     lines = folder.lines()
-    columns = [name for name in lines[0] if name not in ("policy", "seconds")]
-    attacks = {str(p): [[line[c] for c in columns] for line in lines if line["policy"] == str(p)]
+    first = HELD_OUT + CHOOSING
+    truths = [place["truth"] for line in lines if line["sentence"] < first
+              for place in line["places"]]  # fmt: skip
+    shares = mixture(np.array(truths).T).round(2)
+    lines = [line for line in lines if line["sentence"] >= first]
+    for line in lines:
+        line["neural"], line["surprise trigram"], line["surprise neural"] = mixed(line, shares)
+    attacks = {str(p): [[line[c] for c in COLUMNS] for line in lines if line["policy"] == str(p)]
                for p in POLICIES}  # fmt: skip
     path.parent.mkdir(exist_ok=True)
     rows = ",\n".join(f" {json.dumps(p)}: {json.dumps(rows)}" for p, rows in attacks.items())
     seconds = round(sum(line["seconds"] for line in lines))
-    head = json.dumps({**folder.load(), "seconds": seconds, "columns": columns})[:-1]
-    path.write_text(f'{head}, "attacks": {{\n{rows}}}}}\n', "utf-8")
+    head = json.dumps(
+        {**folder.load(), "parts": shares.tolist(), "seconds": seconds, "columns": COLUMNS}
+    )
+    path.write_text(f'{head[:-1]}, "attacks": {{\n{rows}}}}}\n', "utf-8")
 
 
 def share_named(named: Numbers, content: Numbers) -> Interval:
@@ -354,15 +378,17 @@ def stand_in(run: Run) -> dict[str, Any]:
     know = Knowledge(run.data, 500)
     found: dict[str, Any] = {"epsilon": {}, "bits": {}, "share": 0.0, "particles": 8,
                              "entropy": {}, "attacks": {}}  # fmt: skip
-    model = NgramWords(know.priors[2])
+    model, shares = NgramWords(know.priors[2]), np.array([0.5, 0.5, 0.0])
     for policy in (Policy(None, 2.0), Policy(20, 2.0)):
         epsilon = know.epsilon(policy)
         released = Released.of(know, policy, epsilon, 10)
-        rows = [attack(know, released, model, i, blend=0.5, particles=8) for i in range(10)]
+        rows = [attack(know, released, model, i, 8) for i in range(10)]
+        for row in rows:
+            row["neural"], row["surprise trigram"], row["surprise neural"] = mixed(row, shares)
         found["epsilon"][str(policy)] = epsilon
         found["bits"][str(policy)] = float(released.channel.bits(know.frequencies))
-        found["columns"] = list(rows[0])
-        found["attacks"][str(policy)] = [list(row.values()) for row in rows]
+        found["columns"] = COLUMNS
+        found["attacks"][str(policy)] = [[row[c] for c in COLUMNS] for row in rows]
     return found
 
 
@@ -393,7 +419,10 @@ def named(run: Run) -> Table:
         gain = share_named(data["neural"] - data["trigram"], content)
         left = [data[f"surprise {name}"].sum() / content.sum() for name in ATTACKERS[2:]]
         more = f"{gain.mean:+.3f} [{gain.low:+.3f}, {gain.high:+.3f}]"
-        table.add(policy, f"{kept['epsilon'][policy]:.2f}", f"{kept['bits'][policy]:.2f}",
+        told = kept["bits"].get(policy)
+        # Without the exact sum there is the estimate by which ε was found.
+        shown_bits = f"≈ {policy.split()[-2]}" if told is None else f"{told:.2f}"
+        table.add(policy, f"{kept['epsilon'][policy]:.2f}", shown_bits,
                   f"{len(rows):,}", f"{content.sum():,.0f}", *map(_cell, shown), more,
                   *(f"{x:.2f}" for x in left))  # fmt: skip
     table.notes.append(_note(kept, made_up))
@@ -407,14 +436,16 @@ def _cell(x: Interval) -> str:
 def _note(kept: dict[str, Any], made_up: bool) -> str:
     if made_up:
         return "Trigrams by sequential Monte Carlo take the place of the neural model."
-    entropy, attacks = kept["entropy"], kept["attacks"].values()
+    entropy, attacks, parts = kept["entropy"], kept["attacks"].values(), kept["parts"]
     words = sum(row[kept["columns"].index("words")] for row in max(attacks, key=len))
     return (
         f"Sentences of film reviews, one a review ({words:,} words), 95% intervals with sentences "
-        "as the unit; the difference is paired. *Bits*: what an output tells of its word, exactly, "
-        "under the words' frequencies in other reviews. *Bits left*: mean of -log2 of the "
-        f"posterior of the true content word. The neural attacker: {kept['particles']} particles, "
-        f"{kept['share']:.2f} SmolLM2-135M-Instruct and the rest trigrams. A word of a plain "
+        "as the unit; the difference is paired. *Bits*: what an output tells of its word "
+        "under the words' frequencies in other reviews (≈: to 1% of an estimate). *Bits left*: mean of -log2 of the "
+        f"posterior of the true content word. The neural attacker: {kept['particles']} particles; "
+        f"as prior {kept['share']:.2f} SmolLM2-135M-Instruct and the rest trigrams; words named by "
+        f"{parts[0]:.2f} of the paths' posterior, {parts[1]:.2f} of the steps', {parts[2]:.2f} of "
+        "the exact trigrams'. A word of a plain "
         f"sentence takes {entropy['trigrams']:.2f} bits by trigrams, {entropy['neural']:.2f} by "
         f"the neural model alone, {entropy['mix']:.2f} by their mix."
     )
@@ -441,7 +472,7 @@ def main() -> None:
         bits(folder, know)
     elif args.step == "settle":
         settle(folder, know, args.particles)
-    elif "blend" not in folder.load():
+    elif "share" not in folder.load():
         raise SystemExit(f"{folder.settings} is not complete: settle first")
     else:
         measure(folder, know, args.sentences)

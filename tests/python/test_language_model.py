@@ -178,9 +178,15 @@ def test_what_was_measured_is_kept_and_shown(tmp_path: Path, monkeypatch: Any) -
     policy = str(language_model.POLICIES[0])
     folder.save({"epsilon": {policy: 4.5}, "bits": {policy: 3.3}, "share": 0.6, "particles": 8,
                  "entropy": {"neural": 6.0, "trigrams": 6.6, "mix": 5.7}})  # fmt: skip
-    rows = [{"policy": policy, "sentence": i, "words": 9, "content": 4, "unigram": 0, "bigram": 1,
-             "trigram": 1, "neural": 2 + i % 2, "paths": 2, "steps": 1, "surprise trigram": 20.0,
-             "surprise neural": 16.0, "seconds": 1.5} for i in range(6)]  # fmt: skip
+    first = language_model.HELD_OUT
+    # Paths are right, steps wrong, trigrams undecided; a rival wins at every other place.
+    places = [{"truth": [0.5, 1e-9, 0.25], "rivals": [[0.1, 0.9, 0.1], [0.4, 0.0, 0.3]]},
+              {"truth": [0.5, 1e-9, 0.25], "rivals": [[0.6, 0.0, 0.3]]}]  # fmt: skip
+    rows = [{"policy": policy, "sentence": first + i, "words": 9, "content": 2, "unigram": 0,
+             "bigram": 1, "trigram": i % 2, "places": places, "seconds": 1.5}
+            for i in range(language_model.CHOOSING + 6)]  # fmt: skip
+    for row in rows[language_model.CHOOSING :]:
+        row["places"] = [places[0], {**places[1], "truth": [0.5, 1.0, 0.25]}]
     folder.measured.write_text("".join(json.dumps(r) + "\n" for r in rows), "utf-8")
     kept = tmp_path / "kept.json"
     language_model.keep(folder, kept)
@@ -193,9 +199,10 @@ def test_what_was_measured_is_kept_and_shown(tmp_path: Path, monkeypatch: Any) -
     table = language_model.named(run)
     assert run.seconds == 9
     (row,) = table.rows
-    assert row[:5] == [policy, "4.50", "3.30", "6", "24"]
-    assert row[7] == "0.250 [0.250, 0.250]" and row[9].startswith("+0.375")
-    assert row[-2:] == ["5.00", "4.00"]
+    assert row[:5] == [policy, "4.50", "3.30", "6", "12"]
+    # What is measured has no say in the shares: all goes to the paths.
+    assert row[7] == "0.250 [0.031, 0.469]" and row[8] == "0.500 [0.500, 0.500]"
+    assert row[-2:] == ["2.00", "1.00"]
 
 
 def test_a_missing_package_is_named(monkeypatch: Any) -> None:
