@@ -441,11 +441,11 @@ def _note(kept: dict[str, Any], made_up: bool) -> str:
     return (
         f"Sentences of film reviews, one a review ({words:,} words), 95% intervals with sentences "
         "as the unit; the difference is paired. *Bits*: what an output tells of its word "
-        "under the words' frequencies in other reviews (≈: to 1% of an estimate). *Bits left*: mean of -log2 of the "
-        f"posterior of the true content word. The neural attacker: {kept['particles']} particles; "
-        f"as prior {kept['share']:.2f} SmolLM2-135M-Instruct and the rest trigrams; words named by "
-        f"{parts[0]:.2f} of the paths' posterior, {parts[1]:.2f} of the steps', {parts[2]:.2f} of "
-        "the exact trigrams'. A word of a plain "
+        "under the words' frequencies in other reviews (≈: by an estimate). *Bits left*: mean of "
+        "-log2 of the posterior of the true content word. The neural attacker: "
+        f"{kept['particles']} particles; as prior {kept['share']:.2f} SmolLM2-135M-Instruct and "
+        f"the rest trigrams; words named by {parts[0]:.2f} of the paths' posterior, "
+        f"{parts[1]:.2f} of the steps', {parts[2]:.2f} of the exact trigrams'. A word of a plain "
         f"sentence takes {entropy['trigrams']:.2f} bits by trigrams, {entropy['neural']:.2f} by "
         f"the neural model alone, {entropy['mix']:.2f} by their mix."
     )
