@@ -1,7 +1,8 @@
 """The four papers, beside what is measured here, and our own comparisons.
 
-    python -m experiments [wsdm20 icdm19 post19 tem21 ours keeps counts frontier learning nearer
-        weights] [--table NAME] [--quick] [--sample] [--pictures FOLDER] [--json FILE] [--fresh]
+    python -m experiments [wsdm20 icdm19 post19 tem21 ours keeps counts frontier language-model
+        learning nearer weights] [--table NAME] [--quick] [--sample] [--pictures FOLDER]
+        [--json FILE] [--fresh]
 
 Prints each table beside the published figures. Steps are kept in .papers/ under a fingerprint of
 fastdx, of the experiments and of what was asked, so a run that was stopped goes on where it was.
@@ -21,6 +22,7 @@ from experiments import (
     frontier,
     icdm19,
     keeps,
+    language_model,
     learning,
     nearer,
     ours,
@@ -36,7 +38,8 @@ from fastdx.exceptions import FastdxWarning
 
 PAPERS = {"wsdm20": wsdm20, "icdm19": icdm19, "post19": post19, "tem21": tem21,
           "ours": ours, "keeps": keeps, "counts": counts,
-          "frontier": frontier, "learning": learning, "nearer": nearer,
+          "frontier": frontier, "language-model": language_model,
+          "learning": learning, "nearer": nearer,
           "weights": weights}  # fmt: skip
 
 

@@ -13,6 +13,8 @@ import fastdx
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / ".papers"
+PARTS = {"language-model": ("smc.py", "smollm.py")}
+"""Modules that one experiment alone uses."""
 
 
 @cache
@@ -25,7 +27,8 @@ def _code(module: str) -> str:
     total = hashlib.sha256()
     for path in sorted(f for f in files if not apart & set(f.relative_to(library).parts)):
         total.update(hashlib.sha256(path.read_bytes()).digest())
-    for name in ("data.py", "measures.py", "networks.py", f"{module}.py"):
+    own = f"{module.replace('-', '_')}.py"
+    for name in ("data.py", "measures.py", "networks.py", *PARTS.get(module, ()), own):
         total.update((Path(__file__).parent / name).read_bytes())
     return total.hexdigest()
 

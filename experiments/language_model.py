@@ -1,0 +1,482 @@
+"""A neural model of language as attacker, beside exact n-grams, at equal bits a word.
+
+    pip install 'fastdx[audit]'
+    python -m experiments.language_model settle FOLDER     settings, from texts held out: minutes
+    python -m experiments.language_model measure FOLDER    hours; goes on where it was stopped
+    python -m experiments.language_model bits FOLDER       what every policy tells: minutes
+    python -m experiments.language_model keep FOLDER       experiments/results/language_model.json
+    python -m experiments language-model --table named     the table, from what was kept
+
+Sentences of film reviews (IMDB, test), one a review, without marks inside, all words known; the
+built-in vocabulary. Each is released by Tem and by Tem on balanced covers, with ε chosen so that
+all tell equally many bits a word (`Channel.bits` under the words' frequencies in other reviews).
+All attackers know the law. The n-grams learned from 25,000 other reviews, and their posteriors are
+exact sums (`Channel.decode`). The neural attacker (`experiments.smc`) has a prior that mixes the
+neural model with the trigrams, and names the likeliest word of a mix of three posteriors: of the
+paths that were kept, of each step with look-ahead, and of the exact trigrams. Shares of both mixes
+come from sentences that are not measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import time
+from collections.abc import Iterator, Sequence
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from experiments.data import Shared, Source
+from experiments.smc import LookAhead, NgramWords, Numbers, WordModel, decode, mixture
+from experiments.smollm import Engine, NeuralWords, Spelling, widened
+from experiments.tables import SEED, Experiment, Run, Table
+from fastdx import Cover, Embedding, Mechanism, Tem
+from fastdx.bags import STOP_WORDS
+from fastdx.channel import Channel, NgramPrior, Posterior
+from fastdx.evaluation import Interval
+
+KEPT = Path(__file__).parent / "results" / "language_model.json"
+SETTLED, MEASURED = "settings.json", "measured.jsonl"
+HELD_OUT = 140
+"""Sentences that the prior's shares come from; those that are attacked come after them."""
+CHOOSING = 4
+"""Of those attacked, the first: shares of the mix that names come from them; they do not count."""
+PARTICLES = 32
+PARTS = ("paths", "steps", "trigrams")
+"""Posteriors that the neural attacker mixes."""
+RIVALS = 10
+"""Of each part, the likeliest words at a place: the likeliest under a mix is one of them."""
+LEAST = 1e-12
+"""Posteriors below this count as this: a particle may miss a word altogether."""
+ATTACKERS = ("unigram", "bigram", "trigram", "neural")
+COLUMNS = ("sentence", "words", "content", *ATTACKERS, "surprise trigram", "surprise neural")
+SENTENCE = re.compile(r"[A-Za-z' ]+[.!?]")
+
+
+class Policy(NamedTuple):
+    """Tem, on a balanced cover of k or on none, that tells so many bits a word."""
+
+    k: int | None
+    bits: float
+
+    def __str__(self) -> str:
+        return f"{'Tem' if self.k is None else f'cover of {self.k}'}, {self.bits:g} bits"
+
+
+POLICIES = tuple(Policy(k, bits) for bits in (3.3, 2.0, 1.0) for k in (None, 20, 40))
+EVERY = {3.3: 1, 2.0: 4, 1.0: 8}
+"""At few bits hardly any word is named, so only every fourth or eighth sentence is released."""
+
+
+class Sentence(NamedTuple):
+    """The ids of its words, and the mark at its end."""
+
+    review: int
+    words: list[int]
+    mark: str
+
+
+def plain(text: str) -> str:
+    """A review without its HTML."""
+    return text.replace("<br />", " ")
+
+
+def sentences(texts: Sequence[str], e: Embedding, seed: int = SEED) -> Iterator[Sentence]:
+    """One sentence of every review that has any of 6 to 20 known words without marks inside."""
+    rng = np.random.default_rng(seed)
+    ids = {word: i for i, word in enumerate(e.words)}
+    for review in rng.permutation(len(texts)).tolist():
+        found = []
+        for part in re.split(r"(?<=[.!?])\s+", plain(texts[review])):
+            words = [ids.get(w, -1) for w in part[:-1].lower().split()]
+            if SENTENCE.fullmatch(part) and 6 <= len(words) <= 20 and min(words) >= 0:
+                found.append(Sentence(review, words, part[-1]))
+        if found:
+            yield found[int(rng.integers(len(found)))]
+
+
+class Knowledge:
+    """What all attackers know of the language: n-grams of other reviews."""
+
+    def __init__(self, source: Source, words: int = 20_000) -> None:
+        default = Embedding.default()
+        count = min(words, len(default))
+        self.space = Embedding(default.words[:count], default.vectors[:count])
+        self.public = [plain(t) for part in ("train", "val") for t in source.imdb(part).texts]
+        self.priors = [NgramPrior.train(self.space, self.public, order) for order in (1, 2, 3)]
+        self.frequencies = self.priors[2].frequencies
+        names = self.space.words
+        self.content = np.array([w not in STOP_WORDS for w in names])
+        texts = source.imdb("test").texts
+        if source.made_up:
+            # They have no sentences.
+            texts = [f"{' '.join(text.split()[:10])}." for text in texts]
+        self.attacked = list(sentences(texts, self.space))
+
+    @cached_property
+    def ahead(self) -> LookAhead:
+        return LookAhead.of(self.priors[1])
+
+    def text(self, sentence: Sentence) -> str:
+        return " ".join(self.space.words[w] for w in sentence.words) + sentence.mark
+
+    def prompt(self, count: int = 30) -> str:
+        """Other sentences in the form of those attacked: what comes next is one more."""
+        shown = [f"- {self.text(s)}" for s in sentences(self.public, self.space)][:count]
+        return "\n".join(["from film reviews:", *shown, "-"])
+
+    @cached_property
+    def covers(self) -> dict[int, Cover]:
+        return {k: Cover.balanced(self.space, k, exclude="offensive") for k in (20, 40)}
+
+    def mechanism(self, policy: Policy, epsilon: float) -> Mechanism:
+        if policy.k is None:
+            return Tem(self.space, epsilon, exclude="offensive", seed=SEED)
+        return Tem(self.space, epsilon, cover=self.covers[policy.k], seed=SEED)
+
+    def epsilon(self, policy: Policy) -> float:
+        """The ε at which a policy tells its bits, to 1% of them; bits grow with ε."""
+        low, high = 0.5, 16.0
+        while high / low > 1.004:
+            middle = (low * high) ** 0.5
+            # The estimate's words are always the same, so it grows with ε too.
+            bits = Channel.of(self.mechanism(policy, middle)).bits(self.frequencies, sample=2048)
+            low, high = (middle, high) if bits < policy.bits else (low, middle)
+        return float(f"{(low * high) ** 0.5:.3f}")
+
+
+class Released(NamedTuple):
+    """A policy's channel, and what it releases of all sentences."""
+
+    policy: Policy
+    channel: Channel
+    outputs: list[NDArray[Any]]
+
+    @classmethod
+    def of(cls, know: Knowledge, policy: Policy, epsilon: float, count: int) -> Released:
+        """Release the first sentences; always the same outputs."""
+        mechanism = know.mechanism(policy, epsilon)
+        some = [s.words for s in know.attacked[:count]]
+        outputs = mechanism.privatize_ids(np.concatenate(some))
+        ends = np.cumsum([len(words) for words in some])[:-1]
+        return cls(policy, Channel.of(mechanism), np.split(outputs, ends))
+
+    def likelihoods(self, i: int) -> Numbers:
+        return np.array([self.channel.likelihood(int(y)) for y in self.outputs[i]])
+
+    def exact(self, know: Knowledge, i: int, order: int) -> Posterior:
+        """The posterior of a sentence by n-grams."""
+        names = know.space.words
+        return self.channel.decode([names[y] for y in self.outputs[i]], know.priors[order - 1])
+
+    def neural(
+        self, know: Knowledge, model: WordModel, i: int, particles: int
+    ) -> tuple[Numbers, Numbers]:
+        """Posteriors by the paths that were kept, and by steps with look-ahead: (n, V) each."""
+        likelihoods = self.likelihoods(i)
+        ahead = know.ahead.messages(likelihoods)
+        if isinstance(model, NeuralWords):
+            model.mark = know.attacked[i].mark
+        # Chance depends on the sentence alone: a run that goes on where it was repeats nothing.
+        rng = np.random.default_rng([SEED, i])
+        found = decode(model, likelihoods, ahead, particles, rng)
+        return found.marginals(), found.seen
+
+
+def attack(
+    know: Knowledge, released: Released, model: WordModel, i: int, particles: int
+) -> dict[str, Any]:
+    """Count the content words of a sentence that n-grams name; and tell what mixes would.
+
+    `places` has for every content word what `PARTS` say of it, and of its likeliest rivals: three
+    probabilities each, and no word.
+    """
+    words = np.array(know.attacked[i].words)
+    (places,) = np.nonzero(know.content[words])
+    truth = words[places]
+    found: dict[str, Any] = {"sentence": i, "words": len(words), "content": len(places)}
+    exact = [released.exact(know, i, order) for order in (1, 2, 3)]
+    for name, posterior in zip(ATTACKERS, exact, strict=False):
+        found[name] = int((posterior.best[places] == truth).sum())
+    paths, steps = released.neural(know, model, i, particles)
+    found["places"] = []
+    for place, word in zip(places.tolist(), truth.tolist(), strict=True):
+        parts = np.array([paths[place], steps[place], exact[2].marginals(place)])
+        best = np.unique(np.argpartition(-parts, RIVALS, axis=1)[:, :RIVALS])
+        rivals = parts[:, best[best != word]].T
+        found["places"].append({"truth": _short(parts[:, word]), "rivals": _short(rivals)})
+    return found
+
+
+def _short(probabilities: Numbers) -> Any:
+    """Seven digits are enough to compare mixes."""
+    return json.loads(
+        json.dumps(probabilities.tolist()), parse_float=lambda x: float(f"{float(x):.6e}")
+    )
+
+
+def mixed(line: dict[str, Any], shares: Numbers) -> tuple[int, float, float]:
+    """Return how many words a mix of `PARTS` names, and the surprise at them: trigrams', its own.
+
+    Surprise is the sum of -log2 of the posterior of the true words.
+    """
+    named, by_grams, by_mix = 0, 0.0, 0.0
+    for place in line["places"]:
+        truth = np.array(place["truth"])
+        own = float(shares @ truth)
+        named += int(own > (np.array(place["rivals"]) @ shares).max())
+        by_grams -= float(np.log2(max(truth[2], LEAST)))
+        by_mix -= float(np.log2(max(own, LEAST)))
+    return named, round(by_grams, 3), round(by_mix, 3)
+
+
+class Folder:
+    """Where a run keeps what it did: settings, and a line of JSON for each attack."""
+
+    def __init__(self, path: Path) -> None:
+        path.mkdir(parents=True, exist_ok=True)
+        self.path = path
+        self.settings, self.measured = path / SETTLED, path / MEASURED
+
+    def load(self) -> dict[str, Any]:
+        if not self.settings.exists():
+            return {"epsilon": {}, "bits": {}}
+        found: dict[str, Any] = json.loads(self.settings.read_text("utf-8"))
+        return found
+
+    def save(self, settings: dict[str, Any]) -> None:
+        self.settings.write_text(json.dumps(settings, indent=1), "utf-8")
+
+    def lines(self) -> list[dict[str, Any]]:
+        if not self.measured.exists():
+            return []
+        return [json.loads(line) for line in self.measured.read_text("utf-8").splitlines()]
+
+
+def neural(folder: Folder, know: Knowledge, share: float, particles: int) -> NeuralWords:
+    engine = Engine(widened(folder.path), 2 * particles + 1)
+    spelling = Spelling(engine, know.space.words)
+    return NeuralWords(engine, spelling, know.priors[2], share=share, prompt=know.prompt(),
+                       count=particles)  # fmt: skip
+
+
+def plain_words(know: Knowledge, model: NeuralWords, indices: range) -> tuple[Numbers, Numbers]:
+    """Return what the neural model and the trigrams say of the words of plain sentences."""
+    parts = []
+    every = [know.attacked[i].words for i in indices]
+    for start in range(0, len(every), model.count):
+        some = every[start : start + model.count]
+        model.begin()
+        parents = np.zeros(len(some), dtype=np.int64)
+        place = 0
+        while some:
+            model.extend(parents, np.array([words[place] for words in some]))
+            parts.append(np.array(model.parts))
+            place += 1
+            parents = np.array([j for j, words in enumerate(some) if len(words) > place])
+            some = [some[j] for j in parents]
+    neural, grams = np.concatenate(parts, axis=1)
+    return neural, grams
+
+
+def settle(folder: Folder, know: Knowledge, particles: int = PARTICLES) -> None:
+    """Find ε of all policies and the neural model's share of the prior.
+
+    What an earlier run settled stays.
+    """
+    settings = folder.load()
+    for policy in POLICIES:
+        if str(policy) not in settings["epsilon"]:
+            settings["epsilon"][str(policy)] = know.epsilon(policy)
+            folder.save(settings)
+    if "share" not in settings:
+        model = neural(folder, know, 0.5, particles)
+        settings |= _prior(know, model)
+        folder.save(settings)
+
+
+def _prior(know: Knowledge, model: NeuralWords) -> dict[str, Any]:
+    by_model, by_grams = plain_words(know, model, range(HELD_OUT))
+    share = round(float(mixture([by_model, by_grams])[0]), 2)
+    said = {"neural": by_model, "trigrams": by_grams,
+            "mix": share * by_model + (1 - share) * by_grams}  # fmt: skip
+    entropy = {name: round(float(-np.log2(p).mean()), 2) for name, p in said.items()}
+    return {"share": share, "entropy": entropy, "particles": model.count}
+
+
+def measure(folder: Folder, know: Knowledge, count: int) -> None:
+    """Attack sentence by sentence under all policies, from where an earlier run stopped."""
+    settings = folder.load()
+    done = {(line["sentence"], line["policy"]) for line in folder.lines()}
+    model = neural(folder, know, settings["share"], settings["particles"])
+    every = [Released.of(know, policy, settings["epsilon"][str(policy)], HELD_OUT + count)
+             for policy in POLICIES]  # fmt: skip
+    with folder.measured.open("a", encoding="utf-8") as out:
+        for i in range(HELD_OUT, HELD_OUT + count):
+            for released in every:
+                policy = released.policy
+                if (i, str(policy)) in done or i % EVERY[policy.bits]:
+                    continue
+                start = time.perf_counter()
+                found = attack(know, released, model, i, settings["particles"])
+                seconds = round(time.perf_counter() - start, 2)
+                line = {"policy": str(policy), **found, "seconds": seconds}
+                print(json.dumps(line), file=out, flush=True)
+
+
+def bits(folder: Folder, know: Knowledge) -> None:
+    """Compute what every policy tells, exactly: ε was found by an estimate."""
+    settings = folder.load()
+    for policy in POLICIES:
+        if str(policy) not in settings["bits"]:
+            channel = Channel.of(know.mechanism(policy, settings["epsilon"][str(policy)]))
+            found = channel.bits(know.frequencies)
+            settings["bits"][str(policy)] = round(float(found), 3)
+            folder.save(settings)
+
+
+def keep(folder: Folder, path: Path = KEPT) -> None:
+    """Write settings and counts to the file that the table is made from.
+
+    The mix of `PARTS` is the one that makes the true words of the first sentences likeliest; these
+    do not count. Of every attack the file holds numbers, in the order of `columns`; no text.
+    """
+    lines = folder.lines()
+    first = HELD_OUT + CHOOSING
+    truths = [place["truth"] for line in lines if line["sentence"] < first
+              for place in line["places"]]  # fmt: skip
+    shares = mixture(np.array(truths).T).round(2)
+    lines = [line for line in lines if line["sentence"] >= first]
+    for line in lines:
+        line["neural"], line["surprise trigram"], line["surprise neural"] = mixed(line, shares)
+    attacks = {str(p): [[line[c] for c in COLUMNS] for line in lines if line["policy"] == str(p)]
+               for p in POLICIES}  # fmt: skip
+    path.parent.mkdir(exist_ok=True)
+    rows = ",\n".join(f" {json.dumps(p)}: {json.dumps(rows)}" for p, rows in attacks.items())
+    seconds = round(sum(line["seconds"] for line in lines))
+    head = json.dumps(
+        {**folder.load(), "parts": shares.tolist(), "seconds": seconds, "columns": COLUMNS}
+    )
+    path.write_text(f'{head[:-1]}, "attacks": {{\n{rows}}}}}\n', "utf-8")
+
+
+def share_named(named: Numbers, content: Numbers) -> Interval:
+    """A share of content words, with an interval for which sentences are drawn."""
+    share = float(named.sum() / content.sum())
+    apart = named - share * content
+    error = 1.96 * float(np.sqrt((apart**2).sum() * len(named) / (len(named) - 1)) / content.sum())
+    return Interval(share, share - error, share + error)
+
+
+def stand_in(run: Run) -> dict[str, Any]:
+    """Attack made-up texts; trigrams take the place of the neural model."""
+    know = Knowledge(run.data, 500)
+    found: dict[str, Any] = {"epsilon": {}, "bits": {}, "share": 0.0, "particles": 8,
+                             "entropy": {}, "attacks": {}}  # fmt: skip
+    model, shares = NgramWords(know.priors[2]), np.array([0.5, 0.5, 0.0])
+    for policy in (Policy(None, 2.0), Policy(20, 2.0)):
+        epsilon = know.epsilon(policy)
+        released = Released.of(know, policy, epsilon, 10)
+        rows = [attack(know, released, model, i, 8) for i in range(10)]
+        for row in rows:
+            row["neural"], row["surprise trigram"], row["surprise neural"] = mixed(row, shares)
+        found["epsilon"][str(policy)] = epsilon
+        found["bits"][str(policy)] = float(released.channel.bits(know.frequencies))
+        found["columns"] = COLUMNS
+        found["attacks"][str(policy)] = [[row[c] for c in COLUMNS] for row in rows]
+    return found
+
+
+def named(run: Run) -> Table:
+    """The share of content words that each attacker names, at equal bits."""
+    made_up = run.data.made_up
+
+    def read() -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(KEPT.read_text("utf-8"))
+        return found
+
+    if made_up:
+        kept = run.step(partial(stand_in, run))
+    else:
+        kept = read()
+        run.seconds += kept["seconds"]
+    table = Table(
+        "Content words named, by attacker, at equal bits a word",
+        ["policy", "ε", "bits", "sentences", "content words", "one by one", "exact bigrams",
+         "exact trigrams", "neural", "neural - trigrams", "bits left: trigrams", "neural"],
+    )  # fmt: skip
+    for policy, rows in kept["attacks"].items():
+        if len(rows) < 2:
+            continue
+        data = dict(zip(kept["columns"], np.array(rows, dtype=float).T, strict=True))
+        content = data["content"]
+        shown = [share_named(data[name], content) for name in ATTACKERS]
+        gain = share_named(data["neural"] - data["trigram"], content)
+        left = [data[f"surprise {name}"].sum() / content.sum() for name in ATTACKERS[2:]]
+        more = f"{gain.mean:+.3f} [{gain.low:+.3f}, {gain.high:+.3f}]"
+        told = kept["bits"].get(policy)
+        # Without the exact sum there is the estimate by which ε was found.
+        shown_bits = f"≈ {policy.split()[-2]}" if told is None else f"{told:.2f}"
+        table.add(policy, f"{kept['epsilon'][policy]:.2f}", shown_bits,
+                  f"{len(rows):,}", f"{content.sum():,.0f}", *map(_cell, shown), more,
+                  *(f"{x:.2f}" for x in left))  # fmt: skip
+    table.notes.append(_note(kept, made_up))
+    return table
+
+
+def _cell(x: Interval) -> str:
+    return f"{x.mean:.3f} [{x.low:.3f}, {x.high:.3f}]"
+
+
+def _note(kept: dict[str, Any], made_up: bool) -> str:
+    if made_up:
+        return "Trigrams by sequential Monte Carlo take the place of the neural model."
+    entropy, attacks, parts = kept["entropy"], kept["attacks"].values(), kept["parts"]
+    words = sum(row[kept["columns"].index("words")] for row in max(attacks, key=len))
+    return (
+        f"Sentences of film reviews, one a review ({words:,} words), 95% intervals with sentences "
+        "as the unit; the difference is paired. *Bits*: what an output tells of its word "
+        "under the words' frequencies in other reviews (≈: by an estimate). *Bits left*: mean of "
+        "-log2 of the posterior of the true content word. The neural attacker: "
+        f"{kept['particles']} particles; as prior {kept['share']:.2f} SmolLM2-135M-Instruct and "
+        f"the rest trigrams; words named by {parts[0]:.2f} of the paths' posterior, "
+        f"{parts[1]:.2f} of the steps', {parts[2]:.2f} of the exact trigrams'. A word of a plain "
+        f"sentence takes {entropy['trigrams']:.2f} bits by trigrams, {entropy['neural']:.2f} by "
+        f"the neural model alone, {entropy['mix']:.2f} by their mix."
+    )
+
+
+TABLES: dict[str, Experiment] = {"named": named}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("step", choices=("settle", "measure", "bits", "keep"))
+    parser.add_argument("folder", type=Path, help="where a run keeps what it did")
+    parser.add_argument("--sentences", type=int, default=1000)
+    parser.add_argument("--particles", type=int, default=PARTICLES, help="for settle")
+    args = parser.parse_args()
+    folder = Folder(args.folder)
+    if args.step == "keep":
+        if not folder.lines():
+            raise SystemExit(f"{folder.measured} holds no attack: measure first")
+        keep(folder)
+        return
+    know = Knowledge(Shared())
+    if args.step == "bits":
+        bits(folder, know)
+    elif args.step == "settle":
+        settle(folder, know, args.particles)
+    elif "share" not in folder.load():
+        raise SystemExit(f"{folder.settings} is not complete: settle first")
+    else:
+        measure(folder, know, args.sentences)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,218 @@
+"""Sequential Monte Carlo over the words behind a release, against exact sums."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from experiments.smc import (
+    Ids,
+    LookAhead,
+    NgramWords,
+    Numbers,
+    decode,
+    mixture,
+    resample,
+)
+
+from fastdx import Embedding, Tem
+from fastdx.channel import Channel, NgramPrior
+from fastdx.exceptions import ParameterError
+
+WORDS = list("abcdef")
+SPACE = Embedding(WORDS, np.random.default_rng(1).normal(size=(6, 2)))
+CHANNEL = Channel.of(Tem(SPACE, 1.5))
+RELEASE = list("cabfd")
+RUNS = 3000
+
+
+def prior(order: int) -> NgramPrior:
+    """One that learned from sentences whose words are tied to one or two before them."""
+    rng = np.random.default_rng(order)
+    made = []
+    for _ in range(300):
+        sentence = [int(rng.integers(6)), int(rng.integers(6))]
+        for _ in range(6):
+            by_two = (sentence[-1] + 2 * sentence[-2] + 1) % 6
+            by_one = (sentence[-1] + 1) % 6
+            ways = [by_one, by_two, int(rng.integers(6))]
+            sentence.append(ways[int(rng.choice(3, p=[0.5, 0.3, 0.2]))])
+        made.append(" ".join(WORDS[w] for w in sentence) + ".")
+    return NgramPrior.train(SPACE, made, order)
+
+
+def columns(release: list[str] = RELEASE) -> Numbers:
+    return np.array([CHANNEL.likelihood(y) for y in release])
+
+
+def written_out(model: NgramPrior, likelihoods: Numbers) -> tuple[float, Numbers]:
+    """The evidence and all marginals, by all texts."""
+    evidence, marginals = 0.0, np.zeros_like(likelihoods)
+    for text in itertools.product(range(6), repeat=len(likelihoods)):
+        p = 1.0
+        for i, w in enumerate(text):
+            p *= model.next([WORDS[u] for u in text[:i]])[w] * likelihoods[i, w]
+        evidence += p
+        for i, w in enumerate(text):
+            marginals[i, w] += p
+    return evidence, marginals / evidence
+
+
+class Misled(NgramWords):
+    """A model whose guesses are wrong by up to a factor of three, and that says when words end."""
+
+    def __init__(self, model: NgramPrior) -> None:
+        super().__init__(model)
+        self._rng = np.random.default_rng(3)
+
+    def _wrong(self, rows: Numbers) -> Numbers:
+        return rows * np.exp(self._rng.uniform(-1.1, 1.1, rows.shape))
+
+    def begin(self) -> Numbers:
+        self.guesses = self._wrong(super().begin())
+        return self.guesses
+
+    def extend(self, parents: Ids, words: Ids) -> tuple[Numbers, Numbers]:
+        exact, rows = super().extend(parents, words)
+        self.words = words
+        return exact, self._wrong(rows)
+
+    def end(self) -> Numbers:
+        """No sentence ends behind an even word as easily as behind an odd one."""
+        return np.where(self.words % 2, 0.9, 0.3)
+
+
+def within(found: Numbers, truth: Numbers | float, sigmas: float = 6.5) -> None:
+    """Means of runs lie within so many standard errors: a false alarm in 10⁷."""
+    error = found.std(axis=0, ddof=1) / len(found) ** 0.5
+    assert (np.abs(found.mean(axis=0) - truth) <= sigmas * error + 1e-12).all()
+
+
+def test_what_is_kept_has_its_weight_in_expectation() -> None:
+    rng = np.random.default_rng(0)
+    weights = rng.gamma(0.3, size=40)
+    weights[::7] = 0.0
+    count, runs = 9, 20_000
+    total = np.zeros((runs, 40))
+    for row in total:
+        kept, new = resample(weights, count, rng)
+        assert len(kept) == count == len(set(kept.tolist())) and (weights[kept] > 0).all()
+        assert new.sum() == pytest.approx(weights.sum(), rel=1e-12)
+        row[kept] = new
+    # A thing is lost, or has the threshold: Bernoulli, so its variance is known.
+    threshold = total[total > 0].min()
+    above = weights >= threshold
+    assert np.allclose(total[:, above], weights[above], rtol=1e-12) and 0 < above.sum() < count
+    error = np.sqrt(weights * np.maximum(threshold - weights, 0) / runs)
+    assert (np.abs(total.mean(axis=0) - weights) <= 6.5 * error + 1e-12).all()
+
+
+def test_few_things_are_all_kept() -> None:
+    rng = np.random.default_rng(0)
+    kept, new = resample(np.array([0.0, 2.0, 0.0, 1.0]), 2, rng)
+    assert kept.tolist() == [1, 3] and new.tolist() == [2.0, 1.0]
+    kept, new = resample(np.full(5, 0.2), 4, rng)
+    assert len(kept) == 4 and np.allclose(new, 0.25)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_messages_are_those_of_the_whole_table(order: int) -> None:
+    model, likelihoods = prior(order), columns()
+    table = np.array([model.next([u]) for u in WORDS])
+    made = LookAhead.of(model).messages(likelihoods)
+    expected = np.ones(6)
+    for i in range(len(RELEASE) - 2, -1, -1):
+        expected = table @ (likelihoods[i + 1] * expected)
+        assert np.allclose(made[i], expected / expected.max(), rtol=1e-9)
+    assert (made[-1] == 1).all()
+    with pytest.raises(ParameterError, match="order"):
+        LookAhead.of(prior(3))
+
+
+def test_exact_look_ahead_leaves_no_chance() -> None:
+    model, likelihoods = prior(2), columns()
+    ahead = LookAhead.of(model).messages(likelihoods)
+    evidence, marginals = written_out(model, likelihoods)
+    for seed in range(20):
+        found = decode(NgramWords(model), likelihoods, ahead, 4, np.random.default_rng(seed))
+        assert found.log_evidence == pytest.approx(np.log(evidence), abs=1e-9)
+        assert np.allclose(found.seen[0], marginals[0], rtol=1e-9)
+        assert len(found.paths) == 4 and found.weights.sum() == pytest.approx(1)
+
+
+def test_it_is_the_channels_posterior() -> None:
+    model, likelihoods = prior(3), columns()
+    exact = CHANNEL.decode(RELEASE, model)
+    assert exact.unknown.max() < 1e-9 or exact.exact
+    evidence, marginals = written_out(model, likelihoods)
+    known = np.array([exact.marginals(i) / (1 - exact.unknown[i]) for i in range(len(RELEASE))])
+    assert np.abs(known - marginals).max() < 0.02  # an unknown word is hardly likely
+    ahead = LookAhead.of(prior(2)).messages(likelihoods)
+    every = decode(NgramWords(model), likelihoods, ahead, 6**5, np.random.default_rng(0))
+    assert every.log_evidence == pytest.approx(np.log(evidence), abs=1e-9)
+    assert np.allclose(every.marginals(), marginals, atol=1e-9)
+
+
+@pytest.mark.parametrize("look", [False, True])
+def test_few_particles_are_right_on_average(look: bool) -> None:
+    model, likelihoods = prior(3), columns()
+    evidence, marginals = written_out(model, likelihoods)
+    ahead = np.ones_like(likelihoods)
+    if look:
+        ahead = LookAhead.of(prior(2)).messages(likelihoods)
+    rng = np.random.default_rng(7)
+    estimates, weighted = np.empty(RUNS), np.empty((RUNS, *likelihoods.shape))
+    words = NgramWords(model)
+    for r in range(RUNS):
+        found = decode(words, likelihoods, ahead, 5, rng)
+        estimates[r] = np.exp(found.log_evidence) / evidence
+        weighted[r] = estimates[r] * found.marginals()
+    within(estimates, 1.0)
+    # Estimates of a ratio are biased; numerator and denominator are not.
+    within(weighted.reshape(RUNS, -1), marginals.ravel())
+    assert estimates.std() > 0.01
+
+
+def test_look_ahead_makes_estimates_better() -> None:
+    model, likelihoods = prior(3), columns()
+    words, rng = NgramWords(model), np.random.default_rng(8)
+    spread = []
+    for ahead in (np.ones_like(likelihoods), LookAhead.of(prior(2)).messages(likelihoods)):
+        logs = [decode(words, likelihoods, ahead, 5, rng).log_evidence for _ in range(400)]
+        spread.append(np.std(logs))
+    assert spread[1] < 0.7 * spread[0]
+
+
+def test_wrong_guesses_are_put_right() -> None:
+    model, likelihoods = prior(2), columns()
+    evidence, ending = 0.0, 0.0
+    for text in itertools.product(range(6), repeat=len(RELEASE)):
+        p = 1.0
+        for i, w in enumerate(text):
+            p *= model.next([WORDS[u] for u in text[:i]])[w] * likelihoods[i, w]
+        evidence += p * (0.9 if text[-1] % 2 else 0.3)
+        ending += p
+    ahead = LookAhead.of(model).messages(likelihoods)
+    rng, words = np.random.default_rng(9), Misled(model)
+    found = np.array([decode(words, likelihoods, ahead, 5, rng).log_evidence for _ in range(RUNS)])
+    within(np.exp(found) / evidence, 1.0)
+    assert abs(ending / evidence - 1) > 0.1
+
+
+def test_bad_input_is_named() -> None:
+    model, likelihoods = NgramWords(prior(2)), columns()
+    rng = np.random.default_rng(0)
+    with pytest.raises(ParameterError, match="ahead"):
+        decode(model, likelihoods, np.full_like(likelihoods, 0.5), 5, rng)
+    with pytest.raises(ParameterError, match="likelihoods"):
+        decode(model, np.zeros_like(likelihoods), np.ones_like(likelihoods), 5, rng)
+
+
+def test_shares_of_a_mixture() -> None:
+    rng = np.random.default_rng(2)
+    # Data from .7 of one law and .3 of another.
+    laws = np.array([[0.6, 0.3, 0.1], [0.1, 0.1, 0.8]])
+    data = rng.choice(3, 100_000, p=0.7 * laws[0] + 0.3 * laws[1])
+    shares = mixture([law[data] for law in laws])
+    assert shares.sum() == pytest.approx(1) and abs(shares[0] - 0.7) < 0.03
