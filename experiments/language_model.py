@@ -40,6 +40,8 @@ from fastdx.bags import STOP_WORDS
 from fastdx.channel import Channel, NgramPrior, Posterior
 from fastdx.evaluation import Interval
 
+FEWEST = 30
+"""Sentences below which a normal interval of a share is not to be trusted."""
 KEPT = Path(__file__).parent / "results" / "language_model.json"
 SETTLED, MEASURED = "settings.json", "measured.jsonl"
 HELD_OUT = 140
@@ -418,19 +420,24 @@ def named(run: Run) -> Table:
         shown = [share_named(data[name], content) for name in ATTACKERS]
         gain = share_named(data["neural"] - data["trigram"], content)
         left = [data[f"surprise {name}"].sum() / content.sum() for name in ATTACKERS[2:]]
-        more = f"{gain.mean:+.3f} [{gain.low:+.3f}, {gain.high:+.3f}]"
+        few = len(rows) < FEWEST
+        more = f"{gain.mean:+.3f}"
+        more += "" if few else f" [{gain.low:+.3f}, {gain.high:+.3f}]"
         told = kept["bits"].get(policy)
         # Without the exact sum there is the estimate by which ε was found.
         shown_bits = f"≈ {policy.split()[-2]}" if told is None else f"{told:.2f}"
         table.add(policy, f"{kept['epsilon'][policy]:.2f}", shown_bits,
-                  f"{len(rows):,}", f"{content.sum():,.0f}", *map(_cell, shown), more,
+                  f"{len(rows):,}", f"{content.sum():,.0f}", *(_cell(x, few) for x in shown), more,
                   *(f"{x:.2f}" for x in left))  # fmt: skip
+    if any(len(rows) < FEWEST for rows in kept["attacks"].values()):
+        table.notes.append(f"Of fewer than {FEWEST} sentences no interval is shown: such rows "
+                           "are of a run that was not finished, and decide nothing.")  # fmt: skip
     table.notes.append(_note(kept, made_up))
     return table
 
 
-def _cell(x: Interval) -> str:
-    return f"{x.mean:.3f} [{x.low:.3f}, {x.high:.3f}]"
+def _cell(x: Interval, few: bool) -> str:
+    return f"{x.mean:.3f}" if few else f"{x.mean:.3f} [{x.low:.3f}, {x.high:.3f}]"
 
 
 def _note(kept: dict[str, Any], made_up: bool) -> str:

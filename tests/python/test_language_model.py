@@ -191,6 +191,7 @@ def test_what_was_measured_is_kept_and_shown(tmp_path: Path, monkeypatch: Any) -
     kept = tmp_path / "kept.json"
     language_model.keep(folder, kept)
     monkeypatch.setattr(language_model, "KEPT", kept)
+    monkeypatch.setattr(language_model, "FEWEST", 6)
 
     class Real(data.Sample):
         made_up = False
@@ -203,6 +204,9 @@ def test_what_was_measured_is_kept_and_shown(tmp_path: Path, monkeypatch: Any) -
     # What is measured has no say in the shares: all goes to the paths.
     assert row[7] == "0.250 [0.031, 0.469]" and row[8] == "0.500 [0.500, 0.500]"
     assert row[-2:] == ["2.00", "1.00"]
+    monkeypatch.setattr(language_model, "FEWEST", 7)
+    few = language_model.named(run)
+    assert few.rows[0][7:10] == ["0.250", "0.500", "+0.250"] and "decide nothing" in few.notes[0]
 
 
 def test_a_missing_package_is_named(monkeypatch: Any) -> None:
