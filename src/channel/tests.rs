@@ -438,6 +438,7 @@ fn cases(seed: u64, consistent: Consistent) {
                 oov,
                 skip,
                 consistent,
+                ..Policy::default()
             };
             // What the mechanism makes of a text.
             let written: Vec<&str> = (0..places)

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::Order;
 use super::calendar::Civil;
-use super::form::{digits, ending};
+use super::digits::{digits, ending};
 
 const MONTHS: [&str; 12] = [
     "January",

@@ -4,6 +4,7 @@
 //! months are written. The sign and the number of digits are not part of it.
 
 use super::date_form::DateForm;
+use super::digits::{digits, ending};
 
 /// Signs of currencies; codes stand apart from the number.
 const SIGNS: [&str; 13] = [
@@ -66,24 +67,8 @@ fn spaced(text: &str) -> (Option<char>, &str) {
     }
 }
 
-/// ASCII digits, and the rest.
-pub(super) fn digits(text: &str) -> (&str, &str) {
-    let end = text.bytes().take_while(u8::is_ascii_digit).count();
-    text.split_at(end)
-}
-
 fn without_sign(text: &str) -> Option<&str> {
     text.strip_prefix(['-', '\u{2212}'])
-}
-
-pub(super) fn ending(number: u64) -> &'static str {
-    match (number % 100, number % 10) {
-        (11..=13, _) => "th",
-        (_, 1) => "st",
-        (_, 2) => "nd",
-        (_, 3) => "rd",
-        _ => "th",
-    }
 }
 
 /// Digits and separators, as far as they go.

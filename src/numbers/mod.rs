@@ -14,6 +14,7 @@
 
 mod calendar;
 mod date_form;
+mod digits;
 mod find;
 mod form;
 pub mod geometric;
