@@ -194,6 +194,9 @@ impl PyNgramPrior {
 /// Bits, the ends of their interval, what was drawn for it, draws of the law.
 type Interval = (f64, f64, f64, usize, usize);
 
+/// Ids, and how many each text has.
+type Outputs<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u32>>);
+
 fn interval(bits: Bits) -> Interval {
     (bits.value, bits.low, bits.high, bits.sampled, bits.draws)
 }
@@ -339,7 +342,7 @@ impl PyChannel {
         &self,
         py: Python<'py>,
         texts: &Bound<'py, PyAny>,
-    ) -> PyResult<(Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u32>>)> {
+    ) -> PyResult<Outputs<'py>> {
         let texts = strings("texts", texts)?;
         let (ids, lengths) = run(py, true, |control| {
             self.inner.outputs_of(&as_strs(&texts), control)

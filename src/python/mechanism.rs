@@ -159,6 +159,9 @@ impl PyMechanism {
     }
 }
 
+/// A value, the ends of its interval, and how many words were drawn for it.
+type Interval = (f64, f64, f64, usize);
+
 #[pymethods]
 impl PyMechanism {
     /// A mechanism from keyword arguments, or one that shares everything with another.
@@ -292,10 +295,7 @@ impl PyMechanism {
     }
 
     /// value, low, high and sampled of `channel::word_bits`, or why there is no number.
-    fn _bits(
-        &self,
-        py: Python<'_>,
-    ) -> PyResult<(Option<(f64, f64, f64, usize)>, Option<&'static str>)> {
+    fn _bits(&self, py: Python<'_>) -> PyResult<(Option<Interval>, Option<&'static str>)> {
         Ok(match self.bits(py)? {
             WordBits::Told { told, .. } => {
                 (Some((told.value, told.low, told.high, told.sampled)), None)
