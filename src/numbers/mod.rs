@@ -10,7 +10,7 @@
 //! So sign and zero are protected too: two numbers of the same sign are |ln x - ln x'| apart, and 0 is one unit
 //! from ±s.
 //!
-//! [`form`] reads numbers and dates as they are written, and writes others in the same form.
+//! [`Form`] reads numbers and dates as they are written, and writes others in the same form.
 
 mod calendar;
 mod date_form;
