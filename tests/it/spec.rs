@@ -113,6 +113,10 @@ fn every_key_is_read_and_written() {
                   "metric": "angular", "limit": 5, "vocabulary": "words.txt"},
         "verify": false, "cover": {"file": "c.fdx"}, "balance": 0.1, "remap": 3,
         "exclude": ["a"], "oov": "drop", "skip": ["b"], "consistent": "call", "pad": 0.5,
+        "numbers": {"epsilon": 20.0, "scale": "log", "unit": 0.01, "low": -1e9, "high": 1e9,
+                    "smallest": 0.01, "decimal": "."},
+        "dates": {"epsilon": 0.2, "unit": "day", "low": "1900-01-01", "high": "2099-12-31",
+                  "order": "dmy"},
         "cache_bytes": 100, "threads": 2, "seed": 7,
     });
     let read = spec(full.clone());
