@@ -197,7 +197,8 @@ class TestLedger:
         done = run(*args, stdin="coffee and tea and milk")
         assert done.returncode == 1 and "would pass the budget" in done.stderr
         assert Ledger(ledger).spent("ann") == 9.0 and out.read_bytes() == before
-        assert sorted(p.name for p in tmp_path.iterdir() if "ledger" not in p.name) == ["out.txt"]
+        names = sorted(p.name for p in tmp_path.iterdir() if "ledger" not in p.name)
+        assert names == ["out.txt", "out.txt.channel.json"]
 
     @pytest.mark.parametrize("kind", ["jsonl", "csv", "parquet"])
     def test_paid_by_the_records(self, tmp_path: Path, kind: str) -> None:

@@ -261,7 +261,7 @@ def test_the_frontier_shows_at_most_six_mechanisms(tmp_path: Path) -> None:
     names = [*cover.PLOTTED, "cover k=20", "cover k=80", "Tem, remap=5"]
     numbers = np.linspace(0.1, 0.9, len(names))
     table = calibration.Table(
-        name=np.array(names), epsilon=numbers, attack=numbers, similarity=numbers
+        name=np.array(names), epsilon=numbers, sentence=numbers, similarity=numbers
     )
     axes = cover.plot(table.array, tmp_path / "p.svg")
     assert (tmp_path / "p.svg").exists()
