@@ -505,5 +505,5 @@ class Channel:
         return f"Channel.of({self._mechanism!r}{how})"
 
 
-def _of(mechanism: Mechanism, draws: int | None) -> Channel:
-    return Channel.of(mechanism, estimate=draws)
+def _of(mechanism: Mechanism, draws: int) -> Channel:
+    return Channel.of(mechanism, estimate=draws or None)
