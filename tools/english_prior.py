@@ -6,8 +6,9 @@
 pip and apt-get (Debian 12) download the packages in SOURCES; each must have the SHA-256 that stands
 there. Their texts train an `NgramPrior` over the built-in words. Two numbers adapt it to other
 texts than its own: SHARE is how much of the frequencies comes from wordfreq, TRUST the factor of
-all pairs' weights. Both fit fortune cookies (Debian's `fortunes`, which are not trained on). Other
-texts of the four collections in docs/explanation/channel.md were looked at when sources were chosen.
+all pairs' weights. Both fit fortune cookies (Debian's `fortunes`, which are not trained on).
+Parts of the four collections in docs/explanation/channel.md that are not reported there were looked
+at when sources were chosen.
 src/prior/english.rs describes the file.
 """
 
