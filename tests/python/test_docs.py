@@ -104,6 +104,43 @@ def test_a_lost_name_is_found(tmp_path: Path) -> None:
     assert lost_names(bad, tmp_path) == names
 
 
+IN_TREE = "src|python|tests|tools|examples|benches|experiments|service|data|docs|fuzz"
+MODULES = "attacks|audit|calibration|counts|evaluation|hyperbolic|laws|noise|poincare"
+
+
+def stale_names(text: str) -> list[str]:
+    """Files and Python names in the code of sentences that the repository does not have."""
+    # A block of figures names the command of its day.
+    text = re.sub(r"<!-- figures .*?<!-- end of figures -->", "", text, flags=re.S)
+    text = re.sub(r"^ *(```|~~~).*?^ *\1", "", text, flags=re.M | re.S)
+    found = []
+    for span in re.findall(r"`([^`\n]+)`", text):
+        path = re.match(rf"(?:python )?((?:{IN_TREE})/[\w./-]+)", span)
+        if path and "NAME" not in span and not (ROOT / path[1]).exists():
+            found.append(path[1])
+        name = re.match(rf"(?:fastdx\.)?({MODULES})\.(?!py\b|rs\b)(\w+)", span)
+        if name and not hasattr(importlib.import_module(f"fastdx.{name[1]}"), name[2]):
+            found.append(name[0])
+    return found
+
+
+# The changelog names what was.
+@pytest.mark.parametrize(
+    "document",
+    [d for d in DOCUMENTS if d.name != "CHANGELOG.md"],
+    ids=lambda p: str(p.relative_to(ROOT)),
+)
+def test_names_in_sentences_are_not_stale(document: Path) -> None:
+    assert stale_names(document.read_text("utf-8")) == []
+
+
+def test_stale_names_are_found() -> None:
+    good = "`src/law.rs`, `python tools/figures.py F`, `audit.certify`, `src/mechanism/NAME.rs`"
+    assert stale_names(good) == []
+    bad = "`src/lost.rs`, `python examples/lost.py`, `audit.lost(tem)`, `fastdx.laws.lost`"
+    assert stale_names(bad) == ["src/lost.rs", "examples/lost.py", "audit.lost", "fastdx.laws.lost"]
+
+
 def test_the_documents_were_found() -> None:
     names = {str(p.relative_to(ROOT)) for p in DOCUMENTS}
     assert {"README.md", "LIMITATIONS.md", "docs/guide.md", "docs/start/tutorial.md"} <= names
