@@ -177,11 +177,11 @@ mutants:
 
 # The figures in the documents, each written by the command that its block names.
 figures: $(VENV)/.peers
-	$(BIN)/python tools/figures.py README.md LIMITATIONS.md $(filter-out docs/papers.md,$(wildcard docs/*.md docs/*/*.md))
+	$(BIN)/python tools/figures.py README.md LIMITATIONS.md $(filter-out docs/papers/%,$(wildcard docs/*.md docs/*/*.md))
 
-# The four papers' tables, measured again and written into docs/papers.md: up to 3 hours.
+# The four papers' tables, measured again and written into docs/papers/*.md: up to 3 hours.
 papers: $(STAMP)
-	$(BIN)/python tools/figures.py docs/papers.md
+	$(BIN)/python tools/figures.py $(wildcard docs/papers/*.md)
 
 # One paper's, printed: make paper-wsdm20, paper-icdm19, paper-post19, paper-tem21; paper-ours.
 paper-%: $(STAMP)

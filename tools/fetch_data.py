@@ -10,7 +10,7 @@ name. Archives are read in place, nothing of them is unpacked. Downloads are kep
 
 Checks
 ------
-A file with a SHA-256 below is byte for byte the one that docs/papers.md was measured on, or it is
+A file with a SHA-256 below is byte for byte the one that docs/papers was measured on, or it is
 refused: the sentiment sets, TREC, Snips and WordNet. Of the others only the form and the number of
 records are checked, and they may differ from those that were measured on:
 

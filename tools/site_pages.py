@@ -35,6 +35,8 @@ INCLUDED = {
     "CONTRIBUTING.md": "project/contributing.md",
     "DESIGN.md": "project/architecture.md",
     "SECURITY.md": "project/security.md",
+    "src/mechanism/tem/README.md": "project/how-a-tem-draws.md",
+    "src/search/README.md": "project/how-the-search-is-exact.md",
 }
 """Documents outside docs/ and where they stand on the site."""
 

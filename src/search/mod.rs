@@ -3,7 +3,8 @@
 //! The noise mechanisms release the nearest word of a noisy point. The search is exact, so the
 //! law of the output is the mechanism's own. An approximate search, [`hnsw`], is still private,
 //! being post-processing, but gives another law than the one calibrated:
-//! [`mechanism::quality`](crate::mechanism::quality) measures it.
+//! [`mechanism::quality`](crate::mechanism::quality) measures it. README.md, beside this file,
+//! explains the exact search step by step.
 
 mod collector;
 pub(crate) mod exact;

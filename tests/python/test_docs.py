@@ -21,7 +21,8 @@ sys.path.insert(0, str(ROOT / "tools"))
 
 from check_site import faults  # noqa: E402
 
-DOCUMENTS = sorted({*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")})
+LECTURES = sorted(ROOT.glob("src/**/README.md"))
+DOCUMENTS = sorted({*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *LECTURES})
 LINK = re.compile(r"\[(?:[^\[\]]|\[[^\]]*\])*\]\(([^)\s]+)\)")
 
 
@@ -54,6 +55,90 @@ def test_links_lead_somewhere(document: Path) -> None:
         assert there.is_relative_to(ROOT), target
         if anchor and there.suffix == ".md":
             assert anchor in anchors(there), f"{document.name}: {target} has no such heading"
+
+
+RUST_NAME = re.compile(r"`([A-Za-z_]\w*(?:::\w+)*)`")
+
+
+def defined(name: str, code: str) -> bool:
+    """Whether Rust code defines NAME, or NAME of TYPE for TYPE::NAME; fields count too."""
+    *owner, last = name.split("::")
+    keywords = "fn|struct|enum|trait|type|const|static|mod"
+    found = re.search(rf"\b(?:{keywords}) {last}\b|^ *(?:pub(?:\(.+?\))? )?{last}:", code, re.M)
+    held = rf"\b(?:struct|enum|trait|impl(?:<.*?>)?) (?:\w+ for )?{owner[-1]}\b" if owner else ""
+    return bool(found and re.search(held, code))
+
+
+def lost_names(lecture: str, folder: Path) -> list[str]:
+    """Names in a lecture that the files it links to beside them, or at all, do not define."""
+
+    def linked(text: str) -> list[str]:
+        paths = [folder / path for path in LINK.findall(text) if path.endswith(".rs")]
+        return [path.read_text("utf-8") for path in paths]
+
+    lecture = re.sub(r"^```.*?^```", "", lecture, flags=re.M | re.S)
+    everywhere = linked(lecture)
+    return [
+        name
+        for paragraph in re.split(r"\n\n|\n(?=- )", lecture)
+        for name in RUST_NAME.findall(paragraph)
+        if not any(defined(name, code) for code in linked(paragraph) or everywhere)
+    ]
+
+
+@pytest.mark.parametrize("lecture", LECTURES, ids=lambda p: p.parent.name)
+def test_lectures_name_what_the_code_has(lecture: Path) -> None:
+    text = lecture.read_text("utf-8")
+    assert len(RUST_NAME.findall(text)) > 20
+    assert lost_names(text, lecture.parent) == []
+
+
+def test_a_lost_name_is_found(tmp_path: Path) -> None:
+    code = "pub(super) struct A {\n    pub(super) seen: u64,\n}\nimpl<T> A {\n    fn fill() {}\n}\n"
+    (tmp_path / "a.rs").write_text(code)
+    (tmp_path / "b.rs").write_text("// A, fill and seen are elsewhere\nuse a::A;\nfn other() {}\n")
+    good = "[a](a.rs): `A::fill`, `A::seen`, `A`\n\n`fill` and `other`\n\n[b](b.rs) has `other`\n"
+    assert lost_names(good, tmp_path) == []
+    bad = "[a](a.rs) has `A::fall`, `other`\n\n[b](b.rs) has `fill`, `A`\n\n`lost`, `B::fill`\n"
+    names = ["A::fall", "other", "fill", "A", "lost", "B::fill"]
+    assert lost_names(bad, tmp_path) == names
+
+
+IN_TREE = "src|python|tests|tools|examples|benches|experiments|service|data|docs|fuzz"
+MODULES = "attacks|audit|calibration|counts|evaluation|hyperbolic|laws|noise|poincare"
+
+
+def stale_names(text: str) -> list[str]:
+    """Files and Python names in the code of sentences that the repository does not have."""
+    # A block of figures names the command of its day.
+    text = re.sub(r"<!-- figures .*?<!-- end of figures -->", "", text, flags=re.S)
+    text = re.sub(r"^ *(```|~~~).*?^ *\1", "", text, flags=re.M | re.S)
+    found = []
+    for span in re.findall(r"`([^`\n]+)`", text):
+        path = re.match(rf"(?:python )?((?:{IN_TREE})/[\w./-]+)", span)
+        if path and "NAME" not in span and not (ROOT / path[1]).exists():
+            found.append(path[1])
+        name = re.match(rf"(?:fastdx\.)?({MODULES})\.(?!py\b|rs\b)(\w+)", span)
+        if name and not hasattr(importlib.import_module(f"fastdx.{name[1]}"), name[2]):
+            found.append(name[0])
+    return found
+
+
+# The changelog names what was.
+@pytest.mark.parametrize(
+    "document",
+    [d for d in DOCUMENTS if d.name != "CHANGELOG.md"],
+    ids=lambda p: str(p.relative_to(ROOT)),
+)
+def test_names_in_sentences_are_not_stale(document: Path) -> None:
+    assert stale_names(document.read_text("utf-8")) == []
+
+
+def test_stale_names_are_found() -> None:
+    good = "`src/law.rs`, `python tools/figures.py F`, `audit.certify`, `src/mechanism/NAME.rs`"
+    assert stale_names(good) == []
+    bad = "`src/lost.rs`, `python examples/lost.py`, `audit.lost(tem)`, `fastdx.laws.lost`"
+    assert stale_names(bad) == ["src/lost.rs", "examples/lost.py", "audit.lost", "fastdx.laws.lost"]
 
 
 def test_the_documents_were_found() -> None:

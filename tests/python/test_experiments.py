@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -68,6 +69,17 @@ def test_the_runner(tmp_path: Path) -> None:
     wrong = subprocess.run([sys.executable, "-m", "experiments", "kdd99"], cwd=ROOT,
                            capture_output=True, text=True, check=False)  # fmt: skip
     assert wrong.returncode == 2 and "kdd99" in wrong.stderr
+
+
+@pytest.mark.parametrize("paper", ["wsdm20", "icdm19", "post19", "tem21", "ours"])
+def test_every_table_has_its_place_on_its_page(paper: str) -> None:
+    folder = ROOT / "docs" / "papers"
+    page = (folder / f"{paper}.md").read_text("utf-8")
+    shown = re.findall(r"<!-- figures [\w-]+: python -m experiments (\S+) --table (\S+)", page)
+    assert sorted(shown) == sorted((paper, table) for table in PAPERS[paper].TABLES)
+    assert all((folder / picture).is_file() for picture in re.findall(r"!\[.*\]\((.+)\)", page))
+    # The summary is written by hand: a figure in it would not follow the tables.
+    assert "<!-- figures" not in folder.with_suffix(".md").read_text("utf-8")
 
 
 def test_missing_data_are_named(tmp_path: Path) -> None:

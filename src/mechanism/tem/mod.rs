@@ -9,7 +9,8 @@
 //! neighbour that an approximate search overlooked would change its score by up to γ.
 //!
 //! **Law** in [`crate::law`], as integers; **samplers**: `rejection` draws the integer law exactly
-//! from the k nearest words, [`gumbel`] is the paper's, kept as the reference.
+//! from the k nearest words, [`gumbel`] is the paper's, kept as the reference. README.md, beside this
+//! file, explains the samplers step by step.
 
 pub(super) mod alias;
 pub(crate) mod columns;
