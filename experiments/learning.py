@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.data import Labelled, Source
+from experiments.measures import epsilon_of_bits
 from experiments.tables import SEED, Experiment, Run, Table
 from fastdx import Cover, Embedding, Mechanism, Tem
 from fastdx.channel import Channel
@@ -90,16 +91,6 @@ def _cover(e: Embedding, k: int) -> Cover:
 def _at(e: Embedding, k: int | None, epsilon: float, draw: int = 0) -> Mechanism:
     cover = {} if k is None else {"cover": _cover(e, k)}
     return Tem(e, epsilon, seed=SEED + draw, **cover)
-
-
-def _epsilon(e: Embedding, k: int | None, bits: float) -> float:
-    """The ε at which a word's output tells so many bits, to about 1%."""
-    low, high = 0.3, 40.0
-    while high / low > 1.01:
-        middle = (low * high) ** 0.5
-        told = float(Channel.of(_at(e, k, middle)).bits(sample=min(400, len(e))))
-        low, high = (middle, high) if told < bits else (low, middle)
-    return (low * high) ** 0.5
 
 
 def _judge(x: Any, labels: list[str]) -> Callable[[Any], list[str]]:
@@ -232,7 +223,13 @@ class _Measures:
 
     def epsilon(self, k: int | None, bits: float) -> float:
         e = _space(self.run.data, self.words)
-        found: float = self.run.step(lambda: _epsilon(e, k, bits), "epsilon", k, bits, self.words)
+        found: float = self.run.step(
+            lambda: epsilon_of_bits(lambda own: _at(e, k, own), bits),
+            "epsilon",
+            k,
+            bits,
+            self.words,
+        )
         return found
 
     def public(self, name: str) -> dict[str, _Numbers]:
