@@ -35,6 +35,10 @@ TESTED = (
 """Words that reviews of the two groups may write differently often, and some that may not."""
 
 
+APART = 0.1
+"""How far apart the frequencies of two groups are taken to be at most, where that is assumed."""
+
+
 class Policy(NamedTuple):
     """A mechanism by its ε."""
 
@@ -180,11 +184,14 @@ def elsewhere(run: Run) -> Table:
 
 
 def _groups(
-    source: Source, policy: Policy, size: int, most: int, asked: list[str]
+    source: Source, policy: Policy, sizes: tuple[int, int], asked: list[str], apart: float
 ) -> list[list[float]]:
-    """For every word: its true difference, the estimate, its ends, p, whether it was found."""
-    space = _space(size)
-    texts, labels = _reviews(source, space, most)
+    """For every word: its true difference, the estimate, its ends, p, whether it was found.
+
+    Last, in a row of its own, how far the frequencies of the groups are apart.
+    """
+    space = _space(sizes[0])
+    texts, labels = _reviews(source, space, sizes[1])
     mechanism = policy.mechanism(space)
     channel = Channel.of(mechanism)
     private = mechanism.privatize(texts)
@@ -194,13 +201,14 @@ def _groups(
         at = [i for i, label in enumerate(labels) if label == name]
         groups.append(Estimator(channel).add([private[i] for i in at]))
         true.append(_written([texts[i] for i in at], space))
-    found = {d.word: d for d in groups[1].compare(groups[0], asked)}
+    found = {d.word: d for d in groups[1].compare(groups[0], asked, apart=apart)}
     ids = mechanism.space.ids(asked)
-    return [[float(true[1][i] - true[0][i]), d.value, d.low, d.high, d.p_value, float(d.differs)]
+    rows = [[float(true[1][i] - true[0][i]), d.value, d.low, d.high, d.p_value, float(d.differs)]
             for word, i in zip(asked, ids, strict=True) for d in [found[word]]]  # fmt: skip
+    return [*rows, [float(np.abs(true[1] - true[0]).sum() / 2)]]
 
 
-def reviews(run: Run) -> Table:
+def reviews(run: Run, apart: float = 1.0) -> Table:
     """Two groups of reviews: which words differ."""
     size, most = run.of(SIZE, 1000), run.of(20_000, 1500)
     table = Table(
@@ -208,28 +216,33 @@ def reviews(run: Run) -> Table:
         ["word", "true", *(str(p) for p in _COMPARED)],
     )
     asked = [word for word in run.of(TESTED, TESTED[::2]) if word in _space(size)]
-    every = [run.step(partial(_groups, run.data, policy, size, most, asked), "groups", *policy,
-                      size, most) for policy in _COMPARED]  # fmt: skip
+    every = [run.step(partial(_groups, run.data, policy, (size, most), asked, apart), "groups",
+                      *policy, size, most, apart) for policy in _COMPARED]  # fmt: skip
     held = [sum(f[at][2] <= every[0][at][0] <= f[at][3] for at in range(len(asked)))
             for f in every]  # fmt: skip
     for at, word in enumerate(asked):
         cells = [f"{1e4 * f[at][1]:+.1f} ({1e4 * f[at][2]:+.1f} to {1e4 * f[at][3]:+.1f})"
                  + " **differs**" * bool(f[at][5]) for f in every]  # fmt: skip
         table.add(word, f"{1e4 * every[0][at][0]:+.1f}", *cells)
+    assumed = "nothing is assumed" if apart == 1 else f"`apart={apart:g}` is assumed"
     table.notes.append(
-        "`Estimator.compare`: intervals of 95% that include the bias. **differs**: a discovery of "
-        "which at most 5% are false in expectation (Benjamini and Yekutieli). The interval holds "
-        "the true difference of "
+        f"`Estimator.compare`: intervals of 95% that include the bias; {assumed}, and the groups "
+        f"are {every[0][-1][0]:.3f} apart. **differs**: a discovery of which at most 5% are false "
+        "in expectation (Benjamini and Yekutieli). The interval holds the true difference of "
         + " and ".join(
             f"{n} of {len(asked)} words ({p})" for n, p in zip(held, _COMPARED, strict=True)
         )
         + f". {len(_reviews(run.data, _space(size), most)[0]):,} reviews. A language model alone, "
         "without a release, knows of no difference."
-    )  # fmt: skip
+    )
     return table
 
 
 _COMPARED = (Policy("Tem", 4.0), Policy("Tem", 6.0))
 
-TABLES: dict[str, Experiment] = {"frequencies": frequencies, "reviews": reviews,
-                                 "elsewhere": elsewhere}  # fmt: skip
+TABLES: dict[str, Experiment] = {
+    "frequencies": frequencies,
+    "elsewhere": elsewhere,
+    "reviews": reviews,
+    "near": partial(reviews, apart=APART),
+}
