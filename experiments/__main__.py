@@ -1,7 +1,7 @@
 """The four papers, beside what is measured here, and our own comparisons.
 
     python -m experiments [wsdm20 icdm19 post19 tem21 ours keeps counts frontier language-model
-        learning nearer weights] [--table NAME] [--quick] [--sample] [--pictures FOLDER]
+        learning nearer weights reading] [--table NAME] [--quick] [--sample] [--pictures FOLDER]
         [--json FILE] [--fresh]
 
 Prints each table beside the published figures. Steps are kept in .papers/ under a fingerprint of
@@ -27,6 +27,7 @@ from experiments import (
     nearer,
     ours,
     post19,
+    reading,
     tem21,
     weights,
     wsdm20,
@@ -40,7 +41,7 @@ PAPERS = {"wsdm20": wsdm20, "icdm19": icdm19, "post19": post19, "tem21": tem21,
           "ours": ours, "keeps": keeps, "counts": counts,
           "frontier": frontier, "language-model": language_model,
           "learning": learning, "nearer": nearer,
-          "weights": weights}  # fmt: skip
+          "weights": weights, "reading": reading}  # fmt: skip
 
 
 def main() -> None:

@@ -3,6 +3,9 @@
 The threshold, written down before anything was run: at every ε at which an output tells at least
 half a bit of its word, the error of the estimated frequencies is at most half of that of raw
 counts, in total variation from the frequencies of the words that were written.
+
+Beside every figure stands that of a public model of English alone (`NgramPrior.english`), which
+sees no release.
 """
 
 from __future__ import annotations
@@ -14,9 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from experiments.data import Source
+from experiments.measures import epsilon_of_bits
 from experiments.tables import SEED, Experiment, Run, Table
 from fastdx import Cover, Embedding, FiniteLaw, Mechanism, Tem, laws, tokenize
-from fastdx.channel import Channel
+from fastdx.channel import Channel, NgramPrior
 from fastdx.counts import Estimator
 
 SIZE = 6000
@@ -31,6 +35,10 @@ TESTED = (
 """Words that reviews of the two groups may write differently often, and some that may not."""
 
 
+APART = 0.1
+"""How far apart the frequencies of two groups are taken to be at most, where that is assumed."""
+
+
 class Policy(NamedTuple):
     """A mechanism by its ε."""
 
@@ -40,19 +48,22 @@ class Policy(NamedTuple):
     def __str__(self) -> str:
         return f"{self.kind}, ε = {self.epsilon:g}"
 
-    def mechanism(self, size: int) -> Mechanism:
-        space = _space(size)
+    def mechanism(self, space: Embedding) -> Mechanism:
         if self.kind == "randomised response":
             # Its law on so many words is the same for every word but its own.
             return FiniteLaw(space, laws.randomized_response(space, self.epsilon).matrix(),
                              seed=SEED, oov="mask", certified=False)  # fmt: skip
         if self.kind == "Tem":
             return Tem(space, self.epsilon, seed=SEED, oov="mask")
-        return Tem(space, self.epsilon, cover=_cover(size), seed=SEED, oov="mask")
+        return Tem(space, self.epsilon, cover=_cover(space), seed=SEED, oov="mask")
 
 
 POLICIES = (Policy("Tem", 2.0), Policy("Tem", 2.66), Policy("Tem", 3.0), Policy("Tem", 4.0),
             Policy("balanced cover of 20", 4.0), Policy("randomised response", 6.0))  # fmt: skip
+
+
+ELSEWHERE = (("Tem", 1.0), ("balanced cover of 20", 3.3), ("randomised response", 0.0))
+"""Mechanisms on 300 dimensions, by bits a word; randomised response at ε = 6."""
 
 
 @cache
@@ -62,33 +73,40 @@ def _space(size: int) -> Embedding:
 
 
 @cache
-def _cover(size: int) -> Cover:
-    return Cover.balanced(_space(size), 20)
+def _other(source: Source, size: int) -> Embedding:
+    """As many words of another embedding, in 300 dimensions."""
+    e = source.minilm(300, size)
+    return Embedding(e.words[:size], e.vectors[:size])
 
 
 @cache
-def _reviews(source: Source, size: int, most: int) -> tuple[list[str], list[str]]:
+def _cover(space: Embedding) -> Cover:
+    return Cover.balanced(space, 20)
+
+
+@cache
+def _reviews(source: Source, space: Embedding, most: int) -> tuple[list[str], list[str]]:
     """Reviews without the words that the vocabulary does not have, and their labels."""
     found = source.imdb("train").some(most)
-    words = set(_space(size).words)
+    words = set(space.words)
     kept = [[w for w in tokenize(text.lower()) if w in words] for text in found.texts]
     return [" ".join(review) for review in kept], found.labels
 
 
-def _written(texts: Sequence[str], size: int) -> Any:
+def _written(texts: Sequence[str], space: Embedding) -> Any:
     """How often each word is written."""
-    place = {word: i for i, word in enumerate(_space(size).words)}
+    place = {word: i for i, word in enumerate(space.words)}
     ids = [place[word] for text in texts for word in text.split()]
-    counts = np.bincount(ids, minlength=size)
+    counts = np.bincount(ids, minlength=len(space))
     return counts / counts.sum()
 
 
-def _found(source: Source, policy: Policy, size: int, most: int) -> dict[str, float]:
-    texts = _reviews(source, size, most)[0]
-    mechanism = policy.mechanism(size)
+def _found(source: Source, policy: Policy, space: Embedding, most: int) -> dict[str, float]:
+    texts = _reviews(source, space, most)[0]
+    mechanism = policy.mechanism(space)
     channel = Channel.of(mechanism)
     estimator = Estimator(channel).add(mechanism.privatize(texts))
-    true = _written(texts, size)
+    true = _written(texts, space)
     raw = estimator.outputs() / estimator.outputs().sum()
     made = estimator.distribution()
     frequent = set(np.argsort(-true, kind="stable")[:FREQUENT].tolist())
@@ -97,48 +115,84 @@ def _found(source: Source, policy: Policy, size: int, most: int) -> dict[str, fl
         top = np.argsort(-frequencies, kind="stable")[:FREQUENT]
         return len(frequent & set(top.tolist())) / FREQUENT
 
-    start = 1 / (np.arange(size) + 3.7)
+    def error(frequencies: Any) -> float:
+        return float(np.abs(frequencies - true).sum() / 2)
+
+    start = 1 / (np.arange(len(space)) + 3.7)
+    model = NgramPrior.english(space).frequencies
     return {
-        "bits": float(channel.bits()), "raw": float(np.abs(raw - true).sum() / 2),
-        "counts": float(np.abs(made.frequencies - true).sum() / 2),
-        "start": float(np.abs(start / start.sum() - true).sum() / 2),
-        "raw top": named(raw), "counts top": named(made.frequencies), "rounds": made.rounds,
+        "bits": float(channel.bits()), "raw": error(raw), "counts": error(made.frequencies),
+        "start": error(start / start.sum()), "model": error(model), "raw top": named(raw),
+        "counts top": named(made.frequencies), "model top": named(model), "rounds": made.rounds,
         "words": estimator.words,
     }  # fmt: skip
+
+
+def _table(title: str, found: list[tuple[str, dict[str, float]]]) -> Table:
+    """Errors of what was found for policies, and whether the threshold was reached."""
+    table = Table(title, ["mechanism", "bits a word", "error of raw counts", "of the estimate",
+                          "of the language model alone, no release", "most frequent hundred: raw",
+                          "estimate", "language model alone", "rounds"])  # fmt: skip
+    for name, f in found:
+        table.add(name, f"{f['bits']:.2f}", f"{f['raw']:.3f}", f"{f['counts']:.3f}",
+                  f"{f['model']:.3f}", f"{f['raw top']:.2f}", f"{f['counts top']:.2f}",
+                  f"{f['model top']:.2f}", f"{f['rounds']:.0f}")  # fmt: skip
+    failed = [name for name, f in found
+              if f["bits"] >= BITS and LEAST_GAIN * f["counts"] > f["raw"]]  # fmt: skip
+    worse = [name for name, f in found if f["counts"] >= f["model"]]
+    held = "holds in every row" if not failed else f"fails for {'; '.join(failed)}"
+    last = found[-1][1]
+    table.notes.append(
+        f"{last['words']:,.0f} words of film reviews (IMDB) that the vocabulary has. Errors in "
+        f"total variation; the public start, 1/(rank + 2.7), is at {last['start']:.3f}. The "
+        f"threshold, at most half the error of raw counts where there are {BITS} bits: {held}."
+    )
+    if worse:
+        table.notes.append(f"No nearer than the language model alone: {'; '.join(worse)}.")
+    return table
 
 
 def frequencies(run: Run) -> Table:
     """Total variation from the words that were written."""
     size, most = run.of(SIZE, 1000), run.of(20_000, 1500)
-    table = Table(
-        f"Words counted from private reviews, {size:,} words",
-        ["mechanism", "bits a word", "error of raw counts", "of the estimate",
-         "most frequent hundred: raw", "estimate", "rounds"],
-    )  # fmt: skip
-    failed, words, start = [], 0.0, 0.0
+    found = []
     for policy in POLICIES:
-        f = run.step(partial(_found, run.data, policy, size, most), *policy, size, most)
-        table.add(str(policy), f"{f['bits']:.2f}", f"{f['raw']:.3f}", f"{f['counts']:.3f}",
-                  f"{f['raw top']:.2f}", f"{f['counts top']:.2f}",
-                  f"{f['rounds']:.0f}")  # fmt: skip
-        words, start = f["words"], f["start"]
-        if f["bits"] >= BITS and LEAST_GAIN * f["counts"] > f["raw"]:
-            failed.append(str(policy))
-    held = "holds in every row" if not failed else f"fails for {'; '.join(failed)}"
-    table.notes.append(
-        f"{words:,.0f} words of film reviews (IMDB) that the vocabulary has. Errors in total "
-        f"variation; the public start, 1/(rank + 2.7), is at {start:.3f}. The threshold, at most "
-        f"half the error of raw counts where there are {BITS} bits: {held}."
+        make = partial(_found, run.data, policy, _space(size), most)
+        found.append((str(policy), run.step(make, *policy, size, most)))
+    return _table(f"Words counted from private reviews, {size:,} words", found)
+
+
+def _epsilon_of(kind: str, space: Embedding, bits: float) -> float:
+    return epsilon_of_bits(lambda own: Policy(kind, own).mechanism(space), bits)
+
+
+def elsewhere(run: Run) -> Table:
+    """The same on an embedding of 300 dimensions, at given bits a word."""
+    size, most = run.of(SIZE, 1000), run.of(20_000, 1500)
+    space, found = _other(run.data, size), []
+    for kind, bits in ELSEWHERE:
+        find = partial(_epsilon_of, kind, space, bits)
+        epsilon = run.step(find, "epsilon", kind, bits, size) if bits else 6.0
+        policy = Policy(kind, epsilon)
+        make = partial(_found, run.data, policy, space, most)
+        title = f"{kind}, ε = {epsilon:.2f}"
+        found.append((title, run.step(make, "300", *policy, size, most)))
+    title = (
+        f"Words counted from private reviews, {size:,} words of another embedding, 300 dimensions"
     )
-    return table
+    return _table(title, found)
 
 
 def _groups(
-    source: Source, policy: Policy, size: int, most: int, asked: list[str]
+    source: Source, policy: Policy, sizes: tuple[int, int], asked: list[str], apart: float
 ) -> list[list[float]]:
-    """For every word: its true difference, the estimate, its ends, p, whether it was found."""
-    texts, labels = _reviews(source, size, most)
-    mechanism = policy.mechanism(size)
+    """For every word: its true difference, the estimate, its ends, p, whether it was found.
+
+    Last, in a row of its own, how far the frequencies of the groups are apart.
+    """
+    space = _space(sizes[0])
+    texts, labels = _reviews(source, space, sizes[1])
+    mechanism = policy.mechanism(space)
     channel = Channel.of(mechanism)
     private = mechanism.privatize(texts)
     names = sorted(set(labels))
@@ -146,14 +200,15 @@ def _groups(
     for name in names[:2]:
         at = [i for i, label in enumerate(labels) if label == name]
         groups.append(Estimator(channel).add([private[i] for i in at]))
-        true.append(_written([texts[i] for i in at], size))
-    found = {d.word: d for d in groups[1].compare(groups[0], asked)}
+        true.append(_written([texts[i] for i in at], space))
+    found = {d.word: d for d in groups[1].compare(groups[0], asked, apart=apart)}
     ids = mechanism.space.ids(asked)
-    return [[float(true[1][i] - true[0][i]), d.value, d.low, d.high, d.p_value, float(d.differs)]
+    rows = [[float(true[1][i] - true[0][i]), d.value, d.low, d.high, d.p_value, float(d.differs)]
             for word, i in zip(asked, ids, strict=True) for d in [found[word]]]  # fmt: skip
+    return [*rows, [float(np.abs(true[1] - true[0]).sum() / 2)]]
 
 
-def reviews(run: Run) -> Table:
+def reviews(run: Run, apart: float = 1.0) -> Table:
     """Two groups of reviews: which words differ."""
     size, most = run.of(SIZE, 1000), run.of(20_000, 1500)
     table = Table(
@@ -161,19 +216,33 @@ def reviews(run: Run) -> Table:
         ["word", "true", *(str(p) for p in _COMPARED)],
     )
     asked = [word for word in run.of(TESTED, TESTED[::2]) if word in _space(size)]
-    every = [run.step(partial(_groups, run.data, policy, size, most, asked), "groups", *policy,
-                      size, most) for policy in _COMPARED]  # fmt: skip
+    every = [run.step(partial(_groups, run.data, policy, (size, most), asked, apart), "groups",
+                      *policy, size, most, apart) for policy in _COMPARED]  # fmt: skip
+    held = [sum(f[at][2] <= every[0][at][0] <= f[at][3] for at in range(len(asked)))
+            for f in every]  # fmt: skip
     for at, word in enumerate(asked):
         cells = [f"{1e4 * f[at][1]:+.1f} ({1e4 * f[at][2]:+.1f} to {1e4 * f[at][3]:+.1f})"
                  + " **differs**" * bool(f[at][5]) for f in every]  # fmt: skip
         table.add(word, f"{1e4 * every[0][at][0]:+.1f}", *cells)
+    assumed = "nothing is assumed" if apart == 1 else f"`apart={apart:g}` is assumed"
     table.notes.append(
-        "`Estimator.compare`: intervals of 95% that include the bias. **differs**: a discovery of "
-        "which at most 5% are false in expectation (Benjamini and Yekutieli)."
+        f"`Estimator.compare`: intervals of 95% that include the bias; {assumed}, and the groups "
+        f"are {every[0][-1][0]:.3f} apart. **differs**: a discovery of which at most 5% are false "
+        "in expectation (Benjamini and Yekutieli). The interval holds the true difference of "
+        + " and ".join(
+            f"{n} of {len(asked)} words ({p})" for n, p in zip(held, _COMPARED, strict=True)
+        )
+        + f". {len(_reviews(run.data, _space(size), most)[0]):,} reviews. A language model alone, "
+        "without a release, knows of no difference."
     )
     return table
 
 
 _COMPARED = (Policy("Tem", 4.0), Policy("Tem", 6.0))
 
-TABLES: dict[str, Experiment] = {"frequencies": frequencies, "reviews": reviews}
+TABLES: dict[str, Experiment] = {
+    "frequencies": frequencies,
+    "elsewhere": elsewhere,
+    "reviews": reviews,
+    "near": partial(reviews, apart=APART),
+}

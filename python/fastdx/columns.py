@@ -52,7 +52,7 @@ def privatize_column(mechanism: MechanismCore, column: Any) -> Any:  # noqa: PLR
     >>> [(None if t is None else len(t.split())) for t in privatize_column(tem, ["tea tea", None])]
     [2, None]
     """
-    if _is_missing(column):
+    if is_missing(column):
         return column
     pandas, polars, arrow = _loaded("pandas"), _loaded("polars"), _loaded("pyarrow")
     if pandas is not None and isinstance(column, (pandas.Series, pandas.Index)):
@@ -76,8 +76,8 @@ def privatize_column(mechanism: MechanismCore, column: Any) -> Any:  # noqa: PLR
     return _nested(mechanism, column)
 
 
-def _is_missing(value: Any) -> bool:
-    """None, NaN, pandas.NA, NaT."""
+def is_missing(value: Any) -> bool:
+    """Whether a value of a column is None, NaN, pandas.NA or NaT."""
     if value is None or (isinstance(value, float) and isnan(value)):
         return True
     pandas = _loaded("pandas")
@@ -103,7 +103,7 @@ def _shape(given: Iterable[Any], name: str, texts: list[str]) -> list[Any]:
         if isinstance(item, str):
             texts.append(item)
             found.append(True)
-        elif _is_missing(item):
+        elif is_missing(item):
             found.append((item,))
         elif isinstance(item, Iterable) and not isinstance(item, (bytes, dict)):
             found.append(_shape(item, f"{name}[{i}]", texts))

@@ -14,22 +14,26 @@ from typing import TYPE_CHECKING, Any
 from fastdx._engines.features import FeatureColumn
 from fastdx._engines.recipe import Recipe, column_names, no_text
 from fastdx._engines.spark import (
+    card_in,
     find_text,
     privatize_fields,
     scalar_function,
+    schema_with_card,
     ship_index,
     wide_above_draw,
     worker,
 )
+from fastdx._shared.card import card_of
 from fastdx.exceptions import InputTypeError, ParameterError
 
 if TYPE_CHECKING:
     import pyarrow
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
     from fastdx.channel.features import TextFeatures
 
-__all__ = ["checkpoint", "features", "privatize", "register"]
+__all__ = ["channel_card", "checkpoint", "features", "privatize", "register"]
 
 
 def privatize(
@@ -68,7 +72,8 @@ def privatize(
     Returns
     -------
     pyspark.sql.DataFrame
-        Of the same schema.
+        Of the same columns and types. The metadata of replaced columns hold the channel card, if
+        the mechanism has one: see `channel_card`.
 
     Raises
     ------
@@ -80,10 +85,11 @@ def privatize(
         The index. Where a worker finds another file, its task fails.
     """
     recipe = Recipe.of(epsilon, mechanism, index, **parameters)
-    exact = str(df.sparkSession.conf.get("spark.sql.caseSensitive")).lower() == "true"
-    found = [find_text(df.schema, name, exact) for name in column_names(columns)]
+    found = [find_text(df.schema, name, _exact(df)) for name in column_names(columns)]
     places = list(dict.fromkeys(found))
     shipped = ship_index(df.sparkSession, recipe) if ship else None
+    card = card_of(recipe.mechanism())
+    schema = schema_with_card(df.schema, places, card)
 
     # `checkpoint` finds this function in plans by its name.
     def fastdx_privatize(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
@@ -93,7 +99,50 @@ def privatize(
 
     # Spark takes points in the names of columns for fields, so it gets other names.
     plain = df.toDF(*(f"c{i}" for i in range(len(df.columns))))
-    return plain.mapInArrow(fastdx_privatize, df.schema)
+    return plain.mapInArrow(fastdx_privatize, schema)
+
+
+def _exact(df: DataFrame) -> bool:
+    """Whether capital letters in the names of columns matter."""
+    return str(df.sparkSession.conf.get("spark.sql.caseSensitive")).lower() == "true"
+
+
+def channel_card(frame: DataFrame | StructType, column: str) -> str:
+    """Return the channel card that the metadata of a column of released texts hold.
+
+    `privatize` puts it there. Selections, filters, `checkpoint` and files of Parquet and ORC keep
+    it. Files of JSON and CSV lose it, and so do functions of a column, the choice of a field within
+    it, and the functions of `register`.
+
+    Parameters
+    ----------
+    frame : pyspark.sql.DataFrame or pyspark.sql.types.StructType
+        A DataFrame or its schema.
+    column : str
+        The column, or the field within it, as `privatize` takes its name.
+
+    Returns
+    -------
+    str
+        What ``fastdx.channel.Channel.load`` takes.
+
+    Raises
+    ------
+    ParameterError
+        No such column, or one without a card.
+    InputTypeError
+        A column that is not text.
+
+    Examples
+    --------
+    >>> from pyspark.sql.types import StringType, StructField, StructType
+    >>> from fastdx.spark import channel_card
+    >>> text = StructField("text", StringType(), metadata={"fastdx.channel": '{"card": 1}'})
+    >>> channel_card(StructType([text]), "text")
+    '{"card": 1}'
+    """
+    schema, exact = (frame.schema, _exact(frame)) if hasattr(frame, "schema") else (frame, False)
+    return card_in(schema, column, exact)
 
 
 def register(

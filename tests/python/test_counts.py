@@ -241,6 +241,36 @@ def test_columns_and_frames_are_read() -> None:
     assert Estimator(channel).add(np.array(["w1 w2", "w4"])).documents == 2
 
 
+def test_a_list_within_is_one_document() -> None:
+    """Texts of one person, or tokens: intervals take them as one."""
+    tem = Tem(E, 4.0, oov="mask", seed=9)
+    channel = Channel.of(tem)
+    private = [tem.privatize(["w1 w3", "w2, w3!"]), tem.privatize_tokens(["w3", "other", "w4"])]
+    found = Estimator(channel).add([private[0], None, [], private[1], [None, "w3"]])
+    joined = Estimator(channel).add([" ".join(private[0]), "", " ".join(private[1]), "w3"])
+    assert repr(found) == repr(joined) == "Estimator(4 documents, 8 words)"
+    assert found.share(LEXICON) == joined.share(LEXICON)
+    assert found._lengths[0].tolist() == [4, 0, 3, 1]
+    with pytest.raises(fastdx.InputTypeError, match=r"texts\[1\]\[0\]"):
+        Estimator(channel).add(["w1", [5]])
+    pandas, polars, arrow = map(pytest.importorskip, ("pandas", "polars", "pyarrow"))
+    lists = {"text": [["w1", "w2"], None, ["w3"]]}
+    for frame in (pandas.DataFrame(lists), polars.DataFrame(lists), arrow.table(lists)):
+        assert repr(Estimator(channel).add(frame, "text")) == "Estimator(2 documents, 3 words)"
+    gone = pandas.Series(["w1", pandas.NA, "w2"], dtype="string")
+    assert Estimator(channel).add(gone).documents == 2
+
+
+def test_relations_of_duckdb_are_read() -> None:
+    duckdb = pytest.importorskip("duckdb")
+    pytest.importorskip("pyarrow")
+    rows = duckdb.connect().sql("SELECT 1 AS id, 'w1 w2' AS text UNION ALL SELECT 2, NULL")
+    channel = Channel.of(Tem(E, 4.0))
+    assert repr(Estimator(channel).add(rows, "text")) == "Estimator(1 documents, 2 words)"
+    with pytest.raises(fastdx.InputTypeError, match="column"):
+        Estimator(channel).add(rows)
+
+
 def test_what_cannot_be_counted_is_refused() -> None:
     channel = Channel.of(Tem(E, 4.0))
     with pytest.raises(fastdx.ParameterError, match=r"texts.*at 1") as refused:

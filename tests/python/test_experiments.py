@@ -10,10 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from experiments import cache, cover, data, icdm19, networks, ours, post19, tables
+from experiments import cache, cover, data, icdm19, networks, ours, post19, reading, tables
 from experiments.__main__ import PAPERS
 
 from fastdx import Embedding, Tem, calibration
+from fastdx.channel import NgramPrior
 from fastdx.evaluation import audit_users, classify_nearest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -150,6 +151,28 @@ def test_attackers_of_bags_convict_and_are_at_chance() -> None:
     named = classify_nearest(post19._bags(E, LEAK.privatize(texts.texts)), attackers.known,
                              known.labels, E, 3)  # fmt: skip
     assert sum(a == b for a, b in zip(named, texts.labels, strict=True)) > 60
+
+
+def test_what_is_said_is_true_where_all_is_released() -> None:
+    for category, word, true in (("disease", "flu", True), ("diseases", "flu", True),
+                                 ("city", "flu", False), ("disease", "the", False),
+                                 ("flu", "disease", False)):  # fmt: skip
+        assert reading.covers(category, word) == true, (category, word)
+    prior = NgramPrior.of_frequencies(E, unknown=0.01)
+    texts = [" ".join(WORDS[i : i + 8]) for i in range(0, 80, 8)]
+    for said in reading._said([*texts, ""], E, prior, 200.0):
+        assert len(said["0.5"]) == len(said["0.8"]) == said["places"] == 8
+        assert all(true and p > 0.95 and not category for category, p, true in said["0.5"])
+        assert said["content"] and all(true for _, true in said["content"])
+    # Nothing is probable where nothing is released, and words are as frequent as by their ranks.
+    assert not any(said["0.5"] for said in reading._said(texts, E, prior, reading.NOTHING))
+
+
+def test_calibration_errors_of_few_things_are_those_of_chance() -> None:
+    few, many = (reading._floor(np.full(n, 0.75)) for n in (20, 20_000))
+    # The mean of |mean of n - p| is √(2p(1 - p)/πn).
+    for n, found in ((20, few), (20_000, many)):
+        assert found == pytest.approx((2 * 0.75 * 0.25 / np.pi / n) ** 0.5, rel=0.3)
 
 
 class Planted(data.Sample):

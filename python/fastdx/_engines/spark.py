@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastdx._core import privatize_arrow
 from fastdx._engines.recipe import Recipe, no_text, one_thread
+from fastdx._shared.card import KEY
 from fastdx.exceptions import InputTypeError, ParameterError
 from fastdx.mechanisms import Mechanism
 
@@ -93,6 +94,38 @@ def find_text(schema: Any, name: str, exact: bool) -> tuple[int, tuple[str, ...]
     if path or kind.typeName() not in ("string", "varchar", "char"):
         raise InputTypeError(f"columns must be text: {name!r} is {kind.simpleString()}")
     return numbers[0], tuple(fields[1:])
+
+
+def schema_with_card(schema: Any, places: list[Any], card: str | None) -> Any:
+    """Return a schema whose columns at these places have a card, and no older one.
+
+    A field within a column has its card in the metadata of the column. Spark compares the types of
+    what workers return, of which the metadata of fields within are a part.
+    """
+    from pyspark.sql.types import StructField, StructType
+
+    fields = list(schema.fields)
+    for number, path in places:
+        old, key = fields[number], _key(path)
+        metadata = {k: v for k, v in (old.metadata or {}).items() if k != key}
+        if card is not None:
+            metadata[key] = card
+        fields[number] = StructField(old.name, old.dataType, old.nullable, metadata)
+    return StructType(fields)
+
+
+def card_in(schema: Any, name: str, exact: bool) -> str:
+    """Return the card of a column, or of a field within one."""
+    number, path = find_text(schema, name, exact)
+    card = (schema.fields[number].metadata or {}).get(_key(path))
+    if card is None:
+        raise ParameterError(f"column must have a channel card in its metadata: {name!r} has none")
+    return str(card)
+
+
+def _key(path: tuple[str, ...]) -> str:
+    """Return the key of a card in the metadata of a column."""
+    return ".".join((KEY, *(f"`{part}`" if "." in part else part for part in path)))
 
 
 def privatize_fields(mechanism: Mechanism, batch: Any, places: list[Any]) -> Any:

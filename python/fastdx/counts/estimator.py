@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fastdx.channel import Channel, NgramPrior
 from fastdx.counts.comparison import Difference, differences
+from fastdx.counts.documents import texts_and_sizes, words_of
 from fastdx.counts.linear import Rule, rule_for
 from fastdx.counts.student import quantile
 from fastdx.exceptions import InputTypeError, ParameterError
@@ -144,9 +145,11 @@ class Estimator:
 
         Parameters
         ----------
-        texts : str, iterable of str, column or frame
+        texts : str, iterable of str or of lists of str, column or frame
             One document, or many: a list, an array, a column of pandas, polars or Arrow; or a frame
-            of these. What is missing is left out.
+            of these, or a DuckDB relation. What is missing is left out. A list within is one
+            document: the texts of one person, or a text's released tokens, each of which the
+            mechanism must read as one word.
         column : str, optional
             Of a frame the column of text.
 
@@ -160,11 +163,21 @@ class Estimator:
         ParameterError
             A text that is no release of this mechanism; no such column.
         InputTypeError
-            What is no text.
+            What is no text; a frame of Spark, whose parts are counted where they are.
+
+        Examples
+        --------
+        >>> from fastdx import Embedding, Tem
+        >>> from fastdx.channel import Channel
+        >>> from fastdx.counts import Estimator
+        >>> channel = Channel.of(Tem(Embedding(["tea", "coffee"], [[0.0], [1.0]]), 3.0, oov="mask"))
+        >>> Estimator(channel).add(["tea, coffee", "tea"]).add([["tea", "coffee"], ["tea"]])
+        Estimator(4 documents, 6 words)
         """
-        ids, lengths = self._channel._core.outputs_of(_documents(texts, column))
+        flat, sizes = texts_and_sizes(texts, column)
+        ids, lengths = self._channel._core.outputs_of(flat)
         self._ids.append(ids)
-        self._lengths.append(lengths)
+        self._lengths.append(words_of(lengths, sizes))
         self._fitted.clear()
         return self
 
@@ -473,29 +486,3 @@ def _frequencies(channel: Channel, prior: ArrayLike | str | NgramPrior | None) -
         raise ParameterError(f"prior must be {size} numbers, at least 0 and not all 0")
     shares: _Numbers = found / found.sum()
     return shares
-
-
-def _documents(given: Any, column: str | None) -> list[str]:
-    """Return the texts of what was given, without those that are missing."""
-    if isinstance(given, str):
-        return [given]
-    if column is not None:
-        names = getattr(given, "column_names", getattr(given, "columns", ()))
-        if column not in list(names):
-            raise ParameterError(f"column must be one of the frame's, got {column!r}")
-        given = given[column]
-    elif hasattr(given, "columns"):
-        raise InputTypeError("column must be given for a frame: which of its columns is text")
-    for name in ("to_pylist", "tolist", "to_list"):
-        if hasattr(given, name):
-            given = getattr(given, name)()
-            break
-    if isinstance(given, (bytes, dict)) or not isinstance(given, Iterable):
-        raise InputTypeError(f"texts must be a str, a list or a column, not {type(given).__name__}")
-    found = []
-    for at, text in enumerate(given):
-        if isinstance(text, str):
-            found.append(text)
-        elif not (text is None or (isinstance(text, float) and math.isnan(text))):
-            raise InputTypeError(f"texts[{at}] must be a str, not {type(text).__name__}")
-    return found

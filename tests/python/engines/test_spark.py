@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'fastdx[spark]'")
@@ -23,7 +24,10 @@ from scipy import stats
 
 import fastdx
 import fastdx.spark
-from fastdx import Embedding, from_spec
+from fastdx import Embedding, Tem, from_spec
+from fastdx.channel import Channel
+from fastdx.counts import Estimator
+from fastdx.spark import channel_card
 from specs import WORDS, every_spec, follows_the_law
 from swapped import SECRET, SWAPPED, TEXTS, WANTED
 
@@ -55,6 +59,11 @@ def texts(frame: DataFrame) -> list[str | None]:
     return [row["text"] for row in sorted(frame.collect(), key=lambda row: row["id"])]
 
 
+def types(frame: DataFrame) -> list[tuple[str, T.DataType, bool]]:
+    """The columns of a frame, without their metadata."""
+    return [(field.name, field.dataType, field.nullable) for field in frame.schema]
+
+
 def everything(error: BaseException) -> str:
     """All that an exception shows, causes and the Java side included."""
     return "\n".join(map(str, (error, repr(error), error.__cause__, error.__context__)))
@@ -63,7 +72,7 @@ def everything(error: BaseException) -> str:
 @pytest.mark.parametrize("ship", [True, False])
 def test_columns(frame: DataFrame, swap: dict[str, Any], ship: bool) -> None:
     private = fastdx.spark.privatize(frame, "text", ship=ship, **swap)
-    assert private.schema == frame.schema
+    assert types(private) == types(frame)
     assert texts(private) == WANTED
 
 
@@ -121,7 +130,7 @@ def test_types_and_nesting_are_kept(spark: SparkSession, swap: dict[str, Any]) -
     frame = spark.createDataFrame(rows, schema)
     names = ["user.comment", "tags", "items.text", "a.b"]
     private = fastdx.spark.privatize(frame, names, **swap)
-    assert private.schema == schema
+    assert types(private) == [(f.name, f.dataType, f.nullable) for f in schema]
     assert sorted(private.collect()) == [
         Row(1, Row("coffee", "tea"), ["queen", None], [Row("coffee", 1), None], when, day, None,
             bytearray(b"tea"), {"tea": 1}, "coffee"),
@@ -145,7 +154,7 @@ def test_columns_are_named_as_in_spark(spark: SparkSession, swap: dict[str, Any]
 
     def changed(*names: str) -> str:
         private = fastdx.spark.privatize(frame, names, **swap)
-        assert private.schema == schema
+        assert types(private) == types(frame)
         row = private.first()
         assert row is not None
         flat = (*row[:3], row[3][0], *row[4][0])
@@ -173,6 +182,42 @@ def test_columns_are_named_as_in_spark(spark: SparkSession, swap: dict[str, Any]
         assert row is not None and row[:2] == ("tea", "coffee")
     finally:
         spark.conf.unset("spark.sql.caseSensitive")
+
+
+def test_columns_hold_their_card_and_a_receiver_counts(spark: SparkSession, tmp_path: Path) -> None:
+    """From the sender's frame to a file, and from the file alone to shares with intervals."""
+    words = [f"w{i}" for i in range(40)]
+    space = Embedding(words, np.random.default_rng(3).normal(size=(40, 3)))
+    space.save(tmp_path / "words.fdx")
+    tem = Tem(space, 6.0, oov="mask")
+    made = {"epsilon": 6.0, "oov": "mask", "index": tmp_path / "words.fdx"}
+    rows = [(i, "w3 w3 w1 w9", ("w5", i)) for i in range(300)]
+    frame = spark.createDataFrame(rows, "id int, Text string, user struct<comment:string,n:int>")
+    private = fastdx.spark.privatize(frame, ["text", "user.comment"], **made)
+    fastdx.spark.checkpoint(private, str(tmp_path / "out"))
+    read = spark.read.parquet(str(tmp_path / "out"))
+    for held in (private, read, read.schema, read.filter("id > 3").select("user", "`Text`")):
+        for name in ("text", "user.comment"):
+            assert Channel.load(channel_card(held, name), space).mechanism == tem
+    channel = Channel.load(channel_card(read, "text"), space)
+    found = (read.select("text").rdd
+             .mapPartitions(lambda rows: [Estimator(channel).add(r.text for r in rows)])
+             .reduce(Estimator.__add__).share("w3"))  # fmt: skip
+    assert found.documents == 300 and found.low <= 0.5 <= found.high < 1
+    with pytest.raises(fastdx.InputTypeError, match="Spark"):
+        Estimator(channel).add(read, "text")
+    # The law of what is replaced again is another one; a field keeps its own card.
+    again = fastdx.spark.privatize(read, "text", **{**made, "epsilon": 4.0})
+    assert Channel.load(channel_card(again, "text"), space).mechanism.epsilon == 4.0
+    assert Channel.load(channel_card(again, "user.comment"), space).mechanism == tem
+    noise = fastdx.spark.privatize(read, "text", mechanism="laplace", epsilon=4.0,
+                                   index=tmp_path / "words.fdx")  # fmt: skip
+    for held, name in ((noise, "text"), (frame, "text"), (read.selectExpr("upper(text) t"), "t")):
+        with pytest.raises(fastdx.ParameterError, match="must have a channel card"):
+            channel_card(held, name)
+    for name, error in (("none", fastdx.ParameterError), ("id", fastdx.InputTypeError)):
+        with pytest.raises(error, match="columns must be"):
+            channel_card(private, name)
 
 
 def test_nothing_runs_before_an_action(spark: SparkSession, swap: dict[str, Any]) -> None:
