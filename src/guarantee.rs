@@ -3,12 +3,19 @@
 //! [`Guarantee`] is [`Serialize`](serde::Serialize): Python, the command and the service show the same
 //! JSON, which `docs/reference/guarantee.schema.json` describes.
 
+mod certificate;
 mod json;
+mod measured;
+mod rounded;
 
 use std::fmt;
 
+pub use certificate::{Certificate, NamedCertificate};
+pub use measured::{Bits, Unchanged, WordBits};
+
 use crate::random::Randomness;
-use crate::vocabulary::Vocabulary;
+pub(crate) use rounded::decimals_up;
+use rounded::two_digits_up;
 
 /// A metric differential privacy guarantee.
 ///
@@ -234,265 +241,6 @@ impl Guarantee {
     }
 }
 
-/// A bound as a decimal number with so many digits behind the point, never below it.
-pub(crate) fn decimals_up(x: f64, digits: usize) -> String {
-    let nearest = format!("{x:.digits$}");
-    match nearest.parse::<f64>() {
-        Ok(shown) if shown < x => format!("{:.digits$}", shown + 0.1f64.powi(digits as i32)),
-        _ => nearest,
-    }
-}
-
-/// A bound as a number with two digits and an exponent, never below it.
-fn two_digits_up(x: f64) -> String {
-    let nearest = format!("{x:.1e}");
-    let above = nearest.parse::<f64>().is_ok_and(|shown| shown >= x);
-    let Some((digits, exponent)) = nearest.split_once('e').filter(|_| !above) else {
-        return nearest;
-    };
-    let tenths = digits.replace('.', "").parse::<u32>();
-    match (tenths, exponent.parse::<i32>()) {
-        (Ok(99), Ok(exponent)) => format!("1.0e{}", exponent + 1),
-        (Ok(tenths), Ok(exponent)) => {
-            format!("{}.{}e{exponent}", (tenths + 1) / 10, (tenths + 1) % 10)
-        }
-        _ => nearest,
-    }
-}
-
-/// A proved ε for one Tem on one vocabulary.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Certificate {
-    /// The ε that the mechanism was made with.
-    pub nominal: f64,
-    /// Its γ.
-    pub gamma: f64,
-    /// The certified ε per unit of distance.
-    pub epsilon: f64,
-    /// The pair of words whose loss it is.
-    pub pair: (u32, u32),
-    /// The output at which they lose it: the one of both that favours the first.
-    pub output: u32,
-    /// The fingerprint of the space: what the certificate holds for.
-    pub vocabulary: u64,
-    /// The fingerprint of the cover, 0 without one.
-    pub cover: u64,
-}
-
-impl Certificate {
-    /// How it was found.
-    pub const METHOD: &'static str = "the supremum of the log-ratio per unit of distance over \
-        all pairs of words and all outputs, computed from the law that is sampled";
-
-    /// The same with a cover, where the supremum is looked for in the order of upper bounds.
-    pub const COVER_METHOD: &'static str = "a bound of the log-ratio per unit of distance over \
-        all pairs of words and all outputs, computed from the law that is sampled: the supremum \
-        wherever the search of the pairs by their bounds came to an end";
-
-    /// How it was found.
-    pub fn method(&self) -> &'static str {
-        match self.cover {
-            0 => Self::METHOD,
-            _ => Self::COVER_METHOD,
-        }
-    }
-
-    /// The fingerprint of the space, as it is shown: 16 hexadecimal digits.
-    pub fn vocabulary_name(&self) -> String {
-        format!("{:016x}", self.vocabulary)
-    }
-
-    /// The fingerprint of the cover, as it is shown, if there is one.
-    pub fn cover_name(&self) -> Option<String> {
-        (self.cover != 0).then(|| format!("{:016x}", self.cover))
-    }
-
-    /// Looks its words up. A word that the vocabulary does not have is "?": a damaged file can name
-    /// one.
-    pub fn named(self, vocabulary: &Vocabulary) -> NamedCertificate {
-        let word = |id: u32| match (id as usize) < vocabulary.len() {
-            true => vocabulary.word(id).to_owned(),
-            false => "?".to_owned(),
-        };
-        NamedCertificate {
-            certificate: self,
-            pair: (word(self.pair.0), word(self.pair.1)),
-            output: word(self.output),
-        }
-    }
-
-    /// Whether it is about the Tem of this ε and γ on the space of this fingerprint: the one place
-    /// that decides. Another metric, other words or vectors, another cover, γ or ε are another mechanism.
-    pub fn covers(
-        &self,
-        fingerprint: impl FnOnce() -> u64,
-        epsilon: f64,
-        gamma: f64,
-        cover: u64,
-    ) -> bool {
-        (self.nominal, self.gamma, self.cover) == (epsilon, gamma, cover)
-            && self.vocabulary == fingerprint()
-    }
-}
-
-/// A certificate with its words, as it is shown.
-#[derive(Clone, Debug, PartialEq)]
-pub struct NamedCertificate {
-    /// The certificate.
-    pub certificate: Certificate,
-    /// The pair of words whose loss it is.
-    pub pair: (String, String),
-    /// The output at which they lose it.
-    pub output: String,
-}
-
-impl fmt::Display for NamedCertificate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (certificate, (a, b)) = (&self.certificate, &self.pair);
-        write!(
-            f,
-            "ε = {} per unit of distance on vocabulary {}, taken to be public, where the theorem \
-             gives {}: {}. {a:?} and {b:?} bind, at the output {:?}.",
-            decimals_up(certificate.epsilon, 6),
-            certificate.vocabulary_name(),
-            certificate.nominal,
-            certificate.method(),
-            self.output
-        )
-    }
-}
-
-/// How often common words come back as they were.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Unchanged {
-    /// Mean of Pr\[M(w) = w\] over common words.
-    pub mean: f64,
-    /// The largest one found.
-    pub worst: f64,
-    /// Words measured: of the first 1,000 of the vocabulary.
-    pub words: usize,
-    /// Draws of each word that `mean` was counted in; 0 where it was computed from the law.
-    pub draws: usize,
-}
-
-impl Unchanged {
-    /// Above this mean a policy is warned of.
-    pub const MUCH: f64 = 0.2;
-    /// Above this mean it is refused where it is chosen, unless somebody insists.
-    pub const MOST: f64 = 0.5;
-    /// Above this probability a single word counts as released.
-    pub const WORD: f64 = 0.9;
-
-    /// A warning in plain words, where too many common words come back.
-    pub fn warning(&self) -> Option<String> {
-        let verdict = match self.mean {
-            m if m > Self::MOST => "this protects hardly anything",
-            m if m > Self::MUCH => "this protects little",
-            _ => return None,
-        };
-        Some(format!(
-            "at this ε {} of common words come back as they were: {verdict}",
-            percent(self.mean)
-        ))
-    }
-}
-
-impl fmt::Display for Unchanged {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} of common words come back as they were, the worst one found with probability {:.2}",
-            percent(self.mean),
-            // Never less than it is.
-            (self.worst * 100.0 - 1e-9).ceil() / 100.0
-        )
-    }
-}
-
-/// A number of bits, and between what it lies where it is estimated.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Bits {
-    /// Bits.
-    pub value: f64,
-    /// The lower end of the interval; the value itself where it is exact.
-    pub low: f64,
-    /// The upper end.
-    pub high: f64,
-    /// Words (of a capacity: outputs) that were drawn to estimate it; 0 where it is a sum over all.
-    pub sampled: usize,
-    /// Draws of every word that the law is estimated from; 0 where the law is exact.
-    pub draws: usize,
-}
-
-impl Bits {
-    pub(crate) fn exact(value: f64) -> Self {
-        Bits {
-            value,
-            low: value,
-            high: value,
-            sampled: 0,
-            draws: 0,
-        }
-    }
-}
-
-/// What a release tells of a word under the public prior [`PRIOR`](Self::PRIOR), or why no number is
-/// known.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum WordBits {
-    /// The mutual information of a word and its output, and the entropy of a word before its output is
-    /// seen: no release tells more.
-    Told {
-        /// I(W;Y).
-        told: Bits,
-        /// H(W), in bits.
-        entropy: f64,
-    },
-    /// Why there is no number.
-    Unknown(&'static str),
-}
-
-impl WordBits {
-    /// How often words are written, in the order of the vocabulary, its first word having rank 1.
-    pub const PRIOR: &'static str = "1/(rank + 2.7)";
-    /// Why noise mechanisms have no number.
-    pub const NO_LAW: &'static str = "the law of this noise cannot be computed";
-}
-
-impl fmt::Display for WordBits {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (told, entropy) = match self {
-            Self::Told { told, entropy } => (told, entropy),
-            Self::Unknown(why) => {
-                return write!(f, "how many bits a release tells is not known: {why}");
-            }
-        };
-        // Never less than it is, nor more than there is to tell.
-        write!(f, "a release tells {}", decimals_up(told.value, 2))?;
-        if told.sampled > 0 {
-            let (low, high) = (told.low, decimals_up(told.high, 2));
-            write!(f, " ({low:.2} to {high}, estimated)")?;
-        }
-        write!(
-            f,
-            " of the {entropy:.2} bits of a word where words are written by {}, and of a text at most \
-             so much for each of its words",
-            Self::PRIOR
-        )
-    }
-}
-
-/// A share as people read it.
-fn percent(share: f64) -> String {
-    match 100.0 * share {
-        p if p >= 99.5 && share < 1.0 => "over 99%".into(),
-        p if p >= 10.0 => format!("{p:.0}%"),
-        p if p >= 0.1 => format!("{p:.1}%"),
-        0.0 => "0%".into(),
-        _ => "under 0.1%".into(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -516,70 +264,6 @@ mod tests {
             unchanged: None,
             bits: None,
         }
-    }
-
-    #[test]
-    fn bits_are_a_measure_beside_what_is_proved() {
-        let told = Bits::exact(4.586);
-        let bits = Some(WordBits::Told {
-            told,
-            entropy: 11.11,
-        });
-        let plain = guarantee().to_string();
-        assert!(!plain.contains("bits of a word"));
-        let shown = Guarantee {
-            bits,
-            ..guarantee()
-        };
-        let sentence = "a release tells 4.59 of the 11.11 bits of a word where words are written by \
-                        1/(rank + 2.7)";
-        let (printed, plainly) = (shown.to_string(), shown.for_users());
-        assert!(printed.starts_with(&plain) && printed.contains(sentence));
-        assert!(printed.contains(" Measured, not proved: a release"));
-        assert!(plainly.contains(sentence));
-        let estimated = WordBits::Told {
-            told: Bits {
-                low: 4.5,
-                high: 4.601,
-                sampled: 9,
-                ..told
-            },
-            entropy: 11.11,
-        };
-        assert!(estimated.to_string().contains("(4.50 to 4.61, estimated)"));
-        let lawless = WordBits::Unknown(WordBits::NO_LAW);
-        assert!(lawless.to_string().contains("not known"));
-    }
-
-    #[test]
-    fn a_certificate_covers_what_it_is_about_and_nothing_else() {
-        let certificate = Certificate {
-            nominal: 4.0,
-            gamma: 1.5,
-            epsilon: 3.0,
-            pair: (0, 1),
-            output: 0,
-            vocabulary: 77,
-            cover: 5,
-        };
-        assert!(certificate.covers(|| 77, 4.0, 1.5, 5));
-        assert!(!certificate.covers(|| 78, 4.0, 1.5, 5));
-        assert!(!certificate.covers(|| 77, 4.1, 1.5, 5));
-        assert!(!certificate.covers(|| 77, 4.0, 1.6, 5));
-        assert!(!certificate.covers(|| 77, 4.0, 1.5, 0));
-        assert_eq!(certificate.method(), Certificate::COVER_METHOD);
-        let plain = Certificate {
-            cover: 0,
-            ..certificate
-        };
-        assert_eq!(plain.method(), Certificate::METHOD);
-        let shown = Guarantee {
-            certificate: Some(plain.named(&Vocabulary::new(["tea".to_owned()]).unwrap())),
-            ..guarantee()
-        }
-        .to_string();
-        assert!(shown.contains("Certified: ε = 3 where the theorem gives 4"));
-        assert!(shown.contains("000000000000004d"));
     }
 
     #[test]
@@ -655,60 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_said_as_people_read_them() {
-        let shown = [0.0, 0.0004, 0.033, 0.2, 0.57, 0.996, 1.0].map(percent);
-        let expected = ["0%", "under 0.1%", "3.3%", "20%", "57%", "over 99%", "100%"];
-        assert_eq!(shown, expected);
-        let at = |mean| Unchanged {
-            mean,
-            worst: 0.3101,
-            words: 1,
-            draws: 0,
-        };
-        assert_eq!(at(0.2).warning(), None);
-        assert!(
-            at(0.21)
-                .warning()
-                .unwrap()
-                .ends_with("this protects little")
-        );
-        assert!(
-            at(0.51)
-                .warning()
-                .unwrap()
-                .ends_with("this protects hardly anything")
-        );
-        assert!(
-            at(0.1)
-                .to_string()
-                .ends_with("the worst one found with probability 0.32")
-        );
-    }
-
-    #[test]
-    fn printed_bounds_are_never_below_the_bound() {
-        for (x, decimals, two_digits) in [
-            (1.0004, "1.001", "1.1e0"),
-            (10.7991, "10.800", "1.1e1"),
-            (0.0004, "0.001", "4.0e-4"),
-            (9.999, "9.999", "1.0e1"),
-            (9.9991, "10.000", "1.0e1"),
-            (9.91, "9.910", "1.0e1"),
-            (0.25, "0.250", "2.5e-1"),
-            (f64::INFINITY, "inf", "inf"),
-        ] {
-            assert_eq!(decimals_up(x, 3), decimals);
-            assert_eq!(two_digits_up(x), two_digits);
-        }
-        for i in 1..20_000 {
-            let x = (f64::from(i) * 0.001_234_567).exp();
-            for shown in [decimals_up(x, 3), two_digits_up(x)] {
-                assert!(shown.parse::<f64>().unwrap() >= x, "{shown} {x}");
-            }
-            let most = (x + 0.001) * (1.0 + 1e-12);
-            assert!(decimals_up(x, 3).parse::<f64>().unwrap() <= most);
-            assert!(two_digits_up(x).parse::<f64>().unwrap() < x * 1.11);
-        }
+    fn bounds_in_sentences_are_never_below_the_bound() {
         let said = Guarantee {
             slack: 1.04e-9,
             unknown_bound: 10.799_1,

@@ -330,14 +330,6 @@ class NgramPriorCore:
         unknown: float | None = None,
     ) -> NgramPriorCore: ...
     @staticmethod
-    def of_pairs(
-        space: Embedding | WordGraph,
-        frequencies: ArrayLike,
-        first: ArrayLike,
-        second: ArrayLike,
-        weights: ArrayLike,
-    ) -> NgramPriorCore: ...
-    @staticmethod
     def english(space: Embedding | WordGraph) -> NgramPriorCore: ...
     @staticmethod
     def load(space: Embedding | WordGraph, path: str | PathLike[str]) -> NgramPriorCore: ...

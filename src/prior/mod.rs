@@ -187,54 +187,6 @@ impl NgramPrior {
         })
     }
 
-    /// The model of pairs whose weights are given: P(w|u) is the weight of the pair, where there is one, and
-    /// what the weights behind u leave, times w's frequency. A sentence begins by frequencies.
-    ///
-    /// # Errors
-    /// [`Error::WordId`]; [`Error::Parameter`] for frequencies that are none, pairs that are not ascending
-    /// or of other lengths, weights that are none or sum to more than 1 behind a word.
-    pub fn of_pairs(
-        space: Arc<dyn MetricSpace>,
-        frequencies: &[f64],
-        first: &[u32],
-        second: &[u32],
-        weights: &[f64],
-    ) -> Result<Self> {
-        let mut prior = Self::of_frequencies(space, Some(frequencies), 0.0)?;
-        let words = prior.words();
-        let vocabulary = prior.space.vocabulary();
-        vocabulary.check_ids(first)?;
-        vocabulary.check_ids(second)?;
-        let pairs = || first.iter().zip(second);
-        let ascending = pairs().zip(pairs().skip(1)).all(|(a, b)| a < b);
-        let wrong = |got: &str| {
-            let expected = "one of every pair, pairs in ascending order, at most 1 behind a word";
-            Err(Error::parameter("weights", expected, got))
-        };
-        if first.len() != second.len() || weights.len() != first.len() || !ascending {
-            return wrong("others");
-        }
-        if weights.iter().any(|p| !(0.0..=1.0).contains(p)) {
-            return wrong("no probabilities");
-        }
-        let mut starts = vec![0u32; words + 3];
-        for &u in first {
-            starts[u as usize + 1] += 1;
-        }
-        for context in 0..words + 2 {
-            starts[context + 1] += starts[context];
-        }
-        let weights = weights.iter().map(|&p| p as f32).collect();
-        let rows = Rows::new(starts, second.to_vec(), weights);
-        let sums = (0..words).map(|u| rows.row(u).map(|(_, p)| p).sum::<f64>());
-        if sums.into_iter().any(|sum| sum > 1.0 + 1e-5) {
-            return wrong("more");
-        }
-        prior.order = 2;
-        prior.pairs = rows;
-        Ok(prior)
-    }
-
     /// The words, as the model's tokens: their number.
     pub(crate) fn words(&self) -> usize {
         self.space.vocabulary().len()

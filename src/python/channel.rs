@@ -80,25 +80,6 @@ impl PyNgramPrior {
     }
 
     #[staticmethod]
-    fn of_pairs(
-        space: &Bound<'_, PyAny>,
-        frequencies: &Bound<'_, PyAny>,
-        first: &Bound<'_, PyAny>,
-        second: &Bound<'_, PyAny>,
-        weights: &Bound<'_, PyAny>,
-    ) -> PyResult<Self> {
-        let space = Space::of(space)?;
-        let words = space.space();
-        let count = words.vocabulary().len();
-        let [(first, _), (second, _)] = [word_ids(first, count)?, word_ids(second, count)?];
-        let frequencies = numbers("frequencies", frequencies)?;
-        let weights = numbers("weights", weights)?;
-        let made = NgramPrior::of_pairs(words, &frequencies, &first, &second, &weights)?;
-        let inner = Arc::new(made);
-        Ok(PyNgramPrior { inner, space })
-    }
-
-    #[staticmethod]
     fn english(py: Python<'_>, space: &Bound<'_, PyAny>) -> PyResult<Self> {
         let space = Space::of(space)?;
         let words = space.space();

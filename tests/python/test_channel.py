@@ -317,19 +317,6 @@ def test_a_card_makes_the_same_channel(tmp_path: Path) -> None:
             Channel.load(wrong, E)
 
 
-def test_priors_of_pairs() -> None:
-    prior = NgramPrior.of_pairs(E, np.ones(60), [1, 1, 2], [2, 3, 1], [0.5, 0.25, 0.75])
-    uniform = 1 / 60
-    np.testing.assert_allclose(prior.next(["w1"])[[2, 3, 4]],
-                               [0.5 + 0.25 * uniform, 0.25 + 0.25 * uniform, 0.25 * uniform],
-                               rtol=1e-6)  # fmt: skip
-    for wrong in ([0.5, 0.6], [-0.1, 0.2]):
-        with pytest.raises(fastdx.ParameterError, match="weights"):
-            NgramPrior.of_pairs(E, np.ones(60), [1, 1], [2, 3], wrong)
-    with pytest.raises(fastdx.ParameterError, match="weights"):
-        NgramPrior.of_pairs(E, np.ones(60), [1, 1], [3, 2], [0.1, 0.2])
-
-
 def measured(guarantee: Any) -> dict[str, Any]:
     found = guarantee.with_bits().to_dict()
     bits: dict[str, Any] = found["bits"]

@@ -131,33 +131,6 @@ class NgramPrior:
         return cls(NgramPriorCore.of_frequencies(space, frequencies, unknown))
 
     @classmethod
-    def of_pairs(
-        cls,
-        space: Embedding | WordGraph,
-        frequencies: ArrayLike,
-        first: ArrayLike,
-        second: ArrayLike,
-        weights: ArrayLike,
-    ) -> NgramPrior:
-        """Make the model of pairs whose weights are given.
-
-        Pr[w | u] is the weight of the pair (u, w), if it has one, and what the weights behind u
-        leave, times w's frequency. A sentence begins by frequencies, and no word is unknown.
-
-        Parameters
-        ----------
-        space : Embedding or WordGraph
-            The words.
-        frequencies : array_like of float, shape (V,)
-            How often each is written.
-        first, second : array_like of int, shape (n,)
-            The ids of u and w of each pair; pairs in ascending order.
-        weights : array_like of float, shape (n,)
-            Of each pair; those behind a word sum to 1 at most. Kept in 32 bits.
-        """
-        return cls(NgramPriorCore.of_pairs(space, frequencies, first, second, weights))
-
-    @classmethod
     def load(cls, space: Embedding | WordGraph, path: str | PathLike[str]) -> NgramPrior:
         """Read what `save` wrote.
 

@@ -1,0 +1,185 @@
+//! What is expected of a posterior's words: marginals, counts, means of vectors, the entropy that is left.
+
+use std::ops::Range;
+
+use super::Posterior;
+use crate::calibration::sums::sums;
+use crate::channel::chain::Logs;
+use crate::error::{Error, Result};
+use crate::parallel::{Control, install};
+
+/// Bytes of posteriors of single words that are kept from call to call.
+const WINDOW_BYTES: usize = 128 << 20;
+
+impl Posterior {
+    fn check_place(&self, place: usize) -> Result<()> {
+        match place < self.words.len() {
+            true => Ok(()),
+            false => {
+                let expected = format!("a place below the number of words, {}", self.words.len());
+                Err(Error::parameter("i", expected, place))
+            }
+        }
+    }
+
+    /// The posterior of the word at a place: of every word of the vocabulary, the unknown one last.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] for a place that there is not, [`Error::Interrupted`].
+    pub fn marginal(&self, place: usize, control: &Control) -> Result<Vec<f64>> {
+        self.check_place(place)?;
+        if let Some(found) = &self.enumerated {
+            return Ok(self.written_out(found, place));
+        }
+        let tokens = self.tokens();
+        let of = |window: &(Range<usize>, Vec<f64>)| {
+            let at = window.0.contains(&place).then(|| place - window.0.start)?;
+            Some(window.1[at * tokens..][..tokens].to_vec())
+        };
+        // Not waited for: whoever holds it makes the same.
+        if let Some(found) = self.window.try_lock().ok().and_then(|window| of(&window)) {
+            return Ok(found);
+        }
+        let at = self.reading.sentences.partition_point(|s| s.end <= place);
+        let places = self.reading.sentences[at].clone();
+        let most = (WINDOW_BYTES / 8 / tokens).max(1);
+        let first = place.saturating_sub(most / 2).max(places.start);
+        let window = first..places.end.min(first + most);
+        let mut kept = vec![0.0; window.len() * tokens];
+        install(tokens, 0, || {
+            self.pass(&places, control, &mut |place, view| {
+                if window.contains(&place) {
+                    let at = (place - window.start) * tokens;
+                    kept[at..][..tokens].copy_from_slice(view.marginal);
+                }
+            })
+        })??;
+        let window = (window, kept);
+        let found = of(&window).unwrap_or_default();
+        if let Ok(mut kept) = self.window.try_lock() {
+            *kept = window;
+        }
+        Ok(found)
+    }
+
+    /// Adds up what `add` makes of the posteriors of all places.
+    fn fold(
+        &self,
+        size: usize,
+        control: &Control,
+        add: impl Fn(&mut [f64], usize, &[f64]) + Sync,
+    ) -> Result<Vec<f64>> {
+        let mut sum = vec![0.0; size];
+        if let Some(found) = &self.enumerated {
+            for place in 0..self.words.len() {
+                add(&mut sum, place, &self.written_out(found, place));
+            }
+            return Ok(sum);
+        }
+        self.sentences(
+            |places| {
+                let mut part = vec![0.0; size];
+                self.pass(places, control, &mut |place, view| {
+                    add(&mut part, place, view.marginal);
+                })?;
+                Ok(part)
+            },
+            |part| sum.iter_mut().zip(part).for_each(|(a, b)| *a += b),
+        )?;
+        Ok(sum)
+    }
+
+    /// How often each word stands in the text, in expectation; the unknown one last.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`].
+    pub fn expected_counts(&self, control: &Control) -> Result<Vec<f64>> {
+        self.fold(self.tokens(), control, |sum, _, marginal| {
+            sum.iter_mut().zip(marginal).for_each(|(a, b)| *a += b);
+        })
+    }
+
+    /// The posterior mean of each word's vector, row by row, of vectors of `dim` numbers; an unknown word
+    /// counts as the mean by the model's frequencies.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] for vectors of other words, [`Error::Interrupted`].
+    pub fn means(&self, vectors: &[f32], dim: usize, control: &Control) -> Result<Vec<f64>> {
+        if vectors.len() != self.prior.words() * dim {
+            return Err(Error::Shape {
+                what: "vectors",
+                expected: format!("({}, n)", self.prior.words()),
+                got: format!("{} numbers for n = {dim}", vectors.len()),
+            });
+        }
+        let mean = |shares: &[f64], out: &mut [f64]| {
+            for (row, &p) in vectors.chunks_exact(dim.max(1)).zip(shares) {
+                if p > 0.0 {
+                    out.iter_mut()
+                        .zip(row)
+                        .for_each(|(m, &x)| *m += p * f64::from(x));
+                }
+            }
+        };
+        let mut middle = vec![0.0; dim];
+        mean(&self.prior.frequencies(), &mut middle);
+        let one = |marginal: &[f64]| {
+            let mut out = vec![0.0; dim];
+            mean(marginal, &mut out);
+            let unknown = marginal[self.prior.words()];
+            out.iter_mut()
+                .zip(&middle)
+                .for_each(|(m, x)| *m += unknown * x);
+            out
+        };
+        if let Some(found) = &self.enumerated {
+            let places = 0..self.words.len();
+            return Ok(places
+                .flat_map(|place| one(&self.written_out(found, place)))
+                .collect());
+        }
+        let mut means = Vec::with_capacity(self.words.len() * dim);
+        self.sentences(
+            |places| {
+                let mut found = Vec::with_capacity(places.len());
+                self.pass(places, control, &mut |_, view| {
+                    found.push(one(view.marginal))
+                })?;
+                Ok(found)
+            },
+            |found| found.into_iter().rev().for_each(|mean| means.extend(mean)),
+        )?;
+        Ok(means)
+    }
+
+    /// H(text | release) in bits: what the release leaves open of the whole text. At most the sum of the
+    /// words' own entropies; NaN where it is not exact.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`].
+    pub fn bits_left(&self, control: &Control) -> Result<f64> {
+        if let Some(found) = &self.enumerated {
+            return Ok(-sums(&found.weights, 0).p_ln_p / std::f64::consts::LN_2);
+        }
+        if !self.is_exact() {
+            return Ok(f64::NAN);
+        }
+        let logs = self.logs.get_or_init(|| Logs::of(&self.prior));
+        let chain = self.chain();
+        let mut mean = 0.0;
+        self.sentences(
+            |places| {
+                let mut sum = 0.0;
+                self.pass(places, control, &mut |_, view| {
+                    let (l, beta) = (view.likelihood, view.beta);
+                    sum += chain.mean_log(view.before, l, beta, view.sum, logs);
+                    let each = view.marginal.iter().zip(l).filter(|(p, _)| **p > 0.0);
+                    sum += each.map(|(p, l)| p * l.ln()).sum::<f64>();
+                })?;
+                Ok(sum)
+            },
+            |sum| mean += sum,
+        )?;
+        Ok(((self.log_evidence - mean) / std::f64::consts::LN_2).max(0.0))
+    }
+}

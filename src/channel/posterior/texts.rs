@@ -1,0 +1,114 @@
+//! Texts of a posterior: drawn from it, and the likeliest one.
+
+use rand::rngs::ChaCha12Rng;
+
+use super::Posterior;
+use crate::channel::read::Given;
+use crate::channel::sweep::ahead;
+use crate::channel::viterbi::viterbi;
+use crate::error::Result;
+use crate::parallel::Control;
+use crate::random::{Randomness, uniform_below_u128};
+
+impl Posterior {
+    /// Texts drawn from the posterior: as likely as they are to stand behind the release.
+    ///
+    /// # Errors
+    /// [`Error::System`] if the operating system gives no entropy, [`Error::Interrupted`].
+    pub fn sample(&self, count: usize, seed: Option<u64>, control: &Control) -> Result<Vec<Given>> {
+        let key = Randomness::new(seed).next_key()?;
+        let places = self.words.len();
+        let mut drawn = vec![0u32; count * places];
+        if let Some(found) = &self.enumerated {
+            let sums = running(found.weights.iter().copied());
+            let mut rng = key.stream(0);
+            for row in drawn.chunks_exact_mut(places.max(1)) {
+                let at = pick(&sums, &mut rng);
+                row.copy_from_slice(&found.tokens[at * places..][..places]);
+            }
+        } else if places > 0 {
+            let chain = self.chain();
+            self.sentences(
+                |range| {
+                    let sentence = self.sentence(range, control)?;
+                    let mut rng = key.stream(range.start as u64);
+                    let mut found = vec![Vec::with_capacity(range.len()); count];
+                    let mut weights = Vec::new();
+                    ahead(
+                        &chain,
+                        range.len(),
+                        &sentence,
+                        &mut |_, likelihood, beta| {
+                            for path in &mut found {
+                                chain.conditional(path, likelihood, beta, &mut weights);
+                                let sums = running(weights.iter().copied());
+                                path.push(pick(&sums, &mut rng) as u32);
+                            }
+                        },
+                    )?;
+                    Ok((range.start, found))
+                },
+                |(first, found)| {
+                    for (row, path) in drawn.chunks_exact_mut(places).zip(found) {
+                        row[first..first + path.len()].copy_from_slice(&path);
+                    }
+                },
+            )?;
+        }
+        let text = |at: usize| {
+            self.reading
+                .with(&self.channel, &drawn[at * places..][..places])
+        };
+        Ok((0..count).map(text).collect())
+    }
+
+    /// The tokens of the likeliest text.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`].
+    pub fn likeliest(&self, control: &Control) -> Result<Vec<u32>> {
+        if let Some(found) = &self.enumerated {
+            let weights = found.weights.iter().zip(0usize..);
+            let best = weights.fold((0.0, 0), |a, (&p, i)| if p > a.0 { (p, i) } else { a });
+            let places = self.words.len();
+            return Ok(found.tokens[best.1 * places..][..places].to_vec());
+        }
+        let mut tokens = Vec::with_capacity(self.words.len());
+        self.sentences(
+            |places| {
+                viterbi(
+                    &self.chain(),
+                    places.len(),
+                    &self.sentence(places, control)?,
+                )
+            },
+            |path| tokens.extend(path),
+        )?;
+        Ok(tokens)
+    }
+
+    /// The likeliest text.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`].
+    pub fn viterbi(&self, control: &Control) -> Result<Given> {
+        Ok(self.reading.with(&self.channel, &self.likeliest(control)?))
+    }
+}
+
+fn running(weights: impl Iterator<Item = f64>) -> Vec<f64> {
+    let mut sum = 0.0;
+    let sums = weights.map(|weight| {
+        sum += weight;
+        sum
+    });
+    sums.collect()
+}
+
+/// A place drawn by running sums of weights.
+fn pick(sums: &[f64], rng: &mut ChaCha12Rng) -> usize {
+    let total = sums.last().copied().unwrap_or(0.0);
+    let u = uniform_below_u128(rng, 1 << 53) as f64 / (1u64 << 53) as f64 * total;
+    sums.partition_point(|&s| s <= u)
+        .min(sums.len().saturating_sub(1))
+}

@@ -1,0 +1,207 @@
+//! What is measured, apart from what is proved: words that come back, and bits.
+
+use std::fmt;
+
+use super::decimals_up;
+
+/// How often common words come back as they were.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Unchanged {
+    /// Mean of Pr\[M(w) = w\] over common words.
+    pub mean: f64,
+    /// The largest one found.
+    pub worst: f64,
+    /// Words measured: of the first 1,000 of the vocabulary.
+    pub words: usize,
+    /// Draws of each word that `mean` was counted in; 0 where it was computed from the law.
+    pub draws: usize,
+}
+
+impl Unchanged {
+    /// Above this mean a policy is warned of.
+    pub const MUCH: f64 = 0.2;
+    /// Above this mean it is refused where it is chosen, unless somebody insists.
+    pub const MOST: f64 = 0.5;
+    /// Above this probability a single word counts as released.
+    pub const WORD: f64 = 0.9;
+
+    /// A warning in plain words, where too many common words come back.
+    pub fn warning(&self) -> Option<String> {
+        let verdict = match self.mean {
+            m if m > Self::MOST => "this protects hardly anything",
+            m if m > Self::MUCH => "this protects little",
+            _ => return None,
+        };
+        Some(format!(
+            "at this ε {} of common words come back as they were: {verdict}",
+            percent(self.mean)
+        ))
+    }
+}
+
+impl fmt::Display for Unchanged {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} of common words come back as they were, the worst one found with probability {:.2}",
+            percent(self.mean),
+            // Never less than it is.
+            (self.worst * 100.0 - 1e-9).ceil() / 100.0
+        )
+    }
+}
+
+/// A number of bits, and between what it lies where it is estimated.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bits {
+    /// Bits.
+    pub value: f64,
+    /// The lower end of the interval; the value itself where it is exact.
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
+    /// Words (of a capacity: outputs) that were drawn to estimate it; 0 where it is a sum over all.
+    pub sampled: usize,
+    /// Draws of every word that the law is estimated from; 0 where the law is exact.
+    pub draws: usize,
+}
+
+impl Bits {
+    pub(crate) fn exact(value: f64) -> Self {
+        Bits {
+            value,
+            low: value,
+            high: value,
+            sampled: 0,
+            draws: 0,
+        }
+    }
+}
+
+/// What a release tells of a word under the public prior [`PRIOR`](Self::PRIOR), or why no number is
+/// known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum WordBits {
+    /// The mutual information of a word and its output, and the entropy of a word before its output is
+    /// seen: no release tells more.
+    Told {
+        /// I(W;Y).
+        told: Bits,
+        /// H(W), in bits.
+        entropy: f64,
+    },
+    /// Why there is no number.
+    Unknown(&'static str),
+}
+
+impl WordBits {
+    /// How often words are written, in the order of the vocabulary, its first word having rank 1.
+    pub const PRIOR: &'static str = "1/(rank + 2.7)";
+    /// Why noise mechanisms have no number.
+    pub const NO_LAW: &'static str = "the law of this noise cannot be computed";
+}
+
+impl fmt::Display for WordBits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (told, entropy) = match self {
+            Self::Told { told, entropy } => (told, entropy),
+            Self::Unknown(why) => {
+                return write!(f, "how many bits a release tells is not known: {why}");
+            }
+        };
+        // Never less than it is, nor more than there is to tell.
+        write!(f, "a release tells {}", decimals_up(told.value, 2))?;
+        if told.sampled > 0 {
+            let (low, high) = (told.low, decimals_up(told.high, 2));
+            write!(f, " ({low:.2} to {high}, estimated)")?;
+        }
+        write!(
+            f,
+            " of the {entropy:.2} bits of a word where words are written by {}, and of a text at most \
+             so much for each of its words",
+            Self::PRIOR
+        )
+    }
+}
+
+/// A share as people read it.
+fn percent(share: f64) -> String {
+    match 100.0 * share {
+        p if p >= 99.5 && share < 1.0 => "over 99%".into(),
+        p if p >= 10.0 => format!("{p:.0}%"),
+        p if p >= 0.1 => format!("{p:.1}%"),
+        0.0 => "0%".into(),
+        _ => "under 0.1%".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Guarantee;
+    use super::super::tests::guarantee;
+    use super::*;
+
+    #[test]
+    fn bits_are_a_measure_beside_what_is_proved() {
+        let told = Bits::exact(4.586);
+        let bits = Some(WordBits::Told {
+            told,
+            entropy: 11.11,
+        });
+        let plain = guarantee().to_string();
+        assert!(!plain.contains("bits of a word"));
+        let shown = Guarantee {
+            bits,
+            ..guarantee()
+        };
+        let sentence = "a release tells 4.59 of the 11.11 bits of a word where words are written by \
+                        1/(rank + 2.7)";
+        let (printed, plainly) = (shown.to_string(), shown.for_users());
+        assert!(printed.starts_with(&plain) && printed.contains(sentence));
+        assert!(printed.contains(" Measured, not proved: a release"));
+        assert!(plainly.contains(sentence));
+        let estimated = WordBits::Told {
+            told: Bits {
+                low: 4.5,
+                high: 4.601,
+                sampled: 9,
+                ..told
+            },
+            entropy: 11.11,
+        };
+        assert!(estimated.to_string().contains("(4.50 to 4.61, estimated)"));
+        let lawless = WordBits::Unknown(WordBits::NO_LAW);
+        assert!(lawless.to_string().contains("not known"));
+    }
+
+    #[test]
+    fn shares_are_said_as_people_read_them() {
+        let shown = [0.0, 0.0004, 0.033, 0.2, 0.57, 0.996, 1.0].map(percent);
+        let expected = ["0%", "under 0.1%", "3.3%", "20%", "57%", "over 99%", "100%"];
+        assert_eq!(shown, expected);
+        let at = |mean| Unchanged {
+            mean,
+            worst: 0.3101,
+            words: 1,
+            draws: 0,
+        };
+        assert_eq!(at(0.2).warning(), None);
+        assert!(
+            at(0.21)
+                .warning()
+                .unwrap()
+                .ends_with("this protects little")
+        );
+        assert!(
+            at(0.51)
+                .warning()
+                .unwrap()
+                .ends_with("this protects hardly anything")
+        );
+        assert!(
+            at(0.1)
+                .to_string()
+                .ends_with("the worst one found with probability 0.32")
+        );
+    }
+}
