@@ -12,7 +12,7 @@ use crate::space::MetricSpace;
 /// Bits of a token in a key of three.
 const BITS: u32 = 21;
 /// Texts that are read at a time.
-const TOGETHER: usize = 1 << 12;
+const TEXTS_PER_BATCH: usize = 1 << 12;
 
 /// Distinct keys, ascending, and how often each stands there.
 struct Counts {
@@ -124,7 +124,7 @@ impl NgramPrior {
         let (unknown, start) = (words as u32, words as u64 + 1);
         let mut singles = vec![0u32; words + 1];
         let (mut two, mut three) = (Vec::new(), Vec::new());
-        for texts in texts.chunks(TOGETHER) {
+        for texts in texts.chunks(TEXTS_PER_BATCH) {
             control.check()?;
             let size = texts.iter().map(|t| t.as_ref().len()).sum();
             let found = install(size, 1 << 14, || {

@@ -33,7 +33,7 @@ pub use consistent::Replacements;
 pub use decoding::looks_misdecoded;
 use figures::{Replacing, figure_fate};
 pub use ids::{ends_sentence, id_of, word_ids};
-use memo::{Memo, Memos, Soon};
+use memo::{Memo, MemoPool, UpcomingWord};
 pub use pad::padded;
 use piece::Piece;
 pub use places::{byte_ranges, character_spans};
@@ -320,7 +320,7 @@ impl TextPrivatizer {
         replacements.tie(&self.mechanism)?;
         let mut out = Vec::with_capacity(texts.len());
         let mut counts = Counts::default();
-        let memos = Memos::new(texts.iter().map(|text| text.len()).sum());
+        let memos = MemoPool::new(texts.iter().map(|text| text.len()).sum());
         let mut rest = texts;
         while !rest.is_empty() {
             let mut size = 0;
@@ -340,7 +340,7 @@ impl TextPrivatizer {
     fn privatize_block(
         &self,
         texts: &[&str],
-        memos: &Memos,
+        memos: &MemoPool,
         out: &mut Vec<String>,
         counts: &mut Counts,
         replacements: &mut Replacements,
@@ -348,7 +348,7 @@ impl TextPrivatizer {
     ) -> Result<()> {
         let found = map_all_with(
             texts,
-            || memos.lend(),
+            || memos.check_out(),
             |memo, text| {
                 control.check()?;
                 Ok(self.find(text, memo))
@@ -428,7 +428,7 @@ impl TextPrivatizer {
             counts,
             ..
         } = found;
-        let mut settle = |memo: &mut Memo, word: Soon| {
+        let mut settle = |memo: &mut Memo, word: UpcomingWord| {
             let Range { start, end } = word.range;
             let fate = memo.fate(&word, || self.fate(&text[start..end]));
             counts.add(fate);
@@ -438,10 +438,10 @@ impl TextPrivatizer {
             words.push(Word { start, end, fate });
         };
         // A word waits until the ones behind it are found: what is remembered of it comes from memory meanwhile.
-        let mut waiting: [Soon; AHEAD] = Default::default();
+        let mut waiting: [UpcomingWord; AHEAD] = Default::default();
         let mut count = 0;
         for range in self.words_only(&text[part.clone()]) {
-            let soon = memo.soon(text, range.start + part.start..range.end + part.start);
+            let soon = memo.prefetch(text, range.start + part.start..range.end + part.start);
             let word = std::mem::replace(&mut waiting[count % AHEAD], soon);
             if count >= AHEAD {
                 settle(memo, word);
