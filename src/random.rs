@@ -69,7 +69,7 @@ impl Randomness {
 }
 
 impl Clone for Randomness {
-    /// The same source; a seeded clone starts again at its first call.
+    /// Clones the source; a seeded clone starts again at its first call.
     fn clone(&self) -> Self {
         Randomness::new(self.seed)
     }

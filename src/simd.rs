@@ -36,7 +36,7 @@ sets! {
     Avx512: "avx512f", "avx512dq", "avx512vl";
     /// 512 bits with products of 8-bit integers.
     Avx512Vnni: "avx512f", "avx512vnni";
-    /// The same with byte masks.
+    /// 512 bits with products of 8-bit integers and byte masks.
     Avx512VnniBytes: "avx512f", "avx512bw", "avx512vnni";
 }
 

@@ -244,7 +244,7 @@ pub trait MetricSpace: WordMetric {
         found.copied()
     }
 
-    /// The same words with one more certificate, if they can carry certificates; by default `None`.
+    /// Adds a certificate to the words, if they can carry certificates; by default `None`.
     fn with_certificate(&self, certificate: Certificate) -> Option<Arc<dyn MetricSpace>> {
         let _ = certificate;
         None

@@ -631,7 +631,8 @@ mod tests {
         each.collect()
     }
 
-    /// The same for bounded distances as machines compute them.
+    /// Each exact loss lies between its bounds also with the bounded distances that machines
+    /// compute.
     #[test]
     fn every_machine_loss_is_between_its_bounds() {
         let e = Embedding::default_english().unwrap();

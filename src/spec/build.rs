@@ -454,7 +454,7 @@ impl Maker<'_> {
     }
 }
 
-/// The same words with one more certificate.
+/// Returns the index with one more certificate.
 fn with_certificate(index: &Index, certificate: Certificate) -> Index {
     match index {
         Index::Embedding(embedding) => {
