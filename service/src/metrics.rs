@@ -181,7 +181,7 @@ impl Metrics {
             family(
                 "fastdx_requests_total",
                 MetricKind::Counter,
-                "Requests that were answered, by what they asked for and by status.",
+                "Answered requests, by route and status.",
                 requests.filter(|(_, count)| *count > 0.0).collect(),
             ),
             family(
@@ -193,7 +193,7 @@ impl Metrics {
             family(
                 "fastdx_refused_total",
                 MetricKind::Counter,
-                "Requests that were refused, by the reason.",
+                "Refused requests, by reason.",
                 refused
                     .map(|(why, count)| (format!("{{reason=\"{why}\"}}"), get(count)))
                     .collect(),
@@ -201,13 +201,13 @@ impl Metrics {
             family(
                 "fastdx_panics_total",
                 MetricKind::Counter,
-                "Faults of the service that were caught.",
+                "Panics that the service caught.",
                 one(get(&self.panics)),
             ),
             family(
                 "fastdx_connections",
                 MetricKind::Gauge,
-                "Connections that are open.",
+                "Open connections.",
                 one(get(&self.connections)),
             ),
             family(

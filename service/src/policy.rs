@@ -324,7 +324,7 @@ fn words_to_warm(vocabulary: &fastdx::Vocabulary, path: &Path) -> Result<Vec<u32
         let (word, count) = line.split_once('\t').unwrap_or((line, "1"));
         let count: u64 = count.trim().parse().map_err(|_| {
             format!(
-                "{}, line {number}: the count is no whole number",
+                "{}, line {number}: the count is not an integer",
                 path.display()
             )
         })?;

@@ -88,7 +88,7 @@ fn key_of(headers: &HeaderMap) -> Result<Option<&HeaderValue>, Failure> {
         (None, _) => Ok(None),
         (Some(key), None) if KEY_LENGTHS.contains(&key.len()) => Ok(Some(key)),
         _ => Err(Failure::invalid(
-            "Idempotency-Key must stand there once and have 16 to 255 characters",
+            "Idempotency-Key must appear once and have 16 to 255 characters",
         )),
     }
 }

@@ -197,7 +197,7 @@ impl Service {
                     account = crate::ledger::account(of_proxy);
                 }
                 _ => {
-                    let message = "the header that names the account must stand there once";
+                    let message = "the header that names the account must appear once";
                     return Err(Failure::new(StatusCode::BAD_REQUEST, "no_account", message));
                 }
             }

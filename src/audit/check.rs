@@ -99,7 +99,7 @@ pub fn check(
             }
             _ => {
                 return Err(wrong(
-                    "a certificate is of a cover that it does not hold".into(),
+                    "a certificate belongs to a cover that the file does not contain".into(),
                 ));
             }
         };

@@ -316,9 +316,9 @@ impl WordMechanism for FiniteLaw {
             Some(loss) if loss.epsilon.is_finite() => guarantee,
             Some(_) => guarantee.voided(
                 "some output is possible for one word and impossible for another, or tells apart \
-                 two words at distance 0: no ε bounds what it tells",
+                 two words at distance 0: no ε bounds its losses",
             ),
-            None => guarantee.voided("what its law tells has not been computed (certify)"),
+            None => guarantee.voided("the losses of its law have not been computed (certify)"),
         }
         .drawn_from(&self.randomness)
     }

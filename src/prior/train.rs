@@ -115,7 +115,7 @@ impl NgramPrior {
         let words = space.vocabulary().len();
         if words + 2 > 1 << BITS {
             return Err(Error::TooLarge {
-                what: "a model of so many words".into(),
+                what: "a model of this many words".into(),
                 needed: words as u64,
                 limit: (1 << BITS) - 2,
             });
