@@ -103,7 +103,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_cut_off_or_changed_is_damaged(
+        fn truncated_or_changed_data_is_damaged(
             text in "[ -~]{1,2000}", at: prop::sample::Index, bit in 0u32..8, piece in 1usize..500
         ) {
             let mut data = packed(text.as_bytes());

@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_bound_has_no_room_for_comes_back() {
+    fn values_beyond_the_limit_are_returned() {
         let budget = CacheBudget::new(100);
         let cache = WordCache::new(2, budget.clone(), 100);
         assert_eq!(cache.room(50), 1);

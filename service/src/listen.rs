@@ -95,14 +95,14 @@ pub struct Times {
 }
 
 /// A bound socket.
-pub enum Bound {
+pub enum BoundSocket {
     /// TCP.
     Tcp(TcpListener),
     /// A socket in the file system, removed at exit.
     Unix(UnixListener, PathBuf),
 }
 
-impl Bound {
+impl BoundSocket {
     /// Binds the address.
     ///
     /// # Errors
@@ -118,7 +118,7 @@ impl Bound {
                 };
                 let mut last = Err(format!("{address}: it names no address"));
                 for address in tokio::net::lookup_host(address).await.map_err(at)? {
-                    last = bind(address).map(Bound::Tcp).map_err(at);
+                    last = bind(address).map(BoundSocket::Tcp).map_err(at);
                     if last.is_ok() {
                         break;
                     }
@@ -132,21 +132,21 @@ impl Bound {
     /// Whether other machines may be able to reach it.
     pub fn is_beyond_this_machine(&self) -> bool {
         match self {
-            Bound::Tcp(socket) => {
+            BoundSocket::Tcp(socket) => {
                 let address = socket.local_addr();
                 address.map_or(true, |a| !a.ip().to_canonical().is_loopback())
             }
-            Bound::Unix(..) => false,
+            BoundSocket::Unix(..) => false,
         }
     }
 
     /// The address in messages.
     pub fn name(&self) -> String {
         match self {
-            Bound::Tcp(socket) => socket
+            BoundSocket::Tcp(socket) => socket
                 .local_addr()
                 .map_or_else(|e| e.to_string(), |a| a.to_string()),
-            Bound::Unix(_, path) => format!("unix:{}", path.display()),
+            BoundSocket::Unix(_, path) => format!("unix:{}", path.display()),
         }
     }
 }
@@ -162,7 +162,7 @@ fn bind(address: std::net::SocketAddr) -> std::io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-fn unix(path: &Path) -> Result<Bound, String> {
+fn unix(path: &Path) -> Result<BoundSocket, String> {
     let at = |e: std::io::Error| format!("{}: {e}", path.display());
     if let Ok(found) = std::fs::symlink_metadata(path) {
         let alive = std::os::unix::net::UnixStream::connect(path).is_ok();
@@ -178,7 +178,7 @@ fn unix(path: &Path) -> Result<Bound, String> {
     let socket = UnixListener::bind(path).map_err(at)?;
     // For the owner and the group, such as a proxy in front.
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o660)).map_err(at)?;
-    Ok(Bound::Unix(socket, path.to_owned()))
+    Ok(BoundSocket::Unix(socket, path.to_owned()))
 }
 
 /// TLS 1.2 and 1.3 with a certificate chain and its key, both PEM.
@@ -262,7 +262,7 @@ impl<S> Clone for Connections<S> {
 /// whether all of them ended by themselves.
 pub async fn serve<S: Serve>(
     service: Arc<S>,
-    sockets: Vec<Bound>,
+    sockets: Vec<BoundSocket>,
     tls: Option<TlsAcceptor>,
     times: Times,
     most: usize,
@@ -300,7 +300,7 @@ pub async fn serve<S: Serve>(
     for socket in sockets {
         let (connections, room) = (connections.clone(), room.clone());
         let end = end.clone();
-        if let Bound::Unix(_, path) = &socket {
+        if let BoundSocket::Unix(_, path) = &socket {
             paths.push(path.clone());
         }
         accepting.push(tokio::spawn(accept(socket, connections, room, end)));
@@ -317,7 +317,7 @@ pub async fn serve<S: Serve>(
 }
 
 async fn accept<S: Serve>(
-    socket: Bound,
+    socket: BoundSocket,
     connections: Connections<S>,
     room: Arc<Semaphore>,
     mut end: watch::Receiver<bool>,
@@ -341,13 +341,13 @@ async fn accept<S: Serve>(
 }
 
 async fn take<S: Serve>(
-    socket: &Bound,
+    socket: &BoundSocket,
     connections: &Connections<S>,
     permit: OwnedSemaphorePermit,
 ) -> std::io::Result<()> {
     let connections = connections.clone();
     match socket {
-        Bound::Tcp(socket) => {
+        BoundSocket::Tcp(socket) => {
             let (stream, peer) = socket.accept().await?;
             stream.set_nodelay(true)?;
             let peer = peer.ip().to_canonical().to_string();
@@ -361,7 +361,7 @@ async fn take<S: Serve>(
                 }
             });
         }
-        Bound::Unix(socket, _) => {
+        BoundSocket::Unix(socket, _) => {
             let (stream, _) = socket.accept().await?;
             tokio::spawn(async move { connections.serve(stream, String::new(), permit).await });
         }

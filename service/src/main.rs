@@ -14,7 +14,7 @@ use fastdx_serve::answers::Answers;
 use fastdx_serve::keys::Keys;
 use fastdx_serve::ledger::Ledger;
 use fastdx_serve::limits::Limits;
-use fastdx_serve::listen::{Bound, ListenAddress, Times, serve, tls};
+use fastdx_serve::listen::{BoundSocket, ListenAddress, Times, serve, tls};
 use fastdx_serve::metrics::Metrics;
 use fastdx_serve::policy::Policies;
 use fastdx_serve::routes::Routes;
@@ -303,7 +303,7 @@ fn say_unchanged(policies: &Policies) {
 }
 
 /// Returns a warning if other machines can reach a socket without a key, or in plain text.
-fn exposed(socket: &Bound, flags: &Flags) -> Option<String> {
+fn exposed(socket: &BoundSocket, flags: &Flags) -> Option<String> {
     if !socket.is_beyond_this_machine() {
         return None;
     }
@@ -328,7 +328,7 @@ async fn main_task(
             Ok(place) => place,
             Err(never) => match never {},
         };
-        sockets.push(Bound::to(&place).await?);
+        sockets.push(BoundSocket::to(&place).await?);
     }
     for socket in &sockets {
         if let Some(what) = exposed(socket, &flags) {

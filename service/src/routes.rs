@@ -22,7 +22,7 @@ use crate::listen::{Caught, Serve};
 use crate::metrics::{Family, MetricKind, Refused, Route};
 use crate::page::LawRequest;
 use crate::reply::{Body, Failure, answered, json_of, json_with};
-use crate::service::{Service, Taken, one_policy, policy_of};
+use crate::service::{AdmittedRequest, Service, one_policy, policy_of};
 use crate::{lines, page, process};
 
 /// The description of the paths.
@@ -176,7 +176,7 @@ async fn privatize(
     request: Request<Incoming>,
     connection: &Connection,
 ) -> Result<(Answer, Reservations), Failure> {
-    let taken = service.take(request, connection).await?;
+    let taken = service.admit(request, connection).await?;
     let query = taken.policy().map(str::to_owned);
     let key = match key_of(&taken.head.headers)? {
         Some(key) => key.to_owned(),
@@ -185,7 +185,7 @@ async fn privatize(
             return Ok((answer.await?, taken.reservations));
         }
     };
-    let Taken {
+    let AdmittedRequest {
         account,
         body,
         reservations: held,
@@ -366,7 +366,7 @@ async fn law(
     request: Request<Incoming>,
     connection: &Connection,
 ) -> Result<(Answer, Reservations), Failure> {
-    let taken = service.take(request, connection).await?;
+    let taken = service.admit(request, connection).await?;
     let asked: LawRequest = object(&taken.body)
         .map_err(|e| Failure::new(StatusCode::BAD_REQUEST, "invalid", place(&e)))?;
     let name = one_policy(asked.policy.as_deref(), taken.policy())?;

@@ -52,7 +52,7 @@ pub struct Service {
 }
 
 /// A request that was admitted.
-pub struct Taken {
+pub struct AdmittedRequest {
     /// The account that pays.
     pub account: String,
     /// The request without its body.
@@ -63,7 +63,7 @@ pub struct Taken {
     pub reservations: Reservations,
 }
 
-impl Taken {
+impl AdmittedRequest {
     /// The policy named in its query.
     pub fn policy(&self) -> Option<&str> {
         // It was checked when the request was admitted.
@@ -222,11 +222,11 @@ impl Service {
     ///
     /// # Errors
     /// [`Failure`] of any of these steps.
-    pub async fn take(
+    pub async fn admit(
         &self,
         request: Request<Incoming>,
         connection: &Connection,
-    ) -> Result<Taken, Failure> {
+    ) -> Result<AdmittedRequest, Failure> {
         let account = self.account(request.headers())?;
         policy_of(request.uri())?;
         let place = self.enter()?;
@@ -237,7 +237,7 @@ impl Service {
         let mut share = self.share(connection, most).await?;
         let body = self.whole(body).await?;
         Connection::reduce(&mut share, body.len());
-        Ok(Taken {
+        Ok(AdmittedRequest {
             account,
             head,
             body,

@@ -188,7 +188,7 @@ fn an_unknown_word_is_refused_by_its_place() {
 }
 
 #[test]
-fn what_the_page_shows_is_what_the_law_is() {
+fn the_page_shows_the_laws_themselves() {
     let folder = tempfile::tempdir().unwrap();
     let text = "[policies.a]\nepsilon = 3.0\nexclude = \"none\"\nskip = [\"Anna\"]\noov = \"mask\"\n\
                 [policies.b]\nepsilon = 9.0\nexclude = \"none\"\n\

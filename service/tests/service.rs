@@ -90,7 +90,7 @@ fn words_that_the_client_has_found() {
 }
 
 #[test]
-fn what_a_client_must_not_set_is_refused_without_an_echo() {
+fn settings_beyond_a_client_are_refused_without_an_echo() {
     let mut service = Running::english(&[]);
     for (status, body) in [
         (400, r#"{"text": "zqxprivate", "epsilon": 9}"#),

@@ -427,7 +427,7 @@ mod tests {
     /// The result equals the certificate of exact distances of all pairs, on words of many kinds:
     /// the maximum at near or far pairs, and words that are equal or nearly so.
     #[test]
-    fn they_are_those_of_exact_distances() {
+    fn certificates_equal_those_of_exact_distances() {
         let mut rng = Randomness::new(Some(8)).next_key().unwrap().stream(0);
         let mut found = 0;
         for case in 0..120 {

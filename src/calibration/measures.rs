@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn they_are_what_they_are_defined_as() {
+    fn measures_agree_with_their_definitions() {
         for (words, epsilon) in [(1, 1.0), (30, 0.5), (30, 4.0), (601, 2.0)] {
             let tem = tem(words, epsilon);
             let control = Control::new();

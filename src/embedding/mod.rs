@@ -368,7 +368,7 @@ impl Embedding {
         let search = self.search();
         // Equally many batches per thread, none larger than useful.
         let threads = crate::parallel::pool()?.current_num_threads();
-        let rows = crate::search::together(m, threads);
+        let rows = crate::search::batch_size(m, threads);
         crate::parallel::install(m, 1, || {
             queries
                 .par_chunks(rows * self.dim)

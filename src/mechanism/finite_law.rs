@@ -113,7 +113,7 @@ pub struct FiniteLaw {
     rows: Arc<Rows>,
     /// A hash of every row read so far, 0 if unread. A row must not change when it is read again:
     /// the computed loss would then belong to another law.
-    prints: Arc<[AtomicU64]>,
+    row_hashes: Arc<[AtomicU64]>,
     /// Ids of excluded words, ascending.
     excluded: Arc<[u32]>,
     loss: Option<Loss>,
@@ -146,11 +146,11 @@ impl FiniteLaw {
         let budget = cache_bytes.map_or_else(CacheBudget::standard, |b| Ok(CacheBudget::new(b)))?;
         let (words, share) = (space.vocabulary().len(), budget.limit());
         let tables = Arc::new(WordCache::new(words, budget, share));
-        let prints = (0..words).map(|_| AtomicU64::new(0)).collect();
+        let row_hashes = (0..words).map(|_| AtomicU64::new(0)).collect();
         Ok(FiniteLaw {
             space,
             rows,
-            prints,
+            row_hashes,
             excluded: Arc::default(),
             loss: None,
             tables,
@@ -178,10 +178,10 @@ impl FiniteLaw {
     pub fn integers(&self, id: u32) -> Result<Law> {
         let mut row = vec![0.0; self.space.vocabulary().len()];
         (self.rows)(id, &mut row)?;
-        let print = xxh3_64(bytemuck::cast_slice(&row)) | 1;
-        let known = &self.prints[id as usize];
-        let known = known.compare_exchange(0, print, Ordering::Relaxed, Ordering::Relaxed);
-        if known.is_err_and(|known| known != print) {
+        let hash = xxh3_64(bytemuck::cast_slice(&row)) | 1;
+        let known = &self.row_hashes[id as usize];
+        let known = known.compare_exchange(0, hash, Ordering::Relaxed, Ordering::Relaxed);
+        if known.is_err_and(|known| known != hash) {
             let expected = "the same each time it is asked for";
             let got = format!("another row for word {id}");
             return Err(Error::parameter("law", expected, got));
@@ -346,7 +346,7 @@ impl WordMechanism for FiniteLaw {
         }
         let (space, rows) = (self.space.clone(), self.rows.clone());
         let mut new = Self::new(space, rows, self.cache_bytes, self.randomness.clone())?;
-        new.prints = self.prints.clone();
+        new.row_hashes = self.row_hashes.clone();
         new.excluded = excluded.into();
         Ok(Arc::new(new))
     }

@@ -561,7 +561,7 @@ mod tests {
         /// Compares with plain f64 at odd sizes: far, near, equal and parallel vectors of any
         /// scale.
         #[test]
-        fn it_is_within_its_error(
+        fn bounded_distances_are_within_their_error(
             n in 1usize..90, rows in 1usize..60, columns in 1usize..40,
             scale in -20i32..4, common in 0.0f32..1.0, seed: u64
         ) {
@@ -616,7 +616,7 @@ mod tests {
     }
 
     #[test]
-    fn what_f32_cannot_hold_is_refused() {
+    fn numbers_beyond_f32_are_refused() {
         let (one, tiny, huge) = ([1.0f32; 3], [1e-12f32; 3], [1e18f32; 3]);
         let mut out = [0.0; 16];
         let mut in_range = |a: &[f32], b: &[f32]| {

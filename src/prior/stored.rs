@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_saved_comes_back_and_what_is_damaged_does_not() {
+    fn saved_models_are_read_back_and_damaged_ones_refused() {
         let words = space(&["a", "b", "c"]);
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("prior.fdx");

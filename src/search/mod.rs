@@ -37,7 +37,7 @@ pub(crate) const MAX_QUERIES: usize = 384;
 
 /// How many of `items` queries to search together, so that each of `threads` threads gets equal
 /// work.
-pub(crate) fn together(items: usize, threads: usize) -> usize {
+pub(crate) fn batch_size(items: usize, threads: usize) -> usize {
     let rounds = items.div_ceil(threads * MAX_QUERIES).max(1);
     items.div_ceil(threads * rounds).max(1)
 }

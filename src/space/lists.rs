@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use crate::error::{Error, Result};
 use crate::neighbors::{Extent, Grid, NeighborLists};
 use crate::parallel::{Control, install};
-use crate::search::together;
+use crate::search::batch_size;
 use crate::space::MetricSpace;
 
 impl Grid {
@@ -80,7 +80,7 @@ fn build(
     entries.resize(words * k, 0);
     let grid = Grid::of(space);
     install(words, 1, || {
-        let block = together(words, rayon::current_num_threads());
+        let block = batch_size(words, rayon::current_num_threads());
         entries
             .par_chunks_mut(block * k)
             .enumerate()

@@ -128,7 +128,7 @@ impl Built {
     /// Returns the same at another ε.
     ///
     /// # Errors
-    /// [`Error::Parameter`] for an ε outside the mechanism's domain.
+    /// [`Error::Parameter`](crate::Error::Parameter) for an ε outside the mechanism's domain.
     pub fn with_epsilon(&self, epsilon: f64) -> Result<Self> {
         let mechanism = self.text.mechanism().with_epsilon(epsilon)?;
         let spec = Spec {

@@ -163,7 +163,7 @@ mod tests {
 
         /// Words that share a slot never get each other's fate.
         #[test]
-        fn what_is_remembered_is_what_is_found(words in proptest::collection::vec("[a-z]{1,3}|[a-z]{14,17}", 1..3000)) {
+        fn words_in_one_slot_keep_their_fates(words in proptest::collection::vec("[a-z]{1,3}|[a-z]{14,17}", 1..3000)) {
             let mut memo = Memo::new(1 << 20);
             let find = |word: &str| Fate::Replace(word.bytes().fold(7, |n, b| 31 * (n % 1_000_003) + u32::from(b)));
             let text = words.join(" ");

@@ -222,7 +222,7 @@ mod tests {
 
     /// Vectors of many kinds: the distance is the same, whether bounded distances suffice or not.
     #[test]
-    fn it_finds_what_exact_distances_find() {
+    fn matchings_equal_those_of_exact_distances() {
         let mut rng = stream(4);
         let mut solver = BagSolver::default();
         for case in 0..600 {

@@ -105,7 +105,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_the_best_of_the_three(
+        fn the_bound_is_the_best_of_three(
             m in 1usize..9, n in 1usize..9, skew in 0u64..40, seed: u64
         ) {
             use rand::RngExt;

@@ -257,7 +257,7 @@ fn distances_in_turn_do_not_disturb_each_other() {
 }
 
 #[test]
-fn it_is_a_metric_on_bags_of_one_size() {
+fn the_distance_is_a_metric_on_bags_of_one_size() {
     let embedding = crate::common::embedding(40, 5, 1.0, Metric::Euclidean, 6);
     let mut rng = stream(9);
     let bag = |rng: &mut _| random_bag(rng, 40, 8, 1);
@@ -338,7 +338,7 @@ fn centroids_that_cancel_rule_nothing_out() {
 }
 
 #[test]
-fn what_is_wrong_is_named() {
+fn errors_name_the_problem() {
     let message = |a: &[f64], b: &[f64]| {
         let cost = CostMatrix::new(&[1.0, 2.0, 3.0, 4.0], 2, 2).unwrap();
         emd(a, b, cost, &Control::new()).unwrap_err().to_string()

@@ -434,7 +434,7 @@ mod tests {
 
     /// A vector that is not finite leaves its row unchanged.
     #[test]
-    fn what_is_no_number_is_not_written() {
+    fn infinite_vectors_are_not_written() {
         let row = [Line::new(&[0.5, 0.25])];
         let x = [Lanes([f32::INFINITY; LANES])];
         for norm2 in [f32::INFINITY, f32::NAN] {

@@ -459,7 +459,7 @@ mod tests {
 
     /// A draw that the first 64 bits decide does not depend on further bits.
     #[test]
-    fn what_is_decided_early_is_decided_right() {
+    fn early_decisions_do_not_depend_on_further_bits() {
         let mut rng = Randomness::new(Some(6)).next_key().unwrap().stream(0);
         let (mut open, mut decided, mut open_anywhere) = (0, 0, 0);
         let wide = law_of(&vec![0.5; MAX_NARROW_WORDS + 1]);
