@@ -16,8 +16,8 @@ fn rng(seed: u64) -> impl Rng {
     key.unwrap().stream(0)
 }
 
-/// Words in clusters of about a hundred, norms 3.5 to 6.5, a spectrum that falls slowly: like
-/// GloVe in what matters for neighbour lists.
+/// Words in clusters of about a hundred, norms 3.5 to 6.5, a slowly falling spectrum: like GloVe in
+/// the properties that affect neighbour lists.
 fn clustered(words: usize, dim: usize) -> Embedding {
     let mut rng = rng(7);
     let mut normal = |out: &mut [f32]| {
@@ -62,7 +62,7 @@ fn tabulated(c: &mut Criterion) {
         group.bench_function(BenchmarkId::new("hot", k), |b| {
             b.iter(|| black_box(&laws[0]).sample(&mut rng))
         });
-        // Laws of 64 MiB together, at random: in no cache but the last.
+        // Laws of 64 MiB in total, accessed at random: only the last-level cache holds them.
         group.bench_function(BenchmarkId::new("cold", k), |b| {
             b.iter(|| {
                 let law = rng.random_range(0..laws.len());

@@ -1,11 +1,11 @@
-//! A batch job: one text a line, from standard input to standard output.
+//! A batch job: one text per line, from standard input to standard output.
 //!
 //! ```sh
 //! cargo run --release --example batch -- 6 < texts.txt > private.txt
 //! ```
 //!
-//! The argument is ε, per unit of Euclidean distance. What is proved goes to standard error. Memory
-//! does not grow with the input, as long as lines end.
+//! The argument is ε, per unit of Euclidean distance. The guarantee goes to standard error. Memory
+//! use does not grow with the input, if lines are of limited length.
 
 use std::error::Error;
 use std::io::{BufRead, BufWriter, Write, stdin, stdout};
@@ -15,7 +15,7 @@ use fastdx::cover::offensive;
 use fastdx::text::{Policy, TextPrivatizer};
 use fastdx::{Control, Embedding, Randomness, Tem, WordMetric};
 
-/// Texts a call: enough for all threads.
+/// Texts per call: enough for all threads.
 const TEXTS: usize = 10_000;
 
 fn main() -> Result<(), Box<dyn Error>> {

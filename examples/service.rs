@@ -1,12 +1,12 @@
-//! The least service: a text a line over TCP, its private text a line back.
+//! A minimal service: one text per line over TCP, one private text per line back.
 //!
 //! ```sh
 //! cargo run --release --example service -- 6 127.0.0.1:7070
 //! echo "A cup of coffee, please!" | nc -N 127.0.0.1 7070
 //! ```
 //!
-//! One that has limits, keys, a ledger and metrics is `service/` (docs/service.md). Neither a text nor what
-//! is wrong with one is ever printed.
+//! A service with limits, keys, a ledger and metrics is `service/` (docs/service.md). Neither a
+//! text nor an error in one is ever printed.
 
 use std::error::Error;
 use std::io::{BufRead, BufReader, Read, Result, Write};
@@ -17,7 +17,7 @@ use std::time::Duration;
 use fastdx::text::{Policy, TextPrivatizer};
 use fastdx::{Embedding, Randomness, Tem};
 
-/// Bytes of a text; who sends more is cut off.
+/// Maximum bytes of a text; a client that sends more is cut off.
 const LONGEST: u64 = 1 << 16;
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -43,7 +43,7 @@ fn main() -> std::result::Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Answers a connection until it ends, is silent for too long, or sends what is no text.
+/// Answers a connection until it ends, is silent for too long, or sends invalid text.
 fn answer(stream: &TcpStream, private: &TextPrivatizer) -> Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;

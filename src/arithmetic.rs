@@ -1,4 +1,4 @@
-//! Whole numbers, and functions by plain arithmetic.
+//! Integer functions, and exp by plain arithmetic.
 
 /// The greatest common divisor.
 pub(crate) fn gcd(a: u64, b: u64) -> u64 {
@@ -8,15 +8,15 @@ pub(crate) fn gcd(a: u64, b: u64) -> u64 {
     }
 }
 
-/// exp(-x) for 0 ≤ x ≤ 42, to a relative 2⁻⁵¹, by plain arithmetic: the same on every machine,
-/// and vectorised where many stand in a row.
+/// exp(-x) for 0 ≤ x ≤ 42 with a relative error of 2⁻⁵¹, by plain arithmetic: the same on every
+/// machine, and vectorised for many numbers in a row.
 #[inline(always)]
 pub(crate) const fn exp_minus(x: f64) -> f64 {
     const LN2_HIGH: f64 = f64::from_bits(0x3FE6_2E42_FEE0_0000);
     const LN2_LOW: f64 = 1.908_214_929_270_587_7e-10;
     // Adding 1.5·2⁵² rounds to an integer and leaves it in the low bits.
     const ROUND: f64 = 6_755_399_441_055_744.0;
-    // Taylor to degree 13 on |r| ≤ 0.35: the rest is below 2⁻⁵⁷.
+    // Taylor series to degree 13 on |r| ≤ 0.35: the remainder is below 2⁻⁵⁷.
     const TAYLOR: [f64; 14] = [
         1.0 / 6_227_020_800.0,
         1.0 / 479_001_600.0,

@@ -45,7 +45,7 @@ pub(crate) enum Buffer<T: Pod> {
 }
 
 impl<T: Pod> Buffer<T> {
-    /// A view of `backing[start..end]`; `None` when out of range, misaligned or not a whole
+    /// A view of `backing[start..end]`; `None` if it is out of range, misaligned or not a whole
     /// number of elements.
     pub(crate) fn view(backing: &Backing, start: usize, end: usize) -> Option<Self> {
         let bytes = backing.bytes().get(start..end)?;

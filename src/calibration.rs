@@ -1,10 +1,11 @@
-//! What a mechanism does to its words, in numbers that ε can be chosen by.
+//! Statistics of a mechanism on its words, by which ε can be chosen.
 //!
-//! For a word w: N_w, the probability that it comes back unchanged; the support, the size of the
-//! smallest set of outputs of probability at least 1 - η; S_w, the number of distinct outputs in so
-//! many draws; K_w, the size of the smallest set of inputs that are an output w with at least that probability, were all inputs equally likely; entropies of
-//! the output (WSDM'20 section 4.1, ICDM'19 section V). Where a mechanism has a law (Tem), all are sums over
-//! it, streamed; for the others they are counted in draws.
+//! For a word w: N_w is the probability that it comes back unchanged. The support is the size of
+//! the smallest set of outputs with probability at least 1 - η. S_w is the number of distinct
+//! outputs in a number of draws. K_w is the size of the smallest set of inputs that explains an
+//! output w with probability at least 1 - η, if all inputs are equally likely. Entropies of the
+//! output are from WSDM'20 section 4.1 and ICDM'19 section V. If a mechanism has a law (Tem), these
+//! are sums over it, streamed; for other mechanisms they are counted in draws.
 
 mod explained;
 mod measures;
@@ -24,33 +25,33 @@ use sums::{Sets, sums};
 
 pub use unchanged::{Unchanged, nearly_always_unchanged, unchanged};
 
-/// Closed forms of one word.
+/// Closed forms for one word.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Statistics {
     /// Pr\[M(w) = w\].
     pub unchanged: f64,
     /// The size of the smallest set of outputs of probability at least 1 - η.
     pub outputs: u32,
-    /// Distinct outputs to be expected in the given number of draws.
+    /// The expected number of distinct outputs in the given number of draws.
     pub distinct: f64,
-    /// Shannon entropy of the output, bits.
+    /// The Shannon entropy of the output, in bits.
     pub shannon: f64,
-    /// Min-entropy of the output, bits: -log₂ of the likeliest output's probability.
+    /// The min-entropy of the output, in bits: -log₂ of the likeliest output's probability.
     pub min_entropy: f64,
-    /// Probability of an output among the k nearest words (the word itself among them).
+    /// The probability of an output among the k nearest words, including the word itself.
     pub near: f64,
 }
 
-/// DrawCounts of one word in draws.
+/// Counts of one word's draws.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DrawCounts {
-    /// Draws that gave the word itself.
+    /// Draws in which the word came back unchanged.
     pub unchanged: u64,
     /// Distinct outputs.
     pub distinct: u32,
-    /// The size of the smallest set of outputs that got at least the share 1 - η of the draws.
+    /// The size of the smallest set of outputs with at least the share 1 - η of the draws.
     pub outputs: u32,
-    /// Of the measured words those that gave this one at least once.
+    /// The number of measured words that gave this word as an output at least once.
     pub inputs: u32,
 }
 
@@ -61,8 +62,8 @@ fn check_eta(eta: f64) -> Result<f64> {
     }
 }
 
-/// The closed forms of `words`, with sets of mass 1 - `eta`, `near` neighbours and the outputs
-/// of `draws` draws; `control` counts the words.
+/// Computes the closed forms of `words`, with sets of mass 1 - `eta`, `near` neighbours and the
+/// outputs of `draws` draws; `control` counts the words.
 ///
 /// # Errors
 /// [`Error::WordId`], [`Error::Parameter`] for `eta` or a mechanism without a law,
@@ -81,11 +82,11 @@ pub fn closed_form(
     })
 }
 
-/// [`closed_form`] of the mechanism at several ε: of every word one for each. What the laws have in
-/// common is computed once.
+/// Computes [`closed_form`] of the mechanism at several ε, one result per ε for every word. Data
+/// that the laws share is computed once.
 ///
 /// # Errors
-/// As [`closed_form`], and those of [`with_epsilon`](crate::WordMechanism::with_epsilon).
+/// The errors of [`closed_form`] and of [`with_epsilon`](crate::WordMechanism::with_epsilon).
 pub fn closed_forms(
     mechanism: &dyn Mechanism,
     epsilons: &[f64],
@@ -123,7 +124,7 @@ fn statistics(
     }
 }
 
-/// Probability of the k words at the smallest distances, ties by id.
+/// The probability of the k words at the smallest distances; ties go to the smaller id.
 fn nearest_mass(law: &[f64], distances: &[f64], k: usize) -> f64 {
     if k >= law.len() {
         return 1.0;
@@ -148,13 +149,14 @@ fn nearest_mass(law: &[f64], distances: &[f64], k: usize) -> f64 {
     mass + ties.iter().take(k - count).copied().sum::<f64>()
 }
 
-/// Bytes of columns that [`inputs`] holds at a time.
+/// Maximum bytes of columns that [`inputs`] holds at a time.
 const COLUMN_BYTES: usize = 256 << 20;
 
-/// K_w for `words`: the laws of all words, once for every so many of `words` as fit in memory.
+/// Computes K_w for `words`. The laws of all words are computed once for every block of `words`
+/// that fits in memory.
 ///
 /// # Errors
-/// As [`closed_form`].
+/// The errors of [`closed_form`].
 pub fn inputs(
     mechanism: &dyn Mechanism,
     words: &[u32],
@@ -181,12 +183,12 @@ pub fn inputs(
     Ok(found)
 }
 
-/// Of every word the largest log-ratio of an output to any of its `near` nearest words: what an
-/// output can tell between a word and those that are most like it. Infinite where an output is possible
-/// for one of them alone.
+/// For every word, computes the largest log-ratio of an output between the word and any of its
+/// `near` nearest words. It bounds what an output reveals about the difference between similar
+/// words. It is infinite if an output is possible for only one of them.
 ///
 /// # Errors
-/// As [`closed_form`].
+/// The errors of [`closed_form`].
 pub fn near_losses(
     mechanism: &dyn Mechanism,
     words: &[u32],
@@ -206,7 +208,7 @@ pub fn near_losses(
         for some in order.chunks(rows_together(count)) {
             rows.each(mechanism, some, |id, scores, _| {
                 mechanism.law_of_scores(id, scores, &mut law);
-                // Outputs that neither has give no number, which is not above any.
+                // An output that neither word can have gives NaN, which is never larger.
                 for (p, q) in own.iter().zip(&law) {
                     let ratio = if p > q { p / q } else { q / p };
                     largest = if ratio > largest { ratio } else { largest };
@@ -228,7 +230,7 @@ fn check_law(mechanism: &dyn Mechanism) -> Result<()> {
     }
 }
 
-/// Calls a function with each word, its law and its distances, many words in parallel.
+/// Calls a function with each word, its law and its distances, in parallel over words.
 fn each_law<T: Send>(
     mechanism: &dyn Mechanism,
     words: &[u32],
@@ -241,8 +243,8 @@ fn each_law<T: Send>(
     })
 }
 
-/// Calls a function with each word, its scores and its distances, and with memory for a law and for
-/// counting sets, many words in parallel.
+/// Calls a function with each word, its scores, its distances, and memory for a law and for
+/// counting sets, in parallel over words.
 fn each_word<T: Send>(
     mechanism: &dyn Mechanism,
     words: &[u32],
@@ -270,7 +272,7 @@ fn each_word<T: Send>(
     })?
 }
 
-/// Memory of one thread: rows, a law and what counts sets.
+/// Working memory of one thread: rows, a law and the set counter.
 type Memory = (Rows, Vec<f64>, Sets);
 
 /// Memory for the distances and scores of some words.
@@ -281,7 +283,7 @@ struct Rows {
 }
 
 impl Rows {
-    /// Words whose scores are computed together: what stays in the second cache.
+    /// Words whose scores are computed together: their rows stay in the second-level cache.
     const SCORED: usize = 8;
 
     /// Calls a function with each word, its scores and its distances.
@@ -305,10 +307,11 @@ impl Rows {
     }
 }
 
-/// Draws every word `draws` times and counts; `control` counts as the mechanism's draws do.
+/// Draws every word `draws` times and counts the outputs; `control` counts like the mechanism's
+/// draws.
 ///
 /// # Errors
-/// [`Error::WordId`], [`Error::Parameter`] for `eta` or no draw, [`Error::Interrupted`].
+/// [`Error::WordId`]; [`Error::Parameter`] for `eta` or zero draws; [`Error::Interrupted`].
 pub fn simulate(
     mechanism: &dyn Mechanism,
     words: &[u32],
@@ -323,7 +326,7 @@ pub fn simulate(
     }
     let mut inputs = vec![0u32; mechanism.vocabulary().len()];
     let mut all = Vec::with_capacity(words.len());
-    // As many words at a time as keep the draws in a few megabytes.
+    // As many words at a time as keep the draws within a few megabytes.
     for ids in words.chunks(((1 << 20) / draws).max(1)) {
         let mut repeated = Vec::new();
         repeated
@@ -372,20 +375,20 @@ fn count_draws(drawn: &mut [u32], id: u32, eta: f64) -> (DrawCounts, Vec<u32>) {
     (counts, outputs)
 }
 
-/// Exact bounds of a probability that gave `hits` in `draws` (Clopper and Pearson 1934): each is
-/// wrong with probability `alpha` at most, and rounded outwards.
+/// Exact confidence bounds on a probability, from `hits` in `draws` (Clopper and Pearson 1934).
+/// Each is wrong with probability at most `alpha`, and is rounded outwards.
 pub fn clopper_pearson(hits: u64, draws: u64, alpha: f64) -> (f64, f64) {
     let (h, n) = (hits as f64, draws as f64);
     // Rounding of the bounds, outwards.
     const OUT: f64 = 1e-9;
     let low = match hits {
         0 => 0.0,
-        // The largest p at which as many hits are no likelier than alpha.
+        // The largest p at which this many hits have a probability of at most alpha.
         _ => bisect(h, n - h + 1.0, |x| beta_reg(h, n - h + 1.0, x) < alpha) * (1.0 - OUT),
     };
     let high = match hits >= draws {
         true => 1.0,
-        // By the upper tail, which keeps its digits where alpha is small.
+        // By the upper tail, which is accurate where alpha is small.
         false => {
             let below = |x: f64| beta_reg(n - h, h + 1.0, 1.0 - x) > alpha;
             f64::min(bisect(h + 1.0, n - h, below) * (1.0 + OUT), 1.0)
@@ -394,10 +397,10 @@ pub fn clopper_pearson(hits: u64, draws: u64, alpha: f64) -> (f64, f64) {
     (low, high)
 }
 
-/// Where a quantile of Beta(a, b) is, by bisection of whether a number lies below it.
+/// Finds a quantile of Beta(a, b) by bisection; `below` tells whether a number lies below it.
 fn bisect(a: f64, b: f64, below: impl Fn(f64) -> bool) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
-    // The quantile lies within some deviations of the mean, unless it is extreme.
+    // The quantile lies within some standard deviations of the mean, unless it is extreme.
     let (mean, spread) = (a / (a + b), (a * b / (a + b + 1.0)).sqrt() / (a + b));
     let (from, to) = (mean - 10.0 * spread, mean + 10.0 * spread);
     if from > 0.0 && below(from) {

@@ -1,22 +1,22 @@
-//! Everything that can go wrong, one variant a cause, each naming the offender.
+//! All errors, one variant per cause, each with the offending value.
 
 use std::path::PathBuf;
 
-/// Result of every fallible operation of the crate.
+/// The result of every fallible operation of the crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What went wrong and with what.
+/// The cause of a failure, with the offending value.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A parameter outside its domain.
     #[error("{name} must be {expected}, got {got}")]
     Parameter {
-        /// The parameter as the caller knows it.
+        /// The parameter's name, as the caller knows it.
         name: &'static str,
-        /// What it must be.
+        /// The allowed values.
         expected: String,
-        /// What it was.
+        /// The value given.
         got: String,
     },
     /// A word that is not in the vocabulary.
@@ -25,15 +25,15 @@ pub enum Error {
         /// The word.
         word: String,
     },
-    /// A word of a text, or of a list of words, that is not in the vocabulary. The message says
-    /// where it stands, never what it is.
+    /// A word of a text, or of a list of words, that is not in the vocabulary. The message states
+    /// its position, never the word.
     #[error("{place} of {length} characters, is not in the vocabulary")]
     UnknownInText {
-        /// Where it stands.
+        /// Its position.
         place: String,
-        /// Its characters.
+        /// Its number of characters.
         length: usize,
-        /// Of many texts, which it is in, and the byte where it starts there.
+        /// Among many texts: the text's index, and the byte at which the word starts there.
         at: Option<(usize, usize)>,
         /// The word.
         word: Hidden,
@@ -43,7 +43,7 @@ pub enum Error {
     WordId {
         /// The id.
         id: u64,
-        /// Where in the input it stood.
+        /// Its position in the input.
         position: usize,
         /// Size of the vocabulary.
         len: usize,
@@ -51,29 +51,29 @@ pub enum Error {
     /// An array of the wrong shape.
     #[error("{what} has shape {got}, expected {expected}")]
     Shape {
-        /// Which array.
+        /// The name of the array.
         what: &'static str,
-        /// The shape that was needed.
+        /// The shape that is needed.
         expected: String,
-        /// The shape that came.
+        /// The shape given.
         got: String,
     },
     /// A vector that is no point of the metric space.
     #[error("the vector of {owner} {reason}")]
     Vector {
-        /// Whose vector: a word in quotes, or a row number.
+        /// The owner of the vector: a word in quotes, or a row number.
         owner: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
-    /// A word that stands twice in a vocabulary.
+    /// A word that occurs twice in a vocabulary.
     #[error("the word {word:?} is repeated: entries {first} and {second} (counted from 0)")]
     DuplicateWord {
         /// The word.
         word: String,
-        /// Where it stood first.
+        /// Its first position.
         first: usize,
-        /// Where it stood again.
+        /// Its second position.
         second: usize,
     },
     /// An input file in a text or foreign format that cannot be read.
@@ -81,11 +81,11 @@ pub enum Error {
     Format {
         /// The file.
         path: PathBuf,
-        /// The line, counted from 1, where the format has lines.
+        /// The line, counted from 1, if the format has lines.
         line: Option<u64>,
-        /// What is wrong, without the file's content.
+        /// The reason, without the file's content.
         reason: String,
-        /// The word or field that is wrong, where there is one.
+        /// The wrong word or field, if there is one.
         offender: Option<Hidden>,
     },
     /// A damaged, truncated, extended or foreign index file.
@@ -93,7 +93,7 @@ pub enum Error {
     Corrupt {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The reason.
         reason: String,
     },
     /// The operating system refused.
@@ -104,22 +104,22 @@ pub enum Error {
         /// The cause.
         source: std::io::Error,
     },
-    /// The operating system gave no entropy, or no threads.
+    /// The operating system supplied no entropy or no threads.
     #[error("the operating system gave no {what}: {reason}")]
     System {
-        /// What was asked for.
+        /// The resource requested.
         what: &'static str,
         /// Its answer.
         reason: String,
     },
-    /// A result that would not fit in the memory allowed for it.
+    /// A result that does not fit in the memory allowed for it.
     #[error("{what} need {needed} bytes, and {limit} are allowed")]
     TooLarge {
-        /// What would be made.
+        /// The result.
         what: String,
-        /// Bytes it takes.
+        /// The bytes it needs.
         needed: u64,
-        /// Bytes allowed.
+        /// The bytes allowed.
         limit: u64,
     },
     /// The caller cancelled the work (Ctrl-C).
@@ -127,7 +127,8 @@ pub enum Error {
     Interrupted,
 }
 
-/// Private text that an error carries and does not show: neither its message nor its `Debug`.
+/// Private text that an error carries but does not show, neither in its message nor in its `Debug`
+/// output.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Hidden(Box<str>);
 
@@ -163,7 +164,7 @@ impl Error {
         }
     }
 
-    /// The same error of a parameter that the caller knows by another name.
+    /// Returns the error with another name for the parameter, the one that the caller knows.
     pub fn renamed(mut self, from: &str, to: &'static str) -> Self {
         if let Error::Parameter { name, .. } = &mut self
             && *name == from
@@ -173,7 +174,7 @@ impl Error {
         self
     }
 
-    /// The same of a text that stood so many texts later than this one knew.
+    /// Returns the error for a text that is this many texts later than recorded.
     #[cfg(feature = "python")]
     pub(crate) fn after_texts(mut self, texts: usize) -> Self {
         if let Error::UnknownInText {
@@ -197,7 +198,7 @@ impl Error {
     }
 }
 
-/// ε must be positive and finite.
+/// Checks that ε is positive and finite.
 pub(crate) fn check_epsilon(epsilon: f64) -> Result<f64> {
     if epsilon > 0.0 && epsilon.is_finite() {
         Ok(epsilon)

@@ -1,8 +1,9 @@
-//! gzip data unpacked as it comes (RFC 1952): members one after the other, with zeros behind them or none.
+//! Unpacks gzip data as it arrives (RFC 1952): members one after the other, optionally followed by
+//! zeros.
 
 use flate2::{Decompress, FlushDecompress, Status};
 
-/// The data is not gzip, or not whole.
+/// The data is not gzip, or not complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("damaged or truncated gzip data")]
 pub struct Damaged;
@@ -10,7 +11,7 @@ pub struct Damaged;
 /// Unpacks gzip data.
 #[derive(Debug, Default)]
 pub struct Gunzip {
-    /// What unpacks the member that is read.
+    /// Unpacks the current member.
     member: Option<Decompress>,
     members: usize,
 }
@@ -19,12 +20,12 @@ pub struct Gunzip {
 const WINDOW_BITS: u8 = 15;
 
 impl Gunzip {
-    /// Unpacks some of `packed` into `out`, which has room: how many bytes it took, and how many it wrote. Where
-    /// there is something to take, it takes or writes some. When all is taken and nothing was written, it
-    /// wants more.
+    /// Unpacks a part of `packed` into `out`, which must have room. Returns the number of bytes
+    /// read and written. It makes progress whenever there is input. If all input is read and
+    /// nothing was written, it needs more.
     ///
     /// # Errors
-    /// [`Damaged`]; what follows is of no use.
+    /// [`Damaged`]; everything after it is meaningless.
     pub fn unpack(&mut self, packed: &[u8], out: &mut [u8]) -> Result<(usize, usize), Damaged> {
         let mut skipped = 0;
         if self.member.is_none() {
@@ -52,7 +53,7 @@ impl Gunzip {
         Ok((skipped + taken, written))
     }
 
-    /// Whether the data may end here: there was a member, and all of them are whole.
+    /// Whether the data may end here: there was at least one member, and all are complete.
     pub fn is_complete(&self) -> bool {
         self.members > 0 && self.member.is_none()
     }
@@ -74,7 +75,7 @@ mod tests {
         encoder.finish().unwrap()
     }
 
-    /// Data that comes in pieces of `piece` bytes, read `room` bytes at a time.
+    /// Feeds data in parts of `piece` bytes, and reads `room` bytes at a time.
     fn unpacked(data: &[u8], piece: usize, room: usize) -> Result<Vec<u8>, Damaged> {
         let (mut gunzip, mut plain, mut out) = (Gunzip::default(), Vec::new(), vec![0; room]);
         for mut some in data.chunks(piece) {
@@ -102,13 +103,13 @@ mod tests {
         }
 
         #[test]
-        fn what_is_cut_off_or_changed_is_damaged(
+        fn truncated_or_changed_data_is_damaged(
             text in "[ -~]{1,2000}", at: prop::sample::Index, bit in 0u32..8, piece in 1usize..500
         ) {
             let mut data = packed(text.as_bytes());
             prop_assert_eq!(unpacked(&data[..at.index(data.len())], piece, 100), Err(Damaged));
-            // Bytes 4 to 9 of the header are a time, hints, and the system. The last byte before the check sum
-            // has bits that say nothing.
+            // Bytes 4 to 9 of the header are a time, hints and the system. The last byte before the
+            // checksum has unused bits.
             let place = 10 + at.index(data.len() - 10);
             data[place] ^= 1 << bit;
             let got = unpacked(&data, piece, 100);

@@ -1,5 +1,5 @@
-//! An index file: the words that `fastdx index build` wrote, with vectors or with edges, and what
-//! was computed for them.
+//! An index file from `fastdx index build`: words with vectors or edges, and data computed for
+//! them.
 
 use std::fs::File;
 use std::io::Read;
@@ -14,7 +14,7 @@ use crate::file::{Kind, MAGIC, Sections, fingerprint, map};
 use crate::graph::WordGraph;
 use crate::space::MetricSpace;
 
-/// What a file of ours holds.
+/// The contents of an index file.
 #[derive(Clone, Debug)]
 pub enum Index {
     /// Words with vectors.
@@ -23,7 +23,7 @@ pub enum Index {
     Graph(Arc<WordGraph>),
 }
 
-/// Whether a file begins as files of ours do.
+/// Whether a file starts like an index file.
 ///
 /// # Errors
 /// [`Error::Io`].
@@ -38,27 +38,28 @@ pub(crate) fn is_index(path: &Path) -> Result<bool> {
 }
 
 impl Index {
-    /// Opens a file by memory-mapping it. `verify` reads it whole and checks every checksum.
+    /// Opens a file by memory-mapping it. With `verify`, reads all of it and verifies every
+    /// checksum.
     ///
     /// # Errors
-    /// [`Error::Io`], or [`Error::Corrupt`] for a damaged, truncated, extended or foreign file.
+    /// [`Error::Io`]; [`Error::Corrupt`] for a damaged, truncated, extended or foreign file.
     pub fn open(path: &Path, verify: bool) -> Result<Self> {
         let file = File::open(path).map_err(Error::io(path))?;
         Ok(Self::read(path, &file, |_| Ok(verify.into()))?.0)
     }
 
-    /// Reads an open file as far as `checks` says, which is told the checksum in its header; returns
-    /// that checksum too.
+    /// Reads an open file. `checks` receives the checksum in its header and chooses how much to
+    /// verify. Returns that checksum too.
     ///
     /// # Errors
-    /// As [`open`](Self::open), and those of `checks`.
+    /// The errors of [`open`](Self::open) and of `checks`.
     pub fn read(
         path: &Path,
         file: &File,
         checks: impl FnOnce(u64) -> Result<Checks>,
     ) -> Result<(Self, u64)> {
         let backing = map(path, file)?;
-        // What is wrong with a file is said when it is read as an embedding.
+        // If the sections cannot be parsed, reading the file as an embedding reports the problem.
         let sections = Sections::parse(&backing, false);
         let (print, checks) = match &sections {
             Ok(_) => (fingerprint(&backing), checks(fingerprint(&backing))?),

@@ -1,24 +1,23 @@
-//! The law of TEM as integers, so that what is sampled is exactly what is computed.
+//! The law of TEM as integers, so that sampled and computed probabilities are identical.
 //!
-//! A word at distance d has the weight W(d) = max(2⁴⁰, ⌊2¹⁰⁰·exp(-η·min(d,γ))⌋), η = ε/2. The
-//! word itself has 2¹⁰⁰; no word has less than 2⁴⁰, that is 2⁻⁶⁰ of it. Distances are rounded to
-//! the [`Grid`](crate::neighbors::Grid) that neighbour lists are stored in.
+//! A word at distance d has the weight W(d) = max(2⁴⁰, ⌊2¹⁰⁰·exp(-η·min(d,γ))⌋) with η = ε/2. The
+//! word itself has 2¹⁰⁰, and no word has less than 2⁴⁰, that is, 2⁻⁶⁰ of it. Distances are rounded
+//! to the [`Grid`](crate::neighbors::Grid) of the stored neighbour lists.
 //!
-//! **The floor costs no privacy.** ln max(c, ·) changes by no more than ln · does, so no ratio
-//! of two weights grows.
+//! **The floor costs no privacy.** ln max(c, ·) changes by no more than ln · does, so no ratio of
+//! two weights grows.
 //!
 //! **Rounding costs at most 2⁻³⁰ in a log-ratio of the output law** ([`SLACK`]). A computed
-//! distance is off by at most a relative (n/8 + 8)·2⁻⁵³; above the floor η·min(d,γ) ≤
-//! 60 ln 2 < 42, so the exponent is off by at most 2⁻³⁴ for n = 10⁵ (2⁻⁴² for n = 300). The
-//! exponential is off by a relative 2⁻⁵⁰, the truncation to an integer by 2⁻⁴⁰. A log-ratio of
-//! the law holds two weights and two sums of weights, hence at most four such errors: 2⁻³¹·⁹.
-//! (Angles and distances on the Poincaré ball also have an absolute error,
+//! distance has a relative error of at most (n/8 + 8)·2⁻⁵³. Above the floor, η·min(d,γ) ≤ 60 ln 2 <
+//! 42, so the exponent's error is at most 2⁻³⁴ for n = 10⁵ (2⁻⁴² for n = 300). The exponential has
+//! a relative error of 2⁻⁵⁰, the truncation to an integer one of 2⁻⁴⁰. A log-ratio of the law has
+//! two weights and two sums of weights, hence at most four such errors: 2⁻³¹·⁹. (Angles and
+//! distances on the Poincaré ball also have an absolute error,
 //! [`MetricSpace::distance_error`](crate::MetricSpace::distance_error), which a guarantee adds.)
-//! The grid rounds a distance by half a step
-//! at most, which adds 4·η·step/2 = ε·step; a grid is used only where that is at most
-//! 2⁻³¹ ([`GRID_SLACK`]), else distances stay as they are.
+//! The grid rounds a distance by at most half a step, which adds 4·η·step/2 = ε·step. A grid is
+//! used only if that is at most 2⁻³¹ ([`GRID_SLACK`]); otherwise distances are not rounded.
 //!
-//! f64 Gumbels have no such bound: -ln(-ln u) never exceeds 36.7, so a word more than 41 scales
+//! f64 Gumbel noise has no such bound: -ln(-ln u) never exceeds 36.7, so a word more than 41 scales
 //! below the best has probability 0 instead of a small one.
 
 use rand::Rng;
@@ -28,13 +27,13 @@ use crate::random::{continued, uniform_below_u128};
 #[cfg(target_arch = "x86_64")]
 use crate::simd::{Avx2, Avx512};
 
-/// The most words a vocabulary may have: sums of weights stay below 2¹²⁷.
+/// Maximum size of a vocabulary: sums of weights stay below 2¹²⁷.
 pub const MOST_WORDS: usize = 1 << 27;
 /// log₂ of the largest weight, that of the word itself.
 pub const LOG2_LARGEST: u32 = 100;
 /// log₂ of the smallest weight.
 pub const LOG2_FLOOR: u32 = 40;
-/// What rounding adds to a log-ratio at most.
+/// The largest effect of rounding on a log-ratio.
 pub const SLACK: f64 = 1.0 / (1u64 << 30) as f64;
 /// The part of [`SLACK`] that the grid may use.
 pub const GRID_SLACK: f64 = SLACK / 2.0;
@@ -48,8 +47,8 @@ fn integer(v: f64) -> (u64, u64) {
     const FLOOR: f64 = 1.0 / (1u64 << (LOG2_LARGEST - LOG2_FLOOR)) as f64;
     let bits = v.clamp(FLOOR, 1.0).to_bits();
     let mantissa = bits & ((1 << 52) - 1) | 1 << 52;
-    // v·2¹⁰⁰ = mantissa·2^(exponent + 48), the exponent from -60 to 0: a shift of the mantissa,
-    // moved 11 bits up to stand at the top, by `up` from 0 to 60, down again by 23.
+    // v·2¹⁰⁰ = mantissa·2^(exponent + 48), with an exponent from -60 to 0. The mantissa is moved 11
+    // bits up to the top, then up by `up` (0 to 60) and down by 23.
     let up = (bits >> 52).wrapping_sub(1023 - 60);
     let top = mantissa << 11;
     let (low, high) = (
@@ -64,8 +63,8 @@ fn joined((low, high): (u64, u64)) -> u128 {
     u128::from(high) << 64 | u128::from(low)
 }
 
-/// Appends the running sums of the weights of `items`, whose exponents η·min(d,γ) ≥ 0 a function
-/// gives; returns the last.
+/// Appends the running sums of the weights of `items`; `exponent` gives their η·min(d,γ) ≥ 0.
+/// Returns the last sum.
 pub(crate) fn accumulate<T: Copy>(
     items: &[T],
     exponent: impl Fn(T) -> f64,
@@ -136,8 +135,8 @@ fn accumulate_portable<T: Copy>(
     sum
 }
 
-/// Turns distances into weights exp(-η·min(d, γ)), in 64-bit floating point and relative to the
-/// largest, none below the floor; their sum.
+/// Turns distances into weights exp(-η·min(d, γ)) in 64-bit floating point, relative to the largest
+/// and none below the floor. Returns their sum.
 pub(crate) fn weights(distances: &mut [f64], eta: f64, gamma: f64) -> f64 {
     #[cfg(target_arch = "x86_64")]
     if Avx512::detect().is_some() {
@@ -184,19 +183,20 @@ pub fn weight(exponent: f64) -> u128 {
 #[derive(Clone, Debug, Default)]
 pub struct Law {
     cumulative: Vec<u128>,
-    /// For every 2^shift of the total the first word that reaches beyond its start (Chen and
-    /// Asau 1974), so that a draw looks at a word or two; empty until [`index`](Self::index).
+    /// For every multiple of 2^shift below the total: the first word whose running sum exceeds it
+    /// (Chen and Asau 1974). A draw then looks at one or two words. Empty until
+    /// [`index`](Self::index).
     guide: Vec<u32>,
     shift: u32,
 }
 
 impl Law {
-    /// Fills the law in from the distances to every word; η = ε/2.
+    /// Computes the law from the distances to every word; η = ε/2.
     pub fn fill(&mut self, eta: f64, gamma: f64, distances: &[f64]) {
         self.fill_with(distances, |d| eta * d.min(gamma));
     }
 
-    /// The law of any weights, of which the largest is at most 2¹⁰⁰.
+    /// Creates a law from any weights of at most 2¹⁰⁰.
     pub(crate) fn of_weights(weights: impl Iterator<Item = u128>) -> Self {
         let mut sum = 0;
         let cumulative = weights.map(|weight| {
@@ -209,14 +209,14 @@ impl Law {
         }
     }
 
-    /// The law of any items whose exponents η·min(d,γ) a function gives.
+    /// Computes the law of any items; `exponent` gives their η·min(d,γ).
     pub(crate) fn fill_with<T: Copy>(&mut self, items: &[T], exponent: impl Fn(T) -> f64) {
         self.cumulative.clear();
         self.guide.clear();
         accumulate(items, exponent, &mut self.cumulative);
     }
 
-    /// Changes the weights, told the place of each.
+    /// Changes the weights; `new` receives each one's position and weight.
     pub(crate) fn change(&mut self, new: impl Fn(usize, u128) -> u128) {
         let (mut before, mut sum) = (0, 0);
         for (place, reached) in self.cumulative.iter_mut().enumerate() {
@@ -226,7 +226,7 @@ impl Law {
         self.guide.clear();
     }
 
-    /// Makes the guide, for a law that is drawn from many times.
+    /// Builds the guide, for a law that is drawn from many times.
     pub fn index(&mut self) {
         let total = self.total();
         if total == 0 {
@@ -283,7 +283,7 @@ impl Law {
             .collect()
     }
 
-    /// The word that `u`, below the total, falls on.
+    /// The word at `u`, a number below the total.
     #[inline]
     pub(crate) fn find(&self, u: u128) -> u32 {
         let within = if self.guide.is_empty() {
@@ -296,11 +296,11 @@ impl Law {
         (first + self.cumulative[within].partition_point(|&c| c <= u)) as u32
     }
 
-    /// [`sample`](Self::sample) by 64 random bits, and by more only where these do not decide: exactly by the
-    /// weights too, in fewer bits, and so another word for a seed.
+    /// Draws one word with 64 random bits, and further bits if these do not decide. It is as exact
+    /// as [`sample`](Self::sample) and needs fewer bits, so a seed gives other words.
     #[inline]
     pub(crate) fn sample_short(&self, rng: &mut impl Rng) -> u32 {
-        // ⌊u·total⌋ for a uniform u of [0, 1) whose first 64 bits are x lies between these two.
+        // ⌊u·total⌋ lies between these two for every u in [0, 1) whose first 64 bits are x.
         let (x, total) = (rng.next_u64(), self.total());
         let word = self.find(continued(x, total, 0));
         match continued(x, total, total - 1) < self.cumulative[word as usize] {
@@ -309,7 +309,7 @@ impl Law {
         }
     }
 
-    /// One word, with probability weight / total exactly.
+    /// Draws one word, with probability weight / total exactly.
     #[inline]
     pub fn sample(&self, rng: &mut impl Rng) -> u32 {
         self.find(uniform_below_u128(rng, self.total()))

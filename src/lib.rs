@@ -1,8 +1,8 @@
 //! Metric differential privacy (d_χ-privacy) for text, with proofs that survive contact with
 //! the code.
 //!
-//! A word mechanism M replaces each word by another such that for all words w, w' and outputs y
-//! Pr\[M(w)=y\] ≤ exp(ε·d(w,w'))·Pr\[M(w')=y\], d a metric on the words.
+//! A word mechanism M replaces each word by another. For all words w, w' and outputs y,
+//! Pr\[M(w)=y\] ≤ exp(ε·d(w,w'))·Pr\[M(w')=y\], where d is a metric on the words.
 //!
 //! | paper | here |
 //! |---|---|
@@ -48,7 +48,7 @@
 //! # Ok::<(), fastdx::Error>(())
 //! ```
 
-// A library neither panics on purpose nor prints; tests may.
+// A library neither panics on purpose nor prints; tests may do both.
 #![cfg_attr(
     not(test),
     warn(
@@ -117,7 +117,7 @@ pub use space::{MetricSpace, WordMetric};
 pub use spec::Spec;
 pub use vocabulary::Vocabulary;
 
-/// Whatever is shared between threads is checked to be shareable at compile time.
+/// Checks at compile time that types shared between threads are `Send` and `Sync`.
 const _: () = {
     const fn shared<T: Send + Sync>() {}
     shared::<Embedding>();

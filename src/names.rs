@@ -1,8 +1,8 @@
-//! Enumerations that have names in a text: on the command line, in Python.
+//! Enumerations whose variants have names in text: on the command line and in Python.
 
-/// Names the variants of an enumeration: `ALL`, `name`, and `FromStr` with an error that names the
-/// parameter and lists what there is. `also` adds a second name for a variant, `not` says why a
-/// name that people try is none.
+/// Names the variants of an enumeration: `ALL`, `name`, and `FromStr`, whose error names the
+/// parameter and lists the names. `also` adds a second name for a variant. `not` explains why a
+/// name that people try is not accepted.
 macro_rules! named {
     (
         $type:ty, $parameter:literal, $($variant:path => $name:literal),+ $(,)?

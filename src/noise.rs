@@ -1,9 +1,9 @@
 //! Noise in Euclidean space.
 //!
-//! [`MultivariateLaplace`] is the n-dimensional Laplace law of WSDM'20 §2.6 (after Wu et al.
-//! 2017): density ∝ exp(-ε‖z‖₂), drawn as a Gamma(n, 1/ε) radius times a uniform direction, that of n
-//! independent normals. All is 64-bit floating point: a normal's density is right to a relative 2⁻⁴⁰, its
-//! values stand at most 2⁻⁴⁸ apart (`noise/normal.rs`).
+//! [`MultivariateLaplace`] is the n-dimensional Laplace law of WSDM'20 §2.6 (after Wu et al. 2017)
+//! with density ∝ exp(-ε‖z‖₂). A Gamma(n, 1/ε) radius is multiplied by a uniform direction, that of
+//! n independent normals. All arithmetic is 64-bit floating point. A normal's density has a
+//! relative error of at most 2⁻⁴⁰, and its values are at most 2⁻⁴⁸ apart (`noise/normal.rs`).
 
 mod normal;
 
@@ -33,10 +33,10 @@ pub struct MultivariateLaplace {
 }
 
 impl MultivariateLaplace {
-    /// The law in `dim` dimensions with parameter `epsilon` (1/distance).
+    /// Creates the law in `dim` dimensions with parameter `epsilon` (1/distance).
     ///
     /// # Errors
-    /// `dim` is 0, or `epsilon` not positive and finite.
+    /// [`Error::Parameter`] for a `dim` of 0, or an `epsilon` that is not positive and finite.
     pub fn new(dim: usize, epsilon: f64) -> Result<Self> {
         check_epsilon(epsilon)?;
         if dim == 0 {
@@ -55,12 +55,12 @@ impl MultivariateLaplace {
         })
     }
 
-    /// Its parameter, 1/distance.
+    /// The parameter ε, 1/distance.
     pub fn epsilon(&self) -> f64 {
         self.epsilon
     }
 
-    /// One draw, written to `out` (of length n).
+    /// Draws one vector into `out` (of length n).
     #[inline]
     pub fn sample(&self, rng: &mut impl Rng, out: &mut [f64]) {
         debug_assert_eq!(out.len(), self.dim);
@@ -71,10 +71,11 @@ impl MultivariateLaplace {
         }
     }
 
-    /// `size` draws, row-major, in parallel; the same for one key at any number of threads.
+    /// Draws `size` vectors, row-major, in parallel; the result depends on the key, not on the
+    /// number of threads.
     ///
     /// # Errors
-    /// [`Error::Interrupted`], or [`Error::Parameter`] when size·n numbers cannot be held.
+    /// [`Error::Interrupted`]; [`Error::Parameter`] if size·n numbers do not fit in memory.
     pub fn sample_many(&self, size: usize, key: &Key, control: &Control) -> Result<Vec<f64>> {
         sample_rows(size, self.dim, key, control, |rng, row| {
             self.sample(rng, row)
@@ -82,11 +83,11 @@ impl MultivariateLaplace {
     }
 }
 
-/// Fills `out` with normals and returns their norm, which is not 0: a direction uniform on the
+/// Fills `out` with normals and returns their norm, which is not 0: the direction is uniform on the
 /// sphere.
 #[inline]
 pub(crate) fn normals(rng: &mut impl Rng, out: &mut [f64]) -> f64 {
-    // 0 has no direction, so draw again.
+    // A zero vector has no direction: draw again.
     loop {
         let norm2 = normal::fill(rng, out);
         if norm2 > 0.0 {
@@ -110,7 +111,8 @@ pub(crate) fn rows(size: usize, dim: usize) -> Result<Vec<f64>> {
     Ok(out)
 }
 
-/// `size` vectors that `sample` draws, in parallel; the same for one key at any number of threads.
+/// Draws `size` vectors with `sample`, in parallel; the result depends on the key, not on the
+/// number of threads.
 pub(crate) fn sample_rows(
     size: usize,
     dim: usize,

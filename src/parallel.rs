@@ -1,10 +1,10 @@
 //! Threads, cancellation and progress.
 //!
-//! rayon's global pool does not survive `fork`: a child that uses it waits for threads that do
-//! not exist. The pool is therefore keyed by the number of forks that lie behind this process, and
-//! made anew in a child. (Not by the process id: in a new namespace a child may have its parent's.)
-//! Pools and that number are the crate's only process-wide state; they hold no data, and are never
-//! locked.
+//! rayon's global pool does not survive `fork`: a child that uses it waits for threads that do not
+//! exist. So each pool is labelled with the number of forks before this process, and a child
+//! creates a new pool. (The process id would not do: in a new namespace a child may have its
+//! parent's id.) Pools and that number are the crate's only process-wide state. They hold no data
+//! and are never locked.
 
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -14,7 +14,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::error::{Error, Result};
 
-/// Cancellation and progress of one long call, shared with whoever started it.
+/// Cancellation and progress of one long call, shared with its caller.
 #[derive(Debug, Default)]
 pub struct Control {
     cancelled: AtomicBool,
@@ -22,7 +22,7 @@ pub struct Control {
 }
 
 impl Control {
-    /// A call that nobody has cancelled yet.
+    /// Creates the control of a call that is not cancelled.
     pub fn new() -> Self {
         Self::default()
     }
@@ -32,10 +32,10 @@ impl Control {
         self.cancelled.store(true, Ordering::Relaxed);
     }
 
-    /// To be asked between pieces of work.
+    /// To be called between parts of the work.
     ///
     /// # Errors
-    /// [`Error::Interrupted`] once the call is cancelled.
+    /// [`Error::Interrupted`] if the call is cancelled.
     pub fn check(&self) -> Result<()> {
         if self.cancelled.load(Ordering::Relaxed) {
             Err(Error::Interrupted)
@@ -74,17 +74,17 @@ mod forks {
         ) -> c_int;
     }
 
-    /// Runs in every child, before `fork` returns there.
+    /// Runs in every child before `fork` returns there.
     unsafe extern "C" fn forked() {
         COUNT.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many; they are counted from the first call on, before which there is no pool.
+    /// The number of forks. Counting starts at the first call, before which there is no pool.
     pub(super) fn count() -> Result<u32> {
         if !WATCHED.load(Ordering::Acquire) {
-            // Two threads may both do this: then a fork counts twice, which tells processes apart as
-            // well. A lock could be held while another thread forks.
-            // SAFETY: the function lives as long as the process and only adds to a number.
+            // Two threads may both register: a fork then counts twice, which also distinguishes
+            // processes. A lock could be held while another thread forks. SAFETY: the function
+            // lives as long as the process and only adds to a number.
             let refused = unsafe { pthread_atfork(None, None, Some(forked)) };
             if refused != 0 {
                 return Err(Error::System {
@@ -98,7 +98,7 @@ mod forks {
     }
 }
 
-/// Where there is no fork.
+/// For systems without fork.
 #[cfg(not(unix))]
 mod forks {
     pub(super) fn count() -> super::Result<u32> {
@@ -106,11 +106,12 @@ mod forks {
     }
 }
 
-/// The pools of this process and, behind them, of those it was forked from: a list that only grows.
+/// The pools of this process, followed by those of the processes it was forked from: a list that
+/// only grows.
 struct ProcessPool {
-    /// The forks behind the process that it was made in.
+    /// The number of forks before the process that created it.
     forks: u32,
-    /// As asked for; 0 for the default.
+    /// The requested number; 0 for the default.
     threads: usize,
     pool: ThreadPool,
     next: *const ProcessPool,
@@ -118,23 +119,23 @@ struct ProcessPool {
 
 static POOLS: AtomicPtr<ProcessPool> = AtomicPtr::new(std::ptr::null_mut());
 
-/// The thread pool of this process: `FASTDX_NUM_THREADS` threads, or one for every core.
+/// The thread pool of this process: `FASTDX_NUM_THREADS` threads, or one per core.
 ///
 /// # Errors
-/// [`Error::System`] if the operating system gives no threads, [`Error::Parameter`] if the
+/// [`Error::System`] if the operating system supplies no threads; [`Error::Parameter`] if the
 /// variable is not a positive number.
 pub fn pool() -> Result<&'static ThreadPool> {
     pool_of(0)
 }
 
-/// The most threads that a pool may have.
+/// Maximum number of threads of a pool.
 pub const MOST_THREADS: usize = 4096;
 
-/// The pool of so many threads, at most [`MOST_THREADS`]; 0 for those of [`pool`]. What is run in
-/// it uses its threads only.
+/// The pool with this number of threads, at most [`MOST_THREADS`]; 0 for that of [`pool`]. Work
+/// that runs in it uses only its threads.
 ///
 /// # Errors
-/// As [`pool`].
+/// The errors of [`pool`].
 pub fn pool_of(threads: usize) -> Result<&'static ThreadPool> {
     let forks = forks::count()?;
     let mut made: Option<Box<ProcessPool>> = None;
@@ -173,19 +174,19 @@ pub fn pool_of(threads: usize) -> Result<&'static ThreadPool> {
         };
         new.next = first;
         let new = Box::into_raw(new);
-        // A parent's pools stay in the list of a forked child: their threads do not exist
-        // there, so dropping them would wait for them for ever.
+        // A parent's pools stay in the list of a forked child. Their threads do not exist there, so
+        // dropping them would wait forever.
         match POOLS.compare_exchange(first, new, Ordering::AcqRel, Ordering::Acquire) {
-            // SAFETY: just made, and from now on never freed.
+            // SAFETY: just created, and from now on never freed.
             Ok(_) => return Ok(unsafe { &(*new).pool }),
-            // SAFETY: not published, so this thread alone owns it. Once more: another thread may
-            // have made the same.
+            // SAFETY: not published, so this thread alone owns it. Try again: another thread may
+            // have created the same pool.
             Err(_) => made = Some(unsafe { Box::from_raw(new) }),
         }
     }
 }
 
-/// `FASTDX_NUM_THREADS`, or 0 for one thread a core.
+/// `FASTDX_NUM_THREADS`, or 0 for one thread per core.
 fn from_environment() -> Result<usize> {
     let Ok(text) = std::env::var("FASTDX_NUM_THREADS") else {
         return Ok(0);
@@ -200,15 +201,15 @@ fn from_environment() -> Result<usize> {
     }
 }
 
-/// Runs `work` in this process's pool, so that rayon iterators in it use its threads; a small
-/// job (`items` at most `small`) runs on the calling thread instead, where it is sooner done. A
-/// small job must be one piece for rayon, or go by [`map_all`].
+/// Runs `work` in this process's pool, so that rayon iterators in it use the pool's threads. A
+/// small job (`items` at most `small`) runs on the calling thread instead, where it finishes
+/// sooner. A small job must be one part for rayon, or use [`map_all`].
 pub(crate) fn install<R: Send>(
     items: usize,
     small: usize,
     work: impl FnOnce() -> R + Send,
 ) -> Result<R> {
-    // A thread of a pool, ours or the caller's, stays there.
+    // A thread that already belongs to a pool, ours or the caller's, stays there.
     if items <= small || rayon::current_thread_index().is_some() {
         Ok(work())
     } else {
@@ -216,8 +217,9 @@ pub(crate) fn install<R: Send>(
     }
 }
 
-/// What `work` makes of every item: in parallel within a pool, else one after the other. (Outside of
-/// one rayon would take its own, which has all cores' threads and does not survive a fork.)
+/// Applies `work` to every item: in parallel inside a pool, otherwise one after the other. (Outside
+/// a pool, rayon would use its global pool, which has threads for all cores and does not survive a
+/// fork.)
 pub(crate) fn map_all<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     match rayon::current_thread_index() {
         Some(_) => items.par_iter().map(&work).collect(),
@@ -225,7 +227,7 @@ pub(crate) fn map_all<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sy
     }
 }
 
-/// [`map_all`] with memory that `made` makes once for many items.
+/// [`map_all`] with memory that `made` creates once for many items.
 pub(crate) fn map_all_with<T: Sync, W, R: Send>(
     items: &[T],
     made: impl Fn() -> W + Send + Sync,
@@ -240,7 +242,7 @@ pub(crate) fn map_all_with<T: Sync, W, R: Send>(
     }
 }
 
-/// What two works make: at the same time within a pool, else one after the other.
+/// Runs two functions: at the same time inside a pool, otherwise one after the other.
 pub(crate) fn both<A: Send, B: Send>(
     a: impl FnOnce() -> A + Send,
     b: impl FnOnce() -> B + Send,
@@ -251,9 +253,9 @@ pub(crate) fn both<A: Send, B: Send>(
     }
 }
 
-/// Does `work` on every item, on as many threads as the pool has, without the pool: for what is
-/// made inside a `OnceLock`, where a pool's thread that waits could take up another task that
-/// waits for the lock it holds.
+/// Applies `work` to every item on as many threads as the pool has, without the pool. It is for
+/// work inside a `OnceLock`. There, a waiting pool thread could take up another task that waits for
+/// the lock it holds.
 pub(crate) fn split<T: Send>(items: Vec<T>, work: impl Fn(T) + Sync) {
     let threads = match rayon::current_thread_index() {
         Some(_) => rayon::current_num_threads(),
@@ -264,7 +266,7 @@ pub(crate) fn split<T: Send>(items: Vec<T>, work: impl Fn(T) + Sync) {
     let help = || std::iter::from_fn(next).for_each(&work);
     std::thread::scope(|scope| {
         for _ in 1..threads {
-            // A thread that the system refuses is done without.
+            // If the system refuses a thread, continue without it.
             let _ = std::thread::Builder::new().spawn_scoped(scope, help);
         }
         help();
@@ -275,7 +277,7 @@ pub(crate) fn split<T: Send>(items: Vec<T>, work: impl Fn(T) + Sync) {
 mod tests {
     use super::*;
 
-    /// A child counts one fork more than its parent, and so does not take the parent's pool.
+    /// A child counts one fork more than its parent, so it does not use the parent's pool.
     #[test]
     fn a_forked_child_makes_its_own_pool() {
         use std::ffi::c_int;
@@ -285,7 +287,7 @@ mod tests {
             fn _exit(status: c_int) -> !;
         }
         let parents = forks::count().unwrap();
-        // SAFETY: the child looks at an atomic number and leaves.
+        // SAFETY: the child reads an atomic number and exits.
         let (process, mut status) = (unsafe { fork() }, 0);
         if process == 0 {
             let counted = forks::count().is_ok_and(|count| count > parents);

@@ -1,6 +1,6 @@
-//! Asking for memory before it is needed.
+//! Prefetching: fetches memory before it is needed.
 
-/// A hint to fetch the cache line at an address, which need not be one that may be read.
+/// A hint to fetch the cache line at an address, which need not be readable.
 #[inline(always)]
 pub(crate) fn prefetch<T>(at: *const T) {
     #[cfg(target_arch = "x86_64")]

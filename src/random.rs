@@ -1,12 +1,12 @@
 //! Randomness: one fresh key from the operating system for every call.
 //!
-//! A mechanism holds no generator state. Every call draws a 256-bit ChaCha key from the
-//! operating system and derives one independent stream for each fixed-size piece of work from
-//! it. So draws differ between objects, calls, threads, forked processes and unpickled copies
-//! by construction, and the pieces can run on any number of threads.
+//! A mechanism holds no generator state. Every call draws a 256-bit ChaCha key from the operating
+//! system and derives one independent stream from it for each fixed-size part of the work. So draws
+//! differ between objects, calls, threads, forked processes and unpickled copies, and the parts can
+//! run on any number of threads.
 //!
-//! A seed replaces the key by one derived from (seed, number of the call). That is for tests
-//! only: whoever knows the seed can undo the protection.
+//! A seed replaces the key by one derived from the seed and the number of the call. It is for tests
+//! only: anyone who knows the seed can undo the protection.
 
 mod bulk;
 #[cfg(target_arch = "x86_64")]
@@ -22,7 +22,7 @@ use crate::error::{Error, Result};
 
 pub(crate) use bulk::Bulk;
 
-/// Where the keys come from: the operating system, or (tests only) a seed.
+/// The source of keys: the operating system, or (tests only) a seed.
 #[derive(Debug)]
 pub struct Randomness {
     seed: Option<u64>,
@@ -30,7 +30,7 @@ pub struct Randomness {
 }
 
 impl Randomness {
-    /// Keys from the operating system, or from `seed` for a reproducible test.
+    /// Takes keys from the operating system, or from `seed` for a reproducible test.
     pub fn new(seed: Option<u64>) -> Self {
         Randomness {
             seed,
@@ -43,10 +43,10 @@ impl Randomness {
         self.seed
     }
 
-    /// The key of the next call.
+    /// Returns the key of the next call.
     ///
     /// # Errors
-    /// [`Error::System`] if the operating system gives no entropy.
+    /// [`Error::System`] if the operating system supplies no entropy.
     pub fn next_key(&self) -> Result<Key> {
         let mut key = [0u8; 32];
         match self.seed {
@@ -55,7 +55,7 @@ impl Randomness {
                 reason: e.to_string(),
             })?,
             Some(seed) => {
-                // Relaxed: the counter orders nothing but itself.
+                // Relaxed: no other memory access depends on the counter.
                 let call = self.calls.fetch_add(1, Ordering::Relaxed);
                 key[..8].copy_from_slice(&seed.to_le_bytes());
                 key[8..22].copy_from_slice(b"fastdx seed v1");
@@ -69,7 +69,7 @@ impl Randomness {
 }
 
 impl Clone for Randomness {
-    /// The same source; a seeded clone starts again at its first call.
+    /// Clones the source; a seeded clone starts again at its first call.
     fn clone(&self) -> Self {
         Randomness::new(self.seed)
     }
@@ -80,7 +80,7 @@ impl Clone for Randomness {
 pub struct Key([u8; 32]);
 
 impl Key {
-    /// The generator of one piece of the call's work.
+    /// The generator of one part of the call's work.
     pub fn stream(&self, index: u64) -> ChaCha12Rng {
         let mut rng = ChaCha12Rng::from_seed(self.0);
         rng.set_stream(index);
@@ -88,11 +88,12 @@ impl Key {
     }
 }
 
-/// A uniform integer below `bound`, exactly (by rejection); `bound` must not be 0.
+/// Draws a uniform integer below `bound`, exactly (by rejection); `bound` must not be 0.
 #[inline]
 pub fn uniform_below(rng: &mut impl Rng, bound: u32) -> u32 {
     debug_assert!(bound > 0);
-    // Lemire (2019): the high half of a product, rejecting the few low halves that would bias.
+    // Lemire (2019): the high half of a product, rejecting the few low halves that would cause a
+    // bias.
     let mut product = u64::from(rng.next_u32()) * u64::from(bound);
     if (product as u32) < bound {
         let threshold = bound.wrapping_neg() % bound;
@@ -103,7 +104,7 @@ pub fn uniform_below(rng: &mut impl Rng, bound: u32) -> u32 {
     (product >> 32) as u32
 }
 
-/// A uniform 128-bit integer below `bound`, exactly; `bound` must not be 0.
+/// Draws a uniform 128-bit integer below `bound`, exactly; `bound` must not be 0.
 #[inline]
 pub fn uniform_below_u128(rng: &mut impl Rng, bound: u128) -> u128 {
     debug_assert!(bound > 0);
@@ -117,8 +118,9 @@ pub fn uniform_below_u128(rng: &mut impl Rng, bound: u128) -> u128 {
     }
 }
 
-/// ⌊(x·bound + more)/2⁶⁴⌋ for `more` below `bound`: with `more` uniform, ⌊u·bound⌋ of a u that is uniform
-/// among the numbers of [0, 1) whose first 64 bits are x. For bounds of at most 2¹²⁷.
+/// Returns ⌊(x·bound + more)/2⁶⁴⌋ for `more` below `bound`. With a uniform `more`, this is
+/// ⌊u·bound⌋ for a u that is uniform among the numbers in [0, 1) whose first 64 bits are x. For
+/// bounds of at most 2¹²⁷.
 pub(crate) fn continued(x: u64, bound: u128, more: u128) -> u128 {
     let low = u128::from(x) * u128::from(bound as u64);
     let carry = (u128::from(low as u64) + u128::from(more as u64)) >> 64;

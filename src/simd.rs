@@ -1,10 +1,10 @@
-//! Which vector instructions this machine has: the one place that asks.
+//! Detects the machine's vector instructions, in one place.
 //!
-//! Each set of instructions is a type without data. Only its `detect` makes a value, and only on a
-//! machine that has the whole set. So a value proves that a function compiled for that set may be
-//! called; the `SAFETY` comments of the callers point at it.
+//! Each set of instructions is a type without data. Only its `detect` creates a value, and only on
+//! a machine that has the whole set. So a value proves that a function compiled for that set may be
+//! called; the callers' `SAFETY` comments refer to it.
 
-/// Sets of instructions of a processor, as types that only their detection makes.
+/// Sets of processor instructions, as types that only their detection creates.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 macro_rules! sets {
     ($detected:ident; $($(#[$about:meta])* $name:ident: $($feature:tt),+;)*) => {$(
@@ -13,7 +13,7 @@ macro_rules! sets {
         pub(crate) struct $name(());
 
         impl $name {
-            /// The proof, where this machine has all of them.
+            /// The proof, if this machine has all of them.
             #[inline]
             pub(crate) fn detect() -> Option<Self> {
                 ($(std::arch::$detected!($feature))&&+).then_some($name(()))
@@ -31,11 +31,12 @@ sets! {
     Avx2Fma: "avx2", "fma";
     /// 512 bits, the foundation alone.
     Avx512Foundation: "avx512f";
-    /// 512 bits with what shorter vectors and 64-bit integers need: what most functions are compiled for.
+    /// 512 bits, with shorter vectors and 64-bit integers: most functions are compiled for this
+    /// set.
     Avx512: "avx512f", "avx512dq", "avx512vl";
     /// 512 bits with products of 8-bit integers.
     Avx512Vnni: "avx512f", "avx512vnni";
-    /// The same with masks of bytes.
+    /// 512 bits with products of 8-bit integers and byte masks.
     Avx512VnniBytes: "avx512f", "avx512bw", "avx512vnni";
 }
 
@@ -53,13 +54,13 @@ pub(crate) struct Amx(());
 
 #[cfg(target_arch = "x86_64")]
 impl Amx {
-    /// The proof, where the processor has the instructions and the system lets this process use
-    /// them: Linux wants to be asked, since a thread that uses them has 8 KiB more to be saved.
+    /// The proof, if the processor has the instructions and the system lets this process use them.
+    /// Linux requires a request, because a thread that uses them has 8 KiB more state to save.
     pub(crate) fn detect() -> Option<Self> {
         const TILE: u32 = 1 << 24;
         const INT8: u32 = 1 << 25;
         Avx512Vnni::detect()?;
-        // SAFETY: every x86-64 has the instruction. (Since Rust 1.94 that is known to the compiler.)
+        // SAFETY: every x86-64 has the instruction. (Since Rust 1.94 the compiler knows that.)
         #[allow(unused_unsafe)]
         let leaf = unsafe { std::arch::x86_64::__cpuid_count(7, 0) };
         (leaf.edx & (TILE | INT8) == TILE | INT8 && granted()).then_some(Amx(()))
@@ -75,7 +76,7 @@ fn granted() -> bool {
     const ARCH_PRCTL: c_long = 158;
     const ARCH_REQ_XCOMP_PERM: c_int = 0x1023;
     const TILE_DATA: c_long = 18;
-    // SAFETY: the call takes two numbers and touches no memory; a system that does not know it
+    // SAFETY: the call takes two numbers and touches no memory; a system that does not support it
     // returns an error.
     unsafe { syscall(ARCH_PRCTL, ARCH_REQ_XCOMP_PERM, TILE_DATA) == 0 }
 }
@@ -92,7 +93,7 @@ mod tests {
 
     type Set = BTreeSet<String>;
 
-    /// The strings in quotes of a line, at commas too.
+    /// The quoted strings in a line, split at commas too.
     fn quoted(line: &str) -> Set {
         let strings = line.split('"').skip(1).step_by(2);
         let features = strings.flat_map(|features| features.split(','));
@@ -111,8 +112,8 @@ mod tests {
         }
     }
 
-    /// A set of features that is asked for in two ways, or in part, is undefined behaviour on a
-    /// machine that has the part alone, which no test on another machine finds.
+    /// If a set of features is detected in two ways or in part, the code is undefined behaviour on
+    /// a machine that has only that part, and no test on another machine finds it.
     #[test]
     fn features_are_detected_here_alone_and_in_the_sets_that_functions_are_compiled_for() {
         let mut files = Vec::new();

@@ -1,7 +1,7 @@
-//! A finite metric space of words: all that the truncated exponential mechanism needs.
+//! Finite metric spaces of words, as the truncated exponential mechanism needs them.
 //!
-//! An [`Embedding`](crate::Embedding) is one; a word graph with shortest paths is another. The
-//! noise mechanisms need more (vectors to add noise to) and take an embedding.
+//! An [`Embedding`](crate::Embedding) is one; a word graph with shortest paths is another. Noise
+//! mechanisms need more (vectors to add noise to) and take an embedding.
 
 mod lists;
 
@@ -9,17 +9,17 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::guarantee::Certificate;
-use crate::metric::{Limits, Seen};
+use crate::metric::{Limits, Proven};
 use crate::neighbors::{Grid, NeighborLists, smallest};
 use crate::vocabulary::Vocabulary;
 
-/// Words and a metric on them: what one must say of them.
+/// Words and a metric on them: the required methods.
 ///
 /// Implementations must be *metrics* in the arithmetic they compute in: `distance` is
 /// non-negative, 0 on equal ids, bit-for-bit symmetric, and obeys the triangle inequality. The
 /// privacy proofs rest on this.
 ///
-/// [`MetricSpace`] adds what one may say, for speed; it has a default for everything:
+/// [`MetricSpace`] adds optional methods for speed, each with a default:
 ///
 /// ```
 /// use std::sync::Arc;
@@ -65,25 +65,25 @@ pub trait WordMetric: Send + Sync {
     /// Distance between two words, by id.
     fn distance(&self, a: u32, b: u32) -> f64;
 
-    /// XXH3-64 of the words and what their distances come from.
+    /// XXH3-64 of the words and of the data that determines their distances.
     fn fingerprint(&self) -> u64;
 }
 
-/// A [`WordMetric`] with everything that mechanisms ask of it. Every method has a default, which
-/// an implementation may replace by what is quicker: `impl MetricSpace for Mine {}` is complete.
+/// A [`WordMetric`] with all methods that mechanisms call. Every method has a default, which a
+/// faster implementation may override: `impl MetricSpace for Mine {}` is complete.
 ///
 /// | to | one may implement |
 /// |---|---|
 /// | compute many distances at a time | [`distances`](Self::distances), [`distances_to`](Self::distances_to), [`pairs`](Self::pairs), [`block`](Self::block), [`rows`](Self::rows), [`farthest`](Self::farthest) |
 /// | tell what distances cost, and how exact they are | [`distances_by_row`](Self::distances_by_row), [`distance_error`](Self::distance_error) |
-/// | bound distances sooner than compute them | [`seen`](Self::seen), [`nearest_seen`](Self::nearest_seen), [`screen`](Self::screen) |
+/// | bound distances sooner than compute them | [`compare_bounds`](Self::compare_bounds), [`nearest_bounds`](Self::nearest_bounds), [`bounded_distances`](Self::bounded_distances) |
 /// | find near words | [`neighbors`](Self::neighbors), [`approximate_neighbors`](Self::approximate_neighbors), [`shells`](Self::shells), [`lists`](Self::lists) |
 /// | carry certificates | [`certificates`](Self::certificates), [`with_certificate`](Self::with_certificate) |
 ///
-/// A method that gives distances gives bit for bit those of [`distance`](WordMetric::distance),
-/// unless it says otherwise.
+/// Methods that return distances return those of [`distance`](WordMetric::distance) bit for bit,
+/// unless their documentation says otherwise.
 pub trait MetricSpace: WordMetric {
-    // Distances, many at a time.
+    // Many distances at a time.
 
     /// Distances from word `a` to every word, bit for bit those of [`distance`](WordMetric::distance);
     /// `out.len()` is the size of the vocabulary.
@@ -100,8 +100,8 @@ pub trait MetricSpace: WordMetric {
         }
     }
 
-    /// Distances of the pairs of words with the same place in `a` and in `b`, bit for bit those of
-    /// `distance`; the three are of one length.
+    /// Distances of pairs of words: `a[i]` and `b[i]` are pair i. They equal those of `distance`
+    /// bit for bit; the three slices have one length.
     fn pairs(&self, a: &[u32], b: &[u32], out: &mut [f64]) {
         for ((&a, &b), out) in a.iter().zip(b).zip(out) {
             *out = self.distance(a, b);
@@ -156,40 +156,47 @@ pub trait MetricSpace: WordMetric {
         false
     }
 
-    /// How far a distance may be off absolutely, beyond a relative (n/8 + 8)·2⁻⁵³: it becomes
-    /// part of a guarantee's slack.
+    /// The absolute error of a distance beyond a relative (n/8 + 8)·2⁻⁵³. It becomes part of a
+    /// guarantee's slack.
     fn distance_error(&self) -> f64 {
         0.0
     }
 
-    // Bounds, sooner than distances.
+    // Bounds on distances, faster than distances.
 
-    /// What can be said of the distances between `a` and the words `b`, at most 64, sooner than they are
-    /// computed; by default nothing.
-    fn seen(&self, a: u32, b: &[u32], limits: &Limits) -> Seen {
+    /// Compares bounds on the distances between `a` and up to 64 words `b` with limits. The default
+    /// proves nothing.
+    fn compare_bounds(&self, a: u32, b: &[u32], limits: &Limits) -> Proven {
         let _ = (a, b, limits);
-        Seen::default()
+        Proven::default()
     }
 
-    /// Between which two numbers the least distance from `a` to one of the words `b` lies, where that can be
-    /// said sooner than distances are computed.
-    fn nearest_seen(&self, a: u32, b: &[u32]) -> Option<(f64, f64)> {
+    /// A lower and an upper bound on the least distance from `a` to one of the words `b`; `None`
+    /// without fast bounds.
+    fn nearest_bounds(&self, a: u32, b: &[u32]) -> Option<(f64, f64)> {
         let _ = (a, b);
         None
     }
 
-    /// Distances in f32 between every word of `a` and every word of `b`, where these are had much
-    /// sooner than exact ones: row i of `out` starts at i · `stride`, a multiple of 16, and is filled up
-    /// with +∞ to a whole 16. Each is off by at most a relative error that is returned.
-    fn screen(&self, a: &[u32], b: &[u32], out: &mut [f32], stride: usize) -> Option<f64> {
+    /// Bounded distances: f32 distances between every word of `a` and every word of `b`, each
+    /// within a proved relative error. Row i of `out` starts at i · `stride`, a multiple of 16, and
+    /// is padded with +∞ to a multiple of 16. Returns the relative error, or `None` if such
+    /// distances are not much faster than exact ones.
+    fn bounded_distances(
+        &self,
+        a: &[u32],
+        b: &[u32],
+        out: &mut [f32],
+        stride: usize,
+    ) -> Option<f64> {
         let _ = (a, b, out, stride);
         None
     }
 
     // Near words.
 
-    /// The entries of the `k` nearest words of each of `words`, ascending, by exact
-    /// distances; `lists.len()` is `k` a word.
+    /// Writes the entries of the `k` nearest words of each of `words`, ascending, by exact
+    /// distances; `lists` holds `k` entries per word.
     fn neighbors(&self, words: &[u32], grid: Grid, k: usize, lists: &mut [u64]) {
         let mut distances = vec![0.0; self.vocabulary().len()];
         let mut row = Vec::new();
@@ -200,60 +207,63 @@ pub trait MetricSpace: WordMetric {
         }
     }
 
-    /// About the `k` nearest words of each of `words`, nearest first, maybe fewer, where there is a
-    /// graph to find them by. Never for distances of a mechanism.
+    /// Finds approximately the `k` nearest words of each of `words`, nearest first, possibly fewer;
+    /// `None` without a graph. Never used for a mechanism's distances.
     ///
     /// # Errors
-    /// A graph that cannot be searched.
+    /// [`Error::Corrupt`](crate::Error::Corrupt) or another error of a graph that cannot be
+    /// searched.
     fn approximate_neighbors(&self, words: &[u32], k: usize) -> Result<Option<Vec<Vec<u32>>>> {
         let _ = (words, k);
         Ok(None)
     }
 
-    /// The words by their distance from `word`, where few distances occur.
+    /// The words grouped by their distance from `word`, if few distances occur.
     fn shells(&self, word: u32) -> Option<Box<dyn Shells + '_>> {
         let _ = word;
         None
     }
 
-    /// Neighbour lists that are there already.
+    /// The stored neighbour lists, if any.
     fn lists(&self) -> Option<&NeighborLists> {
         None
     }
 
     // Certificates.
 
-    /// What has been certified of Tem on these words.
+    /// The certificates of Tems on these words.
     fn certificates(&self) -> &[Certificate] {
         &[]
     }
 
-    /// The certificate of the Tem of this ε, γ and cover (its fingerprint, 0 without one) on these words, if one is carried.
+    /// The certificate of the Tem with this ε, γ and cover (its fingerprint, 0 without one) on
+    /// these words, if present.
     fn certificate(&self, epsilon: f64, gamma: f64, cover: u64) -> Option<Certificate> {
         let mut carried = self.certificates().iter();
         let found = carried.find(|c| c.covers(|| self.fingerprint(), epsilon, gamma, cover));
         found.copied()
     }
 
-    /// The same words with one more certificate, where they carry certificates; by default `None`.
+    /// Adds a certificate to the words, if they can carry certificates; by default `None`.
     fn with_certificate(&self, certificate: Certificate) -> Option<Arc<dyn MetricSpace>> {
         let _ = certificate;
         None
     }
 }
 
-/// All words by their distance from one word.
+/// All words grouped by their distance from one word.
 pub trait Shells {
-    /// The distances that occur, each once, and how many words have each. A distance may be
-    /// listed with no word.
+    /// Lists the distances that occur, each once, with the number of words at each. A distance may
+    /// be listed with no word.
     fn fill(&self, shells: &mut Vec<(f64, u32)>);
 
-    /// One of the words of the shell at `distance`, which [`fill`](Self::fill) gave at place
-    /// `shell`, by its number below their count: always the same one.
+    /// The word with number `index` in the shell at `distance`. `shell` is its position in the
+    /// output of [`fill`](Self::fill), and `index` is below its number of words. The same arguments
+    /// always give the same word.
     fn pick(&self, shell: usize, distance: f64, index: u32) -> u32;
 }
 
-/// Words whose rows are computed together: what fits a cache, and no more than 64.
+/// Words whose rows are computed together: as many as fit the cache, at most 64.
 pub(crate) fn rows_together(words: usize) -> usize {
     ((1 << 21) / words.max(1)).clamp(1, 64)
 }

@@ -1,4 +1,4 @@
-//! Words and their ids: one byte arena, offsets into it, and an open-addressing index that is
+//! Words and their ids: one byte array, offsets into it, and an open-addressing index that is
 //! stored in the index file, so that opening a file builds nothing.
 
 use std::collections::HashSet;
@@ -17,13 +17,13 @@ pub struct Vocabulary {
     pub(crate) bytes: Buffer<u8>,
     /// `len() + 1` byte positions.
     pub(crate) offsets: Buffer<u64>,
-    /// A power of two of slots, at most half of them taken, [`EMPTY`] or a word id.
+    /// Slots, a power of two in number and at most half occupied: [`EMPTY`] or a word id.
     pub(crate) slots: Buffer<u32>,
     compounds: Arc<OnceLock<HashSet<Beginning>>>,
 }
 
-/// How a word begins: its first characters, hashed. Equal ones have equal beginnings; others hardly ever have,
-/// and never where one is longer.
+/// The beginning of a word: its first characters, hashed. Equal beginnings have equal values;
+/// different ones almost always differ, and always if their lengths differ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Beginning {
     hash: u64,
@@ -45,7 +45,7 @@ impl Beginning {
     }
 }
 
-/// The words of a vocabulary as bytes: UTF-8, unless another process has changed the mapped file meanwhile.
+/// The words of a vocabulary as bytes: UTF-8, unless another process has changed the mapped file.
 #[derive(Clone, Copy)]
 pub(crate) struct WordTable<'a> {
     bytes: &'a [u8],
@@ -53,10 +53,10 @@ pub(crate) struct WordTable<'a> {
 }
 
 impl<'a> WordTable<'a> {
-    /// The bytes of all words, and from where to where those of a word stand.
+    /// The bytes of all words, and the start and end of one word's bytes.
     ///
     /// # Panics
-    /// If `id` is not below the number of words.
+    /// Panics if `id` is not below the number of words.
     #[inline]
     pub(crate) fn place(&self, id: u32) -> (&'a [u8], usize, usize) {
         let id = id as usize;
@@ -67,7 +67,7 @@ impl<'a> WordTable<'a> {
     /// The bytes of a word.
     ///
     /// # Panics
-    /// If `id` is not below the number of words.
+    /// Panics if `id` is not below the number of words.
     #[inline]
     pub(crate) fn bytes(&self, id: u32) -> &'a [u8] {
         let (bytes, start, end) = self.place(id);
@@ -75,7 +75,7 @@ impl<'a> WordTable<'a> {
     }
 }
 
-/// Whether two words are the same; most are so short that a call of `memcmp` would take longer.
+/// Whether two words are equal. Most words are so short that a call of `memcmp` would take longer.
 #[inline]
 fn same(a: &[u8], b: &[u8]) -> bool {
     /// The first and the last N bytes, which overlap.
@@ -96,7 +96,8 @@ impl Vocabulary {
     /// Builds the vocabulary of `words`, in their order.
     ///
     /// # Errors
-    /// No word, an empty word, a repeated word, or more than 2³¹ words.
+    /// [`Error::Parameter`] for no word, an empty word or more than 2³¹ words;
+    /// [`Error::DuplicateWord`] for a repeated word.
     pub fn new<S: AsRef<str>>(words: impl IntoIterator<Item = S>) -> Result<Self> {
         let mut bytes = Vec::new();
         let mut offsets = vec![0u64];
@@ -147,8 +148,8 @@ impl Vocabulary {
         Ok(self)
     }
 
-    /// Rebuilds a vocabulary from the arrays of an index file, after checking that no look-up
-    /// can leave them; `Err` holds the reason.
+    /// Rebuilds a vocabulary from the arrays of an index file, after checking that look-ups stay
+    /// within them; `Err` holds the reason.
     pub(crate) fn from_parts(
         bytes: Buffer<u8>,
         offsets: Buffer<u64>,
@@ -206,14 +207,14 @@ impl Vocabulary {
     /// The word of an id.
     ///
     /// # Panics
-    /// If `id` is not below [`len`](Self::len).
+    /// Panics if `id` is not below [`len`](Self::len).
     pub fn word(&self, id: u32) -> &str {
-        // UTF-8 was checked when the vocabulary was made; words are short, so check again
-        // rather than trust a mapped file that another process could have changed.
+        // UTF-8 was checked when the vocabulary was created. Check it again, because another
+        // process could have changed a mapped file; words are short.
         std::str::from_utf8(self.table().bytes(id)).unwrap_or("\u{fffd}")
     }
 
-    /// How its compounds begin: what `find` finds, when it is first asked for.
+    /// The beginnings of its compounds; `find` computes them on first use.
     pub(crate) fn compounds(
         &self,
         find: impl FnOnce(&Self) -> HashSet<Beginning>,

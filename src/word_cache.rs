@@ -1,8 +1,8 @@
-//! Things kept for single words, filled in as they are needed, within a bound, without locks.
+//! A cache of one value per word, filled when needed, within a byte limit, without locks.
 //!
-//! What is kept stays until its owner goes: nothing is evicted, since a draw may be reading it. So
-//! the words that come first and often are served; what comes when the bound is reached is made
-//! anew each time.
+//! A value stays until its owner is dropped: nothing is evicted, because a draw may be reading it.
+//! So words that come early and often are cached; once the limit is reached, other values are
+//! recomputed each time.
 
 use std::marker::PhantomData;
 use std::ptr;
@@ -11,10 +11,10 @@ use std::sync::{Arc, OnceLock};
 
 use crate::error::{Error, Result as Outcome};
 
-/// Bytes that one mechanism keeps where nothing else is said.
+/// The default limit of one mechanism, in bytes.
 pub(crate) const DEFAULT_BYTES: usize = 128 << 20;
 
-/// How many bytes several caches may keep together.
+/// The number of bytes that several caches may use together.
 #[derive(Debug)]
 pub(crate) struct CacheBudget {
     limit: usize,
@@ -22,16 +22,16 @@ pub(crate) struct CacheBudget {
 }
 
 impl CacheBudget {
-    /// Of so many bytes.
+    /// Creates a budget of `limit` bytes.
     pub(crate) fn new(limit: usize) -> Arc<Self> {
         let used = AtomicUsize::new(0);
         Arc::new(CacheBudget { limit, used })
     }
 
-    /// Of `FASTDX_CACHE_BYTES` bytes, or 128 MiB.
+    /// Creates a budget of `FASTDX_CACHE_BYTES` bytes, or 128 MiB.
     ///
     /// # Errors
-    /// [`Error::Parameter`] if the variable is no whole number.
+    /// [`Error::Parameter`] if the variable is not an integer.
     pub(crate) fn standard() -> Outcome<Arc<Self>> {
         const NAME: &str = "FASTDX_CACHE_BYTES";
         let Ok(text) = std::env::var(NAME) else {
@@ -42,12 +42,12 @@ impl CacheBudget {
         Ok(Self::new(bytes))
     }
 
-    /// The bound.
+    /// The limit.
     pub(crate) fn limit(&self) -> usize {
         self.limit
     }
 
-    /// Bytes that are still free.
+    /// The remaining bytes.
     pub(crate) fn free(&self) -> usize {
         self.limit.saturating_sub(self.used.load(Ordering::Relaxed))
     }
@@ -68,30 +68,31 @@ impl CacheBudget {
     }
 }
 
-/// What is kept, and what was kept before it in another place.
-struct Kept<T> {
+/// A cached value, and the entry that was cached before it in another slot.
+struct Entry<T> {
     value: T,
-    before: AtomicPtr<Kept<T>>,
+    before: AtomicPtr<Entry<T>>,
 }
 
-/// A place for each word, each set once. Neither making nor dropping them looks at those that are empty: there are
-/// many words, and few of them are drawn by a Tem that is made for one request.
-struct Places<T> {
-    /// Null, or a `Kept` that came from a box and stays till the end. The system gives zeros where they are touched.
-    each: Box<[AtomicPtr<Kept<T>>]>,
-    newest: AtomicPtr<Kept<T>>,
+/// One slot per word, each set once. Neither creating nor dropping them visits the empty slots:
+/// there are many words, and a Tem that serves one request draws few of them.
+struct Slots<T> {
+    /// Null, or an `Entry` that came from a box and stays until the end. The system supplies zeroed
+    /// pages on first use.
+    each: Box<[AtomicPtr<Entry<T>>]>,
+    newest: AtomicPtr<Entry<T>>,
     owns: PhantomData<T>,
 }
 
-// SAFETY: a `Places` owns the `T`s that it points to; it gives them out only as shared references, to any thread that
-// has one to itself, and may be dropped, with them, by another thread than the one that set them.
-unsafe impl<T: Send> Send for Places<T> {}
+// SAFETY: a `Slots` owns the `T`s that it points to and gives them out only as shared references.
+// Another thread than the one that set them may drop it, and them.
+unsafe impl<T: Send> Send for Slots<T> {}
 // SAFETY: as above; `set` moves a `T` in through a shared reference.
-unsafe impl<T: Send + Sync> Sync for Places<T> {}
+unsafe impl<T: Send + Sync> Sync for Slots<T> {}
 
-impl<T> Places<T> {
+impl<T> Slots<T> {
     fn of(words: usize) -> Self {
-        Places {
+        Slots {
             each: bytemuck::zeroed_slice_box(words),
             newest: AtomicPtr::default(),
             owns: PhantomData,
@@ -101,22 +102,22 @@ impl<T> Places<T> {
     #[inline]
     fn get(&self, id: u32) -> Option<&T> {
         let kept = self.each[id as usize].load(Ordering::Acquire);
-        // SAFETY: null, or a whole `Kept` (released by `set`) that lives as long as `self`.
+        // SAFETY: null, or a whole `Entry` (released by `set`) that lives as long as `self`.
         unsafe { kept.as_ref() }.map(|kept| &kept.value)
     }
 
-    /// What the place holds from now on, and whether that is `value`: the first one stays.
+    /// Returns the slot's value from now on, and whether it is `value`: the first one stays.
     fn set(&self, id: u32, value: T) -> (&T, bool) {
-        let made = Box::into_raw(Box::new(Kept {
+        let made = Box::into_raw(Box::new(Entry {
             value,
             before: AtomicPtr::default(),
         }));
-        let place = &self.each[id as usize];
+        let slot = &self.each[id as usize];
         let (success, failure) = (Ordering::AcqRel, Ordering::Acquire);
-        if let Err(first) = place.compare_exchange(ptr::null_mut(), made, success, failure) {
-            // SAFETY: `made` came from a box above and was given to nobody.
+        if let Err(first) = slot.compare_exchange(ptr::null_mut(), made, success, failure) {
+            // SAFETY: `made` came from a box above, and no one else has it.
             drop(unsafe { Box::from_raw(made) });
-            // SAFETY: as in `get`; a place that was not null stays as it is.
+            // SAFETY: as in `get`; a slot that was not null does not change.
             return (unsafe { &(*first).value }, false);
         }
         // SAFETY: as in `get`.
@@ -136,26 +137,28 @@ impl<T> Places<T> {
     }
 }
 
-impl<T> Drop for Places<T> {
+impl<T> Drop for Slots<T> {
     fn drop(&mut self) {
         let mut next = *self.newest.get_mut();
         while !next.is_null() {
-            // SAFETY: each came from a box by `set` and is in this chain once; nobody has a reference any more.
+            // SAFETY: `set` took each from a box, and each is in this chain once; no reference is
+            // left.
             let kept = unsafe { Box::from_raw(next) };
             next = kept.before.into_inner();
         }
     }
 }
 
-/// At most one `T` for every word.
+/// A cache with at most one `T` per word.
 pub(crate) struct WordCache<T> {
     words: usize,
     budget: Arc<CacheBudget>,
-    /// Of the budget at most so much, so that one kind does not crowd out the others.
+    /// The largest part of the budget that it may use, so that one kind does not crowd out the
+    /// others.
     share: usize,
     used: AtomicUsize,
-    /// Made when something is kept: a Tem that is only configured costs nothing.
-    kept: OnceLock<Option<Places<T>>>,
+    /// Created when the first value is kept: a Tem that is only configured costs nothing.
+    kept: OnceLock<Option<Slots<T>>>,
 }
 
 impl<T> Drop for WordCache<T> {
@@ -165,7 +168,7 @@ impl<T> Drop for WordCache<T> {
 }
 
 impl<T> WordCache<T> {
-    /// For `words` words, within the budget and at most `share` bytes of it.
+    /// Creates a cache for `words` words, within the budget and with at most `share` bytes of it.
     pub(crate) fn new(words: usize, budget: Arc<CacheBudget>, share: usize) -> Self {
         WordCache {
             words,
@@ -176,21 +179,21 @@ impl<T> WordCache<T> {
         }
     }
 
-    /// What is kept for a word.
+    /// The cached value of a word.
     #[inline]
     pub(crate) fn get(&self, id: u32) -> Option<&T> {
         self.kept.get()?.as_ref()?.get(id)
     }
 
-    /// Bytes that are still free.
+    /// The remaining bytes.
     pub(crate) fn free_bytes(&self) -> usize {
         let own = self.share.saturating_sub(self.used.load(Ordering::Relaxed));
         own.min(self.budget.free())
     }
 
-    /// How many things of so many bytes still fit.
+    /// How many values of `each` bytes still fit.
     pub(crate) fn room(&self, each: usize) -> usize {
-        self.places().map_or(0, |_| self.free_bytes() / each.max(1))
+        self.slots().map_or(0, |_| self.free_bytes() / each.max(1))
     }
 
     fn take(&self, bytes: usize) -> bool {
@@ -205,26 +208,27 @@ impl<T> WordCache<T> {
         false
     }
 
-    /// The places of all words, if the bound has room for them.
-    fn places(&self) -> Option<&Places<T>> {
+    /// The slots of all words, if the limit has room for them.
+    fn slots(&self) -> Option<&Slots<T>> {
         let made = || {
-            let bytes = self.words.checked_mul(size_of::<AtomicPtr<Kept<T>>>())?;
-            self.take(bytes).then(|| Places::of(self.words))
+            let bytes = self.words.checked_mul(size_of::<AtomicPtr<Entry<T>>>())?;
+            self.take(bytes).then(|| Slots::of(self.words))
         };
         self.kept.get_or_init(made).as_ref()
     }
 
-    /// Keeps `value`, of so many bytes, for a word; gives it back where the bound does not
-    /// allow that. Where another thread was faster, its value stays.
+    /// Caches `value`, of `bytes` bytes, for a word; gives it back if the limit does not allow
+    /// that. If another thread was faster, that thread's value stays.
     pub(crate) fn keep(&self, id: u32, value: T, bytes: usize) -> Result<&T, T> {
-        let Some(places) = self.places() else {
+        let Some(slots) = self.slots() else {
             return Err(value);
         };
         if !self.take(bytes) {
             return Err(value);
         }
-        let (kept, made) = places.set(id, value);
-        // Where two threads make one at the same time, both count: the bound is reached sooner.
+        let (kept, made) = slots.set(id, value);
+        // If two threads create the slots at the same time, both count: the limit is reached
+        // sooner.
         if !made {
             self.used.fetch_sub(bytes, Ordering::Relaxed);
             self.budget.give(bytes);
@@ -232,8 +236,9 @@ impl<T> WordCache<T> {
         Ok(kept)
     }
 
-    /// What is kept for a word, or what `make` makes of `spare`, of so many bytes as it returns: it
-    /// is kept where the bound allows that, and stands in `spare` where not.
+    /// Returns the cached value of a word, or the value that `make` puts into `spare`; `make`
+    /// returns its size in bytes. The new value is cached if the limit allows it, and otherwise
+    /// stays in `spare`.
     pub(crate) fn get_or_keep<'a>(
         &'a self,
         id: u32,
@@ -263,7 +268,7 @@ mod tests {
     use crate::parallel::install;
     use rayon::prelude::*;
 
-    /// What is dropped is counted.
+    /// Counts when it is dropped.
     struct Counted<'a>(u32, &'a AtomicUsize);
 
     impl Drop for Counted<'_> {
@@ -278,7 +283,7 @@ mod tests {
         let dropped = AtomicUsize::new(0);
         let budget = CacheBudget::new(1 << 20);
         let cache = WordCache::new(WORDS as usize, budget.clone(), 1 << 20);
-        // Every word 64 times, by turns, so that threads meet.
+        // Every word 64 times, in turn, so that threads meet.
         let keep_all = || {
             (0..64 * WORDS).into_par_iter().for_each(|i| {
                 let id = i % WORDS;
@@ -290,16 +295,16 @@ mod tests {
             });
         };
         install(usize::MAX, 1, keep_all).unwrap();
-        let places = WORDS as usize * size_of::<usize>();
+        let slots = WORDS as usize * size_of::<usize>();
         assert_eq!(dropped.load(Ordering::Relaxed) as u32, 63 * WORDS);
-        assert_eq!(budget.free(), (1 << 20) - places - 16 * WORDS as usize);
+        assert_eq!(budget.free(), (1 << 20) - slots - 16 * WORDS as usize);
         drop(cache);
         assert_eq!(dropped.load(Ordering::Relaxed) as u32, 64 * WORDS);
         assert_eq!(budget.free(), 1 << 20);
     }
 
     #[test]
-    fn what_the_bound_has_no_room_for_comes_back() {
+    fn values_beyond_the_limit_are_returned() {
         let budget = CacheBudget::new(100);
         let cache = WordCache::new(2, budget.clone(), 100);
         assert_eq!(cache.room(50), 1);
@@ -313,7 +318,7 @@ mod tests {
         };
         assert_eq!(*cache.get_or_keep(1, &mut spare, made), 'c');
         assert_eq!(cache.get(1), None);
-        // Not even the places fit.
+        // Not even the slots fit.
         let none = WordCache::new(1000, budget, 100);
         assert_eq!(none.keep(7, 'd', 1), Err('d'));
     }

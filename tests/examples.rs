@@ -1,4 +1,5 @@
-//! The programs in `examples/` do what they say. A whole `cargo test` builds them; `--test examples` alone does not.
+//! The programs in `examples/` do what their documentation says. `cargo test` builds them; `--test
+//! examples` alone does not.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -39,7 +40,7 @@ fn batch() {
         .unwrap();
     let done = child.wait_with_output().unwrap();
     assert!(done.status.success());
-    // At such an ε every word comes back, and the guarantee says what ε was.
+    // At such an ε every word comes back unchanged, and the guarantee states the ε.
     assert_eq!(
         String::from_utf8(done.stdout).unwrap().to_lowercase(),
         lines.to_lowercase()

@@ -1,8 +1,8 @@
-//! The readers of fastdx's own files, embeddings and word graphs: whatever the bytes, no panic, no read out of bounds, and
-//! what it accepts can be drawn from.
+//! The readers of fastdx's own files, embeddings and word graphs. For any bytes there is no panic
+//! and no read out of bounds, and mechanisms can draw from accepted files.
 //!
-//! Checksums would stop nearly every mutation at the door, so each input is tried twice: as it
-//! is, and with its checksums made right.
+//! Checksums would reject nearly every mutation, so each input is tried twice: unchanged, and with
+//! corrected checksums.
 
 #![no_main]
 
@@ -19,7 +19,7 @@ fn number(bytes: &[u8], at: usize) -> Option<usize> {
     usize::try_from(u64::from_le_bytes(eight.try_into().ok()?)).ok()
 }
 
-/// Puts the length and every checksum right, as far as the section table makes sense.
+/// Corrects the length and every checksum, as far as the section table makes sense.
 fn repaired(data: &[u8]) -> Option<Vec<u8>> {
     let mut bytes = data.to_vec();
     let length = (bytes.len() as u64).to_le_bytes();
@@ -56,7 +56,7 @@ fn use_it(space: impl MetricSpace + 'static) {
     assert!(drawn.iter().all(|&y| y < words));
 }
 
-/// hnsw_rs is given the lists of a graph, which may be any that fit the words.
+/// Searches a graph: hnsw_rs receives its lists, which may be any that fit the words.
 fn search_its_graph(embedding: &Embedding) {
     if embedding.hnsw().is_none() {
         return;

@@ -1,5 +1,6 @@
-//! The reader of JSON records: whatever the bytes, blocks or an error. What it accepts is JSON, comes back byte for
-//! byte but for the texts, and is read again with the texts that were put there; a document is the same in parts.
+//! The reader of JSON records: any bytes give blocks or an error. Accepted input is JSON, is
+//! returned byte for byte except the texts, and can be read again with the new texts. A document
+//! read in parts gives the same result.
 
 #![no_main]
 
@@ -11,14 +12,14 @@ const LIMITS: Limits = Limits {
     names: 8,
 };
 
-/// Each text has a mark put before it.
+/// Puts a mark before each text.
 fn marked(block: &Block) -> (Vec<String>, Vec<u8>) {
     let new: Vec<String> = block.texts().iter().map(|t| format!("\"é{t}")).collect();
     let out = block.replaced(&new).unwrap();
     (new, out)
 }
 
-/// The texts of a document that comes in parts of a size, with marks, and the document with them.
+/// Reads a document in parts of `size` bytes; returns its marked texts, and the document with them.
 fn parts(data: &[u8], fields: &Fields, size: usize) -> Result<(Vec<String>, Vec<u8>), RecordError> {
     let mut document = Document::new(fields.clone(), LIMITS);
     let (mut texts, mut out) = (Vec::new(), Vec::new());
@@ -57,7 +58,7 @@ fuzz_target!(|data: &[u8]| {
             assert_eq!(again.replaced(&new).unwrap(), out);
         }
         let whole = parts(data, &fields, data.len().max(1));
-        // Of several faults the parts say which one is met first.
+        // With several errors, the parts determine which one is found first.
         let in_parts = parts(data, &fields, size);
         assert_eq!(whole.as_ref().ok(), in_parts.as_ref().ok());
         if let Ok((texts, out)) = whole

@@ -1,4 +1,4 @@
-//! The readers of everybody's formats: an embedding or an error, never a panic.
+//! The readers of other programs' formats: an embedding or an error, never a panic.
 
 #![no_main]
 

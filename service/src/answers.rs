@@ -1,7 +1,7 @@
-//! Answers kept for those who ask again: a request with an idempotency key is drawn once.
+//! Keeps answers for repeated requests: a request with an idempotency key is drawn once.
 //!
-//! A second draw of the same text would tell more of it, so an answer that is promised is never
-//! dropped before its time: where the memory for answers is full, new keys are refused.
+//! A second draw of the same text would reveal more of it. So a promised answer is never dropped
+//! before its time: if the memory for answers is full, new keys are refused.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +12,7 @@ use hyper::StatusCode;
 use sha2::{Digest, Sha256};
 use tokio::sync::watch;
 
-/// What an entry takes beside its answer, about.
+/// Approximate bytes of an entry beside its answer.
 const OVERHEAD: usize = 512;
 
 /// An answer that can be sent again.
@@ -25,7 +25,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// A good one, in JSON.
+    /// A successful answer in JSON.
     pub fn of(json: &serde_json::Value) -> Self {
         Answer {
             status: StatusCode::OK,
@@ -44,35 +44,36 @@ struct Entry {
 }
 
 #[derive(Default)]
-struct Kept {
+struct StoredAnswers {
     entries: HashMap<[u8; 32], Entry>,
-    /// When entries end, in order.
+    /// The times at which entries expire, in order.
     ends: VecDeque<(Instant, [u8; 32])>,
     bytes: usize,
 }
 
 /// The answers that are kept.
 pub struct Answers {
-    kept: Mutex<Kept>,
+    kept: Mutex<StoredAnswers>,
     limit: usize,
     time: Duration,
-    /// Digests are of no use to who reads them elsewhere.
+    /// Keyed digests are useless to anyone who reads them elsewhere.
     salt: [u8; 32],
 }
 
-/// What is to be done with a request.
-pub enum Place {
-    /// It is the first: answer it, and say so.
+/// The way to handle a request.
+pub enum Lookup {
+    /// The request is new: answer it and keep the promise.
     First(Promise),
-    /// It has been asked before: the answer, or where it will come.
+    /// The request came before: the answer, or the place where it will appear.
     Again(Slot),
-    /// The key has been used for another request.
+    /// The key was used for another request.
     Other,
-    /// There is no memory left to promise with.
+    /// There is no memory left for a promise.
     Full,
 }
 
-/// The promise of an answer. Dropped without one, the key is free again: nothing was sent.
+/// The promise of an answer. If it is dropped without an answer, the key is free again: nothing was
+/// sent.
 pub struct Promise {
     answers: Arc<Answers>,
     key: [u8; 32],
@@ -81,10 +82,10 @@ pub struct Promise {
 }
 
 impl Answers {
-    /// At most `limit` bytes of answers, each for `time`.
+    /// Keeps at most `limit` bytes of answers, each for `time`.
     ///
     /// # Errors
-    /// The operating system gives no random bits.
+    /// A message if the operating system supplies no random bits.
     pub fn new(limit: usize, time: Duration) -> Result<Arc<Self>, String> {
         let mut salt = [0; 32];
         getrandom::fill(&mut salt).map_err(|e| e.to_string())?;
@@ -105,9 +106,9 @@ impl Answers {
         hash.finalize().into()
     }
 
-    /// What to do with a request of an account under a key; `request` is all that the answer
-    /// depends on.
-    pub fn place(self: &Arc<Self>, account: &str, key: &[u8], request: &[&[u8]]) -> Place {
+    /// Returns the way to handle an account's request under a key; `request` is all data that the
+    /// answer depends on.
+    pub fn look_up(self: &Arc<Self>, account: &str, key: &[u8], request: &[&[u8]]) -> Lookup {
         let key = self.digest(&[account.as_bytes(), key]);
         let request = self.digest(request);
         let now = Instant::now();
@@ -118,12 +119,12 @@ impl Answers {
         }
         if let Some(entry) = kept.entries.get(&key) {
             return match entry.request == request {
-                true => Place::Again(entry.answer.clone()),
-                false => Place::Other,
+                true => Lookup::Again(entry.answer.clone()),
+                false => Lookup::Other,
             };
         }
         if kept.bytes + OVERHEAD > self.limit {
-            return Place::Full;
+            return Lookup::Full;
         }
         let (send, answer) = watch::channel(None);
         kept.bytes += OVERHEAD;
@@ -135,7 +136,7 @@ impl Answers {
                 bytes: OVERHEAD,
             },
         );
-        Place::First(Promise {
+        Lookup::First(Promise {
             answers: self.clone(),
             key,
             send,
@@ -143,14 +144,14 @@ impl Answers {
         })
     }
 
-    /// Bytes that are kept, and that may be.
+    /// Bytes in use, and the limit.
     pub fn bytes(&self) -> (usize, usize) {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         (kept.bytes, self.limit)
     }
 }
 
-impl Kept {
+impl StoredAnswers {
     fn remove(&mut self, key: &[u8; 32]) {
         if let Some(entry) = self.entries.remove(key) {
             self.bytes -= entry.bytes;
@@ -159,7 +160,7 @@ impl Kept {
 }
 
 impl Promise {
-    /// Gives the answer to all who wait for it; a good one is kept.
+    /// Gives the answer to all who wait for it, and keeps a successful one.
     pub fn keep(mut self, answer: &Answer) {
         self.send.send_replace(Some(answer.clone()));
         if !answer.status.is_success() {
@@ -174,7 +175,7 @@ impl Promise {
         if let Some(entry) = kept.entries.get_mut(&self.key) {
             entry.bytes += answer.body.len();
             kept.bytes += answer.body.len();
-            // Counted from when the answer is there, so that ends stay in order.
+            // Counted from now, so that the expiry times stay in order.
             kept.ends
                 .push_back((Instant::now() + self.answers.time, self.key));
         }
@@ -194,7 +195,7 @@ impl Drop for Promise {
     }
 }
 
-/// Waits for an answer that another request works on: none if that request broke off.
+/// Waits for an answer that another request works on; `None` if that request was aborted.
 pub async fn wait(mut slot: Slot) -> Option<Answer> {
     slot.wait_for(Option::is_some).await.ok()?.clone()
 }

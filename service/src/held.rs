@@ -1,9 +1,9 @@
-//! Bounds for one connection: the bytes that it holds, and the time that its client may take.
+//! Limits for one connection: the bytes that it holds, and the time that its client may take.
 //!
 //! HTTP/2 lets a client send many requests on one connection and read none of the answers. So every
-//! request reserves its bytes here before its body is read. It gives them back, with its place among
-//! all requests, when the last byte of its answer is written. An answer that is not read in time
-//! ends its connection: HTTP/2 cannot tell a body that its reader has stopped.
+//! request reserves its bytes here before its body is read. It returns them, and its place among
+//! all requests, when the last byte of its answer is written. If a client does not read an answer
+//! in time, its connection ends, because HTTP/2 cannot tell a body that its reader has stopped.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Bodies of the largest size that a connection holds at once.
+/// Number of bodies of the largest size that a connection may hold at once.
 const BODIES: usize = 8;
 /// Bytes that the smallest request counts for.
 const LEAST: usize = 512;
@@ -27,32 +27,32 @@ pub struct Connection {
 }
 
 struct State {
-    /// Requests that have no answer yet, and streams that have not ended.
+    /// Requests without an answer, and streams that have not ended.
     active: usize,
     /// The end of the last request.
     last: Instant,
-    /// When each answer that is not read yet was ready, by number.
+    /// The time at which each unread answer was ready, by number.
     unread: BTreeMap<u64, Instant>,
     next: u64,
 }
 
-/// Why a connection has to end.
+/// The reason why a connection must end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Late {
-    /// An answer, or a piece of one, was not read in time.
+    /// The client did not read an answer, or a part of one, in time.
     Unread,
     /// No request came in time.
     Idle,
 }
 
-/// A request that is worked on; ends when it is dropped.
+/// A request in progress; dropping it ends it.
 pub struct Active(Arc<Connection>);
 
-/// What a request holds until its answer is written.
-pub struct Held {
+/// The reservations of a request until its answer is written.
+pub struct Reservations {
     /// Its place among all requests.
     pub place: OwnedSemaphorePermit,
-    /// Its bytes of the connection.
+    /// Its share of the connection's bytes.
     pub share: OwnedSemaphorePermit,
 }
 
@@ -85,10 +85,10 @@ impl Drop for Active {
 }
 
 impl Connection {
-    /// A connection from `peer`, whose bodies have at most so many bytes each.
+    /// A connection from `peer`; each of its bodies has at most `body` bytes.
     pub fn new(peer: String, body: usize) -> Arc<Self> {
         let most = body.max(LEAST).saturating_mul(BODIES);
-        // A semaphore, and a request for permits, has a limit.
+        // A semaphore, and a request for permits, have maximum sizes.
         let most = most.min(Semaphore::MAX_PERMITS).min(u32::MAX as usize);
         Arc::new(Connection {
             peer,
@@ -113,20 +113,20 @@ impl Connection {
         Active(self.clone())
     }
 
-    /// Waits until the connection may hold so many more bytes; none if that takes too long.
+    /// Waits until the connection may hold this many more bytes; `None` if that takes too long.
     pub async fn share(&self, bytes: usize, time: Duration) -> Option<OwnedSemaphorePermit> {
         let bytes = bytes.clamp(LEAST, self.most) as u32;
         let share = self.room.clone().acquire_many_owned(bytes);
         tokio::time::timeout(time, share).await.ok()?.ok()
     }
 
-    /// Gives back what a share has beyond so many bytes.
+    /// Returns the permits that a share has beyond `bytes`.
     pub fn reduce(share: &mut OwnedSemaphorePermit, bytes: usize) {
         let spare = share.num_permits().saturating_sub(bytes.max(LEAST));
         drop(share.split(spare));
     }
 
-    /// Bytes that keep what is `held`, and count as unread, until they are written.
+    /// Wraps bytes so that they count as unread, and keep `held`, until they are written.
     pub fn unread<T: Send + 'static>(self: &Arc<Self>, bytes: Bytes, held: T) -> Bytes {
         let number = {
             let mut state = self.state();
@@ -143,12 +143,12 @@ impl Connection {
         })
     }
 
-    /// The client has time again, from now on.
+    /// Restarts the client's time limit.
     pub fn touch(&self) {
         self.state().last = Instant::now();
     }
 
-    /// Waits until the client has been late for so long.
+    /// Waits until the client has been late for this long.
     pub async fn late(&self, time: Duration) -> Late {
         loop {
             let now = Instant::now();

@@ -1,18 +1,18 @@
-//! API keys: who may ask, and whose account pays.
+//! API keys: who may send requests, and which account pays.
 
 use std::path::Path;
 
 use sha2::{Digest, Sha256};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 
-/// Keys are at least so long: shorter ones can be guessed.
+/// Minimum length of a key: shorter ones can be guessed.
 const SHORTEST: usize = 16;
 
-/// The keys of a file: a line is an account, white space, its key. Lines that begin with `#` are
-/// comments. An account may have several keys.
+/// The keys of a file. Each line has an account, white space and its key; lines that begin with `#`
+/// are comments. An account may have several keys.
 ///
-/// Only digests are kept. A key that is offered is compared with all of them, in a time that
-/// depends on their number alone.
+/// Only digests are stored. An offered key is compared with all of them, in a time that depends
+/// only on their number.
 #[derive(Debug, Default)]
 pub struct Keys {
     digests: Vec<[u8; 32]>,
@@ -23,7 +23,7 @@ impl Keys {
     /// Reads a file.
     ///
     /// # Errors
-    /// What is wrong, with the line; never a key.
+    /// A message with the line, never with a key.
     pub fn read(path: &Path) -> Result<Self, String> {
         let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
         let mut keys = Keys::default();

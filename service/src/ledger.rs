@@ -1,12 +1,12 @@
-//! What releases cost, kept in the SQLite file of Python's `fastdx.budget.Ledger`: both may have it
-//! open at once.
+//! Charges releases to accounts in the SQLite file of Python's `fastdx.budget.Ledger`; both may
+//! have it open at the same time.
 //!
-//! **Never a release without its charge.** A charge is answered only after the transaction that holds
-//! it was committed with `synchronous=FULL`, so that it is on disk; and nothing is drawn before the
-//! answer. A process that is killed in between has charged and released nothing.
+//! **Never a release without its charge.** A charge is confirmed only after its transaction was
+//! committed with `synchronous=FULL`, so it is on disk. Nothing is drawn before the confirmation. A
+//! process that is killed in between has charged and released nothing.
 //!
-//! **Group commit.** One thread writes. It takes all charges that wait into one transaction, so
-//! that one fsync serves them all; those that come meanwhile are the next one's.
+//! **Group commit.** One thread writes. It puts all waiting charges into one transaction, so that
+//! one fsync serves them all; charges that arrive meanwhile go into the next.
 
 use std::collections::HashMap;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
@@ -18,31 +18,31 @@ use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 use tokio::sync::oneshot;
 use unicode_normalization::UnicodeNormalization;
 
-/// Charges of one transaction at most.
+/// Maximum number of charges in one transaction.
 const GROUP: usize = 4096;
-/// What rounding of a sum can add to it is no excess.
+/// Excess over the budget that rounding of a sum explains.
 const ROUNDING: f64 = 1e-12;
-/// Accounts whose sums are kept in memory.
+/// Number of accounts whose sums are kept in memory.
 const ACCOUNTS: usize = 100_000;
 
-/// An account's name as the ledger has it.
+/// An account's name in the ledger.
 pub fn account(name: &str) -> String {
     name.nfc().collect()
 }
 
-/// Why nothing was charged.
+/// The reason why nothing was charged.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Refusal {
-    /// It would pass the budget, of which so much is left.
+    /// The charge would exceed the budget.
     Spent {
-        /// What the account may still spend.
+        /// The remaining budget of the account.
         left: f64,
     },
     /// The file could not be written, or read.
     Failed,
 }
 
-/// A charge, and where its answer goes.
+/// A charge, and the channel for its answer.
 struct Charge {
     account: String,
     amount: f64,
@@ -50,24 +50,24 @@ struct Charge {
     answer: oneshot::Sender<Result<f64, Refusal>>,
 }
 
-/// A ledger that is open.
+/// An open ledger.
 #[derive(Clone)]
 pub struct Ledger {
     charges: Sender<Charge>,
 }
 
 impl Ledger {
-    /// Opens or makes a file. A budget below the file's replaces it; one above it is refused.
+    /// Opens or creates a file. A budget below the file's replaces it; a higher one is refused.
     ///
     /// # Errors
-    /// What is wrong.
+    /// A message.
     pub fn open(path: &Path, budget: f64) -> Result<Self, String> {
         if !(budget >= 0.0 && budget.is_finite()) {
             return Err(format!("budget must be finite, at least 0, got {budget}"));
         }
         let at = |e: &dyn std::fmt::Display| format!("{}: {e}", path.display());
-        // Closed before SQLite opens it: closing any descriptor of a file gives up all of the process's
-        // locks on it, and another process would then take the write-ahead log away.
+        // Close the file before SQLite opens it. Closing any descriptor of a file gives up all of
+        // the process's locks on it, and another process would then remove the write-ahead log.
         let mode = {
             let mut own = std::fs::OpenOptions::new();
             let own = own
@@ -92,10 +92,10 @@ impl Ledger {
         Ok(Ledger { charges })
     }
 
-    /// Charges an account: what is left to it, once the charge is on disk.
+    /// Charges an account; returns the remaining budget once the charge is on disk.
     ///
     /// # Errors
-    /// [`Refusal`]; nothing is charged then, or, if the disk failed, perhaps it is.
+    /// [`Refusal`]: nothing was charged. If the disk failed, the charge may have been made.
     pub async fn charge(&self, account: &str, amount: f64, note: String) -> Result<f64, Refusal> {
         let (answer, answered) = oneshot::channel();
         let account = account.to_owned();
@@ -151,9 +151,9 @@ fn make(db: &mut Connection, budget: f64) -> rusqlite::Result<Result<(), String>
     Ok(Ok(()))
 }
 
-/// Waits before the next look whether another process has released the file; no more after some 30
-/// seconds. SQLite's own waits grow, so that whoever has just come is served first; Python's
-/// `Ledger` waits as this does.
+/// Waits before checking again whether another process has released the file; gives up after about
+/// 30 seconds. SQLite's own waits grow, so newcomers are served first; Python's `Ledger` waits like
+/// this function.
 fn wait(tries: i32) -> bool {
     const LONGEST: i32 = 6000;
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -192,7 +192,7 @@ impl Sum {
     }
 }
 
-/// What accounts have spent, as of a state of the file.
+/// The amounts that accounts have spent, at one version of the file.
 #[derive(Default)]
 struct Spent {
     /// Changes when another connection has written.
@@ -208,12 +208,12 @@ fn write(mut db: Connection, waiting: &Receiver<Charge>) {
         match commit(&mut db, &mut spent, &group) {
             Ok(answers) => {
                 for (charge, answer) in group.into_iter().zip(answers) {
-                    // Whoever asked may be gone; the charge stands.
+                    // The client may be gone; the charge stands.
                     let _ = charge.answer.send(answer);
                 }
             }
             Err(_) => {
-                // What the file holds now is not known: it is read again.
+                // The state of the file is unknown now: read it again.
                 spent = Spent::default();
                 for charge in group {
                     let _ = charge.answer.send(Err(Refusal::Failed));
@@ -228,7 +228,7 @@ fn commit(
     spent: &mut Spent,
     group: &[Charge],
 ) -> rusqlite::Result<Vec<Result<f64, Refusal>>> {
-    // Locks out other writers from the look until the charges are on disk.
+    // Locks out other writers from reading until the charges are on disk.
     let t = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let version: i64 = t.pragma_query_value(None, "data_version", |row| row.get(0))?;
     if version != spent.version || spent.sums.len() > ACCOUNTS {

@@ -1,4 +1,4 @@
-//! fastdx as a service: texts are privatised over HTTP under policies that the operator named.
+//! fastdx as a service: privatises texts over HTTP under the operator's named policies.
 //!
 //! | idea | here |
 //! |---|---|
@@ -19,8 +19,8 @@
 //! | what a connection may hold, and how long | [`held`] |
 //! | sockets, TLS, time limits, draining | [`listen`] |
 //!
-//! No text, word or key stands in a message, a log line or a metric: errors say where something is
-//! wrong, and a panic's own message is never printed.
+//! No message, log line or metric contains a text, word or key. Errors state only positions, and a
+//! panic's own message is never printed.
 
 pub mod answers;
 pub mod body;

@@ -1,18 +1,18 @@
-//! The most that a request may ask for, as the operator set it.
+//! The operator's limits on a request.
 
 use std::time::Duration;
 
-/// The most that a request may ask for.
+/// Limits on a request.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Bytes of a body.
+    /// Maximum bytes of a body.
     pub body: usize,
-    /// Texts of a request.
+    /// Maximum number of texts in a request.
     pub texts: usize,
-    /// Words of a request, or of a line.
+    /// Maximum number of words in a request, or in a line.
     pub words: usize,
-    /// Requests that are worked on at once.
+    /// Maximum number of requests in progress.
     pub concurrency: usize,
-    /// For a body to arrive; of a stream, for its next piece.
+    /// Maximum time for a body to arrive, or for the next part of a stream.
     pub body_time: Duration,
 }

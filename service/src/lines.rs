@@ -1,11 +1,11 @@
-//! Long batches: a text a line (NDJSON), privatised and sent back while they come.
+//! Long batches: one text per line (NDJSON), privatised and sent back while lines arrive.
 //!
-//! A whole answer ends with a line that has `"done": true` and the counts. One that breaks off, at a
-//! line that is wrong, say, has `"error"` as its last line, and its connection ends without the mark of
-//! a whole body: nobody takes it for the whole.
+//! A complete answer ends with a line that has `"done": true` and the counts. An incomplete one,
+//! for example after a wrong line, has `"error"` in its last line, and its connection ends without
+//! the mark of a complete body. So no client mistakes it for a complete answer.
 //!
-//! A stream that brings next to nothing ends, so that others get its place. Waiting uses up its time,
-//! [`body_time`](crate::limits::Limits::body_time), and bytes that come give time back.
+//! A stream that delivers almost nothing ends, so that others get its place. Waiting uses up its
+//! time, [`body_time`](crate::limits::Limits::body_time), and received bytes give time back.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,55 +20,55 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::Sender;
 use tokio::time::timeout;
 
-use crate::body::{self, Given, Line, Released, WordCounts};
+use crate::body::{self, Input, Line, Released, WordCounts};
 use crate::held::{Active, Connection};
 use crate::metrics::Refused;
 use crate::policy::Policy;
 use crate::reply::{BrokenOff, Failure};
 use crate::service::Service;
 
-/// Lines that are drawn, and charged, together.
-const TOGETHER: usize = 256;
-/// Bytes of them.
+/// Number of lines that are drawn and charged together.
+const LINES_PER_BATCH: usize = 256;
+/// Maximum bytes of these lines.
 const BYTES: usize = 1 << 16;
 
-/// Bytes of a line that has not ended, beyond which it takes room of its connection.
+/// An incomplete line longer than this takes room of its connection.
 const LONG: usize = 1 << 16;
-/// Bytes of a stream that give back a second of waiting.
+/// Bytes of a stream that give back one second of waiting.
 const SLOWEST: f64 = 500.0;
-/// Bytes of unknown words whose replacements a stream keeps where one request is one call.
-const KEPT: usize = 16 << 20;
+/// Maximum bytes of unknown words whose replacements a stream keeps, if one request is one call.
+const MAX_REPLACEMENT_BYTES: usize = 16 << 20;
 
-/// Where the lines go.
+/// The destination of the lines.
 pub struct Output {
     /// To the body of the answer.
     pub send: Sender<Result<Bytes, BrokenOff>>,
-    /// The connection, which holds what is not read.
+    /// The connection, which accounts for unread bytes.
     pub connection: Arc<Connection>,
-    /// The connection is not idle.
+    /// Marks the connection as active.
     pub active: Active,
     /// The stream's place among all requests.
     pub place: OwnedSemaphorePermit,
 }
 
-/// Lines that wait to be drawn, and what has been done.
+/// Lines that wait to be drawn, and the results so far.
 struct Batch {
     service: Arc<Service>,
     policy: Arc<Policy>,
     account: String,
     to: Output,
-    /// The room of a long line.
+    /// The reserved room of a long line.
     long: Option<OwnedSemaphorePermit>,
-    /// What was drawn for words before: of use where one request is one call.
+    /// Replacements drawn for earlier words; used if one request is one call.
     replacements: Replacements,
     texts: Vec<Option<String>>,
     bytes: usize,
-    /// Lines that have come.
+    /// Number of lines received.
     lines: u64,
     counts: Counts,
 }
 
-/// Reads a body line by line and sends what is released.
+/// Reads a body line by line and sends the released lines.
 pub async fn run(
     service: Arc<Service>,
     policy: Arc<Policy>,
@@ -91,13 +91,13 @@ pub async fn run(
     if let Err(failure) = batch.read(body).await {
         let mut error = failure.body();
         error.push(b'\n');
-        // Where nobody reads any more, there is nobody to tell.
+        // If nobody reads any more, the error is dropped.
         let _ = batch.send(error, ()).await;
         let _ = batch.to.send.send(Err(BrokenOff)).await;
     }
 }
 
-/// Nobody reads the answer.
+/// The failure if nobody reads the answer.
 fn gone() -> Failure {
     Failure::new(StatusCode::REQUEST_TIMEOUT, "gone", "the client left")
 }
@@ -133,7 +133,7 @@ impl Batch {
                     ));
                 }
                 if rest.len() + piece.len() > LONG && self.long.is_none() {
-                    // No line waits to be drawn, for which there might be no more room.
+                    // Draw all waiting lines first: otherwise there might be no room for them.
                     self.flush().await?;
                     self.long = Some(self.room(limits.body).await?);
                 }
@@ -143,7 +143,7 @@ impl Batch {
                     rest.clear();
                 }
             }
-            // What came together is answered together, and nothing waits for what is to come.
+            // Lines that arrived together are answered together; nothing waits for later lines.
             self.flush().await?;
         }
         if !rest.is_empty() {
@@ -159,7 +159,7 @@ impl Batch {
         self.service.share(&self.to.connection, bytes).await
     }
 
-    /// Sends a piece; what is `held` is held until the client has it.
+    /// Sends a part of the answer; keeps `held` until the client has it.
     async fn send<T: Send + 'static>(&self, piece: Vec<u8>, held: T) -> Result<(), Failure> {
         let piece = self.to.connection.unread(piece.into(), held);
         self.to.send.send(Ok(piece)).await.map_err(|_| gone())
@@ -179,7 +179,7 @@ impl Batch {
         match (given, spans) {
             (None, Some(_)) => return Err(self.wrong("spans of a null")),
             (None, None) => self.texts.push(None),
-            (Some(Given::One(text)), None) => {
+            (Some(Input::One(text)), None) => {
                 self.bytes += text.len();
                 self.texts.push(Some(text));
             }
@@ -188,8 +188,8 @@ impl Batch {
                 self.draw(alone, spans.as_deref()).await?;
             }
         }
-        let together = TOGETHER.min(self.service.limits.texts);
-        if self.texts.len() >= together || self.bytes >= BYTES {
+        let batch = LINES_PER_BATCH.min(self.service.limits.texts);
+        if self.texts.len() >= batch || self.bytes >= BYTES {
             self.flush().await?;
         }
         Ok(())
@@ -201,10 +201,10 @@ impl Batch {
         }
         self.bytes = 0;
         let texts = std::mem::take(&mut self.texts);
-        self.draw(Given::Many(texts), None).await
+        self.draw(Input::Many(texts), None).await
     }
 
-    async fn draw(&mut self, given: Given, spans: Option<&[(u64, u64)]>) -> Result<(), Failure> {
+    async fn draw(&mut self, given: Input, spans: Option<&[(u64, u64)]>) -> Result<(), Failure> {
         let room = match self.long.take() {
             Some(room) => room,
             None => {
@@ -231,7 +231,7 @@ impl Batch {
             .map_err(|f| at(f, line))?;
         self.counts += done.counts;
         self.replacements = done.replacements;
-        if self.replacements.unknown_bytes() > KEPT {
+        if self.replacements.unknown_bytes() > MAX_REPLACEMENT_BYTES {
             let message = "too many unknown words: this policy keeps the replacement of each";
             return Err(at(self.service.too_large(message.into()), line));
         }

@@ -28,18 +28,18 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::held::{Connection, Late};
 
-/// Headers of a request at most, and bytes of them.
+/// Maximum number of headers in a request, and their bytes.
 const HEADERS: usize = 64;
 const HEADER_BYTES: usize = 32 << 10;
-/// Requests of one HTTP/2 connection at once.
+/// Maximum number of simultaneous requests on one HTTP/2 connection.
 const STREAMS: u32 = 128;
-/// Bytes of a body that HTTP/2 takes before it is read. The connection takes as many of all streams
-/// together, so that those that wait for room never hold up those that have it.
+/// Bytes of a body that HTTP/2 receives before it is read. The connection's window is that of all
+/// streams together, so streams without room never block those with room.
 const WINDOW: u32 = 128 << 10;
-/// What waits for a connection to be taken.
+/// Maximum number of connections that wait to be accepted.
 const BACKLOG: u32 = 1024;
 
-/// A future whose panics are caught: none, where it panicked.
+/// A future that catches panics: its output is `None` after a panic.
 #[pin_project]
 pub struct Caught<F>(#[pin] F);
 
@@ -55,7 +55,7 @@ impl<F: Future> Future for Caught<F> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let inner = self.project().0;
-        // A future that has panicked is not polled again: none of it is seen half done.
+        // A future that panicked is not polled again, so no half-finished state is visible.
         match std::panic::catch_unwind(AssertUnwindSafe(|| inner.poll(cx))) {
             Ok(poll) => poll.map(Some),
             Err(_) => Poll::Ready(None),
@@ -63,53 +63,53 @@ impl<F: Future> Future for Caught<F> {
     }
 }
 
-/// Where to listen.
+/// The address to listen on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum ListenAddress {
     /// HOST:PORT.
     Tcp(String),
     /// A socket in the file system.
     Unix(PathBuf),
 }
 
-impl std::str::FromStr for Place {
+impl std::str::FromStr for ListenAddress {
     type Err = std::convert::Infallible;
 
     fn from_str(given: &str) -> Result<Self, Self::Err> {
         Ok(match given.strip_prefix("unix:") {
-            Some(path) => Place::Unix(path.into()),
-            None => Place::Tcp(given.to_owned()),
+            Some(path) => ListenAddress::Unix(path.into()),
+            None => ListenAddress::Tcp(given.to_owned()),
         })
     }
 }
 
-/// How connections are treated.
+/// Time limits of connections.
 #[derive(Clone, Debug)]
 pub struct Times {
-    /// For the head of a request to arrive, and a TLS handshake to be done.
+    /// For the head of a request to arrive, and for a TLS handshake.
     pub head: Duration,
-    /// That a connection may be idle, or a client not read its answer.
+    /// For a connection to be idle, or a client not to read its answer.
     pub idle: Duration,
-    /// For requests to end once the service is asked to.
+    /// For requests to end after the service is told to stop.
     pub drain: Duration,
 }
 
-/// Sockets that are bound.
-pub enum Bound {
+/// A bound socket.
+pub enum BoundSocket {
     /// TCP.
     Tcp(TcpListener),
-    /// A socket in the file system, removed at the end.
+    /// A socket in the file system, removed at exit.
     Unix(UnixListener, PathBuf),
 }
 
-impl Bound {
-    /// Binds.
+impl BoundSocket {
+    /// Binds the address.
     ///
     /// # Errors
-    /// The address is taken, by another instance say, or cannot be bound.
-    pub async fn to(place: &Place) -> Result<Self, String> {
+    /// A message if the address is in use, for example by another instance, or cannot be bound.
+    pub async fn to(place: &ListenAddress) -> Result<Self, String> {
         match place {
-            Place::Tcp(address) => {
+            ListenAddress::Tcp(address) => {
                 let at = |e: std::io::Error| match e.kind() {
                     std::io::ErrorKind::InvalidInput => {
                         format!("--listen must be HOST:PORT or unix:PATH, got {address}")
@@ -118,35 +118,35 @@ impl Bound {
                 };
                 let mut last = Err(format!("{address}: it names no address"));
                 for address in tokio::net::lookup_host(address).await.map_err(at)? {
-                    last = bind(address).map(Bound::Tcp).map_err(at);
+                    last = bind(address).map(BoundSocket::Tcp).map_err(at);
                     if last.is_ok() {
                         break;
                     }
                 }
                 last
             }
-            Place::Unix(path) => unix(path),
+            ListenAddress::Unix(path) => unix(path),
         }
     }
 
-    /// Whether other machines may reach it.
+    /// Whether other machines may be able to reach it.
     pub fn is_beyond_this_machine(&self) -> bool {
         match self {
-            Bound::Tcp(socket) => {
+            BoundSocket::Tcp(socket) => {
                 let address = socket.local_addr();
                 address.map_or(true, |a| !a.ip().to_canonical().is_loopback())
             }
-            Bound::Unix(..) => false,
+            BoundSocket::Unix(..) => false,
         }
     }
 
-    /// Where it listens.
+    /// The address in messages.
     pub fn name(&self) -> String {
         match self {
-            Bound::Tcp(socket) => socket
+            BoundSocket::Tcp(socket) => socket
                 .local_addr()
                 .map_or_else(|e| e.to_string(), |a| a.to_string()),
-            Bound::Unix(_, path) => format!("unix:{}", path.display()),
+            BoundSocket::Unix(_, path) => format!("unix:{}", path.display()),
         }
     }
 }
@@ -156,13 +156,13 @@ fn bind(address: std::net::SocketAddr) -> std::io::Result<TcpListener> {
         true => tokio::net::TcpSocket::new_v4(),
         false => tokio::net::TcpSocket::new_v6(),
     }?;
-    // After a restart the port is free at once; a second instance is refused all the same.
+    // After a restart the port can be reused at once; a second instance is still refused.
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
     socket.listen(BACKLOG)
 }
 
-fn unix(path: &Path) -> Result<Bound, String> {
+fn unix(path: &Path) -> Result<BoundSocket, String> {
     let at = |e: std::io::Error| format!("{}: {e}", path.display());
     if let Ok(found) = std::fs::symlink_metadata(path) {
         let alive = std::os::unix::net::UnixStream::connect(path).is_ok();
@@ -172,19 +172,19 @@ fn unix(path: &Path) -> Result<Bound, String> {
                 path.display()
             ));
         }
-        // Left by an instance that was killed.
+        // A killed instance left this file.
         std::fs::remove_file(path).map_err(at)?;
     }
     let socket = UnixListener::bind(path).map_err(at)?;
-    // The owner and the group: a proxy in front.
+    // For the owner and the group, such as a proxy in front.
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o660)).map_err(at)?;
-    Ok(Bound::Unix(socket, path.to_owned()))
+    Ok(BoundSocket::Unix(socket, path.to_owned()))
 }
 
 /// TLS 1.2 and 1.3 with a certificate chain and its key, both PEM.
 ///
 /// # Errors
-/// A file that cannot be read, or does not hold that.
+/// A message for a file that cannot be read or has other content.
 pub fn tls(certificates: &Path, key: &Path) -> Result<TlsAcceptor, String> {
     let at = |path: &Path, what: &str| format!("{}: {what}", path.display());
     let chain = CertificateDer::pem_file_iter(certificates)
@@ -196,7 +196,7 @@ pub fn tls(certificates: &Path, key: &Path) -> Result<TlsAcceptor, String> {
     if chain.is_empty() {
         return Err(at(certificates, "it holds no certificate in PEM"));
     }
-    // Faults of a key are not told with its content.
+    // Errors of a key do not show its content.
     let private = PrivateKeyDer::from_pem_file(key).map_err(|e| match e {
         rustls::pki_types::pem::Error::Io(e) => at(key, &e.to_string()),
         _ => at(key, "it holds no private key in PEM"),
@@ -215,15 +215,15 @@ pub fn tls(certificates: &Path, key: &Path) -> Result<TlsAcceptor, String> {
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
-/// What connections ask.
+/// The service that connections call.
 pub trait Serve: Send + Sync + 'static {
     /// The body of its answers.
     type Body: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static;
 
-    /// Bytes of a request's body at most.
+    /// Maximum bytes of a request's body.
     fn largest_body(&self) -> usize;
 
-    /// Where open connections are counted.
+    /// The counter of open connections.
     fn connections(&self) -> &AtomicU64;
 
     /// Answers a request.
@@ -234,7 +234,7 @@ pub trait Serve: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Response<Self::Body>, Infallible>> + Send;
 }
 
-/// Everything that serving a connection takes.
+/// The data for serving connections.
 struct Connections<S> {
     service: Arc<S>,
     builder: auto::Builder<TokioExecutor>,
@@ -258,11 +258,11 @@ impl<S> Clone for Connections<S> {
     }
 }
 
-/// Serves until `end` says so; then waits for what has begun, but not longer than the drain time.
-/// Returns whether all of it ended by itself.
+/// Serves until `end` completes; then waits for requests in progress, up to the drain time. Returns
+/// whether all of them ended by themselves.
 pub async fn serve<S: Serve>(
     service: Arc<S>,
-    sockets: Vec<Bound>,
+    sockets: Vec<BoundSocket>,
     tls: Option<TlsAcceptor>,
     times: Times,
     most: usize,
@@ -300,7 +300,7 @@ pub async fn serve<S: Serve>(
     for socket in sockets {
         let (connections, room) = (connections.clone(), room.clone());
         let end = end.clone();
-        if let Bound::Unix(_, path) = &socket {
+        if let BoundSocket::Unix(_, path) = &socket {
             paths.push(path.clone());
         }
         accepting.push(tokio::spawn(accept(socket, connections, room, end)));
@@ -317,13 +317,13 @@ pub async fn serve<S: Serve>(
 }
 
 async fn accept<S: Serve>(
-    socket: Bound,
+    socket: BoundSocket,
     connections: Connections<S>,
     room: Arc<Semaphore>,
     mut end: watch::Receiver<bool>,
 ) {
     loop {
-        // Where there is no room, further connections wait in the system's queue.
+        // Without room, further connections wait in the system's queue.
         let permit = tokio::select! {
             permit = room.clone().acquire_owned() => permit,
             _ = end.wait_for(|end| *end) => return,
@@ -334,20 +334,20 @@ async fn accept<S: Serve>(
             taken = take(&socket, &connections, permit) => taken.is_err(),
         };
         if failed {
-            // No file descriptors are left, say: those that end give some back.
+            // For example, no file descriptors are left: connections that end return some.
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }
 }
 
 async fn take<S: Serve>(
-    socket: &Bound,
+    socket: &BoundSocket,
     connections: &Connections<S>,
     permit: OwnedSemaphorePermit,
 ) -> std::io::Result<()> {
     let connections = connections.clone();
     match socket {
-        Bound::Tcp(socket) => {
+        BoundSocket::Tcp(socket) => {
             let (stream, peer) = socket.accept().await?;
             stream.set_nodelay(true)?;
             let peer = peer.ip().to_canonical().to_string();
@@ -361,7 +361,7 @@ async fn take<S: Serve>(
                 }
             });
         }
-        Bound::Unix(socket, _) => {
+        BoundSocket::Unix(socket, _) => {
             let (stream, _) = socket.accept().await?;
             tokio::spawn(async move { connections.serve(stream, String::new(), permit).await });
         }
@@ -396,7 +396,7 @@ impl<S: Serve> Connections<S> {
         let connection = self.builder.serve_connection(stream, answer).into_owned();
         let mut connection = std::pin::pin!(connection);
         tokio::select! {
-            // Errors of a connection are the client's: nobody is there to tell.
+            // Errors of a connection are the client's, and nobody reads a report.
             _ = connection.as_mut() => return,
             _ = self.end.wait_for(|end| *end) => {}
             late = held.late(self.times.idle) => if late == Late::Unread {

@@ -14,7 +14,7 @@ use fastdx_serve::answers::Answers;
 use fastdx_serve::keys::Keys;
 use fastdx_serve::ledger::Ledger;
 use fastdx_serve::limits::Limits;
-use fastdx_serve::listen::{Bound, Place, Times, serve, tls};
+use fastdx_serve::listen::{BoundSocket, ListenAddress, Times, serve, tls};
 use fastdx_serve::metrics::Metrics;
 use fastdx_serve::policy::Policies;
 use fastdx_serve::routes::Routes;
@@ -23,25 +23,27 @@ use hyper::header::HeaderName;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Semaphore, watch};
 
-/// Requests allocate often and briefly, on all threads: the C library's allocator, musl's above all,
-/// costs more.
+/// Requests allocate often and briefly, on all threads. The C library's allocator, above all
+/// musl's, is slower.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Metric differential privacy for text over HTTP.
+/// Metric differential privacy for text over HTTP
 #[derive(Debug, Parser)]
 #[command(version, name = "fastdx-serve")]
 struct Flags {
-    /// The file of policies (TOML); SIGHUP reads it again
+    /// File of policies (TOML); SIGHUP reads it again
     #[arg(long, value_name = "FILE", conflicts_with = "epsilon")]
     config: Option<PathBuf>,
-    /// One policy: Tem at this ε on the built-in English words; without it and --config, the recommended policy
+    /// One policy: Tem at this ε on the built-in English words; without it and --config, the
+    /// recommended policy
     #[arg(long, value_name = "E", value_parser = number)]
     epsilon: Option<f64>,
-    /// Print every policy's guarantee and exit; refuse those that release most common words as they are
+    /// Print every policy's guarantee and exit; refuse policies that release most common words
+    /// unchanged
     #[arg(long)]
     check: bool,
-    /// Let --check pass --epsilon although most common words come back as they were
+    /// Let --check pass --epsilon although most common words come back unchanged
     #[arg(long, requires = "epsilon")]
     allow_unchanged: bool,
     /// HOST:PORT or unix:PATH, as often as needed
@@ -53,67 +55,67 @@ struct Flags {
     /// Its private key (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
-    /// API keys: lines of an account and its key. Without it everybody may ask
+    /// API keys: lines of an account and its key. Without it, every client is accepted
     #[arg(long, value_name = "FILE")]
     keys: Option<PathBuf>,
-    /// The header in which a trusted proxy names the account that pays
+    /// Header in which a trusted proxy names the account that pays
     #[arg(long, value_name = "NAME")]
     account_header: Option<HeaderName>,
-    /// The file in which releases are charged (SQLite, that of fastdx.budget.Ledger)
+    /// File that releases are charged to (SQLite, that of fastdx.budget.Ledger)
     #[arg(long, value_name = "FILE", requires = "budget")]
     ledger: Option<PathBuf>,
-    /// What an account may spend in all, in ε·words
+    /// Total budget of an account, in ε·words
     #[arg(long, value_name = "B", value_parser = number, requires = "ledger")]
     budget: Option<f64>,
     /// No page at /
     #[arg(long)]
     no_page: bool,
-    /// Threads that answer; by default one a core
+    /// Threads that answer; by default one per core
     #[arg(long, value_name = "N", value_parser = whole)]
     threads: Option<usize>,
-    /// Bytes of a body at most
+    /// Maximum bytes of a body
     #[arg(long, value_name = "N", value_parser = whole, default_value_t = 1 << 20)]
     max_body: usize,
-    /// Texts of a request at most
+    /// Maximum texts of a request
     #[arg(long, value_name = "N", value_parser = whole, default_value_t = 10_000)]
     max_texts: usize,
-    /// Words of a request at most
+    /// Maximum words of a request
     #[arg(long, value_name = "N", value_parser = whole, default_value_t = 100_000)]
     max_words: usize,
-    /// Requests at once at most; more get 429
+    /// Maximum simultaneous requests; more get 429
     #[arg(long, value_name = "N", value_parser = whole, default_value_t = 512)]
     max_requests: usize,
-    /// Connections at once at most; more wait
+    /// Maximum simultaneous connections; more wait
     #[arg(long, value_name = "N", value_parser = whole, default_value_t = 4096)]
     max_connections: usize,
-    /// Seconds for a TLS handshake, and between requests until the next one's head is there
+    /// Seconds for a TLS handshake, and between requests until the next one's head has arrived
     #[arg(long, value_name = "SECONDS", value_parser = number, default_value_t = 10.0)]
     head_time: f64,
-    /// Seconds for a body, or for the next piece of a stream
+    /// Seconds for a body, or for the next part of a stream
     #[arg(long, value_name = "SECONDS", value_parser = number, default_value_t = 30.0)]
     body_time: f64,
-    /// Seconds that a connection may be idle before its first request, or an answer not be read
+    /// Seconds that a connection may be idle before its first request, or an answer remain unread
     #[arg(long, value_name = "SECONDS", value_parser = number, default_value_t = 75.0)]
     idle_time: f64,
     /// Seconds that an answer is kept for its Idempotency-Key
     #[arg(long, value_name = "SECONDS", value_parser = number, default_value_t = 300.0)]
     answers_time: f64,
-    /// Bytes of answers that are kept at most
+    /// Maximum bytes of kept answers
     #[arg(long, value_name = "N", value_parser = whole, default_value_t = 64 << 20)]
     answers_bytes: usize,
 }
 
-/// For what has begun to end once SIGTERM came.
+/// Time for requests to end after SIGTERM.
 const DRAIN: Duration = Duration::from_secs(9);
 
 fn say(what: &str) {
     use std::io::Write;
     let what = plain(what);
-    // A log that is full or gone ends nothing.
+    // A full or missing log must not end the service.
     let _ = writeln!(std::io::stderr(), "fastdx-serve: {what}");
 }
 
-/// A message without the numbers that Rust adds to the system's words: "(os error 2)".
+/// Removes the number that Rust adds to the system's message, such as "(os error 2)".
 fn plain(message: &str) -> String {
     let mut parts = message.split(" (os error ");
     let mut out = parts.next().unwrap_or_default().to_owned();
@@ -148,23 +150,24 @@ fn main() -> ExitCode {
     }
 }
 
-/// As many files, and so connections, as the system lets a process have: shells often set less.
+/// Raises the limit on open files, and so on connections, as far as the system allows: shells often
+/// set a lower one.
 fn open_many() {
     let mut limit = libc::rlimit {
         rlim_cur: 0,
         rlim_max: 0,
     };
-    // SAFETY: both calls use their argument alone, which is there.
+    // SAFETY: both calls use only their argument, which is valid.
     unsafe {
         if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 {
             limit.rlim_cur = limit.rlim_max;
-            // Where that is refused, what is there must do.
+            // If that is refused, keep the current limit.
             libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
         }
     }
 }
 
-/// Nothing that is worked on leaves the process by a panic's message or by a core dump.
+/// Keeps private data inside the process: neither a panic's message nor a core dump shows it.
 fn harden() {
     std::panic::set_hook(Box::new(|info| {
         let place = info
@@ -176,7 +179,7 @@ fn harden() {
         rlim_cur: 0,
         rlim_max: 0,
     };
-    // SAFETY: both calls read their arguments alone.
+    // SAFETY: both calls only read their arguments.
     unsafe {
         libc::setrlimit(libc::RLIMIT_CORE, &none);
         libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0);
@@ -208,7 +211,7 @@ fn read(flags: &Flags) -> Result<spec::Policies, String> {
 
 fn run(flags: Flags) -> Result<ExitCode, String> {
     let config = read(&flags)?;
-    // Before the ledger is touched, and before anything listens.
+    // Build policies before the ledger is opened and before anything listens.
     let policies = Policies::make(&config, None)?;
     if flags.check {
         return check(&policies);
@@ -259,12 +262,12 @@ fn run(flags: Flags) -> Result<ExitCode, String> {
     }
     let runtime = runtime.enable_all().build().map_err(|e| e.to_string())?;
     let code = runtime.block_on(main_task(flags, policies, service, tls, times));
-    // What the drain time did not end is left.
+    // Requests that outlast the drain time are dropped.
     runtime.shutdown_background();
     code
 }
 
-/// Prints what is proved, and what was measured, of every policy.
+/// Prints every policy's guarantee, with the measurements.
 fn check(policies: &Policies) -> Result<ExitCode, String> {
     let mut refused = Ok(ExitCode::SUCCESS);
     for policy in policies.named.values() {
@@ -283,8 +286,8 @@ fn check(policies: &Policies) -> Result<ExitCode, String> {
     refused
 }
 
-/// Says how often common words come back under each policy. It takes a while in large vocabularies,
-/// so that nobody waits for it.
+/// Prints how often common words come back unchanged under each policy. This takes a while in large
+/// vocabularies, so it runs in the background.
 fn say_unchanged(policies: &Policies) {
     for policy in policies.named.values() {
         match policy.unchanged() {
@@ -299,8 +302,8 @@ fn say_unchanged(policies: &Policies) {
     }
 }
 
-/// A warning, where other machines reach a socket without a key, or in plain text.
-fn exposed(socket: &Bound, flags: &Flags) -> Option<String> {
+/// Returns a warning if other machines can reach a socket without a key, or in plain text.
+fn exposed(socket: &BoundSocket, flags: &Flags) -> Option<String> {
     if !socket.is_beyond_this_machine() {
         return None;
     }
@@ -321,11 +324,11 @@ async fn main_task(
 ) -> Result<ExitCode, String> {
     let mut sockets = Vec::new();
     for place in &flags.listen {
-        let place: Place = match place.parse() {
+        let place: ListenAddress = match place.parse() {
             Ok(place) => place,
             Err(never) => match never {},
         };
-        sockets.push(Bound::to(&place).await?);
+        sockets.push(BoundSocket::to(&place).await?);
     }
     for socket in &sockets {
         if let Some(what) = exposed(socket, &flags) {

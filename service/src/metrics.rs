@@ -1,4 +1,4 @@
-//! Counts and times for Prometheus. No label is anything that a client wrote.
+//! Counts and times for Prometheus. No label contains client input.
 
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -8,22 +8,22 @@ use std::time::{Duration, SystemTime};
 pub struct Family {
     /// Its name.
     pub name: &'static str,
-    /// How it moves.
+    /// Its type.
     pub kind: MetricKind,
-    /// A sentence.
+    /// Its help text, one sentence.
     pub help: &'static str,
     /// Labels and values.
     pub samples: Vec<(String, f64)>,
 }
 
-/// How a metric moves.
+/// The type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetricKind {
-    /// It grows.
+    /// Only grows.
     Counter,
-    /// It moves up and down.
+    /// Rises and falls.
     Gauge,
-    /// Its samples are those of a histogram, each with what its name ends in.
+    /// A histogram: each sample has its own name suffix.
     Histogram,
 }
 
@@ -37,30 +37,30 @@ impl MetricKind {
     }
 }
 
-/// What was released under a policy.
+/// Releases under one policy.
 #[derive(Debug, Default)]
 pub struct Releases {
-    /// Requests, and pieces of streams.
+    /// Number of requests, and of parts of streams.
     pub releases: AtomicU64,
     /// Texts.
     pub texts: AtomicU64,
-    /// Words that were found in them.
+    /// Number of words found in them.
     pub words: AtomicU64,
 }
 
-/// What a request asked for.
+/// The kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Route {
     /// `POST /v1/privatize`.
     Privatize,
-    /// The same, line by line.
+    /// `POST /v1/privatize` line by line.
     Lines,
-    /// Everything else.
+    /// All other requests.
     Other,
 }
 
 const ROUTES: [&str; 3] = ["privatize", "lines", "other"];
-/// Statuses that are told apart.
+/// Statuses that are counted separately.
 const STATUSES: [u16; 16] = [
     200, 400, 401, 404, 405, 408, 409, 413, 415, 422, 429, 431, 500, 501, 503, 0,
 ];
@@ -70,12 +70,12 @@ const ENDS: [u64; 14] = [
     1_638_400,
 ];
 
-/// Why a request was refused.
+/// The reason for refusing a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
     /// No key, or a wrong one.
     Key,
-    /// The body, its texts or its words are too many.
+    /// The body, its texts or its words exceed a limit.
     Size,
     /// Too many requests at once.
     Busy,
@@ -105,7 +105,7 @@ pub struct Metrics {
     pub connections: AtomicU64,
     /// Answers that were sent again.
     pub repeated: AtomicU64,
-    /// Times that the file of policies was read again, and that it was refused.
+    /// How often the file of policies was read again, and how often it was refused.
     pub reloads: [AtomicU64; 2],
 }
 
@@ -181,7 +181,7 @@ impl Metrics {
             family(
                 "fastdx_requests_total",
                 MetricKind::Counter,
-                "Requests that were answered, by what they asked for and by status.",
+                "Answered requests, by route and status.",
                 requests.filter(|(_, count)| *count > 0.0).collect(),
             ),
             family(
@@ -193,7 +193,7 @@ impl Metrics {
             family(
                 "fastdx_refused_total",
                 MetricKind::Counter,
-                "Requests that were refused, by the reason.",
+                "Refused requests, by reason.",
                 refused
                     .map(|(why, count)| (format!("{{reason=\"{why}\"}}"), get(count)))
                     .collect(),
@@ -201,13 +201,13 @@ impl Metrics {
             family(
                 "fastdx_panics_total",
                 MetricKind::Counter,
-                "Faults of the service that were caught.",
+                "Panics that the service caught.",
                 one(get(&self.panics)),
             ),
             family(
                 "fastdx_connections",
                 MetricKind::Gauge,
-                "Connections that are open.",
+                "Open connections.",
                 one(get(&self.connections)),
             ),
             family(

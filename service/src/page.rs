@@ -1,4 +1,4 @@
-//! The page at `/`, and what it shows: laws of words, and what a policy does to words on the whole.
+//! The page at `/` and its data: laws of words, and summaries of a policy's effect on words.
 
 use bytes::Bytes;
 use fastdx::calibration::Measures;
@@ -13,11 +13,11 @@ use crate::reply::{Body, answered};
 
 /// The page.
 const PAGE: &str = include_str!("page.html");
-/// What the page may do: nothing but ask this service.
+/// The page's content security policy: it may only send requests to this service.
 const PAGE_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; \
     script-src 'unsafe-inline'; connect-src 'self'; base-uri 'none'; form-action 'none'; \
     frame-ancestors 'none'";
-/// Words of a sentence whose laws are shown, and replacements of a word.
+/// Maximum words of a sentence whose laws are shown, and maximum replacements of a word.
 const WORDS: usize = 40;
 const TOP: usize = 8;
 /// The page as it is sent.
@@ -33,7 +33,7 @@ pub fn page() -> Response<Body> {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LawRequest {
-    /// The text whose words are asked about.
+    /// The text whose words' laws are requested.
     pub text: String,
     /// The policy.
     pub policy: Option<String>,

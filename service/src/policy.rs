@@ -1,4 +1,4 @@
-//! Policies as they are applied: mechanisms, what is done to text around them, what is proved.
+//! Policies in use: mechanisms, their handling of text, and their guarantees.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -17,55 +17,55 @@ use tokio::sync::OnceCell;
 
 use crate::metrics::{Family, MetricKind, Releases};
 
-/// What holds where only parts of a text are privatised.
+/// The exception if only parts of a text are privatised.
 const SPANS: &str = "all that lies outside the spans is RELEASED AS IT IS, and where the spans lie";
-/// An answer is padded to a multiple of no less and no more, in seconds: a connection waits for it.
+/// The smallest and the largest unit of padding, in seconds: a connection waits for it.
 const SHORTEST_PAD: f64 = 0.001;
 const LONGEST_PAD: f64 = 60.0;
 
-/// Bytes of texts that are drawn in one call: fewer than the library gives to its pool.
-const TOGETHER: usize = 4095;
+/// Bytes of texts that are drawn in one call: fewer than the library would give to its pool.
+const MAX_BYTES_PER_CALL: usize = 4095;
 
 /// A named policy.
 pub struct Policy {
     /// Its name.
     pub name: String,
-    /// The mechanism and what is done to text around it.
+    /// The mechanism and its handling of text.
     pub text: TextPrivatizer,
     /// Its complete description.
     pub spec: Spec,
-    /// What every answer takes a whole multiple of.
+    /// Every answer takes a multiple of this time.
     pub pad: Option<Duration>,
     /// Whether requests must give spans.
     pub spans_only: bool,
-    /// Whether the page may show it, where the file says so.
+    /// Whether the page may show it, if the file says so.
     pub page: Option<bool>,
-    /// What it does to words on the whole, once somebody has asked for it.
+    /// Summaries of its effect on words, once requested.
     pub measures: OnceCell<Measures>,
-    /// Whether `--check` passes it although most common words come back as they were.
+    /// Whether `--check` accepts it although most common words come back unchanged.
     pub allow_unchanged: bool,
-    /// How often common words come back as they were, once it was measured.
+    /// How often common words come back unchanged, once measured.
     unchanged: OnceLock<Unchanged>,
-    /// What was released under this name.
+    /// Releases under this name.
     pub released: Arc<Releases>,
-    /// Words that are drawn before the service is ready, so that their lists and laws are made.
+    /// Words that are drawn before the service is ready, so that their lists and laws are computed.
     warm: Vec<u32>,
 }
 
-/// All policies: what one reading of the file gave.
+/// All policies from one reading of the file.
 pub struct Policies {
-    /// By name.
+    /// The policies by name.
     pub named: BTreeMap<String, Arc<Policy>>,
-    /// The one of requests that name none.
+    /// The policy of requests that name none.
     pub default: Option<Arc<Policy>>,
 }
 
 impl Policies {
-    /// Opens indexes and makes mechanisms; counts go on where a policy of the same name was there
-    /// `before`.
+    /// Opens indexes and builds mechanisms. The counts of a policy continue if `before` had one of
+    /// the same name.
     ///
     /// # Errors
-    /// What is wrong, and of which policy.
+    /// A message that names the policy.
     pub fn make(config: &Config, before: Option<&Policies>) -> Result<Self, String> {
         let mut spaces = Spaces::default();
         let mut named = BTreeMap::new();
@@ -84,10 +84,10 @@ impl Policies {
         Ok(Policies { named, default })
     }
 
-    /// Draws the words that each policy is warmed with.
+    /// Draws each policy's warm-up words.
     ///
     /// # Errors
-    /// The operating system gives no random bits, or no memory.
+    /// A message if the operating system supplies no random bits or no memory.
     pub fn warm(&self) -> Result<(), String> {
         for (name, policy) in &self.named {
             for ids in policy.warm.chunks(1 << 20) {
@@ -159,7 +159,7 @@ impl Policies {
         ]
     }
 
-    /// The policy of a name, or the default one.
+    /// The policy with a name, or the default.
     pub fn get(&self, name: Option<&str>) -> Option<&Arc<Policy>> {
         match name {
             Some(name) => self.named.get(name),
@@ -202,18 +202,18 @@ impl Policy {
         })
     }
 
-    /// Measures how often common words come back as they were, or says what was measured before.
+    /// Measures how often common words come back unchanged, or returns the earlier measurement.
     ///
     /// # Errors
-    /// The operating system gives no threads.
+    /// A message if the operating system supplies no threads.
     pub fn unchanged(&self) -> Result<Unchanged, String> {
         let found = self.text.unchanged(&Control::new());
         let found = found.map_err(|e| format!("policies.{}: {e}", self.name))?;
         Ok(*self.unchanged.get_or_init(|| found))
     }
 
-    /// What is proved, with what spans leave out where only they are privatised, and with what was
-    /// measured so far.
+    /// The guarantee, with the exception for spans if only they are privatised, and with the
+    /// measurements so far.
     pub fn guarantee(&self) -> Guarantee {
         let mut guarantee = self.text.guarantee();
         guarantee.unchanged = self.unchanged.get().copied();
@@ -223,7 +223,7 @@ impl Policy {
         guarantee
     }
 
-    /// The guarantee as data, and around it what belongs to the policy.
+    /// The guarantee as data, together with the policy's other settings.
     pub fn describe(&self) -> Value {
         json!({
             "policy": self.name,
@@ -236,18 +236,18 @@ impl Policy {
         })
     }
 
-    /// The card of its channel; none for a mechanism whose law cannot be computed, and for a seeded one,
-    /// whose releases protect nobody.
+    /// The card of its channel. `None` for a mechanism whose law cannot be computed, and for a
+    /// seeded one, whose releases protect nobody.
     pub fn card(&self) -> Option<Value> {
         let lawful = self.text.mechanism().has_law() && self.spec.seed.is_none();
         lawful.then(|| self.spec.card())
     }
 
-    /// Privatises each text; `kept` are the replacements of earlier pieces of the same request, which
-    /// matter under [`Consistent::Call`].
+    /// Privatises each text. `kept` holds the replacements of earlier parts of the same request,
+    /// for [`Consistent::Call`].
     ///
     /// # Errors
-    /// As [`TextPrivatizer::privatize_texts`].
+    /// The errors of [`TextPrivatizer::privatize_texts`].
     pub fn privatize(
         &self,
         texts: &[&str],
@@ -255,12 +255,12 @@ impl Policy {
     ) -> fastdx::Result<(Vec<String>, Counts)> {
         let control = Control::new();
         let around = self.text.policy();
-        // Replacements are shared by all texts, or all texts are looked at before any is drawn.
+        // All texts share replacements, or all are checked before any is drawn.
         let whole = around.consistent == Consistent::Call || around.oov == Oov::Error;
         if whole || texts.len() == 1 {
             return self.text.privatize_texts_with(texts, kept, &control);
         }
-        // On this thread: other requests have the other threads.
+        // On this thread: other requests use the other threads.
         let mut out = Vec::with_capacity(texts.len());
         let mut counts = Counts::default();
         let mut rest = texts;
@@ -268,7 +268,7 @@ impl Policy {
             let mut size = 0;
             let fits = rest.iter().take_while(|text| {
                 size += text.len();
-                size <= TOGETHER
+                size <= MAX_BYTES_PER_CALL
             });
             let (some, later) = rest.split_at(fits.count().max(1));
             let (new, of) = self.text.privatize_texts(some, &control)?;
@@ -282,7 +282,7 @@ impl Policy {
     /// Privatises words that the client has found.
     ///
     /// # Errors
-    /// As [`TextPrivatizer::privatize_tokens`].
+    /// The errors of [`TextPrivatizer::privatize_tokens`].
     pub fn privatize_tokens(
         &self,
         tokens: &[&str],
@@ -295,7 +295,7 @@ impl Policy {
     /// Privatises parts of a text.
     ///
     /// # Errors
-    /// As [`TextPrivatizer::privatize_spans`].
+    /// The errors of [`TextPrivatizer::privatize_spans`].
     pub fn privatize_spans(
         &self,
         text: &str,
@@ -306,7 +306,7 @@ impl Policy {
         self.text.privatize_spans_with(text, spans, kept, &control)
     }
 
-    /// What is kept of lists and laws, and what may be kept, in bytes.
+    /// Bytes of cached lists and laws, and their limit.
     pub fn cache(&self) -> Option<(usize, usize)> {
         let tem: &Tem = self.text.mechanism().downcast_ref()?;
         let (limit, kept) = tem.cache_bytes();
@@ -314,22 +314,22 @@ impl Policy {
     }
 }
 
-/// Every word of a file once for each time it was counted there, up to a bound: its list is made,
-/// and the law of one that is drawn often.
+/// The words of a file, each as often as it was counted there, up to a limit. Drawing them computes
+/// their lists, and the laws of frequent words.
 fn words_to_warm(vocabulary: &fastdx::Vocabulary, path: &Path) -> Result<Vec<u32>, String> {
-    const MOST: u64 = 4096;
+    const MAX_COUNT: u64 = 4096;
     let lines = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
     let mut ids = Vec::new();
     for (number, line) in (1..).zip(lines.lines()) {
         let (word, count) = line.split_once('\t').unwrap_or((line, "1"));
         let count: u64 = count.trim().parse().map_err(|_| {
             format!(
-                "{}, line {number}: the count is no whole number",
+                "{}, line {number}: the count is not an integer",
                 path.display()
             )
         })?;
         if let Some(id) = look_up(vocabulary, &normalize(word), word) {
-            ids.extend(std::iter::repeat_n(id, count.clamp(1, MOST) as usize));
+            ids.extend(std::iter::repeat_n(id, count.clamp(1, MAX_COUNT) as usize));
         }
     }
     Ok(ids)

@@ -1,8 +1,8 @@
-//! Counts of the process under the names that Prometheus's own clients give them.
+//! Metrics of the process, under the names of Prometheus's own clients.
 
 use crate::metrics::{Family, MetricKind};
 
-/// The process as the operating system sees it; what that does not say is left out.
+/// Reads the metrics from the operating system; missing ones are omitted.
 pub fn families(start: f64) -> Vec<Family> {
     let gauge = |name, help, value: Option<f64>| Family {
         name,
@@ -58,20 +58,20 @@ fn pages() -> Option<Vec<f64>> {
 }
 
 fn open_files() -> Option<f64> {
-    // The listing itself has one open.
+    // The listing itself has one file open.
     let all = std::fs::read_dir("/proc/self/fd").ok()?.count();
     Some(all.saturating_sub(1) as f64)
 }
 
 fn system(name: libc::c_int) -> Option<f64> {
-    // SAFETY: it takes a number alone.
+    // SAFETY: it only takes a number.
     let value = unsafe { libc::sysconf(name) };
     (value > 0).then_some(value as f64)
 }
 
 fn processor_time() -> Option<f64> {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: it writes to its argument, which is there; zeros are a value of it.
+    // SAFETY: it writes to its argument, which is valid; zeros are a valid value of it.
     let usage = unsafe {
         (libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr()) == 0).then(|| usage.assume_init())
     }?;
@@ -84,7 +84,7 @@ fn most_files() -> Option<f64> {
         rlim_cur: 0,
         rlim_max: 0,
     };
-    // SAFETY: it writes to its argument, which is there.
+    // SAFETY: it writes to its argument, which is valid.
     let done = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) } == 0;
     done.then_some(limit.rlim_cur as f64)
 }

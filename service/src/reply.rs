@@ -1,4 +1,4 @@
-//! What is sent back: bodies, refusals, headers.
+//! Answers: bodies, refusals, headers.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -12,19 +12,19 @@ use serde_json::json;
 use tokio::sync::mpsc;
 
 use crate::answers::Answer;
-use crate::held::{Connection, Held};
+use crate::held::{Connection, Reservations};
 
-/// A body: whole, or piece by piece.
+/// A body, complete or in parts.
 pub enum Body {
-    /// Bytes that are there, and what is held until they are written.
-    Whole(Option<Bytes>, Option<Held>),
-    /// Pieces that come; an error breaks the connection off.
+    /// Complete bytes, and the reservations held until they are written.
+    Whole(Option<Bytes>, Option<Reservations>),
+    /// Parts that are still to come; an error breaks the connection off.
     Pieces(mpsc::Receiver<Result<Bytes, BrokenOff>>),
-    /// It breaks off now.
+    /// The connection breaks off now.
     Broken,
 }
 
-/// The answer ends here, and is not whole.
+/// The answer ends here and is incomplete.
 #[derive(Debug)]
 pub struct BrokenOff;
 
@@ -37,13 +37,13 @@ impl std::fmt::Display for BrokenOff {
 impl std::error::Error for BrokenOff {}
 
 impl Body {
-    /// Counts as unread until it is written.
+    /// Makes its bytes count as unread until they are written.
     pub fn of(self, connection: &Arc<Connection>) -> Self {
         match self {
             Body::Whole(Some(bytes), held) => {
                 Body::Whole(Some(connection.unread(bytes, held)), None)
             }
-            // Each piece has been counted.
+            // Each part was counted already.
             body => body,
         }
     }
@@ -60,7 +60,7 @@ impl http_body::Body for Body {
         match &mut *self {
             Body::Whole(bytes, _) => Poll::Ready(bytes.take().map(|b| Ok(Frame::data(b)))),
             Body::Pieces(pieces) => match pieces.poll_recv(cx) {
-                // Once more later: what came before is then on its way to the client.
+                // One poll later: earlier bytes are then on their way to the client.
                 Poll::Ready(Some(Err(BrokenOff))) => {
                     *self = Body::Broken;
                     cx.waker().wake_by_ref();
@@ -86,16 +86,16 @@ impl http_body::Body for Body {
     }
 }
 
-/// Why a request has no good answer. Neither field holds anything of the request's text.
+/// The reason for an unsuccessful answer. No field contains text of the request.
 #[derive(Clone, Debug)]
 pub struct Failure {
     /// The status.
     pub status: StatusCode,
-    /// A word for programs.
+    /// The reason for programs.
     pub code: &'static str,
-    /// A sentence for people.
+    /// The reason for people, one sentence.
     pub message: String,
-    /// What is left of a budget.
+    /// The remaining budget.
     pub left: Option<f64>,
 }
 
@@ -110,23 +110,23 @@ impl Failure {
         }
     }
 
-    /// What was sent cannot be worked on.
+    /// The request is not valid.
     pub fn invalid(message: impl Into<String>) -> Self {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", message)
     }
 
-    /// It asks for more than the operator allows.
+    /// The request exceeds one of the operator's limits.
     pub fn too_large(message: impl Into<String>) -> Self {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message)
     }
 
-    /// A fault of ours: nothing more is said of it.
+    /// An error of the service: the message says no more.
     pub fn internal() -> Self {
         let message = "the request was not answered; nothing was released";
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", message)
     }
 
-    /// As JSON.
+    /// The failure as JSON.
     pub fn body(&self) -> Vec<u8> {
         let mut error = json!({"code": self.code, "message": self.message});
         if let Some(left) = self.left {
@@ -135,7 +135,7 @@ impl Failure {
         json!({ "error": error }).to_string().into_bytes()
     }
 
-    /// With its status.
+    /// The failure as an answer with its status.
     pub fn answer(&self) -> Answer {
         Answer {
             status: self.status,
@@ -144,10 +144,10 @@ impl Failure {
     }
 }
 
-/// The type of an answer is what it says.
+/// Browsers must not guess another content type.
 const NO_SNIFFING: HeaderName = HeaderName::from_static("x-content-type-options");
 
-/// An answer that nobody between may keep.
+/// An answer that no cache may keep.
 pub fn answered(status: StatusCode, kind: &'static str, body: Body) -> Response<Body> {
     let mut answer = Response::new(body);
     *answer.status_mut() = status;
@@ -163,8 +163,8 @@ pub fn json_of(answer: Answer) -> Response<Body> {
     json_with(answer, None)
 }
 
-/// An answer in JSON, and what is held until it is written.
-pub fn json_with(answer: Answer, held: Option<Held>) -> Response<Body> {
+/// An answer in JSON, with the reservations held until it is written.
+pub fn json_with(answer: Answer, held: Option<Reservations>) -> Response<Body> {
     let body = Body::Whole(Some(answer.body), held);
     answered(answer.status, "application/json", body)
 }

@@ -1,4 +1,4 @@
-//! The paths, and what they answer.
+//! The paths and their answers.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -14,21 +14,21 @@ use hyper::{Method, Request, Response, StatusCode, Uri};
 use serde_json::json;
 use tokio::sync::mpsc;
 
-use crate::answers::{Answer, Place, wait};
+use crate::answers::{Answer, Lookup, wait};
 use crate::body::{PrivatizeRequest, PrivatizeResponse, object, place};
-use crate::held::{Connection, Held};
+use crate::held::{Connection, Reservations};
 use crate::lines::Output;
 use crate::listen::{Caught, Serve};
 use crate::metrics::{Family, MetricKind, Refused, Route};
 use crate::page::LawRequest;
 use crate::reply::{Body, Failure, answered, json_of, json_with};
-use crate::service::{Service, Taken, one_policy, policy_of};
+use crate::service::{AdmittedRequest, Service, one_policy, policy_of};
 use crate::{lines, page, process};
 
 /// The description of the paths.
 const OPENAPI: &str = include_str!("openapi.json");
 
-/// A path that is answered.
+/// The paths that are answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Path {
     Privatize,
@@ -62,7 +62,7 @@ impl Path {
         })
     }
 
-    /// The methods that it takes.
+    /// The methods that a path accepts.
     fn methods(self) -> &'static str {
         match self.takes_a_body() {
             true => "POST",
@@ -70,30 +70,30 @@ impl Path {
         }
     }
 
-    /// Whether it is for POST; all others are for GET.
+    /// Whether the path accepts POST; all others accept GET.
     fn takes_a_body(self) -> bool {
         matches!(self, Path::Privatize | Path::Law)
     }
 }
 
-/// The header under which a request may come again.
+/// The header of a request that may be sent again.
 const KEY: &str = "idempotency-key";
-/// Its shortest and longest values. Where no keys tell clients apart, a short one could be guessed.
+/// The shortest and the longest key. Without API keys, a short one could be guessed.
 const KEY_LENGTHS: std::ops::RangeInclusive<usize> = 16..=255;
 
-/// The key under which a request may come again.
+/// The idempotency key of a request.
 fn key_of(headers: &HeaderMap) -> Result<Option<&HeaderValue>, Failure> {
     let mut all = headers.get_all(KEY).iter();
     match (all.next(), all.next()) {
         (None, _) => Ok(None),
         (Some(key), None) if KEY_LENGTHS.contains(&key.len()) => Ok(Some(key)),
         _ => Err(Failure::invalid(
-            "Idempotency-Key must stand there once and have 16 to 255 characters",
+            "Idempotency-Key must appear once and have 16 to 255 characters",
         )),
     }
 }
 
-/// What stands behind `/v1/…/`: a policy's name holds no slash.
+/// The last part of `/v1/…/NAME`; a policy's name has no slash.
 fn last(uri: &Uri) -> Option<&str> {
     uri.path().splitn(4, '/').nth(3)
 }
@@ -106,7 +106,7 @@ fn channel_of(path: &str) -> Option<&str> {
     (!name.is_empty() && !name.contains('/')).then_some(name)
 }
 
-/// The paths of a service, as connections ask them.
+/// A service's paths, as connections call them.
 pub struct Routes(pub Arc<Service>);
 
 impl Serve for Routes {
@@ -144,7 +144,7 @@ impl Serve for Routes {
                 let retry = match failure.code {
                     "busy" | "unread" | "starting" | "slow" | "ending" | "broken_off" => Some("1"),
                     "answers_full" => Some("10"),
-                    // A budget does not come back by itself.
+                    // A budget does not recover by itself.
                     "budget" => Some("86400"),
                     "ledger" => Some("5"),
                     _ => None,
@@ -175,31 +175,31 @@ async fn privatize(
     service: &Arc<Service>,
     request: Request<Incoming>,
     connection: &Connection,
-) -> Result<(Answer, Held), Failure> {
-    let taken = service.take(request, connection).await?;
+) -> Result<(Answer, Reservations), Failure> {
+    let taken = service.admit(request, connection).await?;
     let query = taken.policy().map(str::to_owned);
     let key = match key_of(&taken.head.headers)? {
         Some(key) => key.to_owned(),
         None => {
             let answer = answer(service, &taken.account, &taken.body, query.as_deref());
-            return Ok((answer.await?, taken.held));
+            return Ok((answer.await?, taken.reservations));
         }
     };
-    let Taken {
+    let AdmittedRequest {
         account,
         body,
-        held,
+        reservations: held,
         ..
     } = taken;
     let request = [&body[..], query.as_deref().unwrap_or_default().as_bytes()];
-    // Clients without accounts are told apart by their addresses.
+    // Clients without accounts are distinguished by their addresses.
     let of = match account.is_empty() {
         true => &connection.peer,
         false => &account,
     };
-    match service.answers.place(of, key.as_bytes(), &request) {
-        Place::First(promise) => {
-            // Goes on if the client leaves: whoever asks again gets this very draw.
+    match service.answers.look_up(of, key.as_bytes(), &request) {
+        Lookup::First(promise) => {
+            // Continues if the client leaves: the same request then receives this draw.
             let own = service.clone();
             let work = tokio::spawn(async move {
                 let answer = answer(&own, &account, &body, query.as_deref()).await;
@@ -212,7 +212,7 @@ async fn privatize(
                 Failure::internal()
             })
         }
-        Place::Again(slot) => {
+        Lookup::Again(slot) => {
             let broken = Failure::new(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "broken_off",
@@ -222,11 +222,11 @@ async fn privatize(
             service.metrics.repeated.fetch_add(1, Relaxed);
             Ok((answer, held))
         }
-        Place::Other => {
+        Lookup::Other => {
             let message = "this Idempotency-Key came with another request before";
             Err(Failure::new(StatusCode::CONFLICT, "key_used", message))
         }
-        Place::Full => {
+        Lookup::Full => {
             service.metrics.refused(Refused::Answers);
             let message = "too many answers are kept for requests that may come again";
             Err(Failure::new(
@@ -360,22 +360,22 @@ fn render(service: &Service) -> String {
     service.metrics.render(all)
 }
 
-/// The law of each word of a text: the likeliest replacements.
+/// Answers with the law of each word of a text: its likeliest replacements.
 async fn law(
     service: &Service,
     request: Request<Incoming>,
     connection: &Connection,
-) -> Result<(Answer, Held), Failure> {
-    let taken = service.take(request, connection).await?;
+) -> Result<(Answer, Reservations), Failure> {
+    let taken = service.admit(request, connection).await?;
     let asked: LawRequest = object(&taken.body)
         .map_err(|e| Failure::new(StatusCode::BAD_REQUEST, "invalid", place(&e)))?;
     let name = one_policy(asked.policy.as_deref(), taken.policy())?;
     let policy = service.shown_policy(name)?;
     let laws = move || Answer::of(&page::laws(&policy, &asked.text));
-    Ok((service.apart(laws).await?, taken.held))
+    Ok((service.apart(laws).await?, taken.reservations))
 }
 
-/// Summaries of what a policy does to words; computed once.
+/// Answers with summaries of a policy's effect on words; computed once.
 async fn measures(service: &Service, request: Request<Incoming>) -> Result<Answer, Failure> {
     service.account(request.headers())?;
     let _permit = service.enter()?;
@@ -388,7 +388,7 @@ async fn measures(service: &Service, request: Request<Incoming>) -> Result<Answe
     Ok(Answer::of(&page::measures(&policy.name, found.await?)))
 }
 
-/// What a receiver of releases must know of a policy.
+/// Answers with the card of a policy: the data that a receiver of releases needs.
 fn channel(service: &Service, uri: &Uri) -> Result<Answer, Failure> {
     let policy = service.policy(channel_of(uri.path()))?;
     let none = || {
@@ -398,7 +398,7 @@ fn channel(service: &Service, uri: &Uri) -> Result<Answer, Failure> {
     Ok(Answer::of(&policy.card().ok_or_else(none)?))
 }
 
-/// Answers a request, or says why not.
+/// Answers a request, or returns the reason for refusing it.
 async fn handle(
     service: &Arc<Service>,
     request: Request<Incoming>,

@@ -1,5 +1,5 @@
-//! The state that all requests share, and what they do with it: policies, limits, who may ask, how bodies
-//! are taken in, checked, charged and drawn.
+//! The state that all requests share: policies, limits and accounts. Requests are admitted,
+//! checked, charged and drawn here.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -17,64 +17,64 @@ use hyper::{HeaderMap, Request, StatusCode, Uri};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::answers::Answers;
-use crate::body::Given;
-use crate::held::{Connection, Held};
+use crate::body::Input;
+use crate::held::{Connection, Reservations};
 use crate::keys::Keys;
 use crate::ledger::{Ledger, Refusal};
 use crate::limits::Limits;
 use crate::metrics::{Metrics, Refused};
 use crate::policy::{Policies, Policy};
 use crate::reply::Failure;
-use crate::work::{Done, Work, caught, draw, price};
+use crate::work::{CheckedRequest, Done, caught, draw, price};
 
-/// What the whole service shares.
+/// The shared state of the service.
 pub struct Service {
-    /// The policies, once they are there.
+    /// The policies, once they are loaded.
     pub policies: ArcSwapOption<Policies>,
-    /// Who may ask; all, where there are no keys.
+    /// The keys that are accepted; `None` accepts every client.
     pub keys: Option<Keys>,
-    /// The header in which a proxy says whose account pays.
+    /// The header in which a proxy names the account that pays.
     pub account_header: Option<HeaderName>,
-    /// What releases cost.
+    /// The ledger that releases are charged to.
     pub ledger: Option<Ledger>,
-    /// Answers kept for those who ask again.
+    /// Answers kept for repeated requests.
     pub answers: Arc<Answers>,
     /// Counts and times.
     pub metrics: Metrics,
-    /// The most that a request may ask for.
+    /// Limits on a request.
     pub limits: Limits,
-    /// Requests that may still be taken.
+    /// Permits for further requests.
     pub room: Arc<Semaphore>,
     /// Whether the page is shown.
     pub page: bool,
-    /// Whether it is ending.
+    /// Whether the service is stopping.
     pub draining: AtomicBool,
 }
 
-/// A request that was taken in.
-pub struct Taken {
-    /// Whose account pays.
+/// A request that was admitted.
+pub struct AdmittedRequest {
+    /// The account that pays.
     pub account: String,
-    /// All but its body.
+    /// The request without its body.
     pub head: Parts,
     /// Its body.
     pub body: Bytes,
-    /// What it holds until its answer is written.
-    pub held: Held,
+    /// Its reservations until its answer is written.
+    pub reservations: Reservations,
 }
 
-impl Taken {
-    /// The policy that its query names.
+impl AdmittedRequest {
+    /// The policy named in its query.
     pub fn policy(&self) -> Option<&str> {
-        // It was read when the request was taken in.
+        // It was checked when the request was admitted.
         policy_of(&self.head.uri).ok().flatten()
     }
 }
 
-/// The policy that a query names: `policy=NAME`, and nothing else may stand there.
+/// The policy named in a query: `policy=NAME` and nothing else.
 ///
 /// # Errors
-/// Something else does.
+/// [`Failure`] for any other query.
 pub fn policy_of(uri: &Uri) -> Result<Option<&str>, Failure> {
     match uri.query().unwrap_or_default() {
         "" => Ok(None),
@@ -85,10 +85,10 @@ pub fn policy_of(uri: &Uri) -> Result<Option<&str>, Failure> {
     }
 }
 
-/// The policy that a body or a query names.
+/// The policy named in a body or a query.
 ///
 /// # Errors
-/// They name two.
+/// [`Failure`] if they name two.
 pub fn one_policy<'a>(
     body: Option<&'a str>,
     query: Option<&'a str>,
@@ -102,20 +102,20 @@ pub fn one_policy<'a>(
 }
 
 impl Service {
-    /// Makes the policies of a configuration; they are not in use yet.
+    /// Builds the policies of a configuration; they are not in use yet.
     ///
     /// # Errors
-    /// What is wrong.
+    /// A message.
     pub fn make(&self, config: &fastdx::spec::Policies) -> Result<Policies, String> {
         let policies = Policies::make(config, self.policies.load().as_deref())?;
         self.affordable(&policies)?;
         Ok(policies)
     }
 
-    /// Checks that the ledger, if there is one, can charge for policies at all.
+    /// Checks that the ledger, if there is one, can charge for each policy.
     ///
     /// # Errors
-    /// For which it cannot, and why.
+    /// A message that names the policy and the reason.
     pub fn affordable(&self, policies: &Policies) -> Result<(), String> {
         if self.ledger.is_none() {
             return Ok(());
@@ -125,16 +125,16 @@ impl Service {
             if policy.spans_only {
                 return refuse("spans_only releases words unprotected, which no budget pays for");
             }
-            // The price of no text: what holds for the policy as a whole.
+            // The price of an empty text: shows problems of the policy itself.
             policy.text.price("").map(|_| ()).or_else(refuse)?;
         }
         Ok(())
     }
 
-    /// Warms policies and uses them for all new requests.
+    /// Warms policies up, then uses them for all new requests.
     ///
     /// # Errors
-    /// They could not be warmed; the old ones stay.
+    /// A message if warming up failed; the old policies stay in use.
     pub fn put_to_use(&self, policies: Policies) -> Result<Arc<Policies>, String> {
         policies.warm()?;
         let policies = Arc::new(policies);
@@ -142,10 +142,10 @@ impl Service {
         Ok(policies)
     }
 
-    /// The policies, once they are there.
+    /// The policies, once they are loaded.
     ///
     /// # Errors
-    /// The service is starting.
+    /// [`Failure`] while the service is starting.
     pub fn current(&self) -> Result<Arc<Policies>, Failure> {
         let not_yet = || {
             Failure::new(
@@ -157,10 +157,10 @@ impl Service {
         self.policies.load_full().ok_or_else(not_yet)
     }
 
-    /// The policy of a name, or the default one.
+    /// The policy with a name, or the default.
     ///
     /// # Errors
-    /// There is none.
+    /// [`Failure`] if there is none.
     pub fn policy(&self, name: Option<&str>) -> Result<Arc<Policy>, Failure> {
         let unknown = || {
             let message = match name {
@@ -172,10 +172,10 @@ impl Service {
         self.current()?.get(name).cloned().ok_or_else(unknown)
     }
 
-    /// Whose account pays: empty where nobody's does.
+    /// The account that pays; empty without accounts.
     ///
     /// # Errors
-    /// A key or a header is wrong.
+    /// [`Failure`] for a wrong key or header.
     pub fn account(&self, headers: &HeaderMap) -> Result<String, Failure> {
         let mut account = String::new();
         if let Some(keys) = &self.keys {
@@ -197,7 +197,7 @@ impl Service {
                     account = crate::ledger::account(of_proxy);
                 }
                 _ => {
-                    let message = "the header that names the account must stand there once";
+                    let message = "the header that names the account must appear once";
                     return Err(Failure::new(StatusCode::BAD_REQUEST, "no_account", message));
                 }
             }
@@ -205,10 +205,10 @@ impl Service {
         Ok(account)
     }
 
-    /// A place among the requests that are worked on.
+    /// A place among the requests in progress.
     ///
     /// # Errors
-    /// There is none.
+    /// [`Failure`] if there is none.
     pub fn enter(&self) -> Result<OwnedSemaphorePermit, Failure> {
         self.room.clone().try_acquire_owned().map_err(|_| {
             self.metrics.refused(Refused::Busy);
@@ -217,37 +217,38 @@ impl Service {
         })
     }
 
-    /// Takes a request in: who asks, a place, room on its connection, its whole body.
+    /// Admits a request: checks its account, reserves a place and room on its connection, and reads
+    /// its whole body.
     ///
     /// # Errors
-    /// Each of these may be refused.
-    pub async fn take(
+    /// [`Failure`] of any of these steps.
+    pub async fn admit(
         &self,
         request: Request<Incoming>,
         connection: &Connection,
-    ) -> Result<Taken, Failure> {
+    ) -> Result<AdmittedRequest, Failure> {
         let account = self.account(request.headers())?;
         policy_of(request.uri())?;
         let place = self.enter()?;
         let (head, body) = request.into_parts();
-        // Its length, where the client has said it.
+        // Its length, if the client gave it.
         let most = body.size_hint().upper().unwrap_or(u64::MAX);
         let most = usize::try_from(most).map_or(self.limits.body, |n| n.min(self.limits.body));
         let mut share = self.share(connection, most).await?;
         let body = self.whole(body).await?;
         Connection::reduce(&mut share, body.len());
-        Ok(Taken {
+        Ok(AdmittedRequest {
             account,
             head,
             body,
-            held: Held { place, share },
+            reservations: Reservations { place, share },
         })
     }
 
-    /// Room on a connection.
+    /// Reserves room on a connection.
     ///
     /// # Errors
-    /// Its client does not read the answers that take it.
+    /// [`Failure`] if the client does not read the answers that use the room.
     pub async fn share(
         &self,
         connection: &Connection,
@@ -261,7 +262,7 @@ impl Service {
         })
     }
 
-    /// Waits for a whole body.
+    /// Waits for a complete body.
     async fn whole(&self, body: Incoming) -> Result<Bytes, Failure> {
         let body = Limited::new(body, self.limits.body).collect();
         match tokio::time::timeout(self.limits.body_time, body).await {
@@ -282,23 +283,23 @@ impl Service {
         }
     }
 
-    /// Counts and says that a request asks for too much.
+    /// Counts a request that exceeds a limit; returns its failure.
     pub fn too_large(&self, message: String) -> Failure {
         self.metrics.refused(Refused::Size);
         Failure::too_large(message)
     }
 
-    /// Checks what is asked for against policy and limits.
+    /// Checks a request against the policy and the limits.
     ///
     /// # Errors
-    /// What is wrong.
+    /// [`Failure`] with the problem.
     pub fn check(
         &self,
         policy: Arc<Policy>,
-        given: Given,
+        given: Input,
         spans: Option<&[(u64, u64)]>,
-    ) -> Result<Work, Failure> {
-        let work = Work::new(&self.limits, policy, given, spans);
+    ) -> Result<CheckedRequest, Failure> {
+        let work = CheckedRequest::new(&self.limits, policy, given, spans);
         work.inspect_err(|failure| {
             if failure.status == StatusCode::PAYLOAD_TOO_LARGE {
                 self.metrics.refused(Refused::Size);
@@ -306,22 +307,30 @@ impl Service {
         })
     }
 
-    /// Charges for a piece of work, then draws.
+    /// Charges for a unit of work, then draws.
     ///
     /// # Errors
-    /// Why not; nothing is released.
-    pub async fn release(self: &Arc<Self>, account: &str, work: Work) -> Result<Done, Failure> {
+    /// [`Failure`]; nothing is released.
+    pub async fn release(
+        self: &Arc<Self>,
+        account: &str,
+        work: CheckedRequest,
+    ) -> Result<Done, Failure> {
         let start = Instant::now();
         let pad = work.policy().pad;
         let done = self.release_at_once(account, work).await;
         if let Some(pad) = pad {
-            // The timer's thread waits for all, none for this one.
+            // The timer's thread waits for all of them, so no worker thread waits for this one.
             tokio::time::sleep_until(padded(start, Instant::now(), pad).into()).await;
         }
         done
     }
 
-    async fn release_at_once(self: &Arc<Self>, account: &str, work: Work) -> Result<Done, Failure> {
+    async fn release_at_once(
+        self: &Arc<Self>,
+        account: &str,
+        work: CheckedRequest,
+    ) -> Result<Done, Failure> {
         if let Some(ledger) = &self.ledger {
             let (amount, note) = price(&work)?;
             if let Some(note) = note {
@@ -368,8 +377,8 @@ impl Service {
         }
     }
 
-    /// Whether the page may show a policy: where redrawing takes from no account, is of no use
-    /// against consistency, and laws are public and quickly found.
+    /// Whether the page may show a policy. No account must pay for repeated draws, consistency must
+    /// not forbid them, and the laws must be public and quick to compute.
     pub fn shown(&self, policy: &Policy) -> bool {
         let private = policy.text.policy().consistent != Consistent::Never
             || policy.pad.is_some()
@@ -378,10 +387,10 @@ impl Service {
         self.page && self.ledger.is_none() && !private && lawful && policy.page.unwrap_or(true)
     }
 
-    /// The policy of a name, or the default one, where the page may show it.
+    /// The policy with a name, or the default, if the page may show it.
     ///
     /// # Errors
-    /// There is none; it may not be shown.
+    /// [`Failure`] if there is none, or if it may not be shown.
     pub fn shown_policy(&self, name: Option<&str>) -> Result<Arc<Policy>, Failure> {
         let policy = self.policy(name)?;
         match self.shown(&policy) {
@@ -393,10 +402,10 @@ impl Service {
         }
     }
 
-    /// Does what takes long on a thread for that.
+    /// Runs a long task on a thread for such tasks.
     ///
     /// # Errors
-    /// It panicked.
+    /// [`Failure`] if it panicked.
     pub async fn apart<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,

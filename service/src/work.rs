@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use fastdx::text::{Replacements, byte_ranges, character_spans};
 
-use crate::body::{Given, Released};
+use crate::body::{Input, Released};
 use crate::limits::Limits;
 use crate::policy::Policy;
 use crate::reply::Failure;
 
-/// Texts of so many bytes are worked on where they are received; longer ones on threads for that.
+/// Texts of up to this many bytes are drawn on the thread that received them; longer ones on
+/// threads for such work.
 const SHORT: usize = 2048;
 
 /// What is released of a piece of work.
@@ -24,42 +25,42 @@ pub struct Done {
     pub replacements: Replacements,
 }
 
-/// A request that was checked: what is to be drawn.
-pub struct Work {
+/// A checked request, ready to be drawn.
+pub struct CheckedRequest {
     policy: Arc<Policy>,
-    given: Given,
+    given: Input,
     spans: Option<Vec<std::ops::Range<usize>>>,
-    /// Texts that are not null; a list of words counts as one.
+    /// Number of texts that are not null; a list of words counts as one.
     texts: usize,
     /// Bytes of them.
     bytes: usize,
-    /// The replacements of words in earlier pieces of the request.
+    /// The replacements of words in earlier parts of the request.
     pub replacements: Replacements,
 }
 
-impl Work {
-    /// Checks what is asked for against policy and limits.
+impl CheckedRequest {
+    /// Checks a request against policy and limits.
     ///
     /// # Errors
-    /// What is wrong.
+    /// [`Failure`] with the problem.
     pub fn new(
         limits: &Limits,
         policy: Arc<Policy>,
-        given: Given,
+        given: Input,
         spans: Option<&[(u64, u64)]>,
-    ) -> Result<Work, Failure> {
+    ) -> Result<CheckedRequest, Failure> {
         let (texts, of, bytes, words, empty) = {
             let all = given.strs();
             let bytes = all.iter().map(|t| t.len()).sum();
             let words = match &given {
-                Given::Words(words) => words.len(),
-                // A word has a byte at least: short texts need no counting.
+                Input::Words(words) => words.len(),
+                // A word has at least one byte: short texts need no counting.
                 _ if bytes <= limits.words => 0,
                 _ => all.iter().map(|t| policy.text.words(t).count()).sum(),
             };
             let (texts, of) = match &given {
-                Given::Many(texts) => (all.len(), texts.len()),
-                Given::One(_) | Given::Words(_) => (1, 1),
+                Input::Many(texts) => (all.len(), texts.len()),
+                Input::One(_) | Input::Words(_) => (1, 1),
             };
             (texts, of, bytes, words, all.is_empty())
         };
@@ -74,7 +75,7 @@ impl Work {
             return most(limits.words, "words");
         }
         let spans = match (&given, spans) {
-            (Given::One(text), Some(spans)) => {
+            (Input::One(text), Some(spans)) => {
                 let ranges = byte_ranges(text, spans.iter().copied());
                 Some(ranges.map_err(|e| Failure::invalid(e.to_string()))?)
             }
@@ -88,7 +89,7 @@ impl Work {
             }
             (_, None) => None,
         };
-        Ok(Work {
+        Ok(CheckedRequest {
             policy,
             given,
             spans,
@@ -98,17 +99,17 @@ impl Work {
         })
     }
 
-    /// The policy that it is drawn under.
+    /// The policy that the request is drawn under.
     pub fn policy(&self) -> &Arc<Policy> {
         &self.policy
     }
 
-    /// Texts that are not null; a list of words counts as one.
+    /// Number of texts that are not null; a list of words counts as one.
     pub fn texts(&self) -> u64 {
         self.texts as u64
     }
 
-    /// Whether it is drawn so quickly that no other thread is worth it.
+    /// Whether drawing is so quick that another thread does not pay.
     pub fn is_short(&self) -> bool {
         self.bytes <= SHORT
     }
@@ -119,14 +120,14 @@ impl Work {
 ///
 /// # Errors
 /// No finite number pays for it.
-pub fn price(work: &Work) -> Result<(f64, Option<String>), Failure> {
+pub fn price(work: &CheckedRequest) -> Result<(f64, Option<String>), Failure> {
     let invalid = |why: &str| Failure::invalid(format!("no budget pays for this release: {why}"));
     if work.spans.is_some() {
         return Err(invalid("what lies outside the spans is released as it is"));
     }
     let privatizer = &work.policy.text;
     let (mut amount, mut words) = (0.0, 0);
-    if let Given::Words(tokens) = &work.given {
+    if let Input::Words(tokens) = &work.given {
         let tokens: Vec<&str> = tokens.iter().map(String::as_str).collect();
         (amount, words) = (
             privatizer.price_tokens(&tokens).map_err(invalid)?,
@@ -154,8 +155,9 @@ pub fn price(work: &Work) -> Result<(f64, Option<String>), Failure> {
 /// Draws what is to be released.
 ///
 /// # Errors
-/// An unknown word that the policy refuses; the system gives no random bits.
-pub fn draw(mut work: Work) -> Result<Done, Failure> {
+/// [`Failure`] for an unknown word that the policy refuses, or if the system supplies no random
+/// bits.
+pub fn draw(mut work: CheckedRequest) -> Result<Done, Failure> {
     // Messages of the library hold no text: they say where something stands.
     let refused = |e: fastdx::Error| match e {
         fastdx::Error::UnknownInText { .. } => Failure::invalid(e.to_string()),
@@ -164,20 +166,20 @@ pub fn draw(mut work: Work) -> Result<Done, Failure> {
     let (policy, kept) = (&work.policy, &mut work.replacements);
     let mut at = None;
     let (released, counts) = match (&work.given, work.spans) {
-        (Given::One(text), Some(spans)) => {
+        (Input::One(text), Some(spans)) => {
             let (new, spans, counts) = policy
                 .privatize_spans(text, &spans, kept)
                 .map_err(refused)?;
             at = Some(character_spans(&new, spans));
             (Released::One(new), counts)
         }
-        (Given::One(text), None) => {
+        (Input::One(text), None) => {
             let (mut new, counts) = policy.privatize(&[text], kept).map_err(refused)?;
             let new = new.pop().ok_or_else(Failure::internal)?;
             (Released::One(new), counts)
         }
-        (Given::Many(texts), _) => {
-            // Null has its place, so that an error tells the place of a text.
+        (Input::Many(texts), _) => {
+            // A null keeps its position, so that an error names the position of a text.
             let given: Vec<&str> = (texts.iter())
                 .map(|text| text.as_deref().unwrap_or(""))
                 .collect();
@@ -186,7 +188,7 @@ pub fn draw(mut work: Work) -> Result<Done, Failure> {
             let all = all.map(|(text, new)| text.as_ref().map(|_| new));
             (Released::Many(all.collect()), counts)
         }
-        (Given::Words(_), _) => {
+        (Input::Words(_), _) => {
             let found = policy.privatize_tokens(&work.given.strs(), kept);
             let (new, counts) = found.map_err(refused)?;
             (Released::Words(new), counts)
@@ -200,8 +202,8 @@ pub fn draw(mut work: Work) -> Result<Done, Failure> {
     })
 }
 
-/// What a piece of work gives, or none if it panicked.
+/// Runs `work`; returns `None` if it panicked.
 pub fn caught<T>(work: impl FnOnce() -> T) -> Option<T> {
-    // What it worked on is dropped with it: nothing half done is seen again.
+    // The data it worked on is dropped with it, so no half-finished state is visible.
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).ok()
 }

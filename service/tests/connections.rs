@@ -1,4 +1,4 @@
-//! Who may ask, on which sockets, how long: keys, TLS, Unix sockets, time limits, ending.
+//! Clients and connections: keys, TLS, Unix sockets, time limits, shutdown.
 
 #![allow(missing_docs)]
 
@@ -33,19 +33,19 @@ fn too_many_at_once_and_too_slow() {
             .contains("fastdx_requests_active 1")
     });
     wait(|| {
-        // The slow one has the only place.
+        // The slow request has the only place.
         let got = service.privatize(r#"{"text": "hot tea"}"#);
         got.status == 429 && got.head.contains("retry-after: ")
     });
     assert_eq!(read(&mut BufReader::new(slow)).unwrap().status, 408);
     wait(|| service.privatize(r#"{"text": "hot tea"}"#).status == 200);
-    // What was refused is counted by why.
+    // Refusals are counted by reason.
     let metrics = service.get("/metrics").text();
     assert!(
         metrics.contains("fastdx_refused_total{reason=\"slow\"} 1"),
         "{metrics}"
     );
-    // A head that never ends: cut off.
+    // A head that never ends is cut off.
     let mut slow = service.connect();
     slow.write_all(b"POST /v1/privatize HTTP/1.1\r\nhost")
         .unwrap();
@@ -63,14 +63,14 @@ fn more_connections_than_the_shell_lets_it_have() {
             rlim_cur: 0,
             rlim_max: 0,
         };
-        // SAFETY: plain system calls on a value of ours.
+        // SAFETY: plain system calls on a value of this test.
         unsafe {
             libc::getrlimit(libc::RLIMIT_NOFILE, &mut found);
             found.rlim_cur = limit;
             libc::setrlimit(libc::RLIMIT_NOFILE, &found);
         }
     };
-    // SAFETY: the child makes system calls alone before it runs the program.
+    // SAFETY: the child only makes system calls before it runs the program.
     unsafe {
         command.pre_exec(move || {
             few(64);
@@ -131,7 +131,7 @@ fn a_second_instance_is_refused() {
         read(&mut BufReader::new(stream)).unwrap()
     };
     assert_eq!(over_socket().status, 200);
-    // A killed one leaves its socket; the next takes it over, and removes it at its end.
+    // A killed instance leaves its socket; the next takes it over and removes it at exit.
     service.signal(libc::SIGKILL);
     service.child.wait().unwrap();
     let mut next = Running::english(&["--listen", &socket]);
@@ -154,7 +154,7 @@ fn ending_in_the_middle_of_a_stream() {
         stream
     };
     let (mut ends, stays) = (begin(), begin());
-    // Both have been taken up.
+    // Both requests have started.
     wait(|| service.metric("fastdx_words_total{policy=\"default\"}") == 2.0);
     service.signal(libc::SIGTERM);
     service.says("ending", 1);
@@ -165,7 +165,7 @@ fn ending_in_the_middle_of_a_stream() {
         "{}",
         got.text()
     );
-    // No new connection is taken, and one that never ends is broken off.
+    // No new connection is accepted, and a request that never ends is broken off.
     let got = read(&mut BufReader::new(stays)).unwrap();
     assert!(!got.whole && !got.text().contains("done"), "{}", got.text());
     assert!(service.child.wait().unwrap().success());
@@ -245,9 +245,9 @@ fn answers_that_are_not_read_have_a_share_and_a_time() {
     wait(|| releases() >= most);
     std::thread::sleep(Duration::from_millis(300));
     assert_eq!(releases(), most);
-    // None of them has its place back: no answer was read.
+    // None of them has returned its place: no answer was read.
     assert!(service.metric("fastdx_requests_active") >= most);
-    // A client that is there, and does not read, is not waited for.
+    // A client that is connected but does not read is not waited for.
     let ended = client.ping_until_it_ends(Duration::from_secs(30));
     assert!(ended.is_some());
     wait(|| service.metric("fastdx_requests_active") == 0.0);
@@ -263,7 +263,7 @@ fn answers_that_are_read_make_room() {
     for _ in 0..100 {
         client.post("/v1/privatize", body.as_bytes());
     }
-    // The connection itself lets 65,535 bytes through before it is told of more.
+    // The connection itself accepts 65,535 bytes before it announces a larger window.
     let (mut done, mut bytes) = (0, 0u32);
     while done < 100 {
         let frame = client.read(Duration::from_secs(30)).unwrap();
@@ -298,7 +298,7 @@ fn a_stream_that_drips_ends() {
     let mut answer = stream.try_clone().unwrap();
     let got = std::thread::spawn(move || read(&mut BufReader::new(&mut answer)).unwrap());
     let start = Instant::now();
-    // Each line is in time.
+    // Each line arrives in time.
     while stream.write_all(b"6\r\n\"tea\"\n\r\n").is_ok() && !got.is_finished() {
         assert!(start.elapsed() < Duration::from_secs(30));
         std::thread::sleep(Duration::from_millis(500));
@@ -339,7 +339,7 @@ fn clients_without_keys_have_a_space_each() {
     };
     let (first, again) = (from("127.0.0.1"), from("127.0.0.1"));
     let other = from("127.0.0.2");
-    // 20 words of 20,000: by chance two draws are never the same.
+    // 20 words of 20,000: two draws are equal by chance with a negligible probability.
     assert!(first.status == 200 && first.body == again.body);
     assert!(other.status == 200 && other.body != first.body);
     // A key that others could guess, or two keys.

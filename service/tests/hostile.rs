@@ -1,4 +1,4 @@
-//! Requests that are malformed, clients that break off.
+//! Malformed requests, and clients that break off.
 
 #![allow(missing_docs)]
 
@@ -10,7 +10,7 @@ use common::{Running, posted, read};
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 
-/// Stands in every request; nothing that the service says may hold it.
+/// Part of every request; no output of the service may contain it.
 const PRIVATE: &str = "zqxprivate";
 
 fn body(rng: &mut ChaCha12Rng) -> Vec<u8> {
@@ -117,7 +117,7 @@ fn ten_thousand_malformed_requests() {
         match service.cut(&bytes) {
             None => closed += 1,
             Some(got) => {
-                // A byte that was changed may leave a request that is good.
+                // A request with a changed byte may still be valid.
                 assert!(got.status < 500, "seed {seed}: {}", got.status);
                 assert!(!got.text().contains(PRIVATE), "seed {seed}");
                 assert!(!got.head.contains(PRIVATE), "seed {seed}");

@@ -1,4 +1,4 @@
-//! Charges: before every draw, on disk, never too much.
+//! Charges: made before every draw, on disk, and never too high.
 
 #![allow(missing_docs)]
 
@@ -70,7 +70,7 @@ fn lists_of_words_are_charged_by_the_word() {
     let place = Place::new();
     let service = place.start("20", &[]);
     let ask = |body: &str| service.post("/v1/privatize", A, body.as_bytes()).status;
-    // Known, unknown, or nothing that a text would count as a word.
+    // Known words, unknown words, and tokens that a text would not count as words.
     assert_eq!(ask(r#"{"tokens": ["tea", "New York", "!?", ""]}"#), 200);
     assert_eq!(place.spent("a"), 12.0);
     assert_eq!(ask(r#"{"tokens": []}"#), 200);
@@ -94,7 +94,7 @@ fn a_budget_is_spent_and_no_more() {
     assert!(got.head.contains("retry-after: "));
     assert_eq!(service.post("/v1/privatize", B, TWO).status, 200);
     assert_eq!((place.spent("a"), place.spent("b")), (18.0, 6.0));
-    // What no budget pays for.
+    // Requests that no budget can pay for.
     for body in [
         r#"{"text": "!?"}"#,
         r#"{"text": "hot tea", "spans": [[0, 3]]}"#,
@@ -111,7 +111,7 @@ fn a_budget_is_spent_and_no_more() {
         200
     );
     assert_eq!(place.spent("b"), 6.0);
-    // Another process charges the same file: that counts too.
+    // Charges by another process on the same file count too.
     let db = Connection::open(&place.ledger).unwrap();
     db.execute(
         "INSERT INTO charges (account, amount, note, time) VALUES ('b', 9, '', 0)",
@@ -123,7 +123,7 @@ fn a_budget_is_spent_and_no_more() {
         (got.status, &got.json()["error"]["left"]),
         (429, &json!(5.0))
     );
-    // Lines are charged as they come; the answer breaks off where the budget does.
+    // Lines are charged as they arrive; the answer breaks off when the budget is spent.
     drop(service);
     let place = Place::new();
     let service = place.start("20", &[]);
@@ -206,21 +206,21 @@ fn one_draw_and_one_charge_for_a_request_that_comes_again() {
             .map(|thread| thread.join().unwrap())
             .collect()
     });
-    // 20 words of 20,000: by chance two draws are never the same.
+    // 20 words of 20,000: two draws are equal by chance with a negligible probability.
     assert!(
         all.iter()
             .all(|got| got.status == 200 && got.body == all[0].body)
     );
     assert_eq!(place.spent("a"), 60.0);
     assert_eq!(service.post("/v1/privatize", &header, TWO).status, 409);
-    // The same key of another account is another key.
+    // Another account's request under this key is another request.
     let other = service.post(
         "/v1/privatize",
         &format!("{B}idempotency-key: 1234567890123456\r\n"),
         text.as_bytes(),
     );
     assert!(other.status == 200 && other.body != all[0].body);
-    // What was refused is not kept.
+    // Refusals are not kept.
     let header = format!("{A}idempotency-key: 2234567890123456\r\n");
     let much = json!({"text": "tea ".repeat(2000)}).to_string();
     assert_eq!(
@@ -230,7 +230,7 @@ fn one_draw_and_one_charge_for_a_request_that_comes_again() {
         429
     );
     assert_eq!(service.post("/v1/privatize", &header, TWO).status, 200);
-    // No memory, no promise.
+    // Without memory there is no promise.
     let small = Running::english(&["--answers-bytes", "2000"]);
     let ask = |i| {
         small
@@ -269,7 +269,7 @@ fn killed_under_load_never_a_release_without_its_charge() {
                         match read(&mut answers) {
                             Some(got) => {
                                 assert_eq!(got.status, 200);
-                                // What was seen of an answer at all was released.
+                                // Count every answer of which any byte arrived: it was released.
                                 released.fetch_add(2, Ordering::Relaxed);
                                 begun.fetch_add(1, Ordering::Relaxed);
                             }
@@ -290,7 +290,7 @@ fn killed_under_load_never_a_release_without_its_charge() {
             paid >= 3.0 * words,
             "{words} words were released, {paid} was charged"
         );
-        // At most one charge a connection was never answered.
+        // At most one charge per connection was never answered.
         assert!(
             paid <= 3.0 * words + f64::from(16 * 6 * (round as u32 + 1)),
             "{words}, {paid}"
@@ -302,7 +302,7 @@ fn killed_under_load_never_a_release_without_its_charge() {
 fn a_full_disk_releases_nothing() {
     let place = Place::new();
     drop(place.start("1000000", &[]));
-    // No file may grow beyond 64 blocks of 1024 bytes: what is written then fails, as on a full disk.
+    // No file may grow beyond 64 blocks of 1024 bytes: later writes fail, as on a full disk.
     let service = {
         let program = env!("CARGO_BIN_EXE_fastdx-serve");
         let script = format!(

@@ -1,4 +1,5 @@
-//! The file of policies: what it sets, what is refused, reading it again; what the page may show.
+//! The file of policies: its settings, refused files, reloading it, and the page's permission to
+//! show a policy.
 
 #![allow(missing_docs)]
 
@@ -103,7 +104,7 @@ fn policies_say_what_they_leave() {
         let text = format!("[policies.a]\nepsilon = {epsilon:?}\n{more}\n");
         write(&folder.path().join("policies.toml"), &text)
     };
-    // Of 1,000 common words on the built-in vocabulary: 3%, 31%, 57%.
+    // Of 1,000 common words on the built-in vocabulary, these come back unchanged: 3%, 31%, 57%.
     for (epsilon, more, passes, warns) in [
         (3.0, "", true, ""),
         (4.5, "", true, "this protects little"),
@@ -140,7 +141,7 @@ fn policies_say_what_they_leave() {
     assert_eq!(ended(&["--epsilon", "6", "--check"]).0.code(), Some(2));
     let allowed = ["--epsilon", "6", "--check", "--allow-unchanged"];
     assert!(ended(&allowed).0.success());
-    // A service that starts, or reads its file again, says so, and shows it.
+    // A service that starts or reloads its file logs this and shows it.
     let service = Running::start(&["--config", &of(3.0, "")]);
     service.says("policies.a: ", 1);
     assert!(!service.log().contains("WARNING"), "{}", service.log());
@@ -187,7 +188,7 @@ fn an_unknown_word_is_refused_by_its_place() {
 }
 
 #[test]
-fn what_the_page_shows_is_what_the_law_is() {
+fn the_page_shows_the_laws_themselves() {
     let folder = tempfile::tempdir().unwrap();
     let text = "[policies.a]\nepsilon = 3.0\nexclude = \"none\"\nskip = [\"Anna\"]\noov = \"mask\"\n\
                 [policies.b]\nepsilon = 9.0\nexclude = \"none\"\n\
@@ -204,7 +205,7 @@ fn what_the_page_shows_is_what_the_law_is() {
     let laws = service.post("/v1/law", "", body.as_bytes()).json();
     let law = tem(3.0).probabilities(english.vocabulary().require("coffee").unwrap());
     let coffee = &laws["words"][0];
-    // JSON's numbers are read to the last bit but one.
+    // JSON numbers are exact to the last bit but one.
     let close = |a: f64, b: f64| (a - b).abs() < 1e-12;
     let likeliest = coffee["likeliest"].as_array().unwrap();
     assert_eq!(likeliest.len(), 8);
@@ -223,7 +224,7 @@ fn what_the_page_shows_is_what_the_law_is() {
         json!({"word": "qwxyz", "fate": "unknown"})
     );
     assert_eq!(laws["oov"], "mask");
-    // Skipped as it is shown, in any case of its letters.
+    // Skipped words keep their spelling, in any letter case.
     let skipped = service
         .privatize(r#"{"text": "ANNA", "policy": "a"}"#)
         .json();

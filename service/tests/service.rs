@@ -1,4 +1,4 @@
-//! What the service answers: texts, lists of words, lines, limits, the law.
+//! The service's answers: texts, lists of words, lines, limits, the law.
 
 #![allow(missing_docs)]
 
@@ -13,7 +13,7 @@ use fastdx::{Embedding, Mechanism, Randomness, Tem};
 use serde_json::{Value, json};
 use statrs::distribution::{ChiSquared, ContinuousCDF};
 
-/// The one description of a guarantee as JSON.
+/// The schema of a guarantee as JSON.
 const GUARANTEE: &str = include_str!("../../docs/reference/guarantee.schema.json");
 
 #[test]
@@ -45,7 +45,7 @@ fn texts_come_back_as_they_were_given() {
     );
     assert_eq!((at(0, 0), at(1, 1)), (7, text.len()));
     assert_eq!(spans["counts"]["words"], 2);
-    // A whole number in any spelling.
+    // An integer in any JSON spelling.
     let spelt = r#"{"text": "Grüße, Anna! ☕ tea", "spans": [[7.0, 11], [1.5e1, 18.0]]}"#;
     assert_eq!(service.privatize(spelt).json()["counts"]["words"], 2);
 }
@@ -67,7 +67,7 @@ fn words_that_the_client_has_found() {
         service.privatize(r#"{"tokens": []}"#).json()["tokens"],
         json!([])
     );
-    // As many words as texts may have, and not one more, however short.
+    // As many words as a text may have, and not one more, however short.
     assert_eq!(
         service
             .privatize(r#"{"tokens": ["a", "b", "c", "d", "e"]}"#)
@@ -90,7 +90,7 @@ fn words_that_the_client_has_found() {
 }
 
 #[test]
-fn what_a_client_must_not_set_is_refused_without_an_echo() {
+fn settings_beyond_a_client_are_refused_without_an_echo() {
     let mut service = Running::english(&[]);
     for (status, body) in [
         (400, r#"{"text": "zqxprivate", "epsilon": 9}"#),
@@ -183,7 +183,7 @@ fn other_paths() {
             got.head
         );
     }
-    // Every path that is described is there, and the other way round.
+    // Every path in the description is answered, and every answered path is described.
     let described = service.get("/openapi.json").json();
     for (path, methods) in described["paths"].as_object().unwrap() {
         let path = path.replace("{policy}", "default");
@@ -197,7 +197,7 @@ fn other_paths() {
         );
     }
     assert_eq!(described["paths"].as_object().unwrap().len(), 11);
-    // A guarantee is described here as it is everywhere.
+    // The description has the same schema of a guarantee as the documentation.
     let mut schema: Value = serde_json::from_str(GUARANTEE).unwrap();
     for own in ["$schema", "title"] {
         schema.as_object_mut().unwrap().remove(own);
@@ -209,7 +209,7 @@ fn other_paths() {
         keys(&policy),
         keys(&described["components"]["schemas"]["Policy"]["properties"])
     );
-    // Lengths of a key are those that are described.
+    // The described lengths of a key are the accepted ones.
     let key = &described["paths"]["/v1/privatize"]["post"]["parameters"][0]["schema"];
     let [least, most] = ["minLength", "maxLength"].map(|end| key[end].as_u64().unwrap() as usize);
     for (length, status) in [
@@ -279,7 +279,7 @@ fn a_policy_in_the_query() {
     ] {
         assert_eq!(ask(path, body).status, status, "{path}");
     }
-    // The same request under another policy is another request.
+    // This request under another policy is another request.
     let key = "idempotency-key: 0123456789abcdef\r\n";
     let with_key = |path: &str| service.post(path, key, tea.as_bytes()).status;
     assert_eq!(with_key("/v1/privatize?policy=a"), 200);
@@ -292,7 +292,7 @@ fn lines_of_one_request_are_one_call() {
     let text = "[policies.a]\nepsilon = 0.1\nconsistent = \"call\"\n";
     let file = common::write(&folder.path().join("policies.toml"), text);
     let service = Running::start(&["--config", &file]);
-    // More lines than are drawn together, and all that a line may be.
+    // More lines than are drawn together, with every form of a line.
     let other = "{\"tokens\": [\"coffee\", \"zqxqz\"]}\n\
                  {\"text\": \"my coffee\", \"spans\": [[3, 9]]}\n\"zqxqz coffee\"\n";
     let body = format!("{}{other}", "\"coffee\"\n".repeat(1000)).repeat(2);
@@ -319,7 +319,7 @@ fn lines_of_one_request_are_one_call() {
         );
         known
     };
-    // Another request is another call: at this ε two draws are the same with less than 1e-3.
+    // Another request is another call: at this ε two draws are equal with probability below 1e-3.
     let calls: HashSet<String> = (0..4).flat_map(|_| replaced()).collect();
     assert!(calls.len() > 1);
 }
@@ -330,7 +330,7 @@ fn a_call_of_lines_keeps_no_more_than_its_share() {
     let text = "[policies.a]\nepsilon = 1.0\nconsistent = \"call\"\n";
     let file = common::write(&folder.path().join("policies.toml"), text);
     let service = Running::start(&["--config", &file]);
-    // Unknown words that are all different: some 100 bytes each are kept.
+    // Unknown words that are all different: about 100 bytes are kept for each.
     let word = |i: u32| format!("{i:060b}").replace('0', "q").replace('1', "x");
     let body: String = (0..200_000).map(|i| format!("\"{}\"\n", word(i))).collect();
     let kind = "content-type: application/x-ndjson\r\n";
@@ -338,7 +338,7 @@ fn a_call_of_lines_keeps_no_more_than_its_share() {
     let stream = service.connect();
     let mut write = stream.try_clone().unwrap();
     let writing = std::thread::spawn(move || {
-        // It is broken off.
+        // The answer breaks off.
         let _ = write.write_all(&request);
     });
     let got = common::read(&mut BufReader::new(stream)).unwrap();
@@ -356,7 +356,7 @@ fn metrics_are_described() {
     let service = Running::start(&["--config", &file]);
     service.privatize(r#"{"text": "hot tea", "policy": "b"}"#);
     let text = service.get("/metrics").text();
-    // Each metric: its help, its type, then all its samples, and it does not come again.
+    // Each metric has its help, its type, and then all its samples, and appears once.
     let (mut seen, mut name, mut kind) = (HashSet::new(), String::new(), String::new());
     for line in text.lines() {
         if let Some(rest) = line.strip_prefix("# HELP ") {
@@ -388,7 +388,7 @@ fn metrics_are_described() {
     assert_eq!(service.metric(&format!("fastdx_texts_total{two}")), 1.0);
     assert_eq!(service.metric(&format!("fastdx_words_total{two}")), 2.0);
     assert_eq!(service.metric("fastdx_words_total{policy=\"a\"}"), 0.0);
-    // Counts go on where the file is read again.
+    // Counts continue when the file is read again.
     service.signal(libc::SIGHUP);
     service.says("read again", 1);
     assert_eq!(service.metric(&format!("fastdx_words_total{two}")), 2.0);
@@ -428,7 +428,7 @@ fn the_law_through_http_is_the_law_in_process() {
     }
     let draws = (WORDS * REQUESTS) as f64;
     assert_eq!(counts.values().sum::<f64>(), draws);
-    // Words with few draws expected are put together, in order, until enough are.
+    // Combine words with few expected draws, in order, until each bin has enough.
     let (mut statistic, mut bins) = (0.0, 0);
     let (mut expected, mut seen) = (0.0, 0.0);
     for (id, p) in law.iter().enumerate() {
@@ -482,7 +482,7 @@ fn limits() {
             .status,
         200
     );
-    // Chunks tell no length beforehand.
+    // A chunked body does not state its length in advance.
     let mut chunked =
         b"POST /v1/privatize HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n".to_vec();
     for _ in 0..20 {
@@ -523,7 +523,7 @@ fn lines() {
     assert_eq!(lines[1002]["counts"]["words"], 3001);
     assert_eq!(post("/v1/privatize?policy=default", "null\n").status, 200);
     assert_eq!(post("/v1/privatize?policy=zqx", "null\n").status, 404);
-    // What is wrong ends the answer, and shows that it is not whole.
+    // An error ends the answer, and shows that it is incomplete.
     for wrong in [
         "{\"txt\": \"zqx\"}\n",
         "zqx\n",

@@ -1,7 +1,7 @@
-//! Whether what a file says of its words is true, computed again from the words themselves.
+//! Checks a file's contents by computing them again from the words.
 //!
-//! Checksums find damage, not forgery: whoever writes a file can seal lists or a certificate
-//! that are false. A Tem on false lists draws from another law than the one it proves.
+//! Checksums find damage, not forgery: the author of a file can add valid checksums to false lists
+//! or certificates. A Tem on false lists draws from another law than the one it proves.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,31 +20,31 @@ use crate::random::{Randomness, uniform_below};
 use crate::search::BATCH;
 use crate::space::MetricSpace;
 
-/// What was computed again and found true.
+/// The contents that were computed again and found correct.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Checked {
-    /// Words that the index finds: all of them.
+    /// Number of words that the index finds: all of them.
     pub words: usize,
-    /// Words whose lists were computed again.
+    /// Number of words whose lists were computed again.
     pub lists: usize,
-    /// Certificates computed again.
+    /// Number of certificates that were computed again.
     pub certificates: usize,
 }
 
-/// How many lists are computed again.
+/// The number of lists to compute again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extend {
-    /// Those of so many words, drawn at random.
+    /// The lists of this many words, drawn at random.
     Sample(usize),
-    /// Those of all words.
+    /// The lists of all words.
     All,
 }
 
-/// Computes again what a file says of its words: that its index finds every word, the lists of
-/// some words or of all, and every certificate, those of its `cover` too. `path` is for messages.
+/// Computes a file's contents again: that its index finds every word, the lists of some or all
+/// words, and every certificate, including those with its `cover`. `path` is for messages.
 ///
 /// # Errors
-/// [`Error::Corrupt`] for what is not true, [`Error::Interrupted`].
+/// [`Error::Corrupt`] for false contents, [`Error::Interrupted`].
 pub fn check(
     space: &Arc<dyn MetricSpace>,
     cover: Option<&Arc<Cover>>,
@@ -99,7 +99,7 @@ pub fn check(
             }
             _ => {
                 return Err(wrong(
-                    "a certificate is of a cover that it does not hold".into(),
+                    "a certificate belongs to a cover that the file does not contain".into(),
                 ));
             }
         };
@@ -115,7 +115,7 @@ pub fn check(
     Ok(checked)
 }
 
-/// So many distinct numbers below `words`, ascending.
+/// Draws `count` distinct numbers below `words`, ascending.
 fn sample(words: u32, count: usize, rng: &mut impl Rng) -> Vec<u32> {
     let mut ids = std::collections::BTreeSet::new();
     while ids.len() < count {
@@ -124,7 +124,7 @@ fn sample(words: u32, count: usize, rng: &mut impl Rng) -> Vec<u32> {
     ids.into_iter().collect()
 }
 
-/// The first of the words whose stored list is not the one computed.
+/// Returns the first word whose stored list differs from the computed one.
 fn first_false(
     space: &dyn MetricSpace,
     lists: &NeighborLists,
@@ -149,7 +149,7 @@ fn first_false(
     Ok((worst != usize::MAX).then_some(worst as u32))
 }
 
-/// The lists of some words, computed.
+/// Computes the lists of some words.
 fn recomputed(
     space: &dyn MetricSpace,
     lists: &NeighborLists,

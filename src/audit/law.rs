@@ -1,8 +1,8 @@
-//! The ε that any mechanism with a law really has, against any metric on its words.
+//! Computes the actual ε of any mechanism with a law, against any metric on its words.
 //!
-//! The supremum of |ln Pr\[y|w\] - ln Pr\[y|w'\]| / d(w, w') over all pairs of words and all outputs, and
-//! the supremum of the log-ratio itself: the ε of local differential privacy. All laws are held in
-//! memory, eight bytes for each word and output.
+//! The result is the supremum of |ln Pr\[y|w\] - ln Pr\[y|w'\]| / d(w, w') over all pairs of words
+//! and all outputs. It also gives the supremum of the log-ratio itself: the ε of local differential
+//! privacy. All laws are held in memory, eight bytes for each word and output.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,12 +13,12 @@ use crate::mechanism::{Mechanism, finite_law};
 use crate::parallel::{Control, install};
 use crate::space::MetricSpace;
 
-/// Memory for all laws, at most.
+/// Maximum memory for all laws.
 const LIMIT: u64 = 8 << 30;
-/// Pairs are looked at in squares of so many words, and so many outputs of each at a time.
+/// Pairs are compared in squares of this many words, with this many outputs at a time.
 const TILE: usize = 32;
 const OUTPUTS: usize = 512;
-/// Nearest words of each that are looked at first.
+/// Number of each word's nearest words that are compared first.
 const NEAR: usize = 8;
 /// Two laws at distance 0 may differ by rounding.
 const ROUNDING: f64 = finite_law::SLACK / 2.0;
@@ -28,21 +28,21 @@ const ROUNDING: f64 = finite_law::SLACK / 2.0;
 pub struct Witness {
     /// The two words.
     pub pair: (u32, u32),
-    /// The output that tells them apart best.
+    /// The output with the largest log-ratio for this pair.
     pub output: u32,
 }
 
-/// What a mechanism really loses, over all pairs of words and all outputs.
+/// The largest losses of a mechanism over all pairs of words and all outputs.
 #[derive(Clone, Copy, Debug)]
 pub struct LargestLoss {
-    /// The largest log-ratio per unit of distance: infinite where words at distance 0 are told
-    /// apart, or an output is possible for one word alone.
+    /// The largest log-ratio per unit of distance. It is infinite if the laws of two words at
+    /// distance 0 differ, or an output is possible for one word only.
     pub epsilon: f64,
-    /// Where it is attained.
+    /// The pair and output that attain it.
     pub witness: Witness,
     /// The largest log-ratio of any two words: the ε of local differential privacy.
     pub local: f64,
-    /// Where that is attained.
+    /// The pair and output that attain it.
     pub local_witness: Witness,
 }
 
@@ -117,7 +117,8 @@ pub fn largest_loss(
     })
 }
 
-/// The largest difference in a column, and where. Outputs that no word has are made 0 everywhere.
+/// Returns the largest difference in a column and where it occurs. Outputs that no word can have
+/// become 0 everywhere.
 fn spread(logs: &mut [f64], count: usize) -> Result<(f64, Witness)> {
     const COLUMNS: usize = 256;
     let parts = count.div_ceil(COLUMNS);
@@ -155,7 +156,7 @@ fn spread(logs: &mut [f64], count: usize) -> Result<(f64, Witness)> {
     Ok((worst.0, Witness { pair, output }))
 }
 
-/// A loss per unit of distance and its pair.
+/// A loss per unit of distance, and its pair.
 type Worst = (f64, (u32, u32));
 
 struct Pairs<'a> {
@@ -165,8 +166,8 @@ struct Pairs<'a> {
     count: usize,
     /// The largest log-ratio of any pair.
     local: f64,
-    /// The bits of the largest loss per unit of distance found so far: numbers that are not
-    /// negative sort as their bits do.
+    /// The bits of the largest loss per unit of distance found so far. Non-negative numbers sort
+    /// like their bits.
     best: AtomicU64,
 }
 
@@ -183,7 +184,8 @@ impl Pairs<'_> {
         }
     }
 
-    /// Each word's nearest ones, where most losses bind: so that `best` is large from the start.
+    /// Compares each word with its nearest words. Most largest losses occur there, so `best` is
+    /// large from the start.
     fn near(&self, control: &Control) -> Result<Worst> {
         let each = |word: u32| -> Result<Worst> {
             control.check()?;
@@ -215,7 +217,7 @@ impl Pairs<'_> {
         })?
     }
 
-    /// Of all pairs those near enough to lose more than the largest loss found.
+    /// Compares all pairs that are near enough to lose more than the largest loss found.
     fn all(&self, found: Worst, control: &Control) -> Result<Worst> {
         let ids: Vec<u32> = (0..self.count as u32).collect();
         let tile = |a: &[u32]| -> Result<Worst> {
@@ -226,7 +228,7 @@ impl Pairs<'_> {
                 self.metric.block(a, b, &mut distances, TILE);
                 let best = f64::from_bits(self.best.load(Ordering::Relaxed));
                 let open = |i: usize, j: usize| {
-                    // A block's last bits may differ from those of a distance.
+                    // The last bits of a block's distances may differ from those of `distance`.
                     a[i] < b[j] && distances[i * TILE + j] * best <= self.local * (1.0 + 1e-6)
                 };
                 let pairs = (0..a.len()).flat_map(|i| (0..b.len()).map(move |j| (i, j)));

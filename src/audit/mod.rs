@@ -1,19 +1,19 @@
-//! The ε that a Tem really has on its vocabulary, computed.
+//! Computes the actual ε of a Tem on its vocabulary.
 //!
-//! The factor ½ in exp(-(ε/2)·d) pays for the normaliser Z: with η = ε/2 a log-ratio is
-//! η·(score difference) + ln Z(w') - ln Z(w), and the proof bounds both by η·d. On a known
-//! vocabulary the second can be computed. Seen from output y = w the score difference is all of
-//! min(d, γ), as large as it gets, and of y = w and y = w' one has the sign of the normalisers
-//! with it. So the supremum over all outputs is, exactly,
+//! The factor ½ in exp(-(ε/2)·d) pays for the normaliser Z. With η = ε/2, a log-ratio is η·(score
+//! difference) + ln Z(w') - ln Z(w), and the proof bounds each of the two parts by η·d. On a known
+//! vocabulary the second part can be computed. At output y = w, the score difference has its
+//! largest value, min(d, γ). At one of y = w and y = w', the normalisers' difference has the same
+//! sign. So the supremum over all outputs is exactly
 //!
 //! > loss(w, w') = min(η·min(d, γ), 60 ln 2) + |ln Z(w) - ln Z(w')|
 //!
-//! (60 ln 2 is the floor of the integer weights), and the certified ε is the largest loss per
-//! unit of distance over all pairs.
+//! where 60 ln 2 is the floor of the integer weights. The certified ε is the largest loss per unit
+//! of distance over all pairs.
 
+mod bounded;
 mod check;
 mod law;
-mod rough;
 
 use rayon::prelude::*;
 
@@ -25,31 +25,31 @@ use crate::mechanism::tem::Tem;
 use crate::parallel::{Control, install};
 use crate::space::rows_together;
 
+use bounded::BoundedPass;
 pub use check::{Checked, Extend, check};
 pub use law::{LargestLoss, Witness, largest_loss};
-use rough::Rough;
 
-/// Nearest words of each that are looked at first. Pairs further apart can only bind where
-/// normalisers differ more than they do.
+/// Number of each word's nearest words that are compared first. Farther pairs attain the maximum
+/// only if their normalisers differ more.
 const NEAR: usize = 16;
-/// Pairs that are looked at over all outputs at most, and so many at a time.
-const LOOKED_AT: usize = 4096;
-const LOOKED_AT_TOGETHER: usize = 16;
-/// How often [`certified`] doubles ε in search of one that costs too much.
+/// Maximum number of pairs that are compared over all outputs, and the number compared at a time.
+const MAX_COMPARED_PAIRS: usize = 4096;
+const PAIRS_PER_BATCH: usize = 16;
+/// How often [`certified`] doubles ε in search of an ε that costs too much.
 const DOUBLINGS: usize = 10;
-/// How exactly [`certified`] solves for ε, relatively.
-const EXACT: f64 = 1e-4;
+/// Relative accuracy to which [`certified`] solves for ε.
+const ACCURACY: f64 = 1e-4;
 
-/// The certificate of a Tem; `control` counts the words. Three passes:
+/// Computes the certificate of a Tem; `control` counts the words. There are three passes:
 ///
 /// 1. every word's normaliser and its nearest words, in one pass over all distances;
-/// 2. the loss of all near pairs, where most certificates bind;
-/// 3. of words whose normaliser is so far from another that a further pair could bind, all pairs.
+/// 2. the loss of all near pairs, where most certificates attain their maximum;
+/// 3. all pairs of words whose normalisers differ so much that a farther pair could attain it.
 ///
-/// With a cover the loss above is only a bound of a pair's: the score difference of an output may
-/// be less than the distance. Pairs are then looked at, over all outputs, in the order of their bounds,
-/// until no bound exceeds the largest loss found, or 4,096 have been: then the largest bound
-/// that is left is the certificate.
+/// With a cover, the loss above is only an upper bound: an output's score difference may be less
+/// than the distance. Pairs are then compared over all outputs, in the order of their bounds. This
+/// stops when no bound exceeds the largest loss found, or after 4,096 pairs: the largest remaining
+/// bound is then the certificate.
 ///
 /// # Errors
 /// [`Error::Interrupted`].
@@ -58,29 +58,29 @@ pub fn certify(tem: &Tem, control: &Control) -> Result<Certificate> {
     Ok(found.swap_remove(0))
 }
 
-/// Fewer words are as soon looked at by exact distances.
-const MANY: usize = 2048;
+/// With fewer words, exact distances are as fast.
+const MIN_BOUNDED_WORDS: usize = 2048;
 
-/// The certificates of Tems that differ in nothing but ε, in one pass over all distances.
+/// Computes the certificates of Tems that differ only in ε, in one pass over all distances.
 fn certify_at(tems: &[Tem], control: &Control) -> Result<Vec<Certificate>> {
-    let many = tems[0].space().vocabulary().len() >= MANY;
-    if many && let Some(found) = by_rough_distances(tems, control)? {
+    let many = tems[0].space().vocabulary().len() >= MIN_BOUNDED_WORDS;
+    if many && let Some(found) = by_bounded_distances(tems, control)? {
         return Ok(found);
     }
     by_all_distances(tems, control)
 }
 
-/// The same, where rough distances leave few pairs to be looked at.
-fn by_rough_distances(tems: &[Tem], control: &Control) -> Result<Option<Vec<Certificate>>> {
+/// Computes the same certificates from bounded distances, if these leave few pairs to compare.
+fn by_bounded_distances(tems: &[Tem], control: &Control) -> Result<Option<Vec<Certificate>>> {
     // The sets of a cover need whole rows.
     if tems[0].cover().is_some() {
         return Ok(None);
     }
-    let Some(rough) = Rough::new(tems, control)? else {
+    let Some(bounded) = BoundedPass::new(tems, control)? else {
         return Ok(None);
     };
     let each = 0..tems.len();
-    each.map(|tem| rough.certificate(tem, control)).collect()
+    each.map(|tem| bounded.certificate(tem, control)).collect()
 }
 
 fn by_all_distances(tems: &[Tem], control: &Control) -> Result<Vec<Certificate>> {
@@ -134,15 +134,16 @@ fn by_all_distances(tems: &[Tem], control: &Control) -> Result<Vec<Certificate>>
 /// A word's nearest words and their distances, ascending.
 type Near = Vec<(f64, u32)>;
 
-/// What the losses of all pairs come from.
+/// The losses of all pairs.
 struct Losses<'a> {
     tem: &'a Tem,
-    /// Of every word the normaliser's logarithm, and the nearest words.
+    /// The logarithm of every word's normaliser, and its nearest words.
     ln_z: Vec<f64>,
     near: &'a [Near],
 }
 
-/// A pair of words, and the loss at the output that favours the first most, or a bound of it.
+/// A pair of words, and its loss at the output that favours the first most, or an upper bound on
+/// it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Worst {
     loss: f64,
@@ -160,7 +161,7 @@ impl Losses<'_> {
             }
         }
         let looked = match tem.cover() {
-            // The bound is the loss: the largest is the certificate.
+            // Without a cover the bound is the loss: the largest is the certificate.
             None => bounds.largest(),
             Some(cover) => self.look(&mut bounds, Worst::default(), cover, control)?,
         };
@@ -172,20 +173,21 @@ impl Losses<'_> {
         Ok(self.certified(worst))
     }
 
-    /// The certificate of the worst pair.
+    /// Creates the certificate of the worst pair.
     fn certified(&self, worst: Worst) -> Certificate {
         let (tem, space) = (self.tem, self.tem.space());
         let (a, b) = worst.pair;
         let (pair, output) = match tem.cover() {
             Some(_) => ((a, b), worst.output),
-            // The word with the smaller normaliser gives its own name the larger probability.
+            // The word with the smaller normaliser gives itself the larger probability as an
+            // output.
             None if self.ln_z[a as usize] <= self.ln_z[b as usize] => ((a, b), a),
             None => ((b, a), b),
         };
         Certificate {
             nominal: tem.nominal(),
             gamma: tem.gamma(),
-            // Rounding is far below this, and the sampler's own is in the guarantee's slack.
+            // Rounding is far below this; the sampler's own rounding is in the guarantee's slack.
             epsilon: (worst.loss * (1.0 + 1e-10)).min(tem.nominal()),
             pair,
             output,
@@ -194,16 +196,16 @@ impl Losses<'_> {
         }
     }
 
-    /// The largest loss that a pair at distance `d` can have, per unit of distance; without a cover
-    /// it has it.
+    /// The largest loss per unit of distance that a pair at distance `d` can have. Without a cover
+    /// it is the pair's loss.
     fn bound(&self, d: f64, a: u32, b: u32) -> f64 {
         let (eta, gamma) = (self.tem.nominal() / 2.0, self.tem.gamma());
         let score = (eta * d.min(gamma)).min(FLOOR_EXPONENT);
         (score + (self.ln_z[a as usize] - self.ln_z[b as usize]).abs()) / d
     }
 
-    /// The bounds above `loss` of pairs that are not near: only words whose normaliser is so far from
-    /// another that they could bind are looked at.
+    /// Returns the bounds above `loss` of pairs that are not near. It compares only words whose
+    /// normalisers differ enough.
     fn further(&self, loss: f64, control: &Control) -> Result<Bounds> {
         let space = self.tem.space();
         let count = space.vocabulary().len();
@@ -240,7 +242,8 @@ impl Losses<'_> {
         })?
     }
 
-    /// The largest loss of pairs by their bounds, over all outputs, at least `best`.
+    /// Compares pairs over all outputs in the order of their bounds; returns the largest loss, at
+    /// least `best`.
     fn look(
         &self,
         bounds: &mut Bounds,
@@ -250,7 +253,7 @@ impl Losses<'_> {
     ) -> Result<Worst> {
         let mut best = best;
         bounds.sort();
-        for pairs in bounds.largest_first.chunks(LOOKED_AT_TOGETHER) {
+        for pairs in bounds.largest_first.chunks(PAIRS_PER_BATCH) {
             control.check()?;
             if pairs[0].0 <= best.loss {
                 break;
@@ -262,14 +265,15 @@ impl Losses<'_> {
             })?;
             best = found.into_iter().fold(best, Worst::worse);
         }
-        // Bounds that were left out because there were too many are valid, if not attained.
+        // Bounds that were left out because there were too many are valid, but no pair need attain
+        // them.
         if bounds.left_out > best.loss {
             best.loss = bounds.left_out;
         }
         Ok(best)
     }
 
-    /// The largest log-ratio of a pair over all outputs, per unit of distance.
+    /// Returns the largest log-ratio of a pair over all outputs, per unit of distance.
     fn loss(&self, (a, b): (u32, u32), cover: &Cover) -> Worst {
         let (tem, space) = (self.tem, self.tem.space());
         let exponents = |id| {
@@ -297,11 +301,11 @@ impl Losses<'_> {
     }
 }
 
-/// Pairs by the bounds of their losses, the largest [`LOOKED_AT`].
+/// Pairs with bounds on their losses: the largest [`MAX_COMPARED_PAIRS`].
 #[derive(Default)]
 struct Bounds {
     largest_first: Vec<(f64, (u32, u32))>,
-    /// No bound that was left out is larger.
+    /// No omitted bound is larger than this.
     left_out: f64,
 }
 
@@ -311,17 +315,17 @@ impl Bounds {
             return;
         }
         self.largest_first.push((bound, pair));
-        if self.largest_first.len() >= 2 * LOOKED_AT {
+        if self.largest_first.len() >= 2 * MAX_COMPARED_PAIRS {
             self.sort();
         }
     }
 
     fn sort(&mut self) {
         self.largest_first.sort_by(|x, y| y.0.total_cmp(&x.0));
-        if let Some(left) = self.largest_first.get(LOOKED_AT) {
+        if let Some(left) = self.largest_first.get(MAX_COMPARED_PAIRS) {
             self.left_out = self.left_out.max(left.0);
         }
-        self.largest_first.truncate(LOOKED_AT);
+        self.largest_first.truncate(MAX_COMPARED_PAIRS);
     }
 
     fn merged(mut self, other: Self) -> Self {
@@ -351,9 +355,9 @@ impl Worst {
     }
 }
 
-/// The Tem like `first`, which has the wanted ε for its own, of the largest ε whose certificate is at
-/// most that, with its certificate; at most 1024 times that, where γ is so small that more costs
-/// nothing.
+/// Finds the largest ε whose certificate is at most the wanted ε, which `first` has as its own.
+/// Returns the Tem at that ε and its certificate. The search stops at 1024 times the wanted ε, for
+/// a γ so small that more costs nothing.
 ///
 /// # Errors
 /// [`Error::Interrupted`].
@@ -363,15 +367,15 @@ pub fn certified(first: &Tem, control: &Control) -> Result<(Tem, Certificate)> {
         let tems = nominals.iter().map(|&x| first.with_epsilon(x));
         certify_at(&tems.collect::<Result<Vec<Tem>>>()?, control)
     };
-    // With a cover a pass over the distances costs so much that several ε are tried in each.
+    // With a cover, a pass over the distances costs so much that each pass tries several ε.
     let together = first.cover().is_some();
-    // The nominal ε is at least the certified one, and at most its double unless γ binds: then a
-    // larger one may cost no more.
+    // The nominal ε is at least the certified one. It is at most its double, unless γ limits the
+    // loss: then a larger ε may cost no more.
     let mut low = (epsilon, at(&[epsilon])?.swap_remove(0));
     let mut high = (epsilon, 0.0);
     for _ in 0..DOUBLINGS {
         if high.0 > f64::MAX / 2.0 {
-            // No larger ε is a number.
+            // A larger ε is not finite.
             break;
         }
         high.0 *= 2.0;
@@ -383,23 +387,23 @@ pub fn certified(first: &Tem, control: &Control) -> Result<(Tem, Certificate)> {
         low = (high.0, certificate);
     }
     let mut halve = false;
-    while high.0 / low.0 > 1.0 + EXACT && low.0 < high.0 {
+    while high.0 / low.0 > 1.0 + ACCURACY && low.0 < high.0 {
         control.check()?;
-        // By the line through both ends, or in the middle where that did not help.
+        // Use the line through both ends, or the middle if that did not help.
         let (x0, x1, y0, y1) = (low.0, high.0, low.1.epsilon, high.1);
         let line = x0 + (x1 - x0) * (epsilon - y0) / (y1 - y0);
-        let inside = line > x0 * (1.0 + EXACT / 4.0) && line < x1 * (1.0 - EXACT / 4.0);
+        let inside = line > x0 * (1.0 + ACCURACY / 4.0) && line < x1 * (1.0 - ACCURACY / 4.0);
         let x = match inside && !halve {
             true => line,
             false => 0.5 * (x0 + x1),
         };
         if x <= x0 || x >= x1 {
-            // Between numbers as small as these there is none.
+            // No number lies between these two.
             break;
         }
         let mut tried = vec![x];
         if together {
-            // Around it, as close as the line may be wrong, and closer.
+            // Around that point, within the error of the line, and closer.
             for share in [0.3, 0.05, 0.004] {
                 let apart = share * (x1 - x0);
                 tried.extend([x - apart, x + apart].iter().filter(|&&x| x > x0 && x < x1));
@@ -418,7 +422,8 @@ pub fn certified(first: &Tem, control: &Control) -> Result<(Tem, Certificate)> {
     Ok((tem, low.1))
 }
 
-/// Z = Σ exp(-η·min(score, γ)), each at least the floor, from the distances to all words or to all sets.
+/// Z = Σ exp(-η·min(score, γ)), each term at least the floor, from the distances to all words or
+/// all sets.
 fn normaliser(scores: &[f64], tem: &Tem, values: &mut Vec<f64>) -> f64 {
     let (eta, gamma) = (tem.nominal() / 2.0, tem.gamma());
     values.clear();
@@ -432,7 +437,7 @@ fn normaliser(scores: &[f64], tem: &Tem, values: &mut Vec<f64>) -> f64 {
     }
 }
 
-/// The nearest words at a distance above 0, ascending.
+/// Returns the nearest words at a distance above 0, ascending.
 fn nearest(row: &[f64]) -> Near {
     let mut near: Vec<(f64, u32)> = Vec::with_capacity(NEAR + 1);
     let mut limit = f64::INFINITY;
@@ -459,9 +464,9 @@ mod tests {
     use crate::{Embedding, Mechanism, Metric, MetricSpace, Randomness, Vocabulary};
     use proptest::prelude::*;
 
-    /// Two clusters, of which no word is among the nearest of the other: what binds is a pair that is
-    /// not near. All distances within a cluster are equal, and all between the two, so that the loss is
-    /// η + |ln Z - ln Z'|/d in closed form, and that of a near pair η.
+    /// Two clusters whose words are not among each other's nearest: the maximum is attained by a
+    /// pair that is not near. All distances within a cluster are equal, and so are all between
+    /// them. The loss is η + |ln Z - ln Z'|/d in closed form, and η for a near pair.
     #[test]
     fn pairs_that_are_not_near_bind_too() {
         let eta = 1.5f64;
@@ -470,7 +475,7 @@ mod tests {
         for ((small, large), aside) in sizes.iter().flat_map(|&s| spreads.map(|a| (s, a))) {
             let count = small + large;
             let words = (0..count).map(|i| i.to_string());
-            // Every word a little aside in a direction of its own.
+            // Move every word slightly in a direction of its own.
             let mut vectors = vec![0.0f32; count * (count + 1)];
             for (i, vector) in vectors.chunks_exact_mut(count + 1).enumerate() {
                 vector[i] = aside as f32;
@@ -500,7 +505,8 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(200))]
-        /// Against all pairs and outputs of the law that is sampled: not below, and not above.
+        /// The certificate equals the largest loss over all pairs and outputs of the sampled law:
+        /// not below, and not above.
         #[test]
         fn a_certificate_is_the_largest_log_ratio_per_distance(
             rows in proptest::collection::vec([-2.0f32..2.0, -2.0f32..2.0], 2..40),
@@ -520,7 +526,7 @@ mod tests {
                 .expect("a mechanism");
             let ids = 0..rows.len() as u32;
             if let Some(bits) = &sets {
-                // The first set holds a word at least.
+                // The first set holds at least one word.
                 let holds = |y: u32, a: u32| {
                     bits[y as usize] >> a & 1 == 1 || (y, a) == (0, 0)
                 };
@@ -548,7 +554,7 @@ mod tests {
                 for b in 0..a {
                     let d = space.distance(a, b);
                     let pairs = laws[a as usize].iter().zip(&laws[b as usize]);
-                    // What is never released is so for both.
+                    // An output that is never released has probability 0 for both words.
                     let pairs = pairs.filter(|(x, y)| x.is_finite() || y.is_finite());
                     let loss = pairs.fold(0.0f64, |m, (x, y)| m.max((x - y).abs()));
                     if d > 1e-3 {
@@ -559,7 +565,7 @@ mod tests {
             prop_assert!(worst <= certificate.epsilon + 1e-9, "{worst} {certificate:?}");
             let near = ids.clone().any(|a| (0..a).any(|b| space.distance(a, b) <= 1e-3));
             prop_assert!(near || certificate.epsilon <= worst + 1e-9 * (1.0 + worst), "{worst} {certificate:?}");
-            // Its pair loses that much, at its output.
+            // The certificate's pair has that loss at the certificate's output.
             let (a, b) = certificate.pair;
             let y = certificate.output as usize;
             let ratio = laws[a as usize][y] - laws[b as usize][y];

@@ -1,4 +1,4 @@
-//! The likeliest inputs of every output: one pass over the laws of all words.
+//! The likeliest inputs of every output, in one pass over the laws of all words.
 
 use rayon::prelude::*;
 
@@ -8,13 +8,13 @@ use crate::mechanism::Mechanism;
 use crate::parallel::{Control, install};
 use crate::space::rows_together;
 
-/// For every output the inputs that explain it best: what an attacker knows who knows the mechanism and
-/// how often each word is written.
+/// The inputs that best explain each output: the conclusion of an attacker who knows the mechanism
+/// and how often each word is written.
 #[derive(Clone, Debug)]
 pub struct LikeliestInputs {
-    /// Inputs an output.
+    /// Inputs per output.
     pub count: usize,
-    /// Of every output its inputs by their joint probability, the largest first.
+    /// For every output, its inputs by joint probability, the largest first.
     pub words: Vec<u32>,
     /// π_w·Pr\[y|w\] of each.
     pub joint: Vec<f64>,
@@ -22,11 +22,11 @@ pub struct LikeliestInputs {
     pub totals: Vec<f64>,
 }
 
-/// The `count` likeliest inputs of every output under a prior π over the words; `control` counts the
-/// words. Ties go to the smaller id.
+/// Computes the `count` likeliest inputs of every output under a prior π over the words; `control`
+/// counts the words. Ties go to the smaller id.
 ///
 /// # Errors
-/// [`Error::Parameter`] for a prior that is none, a count that is not from 1 to the number of words, a
+/// [`Error::Parameter`] for an invalid prior, a count outside 1 to the number of words, or a
 /// mechanism without a law; [`Error::Interrupted`].
 pub fn likeliest_inputs(
     mechanism: &dyn Mechanism,
@@ -52,7 +52,7 @@ pub fn likeliest_inputs(
         .collect();
     let ids: Vec<u32> = (0..words as u32).collect();
     install(words * words, 0, || {
-        // A few laws for each thread, then a part of the outputs for each.
+        // A few laws for each thread, then a part of the outputs for each thread.
         let threads = rayon::current_num_threads();
         let most = (COLUMN_BYTES / 16 / words / threads).max(1);
         let together = rows_together(words).min(most);
@@ -102,18 +102,18 @@ pub fn likeliest_inputs(
     })
 }
 
-/// The likeliest inputs so far of some outputs that stand side by side.
+/// The likeliest inputs so far for a range of outputs.
 struct Explained {
     totals: Vec<f64>,
     /// Joint probabilities, descending, and their words.
     best: Vec<Vec<(f64, u32)>>,
-    /// The last joint probability of each list, once it is full; before, less than any.
+    /// The last joint probability of each full list; -1 while a list is not full.
     least: Vec<f64>,
 }
 
 impl Explained {
     const OUTPUTS: usize = 1024;
-    /// Outputs that are looked at together.
+    /// Outputs that are processed together.
     const LANES: usize = 16;
 
     fn new(outputs: usize) -> Self {

@@ -1,28 +1,30 @@
-//! Summaries of a mechanism with a law over words of its vocabulary: how often one guess names the word,
-//! and how often a word comes back.
+//! Summaries of a mechanism with a law, over words of its vocabulary: how often one guess names the
+//! word, and how often a word comes back unchanged.
 
 use super::check_law;
 use crate::error::Result;
 use crate::mechanism::Mechanism;
 use crate::parallel::Control;
 
-/// Words that are measured: so many, but no fewer than the least, as have so many probabilities.
+/// Number of words measured: up to `SAMPLE`, at least `LEAST`, and as many as keep the number of
+/// probabilities below `PROBABILITIES`.
 const SAMPLE: usize = 200;
 const LEAST: usize = 20;
 const PROBABILITIES: usize = 20_000_000;
 
-/// A mechanism's success of one guess and probabilities of unchanged words, computed from its law.
+/// The success of one guess, and the probability of unchanged words, computed from a mechanism's
+/// law.
 ///
-/// The words are spread evenly over the vocabulary: at most 200 of them, at least 20, and fewer where
-/// the vocabulary is large, so that at most 20 million probabilities are computed.
+/// The words are spread evenly over the vocabulary: at most 200 and at least 20. In a large
+/// vocabulary there are fewer, so that at most 20 million probabilities are computed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Measures {
-    /// Words measured.
+    /// Number of measured words.
     pub words: usize,
-    /// Words of the vocabulary.
+    /// Number of words in the vocabulary.
     pub vocabulary: usize,
-    /// R: how often one guess names the word, of an attacker who knows the mechanism and that the word
-    /// is one of those measured, each as likely as any other.
+    /// R: how often one guess of an attacker names the word. The attacker knows the mechanism, and
+    /// that the word is one of those measured, each equally likely.
     pub named: f64,
     /// The mean of N_w, the probability that a word comes back unchanged.
     pub unchanged: f64,
@@ -31,9 +33,9 @@ pub struct Measures {
 }
 
 impl Measures {
-    /// Measures a mechanism that has a law; `control` counts the words. The best guess for an output is
-    /// the likeliest of the words, so R is the sum over outputs of the largest probability, divided by
-    /// the number of words.
+    /// Measures a mechanism that has a law; `control` counts the words. The best guess for an
+    /// output is its likeliest input, so R is the sum over outputs of the largest probability,
+    /// divided by the number of words.
     ///
     /// # Errors
     /// [`Error::Parameter`](crate::Error::Parameter) for a mechanism without a law,
@@ -86,7 +88,7 @@ mod tests {
         Tem::new(embedding(words), epsilon, Truncation::default(), randomness).unwrap()
     }
 
-    /// The measures of words by their definitions, from the matrix of their laws.
+    /// The measures of words by definition, from the matrix of their laws.
     fn by_definition(tem: &Tem, ids: &[usize]) -> (f64, f64, f64) {
         let size = tem.vocabulary().len();
         let laws: Vec<Vec<f64>> = (ids.iter())
@@ -107,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn they_are_what_they_are_defined_as() {
+    fn measures_agree_with_their_definitions() {
         for (words, epsilon) in [(1, 1.0), (30, 0.5), (30, 4.0), (601, 2.0)] {
             let tem = tem(words, epsilon);
             let control = Control::new();

@@ -1,4 +1,4 @@
-//! Sums over a law of tens of thousands of outputs, in vectors.
+//! Sums over a law of tens of thousands of outputs, vectorised.
 
 #[cfg(target_arch = "x86_64")]
 use crate::simd::{Avx2, Avx512};
@@ -13,7 +13,8 @@ pub(crate) struct Sums {
     pub(super) most: f64,
 }
 
-/// The sums over a law, with the vectors that the machine has: the same numbers on every one.
+/// Computes the sums with the machine's vector instructions; the results are the same on every
+/// machine.
 pub(crate) fn sums(law: &[f64], draws: usize) -> Sums {
     #[cfg(target_arch = "x86_64")]
     {
@@ -79,8 +80,8 @@ fn sums_portable(law: &[f64], draws: usize) -> Sums {
     }
 }
 
-/// ln x for a positive normal number, of 0 and subnormal ones a finite one, to a relative 1e-13: as
-/// the vectoriser likes it.
+/// ln x of a positive normal number, with a relative error of 1e-13, in a form that the vectoriser
+/// handles. For 0 and subnormal numbers the result is finite.
 #[inline(always)]
 fn ln(x: f64) -> f64 {
     // x = m·2^e with m from √½ to √2.
@@ -98,17 +99,17 @@ fn ln(x: f64) -> f64 {
     exponent * std::f64::consts::LN_2 + 2.0 * z * series
 }
 
-/// Sizes of smallest sets, by counting values in buckets of a sixteenth of an octave.
+/// Finds the sizes of smallest sets by counting values in buckets of a sixteenth of an octave.
 #[derive(Default)]
 pub(super) struct Sets {
-    /// Of every bucket from the lowest that holds a value: sums and counts of each of [`Sets::TABLES`]
-    /// shares of the values, so that no addition waits for the one before.
+    /// Every bucket from the lowest that holds a value has [`Sets::TABLES`] pairs of sum and count.
+    /// Values alternate between them, so that no addition waits for the one before.
     buckets: Vec<[(f64, u32); Sets::TABLES]>,
     within: Vec<f64>,
 }
 
 /// The bucket of a positive number: its exponent and the first four bits of its mantissa, which
-/// ascend with the number.
+/// grow with the number.
 fn bucket(value: f64) -> usize {
     (value.to_bits() >> 48) as usize
 }
@@ -116,12 +117,12 @@ fn bucket(value: f64) -> usize {
 impl Sets {
     const TABLES: usize = 4;
 
-    /// How many of the largest of `values`, all ≥ 0, sum to at least `mass`.
+    /// Returns how many of the largest of `values`, all ≥ 0, sum to at least `mass`.
     pub(super) fn smallest(&mut self, values: &[f64], mass: f64) -> u32 {
         let (mut least, mut most) = ([f64::INFINITY; 8], [0.0f64; 8]);
         for eight in values.chunks(8) {
             for ((&value, least), most) in eight.iter().zip(&mut least).zip(&mut most) {
-                // Zeros, of words that are never released, go to the lowest bucket.
+                // Zeros, from words that are never released, go to the lowest bucket.
                 let lower = value < *least && value > 0.0;
                 *least = if lower { value } else { *least };
                 *most = if value > *most { value } else { *most };
@@ -148,7 +149,7 @@ impl Sets {
                 count += tables.iter().map(|table| table.1).sum::<u32>();
                 continue;
             }
-            // The border runs through this bucket.
+            // The limit lies within this bucket.
             self.within.clear();
             let inside = values.iter().filter(|&&v| bucket(v) == at + first);
             self.within.extend(inside);
@@ -162,7 +163,7 @@ impl Sets {
             }
             return count;
         }
-        // Rounding left a little over.
+        // Rounding left a small remainder.
         values.len() as u32
     }
 }

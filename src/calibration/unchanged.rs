@@ -1,7 +1,7 @@
-//! How often common words come back as they were: the first thing to know of a policy.
+//! Measures how often common words come back unchanged: the first number to know about a policy.
 //!
-//! A bound per unit of distance does not say it: on the built-in words a Tem at ε = 6 releases most
-//! names as they are written. So whoever shows a mechanism shows this number beside the bound.
+//! A bound per unit of distance does not show it: on the built-in words, a Tem at ε = 6 releases
+//! most names unchanged. So every display of a mechanism shows this number beside the bound.
 
 use super::each_law;
 use crate::error::Result;
@@ -10,24 +10,24 @@ use crate::mechanism::Mechanism;
 use crate::parallel::Control;
 use crate::random::Randomness;
 
-/// Common words: so many from the beginning of the vocabulary, which is in order of frequency.
+/// Number of common words: the first of the vocabulary, which is in order of frequency.
 const WORDS: usize = 1000;
-/// Draws of each of them.
+/// Draws per word.
 const DRAWS: usize = 32;
-/// Words looked at closely for the worst one.
+/// Words that are examined closely to find the worst one.
 const WORST: usize = 8;
-/// Probabilities that are computed, not drawn, where no more are needed.
+/// Up to this many probabilities are computed instead of drawn.
 const COMPUTED: usize = 1 << 22;
-/// Distances that the first draw of every word may cost a mechanism with a law.
+/// Maximum number of distances for the first draw of every word, for a mechanism with a law.
 const LAW_DISTANCES: usize = 40_000_000;
-/// Distances that all draws of a noise mechanism may cost.
+/// Maximum number of distances for all draws of a noise mechanism.
 const NOISE_DISTANCES: usize = 1_000_000_000;
 
-/// Measures how often common words come back as they were.
+/// Measures how often common words come back unchanged.
 ///
-/// Common words are the first 1,000 of the vocabulary, or some of them where distances cost much. In
-/// small vocabularies the law is summed; elsewhere words are drawn, with a fixed key, so that the same
-/// mechanism gives the same number. (No text is involved: the key may be known.)
+/// Common words are the first 1,000 of the vocabulary, or some of them if distances are expensive.
+/// In small vocabularies the law is summed. Otherwise words are drawn with a fixed key, so that the
+/// same mechanism gives the same number. (No text is involved, so the key may be known.)
 ///
 /// # Errors
 /// [`Error::Interrupted`](crate::Error::Interrupted).
@@ -66,8 +66,8 @@ pub fn unchanged(mechanism: &dyn Mechanism, control: &Control) -> Result<Unchang
     })
 }
 
-/// Counts the words of `ids` that come back as they were with a probability above
-/// [`Unchanged::WORD`]; of more than 4,000 only the first.
+/// Counts the words of `ids` that come back unchanged with a probability above [`Unchanged::WORD`].
+/// Of more than 4,000 words, only the first are examined.
 ///
 /// # Errors
 /// [`Error::WordId`](crate::Error::WordId), [`Error::Interrupted`](crate::Error::Interrupted).
@@ -79,14 +79,14 @@ pub fn nearly_always_unchanged(
     mechanism.vocabulary().check_ids(ids)?;
     let ids = &ids[..ids.len().min(4 * WORDS)];
     let counts = drawn_unchanged(mechanism, ids, DRAWS, control)?;
-    // A word of probability 0.9 comes back less often than this in one of 10⁵ cases.
+    // A word with probability 0.9 comes back less often than this in one of 10⁵ cases.
     let often = ids.iter().zip(counts).filter(|&(_, n)| n >= DRAWS * 5 / 8);
     let often: Vec<u32> = often.map(|(&id, _)| id).collect();
     let found = probabilities(mechanism, &often, control)?;
     Ok(found.iter().filter(|&&p| p > Unchanged::WORD).count())
 }
 
-/// Pr\[M(w) = w\] of some words: of the law, or by many draws.
+/// Computes Pr\[M(w) = w\] of some words: from the law, or by many draws.
 fn probabilities(mechanism: &dyn Mechanism, ids: &[u32], control: &Control) -> Result<Vec<f64>> {
     if mechanism.has_law() {
         return each_law(mechanism, ids, control, |id, law, _, _| law[id as usize]);
@@ -97,7 +97,7 @@ fn probabilities(mechanism: &dyn Mechanism, ids: &[u32], control: &Control) -> R
     Ok(counts.iter().map(|&n| n as f64 / draws as f64).collect())
 }
 
-/// How many of `draws` draws give each word itself, with a key that is always the same.
+/// Counts how many of `draws` draws return each word itself, with a fixed key.
 fn drawn_unchanged(
     mechanism: &dyn Mechanism,
     ids: &[u32],

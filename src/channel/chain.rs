@@ -1,33 +1,33 @@
-//! The chain of a sentence's hidden words: sums over all sentences, forward and backward, over the whole
-//! vocabulary.
+//! The chain of a sentence's hidden words: sums over all sentences, forward and backward, over the
+//! whole vocabulary.
 //!
 //! Forward: α_i(u,v) is the probability of the outputs up to i and of the words u, v at i-1, i. With
 //! P(w|u,v) = p̂₃(w|u,v) + λ₃(u,v)·(p̂₂(w|v) + λ₂(v)·P(w)), p̂ sparse, the next one is
 //!
 //! Σ_u α(u,v)·P(w|u,v) = Σ_{(u,v) seen} α(u,v)·p̂₃(w|u,v) + R(v)·(p̂₂(w|v) + λ₂(v)·P(w)),
 //!
-//! R(v) = Σ_u α(u,v)·λ₃(u,v), λ₃ = 1 where (u,v) was never seen. So all that is kept of α is A(v) =
-//! Σ_u α(u,v) of every word and α(u,v) of every seen context; a step is a pass over what was seen and a
-//! multiple of one vector. Backward alike: β(u,v) depends on v alone where (u,v) was never seen. Nothing
-//! is cut off.
+//! where R(v) = Σ_u α(u,v)·λ₃(u,v), and λ₃ = 1 if (u,v) was never seen. So of α, only A(v) = Σ_u
+//! α(u,v) of every word and α(u,v) of every seen context are kept. A step is a pass over the seen
+//! n-grams plus a multiple of one vector. The backward step is similar: β(u,v) depends only on v if
+//! (u,v) was never seen. Nothing is truncated.
 
 use crate::prior::{NgramPrior, Triples};
 
 /// α after a word, scaled to sum to 1.
 #[derive(Clone)]
 pub(super) struct Forward {
-    /// A(v) of every token, the unknown one and the sentence's start included.
+    /// A(v) of every token, including the unknown one and the sentence's start.
     pub(super) tokens: Vec<f64>,
-    /// R(v); empty below order 3, where it is A.
+    /// R(v); empty below order 3, where it equals A.
     rest: Vec<f64>,
     /// α(u,v) of seen contexts; empty below order 3.
     contexts: Vec<f64>,
 }
 
-/// β before the words behind a place, up to a factor.
+/// β before the words after a place, up to a factor.
 #[derive(Clone)]
 pub(super) struct Backward {
-    /// β(·,v) of a token v behind a token with which it was never seen.
+    /// β(·,v) of a token v after a token with which it was never seen.
     pub(super) tokens: Vec<f64>,
     /// β(u,v) of seen contexts.
     pub(super) contexts: Vec<f64>,
@@ -44,7 +44,7 @@ pub(super) fn x_ln_x(x: f64) -> f64 {
     if x > 0.0 { x * x.ln() } else { 0.0 }
 }
 
-/// Sums that do not wait for each other.
+/// Independent partial sums, so that additions do not wait for each other.
 fn dot(a: &[f64], b: &[f64]) -> f64 {
     let mut sums = [0.0; 8];
     let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<8>(), b.as_chunks::<8>());
@@ -58,7 +58,7 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 }
 
 impl<'a> Chain<'a> {
-    /// Tokens that words may be: the vocabulary's and the unknown one.
+    /// Number of tokens that a word may be: the vocabulary's and the unknown one.
     pub(super) fn tokens(&self) -> usize {
         self.prior.words() + 1
     }
@@ -67,7 +67,7 @@ impl<'a> Chain<'a> {
         self.prior.order() == 3
     }
 
-    /// Before the first word of a sentence.
+    /// The state before the first word of a sentence.
     pub(super) fn start(&self) -> Forward {
         let mut tokens = vec![0.0; self.tokens() + 1];
         tokens[self.prior.start()] = 1.0;
@@ -82,7 +82,7 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// Behind the last word.
+    /// The state after the last word.
     pub(super) fn end(&self) -> Backward {
         let contexts = match self.deep() {
             true => vec![1.0; self.prior.triples.first.len()],
@@ -99,8 +99,8 @@ impl<'a> Chain<'a> {
         8 * (2 * (self.tokens() + 1) + self.prior.triples.first.len())
     }
 
-    /// One word further; returns the factor that was divided by: the probability of the word's output
-    /// given those before, 0 where no word explains it.
+    /// Advances by one word. Returns the factor that was divided out: the probability of the word's
+    /// output given those before, 0 if no word explains it.
     pub(super) fn forward(&self, from: &Forward, likelihood: &[f64], to: &mut Forward) -> f64 {
         let prior = self.prior;
         let count = self.tokens();
@@ -173,7 +173,7 @@ impl<'a> Chain<'a> {
         sum
     }
 
-    /// One word back: β before a word, from its likelihood and β behind it.
+    /// Goes back by one word: computes β before a word from its likelihood and β after it.
     pub(super) fn backward(&self, from: &Backward, likelihood: &[f64], to: &mut Backward) {
         self.backward_by(from, likelihood, &Plain, to);
         let most = to.tokens.iter().chain(&to.contexts);
@@ -263,8 +263,8 @@ impl<'a> Chain<'a> {
         sum
     }
 
-    /// Writes the posterior of the word behind known ones, up to a factor; returns its sum. `beta` is β
-    /// behind the word.
+    /// Writes the posterior of the word after known ones, up to a factor; returns its sum. `beta`
+    /// is β after the word.
     pub(super) fn conditional(
         &self,
         history: &[u32],
@@ -290,8 +290,8 @@ impl<'a> Chain<'a> {
         out.iter().sum()
     }
 
-    /// E[ln P(word | words before)] of a word, from α before it and β behind it. `sum` is the marginal's
-    /// sum before it was scaled, times the forward factor.
+    /// E[ln P(word | words before)] of a word, from α before it and β after it. `sum` is the
+    /// marginal's sum before scaling, times the forward factor.
     pub(super) fn mean_log(
         &self,
         before: &Forward,
@@ -351,10 +351,10 @@ impl<'a> Chain<'a> {
 
 /// The numbers that a backward step sums: the model's probabilities, or a function of them.
 trait Probabilities {
-    /// What the words' own probabilities sum to, weighed by λ alone and as they are; `one` is the sum of
-    /// the probabilities themselves.
+    /// The sums of the words' own probabilities, weighed by λ alone and in full; `one` is the sum
+    /// of the probabilities themselves.
     fn unigram(&self, prior: &NgramPrior, ahead: &[f64], one: f64) -> (f64, f64);
-    /// The part of all words behind a context that leaves λ.
+    /// The contribution of all words after a context that leaves λ.
     fn rest(&self, left: f64, one: f64, two: f64) -> f64;
     fn pair(&self, prior: &NgramPrior, at: usize) -> f64;
     fn lower(&self, prior: &NgramPrior, context: usize) -> f64;
@@ -364,7 +364,7 @@ trait Probabilities {
 
 /// Probabilities.
 struct Plain;
-/// Probabilities, of the shorter history alone.
+/// Probabilities from the shorter history alone.
 struct Short;
 
 macro_rules! plain {
@@ -400,7 +400,7 @@ macro_rules! plain {
 plain!(Plain, true);
 plain!(Short, false);
 
-/// P·ln P of a model's probabilities, as a sparse and a rank-one part: what entropies are sums of.
+/// P·ln P of a model's probabilities as a sparse and a rank-one part; entropies are sums of these.
 pub(super) struct Logs {
     unigram: Vec<f64>,
     pairs: Vec<f64>,

@@ -1,10 +1,11 @@
 //! Consistent replacement: a repeated word was drawn once, so its emission counts once.
 //!
-//! Two places with one word have one output, and two outputs have two words. That ties every place to
-//! every other, and no chain holds it: sums over all sentences are exact where they can be written out
-//! one by one ([`MOST`]). Beyond, places of equal outputs tell each other what their sentences say of
-//! them, and places of other outputs which words are taken, for a few rounds (loopy belief propagation):
-//! an approximation, and the posterior says so. Unknown words are taken to differ from each other.
+//! Two places with one word have one output, and two outputs have two words. This ties every place
+//! to every other, which no chain can represent. Sums over all sentences are exact if the sentences
+//! can be enumerated ([`MOST`]). Beyond that, loopy belief propagation runs for a few rounds:
+//! places of equal outputs exchange their evidence, and places of other outputs exchange which
+//! words are taken. This is an approximation, and the posterior says so. Unknown words are assumed
+//! to differ from each other.
 
 use std::collections::HashMap;
 
@@ -12,12 +13,12 @@ use super::read::Observed;
 use crate::error::{Error, Result};
 use crate::prior::NgramPrior;
 
-/// The most sentences that are written out.
+/// Maximum number of sentences that are enumerated.
 pub(super) const MOST: usize = 1 << 20;
 
 /// All sentences that explain a release, and their probabilities.
 pub(super) struct Enumerated {
-    /// Row by row the tokens of each sentence.
+    /// The tokens of each sentence, row by row.
     pub(super) tokens: Vec<u32>,
     /// Their posterior probabilities.
     pub(super) weights: Vec<f64>,
@@ -25,19 +26,19 @@ pub(super) struct Enumerated {
     pub(super) log_evidence: f64,
 }
 
-/// What a release is explained by.
+/// A release, and the data that explains it.
 pub(super) struct Problem<'a> {
     pub(super) prior: &'a NgramPrior,
     pub(super) observed: &'a [Observed],
     /// Whether a place is a sentence's first.
     pub(super) first: &'a [bool],
-    /// The likelihood of every token at every place by itself.
+    /// The likelihood of every token at every place, ignoring other places.
     pub(super) likelihoods: &'a [Vec<f64>],
     /// Tokens that are drawn once: known and not skipped.
     pub(super) drawn: &'a [bool],
 }
 
-/// Whether all sentences of so many hidden words are at most so many.
+/// Whether there are at most `most` sentences of `hidden` hidden words.
 pub(super) fn fits(tokens: usize, hidden: usize, most: usize) -> bool {
     let count = u32::try_from(hidden)
         .ok()
@@ -81,7 +82,7 @@ impl Problem<'_> {
         }
     }
 
-    /// The probability of a place's output, given its token and the ones before.
+    /// The probability of a place's output, given its token and the earlier tokens.
     fn factor(&self, path: &[u32], place: usize, token: u32, likelihood: f64) -> f64 {
         let Observed::Output(own) = self.observed[place] else {
             return likelihood;
@@ -105,22 +106,22 @@ impl Problem<'_> {
     }
 }
 
-/// Bytes of messages that are kept.
+/// Maximum bytes of messages.
 const MESSAGE_BYTES: usize = 1 << 30;
 
-/// What places of a consistent release tell each other: factors on the likelihoods of tokens.
+/// Messages between the places of a consistent release: factors on the likelihoods of tokens.
 pub(super) struct Messages {
-    /// The places of each output that stands at least once.
+    /// The places of each output that occurs.
     groups: Vec<Vec<usize>>,
-    /// Of every group what the other groups leave of each token.
+    /// For every group, the factor that the other groups leave for each token.
     excluded: Vec<Vec<f64>>,
-    /// What the other places of its group say of each place.
+    /// For each place, the evidence of the other places of its group.
     same: HashMap<usize, Vec<f64>>,
     pub(super) factors: HashMap<usize, Vec<f64>>,
 }
 
 impl Messages {
-    /// Rounds.
+    /// Number of rounds.
     pub(super) const ROUNDS: usize = 6;
 
     pub(super) fn new(observed: &[Observed], tokens: usize) -> Result<Self> {
@@ -149,7 +150,8 @@ impl Messages {
         })
     }
 
-    /// The next round, from the posteriors of all places and their likelihoods without factors.
+    /// Computes the next round from the posteriors of all places and their likelihoods without
+    /// factors.
     pub(super) fn update(
         &mut self,
         marginals: &HashMap<usize, Vec<f64>>,
@@ -157,7 +159,7 @@ impl Messages {
         drawn: &[bool],
     ) -> Result<()> {
         let tokens = drawn.len();
-        // The odds that an output's word is this one, but for what the other outputs say of it.
+        // The odds that an output's word is this one, without the evidence of the other outputs.
         let odds = |group: usize, w: usize| {
             let each = self.groups[group].iter().map(|place| marginals[place][w]);
             let p = each.fold(0.0f64, f64::max).min(1.0 - 1e-9);
@@ -169,11 +171,11 @@ impl Messages {
                 *all += odds(group, w);
             }
         }
-        // At most one output has a word: against none and one of the others.
+        // At most one output has a word: either none, or one of the others.
         let excluded = (0..self.groups.len()).map(|group| {
             let each = all.iter().enumerate().zip(&self.excluded[group]);
             let free = each.map(|((w, all), old)| {
-                // Half of the way, so that rounds do not swing.
+                // Half of the step, so that rounds do not oscillate.
                 (old / (1.0 + (all - odds(group, w)).max(0.0))).sqrt()
             });
             free.collect()
@@ -182,7 +184,8 @@ impl Messages {
         let (mut next, mut kept) = (HashMap::new(), HashMap::new());
         for (places, free) in self.groups.iter().zip(&excluded) {
             let alone = likelihood(places[0])?;
-            // Of every place what all but its own output says, and how well that explains the output.
+            // For every place: the evidence of everything except its own output, and how well that
+            // explains the output.
             let cavities: Vec<(Vec<f64>, f64)> = places
                 .iter()
                 .map(|place| {

@@ -1,13 +1,14 @@
-//! The word frequencies behind many outputs: the likeliest ones, by the iterative Bayesian update.
+//! Estimates word frequencies from many outputs: the maximum likelihood, by the iterative Bayesian
+//! update.
 //!
-//! Of outputs with shares o, expectation maximisation (Agrawal and Aggarwal 2001, "On the design and
-//! quantification of privacy preserving data mining algorithms") takes frequencies x to
-//! x ∘ K(o / Kᵀx): each round is at least as likely as the one before. One pass over K makes a
-//! round: a row K\[w,·\] gives the new x_w, and at once its part of the next Kᵀx.
+//! Let o be the shares of the outputs. Expectation maximisation (Agrawal and Aggarwal 2001, "On the
+//! design and quantification of privacy preserving data mining algorithms") maps frequencies x to x
+//! ∘ K(o / Kᵀx). Each round is at least as likely as the one before. One round takes one pass over
+//! K: a row K\[w,·\] gives the new x_w and its part of the next Kᵀx.
 //!
-//! The likeliest frequencies fit the noise, too. So rounds are counted by outputs that were held out:
-//! one half of the documents is fitted, and the round at which the other half is likeliest is the
-//! last one of the fit to all.
+//! The likeliest frequencies also fit the noise. So held-out outputs choose the number of rounds.
+//! One half of the documents is fitted, and the fit to all stops after the round at which the other
+//! half is likeliest.
 
 use rayon::prelude::*;
 
@@ -18,38 +19,39 @@ use crate::parallel::{Control, install};
 #[cfg(target_arch = "x86_64")]
 use crate::simd::{Avx2, Avx512};
 
-/// Rounds without a gain on the outputs held out after which no further ones are made.
+/// Number of rounds without a gain on the held-out outputs after which the search stops.
 const PATIENCE: usize = 3;
-/// Parts that rows are dealt with in, whatever the number of threads: sums of floats do not depend on it.
+/// Number of parts that rows are divided into, for any number of threads: sums of floats must not
+/// depend on it.
 const PARTS: usize = 32;
-/// Rows that are read together: so many share one pass over the sums of outputs.
+/// Rows that are read together: they share one pass over the sums of outputs.
 const TOGETHER: usize = 4;
 
 /// Estimated frequencies.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Frequencies {
-    /// How often each word is written, given that it is known: sums to 1.
+    /// The frequency of each known word; sums to 1.
     pub words: Vec<f64>,
-    /// How often an unknown word is written, of those that an output replaces.
+    /// The frequency of unknown words among those that an output replaces.
     pub unknown: f64,
-    /// Rounds that were made.
+    /// Number of rounds.
     pub rounds: usize,
 }
 
-/// What frequencies are estimated from, and how.
+/// The data and parameters of an estimate.
 #[derive(Clone, Copy, Debug)]
 pub struct Fit<'a> {
-    /// How often each output was seen, in one half of the documents and in the other.
+    /// Counts of each output, in one half of the documents and in the other.
     pub counts: [&'a [f64]; 2],
-    /// The frequencies to start from. A word at 0 stays there.
+    /// The initial frequencies. A word at 0 stays there.
     pub start: &'a [f64],
-    /// How often an unknown word is written at the start; 0 where outputs hide none.
+    /// The initial frequency of unknown words; 0 if outputs hide none.
     pub unknown: f64,
-    /// Rounds at most; all of them are made where `held_out` is false.
+    /// Maximum number of rounds; all are made if `held_out` is false.
     pub rounds: usize,
-    /// Whether the second half decides how many rounds are made.
+    /// Whether the second half decides the number of rounds.
     pub held_out: bool,
-    /// Bytes of the law that are kept between rounds. The rest is computed anew in each.
+    /// Bytes of the law that are kept between rounds. The rest is recomputed in each.
     pub memory: usize,
 }
 
@@ -69,10 +71,11 @@ impl Channel {
         Ok(observed.into_iter().map(id).collect())
     }
 
-    /// The outputs of many releases, in parallel, and how many words each has.
+    /// The outputs of many releases, in parallel, and the number of words of each.
     ///
     /// # Errors
-    /// As [`outputs`](Self::outputs), with the number of the release; [`Error::Interrupted`].
+    /// The errors of [`outputs`](Self::outputs), with the number of the release;
+    /// [`Error::Interrupted`].
     pub fn outputs_of(&self, texts: &[&str], control: &Control) -> Result<(Vec<u32>, Vec<u32>)> {
         let work: usize = texts.iter().map(|text| text.len()).sum();
         let found: Vec<Vec<u32>> = install(work, 0, || {
@@ -92,7 +95,7 @@ impl Channel {
         Ok((found.concat(), lengths))
     }
 
-    /// Words that are released as they are although the vocabulary has them.
+    /// Words of the vocabulary that are released unchanged.
     pub fn shown(&self) -> Vec<u32> {
         let skip = &self.text().policy().skip;
         let words = self.vocabulary();
@@ -101,7 +104,7 @@ impl Channel {
         ids
     }
 
-    /// Estimates the frequencies of words from how often outputs were seen. `control` counts rounds.
+    /// Estimates the frequencies of words from counts of outputs. `control` counts rounds.
     ///
     /// # Errors
     /// [`Error::Parameter`] for counts or a start that do not fit, no outputs, a law that fails;
@@ -156,16 +159,16 @@ impl Channel {
     }
 }
 
-/// The rows of K of the words that can be written, at the outputs that were seen.
+/// The rows of K of all words that may be inputs, at the observed outputs.
 struct Matrix<'a> {
     channel: &'a Channel,
     inputs: Vec<u32>,
     outputs: Vec<u32>,
-    /// Whether each input is released as it is.
+    /// Whether each input is released unchanged.
     shown: Vec<bool>,
     /// The law of an unknown word's output.
     unknown: Option<Vec<f32>>,
-    /// The rows that are kept, those of the first inputs.
+    /// The cached rows: those of the first inputs.
     kept: Vec<f32>,
     rows_kept: usize,
 }
@@ -241,7 +244,7 @@ impl<'a> Matrix<'a> {
         shares.map(|o| if total > 0.0 { o } else { 0.0 }).collect()
     }
 
-    /// Kᵀx, and where the shares `o` and `p` = Kᵀx were given, x after a round: x ∘ K(o / p).
+    /// Computes Kᵀx. With the shares `o` and `p` = Kᵀx, also advances x by a round: x ∘ K(o / p).
     fn pass(
         &self,
         x: &mut [f64],
@@ -282,7 +285,7 @@ impl<'a> Matrix<'a> {
         Ok(sums)
     }
 
-    /// Some rows: kept ones, or computed anew.
+    /// Returns some rows, cached or recomputed.
     fn rows<'b>(
         &'b self,
         rows: std::ops::Range<usize>,
@@ -347,7 +350,8 @@ impl<'a> Matrix<'a> {
     }
 }
 
-/// Takes x of up to four rows a round further, where there are ratios, and adds x_w·K\[w,·\] to the sums.
+/// Advances x of up to four rows by a round, if there are ratios, and adds x_w·K\[w,·\] to the
+/// sums.
 fn step(rows: &[f32], x: &mut [f64], ratios: Option<&[f64]>, sums: &mut [f64]) {
     #[cfg(target_arch = "x86_64")]
     {

@@ -1,14 +1,14 @@
-//! Laws that nobody can compute, estimated from draws.
+//! Laws that cannot be computed, estimated from draws.
 //!
-//! Of every word so many outputs were drawn, c_y of them y. The law that is estimated is
-//! (1 - g)·c_y/n + g/V: relative frequencies, less the share g that Good and Turing give to all outputs
-//! which were not drawn, the number of outputs that were drawn once, divided by n; at least 1/(2n). That
-//! share is spread evenly over the outputs that the mechanism may release.
+//! For every word, n outputs were drawn; c_y of them are y. The estimated law is (1 - g)·c_y/n +
+//! g/V: relative frequencies, less the share g of outputs that were not drawn (Good and Turing). g
+//! is the number of outputs that were drawn once, divided by n, and at least 1/(2n). This share is
+//! spread evenly over the outputs that the mechanism may release.
 //!
-//! I(W;Y) is convex in the law. So relative frequencies, taken as the law, have more of it than the law has
-//! in expectation. From below: a decoder that was made without a draw tells of this draw's word at most
-//! I(W;Y) in expectation (Barber and Agakov 2003), so the mean log-ratio with each draw left out of its
-//! own law is a lower bound.
+//! I(W;Y) is convex in the law. So with relative frequencies as the law, it is larger in
+//! expectation than with the true law. For a lower bound, consider a decoder trained without one
+//! draw. It reveals at most I(W;Y) about that draw's word in expectation (Barber and Agakov 2003).
+//! So the mean log-ratio, with each draw left out of its own law, is a lower bound.
 
 use std::sync::Arc;
 
@@ -16,16 +16,16 @@ use crate::error::{Error, Result};
 use crate::guarantee::Bits;
 use crate::mechanism::Mechanism;
 
-/// How often each output was drawn for each word.
+/// Counts of each output drawn for each word.
 #[derive(Clone, Debug)]
 pub struct Draws {
-    /// Draws of each word.
+    /// Number of draws per word.
     pub each: usize,
-    /// Where the outputs of each word begin, and their end.
+    /// Start of each word's outputs, and the end.
     pub starts: Vec<usize>,
     /// The outputs of each word, ascending.
     pub outputs: Vec<u32>,
-    /// How often each was drawn.
+    /// The count of each.
     pub times: Vec<u32>,
 }
 
@@ -76,7 +76,7 @@ impl Draws {
     }
 }
 
-/// The share of outputs that were not drawn, of n draws that have so many outputs drawn once.
+/// The share of outputs that were not drawn, in n draws of which `once` outputs occur once.
 fn unseen(once: f64, n: f64) -> f64 {
     (once.max(0.5) / n).min(1.0)
 }
@@ -205,7 +205,8 @@ impl Estimated {
         }
     }
 
-    /// log₂ Σ_y max_w of relative frequencies: at least the capacity in expectation, for a maximum is convex.
+    /// log₂ Σ_y max_w of relative frequencies: at least the capacity in expectation, because a
+    /// maximum is convex.
     pub(super) fn capacity(&self, least: f64) -> Bits {
         let mut most = vec![0.0f64; self.rest.len()];
         for w in 0..self.rest.len() {

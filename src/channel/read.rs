@@ -1,4 +1,4 @@
-//! A released text as what is observed of each of its words.
+//! Reads a released text as observations, one per word.
 
 use std::ops::Range;
 
@@ -6,19 +6,19 @@ use super::Channel;
 use crate::error::{Error, Result};
 use crate::text::{MASK, Oov, ends_sentence, id_of, normalize};
 
-/// How an unknown word stands in a text that is drawn from a posterior: nothing is known of it but that.
+/// The text of an unknown word in a text drawn from a posterior: nothing else is known of it.
 pub const UNKNOWN: &str = "[UNKNOWN]";
 
-/// What is observed of a word.
+/// The observation of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Observed {
-    /// An output, which any word may have.
+    /// An output, which any word may have produced.
     Output(u32),
-    /// The word itself, as a token: it was skipped, or shown to be unknown.
+    /// The word itself, as a token: it was skipped, or is visibly unknown.
     Written(u32),
 }
 
-/// A release as it was given.
+/// A release in the form given.
 #[derive(Clone, Debug)]
 pub enum Given {
     /// A text, whose words are found.
@@ -27,10 +27,10 @@ pub enum Given {
     Tokens(Vec<String>),
 }
 
-/// A release and what is observed of it.
+/// A release and its observations.
 pub(super) struct Reading {
     given: Given,
-    /// Where the words stand in a text.
+    /// The positions of the words in a text.
     ranges: Vec<Range<usize>>,
     pub(super) observed: Vec<Observed>,
     /// The places of each sentence.
@@ -53,7 +53,7 @@ impl Channel {
                     let place =
                         || format!("word {} of the text, at byte {}", ranges.len(), range.start);
                     observed.push(match figure {
-                        // Drawn by a law of its own, it tells nothing of words.
+                        // It was drawn by its own law and reveals nothing about words.
                         Some(_) => Observed::Written(self.vocabulary().len() as u32),
                         None => self.observe(word, masked && is_mask(word), place)?,
                     });
@@ -85,7 +85,7 @@ impl Channel {
         let policy = self.text.policy();
         let vocabulary = self.vocabulary();
         let unknown = vocabulary.len() as u32;
-        // A word that is drawn stands there as the vocabulary has it.
+        // A drawn word has the vocabulary's spelling.
         if let Some(output) = vocabulary.id(word) {
             return Ok(Observed::Output(output));
         }
@@ -110,7 +110,7 @@ fn is_mask(word: &str) -> bool {
 }
 
 impl Reading {
-    /// The release with other words.
+    /// Returns the release with other words.
     pub(super) fn with(&self, channel: &Channel, tokens: &[u32]) -> Given {
         let words = channel.vocabulary();
         let word = |place: usize, written: &str| -> String {

@@ -1,4 +1,4 @@
-//! The laws of a mechanism by rows and by columns, each the fastest way there is.
+//! The laws of a mechanism by rows and by columns, each computed by the fastest method.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -23,18 +23,18 @@ pub(super) type Column = Arc<[f64]>;
 /// Takes each word, its law, its normaliser and Σ p ln p.
 type EachLaw<'a> = dyn FnMut(u32, &[f64], f64, f64) + 'a;
 
-/// Where laws come from.
+/// The source of a mechanism's laws.
 pub(super) enum Source {
     Tem(Tem),
     Response(NeighborResponse),
     Remapped(Box<Source>, Arc<Cover>, Remapped),
-    /// By the laws of all words.
+    /// Computes columns from the laws of all words.
     Rows(Arc<dyn Mechanism>),
-    /// From draws.
+    /// Estimates laws from draws.
     Estimated(Box<Estimated>),
 }
 
-/// A law that could not be computed although its mechanism has one.
+/// The error for a law that could not be computed although its mechanism has one.
 fn no_law() -> Error {
     Error::parameter(
         "mechanism",
@@ -50,7 +50,7 @@ impl Source {
 
     /// The source of a mechanism whose columns have a closed form.
     fn closed(mechanism: &dyn Mechanism) -> Option<Self> {
-        // The mechanism itself, not what it is made around.
+        // The mechanism itself, not one that it wraps.
         let exactly = mechanism as &dyn Any;
         if let Some(tem) = exactly.downcast_ref::<Tem>() {
             return Some(Source::Tem(tem.clone()));
@@ -67,7 +67,7 @@ impl Source {
         ))
     }
 
-    /// Whether columns are computed from normalisers, which a pass over all words gives.
+    /// Whether columns are computed from normalisers, which need a pass over all words.
     pub(super) fn needs_totals(&self) -> bool {
         match self {
             Source::Tem(_) => true,
@@ -76,12 +76,12 @@ impl Source {
         }
     }
 
-    /// Whether a column takes the laws of all words.
+    /// Whether a column needs the laws of all words.
     pub(super) fn columns_by_rows(&self) -> bool {
         matches!(self, Source::Rows(_))
     }
 
-    /// Calls a function with each word, its law, its normaliser (1 where there is none) and Σ p ln p.
+    /// Calls a function with each word, its law, its normaliser (1 without one) and Σ p ln p.
     pub(super) fn each_law(
         &self,
         ids: &[u32],
@@ -128,7 +128,7 @@ impl Source {
         }
     }
 
-    /// The law of what an unknown word becomes.
+    /// The law of the replacement of an unknown word.
     pub(super) fn unknown(&self, words: usize) -> Vec<f64> {
         let uniform = |excluded: &[u32]| {
             let mut law = vec![1.0 / (words - excluded.len()) as f64; words];
@@ -159,7 +159,7 @@ impl Source {
         }
     }
 
-    /// Writes a column where it has a closed form.
+    /// Writes a column if it has a closed form.
     fn column(&self, y: u32, totals: &[f64], out: &mut [f64]) {
         match self {
             Source::Tem(tem) => tem.column(y, totals, out),
@@ -223,12 +223,13 @@ impl Source {
     }
 }
 
-/// The law of what an unknown word becomes: that of the mechanism or of what it remaps.
+/// The law of the replacement of an unknown word: that of the mechanism, or of the mechanism that
+/// it remaps.
 fn unknown_of(mechanism: &dyn Mechanism, uniform: impl Fn(&[u32]) -> Vec<f64>) -> Vec<f64> {
     let Some(remapped) = (mechanism as &dyn Any).downcast_ref::<Remapped>() else {
         return uniform(&mechanism.excluded());
     };
-    // Of what is remapped, as its inner mechanism draws it.
+    // For a remapping, take the inner mechanism's draw.
     let inner = remapped
         .inner()
         .map_or_else(Vec::new, WordMechanism::excluded);

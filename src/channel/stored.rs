@@ -1,4 +1,5 @@
-//! What a pass over all laws found, in a file: normalisers, from which columns are computed.
+//! Stores the results of a pass over all laws in a file: normalisers, from which columns are
+//! computed.
 
 use std::fs::File;
 use std::path::Path;
@@ -12,12 +13,12 @@ use crate::mechanism::WordMechanism;
 use crate::parallel::Control;
 
 const VERSION: u64 = 1;
-/// Words whose normalisers are computed again as a file is read.
+/// Number of words whose normalisers are recomputed when a file is read.
 const CHECKED: usize = 8;
 /// Normalisers are sums of floats whose order depends on the machine.
 const TOLERANCE: f64 = 1e-9;
 
-/// What the normalisers depend on.
+/// The data that the normalisers depend on.
 fn key(source: &Source) -> Option<Vec<u64>> {
     match source {
         Source::Tem(tem) => Some(vec![
@@ -42,8 +43,8 @@ fn refused() -> Error {
 }
 
 impl Channel {
-    /// Writes the normalisers of all words, the capacity, and what bits need: a pass over all laws, once.
-    /// `control` counts laws.
+    /// Writes the normalisers of all words, the capacity, and the data that bits need. It takes one
+    /// pass over all laws; `control` counts them.
     ///
     /// # Errors
     /// [`Error::Parameter`] for a mechanism whose columns need no normalisers, [`Error::Io`],
@@ -64,7 +65,8 @@ impl Channel {
         write_atomically(path, |out| write_sections(out, &sections))
     }
 
-    /// Reads what [`save`](Self::save) wrote for this mechanism, and computes some normalisers again.
+    /// Reads a file that [`save`](Self::save) wrote for this mechanism, and recomputes some
+    /// normalisers to check it.
     ///
     /// # Errors
     /// [`Error::Io`]; [`Error::Corrupt`] for a damaged file or one without normalisers;

@@ -3,7 +3,7 @@
 use super::chain::{Backward, Chain, Forward};
 use crate::error::Result;
 
-/// Bytes of states that a pass keeps before it saves memory at the cost of time.
+/// Bytes of states above which a pass saves memory at the cost of time.
 const STATE_BYTES: usize = if cfg!(test) { 4 << 10 } else { 192 << 20 };
 
 /// Writes the likelihood of every token at a place.
@@ -11,14 +11,14 @@ pub(super) trait Likelihoods {
     fn fill(&self, place: usize, out: &mut Vec<f64>) -> Result<()>;
 }
 
-/// What is known at a place.
+/// The state of knowledge at a place.
 pub(super) struct View<'a> {
     pub(super) before: &'a Forward,
     pub(super) likelihood: &'a [f64],
     pub(super) beta: &'a Backward,
     /// The posterior of the token, which sums to 1.
     pub(super) marginal: &'a [f64],
-    /// The sum of the posterior before it was scaled, times the step's factor.
+    /// The sum of the posterior before scaling, times the step's factor.
     pub(super) sum: f64,
 }
 
@@ -30,7 +30,7 @@ pub(super) fn block_of(chain: &Chain<'_>, places: usize) -> usize {
     }
 }
 
-/// ln of the probability of the outputs; -∞ where nothing explains one of them, and its place.
+/// ln of the probability of the outputs, or -∞ with the place whose output nothing explains.
 pub(super) type Evidence = (f64, Option<usize>);
 
 /// Calls a function with every place, the last one first.
@@ -101,7 +101,7 @@ pub(super) fn sweep(
     Ok((log, None))
 }
 
-/// Calls a function with every place in order, its likelihood and β behind it.
+/// Calls a function with every place in order, with its likelihood and β after it.
 pub(super) fn ahead(
     chain: &Chain<'_>,
     places: usize,
@@ -111,7 +111,7 @@ pub(super) fn ahead(
     let block = block_of(chain, places);
     let mut likelihood = Vec::new();
     let mut beta = chain.end();
-    // β behind the last place of each block, the last block first.
+    // β after the last place of each block, the last block first.
     let mut borders = vec![beta.clone()];
     let starts: Vec<usize> = (0..places).step_by(block).collect();
     for &first in starts.iter().skip(1).rev() {

@@ -1,9 +1,10 @@
-//! The likeliest sentence: the chain with maxima in place of sums, exact as well.
+//! The likeliest sentence: the chain with maxima in place of sums, also exact.
 //!
-//! A state is a token, for pairs of words that were never seen, or a seen context. Behind a context a seen
-//! word has its full probability; every other word that of the shorter history, of which the best state
-//! before is known for each last word: M(v) = max(δ(·,v), max δ(u,v)·λ₃(u,v)). The latter gives a seen word
-//! less than it has, so it can be taken for all words.
+//! A state is a token, for pairs of words that were never seen, or a seen context. After a context,
+//! a seen word has its full probability. Every other word has that of the shorter history. For each
+//! last word, the best previous state of these is known: M(v) = max(δ(·,v), max δ(u,v)·λ₃(u,v)).
+//! This formula gives a seen word less than its full probability, so it may be applied to all
+//! words.
 
 use super::chain::Chain;
 use super::sweep::{Likelihoods, block_of};
@@ -19,7 +20,7 @@ struct Best {
 
 const NOWHERE: f64 = f64::NEG_INFINITY;
 
-/// Takes a better way.
+/// Takes a better path.
 fn relax(value: &mut f64, back: &mut u32, better: f64, from: u32) {
     if better > *value {
         *value = better;
@@ -28,7 +29,7 @@ fn relax(value: &mut f64, back: &mut u32, better: f64, from: u32) {
 }
 
 impl Chain<'_> {
-    /// One word further; writes the state before of every state.
+    /// Advances by one word; writes the previous state of every state.
     fn best(&self, from: &Best, likelihood: &[f64], to: &mut Best, back: &mut Vec<u32>) {
         let prior = self.prior;
         let count = self.tokens();
@@ -52,7 +53,7 @@ impl Chain<'_> {
                 offset + context as u32,
             );
         }
-        // Of any word behind any other by the frequencies alone.
+        // The factor that reaches any word after any other, by frequencies alone.
         let left = |v: usize| match prior.order() {
             1 => 1.0,
             _ => prior.pairs.rest[v],
@@ -142,7 +143,7 @@ pub(super) fn viterbi(
     places: usize,
     likelihoods: &dyn Likelihoods,
 ) -> Result<Vec<u32>> {
-    // A place keeps a state before for every state: half of what sums keep.
+    // A place stores one previous state per state: half of what sums store.
     let block = block_of(chain, places);
     let (tokens, contexts) = (chain.tokens() + 1, chain.prior.triples.first.len());
     let mut start = Best {
@@ -156,7 +157,7 @@ pub(super) fn viterbi(
         likelihoods.fill(place, likelihood)?;
         let mut to = from.clone();
         chain.best(from, likelihood, &mut to, back);
-        // Far from underflow: only differences count.
+        // Rescale far from underflow: only differences count.
         let values = to.tokens.iter().chain(&to.contexts);
         let most = values.fold(NOWHERE, |a, &b| a.max(b));
         if most > NOWHERE {

@@ -1,4 +1,4 @@
-//! Covers made from a space: each word's k nearest outputs, evened out by frequency or not.
+//! Builds covers from a space: each word's k nearest outputs, optionally balanced by frequency.
 
 use rayon::prelude::*;
 
@@ -9,15 +9,15 @@ use crate::parallel::{Control, install};
 use crate::search::BATCH;
 use crate::space::{MetricSpace, rows_together};
 
-/// What every way to make a cover takes.
+/// Options that every method of building a cover takes.
 #[derive(Clone, Debug)]
 pub struct Build {
-    /// Outputs that stand for fewer words take their own nearest words in, up to so many.
+    /// Minimum size of a set: outputs that stand for fewer words add their own nearest words.
     pub least: usize,
     /// Ids of words that are never released.
     pub exclude: Vec<u32>,
-    /// Whether [`Cover::nearest`] may take about the nearest outputs, from an HNSW graph: which
-    /// words a set holds is not what the proof rests on.
+    /// Whether [`Cover::nearest`] may take approximately nearest outputs from an HNSW graph. The
+    /// proof does not depend on which words a set holds.
     pub approximate: bool,
 }
 
@@ -31,18 +31,19 @@ impl Default for Build {
     }
 }
 
-/// How a balanced cover evens out frequencies.
+/// Parameters by which a balanced cover evens out frequencies.
 #[derive(Clone, Debug)]
 pub struct Balance {
     /// log₂ of each word's frequency.
     pub log2_frequencies: Vec<f64>,
-    /// a: what a factor of 2 in frequency costs, in median distances to the 20th neighbour.
+    /// The weight a: the cost of a factor of 2 in frequency, in median distances to the 20th
+    /// neighbour.
     pub weight: f64,
 }
 
 impl Balance {
-    /// Frequencies by rank, where the vocabulary is in order of frequency: Zipf's law in
-    /// Mandelbrot's form, f ∝ 1/(rank + 2.7).
+    /// Frequencies by rank, for a vocabulary in order of frequency: Zipf's law in Mandelbrot's
+    /// form, f ∝ 1/(rank + 2.7).
     pub fn by_rank(words: usize, weight: f64) -> Self {
         let log2_frequencies = (1..=words).map(|rank| -(rank as f64 + 2.7).log2());
         Balance {
@@ -51,10 +52,12 @@ impl Balance {
         }
     }
 
-    /// Of counts or frequencies, one a word; 0 is taken for half of the least that is above.
+    /// Balance from counts or frequencies, one per word; 0 becomes half of the smallest positive
+    /// one.
     ///
     /// # Errors
-    /// [`Error::Parameter`] for counts that are negative or not finite, or a wrong number of them.
+    /// [`Error::Parameter`] for counts that are negative or not finite, or a wrong number of
+    /// counts.
     pub fn of_counts(counts: &[f64], words: usize, weight: f64) -> Result<Self> {
         if counts.len() != words {
             let expected = format!("one for each of the {words} words");
@@ -84,17 +87,17 @@ impl Balance {
     }
 }
 
-/// Words whose distances give the scale of a balance.
+/// Number of words whose distances give the scale of a balance.
 const SAMPLE: usize = 1000;
-/// The neighbour whose distance is that scale.
+/// The neighbour whose distance gives that scale.
 const SCALE_NEIGHBOR: usize = 20;
 
 impl Cover {
-    /// Every word stands for itself: Tem'21, but for the words of [`Build::exclude`]. Nothing is
-    /// topped up.
+    /// A cover in which every word stands for itself, as in TEM'21, except the words of
+    /// [`Build::exclude`]. Sets are not topped up.
     ///
     /// # Errors
-    /// [`Error::WordId`]; [`Error::Parameter`] if nothing is left.
+    /// [`Error::WordId`]; [`Error::Parameter`] if no output is left.
     pub fn identity(space: &dyn MetricSpace, exclude: &[u32]) -> Result<Self> {
         let words = space.vocabulary().len() as u32;
         let cover = Self::from_members(space, (0..words).map(|id| vec![id]).collect())?;
@@ -104,12 +107,12 @@ impl Cover {
         }
     }
 
-    /// C(w): the k nearest outputs, w among them; ties by id. From the space's lists where they
-    /// are long enough, else by exact search.
+    /// A cover in which C(w) holds the k nearest outputs of w, including w; ties go to the smaller
+    /// id. They come from the space's lists if these are long enough, else from an exact search.
     ///
     /// # Errors
-    /// [`Error::Parameter`] for a k that is not from 1 to the number of outputs,
-    /// [`Error::WordId`], [`Error::TooLarge`], [`Error::Interrupted`].
+    /// [`Error::Parameter`] for a k outside 1 to the number of outputs, [`Error::WordId`],
+    /// [`Error::TooLarge`], [`Error::Interrupted`].
     pub fn nearest(
         space: &dyn MetricSpace,
         k: usize,
@@ -132,13 +135,14 @@ impl Cover {
         finish(space, chosen, build, &allowed, grid, control)
     }
 
-    /// C(w): the k outputs smallest in d(w, y) + a·m·|log₂ f(w) - log₂ f(y)|, f the words' frequencies,
-    /// m the median distance to the 20th neighbour. Sets then hold words of like frequency, so that
-    /// the commonest word of a set is no good guess.
+    /// A cover in which C(w) holds the k outputs with the smallest d(w, y) + a·m·|log₂ f(w) - log₂
+    /// f(y)|. f are the words' frequencies, and m is the median distance to the 20th neighbour.
+    /// Sets then hold words of similar frequency, so that the most frequent word of a set is not an
+    /// easy guess.
     ///
     /// # Errors
-    /// As [`nearest`](Self::nearest), and [`Error::Parameter`] for a weight that is negative or not
-    /// finite.
+    /// The errors of [`nearest`](Self::nearest); [`Error::Parameter`] for a weight that is negative
+    /// or not finite.
     pub fn balanced(
         space: &dyn MetricSpace,
         k: usize,
@@ -176,7 +180,7 @@ impl Cover {
     }
 }
 
-/// The scores that a balanced cover takes its outputs by: d(w, y) + scale·|log₂ f(w) - log₂ f(y)|.
+/// The scores by which a balanced cover selects outputs: d(w, y) + scale·|log₂ f(w) - log₂ f(y)|.
 struct Scores<'a> {
     space: &'a dyn MetricSpace,
     frequencies: &'a [f64],
@@ -188,24 +192,26 @@ struct Scores<'a> {
     k: usize,
 }
 
-/// Segments of a row; the k-th least of their minima bounds the k-th least score from above.
+/// Segments of a row. The k-th least of their minima is an upper bound on the k-th least score.
 const SEGMENTS: usize = 16;
 
 impl Scores<'_> {
-    /// The k outputs of lowest score of each of some words, ties by id.
+    /// Returns the k outputs of lowest score for each of some words; ties go to the smaller id.
     ///
-    /// Where the space has distances in f32 with a proved error, these leave few outputs that can be
-    /// among the k. Their exact distances decide, so the outputs are the same either way.
+    /// If the space has bounded distances (f32 with a proved error), these leave few candidates.
+    /// Exact distances of the candidates decide, so the result is the same either way.
     fn lowest(&self, ids: &[u32]) -> Vec<Vec<u32>> {
         let words = self.all.len();
         let stride = words.next_multiple_of(16);
-        let mut rough = vec![0.0f32; ids.len() * stride];
-        let screened = self.space.screen(ids, &self.all, &mut rough, stride);
-        let (mut work, mut candidates, mut exact) = (Work::default(), Vec::new(), Vec::new());
+        let mut bounded = vec![0.0f32; ids.len() * stride];
+        let error = self
+            .space
+            .bounded_distances(ids, &self.all, &mut bounded, stride);
+        let (mut work, mut candidates, mut exact) = (Scratch::default(), Vec::new(), Vec::new());
         let mut chosen = Vec::with_capacity(ids.len());
-        match screened {
+        match error {
             Some(error) => {
-                for (&w, row) in ids.iter().zip(rough.chunks_exact(stride)) {
+                for (&w, row) in ids.iter().zip(bounded.chunks_exact(stride)) {
                     let distances = row[..words].iter().map(|&d| f64::from(d));
                     self.candidates(w, distances, error, &mut work, &mut candidates);
                     exact.resize(candidates.len(), 0.0);
@@ -233,17 +239,17 @@ impl Scores<'_> {
         distance + self.scale * (own - other).abs()
     }
 
-    /// The outputs that can be among the k of lowest score, ascending, by distances of some relative
-    /// error.
+    /// Finds the outputs that can be among the k of lowest score, ascending, from distances with a
+    /// relative error of `error`.
     fn candidates(
         &self,
         w: u32,
         distances: impl ExactSizeIterator<Item = f64>,
         error: f64,
-        work: &mut Work,
+        work: &mut Scratch,
         found: &mut Vec<u32>,
     ) {
-        let Work { scores, minima, .. } = work;
+        let Scratch { scores, minima, .. } = work;
         let own = self.frequencies[w as usize];
         scores.clear();
         scores.extend(
@@ -254,7 +260,8 @@ impl Scores<'_> {
         for &y in self.excluded {
             scores[y as usize] = f64::INFINITY;
         }
-        // Each minimum is of other outputs, so k of them are at most the k-th.
+        // The minima belong to different outputs, so at least k outputs score at most the k-th
+        // minimum.
         minima.clear();
         minima.resize(scores.len().div_ceil(SEGMENTS), f64::INFINITY);
         for segment in scores.chunks(minima.len()) {
@@ -266,9 +273,9 @@ impl Scores<'_> {
             true => *minima.select_nth_unstable_by(self.k - 1, f64::total_cmp).1,
             false => f64::INFINITY,
         };
-        // Both this score and the one it is compared with are off by `error` and by rounding.
+        // Both this score and the one it is compared with may be off by `error` and by rounding.
         let limit = limit * (1.0 + 4.0 * (error + 1e-9));
-        // A score that is no number, of an infinite scale, is no reason to leave an output out.
+        // A NaN score, from an infinite scale, does not exclude an output.
         let beyond = |score: f64| score > limit;
         found.clear();
         for (scores, first) in scores.chunks(SEGMENTS).zip((0u32..).step_by(SEGMENTS)) {
@@ -280,12 +287,12 @@ impl Scores<'_> {
         }
     }
 
-    /// The k of lowest score among some outputs, of which the exact distances are given.
-    fn least(&self, w: u32, outputs: &[u32], distances: &[f64], work: &mut Work) -> Vec<u32> {
+    /// Returns the k outputs of lowest score among some outputs, by their exact distances.
+    fn least(&self, w: u32, outputs: &[u32], distances: &[f64], work: &mut Scratch) -> Vec<u32> {
         let keys = &mut work.keys;
         keys.clear();
         keys.extend(outputs.iter().zip(distances).map(|(&y, &d)| {
-            // The bits of numbers that are not negative sort as they do.
+            // The bits of non-negative numbers sort like the numbers.
             (self.score(w, y, d).to_bits(), y)
         }));
         if self.k < keys.len() {
@@ -295,15 +302,15 @@ impl Scores<'_> {
     }
 }
 
-/// Memory that the words of a block share.
+/// Working memory that the words of a block share.
 #[derive(Default)]
-struct Work {
+struct Scratch {
     scores: Vec<f64>,
     minima: Vec<f64>,
     keys: Vec<(u64, u32)>,
 }
 
-/// Which words may be outputs.
+/// The words that may be outputs.
 pub(crate) struct Allowed {
     excluded: Vec<bool>,
     count: usize,
@@ -333,7 +340,7 @@ impl Allowed {
     }
 }
 
-/// The k nearest outputs of each of some words.
+/// Returns the k nearest outputs of each of some words.
 fn nearest_allowed(
     space: &dyn MetricSpace,
     ids: &[u32],
@@ -370,8 +377,8 @@ fn nearest_allowed(
     }
 }
 
-/// About the k nearest outputs of each of some words, itself among them; fewer where the graph does not
-/// lead to so many.
+/// Returns approximately the k nearest outputs of each of some words, including the word itself;
+/// fewer if the graph finds fewer.
 fn about_nearest(
     space: &dyn MetricSpace,
     ids: &[u32],
@@ -390,8 +397,8 @@ fn about_nearest(
     Ok(each.collect())
 }
 
-/// The median distance to the 20th neighbour, the word itself not counted, of words spread over the
-/// vocabulary.
+/// The median distance to the 20th neighbour, not counting the word itself, over words spread
+/// across the vocabulary.
 fn median_neighbor(space: &dyn MetricSpace, grid: Grid) -> f64 {
     let words = space.vocabulary().len();
     let k = (SCALE_NEIGHBOR + 1).min(words);
@@ -407,7 +414,7 @@ fn median_neighbor(space: &dyn MetricSpace, grid: Grid) -> f64 {
     *distances.select_nth_unstable_by(middle, f64::total_cmp).1
 }
 
-/// A list for every word, some words at a time, in parallel.
+/// Computes a list for every word, in parallel, some words at a time.
 pub(crate) fn each_block(
     space: &dyn MetricSpace,
     block: usize,
@@ -428,7 +435,8 @@ pub(crate) fn each_block(
     Ok(blocks.into_iter().flatten().collect())
 }
 
-/// The cover in which each word is at distance 0 from the chosen outputs, topped up.
+/// Builds the cover in which each word is at distance 0 from its chosen outputs, and tops up small
+/// sets.
 pub(crate) fn finish(
     space: &dyn MetricSpace,
     chosen: Vec<Vec<u32>>,
@@ -480,7 +488,7 @@ mod tests {
     use crate::vocabulary::Vocabulary;
     use rand::RngExt;
 
-    /// Words of which every fifth stands where the one before does.
+    /// Words of which every fifth has the vector of the one before.
     fn embedding(words: usize, metric: Metric) -> Embedding {
         const DIMENSIONS: usize = 24;
         let key = Randomness::new(Some(3)).next_key().expect("a key");
@@ -510,7 +518,7 @@ mod tests {
             let mut rows = vec![0.0; WORDS * WORDS];
             e.rows(&all, &mut rows);
             let excluded: Vec<u32> = all.iter().copied().filter(|y| y % 11 == 2).collect();
-            // Alike in pairs, so that words that stand together tie.
+            // Pairs of equal counts, so that words at one place tie.
             let counts: Vec<f64> = (0..WORDS).map(|i| 1e6 / (1 + i / 2) as f64).collect();
             for (k, weight, exclude) in [
                 (1, 0.1, &[][..]),

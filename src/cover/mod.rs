@@ -1,14 +1,14 @@
-//! Covers: the words that every output stands for.
+//! Covers: each output stands for a public set of words.
 //!
 //! A cover gives every output y a fixed public set A_y of words and a weight q_y > 0. A mechanism
-//! that scores y by d(w, A_y) = min over a in A_y of d(w, a) is as private as one that scores it by
-//! d(w, y): |d(w, A) - d(w', A)| ≤ d(w, w') for every set A (take the a that is best for w'). Nothing
-//! else about the sets is used in the proof, except that they do not depend on the text. So a
-//! *set* may come from anywhere, approximate search included; a *distance* may not.
+//! may then score y by d(w, A_y) = min over a in A_y of d(w, a) instead of d(w, y). It stays as
+//! private, because |d(w, A) - d(w', A)| ≤ d(w, w') for every set A (take the a nearest to w'). The
+//! proof uses nothing else about the sets, except that they do not depend on the text. So a *set*
+//! may come from anywhere, including approximate search; a *distance* may not.
 //!
-//! C(w), the outputs whose set holds w, are at distance 0 from w. With at least k of them for every
-//! word no output is likelier than 1/k ([`Cover::floor`]). A set that is empty means that the output is
-//! never released: its word stays a protected input.
+//! C(w) is the outputs whose sets hold w; they are at distance 0 from w. If every word has at least
+//! k of them, no output is likelier than 1/k ([`Cover::floor`]). An output with an empty set is
+//! never released: its word remains a protected input.
 
 mod build;
 mod stored;
@@ -25,8 +25,8 @@ use crate::space::MetricSpace;
 pub(crate) use build::{Allowed, each_block, finish};
 pub use build::{Balance, Build};
 
-/// Sets of words, one for every output, and their weights. Outputs are counted by *rank*: the
-/// released words in the order of their ids.
+/// One set of words and one weight per output. Outputs are numbered by *rank*: the released words
+/// in the order of their ids.
 ///
 /// ```
 /// use fastdx::{Control, Cover, Embedding};
@@ -37,68 +37,69 @@ pub use build::{Balance, Build};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Cover {
-    /// The space's number of words and its fingerprint.
+    /// The number of words and the fingerprint of the space.
     words: usize,
     space: u64,
     /// The ids of the outputs, ascending.
     released: Vec<u32>,
-    /// A: where the set of each rank starts, and the words, ascending in every set.
+    /// A: the start of each rank's set, and the words, ascending in every set.
     set_starts: Vec<u32>,
     set_words: Vec<u32>,
-    /// C: where the outputs of each word start, and their ranks, ascending for every word.
+    /// C: the start of each word's outputs, and their ranks, ascending for every word.
     output_starts: Vec<u32>,
     outputs: Vec<u32>,
-    /// q_y of every rank; empty where all are alike.
+    /// q_y of every rank; empty if all are equal.
     weights: Vec<f64>,
     weighted: Option<Weighted>,
-    /// Whether every output stands for itself alone, all alike.
+    /// Whether every output stands for itself alone, with equal weights.
     identity: bool,
-    /// Said with every guarantee, so computed once.
+    /// Computed once, because every guarantee shows it.
     k: usize,
     floor: f64,
     fingerprint: u64,
 }
 
-/// What sampling needs of weights.
+/// Data for sampling by weights.
 #[derive(Clone, Debug)]
 struct Weighted {
     /// ln(q_max/q_y) of every rank.
     penalties: Vec<f64>,
-    /// Ranks by the factor of 2 their weight lies in, heaviest first, and for every factor that
-    /// occurs the least penalty and how many ranks it has.
+    /// Ranks grouped by the factor of 2 that their weight falls in, heaviest first. For every such
+    /// class: the least penalty and the number of ranks.
     order: Vec<u32>,
     classes: Vec<(f64, u32)>,
-    /// The law of what unknown words become: q.
+    /// The law of the replacement of an unknown word: q.
     law: Law,
 }
 
-/// Words that offend, in lower case: what `exclude="offensive"` stands for. See data/NOTICE.
+/// Offensive words in lower case, for `exclude="offensive"`. See data/NOTICE.
 pub fn offensive() -> Vec<&'static str> {
     let lines = include_str!("../../data/offensive.txt").lines();
     lines.filter(|line| !line.is_empty()).collect()
 }
 
-/// Ranks in order, and of each class the least penalty and how many ranks it has.
+/// Ranks in order, and for each class the least penalty and the number of ranks.
 type Classes<'a> = (&'a [u32], &'a [(f64, u32)]);
 
-/// The most that weights may differ by: more would reach the floor of Tem's integer weights.
+/// The largest ratio of two weights: a larger one would reach the floor of Tem's integer weights.
 const WEIGHT_RATIO: f64 = 1e9;
 
-/// Rows of distances whose least ones are looked for together.
+/// Rows of distances whose minima are computed together.
 const LANES: usize = 8;
 
-/// The distances of a word in so many rows: a line of a cache, so that none is fetched for half of
-/// it.
+/// The distances of one word in several rows: a whole cache line, so that every fetched byte is
+/// used.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 struct Column([f64; LANES]);
 
 impl Cover {
-    /// From the sets of the outputs: `sets` in any order, each output once, words in any order.
+    /// Creates a cover from the sets of the outputs: `sets` in any order, each output once, words
+    /// in any order.
     ///
     /// # Errors
-    /// [`Error::UnknownWord`], [`Error::Parameter`] for an output given twice or no set that holds
-    /// a word.
+    /// [`Error::UnknownWord`]; [`Error::Parameter`] for an output given twice, or if no set holds a
+    /// word.
     pub fn from_sets<'a>(
         space: &dyn MetricSpace,
         sets: impl IntoIterator<Item = (&'a str, Vec<&'a str>)>,
@@ -121,11 +122,12 @@ impl Cover {
         Self::from_members(space, all)
     }
 
-    /// From the set of every word as an output, by id; an empty one is never released.
+    /// Creates a cover from one set per word as an output, by id; an output with an empty set is
+    /// never released.
     ///
     /// # Errors
-    /// [`Error::WordId`], [`Error::Parameter`] where there is not one set a word or all are empty,
-    /// [`Error::TooLarge`].
+    /// [`Error::WordId`]; [`Error::Parameter`] for another number of sets than words, or if all
+    /// sets are empty; [`Error::TooLarge`].
     pub fn from_members(space: &dyn MetricSpace, mut sets: Vec<Vec<u32>>) -> Result<Self> {
         let words = space.vocabulary().len();
         if sets.len() != words {
@@ -164,7 +166,7 @@ impl Cover {
         .map_err(|reason| Error::parameter("sets", "those of a cover", reason))
     }
 
-    /// Checks the parts and computes the rest.
+    /// Checks the stored parts and derives the other fields.
     fn from_parts(
         words: usize,
         space: u64,
@@ -227,7 +229,7 @@ impl Cover {
         Ok(cover)
     }
 
-    /// Takes weights, and the fingerprint of all.
+    /// Sets the weights, and the fingerprint of the whole.
     fn weigh(&mut self, weights: Vec<f64>) -> std::result::Result<(), String> {
         let all_alike = weights.windows(2).all(|w| w[0] == w[1]);
         self.weighted = None;
@@ -267,10 +269,10 @@ impl Cover {
         Ok(())
     }
 
-    /// The same sets with weights: a function of each output's id.
+    /// Returns the same sets with weights, a function of each output's id.
     ///
     /// # Errors
-    /// [`Error::Parameter`] for weights that are not positive or differ too much.
+    /// [`Error::Parameter`] for weights that are not positive or whose ratio is too large.
     pub fn weighted(&self, weight: impl Fn(u32) -> f64) -> Result<Self> {
         let mut cover = self.clone();
         let weights: Vec<f64> = self.released.iter().map(|&id| weight(id)).collect();
@@ -280,10 +282,10 @@ impl Cover {
         Ok(cover)
     }
 
-    /// The same cover without some outputs; their words stay protected inputs.
+    /// Returns the cover without some outputs; their words remain protected inputs.
     ///
     /// # Errors
-    /// [`Error::WordId`]; [`Error::Parameter`] if nothing is left.
+    /// [`Error::WordId`]; [`Error::Parameter`] if no output is left.
     pub fn excluding(&self, ids: &[u32]) -> Result<Self> {
         let mut out = vec![false; self.words];
         for (&id, position) in ids.iter().zip(0..) {
@@ -314,10 +316,11 @@ impl Cover {
         .map_err(|reason| Error::parameter("exclude", "less than all outputs", reason))
     }
 
-    /// Whether it was made for this space: the same words, vectors (or edges) and metric.
+    /// Checks that the cover was made for this space: the same words, vectors (or edges) and
+    /// metric.
     ///
     /// # Errors
-    /// [`Error::Parameter`] if not.
+    /// [`Error::Parameter`] if it was not.
     pub fn check_space(&self, space: &dyn MetricSpace) -> Result<()> {
         match self.words == space.vocabulary().len() && self.space == space.fingerprint() {
             true => Ok(()),
@@ -329,12 +332,12 @@ impl Cover {
         }
     }
 
-    /// XXH3-64 of the sets, the weights and the space they are of.
+    /// XXH3-64 of the sets, the weights and their space.
     pub fn fingerprint(&self) -> u64 {
         self.fingerprint
     }
 
-    /// Its bytes, as [`save`](Self::save) would write them.
+    /// The bytes that [`save`](Self::save) would write.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         // Writing to a Vec cannot fail.
@@ -342,7 +345,7 @@ impl Cover {
         bytes
     }
 
-    /// The words of the vocabulary.
+    /// The number of words of the vocabulary.
     pub(crate) fn words(&self) -> usize {
         self.words
     }
@@ -352,19 +355,19 @@ impl Cover {
         &self.released
     }
 
-    /// Words of the vocabulary that are never released.
+    /// The number of words that are never released.
     pub fn excluded(&self) -> usize {
         self.words - self.released.len()
     }
 
-    /// Their ids, ascending.
+    /// The ids of the words that are never released, ascending.
     pub fn excluded_ids(&self) -> Vec<u32> {
         let ids = 0..self.words as u32;
         ids.filter(|&id| self.rank(id).is_none()).collect()
     }
 
-    /// Whether every output stands for itself alone, all alike: Tem as published, but for words that
-    /// are never released.
+    /// Whether every output stands for itself alone, with equal weights: TEM as published, except
+    /// for excluded words.
     pub(crate) fn is_identity(&self) -> bool {
         self.identity
     }
@@ -394,9 +397,9 @@ impl Cover {
         &self.set_words[self.set_starts[from] as usize..self.set_starts[to] as usize]
     }
 
-    /// Asks for the first words of a set, which is looked at soon.
+    /// Prefetches the first words of a set.
     #[inline]
-    pub(crate) fn soon(&self, rank: u32) {
+    pub(crate) fn prefetch(&self, rank: u32) {
         let first = self.set_starts[rank as usize] as usize;
         self.set_words[first..]
             .iter()
@@ -422,18 +425,19 @@ impl Cover {
         self.weighted.is_some()
     }
 
-    /// The least number of outputs at distance 0 from a word.
+    /// The least number of outputs at distance 0 from any word.
     pub fn k(&self) -> usize {
         self.k
     }
 
-    /// Words in a set, on average.
+    /// The mean number of words in a set.
     pub(crate) fn mean_set(&self) -> f64 {
         self.set_words.len() as f64 / self.released.len() as f64
     }
 
-    /// No output has a larger probability, whatever the word and ε: max q over the least sum of q
-    /// in a C(w); 1/k where all weights are alike; 1 where some word has no output that stands for it.
+    /// An upper bound on the probability of every output, for every word and ε: max q over the
+    /// least sum of q in a C(w). It is 1/k if all weights are equal, and 1 if no output stands for
+    /// some word.
     pub fn floor(&self) -> f64 {
         self.floor
     }
@@ -449,7 +453,7 @@ impl Cover {
         };
         let sums = (0..self.words as u32).map(sum);
         match sums.fold(f64::INFINITY, f64::min) {
-            // A word that no output stands for may have one that is certain.
+            // A word that no output stands for may have an output of probability 1.
             least if least > 0.0 => (most / least).min(1.0),
             _ => 1.0,
         }
@@ -482,8 +486,9 @@ impl Cover {
         }
     }
 
-    /// Writes d(w, A_y) for every rank, row by row, from rows of the distances of several w to all
-    /// words. Eight rows at a time: a word of a set is looked up once for eight w.
+    /// Writes d(w, A_y) for every rank, row by row, from rows of distances of several w to all
+    /// words. It takes eight rows at a time, so that each word of a set is looked up once for eight
+    /// w.
     pub(crate) fn scores_of_rows(&self, rows: &[f64], out: &mut Vec<f64>) {
         let ranks = self.released.len();
         out.resize(rows.len() / self.words * ranks, 0.0);
@@ -510,7 +515,7 @@ impl Cover {
         }
     }
 
-    /// Writes the least of the columns of each set; a row of `out` for every lane it has room for.
+    /// Writes the minimum of the columns of each set: one row of `out` per lane, as many as fit.
     fn minima(&self, columns: &[Column], out: &mut [f64]) {
         #[cfg(target_arch = "x86_64")]
         {
@@ -546,7 +551,8 @@ impl Cover {
             for &a in &self.set_words[set[0] as usize..set[1] as usize] {
                 let Column(column) = &columns[a as usize];
                 for lane in 0..LANES {
-                    // As `f64::min` of numbers, which the vectoriser does not see.
+                    // Like `f64::min` for non-NaN numbers, in a form that the vectoriser
+                    // recognises.
                     if column[lane] < least[lane] {
                         least[lane] = column[lane];
                     }
@@ -558,7 +564,7 @@ impl Cover {
         }
     }
 
-    /// Writes the exponents of all ranks, from the distances of w to all words.
+    /// Writes the exponents of all ranks from the distances of w to all words.
     pub(crate) fn exponents(&self, eta: f64, gamma: f64, distances: &[f64], out: &mut Vec<f64>) {
         self.scores(distances, out);
         self.weigh_scores(eta, gamma, out);
@@ -580,14 +586,14 @@ impl Cover {
         self.weighted.as_ref().map(|w| &*w.penalties)
     }
 
-    /// The ranks heaviest first, and their classes of like weights: the least penalty and the number
-    /// of ranks, where weights differ.
+    /// The ranks, heaviest first, and their classes of similar weights, if weights differ. A class
+    /// has its least penalty and its number of ranks.
     pub(crate) fn classes(&self) -> Option<Classes<'_>> {
         let weighted = self.weighted.as_ref();
         weighted.map(|w| (&*w.order, &*w.classes))
     }
 
-    /// Any output, all alike.
+    /// Draws an output uniformly.
     pub(crate) fn draw_uniformly(&self, rng: &mut impl rand::Rng) -> u32 {
         self.id(crate::random::uniform_below(
             rng,
@@ -595,7 +601,7 @@ impl Cover {
         ))
     }
 
-    /// An output drawn by the weights alone: what an unknown word becomes.
+    /// Draws an output by the weights alone: the replacement of an unknown word.
     pub(crate) fn draw(&self, rng: &mut impl rand::Rng) -> u32 {
         let rank = match &self.weighted {
             None => return self.draw_uniformly(rng),

@@ -1,4 +1,4 @@
-//! Covers in files: a file of their own, or sections of an index.
+//! Stores covers in files: a file of their own, or sections of an index.
 
 use std::fs::File;
 use std::path::Path;
@@ -9,12 +9,12 @@ use crate::error::{Error, Result};
 use crate::file::{Kind, Sections, map, write_atomically, write_sections};
 
 impl Cover {
-    /// What its sections hold: the meta numbers, for [`sections`](Self::sections).
+    /// The numbers of its meta section, for [`sections`](Self::sections).
     pub(crate) fn meta(&self) -> [u64; 3] {
         [self.words as u64, self.space, self.fingerprint]
     }
 
-    /// Its sections of a file.
+    /// The sections that it is stored as.
     pub(crate) fn sections<'a>(&'a self, meta: &'a [u64; 3]) -> Vec<(Kind, &'a [u8])> {
         let mut sections = vec![
             (Kind::CoverMeta, bytemuck::cast_slice(meta)),
@@ -28,8 +28,8 @@ impl Cover {
         sections
     }
 
-    /// The cover in a file's sections, if there is one. It is checked whole, verified or not: sets
-    /// out of order would be read out of bounds.
+    /// Reads the cover in a file's sections, if there is one. It is always checked completely,
+    /// because unsorted sets would cause reads out of bounds.
     pub(crate) fn of_sections(sections: &Sections) -> std::result::Result<Option<Self>, String> {
         let Some(meta) = sections.get::<u64>(Kind::CoverMeta)? else {
             return Ok(None);
@@ -60,7 +60,8 @@ impl Cover {
         }
     }
 
-    /// Writes it to a file of its own: to a temporary sibling first, then renamed.
+    /// Writes the cover to a file of its own: first to a temporary file beside it, which is then
+    /// renamed.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -69,16 +70,16 @@ impl Cover {
         write_atomically(path, |out| write_sections(out, &self.sections(&meta)))
     }
 
-    /// Reads the cover of a file that [`save`](Self::save) or an index's `save` wrote.
+    /// Reads the cover from a file that [`save`](Self::save) or an index's `save` wrote.
     ///
     /// # Errors
-    /// [`Error::Io`], or [`Error::Corrupt`] for a damaged file or one without a cover.
+    /// [`Error::Io`]; [`Error::Corrupt`] for a damaged file or one without a cover.
     pub fn open(path: &Path) -> Result<Self> {
         let file = File::open(path).map_err(Error::io(path))?;
         Self::read(&map(path, &file)?, path)
     }
 
-    /// The cover in bytes that [`to_bytes`](Self::to_bytes) made.
+    /// Reads a cover from the bytes that [`to_bytes`](Self::to_bytes) returned.
     ///
     /// # Errors
     /// [`Error::Corrupt`].

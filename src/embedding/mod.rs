@@ -1,6 +1,6 @@
 //! Word embeddings: a vocabulary, a vector for every word, and a metric.
 //!
-//! [`mod@format`] reads and writes the files they come in.
+//! [`mod@format`] reads and writes embedding files.
 
 pub mod format;
 pub mod poincare;
@@ -17,9 +17,9 @@ use crate::cover::Cover;
 use crate::error::{Error, Result};
 use crate::guarantee::Certificate;
 use crate::metric::Metric;
-use crate::metric::coarse::Coarse;
-use crate::metric::screen::{self, Norms, Vectors};
-use crate::metric::{Limits, Seen};
+use crate::metric::bounded::{self, Norms, Vectors};
+use crate::metric::quantised::QuantisedBounds;
+use crate::metric::{Limits, Proven};
 use crate::neighbors::{Grid, NeighborLists};
 use crate::parallel::Control;
 use crate::search::exact::Scratch;
@@ -28,10 +28,10 @@ use crate::search::{ExactSearch, Hnsw, HnswParameters};
 use crate::space::{MetricSpace, WordMetric};
 use crate::vocabulary::Vocabulary;
 
-/// The most bytes that a [`Coarse`] copy of the vectors may take.
-const COARSE_UP_TO: usize = 64 << 20;
+/// Maximum bytes of a quantised copy of the vectors ([`QuantisedBounds`]).
+const MAX_QUANTISED_BYTES: usize = 64 << 20;
 
-/// Words with their vectors (float32, one row a word) and a metric on them.
+/// Words with their vectors (float32, one row per word) and a metric on them.
 ///
 /// Immutable and cheap to clone: clones share the arrays.
 #[derive(Clone, Debug)]
@@ -43,17 +43,17 @@ pub struct Embedding {
     derived: Derived,
 }
 
-/// All that was computed from the words, their vectors and the metric, and rests on them.
-/// Whatever changes one of these goes through [`Embedding::from_parts`], which starts afresh.
+/// Data computed from the words, their vectors and the metric. A method that changes one of these
+/// calls [`Embedding::from_parts`], which starts with none of it.
 #[derive(Clone, Debug, Default)]
 struct Derived {
     search: Arc<OnceLock<ExactSearch>>,
     fingerprint: Arc<OnceLock<u64>>,
-    /// What tells far words without their distances, where it is small enough.
-    coarse: Arc<OnceLock<Option<Coarse>>>,
-    /// Every Tem asks for it, and it takes all distances of a word.
+    /// Fast bounds on distances, if they are small enough.
+    quantised: Arc<OnceLock<Option<QuantisedBounds>>>,
+    /// Cached, because every Tem needs it and it takes all distances of a word.
     farthest: Arc<OnceLock<f64>>,
-    /// Of the words that rough distances were asked of.
+    /// The squared norms of words whose bounded distances were computed.
     norms: Arc<OnceLock<Norms>>,
     lists: Option<NeighborLists>,
     hnsw: Option<Arc<Hnsw>>,
@@ -62,11 +62,12 @@ struct Derived {
 }
 
 impl Embedding {
-    /// An embedding of `vocabulary` with row-major `vectors`, `dim` numbers a word.
+    /// Creates an embedding of `vocabulary` with row-major `vectors`, `dim` numbers per word.
     ///
     /// # Errors
-    /// A shape that does not fit, or a vector that is no point of the metric's space (NaN,
-    /// infinity, norm ≥ 1 on the Poincaré ball, 0 for the angular metric), named by its word.
+    /// [`Error::Shape`] for a shape that does not fit; [`Error::Vector`] for a vector that is no
+    /// point of the metric's space, with its word. Such vectors hold NaN or infinity, have norm ≥ 1
+    /// on the Poincaré ball, or are 0 for the angular metric.
     pub fn new(
         vocabulary: Vocabulary,
         vectors: Vec<f32>,
@@ -100,45 +101,46 @@ impl Embedding {
         }
     }
 
-    /// The same embedding with neighbour lists that were built on it.
+    /// Returns the same embedding with neighbour lists that were built on it.
     pub(crate) fn with_lists(mut self, lists: Option<NeighborLists>) -> Self {
         self.derived.lists = lists;
         self
     }
 
-    /// The same embedding with the exact lists of the `k` nearest words of every word, as
-    /// [`NeighborLists::build`] makes them.
+    /// Returns the same embedding with the exact lists of the `k` nearest words of every word, as
+    /// [`NeighborLists::build`] computes them.
     ///
     /// # Errors
-    /// As [`NeighborLists::build`].
+    /// The errors of [`NeighborLists::build`].
     pub fn build_lists(&self, k: usize, memory: u64, control: &Control) -> Result<Self> {
         let lists = NeighborLists::build(self, k, memory, control)?;
         Ok(self.clone().with_lists(Some(lists)))
     }
 
-    /// The same with the lists of all words within `radius` of every word, as
-    /// [`NeighborLists::build_within`] makes them.
+    /// Returns the same embedding with the lists of all words within `radius` of every word, as
+    /// [`NeighborLists::build_within`] computes them.
     ///
     /// # Errors
-    /// As [`NeighborLists::build_within`].
+    /// The errors of [`NeighborLists::build_within`].
     pub fn build_lists_within(&self, radius: f64, memory: u64, control: &Control) -> Result<Self> {
         let lists = NeighborLists::build_within(self, radius, memory, control)?;
         Ok(self.clone().with_lists(Some(lists)))
     }
 
-    /// The same embedding with an HNSW graph, for approximate search.
+    /// Returns the same embedding with an HNSW graph, for approximate search.
     ///
-    /// hnsw_rs inserts words one after the other, so that a seed gives one graph: up to some
-    /// milliseconds a word in a large vocabulary.
+    /// Words are inserted one after the other, so the same seed gives the same graph. In a large
+    /// vocabulary this takes up to some milliseconds per word.
     ///
     /// # Errors
-    /// Parameters outside their range, [`Error::Interrupted`]; a build without the feature `hnsw`.
+    /// [`Error::Parameter`] for parameters out of range, or a build without the feature `hnsw`;
+    /// [`Error::Interrupted`].
     pub fn build_hnsw(&self, parameters: HnswParameters, control: &Control) -> Result<Self> {
         let hnsw = Hnsw::build(self.graph_rows(), parameters, control)?;
         Ok(self.clone().with_hnsw(Some(hnsw)))
     }
 
-    /// The vectors as a graph shares them.
+    /// The vectors in the form that a graph shares.
     pub(crate) fn graph_rows(&self) -> Rows {
         Rows {
             metric: self.metric,
@@ -152,7 +154,7 @@ impl Embedding {
         self
     }
 
-    /// The same embedding with the cover that its file is to hold, or none.
+    /// Returns the same embedding with a cover that its file will hold, or without one.
     ///
     /// # Errors
     /// [`Error::Parameter`] for a cover of other words, vectors or metric.
@@ -164,7 +166,7 @@ impl Embedding {
         Ok(self)
     }
 
-    /// The cover that its file held, or that it was given.
+    /// The cover that was loaded from its file or set by [`with_cover`](Self::with_cover).
     pub fn cover(&self) -> Option<&Arc<Cover>> {
         self.derived.cover.as_ref()
     }
@@ -179,7 +181,7 @@ impl Embedding {
         self.derived.hnsw.as_ref()
     }
 
-    /// The graph as it is searched; none where there is no graph.
+    /// The graph in the form that hnsw_rs searches; `None` without a graph.
     pub(crate) fn hnsw_searcher(&self) -> Result<Option<&Searcher>> {
         self.hnsw().map(|hnsw| hnsw.searcher()).transpose()
     }
@@ -199,10 +201,10 @@ impl Embedding {
         }
     }
 
-    /// The same words and vectors under another metric.
+    /// Returns the same words and vectors with another metric.
     ///
     /// # Errors
-    /// A vector that is no point of that metric's space.
+    /// [`Error::Vector`] for a vector that is no point of that metric's space.
     pub fn with_metric(&self, metric: Metric) -> Result<Self> {
         if metric == self.metric {
             return Ok(self.clone());
@@ -213,10 +215,10 @@ impl Embedding {
         Ok(embedding)
     }
 
-    /// The first `count` words.
+    /// Returns an embedding of the first `count` words.
     ///
     /// # Errors
-    /// `count` is 0.
+    /// [`Error::Parameter`] for a `count` of 0.
     pub fn first(&self, count: usize) -> Result<Self> {
         let count = count.min(self.len());
         let vocabulary = Vocabulary::new(self.vocabulary.iter().take(count))?;
@@ -225,21 +227,21 @@ impl Embedding {
     }
 
     /// The 20,000 common English words that ship with the crate, in 50 dimensions, Euclidean.
-    /// See `data/NOTICE` for where they come from.
+    /// `data/NOTICE` states their sources.
     ///
     /// # Errors
-    /// None in an intact build.
+    /// [`Error::Corrupt`] only if the build is damaged.
     pub fn default_english() -> Result<Self> {
         static SHARED: OnceLock<Embedding> = OnceLock::new();
         static BYTES: &[u8] = include_bytes!("../../data/default.fdx");
         embedded(&SHARED, BYTES, "default.fdx")
     }
 
-    /// 10,498 common English nouns that ship with the crate, in 10 hyperbolic dimensions: the
-    /// is-a hierarchy of WordNet, trained by [`embedding::poincare`](crate::embedding::poincare).
+    /// The 10,498 common English nouns that ship with the crate, in 10 hyperbolic dimensions:
+    /// WordNet's is-a hierarchy, trained by [`embedding::poincare`](crate::embedding::poincare).
     ///
     /// # Errors
-    /// None in an intact build.
+    /// [`Error::Corrupt`] only if the build is damaged.
     pub fn default_nouns() -> Result<Self> {
         static SHARED: OnceLock<Embedding> = OnceLock::new();
         static BYTES: &[u8] = include_bytes!("../../data/nouns.fdx");
@@ -251,7 +253,7 @@ impl Embedding {
         &self.vocabulary
     }
 
-    /// All vectors, row-major, one row a word.
+    /// All vectors, row-major, one row per word.
     pub fn vectors(&self) -> &[f32] {
         &self.vectors
     }
@@ -271,7 +273,7 @@ impl Embedding {
         self.vocabulary.len()
     }
 
-    /// Numbers in a vector.
+    /// The dimension of the vectors.
     pub fn dim(&self) -> usize {
         self.dim
     }
@@ -281,7 +283,8 @@ impl Embedding {
         self.metric
     }
 
-    /// Writes the embedding in fastdx's own format: to a temporary sibling, then renamed.
+    /// Writes the embedding in fastdx's own format: first to a temporary file beside the target,
+    /// which is then renamed.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -296,31 +299,33 @@ impl Embedding {
             .get_or_init(|| ExactSearch::new(&self.vectors, self.dim, self.metric))
     }
 
-    /// A byte a coordinate, made on first use and shared by clones.
+    /// Bounds from vectors quantised to one byte per coordinate; built on first use and shared by
+    /// clones.
     #[inline]
-    fn coarse(&self) -> Option<&Coarse> {
+    fn quantised(&self) -> Option<&QuantisedBounds> {
         let made = || {
-            let small = Coarse::bytes(self.len(), self.dim) <= COARSE_UP_TO;
+            let small = QuantisedBounds::bytes(self.len(), self.dim) <= MAX_QUANTISED_BYTES;
             small
-                .then(|| Coarse::new(&self.vectors, self.dim))
+                .then(|| QuantisedBounds::new(&self.vectors, self.dim))
                 .flatten()
         };
-        self.derived.coarse.get_or_init(made).as_ref()
+        self.derived.quantised.get_or_init(made).as_ref()
     }
 
-    /// The exact `k` nearest words of each of the row-major `queries`: ids and distances, `k`
-    /// a query, nearest first, ties by id.
+    /// Finds the exact `k` nearest words of each of the row-major `queries`. Returns ids and
+    /// distances, `k` per query, nearest first, ties by id.
     ///
     /// # Errors
-    /// `k` outside 1..=V, a shape that does not fit, a query that is no point of the space.
+    /// [`Error::Parameter`] for a `k` outside 1..=V; [`Error::Shape`] for a shape that does not
+    /// fit; [`Error::Vector`] for a query that is no point of the space.
     pub fn nearest(&self, queries: &[f64], k: usize) -> Result<(Vec<u32>, Vec<f64>)> {
         self.nearest_with(queries, k, &Control::new())
     }
 
-    /// [`nearest`](Self::nearest), cancellable.
+    /// [`nearest`](Self::nearest) that can be cancelled.
     ///
     /// # Errors
-    /// The same, and [`Error::Interrupted`].
+    /// The errors of [`nearest`](Self::nearest); [`Error::Interrupted`].
     pub fn nearest_with(
         &self,
         queries: &[f64],
@@ -361,9 +366,9 @@ impl Embedding {
         ids.resize(m * k, 0);
         distances.resize(m * k, 0.0);
         let search = self.search();
-        // As many batches for every thread, none larger than serves.
+        // Equally many batches per thread, none larger than useful.
         let threads = crate::parallel::pool()?.current_num_threads();
-        let rows = crate::search::together(m, threads);
+        let rows = crate::search::batch_size(m, threads);
         crate::parallel::install(m, 1, || {
             queries
                 .par_chunks(rows * self.dim)
@@ -380,7 +385,7 @@ impl Embedding {
     }
 }
 
-/// The embedding in bytes of the program, read once.
+/// The embedding in the program's own bytes, parsed once.
 fn embedded(shared: &OnceLock<Embedding>, bytes: &[u8], name: &str) -> Result<Embedding> {
     if let Some(embedding) = shared.get() {
         return Ok(embedding.clone());
@@ -424,21 +429,21 @@ impl MetricSpace for Embedding {
     }
 
     #[inline]
-    fn seen(&self, a: u32, b: &[u32], limits: &Limits) -> Seen {
+    fn compare_bounds(&self, a: u32, b: &[u32], limits: &Limits) -> Proven {
         if self.metric != Metric::Euclidean {
-            return Seen::default();
+            return Proven::default();
         }
-        match self.coarse() {
-            Some(coarse) => coarse.seen(a, b, limits),
-            None => crate::metric::seen(self.vector(a), &self.vectors, b, limits),
+        match self.quantised() {
+            Some(bounds) => bounds.compare(a, b, limits),
+            None => crate::metric::compare_f32(self.vector(a), &self.vectors, b, limits),
         }
     }
 
     #[inline]
-    fn nearest_seen(&self, a: u32, b: &[u32]) -> Option<(f64, f64)> {
+    fn nearest_bounds(&self, a: u32, b: &[u32]) -> Option<(f64, f64)> {
         let euclidean = self.metric == Metric::Euclidean;
-        let coarse = euclidean.then(|| self.coarse()).flatten();
-        coarse.map(|coarse| coarse.nearest(a, b))
+        let bounds = euclidean.then(|| self.quantised()).flatten();
+        bounds.map(|bounds| bounds.nearest(a, b))
     }
 
     fn distances_to(&self, a: u32, b: &[u32], out: &mut [f64]) {
@@ -494,8 +499,14 @@ impl MetricSpace for Embedding {
         crate::metric::block::distances(self.metric, &a, &b, out, stride);
     }
 
-    fn screen(&self, a: &[u32], b: &[u32], out: &mut [f32], stride: usize) -> Option<f64> {
-        if !screen::available(self.metric) {
+    fn bounded_distances(
+        &self,
+        a: &[u32],
+        b: &[u32],
+        out: &mut [f32],
+        stride: usize,
+    ) -> Option<f64> {
+        if !bounded::available(self.metric) {
             return None;
         }
         let norms = match self.metric {
@@ -510,7 +521,7 @@ impl MetricSpace for Embedding {
             vectors,
             rows: norms.map(|norms| (norms, ids)),
         });
-        screen::distances(self.metric, a, b, out, stride)
+        bounded::distances(self.metric, a, b, out, stride)
     }
 
     fn farthest(&self) -> f64 {

@@ -1,11 +1,12 @@
-//! Poincaré embeddings (Nickel and Kiela 2017): Riemannian SGD on the ball.
+//! Trains Poincaré embeddings (Nickel and Kiela 2017): Riemannian SGD on the ball.
 //!
-//! For an edge (u, v) and negatives N the loss is -ln(e^(-d(u,v)) / Σ_{v' ∈ N ∪ {v}} e^(-d(u,v'))). A step
-//! follows the Euclidean gradient times ((1-‖θ‖²)/2)² and is brought back into the ball of radius
-//! 1 - 1e-5. Negatives are drawn by degree; the first epochs, the burn-in, take steps of a tenth.
+//! For an edge (u, v) and negatives N, the loss is -ln(e^(-d(u,v)) / Σ_{v' ∈ N ∪ {v}}
+//! e^(-d(u,v'))). A step follows the Euclidean gradient times ((1-‖θ‖²)/2)², and the result is
+//! projected into the ball of radius 1 - 1e-5. Negatives are drawn by degree. The first epochs, the
+//! burn-in, use a tenth of the learning rate.
 //!
-//! Threads update one table without locks (Hogwild, Recht et al. 2011): updates may be lost, but no number
-//! is torn (see `rows.rs`). One thread gives one result for a seed, on every machine.
+//! Threads update one table without locks (Hogwild, Recht et al. 2011): updates may be lost, but no
+//! number is torn (see `rows.rs`). With one thread, a seed gives the same result on every machine.
 
 mod rows;
 
@@ -21,20 +22,20 @@ use crate::simd::Avx2;
 
 use rows::{LANES, Lanes, Line, Vectors};
 
-/// How an embedding is trained.
+/// The parameters of training.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TrainingParameters {
-    /// Dimensions.
+    /// The dimension of the ball.
     pub dim: usize,
-    /// Passes over the edges, those of the burn-in included.
+    /// Passes over the edges, including the burn-in.
     pub epochs: usize,
-    /// Negatives an edge.
+    /// Negatives per edge.
     pub negatives: usize,
-    /// Epochs at a tenth of the rate.
+    /// Epochs at a tenth of the learning rate.
     pub burn_in: usize,
     /// Learning rate.
     pub rate: f64,
-    /// Threads; with one, a seed gives one result.
+    /// Number of threads; with one, a seed determines the result.
     pub threads: usize,
 }
 
@@ -51,30 +52,30 @@ impl Default for TrainingParameters {
     }
 }
 
-/// Largest norm of a trained vector: within f32's rounding of the ball of radius 1 - 1e-5.
+/// The largest norm of a trained vector: the ball's radius 1 - 1e-5, rounded to f32.
 const REACH: f32 = 1.0 - 1e-5;
 
-/// A run of training, which can be stopped after any epoch and go on from its vectors.
+/// A training run, which can stop after any epoch and continue from its vectors.
 pub struct Training {
     parameters: TrainingParameters,
     edges: Vec<(u32, u32)>,
     /// Nodes, each as often as edges touch it.
     ends: Vec<u32>,
-    /// For every node the nodes it has edges to, ascending: no negatives.
+    /// For every node, the nodes that it has edges to, ascending: these are never its negatives.
     starts: Vec<usize>,
     targets: Vec<u32>,
-    /// The vectors, each a whole number of lines.
+    /// The vectors, each padded to whole lines.
     table: Vec<Line>,
     epoch: usize,
 }
 
 impl Training {
-    /// On `edges` between nodes below `nodes`; from `vectors` after `epoch` epochs, or from
-    /// points uniform in [-0.001, 0.001]ⁿ.
+    /// Creates a run on `edges` between nodes below `nodes`. It continues from `vectors` after
+    /// `epoch` epochs, or starts from points uniform in [-0.001, 0.001]ⁿ.
     ///
     /// # Errors
-    /// TrainingParameters outside their range, no edges, an edge from a node to itself or to one that is
-    /// not there, vectors of another shape or outside the ball.
+    /// [`Error::Parameter`] for [`TrainingParameters`] out of range, no edges, or an edge from a
+    /// node to itself or to a missing node. Also for vectors of another shape or outside the ball.
     pub fn new(
         nodes: usize,
         edges: Vec<(u32, u32)>,
@@ -158,12 +159,12 @@ impl Training {
         })
     }
 
-    /// Epochs done.
+    /// Number of epochs done.
     pub fn epoch(&self) -> usize {
         self.epoch
     }
 
-    /// The vectors as they are, row-major.
+    /// The current vectors, row-major.
     pub fn vectors(&self) -> Vec<f32> {
         let vectors = self.table.chunks_exact(self.lines());
         let values =
@@ -171,7 +172,7 @@ impl Training {
         values.collect()
     }
 
-    /// One pass over the edges in a new order; returns the mean loss an edge, in nats.
+    /// Makes one pass over the edges in a new order; returns the mean loss per edge, in nats.
     ///
     /// # Errors
     /// [`Error::Interrupted`]: the table then holds part of an epoch.
@@ -198,24 +199,24 @@ impl Training {
         let part = |(part, edges): (usize, &[(u32, u32)])| {
             let mut rng = key.stream((this.epoch as u64) << 16 | (part as u64 + 1));
             let mut rng = Bulk::of(&mut rng);
-            let mut work = Work::new(this.lines(), this.parameters.negatives);
+            let mut scratch = StepScratch::new(this.lines(), this.parameters.negatives);
             let mut loss = 0.0;
-            // Negatives are drawn one edge ahead, so that their rows can be asked for in time.
-            this.draw(edges[0], &mut rng, &mut work.ahead);
+            // Draw negatives one edge ahead, so that their rows can be prefetched.
+            this.draw(edges[0], &mut rng, &mut scratch.ahead);
             for i in 0..edges.len() {
                 if i % 1024 == 0 {
                     control.check()?;
                 }
-                std::mem::swap(&mut work.edge, &mut work.ahead);
+                std::mem::swap(&mut scratch.edge, &mut scratch.ahead);
                 match edges.get(i + 1) {
-                    Some(&next) => this.draw(next, &mut rng, &mut work.ahead),
-                    None => work.ahead.others.clear(),
+                    Some(&next) => this.draw(next, &mut rng, &mut scratch.ahead),
+                    None => scratch.ahead.others.clear(),
                 }
                 if let Some(&(after, _)) = edges.get(i + 2) {
                     let links = &this.targets[this.starts[after as usize]..];
                     links.first().into_iter().for_each(|at| prefetch(at));
                 }
-                loss += f64::from(this.step(rate as f32, &mut work));
+                loss += f64::from(this.step(rate as f32, &mut scratch));
                 if i % 1024 == 1023 {
                     control.advance(1024);
                 }
@@ -236,7 +237,7 @@ impl Training {
         Ok(loss / self.edges.len() as f64)
     }
 
-    /// Lines of a vector.
+    /// Number of lines of a vector.
     fn lines(&self) -> usize {
         self.parameters.dim.div_ceil(LANES)
     }
@@ -258,7 +259,7 @@ impl Training {
         edge.others.clear();
         edge.others.push(v);
         for _ in 0..self.parameters.negatives {
-            // A node linked to all others has none: a few tries, then fewer negatives.
+            // A node linked to all others has no negatives: after a few tries, use fewer.
             for _ in 0..8 {
                 let other = self.ends[uniform_below(rng, self.ends.len() as u32) as usize];
                 if other != u && !is_linked(other) {
@@ -269,45 +270,45 @@ impl Training {
         }
     }
 
-    /// The step of an edge; returns its loss before.
-    fn step(&self, rate: f32, work: &mut Work) -> f32 {
+    /// Makes the step of an edge; returns its loss before the step.
+    fn step(&self, rate: f32, scratch: &mut StepScratch) -> f32 {
         #[cfg(target_arch = "x86_64")]
         {
             if Avx2::detect().is_some() {
                 // SAFETY: the feature was detected.
-                return unsafe { self.step_avx2(rate, work) };
+                return unsafe { self.step_avx2(rate, scratch) };
             }
         }
         // SAFETY: it needs no feature.
-        unsafe { self.step_by::<rows::Portable>(rate, work) }
+        unsafe { self.step_by::<rows::Portable>(rate, scratch) }
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2")]
-    fn step_avx2(&self, rate: f32, work: &mut Work) -> f32 {
+    fn step_avx2(&self, rate: f32, scratch: &mut StepScratch) -> f32 {
         // SAFETY: the feature is here.
-        unsafe { self.step_by::<rows::Avx2>(rate, work) }
+        unsafe { self.step_by::<rows::Avx2>(rate, scratch) }
     }
 
     /// # Safety
-    /// As [`Vectors`].
+    /// The conditions of [`Vectors`].
     #[inline(always)]
-    unsafe fn step_by<V: Vectors>(&self, rate: f32, work: &mut Work) -> f32 {
+    unsafe fn step_by<V: Vectors>(&self, rate: f32, scratch: &mut StepScratch) -> f32 {
         let lines = self.lines();
-        let Edge { u, others: ids } = &work.edge;
-        let next = &work.ahead;
+        let Edge { u, others: ids } = &scratch.edge;
+        let next = &scratch.ahead;
         self.row(next.u).iter().for_each(|at| prefetch(at));
-        // SAFETY: as the caller, here and below.
-        let norm2 = unsafe { rows::load::<V>(self.row(*u), &mut work.u) };
+        // SAFETY: guaranteed by the caller, here and below.
+        let norm2 = unsafe { rows::load::<V>(self.row(*u), &mut scratch.u) };
         let one_minus_norm2_u = (1.0 - norm2).max(1e-6);
-        let others = work.others.chunks_exact_mut(lines);
-        for ((&id, other), of) in ids.iter().zip(others).zip(&mut work.of) {
-            // SAFETY: above.
-            let (norm2, apart) = unsafe { rows::load_beside::<V>(self.row(id), &work.u, other) };
+        let others = scratch.others.chunks_exact_mut(lines);
+        for ((&id, other), of) in ids.iter().zip(others).zip(&mut scratch.of) {
+            // SAFETY: as above.
+            let (norm2, apart) = unsafe { rows::load_beside::<V>(self.row(id), &scratch.u, other) };
             of.one_minus_norm2 = (1.0 - norm2).max(1e-6);
             of.apart = apart;
         }
-        let of = &mut work.of[..ids.len()];
+        let of = &mut scratch.of[..ids.len()];
         for of in &mut *of {
             let gamma = 1.0 + 2.0 * of.apart / (one_minus_norm2_u * of.one_minus_norm2);
             of.root = (gamma * gamma - 1.0).max(1e-12).sqrt();
@@ -316,11 +317,11 @@ impl Training {
         }
         let total: f32 = of.iter().map(|of| of.weight).sum();
         let loss = -(of[0].weight / total).ln();
-        work.gradient.fill(Lanes::default());
+        scratch.gradient.fill(Lanes::default());
         let mut own = 0.0;
-        let others = work.others.chunks_exact_mut(lines);
+        let others = scratch.others.chunks_exact_mut(lines);
         for (j, ((&id, other), of)) in ids.iter().zip(others).zip(of).enumerate() {
-            // Asked for here one after the other: a machine waits for so many at a time.
+            // Prefetch one row after the other: a machine waits for only so many at a time.
             if let Some(&next) = next.others.get(j) {
                 self.row(next).iter().for_each(|at| prefetch(at));
             }
@@ -331,17 +332,17 @@ impl Training {
             own += scale * (of.apart / one_minus_norm2_u);
             let rate = rate * (of.one_minus_norm2 * of.one_minus_norm2 / 4.0) * scale;
             let by = [scale, rate, of.apart / of.one_minus_norm2];
-            // SAFETY: above.
+            // SAFETY: as above.
             unsafe {
-                let norm2 = rows::pull::<V>(other, &work.u, &mut work.gradient, by);
+                let norm2 = rows::pull::<V>(other, &scratch.u, &mut scratch.gradient, by);
                 rows::store::<V>(self.row(id), other, norm2, REACH);
             }
         }
         let rate_u = rate * one_minus_norm2_u * one_minus_norm2_u / 4.0;
-        // SAFETY: above.
+        // SAFETY: as above.
         unsafe {
-            let norm2 = rows::descend::<V>(&mut work.u, &work.gradient, [own, rate_u]);
-            rows::store::<V>(self.row(*u), &work.u, norm2, REACH);
+            let norm2 = rows::descend::<V>(&mut scratch.u, &scratch.gradient, [own, rate_u]);
+            rows::store::<V>(self.row(*u), &scratch.u, norm2, REACH);
         }
         loss
     }
@@ -355,14 +356,14 @@ struct Of {
     weight: f32,
 }
 
-/// An edge from u: its target, then its negatives.
+/// An edge from u: its target, followed by its negatives.
 #[derive(Default)]
 struct Edge {
     u: u32,
     others: Vec<u32>,
 }
 
-struct Work {
+struct StepScratch {
     edge: Edge,
     /// The next edge.
     ahead: Edge,
@@ -372,9 +373,9 @@ struct Work {
     of: Vec<Of>,
 }
 
-impl Work {
+impl StepScratch {
     fn new(lines: usize, negatives: usize) -> Self {
-        Work {
+        StepScratch {
             edge: Edge::default(),
             ahead: Edge::default(),
             u: vec![Lanes::default(); lines],
@@ -385,17 +386,17 @@ impl Work {
     }
 }
 
-/// How well distances give the edges back (Nickel and Kiela 2017, §4.1).
+/// How well distances reconstruct the edges (Nickel and Kiela 2017, §4.1).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reconstruction {
-    /// Mean over the edges (u, v) of the rank of v's distance from u among the distances of all
-    /// nodes not linked to u; 1 is best.
+    /// The mean over the edges (u, v) of the rank of v's distance from u, among all nodes not
+    /// linked to u; 1 is best.
     pub mean_rank: f64,
-    /// Mean over the nodes with edges of the average precision of their targets.
+    /// The mean over the nodes with edges of the average precision of their targets.
     pub map: f64,
 }
 
-/// Ranks every edge's target among the nodes that its source has no edge to.
+/// Ranks every edge's target among the nodes to which its source has no edge.
 ///
 /// # Errors
 /// [`Error::Interrupted`].
@@ -431,7 +432,7 @@ pub fn reconstruction(
                     group.iter().for_each(|&(_, v)| linked[v as usize] = false);
                     nearer.sort_unstable();
                     let ranks = nearer.iter().map(|&n| n as f64 + 1.0).sum();
-                    // The i-th target found stands behind i targets and its nearer non-targets.
+                    // The i-th target in order stands behind i targets and its nearer non-targets.
                     let precision = (1..)
                         .zip(&nearer)
                         .map(|(i, &n)| f64::from(i) / (f64::from(i) + n as f64));

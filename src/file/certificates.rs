@@ -1,11 +1,11 @@
-//! Certificates in a file: what may be claimed of it.
+//! Certificates in a file, and whether the file may claim them.
 
 use super::{Checks, Kind, Sections};
 use crate::buffer::Buffer;
 use crate::guarantee::Certificate;
 use crate::space::MetricSpace;
 
-/// Certificates as they are stored: those of Tem'21, and those of a cover.
+/// The stored form of certificates: those of TEM'21, and those with a cover.
 pub(crate) fn certificate_words(certificates: &[Certificate]) -> [Vec<u64>; 2] {
     let (mut plain, mut covered) = (Vec::new(), Vec::new());
     for c in certificates {
@@ -23,8 +23,8 @@ pub(crate) fn certificate_words(certificates: &[Certificate]) -> [Vec<u64>; 2] {
     [plain, covered]
 }
 
-/// The certificates that the file may claim of the space that it holds: of a file that was never
-/// checked none, for flipped bits would be believed.
+/// Returns the certificates that the file may claim for its space. An unverified file may claim
+/// none: flipped bits would otherwise be believed.
 pub(crate) fn certificates(
     sections: &Sections,
     space: &dyn MetricSpace,

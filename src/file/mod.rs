@@ -1,6 +1,5 @@
-//! The container that files of ours are: a header, a table, checksummed sections; and how files are
-//! mapped and replaced. The layout is written down at
-//! [`native`](crate::embedding::format::native).
+//! The container of fastdx's files: a header, a table and checksummed sections. Also maps files and
+//! replaces them atomically. [`native`](crate::embedding::format::native) documents the layout.
 
 mod certificates;
 
@@ -71,15 +70,15 @@ pub(crate) enum Kind {
     ChannelOutputs = 67,
 }
 
-/// What of a file is checked as it is opened.
+/// The checks when a file is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Checks {
-    /// Every checksum: the file is read whole.
+    /// Verify every checksum: reads the whole file.
     Every,
-    /// Only what keeps a damaged file from doing harm; it may claim nothing.
+    /// Check only the structure, so that a damaged file does no harm; the file may claim nothing.
     Few,
-    /// As few, for this file was checked before and has not changed since: it may claim what it
-    /// could claim then.
+    /// Check only the structure of a file that was verified before and has not changed since: it
+    /// may claim what it could claim then.
     Before,
 }
 
@@ -98,7 +97,8 @@ impl Checks {
     }
 }
 
-/// The checksum in a file's header, which is one of its section's checksums: what the file holds.
+/// The checksum in a file's header. It covers the checksums of the sections, so it identifies the
+/// contents.
 pub(crate) fn fingerprint(backing: &Backing) -> u64 {
     u64_at(backing.bytes(), 24)
 }
@@ -141,13 +141,13 @@ pub(crate) fn write_sections(
     Ok(())
 }
 
-/// Maps a file; an empty one, or one that cannot be mapped (a pipe), is read.
+/// Maps a file. An empty file, or one that cannot be mapped (a pipe), is read instead.
 pub(crate) fn map(path: &Path, file: &File) -> Result<Backing> {
     let meta = file.metadata().map_err(Error::io(path))?;
     if meta.is_file() && meta.len() > 0 {
-        // SAFETY: the mapping is read-only, and every format is checked as it is read. A file
-        // that another process truncates meanwhile raises SIGBUS, as with every mapped file;
-        // our own writer never truncates, it renames.
+        // SAFETY: the mapping is read-only, and every format is checked while it is read. If
+        // another process truncates a mapped file, a read raises SIGBUS; fastdx never truncates a
+        // file, it renames.
         let map = unsafe { memmap2::Mmap::map(file) }.map_err(Error::io(path))?;
         return Ok(Backing::Mapped(Arc::new(map)));
     }
@@ -157,12 +157,12 @@ pub(crate) fn map(path: &Path, file: &File) -> Result<Backing> {
     Ok(Backing::copy(&bytes))
 }
 
-/// Lets `write` fill a temporary file beside `path`, syncs it and renames it over `path`.
+/// Calls `write` on a temporary file beside `path`, syncs it and renames it to `path`.
 pub(crate) fn write_atomically(
     path: &Path,
     write: impl FnOnce(&mut BufWriter<File>) -> std::io::Result<()>,
 ) -> Result<()> {
-    // What is no regular file (a pipe, a device) is written to, not replaced.
+    // A pipe or device is written to, not replaced.
     let special = |m: std::fs::Metadata| !m.is_file() && !m.is_dir();
     if std::fs::metadata(path).is_ok_and(special) {
         let file = File::options()
@@ -174,7 +174,7 @@ pub(crate) fn write_atomically(
             .and_then(|()| out.flush())
             .map_err(Error::io(path));
     }
-    // A link stays a link: its target is replaced.
+    // A symbolic link remains a link: its target is replaced.
     let target = std::fs::canonicalize(path);
     let target = target.as_deref().unwrap_or(path);
     let unique = getrandom::u64().map_err(|e| Error::System {
@@ -189,7 +189,7 @@ pub(crate) fn write_atomically(
         options.write(true).create_new(true);
         #[cfg(unix)]
         if let Ok(old) = std::fs::metadata(target) {
-            // At no time more open than what it replaces.
+            // The temporary file never has wider permissions than the file that it replaces.
             use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
             options.mode(old.permissions().mode() & 0o666);
         }

@@ -1,4 +1,4 @@
-//! Edges of a graph between words, from a file or pair by pair.
+//! Edges of a graph between words, from a file or added one by one.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader};
@@ -16,7 +16,7 @@ pub struct Edges {
 }
 
 impl Edges {
-    /// No edge yet.
+    /// Creates an empty set of edges.
     pub fn new() -> Self {
         Self::default()
     }
@@ -26,22 +26,23 @@ impl Edges {
         &self.words
     }
 
-    /// The edges, as positions in [`words`](Self::words).
+    /// The edges, as indices into [`words`](Self::words).
     pub fn pairs(&self) -> &[(u32, u32)] {
         &self.pairs
     }
 
-    /// One weight an edge, where the file has them; else empty.
+    /// One weight per edge, if the file has weights; else empty.
     pub fn weights(&self) -> &[f64] {
         &self.weights
     }
 
-    /// The position of a word in [`words`](Self::words).
+    /// The index of a word in [`words`](Self::words).
     pub fn id(&self, word: &str) -> Option<u32> {
         self.ids.get(word).copied()
     }
 
-    /// The id of a word, which becomes a word of the graph, with edges or without.
+    /// Returns the id of a word, and adds the word to the graph if it is new. A word may have no
+    /// edges.
     pub fn word(&mut self, word: &str) -> u32 {
         if let Some(id) = self.id(word) {
             return id;
@@ -52,10 +53,10 @@ impl Edges {
         id
     }
 
-    /// Adds an edge; says what is wrong with it otherwise.
+    /// Adds an edge, or returns a message.
     ///
     /// # Errors
-    /// An empty word, or a word linked to itself.
+    /// A message for an empty word, or a word linked to itself.
     pub fn push(&mut self, u: &str, v: &str) -> std::result::Result<(), String> {
         if u.is_empty() || v.is_empty() {
             return Err("an edge has two words, and one of them is empty".into());
@@ -68,11 +69,11 @@ impl Edges {
         Ok(())
     }
 
-    /// Reads a file with an edge a line: two words and, if `weighted`, perhaps a weight,
-    /// separated by tabs. Empty lines are passed over.
+    /// Reads a file with one edge per line: two words and, if `weighted`, an optional weight,
+    /// separated by tabs. Empty lines are skipped.
     ///
     /// # Errors
-    /// [`Error::Io`], or [`Error::Format`] with the line that is no edge.
+    /// [`Error::Io`]; [`Error::Format`] with the line that is no edge.
     pub fn read(path: &Path, weighted: bool) -> Result<Self> {
         let file = std::fs::File::open(path).map_err(Error::io(path))?;
         let mut edges = Self::new();

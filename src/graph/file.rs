@@ -1,4 +1,4 @@
-//! Word graphs in fastdx's own file, beside [`native`](crate::embedding::format::native).
+//! Word graphs in fastdx's own file format, see [`native`](crate::embedding::format::native).
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::file::{
 use crate::vocabulary::Vocabulary;
 
 impl WordGraph {
-    /// Writes the graph to `path`: to a temporary sibling first, then renamed.
+    /// Writes the graph to `path`: first to a temporary file beside it, which is then renamed.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -29,7 +29,8 @@ impl WordGraph {
         bytes
     }
 
-    /// The graph in bytes that [`to_bytes`](Self::to_bytes) made; checksums are verified.
+    /// Reads the graph from the bytes that [`to_bytes`](Self::to_bytes) returned; verifies
+    /// checksums.
     ///
     /// # Errors
     /// [`Error::Corrupt`].
@@ -40,7 +41,7 @@ impl WordGraph {
     /// Opens a file that [`save`](Self::save) wrote.
     ///
     /// # Errors
-    /// [`Error::Io`], or [`Error::Corrupt`] for a damaged, truncated, extended or foreign file.
+    /// [`Error::Io`]; [`Error::Corrupt`] for a damaged, truncated, extended or foreign file.
     pub fn open(path: &Path, verify: bool) -> Result<Self> {
         let file = std::fs::File::open(path).map_err(Error::io(path))?;
         let backing = map(path, &file)?;

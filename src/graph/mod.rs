@@ -1,15 +1,15 @@
 //! Words and the shortest paths between them: a hierarchy itself as the metric.
 //!
-//! **A metric in exact arithmetic.** Weights are whole multiples of one step, a power of two, so
-//! sums along paths are exact, whichever end they start from, and no rounding is left in the
-//! proof. Weights that are no such multiples are rounded *down*: distances only shrink, so what
-//! is proved with them holds for the weights as given.
+//! **A metric in exact arithmetic.** Weights are multiples of one step, a power of two. Sums along
+//! paths are therefore exact from either end, and the proof has no rounding. Other weights are
+//! rounded *down* to multiples. This only shrinks distances, so a guarantee proved with them also
+//! holds for the given weights.
 //!
-//! **Few distances.** With unit weights there are a few dozen distances and thousands of words:
-//! the law of TEM is drawn by first choosing a distance, by the number of words there, then one
-//! of these words ([`Shells`]). On a tree both come from a centroid decomposition in V log V
-//! memory; on other graphs from the words in order of distance, kept for the words that came
-//! up. Graphs with more than [`MOST_SHELLS`] distances use whole rows.
+//! **Few distances.** With unit weights there are a few dozen distances and thousands of words.
+//! TEM's law is then drawn in two steps: a distance, by the number of words there, and one of these
+//! words ([`Shells`]). On a tree, a centroid decomposition in V log V memory supports both steps.
+//! On other graphs, the words are sorted by distance and cached for the words that were drawn.
+//! Graphs with more than [`MOST_SHELLS`] distances use whole rows.
 
 mod edges;
 mod file;
@@ -33,11 +33,11 @@ use crate::word_cache::{CacheBudget, DEFAULT_BYTES, WordCache};
 use paths::{Adjacency, NONE};
 use tree::CentroidTree;
 
-/// The most distances for which words are grouped by distance.
+/// The largest number of distances by which words are grouped.
 pub const MOST_SHELLS: u64 = 4096;
-/// No distance may be longer, so that sums of distances stay finite.
+/// The largest distance allowed, so that sums of distances stay finite.
 const LONGEST: f64 = 1e290;
-/// Bytes of words in order of distance that a graph keeps at most.
+/// Maximum bytes that a graph caches of words sorted by distance.
 const ORDER_BYTES: usize = DEFAULT_BYTES;
 
 /// A finite metric space: words, and the lengths of shortest paths in an undirected graph.
@@ -58,7 +58,7 @@ const ORDER_BYTES: usize = DEFAULT_BYTES;
 /// ```
 #[derive(Clone)]
 pub struct WordGraph {
-    /// The words, nodes 0 to V - 1. Further nodes are only passed through.
+    /// The words, nodes 0 to V - 1. Paths may pass through further nodes.
     vocabulary: Vocabulary,
     /// Each edge once, the smaller id first, ascending; lengths in steps.
     edges: Vec<(u32, u32, u64)>,
@@ -66,14 +66,14 @@ pub struct WordGraph {
     step: f64,
     /// The greatest common divisor of all lengths.
     unit: u64,
-    /// No path between two words is longer, in units.
+    /// An upper bound on the length of a path between two words, in units.
     longest: u64,
-    /// The distance between words that no path joins, in steps.
+    /// The distance between words without a path, in steps.
     far: u64,
     forest: bool,
-    /// For every node the component it lies in.
+    /// The component of every node.
     components: Vec<u32>,
-    /// Words by component, and where each component starts.
+    /// Words by component, and the start of each component.
     members: Vec<u32>,
     member_starts: Vec<u32>,
     shape: Arc<Shape>,
@@ -84,8 +84,8 @@ pub struct WordGraph {
 enum Shape {
     /// A forest with few distances.
     Forest(CentroidTree),
-    /// Few distances: for words that came up, all words they longest in order of distance, and
-    /// where each distance ends.
+    /// Few distances: for recently drawn words, all words sorted by distance, and the end of each
+    /// distance.
     Layered(WordCache<Layers>),
     /// Many distances.
     Weighted,
@@ -106,13 +106,13 @@ impl std::fmt::Debug for WordGraph {
 }
 
 impl WordGraph {
-    /// The graph of `edges`, each of its weight; 1 where there are none. Of edges between the
-    /// same words the shortest counts. With `only`, just these words can be written and
-    /// released, in this order; paths still go through the others.
+    /// Creates the graph of `edges` with their weights; without weights, each edge has weight 1.
+    /// Among several edges between the same words the shortest counts. With `only`, only these
+    /// words are inputs and outputs, in this order; paths still pass through the others.
     ///
     /// # Errors
-    /// [`Error::Parameter`] for no word, a word of `only` without an edge, a weight that is negative or not finite, or not one
-    /// weight an edge.
+    /// [`Error::Parameter`] for no word, a word of `only` without an edge, a weight that is
+    /// negative or not finite, or a number of weights other than one per edge.
     pub fn new(edges: &Edges, weights: Option<&[f64]>, only: Option<&[&str]>) -> Result<Self> {
         if edges.words().is_empty() {
             return Err(Error::parameter("edges", "at least one", 0));
@@ -137,7 +137,7 @@ impl WordGraph {
         }
         let step = step_of(weights, count);
         let length = |i: usize| match weights.get(i) {
-            // A quotient by a power of two is exact but for the smallest numbers there are.
+            // A quotient by a power of two is exact, except for the smallest floats.
             Some(weight) => (weight / step).floor() as u64,
             None => 1,
         };
@@ -157,7 +157,8 @@ impl WordGraph {
         }
     }
 
-    /// From edges with lengths in steps that leave room for sums: less than 2⁶¹ / nodes.
+    /// Creates a graph from edges whose lengths in steps leave room for sums: less than 2⁶¹ /
+    /// nodes.
     fn from_parts(
         vocabulary: Vocabulary,
         nodes: usize,
@@ -240,7 +241,7 @@ impl WordGraph {
         self.edges.len()
     }
 
-    /// The number of components: parts with words that no path joins.
+    /// The number of components that hold words; no path joins two components.
     pub fn components(&self) -> usize {
         self.member_starts
             .windows(2)
@@ -248,28 +249,28 @@ impl WordGraph {
             .count()
     }
 
-    /// Whether it is a tree, or several.
+    /// Whether the graph is a tree or several trees.
     pub fn is_forest(&self) -> bool {
         self.forest
     }
 
-    /// The distance between words that no path joins, above that of any two that a path joins:
-    /// the largest diameter of a component (on graphs with cycles, a bound of at most twice
-    /// that) and the longest edge.
+    /// The distance between words that no path joins. It exceeds every distance along a path: it is
+    /// the largest diameter of a component (on graphs with cycles, an upper bound of at most twice
+    /// that) plus the longest edge.
     pub fn unreachable_distance(&self) -> Option<f64> {
         // The first word's component is the first.
         let apart = self.component(0).len() < self.len();
         apart.then_some(self.far as f64 * self.step)
     }
 
-    /// The same graph with one more certificate.
+    /// Returns the same graph with one more certificate.
     pub(crate) fn certified(&self, certificate: Certificate) -> Self {
         let mut graph = self.clone();
         graph.certificates.push(certificate);
         graph
     }
 
-    /// The same graph with the cover that its file is to hold, or none.
+    /// Returns the same graph with a cover that its file will hold, or without one.
     ///
     /// # Errors
     /// [`Error::Parameter`] for a cover of other words or edges.
@@ -281,7 +282,7 @@ impl WordGraph {
         Ok(self)
     }
 
-    /// The cover that its file held, or that it was given.
+    /// The cover that was loaded from its file or set by [`with_cover`](Self::with_cover).
     pub fn cover(&self) -> Option<&Arc<Cover>> {
         self.cover.as_ref()
     }
@@ -290,7 +291,7 @@ impl WordGraph {
         self.components[a as usize] == self.components[b as usize]
     }
 
-    /// Distance in steps.
+    /// The distance in steps.
     fn steps(&self, a: u32, b: u32) -> u64 {
         if !self.joined(a, b) {
             return self.far;
@@ -310,7 +311,7 @@ impl WordGraph {
 
     fn layers(&self, word: u32) -> Layers {
         let (mut order, mut ends) = self.graph.shells(word, self.unit, self.longest);
-        // Nodes that are no words go.
+        // Drop nodes that are not words.
         let words = self.len() as u32;
         let mut kept = 0;
         let mut start = 0;
@@ -326,8 +327,8 @@ impl WordGraph {
     }
 }
 
-/// The step that lengths are multiples of: the coarsest power of two that all weights are
-/// multiples of, if there is one that leaves room for the sum along any path.
+/// The step that lengths are multiples of. It is the largest power of two that divides all weights,
+/// if the sum along any path then fits.
 fn step_of(weights: &[f64], words: usize) -> f64 {
     let largest = weights.iter().fold(0.0f64, |a, &w| a.max(w));
     if largest == 0.0 {
@@ -345,8 +346,8 @@ fn step_of(weights: &[f64], words: usize) -> f64 {
     finest * (1u64 << zeros.unwrap_or(0)) as f64
 }
 
-/// The node of every word of the edges, and how many nodes there are: first those of `only`, in
-/// their order, then the others that have edges.
+/// The node of every word of the edges, and the number of nodes. Nodes are numbered with the words
+/// of `only` first, in their order, then the others that have edges.
 fn numbered(edges: &Edges, only: &[&str]) -> Result<(Vec<u32>, usize)> {
     let mut nodes = vec![u32::MAX; edges.words().len()];
     for (word, node) in only.iter().zip(0u32..) {
@@ -366,9 +367,9 @@ fn numbered(edges: &Edges, only: &[&str]) -> Result<(Vec<u32>, usize)> {
     Ok((nodes, count))
 }
 
-/// The largest distance within a component, or a bound of at most twice that.
+/// The largest distance within a component, or an upper bound of at most twice that.
 fn widest(graph: &Adjacency, roots: &[u32], forest: bool) -> u64 {
-    // One array for all components: each search puts back what it touched.
+    // One array for all components: each search resets the entries that it touched.
     let mut distances = vec![NONE; graph.words()];
     let mut furthest = |from: u32| {
         let mut best = (0, from);
@@ -384,7 +385,7 @@ fn widest(graph: &Adjacency, roots: &[u32], forest: bool) -> u64 {
     let widths = roots.iter().filter(|root| !lone(root)).map(|&root| {
         let (there, end) = furthest(root);
         let (across, _) = furthest(end);
-        // On a tree the word furthest from anywhere is an end of a longest path.
+        // On a tree, the word farthest from any word is an end of a longest path.
         match forest {
             true => across,
             false => 2 * there.min(across),
@@ -452,7 +453,7 @@ impl MetricSpace for WordGraph {
                     },
                     Ok,
                 );
-                made.map_or_else(View::Own, View::Kept)
+                made.map_or_else(View::Owned, View::Cached)
             }
         };
         Some(Box::new(Around {
@@ -463,7 +464,7 @@ impl MetricSpace for WordGraph {
     }
 }
 
-/// The words around one.
+/// The words around one word.
 struct Around<'a> {
     graph: &'a WordGraph,
     word: u32,
@@ -472,16 +473,16 @@ struct Around<'a> {
 
 enum View<'a> {
     Forest(&'a CentroidTree),
-    Kept(&'a Layers),
-    Own(Layers),
+    Cached(&'a Layers),
+    Owned(Layers),
 }
 
 impl View<'_> {
     fn layers(&self) -> Option<&Layers> {
         match self {
             View::Forest(_) => None,
-            View::Kept(layers) => Some(layers),
-            View::Own(layers) => Some(layers),
+            View::Cached(layers) => Some(layers),
+            View::Owned(layers) => Some(layers),
         }
     }
 }

@@ -1,12 +1,12 @@
-//! Shortest paths from one word, in whole numbers.
+//! Shortest paths from one word, in integers.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// A distance that no path has.
+/// The distance of an unreachable word.
 pub(super) const NONE: u64 = u64::MAX;
 
-/// An undirected graph: for every word its neighbours and the lengths of the edges.
+/// An undirected graph: every word's neighbours and the lengths of the edges.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Adjacency {
     starts: Vec<usize>,
@@ -14,7 +14,7 @@ pub(super) struct Adjacency {
 }
 
 impl Adjacency {
-    /// From edges (u, v, length).
+    /// Creates the graph from edges (u, v, length).
     pub(super) fn new(words: usize, edges: &[(u32, u32, u64)]) -> Self {
         let mut starts = vec![0; words + 1];
         for &(u, v, _) in edges {
@@ -44,16 +44,16 @@ impl Adjacency {
         &self.links[self.starts[word as usize]..self.starts[word as usize + 1]]
     }
 
-    /// Distances from a word to every word it reaches, [`NONE`] to the others; stops once
-    /// `target` is known. Dijkstra (1959).
+    /// Distances from a word to every word, [`NONE`] for unreachable words; stops once `target` is
+    /// known. Dijkstra (1959).
     pub(super) fn distances(&self, from: u32, target: Option<u32>) -> Vec<u64> {
         let mut distances = vec![NONE; self.words()];
         self.search(from, target, &mut distances);
         distances
     }
 
-    /// [`distances`](Self::distances) into an array that holds [`NONE`] wherever this search
-    /// comes; the words it came to, each at least once.
+    /// Computes [`distances`](Self::distances) into an array whose entries are [`NONE`] before the
+    /// search. Returns the words that it reached, each at least once.
     pub(super) fn search(&self, from: u32, target: Option<u32>, distances: &mut [u64]) -> Vec<u32> {
         let mut reached = vec![from];
         let mut heap = BinaryHeap::from([(Reverse(0), from)]);
@@ -77,9 +77,9 @@ impl Adjacency {
         reached
     }
 
-    /// The words that `from` reaches, by ascending distance, and where each distance ends, for
-    /// lengths that are multiples of `unit` and small: Dial (1969), a queue for every distance.
-    /// No distance is above `most` units; edges may be.
+    /// Returns the words that `from` reaches, by ascending distance, and the end of each distance.
+    /// Lengths are small multiples of `unit`: Dial (1969), one queue per distance. No distance
+    /// exceeds `most` units; edges may.
     pub(super) fn shells(&self, from: u32, unit: u64, most: u64) -> (Vec<u32>, Vec<u32>) {
         let mut best = vec![u32::MAX; self.words()];
         let mut queues = vec![vec![from]];
@@ -87,11 +87,11 @@ impl Adjacency {
         let (mut order, mut ends) = (Vec::new(), Vec::new());
         let mut shell = 0;
         while shell < queues.len() {
-            // Edges of length 0 lengthen the queue that is being worked off.
+            // Edges of length 0 extend the queue while it is processed.
             let mut at = 0;
             while let Some(&word) = queues[shell].get(at) {
                 at += 1;
-                // A word that was found again, nearer, is done already.
+                // A word that was reached again by a shorter path is already done.
                 if best[word as usize] as usize != shell {
                     continue;
                 }

@@ -1,38 +1,38 @@
-//! Words of a forest by their distance from any word, counted and picked without a row of all
+//! Counts and picks the words of a forest by their distance from a word, without a row of all
 //! distances: a centroid decomposition (Jordan 1869).
 //!
-//! Every word lies in the parts of at most 1 + log₂ V centroids. A word y at distance r from w
-//! is met at exactly one of them, the first that parts them: there d(w,y) = d(w,c) + d(c,y). So
-//! the words at distance r from w are, over the centroids c of w, those of c's part at distance
-//! r - d(w,c) from c but for those in the branch of w.
+//! Every word lies in the parts of at most 1 + log₂ V centroids. Two words w and y share some of
+//! these; exactly one centroid c separates them, and there d(w,y) = d(w,c) + d(c,y). So the words
+//! at distance r from w are found at the centroids c of w. They are the words of c's part at
+//! distance r - d(w,c) from c, except those in the branch of w.
 
 use super::paths::Adjacency;
 
 const NOBODY: u32 = u32::MAX;
 
-/// A forest's centroids. Distances are in units.
+/// The centroids of a forest. Distances are in units.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CentroidTree {
     parts: Vec<Part>,
-    /// For every word its centroids, outermost first, itself last: part, distance.
+    /// The centroids of every word, outermost first, itself last: part, distance.
     path_starts: Vec<u32>,
     paths: Vec<(u32, u32)>,
 }
 
-/// The part of the forest that a centroid was chosen in.
+/// The part of the forest that a centroid belongs to.
 #[derive(Clone, Debug)]
 struct Part {
-    /// Its words by (distance from the centroid, branch): word, branch, which is the part that
-    /// the word lies in when the centroid is taken away.
+    /// The part's words by (distance from the centroid, branch): word and branch. A branch is the
+    /// part in which the word lies after the centroid is removed.
     words: Vec<(u32, u32)>,
-    /// Where each distance from the centroid starts in `words`, and the end.
+    /// The start of each distance from the centroid in `words`, and the end.
     starts: Vec<u32>,
-    /// How many of its words are at each distance from the centroid of the part around it.
+    /// Number of the part's words at each distance from the centroid of the enclosing part.
     above: Vec<u32>,
 }
 
 impl Part {
-    /// Words at a distance from the centroid.
+    /// The words at a distance from the centroid.
     fn at(&self, distance: u32) -> &[(u32, u32)] {
         match self.starts.get(distance as usize..distance as usize + 2) {
             Some(&[start, end]) => &self.words[start as usize..end as usize],
@@ -42,17 +42,16 @@ impl Part {
 }
 
 impl CentroidTree {
-    /// Of a graph without cycles.
-    /// Nodes from `words` on are passed through and not counted.
-    /// Nothing where distances are so unlike steps that counting words at each would take much more
-    /// than V log V memory.
+    /// Creates the decomposition of a graph without cycles. Nodes from `words` on are passed
+    /// through but not counted. Returns `None` if distances vary so much that counting words at
+    /// each would take far more than V log V memory.
     pub(super) fn new(graph: &Adjacency, unit: u64, words: usize) -> Option<Self> {
         let count = graph.words();
         let mut parts: Vec<Part> = Vec::with_capacity(count);
         let mut paths: Vec<Vec<(u32, u32)>> = vec![Vec::new(); count];
         let mut taken = vec![false; count];
         let mut sizes = vec![0u32; count];
-        // A word of each part that is to do, and the part around it.
+        // A word of each remaining part, and the enclosing part.
         let mut seen = vec![false; count];
         let mut tasks: Vec<(u32, u32)> = Vec::new();
         for root in 0..count as u32 {
@@ -97,15 +96,15 @@ impl CentroidTree {
                 above,
             });
         }
-        // Now that all parts are known, so are the branches: the part after this one in the
-        // word's path.
+        // All parts are known now, so branches are too: a word's branch is the next part on its
+        // path.
         for (part, this) in parts.iter_mut().zip(0u32..) {
             let mut words: Vec<(u32, u32, u32)> = part
                 .words
                 .iter()
                 .map(|&(word, distance)| {
                     let path = &paths[word as usize];
-                    // Paths ascend: a part is made before those inside it.
+                    // Paths ascend: a part is created before the parts inside it.
                     let level = path.partition_point(|p| p.0 < this);
                     (distance, path.get(level + 1).map_or(NOBODY, |p| p.0), word)
                 })
@@ -133,15 +132,15 @@ impl CentroidTree {
         &self.paths[range.start as usize..range.end as usize]
     }
 
-    /// Distance of two words, where a path joins them.
+    /// The distance of two words, if a path joins them.
     pub(super) fn distance(&self, a: u32, b: u32) -> Option<u32> {
-        // The last centroid they share parts them.
+        // The last centroid that both share separates them.
         let shared = self.path(a).iter().zip(self.path(b));
         let shared = shared.take_while(|(a, b)| a.0 == b.0);
         shared.last().map(|(a, b)| a.1 + b.1)
     }
 
-    /// Words at every distance from a word, as far as there are any.
+    /// Counts the words at every distance from a word, up to the largest.
     pub(super) fn counts(&self, word: u32, counts: &mut Vec<u32>) {
         counts.clear();
         let path = self.path(word);
@@ -155,7 +154,7 @@ impl CentroidTree {
             for (count, bounds) in counts.iter_mut().zip(starts.windows(2)) {
                 *count += bounds[1] - bounds[0];
             }
-            // The branch of the word is counted further in.
+            // The word's own branch is counted at an inner centroid.
             if let Some(&(branch, _)) = path.get(i + 1) {
                 for (count, own) in counts.iter_mut().zip(&self.parts[branch as usize].above) {
                     *count -= own;
@@ -167,7 +166,7 @@ impl CentroidTree {
         }
     }
 
-    /// One of the words at a distance from a word, by its place among them.
+    /// Returns the word with number `index` among those at a distance from a word.
     pub(super) fn pick(&self, word: u32, distance: u32, mut index: u32) -> Option<u32> {
         let path = self.path(word);
         for (i, &(part, there)) in path.iter().enumerate() {
@@ -197,7 +196,7 @@ impl CentroidTree {
     }
 }
 
-/// The words that `start` reaches without passing a taken one: word, where from, distance.
+/// Returns the words that `start` reaches without passing a taken one: word, predecessor, distance.
 fn walk(graph: &Adjacency, start: u32, taken: &[bool], unit: u64) -> Vec<(u32, u32, u32)> {
     let mut words = vec![(start, NOBODY, 0)];
     let mut at = 0;
@@ -212,7 +211,7 @@ fn walk(graph: &Adjacency, start: u32, taken: &[bool], unit: u64) -> Vec<(u32, u
     words
 }
 
-/// The word whose removal leaves no part with more than half of the words.
+/// Finds the word whose removal leaves no part with more than half of the words.
 fn centroid(graph: &Adjacency, start: u32, taken: &[bool], sizes: &mut [u32], unit: u64) -> u32 {
     let words = walk(graph, start, taken, unit);
     words.iter().for_each(|w| sizes[w.0 as usize] = 1);
@@ -220,7 +219,8 @@ fn centroid(graph: &Adjacency, start: u32, taken: &[bool], sizes: &mut [u32], un
     let mut best = start;
     for &(word, from, _) in words.iter().rev() {
         let size = sizes[word as usize];
-        // The first from behind with more than half of the words: its branches have less.
+        // The first from the end with more than half of the words: each of its branches has at most
+        // half.
         if size > half {
             best = word;
             break;

@@ -1,4 +1,4 @@
-//! Covers of words that are near in a graph.
+//! Covers from words that are near in a graph.
 
 use super::WordGraph;
 use crate::cover::{Allowed, Build, Cover, each_block, finish};
@@ -9,11 +9,13 @@ use crate::search::BATCH;
 use crate::space::{MetricSpace, WordMetric};
 
 impl Cover {
-    /// C(w): the outputs within `steps` of w in a graph, w among them, and of these the k nearest in
-    /// the space, if `k` is given. Words that the graph does not know stand for themselves.
+    /// A cover in which C(w) holds the outputs within `steps` of w in a graph, including w. With
+    /// `k`, only the k of them nearest in the space. Words that the graph does not know stand for
+    /// themselves.
     ///
     /// # Errors
-    /// As [`nearest`](Self::nearest); [`Error::Parameter`] for steps that are negative or NaN.
+    /// The errors of [`nearest`](Self::nearest); [`Error::Parameter`] for steps that are negative
+    /// or NaN.
     pub fn within(
         space: &dyn MetricSpace,
         graph: &WordGraph,
@@ -27,7 +29,7 @@ impl Cover {
         }
         let allowed = Allowed::new(space, k.unwrap_or(1), build)?;
         let (vocabulary, nodes) = (space.vocabulary(), WordMetric::vocabulary(graph));
-        // Both ways: the graph's word of a word, and the word of a graph's word.
+        // Map both ways: from a word to the graph's node, and from a node to the word.
         let node: Vec<Option<u32>> = vocabulary.iter().map(|word| nodes.id(word)).collect();
         let mut word = vec![None; nodes.len()];
         for (node, id) in node.iter().zip(0u32..) {

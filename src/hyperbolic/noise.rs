@@ -1,16 +1,17 @@
 //! Laplace noise in hyperbolic space: a radius times a uniform direction.
 //!
-//! With ρ the distance from the origin and r = tanh(ρ/2) the radius in the ball, two laws:
+//! Let ρ be the distance from the origin and r = tanh(ρ/2) the radius in the ball. There are two
+//! laws:
 //!
 //! - [`Base::Volume`]: density ∝ e^(-ερ) with respect to hyperbolic volume, sinh^(n-1)ρ dρ. Its
-//!   Möbius translations are exactly ε·d-private. t = e^(-2ρ) is Beta((ε-n+1)/2, n), so it exists
-//!   for ε > n - 1 only.
-//! - [`Base::Ball`]: ICDM'19's density ((1-r)/(1+r))^ε with respect to Lebesgue measure on the ball,
-//!   r^(n-1) dr, for every ε > 0. That measure is not invariant under translation: with respect
-//!   to volume the density is e^(-ερ)(2cosh²(ρ/2))^(-n), whose logarithm has slopes up to ε + n.
-//!   **Translated it is (ε + n)·d-private, not ε·d** as the paper has it.
+//!   Möbius translations are exactly ε·d-private. t = e^(-2ρ) is Beta((ε-n+1)/2, n), so the law
+//!   exists only for ε > n - 1.
+//! - [`Base::Ball`]: ICDM'19's density ((1-r)/(1+r))^ε with respect to Lebesgue measure on the
+//!   ball, r^(n-1) dr, for every ε > 0. That measure is not invariant under translation. With
+//!   respect to volume the density is e^(-ερ)(2cosh²(ρ/2))^(-n), whose logarithm has slopes up to ε
+//!   + n. **The translated noise is (ε + n)·d-private, not ε·d-private** as the paper claims.
 //!
-//! Exact sampling needs no Markov chain; the paper's is in [`walk`](super::walk).
+//! Exact sampling needs no Markov chain; [`walk`](super::walk) has the paper's chain.
 
 use rand::{Rng, RngExt};
 use rand_distr::{Distribution, Exp1, Gamma};
@@ -21,7 +22,7 @@ use crate::noise::{normals, sample_rows};
 use crate::parallel::Control;
 use crate::random::Key;
 
-/// The measure that a density e^(-ερ) refers to.
+/// The reference measure of the density e^(-ερ).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Base {
     /// Hyperbolic volume.
@@ -54,7 +55,7 @@ pub struct HyperbolicLaplace {
 
 #[derive(Clone, Copy, Debug)]
 enum Radius {
-    /// Gammas of a + 1 and n, and a, for t ~ Beta(a, n).
+    /// The gamma distributions for a + 1 and n, and a, for t ~ Beta(a, n).
     Volume {
         upper: Gamma<f64>,
         lower: Gamma<f64>,
@@ -64,10 +65,11 @@ enum Radius {
 }
 
 impl HyperbolicLaplace {
-    /// The law in `dim` dimensions.
+    /// Creates the law in `dim` dimensions.
     ///
     /// # Errors
-    /// `dim` is 0, `epsilon` not positive and finite, or at most n - 1 for [`Base::Volume`].
+    /// [`Error::Parameter`] for a `dim` of 0, an `epsilon` that is not positive and finite, or at
+    /// most n - 1 for [`Base::Volume`].
     pub fn new(dim: usize, epsilon: f64, base: Base) -> Result<Self> {
         check_epsilon(epsilon)?;
         if dim == 0 {
@@ -101,7 +103,7 @@ impl HyperbolicLaplace {
         })
     }
 
-    /// Dimensions.
+    /// The dimension.
     pub fn dim(&self) -> usize {
         self.dim
     }
@@ -116,7 +118,7 @@ impl HyperbolicLaplace {
         self.base
     }
 
-    /// What the translated noise costs, per unit of hyperbolic distance: ε, or ε + n for the
+    /// The proved ε of the translated noise per unit of hyperbolic distance: ε, or ε + n for the
     /// ball's measure.
     pub fn provable_epsilon(&self) -> f64 {
         match self.base {
@@ -125,22 +127,22 @@ impl HyperbolicLaplace {
         }
     }
 
-    /// The radius in the ball, below 1.
+    /// Draws the radius in the ball, below 1.
     #[inline]
     pub fn radius(&self, rng: &mut impl Rng) -> f64 {
         match &self.radius {
-            Radius::Volume { .. } => (self.distance(rng) / 2.0).tanh().min(MOST),
+            Radius::Volume { .. } => (self.distance(rng) / 2.0).tanh().min(MAX_RADIUS),
             Radius::Ball(law) => law.sample(rng),
         }
     }
 
-    /// The distance from the origin, ρ.
+    /// Draws the distance ρ from the origin.
     #[inline]
     pub fn distance(&self, rng: &mut impl Rng) -> f64 {
         match &self.radius {
             Radius::Volume { upper, lower, a } => {
-                // t = X/(X+Y), so ρ = ½ ln(1 + Y/X); X ~ Gamma(a) by Gamma(a+1)·U^(1/a), in
-                // logarithms, for a may be tiny. Digits are kept at both ends.
+                // t = X/(X+Y), so ρ = ½ ln(1 + Y/X). X ~ Gamma(a) is drawn as Gamma(a+1)·U^(1/a) in
+                // logarithms, because a may be tiny. This is accurate at both ends.
                 let log_x = upper.sample(rng).ln() - rng.sample::<f64, _>(Exp1) / a;
                 let ratio = lower.sample(rng).ln() - log_x;
                 0.5 * if ratio > 0.0 {
@@ -153,17 +155,18 @@ impl HyperbolicLaplace {
         }
     }
 
-    /// One draw, written to `out` (of length n): a point of the ball.
+    /// Draws a point of the ball into `out` (of length n).
     #[inline]
     pub fn sample(&self, rng: &mut impl Rng, out: &mut [f64]) {
         let radius = self.radius(rng);
         direction(rng, radius, out);
     }
 
-    /// `size` draws, row-major, in parallel; the same for one key at any number of threads.
+    /// Draws `size` points, row-major, in parallel; the result depends on the key, not on the
+    /// number of threads.
     ///
     /// # Errors
-    /// [`Error::Interrupted`], or [`Error::Parameter`] when size·n numbers cannot be held.
+    /// [`Error::Interrupted`]; [`Error::Parameter`] if size·n numbers do not fit in memory.
     pub fn sample_many(&self, size: usize, key: &Key, control: &Control) -> Result<Vec<f64>> {
         sample_rows(size, self.dim, key, control, |rng, row| {
             self.sample(rng, row)
@@ -172,28 +175,29 @@ impl HyperbolicLaplace {
 }
 
 /// The largest radius below 1.
-const MOST: f64 = 1.0 - f64::EPSILON / 2.0;
+const MAX_RADIUS: f64 = 1.0 - f64::EPSILON / 2.0;
 
-/// A uniform direction times `radius`.
+/// Draws a uniform direction times `radius`.
 pub(super) fn direction(rng: &mut impl Rng, radius: f64, out: &mut [f64]) {
     let scale = radius / normals(rng, out);
     out.iter_mut().for_each(|x| *x *= scale);
 }
 
-/// The radius of the ball's law, density ∝ r^(n-1)((1-r)/(1+r))^ε on (0, 1), which is log-concave.
+/// Draws the radius of the ball's law, with the log-concave density ∝ r^(n-1)((1-r)/(1+r))^ε on (0,
+/// 1).
 ///
-/// Rejection from its mode's height between two points where the density is 1/e of it or
-/// more, and exponential tails along the tangents there (Devroye 1986, chapter VII.2): more
-/// than 0.6 are accepted whatever n and ε.
+/// Rejection sampling (Devroye 1986, chapter VII.2). The envelope is the mode's height between two
+/// points where the density is at least 1/e of it, and exponential tails along the tangents there.
+/// More than 0.6 of the proposals are accepted for every n and ε.
 #[derive(Clone, Copy, Debug)]
 struct LogConcave {
     power: f64,
     epsilon: f64,
     top: f64,
-    /// Where the tails begin: the tangents reach the mode's height.
+    /// Where the tails begin: there the tangents reach the mode's height.
     from: f64,
     to: f64,
-    /// Slopes of the tails; 0 where there is none.
+    /// Slopes of the tails; 0 without a tail.
     left: f64,
     right: f64,
     /// Areas of the left tail, the middle, the right tail.
@@ -219,10 +223,10 @@ impl LogConcave {
         } else {
             0.0
         };
-        law.top = law.log_density(mode.min(MOST));
+        law.top = law.log_density(mode.min(MAX_RADIUS));
         let slope = |r: f64| power / r - 2.0 * epsilon / ((1.0 - r) * (1.0 + r));
-        // The density falls monotonically on both sides: double or halve until it is below 1/e
-        // of the mode's, then bisect.
+        // The density falls monotonically on both sides: double or halve until it is below 1/e of
+        // the mode's, then bisect.
         let start = law;
         let fallen = |r: f64| start.log_density(r) <= start.top - 1.0;
         let fall = |factor: f64| {
@@ -270,7 +274,7 @@ impl LogConcave {
 
     #[inline]
     fn log_density(&self, r: f64) -> f64 {
-        // (1-r)/(1+r) = e^(-2 artanh r), which keeps its digits near 0.
+        // (1-r)/(1+r) = e^(-2 artanh r), which is accurate near 0.
         let power = if self.power > 0.0 {
             self.power * r.ln()
         } else {
@@ -288,7 +292,7 @@ impl LogConcave {
         }
     }
 
-    /// One try.
+    /// Makes one proposal; `None` if it is rejected.
     #[inline]
     fn propose(&self, rng: &mut impl Rng) -> Option<f64> {
         let [left, middle, right] = self.areas;
@@ -296,7 +300,7 @@ impl LogConcave {
         let (r, log_envelope) = if place < middle {
             (self.from + place, self.top)
         } else if place < middle + right {
-            // An exponential, cut off at 1.
+            // An exponential, truncated at 1.
             let past = -(-(place - middle) * self.right).ln_1p() / self.right;
             (self.to + past, self.top - self.right * past)
         } else {

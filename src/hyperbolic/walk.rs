@@ -1,4 +1,4 @@
-//! The paper's way to hyperbolic noise: a Markov chain, with its diagnostics.
+//! The paper's method for hyperbolic noise: a Markov chain, with diagnostics.
 
 use rand::{Rng, RngExt};
 use rand_distr::{Distribution, Exp1, StandardNormal};
@@ -12,43 +12,44 @@ use crate::noise::rows;
 use crate::parallel::{Control, install};
 use crate::random::Key;
 
-/// ICDM'19's Algorithm 2 with the right stationary law: a Metropolis-Hastings walk on the hyperboloid.
+/// ICDM'19's Algorithm 2 with the correct stationary law: a Metropolis-Hastings walk on the
+/// hyperboloid.
 ///
-/// The state is a point's n spatial coordinates x, ‖x‖ = sinh ρ, which have no border. With
-/// respect to dx the laws have densities e^(-ερ)/cosh ρ (volume) and e^(-ερ)(1 + cosh ρ)^(-n)/cosh ρ
-/// (ball): the second factor and the last are the Jacobian of r = tanh(ρ/2), which the paper leaves
-/// out. ‖x‖ has a tail as heavy as s^(-2-ε), in which steps of one size stick (at n = 300 such chains
-/// did not meet), so a step has two proposals in turn, each accepted or not: a normal vector of
-/// standard deviation scale·cosh ρ is added, which turns the point, and ‖x‖ is multiplied by a
-/// log-normal factor; Hastings' ratio corrects for both.
+/// The state is a point's n spatial coordinates x, with ‖x‖ = sinh ρ; they have no boundary. With
+/// respect to dx the laws have densities e^(-ερ)/cosh ρ (volume) and e^(-ερ)(1 + cosh ρ)^(-n)/cosh
+/// ρ (ball). The second factor and the last come from the Jacobian of r = tanh(ρ/2), which the
+/// paper omits. The tail of ‖x‖ is as heavy as s^(-2-ε), in which steps of one size get stuck (at n
+/// = 300 such chains did not agree). So a step makes two proposals in turn. The first adds a normal
+/// vector of standard deviation scale·cosh ρ, which turns the point. The second multiplies ‖x‖ by a
+/// log-normal factor. Each is accepted or rejected, and Hastings' ratio corrects for both.
 #[derive(Clone, Copy, Debug)]
 pub struct Walk {
     law: HyperbolicLaplace,
-    /// Steps before the first draw, in which alone the proposal's scale is tuned.
+    /// Steps before the first draw; only during these is the proposals' scale tuned.
     pub burn_in: usize,
-    /// Steps from one draw to the next.
+    /// Steps between two draws.
     pub thin: usize,
     /// Independent chains.
     pub chains: usize,
 }
 
-/// What chains did.
+/// Statistics of the chains.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Diagnostics {
     /// Share of proposals accepted after burn-in.
     pub acceptance: f64,
-    /// Effective number of independent draws of the distance, all chains together (Geyer's
-    /// initial positive sequence).
+    /// Effective number of independent draws of the distance over all chains (Geyer's initial
+    /// positive sequence).
     pub effective_size: f64,
-    /// Split R̂ of the distance (Gelman et al., Bayesian Data Analysis 3, §11.4): near 1 where
-    /// chains agree; NaN with fewer than 4 draws a chain.
+    /// Split R̂ of the distance (Gelman et al., Bayesian Data Analysis 3, §11.4): near 1 if the
+    /// chains agree, NaN with fewer than 4 draws per chain.
     pub r_hat: f64,
-    /// The tuned standard deviation of a proposed step, mean of the chains.
+    /// The tuned standard deviation of a proposed step, averaged over the chains.
     pub scale: f64,
 }
 
 impl Walk {
-    /// A walk with that law, 2,000 steps of burn-in, 500 between draws, and 8 chains.
+    /// Creates a walk with that law, 2,000 steps of burn-in, 500 between draws, and 8 chains.
     pub fn new(law: HyperbolicLaplace) -> Self {
         Walk {
             law,
@@ -68,7 +69,7 @@ impl Walk {
         self.chain(out, rng, control).map(drop)
     }
 
-    /// log density with respect to dx, from ‖x‖².
+    /// The log-density with respect to dx, from ‖x‖².
     #[inline]
     fn log_density(&self, norm2: f64) -> f64 {
         let cosh = (1.0 + norm2).sqrt();
@@ -79,10 +80,11 @@ impl Walk {
         -self.law.epsilon() * norm2.sqrt().asinh() - ball - cosh.ln()
     }
 
-    /// Draws `size` points of the ball, row-major, clamped as the paper does, with diagnostics.
+    /// Draws `size` points of the ball, row-major, clamped like the paper's, with diagnostics.
     ///
     /// # Errors
-    /// No burn-in, thinning or chains; memory; [`Error::Interrupted`].
+    /// [`Error::Parameter`] for no burn-in, thinning or chains, or too little memory;
+    /// [`Error::Interrupted`].
     pub fn sample(
         &self,
         size: usize,
@@ -128,7 +130,7 @@ impl Walk {
             norm2: 0.0,
             density: 0.0,
         };
-        // It begins at a typical distance, in a random direction.
+        // Start at a typical distance, in a random direction.
         let distance = self.law.distance(rng).min(30.0);
         direction(rng, distance.sinh(), &mut state.at);
         state.norm2 = norm2(&state.at);
@@ -138,7 +140,7 @@ impl Walk {
             if i % 1024 == 0 {
                 control.check()?;
             }
-            // Robbins and Monro, towards 0.4 accepted.
+            // Robbins and Monro, towards an acceptance of 0.4.
             let rate = 4.0 / (10.0 + i as f64).powf(0.6);
             let both = state.step(scales, rng);
             for (scale, accepted) in scales.iter_mut().zip(both) {
@@ -180,7 +182,7 @@ struct State<'a> {
 }
 
 impl State<'_> {
-    /// Both proposals; whether they were accepted.
+    /// Makes both proposals; returns whether each was accepted.
     #[inline]
     fn step(&mut self, [scale, spread]: [f64; 2], rng: &mut impl Rng) -> [bool; 2] {
         [self.turn(scale, rng), self.stretch(spread, rng)]
@@ -191,7 +193,7 @@ impl State<'_> {
         let log = spread * normal;
         let norm2 = self.norm2 * (2.0 * log).exp();
         let density = self.walk.log_density(norm2);
-        // The volume that the factor stretches.
+        // The factor stretches the volume.
         let stretched = self.at.len() as f64 * log;
         let ratio = density - self.density + stretched;
         let accepted = norm2.is_normal() && -rng.sample::<f64, _>(Exp1) <= ratio;
@@ -215,7 +217,7 @@ impl State<'_> {
             length2 += normal * normal;
         }
         let density = self.walk.log_density(norm2);
-        // ln of the density of the way back over that of the way there.
+        // ln of the proposal density backwards over that forwards.
         let ratio = cosh2 / (1.0 + norm2);
         let back = 0.5 * (n * ratio.ln() + length2 * (1.0 - ratio));
         let accepted = -rng.sample::<f64, _>(Exp1) <= density - self.density + back;
@@ -238,7 +240,7 @@ fn mean(x: &[f64]) -> f64 {
     x.iter().sum::<f64>() / x.len() as f64
 }
 
-/// n / (1 + 2 Σ autocorrelations), the sum over pairs of lags as long as a pair is positive
+/// n / (1 + 2 Σ autocorrelations), summed over pairs of lags while the pair's sum is positive
 /// (Geyer 1992).
 fn effective_size(x: &[f64]) -> f64 {
     let (n, mean) = (x.len(), mean(x));

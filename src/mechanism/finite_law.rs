@@ -1,12 +1,13 @@
-//! Any mechanism on words that is given as its law: for every word the probability of every output.
+//! A mechanism given by its law: the probability of every output for every word.
 //!
-//! **Releases** y with the probability that the law has for it, as integers: a row's largest
-//! probability becomes 2⁹⁹ to 2¹⁰⁰, the others in proportion, rounded down, but none that is
-//! positive to 0. These integers are drawn exactly, and they are the law that is told.
+//! **Releases** y with the probability that the law gives it, as integers. Each row is scaled so
+//! that its largest probability becomes an integer from 2⁹⁹ to 2¹⁰⁰. The others are scaled alike
+//! and rounded down, but a positive one stays at least 1. The sampler draws from these integers
+//! exactly, and `law` returns the same integers.
 //!
-//! **Guarantee**: none, until the largest loss of that law has been computed
-//! ([`largest_loss`](crate::audit::largest_loss)) and put in by [`FiniteLaw::with_loss`]. What a
-//! paper claims of a mechanism is no reason.
+//! **Guarantee**: none until the largest loss of that law is computed
+//! ([`largest_loss`](crate::audit::largest_loss)) and passed to [`FiniteLaw::with_loss`]. A paper's
+//! claim about a mechanism is not accepted as a proof.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,28 +31,29 @@ use crate::word_cache::{CacheBudget, WordCache};
 /// Writes the relative probability of every output for a word.
 pub type Rows = dyn Fn(u32, &mut [f64]) -> Result<()> + Send + Sync;
 
-/// What may be left out of a computed loss: log-ratios up to half of this count as none between two
-/// words at distance 0, and the logarithms they are computed from are rounded.
+/// Slack of a computed loss. Two words at distance 0 may differ by log-ratios of up to half of it,
+/// and the logarithms behind the loss are rounded.
 pub(crate) const SLACK: f64 = 2e-9;
 
-/// Draws of a word that are worth a table which is not kept.
-const MANY: usize = 64;
+/// From this many draws of a word on, a table pays even if it is not kept.
+const MIN_TABLE_DRAWS: usize = 64;
 
-/// A word's law ready for many draws: of all words, or of its outputs alone where they are few.
+/// A word's law as an alias table for many draws. It covers all words, or only the possible outputs
+/// where these are few.
 #[derive(Debug)]
-struct Kept {
+struct DrawTable {
     table: AliasTable,
-    /// The outputs of a positive probability, ascending; all words without them.
+    /// The outputs with positive probability, ascending; `None` if the table covers all words.
     outputs: Option<Box<[u32]>>,
 }
 
-impl Kept {
+impl DrawTable {
     fn of(law: &Law, outputs: Option<Box<[u32]>>) -> Self {
         let table = match &outputs {
             None => AliasTable::new(law),
             Some(_) => AliasTable::new(&positive(law)),
         };
-        Kept { table, outputs }
+        DrawTable { table, outputs }
     }
 
     fn bytes(&self) -> usize {
@@ -59,7 +61,7 @@ impl Kept {
         size_of::<Self>() + self.table.size() + outputs
     }
 
-    /// `law` computes the whole law anew.
+    /// Draws `count` outputs; `law` recomputes the whole law when a draw needs further bits.
     fn sample_many(
         &self,
         count: usize,
@@ -78,7 +80,7 @@ impl Kept {
     }
 }
 
-/// The outputs of a positive probability, where they are at most half of the words.
+/// Returns the outputs with positive probability if they are at most half of the words.
 fn few_outputs(law: &Law) -> Option<Box<[u32]>> {
     let released = || {
         (0u32..)
@@ -88,35 +90,34 @@ fn few_outputs(law: &Law) -> Option<Box<[u32]>> {
     (released().count() <= law.len() / 2).then(|| released().map(|(y, _)| y).collect())
 }
 
-/// The law among the outputs of a positive probability.
+/// Restricts a law to the outputs with positive probability.
 fn positive(law: &Law) -> Law {
     Law::of_weights(law.weights().filter(|weight| *weight > 0))
 }
 
-/// What was computed of a law against its space's metric.
+/// The largest losses computed for a law against its space's metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Loss {
     /// The largest log-ratio per unit of distance.
     pub epsilon: f64,
     /// The largest log-ratio of any two words.
     pub local: f64,
-    /// The largest log-ratio of a word and the uniform law on all that may be released, by which an
-    /// unknown word is replaced.
+    /// The largest log-ratio between a word's law and the uniform law that replaces unknown words.
     pub unknown: f64,
 }
 
-/// A mechanism given as its law.
+/// A mechanism defined by an explicit law.
 #[derive(Clone)]
 pub struct FiniteLaw {
     space: Arc<dyn MetricSpace>,
     rows: Arc<Rows>,
-    /// A hash of every row that was read, 0 before: a row that is read again must be the same, or
-    /// what was computed of the law would be about another one.
-    prints: Arc<[AtomicU64]>,
-    /// Ascending.
+    /// A hash of every row read so far, 0 if unread. A row must not change when it is read again:
+    /// the computed loss would then belong to another law.
+    row_hashes: Arc<[AtomicU64]>,
+    /// Ids of excluded words, ascending.
     excluded: Arc<[u32]>,
     loss: Option<Loss>,
-    tables: Arc<WordCache<Kept>>,
+    tables: Arc<WordCache<DrawTable>>,
     cache_bytes: Option<usize>,
     randomness: Randomness,
 }
@@ -131,11 +132,11 @@ impl std::fmt::Debug for FiniteLaw {
 }
 
 impl FiniteLaw {
-    /// A mechanism whose law `rows` writes; of its tables `cache_bytes` bytes are kept, by default
-    /// `FASTDX_CACHE_BYTES` or 128 MiB.
+    /// Creates a mechanism whose law `rows` writes. It keeps at most `cache_bytes` bytes of tables,
+    /// by default `FASTDX_CACHE_BYTES` or 128 MiB.
     ///
     /// # Errors
-    /// A wrong `FASTDX_CACHE_BYTES`. Rows are checked as they are used.
+    /// [`Error::Parameter`] for a wrong `FASTDX_CACHE_BYTES`. Rows are checked when they are used.
     pub fn new(
         space: Arc<dyn MetricSpace>,
         rows: Arc<Rows>,
@@ -145,11 +146,11 @@ impl FiniteLaw {
         let budget = cache_bytes.map_or_else(CacheBudget::standard, |b| Ok(CacheBudget::new(b)))?;
         let (words, share) = (space.vocabulary().len(), budget.limit());
         let tables = Arc::new(WordCache::new(words, budget, share));
-        let prints = (0..words).map(|_| AtomicU64::new(0)).collect();
+        let row_hashes = (0..words).map(|_| AtomicU64::new(0)).collect();
         Ok(FiniteLaw {
             space,
             rows,
-            prints,
+            row_hashes,
             excluded: Arc::default(),
             loss: None,
             tables,
@@ -158,29 +159,29 @@ impl FiniteLaw {
         })
     }
 
-    /// The same mechanism with what was computed of its law.
+    /// Returns the mechanism with the losses computed for its law.
     pub fn with_loss(mut self, loss: Loss) -> Self {
         self.loss = Some(loss);
         self
     }
 
-    /// What was computed of its law, if anything.
+    /// The losses computed for the law, if any.
     pub fn loss(&self) -> Option<Loss> {
         self.loss
     }
 
-    /// The law of a word as the integers that are drawn.
+    /// Returns the law of a word as the integers that the sampler draws from.
     ///
     /// # Errors
-    /// [`Error::Parameter`] for a number that is no probability, a row without any, or another row
-    /// than before; what the function of the rows says.
+    /// [`Error::Parameter`] for a value that is no probability, a row without a positive value, or
+    /// a row that changed. Errors of the `rows` function are passed on.
     pub fn integers(&self, id: u32) -> Result<Law> {
         let mut row = vec![0.0; self.space.vocabulary().len()];
         (self.rows)(id, &mut row)?;
-        let print = xxh3_64(bytemuck::cast_slice(&row)) | 1;
-        let known = &self.prints[id as usize];
-        let known = known.compare_exchange(0, print, Ordering::Relaxed, Ordering::Relaxed);
-        if known.is_err_and(|known| known != print) {
+        let hash = xxh3_64(bytemuck::cast_slice(&row)) | 1;
+        let known = &self.row_hashes[id as usize];
+        let known = known.compare_exchange(0, hash, Ordering::Relaxed, Ordering::Relaxed);
+        if known.is_err_and(|known| known != hash) {
             let expected = "the same each time it is asked for";
             let got = format!("another row for word {id}");
             return Err(Error::parameter("law", expected, got));
@@ -202,7 +203,8 @@ impl FiniteLaw {
         Ok(Law::of_weights(row.into_iter().map(|p| scaled(p, most))))
     }
 
-    /// Checks every row; returns the largest log-ratio of one and the uniform law on all outputs.
+    /// Checks every row; returns the largest log-ratio between a row and the uniform law on all
+    /// outputs.
     ///
     /// # Errors
     /// As [`integers`](Self::integers); [`Error::Interrupted`].
@@ -233,7 +235,7 @@ impl FiniteLaw {
         rng: &mut impl Rng,
         mut drawn: impl FnMut(u32),
     ) -> Result<()> {
-        // A law that was read once is read again without a fault.
+        // A row that was read once without error is read again without error.
         let again = || self.integers(id).unwrap_or_default();
         if let Some(table) = self.tables.get(id) {
             table.sample_many(count, rng, again, drawn);
@@ -241,17 +243,20 @@ impl FiniteLaw {
         }
         let law = self.integers(id)?;
         let seeded = self.randomness.seed().is_some();
-        // A table that has no room is made for many draws only.
+        // Without room for the table, build it only for many draws.
         let outputs = few_outputs(&law);
         let least = match &outputs {
             None => AliasTable::bytes(law.len()),
             Some(outputs) => AliasTable::bytes(outputs.len()) + size_of_val(&**outputs),
         };
-        if count < MANY && !seeded && self.tables.free_bytes() < least + size_of::<Kept>() {
+        if count < MIN_TABLE_DRAWS
+            && !seeded
+            && self.tables.free_bytes() < least + size_of::<DrawTable>()
+        {
             (0..count).for_each(|_| drawn(law.sample(rng)));
             return Ok(());
         }
-        let kept = Kept::of(&law, outputs);
+        let kept = DrawTable::of(&law, outputs);
         let bytes = kept.bytes();
         match self.tables.keep(id, kept, bytes) {
             Ok(table) => table.sample_many(count, rng, again, drawn),
@@ -261,7 +266,7 @@ impl FiniteLaw {
     }
 }
 
-/// ⌊p·2^s⌋ for the s that brings `most` between 2⁹⁹ and 2¹⁰⁰; at least 1 where p is positive.
+/// Returns ⌊p·2^s⌋ for the s that brings `most` between 2⁹⁹ and 2¹⁰⁰; at least 1 if p is positive.
 fn scaled(p: f64, most: f64) -> u128 {
     let parts = |x: f64| -> (u128, i32) {
         let bits = x.to_bits();
@@ -311,9 +316,9 @@ impl WordMechanism for FiniteLaw {
             Some(loss) if loss.epsilon.is_finite() => guarantee,
             Some(_) => guarantee.voided(
                 "some output is possible for one word and impossible for another, or tells apart \
-                 two words at distance 0: no ε bounds what it tells",
+                 two words at distance 0: no ε bounds its losses",
             ),
-            None => guarantee.voided("what its law tells has not been computed (certify)"),
+            None => guarantee.voided("the losses of its law have not been computed (certify)"),
         }
         .drawn_from(&self.randomness)
     }
@@ -341,7 +346,7 @@ impl WordMechanism for FiniteLaw {
         }
         let (space, rows) = (self.space.clone(), self.rows.clone());
         let mut new = Self::new(space, rows, self.cache_bytes, self.randomness.clone())?;
-        new.prints = self.prints.clone();
+        new.row_hashes = self.row_hashes.clone();
         new.excluded = excluded.into();
         Ok(Arc::new(new))
     }
@@ -355,7 +360,7 @@ impl WordMechanism for FiniteLaw {
     }
 
     fn draw(&self, ids: &[u32], key: &Key, out: &mut [u32], control: &Control) -> Result<()> {
-        install(ids.len(), MANY, || {
+        install(ids.len(), MIN_TABLE_DRAWS, || {
             let grouped = Grouped::new(ids, self.vocabulary().len());
             grouped.draw(0, key, out, control, self)
         })?
@@ -390,12 +395,12 @@ impl Mechanism for FiniteLaw {
 }
 
 impl WordDraws for FiniteLaw {
-    type Work = ();
+    type Scratch = ();
 
-    fn draw(&self, _: &mut (), word: u32, rng: &mut Bulk, place: &mut [u32]) -> Result<()> {
-        let count = place.len();
-        let mut place = place.iter_mut();
-        let drawn = |y| place.next().into_iter().for_each(|slot| *slot = y);
+    fn draw(&self, _: &mut (), word: u32, rng: &mut Bulk, out: &mut [u32]) -> Result<()> {
+        let count = out.len();
+        let mut out = out.iter_mut();
+        let drawn = |y| out.next().into_iter().for_each(|slot| *slot = y);
         self.draw_word(word, count, rng, drawn)
     }
 }

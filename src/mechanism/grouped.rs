@@ -1,5 +1,4 @@
-//! The words of a call in groups of equal ones, so that what was made for a word serves all its
-//! draws.
+//! Groups the words of a call, so that one table serves all draws of a word.
 
 use rayon::prelude::*;
 
@@ -7,47 +6,47 @@ use crate::error::Result;
 use crate::parallel::Control;
 use crate::random::{Bulk, Key};
 
-/// Draws of one word at a time at most: where it goes on, so does the search for Ctrl-C.
-const PIECE: usize = 1 << 14;
-/// About so many draws are one task, from one stream.
-const TASK: usize = 512;
+/// Most draws of one word between two checks for Ctrl-C.
+const DRAWS_PER_CHUNK: usize = 1 << 14;
+/// Approximate number of draws in one parallel task; each task has its own random stream.
+const DRAWS_PER_TASK: usize = 512;
 
-/// How the draws of a word are made.
+/// Draws the outputs of one word at a time.
 pub(super) trait WordDraws: Sync {
-    /// Memory of a thread.
-    type Work: Default;
+    /// Working memory of one thread.
+    type Scratch: Default;
 
-    /// A word is drawn soon.
-    fn soon(&self, word: u32) {
+    /// Prefetches the data of a word that is drawn soon.
+    fn prefetch(&self, word: u32) {
         let _ = word;
     }
 
-    /// Fills in draws of a word.
+    /// Fills `out` with draws of one word.
     fn draw(
         &self,
-        work: &mut Self::Work,
+        scratch: &mut Self::Scratch,
         word: u32,
         rng: &mut Bulk,
-        place: &mut [u32],
+        out: &mut [u32],
     ) -> Result<()>;
 }
 
-/// The positions of a call, by word; those of a word in the order they come.
+/// The positions of a call, sorted by word; the positions of one word keep their order.
 pub(super) struct Grouped {
-    /// Where each position stands in the order of the words.
+    /// The rank of each position in the order of the words.
     ranks: Vec<u32>,
-    /// The distinct words, ascending, and how often each comes.
+    /// The distinct words, ascending, with their counts.
     groups: Vec<(u32, usize)>,
 }
 
-/// A number of draws of one word.
-struct Piece {
+/// A chunk of the draws of one word.
+struct Chunk {
     word: u32,
     count: usize,
 }
 
 impl Grouped {
-    /// Fewer than 2³² ids, of so many words.
+    /// Groups at most 2³² - 1 ids below `words`.
     pub(super) fn new(ids: &[u32], words: usize) -> Self {
         match ids.len() > words {
             true => Self::counted(ids, words),
@@ -58,7 +57,7 @@ impl Grouped {
     fn sorted(ids: &[u32]) -> Self {
         let entries = (0u64..).zip(ids);
         let mut entries: Vec<u64> = entries.map(|(at, &id)| u64::from(id) << 32 | at).collect();
-        // Few are not worth a pool, and there may be none.
+        // Few ids are not worth a thread pool, and there may be no pool.
         match rayon::current_thread_index() {
             Some(_) => entries.par_sort_unstable(),
             None => entries.sort_unstable(),
@@ -79,7 +78,7 @@ impl Grouped {
         for word in 0..words {
             ends[word + 1] += ends[word];
         }
-        // Each place holds where its word starts, and afterwards where it ends.
+        // Each slot holds the start of its word's range, and its end after the loop.
         let rank = |&id: &u32| {
             let end = &mut ends[id as usize];
             *end += 1;
@@ -96,16 +95,17 @@ impl Grouped {
         Grouped { ranks, groups }
     }
 
-    /// The distinct words, ascending, and how often each comes.
+    /// The distinct words, ascending, with their counts.
     pub(super) fn words(&self) -> impl Iterator<Item = (u32, usize)> {
         self.groups.iter().copied()
     }
 
-    /// Fills in the draws of each word, a piece at a time. Tasks, counted from `first`, have streams of
-    /// their own and depend on the ids alone: the outcome does not depend on threads.
+    /// Draws for every position, one chunk of a word at a time. Each task, counted from `first`,
+    /// has its own stream. Tasks depend on the ids alone, so the output does not depend on the
+    /// number of threads.
     ///
     /// # Errors
-    /// Those of `draws`; [`Error::Interrupted`](crate::Error::Interrupted).
+    /// The errors of [`WordDraws::draw`]; [`Error::Interrupted`](crate::Error::Interrupted).
     pub(super) fn draw<D: WordDraws>(
         &self,
         first: u64,
@@ -116,37 +116,37 @@ impl Grouped {
     ) -> Result<()> {
         let mut drawn = vec![0; self.ranks.len()];
         let mut rest = &mut *drawn;
-        let pieces = self.words().flat_map(|(word, times)| {
-            let starts = (0..times).step_by(PIECE);
-            starts.map(move |start| Piece {
+        let chunks = self.words().flat_map(|(word, times)| {
+            let starts = (0..times).step_by(DRAWS_PER_CHUNK);
+            starts.map(move |start| Chunk {
                 word,
-                count: PIECE.min(times - start),
+                count: DRAWS_PER_CHUNK.min(times - start),
             })
         });
         let (mut tasks, mut task, mut size) = (Vec::new(), Vec::new(), 0);
-        for piece in pieces {
-            size += piece.count;
-            task.push(piece);
-            if size >= TASK {
-                let (place, after) = std::mem::take(&mut rest).split_at_mut(size);
-                tasks.push((first + tasks.len() as u64, std::mem::take(&mut task), place));
+        for chunk in chunks {
+            size += chunk.count;
+            task.push(chunk);
+            if size >= DRAWS_PER_TASK {
+                let (part, after) = std::mem::take(&mut rest).split_at_mut(size);
+                tasks.push((first + tasks.len() as u64, std::mem::take(&mut task), part));
                 (rest, size) = (after, 0);
             }
         }
         tasks.push((first + tasks.len() as u64, task, rest));
-        let each = |work: &mut D::Work,
-                    (stream, pieces, mut rest): (u64, Vec<Piece>, &mut [u32])| {
+        let each = |scratch: &mut D::Scratch,
+                    (stream, chunks, mut rest): (u64, Vec<Chunk>, &mut [u32])| {
             control.check()?;
             let mut rng = key.stream(stream);
             let mut rng = Bulk::of(&mut rng);
             let size = rest.len();
-            for (i, piece) in pieces.iter().enumerate() {
-                // What is fetched from memory meanwhile is there when the word's turn has come.
-                if let Some(later) = pieces.get(i + 3) {
-                    draws.soon(later.word);
+            for (i, chunk) in chunks.iter().enumerate() {
+                // Prefetch three chunks ahead: the data has arrived when that chunk is drawn.
+                if let Some(later) = chunks.get(i + 3) {
+                    draws.prefetch(later.word);
                 }
-                let (place, after) = rest.split_at_mut(piece.count);
-                draws.draw(work, piece.word, &mut rng, place)?;
+                let (part, after) = rest.split_at_mut(chunk.count);
+                draws.draw(scratch, chunk.word, &mut rng, part)?;
                 rest = after;
             }
             control.advance(size);
@@ -155,21 +155,23 @@ impl Grouped {
         let pooled = rayon::current_thread_index().is_some();
         if pooled {
             let tasks = tasks.into_par_iter();
-            tasks.try_for_each_init(D::Work::default, each)?;
+            tasks.try_for_each_init(D::Scratch::default, each)?;
         } else {
-            let (mut work, mut tasks) = (D::Work::default(), tasks.into_iter());
-            tasks.try_for_each(|task| each(&mut work, task))?;
+            let (mut scratch, mut tasks) = (D::Scratch::default(), tasks.into_iter());
+            tasks.try_for_each(|task| each(&mut scratch, task))?;
         }
-        // Every position takes its own draw. Were each draw put where it belongs, the lines of `out` would go
-        // to and fro between the threads' caches.
+        // Every position reads its own draw. Writing each draw to its position instead would move
+        // cache lines of `out` between threads.
         let take = |(out, ranks): (&mut [u32], &[u32])| {
             for (y, &rank) in out.iter_mut().zip(ranks) {
                 *y = drawn[rank as usize];
             }
         };
         if pooled {
-            let places = out.par_chunks_mut(PIECE);
-            places.zip(self.ranks.par_chunks(PIECE)).for_each(take);
+            let parts = out.par_chunks_mut(DRAWS_PER_CHUNK);
+            parts
+                .zip(self.ranks.par_chunks(DRAWS_PER_CHUNK))
+                .for_each(take);
         } else {
             take((out, &self.ranks));
         }
@@ -185,11 +187,11 @@ mod tests {
     struct TenMore;
 
     impl WordDraws for TenMore {
-        type Work = ();
+        type Scratch = ();
 
-        fn draw(&self, _: &mut (), word: u32, _: &mut Bulk, place: &mut [u32]) -> Result<()> {
-            assert!(place.len() <= PIECE);
-            place.fill(word + 10);
+        fn draw(&self, _: &mut (), word: u32, _: &mut Bulk, out: &mut [u32]) -> Result<()> {
+            assert!(out.len() <= DRAWS_PER_CHUNK);
+            out.fill(word + 10);
             Ok(())
         }
     }

@@ -1,13 +1,14 @@
-//! Hyperbolic Laplace noise around a word of a Poincaré embedding (ICDM'19, at the price that holds).
+//! The hyperbolic Laplace mechanism on a Poincaré embedding (ICDM'19), with an ε that is proved.
 //!
-//! **Releases** the word hyperbolically nearest to proj(φ(w) ⊕ N): the noise N is centred at the
-//! origin, Möbius addition carries it to the word, and the clamp proj keeps it within 1 - 1e-5.
+//! **Releases** the word hyperbolically nearest to proj(φ(w) ⊕ N). The noise N is centred at the
+//! origin, Möbius addition ⊕ moves it to the word, and proj clamps the norm to 1 - 1e-5.
 //!
-//! **Guarantee**: Möbius addition is an isometry, so the density of φ(w) ⊕ N with respect to
-//! hyperbolic volume is that of N, moved. For [`Base::Volume`] it is ∝ e^(-ε·d(z,φ(w))), which
+//! **Guarantee**: Möbius addition is an isometry, so φ(w) ⊕ N has the density of N, moved to φ(w),
+//! with respect to hyperbolic volume. For [`Base::Volume`] the density is ∝ e^(-ε·d(z,φ(w))), which
 //! changes by at most e^(ε·d(w,w')). For [`Base::Ball`], the paper's noise at its nominal e, it is
-//! ∝ e^(-eρ)(2cosh²(ρ/2))^(-n), whose logarithm changes by at most (e + n)·d(w,w'): the paper's e·d
-//! does not hold (a test shows it broken). Clamp and nearest word are post-processing.
+//! ∝ e^(-eρ)(2cosh²(ρ/2))^(-n). Its logarithm changes by at most (e + n)·d(w,w'). The paper's claim
+//! e·d does not hold, and a test shows a violation. The clamp and the nearest word are
+//! post-processing.
 
 use std::sync::Arc;
 
@@ -26,10 +27,10 @@ use crate::parallel::Control;
 use crate::random::{Bulk, Randomness};
 use crate::space::MetricSpace;
 
-/// How the noise is drawn.
+/// The sampling method of the noise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NoiseSampler {
-    /// The radius from its law, the direction uniformly: independent draws.
+    /// Draws the radius from its law and the direction uniformly, independently for each draw.
     #[default]
     Exact,
     /// The paper's Markov chain: approximate, for comparison.
@@ -38,7 +39,7 @@ pub enum NoiseSampler {
 
 named!(NoiseSampler, "sampler", NoiseSampler::Exact => "exact", NoiseSampler::Metropolis => "metropolis");
 
-/// Hyperbolic noise, carried to a word.
+/// Hyperbolic noise, moved to a word by Möbius addition.
 #[derive(Clone, Debug)]
 pub struct HyperbolicNoise {
     law: Law,
@@ -46,12 +47,12 @@ pub struct HyperbolicNoise {
 }
 
 impl HyperbolicNoise {
-    /// Its law around the origin; its parameter is the paper's nominal ε for [`Base::Ball`].
+    /// The noise around the origin; for [`Base::Ball`] its parameter is the paper's nominal ε.
     pub fn law(&self) -> &Law {
         &self.law
     }
 
-    /// How it is drawn.
+    /// The sampling method.
     pub fn sampler(&self) -> NoiseSampler {
         self.sampler
     }
@@ -78,12 +79,12 @@ impl HyperbolicNoise {
 pub type HyperbolicLaplace = NoisyNearest<HyperbolicNoise>;
 
 impl HyperbolicLaplace {
-    /// The mechanism with `epsilon` per unit of hyperbolic distance, the provable one: for
-    /// [`Base::Ball`] the noise has the parameter ε - n.
+    /// Creates the mechanism with the proved `epsilon` per unit of hyperbolic distance. For
+    /// [`Base::Ball`] the noise parameter is ε - n.
     ///
     /// # Errors
-    /// An embedding with another metric; `epsilon` not positive and finite, at most n - 1 for
-    /// [`Base::Volume`], at most n for [`Base::Ball`].
+    /// [`Error::Parameter`] for an embedding with another metric, or an `epsilon` that is not
+    /// positive and finite. It must exceed n - 1 for [`Base::Volume`] and n for [`Base::Ball`].
     pub fn new(
         embedding: Arc<Embedding>,
         epsilon: f64,
@@ -96,11 +97,11 @@ impl HyperbolicLaplace {
         Ok(Self::around(embedding, noise, randomness))
     }
 
-    /// ICDM'19's mechanism at the paper's nominal ε. What it really costs, its
-    /// [`epsilon`](crate::WordMechanism::epsilon), is nominal + n.
+    /// Creates ICDM'19's mechanism at the paper's nominal ε. Its proved
+    /// [`epsilon`](crate::WordMechanism::epsilon) is nominal + n.
     ///
     /// # Errors
-    /// As [`new`](Self::new).
+    /// The errors of [`new`](Self::new).
     pub fn from_paper(
         embedding: Arc<Embedding>,
         nominal: f64,

@@ -1,18 +1,18 @@
 //! The regularised Mahalanobis mechanism: elliptical noise (Xu et al. 2020).
 //!
-//! **Releases** the word whose vector is nearest to φ(w) + N, the density of N ∝ exp(-e‖N‖_M) with
-//! ‖z‖_M = √(zᵀA⁻¹z), A = λΣ + (1-λ)I, Σ the covariance of the vocabulary's vectors, scaled to
-//! the trace n: more noise where the vectors spread.
+//! **Releases** the word whose vector is nearest to φ(w) + N. The density of N is ∝ exp(-e‖N‖_M)
+//! with ‖z‖_M = √(zᵀA⁻¹z) and A = λΣ + (1-λ)I. Σ is the covariance of the vocabulary's vectors,
+//! scaled to trace n: directions in which the vectors spread get more noise.
 //!
-//! **Guarantee**: the log-density changes by at most e·‖φ(w) - φ(w')‖_M between two words, which is at
-//! most e/√a · d(w,w'), d the Euclidean distance and a the smallest eigenvalue of A: the vectors
-//! of that eigenvalue attain it, so in Euclidean terms the mechanism costs ε = e/√a, not the paper's
-//! e. (1-λ ≤ a, so it exists for λ < 1; Σ has an eigenvalue of at most 1, so a ≤ 1, and ε ≥ e.) The
-//! nearest word is post-processing. Σ is that of the public vocabulary, no text enters it.
+//! **Guarantee**: the log-density changes by at most e·‖φ(w) - φ(w')‖_M between two words. This is
+//! at most e/√a · d(w,w'), with the Euclidean distance d and the smallest eigenvalue a of A.
+//! Vectors along that eigenvector attain it, so the Euclidean ε is e/√a, not the paper's e. Since
+//! 1-λ ≤ a, it exists for λ < 1. Σ has an eigenvalue of at most 1, so a ≤ 1 and ε ≥ e. The nearest
+//! word is post-processing. Σ comes from the public vocabulary; no private text enters it.
 //!
-//! **Law**: N = R·L·U with R ~ Gamma(n, scale 1/e), U uniform on the sphere and A = LLᵀ: L differs
-//! from A's symmetric root by a rotation, which U forgets. The rest in
-//! [`noisy_nearest`](super::noisy_nearest).
+//! **Sampler**: N = R·L·U with R ~ Gamma(n, scale 1/e), U uniform on the sphere and A = LLᵀ. L
+//! differs from A's symmetric root by a rotation, which does not change the law of U.
+//! [`noisy_nearest`](super::noisy_nearest) does the rest.
 
 use std::sync::Arc;
 
@@ -39,22 +39,23 @@ pub struct EllipticalNoise {
     epsilon: f64,
 }
 
-/// A = λΣ + (1-λ)I.
+/// The matrix A = λΣ + (1-λ)I.
 #[derive(Debug)]
 struct Ellipse {
     mixing: f64,
     /// L, row-major, zero above the diagonal.
     factor: Vec<f64>,
-    /// √a, from below.
+    /// A lower bound on √a.
     narrowest: f64,
 }
 
 impl Mahalanobis {
-    /// The mechanism with the provable `epsilon` per unit of Euclidean distance; `mixing` is λ.
+    /// Creates the mechanism with the proved `epsilon` per unit of Euclidean distance; `mixing` is
+    /// λ.
     ///
     /// # Errors
-    /// `epsilon` not positive and finite, λ not in [0, 1), an embedding whose metric is not
-    /// Euclidean, [`Error::Interrupted`].
+    /// [`Error::Parameter`] for an `epsilon` that is not positive and finite, a λ outside [0, 1),
+    /// or an embedding whose metric is not Euclidean; [`Error::Interrupted`].
     pub fn new(
         embedding: Arc<Embedding>,
         epsilon: f64,
@@ -66,11 +67,11 @@ impl Mahalanobis {
         Ok(Self::around(embedding, noise, randomness))
     }
 
-    /// The mechanism at the paper's nominal ε, which is about ‖·‖_M. What it costs in the Euclidean
-    /// metric, its [`epsilon`](crate::WordMechanism::epsilon), is nominal/√a.
+    /// Creates the mechanism at the paper's nominal ε, which refers to ‖·‖_M. Its Euclidean
+    /// [`epsilon`](crate::WordMechanism::epsilon) is nominal/√a.
     ///
     /// # Errors
-    /// As [`new`](Self::new).
+    /// The errors of [`new`](Self::new).
     pub fn from_paper(
         embedding: Arc<Embedding>,
         nominal: f64,
@@ -87,7 +88,7 @@ impl Mahalanobis {
 }
 
 impl EllipticalNoise {
-    /// The noise with the provable `epsilon` and λ = `mixing`, of an embedding's covariance.
+    /// Creates the noise with the proved `epsilon` and λ = `mixing` for an embedding's covariance.
     pub(super) fn around(
         embedding: &Embedding,
         epsilon: f64,
@@ -108,12 +109,12 @@ impl EllipticalNoise {
         })
     }
 
-    /// e, the paper's ε: per unit of ‖·‖_M.
+    /// The paper's ε, per unit of ‖·‖_M (e above).
     pub fn nominal(&self) -> f64 {
         self.sphere.epsilon()
     }
 
-    /// λ.
+    /// The share λ of the covariance.
     pub fn mixing(&self) -> f64 {
         self.ellipse.mixing
     }
@@ -132,7 +133,7 @@ impl Noise for EllipticalNoise {
         let mut rng = Bulk::of(rng);
         for point in points.chunks_exact_mut(n) {
             self.sphere.sample(&mut rng, point);
-            // L times the point, from the last number up: each uses only those before it.
+            // Multiply by L from the last coordinate up: each uses only coordinates before it.
             for (i, row) in self.ellipse.factor.chunks_exact(n).enumerate().rev() {
                 point[i] = row[..=i].iter().zip(&*point).map(|(l, u)| l * u).sum();
             }
@@ -173,14 +174,14 @@ impl Ellipse {
         let mut matrix = covariance(embedding, control)?;
         let mut places = embedding.vectors().chunks_exact(n);
         let first = places.next();
-        // The rounding of their mean is no spread.
+        // Equal numbers have no spread, whatever their mean rounds to.
         let trace: f64 = match places.all(|place| Some(place) == first) {
             true => 0.0,
             false => (0..n).map(|i| matrix[i * n + i]).sum(),
         };
         for (at, x) in matrix.iter_mut().enumerate() {
             let unit = f64::from(u8::from(at / n == at % n));
-            // One word, or words at one place, spread in no direction: plain noise.
+            // One word, or words at one place, have no spread: use plain noise.
             let spread = if trace > 0.0 {
                 *x * (n as f64 / trace)
             } else {
@@ -201,7 +202,7 @@ impl Ellipse {
     }
 }
 
-/// The covariance matrix of the vectors; the same at any number of threads.
+/// The covariance matrix of the vectors, bit-identical at any number of threads.
 fn covariance(embedding: &Embedding, control: &Control) -> Result<Vec<f64>> {
     const ROWS: usize = 1024;
     let (n, words) = (embedding.dim(), embedding.len() as f64);
@@ -241,14 +242,15 @@ fn covariance(embedding: &Embedding, control: &Control) -> Result<Vec<f64>> {
     Ok(total)
 }
 
-/// A lower bound of the smallest eigenvalue, at least `least`, which it is known to have; close.
+/// A tight lower bound on the smallest eigenvalue; `least` is a bound that is already proved.
 ///
-/// A - μI is positive definite if its Cholesky factor exists, but for rounding: a factor found in
-/// floating point proves an eigenvalue above μ - (n+2)·n·2⁻⁵²·max diag A (after Rump 2006).
+/// A - μI is positive definite if its Cholesky factor exists, up to rounding. A factor found in
+/// floating point proves that every eigenvalue exceeds μ - (n+2)·n·2⁻⁵²·max diag A (after Rump
+/// 2006).
 fn smallest_eigenvalue(matrix: &[f64], n: usize, least: f64, control: &Control) -> Result<f64> {
     let largest = (0..n).map(|i| matrix[i * n + i]).fold(0.0, f64::max);
     let margin = (n as f64 + 2.0) * n as f64 * f64::EPSILON * largest;
-    // No eigenvalue is below all diagonal entries' smallest.
+    // The smallest eigenvalue is at most the smallest diagonal entry.
     let mut high = (0..n)
         .map(|i| matrix[i * n + i])
         .fold(f64::INFINITY, f64::min);
@@ -264,7 +266,8 @@ fn smallest_eigenvalue(matrix: &[f64], n: usize, least: f64, control: &Control) 
     Ok((low - margin).max(least))
 }
 
-/// L with LLᵀ = A - `shift`·I, row-major, or `None` where that is not positive definite.
+/// Returns the row-major L with LLᵀ = A - `shift`·I, or `None` if that matrix is not positive
+/// definite.
 fn cholesky(matrix: &[f64], n: usize, shift: f64) -> Option<Vec<f64>> {
     let mut l = vec![0.0; n * n];
     for i in 0..n {

@@ -1,4 +1,4 @@
-//! Word mechanisms: given a word, they draw the word to release in its place.
+//! Word mechanisms: each draws a word to release in place of a given word.
 
 pub mod finite_law;
 mod grouped;
@@ -24,28 +24,28 @@ use crate::random::{Key, Randomness, uniform_below};
 use crate::space::MetricSpace;
 use crate::vocabulary::Vocabulary;
 
-/// A mechanism that replaces words of a vocabulary by words of the same vocabulary: what one must
-/// say of it.
+/// A mechanism that replaces words of a vocabulary by words of the same vocabulary: the required
+/// methods.
 ///
-/// Immutable and shared freely between threads: randomness is drawn afresh for every call.
-/// [`Mechanism`] adds what one may say; it has a default for everything.
+/// Mechanisms are immutable and shared between threads; every call draws fresh randomness.
+/// [`Mechanism`] adds optional methods, each with a default.
 pub trait WordMechanism: Any + Send + Sync {
-    /// The words of inputs and outputs, and the metric of the guarantee.
+    /// The words that serve as inputs and outputs, and the metric of the guarantee.
     fn space(&self) -> &dyn MetricSpace;
 
-    /// What is proved about it, for words of the vocabulary.
+    /// The proved guarantee for words of the vocabulary.
     fn guarantee(&self) -> Guarantee;
 
-    /// ε per unit of the guarantee's distance, the provable one.
+    /// The proved ε per unit of the guarantee's distance.
     fn epsilon(&self) -> f64;
 
-    /// The same mechanism at another ε; everything else is shared.
+    /// Returns the same mechanism at another ε; all other data is shared.
     ///
     /// # Errors
-    /// An ε outside its domain.
+    /// [`Error::Parameter`](crate::Error::Parameter) for an ε outside the mechanism's domain.
     fn with_epsilon(&self, epsilon: f64) -> Result<Arc<dyn Mechanism>>;
 
-    /// The same mechanism that never releases some words; they stay protected inputs.
+    /// Returns the mechanism that never releases some words. They remain protected inputs.
     ///
     /// # Errors
     /// [`Error::WordId`](crate::Error::WordId); [`Error::Parameter`](crate::Error::Parameter) if no
@@ -55,18 +55,18 @@ pub trait WordMechanism: Any + Send + Sync {
     /// Ids of the words that are never released, ascending.
     fn excluded(&self) -> Vec<u32>;
 
-    /// Where its randomness comes from.
+    /// The source of its randomness.
     fn randomness(&self) -> &Randomness;
 
-    /// Draws a replacement for every id with the randomness of one call, the same at any
-    /// number of threads. The ids are in range and `out` has their length.
+    /// Draws a replacement for every id with the key of one call. The output does not depend on the
+    /// number of threads. The caller checks that ids are in range and that `out` has their length.
     ///
     /// # Errors
     /// [`Error::Interrupted`](crate::Error::Interrupted) once `control` is cancelled.
     fn draw(&self, ids: &[u32], key: &Key, out: &mut [u32], control: &Control) -> Result<()>;
 }
 
-/// A [`WordMechanism`] with everything that the text layer, calibration and audits ask of it. Every
+/// A [`WordMechanism`] with all methods that the text layer, calibration and audits call. Every
 /// method has a default: `impl Mechanism for Mine {}` is complete.
 ///
 /// | where | one may implement |
@@ -76,46 +76,46 @@ pub trait WordMechanism: Any + Send + Sync {
 /// | its log-ratios are not bounded by ε·d alone | [`bound`](Self::bound) |
 /// | it post-processes another mechanism | [`inner`](Self::inner) |
 ///
-/// The other methods are what callers use.
+/// The methods up to `inner` may be overridden; the others are for callers.
 pub trait Mechanism: WordMechanism {
-    // One may implement.
+    // Methods that a mechanism may override.
 
-    /// Whether [`law`](Self::law) can compute its laws.
+    /// Whether [`law`](Self::law) can compute the laws.
     fn has_law(&self) -> bool {
         false
     }
 
-    /// Writes the probability of every output for a word, where it can be computed; else says
-    /// so. It is the law that is drawn.
+    /// Writes the probability of every output for a word; returns `false` if it cannot be computed.
+    /// The sampler draws from this law.
     fn law(&self, id: u32, probabilities: &mut [f64]) -> bool {
         let _ = (id, probabilities);
         false
     }
 
-    /// Writes what the laws of some words need of their distances to all words, row by row, the
-    /// same at every ε: by default these distances.
+    /// Writes the part of each word's law that is the same at every ε, row by row. It is computed
+    /// from rows of distances to all words; the default copies these distances.
     fn scores(&self, rows: &[f64], scores: &mut Vec<f64>) {
         scores.clear();
         scores.extend_from_slice(rows);
     }
 
-    /// [`law`](Self::law) in 64-bit floating point, from the word's row of
-    /// [`scores`](Self::scores): as fast as statistics over a whole vocabulary need it, and to a
-    /// relative 2⁻³⁹ the same where an output has a probability above 2⁻⁶⁰.
+    /// Computes [`law`](Self::law) in 64-bit floating point from the word's row of
+    /// [`scores`](Self::scores). It is fast enough for statistics over a whole vocabulary. Where an
+    /// output's probability exceeds 2⁻⁶⁰, it agrees with `law` to a relative 2⁻³⁹.
     fn law_of_scores(&self, id: u32, scores: &[f64], probabilities: &mut [f64]) -> bool {
         let _ = scores;
         self.law(id, probabilities)
     }
 
-    /// Draws the word that an unknown word becomes, with nothing known of it: uniform, unless the
-    /// mechanism releases some words more readily or not at all.
+    /// Draws the replacement of an unknown word, without using any knowledge of that word. The
+    /// default is uniform; a mechanism with weights or exclusions overrides it.
     fn draw_unknown(&self, rng: &mut ChaCha12Rng) -> u32 {
         uniform_below(rng, self.vocabulary().len() as u32)
     }
 
-    /// What is proved of the log-ratio between two words of the vocabulary, but for the
-    /// guarantee's slack: ε·d, rounded up. A computed distance is off by a relative
-    /// (n/8 + 8)·2⁻⁵³ at most, so 2⁻³⁶ covers the distance itself for every n up to a million.
+    /// A bound on the log-ratio between two words of the vocabulary, without the guarantee's slack:
+    /// ε·d, rounded up. A computed distance has a relative error of at most (n/8 + 8)·2⁻⁵³. The
+    /// factor 1 + 2⁻³⁶ covers that for every n up to a million.
     fn bound(&self, a: u32, b: u32) -> f64 {
         const ROUNDED_UP: f64 = 1.0 + 1.0 / (1u64 << 36) as f64;
         match a == b {
@@ -124,24 +124,24 @@ pub trait Mechanism: WordMechanism {
         }
     }
 
-    /// The mechanism whose outputs this one post-processes, if that is what it does.
+    /// The mechanism whose outputs this one post-processes, if any.
     fn inner(&self) -> Option<&dyn Mechanism> {
         None
     }
 
-    // What callers use of it: no mechanism has a reason to replace these.
+    // Methods for callers; no mechanism has a reason to override these.
 
     /// The vocabulary of inputs and outputs.
     fn vocabulary(&self) -> &Vocabulary {
         self.space().vocabulary()
     }
 
-    /// The distance of the guarantee, between two words of the vocabulary.
+    /// The guarantee's distance between two words of the vocabulary.
     fn distance(&self, a: u32, b: u32) -> f64 {
         self.space().distance(a, b)
     }
 
-    /// [`law_of_scores`](Self::law_of_scores) from the word's distances to all words.
+    /// Computes [`law_of_scores`](Self::law_of_scores) from the word's distances to all words.
     fn law_of_row(&self, id: u32, distances: &[f64], probabilities: &mut [f64]) -> bool {
         let mut scores = Vec::new();
         self.scores(distances, &mut scores);
@@ -156,10 +156,11 @@ pub trait Mechanism: WordMechanism {
         self.privatize_ids_with(ids, &Control::new())
     }
 
-    /// [`privatize_ids`](Self::privatize_ids), cancellable.
+    /// [`privatize_ids`](Self::privatize_ids) that can be cancelled.
     ///
     /// # Errors
-    /// The same, and [`Error::Interrupted`](crate::Error::Interrupted).
+    /// The errors of [`privatize_ids`](Self::privatize_ids);
+    /// [`Error::Interrupted`](crate::Error::Interrupted).
     fn privatize_ids_with(&self, ids: &[u32], control: &Control) -> Result<Vec<u32>> {
         self.vocabulary().check_ids(ids)?;
         let mut out = vec![0; ids.len()];
@@ -167,7 +168,7 @@ pub trait Mechanism: WordMechanism {
         Ok(out)
     }
 
-    /// `size` independent replacements of one word.
+    /// Draws `size` independent replacements of one word.
     ///
     /// # Errors
     /// [`Error::UnknownWord`](crate::Error::UnknownWord).
@@ -177,8 +178,8 @@ pub trait Mechanism: WordMechanism {
 }
 
 impl dyn Mechanism {
-    /// The mechanism as what it was made as, for what only that can do; or the one whose outputs it
-    /// post-processes.
+    /// Returns the mechanism as its concrete type, for methods that only this type has. If the type
+    /// does not match, the mechanism that this one post-processes is tried.
     pub fn downcast_ref<M: Mechanism>(&self) -> Option<&M> {
         let found = (self as &dyn Any).downcast_ref();
         found.or_else(|| self.inner()?.downcast_ref())

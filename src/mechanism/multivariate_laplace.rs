@@ -1,12 +1,12 @@
-//! MADLIB, the multivariate Laplace mechanism (WSDM'20, Algorithm 1).
+//! The multivariate Laplace mechanism, MADLIB (WSDM'20, Algorithm 1).
 //!
-//! **Releases** the word whose vector is nearest to φ(w) + N, the density of N ∝ exp(-ε‖N‖₂).
+//! **Releases** the word whose vector is nearest to φ(w) + N, where N has density ∝ exp(-ε‖N‖₂).
 //!
-//! **Guarantee**: ε·d-private for the Euclidean d (WSDM'20, Theorem 1): the density of
-//! φ(w) + N changes by at most exp(ε‖φ(w) - φ(w')‖) between w and w', and the nearest word is
-//! post-processing. Ties go to the smaller id, whatever w was.
+//! **Guarantee**: ε·d-private for the Euclidean d (WSDM'20, Theorem 1). The density of φ(w) + N
+//! changes by at most exp(ε‖φ(w) - φ(w')‖) between w and w'. The nearest word is post-processing:
+//! ties go to the smaller id, whatever w was.
 //!
-//! **Sampler**: N as in [`crate::noise`]; the rest in [`noisy_nearest`](super::noisy_nearest).
+//! **Sampler**: [`crate::noise`] draws N; [`noisy_nearest`](super::noisy_nearest) does the rest.
 
 use std::sync::Arc;
 
@@ -35,20 +35,22 @@ use crate::random::{Bulk, Randomness};
 pub type MultivariateLaplace = NoisyNearest<noise::MultivariateLaplace>;
 
 impl MultivariateLaplace {
-    /// The mechanism with `epsilon` per unit of Euclidean distance.
+    /// Creates the mechanism with `epsilon` per unit of Euclidean distance.
     ///
     /// # Errors
-    /// `epsilon` not positive and finite, or an embedding whose metric is not Euclidean.
+    /// [`Error::Parameter`] for an `epsilon` that is not positive and finite, or an embedding whose
+    /// metric is not Euclidean.
     pub fn new(embedding: Arc<Embedding>, epsilon: f64, randomness: Randomness) -> Result<Self> {
         check_euclidean(&embedding, "the multivariate Laplace mechanism")?;
         let noise = noise::MultivariateLaplace::new(embedding.dim(), check_epsilon(epsilon)?)?;
         Ok(Self::around(embedding, noise, randomness))
     }
 
-    /// Adds fresh noise to row-major vectors, without looking for the nearest word.
+    /// Adds fresh noise to row-major vectors, without searching the nearest word.
     ///
     /// # Errors
-    /// A length that is no multiple of the dimension, a number that is not finite.
+    /// [`Error::Shape`] for a length that is no multiple of the dimension; [`Error::Vector`] for a
+    /// number that is not finite; [`Error::Interrupted`].
     pub fn perturb(&self, vectors: &[f64], control: &Control) -> Result<Vec<f64>> {
         let n = self.embedding().dim();
         if !vectors.len().is_multiple_of(n) {
@@ -73,7 +75,8 @@ impl MultivariateLaplace {
     }
 }
 
-/// The proofs of the noises in real vector space are for the Euclidean metric.
+/// Refuses an embedding whose metric is not Euclidean: the proofs of noise in real vector space
+/// need that metric.
 pub(super) fn check_euclidean(embedding: &Embedding, mechanism: &str) -> Result<()> {
     if embedding.metric() == Metric::Euclidean {
         return Ok(());

@@ -1,12 +1,13 @@
-//! Randomised response on neighbours: the staircase, in the form of Warner (1965) and k-ary
-//! randomised response with one set of likely outputs for every word.
+//! The neighbour response: k-ary randomised response with one set of likely outputs per word (after
+//! Warner 1965). Its law is a staircase of two probabilities.
 //!
-//! **Releases** y with Pr\[y|w\] ∝ e^s for the outputs C(w) of a [cover](crate::cover) that stand for w, and
-//! ∝ 1 for all others.
+//! **Releases** y with Pr\[y|w\] ∝ e^s if y is one of the outputs C(w) of a [cover](crate::cover)
+//! that stand for w, and ∝ 1 otherwise.
 //!
-//! **Guarantee**: ε-*local* differential privacy, for any two words, whatever their distance. The
-//! score costs s; the normalisers n_w·(e^s - 1) + V differ where words have different numbers n_w of likely
-//! outputs. s is the largest with s + ln(Z_max/Z_min) ≤ ε: all of ε where every word has k.
+//! **Guarantee**: ε-*local* differential privacy, for any two words at any distance. The score
+//! costs s. The normalisers n_w·(e^s - 1) + V differ where words have different numbers n_w of
+//! likely outputs. The code takes the largest s with s + ln(Z_max/Z_min) ≤ ε, which is ε itself if
+//! every word has k likely outputs.
 
 use std::sync::Arc;
 
@@ -22,20 +23,20 @@ use crate::parallel::{Control, install};
 use crate::random::{Key, Randomness, uniform_below_u128};
 use crate::space::MetricSpace;
 
-/// The weight of a likely output; the others have this times e^-s, rounded up.
+/// The integer weight of a likely output. Other outputs have this times e^-s, rounded up.
 const LIKELY: u128 = 1 << 80;
-/// Words that one stream draws.
-const PIECE: usize = 4096;
+/// Number of words drawn from one random stream.
+const WORDS_PER_STREAM: usize = 4096;
 
-/// Randomised response on neighbours.
+/// The neighbour-response mechanism.
 #[derive(Clone)]
 pub struct NeighborResponse {
     space: Arc<dyn MetricSpace>,
     cover: Arc<Cover>,
     epsilon: f64,
-    /// s.
+    /// The log-ratio s between a likely output and another.
     score: f64,
-    /// The weight of an output that is not likely, from 1 to [`LIKELY`].
+    /// The integer weight of an unlikely output, from 1 to [`LIKELY`].
     other: u128,
     randomness: Randomness,
 }
@@ -50,10 +51,11 @@ impl std::fmt::Debug for NeighborResponse {
 }
 
 impl NeighborResponse {
-    /// The mechanism with `epsilon` for any two words.
+    /// Creates the mechanism with `epsilon` for any two words.
     ///
     /// # Errors
-    /// `epsilon` not positive and finite; a cover of other words or another metric.
+    /// [`Error::Parameter`] for an `epsilon` that is not positive and finite, or a cover of other
+    /// words or another metric.
     pub fn new(
         space: Arc<dyn MetricSpace>,
         epsilon: f64,
@@ -72,7 +74,8 @@ impl NeighborResponse {
         let counts = (0..cover.words() as u32).map(|word| cover.outputs(word).len());
         let (least, most) = counts.fold((usize::MAX, 0), |(a, b), n| (a.min(n), b.max(n)));
         let released = cover.released().len() as f64;
-        // ln(Z_max/Z_min) without the difference of two logarithms, which loses all digits of a small s.
+        // Compute ln(Z_max/Z_min) without subtracting two logarithms, which loses all digits of a
+        // small s.
         let spread = |s: f64| {
             let [more, least] = [most - least, least].map(|n| n as f64 * s.exp_m1());
             (more / (least + released)).ln_1p()
@@ -83,7 +86,7 @@ impl NeighborResponse {
                 s + (most as f64 / least.max(1) as f64).ln() + if least == 0 { s } else { 0.0 }
             }
         };
-        // The cost grows with s, from 0; a little below ε for the rounding of all this.
+        // The cost grows with s, from 0. Stay a little below ε to cover the rounding here.
         let (mut low, mut high) = (0.0, epsilon);
         let allowed = epsilon * (1.0 - 1e-12);
         for _ in 0..200 {
@@ -110,12 +113,12 @@ impl NeighborResponse {
         &self.cover
     }
 
-    /// s: how much likelier the outputs of a word are than the others, as a logarithm.
+    /// The log-ratio s between an output that stands for the word and any other.
     pub fn score(&self) -> f64 {
         self.score
     }
 
-    /// Writes Pr\[y|w\] of every word w, as [`law`](Mechanism::law) has it.
+    /// Writes Pr\[y|w\] of every word w, as [`law`](Mechanism::law) computes it.
     pub(crate) fn column(&self, y: u32, out: &mut [f64]) {
         let Some(rank) = self.cover.rank(y) else {
             return out.fill(0.0);
@@ -130,7 +133,7 @@ impl NeighborResponse {
         }
     }
 
-    /// One output of a word: a likely one by what it weighs more, or any.
+    /// Draws one output of a word: a likely one by its extra weight, otherwise any output.
     #[inline]
     fn draw_word(&self, id: u32, rng: &mut ChaCha12Rng) -> u32 {
         let outputs = self.cover.outputs(id);
@@ -165,7 +168,7 @@ impl WordMechanism for NeighborResponse {
                       the weights by what ε leaves",
             arithmetic: "integer weights, rounded so that no ratio grows, drawn with exact \
                          integer randomness",
-            // Uniform outputs are within e^s of every law.
+            // A uniform output's law is within e^s of every word's law.
             unknown_bound: self.epsilon,
             unknown_is_random: false,
             scope: Guarantee::WORDS,
@@ -205,9 +208,9 @@ impl WordMechanism for NeighborResponse {
     }
 
     fn draw(&self, ids: &[u32], key: &Key, out: &mut [u32], control: &Control) -> Result<()> {
-        install(ids.len(), PIECE, || {
-            ids.par_chunks(PIECE)
-                .zip(out.par_chunks_mut(PIECE))
+        install(ids.len(), WORDS_PER_STREAM, || {
+            ids.par_chunks(WORDS_PER_STREAM)
+                .zip(out.par_chunks_mut(WORDS_PER_STREAM))
                 .enumerate()
                 .try_for_each(|(piece, (ids, out))| {
                     control.check()?;

@@ -1,11 +1,10 @@
-//! Noise around a word's vector, then a word near it: what MADLIB (WSDM'20), hyperbolic noise
-//! (ICDM'19) and their like have in common.
+//! Adds noise to a word's vector and releases a word near the noisy point. MADLIB (WSDM'20),
+//! hyperbolic noise (ICDM'19) and similar mechanisms share this code.
 //!
-//! **Releases** a word near a random point near the word. A [`Noise`] says where the point lies
-//! and what is proved of that, a [`Choice`] which of the words nearest to the point it is: the
-//! nearest itself, mostly. The choice knows the point alone, so it is post-processing; of words at
-//! the same distance the one of the smaller id is nearer. Here is the rest: batches, threads, the
-//! search.
+//! **Releases** a word near a noisy point. A [`Noise`] draws the point and proves its guarantee. A
+//! [`Choice`] picks one of the words nearest to the point, usually the nearest. The choice sees
+//! only the point, so it is post-processing. Of two words at the same distance, the smaller id
+//! counts as nearer. This module adds batches, threads and the search.
 
 use std::sync::Arc;
 
@@ -23,12 +22,12 @@ use crate::search::{BATCH, Search, exact::Scratch};
 use crate::space::MetricSpace;
 use crate::vocabulary::Vocabulary;
 
-/// Random points around the words of an embedding.
+/// Draws random points around the words of an embedding.
 pub trait Noise: Clone + std::fmt::Debug + Send + Sync + 'static {
-    /// Writes a noisy point, row-major in `points`, for each of `ids`.
+    /// Writes a noisy point for each of `ids`, row-major in `points`.
     ///
     /// # Errors
-    /// [`Error::Interrupted`], where it takes long.
+    /// [`Error::Interrupted`] from a noise that takes long.
     fn perturb(
         &self,
         embedding: &Embedding,
@@ -38,36 +37,36 @@ pub trait Noise: Clone + std::fmt::Debug + Send + Sync + 'static {
         control: &Control,
     ) -> Result<()>;
 
-    /// What is proved of the points, per unit of the embedding's distance.
+    /// The proved guarantee of the points, per unit of the embedding's distance.
     fn guarantee(&self, embedding: &Embedding) -> Guarantee;
 
-    /// ε per unit of the embedding's distance, the provable one.
+    /// The proved ε per unit of the embedding's distance.
     fn epsilon(&self) -> f64;
 
-    /// The same noise at another provable ε.
+    /// Returns the same noise at another proved ε.
     ///
     /// # Errors
-    /// An ε outside the noise's domain.
+    /// [`Error::Parameter`] for an ε outside the noise's domain.
     fn with_epsilon(&self, embedding: &Embedding, epsilon: f64) -> Result<Self>;
 }
 
-/// Which of the words nearest to a point is released: post-processing, as it knows nothing of the
-/// word.
+/// Selects which of the words nearest to a point is released. It is post-processing: it sees the
+/// point, not the word.
 pub trait Choice: Clone + std::fmt::Debug + Send + Sync + 'static {
-    /// How many of the nearest words it looks at.
+    /// How many of the nearest words the choice needs.
     const WORDS: usize;
 
-    /// The place of the word in `ranked`: the nearest words, at most [`WORDS`](Self::WORDS), and
+    /// Returns an index into `ranked`: the nearest words, at most [`WORDS`](Self::WORDS), with
     /// their distances from the point, ascending.
     fn choose(&self, ranked: &[(f64, u32)], rng: &mut ChaCha12Rng) -> usize;
 
-    /// The guarantee that the noise has, told of the whole mechanism.
-    fn told(&self, noise: Guarantee) -> Guarantee {
+    /// Adapts the noise's guarantee to the whole mechanism.
+    fn adapt_guarantee(&self, noise: Guarantee) -> Guarantee {
         noise
     }
 }
 
-/// The nearest word.
+/// Chooses the nearest word.
 #[derive(Clone, Copy, Debug)]
 pub struct Nearest;
 
@@ -79,8 +78,8 @@ impl Choice for Nearest {
     }
 }
 
-/// The guarantee of noise that is drawn in floating point: the proof is about real numbers, and
-/// outputs of a probability below about `outside` are beyond it.
+/// The guarantee of noise drawn in floating point. The proof is about real numbers; it does not
+/// cover outputs with a probability below about `outside`.
 pub(super) fn floating_point(
     mechanism: &'static str,
     metric: &'static str,
@@ -113,20 +112,19 @@ pub(super) fn floating_point(
     }
 }
 
-/// A word mechanism that releases a word near a noisy point: the nearest, unless it is said
-/// otherwise.
+/// A word mechanism that releases a word near a noisy point: by default the nearest.
 #[derive(Clone, Debug)]
 pub struct NoisyNearest<N, C = Nearest> {
     embedding: Arc<Embedding>,
     noise: N,
     choice: C,
     search: Search,
-    /// Where words are excluded, the others.
+    /// The words that may be released, if some are excluded.
     released: Option<Arc<Released>>,
     randomness: Randomness,
 }
 
-/// The words that may be released, as an embedding of their own, and their ids.
+/// The words that may be released, as an embedding of their own, with their ids.
 #[derive(Debug)]
 struct Released {
     embedding: Embedding,
@@ -157,14 +155,14 @@ impl Released {
 }
 
 impl<N: Noise> NoisyNearest<N> {
-    /// `noise`, whose parameters fit the embedding, with the exact search.
+    /// Combines an embedding with a noise that fits it and the exact search.
     pub(super) fn around(embedding: Arc<Embedding>, noise: N, randomness: Randomness) -> Self {
         Self::choosing(embedding, noise, Nearest, randomness)
     }
 }
 
 impl<N: Noise, C: Choice> NoisyNearest<N, C> {
-    /// `noise`, whose parameters fit the embedding, and a choice, with the exact search.
+    /// Combines an embedding with a noise that fits it, a choice and the exact search.
     pub(super) fn choosing(
         embedding: Arc<Embedding>,
         noise: N,
@@ -181,20 +179,20 @@ impl<N: Noise, C: Choice> NoisyNearest<N, C> {
         }
     }
 
-    /// The same mechanism with another search. An approximate one keeps the guarantee and
-    /// changes the law; [`quality`](crate::mechanism::quality) measures by how much.
+    /// Returns the same mechanism with another search. An approximate search keeps the guarantee
+    /// and changes the law; [`quality`](crate::mechanism::quality) measures by how much.
     ///
     /// # Errors
-    /// `ef` outside 1..=10,000; an embedding without a graph
-    /// ([`build_hnsw`](Embedding::build_hnsw)), or with a damaged one; a build without the feature
-    /// `hnsw`.
+    /// [`Error::Parameter`] for `ef` outside 1..=10,000, an embedding without a graph
+    /// ([`build_hnsw`](Embedding::build_hnsw)), or a build without the feature `hnsw`;
+    /// [`Error::Corrupt`] for a damaged graph.
     pub fn with_search(self, search: Search) -> Result<Self> {
         if let Search::Hnsw { ef } = search {
             if !(1..=10_000).contains(&ef) {
                 return Err(Error::parameter("ef", "between 1 and 10000", ef));
             }
             hnsw::require()?;
-            // The graph is made ready here, so that no draw fails for it.
+            // Load the graph now, so that no draw fails because of it.
             if self.embedding.hnsw_searcher()?.is_none() {
                 let expected = "\"exact\", or an embedding with an HNSW graph (build_hnsw)";
                 return Err(Error::parameter("search", expected, "\"hnsw\""));
@@ -203,10 +201,10 @@ impl<N: Noise, C: Choice> NoisyNearest<N, C> {
         Ok(NoisyNearest { search, ..self })
     }
 
-    /// The same mechanism at another provable ε; everything else is shared.
+    /// Returns the same mechanism at another proved ε; all other data is shared.
     ///
     /// # Errors
-    /// An ε outside the noise's domain.
+    /// [`Error::Parameter`] for an ε outside the noise's domain.
     pub fn with_epsilon(&self, epsilon: f64) -> Result<Self> {
         Ok(NoisyNearest {
             noise: self.noise.with_epsilon(&self.embedding, epsilon)?,
@@ -214,7 +212,7 @@ impl<N: Noise, C: Choice> NoisyNearest<N, C> {
         })
     }
 
-    /// How the nearest word is found.
+    /// The search for the nearest words.
     pub fn search(&self) -> Search {
         self.search
     }
@@ -234,7 +232,7 @@ impl<N: Noise, C: Choice> NoisyNearest<N, C> {
         &self.choice
     }
 
-    /// The graph and the candidates of an approximate search.
+    /// Returns the graph and the number of candidates of an approximate search.
     fn graph(&self) -> Result<Option<(&Searcher, usize)>> {
         let Search::Hnsw { ef } = self.search else {
             return Ok(None);
@@ -243,35 +241,35 @@ impl<N: Noise, C: Choice> NoisyNearest<N, C> {
         Ok(searcher.map(|searcher| (searcher, ef)))
     }
 
-    /// The word chosen for each point.
+    /// Returns the chosen word for each point.
     fn chosen(
         &self,
         graph: Option<(&Searcher, usize)>,
         points: &[f64],
-        work: &mut Work,
+        scratch: &mut SearchScratch,
         rng: &mut ChaCha12Rng,
         out: &mut [u32],
     ) {
         let Some((searcher, ef)) = graph else {
-            return self.chosen_exactly(points, work, rng, out);
+            return self.chosen_exactly(points, scratch, rng, out);
         };
         let n = self.embedding.dim();
         for (point, out) in points.chunks_exact(n).zip(out) {
             let Some(released) = &self.released else {
                 let k = C::WORDS.min(self.embedding.len());
-                let near = searcher.nearest(point, k, ef, &mut work.approximate);
+                let near = searcher.nearest(point, k, ef, &mut scratch.approximate);
                 *out = near[self.choice.choose(near, rng)].1;
                 continue;
             };
             let k = ef.min(self.embedding.len());
-            let near = searcher.nearest(point, k, ef, &mut work.approximate);
+            let near = searcher.nearest(point, k, ef, &mut scratch.approximate);
             let near = near.iter().copied();
             let near = near.filter(|(_, id)| released.ids.binary_search(id).is_ok());
-            work.near.clear();
-            work.near.extend(near.take(C::WORDS));
-            match work.near.len() < C::WORDS.min(released.ids.len()) {
-                false => *out = work.near[self.choice.choose(&work.near, rng)].1,
-                true => self.chosen_exactly(point, work, rng, std::slice::from_mut(out)),
+            scratch.near.clear();
+            scratch.near.extend(near.take(C::WORDS));
+            match scratch.near.len() < C::WORDS.min(released.ids.len()) {
+                false => *out = scratch.near[self.choice.choose(&scratch.near, rng)].1,
+                true => self.chosen_exactly(point, scratch, rng, std::slice::from_mut(out)),
             }
         }
     }
@@ -279,7 +277,7 @@ impl<N: Noise, C: Choice> NoisyNearest<N, C> {
     fn chosen_exactly(
         &self,
         points: &[f64],
-        work: &mut Work,
+        scratch: &mut SearchScratch,
         rng: &mut ChaCha12Rng,
         out: &mut [u32],
     ) {
@@ -287,18 +285,18 @@ impl<N: Noise, C: Choice> NoisyNearest<N, C> {
         let embedding = released.map_or(&*self.embedding, |r| &r.embedding);
         let (search, vectors) = (embedding.search(), embedding.vectors());
         let k = C::WORDS.min(embedding.len());
-        search.nearest_batch(vectors, points, k, None, &mut work.exact, |i, ranked| {
+        search.nearest_batch(vectors, points, k, None, &mut scratch.exact, |i, ranked| {
             let chosen = ranked[self.choice.choose(ranked, rng)].1;
             out[i] = released.map_or(chosen, |r| r.ids[chosen as usize]);
         });
     }
 }
 
-/// Working memory of a thread.
-struct Work {
+/// Working memory of one thread.
+struct SearchScratch {
     exact: Scratch,
     approximate: HnswScratch,
-    /// The nearest words that may be released.
+    /// The nearest words that may be released, with their distances.
     near: Vec<(f64, u32)>,
     points: Vec<f64>,
 }
@@ -309,7 +307,9 @@ impl<N: Noise, C: Choice> WordMechanism for NoisyNearest<N, C> {
     }
 
     fn guarantee(&self) -> Guarantee {
-        let mut guarantee = self.choice.told(self.noise.guarantee(&self.embedding));
+        let mut guarantee = self
+            .choice
+            .adapt_guarantee(self.noise.guarantee(&self.embedding));
         if let Some(released) = &self.released {
             guarantee.outputs = Guarantee::excluded(self.embedding.len(), released.ids.len());
         }
@@ -349,7 +349,7 @@ impl<N: Noise, C: Choice> WordMechanism for NoisyNearest<N, C> {
     fn draw(&self, ids: &[u32], key: &Key, out: &mut [u32], control: &Control) -> Result<()> {
         let n = self.embedding.dim();
         let graph = self.graph()?;
-        let work = || Work {
+        let scratch = || SearchScratch {
             exact: Scratch::default(),
             approximate: HnswScratch::default(),
             near: Vec::new(),
@@ -359,15 +359,15 @@ impl<N: Noise, C: Choice> WordMechanism for NoisyNearest<N, C> {
             ids.par_chunks(BATCH)
                 .zip(out.par_chunks_mut(BATCH))
                 .enumerate()
-                .try_for_each_init(work, |work, (chunk, (ids, out))| {
+                .try_for_each_init(scratch, |scratch, (chunk, (ids, out))| {
                     control.check()?;
                     let mut rng = key.stream(chunk as u64);
-                    let mut points = std::mem::take(&mut work.points);
+                    let mut points = std::mem::take(&mut scratch.points);
                     let some = &mut points[..ids.len() * n];
                     let noise = &self.noise;
                     noise.perturb(&self.embedding, ids, &mut rng, some, control)?;
-                    self.chosen(graph, some, work, &mut rng, out);
-                    work.points = points;
+                    self.chosen(graph, some, scratch, &mut rng, out);
+                    scratch.points = points;
                     control.advance(ids.len());
                     Ok(())
                 })

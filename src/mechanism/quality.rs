@@ -1,5 +1,5 @@
-//! What an approximate search does to a mechanism's output, measured on the mechanism's own
-//! noisy queries.
+//! Measures how an approximate search changes a mechanism's output, on the mechanism's own noisy
+//! points.
 
 use std::collections::HashMap;
 
@@ -12,22 +12,22 @@ use crate::search::BATCH;
 use crate::search::exact::Scratch;
 use crate::search::hnsw::{Hnsw, HnswScratch};
 
-/// How far an approximate search is from the exact one, on the same noisy points.
+/// How closely an approximate search agrees with the exact one on the same noisy points.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SearchQuality {
-    /// Words and draws a word that were measured.
+    /// Number of measured words.
     pub words: usize,
-    /// Noisy points a word.
+    /// Noisy points per word.
     pub draws: usize,
-    /// Share of points whose nearest word was found (another at the same distance counts).
+    /// Share of points whose nearest word was found; a word at the same distance counts.
     pub recall: f64,
-    /// Mean of distance found / true distance.
+    /// Mean ratio of the found distance to the true nearest distance.
     pub distance_ratio: f64,
-    /// Total-variation distance between the word laws with the exact and the approximate
-    /// search, mean over the words: the share of outputs that would have to change. Estimated
-    /// from common noise, so it is 0 where all answers agree, and at most 1 - recall.
+    /// Total-variation distance between a word's laws under the exact and the approximate search,
+    /// averaged over words. It is the share of outputs that would have to change. Both laws are
+    /// estimated from common noise, so it is 0 if all answers agree, and at most 1 - recall.
     pub total_variation: f64,
-    /// The largest over the words, and its word.
+    /// The largest total variation of a word, and that word.
     pub worst: (f64, u32),
 }
 
@@ -35,7 +35,7 @@ pub struct SearchQuality {
 pub const DISTORTED: f64 = 0.01;
 
 impl SearchQuality {
-    /// In plain words what is wrong, if the law is distorted.
+    /// A warning in plain words if the law is distorted.
     pub fn warning(&self) -> Option<String> {
         (self.total_variation > DISTORTED).then(|| {
             format!(
@@ -51,12 +51,13 @@ impl SearchQuality {
     }
 }
 
-/// Compares `hnsw` (searched with `ef`) with the exact search for `draws` noisy points of each
-/// of `ids`.
+/// Compares `hnsw` (searched with `ef`) with the exact search, on `draws` noisy points of each of
+/// `ids`.
 ///
 /// # Errors
-/// No words or draws, an id out of range, [`Error::Interrupted`]; a graph that cannot be searched: a
-/// damaged one, or a build without the feature `hnsw`.
+/// [`Error::Parameter`] for no words or draws, or a build without the feature `hnsw`;
+/// [`Error::WordId`] for an id out of range; [`Error::Corrupt`] for a damaged graph;
+/// [`Error::Interrupted`].
 pub fn measure<N: Noise>(
     mechanism: &NoisyNearest<N>,
     hnsw: &Hnsw,

@@ -1,8 +1,8 @@
-//! Post-processing: one of the outputs near the output.
+//! Post-processing that replaces a mechanism's output by one of the outputs near it.
 //!
-//! **Releases** a word drawn uniformly from C(y), y the output of another mechanism and C(y) the
-//! outputs that a [cover](crate::cover) has for it. **Guarantee**: that of the mechanism, whatever the
-//! sets are, for they are public and the draw does not look at the text (post-processing).
+//! **Releases** a word drawn uniformly from C(y), where y is the output of another mechanism and
+//! C(y) its outputs in a [cover](crate::cover). **Guarantee**: that of the other mechanism, for any
+//! sets. The sets are public and the draw does not see the text, so this is post-processing.
 
 use std::sync::Arc;
 
@@ -16,9 +16,8 @@ use crate::parallel::Control;
 use crate::random::{Key, Randomness, uniform_below};
 use crate::space::MetricSpace;
 
-/// Streams of a call that the outputs are remapped with, counted down from here; no mechanism uses
-/// them.
-const STREAMS: u64 = u64::MAX - 1;
+/// The random streams of the remapping count down from here; no mechanism uses them.
+const LAST_STREAM: u64 = u64::MAX - 1;
 
 /// A mechanism whose outputs are remapped.
 #[derive(Clone)]
@@ -28,11 +27,11 @@ pub struct Remapped {
 }
 
 impl Remapped {
-    /// `inner`, whose outputs become one of those that `cover` has for them.
+    /// Wraps `inner`; each of its outputs becomes one of the outputs that `cover` has for it.
     ///
     /// # Errors
-    /// [`Error::Parameter`] for a cover of other words or another metric, or one that has no output
-    /// for some word.
+    /// [`Error::Parameter`] for a cover of other words or another metric, or a cover without an
+    /// output for some word.
     pub fn new(inner: Arc<dyn Mechanism>, cover: Arc<Cover>) -> Result<Self> {
         cover.check_space(inner.space())?;
         if cover.k() == 0 {
@@ -42,7 +41,7 @@ impl Remapped {
         Ok(Remapped { inner, cover })
     }
 
-    /// What outputs are remapped to.
+    /// The cover that outputs are remapped by.
     pub fn cover(&self) -> &Arc<Cover> {
         &self.cover
     }
@@ -53,7 +52,7 @@ impl Remapped {
             .id(outputs[uniform_below(rng, outputs.len() as u32) as usize])
     }
 
-    /// Turns the law of the mechanism into the law of what is released.
+    /// Turns the law of `inner` into the law of the remapped output.
     pub(crate) fn spread(&self, probabilities: &mut [f64]) {
         let law = probabilities.to_vec();
         probabilities.fill(0.0);
@@ -110,10 +109,10 @@ impl WordMechanism for Remapped {
 
     fn draw(&self, ids: &[u32], key: &Key, out: &mut [u32], control: &Control) -> Result<()> {
         self.inner.draw(ids, key, out, control)?;
-        const PIECE: usize = 1 << 16;
-        for (out, piece) in out.chunks_mut(PIECE).zip(0..) {
+        const WORDS_PER_STREAM: usize = 1 << 16;
+        for (out, index) in out.chunks_mut(WORDS_PER_STREAM).zip(0..) {
             control.check()?;
-            let mut rng = key.stream(STREAMS - piece);
+            let mut rng = key.stream(LAST_STREAM - index);
             out.iter_mut().for_each(|y| *y = self.remap(*y, &mut rng));
         }
         Ok(())

@@ -1,13 +1,14 @@
-//! The Vickrey mechanism: noise, then the nearest or the second nearest word (Xu, Aggarwal,
-//! Feyisetan, Teissier 2021).
+//! The Vickrey mechanism: adds noise and releases the nearest or the second nearest word (Xu,
+//! Aggarwal, Feyisetan, Teissier 2021).
 //!
-//! **Releases**, of the two words u and v nearest to z = φ(w) + N (u the nearer), u with probability
-//! (1-t)·‖z-φ(v)‖ / (t·‖z-φ(u)‖ + (1-t)·‖z-φ(v)‖), else v. t = 0 is the nearest word always, t = 1 the
-//! second nearest. N is round (as in MADLIB) or elliptical (as in Mahalanobis).
+//! **Releases** u or v, the two words nearest to z = φ(w) + N (u the nearer). The probability of u
+//! is (1-t)·‖z-φ(v)‖ / (t·‖z-φ(u)‖ + (1-t)·‖z-φ(v)‖). t = 0 always gives the nearest word, t = 1
+//! the second nearest. N is round (as in MADLIB) or elliptical (as in Mahalanobis).
 //!
-//! **Guarantee**: that of the noise. Both words and both distances are functions of z, so the choice
-//! is post-processing. (Code that leaves the written word itself out of the choice loses that:
-//! docs/mechanisms.md.) Two words at the place of z: u, the one of the smaller id, whatever w was.
+//! **Guarantee**: that of the noise. Both words and both distances are functions of z, so the
+//! choice is post-processing. Code that excludes the input word from the choice loses this
+//! guarantee: see docs/mechanisms.md. If two words lie at z, the smaller id is released, whatever w
+//! was.
 
 use std::sync::Arc;
 
@@ -24,7 +25,7 @@ use crate::noise;
 use crate::parallel::Control;
 use crate::random::Randomness;
 
-/// The mechanism with round noise.
+/// The Vickrey mechanism with round noise.
 ///
 /// ```
 /// use fastdx::{Embedding, Mechanism, Randomness, mechanism::vickrey::Vickrey};
@@ -35,10 +36,10 @@ use crate::random::Randomness;
 /// ```
 pub type Vickrey = NoisyNearest<noise::MultivariateLaplace, SecondNearest>;
 
-/// The mechanism with elliptical noise.
+/// The Vickrey mechanism with elliptical noise.
 pub type EllipticalVickrey = NoisyNearest<EllipticalNoise, SecondNearest>;
 
-/// The nearest word or the second nearest, by their distances from the point.
+/// Chooses the nearest or the second nearest word by their distances from the point.
 #[derive(Clone, Copy, Debug)]
 pub struct SecondNearest {
     tuning: f64,
@@ -51,12 +52,12 @@ impl Choice for SecondNearest {
         let &[(first, _), (second, _)] = ranked else {
             return 0;
         };
-        // The share of v. 0/0, two words at the very point, is no number and chooses u.
+        // The share of v. If both words lie at the point, 0/0 is NaN and the comparison chooses u.
         let (to_first, to_second) = (self.tuning * first, (1.0 - self.tuning) * second);
         usize::from(rng.random::<f64>() < to_first / (to_first + to_second))
     }
 
-    fn told(&self, noise: Guarantee) -> Guarantee {
+    fn adapt_guarantee(&self, noise: Guarantee) -> Guarantee {
         Guarantee {
             mechanism: "Vickrey",
             ..noise
@@ -65,10 +66,10 @@ impl Choice for SecondNearest {
 }
 
 impl SecondNearest {
-    /// The choice with the tuning t.
+    /// Creates the choice with the tuning parameter t.
     ///
     /// # Errors
-    /// t not in [0, 1].
+    /// [`Error::Parameter`] for a t outside [0, 1].
     pub fn new(tuning: f64) -> Result<Self> {
         if !(0.0..=1.0).contains(&tuning) {
             return Err(Error::parameter("tuning", "from 0 to 1", tuning));
@@ -76,18 +77,19 @@ impl SecondNearest {
         Ok(SecondNearest { tuning })
     }
 
-    /// t.
+    /// The tuning parameter t.
     pub fn tuning(&self) -> f64 {
         self.tuning
     }
 }
 
 impl Vickrey {
-    /// The mechanism with round noise, `epsilon` per unit of Euclidean distance, t = `tuning`.
+    /// Creates the mechanism with round noise, `epsilon` per unit of Euclidean distance and t =
+    /// `tuning`.
     ///
     /// # Errors
-    /// `epsilon` not positive and finite, t not in [0, 1], an embedding whose metric is not
-    /// Euclidean.
+    /// [`Error::Parameter`] for an `epsilon` that is not positive and finite, a t outside [0, 1],
+    /// or an embedding whose metric is not Euclidean.
     pub fn new(
         embedding: Arc<Embedding>,
         epsilon: f64,
@@ -102,11 +104,12 @@ impl Vickrey {
 }
 
 impl EllipticalVickrey {
-    /// The mechanism with elliptical noise of the share `mixing` of the covariance, the provable
-    /// `epsilon` per unit of Euclidean distance, t = `tuning`.
+    /// Creates the mechanism with elliptical noise, whose share of the covariance is `mixing`.
+    /// `epsilon` is the proved value per unit of Euclidean distance, and t = `tuning`.
     ///
     /// # Errors
-    /// As [`Mahalanobis::new`](super::mahalanobis::Mahalanobis), and t not in [0, 1].
+    /// The errors of [`Mahalanobis::new`](super::mahalanobis::Mahalanobis); [`Error::Parameter`]
+    /// for a t outside [0, 1].
     pub fn new(
         embedding: Arc<Embedding>,
         epsilon: f64,

@@ -1,13 +1,13 @@
-//! All distances between two short lists of vectors, for matrices of costs.
+//! All distances between two short lists of vectors, for cost matrices.
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
 
 use super::Metric;
 
-/// Distances between every vector of `a` and every vector of `b`: row i of `out` starts at
-/// i · `stride`. Computed by differences, so equal vectors are 0 apart; the last bits may differ
-/// from those of [`Metric::distances`].
+/// Writes the distances between every vector of `a` and every vector of `b`; row i of `out` starts
+/// at i · `stride`. They are computed by differences, so equal vectors have distance 0. The last
+/// bits may differ from those of [`Metric::distances`].
 pub(crate) fn distances(
     metric: Metric,
     a: &[&[f32]],
@@ -28,7 +28,7 @@ pub(crate) fn distances(
     }
 }
 
-/// Vectors as f64, padded with 0.
+/// Converts vectors to f64, padded with 0.
 #[cfg(target_arch = "x86_64")]
 fn widened(vectors: &[&[f32]], width: usize) -> Vec<f64> {
     let mut wide = vec![0.0; vectors.len() * width];
@@ -40,10 +40,10 @@ fn widened(vectors: &[&[f32]], width: usize) -> Vec<f64> {
     wide
 }
 
-/// ‖a - b‖ for all rows of two arrays: tiles of 4 × 4 sums in registers.
+/// Computes ‖a - b‖ for all rows of two arrays, in tiles of 4 × 4 sums in registers.
 ///
 /// # Safety
-/// `a` is whole rows of `width` numbers, a multiple of eight; `b` is `columns` of them.
+/// `a` holds whole rows of `width` numbers, a multiple of eight; `b` holds `columns` of them.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
 #[allow(clippy::needless_range_loop)] // unrolled
@@ -59,13 +59,13 @@ unsafe fn euclidean_avx512(
     let rows = a.len() / width;
     for i in (0..rows).step_by(TILE) {
         for j in (0..columns).step_by(TILE) {
-            // The last vector stands in for those beyond the end.
+            // The last vector replaces those beyond the end.
             let of = |array: &[f64], at: usize, end: usize| -> [*const f64; TILE] {
                 std::array::from_fn(|t| array[(at + t).min(end - 1) * width..].as_ptr())
             };
             let (pa, pb) = (of(a, i, rows), of(b, j, columns));
-            // Loops over constants, which are unrolled: functions of arrays that take closures are
-            // compiled without these instructions, and a call for every vector takes ten times as long.
+            // Loops over constants are unrolled. Array functions that take closures are compiled
+            // without these instructions, and a call for every vector takes ten times as long.
             let mut sums = [[_mm512_setzero_pd(); TILE]; TILE];
             for at in (0..width).step_by(8) {
                 let mut y = [_mm512_setzero_pd(); TILE];
@@ -82,8 +82,8 @@ unsafe fn euclidean_avx512(
                     }
                 }
             }
-            // Out of the registers at once: an index known only at run time would have kept the
-            // sums in memory throughout.
+            // Store the registers first: an index known only at run time would keep the sums in
+            // memory throughout.
             let mut distances = [[0.0; TILE]; TILE];
             for r in 0..TILE {
                 for c in 0..TILE {

@@ -1,20 +1,20 @@
-//! Questions about distances that bounds can answer, and their answers.
+//! Limits that bounds on distances are compared with, and the comparisons that the bounds prove.
 
-/// What is asked of the distance d to each of some words: whether d > `far`, whether d ≤ `near`, whether
-/// d > `least`.
+/// Limits for the distances d to some words. Bounds may prove d > `far`, d ≤ `near` or d > `least`.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits<'a> {
-    /// From here on a word is of no interest; a number for every word.
+    /// Words beyond this distance are irrelevant; one number per word.
     pub far: &'a [f64],
-    /// Up to here it is of interest for certain; a number for every word.
+    /// Words up to this distance are certainly relevant; one number per word.
     pub near: &'a [f64],
-    /// Up to here it is dealt with otherwise.
+    /// Words up to this distance are handled elsewhere.
     pub least: f64,
 }
 
-/// What has been seen of up to 64 words, a bit each, that is set where it is certain.
+/// Comparisons that the bounds prove for up to 64 words. A bit is set if the comparison certainly
+/// holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Seen {
+pub struct Proven {
     /// d > `far`.
     pub beyond: u64,
     /// d ≤ `near`.

@@ -1,18 +1,17 @@
 //! Metrics on embedding vectors, computed in f64 by direct differences.
 //!
-//! One function serves single distances and rows, so both agree bit for bit, and every formula
-//! is symmetric in its arguments bit for bit: the privacy proofs need one metric, not two
-//! roundings of it. Sums run in eight fixed lanes, so the result is the same whatever the
-//! vector width the machine has.
+//! One function serves single distances and rows, so both agree bit for bit. Every formula is
+//! symmetric in its arguments bit for bit: the privacy proofs need one metric, not two roundings of
+//! it. Sums run in eight fixed lanes, so the result does not depend on the machine's vector width.
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
 pub(crate) mod block;
-pub(crate) mod coarse;
+pub(crate) mod bounded;
 mod limits;
-pub(crate) mod screen;
+pub(crate) mod quantised;
 
-pub use limits::{Limits, Seen};
+pub use limits::{Limits, Proven};
 
 use std::fmt;
 
@@ -32,8 +31,8 @@ pub enum Metric {
     Manhattan,
     /// ‖a - b‖_∞.
     Chebyshev,
-    /// The angle between a and b, in radians (0 to π). Vectors of one direction are at
-    /// distance 0. No vector may be 0.
+    /// The angle between a and b, in radians (0 to π). Parallel vectors have distance 0. No vector
+    /// may be 0.
     Angular,
     /// Hyperbolic distance on the Poincaré ball, arcosh(1 + 2‖a-b‖²/((1-‖a‖²)(1-‖b‖²))).
     /// Every vector must have norm below 1.
@@ -53,14 +52,14 @@ named!(
 );
 
 impl Metric {
-    /// Distance between two vectors of one length.
+    /// The distance between two vectors of equal length.
     pub fn distance<A: Coordinate>(self, a: &[A], b: &[f32]) -> f64 {
         let mut out = [0.0];
         self.distances(a, b, &mut out);
         out[0]
     }
 
-    /// Distances from `a` to the `out.len()` rows of `rows` (row-major, `a.len()` wide).
+    /// Writes the distances from `a` to the `out.len()` rows of `rows` (row-major, `a.len()` wide).
     pub fn distances<A: Coordinate>(self, a: &[A], rows: &[f32], out: &mut [f64]) {
         assert_eq!(rows.len(), a.len() * out.len());
         #[cfg(target_arch = "x86_64")]
@@ -77,11 +76,12 @@ impl Metric {
         distances_portable(self, a, rows, out);
     }
 
-    /// Distances from `a` to the rows of `rows` (row-major, `a.len()` wide) that `ids` name, bit for
-    /// bit those of [`distances`](Self::distances): for rows that lie apart in memory.
+    /// Writes the distances from `a` to the rows of `rows` (row-major, `a.len()` wide) that `ids`
+    /// select. They equal those of [`distances`](Self::distances) bit for bit. For rows that lie
+    /// apart in memory.
     ///
     /// # Panics
-    /// An id beyond the rows; `ids` and `out` of different lengths.
+    /// Panics for an id beyond the rows, or if `ids` and `out` have different lengths.
     pub(crate) fn distances_to<A: Coordinate>(
         self,
         a: &[A],
@@ -94,14 +94,16 @@ impl Metric {
         #[cfg(target_arch = "x86_64")]
         if self == Metric::Euclidean && Avx512::detect().is_some() {
             let at = |&id: &u32| -> *const f32 { rows[id as usize * n..][..n].as_ptr() };
-            let (ids, rest) = ids.as_chunks::<TOGETHER>();
-            let (out, out_rest) = out.as_chunks_mut::<TOGETHER>();
+            let (ids, rest) = ids.as_chunks::<ROWS_PER_BATCH>();
+            let (out, out_rest) = out.as_chunks_mut::<ROWS_PER_BATCH>();
             let mut next = ids.first().map(|ids| ids.each_ref().map(at));
             for (i, out) in out.iter_mut().enumerate() {
                 let Some(now) = next else { break };
                 next = ids.get(i + 1).map(|ids| ids.each_ref().map(at));
                 // SAFETY: the features were detected; each pointer has n numbers.
-                unsafe { euclidean_avx512::<A, TOGETHER, true>(a, now, next.unwrap_or(now), out) };
+                unsafe {
+                    euclidean_avx512::<A, ROWS_PER_BATCH, true>(a, now, next.unwrap_or(now), out)
+                };
             }
             for (id, out) in rest.iter().zip(out_rest) {
                 let now = [at(id); 1];
@@ -115,11 +117,11 @@ impl Metric {
         }
     }
 
-    /// Distances of the rows of `rows` (row-major, `n` wide) that `a` names to those that `b` names at the
-    /// same place, bit for bit those of [`distance`](Self::distance).
+    /// Writes the distances between pairs of rows of `rows` (row-major, `n` wide): `a[i]` and
+    /// `b[i]` select pair i. They equal those of [`distance`](Self::distance) bit for bit.
     ///
     /// # Panics
-    /// An id beyond the rows; `a`, `b` and `out` of different lengths.
+    /// Panics for an id beyond the rows, or if `a`, `b` and `out` have different lengths.
     pub(crate) fn pairs(self, rows: &[f32], n: usize, a: &[u32], b: &[u32], out: &mut [f64]) {
         assert!(a.len() == b.len() && a.len() == out.len());
         let at = |id: u32| &rows[id as usize * n..][..n];
@@ -127,7 +129,11 @@ impl Metric {
         let mut first = 0;
         #[cfg(target_arch = "x86_64")]
         if self == Metric::Euclidean && Avx512::detect().is_some() {
-            let pairs = a.as_chunks::<TOGETHER>().0.iter().zip(b.as_chunks().0);
+            let pairs = a
+                .as_chunks::<ROWS_PER_BATCH>()
+                .0
+                .iter()
+                .zip(b.as_chunks().0);
             for ((a, b), out) in pairs.zip(out.as_chunks_mut().0) {
                 // SAFETY: the features were detected; each slice has n numbers.
                 unsafe {
@@ -138,7 +144,7 @@ impl Metric {
                         out,
                     )
                 };
-                first += TOGETHER;
+                first += ROWS_PER_BATCH;
             }
         }
         for ((&a, &b), out) in a.iter().zip(b).zip(out).skip(first) {
@@ -146,12 +152,12 @@ impl Metric {
         }
     }
 
-    /// How far a computed distance may be off beyond a relative (n/8 + 8)·2⁻⁵³: absolutely, in
-    /// n dimensions, where no ‖u‖² is above `largest`.
+    /// The absolute error of a computed distance beyond a relative (n/8 + 8)·2⁻⁵³, in n dimensions,
+    /// if no ‖u‖² exceeds `largest`.
     ///
-    /// For the angle, rounding the two unit vectors. On the Poincaré ball, d = 2 arsinh(s)
-    /// moves by at most twice the relative error of s, to which 1 - ‖u‖² contributes its own
-    /// rounding divided by itself.
+    /// For the angle, this is the rounding of the two unit vectors. On the Poincaré ball, d = 2
+    /// arsinh(s) changes by at most twice the relative error of s. 1 - ‖u‖² contributes its own
+    /// rounding error divided by itself.
     pub(crate) fn absolute_error(self, n: usize, largest: f64) -> f64 {
         let rounding = (n as f64 / 8.0 + 8.0) * f64::EPSILON;
         match self {
@@ -161,7 +167,7 @@ impl Metric {
         }
     }
 
-    /// Why `vector` is not a point of this metric space, if it is not.
+    /// The reason why `vector` is no point of this metric space, if it is none.
     pub(crate) fn refuse<A: Coordinate>(self, vector: &[A]) -> Option<String> {
         if let Some(i) = vector.iter().position(|x| !x.wide().is_finite()) {
             return Some(format!("holds {} at position {i}", vector[i].wide()));
@@ -189,12 +195,12 @@ impl fmt::Display for Metric {
     }
 }
 
-/// f32 (a stored vector) or f64 (a noisy one).
+/// The type of a coordinate: f32 (a stored vector) or f64 (a noisy one).
 pub trait Coordinate: Copy + Send + Sync + 'static {
     /// The coordinate as f64, exactly.
     fn wide(self) -> f64;
 
-    /// Eight coordinates from `at` on as f64, those outside the mask 0.
+    /// Loads eight coordinates from `at` on as f64; those outside the mask are 0.
     ///
     /// # Safety
     /// The machine has the features; the lanes in the mask can be read.
@@ -213,7 +219,8 @@ impl Coordinate for f32 {
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
     unsafe fn eight(at: *const Self, mask: u8) -> __m512d {
-        // SAFETY: the caller vouches for the lanes in the mask; the others are not touched.
+        // SAFETY: the caller guarantees that the lanes in the mask can be read; the others are not
+        // touched.
         _mm512_cvtps_pd(unsafe { _mm256_maskz_loadu_ps(mask, at) })
     }
 }
@@ -228,7 +235,8 @@ impl Coordinate for f64 {
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
     unsafe fn eight(at: *const Self, mask: u8) -> __m512d {
-        // SAFETY: the caller vouches for the lanes in the mask; the others are not touched.
+        // SAFETY: the caller guarantees that the lanes in the mask can be read; the others are not
+        // touched.
         unsafe { _mm512_maskz_loadu_pd(mask, at) }
     }
 }
@@ -240,13 +248,13 @@ fn distances_avx512<A: Coordinate>(metric: Metric, a: &[A], rows: &[f32], out: &
         return distances_portable(metric, a, rows, out);
     }
     let n = a.len().max(1);
-    let groups = rows.chunks_exact(n * TOGETHER);
+    let groups = rows.chunks_exact(n * ROWS_PER_BATCH);
     let rest = groups.remainder();
-    let (out, out_rest) = out.as_chunks_mut::<TOGETHER>();
+    let (out, out_rest) = out.as_chunks_mut::<ROWS_PER_BATCH>();
     for (group, out) in groups.zip(out) {
-        let of: [*const f32; TOGETHER] = std::array::from_fn(|t| group[t * n..].as_ptr());
+        let of: [*const f32; ROWS_PER_BATCH] = std::array::from_fn(|t| group[t * n..].as_ptr());
         // SAFETY: each pointer has n numbers.
-        unsafe { euclidean_avx512::<A, TOGETHER, false>(a, of, of, out) };
+        unsafe { euclidean_avx512::<A, ROWS_PER_BATCH, false>(a, of, of, out) };
     }
     for (b, out) in rest.chunks_exact(n).zip(out_rest) {
         let of = [b.as_ptr()];
@@ -255,14 +263,14 @@ fn distances_avx512<A: Coordinate>(metric: Metric, a: &[A], rows: &[f32], out: &
     }
 }
 
-/// Rows whose sums run beside each other: a sum alone waits for its last addition.
+/// Rows whose sums are computed side by side: a single sum would wait for its last addition.
 #[cfg(target_arch = "x86_64")]
-const TOGETHER: usize = 4;
+const ROWS_PER_BATCH: usize = 4;
 
-/// ‖a - b‖₂ of some rows b; with `FETCH`, while the `next` rows come from memory.
+/// Computes ‖a - b‖₂ of some rows b; with `FETCH`, prefetches the `next` rows meanwhile.
 ///
 /// # Safety
-/// Each pointer has as many numbers as `a`, of `now` and of `next`.
+/// Each pointer in `now` and `next` has as many numbers as `a`.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
@@ -275,15 +283,15 @@ unsafe fn euclidean_avx512<A: Coordinate, const R: usize, const FETCH: bool>(
     let n = a.len();
     let whole = n / 8 * 8;
     let mut acc = [_mm512_setzero_pd(); R];
-    // The mask is a constant in the loop: plain loads, which are widened on their way.
+    // The mask is a constant in the loop, so these are plain loads with conversion.
     let mut add = |at: usize, mask: u8| {
-        // SAFETY: the lanes in the mask lie within a and the rows, which have n numbers.
+        // SAFETY: the lanes in the mask lie within `a` and the rows, which have n numbers.
         let x = unsafe { A::eight(a.as_ptr().add(at), mask) };
         for r in 0..R {
             if FETCH && at.is_multiple_of(16) {
                 prefetch(next[r].wrapping_add(at));
             }
-            // SAFETY: as for a.
+            // SAFETY: as for `a`.
             let d = _mm512_sub_pd(x, unsafe { f32::eight(now[r].add(at), mask) });
             // No fused multiply-add: the sum must be that of `lanes`, bit for bit.
             acc[r] = _mm512_add_pd(acc[r], _mm512_mul_pd(d, d));
@@ -300,7 +308,7 @@ unsafe fn euclidean_avx512<A: Coordinate, const R: usize, const FETCH: bool>(
     }
 }
 
-/// ‖a - b‖₂ of pairs of rows of n numbers.
+/// Computes ‖a - b‖₂ of pairs of rows of n numbers.
 ///
 /// # Safety
 /// Each pointer has n numbers.
@@ -364,7 +372,7 @@ fn distances_avx2<A: Coordinate>(metric: Metric, a: &[A], rows: &[f32], out: &mu
 
 #[inline(always)]
 fn distances_portable<A: Coordinate>(metric: Metric, a: &[A], rows: &[f32], out: &mut [f64]) {
-    // Plain loops: a closure handed to an iterator would be compiled on its own, without the
+    // Plain loops: a closure passed to an iterator would be compiled separately, without the
     // caller's vector width.
     let n = a.len().max(1);
     match metric {
@@ -388,8 +396,8 @@ fn distances_portable<A: Coordinate>(metric: Metric, a: &[A], rows: &[f32], out:
             let scale_a = norm2(a).sqrt().recip();
             for (b, out) in rows.chunks_exact(n).zip(out) {
                 let scale_b = norm2(b).sqrt().recip();
-                // Kahan's formula: accurate at every angle, where arccos loses half the digits
-                // near 0.
+                // Kahan's formula: accurate at every angle, where arccos loses half the digits near
+                // 0.
                 let minus = sum(lanes(a, b, |s, x, y| {
                     s + (x * scale_a - y * scale_b).powi(2)
                 }));
@@ -402,61 +410,63 @@ fn distances_portable<A: Coordinate>(metric: Metric, a: &[A], rows: &[f32], out:
         Metric::Poincare => {
             let a2 = 1.0 - norm2(a);
             for (b, out) in rows.chunks_exact(n).zip(out) {
-                // arcosh(1 + 2s²) = 2 arsinh(s), which keeps small distances.
+                // arcosh(1 + 2s²) = 2 arsinh(s), which is accurate for small distances.
                 *out = poincare(squared(a, b), a2 * (1.0 - norm2(b)));
             }
         }
     }
 }
 
-/// Hyperbolic distance on the ball from ‖a - b‖² and (1 - ‖a‖²)(1 - ‖b‖²).
+/// The hyperbolic distance on the ball, from ‖a - b‖² and (1 - ‖a‖²)(1 - ‖b‖²).
 #[inline]
 pub(crate) fn poincare(apart2: f64, inside: f64) -> f64 {
     2.0 * (apart2 / inside).sqrt().asinh()
 }
 
-/// Which of the rows that `ids` names are certainly farther from a than their limits, in f32; of at most 64.
+/// Compares distances from `a` to up to 64 rows with limits, in f32; sets the bits that are certain
+/// despite rounding.
 ///
-/// A sum of n squares of differences is off by a relative (n + 4)·2⁻²⁴ at most, and by 2⁻¹²⁶ a
-/// term where squares leave the normal numbers; 2⁻¹² is enough up to n = 4000.
-pub(crate) fn seen(a: &[f32], rows: &[f32], ids: &[u32], limits: &Limits) -> Seen {
+/// A sum of n squared differences has a relative error of at most (n + 4)·2⁻²⁴, and 2⁻¹²⁶ per term
+/// where squares are subnormal. 2⁻¹² covers this up to n = 4000.
+pub(crate) fn compare_f32(a: &[f32], rows: &[f32], ids: &[u32], limits: &Limits) -> Proven {
     #[cfg(target_arch = "x86_64")]
     if Avx512Foundation::detect().is_some() {
         // SAFETY: the feature was detected.
-        return unsafe { seen_avx512(a, rows, ids, limits) };
+        return unsafe { compare_avx512(a, rows, ids, limits) };
     }
-    seen_by(a, rows, ids, limits, squared_f32_portable)
+    compare_by(a, rows, ids, limits, squared_f32_portable)
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
-fn seen_avx512(a: &[f32], rows: &[f32], ids: &[u32], limits: &Limits) -> Seen {
-    // The rows wait for memory together; where one starts, the machine fetches the rest by itself.
+fn compare_avx512(a: &[f32], rows: &[f32], ids: &[u32], limits: &Limits) -> Proven {
+    // Prefetch the start of every row: the rows then wait for memory together, and the machine
+    // fetches the rest.
     for &id in ids {
         prefetch(rows[id as usize * a.len()..].as_ptr());
     }
-    seen_by(a, rows, ids, limits, |a, b| squared_f32_avx512(a, b))
+    compare_by(a, rows, ids, limits, |a, b| squared_f32_avx512(a, b))
 }
 
 #[inline(always)]
-fn seen_by(
+fn compare_by(
     a: &[f32],
     rows: &[f32],
     ids: &[u32],
     limits: &Limits,
     squared: impl Fn(&[f32], &[f32]) -> f32,
-) -> Seen {
-    let mut seen = Seen::default();
+) -> Proven {
+    let mut proven = Proven::default();
     for (i, (&id, &far)) in ids.iter().zip(limits.far).enumerate() {
         let row = &rows[id as usize * a.len()..][..a.len()];
         let limit2 = squared_limit(a.len(), far);
         let beyond = limit2.is_some_and(|limit2| squared(a, row) > limit2);
-        seen.beyond |= u64::from(beyond) << i;
+        proven.beyond |= u64::from(beyond) << i;
     }
-    seen
+    proven
 }
 
-/// The square that a sum in f32 must exceed; none where f32 cannot tell.
+/// The squared limit that a sum in f32 must exceed; `None` if f32 cannot decide.
 #[inline]
 fn squared_limit(n: usize, limit: f64) -> Option<f32> {
     let limit2 = (limit * limit * (1.0 + 1.0 / 4096.0)) as f32 + 1e-30;
@@ -619,7 +629,7 @@ mod tests {
             Metric::Euclidean.distances(&wide, &rows, &mut here);
             distances_portable(Metric::Euclidean, &wide, &rows, &mut plain);
             assert_eq!(here, plain);
-            // Rows apart from each other, one of them twice.
+            // Rows that are apart in memory, one of them twice.
             for ids in [&[4, 0, 2, 2, 1, 3, 0, 4, 1][..], &[3], &[]] {
                 for metric in Metric::ALL {
                     let (mut one, mut each) = (vec![0.0; ids.len()], [0.0; 5]);

@@ -1,13 +1,13 @@
-//! Exact neighbour lists: for every word its k nearest words, or all within a radius, sorted.
+//! Exact neighbour lists: the k nearest words of every word, or all words within a radius, sorted.
 //!
-//! **Exact, always.** The distances are scores in the privacy proof of TEM: a neighbour that an
-//! approximate search overlooked would have its score changed by up to γ for one word and not
-//! for another, and the ε·d bound would be gone. So lists are built by exhaustive products with
-//! a proved rounding margin, and no approximate index can make one.
+//! **Always exact.** The distances are scores in TEM's privacy proof. If an approximate search
+//! missed a neighbour, its score would change by up to γ for one word but not for another, and the
+//! ε·d bound would fail. So lists are built by exhaustive products with a proved rounding margin,
+//! and no approximate index can build one.
 //!
 //! An entry is one 64-bit number: the distance in multiples of the [`Grid`]'s step in the high
-//! bits, the word's id in the low ones. Sorting the numbers sorts by distance, ties by id; and
-//! a word is in a list exactly if its number is at most the list's last.
+//! bits, the word's id in the low bits. Sorting entries sorts by distance, with ties by id. A word
+//! is in a list exactly if its entry is at most the list's last entry.
 
 use crate::buffer::Buffer;
 
@@ -19,11 +19,11 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// The finest grid for `words` words at most `diameter` apart.
+    /// Returns the finest grid for `words` words at distances up to `diameter`.
     pub fn new(words: usize, diameter: f64) -> Self {
         let id_bits = usize::BITS - words.saturating_sub(1).leading_zeros();
-        // Multiples up to 2^(64 - id_bits) - 1; one bit of room for rounding, and no more than
-        // 51 bits, so that `multiple` can round by an addition.
+        // Multiples up to 2^(64 - id_bits) - 1, with one bit of room for rounding. At most 51 bits,
+        // so that `multiple` can round by an addition.
         let bits = (63 - id_bits).min(51) as i32;
         let exponent = if diameter > 0.0 {
             diameter.log2().ceil() as i32
@@ -41,7 +41,7 @@ impl Grid {
         (power && id_bits <= 32).then_some(Grid { step, id_bits })
     }
 
-    /// Two distances closer than this may be rounded to one.
+    /// Two distances closer than this may be rounded to the same multiple.
     pub fn step(&self) -> f64 {
         self.step
     }
@@ -56,14 +56,14 @@ impl Grid {
         self.multiple(distance).to_bits() << 12 >> 12 << self.id_bits | u64::from(id)
     }
 
-    /// 2⁵² + distance / step, rounded: the multiple stands in the low bits. Distances beyond
-    /// the diameter, which a damaged file can hold, stop at its double.
+    /// 2⁵² + distance / step, rounded: the low bits hold the multiple. Distances beyond the
+    /// diameter, from a damaged file, are limited to twice the diameter.
     #[inline(always)]
     fn multiple(&self, distance: f64) -> f64 {
         const ROUND: f64 = (1u64 << 52) as f64;
-        const MOST: f64 = (1u64 << 52) as f64 - 1.0;
+        const MAX_MULTIPLE: f64 = (1u64 << 52) as f64 - 1.0;
         // The step is a power of two, so its reciprocal and the product are exact.
-        (distance * self.step.recip()).min(MOST) + ROUND
+        (distance * self.step.recip()).min(MAX_MULTIPLE) + ROUND
     }
 
     /// The distance of an entry, a multiple of the step.
@@ -78,13 +78,13 @@ impl Grid {
         (entry & ((1 << self.id_bits) - 1)) as u32
     }
 
-    /// The smallest entry of an entry's distance: that of the first word.
+    /// The smallest entry at an entry's distance: that of the first word.
     #[inline]
     pub(crate) fn first_at(&self, entry: u64) -> u64 {
         entry >> self.id_bits << self.id_bits
     }
 
-    /// The largest entry of a distance: that of the largest id there can be.
+    /// The largest entry at a distance: that of the largest possible id.
     pub(crate) fn last_at(&self, distance: f64) -> u64 {
         self.entry(distance, 0) | ((1 << self.id_bits) - 1)
     }
@@ -96,17 +96,17 @@ impl Grid {
     }
 }
 
-/// What a list holds.
+/// The contents of a list.
 #[derive(Clone, Debug)]
 pub(crate) enum Extent {
-    /// So many nearest words.
+    /// This number of nearest words.
     Nearest(usize),
-    /// All words within a radius: its entry with the largest id there can be, and where each
-    /// word's list starts (V + 1 numbers).
+    /// All words within a radius. Holds the radius's entry with the largest possible id, and the
+    /// starts of the words' lists (V + 1 numbers).
     Within(u64, Buffer<u64>),
 }
 
-/// For every word the entries of its nearest words (itself among them), ascending.
+/// For every word, the ascending entries of its nearest words, including itself.
 #[derive(Clone, Debug)]
 pub struct NeighborLists {
     pub(crate) grid: Grid,
@@ -115,12 +115,12 @@ pub struct NeighborLists {
 }
 
 impl NeighborLists {
-    /// The list lengths that serve V words well: √V, between 256 and 1024.
+    /// A list length that suits V words: √V, between 256 and 1024.
     pub fn default_k(words: usize) -> usize {
         words.isqrt().clamp(256, 1024).min(words)
     }
 
-    /// Words in every list, where all have the same number.
+    /// The length of every list, if all have the same.
     pub fn k(&self) -> Option<usize> {
         match self.extent {
             Extent::Nearest(k) => Some(k),
@@ -147,7 +147,7 @@ impl NeighborLists {
         match &self.extent {
             Extent::Nearest(k) => &self.entries[id * k..][..*k],
             Extent::Within(_, starts) => {
-                // A damaged file that was not verified may have any numbers here.
+                // A damaged file that was not verified may hold any numbers here.
                 let (start, end) = (starts[id] as usize, starts[id + 1] as usize);
                 let words = starts.len() - 1;
                 let list = self.entries.get(start..end).unwrap_or_default();
@@ -156,7 +156,7 @@ impl NeighborLists {
         }
     }
 
-    /// The words of a list are exactly those whose entry is at most this.
+    /// A list holds exactly the words whose entry is at most this.
     pub fn complete(&self, id: u32) -> u64 {
         match self.extent {
             Extent::Nearest(_) => self.list(id).last().copied().unwrap_or(0),
@@ -165,7 +165,7 @@ impl NeighborLists {
     }
 }
 
-/// The `k` smallest entries of a row of distances, ascending, in `row`.
+/// Computes the `k` smallest entries of a row of distances, ascending, in `row`.
 pub(crate) fn smallest(grid: Grid, distances: &[f64], k: usize, row: &mut Vec<u64>) {
     row.clear();
     row.extend(distances.iter().zip(0..).map(|(&d, id)| grid.entry(d, id)));

@@ -1,29 +1,30 @@
-//! Standard normals, many at a time: the ziggurat (Marsaglia and Tsang 2000, as Doornik 2005 has it).
+//! Standard normals, many at a time: the ziggurat (Marsaglia and Tsang 2000, in Doornik's form of
+//! 2005).
 //!
-//! The density's right half is covered by 1,024 layers of one area: layer i reaches from 0 to x_i and from
-//! f(x_i) up to f(x_{i+1}), f(x) = exp(-x²/2); the lowest one holds the tail beyond x_1 too. Of a draw's 64
-//! bits ten choose the layer and 52 the place in (-x_i, x_i). It is taken at once where it is within x_{i+1}:
-//! 199 of 200 times. Else one more draw decides by the density itself, or the tail is drawn by Marsaglia's
-//! method.
+//! 1,024 layers of equal area cover the right half of the density. With f(x) = exp(-x²/2), layer i
+//! reaches from 0 to x_i and from f(x_i) up to f(x_{i+1}); the lowest also holds the tail beyond
+//! x_1. Of a draw's 64 bits, ten choose the layer and 52 the position in (-x_i, x_i). The position
+//! is accepted at once if it is within x_{i+1}: 199 of 200 times. Otherwise one more draw decides
+//! by the density itself, or Marsaglia's method draws the tail.
 //!
-//! **Precision.** In a layer the numbers stand 2⁻⁵¹·x_i apart, at most 2⁻⁴⁸. The tables' rounding changes the
-//! density by a relative 2⁻⁴⁰ at most; a test computes it. The tail ends at 13.1, beyond which a normal lies
-//! with a probability below 2⁻¹²⁷.
+//! **Precision.** In a layer the numbers are 2⁻⁵¹·x_i apart, at most 2⁻⁴⁸. The tables' rounding
+//! changes the density by at most a relative 2⁻⁴⁰, which a test computes. The tail ends at 13.1; a
+//! normal lies beyond it with a probability below 2⁻¹²⁷.
 //!
-//! Every path does the same operations in the same order: one stream gives the same bits with AVX-512 and
-//! without. (The tail, one draw in 18,000, takes logarithms of the system's library.)
+//! Every path does the same operations in the same order: a stream gives the same bits with and
+//! without AVX-512. (The tail, one draw in 18,000, uses logarithms of the system's library.)
 
 use rand::{Rng, RngExt};
 
 use crate::arithmetic::exp_minus;
 
 const LAYERS: usize = 1024;
-/// x_1, which makes the layers' areas equal, and that area (computed to fifty digits).
+/// x_1, chosen so that the layers' areas are equal, and that area (computed to fifty digits).
 const TAIL: f64 = 4.038_849_846_109_504;
 const AREA: f64 = 0.001_226_324_646_353_088;
 
 struct Layers {
-    /// x_0 = area/f(x_1), as wide as the lowest layer would be without its tail; x_1024 = 0.
+    /// x_0 = area/f(x_1), the width of the lowest layer without its tail; x_1024 = 0.
     x: [f64; LAYERS + 1],
     /// f(x_i); f_0 is not used.
     f: [f64; LAYERS + 1],
@@ -62,16 +63,16 @@ impl Layers {
         Layers { x, f }
     }
 
-    /// The layer of a draw, and its place there.
+    /// The layer of a draw, and its position there.
     #[inline(always)]
     fn place(&self, bits: u64) -> (usize, f64) {
         let layer = bits as usize % LAYERS;
-        // 52 bits as a number of [2, 4), less 3.
+        // 52 bits as a number in [2, 4), minus 3.
         let u = f64::from_bits(bits >> 12 | 0x4000_0000_0000_0000) - 3.0;
         (layer, u * self.x[layer])
     }
 
-    /// The normal of a draw, with more draws where it is not taken at once.
+    /// Completes a draw that is not accepted at once, with further bits.
     fn finish(&self, mut bits: u64, rng: &mut impl Rng) -> f64 {
         loop {
             let (layer, x) = self.place(bits);
@@ -90,8 +91,8 @@ impl Layers {
     }
 }
 
-/// A normal, given that it is beyond [`TAIL`]: an exponential of that rate, taken with exp(-y²/2)
-/// (Marsaglia 1964).
+/// Draws a normal given that it exceeds [`TAIL`]: an exponential of that rate, accepted with
+/// probability exp(-y²/2) (Marsaglia 1964).
 #[cold]
 fn tail(rng: &mut impl Rng) -> f64 {
     let mut exponential = || -(1.0 - rng.random::<f64>()).ln();
@@ -107,7 +108,7 @@ fn tail(rng: &mut impl Rng) -> f64 {
 #[inline]
 pub(super) fn fill(rng: &mut impl Rng, out: &mut [f64]) -> f64 {
     if out.len() < 8 {
-        // One by one: less than a vector is not worth its setting out.
+        // One by one: for less than a vector, the setup does not pay.
         return out.iter_mut().fold(0.0, |squares, x| {
             *x = LAYERS_OF_NORMAL.finish(rng.next_u64(), rng);
             squares + *x * *x
@@ -144,7 +145,7 @@ fn convert(rng: &mut impl Rng, out: &mut [f64]) -> f64 {
     squares.iter().sum()
 }
 
-/// Draws again what was not taken at once, the lanes of `late`, in order.
+/// Redraws, in order, the lanes of `late`, which were not accepted at once.
 #[cold]
 fn finish(mut late: u8, bits: &[u64; 8], rng: &mut impl Rng, out: &mut [f64]) {
     while late != 0 {
@@ -162,9 +163,9 @@ fn convert_avx512(rng: &mut impl Rng, out: &mut [f64]) -> f64 {
     let last = _mm512_set1_epi64(LAYERS as i64 - 1);
     let exponent = _mm512_set1_epi64(0x4000_0000_0000_0000);
     let mut squares = _mm512_setzero_pd();
-    // In place, the numbers of a mask.
+    // Convert the numbers of a mask in place.
     let mut add = |at: *mut f64, lanes: u8| {
-        // SAFETY: the caller vouches for the lanes.
+        // SAFETY: the caller guarantees the lanes.
         let bits = unsafe { _mm512_maskz_loadu_epi64(lanes, at.cast()) };
         let layer = _mm512_and_si512(bits, last);
         let u = _mm512_or_si512(_mm512_srli_epi64::<12>(bits), exponent);
@@ -172,8 +173,8 @@ fn convert_avx512(rng: &mut impl Rng, out: &mut [f64]) -> f64 {
         let mut layers = [0u64; 8];
         // SAFETY: eight numbers of 64 bits.
         unsafe { _mm512_storeu_si512(layers.as_mut_ptr().cast(), layer) };
-        // A layer's two numbers stand side by side: eight loads of both, which are faster than two gathers.
-        // SAFETY: layers are below 1024, the table has one more.
+        // A layer's two numbers are adjacent: eight loads of both are faster than two gathers.
+        // SAFETY: layers are below 1024, and the table has one more entry.
         let both = layers.map(|layer| unsafe { _mm_loadu_pd(table.add(layer as usize)) });
         let four = |a, b, c, d| {
             let (low, high) = (_mm256_set_m128d(b, a), _mm256_set_m128d(d, c));
@@ -226,7 +227,8 @@ mod tests {
         key.stream(0)
     }
 
-    /// Farthest that an empirical distribution may lie from its law (Massart 1990), at a false-alarm rate of 1e-7.
+    /// The largest distance of an empirical distribution from its law (Massart 1990), at a
+    /// false-alarm rate of 1e-7.
     fn massart(draws: usize) -> f64 {
         ((2.0 / 1e-7f64).ln() / (2.0 * draws as f64)).sqrt()
     }
@@ -241,11 +243,12 @@ mod tests {
         })
     }
 
-    /// The density is a sum over the layers that hold x, each 1/x_i: equal areas make that f(x).
+    /// The density at x is the sum of 1/x_i over the layers that hold x: with equal areas it equals
+    /// f(x).
     #[test]
     fn layers_have_one_area_to_forty_bits() {
         let Layers { x, f } = &LAYERS_OF_NORMAL;
-        // Mass of all layers above x, against f there, in units of the area.
+        // The mass of all layers above x, compared with f there, in units of the area.
         let mut height = 1.0 / x[0];
         for i in 1..LAYERS {
             assert!(x[i + 1] < x[i] && f[i] < f[i + 1], "layer {i}");
@@ -255,8 +258,8 @@ mod tests {
             height += 1.0 / x[i];
         }
         assert!((height * AREA - 1.0).abs() < 2f64.powi(-42), "{height}");
-        // The lowest layer is its rectangle and the tail.
-        // The tail's mass by Laplace's continued fraction: f(x)/(x + 1/(x + 2/(x + …))).
+        // The lowest layer is its rectangle plus the tail. The tail's mass uses Laplace's continued
+        // fraction: f(x)/(x + 1/(x + 2/(x + …))).
         let fraction = (1..=200)
             .rev()
             .fold(TAIL, |below, k| TAIL + f64::from(k) / below);
@@ -271,7 +274,7 @@ mod tests {
         let (mut rng, mut z) = (rng(31), vec![0.0; DRAWS]);
         let squares = fill(&mut rng, &mut z);
         assert!((squares / z.iter().map(|x| x * x).sum::<f64>() - 1.0).abs() < 1e-12);
-        // Neighbours do not depend on each other: the angle of a pair is uniform, its square exponential.
+        // Neighbours are independent: the angle of a pair is uniform, its square exponential.
         let mut pairs: Vec<(f64, f64)> = z.as_chunks().0.iter().map(|&[a, b]| (a, b)).collect();
         let mut angles: Vec<f64> = pairs.iter().map(|(a, b)| a.atan2(*b)).collect();
         let turn = |t: f64| t / std::f64::consts::TAU + 0.5;
@@ -280,7 +283,7 @@ mod tests {
         assert!(off(&mut radii, |r| -(-0.5 * r).exp_m1()) < massart(DRAWS / 2));
         let normal = Normal::standard();
         assert!(off(&mut z, |x| normal.cdf(x)) < massart(DRAWS));
-        // As many beyond the tail's beginning as there should be: 214 ± 15.
+        // The number of draws beyond the tail's start agrees with its expectation: 214 ± 15.
         let beyond = z.iter().filter(|x| x.abs() > TAIL).count();
         let expected = DRAWS as f64 * erfc(TAIL / 2f64.sqrt());
         assert!(
@@ -289,7 +292,7 @@ mod tests {
         );
     }
 
-    /// What is not taken at once, and the tail, each against its own law.
+    /// Draws not accepted at once, and the tail, each follow their own law.
     #[test]
     fn seldom_numbers_have_their_laws() {
         const DRAWS: usize = 200_000;
@@ -298,7 +301,7 @@ mod tests {
         let above = |x: f64| erfc(x / 2f64.sqrt()) / erfc(TAIL / 2f64.sqrt());
         assert!(tails.iter().all(|&x| x >= TAIL));
         assert!(off(&mut tails, |x| 1.0 - above(x)) < massart(DRAWS));
-        // Draws of the highest layer alone: as uniform below the density from f_1023 up.
+        // Draws of the highest layer alone are uniform below the density from f_1023 up.
         let layers = &LAYERS_OF_NORMAL;
         let (wide, low) = (layers.x[LAYERS - 1], layers.f[LAYERS - 1]);
         let mut highest = Vec::with_capacity(DRAWS);
@@ -318,14 +321,14 @@ mod tests {
 
     #[cfg(target_arch = "x86_64")]
     proptest! {
-        /// The same bits with AVX-512 and without, and the same numbers drawn.
+        /// AVX-512 and portable code give the same bits, and use the same number of draws.
         #[test]
         fn every_path_gives_the_same_bits(seed: u64, n in 0usize..400, lowest in 0usize..40) {
             if crate::simd::Avx512Foundation::detect().is_some() {
                 let (mut a, mut b) = (rng(seed), rng(seed));
                 let mut plain = vec![0.0f64; n];
                 a.fill_bytes(bytemuck::cast_slice_mut(&mut plain));
-                // Some from the lowest and the highest layer, which are seldom.
+                // Put some draws into the lowest and the highest layer, which are rare.
                 for (i, x) in plain.iter_mut().enumerate().take(lowest) {
                     let bits = x.to_bits() >> 10 << 10;
                     *x = f64::from_bits(bits | if i % 2 == 0 { 0 } else { 1023 });

@@ -5,10 +5,10 @@
 const ERA: i64 = 146_097;
 const EPOCH: i64 = 719_468;
 
-/// A day of the calendar.
+/// A day of the Gregorian calendar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Civil {
-    /// The year, 0 being 1 BC.
+    /// The year; 0 is 1 BC.
     pub year: i64,
     /// 1 to 12.
     pub month: u8,
@@ -17,7 +17,7 @@ pub struct Civil {
 }
 
 impl Civil {
-    /// The day, where the calendar has it.
+    /// The day, if the calendar has it.
     pub fn new(year: i64, month: u8, day: u8) -> Option<Self> {
         let made = Civil { year, month, day };
         let there = (1..=12).contains(&month) && day >= 1 && made.exists();
@@ -28,7 +28,7 @@ impl Civil {
         self.day <= 28 || Civil::of(self.days()) == self
     }
 
-    /// Its number, 1 January 1970 being 0.
+    /// The number of the day; 1 January 1970 is 0.
     pub fn days(self) -> i64 {
         // Years begin in March, so that a leap day is the last of its year.
         let month = i64::from(self.month);
@@ -38,7 +38,7 @@ impl Civil {
         era * ERA + within * 365 + within / 4 - within / 100 + of_year - EPOCH
     }
 
-    /// The day of a number.
+    /// The day with a number.
     pub fn of(days: i64) -> Self {
         let (era, day) = (
             (days + EPOCH).div_euclid(ERA),

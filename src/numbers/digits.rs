@@ -1,6 +1,6 @@
-//! What the forms of numbers and of dates have in common.
+//! Helpers that the forms of numbers and of dates share.
 
-/// ASCII digits, and the rest.
+/// Splits a text into its leading ASCII digits and the rest.
 pub(super) fn digits(text: &str) -> (&str, &str) {
     let end = text.bytes().take_while(u8::is_ascii_digit).count();
     text.split_at(end)

@@ -1,14 +1,15 @@
-//! Where a number or a date stands on its grid.
+//! The position of a number or a date on its grid.
 
 use super::calendar::Civil;
 
-/// The most points on one side of zero: places are whole numbers that f64 holds.
+/// Maximum number of points on one side of zero: every place is an integer that f64 represents
+/// exactly.
 pub(super) const MOST_POINTS: f64 = (1u64 << 52) as f64;
 
-/// The points that numbers are drawn from: whole numbers for values.
+/// The points that numbers are drawn from: an integer place for each value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Grid {
-    /// Place k is k·unit; `per_one` is 1/unit, where that is whole.
+    /// Place k is k·unit; `per_one` is 1/unit, if that is an integer.
     Linear { unit: f64, per_one: Option<f64> },
     /// Place 0 is 0, places ±k are ±smallest·exp((k-1)·unit).
     Log { unit: f64, smallest: f64 },
@@ -41,7 +42,7 @@ impl Grid {
             Grid::Log { unit, smallest } => {
                 let size = x.abs();
                 let place = match size < smallest {
-                    // To the nearer of 0 and the smallest size.
+                    // Round to the nearer of 0 and the smallest size.
                     true if size < smallest / 2.0 => 0.0,
                     true => 1.0,
                     false => 1.0 + (size / smallest).ln() / unit,
@@ -54,11 +55,11 @@ impl Grid {
     /// The nearest place, within ±2⁵².
     #[inline]
     pub(super) fn place(self, x: f64) -> i64 {
-        // Infinities and what is too large are clamped; the caller has no NaN.
+        // Infinities and too large values are clamped; callers pass no NaN.
         self.exact(x).round().clamp(-MOST_POINTS, MOST_POINTS) as i64
     }
 
-    /// The first place that is not below x, and the last that is not above it, but for rounding.
+    /// The first place that is not below x, and the last that is not above it, up to rounding.
     pub(super) fn ends(self, low: f64, high: f64) -> (f64, f64) {
         let slack = |x: f64| 1e-9 * x.abs().max(1.0);
         let (low, high) = (self.exact(low), self.exact(high));
@@ -90,7 +91,7 @@ pub(super) struct Days {
 }
 
 impl Days {
-    /// The days of a leap year: dates without a year.
+    /// The days of a leap year, for dates without a year.
     pub(super) fn of_a_year(step: i64) -> Self {
         let day = |month, day| {
             Civil {

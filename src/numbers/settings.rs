@@ -70,7 +70,7 @@ fn missing(name: &'static str) -> Error {
     Error::parameter(name, "made with an epsilon", "none")
 }
 
-/// The error of a parameter with the name of the table before its own.
+/// Puts the table's name before the name of the parameter in an error.
 fn within(table: &str, error: Error) -> Error {
     const NAMES: [(&str, &str, &str); 12] = [
         ("epsilon", "numbers.epsilon", "dates.epsilon"),
@@ -99,7 +99,7 @@ fn within(table: &str, error: Error) -> Error {
 }
 
 impl Number {
-    /// From a table, or ε alone.
+    /// Creates it from a table, or from ε alone.
     ///
     /// # Errors
     /// [`Error::Parameter`] that names the key.
@@ -139,7 +139,7 @@ impl Number {
     /// [`of_value`](Self::of_value) with errors that name the key within `numbers`.
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`of_value`](Self::of_value).
     pub fn of_spec(value: &Value) -> Result<Self> {
         Self::of_value(value).map_err(|error| within("numbers", error))
     }
@@ -162,7 +162,7 @@ impl Number {
 }
 
 impl Date {
-    /// From a table, or ε alone.
+    /// Creates it from a table, or from ε alone.
     ///
     /// # Errors
     /// [`Error::Parameter`] that names the key.
@@ -193,7 +193,7 @@ impl Date {
     /// [`of_value`](Self::of_value) with errors that name the key within `dates`.
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`of_value`](Self::of_value).
     pub fn of_spec(value: &Value) -> Result<Self> {
         Self::of_value(value).map_err(|error| within("dates", error))
     }

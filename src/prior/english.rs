@@ -33,9 +33,9 @@ const VERSION: u32 = 1;
 const MOST_BYTES: usize = 1 << 26;
 
 impl NgramPrior {
-    /// The built-in bigrams of English. Without a space they are of the
-    /// [built-in words](Embedding::default_english); a space of some of these words, in any order, has
-    /// the model in which the other words are unknown ones.
+    /// The built-in bigrams of English. Without a space, they are those of the [built-in
+    /// words](Embedding::default_english). With a space of some of these words, in any order, the
+    /// other words count as unknown.
     ///
     /// # Errors
     /// [`Error::Parameter`] for a space with words that are not built in.
@@ -60,11 +60,11 @@ impl NgramPrior {
         })
     }
 
-    /// The model of some of its words, by their spelling: all others become the unknown one.
+    /// Restricts the model to some of its words, by spelling: all others become the unknown word.
     fn restricted(&self, space: Arc<dyn MetricSpace>) -> Result<Self> {
         let (from, to) = (self.space.vocabulary(), space.vocabulary());
         let (before, words) = (from.len(), to.len());
-        // Tokens and contexts: the unknown word and a sentence's beginning stay behind the words.
+        // Tokens and contexts: the unknown word and a sentence's start come after the words.
         let old: Option<Vec<usize>> = to.iter().map(|w| Some(from.id(w)? as usize)).collect();
         let Some(mut old) = old else {
             let expected = "words that are built in: train a model on public texts for others";
@@ -126,7 +126,7 @@ fn unpack(packed: &[u8]) -> Parsed<Vec<u8>> {
     }
 }
 
-/// What is left of the bytes.
+/// The remaining bytes.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -150,7 +150,7 @@ impl<'a> Reader<'a> {
         Ok(bytemuck::pod_read_unaligned(self.take(size_of::<T>())?))
     }
 
-    /// A LEB128 number.
+    /// Reads a LEB128 number.
     fn number(&mut self) -> Parsed<u32> {
         let mut number = 0;
         for shift in (0..5).map(|group| 7 * group) {
@@ -281,7 +281,8 @@ mod tests {
         let other = Arc::new(all().first(10).unwrap());
         let refused = NgramPrior::compact(other, BYTES, path).unwrap_err();
         assert!(refused.to_string().contains("other words"), "{refused}");
-        // Behind the checksum of gzip: every change is found, or is another model that is whole.
+        // Unpacked bytes, which gzip's checksum no longer protects: every change is detected or
+        // gives another complete model.
         let bytes = unpack(BYTES).unwrap();
         let print = words_fingerprint(all().vocabulary());
         for at in (0..bytes.len()).step_by(bytes.len() / 200) {

@@ -1,15 +1,17 @@
-//! Models of language over a vocabulary: n-grams of order 1 to 3 by interpolated Kneser-Ney.
+//! Language models over a vocabulary: n-grams of order 1 to 3 with interpolated Kneser-Ney
+//! smoothing.
 //!
-//! **Model.** Tokens are the V words, and one *unknown* token that stands for every other word: it
-//! has a probability and is a history like any word. The first word of a sentence has the history
+//! **Model.** Tokens are the V words and one *unknown* token for every other word, which has a
+//! probability and can be a history like any word. The first word of a sentence has the history
 //! *start*, a context of its own.
 //!
-//! P(w|u,v) = p̂₃(w|u,v) + λ₃(u,v)·P(w|v), P(w|v) = p̂₂(w|v) + λ₂(v)·P(w), P(w) = p̂₁(w) + λ₁·base(w):
-//! the seen n-grams, each less a discount, and what the discounts leave to the shorter history
-//! (Kneser and Ney 1995; Chen and Goodman 1999, with one discount an order). Counts of shorter n-grams
-//! are counts of the different words before them. The base is Zipf's law on the ranks of the
-//! vocabulary, or frequencies as given, so no word is impossible. Seen n-grams are few: a step of a
-//! chain of words costs a pass over them and a multiple of one vector ("sparse plus rank one").
+//! P(w|u,v) = p̂₃(w|u,v) + λ₃(u,v)·P(w|v), P(w|v) = p̂₂(w|v) + λ₂(v)·P(w), P(w) = p̂₁(w) +
+//! λ₁·base(w). Each p̂ is the share of a seen n-gram less a discount; λ is the mass of the
+//! discounts, which goes to the shorter history (Kneser and Ney 1995; Chen and Goodman 1999, with
+//! one discount per order). Shorter n-grams count the different words before them. The base is
+//! Zipf's law on the ranks of the vocabulary, or given frequencies, so no word is impossible. There
+//! are few seen n-grams: a step of a chain of words costs a pass over them, plus a multiple of one
+//! vector ("sparse plus rank one").
 
 mod english;
 mod stored;
@@ -24,19 +26,19 @@ use crate::space::MetricSpace;
 use crate::text::{ends_sentence, word_ids};
 use crate::vocabulary::Vocabulary;
 
-/// Seen words behind contexts: of every context its words, ascending, and their discounted
+/// Seen words after contexts: the words of every context, ascending, with their discounted
 /// probabilities.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Rows {
     pub(crate) starts: Vec<u32>,
     pub(crate) words: Vec<u32>,
     pub(crate) weights: Vec<f32>,
-    /// λ: what the weights of each context leave.
+    /// λ: the mass that the weights of each context leave.
     pub(crate) rest: Vec<f64>,
 }
 
 impl Rows {
-    /// From the starts, words and weights.
+    /// Creates rows from the starts, words and weights.
     fn new(starts: Vec<u32>, words: Vec<u32>, weights: Vec<f32>) -> Self {
         let left = starts.windows(2).map(|row| {
             let row = &weights[row[0] as usize..row[1] as usize];
@@ -52,7 +54,7 @@ impl Rows {
         }
     }
 
-    /// Of so many contexts that were never seen.
+    /// Creates rows for contexts that were never seen.
     fn empty(contexts: usize) -> Self {
         Self::new(vec![0; contexts + 1], Vec::new(), Vec::new())
     }
@@ -72,7 +74,7 @@ impl Rows {
             .map(|(&w, &p)| (w as usize, f64::from(p)))
     }
 
-    /// The weight of a word behind a context.
+    /// The weight of a word after a context.
     fn weight(&self, context: usize, word: u32) -> f64 {
         let range = self.range(context);
         let words = &self.words[range.clone()];
@@ -82,16 +84,16 @@ impl Rows {
     }
 }
 
-/// Contexts of two tokens that were seen, in ascending order, and the words behind them.
+/// Seen contexts of two tokens, in ascending order, with the words after them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Triples {
     pub(crate) first: Vec<u32>,
     pub(crate) last: Vec<u32>,
     pub(crate) rows: Rows,
-    /// Of every seen word the context that it makes with the last word of its own, or
+    /// For every seen word, the context that it forms with the last word of its own context, or
     /// [`Triples::NONE`].
     pub(crate) next: Vec<u32>,
-    /// P(last|first) of every context, by the shorter history.
+    /// P(last|first) of every context, from the shorter history.
     pub(crate) lower: Vec<f64>,
 }
 
@@ -106,7 +108,7 @@ impl Triples {
         Some(from + found)
     }
 
-    /// Fills in what follows from the rest.
+    /// Computes the derived fields.
     fn link(&mut self, lower: impl Fn(u32, u32) -> f64) {
         let pairs = self.first.iter().zip(&self.last);
         self.lower = pairs.map(|(&u, &v)| lower(u, v)).collect();
@@ -138,9 +140,9 @@ impl Triples {
 pub struct NgramPrior {
     space: Arc<dyn MetricSpace>,
     order: usize,
-    /// How often each token is written, the unknown one last.
+    /// The frequency of each token, the unknown one last.
     frequencies: Vec<f64>,
-    /// P(w), by which longer histories are filled up: the same where the order is 1.
+    /// P(w), the base of longer histories; it is the whole model if the order is 1.
     pub(crate) unigram: Vec<f64>,
     pub(crate) pairs: Rows,
     pub(crate) triples: Triples,
@@ -158,14 +160,14 @@ impl std::fmt::Debug for NgramPrior {
 }
 
 impl NgramPrior {
-    /// The most that texts may be read back for.
+    /// Maximum order of a model.
     pub const MOST_ORDER: usize = 3;
 
-    /// The model without history: words as often as `frequencies` say, by default by Zipf's law,
-    /// 1/(rank + 2.7), on the order of the vocabulary; unknown ones with probability `unknown`.
+    /// Creates the model without history. Words have the given frequencies, by default Zipf's law,
+    /// 1/(rank + 2.7), in the order of the vocabulary. Unknown words have probability `unknown`.
     ///
     /// # Errors
-    /// [`Error::Parameter`] for frequencies that are none, `unknown` not from 0 to below 1.
+    /// [`Error::Parameter`] for invalid frequencies, or an `unknown` outside [0, 1).
     pub fn of_frequencies(
         space: Arc<dyn MetricSpace>,
         frequencies: Option<&[f64]>,
@@ -187,7 +189,7 @@ impl NgramPrior {
         })
     }
 
-    /// The words, as the model's tokens: their number.
+    /// The number of words among the model's tokens.
     pub(crate) fn words(&self) -> usize {
         self.space.vocabulary().len()
     }
@@ -197,22 +199,22 @@ impl NgramPrior {
         &self.space
     }
 
-    /// How many words, the next one included, depend on each other: 1 to 3.
+    /// The number of words, including the next one, that the model relates: 1 to 3.
     pub fn order(&self) -> usize {
         self.order
     }
 
-    /// Seen pairs and triples of words.
+    /// The numbers of seen pairs and triples of words.
     pub fn seen(&self) -> (usize, usize) {
         (self.pairs.words.len(), self.triples.rows.words.len())
     }
 
-    /// How often each word is written, given that it is known; sums to 1.
+    /// The frequency of each known word; sums to 1.
     pub fn frequencies(&self) -> Vec<f64> {
         known(self.frequencies.clone())
     }
 
-    /// How often a word is written that is unknown.
+    /// The frequency of unknown words.
     pub fn unknown(&self) -> f64 {
         self.frequencies[self.words()]
     }
@@ -229,14 +231,14 @@ impl NgramPrior {
         self.words() + 1
     }
 
-    /// P(w|v) of a token behind a context of one.
+    /// P(w|v) of a token after a context of one token.
     pub(crate) fn probability_behind(&self, context: u32, token: u32) -> f64 {
         let context = context as usize;
         self.pairs.weight(context, token) + self.pairs.rest[context] * self.unigram[token as usize]
     }
 
-    /// P(w|v) of every pair of a word v and the word w behind it, as far as pairs of words tell: in the
-    /// order of the first words, each with all second ones.
+    /// P(w|v) for every pair of a word v and the next word w, from pairs of words alone. The result
+    /// has one row per first word, with all second words.
     pub fn behind(&self, first: &[u32], second: &[u32]) -> Vec<f64> {
         let each = |v: u32| {
             second.iter().map(move |&w| match self.order {
@@ -247,8 +249,8 @@ impl NgramPrior {
         first.iter().flat_map(|&v| each(v)).collect()
     }
 
-    /// Writes the probability of every token, the unknown one last, behind the tokens of a
-    /// sentence's beginning.
+    /// Writes the probability of every token, the unknown one last, after the tokens of a
+    /// sentence's start.
     pub fn fill_next(&self, history: &[u32], out: &mut Vec<f64>) {
         out.clear();
         out.extend_from_slice(&self.unigram);
@@ -272,7 +274,7 @@ impl NgramPrior {
         rows.row(context).for_each(|(w, p)| out[w] += p);
     }
 
-    /// The probability of a token behind the tokens of a sentence's beginning.
+    /// The probability of a token after the tokens of a sentence's start.
     pub fn probability(&self, history: &[u32], token: u32) -> f64 {
         let one = self.unigram[token as usize];
         if self.order == 1 {
@@ -299,16 +301,16 @@ impl NgramPrior {
         ids.map(|id| id.unwrap_or(self.unknown_token())).collect()
     }
 
-    /// The probability of every word behind the words of a sentence's beginning, given that the
-    /// next one is known; sums to 1.
+    /// The probability of every word after the words of a sentence's start, given that the next
+    /// word is known; sums to 1.
     pub fn next<S: AsRef<str>>(&self, history: &[S]) -> Vec<f64> {
         let mut all = Vec::new();
         self.fill_next(&self.tokens(history), &mut all);
         known(all)
     }
 
-    /// exp of the mean of -ln P(w | what stands before it in its sentence, w known) over the known
-    /// words of texts; NaN where there are none.
+    /// The perplexity over the known words of texts: exp of the mean of -ln P(w | the words before
+    /// it in its sentence, w known). NaN without known words.
     pub fn perplexity<S: AsRef<str>>(&self, texts: &[S]) -> f64 {
         let (mut sum, mut count) = (0.0, 0usize);
         let unknown = self.unknown_token();
@@ -326,7 +328,7 @@ impl NgramPrior {
     }
 }
 
-/// What a distribution says of known words.
+/// The distribution over known words, given that the word is known.
 fn known(mut all: Vec<f64>) -> Vec<f64> {
     all.pop();
     let sum: f64 = all.iter().sum();
@@ -334,7 +336,7 @@ fn known(mut all: Vec<f64>) -> Vec<f64> {
     all
 }
 
-/// Frequencies of words, and of unknown ones behind them.
+/// Frequencies of words, followed by that of unknown ones.
 fn base(words: usize, frequencies: Option<&[f64]>, unknown: f64) -> Result<Vec<f64>> {
     let mut base: Vec<f64> = match frequencies {
         None => (0..words).map(|id| 1.0 / (id as f64 + 3.7)).collect(),
@@ -354,7 +356,7 @@ fn base(words: usize, frequencies: Option<&[f64]>, unknown: f64) -> Result<Vec<f
     Ok(base)
 }
 
-/// The sentences of a text as tokens; an unknown word is the number of words.
+/// The sentences of a text as tokens; an unknown word becomes the number of words.
 pub(crate) fn sentences(vocabulary: &Vocabulary, text: &str) -> Vec<Vec<u32>> {
     let (mut found, mut sentence, mut done) = (Vec::new(), Vec::new(), 0);
     for (range, id) in word_ids(vocabulary, text) {

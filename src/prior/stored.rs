@@ -1,4 +1,4 @@
-//! Models in files: sections of a file of ours, tied to the words that they are of.
+//! Models in files: sections of a file in fastdx's format, tied to the model's words.
 
 use std::fs::File;
 use std::path::Path;
@@ -48,7 +48,7 @@ impl NgramPrior {
         write_sections(out, &sections)
     }
 
-    /// Its bytes, as [`save`](Self::save) writes them.
+    /// The bytes that [`save`](Self::save) would write.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         // Writing to a Vec cannot fail.
@@ -56,7 +56,7 @@ impl NgramPrior {
         bytes
     }
 
-    /// Writes it to a file: to a temporary sibling first, then renamed.
+    /// Writes the model to a file: first to a temporary file beside it, which is then renamed.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -64,8 +64,8 @@ impl NgramPrior {
         write_atomically(path, |out| self.write(out))
     }
 
-    /// Reads what [`save`](Self::save) wrote; `space` must have the words that it was made of, in
-    /// their order.
+    /// Reads a file that [`save`](Self::save) wrote; `space` must have the model's words in the
+    /// same order.
     ///
     /// # Errors
     /// [`Error::Io`]; [`Error::Corrupt`] for a damaged file or one without a model;
@@ -75,10 +75,10 @@ impl NgramPrior {
         Self::read(space, &map(path, &file)?, path)
     }
 
-    /// The model in bytes that [`to_bytes`](Self::to_bytes) made.
+    /// Reads the model from the bytes that [`to_bytes`](Self::to_bytes) returned.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
+    /// The errors of [`open`](Self::open).
     pub fn from_bytes(space: Arc<dyn MetricSpace>, bytes: &[u8]) -> Result<Self> {
         Self::read(space, &Backing::copy(bytes), Path::new("<bytes>"))
     }
@@ -118,7 +118,7 @@ fn array<T: bytemuck::Pod>(sections: &Sections, kind: Kind) -> Parsed<Vec<T>> {
     Ok(found.to_vec())
 }
 
-/// Frequencies of the words and of unknown ones, if they are any.
+/// The frequencies of words and of unknown ones, if they are valid.
 pub(super) fn checked_shares(words: usize, shares: Vec<f64>) -> Parsed<Vec<f64>> {
     let sum: f64 = shares.iter().sum();
     let positive = shares.iter().all(|&p| p >= 0.0);
@@ -155,7 +155,7 @@ pub(super) fn checked_rows(
     }
 }
 
-/// Everything is checked: words out of range would be read out of bounds.
+/// Everything is checked: words out of range would cause reads out of bounds.
 fn parts(space: Arc<dyn MetricSpace>, order: usize, sections: &Sections) -> Parsed<NgramPrior> {
     let words = space.vocabulary().len();
     let shares = |kind| checked_shares(words, array(sections, kind)?);
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_saved_comes_back_and_what_is_damaged_does_not() {
+    fn saved_models_are_read_back_and_damaged_ones_refused() {
         let words = space(&["a", "b", "c"]);
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("prior.fdx");

@@ -12,9 +12,9 @@ use crate::space::MetricSpace;
 /// Bits of a token in a key of three.
 const BITS: u32 = 21;
 /// Texts that are read at a time.
-const TOGETHER: usize = 1 << 12;
+const TEXTS_PER_BATCH: usize = 1 << 12;
 
-/// Distinct keys, ascending, and how often each stands there.
+/// Distinct keys, ascending, with their counts.
 struct Counts {
     keys: Vec<u64>,
     times: Vec<u32>,
@@ -22,7 +22,7 @@ struct Counts {
 
 impl Counts {
     fn of(mut keys: Vec<u64>) -> Self {
-        // Outside of a pool where there is nothing to sort.
+        // A call outside a pool has no keys to sort.
         if rayon::current_thread_index().is_some() {
             keys.par_sort_unstable();
         }
@@ -95,13 +95,13 @@ fn rows(contexts: usize, counts: impl Iterator<Item = (usize, u32, u32)>, discou
 }
 
 impl NgramPrior {
-    /// Counts the n-grams of public texts. Words are found and looked up as a mechanism on this space
-    /// does; `frequencies` (by default Zipf's law on the vocabulary's order) fill up what was never
-    /// seen. `control` counts texts.
+    /// Counts the n-grams of public texts. Words are found and looked up like a mechanism on this
+    /// space does. `frequencies` (by default Zipf's law in the vocabulary's order) are the base for
+    /// unseen words. `control` counts texts.
     ///
     /// # Errors
-    /// [`Error::Parameter`] for an order that is not 1 to 3 or frequencies that are none,
-    /// [`Error::TooLarge`] for more than two million words, [`Error::Interrupted`].
+    /// [`Error::Parameter`] for an order outside 1 to 3 or invalid frequencies; [`Error::TooLarge`]
+    /// for more than two million words; [`Error::Interrupted`].
     pub fn train<S: AsRef<str> + Sync>(
         space: Arc<dyn MetricSpace>,
         texts: &[S],
@@ -115,7 +115,7 @@ impl NgramPrior {
         let words = space.vocabulary().len();
         if words + 2 > 1 << BITS {
             return Err(Error::TooLarge {
-                what: "a model of so many words".into(),
+                what: "a model of this many words".into(),
                 needed: words as u64,
                 limit: (1 << BITS) - 2,
             });
@@ -124,7 +124,7 @@ impl NgramPrior {
         let (unknown, start) = (words as u32, words as u64 + 1);
         let mut singles = vec![0u32; words + 1];
         let (mut two, mut three) = (Vec::new(), Vec::new());
-        for texts in texts.chunks(TOGETHER) {
+        for texts in texts.chunks(TEXTS_PER_BATCH) {
             control.check()?;
             let size = texts.iter().map(|t| t.as_ref().len()).sum();
             let found = install(size, 1 << 14, || {
@@ -177,8 +177,8 @@ impl NgramPrior {
             return Ok(prior);
         }
         let triples = install(three.len(), 0, || Counts::of(three))?;
-        // How many words stand before each pair; before a sentence's first word none does, so it is
-        // counted as often as it stands there.
+        // The number of different words before each pair. No word stands before a sentence's first
+        // word, so those pairs are counted as often as they occur.
         let below = triples.keys.iter().map(|key| key & ((1 << (2 * BITS)) - 1));
         let firsts = pairs.each().filter(|(key, _)| key >> BITS == start);
         let mut below = install(triples.keys.len(), 0, || Counts::of(below.collect()))?;
@@ -187,7 +187,7 @@ impl NgramPrior {
             below.keys.push(key);
             below.times.push(n);
         }
-        // Start is the largest token: the order stays.
+        // Start is the largest token, so the order is kept.
         prior.pairs = rows(words + 2, below.each().map(context), seen);
         let mut contexts: Vec<u64> = triples.keys.iter().map(|key| key >> BITS).collect();
         contexts.dedup();
@@ -211,7 +211,7 @@ impl NgramPrior {
     }
 }
 
-/// The discounted shares of tokens, filled up by a base.
+/// The discounted shares of tokens, completed by a base.
 fn filled(times: &[u32], base: &[f64]) -> Vec<f64> {
     let sum: f64 = times.iter().map(|&n| f64::from(n)).sum();
     if sum == 0.0 {
@@ -278,7 +278,7 @@ mod tests {
     #[test]
     fn probabilities_are_those_of_the_formula() {
         let prior = trained(3);
-        // Behind "a b": c four times, d once.
+        // After "a b": c four times, d once.
         let (a, b, c, d) = (0, 1, 2, 3);
         let row = prior.triples.find(a, b).unwrap();
         let seen: Vec<_> = prior.triples.rows.row(row).map(|(w, _)| w).collect();
@@ -291,7 +291,7 @@ mod tests {
         assert!((weights[1] - (1.0 - discount) / 5.0).abs() < 1e-7);
         let expected = weights[0] + rest * prior.probability_of_pair(b, c);
         assert!((prior.probability(&[a, b], c) - expected).abs() < 1e-15);
-        // Two different words stand before "b c"? Only "a" does: it counts once.
+        // Only "a" stands before "b c", so the pair counts once.
         let before_c: Vec<_> = prior.pairs.row(b as usize).collect();
         assert_eq!(before_c.len(), 2);
         assert!((before_c[0].1 - before_c[1].1).abs() < 1e-7);

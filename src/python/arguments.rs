@@ -1,4 +1,4 @@
-//! Python arguments checked and turned into core types, with errors that name them.
+//! Checks Python arguments and converts them to core types, with errors that name them.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ use super::errors::wrong_type;
 use crate::Error;
 use crate::spec::Exclude;
 
-/// A non-negative whole number.
+/// A non-negative integer.
 pub(super) fn count(name: &'static str, value: &Bound<'_, PyAny>) -> PyResult<usize> {
     let index = value.call_method0("__index__").ok();
     let index = index.filter(|_| !value.is_instance_of::<PyBool>());
@@ -29,7 +29,7 @@ pub(super) fn count(name: &'static str, value: &Bound<'_, PyAny>) -> PyResult<us
     })
 }
 
-/// A seed, where there is one.
+/// A seed, if given.
 pub(super) fn seed(value: Option<&Bound<'_, PyAny>>) -> PyResult<Option<u64>> {
     value
         .map(|v| count("seed", v).map(|s| s as u64))
@@ -50,7 +50,8 @@ pub(super) fn real(name: &'static str, value: &Bound<'_, PyAny>) -> PyResult<f64
         })
 }
 
-/// A text or a word. Python's own error for half a surrogate pair holds the whole text; ours its place.
+/// A text or a word. Python's own error for half of a surrogate pair contains the whole text; this
+/// type's error only its position.
 pub(super) struct Text(PyBackedStr);
 
 impl Text {
@@ -130,8 +131,8 @@ fn dtype_name(array: &Bound<'_, PyUntypedArray>) -> String {
     array.dtype().to_string()
 }
 
-/// What `used` makes of the numbers of an array of so many dimensions that is as it is needed already, without
-/// a call of numpy; `used` itself, if it is not.
+/// Calls `used` with the numbers of an array that already has the right type and dimensions,
+/// without calling numpy. Gives `used` back for other arrays.
 fn ready<T: numpy::Element, D: Dimension, R, F: FnOnce(&[T], &[usize]) -> R>(
     value: &Bound<'_, PyAny>,
     used: F,
@@ -174,7 +175,7 @@ pub(super) fn numbers(name: &'static str, value: &Bound<'_, PyAny>) -> PyResult<
     Ok(converted.readonly().as_slice()?.to_vec())
 }
 
-/// A two-dimensional array of real numbers, row-major: numbers, rows, columns.
+/// A two-dimensional array of real numbers, row-major: its numbers, rows and columns.
 pub(super) fn matrix<T: numpy::Element + Copy>(
     name: &'static str,
     value: &Bound<'_, PyAny>,
@@ -184,7 +185,7 @@ pub(super) fn matrix<T: numpy::Element + Copy>(
     })
 }
 
-/// [`matrix`] without a copy: what `used` makes of the numbers, rows and columns.
+/// [`matrix`] without a copy: calls `used` with the numbers, rows and columns.
 pub(super) fn matrix_with<T: numpy::Element + Copy, R>(
     name: &'static str,
     value: &Bound<'_, PyAny>,
@@ -220,7 +221,7 @@ pub(super) fn matrix_with<T: numpy::Element + Copy, R>(
     used(converted.readonly().as_slice()?, converted.shape())
 }
 
-/// [`matrix`] as float32; what float32 cannot hold becomes an infinity, to be refused by name.
+/// [`matrix`] as float32; numbers beyond float32 become infinities, which are then refused by name.
 pub(super) fn matrix_f32(
     name: &'static str,
     value: &Bound<'_, PyAny>,
@@ -229,12 +230,12 @@ pub(super) fn matrix_f32(
     if array.dtype().itemsize() <= 4 {
         return matrix(name, &array);
     }
-    // Here rather than by numpy, which would warn of the overflow.
+    // Converted here, because numpy would warn of the overflow.
     let (wide, rows, columns) = matrix::<f64>(name, &array)?;
     Ok((wide.into_iter().map(|x| x as f32).collect(), rows, columns))
 }
 
-/// An array of word ids of any shape: the ids in C order, and the shape.
+/// An array of word ids of any shape: returns the ids in C order, and the shape.
 pub(super) fn word_ids(value: &Bound<'_, PyAny>, words: usize) -> PyResult<(Vec<u32>, Vec<usize>)> {
     let py = value.py();
     let (array, kind) = as_array(value)?;
@@ -252,7 +253,7 @@ pub(super) fn word_ids(value: &Bound<'_, PyAny>, words: usize) -> PyResult<(Vec<
             Ok((array.readonly().as_slice()?.to_vec(), shape))
         }
         'u' | 'i' => {
-            // Through i128 so that no id wraps around into range.
+            // Through i128, so that no id wraps around into range.
             let wide = |position: usize, id: i128| {
                 u32::try_from(id).map_err(|_| match u64::try_from(id) {
                     Ok(id) => Error::WordId {
@@ -289,7 +290,7 @@ pub(super) fn word_ids(value: &Bound<'_, PyAny>, words: usize) -> PyResult<(Vec<
     }
 }
 
-/// An array of non-negative whole numbers of any shape, in C order, and the shape.
+/// An array of non-negative integers of any shape: returns them in C order, and the shape.
 pub(super) fn counts(
     name: &'static str,
     value: &Bound<'_, PyAny>,
@@ -337,7 +338,7 @@ pub(super) fn shaped<'py, T: numpy::Element>(
     PyArray1::from_vec(py, values).reshape(shape.to_vec())
 }
 
-/// What `exclude=` names: words, a file of words, `"offensive"` or `"none"`.
+/// Parses `exclude=`: words, a file of words, `"offensive"` or `"none"`.
 pub(super) fn exclude(given: &Bound<'_, PyAny>) -> PyResult<Exclude> {
     if let Ok(name) = given.extract::<PyBackedStr>() {
         match &*name {

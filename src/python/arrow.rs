@@ -1,5 +1,5 @@
-//! Columns of text in Arrow's arrays, whoever made them: read where they lie, written anew with
-//! nulls, nesting and type kept.
+//! Columns of text in Arrow arrays from any library: read in place, and written anew with the same
+//! nulls, nesting and type.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use arrow_schema::{DataType, Field, FieldRef};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::capsules::{Given, PyArrowArray, PyArrowChunks};
+use super::capsules::{InputColumn, PyArrowArray, PyArrowChunks};
 use super::errors::wrong_type;
 use super::mechanism::PyMechanism;
 use super::text::dict_of;
@@ -23,14 +23,15 @@ use crate::parallel::Control;
 use crate::text::{Counts, Replacements, TextPrivatizer};
 use crate::{Error, Result};
 
-/// Bytes of text, or rows, that are privatised at a time: what is held beside input and output.
+/// Bytes of text, or number of rows, that are privatised at a time: the memory used beside input
+/// and output.
 const BLOCK: usize = 4 << 20;
 const ROWS: usize = 1 << 16;
-/// Bytes of a chunk with 32-bit offsets that are worked on at a time: outputs may be longer.
+/// Bytes of a chunk with 32-bit offsets that are processed at a time: outputs may be longer.
 const CHUNK: usize = 1 << 30;
 
-/// The type that a column of text becomes: its own, but for indices of dictionaries, which get
-/// 32 bits at least. `Err` names what is no text.
+/// The output type of a column of text: its own type, except that dictionaries get indices of at
+/// least 32 bits. `Err` names a type that is no text.
 fn becomes(kind: &DataType, path: &[String]) -> std::result::Result<DataType, String> {
     use DataType as D;
     let within = |field: &FieldRef| -> std::result::Result<FieldRef, String> {
@@ -49,7 +50,7 @@ fn becomes(kind: &DataType, path: &[String]) -> std::result::Result<DataType, St
             let Some((at, field)) = fields.find(name) else {
                 return Err(format!("a struct without a field {name:?}"));
             };
-            // The others would be released as they are.
+            // Fields of the same name would otherwise be released unchanged.
             if fields.iter().filter(|field| field.name() == name).count() > 1 {
                 return Err(format!("a struct with several fields {name:?}"));
             }
@@ -72,13 +73,13 @@ fn becomes(kind: &DataType, path: &[String]) -> std::result::Result<DataType, St
     }
 }
 
-/// One call on a column: counts, and what its chunks share.
+/// One call on a column: counts, and the data that its chunks share.
 struct Column<'a> {
     text: &'a TextPrivatizer,
     control: &'a Control,
     kept: Replacements,
     counts: Counts,
-    /// Texts done.
+    /// Number of texts done.
     done: usize,
 }
 
@@ -118,12 +119,12 @@ impl Column<'_> {
                 let nulls = array.nulls().cloned();
                 Ok(Arc::new(StructArray::new(fields.into(), columns, nulls)))
             }
-            // Nulls alone: nothing to protect.
+            // Only nulls: nothing to protect.
             _ => Ok(array.slice(0, array.len())),
         }
     }
 
-    /// Privatises the texts of some rows, a block at a time, in their order.
+    /// Privatises the texts of some rows in order, one block at a time.
     fn each<'s>(
         &mut self,
         mut values: impl Iterator<Item = Option<&'s str>>,
@@ -188,7 +189,7 @@ impl Column<'_> {
         Ok(Arc::new(builder.finish()))
     }
 
-    /// Every row is drawn by itself: equal values stand for equal words, not for one draw.
+    /// Every row is drawn separately: a dictionary's value represents equal words, not one draw.
     fn dictionary(&mut self, array: &dyn Array) -> Result<ArrayRef> {
         let DataType::Dictionary(index, kind) = array.data_type() else {
             unreachable!("a dictionary")
@@ -257,7 +258,7 @@ impl Column<'_> {
         list: &GenericListArray<O>,
         path: &[String],
     ) -> Result<ArrayRef> {
-        // Of a slice only what it shows.
+        // Of a slice, only the visible part.
         let offsets = list.value_offsets();
         let (first, last) = (offsets[0], offsets[list.len()]);
         let shown = list
@@ -276,7 +277,7 @@ impl Column<'_> {
         )))
     }
 
-    /// A chunk in as many pieces as 32-bit offsets want.
+    /// Processes a chunk in as many parts as 32-bit offsets require.
     fn chunk(&mut self, array: &ArrayRef, path: &[String], out: &mut Vec<ArrayRef>) -> Result<()> {
         let long = |array: &ArrayRef| {
             let strings = array.as_string_opt::<i32>();
@@ -299,7 +300,7 @@ impl Column<'_> {
     }
 }
 
-/// The field of a list's items, of the type that the items have become.
+/// The field of a list's items, with the items' new type.
 fn item(list: &DataType, values: &ArrayRef) -> FieldRef {
     let field: &Field = match list {
         DataType::List(field) | DataType::LargeList(field) | DataType::FixedSizeList(field, _) => {
@@ -332,14 +333,14 @@ pub(super) fn privatize_arrow<'py>(
         Ok(Arc::new(field.as_ref().clone().with_data_type(kind)))
     };
     let (single, field, mut chunks): (_, _, Box<dyn Iterator<Item = PyResult<ArrayRef>> + Send>) =
-        match Given::of(column)? {
-            Given::Array(array, field) => (true, field, Box::new(std::iter::once(Ok(array)))),
-            Given::Stream(chunks) => (false, chunks.field.clone(), Box::new(chunks)),
+        match InputColumn::of(column)? {
+            InputColumn::Array(array, field) => (true, field, Box::new(std::iter::once(Ok(array)))),
+            InputColumn::Stream(chunks) => (false, chunks.field.clone(), Box::new(chunks)),
         };
     let field = new_field(&field)?;
     let (mut out, mut counts, mut kept, mut done) =
         (Vec::new(), Counts::default(), Replacements::default(), 0);
-    // A stream may be computed by threads that want the interpreter (DuckDB with a Python function).
+    // Threads that want the interpreter may compute a stream (DuckDB with a Python function).
     while let Some(chunk) = py.detach(|| chunks.next()) {
         let chunk = chunk?;
         let long = chunk.get_array_memory_size() > 1 << 16;

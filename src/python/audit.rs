@@ -100,7 +100,7 @@ fn columns<'py, 'a>(
     )
 }
 
-/// K_w by the laws of all words.
+/// K_w, from the laws of all words.
 #[pyfunction]
 #[pyo3(signature = (mechanism, ids, eta, progress = None))]
 pub(super) fn inputs<'py>(
@@ -119,8 +119,8 @@ pub(super) fn inputs<'py>(
     Ok(PyArray1::from_vec(py, found))
 }
 
-/// What `largest_loss` found: the loss per unit of distance, its words and output, and the same of
-/// the largest log-ratio.
+/// The result of `largest_loss`: the loss per unit of distance with its words and output, then the
+/// same for the largest log-ratio.
 type Loss = (f64, (u32, u32, u32), f64, (u32, u32, u32));
 
 /// The largest loss of any mechanism with a law, against a metric on its words.
@@ -148,7 +148,7 @@ pub(super) fn largest_loss(
     ))
 }
 
-/// Of each word the largest log-ratio of an output to any of its nearest words.
+/// For each word, the largest log-ratio of an output to any of its nearest words.
 #[pyfunction]
 #[pyo3(signature = (mechanism, ids, near, progress = None))]
 pub(super) fn near_losses<'py>(
@@ -173,7 +173,7 @@ type Inputs<'py> = (
     Bound<'py, PyArray1<f64>>,
 );
 
-/// Of every output the likeliest inputs under a prior: their ids and joint probabilities, largest
+/// The likeliest inputs of every output under a prior: their ids and joint probabilities, largest
 /// first, and the probability of the output.
 #[pyfunction]
 #[pyo3(signature = (mechanism, prior, guesses, progress = None))]
@@ -207,7 +207,7 @@ type Counted<'py> = (
     Bound<'py, PyArray1<u32>>,
 );
 
-/// Times unchanged, S_w (distinct outputs), the support's size and K_w of the draws.
+/// Counts of draws: times unchanged, S_w (distinct outputs), the support's size and K_w.
 #[pyfunction]
 #[pyo3(signature = (mechanism, ids, draws, eta, progress = None))]
 pub(super) fn simulate<'py>(
@@ -234,8 +234,8 @@ pub(super) fn simulate<'py>(
     ))
 }
 
-/// Exact (Clopper-Pearson) bounds of probabilities, each side wrong with probability `alpha` at
-/// most.
+/// Exact (Clopper-Pearson) confidence bounds on probabilities; each side is wrong with probability
+/// at most `alpha`.
 #[pyfunction]
 #[allow(clippy::type_complexity)]
 pub(super) fn binomial_bounds<'py>(

@@ -1,5 +1,5 @@
-//! Arrow's C data and stream interfaces in PyCapsules: arrays of any library come in without a
-//! copy and leave without one. <https://arrow.apache.org/docs/format/CDataInterface.html>
+//! Arrow's C data and stream interfaces in PyCapsules: arrays of any library are read and returned
+//! without a copy. <https://arrow.apache.org/docs/format/CDataInterface.html>
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::sync::Arc;
@@ -19,19 +19,20 @@ const SCHEMA: &CStr = c"arrow_schema";
 const ARRAY: &CStr = c"arrow_array";
 const STREAM: &CStr = c"arrow_array_stream";
 
-/// A column as it came.
-pub(super) enum Given {
+/// A column as the caller passed it.
+pub(super) enum InputColumn {
     Array(ArrayRef, FieldRef),
     Stream(Chunks),
 }
 
-/// The chunks of a stream, asked for one by one. Each call runs code of the library that made it.
+/// The chunks of a stream, requested one by one. Each request runs code of the library that made
+/// the stream.
 pub(super) struct Chunks {
     stream: FFI_ArrowArrayStream,
     pub(super) field: FieldRef,
 }
 
-impl Given {
+impl InputColumn {
     pub(super) fn of(column: &Bound<'_, PyAny>) -> PyResult<Self> {
         if column.hasattr("__arrow_c_array__")? {
             let capsules = column.call_method0("__arrow_c_array__")?;
@@ -39,14 +40,14 @@ impl Given {
                 capsules.extract()?;
             let schema = schema.pointer_checked(Some(SCHEMA))?.cast();
             let array = array.pointer_checked(Some(ARRAY))?.cast();
-            // SAFETY: the capsules' names say what they point to; a schema lives as long as its
+            // SAFETY: the capsules' names state what they point to. A schema lives as long as its
             // capsule, and an array is moved out, which leaves a released one behind.
             let (schema, array) = unsafe {
                 let schema: &FFI_ArrowSchema = schema.as_ref();
                 (schema, FFI_ArrowArray::from_raw(array.as_ptr()))
             };
             let field = Field::try_from(schema).map_err(refused)?;
-            // SAFETY: by the protocol the array is of its schema's type.
+            // SAFETY: by the protocol the array has its schema's type.
             let data = unsafe { from_ffi(array, schema) }.map_err(refused)?;
             return Ok(Self::Array(checked(data)?, Arc::new(field)));
         }
@@ -65,13 +66,13 @@ impl Given {
     }
 }
 
-/// What a library gives is checked before it is read: offsets, and that text is UTF-8.
+/// Checks a library's data before it is read: the offsets, and that text is UTF-8.
 fn checked(data: ArrayData) -> PyResult<ArrayRef> {
     data.validate_full().map_err(refused)?;
     Ok(make_array(data))
 }
 
-/// A library's own message may quote data: only its kind is told.
+/// A library's own message may quote data: report only its kind.
 fn refused(error: ArrowError) -> PyErr {
     let kind = match error {
         ArrowError::CDataInterface(_) | ArrowError::SchemaError(_) => "a broken Arrow column",
@@ -111,7 +112,7 @@ impl Iterator for Chunks {
         if array.is_released() {
             return None;
         }
-        // SAFETY: by the protocol every chunk is of the stream's type.
+        // SAFETY: by the protocol every chunk has the stream's type.
         let data = unsafe { from_ffi_and_data_type(array, self.field.data_type().clone()) };
         Some(data.map_err(refused).and_then(checked))
     }
@@ -122,7 +123,7 @@ fn schema_of<'py>(py: Python<'py>, field: &Field) -> PyResult<Bound<'py, PyCapsu
     PyCapsule::new_with_value(py, schema, SCHEMA)
 }
 
-/// An array for whoever reads Arrow's protocol.
+/// An array for any reader of Arrow's protocol.
 #[pyclass(frozen, module = "fastdx._core", name = "ArrowArray")]
 pub(super) struct PyArrowArray {
     pub(super) array: ArrayRef,
@@ -135,7 +136,7 @@ impl PyArrowArray {
         schema_of(py, &self.field)
     }
 
-    /// The type asked for is a wish that the protocol lets us leave unanswered.
+    /// The protocol allows ignoring the requested type.
     #[pyo3(signature = (requested_schema = None))]
     fn __arrow_c_array__<'py>(
         &self,
@@ -153,7 +154,7 @@ impl PyArrowArray {
     }
 }
 
-/// Chunks of one type for whoever reads Arrow's protocol.
+/// Chunks of one type for any reader of Arrow's protocol.
 #[pyclass(frozen, module = "fastdx._core", name = "ArrowChunks")]
 pub(super) struct PyArrowChunks {
     pub(super) chunks: Vec<ArrayRef>,
@@ -193,7 +194,7 @@ impl PyArrowChunks {
     }
 }
 
-/// What stands behind a stream that we gave away.
+/// The private data of a stream that was passed on.
 struct Exported {
     field: FieldRef,
     chunks: std::vec::IntoIter<ArrayRef>,
@@ -202,7 +203,7 @@ struct Exported {
 
 impl Exported {
     /// # Safety
-    /// `stream` is one of ours and not released; nobody else uses it at the same time.
+    /// `stream` is one of ours and not released; no one else uses it at the same time.
     unsafe fn behind<'a>(stream: *mut FFI_ArrowArrayStream) -> &'a mut Self {
         // SAFETY: private_data is the box made with the stream.
         unsafe { &mut *(*stream).private_data.cast::<Self>() }

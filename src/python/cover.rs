@@ -17,17 +17,18 @@ use crate::{Cover, Error, MetricSpace, Vocabulary};
 
 /// The words that every output stands for.
 ///
-/// A cover gives every output y a fixed public set A_y of words. ``Tem(space, epsilon, cover=cover)``
-/// scores y by the distance from the word to the nearest word of A_y: the same proof as Tem's, whatever
-/// the sets are, and with k outputs at distance 0 from every word no output is likelier than 1/k. See
-/// docs/covers.md.
+/// A cover gives every output y a fixed public set A_y of words. ``Tem(space, epsilon,
+/// cover=cover)`` scores y by the distance from the word to the nearest word of A_y. Tem's proof
+/// holds for any sets. With k outputs at distance 0 from every word, no output is likelier than
+/// 1/k. See docs/covers.md.
 ///
-/// Made by `nearest`, `balanced`, `within`, `from_sets` or `identity`; immutable, may be pickled.
+/// Created by `nearest`, `balanced`, `within`, `from_sets` or `identity`; immutable, can be
+/// pickled.
 ///
-/// All that make one take ``exclude``, words that are never released: an iterable of str, a file of
-/// words, one a line (os.PathLike or str), or ``"offensive"``, the built-in list. Words that the space does
-/// not have are never released anyway. ``least`` tops up: an output that stands for fewer words
-/// takes its own nearest words in.
+/// All these take ``exclude``, words that are never released: an iterable of str, a file with one
+/// word per line (os.PathLike or str), or ``"offensive"``, the built-in list. Words that the space
+/// does not have are never released anyway. ``least`` is the minimum size of a set: an output that
+/// stands for fewer words adds its own nearest words.
 ///
 /// Examples
 /// --------
@@ -44,7 +45,7 @@ pub(super) struct PyCover {
     space: Space,
 }
 
-/// The ids that `exclude=` names: words, a file of words or `"offensive"`.
+/// The ids that `exclude=` selects: words, a file of words or `"offensive"`.
 pub(super) fn exclusion(
     vocabulary: &Vocabulary,
     given: Option<&Bound<'_, PyAny>>,
@@ -66,7 +67,7 @@ impl PyCover {
     }
 }
 
-/// What all constructors take.
+/// The options that all constructors take.
 fn build(
     space: &dyn MetricSpace,
     least: Option<&Bound<'_, PyAny>>,
@@ -82,7 +83,7 @@ fn build(
 
 #[pymethods]
 impl PyCover {
-    /// Every word is at distance 0 from its k nearest outputs, itself among them.
+    /// A cover in which every word is at distance 0 from its k nearest outputs, including itself.
     ///
     /// Parameters
     /// ----------
@@ -125,10 +126,12 @@ impl PyCover {
         Ok(PyCover::new(Arc::new(cover), space))
     }
 
-    /// Every word is at distance 0 from k outputs that are near and of like frequency.
+    /// A cover in which every word is at distance 0 from k outputs that are near and of similar
+    /// frequency.
     ///
-    /// C(w) are the k outputs smallest in d(w,y) + weight·m·abs(log2 f(w) - log2 f(y)), m the median
-    /// distance to the 20th neighbour: the commonest word of a set is then no good guess.
+    /// C(w) are the k outputs with the smallest d(w,y) + weight·m·abs(log2 f(w) - log2 f(y)), where
+    /// m is the median distance to the 20th neighbour. The most frequent word of a set is then not
+    /// an easy guess.
     ///
     /// Parameters
     /// ----------
@@ -172,7 +175,8 @@ impl PyCover {
         Ok(PyCover::new(Arc::new(cover), space))
     }
 
-    /// Every word is at distance 0 from the outputs within so many steps of a graph.
+    /// A cover in which every word is at distance 0 from the outputs within a number of steps in a
+    /// graph.
     ///
     /// Parameters
     /// ----------
@@ -249,7 +253,7 @@ impl PyCover {
         Ok(PyCover::new(Arc::new(cover), space))
     }
 
-    /// Every word stands for itself, but for the excluded ones: Tem as published.
+    /// A cover in which every word stands for itself, except the excluded ones: Tem as published.
     #[staticmethod]
     #[pyo3(signature = (space, *, exclude = None))]
     fn identity(space: &Bound<'_, PyAny>, exclude: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
@@ -259,7 +263,7 @@ impl PyCover {
         Ok(PyCover::new(Arc::new(cover), space))
     }
 
-    /// Reads the cover in a file that `save`, or a Tem's `save`, wrote.
+    /// Reads the cover from a file that `save`, or a Tem's `save`, wrote.
     ///
     /// Raises
     /// ------
@@ -284,15 +288,16 @@ impl PyCover {
         run(py, true, |_| self.inner.save(&path))
     }
 
-    /// The same cover without some outputs: words, a file of words or 'offensive'. Words that had k
-    /// outputs at distance 0 may have fewer; ``exclude=`` at construction keeps k.
+    /// Returns the cover without some outputs: words, a file of words or 'offensive'. Words that
+    /// had k outputs at distance 0 may have fewer; ``exclude=`` at construction keeps k.
     fn excluding(&self, py: Python<'_>, words: &Bound<'_, PyAny>) -> PyResult<Self> {
         let ids = exclusion(self.space.space().vocabulary(), Some(words))?;
         let cover = Arc::new(self.inner.excluding(&ids)?);
         Ok(PyCover::new(cover, self.space.clone_ref(py)))
     }
 
-    /// The same sets with weights q_y > 0: outputs are that much more readily released.
+    /// Returns the same sets with weights q_y > 0: outputs are released in proportion to their
+    /// weights.
     ///
     /// Parameters
     /// ----------
@@ -340,7 +345,8 @@ impl PyCover {
         self.inner.k()
     }
 
-    /// No output of Tem has a larger probability, whatever the word and ε; 1/k without weights.
+    /// An upper bound on the probability of any output of Tem, for every word and ε; 1/k without
+    /// weights.
     #[getter]
     fn floor(&self) -> f64 {
         self.inner.floor()

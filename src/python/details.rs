@@ -1,4 +1,4 @@
-//! What each mechanism is made of beyond its ε, as Python's properties show it.
+//! The properties of each mechanism besides its ε, for Python.
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -13,7 +13,7 @@ use crate::{
     HyperbolicLaplace, Mechanism, MultivariateLaplace, NeighborLists, NeighborResponse, Tem,
 };
 
-/// What a mechanism of a kind tells of itself.
+/// The properties of a mechanism of one kind.
 pub(super) fn mechanism_details(
     kind: Kind,
     mechanism: &dyn Mechanism,
@@ -74,7 +74,7 @@ fn hyperbolic_laplace(mechanism: &dyn Mechanism, details: &Bound<'_, PyDict>) ->
     details.set_item("sampler", noise.sampler().name())
 }
 
-/// local: the ε of local differential privacy, None where nothing was computed.
+/// local: the ε of local differential privacy, None if it was not computed.
 fn finite_law(mechanism: &dyn Mechanism, details: &Bound<'_, PyDict>) -> PyResult<()> {
     let law = mechanism.downcast_ref::<FiniteLaw>();
     details.set_item(
@@ -92,7 +92,7 @@ fn mahalanobis(mechanism: &dyn Mechanism, details: &Bound<'_, PyDict>) -> PyResu
     details.set_item("mixing", mahalanobis.noise().mixing())
 }
 
-/// score: the log-ratio of a likely and another output.
+/// score: the log-ratio between a likely output and another.
 fn neighbor_response(mechanism: &dyn Mechanism, details: &Bound<'_, PyDict>) -> PyResult<()> {
     match mechanism.downcast_ref::<NeighborResponse>() {
         Some(response) => details.set_item("score", response.score()),

@@ -49,7 +49,7 @@ use crate::{Embedding, Error, Vocabulary};
 #[pyclass(frozen, name = "Embedding", module = "fastdx")]
 pub(super) struct PyEmbedding {
     pub(super) inner: Arc<Embedding>,
-    /// The file that stands for it where it is pickled.
+    /// The file to pickle it as, if any.
     pub(super) source: Option<Source>,
     words: PyOnceLock<Py<PyTuple>>,
 }
@@ -99,10 +99,10 @@ impl PyEmbedding {
 
     /// Loads an embedding from a file, plain or gzipped.
     ///
-    /// The format is found by content: GloVe text, word2vec text or binary, fastText .vec, a
+    /// The format is detected by content: GloVe text, word2vec text or binary, fastText .vec, a
     /// .npy array with a vocabulary file, or fastdx's own.
     ///
-    /// A gzipped file may hold 32 times its own size, or 256 MB where that is more.
+    /// A gzipped file may unpack to 32 times its own size or 256 MB, whichever is larger.
     ///
     /// Parameters
     /// ----------
@@ -236,7 +236,7 @@ impl PyEmbedding {
         Ok(array)
     }
 
-    /// Numbers in a vector.
+    /// The dimension of the vectors.
     #[getter]
     fn dim(&self) -> usize {
         self.inner.dim()
@@ -345,7 +345,7 @@ impl PyEmbedding {
         Ok((shaped(py, ids, &[m, k])?, shaped(py, distances, &[m, k])?))
     }
 
-    /// The same embedding with an HNSW graph (Malkov and Yashunin, by hnsw_rs), for
+    /// Returns the same embedding with an HNSW graph (Malkov and Yashunin, by hnsw_rs), for
     /// ``search='hnsw'``.
     ///
     /// Approximate search behind a noise mechanism costs no privacy and changes its law: see
@@ -399,7 +399,7 @@ impl PyEmbedding {
 
     /// Writes the embedding in fastdx's own format, which opens by memory-mapping.
     ///
-    /// The file is written beside its place and renamed into it.
+    /// The file is first written beside its target and then renamed.
     ///
     /// Parameters
     /// ----------

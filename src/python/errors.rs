@@ -1,11 +1,11 @@
-//! Core errors as Python exceptions: one exhaustive match, classes from `fastdx.exceptions`.
+//! Converts core errors to Python exceptions from `fastdx.exceptions`, in one exhaustive match.
 
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 
 use crate::Error;
 
-/// Python's own classes, imported once.
+/// The Python classes, imported once.
 mod classes {
     use pyo3::import_exception;
 
@@ -57,7 +57,7 @@ fn to_python(py: Python<'_>, error: Error) -> PyResult<PyErr> {
         Error::System { .. } => classes::SystemResourceError::new_err(message),
         Error::Interrupted => PyKeyboardInterrupt::new_err(()),
     };
-    // What the message does not show, for the program that catches it.
+    // The hidden part of the message, for the program that catches the error.
     let value = raised.value(py);
     match &error {
         Error::UnknownWord { word } | Error::DuplicateWord { word, .. } => {
@@ -77,18 +77,18 @@ fn to_python(py: Python<'_>, error: Error) -> PyResult<PyErr> {
     Ok(raised)
 }
 
-/// Warns of something that the caller should know of and that is no error.
+/// Issues a warning, which is no error.
 pub(super) fn warn(py: Python<'_>, message: &str) -> PyResult<()> {
     let message = std::ffi::CString::new(message).unwrap_or_default();
     PyErr::warn(py, &py.get_type::<classes::FastdxWarning>(), &message, 1)
 }
 
-/// Input that cannot be read as what it is to be.
+/// An input that cannot be read in its format.
 pub(super) fn format_error(message: String) -> PyErr {
     classes::FormatError::new_err(message)
 }
 
-/// An argument of a type that cannot be meant.
+/// An argument of a wrong type.
 pub(super) fn wrong_type(message: String) -> PyErr {
     classes::InputTypeError::new_err(message)
 }

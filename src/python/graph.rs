@@ -37,7 +37,7 @@ fn edges_of(given: &Bound<'_, PyAny>, weighted: bool) -> PyResult<Edges> {
 /// The two words of a tuple, list or array.
 fn pair(edge: &Bound<'_, PyAny>) -> Result<(PyBackedStr, PyBackedStr), String> {
     let wrong = || "an edge has two words".to_owned();
-    // A string is a sequence, of letters.
+    // A string is a sequence too, of letters.
     if edge.is_instance_of::<PyString>() {
         return Err(wrong());
     }
@@ -68,8 +68,7 @@ pub(super) fn read_edges<'py>(
 
 /// Words and the shortest paths between them: a metric for Tem.
 ///
-/// The graph is undirected. Between words that no path joins the distance is
-/// `unreachable_distance`.
+/// The graph is undirected. Words that no path joins are at distance `unreachable_distance`.
 ///
 /// Parameters
 /// ----------
@@ -103,7 +102,7 @@ pub(super) fn read_edges<'py>(
 #[pyclass(frozen, name = "WordGraph", module = "fastdx")]
 pub(super) struct PyWordGraph {
     pub(super) inner: Arc<WordGraph>,
-    /// The file that stands for it where it is pickled.
+    /// The file to pickle it as, if any.
     pub(super) source: Option<Source>,
     words: PyOnceLock<Py<PyTuple>>,
 }
@@ -161,7 +160,7 @@ impl PyWordGraph {
         Ok(run(py, true, |_| WordGraph::open(&path, verify))?.into())
     }
 
-    /// Writes the graph to a file, beside its place, then renamed.
+    /// Writes the graph to a file: first beside the target, then renamed.
     ///
     /// Raises
     /// ------
@@ -187,25 +186,25 @@ impl PyWordGraph {
         self.inner.metric_name()
     }
 
-    /// How many edges there are, each counted once.
+    /// The number of edges, each counted once.
     #[getter]
     fn edges(&self) -> usize {
         self.inner.edges()
     }
 
-    /// How many parts there are that no path joins.
+    /// The number of parts that no path joins.
     #[getter]
     fn components(&self) -> usize {
         self.inner.components()
     }
 
-    /// Whether there is no cycle.
+    /// Whether the graph has no cycle.
     #[getter]
     fn is_forest(&self) -> bool {
         self.inner.is_forest()
     }
 
-    /// The distance between words that no path joins, above all others; None where all are
+    /// The distance between words that no path joins, larger than all others; None if all are
     /// joined.
     #[getter]
     fn unreachable_distance(&self) -> Option<f64> {

@@ -1,4 +1,4 @@
-//! gzip for the command: unpacked outside of the interpreter.
+//! Unpacks gzip data for the command, outside of the interpreter.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -9,7 +9,7 @@ use pyo3::types::PyBytes;
 
 use crate::gzip::{Damaged, Gunzip};
 
-/// Unpacks what it is fed.
+/// Unpacks the data that it is fed.
 #[pyclass(frozen, name = "Gunzip", module = "fastdx._core")]
 pub(super) struct PyGunzip(Mutex<State>);
 
@@ -33,13 +33,14 @@ impl PyGunzip {
         PyGunzip(Mutex::default())
     }
 
-    /// Takes more packed bytes, when all before them have been read.
+    /// Takes more packed bytes, after all earlier ones were read.
     fn feed(&self, packed: PyBackedBytes) {
         let mut state = self.state();
         (state.packed, state.taken) = (Some(packed), 0);
     }
 
-    /// At most `size` unpacked bytes, `size` above 0; none when it wants more packed ones. ValueError for what is no gzip.
+    /// Returns at most `size` unpacked bytes, `size` above 0; none if it needs more packed bytes.
+    /// ValueError for data that is no gzip.
     fn read<'py>(&self, py: Python<'py>, size: usize) -> PyResult<Bound<'py, PyBytes>> {
         let read = py.detach(|| {
             let mut state = self.state();

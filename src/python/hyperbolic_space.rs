@@ -77,11 +77,11 @@ pub(super) struct PyMetropolisSample {
     points: Py<PyArrayDyn<f64>>,
     /// Share of proposals accepted after burn-in.
     acceptance: f64,
-    /// Effective number of independent draws of the distance, all chains together.
+    /// Effective number of independent draws of the distance, over all chains.
     effective_size: f64,
-    /// Split R̂ of the distance: near 1 where chains agree.
+    /// Split R̂ of the distance: near 1 if the chains agree.
     r_hat: f64,
-    /// The tuned scale of a proposal, mean of the chains.
+    /// The tuned scale of a proposal, averaged over the chains.
     scale: f64,
 }
 
@@ -95,7 +95,8 @@ impl PyMetropolisSample {
     }
 }
 
-/// ICDM'19's Algorithm 2 with the right stationary law: a Metropolis-Hastings walk on the hyperboloid.
+/// ICDM'19's Algorithm 2 with the correct stationary law: a Metropolis-Hastings walk on the
+/// hyperboloid.
 ///
 /// Parameters
 /// ----------
@@ -148,7 +149,7 @@ pub(super) fn hyperbolic_metropolis<'py>(
     })
 }
 
-/// Two matrices of one shape, of points of the ball where `inside` says so.
+/// Two matrices of one shape; the rows are points of the ball if `inside` says so.
 type Pair = (Vec<f64>, Vec<f64>, [usize; 2]);
 
 fn pair(
@@ -310,7 +311,7 @@ pub(super) fn to_lorentz<'py>(
     shaped(py, out, &[m, n + 1])
 }
 
-/// Points of the ball of hyperboloid coordinates, time first.
+/// Converts hyperboloid coordinates, time first, to points of the ball.
 ///
 /// Parameters
 /// ----------

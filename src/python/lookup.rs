@@ -7,7 +7,7 @@ use super::arguments::strings;
 use super::run::run;
 use crate::{Error, Hidden, MetricSpace, Vocabulary};
 
-/// The id of a word of a text or list, or an error that says its place and not the word.
+/// The id of a word of a text or list, or an error with its position but not the word.
 pub(super) fn known(
     vocabulary: &Vocabulary,
     word: &str,

@@ -1,5 +1,5 @@
-//! `fastdx.Mechanism`: what Tem, MultivariateLaplace and their like share. Thin, frozen classes
-//! around shared core objects.
+//! `fastdx.Mechanism`: the features that all mechanisms share. Thin, frozen classes around shared
+//! core objects.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,25 +29,26 @@ use crate::spec::{Built, Kind, Spaces, Spec};
 use crate::text::{Counts, TextPrivatizer, byte_ranges, character_spans, padded};
 use crate::{Error, Mechanism, Result};
 
-/// Words in a call above which it goes to the pool, where Ctrl-C is looked for.
+/// Number of words from which a call runs in the pool, where Ctrl-C is checked.
 const LONG: usize = 64;
 
-/// What every word mechanism can do: the core of the classes in ``fastdx.mechanisms``.
+/// The features that every word mechanism has: the core of the classes in ``fastdx.mechanisms``.
 ///
 /// Immutable: may be shared between threads. Every call draws fresh randomness from the operating
-/// system, unless the mechanism was made with ``seed=``, which is for tests only.
+/// system, unless the mechanism was created with ``seed=``, which is for tests only.
 #[pyclass(frozen, subclass, name = "MechanismCore", module = "fastdx._core")]
 pub(super) struct PyMechanism {
     pub(super) built: Built,
     pub(super) space: Space,
-    /// Whether it has been said that a text looks wrongly decoded.
+    /// Whether the warning about a wrongly decoded text was given.
     warned: AtomicBool,
-    /// What a release tells of a word, once it was asked for.
+    /// The bits that a release reveals about a word, once requested.
     bits: OnceLock<WordBits>,
 }
 
 impl PyMechanism {
-    /// What a description makes; the Python object of the space stays the same one where it is.
+    /// Builds the mechanism of a description; keeps the Python object of the space if it does not
+    /// change.
     fn build(py: Python<'_>, described: Described<'_>) -> PyResult<Self> {
         let Described {
             spec,
@@ -55,7 +56,7 @@ impl PyMechanism {
             space,
             progress,
         } = described;
-        // What is made at once needs no pool.
+        // A quick construction needs no pool.
         let (long, threads) = (spec.takes_long(), spec.threads.unwrap_or(0));
         spec.check()?;
         let built = run_in(py, threads, long, progress.as_ref(), |control| {
@@ -85,7 +86,7 @@ impl PyMechanism {
         self.text().mechanism()
     }
 
-    /// This mechanism's way with text around another word mechanism of its kind.
+    /// The handling of text of this mechanism, around another word mechanism of its kind.
     pub(super) fn around(&self, space: Space, mechanism: Arc<dyn Mechanism>, spec: Spec) -> Self {
         let built = self.built.around(mechanism, space.index(), spec);
         Self::from_built(built, space)
@@ -108,7 +109,7 @@ impl PyMechanism {
         if let Some(pad) = self.built.pad {
             py.detach(|| {
                 let end = padded(start, Instant::now(), pad);
-                // A sleep comes back late by some ten microseconds; the rest is waited for.
+                // A sleep returns some ten microseconds late: the last part is a busy wait.
                 let sleep = end.saturating_duration_since(Instant::now());
                 std::thread::sleep(sleep.saturating_sub(Duration::from_micros(150)));
                 while Instant::now() < end {
@@ -130,14 +131,15 @@ impl PyMechanism {
         })
     }
 
-    /// How often common words come back as they were; measured at the first call.
+    /// How often common words come back unchanged; measured at the first call.
     pub(super) fn unchanged(&self, py: Python<'_>) -> PyResult<Unchanged> {
         run_in(py, self.threads_of_a_call(), true, None, |control| {
             self.text().unchanged(control)
         })
     }
 
-    /// What a release tells of a word; computed at the first call, by a pass over all laws.
+    /// The bits that a release reveals about a word; computed at the first call, in a pass over all
+    /// laws.
     pub(super) fn bits(&self, py: Python<'_>) -> PyResult<WordBits> {
         if let Some(known) = self.bits.get() {
             return Ok(*known);
@@ -207,7 +209,7 @@ impl PyMechanism {
         Self::build(py, described)
     }
 
-    /// The mechanism that a Spec (JSON) describes, with what is in memory by name.
+    /// The mechanism that a Spec (JSON) describes, with the parts in memory by name.
     #[staticmethod]
     fn _of_spec(spec: &str, held: &Bound<'_, PyDict>) -> PyResult<Self> {
         Self::build(held.py(), Described::of_json(spec, held)?)
@@ -219,8 +221,8 @@ impl PyMechanism {
         Ok(parsed(spec)?.mechanism.name())
     }
 
-    /// The Spec as it was given, without fingerprints, as JSON: what `_of_spec` makes an equal mechanism
-    /// of, with the same parts.
+    /// The Spec as given, without fingerprints, as JSON: `_of_spec` makes an equal mechanism of it,
+    /// with the same parts.
     fn _given_spec(&self) -> String {
         self.built.given().to_json()
     }
@@ -248,13 +250,13 @@ impl PyMechanism {
         Some(PyCover::new(cover, self.space.clone_ref(py)))
     }
 
-    /// What outputs are remapped to, as it was given.
+    /// The cover that outputs are remapped by, as given.
     fn _given_remap(&self, py: Python<'_>) -> Option<PyCover> {
         let cover = self.built.remap.clone()?;
         Some(PyCover::new(cover, self.space.clone_ref(py)))
     }
 
-    /// The same mechanism at another ε, as a core.
+    /// Returns the core of the same mechanism at another ε.
     fn _at(&self, py: Python<'_>, epsilon: &Bound<'_, PyAny>) -> PyResult<Self> {
         let built = self.built.with_epsilon(real("epsilon", epsilon)?)?;
         Ok(Self::from_built(built, self.space.clone_ref(py)))
@@ -266,7 +268,7 @@ impl PyMechanism {
         self.built.given().mechanism.name()
     }
 
-    /// What the mechanism is made of beyond its ε, by name.
+    /// The mechanism's properties besides its ε, by name.
     #[getter]
     fn _details<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let details = PyDict::new(py);
@@ -304,7 +306,7 @@ impl PyMechanism {
         })
     }
 
-    /// Words of the texts so far that came back as they were, and do so nearly always.
+    /// The number of words of the texts so far that nearly always come back unchanged, and did.
     fn _nearly_always_unchanged(&self, py: Python<'_>) -> PyResult<usize> {
         run_in(py, self.threads_of_a_call(), true, None, |control| {
             self.text().nearly_always_unchanged(control)
@@ -347,7 +349,7 @@ impl PyMechanism {
         self.space.object(py)
     }
 
-    /// ε per unit of the metric's distance, the provable one.
+    /// The proved ε per unit of the metric's distance.
     #[getter]
     fn epsilon(&self) -> f64 {
         self.mechanism().epsilon()
@@ -359,7 +361,7 @@ impl PyMechanism {
         self.text().policy().oov.name()
     }
 
-    /// Words released as they are, unprotected.
+    /// Words released unchanged, unprotected.
     #[getter]
     fn skip(&self) -> HashSet<String> {
         self.text().policy().skip.clone()
@@ -374,7 +376,7 @@ impl PyMechanism {
             .collect()
     }
 
-    /// What outputs are remapped to, or None.
+    /// The cover that outputs are remapped by, or None.
     #[getter]
     fn remap(&self, py: Python<'_>) -> Option<PyCover> {
         let remapped: Option<&Remapped> = self.mechanism().downcast_ref();
@@ -387,7 +389,7 @@ impl PyMechanism {
         shown_consistent(py, self.text().policy().consistent)
     }
 
-    /// What numbers and dates in texts are drawn by, each as JSON or None.
+    /// The mechanisms for numbers and dates in texts, each as JSON or None.
     #[getter]
     fn _figures(&self) -> (Option<String>, Option<String>) {
         let figures = &self.text().policy().figures;
@@ -396,19 +398,19 @@ impl PyMechanism {
         (number.map(|v| v.to_string()), date.map(|v| v.to_string()))
     }
 
-    /// Seconds, of which every call takes a whole multiple, or None.
+    /// Every call takes a multiple of this number of seconds; None without padding.
     #[getter]
     fn pad(&self) -> Option<f64> {
         self.built.given().pad
     }
 
-    /// Bytes of lists and laws that it keeps at most where that was given, or None.
+    /// The given maximum bytes of cached lists and laws, or None.
     #[getter]
     fn cache_bytes(&self) -> Option<usize> {
         self.built.given().cache_bytes
     }
 
-    /// Threads of a call where that was given, or None.
+    /// The given number of threads of a call, or None.
     #[getter]
     fn threads(&self) -> Option<usize> {
         self.built.given().threads
@@ -422,8 +424,8 @@ impl PyMechanism {
 
     /// Replaces the words of a text, of each text of a list, or of a column.
     ///
-    /// White space, punctuation and line structure stay. The number of words, the length of
-    /// the text and its punctuation are not protected.
+    /// White space, punctuation and line structure do not change. The number of words, the length
+    /// of the text and its punctuation are not protected.
     ///
     /// Parameters
     /// ----------
@@ -500,7 +502,7 @@ impl PyMechanism {
         Ok((out, places, dict_of(py, counts)?))
     }
 
-    /// Where the words of a text stand, in characters.
+    /// The positions of a text's words, in characters.
     fn _word_spans(&self, text: Text) -> Vec<(u64, u64)> {
         character_spans(&text, self.text().words(&text))
     }
@@ -541,9 +543,9 @@ impl PyMechanism {
         Ok((PyList::new(py, out)?, dict_of(py, counts)?))
     }
 
-    /// The words of a text as this mechanism finds them: as the vocabulary has them, where it
-    /// does, else in lower case and NFC. A word that punctuation splits is one where the
-    /// vocabulary knows it ("e-mail").
+    /// The words of a text as this mechanism finds them: in the vocabulary's spelling if it has
+    /// them, else in lower case and NFC. A word with punctuation inside is one word if the
+    /// vocabulary has it ("e-mail").
     ///
     /// Parameters
     /// ----------
@@ -558,7 +560,7 @@ impl PyMechanism {
         self.text().tokenize(&text)
     }
 
-    /// What `privatize_tokens` would do to words, without drawing.
+    /// Counts how `privatize_tokens` would handle words, without drawing.
     ///
     /// Parameters
     /// ----------
@@ -581,7 +583,7 @@ impl PyMechanism {
         )
     }
 
-    /// Replaces words that were found elsewhere: each string is one word, whatever it holds.
+    /// Replaces words that were found elsewhere: each string is one word, whatever it contains.
     ///
     /// Parameters
     /// ----------

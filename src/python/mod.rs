@@ -1,4 +1,5 @@
-//! The Python face: a thin layer that checks arguments, leaves the interpreter, calls the core.
+//! The Python interface: a thin layer that checks arguments, leaves the interpreter and calls the
+//! core.
 
 mod arguments;
 mod arrow;

@@ -1,4 +1,4 @@
-//! `fastdx._core.PoincareTraining`: what `fastdx.poincare` is made of.
+//! `fastdx._core.PoincareTraining`: the core of `fastdx.poincare`.
 
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -89,7 +89,7 @@ impl PyTraining {
             .epoch()
     }
 
-    /// One pass over the edges; the mean loss of an edge.
+    /// Makes one pass over the edges; returns the mean loss per edge.
     fn run_epoch(&self, py: Python<'_>) -> PyResult<f64> {
         run(py, true, |control| {
             let mut training = self.training.lock().unwrap_or_else(PoisonError::into_inner);
@@ -97,7 +97,7 @@ impl PyTraining {
         })
     }
 
-    /// The embedding as it is.
+    /// The current embedding.
     fn embedding(&self, py: Python<'_>) -> PyResult<Py<PyEmbedding>> {
         let vectors = self
             .training
@@ -110,7 +110,7 @@ impl PyTraining {
     }
 }
 
-/// Mean rank and mean average precision with which an embedding's distances give edges back.
+/// Mean rank and mean average precision with which an embedding's distances reconstruct the edges.
 #[pyfunction]
 pub(super) fn poincare_reconstruction(
     py: Python<'_>,

@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 
 use crate::mechanism::quality::SearchQuality;
 
-/// How far an approximate search is from the exact one on a mechanism's own noisy points.
+/// How closely an approximate search agrees with the exact one on a mechanism's own noisy points.
 ///
 /// Made by ``MultivariateLaplace.search_quality``.
 #[pyclass(frozen, name = "SearchQuality", module = "fastdx")]
@@ -21,7 +21,7 @@ impl PySearchQuality {
         self.quality.words
     }
 
-    /// Noisy points a word.
+    /// Noisy points per word.
     #[getter]
     fn draws(&self) -> usize {
         self.quality.draws
@@ -33,26 +33,26 @@ impl PySearchQuality {
         self.quality.recall
     }
 
-    /// Mean of the distance found over the true one.
+    /// Mean ratio of the found distance to the true nearest one.
     #[getter]
     fn distance_ratio(&self) -> f64 {
         self.quality.distance_ratio
     }
 
-    /// Total-variation distance between the output laws of a word with the two searches, mean
-    /// over the words, estimated from common noise.
+    /// Total-variation distance between a word's output laws under the two searches, averaged over
+    /// words and estimated from common noise.
     #[getter]
     fn total_variation(&self) -> f64 {
         self.quality.total_variation
     }
 
-    /// The word whose law is distorted most, and by how much.
+    /// The word whose law is distorted most, and its total variation.
     #[getter]
     fn worst(&self) -> (&str, f64) {
         (&self.worst_word, self.quality.worst.0)
     }
 
-    /// In plain words what is wrong, or None where the law is not distorted.
+    /// A warning in plain words, or None if the law is not distorted.
     #[getter]
     fn warning(&self) -> Option<String> {
         self.quality.warning()

@@ -21,7 +21,7 @@ create_exception!(
     "A wrong record: where and what, and content of the input that explains it."
 );
 
-/// The problem behind `, line 3: ` or `: `, and what is private.
+/// The message of the problem after `, line 3: ` or `: `, and the private content.
 fn to_python(error: RecordError) -> PyErr {
     let line = error.line;
     let message = match &error.problem {
@@ -43,7 +43,7 @@ pub(super) fn field_steps(path: &str) -> Vec<&str> {
     records::steps(path).into_iter().map(name).collect()
 }
 
-/// The fields that are asked for, and limits of the records.
+/// The requested fields, and the limits of records.
 #[pyclass(frozen, name = "JsonFields", module = "fastdx._core")]
 pub(super) struct PyFields {
     fields: Fields,
@@ -52,7 +52,7 @@ pub(super) struct PyFields {
 
 #[pymethods]
 impl PyFields {
-    /// ValueError where two are the same.
+    /// ValueError if two fields are the same.
     #[new]
     fn new(
         columns: Vec<String>,
@@ -69,7 +69,8 @@ impl PyFields {
         Ok(PyFields { fields, limits })
     }
 
-    /// The records of some lines, which start in a line and at a byte of the input.
+    /// The records of some lines, with the number of the first line and its first byte in the
+    /// input.
     fn lines(
         &self,
         py: Python<'_>,
@@ -82,19 +83,19 @@ impl PyFields {
         Ok(PyBlock(block.map_err(to_python)?))
     }
 
-    /// A document that is read as it comes.
+    /// A document that is read in parts.
     fn document(&self) -> PyDocument {
         PyDocument(Mutex::new(Document::new(self.fields.clone(), self.limits)))
     }
 }
 
-/// A document that is read as it comes.
+/// A document that is read in parts.
 #[pyclass(frozen, name = "JsonDocument", module = "fastdx._core")]
 pub(super) struct PyDocument(Mutex<Document>);
 
 #[pymethods]
 impl PyDocument {
-    /// The records that end in the next bytes; none say that the document ends.
+    /// The records that end in the next bytes; empty bytes mark the end of the document.
     fn feed(&self, py: Python<'_>, data: PyBackedBytes) -> PyResult<PyBlock> {
         let block = py.detach(|| {
             let mut document = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -106,7 +107,7 @@ impl PyDocument {
         Ok(PyBlock(block.map_err(to_python)?))
     }
 
-    /// How many bytes wait for the end of their record.
+    /// Number of bytes that wait for the end of their record.
     #[getter]
     fn pending(&self) -> usize {
         let document = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -114,7 +115,7 @@ impl PyDocument {
     }
 }
 
-/// Some JSON records, and the strings in them that are asked for.
+/// Some JSON records, with their requested strings.
 #[pyclass(frozen, name = "JsonBlock", module = "fastdx._core")]
 pub(super) struct PyBlock(Block);
 
@@ -124,17 +125,17 @@ impl PyBlock {
         self.0.len()
     }
 
-    /// What the strings say.
+    /// The contents of the strings.
     fn texts(&self) -> Vec<&str> {
         self.0.texts()
     }
 
-    /// Who pays for each, where an account was asked for.
+    /// The account of each string, if an account was requested.
     fn payers(&self) -> Vec<&str> {
         self.0.payers()
     }
 
-    /// In which line of the input one stands, and which column it belongs to.
+    /// The input line of a string, and its column.
     fn place(&self, text: usize) -> Option<(usize, usize)> {
         self.0.place(text)
     }
@@ -145,7 +146,7 @@ impl PyBlock {
         self.0.others()
     }
 
-    /// The records with other strings in their places; ValueError if there are more or fewer of them.
+    /// The records with all strings replaced; ValueError if the number of strings differs.
     fn replaced<'py>(
         &self,
         py: Python<'py>,
@@ -171,11 +172,11 @@ impl PyBlock {
     }
 }
 
-/// Texts that were drawn, for `JsonBlock.replaced`.
+/// Drawn texts, for `JsonBlock.replaced`.
 #[pyclass(frozen, name = "Texts", module = "fastdx._core")]
 pub(super) struct PyTexts(Vec<String>);
 
-/// As `privatize_counted` does with the texts of a block.
+/// `privatize_counted` on the texts of a block.
 #[pyfunction]
 pub(super) fn privatize_json<'py>(
     py: Python<'py>,

@@ -1,4 +1,4 @@
-//! The law of a `fastdx.FiniteLaw` as Python gives it.
+//! The law of a `fastdx.FiniteLaw`, from Python.
 
 use std::sync::Arc;
 
@@ -21,14 +21,14 @@ fn shape_error(words: usize, got: String) -> PyErr {
     .into()
 }
 
-/// The rows of a law that is an array, (indptr, indices, data) of a matrix in compressed rows, or a
-/// function of a word's id; and its fingerprint, but of a function.
+/// Returns the rows of a law and its fingerprint (none for a function). The law is an array,
+/// (indptr, indices, data) of a sparse matrix by rows, or a function of a word's id.
 pub(super) fn rows_of(law: &Bound<'_, PyAny>, words: usize) -> PyResult<(Arc<Rows>, Option<u64>)> {
     if law.is_callable() {
         let function = law.clone().unbind();
         let rows: Arc<Rows> = Arc::new(move |id, out: &mut [f64]| {
             Python::attach(|py| row_of(function.bind(py), id, out)).map_err(|e| {
-                // Its message may hold anything.
+                // The function's own message may contain anything.
                 let kind = Python::attach(|py| e.get_type(py).qualname().map(|q| q.to_string()));
                 let expected = format!("a function of a word's id that returns {words} numbers");
                 let got = format!("{} for word {id}", kind.unwrap_or_default());

@@ -8,11 +8,11 @@ use pyo3::prelude::*;
 use crate::parallel::{Control, pool_of};
 use crate::{Error, Result};
 
-/// How often a long call looks for Ctrl-C.
+/// Time between two checks for Ctrl-C in a long call.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// Runs `work` detached from the interpreter. Long work runs in the pool while this thread
-/// looks for signals and cancels it on Ctrl-C; short work runs right here.
+/// Runs `work` detached from the interpreter. Long work runs in the pool, while this thread checks
+/// for signals and cancels it on Ctrl-C. Short work runs on this thread.
 pub(super) fn run<T: Send>(
     py: Python<'_>,
     long: bool,
@@ -21,7 +21,7 @@ pub(super) fn run<T: Send>(
     run_in(py, 0, long, None, work)
 }
 
-/// [`run`], telling `progress` (a Python callable) now and then how many items are done.
+/// [`run`] that reports to `progress` (a Python callable) how many items are done.
 pub(super) fn run_with<T: Send>(
     py: Python<'_>,
     long: bool,
@@ -31,7 +31,7 @@ pub(super) fn run_with<T: Send>(
     run_in(py, 0, long, progress, work)
 }
 
-/// [`run_with`] on so many threads; 0 for the default.
+/// [`run_with`] on this number of threads; 0 for the default.
 pub(super) fn run_in<T: Send>(
     py: Python<'_>,
     threads: usize,
@@ -49,7 +49,7 @@ pub(super) fn run_in<T: Send>(
         let (done, wait) = channel();
         let control = &control;
         let result = pool_of(threads)?.in_place_scope(|scope| {
-            // The sender moves along: should `work` panic, it is dropped and the wait is over.
+            // The closure owns the sender: if `work` panics, it is dropped and the wait ends.
             scope.spawn(move |_| {
                 let _ = done.send(work(control));
             });

@@ -1,5 +1,5 @@
-//! Index files by reference: which file an object came from, so that it is pickled as a path and a
-//! fingerprint, and all processes that unpickle it share the file.
+//! Index files by reference. An object from a file is pickled as a path and a fingerprint, and all
+//! processes that unpickle it share the file.
 
 use std::fs::{File, Metadata};
 use std::path::{Path, PathBuf};
@@ -13,8 +13,8 @@ use super::run::run;
 use crate::index::{Checks, Index};
 use crate::{Embedding, Error, Result, WordGraph};
 
-/// A file that changed less than this before it was looked at may change again unnoticed: the
-/// clock of a file system has steps.
+/// A file that changed less than this before the check may change again without a new time stamp: a
+/// file system's clock has steps.
 const STEP: Duration = Duration::from_secs(2);
 
 /// The file that a space was opened from.
@@ -23,18 +23,18 @@ pub(super) struct Source {
     path: PathBuf,
     /// The checksum in its header.
     print: u64,
-    /// Whether every checksum was right.
+    /// Whether every checksum was verified.
     verified: bool,
     stamp: Option<Stamp>,
 }
 
-/// Device, number, and time of change: as long as they are the same, so is the file.
+/// Device, number, and time of change: while these are equal, the file is unchanged.
 pub(super) type Stamp = (u64, u64, i64, i64);
 
 #[cfg(unix)]
 fn stamp(meta: &Metadata) -> Option<Stamp> {
     use std::os::unix::fs::MetadataExt;
-    // The time of change, unlike that of modification, cannot be set by who writes the file.
+    // The writer of a file can set its time of modification, but not its time of change.
     let changed = Duration::new(meta.ctime().try_into().ok()?, meta.ctime_nsec() as u32);
     let age = SystemTime::UNIX_EPOCH
         .checked_add(changed)?
@@ -50,7 +50,7 @@ fn stamp(_: &Metadata) -> Option<Stamp> {
 }
 
 impl Source {
-    /// Opens a file and says where it came from.
+    /// Opens a file; also returns the reference to it.
     pub(super) fn open(py: Python<'_>, path: &Path, verify: bool) -> PyResult<(Index, Self)> {
         run(py, true, |_| Self::read(path, |_, _| Ok(verify.into())))
     }
@@ -61,7 +61,7 @@ impl Source {
     ) -> Result<(Index, Self)> {
         let path = std::path::absolute(path).map_err(Error::io(path))?;
         let file = File::open(&path).map_err(Error::io(&path))?;
-        // Before the file is read: what changes later changes the stamp.
+        // Taken before the file is read: later changes give another stamp.
         let stamp = stamp(&file.metadata().map_err(Error::io(&path))?);
         let mut done = Checks::Few;
         let (index, print) = Index::read(&path, &file, |print| {
@@ -80,7 +80,7 @@ impl Source {
         ))
     }
 
-    /// What an equal object is made from: the arguments of `reopen`.
+    /// The arguments of `reopen` that create an equal object.
     pub(super) fn reduced<'py>(
         &self,
         py: Python<'py>,
@@ -92,8 +92,8 @@ impl Source {
     }
 }
 
-/// What this process has opened by reference: unpickled copies share it, and all that was computed
-/// for it. Never waited for, so that a forked child cannot wait in vain.
+/// The files that this process opened by reference: unpickled copies share them and all data
+/// computed for them. The lock is never waited for, so that a forked child cannot wait forever.
 static OPENED: Mutex<Vec<(WeakIndex, Source)>> = Mutex::new(Vec::new());
 
 enum WeakIndex {
@@ -124,7 +124,7 @@ impl WeakIndex {
     }
 }
 
-/// What was opened already, if the file has not changed since.
+/// Returns an index that is already open, if its file has not changed since.
 fn opened((path, print, verified): (&Path, &str, bool)) -> Option<(Index, Source)> {
     let now = stamp(&std::fs::metadata(path).ok()?)?;
     let opened = OPENED.try_lock().ok()?;
@@ -138,8 +138,8 @@ fn opened((path, print, verified): (&Path, &str, bool)) -> Option<(Index, Source
     Some((index.upgrade()?, source.clone()))
 }
 
-/// What a file of this fingerprint holds. What was verified before is verified again, unless the
-/// file has not changed since.
+/// Opens the file with this fingerprint. A file that was verified before is verified again, unless
+/// it has not changed since.
 pub(super) fn reopen(
     path: &Path,
     fingerprint: &str,

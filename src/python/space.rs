@@ -1,4 +1,4 @@
-//! What a mechanism works on: an Embedding or a WordGraph.
+//! The words that a mechanism works on: an Embedding or a WordGraph.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub(super) enum Space {
 }
 
 impl Space {
-    /// An argument that is to be one of the two.
+    /// Converts an argument that must be one of the two.
     pub(super) fn of(given: &Bound<'_, PyAny>) -> PyResult<Self> {
         if let Ok(embedding) = given.cast::<PyEmbedding>() {
             return Ok(Space::Embedding(embedding.clone().unbind()));
@@ -35,12 +35,12 @@ impl Space {
         )))
     }
 
-    /// What a file of ours holds.
+    /// Opens a file in fastdx's format.
     pub(super) fn open(py: Python<'_>, path: &Path, verify: bool) -> PyResult<Self> {
         Self::from_file(py, run(py, true, |_| Index::open(path, verify))?, None)
     }
 
-    /// What a file held; with its source it is pickled by reference.
+    /// Wraps the contents of a file; with its source it is pickled by reference.
     pub(super) fn from_file(
         py: Python<'_>,
         index: Index,
@@ -60,7 +60,7 @@ impl Space {
         })
     }
 
-    /// Whether it is pickled as the file that it came from.
+    /// Whether it is pickled as a reference to its file.
     pub(super) fn is_referenced(&self) -> bool {
         match self {
             Space::Embedding(embedding) => embedding.get().source.is_some(),
@@ -89,7 +89,7 @@ impl Space {
         }
     }
 
-    /// The words and their metric, and what was computed for them.
+    /// The words, their metric, and the data computed for them.
     pub(super) fn index(&self) -> Index {
         match self {
             Space::Embedding(embedding) => Index::Embedding(embedding.get().inner.clone()),
@@ -97,7 +97,7 @@ impl Space {
         }
     }
 
-    /// Whether it is the object of just this index.
+    /// Whether this object belongs to exactly this index.
     pub(super) fn is(&self, index: &Index) -> bool {
         match (self, index) {
             (Space::Embedding(a), Index::Embedding(b)) => Arc::ptr_eq(&a.get().inner, b),
@@ -106,7 +106,7 @@ impl Space {
         }
     }
 
-    /// The cover that its file held.
+    /// The cover in its file.
     pub(super) fn cover(&self) -> Option<Arc<Cover>> {
         match self {
             Space::Embedding(embedding) => embedding.get().inner.cover().cloned(),
@@ -114,7 +114,7 @@ impl Space {
         }
     }
 
-    /// The embedding, for what needs vectors.
+    /// The embedding, for features that need vectors.
     pub(super) fn vectors(&self) -> PyResult<Arc<Embedding>> {
         match self {
             Space::Embedding(embedding) => Ok(embedding.get().inner.clone()),

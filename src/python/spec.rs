@@ -1,4 +1,4 @@
-//! Keyword arguments, and Specs as data, turned into a [`Spec`] with the parts that are in memory.
+//! Converts keyword arguments, and Specs as data, to a [`Spec`] and the parts that are in memory.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::spec::{CoverSource, Exclude, IndexSource, KEYS, Kind, Parts, Referenc
 use crate::text::Consistent;
 use crate::{Error, Result};
 
-/// A Spec that Python describes, with what is in memory.
+/// A Spec from Python, with the parts that are in memory.
 pub(super) struct Described<'py> {
     pub(super) spec: Spec,
     pub(super) parts: Parts,
@@ -29,7 +29,7 @@ pub(super) struct Described<'py> {
 }
 
 impl<'py> Described<'py> {
-    /// Around a Spec.
+    /// Wraps a Spec.
     fn new(spec: Spec) -> Self {
         Described {
             spec,
@@ -39,7 +39,7 @@ impl<'py> Described<'py> {
         }
     }
 
-    /// From the keyword arguments of a constructor; None is the default of each.
+    /// Parses the keyword arguments of a constructor; None is the default of each.
     pub(super) fn of_arguments(
         kind: &str,
         space: Option<&Bound<'py, PyAny>>,
@@ -50,7 +50,7 @@ impl<'py> Described<'py> {
             exclude: Exclude::None,
             ..Spec::default()
         });
-        // A path beside the space says where it came from.
+        // A path beside the space says where the space came from.
         if let Some(index) = arguments
             .get_item("index")?
             .filter(|index| !index.is_none())
@@ -76,7 +76,7 @@ impl<'py> Described<'py> {
         Ok(new)
     }
 
-    /// From a Spec as JSON, with what is in memory by name: space, cover, remap, law, progress.
+    /// Parses a Spec as JSON, with the parts in memory by name: space, cover, remap, law, progress.
     pub(super) fn of_json(spec: &str, held: &Bound<'py, PyDict>) -> PyResult<Self> {
         Self::of_spec(parsed(spec)?, held)
     }
@@ -199,7 +199,7 @@ fn cover(
     Ok(CoverSource::Count(count(name, given)?))
 }
 
-/// A Number or a Date as a Spec has it: ε, a table, or the object that holds one.
+/// A Number or a Date in a Spec's form: ε, a table, or an object that holds one.
 fn figure(name: &'static str, value: &Bound<'_, PyAny>) -> PyResult<Value> {
     let json = match value.getattr("_of_mechanism") {
         Ok(held) => held.call0()?.extract::<String>()?,
@@ -229,8 +229,8 @@ pub(super) fn read_spec(path: PathBuf) -> PyResult<String> {
     Ok(Spec::read(&path)?.to_json())
 }
 
-/// The policies of a TOML file: the name of the default one, and each as (name, Spec as JSON, spans_only,
-/// allow_unchanged).
+/// The policies of a TOML file: the name of the default one, and each as (name, Spec as JSON,
+/// spans_only, allow_unchanged).
 #[pyfunction]
 #[allow(clippy::type_complexity)]
 pub(super) fn read_policies(
@@ -244,7 +244,7 @@ pub(super) fn read_policies(
     Ok((read.default, each.collect()))
 }
 
-/// The name of each key of a Spec and the mechanisms that take it, none for all.
+/// The name of each key of a Spec, and the mechanisms that accept it (none for all).
 #[pyfunction]
 pub(super) fn spec_keys() -> Vec<(&'static str, Vec<&'static str>)> {
     let keys = KEYS.iter().map(|key| {
@@ -254,7 +254,7 @@ pub(super) fn spec_keys() -> Vec<(&'static str, Vec<&'static str>)> {
     keys.collect()
 }
 
-/// `consistent` as Python has it.
+/// `consistent` in Python's form.
 pub(super) fn shown_consistent<'py>(
     py: Python<'py>,
     consistent: Consistent,

@@ -1,5 +1,5 @@
-//! Texts as Python gives them, and what is told of them: words found elsewhere, replacements that are
-//! kept from call to call, counts, places in characters.
+//! Texts from Python and their related data: words found elsewhere, replacements kept between
+//! calls, counts, positions in characters.
 
 use std::sync::Mutex;
 
@@ -11,7 +11,7 @@ use super::arguments::{Text, strings};
 use crate::Error;
 use crate::text::{Consistent, Counts, Replacements};
 
-/// Which draws equal words share: False, True or 'call'.
+/// Whether equal words share a draw: False, True or 'call'.
 pub(super) fn consistency(value: &Bound<'_, PyAny>) -> PyResult<Consistent> {
     if let Ok(flag) = value.cast::<PyBool>() {
         return Ok(match flag.is_true() {
@@ -25,7 +25,7 @@ pub(super) fn consistency(value: &Bound<'_, PyAny>) -> PyResult<Consistent> {
     }
 }
 
-/// What a text, or a list of words found elsewhere, is given as.
+/// A text, or a list of words found elsewhere.
 pub(super) enum Written {
     Text(PyBackedStr),
     Tokens(Vec<PyBackedStr>),
@@ -40,7 +40,7 @@ impl Written {
     }
 }
 
-/// The replacements of a text that comes in pieces: kept while the text lasts.
+/// The replacements of a text that arrives in parts: kept until the text ends.
 #[pyclass(frozen, name = "Replacements", module = "fastdx._core")]
 #[derive(Default)]
 pub(super) struct PyReplacements(pub(super) Mutex<Replacements>);
@@ -53,7 +53,7 @@ impl PyReplacements {
     }
 }
 
-/// Counts by their names.
+/// The counts as a dict.
 pub(super) fn dict_of(py: Python<'_>, counts: Counts) -> PyResult<Bound<'_, PyDict>> {
     let dict = PyDict::new(py);
     dict.set_item("words", counts.words)?;

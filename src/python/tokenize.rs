@@ -6,7 +6,7 @@ use super::arguments::Text;
 use super::space::Space;
 use crate::text::{compounds_of, known_words, look_up, normalize};
 
-/// The words of a text, in lower case and NFC: what bags are made of.
+/// The words of a text, in lower case and NFC, as bags of words use them.
 ///
 /// Parameters
 /// ----------

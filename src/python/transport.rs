@@ -39,8 +39,8 @@ impl PyTransport {
         plan.into_pyarray(py)
     }
 
-    /// The dual potentials of rows and columns, float64, shapes (m,) and (k,): u + v is nowhere above the
-    /// cost, so Σ a·u + Σ b·v proves the plan optimal.
+    /// The dual potentials of rows and columns, float64, shapes (m,) and (k,). u + v never exceeds
+    /// the cost, so Σ a·u + Σ b·v proves the plan optimal.
     #[getter]
     #[allow(clippy::type_complexity)]
     fn dual_potentials<'py>(
@@ -51,7 +51,7 @@ impl PyTransport {
         (array(&self.inner.u), array(&self.inner.v))
     }
 
-    /// The cost less what the dual potentials prove: rounding only.
+    /// The cost less the lower bound of the dual potentials: rounding only.
     #[getter]
     fn gap(&self) -> f64 {
         self.inner.gap
@@ -64,7 +64,7 @@ impl PyTransport {
     }
 }
 
-/// The cheapest way to move masses, exactly.
+/// Finds the cheapest way to move masses, exactly.
 ///
 /// Parameters
 /// ----------
@@ -114,9 +114,10 @@ fn bag(name: &str, given: &Bound<'_, PyAny>, vocabulary: &Vocabulary) -> PyResul
     let wrong = |what: &str| wrong_type(format!("{name}: {what}"));
     let wrong_bag = |e| parameter_error(format!("{name}: {e}"));
     let made = |words: Vec<(u32, u64)>| Bag::new(words).map_err(wrong_bag);
-    // What is given most often first: to ask whether it is a mapping takes longer than many words.
+    // Check the most frequent type first: testing for a mapping takes longer than reading many
+    // words.
     if let Ok(list) = given.cast::<PyList>() {
-        // With its capacity, which a collected `Result` would not have.
+        // With its capacity, which a collected `Result` would not reserve.
         let mut ids = Vec::with_capacity(list.len());
         for (i, token) in list.iter().enumerate() {
             ids.push(word(name, i, &token, vocabulary)?.0);
@@ -211,9 +212,9 @@ fn bags_of(name: &str, given: &Bound<'_, PyAny>, vocabulary: &Vocabulary) -> PyR
         .collect()
 }
 
-/// The Earth Mover's distance of two bags of words, exactly.
+/// Computes the exact Earth Mover's distance of two bags of words.
 ///
-/// A bag of size N gives every occurrence of a word the mass 1/N; the distance is the least mean
+/// A bag of size N gives every occurrence of a word the mass 1/N. The distance is the least mean
 /// distance of words at which one bag is moved into the other (POST'19, section 3).
 ///
 /// Parameters
@@ -292,7 +293,7 @@ pub(super) fn pairwise_emd<'py>(
     shaped(py, out, &[a.len(), b.map_or(a.len(), |b| b.len())])
 }
 
-/// The nearest documents and how the others were ruled out; see ``fastdx.nearest_documents``.
+/// The nearest documents, and statistics of the pruning; see ``fastdx.nearest_documents``.
 #[pyclass(frozen, name = "NearestDocuments", module = "fastdx")]
 pub(super) struct PyNearestDocuments {
     inner: documents::Nearest,
@@ -301,7 +302,7 @@ pub(super) struct PyNearestDocuments {
 
 #[pymethods]
 impl PyNearestDocuments {
-    /// Places of the documents, nearest first: uint32, shape (queries, k).
+    /// Indices of the documents, nearest first: uint32, shape (queries, k).
     #[getter]
     fn ids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, numpy::PyArrayDyn<u32>>> {
         let ids = self.inner.ids.clone();
@@ -315,8 +316,8 @@ impl PyNearestDocuments {
         shaped(py, distances, &[self.inner.ids.len() / self.k, self.k])
     }
 
-    /// How many of the 'pairs' were ruled out 'by_centroid', 'by_relaxation', 'by_dual_bound', and
-    /// how many were computed, 'exact'.
+    /// How many of the 'pairs' were ruled out 'by_centroid', 'by_relaxation' and 'by_dual_bound',
+    /// and how many distances were computed, 'exact'.
     #[getter]
     fn pruning<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
@@ -339,11 +340,11 @@ impl PyNearestDocuments {
     }
 }
 
-/// The nearest documents under the Earth Mover's distance, exactly.
+/// Finds the nearest documents under the Earth Mover's distance, exactly.
 ///
-/// Distances that a rigorous lower bound rules out (the distance of centroids, where the metric
-/// comes from a norm; a relaxed matching, where every word moves to its nearest; dual potentials that prove
-/// a cost) are not computed.
+/// Rigorous lower bounds rule out distances that need not be computed: the distance of centroids
+/// (for metrics from a norm), a relaxed matching that moves every word to its nearest word, and
+/// dual potentials.
 ///
 /// Parameters
 /// ----------
@@ -393,11 +394,10 @@ pub(super) fn nearest_documents<'py>(
 
 /// A lower bound on the probability that a privatised bag is near the original.
 ///
-/// Every word of a bag of N gets n-dimensional Laplace noise of ε per unit before the nearest
-/// word is taken; the noisy points are within an Earth Mover's distance of Δ of the bag with a
-/// probability of at least Pr[Gamma(nN, 1/ε) ≤ NΔ]. (POST'19's Theorem 3 states a larger bound
-/// that does not hold for N > 1.) The points, not the words nearest to them: those are at most
-/// twice as far.
+/// Every word of a bag of N words gets n-dimensional Laplace noise of ε per unit before the nearest
+/// word is taken. With probability at least Pr[Gamma(nN, 1/ε) ≤ NΔ], the noisy points are within an
+/// Earth Mover's distance of Δ of the bag. (POST'19's Theorem 3 states a larger bound that does not
+/// hold for N > 1.) This concerns the points; the words nearest to them are at most twice as far.
 ///
 /// Parameters
 /// ----------

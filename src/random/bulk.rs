@@ -1,8 +1,8 @@
-//! A stream's numbers, many at a time.
+//! Takes many numbers of a stream at a time.
 //!
-//! [`Bulk`] gives the numbers that its ChaCha12 generator would give, in the same order, from a buffer that
-//! [`chacha12`](super::chacha12) fills. It is for noise, which takes thousands; who draws a few words takes the
-//! generator.
+//! [`Bulk`] returns the numbers that its ChaCha12 generator would return, in the same order, from a
+//! buffer that [`chacha12`](super::chacha12) fills. It is for noise, which takes thousands of
+//! numbers; a draw of a few words uses the generator directly.
 
 use std::convert::Infallible;
 
@@ -17,7 +17,7 @@ const BYTES: usize = 1024;
 const BLOCK: usize = 64;
 const WORDS: usize = 16;
 
-/// The vector path, where the machine has one.
+/// The vector path, if the machine has one.
 #[cfg(target_arch = "x86_64")]
 type Cipher = ChaCha12;
 #[cfg(not(target_arch = "x86_64"))]
@@ -26,15 +26,15 @@ type Cipher = Infallible;
 #[cfg(target_arch = "x86_64")]
 const _: () = assert!(BYTES.is_multiple_of(GROUP));
 
-/// A generator's stream from where it stands. Dropped, it leaves the generator behind the last word
-/// that was taken.
+/// A generator's stream from its current position. When dropped, it moves the generator to just
+/// after the last word that was taken.
 pub(crate) struct Bulk<'a> {
     rng: &'a mut ChaCha12Rng,
     cipher: Option<Cipher>,
-    /// The buffer's bytes from `at` on, whole words, are still to be taken.
+    /// The bytes of the buffer from `at` on, whole words, are not yet taken.
     buffer: [u8; BYTES],
     at: usize,
-    /// The block behind the buffer.
+    /// The block after the buffer.
     next: u64,
 }
 
@@ -83,7 +83,7 @@ impl<'a> Bulk<'a> {
         [a, b, c, d]
     }
 
-    /// As many whole words of the buffer as `out` takes; returns the bytes written.
+    /// Copies as many whole words of the buffer as `out` takes; returns the number of bytes.
     fn copy(&mut self, out: &mut [u8]) -> usize {
         let bytes = (out.len() / 4 * 4).min(BYTES - self.at);
         out[..bytes].copy_from_slice(&self.buffer[self.at..][..bytes]);
@@ -119,7 +119,7 @@ impl TryRng for Bulk<'_> {
         Ok(u64::from(low) | u64::from(self.try_next_u32()?) << 32)
     }
 
-    /// Whole words; of one that ends the bytes, what is left is not used.
+    /// Takes whole words; unused bytes of the last word are dropped.
     fn try_fill_bytes(&mut self, out: &mut [u8]) -> Result<(), Infallible> {
         let done = self.copy(out);
         let out = &mut out[done..];
@@ -149,8 +149,8 @@ fn cipher(rng: &ChaCha12Rng, instructions: Instructions) -> Cipher {
     ChaCha12::new(&rng.get_seed(), rng.get_stream(), instructions)
 }
 
-/// The blocks from `next` on, where the generator stands if it has to make them; `out` is a multiple of
-/// the buffer long.
+/// Generates the blocks from `next` on. If there is no cipher, the generator itself must stand
+/// there. The length of `out` is a multiple of the buffer's.
 fn generate(rng: &mut ChaCha12Rng, cipher: Option<&Cipher>, next: u64, out: &mut [u8]) {
     match cipher {
         #[cfg(target_arch = "x86_64")]
@@ -186,8 +186,8 @@ mod tests {
     }
 
     proptest! {
-        /// The same numbers as the generator's, whatever is asked for and wherever it stands, across
-        /// the counter's 32 and 64 bits too; and the generator goes on behind them.
+        /// The numbers equal the generator's for all request sizes and positions, also across the
+        /// counter's 32 and 64 bits. Afterwards the generator continues behind them.
         #[test]
         fn a_bulk_is_its_generators_stream(
             seed: [u8; 32],

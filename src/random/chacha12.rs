@@ -1,12 +1,13 @@
 //! ChaCha12, sixteen blocks at once.
 //!
-//! The cipher of Bernstein (2008), with 12 rounds, a key of 256 bits, a block counter of 64 bits and a stream
-//! number of 64 bits: the one that [`ChaCha12Rng`](rand::rngs::ChaCha12Rng) runs, in vectors of sixteen blocks
-//! (AVX-512) or eight (AVX2). It exists for speed alone: with AVX-512 a number takes a third of the
-//! generator's own time. Machines without these instructions run the generator itself.
+//! The cipher of Bernstein (2008), with 12 rounds, a 256-bit key, a 64-bit block counter and a
+//! 64-bit stream number. It is the one that [`ChaCha12Rng`](rand::rngs::ChaCha12Rng) runs, here in
+//! vectors of sixteen blocks (AVX-512) or eight (AVX2). It exists only for speed: with AVX-512, a
+//! number takes a third of the generator's time. Machines without these instructions run the
+//! generator itself.
 //!
-//! The tests hold both paths against published test vectors and against the generator. The order of the
-//! instructions and every memory access depend on no key, counter or output.
+//! The tests compare both paths with published test vectors and with the generator. Neither the
+//! order of instructions nor any memory access depends on a key, a counter or output.
 
 use std::arch::x86_64::*;
 
@@ -29,7 +30,7 @@ pub(super) enum Instructions {
 }
 
 impl Instructions {
-    /// All that this machine has, best first.
+    /// All paths of this machine, best first.
     pub(super) fn available() -> impl Iterator<Item = Instructions> {
         let avx512 = Avx512Foundation::detect().map(Instructions::Avx512);
         let avx2 = Avx2::detect().map(Instructions::Avx2);
@@ -103,8 +104,8 @@ macro_rules! rounds {
     };
 }
 
-/// In every 128 bits the 4×4 matrices of `$x`'s words, transposed: from `[4g + k]` on lane q holds words
-/// 4g to 4g + 3 of block 4q + k.
+/// Transposes the 4×4 matrices of `$x`'s words in every 128 bits. Afterwards lane q of `[4g + k]`
+/// holds words 4g to 4g + 3 of block 4q + k.
 macro_rules! transposed {
     ($x:ident, $low32:ident, $high32:ident, $low64:ident, $high64:ident) => {
         for four in $x.as_chunks_mut::<4>().0 {
@@ -325,8 +326,8 @@ mod tests {
         }
     }
 
-    /// The test vectors reach two blocks; these reach every lane, and counters that carry from the low
-    /// half into the high one at each lane, and from the last block to the first.
+    /// The test vectors cover two blocks; these cover every lane, and counters that carry from the
+    /// low half into the high one at each lane, and from the last block to the first.
     #[test]
     fn every_lane_and_carry_is_the_generators() {
         let mut choices = ChaCha12Rng::seed_from_u64(32);

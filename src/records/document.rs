@@ -1,13 +1,13 @@
-//! JSON that is read as it comes: an array of records, one record, or several one after the other.
+//! Reads a JSON document in parts: an array of records, one record, or several one after the other.
 
 use memchr::{memchr_iter, memrchr};
 
 use super::error::{Problem, RecordError, Result};
 use super::paths::Fields;
 use super::reader::{Reader, Wrong, white};
-use super::{BYTE_ORDER_MARK, Block, Found, Limits, placed};
+use super::{BYTE_ORDER_MARK, Block, FoundStrings, Limits, placed};
 
-/// The place in the grammar of a document: what comes next, behind white space.
+/// The position in the document's grammar: the item expected next, after white space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     /// `[`, or a record.
@@ -18,40 +18,40 @@ enum Next {
     Record,
     /// A comma, or the end of the array.
     Comma,
-    /// Another record, without a comma before it, or the end.
+    /// Another record without a comma before it, or the end.
     Another,
-    /// Nothing.
+    /// Only the end.
     Nothing,
 }
 
-/// A document whose bytes come piece by piece. It keeps those of the record that has not ended, no others.
+/// A document whose bytes arrive in parts. It keeps only the bytes of an incomplete record.
 #[derive(Debug)]
 pub struct Document {
     fields: Fields,
     limits: Limits,
-    /// Text that no block has, from the end of the last record or sign on.
+    /// Text that no block contains yet, from the end of the last record or punctuation on.
     text: String,
-    /// Bytes of a character that has not ended.
+    /// The bytes of an incomplete character.
     partial: Vec<u8>,
     next: Next,
-    /// The line where the text starts, and how many characters of that line are before it.
+    /// The line at which the text starts, and the number of characters before it in that line.
     line: usize,
     characters: usize,
-    /// Bytes that came.
+    /// Number of bytes received.
     bytes: usize,
 }
 
-/// How far a document was read.
+/// How far a document has been read.
 struct Progress {
-    found: Found,
-    /// Behind the last record or sign.
+    found: FoundStrings,
+    /// The position after the last record or punctuation.
     at: usize,
-    /// Whether a record starts there, behind white space, that has not ended.
+    /// Whether an incomplete record starts there, after white space.
     is_record: bool,
 }
 
 impl Document {
-    /// A document of which nothing has come.
+    /// Creates a document without any bytes yet.
     pub fn new(fields: Fields, limits: Limits) -> Self {
         Document {
             fields,
@@ -65,24 +65,24 @@ impl Document {
         }
     }
 
-    /// How many bytes wait for the end of their record.
+    /// Number of bytes that wait for the end of their record.
     pub fn pending(&self) -> usize {
         self.text.len() + self.partial.len()
     }
 
-    /// Takes the next bytes, and gives the records that end in them.
+    /// Takes the next bytes; returns the records that end in them.
     ///
     /// # Errors
-    /// The first thing that is wrong; what follows is of no use.
+    /// The first problem; everything after it is meaningless.
     pub fn feed(&mut self, data: &[u8]) -> Result<Block> {
         self.decode(data)?;
         self.block(false)
     }
 
-    /// Gives what is left at the end of the document.
+    /// Returns the remaining records at the end of the document.
     ///
     /// # Errors
-    /// As [`Document::feed`], and a document that is cut off.
+    /// The errors of [`Document::feed`]; a problem for an incomplete document.
     pub fn end(&mut self) -> Result<Block> {
         if !self.partial.is_empty() {
             return Err(self.not_utf8(0, 0));
@@ -119,7 +119,7 @@ impl Document {
         Ok(())
     }
 
-    /// The error for a byte so many bytes and lines behind the text.
+    /// The error for a byte at this distance, in bytes and lines, after the text.
     fn not_utf8(&self, bytes: usize, lines: usize) -> RecordError {
         let before = memchr_iter(b'\n', self.text.as_bytes()).count();
         RecordError {
@@ -131,7 +131,7 @@ impl Document {
         }
     }
 
-    /// Cuts off what can be read.
+    /// Takes the readable records out of the text.
     fn block(&mut self, is_end: bool) -> Result<Block> {
         let read = self.read(is_end);
         let progress =
@@ -150,7 +150,7 @@ impl Document {
         Ok(block)
     }
 
-    /// Refuses to wait for more of what is too long already.
+    /// Refuses an incomplete record or white space that is already too long.
     fn check_length(&self, is_record: bool) -> Result<()> {
         let most = self.limits.bytes;
         let spaces = white(self.text.as_bytes());
@@ -218,7 +218,7 @@ impl Document {
     }
 }
 
-/// What is wrong with what stands where a record should.
+/// The problem with a text that is no record where one is expected.
 fn refused(wrong: Box<Wrong>, next: Next, sign: u8) -> Box<Wrong> {
     match (next, sign) {
         (Next::Record, b']') => Wrong::new(wrong.at, Problem::NotAnObject),
@@ -226,7 +226,7 @@ fn refused(wrong: Box<Wrong>, next: Next, sign: u8) -> Box<Wrong> {
     }
 }
 
-/// Refuses an end where more must come.
+/// Refuses an end where more is expected.
 fn ended(next: Next, at: usize) -> std::result::Result<(), Box<Wrong>> {
     let problem = match next {
         Next::Start => Problem::Empty,

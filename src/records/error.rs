@@ -1,35 +1,35 @@
-//! Problems of JSON records, and where they are. No message holds content of the input.
+//! Problems of JSON records with their positions. No message shows content of the input.
 
 use crate::Hidden;
 
 /// The result of reading records.
 pub type Result<T> = std::result::Result<T, RecordError>;
 
-/// A record, or a file of them, that cannot be read.
+/// A problem that prevents reading a record or a file of records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordError {
-    /// The line of the input, from 1 on.
+    /// The line of the input, counted from 1.
     pub line: usize,
-    /// In which item of a list the problem is, from 1 on, and in which item within that.
+    /// The list item with the problem, counted from 1, then the item within that, and so on.
     pub items: Vec<usize>,
     /// The problem.
     pub problem: Problem,
 }
 
-/// Everything that can be wrong with records. Names of fields are those that were asked for.
+/// All problems of records. Field names in messages are only those that the caller requested.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
     /// A byte that UTF-8 does not allow.
     #[error("byte {byte} is not UTF-8")]
     NotUtf8 {
-        /// Its place in the input, from 0 on.
+        /// Its position in the input, counted from 0.
         byte: usize,
     },
-    /// A character that JSON does not allow, or an end before the record's.
+    /// A character that JSON does not allow, or an end before the record's end.
     #[error("not JSON at character {character}: {reason}")]
     NotJson {
-        /// Its place in the line, from 0 on.
+        /// Its position in the line, counted from 0.
         character: usize,
         /// The rule that is broken.
         reason: String,
@@ -40,7 +40,7 @@ pub enum Problem {
     /// A value that is no record.
     #[error("not a JSON object")]
     NotAnObject,
-    /// A document that begins otherwise.
+    /// A document that starts with something else than records.
     #[error("neither an array of records nor a record")]
     NoRecords,
     /// A document without content.
@@ -52,16 +52,16 @@ pub enum Problem {
     /// Content behind an array.
     #[error("not JSON: something follows the end")]
     Trailing,
-    /// A field that the record, or an object on the path to it, does not have.
+    /// A field that is missing in the record, or in an object on the path to it.
     #[error("{}", missing(.column, *.fields, *.is_path))]
     Missing {
-        /// The path that was asked for.
+        /// The requested path.
         column: String,
-        /// How many fields the object has.
+        /// The number of fields of the object.
         fields: usize,
         /// Whether the path has several steps.
         is_path: bool,
-        /// The fields that the object has.
+        /// The names of the object's fields.
         names: Hidden,
     },
     /// A value of the wrong kind.
@@ -71,53 +71,53 @@ pub enum Problem {
         field: String,
         /// The kind of the value.
         held: &'static str,
-        /// The kind that was asked for.
+        /// The requested kind.
         wanted: &'static str,
     },
-    /// A text that is no Unicode.
+    /// A text with half of a surrogate pair, which is no Unicode text.
     #[error("field {} holds a text with half of a surrogate pair", quoted(.field))]
     HalfSurrogate {
         /// The path to the text.
         field: String,
     },
-    /// Lists within lists, or a path, beyond what is read.
+    /// Lists within lists, or a path, deeper than the limit.
     #[error("field {} holds lists and objects more than {deepest} deep within each other", quoted(.field))]
     Deep {
         /// The path to the value.
         field: String,
-        /// How deep they may be.
+        /// The maximum depth.
         deepest: usize,
     },
-    /// A record that nobody pays for.
+    /// A record without an account.
     #[error("no account: field {} is missing or holds no name", quoted(.field))]
     NoAccount {
         /// The path of the account.
         field: String,
     },
-    /// A record with several payers.
+    /// A record with several accounts.
     #[error("several accounts: field {} holds {names} names", quoted(.field))]
     SeveralAccounts {
         /// The path of the account.
         field: String,
-        /// How many different ones there are.
+        /// The number of different accounts.
         names: usize,
     },
     /// A record with too many texts.
     #[error("a record of more than {most} texts")]
     ManyTexts {
-        /// How many it may have.
+        /// The maximum number of texts.
         most: usize,
     },
-    /// A record that is too long, or does not end.
+    /// A record that is too long or has no end.
     #[error("not JSON, or a record of more than {most} bytes")]
     LongRecord {
-        /// How many bytes it may have.
+        /// The maximum number of bytes.
         most: usize,
     },
     /// Too much white space between records.
     #[error("white space of more than {most} bytes")]
     LongWhiteSpace {
-        /// How many bytes it may have.
+        /// The maximum number of bytes.
         most: usize,
     },
 }
@@ -131,7 +131,7 @@ impl RecordError {
         }
     }
 
-    /// Whether a larger limit of a record's length could help.
+    /// Whether a higher limit on a record's length could help.
     pub fn is_limit(&self) -> bool {
         matches!(
             self.problem,
@@ -141,7 +141,7 @@ impl RecordError {
 }
 
 impl std::fmt::Display for RecordError {
-    /// The problem, without the line.
+    /// Writes the problem, without the line.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}", self.problem)?;
         for (depth, item) in self.items.iter().enumerate() {
@@ -154,7 +154,7 @@ impl std::fmt::Display for RecordError {
 
 impl std::error::Error for RecordError {}
 
-/// A name as messages show it.
+/// A name in the form that messages show.
 pub(super) fn quoted(name: &str) -> String {
     let mut out = String::from("'");
     for c in name.chars() {

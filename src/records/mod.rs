@@ -1,15 +1,18 @@
-//! JSON records: the strings of some fields found and replaced, all else copied byte for byte.
+//! JSON records: finds and replaces the strings of some fields, and copies everything else byte for
+//! byte.
 //!
-//! [`Block::of_lines`] reads records one a line; a [`Document`] reads an array of records, one record, or several
-//! one after the other, as its bytes come. Both give [`Block`]s, and a [`RecordError`] says what is wrong and where.
-//! `serde_json` decides what JSON is: it lends every value as it is written, `reader` looks into those that are
-//! asked for, and nothing else is unpacked. Of this, fastdx's own is:
+//! [`Block::of_lines`] reads one record per line. A [`Document`] reads an array of records, one
+//! record, or several one after the other, as its bytes arrive. Both return [`Block`]s; a
+//! [`RecordError`] names the problem and its position. `serde_json` defines JSON: it returns every
+//! value as borrowed text, `reader` looks into requested values, and nothing else is unpacked.
+//! fastdx adds its own rules:
 //!
-//! - Numbers are passed over, not read, however large they are.
-//! - Halves of surrogate pairs (`\ud800`) are copied in what is not asked for. In a text they are an error.
+//! - Numbers are skipped without being parsed, however large they are.
+//! - Halves of surrogate pairs (`\ud800`) are copied in values that are not requested. In a text
+//!   they are an error.
 //! - A field that an object has twice is found twice.
-//! - Values that are not asked for may be as deep as the record is long; on the path to a text there are 100
-//!   lists and objects within each other at most.
+//! - Values that are not requested may be nested to any depth. On the path to a text, lists and
+//!   objects may be nested to a depth of 100.
 
 mod document;
 mod error;
@@ -23,59 +26,60 @@ use std::ops::Range;
 
 pub use document::Document;
 pub use error::{Problem, RecordError, Result};
-pub use paths::{AskedTwice, Fields, Step, steps};
+pub use paths::{DuplicateField, Fields, Step, steps};
 
 use memchr::{memchr, memchr_iter};
 
 use reader::{Reader, Wrong, white};
 
-/// Limits of what is kept of a record.
+/// Limits on a record.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Bytes of a record of a [`Document`]; for so many bytes it may have one text, in lines too: 32.
+    /// Maximum bytes of a record of a [`Document`]. In every format, a record may also have one
+    /// text per 32 of these bytes.
     pub bytes: usize,
-    /// Different names of fields that were not asked for.
+    /// Maximum number of distinct field names that were not requested.
     pub names: usize,
 }
 
 impl Limits {
-    /// Texts that a record may have: each takes memory of its own.
+    /// Maximum number of texts in a record: each takes memory.
     pub fn texts(&self) -> usize {
         self.bytes / 32
     }
 }
 
-/// Some text of JSON records, and the strings in it that are to be replaced.
+/// A part of JSON records, with the strings in it that are to be replaced.
 #[derive(Clone, Default)]
 pub struct Block {
     text: String,
     /// The number of its first line.
     line: usize,
-    found: Found,
+    found: FoundStrings,
 }
 
-/// The strings that were found in a block, in order.
+/// The strings found in a block, in order.
 #[derive(Clone, Default)]
-struct Found {
+struct FoundStrings {
     texts: Vec<Text>,
     unescaped: String,
     others: Vec<String>,
-    /// How many texts there were at the end of each record, and who pays for them.
+    /// The number of texts at the end of each record, and the record's account.
     payers: Vec<(usize, String)>,
 }
 
 /// A string that was found.
 #[derive(Clone, Debug)]
 struct Text {
-    /// Where it stands in the block, quotes and all.
+    /// Its range in the block, including quotes.
     place: Range<usize>,
-    /// Where it stands among the unescaped ones, if it has escapes.
+    /// Its range in the unescaped text, if it has escapes.
     unescaped: Option<Range<usize>>,
     column: usize,
 }
 
 impl std::fmt::Debug for Block {
-    /// Without what it says.
+    /// Omits the text's content.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut debug = f.debug_struct("Block");
         debug.field("line", &self.line);
@@ -86,11 +90,13 @@ impl std::fmt::Debug for Block {
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
 impl Block {
-    /// Finds the strings of some fields in records, one a line, of which the first has a number (from 1 on) and
-    /// starts at a byte of the input. A byte order mark in line 1 is dropped.
+    /// Finds the strings of some fields in records, one record per line. `line` is the number of
+    /// the first line (from 1), `byte` its position in the input. A byte order mark in line 1 is
+    /// dropped.
     ///
     /// # Errors
-    /// The first line that is no record, or lacks one of the [`Fields`], or holds something else than text there.
+    /// The first line that is no record, lacks one of the [`Fields`], or has a value other than
+    /// text there.
     pub fn of_lines(
         data: &[u8],
         (line, byte): (usize, usize),
@@ -117,12 +123,12 @@ impl Block {
         })
     }
 
-    /// How many strings there are.
+    /// The number of strings.
     pub fn len(&self) -> usize {
         self.found.texts.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no strings.
     pub fn is_empty(&self) -> bool {
         self.found.texts.is_empty()
     }
@@ -136,7 +142,7 @@ impl Block {
         self.found.texts.iter().map(text).collect()
     }
 
-    /// For every string who pays for it. Empty if no account was asked for.
+    /// The account of every string; empty if no account was requested.
     pub fn payers(&self) -> Vec<&str> {
         let mut names = Vec::new();
         for (end, name) in &self.found.payers {
@@ -145,20 +151,20 @@ impl Block {
         names
     }
 
-    /// In which line of the input a string stands, and which column it belongs to.
+    /// The input line of a string, and its column.
     pub fn place(&self, text: usize) -> Option<(usize, usize)> {
         let text = self.found.texts.get(text)?;
         let before = &self.text.as_bytes()[..text.place.start];
         Some((self.line + memchr_iter(b'\n', before).count(), text.column))
     }
 
-    /// Names of fields that were not asked for, by their path, in the order they came.
+    /// The paths of fields that were not requested, in the order of their appearance.
     pub fn others(&self) -> &[String] {
         &self.found.others
     }
 
-    /// The block with other strings in their places, one for each; none if there are more or fewer of them, for
-    /// no string may stay.
+    /// Returns the block with each string replaced. `None` if the number of replacements differs
+    /// from the number of strings, because no string may remain.
     pub fn replaced<S: AsRef<str>>(&self, new: &[S]) -> Option<Vec<u8>> {
         if new.len() != self.len() {
             return None;
@@ -176,8 +182,12 @@ impl Block {
     }
 }
 
-/// Reads records, one a line.
-fn lines(text: &str, fields: &Fields, limits: &Limits) -> std::result::Result<Found, Box<Wrong>> {
+/// Reads records, one per line.
+fn lines(
+    text: &str,
+    fields: &Fields,
+    limits: &Limits,
+) -> std::result::Result<FoundStrings, Box<Wrong>> {
     let bytes = text.as_bytes();
     let mut reader = Reader::new(text, fields, limits);
     let mut at = 0;
@@ -196,7 +206,8 @@ fn lines(text: &str, fields: &Fields, limits: &Limits) -> std::result::Result<Fo
     Ok(reader.found)
 }
 
-/// The error for a problem in a text whose first line has a number, and had so many characters before the text.
+/// The error for a problem in a text. `line` is the number of its first line, `characters` the
+/// number of characters before the text in that line.
 fn placed(wrong: Wrong, text: &str, line: usize, characters: usize) -> RecordError {
     let before = &text[..wrong.at];
     let (start, mut character) = match before.rfind('\n') {

@@ -1,17 +1,17 @@
-//! Paths of fields, `user.comment` or `messages[].text`, and the tree that they make.
+//! Paths of fields, such as `user.comment` or `messages[].text`, and the tree that they form.
 
 use super::error::quoted;
 
 /// A step of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step<'a> {
-    /// To a field of an object.
+    /// Selects a field of an object.
     Field(&'a str),
-    /// To the items of a list.
+    /// Selects the items of a list.
     Items,
 }
 
-/// The steps of a path; a name that is no path is one step.
+/// Splits a path into steps; a name that is no path is one step.
 pub fn steps(path: &str) -> Vec<Step<'_>> {
     let mut found = Vec::new();
     for part in path.split('.') {
@@ -25,58 +25,61 @@ pub fn steps(path: &str) -> Vec<Step<'_>> {
     found
 }
 
-/// Two columns, or a column and the account, that are the same field.
+/// Two columns, or a column and the account, that select the same field.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{} {} is asked for twice", if *is_account { "--account-column" } else { "--column" }, quoted(path))]
-pub struct AskedTwice {
+pub struct DuplicateField {
     /// The path.
     pub path: String,
-    /// Whether it is the account's.
+    /// Whether the second is the account.
     pub is_account: bool,
 }
 
-/// The fields that are asked for, as a tree: those of a record, and below.
+/// The requested fields as a tree: those of a record, and below.
 ///
-/// A record must have every one of them: each object on the path has the next field, in every item of a
-/// list. Nothing is below `null` and an empty list. In the record itself a field whose name is the whole path
-/// will do.
+/// A record must have all of them: each object on a path has the next field, in every item of a
+/// list. `null` and empty lists end a path. In the record itself, a field whose name is the whole
+/// path also counts.
 #[derive(Clone, Debug)]
 pub struct Fields {
     pub(super) root: Node,
-    /// How many nodes there are below the root.
+    /// The number of nodes below the root.
     pub(super) nodes: usize,
-    /// For every column, and then for the account, the nodes of the record that its paths begin with.
-    pub(super) ways: Vec<Vec<usize>>,
+    /// For every column, and then for the account: the record's nodes at which its paths start.
+    pub(super) roots: Vec<Vec<usize>>,
     columns: Vec<String>,
     account: Option<String>,
 }
 
-/// What is asked for at a place of a record, and below.
+/// The fields requested at one position of a record, and below.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Node {
     pub(super) number: usize,
-    /// The path to it.
+    /// The path to this node.
     pub(super) name: String,
-    /// Strings here, and in lists of them, are this column; or it is the account.
+    /// Strings here, and in lists of them, belong to this column, or are the account.
     pub(super) column: Option<usize>,
     /// Whether the account is here or below.
     pub(super) has_account: bool,
     pub(super) fields: Vec<(String, Node)>,
-    /// What is asked for in the items of a list.
+    /// The fields requested in the items of a list.
     pub(super) items: Option<Box<Node>>,
 }
 
 impl Fields {
-    /// The fields of text by their paths, and the one that names who pays for a record.
+    /// Creates the tree of the text fields' paths, and of the field that names a record's account.
     ///
     /// # Errors
-    /// Two of them are the same.
-    pub fn new<S: AsRef<str>>(columns: &[S], account: Option<&str>) -> Result<Self, AskedTwice> {
+    /// [`DuplicateField`] if two of them are the same.
+    pub fn new<S: AsRef<str>>(
+        columns: &[S],
+        account: Option<&str>,
+    ) -> Result<Self, DuplicateField> {
         let columns: Vec<String> = columns.iter().map(|path| path.as_ref().into()).collect();
         let mut fields = Fields {
             root: Node::default(),
             nodes: 0,
-            ways: vec![Vec::new(); columns.len() + usize::from(account.is_some())],
+            roots: vec![Vec::new(); columns.len() + usize::from(account.is_some())],
             columns: columns.clone(),
             account: account.map(Into::into),
         };
@@ -84,7 +87,7 @@ impl Fields {
         for (column, path) in asked.enumerate() {
             let parted = steps(path);
             fields.plant(&parted, column, path)?;
-            // A field may be called so.
+            // A field's name may also be the whole path.
             if parted.len() > 1 {
                 fields.plant(&[Step::Field(path)], column, path)?;
             }
@@ -92,7 +95,12 @@ impl Fields {
         Ok(fields)
     }
 
-    fn plant(&mut self, steps: &[Step<'_>], column: usize, path: &str) -> Result<(), AskedTwice> {
+    fn plant(
+        &mut self,
+        steps: &[Step<'_>],
+        column: usize,
+        path: &str,
+    ) -> Result<(), DuplicateField> {
         let is_account = self.is_account(column);
         let mut node = &mut self.root;
         let mut first = None;
@@ -102,22 +110,22 @@ impl Fields {
             first.get_or_insert(node.number);
         }
         if node.column.is_some_and(|other| other != column) {
-            return Err(AskedTwice {
+            return Err(DuplicateField {
                 path: path.into(),
                 is_account,
             });
         }
         node.column = Some(column);
-        self.ways[column].extend(first);
+        self.roots[column].extend(first);
         Ok(())
     }
 
-    /// The paths of the fields of text.
+    /// The paths of the text fields.
     pub fn columns(&self) -> &[String] {
         &self.columns
     }
 
-    /// The path of the field that names who pays.
+    /// The path of the field that names the account.
     pub fn account(&self) -> Option<&str> {
         self.account.as_deref()
     }
@@ -128,7 +136,7 @@ impl Fields {
 }
 
 impl Node {
-    /// The node one step below, which is made and counted where there is none.
+    /// The node one step below; it is created and counted if it is missing.
     fn below(&mut self, step: Step<'_>, nodes: &mut usize) -> &mut Node {
         let path = &self.name;
         let mut new = |name: String| {
@@ -156,7 +164,7 @@ impl Node {
         &mut self.fields[at].1
     }
 
-    /// The columns here and below.
+    /// Collects the columns here and below.
     pub(super) fn columns(&self, found: &mut Vec<usize>) {
         found.extend(self.column);
         let fields = self.fields.iter().map(|(_, node)| node);

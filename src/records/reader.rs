@@ -1,8 +1,9 @@
-//! One record found: `serde_json` passes over every value and lends it, and those that are asked for are looked into.
+//! Finds the strings of one record: `serde_json` skips over every value and returns it as borrowed
+//! text, and the reader looks into those that are requested.
 //!
-//! A value is borrowed as a [`RawValue`] before it is looked at, so its form is beyond doubt, and what is wrong with
-//! it then is what it holds. `serde_json` passes over values without recursion; here recursion goes down the
-//! paths that are asked for, and [`DEPTH`] bounds it.
+//! A value is borrowed as a [`RawValue`] before it is examined. Its syntax is then known to be
+//! valid, and later problems concern its content. `serde_json` skips over values without recursion.
+//! Recursion happens only along requested paths, and [`DEPTH`] limits it.
 
 use memchr::{memchr, memchr_iter};
 use serde::de::Deserializer as _;
@@ -13,10 +14,10 @@ use serde_json::value::RawValue;
 use super::error::{Problem, quoted};
 use super::paths::{Fields, Node, steps};
 use super::writer::unescape;
-use super::{Found, Limits, Text};
+use super::{FoundStrings, Limits, Text};
 use crate::Hidden;
 
-/// Lists and objects within each other, on the path to a text, up to which a record is read.
+/// Maximum nesting of lists and objects on the path to a text.
 pub(super) const DEPTH: usize = 100;
 
 /// A problem at a byte of the block.
@@ -25,7 +26,7 @@ pub(super) struct Wrong {
     pub(super) at: usize,
     pub(super) items: Vec<usize>,
     pub(super) problem: Problem,
-    /// Whether it is that the block ends: more of it may mend that.
+    /// Whether the problem is that the block ends: more input may solve it.
     pub(super) is_cut: bool,
 }
 
@@ -39,10 +40,10 @@ impl Wrong {
         })
     }
 
-    /// A rule of JSON that is broken.
+    /// The problem of a broken JSON rule.
     pub(super) fn not_json(at: usize, reason: &str) -> Box<Wrong> {
         let problem = Problem::NotJson {
-            // Where it is placed, characters are counted.
+            // `placed` counts the characters later.
             character: 0,
             reason: reason.to_owned(),
         };
@@ -50,7 +51,7 @@ impl Wrong {
     }
 }
 
-/// How many bytes of white space there are.
+/// The number of bytes of leading white space.
 pub(super) fn white(text: &[u8]) -> usize {
     let is_white = |b: &&u8| matches!(b, b' ' | b'\t' | b'\n' | b'\r');
     text.iter().take_while(is_white).count()
@@ -61,22 +62,23 @@ pub(super) struct Reader<'a> {
     block: &'a str,
     fields: &'a Fields,
     limits: &'a Limits,
-    pub(super) found: Found,
-    /// The way to the object that is read.
+    pub(super) found: FoundStrings,
+    /// The path to the current object.
     path: String,
-    /// Where among the other fields' names the next one is likely to be: records are alike.
+    /// The likely index of the next name among the names of unrequested fields: records are
+    /// similar.
     next: usize,
-    /// In which object each node's field was met last.
+    /// For each node: the object in which its field was last found.
     met: Vec<usize>,
-    /// How many there were.
+    /// Number of objects so far.
     objects: usize,
-    /// Texts that may have been found when the record ends.
+    /// Maximum number of texts found by the end of the record.
     most: usize,
-    /// The different payers of the record; None for a place without a name.
+    /// The record's different accounts; `None` for a position without a name.
     payers: Vec<Option<String>>,
-    /// Where the last value of the record ends.
+    /// The end of the record's last value.
     reached: usize,
-    /// What is wrong, where `serde_json` only hears that something is.
+    /// The problem, which `serde_json` passes on only as a failure.
     wrong: Option<Box<Wrong>>,
 }
 
@@ -86,7 +88,7 @@ impl<'a> Reader<'a> {
             block,
             fields,
             limits,
-            found: Found::default(),
+            found: FoundStrings::default(),
             path: String::new(),
             next: 0,
             met: vec![0; fields.nodes],
@@ -98,8 +100,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads the record that starts at a byte, and ends before another: where it ends. What was found of a wrong one
-    /// is forgotten.
+    /// Reads the record that starts at `start` and ends before `end`; returns where it ends. After
+    /// an error, the findings of this record are dropped.
     pub(super) fn record(&mut self, start: usize, end: usize) -> Result<usize, Box<Wrong>> {
         let (texts, unescaped) = (self.found.texts.len(), self.found.unescaped.len());
         let read = self.whole_record(start, end);
@@ -137,8 +139,8 @@ impl<'a> Reader<'a> {
             return Err(wrong.unwrap_or_else(|| self.not_json(&error, start, text)));
         }
         let met = |way: &Vec<usize>| way.iter().any(|&node| self.met[node] == object);
-        if !fields.ways.iter().all(met) {
-            let lacking = (0..fields.ways.len()).filter(|&column| !met(&fields.ways[column]));
+        if !fields.roots.iter().all(met) {
+            let lacking = (0..fields.roots.len()).filter(|&column| !met(&fields.roots[column]));
             return Err(self.missing(lacking, text));
         }
         self.pay(start)?;
@@ -146,18 +148,18 @@ impl<'a> Reader<'a> {
         Ok(self.reached + closing + 1)
     }
 
-    /// Counts an object: which one it is, as in `met`.
+    /// Counts an object; returns its number for `met`.
     fn next_object(&mut self) -> usize {
         self.objects += 1;
         self.objects
     }
 
-    /// Where a part of the block starts.
+    /// The position of a part in the block.
     fn start_of(&self, part: &str) -> usize {
         part.as_ptr().addr() - self.block.as_ptr().addr()
     }
 
-    /// Reads a field: its name, quotes and all, and its value.
+    /// Reads a field: its name, with quotes, and its value.
     fn field(
         &mut self,
         (node, object, depth): (&'a Node, usize, usize),
@@ -166,7 +168,7 @@ impl<'a> Reader<'a> {
     ) -> Result<(), Box<Wrong>> {
         let mut name = &key[1..key.len() - 1];
         let mut unescaped = String::new();
-        // A half of a surrogate pair is in no name that is asked for; others are noted as they are written.
+        // No requested name has half of a surrogate pair; other names are recorded as written.
         if memchr(b'\\', name.as_bytes()).is_some() && unescape(name, &mut unescaped).is_some() {
             name = &unescaped;
         }
@@ -184,7 +186,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Keeps the name of a field that was not asked for.
+    /// Records the name of a field that was not requested.
     fn note(&mut self, name: &str) {
         let way = &self.path;
         let known = |other: &String| other.strip_prefix(&**way) == Some(name);
@@ -199,7 +201,7 @@ impl<'a> Reader<'a> {
         self.next = at + 1;
     }
 
-    /// Reads a value at or below which something is asked for.
+    /// Reads a value at which, or below which, a field is requested.
     fn value(&mut self, node: &'a Node, value: &'a str, depth: usize) -> Result<(), Box<Wrong>> {
         if node.column.is_some_and(|c| self.fields.is_account(c)) {
             self.payer(value);
@@ -300,13 +302,13 @@ impl<'a> Reader<'a> {
 
     fn list(&mut self, node: &'a Node, value: &'a str, depth: usize) -> Result<(), Box<Wrong>> {
         self.deep(node, value, depth)?;
-        // Behind the way is a point.
+        // A point follows the path.
         self.path.pop();
         let way = self.path.len();
         self.path.push_str("[].");
         let visitor = List {
             reader: &mut *self,
-            // A column of text may hold lists of text.
+            // A text column may hold lists of texts.
             node: node.items.as_deref().unwrap_or(node),
             depth,
         };
@@ -317,7 +319,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// What was wrong within a value.
+    /// Returns the problem within a value.
     fn within(&mut self, read: serde_json::Result<()>, value: &str) -> Result<(), Box<Wrong>> {
         let Err(error) = read else { return Ok(()) };
         let wrong = self.wrong.take();
@@ -346,7 +348,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Notes who pays for a record's texts: everything on the way to the account names the same one.
+    /// Records the account of a record's texts: every value on the path to the account must name
+    /// the same one.
     fn pay(&mut self, start: usize) -> Result<(), Box<Wrong>> {
         let Some(field) = self.fields.account() else {
             return Ok(());
@@ -365,7 +368,7 @@ impl<'a> Reader<'a> {
         Err(Wrong::new(start, problem))
     }
 
-    /// The first of the columns that an object lacks; the account before all.
+    /// The first column that an object lacks; the account comes before all columns.
     fn missing(&self, columns: impl Iterator<Item = usize>, object: &str) -> Box<Wrong> {
         let (accounts, texts): (Vec<usize>, Vec<usize>) =
             columns.partition(|&column| self.fields.is_account(column));
@@ -388,16 +391,17 @@ impl<'a> Reader<'a> {
         Wrong::new(at, problem)
     }
 
-    /// What `serde_json` found wrong in a text that starts at a byte of the block.
+    /// The problem that `serde_json` found in a text that starts at a byte of the block.
     fn not_json(&self, error: &serde_json::Error, start: usize, text: &str) -> Box<Wrong> {
-        // It counts lines and columns, which are bytes, from 1 on; the column is of what it read last.
+        // `serde_json` counts lines and columns (in bytes) from 1; the column is that of the last
+        // byte it read.
         let ends = memchr_iter(b'\n', text.as_bytes()).map(|end| end + 1);
         let line = std::iter::once(0).chain(ends).nth(error.line() - 1);
         let reached = (line.unwrap_or(0) + error.column()).min(text.len());
         let told = error.to_string();
-        // Of an end and of a control character it has not read on.
+        // At an end or a control character, it has not read that byte.
         let is_unread = error.is_eof() || told.starts_with("control character");
-        // Where it wants hexadecimal digits, it counts bytes of other characters.
+        // Where it expects hexadecimal digits, it counts the bytes of other characters.
         let most = reached - usize::from(!is_unread && reached > 0);
         let whole = (0..=most).rev().find(|&at| text.is_char_boundary(at));
         let at = whole.unwrap_or(0);
@@ -478,7 +482,7 @@ impl<'a> Visitor<'a> for List<'_, 'a> {
     }
 }
 
-/// Lists the different names of an object's fields.
+/// Collects the different names of an object's fields.
 struct Names;
 
 impl<'a> Visitor<'a> for Names {

@@ -16,7 +16,7 @@ fn block(text: &str, fields: &Fields) -> Result<Block> {
     Block::of_lines(text.as_bytes(), (1, 0), fields, &LIMITS)
 }
 
-/// The texts of a block and their columns, or what is wrong.
+/// Returns the texts of a block with their columns, or the error message.
 fn found(text: &str, paths: &[&str]) -> std::result::Result<Vec<(String, usize)>, String> {
     let block = block(text, &fields(paths)).map_err(|e| format!("line {}: {e}", e.line))?;
     let columns = (0..block.len()).filter_map(|i| Some(block.place(i)?.1));
@@ -24,7 +24,8 @@ fn found(text: &str, paths: &[&str]) -> std::result::Result<Vec<(String, usize)>
     Ok(texts.zip(columns).collect())
 }
 
-/// A document fed in parts of so many bytes: its texts, and the document with them in capitals.
+/// Feeds a document in parts of `size` bytes. Returns its texts, and the document with the texts in
+/// capitals.
 fn document(data: &[u8], fields: Fields, size: usize) -> Result<(Vec<String>, Vec<u8>)> {
     let mut document = Document::new(fields, LIMITS);
     let (mut texts, mut out) = (Vec::new(), Vec::new());
@@ -135,7 +136,7 @@ fn every_object_on_the_way_has_the_next_field() {
                 (r#"{"m":[[{"u":{},"n":"b"}]]}"#, "'m[][].u.t' is not there"),
             ],
         ),
-        // Text, or objects with text; and a list of either.
+        // Text, or objects with text, and a list of either.
         (
             &["c", "c.t"],
             &[
@@ -481,7 +482,7 @@ fn records_of_a_document_are_bounded() {
             assert!(error.is_limit() && error.problem == Problem::LongWhiteSpace { most: 4096 });
         }
     }
-    // No more is kept than the record that has not ended.
+    // Only an incomplete record is kept.
     let mut document = Document::new(fields(&["t"]), LIMITS);
     for part in [&b"["[..], b"{\"t\":\"abc\"}, {\"t", b"\":\"d\"},"] {
         document.feed(part).unwrap();
@@ -500,7 +501,7 @@ fn long_lines() {
 }
 
 proptest! {
-    /// What is written is read again as it was, whatever it holds.
+    /// Every written text is read back unchanged, whatever it contains.
     #[test]
     fn quoted_texts_are_found(texts in proptest::collection::vec("\\PC{0,40}|[\0-\x7f]{0,70}|.{0,5}", 0..6)) {
         let mut lines = Vec::new();
@@ -515,8 +516,8 @@ proptest! {
         prop_assert_eq!(block.replaced(&texts).unwrap(), lines.as_bytes());
     }
 
-    /// Whatever a block holds, it is read or refused; `serde_json` itself reads what is not refused, and a document
-    /// is the same in parts of any size.
+    /// Every block is read or refused. `serde_json` itself accepts everything that is not refused,
+    /// and parts of any size give the same document.
     #[test]
     fn any_text_is_read_or_refused(
         text in "([{}\\[\\],:\"\\\\un0-9a-f e.+\n-]|text|\"text\":|null|\\{\"text\":\"|\\PC){0,60}",

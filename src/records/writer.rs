@@ -1,6 +1,6 @@
-//! Strings of JSON read and written: escapes undone, and texts quoted.
+//! Reads and writes JSON strings: resolves escapes and quotes texts.
 
-/// Writes a string as JSON, as Python's `json` does with `ensure_ascii=False`.
+/// Writes a string as JSON, like Python's `json` with `ensure_ascii=False`.
 pub(super) fn quote(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
     let mut rest = text.as_bytes();
@@ -24,7 +24,7 @@ pub(super) fn quote(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// How many bytes stand for themselves in a string of JSON: up to a quote, a backslash or a control character.
+/// The number of bytes before a quote, a backslash or a control character in a JSON string.
 #[inline]
 fn plain(rest: &[u8]) -> usize {
     let special = |b: u8| (b == b'"') | (b == b'\\') | (b < b' ');
@@ -34,8 +34,8 @@ fn plain(rest: &[u8]) -> usize {
     within.map_or(rest.len(), |at| before + at)
 }
 
-/// Appends what is between the quotes of a string whose escapes are well formed. None if it has a half of a
-/// surrogate pair, which `serde_json` refuses wherever it stands, and which fastdx copies in what it does not read.
+/// Appends the content of a string with well-formed escapes. Returns `None` for half of a surrogate
+/// pair: `serde_json` refuses it everywhere, and fastdx copies it in values that it does not read.
 pub(super) fn unescape(inner: &str, out: &mut String) -> Option<()> {
     out.reserve(inner.len());
     let mut rest = inner;
@@ -67,7 +67,7 @@ pub(super) fn unescape(inner: &str, out: &mut String) -> Option<()> {
     Some(())
 }
 
-/// The number of four hexadecimal digits.
+/// The value of four hexadecimal digits.
 fn hex(rest: &str) -> Option<u32> {
     let digits = rest.as_bytes().get(..4)?.iter();
     digits

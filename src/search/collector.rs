@@ -1,52 +1,54 @@
-//! The k nearest words of one query: bounds are collected while the filter runs, distances are computed
-//! afterwards, and only those that can matter.
+//! Collects the k nearest words of one query. It takes bounds while the filter runs, and later
+//! computes exact distances only for words that can matter.
 //!
-//! A word that the filter reports comes with an upper bound of its score. Its score itself is at
-//! least that bound less 2E (E·e is added to what was computed, and what was computed is off by
-//! at most E·e, e ≤ 1; see [`filter`](super::filter)). So where k words have a bound of at least b, k scores
-//! reach b - 2E, and a word whose bound is below b - 2E - 2R is not among the k nearest, R being
-//! what rounding the distances can move a score by: that is the `threshold` of a scan, which rises as bounds
+//! The filter reports each word with an upper bound on its score. The score is at least that bound
+//! less 2E: the filter adds E·e to the computed value, whose error is at most E·e, with e ≤ 1 (see
+//! [`filter`](super::filter)). If k words have a bound of at least b, then k scores reach b - 2E. A
+//! word whose bound is below b - 2E - 2R is therefore not among the k nearest, where R is the
+//! effect of rounding distances on a score. This is the `threshold` of a scan: it rises as bounds
 //! come in and costs no distance.
 //!
-//! Where few words are wanted, a distance now and then pays: see [`take`](Collector::take).
+//! If few words are wanted, computing some distances early pays: see [`take`](Collector::take).
 //!
-//! [`rank`](Collector::rank) then computes the distances of the k words with the largest bounds. The score s of the
-//! k-th nearest of them is known exactly but for R, and of the others only those with bounds of
-//! at least s - 2R are left to be computed.
+//! [`rank`](Collector::rank) then computes the distances of the k words with the largest bounds.
+//! The score s of the k-th nearest of them is known up to R. Of the other words, only those with
+//! bounds of at least s - 2R need exact distances.
 
 use super::kernel::WIDTH;
 use super::scoring::{QueryTerms, Scoring};
 
-/// One panel in so many is looked at to guess a threshold.
+/// One panel in this many is scanned first to guess a threshold.
 pub(crate) const STRIDE: usize = 16;
 
-/// See the module.
+/// The candidates of one query: see the module's documentation.
 #[derive(Default)]
 pub(crate) struct Collector {
     k: usize,
     query: QueryTerms,
-    /// E of the bounds' errors.
+    /// The scale E of the bounds' errors.
     error_scale: f32,
-    /// R.
+    /// The effect R of rounding distances on a score.
     rounding_error: f64,
-    /// 2E + 2R.
+    /// The margin 2E + 2R.
     margin: f32,
-    /// Words with bounds below cannot be among the k nearest.
+    /// Words with bounds below this cannot be among the k nearest.
     threshold: f32,
-    /// Words that a look at some panels keeps, to guess by; 0 after it.
+    /// While the first panels are scanned: the number of words kept to guess a threshold; 0
+    /// afterwards.
     looking: usize,
-    /// Bound and id of words, as numbers that sort the largest bound first, then the smaller id.
+    /// Bounds and ids packed into numbers that sort the largest bound first, then the smaller id.
     candidates: Vec<u64>,
-    /// So many candidates are too many.
+    /// Number of candidates at which the threshold is raised.
     full: usize,
-    /// Distance and id: the bits of a distance that is not negative sort as it does.
+    /// Distances and ids of the best words so far. The bits of a non-negative distance sort like
+    /// the distance.
     kept: Vec<u128>,
     ranked: usize,
     most: usize,
     guess: f32,
-    /// The guessed threshold was too high: once more without.
+    /// The guessed threshold was too high: the query must be scanned again without a guess.
     pub(crate) missed: bool,
-    /// The filter says too little: the query must be answered otherwise.
+    /// The bounds decide too little: the query must be answered by other means.
     pub(crate) gave_up: bool,
 }
 
@@ -57,11 +59,11 @@ pub(crate) struct Ranking {
     distances: Vec<f64>,
 }
 
-/// A bound and an id as one number: see [`Collector::candidates`].
+/// Packs a bound and an id into one number: see [`Collector::candidates`].
 #[inline]
 fn candidate(bound: f32, id: u32) -> u64 {
     let bits = bound.to_bits();
-    // The bits of a negative number sort the other way round.
+    // The bits of negative numbers sort in reverse order.
     let descending = if bits >> 31 == 0 {
         !bits ^ 1 << 31
     } else {
@@ -82,7 +84,8 @@ fn bound(candidate: u64) -> f32 {
 }
 
 impl Collector {
-    /// For the `k` nearest; ranking more than `most` words is worse than a second scan.
+    /// Resets for the `k` nearest. Ranking more than `most` words would cost more than a second
+    /// scan.
     pub(crate) fn reset(&mut self, k: usize, most: usize) {
         self.k = k;
         self.most = most;
@@ -99,7 +102,7 @@ impl Collector {
         self.missed = false;
     }
 
-    /// What the filter found out of the query.
+    /// Sets the error scale and rounding error of the query.
     pub(crate) fn begin(
         &mut self,
         reliable: bool,
@@ -110,27 +113,27 @@ impl Collector {
         self.error_scale = error_scale;
         self.query = query;
         self.rounding_error = rounding_error;
-        // A little more: rounding of the difference itself, and shares rounded up beyond 1.
+        // Slightly larger, for rounding of the difference itself and shares rounded up beyond 1.
         self.margin = ((f64::from(error_scale) + rounding_error) * 2.001) as f32;
         if !(reliable && rounding_error < 1e30) {
             self.give_up();
         }
     }
 
-    /// Words that are wanted.
+    /// Number of words wanted.
     pub(crate) fn k(&self) -> usize {
         self.k
     }
 
-    /// A look at one panel in [`STRIDE`] begins: it ends with [`guess`](Self::guess).
+    /// Begins the scan of one panel in [`STRIDE`]; [`guess`](Self::guess) ends it.
     pub(crate) fn look(&mut self) {
         let expected = self.k as f64 / STRIDE as f64;
         self.looking = (expected + 4.0 * expected.sqrt() + 4.0) as usize;
         self.full = first_full(self.looking);
     }
 
-    /// Takes as threshold the score that somewhat more than k words should reach, going by
-    /// the panels that were looked at.
+    /// Guesses a threshold from the scanned panels: the score that slightly more than k words
+    /// should reach.
     pub(crate) fn guess(&mut self) {
         let looking = std::mem::take(&mut self.looking);
         if self.gave_up {
@@ -139,16 +142,17 @@ impl Collector {
         self.threshold = f32::MIN;
         if self.candidates.len() >= looking {
             let (_, &mut last, _) = self.candidates.select_nth_unstable(looking - 1);
-            // From an upper bound to the score itself.
+            // From the upper bound to the score itself.
             self.threshold = (bound(last) - self.error_scale).max(f32::MIN);
         }
         self.guess = self.threshold;
         self.candidates.clear();
-        // The guess leaves about as many as the bounds' errors want; to raise it saves nothing.
+        // The guess leaves about as many candidates as the bounds' errors allow; raising it would
+        // save nothing.
         self.full = 8 * self.k;
     }
 
-    /// Words with bounds below are of no use.
+    /// Words with bounds below this cannot be among the k nearest.
     #[inline]
     pub(crate) fn threshold(&self) -> f32 {
         self.threshold
@@ -162,9 +166,9 @@ impl Collector {
     }
 
     /// Takes the words of a panel whose bits are set in `hits`; `first` is the id of the panel's
-    /// first word, `distances(ids, out)` has distances. Where few words are wanted, those that look
-    /// nearer than all so far are ranked at once: the bounds of the others are then compared with a score and not with
-    /// another bound.
+    /// first word. `distances(ids, out)` computes exact distances. If few words are wanted, words
+    /// with better bounds than all so far are ranked at once. The bounds of later words are then
+    /// compared with a score instead of another bound.
     #[inline]
     pub(crate) fn take(
         &mut self,
@@ -206,7 +210,7 @@ impl Collector {
             count += 1;
         }
         let found = &mut found[..count];
-        // The best first: they may leave the others behind.
+        // Rank the best first: they may rule out the others.
         found.sort_unstable();
         for &mut at in found {
             let (bound, id) = (bound(at), at as u32);
@@ -232,13 +236,13 @@ impl Collector {
         }
     }
 
-    /// Whether so few words are wanted that it pays to rank some of them while others are looked for.
+    /// Whether so few words are wanted that it pays to rank some of them during the scan.
     #[inline]
     fn few(&self) -> bool {
         self.k < 16
     }
 
-    /// What the bounds of others must reach where k words have bounds of at least `bound`.
+    /// The bound that other words must reach if k words have bounds of at least `bound`.
     #[inline]
     fn below(&self, bound: f32) -> f32 {
         match self.looking {
@@ -247,7 +251,7 @@ impl Collector {
         }
     }
 
-    /// Lets the k-th largest bound set the threshold, and drops words that it leaves behind.
+    /// Raises the threshold by the k-th largest bound, and drops the words below it.
     fn raise(&mut self) {
         let k = if self.looking == 0 {
             self.k
@@ -255,7 +259,7 @@ impl Collector {
             self.looking
         };
         if self.few() {
-            // `take` has raised it.
+            // `take` has raised the threshold.
             let left = partition(&mut self.candidates, self.threshold);
             self.candidates.truncate(left);
         } else if self.candidates.len() >= k {
@@ -264,15 +268,15 @@ impl Collector {
             let left = partition(&mut self.candidates, self.threshold);
             self.candidates.truncate(left);
         }
-        // Distances, once there are some, may leave fewer.
+        // Exact distances, once there are some, may rule out more.
         if self.looking == 0 && self.candidates.len() > 4 * self.most {
             self.give_up();
         }
         self.full = self.candidates.len() + first_full(k);
     }
 
-    /// Computes the distances that are needed: `distances(ids, out)` has those of some words.
-    /// Says then whether the guess was wrong, see [`missed`](Self::missed).
+    /// Computes the distances that are needed; `distances(ids, out)` computes those of some words.
+    /// Then sets [`missed`](Self::missed) if the guess was too high.
     pub(crate) fn rank(
         &mut self,
         scoring: &Scoring,
@@ -284,8 +288,8 @@ impl Collector {
             return;
         }
         let mut candidates = std::mem::take(&mut self.candidates);
-        // Where few are wanted it pays to look again after each four; else `raise` left the k with the largest
-        // bounds in front.
+        // If few words are wanted, update the threshold after every four. Otherwise `raise` has put
+        // the k largest bounds in front.
         const SOME: usize = 4;
         let few = self.few();
         if few {
@@ -322,31 +326,31 @@ impl Collector {
         }
         self.candidates = candidates;
         if self.guess > f32::MIN {
-            // Whether all words that the guess left out are behind the k nearest of the others.
+            // Whether every word that the guess excluded is behind the k nearest of the others.
             let reached = self.reached(scoring);
             self.missed = reached.is_none_or(|r| r.is_nan() || r < self.guess);
         }
     }
 
-    /// Adds a word; of words at one distance the smaller ids stay.
+    /// Adds a word; among words at the same distance the smaller ids stay.
     #[inline]
     pub(crate) fn add(&mut self, distance: f64, id: u32) {
         self.kept
             .push(u128::from(distance.to_bits()) << 32 | u128::from(id));
     }
 
-    /// How many words it was given, and whether it gave up.
+    /// Number of candidates, and whether the collector gave up.
     #[cfg(test)]
     pub(crate) fn work(&self) -> (usize, bool) {
         (self.ranked, self.gave_up)
     }
 
-    /// Words it holds.
+    /// Number of words it holds.
     pub(crate) fn len(&self) -> usize {
         self.kept.len()
     }
 
-    /// Distance and id of the k nearest, nearest first.
+    /// Distances and ids of the k nearest, nearest first.
     pub(crate) fn nearest(&mut self) -> impl Iterator<Item = (f64, u32)> {
         self.cut();
         self.kept.sort_unstable();
@@ -355,14 +359,14 @@ impl Collector {
     }
 
     fn cut(&mut self) {
-        // With exactly k, too: the k-th is then the last.
+        // Also with exactly k words: the k-th is then the last.
         if self.kept.len() >= self.k {
             self.kept.select_nth_unstable(self.k - 1);
             self.kept.truncate(self.k);
         }
     }
 
-    /// Keeps the k nearest; the bound below which no other word is one of them.
+    /// Keeps the k nearest. Returns the bound below which no other word is among them.
     fn reached(&mut self, scoring: &Scoring) -> Option<f32> {
         self.cut();
         let &kth = self.kept.get(self.k - 1)?;
@@ -371,18 +375,18 @@ impl Collector {
     }
 }
 
-/// Candidates beyond those that are wanted before the threshold is raised.
+/// Number of candidates at which the threshold is first raised.
 fn first_full(k: usize) -> usize {
     k + k / 2 + 32
 }
 
-/// Brings those whose bounds reach a threshold to the front, in their order; how many there are.
-/// What stands behind them is of no use.
+/// Moves candidates whose bounds reach a threshold to the front, in order; returns their number.
+/// The entries behind them are meaningless.
 fn partition(candidates: &mut [u64], threshold: f32) -> usize {
     let mut front = 0;
     for i in 0..candidates.len() {
         let at = candidates[i];
-        // Without a branch: which of them reach it is hard to foretell.
+        // Without a branch, because the outcome is hard to predict.
         candidates[front] = at;
         front += usize::from(bound(at) >= threshold);
     }

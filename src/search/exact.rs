@@ -1,9 +1,10 @@
-//! Exact nearest words: a filter in 8-bit integers or f32, then f64.
+//! Exact nearest words: a filter in 8-bit integers or f32 discards most words, f64 distances rank
+//! the rest.
 //!
-//! A [`Filter`] leaves the few words that can be the nearest; those are ranked by their distance
-//! in f64, so the answer is the minimum of the f64 distances, ties to the smaller id. Where 8
-//! bits leave too many (a vocabulary with few directions, say) f32 is asked, and where that
-//! says nothing either (numbers beyond its range) all words are ranked.
+//! A [`Filter`] leaves the few words that can be the nearest. They are ranked by their f64
+//! distances, so the answer is the minimum of the f64 distances, with ties to the smaller id. If 8
+//! bits leave too many words (for example, vectors in few directions), the f32 filter runs. If that
+//! fails too (numbers beyond its range), all words are ranked.
 
 use std::sync::OnceLock;
 
@@ -14,15 +15,15 @@ use super::scoring::Scoring;
 use crate::buffer::Buffer;
 use crate::metric::Metric;
 use crate::neighbors::Grid;
-use crate::search::{BATCH, TOGETHER};
+use crate::search::{BATCH, MAX_QUERIES};
 
-/// The structure behind [`Embedding::nearest`](crate::Embedding::nearest).
+/// The search structure behind [`Embedding::nearest`](crate::Embedding::nearest).
 #[derive(Debug)]
 pub struct ExactSearch {
     scoring: Scoring,
     isa: Isa,
     int8: Option<Filter>,
-    /// Made when it is first needed, where 8 bits do.
+    /// The f32 filter behind an 8-bit one, built when it is first needed.
     single: OnceLock<Filter>,
 }
 
@@ -48,18 +49,18 @@ impl ExactSearch {
             .get_or_init(|| Filter::new(self.isa, Precision::Single, &self.scoring, vectors))
     }
 
-    /// How many queries to search together at most: [`TOGETHER`], or fewer where they would leave the second-level
-    /// cache.
+    /// Maximum number of queries to search together: [`MAX_QUERIES`], or fewer if more would leave
+    /// the second-level cache.
     pub(crate) fn batch(&self) -> usize {
         const BYTES: usize = 1 << 18;
         let filter = self.int8.as_ref().or(self.single.get());
         let bytes = filter.map_or(4 * self.scoring.dim, Filter::query_bytes);
         // Whole tiles of six and of sixteen.
-        (BYTES / bytes.max(1) / 48 * 48).clamp(BATCH, TOGETHER)
+        (BYTES / bytes.max(1) / 48 * 48).clamp(BATCH, MAX_QUERIES)
     }
 
-    /// The `k` nearest rows of `vectors` (those the structure was built on) for each query;
-    /// `ids` and `distances` hold `k` a query.
+    /// Finds the `k` nearest rows of `vectors` for each query; `vectors` are those the structure
+    /// was built on. `ids` and `distances` hold `k` entries per query.
     pub(crate) fn nearest(
         &self,
         vectors: &[f32],
@@ -83,8 +84,8 @@ impl ExactSearch {
         }
     }
 
-    /// Some queries, best no more than [`batch`](Self::batch); `found(i, ranked)` receives the k nearest of query i, by
-    /// distances rounded to a grid if there is one.
+    /// Searches some queries, ideally no more than [`batch`](Self::batch). `found(i, ranked)`
+    /// receives the k nearest of query i, by distances rounded to the grid if there is one.
     pub(crate) fn nearest_batch(
         &self,
         vectors: &[f32],
@@ -108,7 +109,7 @@ impl ExactSearch {
         } = scratch;
         collectors.resize_with(m.max(1), Collector::default);
         let collectors = &mut collectors[..m];
-        // More words than this take longer to rank than another scan.
+        // Ranking more words than this takes longer than another scan.
         let most = match self.int8 {
             Some(_) => 16 * k + 256 + count / 64,
             None => count,
@@ -144,7 +145,7 @@ impl ExactSearch {
                 collector[0].rank(scoring, ranking, of_query);
             }
             let collector = &mut collector[0];
-            // Fewer than k: numbers that are none, from a damaged file that was not verified.
+            // Fewer than k: NaNs from a damaged file that was not verified.
             if collector.gave_up || collector.len() < k {
                 collector.reset(k, count);
                 row.resize(count, 0.0);
@@ -228,7 +229,7 @@ mod tests {
                 .map(|_| scale * (rng.random::<f32>() * 2.0 - 1.0))
                 .collect();
             if duplicates {
-                // Whole blocks of ties and near-ties.
+                // Whole blocks of ties and near ties.
                 let first = vectors[..n].to_vec();
                 for (i, v) in vectors.chunks_exact_mut(n).enumerate().skip(1).step_by(2) {
                     v.copy_from_slice(&first);
@@ -243,8 +244,8 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(24))]
-        /// Large enough for guessed thresholds, which sorted or clustered words lead astray,
-        /// and with so little structure or such outliers that 8 bits say nothing.
+        /// Inputs that are large enough for guessed thresholds, which sorted or clustered words
+        /// mislead. Some have so little structure, or such outliers, that 8 bits decide nothing.
         #[test]
         fn guesses_and_filters_that_give_up_change_nothing(
             n in 1usize..24, k in 64usize..200, seed: u64, shape in 0usize..5, far in 0i32..4,
@@ -254,7 +255,8 @@ mod tests {
             let mut vectors: Vec<f32> = (0..n * count).map(|_| rng.random::<f32>() - 0.5).collect();
             for (i, v) in vectors.chunks_exact_mut(n).enumerate() {
                 match shape {
-                    // One direction; one outlying coordinate; words sorted by distance; two clusters.
+                    // One direction; one outlying coordinate; words sorted by distance; two
+                    // clusters.
                     1 => { let x = v[0]; v.fill(x); }
                     2 => v[0] *= 1e4,
                     3 => v[0] = (i + 1) as f32 / count as f32,
@@ -268,7 +270,7 @@ mod tests {
             }
             let spread = if metric == 4 { 0.5 / (n as f64).sqrt() } else { 10f64.powi(far) };
             let queries: Vec<f64> = (0..n * 3).map(|_| spread * (rng.random::<f64>() * 2.0 - 1.0)).collect();
-            // What an embedding refuses is no input: a zero vector has no angle.
+            // Skip inputs that an embedding refuses: a zero vector has no angle.
             let metric = Metric::ALL[metric];
             for v in vectors.chunks_exact_mut(n).filter(|v| metric.refuse(v).is_some()) {
                 v.fill(0.01);
@@ -279,13 +281,13 @@ mod tests {
         }
     }
 
-    /// That the answer is right says nothing of the filters: they must leave few words to be ranked.
+    /// Correct answers say nothing about the filters: they must also leave few words to rank.
     #[test]
     fn filters_leave_few_words() {
         let (n, count, m) = (24, 4096, 8);
         let mut rng = rng(11);
         let mut vectors: Vec<f32> = (0..n * count).map(|_| rng.random::<f32>() - 0.5).collect();
-        // Near words, as there are in an embedding: each eighth lies beside the one before it.
+        // Near words, as in an embedding: every eighth word lies beside the one before it.
         for i in (8..count).step_by(8) {
             for d in 0..n {
                 vectors[i * n + d] = vectors[(i - 1) * n + d] + 0.05 * (rng.random::<f32>() - 0.5);

@@ -1,20 +1,20 @@
-//! A filter: for every query all words that can still be among its k nearest, by products in
-//! f32 or in 8-bit integers with proved error bounds.
+//! A filter: finds for every query all words that can be among its k nearest. It computes products
+//! in f32 or 8-bit integers and adds proved error bounds.
 //!
-//! Words v and queries q̃ (see [`scoring`](super::scoring)) are stored as v̂ and q̂, rounded to f32 or to
-//! multiples of a unit of their own. With δ = ‖v - v̂‖ and δq = ‖q̃ - q̂‖, both computed, and A =
-//! ‖q̃‖ + δq, Cauchy and Schwarz bound the error of a product:
+//! Words v and queries q̃ (see [`scoring`](super::scoring)) are stored as v̂ and q̂: rounded to
+//! f32, or to multiples of a unit of their own. The errors δ = ‖v - v̂‖ and δq = ‖q̃ - q̂‖ are
+//! computed. With A = ‖q̃‖ + δq, the Cauchy-Schwarz inequality bounds the error of a product:
 //!
 //! |q̃·v - q̂·v̂| ≤ δq·‖v‖ + A·δ.
 //!
-//! Arithmetic adds a relative r of A·(‖v‖ + δ) and of H·half: r = u/(1-u) with u = (n + 16)·2⁻²⁴ where n + 2
-//! terms are summed in f32 (Higham 2002, §3.1), 10·2⁻²⁴ where the sum is an exact integer. A
-//! word's share of all this is at most E·e, with its *error share* e = max(‖v‖/V, δ/D, half/M) (V, D,
-//! M the maxima) and E = (δq + rA)V + (1+r)AD + rHM, so an upper bound of its score costs one
-//! more product. Differences have the same bounds times √n, and no products: the part of the
-//! query is then the same for all words. What rounding f64 distances can do is the query's
-//! `rounding_error`. A word whose bound stays below what the k-th nearest is sure to reach is out; the
-//! others go to the query's [`Collector`](super::collector::Collector).
+//! Arithmetic adds a relative error r of A·(‖v‖ + δ) and of H·half. In f32, r = u/(1-u) with u = (n
+//! + 16)·2⁻²⁴ for sums of n + 2 terms (Higham 2002, §3.1). If the sum is an exact integer, r =
+//! 10·2⁻²⁴. A word's share of this error is at most E·e. Here e = max(‖v‖/V, δ/D, half/M) is its
+//! *error share*, with the maxima V, D, M, and E = (δq + rA)V + (1+r)AD + rHM. So an upper bound on
+//! the score costs one more product. Differences have the same bounds times √n, and no products;
+//! the query's part is then the same for all words. `rounding_error` bounds the effect of rounding
+//! f64 distances. A word is discarded if its bound stays below a score that the k-th nearest
+//! certainly reaches. The others go to the query's [`Collector`](super::collector::Collector).
 
 use std::ops::Range;
 
@@ -26,14 +26,14 @@ use super::scoring::Scoring;
 use crate::metric::Metric;
 use crate::parallel::split;
 
-/// How coordinates are stored.
+/// The storage format of coordinates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Precision {
     Int8,
     Single,
 }
 
-/// Above this dimension sums of 8-bit products could leave i32.
+/// Above this dimension, sums of 8-bit products could overflow i32.
 const INT8_DIM: usize = 60_000;
 
 /// All words in panels.
@@ -41,19 +41,19 @@ const INT8_DIM: usize = 60_000;
 pub(crate) struct Filter {
     isa: Isa,
     combine: Combine,
-    /// Coordinates a word, with padding.
+    /// Coordinates per word, including padding.
     width: usize,
     data: Data,
     half: Vec<f32>,
     error_share: Vec<f32>,
-    /// V, D, M.
+    /// The maxima V, D and M.
     largest: [f64; 3],
 }
 
 #[derive(Debug)]
 enum Data {
     Single(Vec<f32>),
-    /// Beyond the last panel there are [`AFTER`](kernel::AFTER) lines.
+    /// [`AFTER`](kernel::AFTER) lines follow the last panel.
     Int8 {
         panels: Vec<Line>,
         units: Vec<f32>,
@@ -61,17 +61,17 @@ enum Data {
 }
 
 impl Filter {
-    /// Whether 8 bits serve a scoring on this machine. (On the ball the words near the boundary
-    /// have bounds too wide for them.)
+    /// Whether 8 bits suffice for a scoring on this machine. On the ball, words near the boundary
+    /// have bounds too wide for 8 bits.
     pub(crate) fn int8_serves(isa: Isa, scoring: &Scoring) -> bool {
         isa.has_int8()
             && scoring.dim <= INT8_DIM
             && matches!(scoring.metric, Metric::Euclidean | Metric::Angular)
     }
 
-    /// The words laid out in panels for the kernel, each with what its bound is made of: half of its
-    /// offset, its norm, and the norm of what rounding took away. In `Single` precision coordinates are
-    /// rounded to f32; in `Int8` each word has a unit, and its coordinates are multiples of it.
+    /// Lays the words out in panels for the kernel, each with the parts of its bound: half of its
+    /// offset, its norm, and the norm of its rounding error. `Single` rounds coordinates to f32.
+    /// `Int8` gives each word a unit and stores multiples of it.
     pub(crate) fn new(isa: Isa, precision: Precision, scoring: &Scoring, vectors: &[f32]) -> Self {
         let n = scoring.dim;
         let count = vectors.len() / n;
@@ -80,7 +80,7 @@ impl Filter {
             Precision::Single => n,
             Precision::Int8 => n.next_multiple_of(4),
         };
-        // half, ‖v‖, δ of every word.
+        // half, ‖v‖ and δ of every word.
         let mut sides = vec![[f64::INFINITY, 0.0, 0.0]; padded];
         for side in &mut sides[..count] {
             side[0] = 0.0;
@@ -157,14 +157,14 @@ impl Filter {
             combine,
             width,
             data,
-            // A word without numbers (NaN, in a damaged file that was not verified) is never near.
+            // A word with NaNs, from a damaged file that was not verified, is never near.
             half: sides.iter().map(|s| finite_or_far(s[0] as f32)).collect(),
             error_share: sides.iter().map(error_share).collect(),
             largest,
         }
     }
 
-    /// Bytes of a query as the panels take it.
+    /// Bytes of a query in the panels' format.
     pub(crate) fn query_bytes(&self) -> usize {
         match self.data {
             Data::Single(_) => 4 * self.width,
@@ -172,12 +172,13 @@ impl Filter {
         }
     }
 
-    /// Scans all words for row-major `queries`. Collector i afterwards has all words that can be
-    /// among the k nearest of query i, unless it says it [`gave_up`](Collector::gave_up), or
-    /// says, when they are ranked, that it [`missed`](Collector::missed) some.
+    /// Scans all words for row-major `queries`. Afterwards collector i holds all words that can be
+    /// among the k nearest of query i. Exceptions: the collector [`gave_up`](Collector::gave_up),
+    /// or ranking shows that it [`missed`](Collector::missed) some.
     ///
-    /// `distances(i, ids, out)` has those of query i to some words. `guess`: a look at one panel in [`STRIDE`] first gives a threshold that leaves hardly
-    /// more than k words; a running top k would take k·(1 + ln(V/k)).
+    /// `distances(i, ids, out)` computes the distances of query i to some words. With `guess`, one
+    /// panel in [`STRIDE`] is scanned first. The guessed threshold leaves few more than k words; a
+    /// running top k would take k·(1 + ln(V/k)).
     #[allow(clippy::too_many_arguments)]
     pub(crate) fn scan(
         &self,
@@ -195,7 +196,7 @@ impl Filter {
         }
         let panels = self.half.len() / WIDTH;
         let k = collectors[0].k();
-        // Fewer panels than words in a list: a look would cost more than it saves.
+        // Too few panels for the list length: the first scan would cost more than it saves.
         if guess && k >= 64 && panels >= 4 * STRIDE && k < panels * WIDTH / 4 {
             collectors.iter_mut().for_each(Collector::look);
             let seen = (0..panels).step_by(STRIDE);
@@ -205,7 +206,7 @@ impl Filter {
         self.pass(scoring, 0..panels, &distances, prepared, collectors);
     }
 
-    /// Brings queries into the scoring of the panels, and collectors to their start.
+    /// Converts queries to the panels' scoring, and initialises the collectors.
     fn prepare(
         &self,
         scoring: &Scoring,
@@ -370,12 +371,12 @@ impl Filter {
     }
 }
 
-/// A word's half; infinite where it is none, so that no bound of the word reaches anything.
+/// A word's half; NaN becomes infinity, so that no bound of the word reaches any threshold.
 fn finite_or_far(half: f32) -> f32 {
     if half.is_nan() { f32::INFINITY } else { half }
 }
 
-/// Queries as the filter takes them; working memory.
+/// Queries in the filter's format; working memory.
 #[derive(Default)]
 pub(crate) struct Prepared {
     scoring: Vec<f64>,
@@ -392,8 +393,8 @@ struct Quantised {
     sum: i32,
 }
 
-/// Rounds to integers of at most 127 times a unit; `out` may be longer, and is filled with 0. Numbers that
-/// are none give an error that is none.
+/// Rounds to integers of at most 127 times a unit; `out` may be longer and is filled with 0. NaNs
+/// give a NaN error.
 fn quantise(v: &[f64], out: &mut [i8]) -> Quantised {
     // Eight sums of each kind, for vector registers.
     const L: usize = 8;
@@ -408,7 +409,7 @@ fn quantise(v: &[f64], out: &mut [i8]) -> Quantised {
         }
     }
     let most = most.into_iter().fold(0.0, f64::max);
-    // Rounded up a little, so that 127 units always suffice.
+    // Rounded up slightly, so that 127 units always suffice.
     let unit = ((most / 127.0) as f32).next_up();
     let wide = f64::from(unit);
     let per_unit = wide.recip();
@@ -418,7 +419,7 @@ fn quantise(v: &[f64], out: &mut [i8]) -> Quantised {
     for part in parts() {
         let mut bytes = [0i8; L];
         for l in 0..L {
-            // Adding 1.5·2⁵² rounds to a whole number, ties to even, and leaves it in the lowest bits.
+            // Adding 1.5·2⁵² rounds to an integer, ties to even, and leaves it in the lowest bits.
             const ROUND: f64 = (3u64 << 51) as f64;
             let x = part[l];
             let rounded = (x * per_unit).clamp(-127.0, 127.0) + ROUND;
@@ -462,7 +463,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Against plain arithmetic: every integer the nearest, the norm and what rounding took away.
+        /// Compares with plain arithmetic: every integer is the nearest, and the norms of the
+        /// vector and of the rounding error agree.
         #[test]
         fn quantised_numbers_are_the_nearest(
             v in prop::collection::vec(-1.0f64..1.0, 0..70), exponent in -30i32..30, padding in 0usize..5

@@ -1,25 +1,25 @@
-//! The innermost loops of the exact search: bounds of a tile of queries against a panel of words.
+//! The innermost loops of the exact search: bounds for a tile of queries against a panel of words.
 //!
-//! Where a processor multiplies matrices (AMX), [`tiles`] takes sixteen queries at a time.
+//! On a processor with matrix instructions (AMX), [`tiles`] takes sixteen queries at a time.
 //!
-//! A panel holds [`WIDTH`] words, coordinate by coordinate, so that one vector load serves
-//! sixteen words. Results stay in registers; they are stored only for a query that has one at or
-//! above its threshold, which after the first panels is rare.
+//! A panel holds [`WIDTH`] words, coordinate by coordinate, so one vector load serves sixteen
+//! words. Results stay in registers. They are stored only for a query that has a result at or above
+//! its threshold, which is rare after the first panels.
 
 /// Words in a panel.
 pub(crate) const WIDTH: usize = 64;
 
-/// Queries in a full tile: 6 × 4 accumulators, 4 loads and a broadcast fill 29 of the 32
-/// AVX-512 registers.
+/// Queries in a full tile: 6 × 4 accumulators, 4 loads and a broadcast use 29 of the 32 AVX-512
+/// registers.
 pub(crate) const TILE: usize = 6;
 
-/// Results of one tile, valid for queries that have a hit.
+/// Results of one tile; valid for queries that have a hit.
 pub(crate) type Scores = [[f32; WIDTH]; TILE];
 
-/// For every query of a tile the words whose bound reaches its threshold, a bit each.
+/// For every query of a tile: one bit per word whose bound reaches the query's threshold.
 pub(crate) type Hits = [u64; TILE];
 
-/// 64 bytes where a cache line has them.
+/// 64 bytes, aligned to a cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Line(pub(crate) [u8; 64]);
@@ -29,14 +29,14 @@ unsafe impl bytemuck::Zeroable for Line {}
 // SAFETY: as above.
 unsafe impl bytemuck::Pod for Line {}
 
-/// Lines that may be read beyond the last 8-bit panel: [`tiles`] takes 64 coordinates at a time.
+/// Lines that may be read beyond the last 8-bit panel: [`tiles`] reads 64 coordinates at a time.
 pub(crate) const AFTER: usize = 64;
 
-/// How the machine multiplies; found once for each search structure. A variant holds the proof that the
-/// machine has its instructions.
+/// The machine's vector instructions, detected once per search structure. Each variant holds the
+/// proof that the machine has them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Isa {
-    /// `Avx512Vnni` with matrices of 8-bit integers (AMX), where the system lets programs use them.
+    /// `Avx512Vnni` with 8-bit matrices (AMX), if the system lets programs use them.
     #[cfg(target_arch = "x86_64")]
     Amx(Amx),
     /// AVX-512 with 8-bit products (VNNI).
@@ -46,15 +46,14 @@ pub(crate) enum Isa {
     Avx512(Avx512Foundation),
     #[cfg(target_arch = "x86_64")]
     Avx2(Avx2Fma),
-    /// NEON with 8-bit products (dotprod); all else is that of `Portable`.
+    /// NEON with 8-bit products (dotprod); other code is the same as `Portable`.
     #[cfg(target_arch = "aarch64")]
     NeonDotprod(NeonDotprod),
-    /// Plain Rust for the compiler to vectorise; on aarch64 that is NEON, which every such
-    /// machine has.
+    /// Plain Rust for the compiler to vectorise; on aarch64 it uses NEON, which is always present.
     Portable,
 }
 
-/// What stands for 0 in a panel of 8-bit integers: VNNI takes the words' without a sign.
+/// The byte that stands for 0 in an 8-bit panel: VNNI takes the words as unsigned integers.
 pub(crate) const INT8_ZERO: u8 = if cfg!(target_arch = "x86_64") {
     0x80
 } else {
@@ -66,7 +65,7 @@ impl Isa {
         Self::available()[0]
     }
 
-    /// All that this machine has, best first.
+    /// All variants that this machine supports, best first.
     pub(crate) fn available() -> Vec<Self> {
         let mut all = Vec::new();
         #[cfg(target_arch = "x86_64")]
@@ -82,7 +81,7 @@ impl Isa {
         all
     }
 
-    /// Whether [`bounds_int8`] runs.
+    /// Whether [`bounds_int8`] can run.
     pub(crate) fn has_int8(self) -> bool {
         #[cfg(target_arch = "x86_64")]
         return matches!(self, Isa::Amx(_) | Isa::Avx512Vnni(_));
@@ -93,38 +92,39 @@ impl Isa {
     }
 }
 
-/// How a coordinate of a query meets that of a word.
+/// How a query's coordinate is combined with a word's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Combine {
-    /// + x·w
+    /// Adds x·w.
     Product,
-    /// - |x - w|
+    /// Subtracts |x - w|.
     Difference,
-    /// the largest |x - w|, negated
+    /// Takes the largest |x - w|, negated.
     LargestDifference,
 }
 
-/// What a panel knows of each of its words besides coordinates.
+/// The data of a panel's words besides coordinates.
 #[derive(Clone, Copy)]
 pub(crate) struct Sides<'a> {
     pub(crate) half: &'a [f32; WIDTH],
     pub(crate) error_share: &'a [f32; WIDTH],
 }
 
-/// What a query adds: bound = score + error_scale·(word's error_share), score = combination - factor·half.
+/// The data of a query: bound = score + error_scale·(word's error_share), score = combination -
+/// factor·half.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct QuerySide {
     pub(crate) factor: f32,
     pub(crate) error_scale: f32,
-    /// Bounds below are not wanted.
+    /// Bounds below this are not reported.
     pub(crate) threshold: f32,
-    /// Quantised queries: the unit, and -[`INT8_ZERO`] times the sum of the integers.
+    /// For quantised queries: the unit, and -[`INT8_ZERO`] times the sum of the integers.
     pub(crate) scale: f32,
     pub(crate) start: i32,
 }
 
-/// Bounds `Q` queries (row-major, `n` wide) against a panel; `scores[q]` is filled when query q
-/// has a bound at or above its threshold.
+/// Computes bounds for `Q` queries (row-major, `n` wide) against a panel. `scores[q]` is filled if
+/// query q has a bound at or above its threshold.
 #[inline]
 pub(crate) fn bounds<const Q: usize>(
     isa: Isa,
@@ -153,7 +153,7 @@ pub(crate) fn bounds<const Q: usize>(
             // SAFETY: as above.
             unsafe { plain_avx2::<Q>(combine, panel, sides, queries, query_sides, scores) }
         }
-        // NEON or not.
+        // With or without NEON.
         _ => {
             const FMA: bool = cfg!(target_arch = "aarch64");
             plain::<Q, 16, FMA>(combine, panel, sides, queries, query_sides, scores)
@@ -177,7 +177,7 @@ use crate::simd::{Amx, Avx2Fma, Avx512Foundation, Avx512Vnni};
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
 
-/// What the scores of a quarter of the words start from: error_scale·error_share - factor·half.
+/// The initial scores of a quarter of the words: error_scale·error_share - factor·half.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "avx512f")]
@@ -198,7 +198,7 @@ fn start_avx512(sides: Sides, v: usize, side: &QuerySide) -> __m512 {
     )
 }
 
-/// The scores that reach the threshold; stores them all if one does.
+/// Returns the scores that reach the threshold as bits; stores all scores if one does.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "avx512f")]
@@ -217,10 +217,10 @@ fn report_avx512(row: &[__m512; 4], threshold: f32, out: &mut [f32; WIDTH]) -> u
     hits
 }
 
-/// [`bounds`] by [`Combine::Product`].
+/// Computes [`bounds`] by [`Combine::Product`].
 ///
 /// # Safety
-/// The queries are `Q` times as many numbers as a word of the panel has.
+/// The queries hold `Q` times as many numbers as one word of the panel.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
 unsafe fn products_avx512<const Q: usize>(
@@ -258,9 +258,9 @@ unsafe fn products_avx512<const Q: usize>(
     hits
 }
 
-/// The same with 8-bit integers: `panel` holds the words' integers, 0 as [`INT8_ZERO`], four coordinates
-/// of sixteen words together; `queries` are 4·`groups` integers a query; a score is
-/// integer product · word's unit · query's unit.
+/// Computes [`bounds`] with 8-bit integers. `panel` holds the words' integers, with 0 stored as
+/// [`INT8_ZERO`], four coordinates of sixteen words together. `queries` holds 4·`groups` integers
+/// per query. A score is integer product · word's unit · query's unit.
 #[inline]
 pub(crate) fn bounds_int8<const Q: usize>(
     isa: Isa,
@@ -285,7 +285,7 @@ pub(crate) fn bounds_int8<const Q: usize>(
         Isa::NeonDotprod(_) => unsafe {
             neon::int8::<Q>(panel, units, sides, queries, query_sides, scores)
         },
-        // Not called where `has_int8` is false.
+        // Not called if `has_int8` is false.
         _ => [0; TILE],
     }
 }
@@ -293,7 +293,7 @@ pub(crate) fn bounds_int8<const Q: usize>(
 /// See [`bounds_int8`].
 ///
 /// # Safety
-/// The queries are `Q` times as many integers as a word of the panel has, a multiple of four.
+/// The queries hold `Q` times as many integers as one word of the panel, a multiple of four.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512vnni")]
 unsafe fn int8_avx512<const Q: usize>(
@@ -381,7 +381,7 @@ fn plain<const Q: usize, const L: usize, const FMA: bool>(
     query_sides: &[QuerySide],
     scores: &mut Scores,
 ) -> Hits {
-    // A loop for each, so that the choice stands outside.
+    // One loop per case, so that the choice stands outside the loop.
     match combine {
         Combine::Product => rows::<Q, L>(panel, queries, scores, |a, x, w| {
             if FMA { x.mul_add(w, a) } else { x * w + a }
@@ -435,7 +435,7 @@ mod tests {
 
     use super::*;
 
-    /// Every machine's 8-bit bounds are those of plain arithmetic, bit for bit.
+    /// The 8-bit bounds of every machine equal those of plain arithmetic, bit for bit.
     #[test]
     fn int8_bounds() {
         let mut rng = ChaCha12Rng::seed_from_u64(20);
@@ -450,7 +450,7 @@ mod tests {
                 half: &half,
                 error_share: &error_share,
             };
-            // What stands behind the panel is none of its words.
+            // Bytes behind the panel belong to no word.
             let mut panel = vec![Line([77; 64]); n + AFTER];
             let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut panel);
             for (at, &x) in words.iter().enumerate() {

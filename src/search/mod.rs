@@ -1,10 +1,10 @@
 //! Nearest words of arbitrary points.
 //!
-//! The noise mechanisms release the nearest word of a noisy point. The search is exact, so the
-//! law of the output is the mechanism's own. An approximate search, [`hnsw`], is still private,
-//! being post-processing, but gives another law than the one calibrated:
-//! [`mechanism::quality`](crate::mechanism::quality) measures it. README.md, beside this file,
-//! explains the exact search step by step.
+//! Noise mechanisms release the nearest word of a noisy point. The search is exact, so the law of
+//! the output is the mechanism's own. An approximate search ([`hnsw`]) is still private, because it
+//! is post-processing, but it changes the calibrated law.
+//! [`mechanism::quality`](crate::mechanism::quality) measures the change. README.md, beside this
+//! file, explains the exact search step by step.
 
 mod collector;
 pub(crate) mod exact;
@@ -16,28 +16,29 @@ mod scoring;
 pub use exact::ExactSearch;
 pub use hnsw::{Hnsw, HnswParameters};
 
-/// How a noise mechanism finds the nearest word.
+/// The search that a noise mechanism uses for the nearest word.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Search {
     /// The true nearest word.
     #[default]
     Exact,
-    /// One that a graph leads to, looking at `ef` candidates; with the feature `hnsw`.
+    /// A word found by following an HNSW graph with `ef` candidates; needs the feature `hnsw`.
     Hnsw {
-        /// Candidates, 1 to 10,000.
+        /// Number of candidates, 1 to 10,000.
         ef: usize,
     },
 }
 
-/// Queries of one piece of work: what a thread draws from one stream of random numbers, say.
+/// Queries in one unit of work, such as those that one random stream draws.
 pub const BATCH: usize = 96;
 
-/// Most queries that are searched together: so many multiply a panel of words before the next one is
+/// Most queries searched together: they all multiply a panel of words before the next panel is
 /// fetched from memory.
-pub(crate) const TOGETHER: usize = 384;
+pub(crate) const MAX_QUERIES: usize = 384;
 
-/// How many of `items` queries to search together so that every one of `threads` has as much to do.
-pub(crate) fn together(items: usize, threads: usize) -> usize {
-    let rounds = items.div_ceil(threads * TOGETHER).max(1);
+/// How many of `items` queries to search together, so that each of `threads` threads gets equal
+/// work.
+pub(crate) fn batch_size(items: usize, threads: usize) -> usize {
+    let rounds = items.div_ceil(threads * MAX_QUERIES).max(1);
     items.div_ceil(threads * rounds).max(1)
 }

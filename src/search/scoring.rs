@@ -1,4 +1,5 @@
-//! Every metric as a score that panels of words can compute fast: the larger, the nearer.
+//! Turns every metric into a score that panels of words can compute fast: a larger score means a
+//! nearer word.
 //!
 //! | metric | score of word u for query q | v | half | H |
 //! |---|---|---|---|---|
@@ -7,13 +8,13 @@
 //! | Poincaré | q̃·v - H·half | u·w - c, w = 1/(1 - ‖u‖²) | w/2 | 1 + ‖q‖² |
 //! | Manhattan, Chebyshev | -‖q̃ - v‖₁, -‖q̃ - v‖_∞ | u | 0 | 1 |
 //!
-//! On the ball ‖q-u‖²/(1-‖u‖²) = (1+‖q‖²)w - 1 - 2q·(uw), which is linear in q and ‖q‖² and
-//! grows with the distance. c, the mean, changes no order and makes numbers small, so that few
-//! bits say much. Everything is scaled by a power of two so that the largest v is about 1.
+//! On the ball ‖q-u‖²/(1-‖u‖²) = (1+‖q‖²)w - 1 - 2q·(uw), which is linear in q and ‖q‖² and grows
+//! with the distance. Subtracting the mean c does not change the order; it makes the numbers small,
+//! so that few bits suffice. A power of two scales everything so that the largest v is about 1.
 
 use crate::metric::{Metric, norm2};
 
-/// Words and queries of one metric as vectors to multiply (or to subtract).
+/// The words and queries of one metric as vectors to multiply (or to subtract).
 #[derive(Debug)]
 pub(crate) struct Scoring {
     pub(crate) metric: Metric,
@@ -23,16 +24,16 @@ pub(crate) struct Scoring {
     query_scale: f64,
 }
 
-/// A query: its vector goes to a buffer, these to the bounds.
+/// The terms of a query's bounds; its vector goes to a separate buffer.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct QueryTerms {
-    /// H.
+    /// The factor H.
     pub(crate) factor: f64,
-    /// ‖q̃‖₂.
+    /// The norm ‖q̃‖₂.
     pub(crate) norm: f64,
-    /// What f64 rounding of the distances, and rounding them to a grid, can move the score by.
+    /// How much a score can change by rounding distances to f64 and to a grid.
     pub(crate) rounding_error: f64,
-    /// ‖q‖².
+    /// The squared norm ‖q‖².
     norm2: f64,
     /// q̃·c, in the scale of a score.
     shift: f64,
@@ -65,7 +66,7 @@ impl Scoring {
             scoring.word(u, &mut v);
             largest = largest.max(norm2(&v).sqrt());
         }
-        // A power of two: scaling by it is exact.
+        // Scaling by a power of two is exact.
         if largest.is_normal() {
             let scale = 2f64.powi(-(largest.log2().ceil() as i32).clamp(-900, 900));
             scoring.word_scale = scale;
@@ -77,7 +78,7 @@ impl Scoring {
         scoring
     }
 
-    /// Distances are sums (or maxima) of differences, not products.
+    /// Whether distances are sums (or maxima) of differences, not products.
     pub(crate) fn is_direct(&self) -> bool {
         matches!(self.metric, Metric::Manhattan | Metric::Chebyshev)
     }
@@ -99,8 +100,8 @@ impl Scoring {
         }
     }
 
-    /// Writes q̃. `step` is that of the grid distances are rounded to, or 0; `largest` the
-    /// largest ‖v‖.
+    /// Writes q̃. `step` is the step of the grid that distances are rounded to, or 0; `largest` is
+    /// the largest ‖v‖.
     pub(crate) fn query(&self, q: &[f64], step: f64, largest: f64, out: &mut [f64]) -> QueryTerms {
         let rounding = (self.dim as f64 / 8.0 + 8.0) * f64::EPSILON;
         let norm2_q = norm2(q);
@@ -117,8 +118,8 @@ impl Scoring {
         let (factor, rounding_error) = match self.metric {
             Metric::Euclidean => (1.0, norm * norm * rounding + 2.0 * (norm + largest) * step),
             Metric::Angular => (1.0, (4.0 * rounding + step) * self.word_scale),
-            // x = sinh²(d/2) changes by at most (2x + 1)/2 a unit of distance, and x(1 - ‖q‖²)
-            // is at most 4w ≤ 8·half.
+            // x = sinh²(d/2) changes by at most (2x + 1)/2 per unit of distance, and x(1 - ‖q‖²) is
+            // at most 4w ≤ 8·half.
             Metric::Poincare => (
                 1.0 + norm2_q,
                 (rounding * 64.0 + step) * (1.0 + 8.0 * largest.max(self.word_scale)),

@@ -1,4 +1,4 @@
-//! Building all lists: blocks of words against all words, each block's lists in place.
+//! Builds all neighbour lists: blocks of words against all words, each block's lists in place.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -7,11 +7,12 @@ use rayon::prelude::*;
 use crate::error::{Error, Result};
 use crate::neighbors::{Extent, Grid, NeighborLists};
 use crate::parallel::{Control, install};
-use crate::search::together;
+use crate::search::batch_size;
 use crate::space::MetricSpace;
 
 impl Grid {
-    /// The grid of a space: its diameter is at most twice the largest distance from one word.
+    /// Returns the grid of a space. Its diameter is at most twice the largest distance from one
+    /// word.
     pub fn of(space: &dyn MetricSpace) -> Self {
         Grid::new(space.vocabulary().len(), 2.0 * space.farthest())
     }
@@ -20,10 +21,10 @@ impl Grid {
 impl NeighborLists {
     /// Builds the lists of a space, in parallel, exactly.
     ///
-    /// `memory` bounds the bytes of the result; it is checked before anything is allocated.
+    /// `memory` limits the bytes of the result; it is checked before anything is allocated.
     ///
     /// # Errors
-    /// `k` outside 1..=V, [`Error::TooLarge`], [`Error::Interrupted`].
+    /// [`Error::Parameter`] for a `k` outside 1..=V, [`Error::TooLarge`], [`Error::Interrupted`].
     pub fn build(
         space: &dyn MetricSpace,
         k: usize,
@@ -33,15 +34,15 @@ impl NeighborLists {
         build(space, k, memory, control)
     }
 
-    /// Builds the lists of all words within `radius` of each word, as TEM'21 has them with γ
-    /// for the radius. Where TEM is useful they hold nearly every word.
+    /// Builds the lists of all words within `radius` of each word; TEM'21 uses γ as the radius.
+    /// Where TEM is useful, these lists hold nearly every word.
     ///
-    /// `memory` bounds the bytes of the result. It is compared with what a sample of the words
-    /// predicts before the work begins, and with what there really is as the work goes on.
+    /// `memory` limits the bytes of the result. It is compared with a prediction from a sample of
+    /// words before the work begins, and with the actual size during the work.
     ///
     /// # Errors
-    /// A radius that is negative or NaN, [`Error::TooLarge`] with the predicted size,
-    /// [`Error::Interrupted`].
+    /// [`Error::Parameter`] for a radius that is negative or NaN, [`Error::TooLarge`] with the
+    /// predicted size, [`Error::Interrupted`].
     pub fn build_within(
         space: &dyn MetricSpace,
         radius: f64,
@@ -79,7 +80,7 @@ fn build(
     entries.resize(words * k, 0);
     let grid = Grid::of(space);
     install(words, 1, || {
-        let block = together(words, rayon::current_num_threads());
+        let block = batch_size(words, rayon::current_num_threads());
         entries
             .par_chunks_mut(block * k)
             .enumerate()
@@ -100,7 +101,7 @@ fn build(
     })
 }
 
-/// Words whose lists are counted to predict the size of them all.
+/// Words whose lists are counted to predict the total size.
 const SAMPLE: usize = 128;
 
 fn build_within(
@@ -114,7 +115,7 @@ fn build_within(
     }
     let words = space.vocabulary().len();
     let grid = Grid::of(space);
-    // Beyond the diameter there is nothing more.
+    // No word is farther than the diameter.
     let last = grid.last_at(radius.min(grid.step() * 2f64.powi(51)));
     let too_large = |entries: f64| Error::TooLarge {
         what: format!(

@@ -1,4 +1,4 @@
-//! From a [`Spec`] to the mechanism.
+//! Builds the mechanism that a [`Spec`] describes.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -34,35 +34,36 @@ use crate::search::{HnswParameters, Search};
 use crate::space::MetricSpace;
 use crate::text::{Policy, TextPrivatizer};
 
-/// Candidates of the graph search where nothing is said.
+/// Number of candidates of the graph search, if the description does not give it.
 const EF: usize = 256;
-/// Likely outputs of [`NeighborResponse`]: so many, or a fiftieth of the words, if that is less.
+/// Number of likely outputs of [`NeighborResponse`]: this many, or a fiftieth of the words if that
+/// is less.
 const RESPONSES: usize = 40;
-/// Words up to which a law is certified unless the description says otherwise.
+/// Up to this number of words a law is certified, unless the description says otherwise.
 const CERTIFIED_WORDS: usize = 2000;
 
-/// Parts that are in memory: they stand for what the description names by a fingerprint only, and are
-/// not made or read again where it says how.
+/// Parts that are in memory. They replace parts that the description identifies only by a
+/// fingerprint, and save reading or building the others.
 #[derive(Clone, Default)]
 pub struct Parts {
     /// The words and their metric.
     pub index: Option<Index>,
     /// The cover.
     pub cover: Option<Arc<Cover>>,
-    /// What outputs are remapped to.
+    /// The cover that outputs are remapped by.
     pub remap: Option<Arc<Cover>>,
     /// The law of a [`FiniteLaw`].
     pub law: Option<Arc<Rows>>,
 }
 
-/// Index files that are open: descriptions that name the same file share it.
+/// Open index files: descriptions that name the same file share it.
 #[derive(Default)]
 pub struct Spaces {
     files: HashMap<(PathBuf, bool), Index>,
 }
 
 impl Spaces {
-    /// Opens what a source names, or finds it open.
+    /// Opens the index that a source names, or returns it if it is open.
     fn open(
         &mut self,
         kind: Kind,
@@ -126,25 +127,25 @@ impl Spaces {
     }
 }
 
-/// What a mechanism is made from.
+/// The data that a mechanism is built from.
 struct Maker<'a> {
     spec: &'a Spec,
     parts: &'a Parts,
-    /// May be replaced by the same words with more computed for them.
+    /// May be replaced by the same words with more computed data.
     index: Index,
     epsilon: f64,
     exclude: &'a [u32],
     randomness: Randomness,
     control: &'a Control,
-    /// The cover, once it is made.
+    /// The cover, once it is built.
     cover: Option<Arc<Cover>>,
 }
 
 impl Spec {
-    /// Builds the mechanism, and what is done to text around it.
+    /// Builds the mechanism and its handling of text.
     ///
     /// # Errors
-    /// [`Error::Parameter`] that names the key; what files, and the mechanism, say;
+    /// [`Error::Parameter`] that names the key; errors of files and of the mechanism;
     /// [`Error::Interrupted`].
     pub fn build(&self, parts: Parts, spaces: &mut Spaces, control: &Control) -> Result<Built> {
         let spec = self.completed()?;
@@ -155,7 +156,7 @@ impl Spec {
             spec: &spec,
             parts: &parts,
             index,
-            // A law has the ε that it has.
+            // A law determines its own ε.
             epsilon: spec.epsilon.unwrap_or(f64::NAN),
             exclude: &exclude,
             randomness: Randomness::new(spec.seed),
@@ -197,7 +198,7 @@ impl Spec {
 }
 
 impl Maker<'_> {
-    /// The mechanism, and the ε of the law of a certified one.
+    /// Builds the mechanism; also returns the nominal ε of a certified one.
     fn mechanism(&mut self) -> Result<(Arc<dyn Mechanism>, Option<f64>)> {
         let Spec { mixing, .. } = *self.spec;
         let (epsilon, randomness, control) = (self.epsilon, self.randomness.clone(), self.control);
@@ -206,7 +207,8 @@ impl Maker<'_> {
             Kind::Tem => return self.tem(),
             Kind::NeighborResponse => {
                 let fiftieth = self.index.space().vocabulary().len() / 50;
-                // Not topped up: every word has just k, and all of ε goes into the score.
+                // Not topped up: every word has exactly k outputs, and all of ε goes into the
+                // score.
                 let cover = self.cover(1, Some(fiftieth.clamp(1, RESPONSES)))?;
                 let Some(cover) = cover else {
                     return Err(Error::parameter("cover", "given", "none"));
@@ -294,7 +296,8 @@ impl Maker<'_> {
         Ok((Arc::new(tem.on(self.index.space())?), Some(nominal)))
     }
 
-    /// The Tem of the wanted certificate: searched for, or checked where its ε was found before.
+    /// Builds the Tem with the wanted certificate: searches for its nominal ε, or checks one that
+    /// was found before.
     fn certified(&self, tem: &Tem) -> Result<(Tem, Certificate)> {
         let Some(nominal) = self.spec.nominal else {
             return audit::certified(tem, self.control);
@@ -314,7 +317,7 @@ impl Maker<'_> {
     fn multivariate_laplace(&mut self) -> Result<MultivariateLaplace> {
         let mut embedding = self.vectors()?;
         let mut search = match self.spec.search.as_deref().unwrap_or("exact") {
-            // "auto" is exact: a default must not change a law.
+            // "auto" means exact: a default must not change a law.
             "exact" | "auto" => Search::Exact,
             "hnsw" => Search::Hnsw { ef: EF },
             name => {
@@ -325,7 +328,7 @@ impl Maker<'_> {
         if let (Some(given), Search::Hnsw { ef }) = (self.spec.ef, &mut search) {
             *ef = given;
         }
-        // What is wrong with the parameters is said before the graph is built.
+        // Report wrong parameters before the graph is built.
         MultivariateLaplace::new(embedding.clone(), self.epsilon, self.randomness.clone())?;
         if search != Search::Exact && embedding.hnsw().is_none() {
             let built = embedding.build_hnsw(HnswParameters::default(), self.control)?;
@@ -347,7 +350,7 @@ impl Maker<'_> {
             }
         };
         let mut law = FiniteLaw::new(space, rows, self.spec.cache_bytes, self.randomness.clone())?;
-        // With `remap` outputs are excluded there.
+        // With `remap`, outputs are excluded there.
         if self.spec.remap.is_none() && !self.exclude.is_empty() {
             let excluding = law.excluding(self.exclude)?;
             let excluding: Option<&FiniteLaw> = excluding.downcast_ref();
@@ -369,7 +372,8 @@ impl Maker<'_> {
         }
     }
 
-    /// What the outputs stand for; where nothing is said, what the index holds, or `default` outputs.
+    /// The cover of the outputs. By default it is the one in the index, or one with `default`
+    /// outputs per word.
     fn cover(&mut self, least: usize, default: Option<usize>) -> Result<Option<Arc<Cover>>> {
         self.cover = self.make_cover(least, default)?;
         Ok(self.cover.clone())
@@ -450,7 +454,7 @@ impl Maker<'_> {
     }
 }
 
-/// The same words with one more certificate.
+/// Returns the index with one more certificate.
 fn with_certificate(index: &Index, certificate: Certificate) -> Index {
     match index {
         Index::Embedding(embedding) => {
@@ -462,10 +466,10 @@ fn with_certificate(index: &Index, certificate: Certificate) -> Index {
     }
 }
 
-/// The same law with what it loses, computed from it.
+/// Returns the law with the losses computed from it.
 ///
 /// # Errors
-/// What is wrong with a row; [`Error::TooLarge`], [`Error::Interrupted`].
+/// [`Error::Parameter`] for a wrong row; [`Error::TooLarge`], [`Error::Interrupted`].
 pub(crate) fn certified_law(law: FiniteLaw, control: &Control) -> Result<FiniteLaw> {
     let unknown = law.check(control)?;
     let found = audit::largest_loss(&law, law.space(), control)?;
@@ -476,7 +480,7 @@ pub(crate) fn certified_law(law: FiniteLaw, control: &Control) -> Result<FiniteL
     }))
 }
 
-/// The rows of a law in a .npy file.
+/// Reads the rows of a law from a .npy file.
 fn rows_of(reference: &Reference, words: usize) -> Result<Arc<Rows>> {
     let Some(path) = &reference.file else {
         let expected = "given: it was in memory";
@@ -498,10 +502,10 @@ fn rows_of(reference: &Reference, words: usize) -> Result<Arc<Rows>> {
     Ok(rows)
 }
 
-/// The fingerprint of a law, row by row.
+/// The fingerprint of a law, computed row by row.
 ///
 /// # Errors
-/// What the rows say.
+/// The errors of the rows.
 pub(crate) fn fingerprint_of_rows(rows: &Arc<Rows>, words: usize) -> Result<u64> {
     let (mut hash, mut row) = (Xxh3Default::new(), vec![0.0; words]);
     for id in 0..words as u32 {

@@ -1,4 +1,4 @@
-//! What was built, and its complete description.
+//! A built mechanism, and its complete description.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,27 +16,27 @@ use crate::search::Search;
 use crate::space::WordMetric;
 use crate::text::TextPrivatizer;
 
-/// A mechanism that was built, with what is done to text around it.
+/// A built mechanism with its handling of text.
 #[derive(Clone)]
 pub struct Built {
-    /// What privatises.
+    /// Privatises texts.
     pub text: TextPrivatizer,
-    /// The words, with all that was computed for them.
+    /// The words, with all data computed for them.
     pub index: Index,
-    /// What every call takes a whole multiple of.
+    /// Every call takes a multiple of this time.
     pub pad: Option<Duration>,
-    /// Ids that the description excludes.
+    /// Ids of the words that the description excludes.
     pub exclude: Vec<u32>,
-    /// What the outputs stand for, before words are excluded.
+    /// The cover of the outputs, before words are excluded.
     pub cover: Option<Arc<Cover>>,
-    /// What outputs are remapped to, before words are excluded.
+    /// The cover that outputs are remapped by, before words are excluded.
     pub remap: Option<Arc<Cover>>,
     pub(super) spec: Spec,
 }
 
 impl Built {
-    /// The complete description of what was built: with the fingerprints of words and covers, so that it
-    /// says exactly what was run.
+    /// The complete description of the built mechanism. It has the fingerprints of words and
+    /// covers, so that it identifies exactly what was run.
     pub fn spec(&self) -> Spec {
         let mut spec = self.spec.clone();
         let space = self.index.space();
@@ -68,7 +68,7 @@ impl Built {
         spec
     }
 
-    /// Says what was left to defaults, and what `auto` became.
+    /// Fills in defaults, and the values that `auto` was resolved to.
     fn say_defaults(&self, spec: &mut Spec) {
         let text = |name: &str| Some(name.to_owned());
         match spec.mechanism {
@@ -106,12 +106,12 @@ impl Built {
         }
     }
 
-    /// Where the cover came from, with its fingerprint.
+    /// The source of the cover, with its fingerprint.
     fn cover_source(&self, given: Option<CoverSource>) -> CoverSource {
         match (given, &self.cover) {
             (Some(CoverSource::Count(count)), _) => CoverSource::Count(count),
             (_, None) => CoverSource::None,
-            // Neither given nor of the index: so many outputs by default.
+            // Neither given nor in the index: the default number of outputs.
             (None, Some(cover)) if index_cover(&self.index).is_none() => {
                 CoverSource::Count(cover.k())
             }
@@ -125,10 +125,10 @@ impl Built {
         }
     }
 
-    /// The same at another ε.
+    /// Returns the same at another ε.
     ///
     /// # Errors
-    /// An ε outside its domain.
+    /// [`Error::Parameter`](crate::Error::Parameter) for an ε outside the mechanism's domain.
     pub fn with_epsilon(&self, epsilon: f64) -> Result<Self> {
         let mechanism = self.text.mechanism().with_epsilon(epsilon)?;
         let spec = Spec {
@@ -141,7 +141,7 @@ impl Built {
         Ok(self.around(mechanism, self.index.clone(), spec))
     }
 
-    /// The same way with text around another mechanism of its kind.
+    /// Returns the same handling of text around another mechanism of its kind.
     pub(crate) fn around(&self, mechanism: Arc<dyn Mechanism>, index: Index, spec: Spec) -> Self {
         Built {
             text: TextPrivatizer::new(mechanism, self.text.policy().clone()),
@@ -154,7 +154,7 @@ impl Built {
         }
     }
 
-    /// What it was built from, as it was given.
+    /// The description that it was built from, as given.
     pub fn given(&self) -> &Spec {
         &self.spec
     }

@@ -1,4 +1,4 @@
-//! The card of a channel: what a receiver of releases must know to make the best of them, as data.
+//! The card of a channel: the data that a receiver of releases needs to make the best use of them.
 
 use serde_json::{Value, json};
 
@@ -6,12 +6,13 @@ use super::Spec;
 
 /// The version of cards.
 pub const CARD: u32 = 1;
-/// The version of the rules by which words are found in texts; raised when these change.
+/// The version of the tokenizer's rules; raised when these change.
 pub const TOKENIZER: u32 = 1;
 
 impl Spec {
-    /// The card: the description, which should be complete, without places of files, seeds and what tells
-    /// nothing of the law; with the version of the rules by which words are found. No text is in it.
+    /// The card: a description, which should be complete, without file paths, seeds and settings
+    /// that do not affect the law. It includes the version of the tokenizer's rules. It contains no
+    /// text.
     pub fn card(&self) -> Value {
         json!({
             "card": CARD,

@@ -12,7 +12,7 @@ use super::document::{Entry, document};
 use crate::error::{Error, Result};
 
 impl Spec {
-    /// Reads a table of keys; each is checked by itself.
+    /// Reads a table of keys; each key is checked separately.
     ///
     /// # Errors
     /// [`Error::Parameter`] for an unknown key or a value of a wrong type.
@@ -24,7 +24,7 @@ impl Spec {
         Ok(spec)
     }
 
-    /// Reads a file, JSON or TOML. Files that it names are relative to where it stands.
+    /// Reads a JSON or TOML file. Paths in it are relative to its folder.
     ///
     /// # Errors
     /// [`Error::Io`], [`Error::Format`] with the line.
@@ -43,7 +43,7 @@ impl Spec {
         Ok(spec.relative_to(folder))
     }
 
-    /// Its canonical JSON: one line, keys in the order of [`KEYS`](super::KEYS).
+    /// The canonical JSON: one line, keys in the order of [`KEYS`](super::KEYS).
     pub fn to_json(&self) -> String {
         let each = self.to_map();
         let each = super::KEYS.iter().filter_map(|key| {
@@ -54,7 +54,7 @@ impl Spec {
     }
 }
 
-/// The Spec that a TOML document is.
+/// Reads the Spec in a TOML document.
 fn table(path: &Path, text: &str) -> Result<Spec> {
     let document = document(path, text)?;
     let mut spec = Spec::default();

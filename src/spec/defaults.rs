@@ -1,4 +1,4 @@
-//! Values and parts that stand where a description says nothing.
+//! Default values and parts for descriptions that do not give them.
 
 use std::sync::Arc;
 
@@ -8,9 +8,9 @@ use crate::embedding::Embedding;
 use crate::error::Result;
 use crate::index::Index;
 
-/// λ of [`Mahalanobis`](crate::mechanism::mahalanobis::Mahalanobis) where none is given.
+/// The default λ of [`Mahalanobis`](crate::mechanism::mahalanobis::Mahalanobis).
 pub(super) const MIXING: f64 = 0.2;
-/// t of [`Vickrey`](crate::mechanism::vickrey::Vickrey) where none is given: the paper's own choice.
+/// The default t of [`Vickrey`](crate::mechanism::vickrey::Vickrey): the paper's choice.
 pub(super) const TUNING: f64 = 0.75;
 
 /// A built-in embedding.
@@ -22,7 +22,7 @@ pub(super) fn builtin_index(builtin: Builtin) -> Result<Index> {
     Ok(Index::Embedding(Arc::new(embedding)))
 }
 
-/// The cover that an index file held.
+/// The cover in an index file.
 pub(super) fn index_cover(index: &Index) -> Option<Arc<Cover>> {
     match index {
         Index::Embedding(embedding) => embedding.cover().cloned(),

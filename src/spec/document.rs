@@ -1,4 +1,4 @@
-//! A TOML file read key by key, so that every message names the line and the key in plain words.
+//! Reads a TOML file key by key, so that every message names the line and the key in plain words.
 
 use std::path::Path;
 
@@ -45,7 +45,7 @@ pub(super) fn document<'a>(file: &Path, text: &'a str) -> Result<DeValue<'a>> {
 }
 
 impl<'a> Entry<'a> {
-    /// The whole document.
+    /// The entry of the whole document.
     pub(super) fn of(value: &'a DeValue<'a>, file: &'a Path, text: &'a str) -> Self {
         Entry {
             file,
@@ -70,7 +70,7 @@ impl<'a> Entry<'a> {
         )
     }
 
-    /// An error about the value, with the line and the whole path of the key.
+    /// Adds the line and the full path of the key to an error about the value.
     pub(super) fn located(&self, error: Error) -> Error {
         match error {
             Error::Parameter {
@@ -89,7 +89,7 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// The key is none of those that may stand there.
+    /// The error for a key that is not allowed there.
     pub(super) fn unknown(&self, keys: &[&str]) -> Error {
         self.wrong(&format!("is unknown; the keys are {}", keys.join(", ")))
     }
@@ -118,7 +118,7 @@ impl<'a> Entry<'a> {
         Ok(table.iter().map(entry).collect())
     }
 
-    /// The value as JSON has it.
+    /// The value as JSON.
     pub(super) fn value(&self) -> Result<Value> {
         json(self.value).ok_or_else(|| self.wrong("must be no date, and no number beyond 64 bits"))
     }
@@ -133,7 +133,7 @@ fn json(value: &DeValue<'_>) -> Option<Value> {
         }
         DeValue::Float(number) => {
             let number: f64 = number.as_str().parse().ok()?;
-            // Infinity is a number in TOML.
+            // TOML has infinite numbers, JSON does not.
             let shown = || Value::String(number.to_string().to_lowercase());
             Number::from_f64(number).map_or_else(shown, Value::Number)
         }

@@ -11,16 +11,16 @@ use crate::error::{Error, Result};
 use crate::text::normalize;
 use crate::vocabulary::Vocabulary;
 
-/// Words that are never released: in JSON and TOML `"offensive"`, `"none"`, the path of a file, or
+/// Words that are never released. In JSON and TOML: `"offensive"`, `"none"`, the path of a file, or
 /// a list of words.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Exclude {
-    /// The built-in list.
+    /// The built-in list of offensive words.
     #[default]
     Offensive,
     /// All words may be released.
     None,
-    /// A file of words, one a line.
+    /// A file with one word per line.
     File(PathBuf),
     /// The words themselves.
     Words(Vec<String>),
@@ -51,7 +51,8 @@ impl Exclude {
         }
     }
 
-    /// The ids of the words of a vocabulary that are meant, ascending: in any case of their letters.
+    /// Returns the ids of the vocabulary's words that are excluded, ascending; letter case is
+    /// ignored.
     ///
     /// # Errors
     /// [`Error::Io`] for a file that cannot be read, [`Error::Format`] for one that is not UTF-8.
@@ -65,7 +66,7 @@ impl Exclude {
     }
 }
 
-/// The ids of these words, in any case of their letters, ascending.
+/// Returns the ids of these words, ascending; letter case is ignored.
 pub fn exclusion<W: AsRef<str>>(
     vocabulary: &Vocabulary,
     words: impl IntoIterator<Item = W>,
@@ -82,7 +83,7 @@ pub fn exclusion<W: AsRef<str>>(
     ids.map(|(id, _)| id).collect()
 }
 
-/// The lines of a file that are not empty.
+/// The non-empty lines of a file.
 fn lines(path: &Path) -> Result<Vec<String>> {
     let bytes = std::fs::read(path).map_err(Error::io(path))?;
     let text = String::from_utf8(bytes).map_err(|error| {

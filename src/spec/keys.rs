@@ -15,7 +15,7 @@ use crate::text::Consistent;
 pub enum Type {
     /// A number; `"inf"` is infinity.
     Real,
-    /// A whole number, at least 0.
+    /// An integer, at least 0.
     Count,
     /// `true` or `false`.
     Flag,
@@ -44,12 +44,12 @@ pub struct Key {
     pub name: &'static str,
     /// The type of its value.
     pub of_type: Type,
-    /// The mechanisms that take it; empty for all.
+    /// The mechanisms that accept it; empty for all.
     pub of: &'static [Kind],
 }
 
 impl Key {
-    /// Whether a mechanism takes it.
+    /// Whether a mechanism accepts the key.
     pub fn belongs_to(&self, kind: Kind) -> bool {
         self.of.is_empty() || self.of.contains(&kind)
     }
@@ -107,10 +107,10 @@ pub const KEYS: &[Key] = &[
     key("seed", Type::Count, &[]),
 ];
 
-/// The key of a name.
+/// Returns the key with a name.
 ///
 /// # Errors
-/// [`Error::Parameter`] with all names.
+/// [`Error::Parameter`] that lists all names.
 pub(super) fn key_of(name: &str) -> Result<&'static Key> {
     KEYS.iter().find(|key| key.name == name).ok_or_else(|| {
         let names: Vec<&str> = KEYS.iter().map(|key| key.name).collect();
@@ -119,7 +119,7 @@ pub(super) fn key_of(name: &str) -> Result<&'static Key> {
     })
 }
 
-/// What a value is, for messages.
+/// The type of a value, for messages.
 pub(super) fn described(value: &Value) -> &'static str {
     match value {
         Value::Null => "nothing",
@@ -138,7 +138,7 @@ fn wrong(name: &'static str, expected: &str, value: &Value) -> Error {
 fn real(name: &'static str, value: &Value) -> Result<f64> {
     let number = match value {
         Value::Number(number) => number.as_f64(),
-        // Numbers that JSON has not.
+        // Numbers that JSON cannot represent.
         Value::String(text) => match &**text {
             "inf" => Some(f64::INFINITY),
             "-inf" => Some(f64::NEG_INFINITY),
@@ -188,7 +188,7 @@ fn consistent(value: &Value) -> Result<Consistent> {
 }
 
 impl Spec {
-    /// Sets a key from a JSON value; `null` is the default.
+    /// Sets a key from a JSON value; `null` sets the default.
     ///
     /// # Errors
     /// [`Error::Parameter`] for an unknown key or a value of a wrong type.
@@ -240,10 +240,10 @@ impl Spec {
         Ok(())
     }
 
-    /// Sets a number that JSON may not have.
+    /// Sets a number that JSON may not be able to represent.
     ///
     /// # Errors
-    /// As [`set`](Self::set).
+    /// The errors of [`set`](Self::set).
     pub fn set_real(&mut self, name: &str, number: f64) -> Result<()> {
         self.set(name, &real_value(number))
     }
@@ -276,12 +276,12 @@ impl Spec {
             "cache_bytes" => self.cache_bytes = None,
             "threads" => self.threads = None,
             "seed" => self.seed = None,
-            // The others are always written.
+            // Other keys are always written.
             _ => {}
         }
     }
 
-    /// The value of a key, where it is not the default that goes without saying.
+    /// The value of a key; `None` for a default that is not written.
     pub fn get(&self, name: &str) -> Option<Value> {
         let count = |count: usize| Value::from(count as u64);
         match name {
@@ -325,7 +325,7 @@ impl Spec {
         }
     }
 
-    /// All keys and values that are not defaults that go without saying.
+    /// All keys with their values, without defaults that are not written.
     pub fn to_map(&self) -> Map<String, Value> {
         let each = KEYS
             .iter()

@@ -1,10 +1,10 @@
-//! The one description of a mechanism: a [`Spec`], as data.
+//! The description of a mechanism as data: a [`Spec`].
 //!
 //! Python's constructors, the command's options, policy files, the service's configuration and the
-//! recipes of engines all make a `Spec`; [`Spec::build`] makes the mechanism. Every rule about
-//! parameters, and every message about them, stands here.
+//! engines' recipes all create a `Spec`; [`Spec::build`] builds the mechanism. Every rule about
+//! parameters, and every message about them, is here.
 //!
-//! A `Spec` is a flat table in JSON or TOML, and unknown keys are refused:
+//! A `Spec` is a flat table in JSON or TOML; unknown keys are refused:
 //!
 //! ```
 //! use fastdx::{Control, spec::{Parts, Spaces, Spec}};
@@ -15,8 +15,8 @@
 //! # Ok::<(), fastdx::Error>(())
 //! ```
 //!
-//! [`Built::spec`] is the description of what was built, complete: it holds the fingerprints of the
-//! words, covers and laws, so that it says exactly what was run.
+//! [`Built::spec`] is the complete description of a built mechanism. It has the fingerprints of
+//! words, covers and laws, so that it identifies exactly what was run.
 
 mod build;
 mod built;
@@ -81,7 +81,7 @@ named!(
 );
 
 impl Kind {
-    /// The built-in embedding that it works on where no index is named.
+    /// The built-in embedding that the mechanism uses if no index is named.
     pub fn default_space(self) -> Builtin {
         match self {
             Kind::HyperbolicLaplace => Builtin::Nouns,
@@ -89,43 +89,43 @@ impl Kind {
         }
     }
 
-    /// Whether it works on vectors only, not on a word graph.
+    /// Whether it needs vectors and cannot use a word graph.
     pub fn needs_vectors(self) -> bool {
         !matches!(self, Kind::Tem | Kind::NeighborResponse | Kind::FiniteLaw)
     }
 
-    /// Whether its outputs may stand for several words.
+    /// Whether it accepts a cover.
     fn takes_cover(self) -> bool {
         matches!(self, Kind::Tem | Kind::NeighborResponse)
     }
 }
 
-/// The longest time that `pad` may be, in seconds.
+/// The largest `pad`, in seconds.
 const LONGEST_PAD: f64 = 3600.0;
 
-/// A description of a mechanism, the words it works on, and what is done to text around it.
+/// A description of a mechanism, its words, and its handling of text.
 ///
-/// `None` is the default of the mechanism everywhere. See [`KEYS`] for all keys, their types and
-/// which mechanisms take them.
+/// `None` always means the mechanism's default. [`KEYS`] lists all keys with their types and
+/// mechanisms.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spec {
-    /// Which mechanism.
+    /// The mechanism.
     pub mechanism: Kind,
-    /// ε per unit of distance. Without it the policy that fastdx recommends, where nothing else
-    /// is said of the law (see [`recommended`]).
+    /// ε per unit of distance. Without ε, the policy that fastdx recommends is used, if no other
+    /// key describes the law (see [`recommended`]).
     pub epsilon: Option<f64>,
-    /// Tem: the distance beyond which all words are alike; may be infinite.
+    /// Tem: the distance beyond which all words have equal weights; may be infinite.
     pub gamma: Option<f64>,
-    /// Tem: γ by Theorem 3.
+    /// Tem: γ by TEM'21's Theorem 3.
     pub beta: Option<f64>,
     /// Tem: `exact` or `gumbel`; hyperbolic noise: `exact` or `metropolis`.
     pub sampler: Option<String>,
-    /// Tem: `epsilon` is what the certificate proves, so there is less noise. FiniteLaw: whether its ε is
-    /// computed; by default for up to 2,000 words.
+    /// Tem: whether `epsilon` is the value that the certificate proves, which needs less noise.
+    /// FiniteLaw: whether its ε is computed; by default for up to 2,000 words.
     pub certified: Option<bool>,
-    /// Of a certified Tem: the ε that its law is made with, found before. Saves the search.
+    /// Certified Tem: the nominal ε, if it was found before. Saves the search.
     pub nominal: Option<f64>,
-    /// Mahalanobis, hyperbolic noise: `epsilon` is the paper's own.
+    /// Mahalanobis, hyperbolic noise: whether `epsilon` is the paper's own.
     pub paper: Option<bool>,
     /// Hyperbolic noise: `volume` or `ball`.
     pub base: Option<String>,
@@ -135,40 +135,40 @@ pub struct Spec {
     pub tuning: Option<f64>,
     /// MADLIB: `exact`, `hnsw` or `auto`.
     pub search: Option<String>,
-    /// MADLIB by graph search: candidates looked at.
+    /// MADLIB with graph search: number of candidates.
     pub ef: Option<usize>,
     /// FiniteLaw: a .npy file of its law, float64, (V, V).
     pub law: Option<Reference>,
     /// Words and metric; by default the mechanism's built-in ones.
     pub index: Option<IndexSource>,
-    /// Whether every checksum of an index file is checked when it is opened.
+    /// Whether opening an index file verifies every checksum.
     pub verify: bool,
-    /// Outputs of Tem and NeighborResponse; by default those that the index holds, if any.
+    /// The cover of Tem and NeighborResponse; by default the one in the index, if any.
     pub cover: Option<CoverSource>,
-    /// With a number as `cover`: the weight of like frequencies
+    /// With a number as `cover`: the weight of similar frequencies
     /// ([`Cover::balanced`](crate::Cover::balanced)).
     pub balance: Option<f64>,
-    /// Post-processing: outputs are replaced by one of those that this cover has for them.
+    /// Post-processing: each output is replaced by one of its outputs in this cover.
     pub remap: Option<CoverSource>,
     /// Words that are never released.
     pub exclude: Exclude,
-    /// Unknown words.
+    /// Handling of unknown words.
     pub oov: Oov,
-    /// Words released as they are, UNPROTECTED.
+    /// Words that are released unchanged, UNPROTECTED.
     pub skip: BTreeSet<String>,
     /// Whether equal words get the same replacement.
     pub consistent: Consistent,
-    /// What numbers in texts are drawn by; by default they are words.
+    /// The mechanism for numbers in texts; by default they are treated as words.
     pub numbers: Option<Number>,
-    /// What dates in texts are drawn by; by default they are words.
+    /// The mechanism for dates in texts; by default they are treated as words.
     pub dates: Option<Date>,
-    /// Seconds, of which every call takes a whole multiple.
+    /// Every call takes a multiple of this number of seconds.
     pub pad: Option<f64>,
-    /// Bytes of lists and laws that are kept at most.
+    /// Maximum bytes of cached lists and laws.
     pub cache_bytes: Option<usize>,
-    /// Threads of a call at most.
+    /// Maximum threads of a call.
     pub threads: Option<usize>,
-    /// For tests only: makes the output reproducible, hence unprotected.
+    /// For tests only: makes the output reproducible, and hence unprotected.
     pub seed: Option<u64>,
 }
 
@@ -209,7 +209,7 @@ impl Default for Spec {
 }
 
 impl Spec {
-    /// A mechanism at an ε, everything else by default.
+    /// A mechanism at an ε, with defaults for everything else.
     pub fn new(mechanism: Kind, epsilon: f64) -> Self {
         Spec {
             mechanism,
@@ -228,10 +228,10 @@ impl Spec {
         }
     }
 
-    /// The same with the recommended ε and cover, where `epsilon` is missing.
+    /// Returns the description with the recommended ε and cover, if `epsilon` is missing.
     ///
     /// # Errors
-    /// [`Error::Parameter`] where something else is said of the law, so that ε must be given.
+    /// [`Error::Parameter`] if another key describes the law, so that ε must be given.
     pub fn completed(&self) -> Result<Self> {
         if self.epsilon.is_some() || self.mechanism == Kind::FiniteLaw {
             return Ok(self.clone());
@@ -271,7 +271,7 @@ impl Spec {
         })
     }
 
-    /// Checks each key by itself and with the others, before anything is opened.
+    /// Checks each key, and the keys together, before anything is opened.
     ///
     /// # Errors
     /// [`Error::Parameter`] that names the key.
@@ -332,7 +332,7 @@ impl Spec {
         Ok(())
     }
 
-    /// Whether building takes more than the time of opening a file: covers, certificates, graphs.
+    /// Whether building takes longer than opening a file: covers, certificates, graphs.
     #[cfg(feature = "python")]
     pub(crate) fn takes_long(&self) -> bool {
         let made = |cover: &Option<CoverSource>| matches!(cover, Some(CoverSource::Count(_)));
@@ -351,7 +351,7 @@ impl Spec {
             )
     }
 
-    /// The same with its files looked for relative to a folder.
+    /// Returns the description with file paths relative to a folder.
     pub fn relative_to(mut self, folder: &Path) -> Self {
         let join = |file: &mut Option<PathBuf>| {
             if let Some(file) = file {
@@ -376,8 +376,8 @@ impl Spec {
         self
     }
 
-    /// The same without the paths of files whose fingerprints say what they hold: two descriptions are of
-    /// the same mechanism if these are equal.
+    /// Returns the description without the paths of files that have fingerprints. Two descriptions
+    /// denote the same mechanism if these are equal.
     pub fn without_files(mut self) -> Self {
         if let Some(index) = &mut self.index
             && index.fingerprint.is_some()
@@ -400,8 +400,8 @@ impl Spec {
         self
     }
 
-    /// The same without what tells a receiver nothing of the law: `seed`, `pad`, `cache_bytes`, `threads`,
-    /// `verify`.
+    /// Returns the description without keys that do not affect the law: `seed`, `pad`,
+    /// `cache_bytes`, `threads`, `verify`.
     pub fn released(mut self) -> Self {
         (self.seed, self.pad, self.cache_bytes, self.threads) = (None, None, None, None);
         self.verify = true;

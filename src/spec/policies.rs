@@ -1,4 +1,4 @@
-//! A file of named policies: the command's `--policy`, and the service's configuration.
+//! Reads a file of named policies, for the command's `--policy` and the service's configuration.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,31 +12,31 @@ use crate::error::{Error, Result};
 
 /// The longest name of a policy.
 const LONGEST_NAME: usize = 64;
-/// Keys of a policy that say how a service offers it.
+/// Keys of a policy that describe how a service offers it.
 const OFFERED: [&str; 4] = ["spans_only", "warm", "page", "allow_unchanged"];
 
-/// The named policies of a TOML file, `[policies.NAME]`.
+/// The named policies in a TOML file, `[policies.NAME]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Policies {
-    /// The policy of requests that name none; the only one, where there is one.
+    /// The policy of requests that name none. If there is only one policy, it is the default.
     pub default: Option<String>,
-    /// By name.
+    /// The policies by name.
     pub policies: BTreeMap<String, Policy>,
 }
 
-/// A mechanism, and how it is offered.
+/// A mechanism, and how a service offers it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Policy {
     /// The mechanism.
     pub spec: Spec,
     /// Whether requests must give spans.
     pub spans_only: bool,
-    /// A file of words whose lists and laws are made before a service is ready: a word a line, a
-    /// TAB and its count may follow.
+    /// A file of words whose lists and laws are computed before a service is ready. Each line has a
+    /// word, optionally followed by a TAB and its count.
     pub warm: Option<PathBuf>,
-    /// Whether a service's page may show it; by default, where no ledger is kept.
+    /// Whether a service's page may show the policy; by default if there is no ledger.
     pub page: Option<bool>,
-    /// Whether it is taken although most common words come back as they were.
+    /// Whether the policy is accepted although most common words come back unchanged.
     pub allow_unchanged: bool,
 }
 
@@ -50,7 +50,7 @@ impl From<Spec> for Policy {
 }
 
 impl Policies {
-    /// One policy, `default`.
+    /// Creates a file with one policy, `default`.
     pub fn of(policy: Policy) -> Self {
         let name = "default".to_owned();
         Policies {
@@ -59,7 +59,7 @@ impl Policies {
         }
     }
 
-    /// Reads a file. Files that it names are relative to where it stands.
+    /// Reads a file. Paths in it are relative to its folder.
     ///
     /// # Errors
     /// [`Error::Io`], [`Error::Format`] with the line.
@@ -74,7 +74,7 @@ impl Policies {
         Self::parse(path, text)
     }
 
-    /// Reads the text of a file, of which errors are told.
+    /// Parses the text of a file; `path` is for messages.
     ///
     /// # Errors
     /// [`Error::Format`] with the line.

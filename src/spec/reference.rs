@@ -1,4 +1,4 @@
-//! Where words, covers and laws come from: built in, in a file, or held in memory and known by a
+//! Sources of words, covers and laws: built in, in a file, or in memory and identified by a
 //! fingerprint.
 
 use std::path::PathBuf;
@@ -23,8 +23,8 @@ pub enum Builtin {
 
 named!(Builtin, "builtin", Builtin::English => "english", Builtin::Nouns => "nouns");
 
-/// What is in a file, or is known by its fingerprint only: then it must be given when the mechanism is
-/// built.
+/// Data in a file, or identified only by its fingerprint. In the second case it must be passed in
+/// when the mechanism is built.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reference {
     /// The file.
@@ -34,7 +34,7 @@ pub struct Reference {
 }
 
 impl Reference {
-    /// In a file.
+    /// Data in a file.
     pub fn file(path: impl Into<PathBuf>) -> Self {
         Reference {
             file: Some(path.into()),
@@ -42,7 +42,7 @@ impl Reference {
         }
     }
 
-    /// In memory.
+    /// Data in memory.
     pub fn held(fingerprint: Option<u64>) -> Self {
         Reference {
             file: None,
@@ -85,10 +85,10 @@ impl Reference {
         Value::Object(table)
     }
 
-    /// Whether what was found is what is meant.
+    /// Checks that the data found is the data meant.
     ///
     /// # Errors
-    /// [`Error::Parameter`] where the fingerprint is another one.
+    /// [`Error::Parameter`] for another fingerprint.
     pub(super) fn check(&self, name: &'static str, found: u64) -> Result<()> {
         match self.fingerprint {
             Some(meant) if meant != found => {
@@ -123,7 +123,7 @@ fn insert_file(table: &mut Map<String, Value>, key: &str, file: Option<&PathBuf>
     }
 }
 
-/// Where the words and their metric come from: in JSON and TOML the path of an index file, or a table.
+/// The source of words and their metric: in JSON and TOML the path of an index file, or a table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct IndexSource {
     /// A built-in embedding.
@@ -132,14 +132,14 @@ pub struct IndexSource {
     pub file: Option<PathBuf>,
     /// The fingerprint of words, vectors or edges, and metric.
     pub fingerprint: Option<u64>,
-    /// The format of the file; by default found by its content. `edges`: lines of two words, a word
-    /// graph.
+    /// The format of the file; detected by content by default. `edges`: a word graph, with two
+    /// words per line.
     pub format: Option<String>,
     /// The metric; by default the file's own, or Euclidean.
     pub metric: Option<Metric>,
-    /// Only the first so many words.
+    /// Load only this many words.
     pub limit: Option<usize>,
-    /// For .npy: the file of the words.
+    /// For .npy: the file of words.
     pub vocabulary: Option<PathBuf>,
 }
 
@@ -247,15 +247,15 @@ impl IndexSource {
     }
 }
 
-/// Where a cover comes from: in JSON and TOML a number of outputs, the path of a file, `"none"`, or a
+/// The source of a cover: in JSON and TOML a number of outputs, the path of a file, `"none"`, or a
 /// table of file and fingerprint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CoverSource {
-    /// The so many nearest outputs, or a balanced choice of so many.
+    /// This number of nearest outputs, or a balanced choice of this many.
     Count(usize),
     /// No cover, though the index may hold one.
     None,
-    /// A cover that was saved, that the index holds, or that is in memory.
+    /// A saved cover, the one in the index, or one in memory.
     Stored(Reference),
 }
 

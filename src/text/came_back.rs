@@ -1,11 +1,11 @@
-//! Words that have come back as they were: what a warning about a policy is made of.
+//! Records the words that came back unchanged, for a warning about the policy.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A bit for each word of a vocabulary, set once a draw has given the word itself.
+/// One bit per word of a vocabulary, set once a draw returned the word itself.
 ///
-/// It tells something of the texts, so it stays in the process: it is neither saved nor shown.
+/// It reveals something about the texts, so it stays in the process: it is neither saved nor shown.
 #[derive(Clone)]
 pub(super) struct CameBack(Arc<[AtomicU64]>);
 
@@ -15,14 +15,15 @@ impl CameBack {
         CameBack((0..words).map(|_| AtomicU64::new(0)).collect())
     }
 
-    /// Notes and counts the places at which a word was drawn for itself.
+    /// Records and counts the positions at which a word was drawn for itself.
     pub(super) fn note(&self, words: &[u32], drawn: &[u32]) -> u64 {
         let mut count = 0;
         for (&word, &y) in words.iter().zip(drawn) {
             if word == y {
                 count += 1;
                 let (at, bit) = (&self.0[word as usize / 64], 1 << (word % 64));
-                // Most are noted already, and reading leaves the cache line to all threads.
+                // Most bits are set already, and reading leaves the cache line shared between
+                // threads.
                 if at.load(Ordering::Relaxed) & bit == 0 {
                     at.fetch_or(bit, Ordering::Relaxed);
                 }
@@ -31,7 +32,7 @@ impl CameBack {
         count
     }
 
-    /// The words noted so far, ascending.
+    /// The recorded words, ascending.
     pub(super) fn ids(&self) -> Vec<u32> {
         let mut ids = Vec::new();
         for (at, word) in self.0.iter().zip(0u32..) {

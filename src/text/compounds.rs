@@ -1,8 +1,8 @@
-//! Words that punctuation joins, where a vocabulary knows what it joins ("e-mail").
+//! Words joined by punctuation that a vocabulary has as one word ("e-mail").
 //!
-//! A run of words may be long, and a vocabulary knows few compounds. It keeps how they begin ([`Beginning`]), so
-//! that a run is looked up only as far as some compound begins like it. The time is therefore linear in the
-//! text, whatever the text holds.
+//! A run of joined words may be long, and a vocabulary has few compounds. It keeps their beginnings
+//! ([`Beginning`]), so a run is looked up only while some compound begins like it. The time is
+//! therefore linear in the text, whatever the text contains.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -10,12 +10,12 @@ use std::ops::Range;
 use super::tokenize::{Class, class, is_space, normalize, words};
 use crate::vocabulary::{Beginning, Vocabulary};
 
-/// A vocabulary's word is looked for in so many words that punctuation joins.
+/// Maximum number of joined parts in which a vocabulary's word is searched.
 const MOST_PARTS: usize = 16;
 
-/// Adds the next part of a run of words, in the form of [`normalize`]. The run's parts can be added one by one:
-/// [`normalize`] changes nothing across the punctuation that a part starts with, but for the two forms of a
-/// small sigma, which are one here.
+/// Adds the next part of a run of words, in the form of [`normalize`]. Parts can be added one by
+/// one, because [`normalize`] changes nothing across the punctuation that a part starts with. The
+/// two forms of a small sigma, which count as one here, are an exception.
 fn push(beginning: &mut Beginning, part: &str) {
     if part.is_ascii() {
         let lower = part.bytes().map(|b| b.to_ascii_lowercase());
@@ -31,11 +31,11 @@ fn fold(c: char) -> char {
     if c == 'ς' { 'σ' } else { c }
 }
 
-/// How compounds begin: what of each stands before punctuation.
+/// The beginnings of compounds: for each, the parts that end before punctuation.
 pub fn beginnings<'a>(compounds: impl IntoIterator<Item = &'a str>) -> HashSet<Beginning> {
     let mut found = HashSet::new();
     for word in compounds {
-        // Most words are no compounds.
+        // Most words are not compounds.
         if word.bytes().all(|b| b.is_ascii_alphanumeric()) {
             continue;
         }
@@ -50,15 +50,15 @@ pub fn beginnings<'a>(compounds: impl IntoIterator<Item = &'a str>) -> HashSet<B
     found
 }
 
-/// How the compounds of a vocabulary begin; found once, when they are first asked for.
+/// The beginnings of a vocabulary's compounds, computed on first use.
 pub fn compounds_of(vocabulary: &Vocabulary) -> &HashSet<Beginning> {
     vocabulary.compounds(|v| beginnings((0..v.len() as u32).map(|id| v.word(id))))
 }
 
-/// The words of a text, where words that punctuation joins without white space are one if it is
-/// `known`: the longest that is.
+/// The words of a text. Words joined by punctuation without white space are one word if it is
+/// `known`; the longest known one counts.
 ///
-/// `begins` may be false only where nothing known continues the beginning by punctuation.
+/// `begins` may be false only if no known word continues the beginning by punctuation.
 pub fn known_words(
     text: &str,
     known: impl Fn(&str) -> bool,
@@ -98,10 +98,11 @@ pub fn known_words(
     })
 }
 
-/// Whether what follows a word is neither the end, nor white space, nor punctuation before it.
+/// Whether the text after a word is neither its end, nor white space, nor punctuation followed by
+/// white space or the end.
 #[inline]
 fn is_joined(text: &str, end: usize) -> bool {
-    // Most words end so.
+    // Most words end like this.
     let bytes = text.as_bytes();
     if matches!(&bytes[end..], [] | [b' ', ..] | [b',' | b'.', b' ', ..]) {
         return false;
@@ -118,7 +119,8 @@ mod tests {
     use super::super::look_up;
     use super::*;
 
-    /// The rule without beginnings: the longest known run of at most 16 words, by looking up all of them.
+    /// The rule without beginnings: looks up all runs of at most 16 words; the longest known one
+    /// counts.
     fn slow(text: &str, known: impl Fn(&str) -> bool) -> Vec<Range<usize>> {
         let plain: Vec<_> = words(text).collect();
         let (mut found, mut at) = (Vec::new(), 0);
@@ -135,7 +137,7 @@ mod tests {
         found
     }
 
-    /// The words of a text by a vocabulary, both ways.
+    /// The words of a text by a vocabulary, by both methods.
     fn both(text: &str, vocabulary: &[String]) -> [Vec<Range<usize>>; 2] {
         let vocabulary = Vocabulary::new(vocabulary).unwrap();
         let known = |run: &str| look_up(&vocabulary, &normalize(run), run).is_some();
@@ -175,11 +177,11 @@ mod tests {
         };
         let text = "é-b-a-q-x-".repeat(1000);
         let found = known_words(&text, looked_up, |b| beginnings.contains(b)).count();
-        // Of each "a" the next word, and of each "x".
+        // For each "a" one look-up of the next word, and likewise for each "x".
         assert_eq!((found, asked.get()), (5000, 1000 * 3 + 999 * 4));
     }
 
-    /// What [`Beginning`] relies on, of every sign of punctuation.
+    /// The properties of punctuation that [`Beginning`] relies on.
     #[test]
     fn punctuation_stays_punctuation_and_keeps_what_is_around_it_apart() {
         let fold = |text: &str| normalize(text).replace('ς', "σ");
@@ -214,7 +216,7 @@ mod tests {
             cuts in proptest::collection::vec((any::<prop::sample::Index>(), 1usize..24, 0u8..4), 0..8),
             more in proptest::collection::vec("[ab]([-/.'][ab]){1,3}", 0..20),
         ) {
-            // Words that the text holds, as it has them or in another form.
+            // Words that the text contains, in the same or another form.
             let chars: Vec<char> = text.chars().collect();
             let mut vocabulary: Vec<String> = more;
             vocabulary.push("x".into());

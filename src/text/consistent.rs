@@ -1,11 +1,10 @@
 //! Consistent replacement: one draw for each distinct word.
 //!
-//! **Theorem.** Let x and x' be two texts with the same pattern of equal words and the same
-//! between their words; u₁ … u_k the distinct words of x, u'₁ … u'_k those of x' at the same
-//! places. The output is f(Y₁, …, Y_k), Y_i ~ M(u_i) independent, where f depends on the pattern
-//! only. So it is post-processing of k independent draws, and for every output y:
-//! Pr\[y|x\] ≤ exp(Σ_i ε·d(u_i, u'_i))·Pr\[y|x'\], however often each word stands there. The pattern
-//! is released.
+//! **Theorem.** Let x and x' be two texts with the same pattern of equal words and the same text
+//! between their words. Let u₁ … u_k be the distinct words of x, and u'₁ … u'_k those of x' at the
+//! same positions. The output is f(Y₁, …, Y_k) with independent Y_i ~ M(u_i), where f depends only
+//! on the pattern. So it is post-processing of k independent draws. For every output y, Pr\[y|x\] ≤
+//! exp(Σ_i ε·d(u_i, u'_i))·Pr\[y|x'\], however often each word occurs. The pattern is released.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,11 +15,11 @@ use crate::mechanism::Mechanism;
 use crate::numbers::Figure;
 use crate::parallel::Control;
 
-/// The replacements drawn so far, while they are of use: at most for one call, or one text that
-/// comes in pieces. It holds the words that were written.
+/// The replacements drawn so far: kept at most for one call, or for one text that arrives in parts.
+/// It holds the original words.
 #[derive(Default)]
 pub struct Replacements {
-    /// The mechanism that drew them: another one's draws have another law.
+    /// The mechanism that drew them: another mechanism has another law.
     of: Option<Arc<dyn Mechanism>>,
     known: HashMap<u32, u32>,
     unknown: HashMap<Box<str>, u32>,
@@ -29,10 +28,10 @@ pub struct Replacements {
 }
 
 impl Replacements {
-    /// Ties them to the mechanism that draws them.
+    /// Binds the replacements to the mechanism that draws them.
     ///
     /// # Errors
-    /// They are another's.
+    /// [`Error::Parameter`](crate::Error::Parameter) if they belong to another mechanism.
     pub(super) fn tie(&mut self, mechanism: &Arc<dyn Mechanism>) -> Result<()> {
         match self.of.get_or_insert_with(|| mechanism.clone()) {
             own if Arc::ptr_eq(own, mechanism) => Ok(()),
@@ -44,8 +43,8 @@ impl Replacements {
         }
     }
 
-    /// About the bytes that the unknown words take. Known ones are bounded by the vocabulary; these
-    /// grow with the text.
+    /// Approximate bytes of the unknown words. The vocabulary limits the known ones; these grow
+    /// with the text.
     pub fn unknown_bytes(&self) -> usize {
         self.unknown_bytes
     }
@@ -58,16 +57,16 @@ impl Replacements {
     }
 }
 
-/// Where a drawn word is to be found.
+/// The source of a drawn word.
 #[derive(Clone, Copy)]
-enum Place<T> {
-    /// It was drawn in an earlier piece of the text.
+enum DrawSource<T> {
+    /// It was drawn in an earlier part of the text.
     Before(T),
-    /// Its place among the draws of the call.
+    /// Its index among the draws of the call.
     New(usize),
 }
 
-/// Numbers and dates that are to be drawn.
+/// The numbers and dates that are still to be drawn.
 #[derive(Default)]
 struct NewFigures<'a> {
     drawn: Vec<&'a Figure>,
@@ -75,11 +74,11 @@ struct NewFigures<'a> {
 }
 
 impl<'a> NewFigures<'a> {
-    /// Where one is to be found: equal ones are drawn once.
-    fn place(&mut self, figure: &'a Figure, kept: &HashMap<Figure, i64>) -> Place<i64> {
+    /// The source of a figure's draw: equal figures are drawn once.
+    fn place(&mut self, figure: &'a Figure, kept: &HashMap<Figure, i64>) -> DrawSource<i64> {
         match kept.get(figure) {
-            Some(&before) => Place::Before(before),
-            None => Place::New(*self.at.entry(figure).or_insert_with(|| {
+            Some(&before) => DrawSource::Before(before),
+            None => DrawSource::New(*self.at.entry(figure).or_insert_with(|| {
                 self.drawn.push(figure);
                 self.drawn.len() - 1
             })),
@@ -88,7 +87,7 @@ impl<'a> NewFigures<'a> {
 }
 
 impl TextPrivatizer {
-    /// As `draw`, once for each distinct word of a text or of the call.
+    /// Like `draw`, but draws once for each distinct word of a text or of the call.
     pub(super) fn draw_consistently<'a>(
         &self,
         texts: impl Iterator<Item = (impl Iterator<Item = (&'a str, Fate)>, &'a [Figure])>,
@@ -98,7 +97,7 @@ impl TextPrivatizer {
         let by_text = self.policy().consistent == Consistent::Text;
         let (mut known, mut unknown) = (Vec::new(), 0);
         let (mut new, mut new_unknown) = (HashMap::new(), HashMap::new());
-        // Of every word in its order, the id first where it has one.
+        // For every word in order: the id if it has one, then the source of its draw.
         let (mut places, mut unknown_places) = (Vec::new(), Vec::new());
         let (mut new_figures, mut figure_places) = (NewFigures::default(), Vec::new());
         for (words, figures) in texts {
@@ -114,8 +113,8 @@ impl TextPrivatizer {
                 match fate {
                     Fate::Replace(id) => {
                         let place = match kept.known.get(&id) {
-                            Some(&before) => Place::Before(before),
-                            None => Place::New(*new.entry(id).or_insert_with(|| {
+                            Some(&before) => DrawSource::Before(before),
+                            None => DrawSource::New(*new.entry(id).or_insert_with(|| {
                                 known.push(id);
                                 known.len() - 1
                             })),
@@ -125,11 +124,13 @@ impl TextPrivatizer {
                     Fate::Unknown if self.policy().oov == Oov::Random => {
                         let form = normalize(word);
                         unknown_places.push(match kept.unknown.get(&*form) {
-                            Some(&before) => Place::Before(before),
-                            None => Place::New(*new_unknown.entry(form).or_insert_with(|| {
-                                unknown += 1;
-                                unknown - 1
-                            })),
+                            Some(&before) => DrawSource::Before(before),
+                            None => {
+                                DrawSource::New(*new_unknown.entry(form).or_insert_with(|| {
+                                    unknown += 1;
+                                    unknown - 1
+                                }))
+                            }
                         });
                     }
                     Fate::Unknown | Fate::Skip | Fate::Number | Fate::Date => {}
@@ -152,15 +153,15 @@ impl TextPrivatizer {
             }
         }
         let of = |place, drawn: &[u32]| match place {
-            Place::Before(id) => id,
-            Place::New(at) => drawn[at],
+            DrawSource::Before(id) => id,
+            DrawSource::New(at) => drawn[at],
         };
         let each = places.iter().map(|&(_, place)| of(place, &drawn.known));
         let each: Vec<u32> = each.collect();
         let unchanged = places.iter().zip(&each).filter(|((id, _), y)| id == *y);
         let figures = figure_places.into_iter().map(|place| match place {
-            Place::Before(drawn) => drawn,
-            Place::New(at) => drawn.figures[at],
+            DrawSource::Before(drawn) => drawn,
+            DrawSource::New(at) => drawn.figures[at],
         });
         Ok(Drawn {
             figures: figures.collect(),
@@ -174,7 +175,7 @@ impl TextPrivatizer {
     }
 }
 
-/// One draw for each distinct id.
+/// Draws once for each distinct id.
 pub(super) fn privatize_ids(
     mechanism: &dyn Mechanism,
     ids: &[u32],

@@ -1,15 +1,15 @@
-//! Recognising text that was decoded wrongly: UTF-8 read as Latin-1, as a code page of Windows, or
-//! as Mac Roman.
+//! Detects text that was decoded wrongly: UTF-8 read as Latin-1, as a Windows code page, or as Mac
+//! Roman.
 //!
-//! Such text ("MÃ¼ller", "Р§РµС…РѕРІ") spells names with signs that stand between words
-//! elsewhere (“ ” • … and the no-break space among them), which are released as they are.
+//! Such text ("MÃ¼ller", "Р§РµС…РѕРІ") spells names with characters that elsewhere stand between
+//! words (“ ” • … and the no-break space among them). These would be released unchanged.
 
 use encoding_rs::{
     Encoding, IBM866, ISO_8859_2, KOI8_R, MACINTOSH, WINDOWS_1250, WINDOWS_1251, WINDOWS_1252,
     WINDOWS_1253, WINDOWS_1254,
 };
 
-/// What UTF-8 is wrongly read as, beside Latin-1.
+/// Encodings that UTF-8 is often wrongly read as, besides Latin-1.
 static PAGES: [&Encoding; 9] = [
     WINDOWS_1252,
     WINDOWS_1251,
@@ -22,9 +22,8 @@ static PAGES: [&Encoding; 9] = [
     IBM866,
 ];
 
-/// Whether a run of characters that are not ASCII is UTF-8 that was read in another encoding: read
-/// back, its bytes are UTF-8 throughout, or for the most part where signs that were read correctly
-/// stand beside it.
+/// Whether a run of non-ASCII characters is UTF-8 that was read in another encoding. Encoded back,
+/// its bytes are UTF-8 throughout, or mostly, if correctly read characters stand beside it.
 pub fn looks_misdecoded(text: &str) -> bool {
     if text.is_ascii() {
         return false;
@@ -42,14 +41,14 @@ fn is_misread(run: &str) -> bool {
     PAGES.iter().enumerate().any(|(at, page)| {
         let (mut bytes, mut not_bytes) = (Vec::new(), 0);
         for c in run.chars() {
-            // Latin-1 is Windows-1252 but for C1 controls.
+            // Latin-1 is Windows-1252 except for the C1 controls.
             let latin = u8::try_from(u32::from(c)).ok().filter(|_| at == 0);
             match latin.or_else(|| byte(page, c)) {
                 Some(b) => bytes.push(b),
                 None => not_bytes += 1,
             }
         }
-        // Other scripts write pairs of letters that are UTF-8 by chance ("Ні").
+        // Other scripts contain pairs of letters that are UTF-8 by chance ("Ні").
         is_utf8(&bytes, not_bytes, at == 0)
     })
 }
@@ -61,9 +60,9 @@ fn byte(page: &'static Encoding, c: char) -> Option<u8> {
     bytes.first().copied().filter(|_| !lossy)
 }
 
-/// Whether bytes are UTF-8, with at least half as many characters of several bytes as there are bytes that belong
-/// to none; `not_bytes` characters were no bytes. One character is enough where all bytes fit, and
-/// `sure` says that chance is unlikely; else three.
+/// Whether bytes are UTF-8, with at least half as many multi-byte characters as stray bytes;
+/// `not_bytes` characters could not be encoded. One character suffices if all bytes fit and `sure`
+/// says that chance is unlikely; otherwise three are needed.
 fn is_utf8(bytes: &[u8], not_bytes: usize, sure: bool) -> bool {
     let (mut whole, mut broken) = (0, not_bytes);
     for chunk in bytes.utf8_chunks() {

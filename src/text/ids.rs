@@ -1,19 +1,18 @@
-//! The words of any text as ids of a vocabulary: what models of language are made from.
+//! The words of any text as ids of a vocabulary, for language models.
 
 use std::ops::Range;
 
 use super::{compounds_of, known_words, look_up, normalize, without_symbols};
 use crate::vocabulary::Vocabulary;
 
-/// The id by which a mechanism replaces a word as it is written, if the vocabulary has it.
+/// The id under which a mechanism replaces a word as written, if the vocabulary has it.
 pub fn id_of(vocabulary: &Vocabulary, word: &str) -> Option<u32> {
     let form = normalize(word);
     let bare = || look_up(vocabulary, without_symbols(&form)?, without_symbols(word)?);
     look_up(vocabulary, &form, word).or_else(bare)
 }
 
-/// The words of a text where they stand, with their ids: as a mechanism on this vocabulary finds
-/// them.
+/// The words of a text with their positions and ids, as a mechanism on this vocabulary finds them.
 pub fn word_ids<'a>(
     vocabulary: &'a Vocabulary,
     text: &'a str,
@@ -26,8 +25,8 @@ pub fn word_ids<'a>(
     })
 }
 
-/// Whether a word that stands behind `between` begins a sentence: a full stop, an exclamation or
-/// question mark, or an empty line is between.
+/// Whether a word after `between` begins a sentence: `between` has a full stop, an exclamation or
+/// question mark, or an empty line.
 pub fn ends_sentence(between: &str) -> bool {
     let mut breaks = 0;
     between.chars().any(|c| match c {

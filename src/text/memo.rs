@@ -1,4 +1,4 @@
-//! What short words are to the mechanism, remembered for a while: most words of a text have come before.
+//! A memo of how the mechanism treats short words: most words of a text have occurred before.
 
 use std::ops::{Deref, DerefMut, Range};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,68 +6,68 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::Fate;
 use crate::prefetch::prefetch;
 
-/// Words that are remembered at most: one in each place, the last that came.
-const PLACES: usize = 1 << 15;
+/// Number of slots; each remembers the last word that fell on it.
+const SLOTS: usize = 1 << 15;
 
-/// The words of one thread's texts, while it works on them.
+/// The remembered words of one thread during one block of texts.
 #[derive(Default)]
 pub(super) struct Memo {
-    places: Vec<([u64; 2], Fate)>,
+    slots: Vec<([u64; 2], Fate)>,
 }
 
-/// Those of the threads of one call, between its blocks.
-pub(super) struct Memos {
+/// The pool of memos for one call: threads check them out for a block and return them.
+pub(super) struct MemoPool {
     bytes: usize,
     idle: Mutex<Vec<Memo>>,
 }
 
-/// One that a thread has now.
-pub(super) struct Lent<'a> {
+/// A memo checked out of the pool by one thread; returned on drop.
+pub(super) struct CheckedOutMemo<'a> {
     memo: Memo,
-    of: &'a Memos,
+    pool: &'a MemoPool,
 }
 
-/// A word of a text that is looked at soon.
+/// A word of a text that is looked up soon; its slot is being prefetched.
 #[derive(Clone, Default)]
-pub(super) struct Soon {
+pub(super) struct UpcomingWord {
     pub(super) range: Range<usize>,
-    /// Zeros where nothing is remembered.
+    /// Zeros if nothing is remembered about the word.
     key: [u64; 2],
-    place: usize,
+    slot: usize,
 }
 
-impl Memos {
-    /// For texts of so many bytes.
+impl MemoPool {
+    /// Creates a pool for texts of `bytes` bytes in total.
     pub(super) fn new(bytes: usize) -> Self {
         let idle = Mutex::default();
-        Memos { bytes, idle }
+        MemoPool { bytes, idle }
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<Memo>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One for this thread.
-    pub(super) fn lend(&self) -> Lent<'_> {
+    /// Checks out a memo for this thread.
+    pub(super) fn check_out(&self) -> CheckedOutMemo<'_> {
         let idle = self.idle().pop();
         let memo = idle.unwrap_or_else(|| Memo::new(self.bytes));
-        Lent { memo, of: self }
+        CheckedOutMemo { memo, pool: self }
     }
 }
 
-impl Drop for Lent<'_> {
+impl Drop for CheckedOutMemo<'_> {
     fn drop(&mut self) {
-        self.of.idle().push(std::mem::take(&mut self.memo));
+        self.pool.idle().push(std::mem::take(&mut self.memo));
     }
 }
 
-impl DerefMut for Lent<'_> {
+impl DerefMut for CheckedOutMemo<'_> {
     fn deref_mut(&mut self) -> &mut Memo {
         &mut self.memo
     }
 }
 
-impl Deref for Lent<'_> {
+impl Deref for CheckedOutMemo<'_> {
     type Target = Memo;
 
     fn deref(&self) -> &Memo {
@@ -76,39 +76,37 @@ impl Deref for Lent<'_> {
 }
 
 impl Memo {
-    /// For texts of so many bytes: for few it remembers nothing.
+    /// Creates a memo for texts of `bytes` bytes; for few bytes it remembers nothing.
     pub(super) fn new(bytes: usize) -> Self {
-        let places = match bytes > 4 * PLACES {
+        let slots = match bytes > 4 * SLOTS {
             // No word has this key.
-            true => vec![([0; 2], Fate::Unknown); PLACES],
+            true => vec![([0; 2], Fate::Unknown); SLOTS],
             false => Vec::new(),
         };
-        Memo { places }
+        Memo { slots }
     }
 
-    /// A word whose place is asked for, so that it is there when [`fate`](Self::fate) looks at it.
+    /// Prefetches the slot of a word, so that it is in the cache when [`fate`](Self::fate) reads
+    /// it.
     #[inline]
-    pub(super) fn soon(&self, text: &str, range: Range<usize>) -> Soon {
-        let key = key(text.as_bytes(), &range).filter(|_| !self.places.is_empty());
+    pub(super) fn prefetch(&self, text: &str, range: Range<usize>) -> UpcomingWord {
+        let key = key(text.as_bytes(), &range).filter(|_| !self.slots.is_empty());
         let key = key.unwrap_or_default();
         // Multiplicative hashing: the highest bits depend on all others.
         let hash =
             key[0].wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ key[1].wrapping_mul(0xd1b5_4a32_d192_ed03);
-        let place = (hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - PLACES.ilog2())) as usize;
-        self.places
-            .get(place)
-            .into_iter()
-            .for_each(|at| prefetch(at));
-        Soon { range, key, place }
+        let slot = (hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - SLOTS.ilog2())) as usize;
+        self.slots.get(slot).into_iter().for_each(|at| prefetch(at));
+        UpcomingWord { range, key, slot }
     }
 
-    /// What a word is: as remembered, or as `find` finds it.
+    /// Returns the fate of a word: the remembered one, or the result of `find`.
     #[inline]
-    pub(super) fn fate(&mut self, word: &Soon, find: impl FnOnce() -> Fate) -> Fate {
+    pub(super) fn fate(&mut self, word: &UpcomingWord, find: impl FnOnce() -> Fate) -> Fate {
         if word.key == [0; 2] {
             return find();
         }
-        let (kept, fate) = &mut self.places[word.place];
+        let (kept, fate) = &mut self.slots[word.slot];
         if *kept != word.key {
             *fate = find();
             *kept = word.key;
@@ -117,7 +115,7 @@ impl Memo {
     }
 }
 
-/// A word of at most 15 bytes with its length, as two integers; never zeros.
+/// A word of at most 15 bytes with its length, as two integers that are never both zero.
 #[inline]
 fn key(text: &[u8], range: &Range<usize>) -> Option<[u64; 2]> {
     let length = range.len();
@@ -163,17 +161,17 @@ mod tests {
             }
         }
 
-        /// However many words share a place, each is what it is.
+        /// Words that share a slot never get each other's fate.
         #[test]
-        fn what_is_remembered_is_what_is_found(words in proptest::collection::vec("[a-z]{1,3}|[a-z]{14,17}", 1..3000)) {
+        fn words_in_one_slot_keep_their_fates(words in proptest::collection::vec("[a-z]{1,3}|[a-z]{14,17}", 1..3000)) {
             let mut memo = Memo::new(1 << 20);
             let find = |word: &str| Fate::Replace(word.bytes().fold(7, |n, b| 31 * (n % 1_000_003) + u32::from(b)));
             let text = words.join(" ");
             let mut start = 0;
             for word in &words {
-                let soon = memo.soon(&text, start..start + word.len());
+                let upcoming = memo.prefetch(&text, start..start + word.len());
                 start += word.len() + 1;
-                prop_assert_eq!(memo.fate(&soon, || find(word)), find(word));
+                prop_assert_eq!(memo.fate(&upcoming, || find(word)), find(word));
             }
         }
     }

@@ -1,8 +1,8 @@
-//! Text in, text out: words are found, looked up, replaced, and put back where they stood.
+//! Text in, text out: finds words, looks them up, replaces them, and puts the replacements in their
+//! positions.
 //!
-//! White space, punctuation and line structure stay as they are. They are **not protected**,
-//! and neither are the number of words or which words the policy
-//! exempts.
+//! White space, punctuation and line structure do not change. They are **not protected**. Neither
+//! are the number of words, nor which words the policy exempts.
 
 mod bound;
 mod came_back;
@@ -33,7 +33,7 @@ pub use consistent::Replacements;
 pub use decoding::looks_misdecoded;
 use figures::{Replacing, figure_fate};
 pub use ids::{ends_sentence, id_of, word_ids};
-use memo::{Memo, Memos, Soon};
+use memo::{Memo, MemoPool, UpcomingWord};
 pub use pad::padded;
 use piece::Piece;
 pub use places::{byte_ranges, character_spans};
@@ -49,21 +49,21 @@ use crate::numbers::Figure;
 use crate::parallel::{Control, both, install, map_all, map_all_with};
 use crate::vocabulary::{Beginning, Vocabulary, WordTable};
 
-/// Bytes of text that are worked on at a time.
+/// Bytes of text that are processed at a time.
 const BLOCK: usize = 8 << 20;
-/// Texts that are worked on at a time: an empty one takes memory, too.
+/// Number of texts that are processed at a time: an empty one takes memory, too.
 const TEXTS: usize = 1 << 17;
-/// Words that wait for what is remembered of them.
+/// Number of words that wait while their memo slots are prefetched.
 const AHEAD: usize = 8;
-/// Texts below this many bytes are done on the calling thread.
+/// Texts below this many bytes are processed on the calling thread.
 const SMALL: usize = 4096;
 /// The stream of a call that unknown words draw from; no mechanism uses it.
 const UNKNOWN_STREAM: u64 = u64::MAX;
 
-/// What may follow a word without a space between.
+/// Characters that may follow a word without a space between.
 const AFTER_SPACELESS: [char; 10] = [' ', '\n', '\r', ',', '.', ';', ':', '!', '?', ')'];
 
-/// What replaces a masked word.
+/// The text that replaces a masked word.
 pub const MASK: &str = "[MASK]";
 
 /// A mechanism applied to text.
@@ -73,11 +73,11 @@ pub struct TextPrivatizer {
     policy: Policy,
     came_back: CameBack,
     unchanged: OnceLock<Unchanged>,
-    /// How the compounds among the skipped words begin.
+    /// The beginnings of the compounds among the skipped words.
     skipped: Arc<HashSet<Beginning>>,
 }
 
-/// What becomes of one word.
+/// The treatment of one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Replace(u32),
@@ -87,21 +87,21 @@ enum Fate {
     Date,
 }
 
-/// What a word is to the mechanism; equal ones are the same word to it.
+/// The identity of a word for the mechanism; equal units are the same word to it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Unit<'a> {
     /// A word of the vocabulary.
     Known(u32),
     /// A word that the mechanism does not know, in the form of [`normalize`].
     Unknown(Cow<'a, str>),
-    /// A word released as it is.
+    /// A word released unchanged.
     Raw(&'a str),
-    /// A number or a date that a law of its own draws.
+    /// A number or a date drawn by its own law.
     Figure(Figure),
 }
 
-/// The id of a word in the form of [`normalize`] or, in a vocabulary that knows "Paris" only as it
-/// is written, as it stands.
+/// The id of a word in the form of [`normalize`], or as written if the vocabulary has only that
+/// spelling ("Paris").
 pub fn look_up(vocabulary: &Vocabulary, form: &str, word: &str) -> Option<u32> {
     vocabulary.id(form).or_else(|| vocabulary.id(word))
 }
@@ -114,28 +114,28 @@ struct Word {
     fate: Fate,
 }
 
-/// What was found in a text.
-struct Found {
+/// The words found in a text.
+struct FoundWords {
     words: Vec<Word>,
-    /// The ids of those that the mechanism is applied to.
+    /// The ids of the words that the mechanism is applied to.
     known: Vec<u32>,
     /// Numbers and dates, in their order.
     figures: Vec<Figure>,
     counts: Counts,
 }
 
-/// What words become: those of the vocabulary, and those that are not in it, each in their order.
+/// The draws for known and for unknown words, each in order.
 struct Drawn {
     known: Vec<u32>,
     unknown: Vec<u32>,
-    /// The places that numbers and dates are drawn at.
+    /// The places drawn for numbers and dates.
     figures: Vec<i64>,
-    /// Words of the vocabulary that became themselves.
+    /// Number of words that were drawn as themselves.
     unchanged: u64,
 }
 
 impl TextPrivatizer {
-    /// `mechanism` under `policy`. The words of `policy.skip` are normalised.
+    /// Applies `mechanism` under `policy`. The words of `policy.skip` are normalised.
     pub fn new(mechanism: Arc<dyn Mechanism>, policy: Policy) -> Self {
         let skip = policy.skip.iter().map(|w| normalize(w).into_owned());
         let policy = Policy {
@@ -163,9 +163,9 @@ impl TextPrivatizer {
         &self.policy
     }
 
-    /// The words of a text as byte ranges: where the vocabulary, or the policy's `skip`, knows
-    /// what punctuation joins ("e-mail"), it is one word. So is a number or a date that is drawn by a law of
-    /// its own.
+    /// The words of a text as byte ranges. If the vocabulary, or the policy's `skip`, has a
+    /// compound joined by punctuation ("e-mail"), it is one word. So is a number or a date that is
+    /// drawn by its own law.
     pub fn words(&self, text: &str) -> impl Iterator<Item = Range<usize>> {
         self.units(text).map(|(range, _)| range)
     }
@@ -182,10 +182,9 @@ impl TextPrivatizer {
         })
     }
 
-    /// The words of a text: as the vocabulary has them, where it does; skipped ones as they are
-    /// written; others in the form of [`normalize`]. To
-    /// [`privatize_tokens`](Self::privatize_tokens) they are what the text's words are to
-    /// [`privatize`](Self::privatize).
+    /// The words of a text: known ones in the vocabulary's spelling, skipped ones as written,
+    /// others in the form of [`normalize`]. [`privatize_tokens`](Self::privatize_tokens) treats
+    /// them like [`privatize`](Self::privatize) treats the text's words.
     pub fn tokenize(&self, text: &str) -> Vec<String> {
         let words = self.units(text);
         words
@@ -203,7 +202,7 @@ impl TextPrivatizer {
             .collect()
     }
 
-    /// The mechanism's guarantee with what the handling of text exempts from it.
+    /// The mechanism's guarantee, with the exceptions that the handling of text adds.
     pub fn guarantee(&self) -> Guarantee {
         let mut guarantee = self.mechanism.guarantee();
         let exceptions = &mut guarantee.exceptions;
@@ -252,8 +251,7 @@ impl TextPrivatizer {
         guarantee
     }
 
-    /// How often common words come back as they were: measured once, see
-    /// [`calibration::unchanged`].
+    /// How often common words come back unchanged: measured once, see [`calibration::unchanged`].
     ///
     /// # Errors
     /// [`Error::Interrupted`].
@@ -265,7 +263,7 @@ impl TextPrivatizer {
         Ok(*self.unchanged.get_or_init(|| found))
     }
 
-    /// [`guarantee`](Self::guarantee) with that measure: the form to be shown.
+    /// The [`guarantee`](Self::guarantee) with that measurement: the form to show.
     ///
     /// # Errors
     /// [`Error::Interrupted`].
@@ -275,7 +273,7 @@ impl TextPrivatizer {
         Ok(guarantee)
     }
 
-    /// How many words of the texts so far came back as they were and do so nearly always: with a
+    /// Counts the words of the texts so far that came back unchanged and nearly always do, with a
     /// probability above [`Unchanged::WORD`].
     ///
     /// # Errors
@@ -306,11 +304,12 @@ impl TextPrivatizer {
         self.privatize_texts_with(texts, &mut Replacements::default(), control)
     }
 
-    /// [`privatize_texts`](Self::privatize_texts), where the replacements of earlier pieces of
-    /// the same text are kept: for text that comes in pieces, under [`Consistent::Call`].
+    /// Like [`privatize_texts`](Self::privatize_texts), but keeps the replacements of earlier parts
+    /// of the same text, for text that arrives in parts under [`Consistent::Call`].
     ///
     /// # Errors
-    /// As [`privatize_texts`](Self::privatize_texts), and replacements of another mechanism.
+    /// The errors of [`privatize_texts`](Self::privatize_texts); [`Error::Parameter`] for
+    /// replacements of another mechanism.
     pub fn privatize_texts_with(
         &self,
         texts: &[&str],
@@ -320,7 +319,7 @@ impl TextPrivatizer {
         replacements.tie(&self.mechanism)?;
         let mut out = Vec::with_capacity(texts.len());
         let mut counts = Counts::default();
-        let memos = Memos::new(texts.iter().map(|text| text.len()).sum());
+        let memos = MemoPool::new(texts.iter().map(|text| text.len()).sum());
         let mut rest = texts;
         while !rest.is_empty() {
             let mut size = 0;
@@ -340,7 +339,7 @@ impl TextPrivatizer {
     fn privatize_block(
         &self,
         texts: &[&str],
-        memos: &Memos,
+        memos: &MemoPool,
         out: &mut Vec<String>,
         counts: &mut Counts,
         replacements: &mut Replacements,
@@ -348,13 +347,13 @@ impl TextPrivatizer {
     ) -> Result<()> {
         let found = map_all_with(
             texts,
-            || memos.lend(),
+            || memos.check_out(),
             |memo, text| {
                 control.check()?;
                 Ok(self.find(text, memo))
             },
         );
-        let found: Vec<Found> = found.into_iter().collect::<Result<_>>()?;
+        let found: Vec<FoundWords> = found.into_iter().collect::<Result<_>>()?;
         for (i, (text, found)) in (out.len()..).zip(texts.iter().zip(&found)) {
             *counts += found.counts;
             self.refuse_unknown(found.strs(text), |n| {
@@ -383,7 +382,7 @@ impl TextPrivatizer {
         let mut places = &drawn.figures[..];
         let parts = texts.iter().zip(&found).map(|(text, found)| {
             let of_text = known.split_off(..found.known.len()).unwrap_or_default();
-            // Words that are not drawn have none.
+            // Words that are not drawn have no replacement.
             let most = unknown.len().min(found.counts.unknown as usize);
             let places = places.split_off(..found.figures.len()).unwrap_or_default();
             let unknown = unknown.split_off(..most).unwrap_or_default();
@@ -397,10 +396,10 @@ impl TextPrivatizer {
         Ok(())
     }
 
-    /// The words of a text, and what becomes of each.
-    fn find(&self, text: &str, memo: &mut Memo) -> Found {
-        // Words and what is between them take some six bytes.
-        let mut found = Found {
+    /// Finds the words of a text and their fates.
+    fn find(&self, text: &str, memo: &mut Memo) -> FoundWords {
+        // A word and the text after it take about six bytes.
+        let mut found = FoundWords {
             words: Vec::with_capacity(text.len() / 5 + 1),
             known: Vec::with_capacity(text.len() / 5 + 1),
             figures: Vec::new(),
@@ -420,15 +419,15 @@ impl TextPrivatizer {
         found
     }
 
-    /// The words of a part of a text that no number or date is in.
-    fn find_within(&self, text: &str, part: Range<usize>, memo: &mut Memo, found: &mut Found) {
-        let Found {
+    /// Finds the words in a part of a text without numbers and dates.
+    fn find_within(&self, text: &str, part: Range<usize>, memo: &mut Memo, found: &mut FoundWords) {
+        let FoundWords {
             words,
             known,
             counts,
             ..
         } = found;
-        let mut settle = |memo: &mut Memo, word: Soon| {
+        let mut settle = |memo: &mut Memo, word: UpcomingWord| {
             let Range { start, end } = word.range;
             let fate = memo.fate(&word, || self.fate(&text[start..end]));
             counts.add(fate);
@@ -437,11 +436,11 @@ impl TextPrivatizer {
             }
             words.push(Word { start, end, fate });
         };
-        // A word waits until the ones behind it are found: what is remembered of it comes from memory meanwhile.
-        let mut waiting: [Soon; AHEAD] = Default::default();
+        // A word waits until the next ones are found: meanwhile its memo slot is prefetched.
+        let mut waiting: [UpcomingWord; AHEAD] = Default::default();
         let mut count = 0;
         for range in self.words_only(&text[part.clone()]) {
-            let soon = memo.soon(text, range.start + part.start..range.end + part.start);
+            let soon = memo.prefetch(text, range.start + part.start..range.end + part.start);
             let word = std::mem::replace(&mut waiting[count % AHEAD], soon);
             if count >= AHEAD {
                 settle(memo, word);
@@ -453,7 +452,7 @@ impl TextPrivatizer {
         }
     }
 
-    /// A text with other words.
+    /// Assembles a text with replaced words.
     fn assembled(
         &self,
         text: &str,
@@ -477,7 +476,7 @@ impl TextPrivatizer {
             let original = Piece::new(bytes, word.start, word.end);
             match self.replacement(word.fate, original, table, &mut drawn) {
                 Some(replacement) => replacement.append_to(&mut result),
-                // A dropped word takes one of the two spaces around it along.
+                // A dropped word also removes one of the two spaces around it.
                 None if result.ends_with(b" ")
                     && (done == text.len() || text[done..].starts_with(AFTER_SPACELESS)) =>
                 {
@@ -501,7 +500,7 @@ impl TextPrivatizer {
         consistent::privatize_ids(&*self.mechanism, ids, control)
     }
 
-    /// Under [`Oov::Error`], an error for the first unknown word, by its place.
+    /// Under [`Oov::Error`], returns an error for the first unknown word, with its position.
     fn refuse_unknown<'a>(
         &self,
         mut words: impl Iterator<Item = (&'a str, Fate)>,
@@ -529,7 +528,7 @@ impl TextPrivatizer {
     }
 
     fn fate(&self, word: &str) -> Fate {
-        // Most words are short and ASCII: their lower case needs no memory of its own.
+        // Most words are short and ASCII: their lower case needs no allocation.
         let mut lower = [0; 32];
         let form = match lower.get_mut(..word.len()) {
             Some(lower) if word.is_ascii() => {
@@ -550,7 +549,7 @@ impl TextPrivatizer {
         }
     }
 
-    /// Draws for all words that need it, of which `unknown` are not in the vocabulary.
+    /// Draws for all words that need it; `unknown` of them are not in the vocabulary.
     fn draw<'a>(
         &self,
         known: &[u32],
@@ -582,7 +581,7 @@ impl TextPrivatizer {
         })
     }
 
-    /// The bytes that a word becomes.
+    /// The bytes that replace a word.
     #[inline]
     fn replacement<'a>(
         &self,
@@ -609,7 +608,7 @@ impl TextPrivatizer {
     }
 }
 
-/// A string of bytes that are UTF-8, unless a mapped file was changed under us.
+/// A string from bytes that are UTF-8, unless another process changed a mapped file.
 fn into_string(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes)
         .unwrap_or_else(|wrong| String::from_utf8_lossy(wrong.as_bytes()).into_owned())
@@ -625,8 +624,8 @@ impl Fate {
     }
 }
 
-impl Found {
-    /// The words as they stand in their text.
+impl FoundWords {
+    /// The words as written in their text.
     fn strs<'a>(&'a self, text: &'a str) -> impl Iterator<Item = (&'a str, Fate)> {
         self.words.iter().map(|w| (&text[w.start..w.end], w.fate))
     }

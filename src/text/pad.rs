@@ -1,9 +1,10 @@
-//! Response times that are whole multiples of a time, so that they tell little of a text.
+//! Response times that are multiples of a fixed time, so that they reveal little about a text.
 
 use std::time::{Duration, Instant};
 
-/// The instant at which a call that began at `start` and is done `now` may answer: a whole multiple of
-/// `pad` after its start, at least one, not before `now`. `now` itself where `pad` is zero.
+/// The instant at which a call that began at `start` and is done at `now` may answer. It is the
+/// first positive multiple of `pad` after the start that is not before `now`. If `pad` is zero, it
+/// is `now`.
 ///
 /// ```
 /// use std::time::{Duration, Instant};
@@ -19,7 +20,7 @@ pub fn padded(start: Instant, now: Instant, pad: Duration) -> Instant {
     }
     let elapsed = now.saturating_duration_since(start).as_nanos();
     let whole = elapsed.div_ceil(pad.as_nanos()).max(1);
-    // Whole nanoseconds: below the time that has passed and one `pad`.
+    // Whole nanoseconds: less than the elapsed time plus one `pad`.
     let nanoseconds = u64::try_from(whole * pad.as_nanos()).unwrap_or(u64::MAX);
     start
         .checked_add(Duration::from_nanos(nanoseconds))
@@ -42,7 +43,7 @@ mod tests {
                 assert!(found == pad || found - done < pad, "{pad} {done} {found}");
             }
         }
-        // Clocks that stand still, and no padding at all.
+        // Clocks that do not advance, and no padding at all.
         assert_eq!(
             padded(at(5), start, Duration::from_nanos(10)),
             at(5) + Duration::from_nanos(10)

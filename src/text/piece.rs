@@ -1,5 +1,5 @@
-//! Pieces of text put together: most are short, and a copy of sixteen bytes takes less than a copy of so many
-//! as there are.
+//! Assembles text from pieces: most are short, and copying sixteen bytes is faster than copying the
+//! exact number.
 
 /// Some bytes of a text, or of a vocabulary's words.
 #[derive(Clone, Copy)]
@@ -10,17 +10,17 @@ pub(super) struct Piece<'a> {
 }
 
 impl<'a> Piece<'a> {
-    /// From `start` up to `end`, which lie in this order within `of`.
+    /// The bytes from `start` to `end`; start ≤ end ≤ the length of `of`.
     ///
     /// # Panics
-    /// If they do not.
+    /// Panics for other positions.
     #[inline]
     pub(super) fn new(of: &'a [u8], start: usize, end: usize) -> Self {
         assert!(start <= end && end <= of.len());
         Piece { of, start, end }
     }
 
-    /// All of them.
+    /// All bytes of `of`.
     pub(super) fn whole(of: &'a [u8]) -> Self {
         Piece::new(of, 0, of.len())
     }
@@ -29,7 +29,7 @@ impl<'a> Piece<'a> {
         &self.of[self.start..self.end]
     }
 
-    /// Puts them behind what is there.
+    /// Appends the bytes to `out`.
     #[inline]
     pub(super) fn append_to(&self, out: &mut Vec<u8>) {
         const MOST: usize = 16;
@@ -41,7 +41,7 @@ impl<'a> Piece<'a> {
         match (there, out.spare_capacity_mut().first_chunk_mut::<MOST>()) {
             (Some(there), Some(spare)) if length <= MOST => {
                 *spare = there.map(std::mem::MaybeUninit::new);
-                // SAFETY: 16 bytes behind the end were written, of which these are the first.
+                // SAFETY: 16 bytes after the end were written, and these are the first of them.
                 unsafe { out.set_len(behind + length) };
             }
             _ => out.extend_from_slice(self.bytes()),

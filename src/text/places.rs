@@ -1,21 +1,22 @@
-//! Places in a text: people and Python count characters (Unicode code points), Rust bytes.
+//! Positions in a text: people and Python count characters (Unicode code points), Rust counts
+//! bytes.
 
 use std::ops::Range;
 
 use crate::error::{Error, Result};
 
-/// Spans of characters as ranges of bytes.
+/// Converts spans of characters to ranges of bytes.
 ///
 /// # Errors
-/// [`Error::Parameter`] for a span that ends before it begins, begins before the end of the one before,
-/// or ends outside of the text.
+/// [`Error::Parameter`] for a span that ends before it begins, overlaps the one before, or ends
+/// outside the text.
 pub fn byte_ranges(
     text: &str,
     spans: impl IntoIterator<Item = (u64, u64)>,
 ) -> Result<Vec<Range<usize>>> {
     let mut bytes = text.char_indices().map(|(at, _)| at).chain([text.len()]);
     let mut out = Vec::new();
-    // The characters that `bytes` has given, and the byte where the last of these starts.
+    // The number of characters passed, and the byte at which the last of them starts.
     let (mut given, mut last) = (0u64, 0);
     let mut byte = |at: u64| {
         if given.checked_sub(1) == Some(at) {
@@ -43,7 +44,7 @@ pub fn byte_ranges(
     Ok(out)
 }
 
-/// Ranges of bytes, ascending, as spans of characters.
+/// Converts ascending ranges of bytes to spans of characters.
 pub fn character_spans(
     text: &str,
     ranges: impl IntoIterator<Item = Range<usize>>,

@@ -1,4 +1,4 @@
-//! How words are handled that the mechanism is not applied to, and what is counted of a text.
+//! The handling of words that the mechanism is not applied to, and the counts of a text.
 
 use std::collections::HashSet;
 
@@ -6,21 +6,21 @@ use super::Fate;
 use crate::names::named;
 use crate::numbers::Figures;
 
-/// What happens to a word that is not in the vocabulary.
+/// The handling of a word that is not in the vocabulary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Oov {
-    /// It becomes a word drawn uniformly from the vocabulary: all unknown words look alike.
-    /// For Tem this is the law of a word farther than γ from all others.
+    /// Replace it by a word drawn uniformly from the vocabulary: all unknown words have the same
+    /// law. For Tem this is the law of a word farther than γ from all others.
     #[default]
     Random,
-    /// It is an error that says where the word stands.
+    /// Return an error with the position of the word.
     Error,
-    /// It is left out. That there was an unknown word stays visible in its absence.
+    /// Remove it. Its absence shows that there was an unknown word.
     Drop,
-    /// It becomes `[MASK]`. That there was an unknown word is visible.
+    /// Replace it by `[MASK]`, which shows that there was an unknown word.
     Mask,
-    /// It is released as it is: **unprotected**.
+    /// Release it unchanged: **unprotected**.
     Keep,
 }
 
@@ -36,25 +36,25 @@ named!(
 /// The handling of words that the mechanism is not applied to.
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
-    /// Words that are not in the vocabulary.
+    /// The handling of words that are not in the vocabulary.
     pub oov: Oov,
-    /// Words released as they are, **unprotected**, in the form of [`normalize`](super::normalize).
+    /// Words released unchanged, **unprotected**, in the form of [`normalize`](super::normalize).
     pub skip: HashSet<String>,
     /// Whether equal words get the same replacement.
     pub consistent: Consistent,
-    /// What draws numbers and dates; those without are words.
+    /// The laws of numbers and dates; without a law, they are words.
     pub figures: Figures,
 }
 
-/// How far equal words get the same replacement.
+/// The scope in which equal words get the same replacement.
 ///
-/// For two texts with the same pattern of equal words the exponents of their *distinct* words add
-/// up, however often each stands there: the output is a function of one independent draw for
-/// each distinct word and of the pattern (post-processing). The pattern itself is released.
+/// For two texts with the same pattern of equal words, the exponents of their *distinct* words add
+/// up, however often each occurs. The output is a function of the pattern and of one independent
+/// draw per distinct word (post-processing). The pattern itself is released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Consistent {
-    /// Every occurrence is drawn by itself.
+    /// Every occurrence has a draw of its own.
     #[default]
     Never,
     /// Within a text; a list of tokens or an array of ids is one text.
@@ -63,25 +63,25 @@ pub enum Consistent {
     Call,
 }
 
-/// What was done to a text.
+/// Counts of how the words of a text were treated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Words found.
     pub words: u64,
     /// Of these, words of the vocabulary that the mechanism was applied to.
     pub replaced: u64,
-    /// Of those, words that came back as they were. Like every count it tells something of the texts:
-    /// for whoever holds them, not for release.
+    /// Of those, words that came back unchanged. Like every count it reveals something about the
+    /// texts: it is for their owner, not for release.
     pub unchanged: u64,
     /// Of these, words that are not in the vocabulary.
     pub unknown: u64,
     /// Of these, words skipped.
     pub skipped: u64,
-    /// Of these, numbers drawn by a law of their own; 0 unless the policy has one.
+    /// Of these, numbers drawn by their own law; 0 unless the policy has one.
     pub numbers: u64,
-    /// Of these, dates drawn by a law of their own; 0 unless the policy has one.
+    /// Of these, dates drawn by their own law; 0 unless the policy has one.
     pub dates: u64,
-    /// Texts that look as if they had been decoded wrongly, see [`looks_misdecoded`](super::looks_misdecoded).
+    /// Texts that look wrongly decoded, see [`looks_misdecoded`](super::looks_misdecoded).
     pub misdecoded: u64,
 }
 

@@ -1,18 +1,18 @@
-//! Finding the words of a text.
+//! Finds the words of a text.
 //!
 //! Everything that carries content is a word or part of one: letters, digits, marks, control
-//! characters, symbols such as emoji and currency signs. Only white space, punctuation and the
-//! invisible marks of direction and joining stand between words ([`BETWEEN`]), and symbols
-//! (+ < = > ^ ` | ~ * # % & @ \ _) that touch no word. Inside a word stay
+//! characters, symbols such as emoji and currency signs. Between words stand only white space,
+//! punctuation, the invisible marks of direction and joining ([`BETWEEN`]), and symbols (+ < = > ^
+//! ` | ~ * # % & @ \ _) that touch no word. A word includes
 //!
 //! - an apostrophe between letters (don't),
-//! - whatever stands without white space between two digits (3.14, 123-45-6789, 1(555)12),
+//! - any character without white space between two digits (3.14, 123-45-6789, 1(555)12),
 //! - symbols that touch it (C++, #tag, hunter2***, a+b),
 //! - soft hyphens and zero-width joiners between word characters,
-//! - punctuation of Latin-1 (§ ¡ « · …) between letters, which wrongly decoded text holds.
+//! - punctuation of Latin-1 (§ ¡ « · …) between letters, which wrongly decoded text contains.
 //!
-//! An e-mail address or a web address is one word. Other punctuation, a hyphen say, separates
-//! words, unless a vocabulary knows what it joins ([`known_words`](super::known_words)).
+//! An e-mail address or a web address is one word. Other punctuation, such as a hyphen, separates
+//! words, unless a vocabulary has the compound ([`known_words`](super::known_words)).
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -20,16 +20,17 @@ use std::ops::Range;
 use unicode_normalization::UnicodeNormalization;
 use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory};
 
-/// What is released as it is, because it is in no word: the guarantee's own words.
+/// The text that is released unchanged, because it belongs to no word, in the words of the
+/// guarantee.
 pub const BETWEEN: &str = "white space, punctuation, symbols (+ < = > ^ ` | ~ * # % & @ \\ _) that \
     touch no word, invisible marks of direction and joining";
 
-/// What a character is to the words around it.
+/// The class of a character, which decides whether it belongs to a word.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Class {
     /// Part of a word.
     Word,
-    /// Part of a word that it touches; alone it is none.
+    /// Part of a word that it touches; no word by itself.
     Symbol,
     /// Between words, unless digits or letters on both sides make it part of one.
     Punctuation,
@@ -50,11 +51,12 @@ pub fn words(text: &str) -> Words<'_> {
 pub struct Words<'a> {
     text: &'a str,
     at: usize,
-    /// End of the run without white space that `at` is in; it is no address.
+    /// The end of the current run without white space, which is no address.
     chunk_end: usize,
 }
 
-/// ASCII letters and digits, white space, and marks that end a clause: what most text is made of.
+/// Classes of ASCII bytes that make up most text: letters and digits, white space, and marks that
+/// end a clause.
 const LETTER: u8 = 1;
 const SPACE: u8 = 2;
 const STOP: u8 = 3;
@@ -74,7 +76,8 @@ const BYTES: [u8; 256] = {
     kinds
 };
 
-/// How many of the first bytes are ASCII letters and digits, up to 16, where there are so many bytes; or fewer.
+/// How many of the first bytes are ASCII letters and digits: at most 16, or fewer if there are
+/// fewer bytes.
 #[inline]
 fn letters(bytes: &[u8]) -> usize {
     #[cfg(target_arch = "x86_64")]
@@ -98,8 +101,8 @@ fn letters(bytes: &[u8]) -> usize {
 }
 
 impl Words<'_> {
-    /// The next word, where it is plain: ASCII letters and digits between white space, with at most
-    /// one mark behind them. No rule but the first applies to it.
+    /// The next word if it is plain: ASCII letters and digits between white space, followed by at
+    /// most one mark. Only the first rule applies to it.
     #[inline]
     fn plain(&mut self) -> Option<Range<usize>> {
         let bytes = self.text.as_bytes();
@@ -179,8 +182,8 @@ fn chunk_end(text: &str, start: usize) -> usize {
     at
 }
 
-/// The e-mail or web address that a run without white space is, without the punctuation
-/// around it.
+/// The e-mail or web address in a run without white space, without the punctuation around it;
+/// `None` if there is none.
 fn address(text: &str, run: Range<usize>) -> Option<Range<usize>> {
     let bytes = &text.as_bytes()[run.clone()];
     if !bytes.iter().any(|&b| b == b'@' || b == b':' || b == b'.') {
@@ -203,7 +206,7 @@ fn address(text: &str, run: Range<usize>) -> Option<Range<usize>> {
     })
 }
 
-/// Where the run of word characters and symbols at `start` ends, and whether it is a word.
+/// The end of the run of word characters and symbols at `start`, and whether the run is a word.
 fn word_end(text: &str, start: usize) -> (usize, bool) {
     let mut at = start;
     let mut last = ' ';
@@ -228,7 +231,8 @@ fn word_end(text: &str, start: usize) -> (usize, bool) {
     (at, is_word)
 }
 
-/// Where the word goes on that ends with `last` before the punctuation at `at`, if it does.
+/// The position at which a word continues after punctuation at `at`; the word so far ends with
+/// `last`.
 fn joined(text: &str, at: usize, last: char) -> Option<usize> {
     if last.is_numeric() {
         let between = |c| matches!(class(c), Class::Punctuation | Class::Symbol);
@@ -242,8 +246,8 @@ fn joined(text: &str, at: usize, last: char) -> Option<usize> {
     let next = char_at(text, after).filter(|&n| class(n) == Class::Word)?;
     let joins = match c {
         '\'' | '\u{2019}' | '\u{a1}'..='\u{bf}' => last.is_alphabetic() && next.is_alphabetic(),
-        // What the code pages 125x and Mac Roman have for bytes that UTF-8 uses: beside a letter
-        // that is not ASCII it is more likely part of a wrongly decoded one.
+        // Characters of the code pages 125x and Mac Roman for bytes that UTF-8 uses. Beside a
+        // non-ASCII letter, they are more likely part of a wrongly decoded one.
         '\u{2010}'..='\u{2026}' | '\u{2039}' | '\u{203a}' => {
             last.is_alphabetic() && next.is_alphabetic() && !(last.is_ascii() && next.is_ascii())
         }
@@ -253,7 +257,7 @@ fn joined(text: &str, at: usize, last: char) -> Option<usize> {
     (joins || invisible && matches!(class(last), Class::Word | Class::Symbol)).then_some(after)
 }
 
-/// White space, but for NEL (U+0085): wrongly decoded text holds it in the middle of words.
+/// White space except NEL (U+0085), which wrongly decoded text has in the middle of words.
 #[inline]
 pub(super) fn is_space(c: char) -> bool {
     c.is_whitespace() && c != '\u{85}'
@@ -267,7 +271,7 @@ pub(super) fn class(c: char) -> Class {
         '+' | '<' | '=' | '>' | '^' | '`' | '|' | '~' => Class::Symbol,
         '*' | '#' | '%' | '&' | '@' | '\\' | '_' => Class::Symbol,
         '!'..='~' => Class::Punctuation,
-        // Controls carry what somebody has put there, letters of wrongly decoded text above all.
+        // Controls may carry content, above all letters of wrongly decoded text.
         '\0'..='\u{9f}' => Class::Word,
         _ if c.is_alphanumeric() => Class::Word,
         // Full-width and small forms of the symbols above, and signs that follow numbers.
@@ -281,9 +285,8 @@ pub(super) fn class(c: char) -> Class {
             GeneralCategoryGroup::Punctuation | GeneralCategoryGroup::Separator => {
                 Class::Punctuation
             }
-            // Marks of direction and joining carry no content of their own. Other format
-            // characters do (tag characters spell invisible text), and private use and
-            // unassigned ones may.
+            // Marks of direction and joining carry no content. Other format characters do (tag
+            // characters spell invisible text), and so may private-use and unassigned ones.
             GeneralCategoryGroup::Other
                 if matches!(
                     c,
@@ -301,7 +304,7 @@ pub(super) fn class(c: char) -> Class {
     }
 }
 
-/// A word without the symbols around it, where it has any: "c" for "c++", "5" for "$5".
+/// A word without the symbols around it, if it has any: "c" for "c++", "5" for "$5".
 pub fn without_symbols(word: &str) -> Option<&str> {
     let symbol = |c: char| {
         c == '$'
@@ -398,7 +401,7 @@ mod tests {
         }
     }
 
-    /// White space and punctuation, and symbols that touch no word.
+    /// White space, punctuation, and symbols that touch no word.
     fn nothing_with_content(between: &str, text: &str) -> bool {
         let at = between.as_ptr() as usize - text.as_ptr() as usize;
         let touches = |c: Option<char>| c.is_some_and(|c| class(c) == Class::Word);
@@ -425,7 +428,7 @@ mod tests {
                 match address(text, at..end) {
                     Some(address) => found.push(address),
                     None => {
-                        // Within a run without white space the short way is not taken.
+                        // Inside a run without white space the fast path is not used.
                         let chunk_end = usize::MAX;
                         let within = Words {
                             text,

@@ -1,54 +1,56 @@
 //! The assignment problem: the cheapest perfect matching of n rows and n columns.
 //!
-//! Jonker and Volgenant (1987): column reduction, reduction transfer, augmenting row reduction,
-//! then a shortest augmenting path (Dijkstra with reduced costs) for every row still free. The
-//! row reduction is a price war that can take long where costs are close; it is cut off after
-//! [`BIDS`] bids a row, which the augmentation then makes up for.
+//! Jonker and Volgenant (1987): column reduction, reduction transfer and augmenting row reduction.
+//! Then a shortest augmenting path (Dijkstra with reduced costs) is found for every row still free.
+//! The row reduction is an auction that can take long where costs are close. It stops after
+//! [`BIDS`] bids per row, and the augmentation does the rest.
 //!
-//! Columns are reduced not from the costs themselves but from what rows pay above the columns'
-//! means. In a space of many dimensions some words are near to all others ("hubs"): by costs alone
-//! most columns would want the same few rows. Measured on 300-dimensional words, a third of the rows
-//! instead of three quarters then start free, and a solution takes a fifth of the passes.
+//! Columns are reduced from the costs less a row potential, which is the row's least cost above the
+//! columns' means. In a space of many dimensions some words are near to all others ("hubs"): by the
+//! costs alone, most columns would choose the same few rows. Measured on 300-dimensional words, a
+//! third of the rows start free instead of three quarters, and a solution takes a fifth of the
+//! passes.
 
 use super::cost::Costs;
 use super::kernel::Number;
 use crate::error::Result;
 use crate::parallel::Control;
 
-/// Bids a free row in the augmenting row reduction.
+/// Bids per free row in the augmenting row reduction.
 const BIDS: usize = 3;
 const FREE: u32 = u32::MAX;
 /// Marks a row that is the cheapest of several columns.
 const CONTESTED: u32 = 1 << 31;
 
-/// What columns are reduced from.
+/// The costs that columns are reduced from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Start {
-    /// Costs less what rows pay above the columns' means: far fewer passes where costs are alike.
+    /// Costs less each row's least cost above the columns' means: far fewer passes if costs are
+    /// similar.
     Means,
-    /// The costs: keeps the digits of small costs beside large ones.
+    /// The costs themselves: keeps the digits of small costs beside large ones.
     Costs,
 }
 
-/// Working memory, to be used again.
+/// Working memory, reused between problems.
 #[derive(Debug, Default)]
 pub(super) struct ShortestPaths<T> {
-    /// Of the rows, in the column reduction only.
+    /// Dual potentials of the rows, only during column reduction.
     u: Vec<T>,
     v: Vec<T>,
-    /// v, and -∞ for columns that are done.
+    /// v, with -∞ for columns that are done.
     open_v: Vec<T>,
     column_of: Vec<u32>,
     row_of: Vec<u32>,
     distance: Vec<T>,
-    /// The row that a column is cheapest at, in the column reduction.
+    /// The row at which a column is cheapest, during column reduction.
     cheapest: Vec<u32>,
     free: Vec<u32>,
     next_free: Vec<u32>,
     free_columns: Vec<u32>,
-    /// Of the columns that a search has reached: the distance, and how it was computed.
+    /// Columns that a search has reached: the column, its distance, and the distance as computed.
     done: Vec<(usize, T, T)>,
-    /// The rows by which a search has gone, and their distances less their potentials.
+    /// Rows that a search has passed, with their distances less their dual potentials.
     passed: Vec<(usize, T)>,
 }
 
@@ -82,7 +84,8 @@ impl<T: Number> ShortestPaths<T> {
         &self.v
     }
 
-    /// Prices every column at its cheapest row, which gets it if it has none yet.
+    /// Sets each column's dual potential by its cheapest row, and assigns the column to that row if
+    /// it is free.
     fn reduce_columns(&mut self, cost: &Costs<T>, start: Start) {
         let (n, stride) = (cost.rows(), cost.stride());
         let zero = T::default();
@@ -123,8 +126,8 @@ impl<T: Number> ShortestPaths<T> {
         }
     }
 
-    /// Rows that are the cheapest of one column only could pay more for it: up to where
-    /// another column is as good.
+    /// Lowers the potential of a column whose row is cheapest for it alone, up to the point where
+    /// another column is as cheap for the row.
     fn transfer(&mut self, cost: &Costs<T>) {
         self.free.clear();
         for i in 0..cost.rows() {
@@ -136,7 +139,7 @@ impl<T: Number> ShortestPaths<T> {
             } else if cost.rows() > 1 {
                 let j = column as usize;
                 let two = T::two_least(cost.row(i), &self.v);
-                // The column's own reduced cost is the least there is.
+                // The column's own reduced cost is the smallest.
                 let other = if two.at == j { two.second } else { two.least };
                 let own = cost.row(i)[j] - self.v[j];
                 self.v[j] -= other - own;
@@ -199,10 +202,10 @@ impl<T: Number> ShortestPaths<T> {
         let (end, reach) = loop {
             self.passed.push((row, base));
             let (computed, mut j) = T::relax(cost.row(row), &self.open_v, base, &mut self.distance);
-            // Rounding could have it a hair below the column before.
+            // Rounding could put it slightly below the column before.
             let nearest = if computed > last { computed } else { last };
             if nearest == last && self.row_of[j] != FREE {
-                // Of columns that are equally near, a free one ends the search.
+                // Among columns at the same distance, a free one ends the search.
                 let mut free = self.free_columns.iter();
                 let tie = free.find(|&&free| self.distance[free as usize] <= nearest);
                 j = tie.map_or(j, |&tie| tie as usize);
@@ -218,8 +221,8 @@ impl<T: Number> ShortestPaths<T> {
             row = self.row_of[j] as usize;
             base = nearest - (cost.row(row)[j] - self.v[j]);
         };
-        // Back along the path: the row by which a column was reached is the one that gives its
-        // distance, which is computed once more, bit for bit.
+        // Follow the path back. The row through which a column was reached is the one that gives
+        // its distance when computed again, bit for bit.
         let (mut j, mut distance) = (end, self.distance[end]);
         loop {
             let by = |&(row, base): &(usize, T)| (cost.row(row)[j] - self.v[j]) + base == distance;

@@ -1,11 +1,11 @@
 //! Bags of words and the Earth Mover's distance between them (POST'19, section 3).
 //!
-//! A bag of size N is the distribution that gives every occurrence of a word 1/N; the distance
-//! is the least mean distance at which one distribution is moved into the other. For bags of
-//! equal size that is the cheapest matching divided by N.
+//! A bag of size N is the distribution that gives every occurrence of a word the mass 1/N. The
+//! distance is the least mean distance at which one distribution is moved into the other. For bags
+//! of equal size, it is the cost of the cheapest matching divided by N.
 //!
-//! Words that both bags have stay where they are: by the triangle inequality some optimal plan
-//! moves none of what they have in common.
+//! Words that both bags share stay where they are: by the triangle inequality, some optimal plan
+//! moves none of the common mass.
 
 use std::cell::Cell;
 
@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::parallel::Control;
 use crate::space::MetricSpace;
 
-/// Words and how often each stands in a text.
+/// Words and how often each occurs in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bag {
     /// Ascending, each once.
@@ -27,7 +27,7 @@ pub struct Bag {
 }
 
 impl Bag {
-    /// A bag of word ids and counts; a word may stand several times, a count may be 0.
+    /// Creates a bag of word ids and counts; a word may occur several times, and a count may be 0.
     ///
     /// # Errors
     /// [`Error::Parameter`] for an empty bag, or one of more than 2³¹ words.
@@ -49,10 +49,10 @@ impl Bag {
         Ok(Bag { ids, counts, size })
     }
 
-    /// A bag of word ids, each as often as it stands there.
+    /// Creates a bag of word ids, each counted as often as it occurs.
     ///
     /// # Errors
-    /// As of [`new`](Self::new).
+    /// The errors of [`new`](Self::new).
     pub fn of_words(mut ids: Vec<u32>) -> Result<Self> {
         ids.sort_unstable();
         if ids.is_empty() || ids.len() > 1 << 31 || ids.windows(2).any(|w| w[0] == w[1]) {
@@ -70,7 +70,7 @@ impl Bag {
         &self.ids
     }
 
-    /// How often each of them stands in the bag.
+    /// The count of each of these words.
     pub fn counts(&self) -> &[u64] {
         &self.counts
     }
@@ -81,17 +81,17 @@ impl Bag {
     }
 }
 
-/// What is left of two bags without what they have in common: words and masses, and the total
-/// mass of which these are parts.
+/// The remainder of two bags without their common mass: words and masses, and the total mass that
+/// these are part of.
 #[derive(Debug, Default)]
-pub(super) struct Remains {
+pub(super) struct Remainder {
     pub(super) words: [Vec<u32>; 2],
     pub(super) masses: [Vec<u64>; 2],
     whole: u64,
 }
 
-impl Remains {
-    /// What words there were is kept no longer than it takes.
+impl Remainder {
+    /// Empties the lists: words of private texts are kept no longer than needed.
     fn clear(&mut self) {
         self.words.iter_mut().for_each(Vec::clear);
         self.masses.iter_mut().for_each(Vec::clear);
@@ -99,7 +99,8 @@ impl Remains {
 
     pub(super) fn fill(&mut self, a: &Bag, b: &Bag) {
         let common = gcd(a.size, b.size);
-        // An occurrence in a bag of size N has the mass 1/N: in units of a common divisor.
+        // An occurrence in a bag of size N has mass 1/N; express masses in units of a common
+        // divisor.
         let (mass_a, mass_b) = (b.size / common, a.size / common);
         self.whole = a.size * mass_a;
         self.clear();
@@ -128,7 +129,7 @@ impl Remains {
         }
     }
 
-    /// Lets every unit of mass stand for itself, if that makes the problem an assignment of
+    /// Represents every unit of mass by a word of its own, if that gives an assignment problem of
     /// about the same size.
     pub(super) fn expand(&mut self) {
         let longest = self.words[0].len().max(self.words[1].len()) as u64;
@@ -159,7 +160,7 @@ impl Remains {
     }
 }
 
-/// The Earth Mover's distance of two bags, exactly.
+/// Computes the exact Earth Mover's distance of two bags.
 ///
 /// ```
 /// use fastdx::transport::bags::{Bag, distance};
@@ -172,37 +173,38 @@ impl Remains {
 /// ```
 ///
 /// # Errors
-/// [`Error::Interrupted`]; [`Error::Parameter`] where distances differ by so many orders of
-/// magnitude that 64-bit arithmetic cannot tell which plan is best.
+/// [`Error::Interrupted`]; [`Error::Parameter`] for distances of such different magnitude that
+/// 64-bit arithmetic cannot decide which plan is best.
 pub fn distance(space: &dyn MetricSpace, a: &Bag, b: &Bag, control: &Control) -> Result<f64> {
-    KEPT.with(|kept| {
-        // Taken, so that a space that asks for such a distance itself finds none, and a panic loses it.
+    IDLE_SOLVER.with(|kept| {
+        // The solver is taken out, so that a space that calls this function itself finds none, and
+        // a panic loses it.
         let mut solver = kept.take().unwrap_or_default();
         let found = solver.between(space, a, b, control);
-        if a.ids.len().max(b.ids.len()) <= KEPT_WORDS {
-            solver.remains.clear();
+        if a.ids.len().max(b.ids.len()) <= MAX_KEPT_WORDS {
+            solver.remainder.clear();
             kept.set(Some(solver));
         }
         found
     })
 }
 
-/// The memory of a thread's last distance is used for its next one, up to so many words: some 0.3 MB.
-const KEPT_WORDS: usize = 128;
+/// A thread keeps its solver's memory for the next distance, up to this many words: about 0.3 MB.
+const MAX_KEPT_WORDS: usize = 128;
 
 thread_local! {
-    static KEPT: Cell<Option<Box<BagSolver>>> = const { Cell::new(None) };
+    static IDLE_SOLVER: Cell<Option<Box<BagSolver>>> = const { Cell::new(None) };
 }
 
-/// Distances of many bags after each other.
+/// Computes the distances of many bags, one after the other.
 #[derive(Debug, Default)]
 pub(super) struct BagSolver {
     workspace: Workspace,
-    remains: Remains,
+    remainder: Remainder,
 }
 
 impl BagSolver {
-    /// The distance with distances of words from `space`.
+    /// Computes the distance, with word distances from `space`.
     pub(super) fn between(
         &mut self,
         space: &dyn MetricSpace,
@@ -213,18 +215,21 @@ impl BagSolver {
         if !self.begin(a, b) {
             return Ok(0.0);
         }
-        let BagSolver { workspace, remains } = self;
-        let [a, b] = &remains.words;
-        if remains.masses.iter().flatten().all(|&mass| mass == 1)
-            && let Some(cost) = workspace.screen(space, a, b, control)?
+        let BagSolver {
+            workspace,
+            remainder,
+        } = self;
+        let [a, b] = &remainder.words;
+        if remainder.masses.iter().flatten().all(|&mass| mass == 1)
+            && let Some(cost) = workspace.solve_bounded(space, a, b, control)?
         {
-            return Ok(cost * remains.unit());
+            return Ok(cost * remainder.unit());
         }
         workspace.cost.fill(space, a, b);
         self.solve(control)
     }
 
-    /// The distance with costs that `fill` writes for the words that are left.
+    /// Computes the distance, with costs that `fill` writes for the remaining words.
     pub(super) fn distance(
         &mut self,
         a: &Bag,
@@ -235,55 +240,61 @@ impl BagSolver {
         if !self.begin(a, b) {
             return Ok(0.0);
         }
-        fill(&mut self.workspace.cost, &self.remains.words);
+        fill(&mut self.workspace.cost, &self.remainder.words);
         self.solve(control)
     }
 
-    /// Finds what is left of two bags; whether anything is.
+    /// Computes the remainder of two bags; returns whether there is any.
     fn begin(&mut self, a: &Bag, b: &Bag) -> bool {
-        self.remains.fill(a, b);
-        let any = !self.remains.is_empty();
+        self.remainder.fill(a, b);
+        let any = !self.remainder.is_empty();
         if any {
-            self.remains.expand();
+            self.remainder.expand();
         }
         any
     }
 
-    /// The distance by the costs that were filled in.
+    /// Solves for the costs that were filled in.
     fn solve(&mut self, control: &Control) -> Result<f64> {
-        let BagSolver { workspace, remains } = self;
-        let [supply, demand] = &remains.masses;
-        Ok(workspace.solve(supply, demand, control)?.cost * remains.unit())
+        let BagSolver {
+            workspace,
+            remainder,
+        } = self;
+        let [supply, demand] = &remainder.masses;
+        Ok(workspace.solve(supply, demand, control)?.cost * remainder.unit())
     }
 
-    /// A lower bound on the distance, much sooner.
+    /// Computes a lower bound on the distance, much faster.
     pub(super) fn bound(
         &mut self,
         a: &Bag,
         b: &Bag,
         fill: impl FnOnce(&mut Costs<f64>, &[Vec<u32>; 2]),
     ) -> f64 {
-        let BagSolver { workspace, remains } = self;
-        remains.fill(a, b);
-        if remains.is_empty() {
+        let BagSolver {
+            workspace,
+            remainder,
+        } = self;
+        remainder.fill(a, b);
+        if remainder.is_empty() {
             return 0.0;
         }
-        fill(&mut workspace.cost, &remains.words);
-        let [supply, demand] = &remains.masses;
-        workspace.bound(supply, demand) * remains.unit()
+        fill(&mut workspace.cost, &remainder.words);
+        let [supply, demand] = &remainder.masses;
+        workspace.bound(supply, demand) * remainder.unit()
     }
 }
 
-/// A lower bound on the probability that the noisy points of a bag of `size` words, each with
-/// Laplace noise of ε in n dimensions, are within an Earth Mover's distance of `distance`:
-/// Pr\[Gamma(nN, 1/ε) ≤ NΔ\].
+/// A lower bound on a probability: the noisy points of a bag are within an Earth Mover's distance
+/// of `distance`. The bag has `size` words; each point has Laplace noise of ε in n dimensions. The
+/// bound is Pr\[Gamma(nN, 1/ε) ≤ NΔ\].
 ///
-/// Moving every word to its own noisy point is a plan, whose cost is the mean of N independent
-/// Gamma(n, 1/ε) radii; their sum is Gamma(nN, 1/ε). POST'19's Theorem 3 prints a larger bound,
+/// Moving every word to its own noisy point is a plan. Its cost is the mean of N independent
+/// Gamma(n, 1/ε) radii, whose sum is Gamma(nN, 1/ε). POST'19's Theorem 3 prints a larger bound,
 /// which fails for N > 1.
 ///
 /// # Errors
-/// [`Error::Parameter`] for no dimension or word, or more than 10⁸ of their product, ε not
+/// [`Error::Parameter`] for a dimension or size of 0, a product of both above 10⁸, an ε that is not
 /// positive and finite, or a distance that is negative or NaN.
 pub fn utility_bound(n: usize, epsilon: f64, size: usize, distance: f64) -> Result<f64> {
     crate::error::check_epsilon(epsilon)?;

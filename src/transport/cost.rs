@@ -1,4 +1,4 @@
-//! The matrix of costs: given, or the distances between words.
+//! The matrix of costs: given, or computed as distances between words.
 
 use super::kernel::Number;
 use crate::error::{Error, Result};
@@ -9,11 +9,11 @@ use crate::space::MetricSpace;
 pub struct CostMatrix(pub(super) Costs<f64>);
 
 impl CostMatrix {
-    /// Costs in row-major order.
+    /// Creates costs from row-major order.
     ///
     /// # Errors
-    /// [`Error::Parameter`] for no row or column, [`Error::Shape`] where `costs` has another
-    /// size, [`Error::Parameter`] for a cost that is not finite.
+    /// [`Error::Parameter`] for no row or column or a cost that is not finite; [`Error::Shape`] if
+    /// `costs` has another size.
     pub fn new(costs: &[f64], rows: usize, columns: usize) -> Result<Self> {
         if rows == 0 || columns == 0 {
             let got = format!("{rows} × {columns}");
@@ -42,7 +42,7 @@ impl CostMatrix {
         Ok(CostMatrix(matrix))
     }
 
-    /// Distances between words: those of `a` are the rows.
+    /// Computes distances between words: `a` are the rows.
     pub fn between(space: &dyn MetricSpace, a: &[u32], b: &[u32]) -> Self {
         let mut matrix = Costs::default();
         matrix.fill(space, a, b);
@@ -70,7 +70,7 @@ pub(super) struct Costs<T> {
 }
 
 impl<T: Number> Costs<T> {
-    /// Costs from a function that fills row i, in this matrix's memory.
+    /// Fills row i by `row(i, …)`, in this matrix's memory.
     pub(super) fn fill_with(&mut self, rows: usize, columns: usize, row: impl Fn(usize, &mut [T])) {
         self.shape(rows, columns);
         for (i, out) in self.values.chunks_exact_mut(self.stride).enumerate() {
@@ -85,7 +85,7 @@ impl<T: Number> Costs<T> {
         }
     }
 
-    /// The memory of so many rows and columns, whatever it holds.
+    /// Resizes the memory; its contents are arbitrary.
     fn sized(&mut self, rows: usize, columns: usize) {
         (self.rows, self.columns) = (rows, columns);
         self.stride = columns.next_multiple_of(T::LANES);
@@ -118,7 +118,7 @@ impl<T: Number> Costs<T> {
 }
 
 impl Costs<f64> {
-    /// Distances between words, in this matrix's memory: those of `a` are the rows.
+    /// Fills in the distances between words, reusing this matrix's memory: `a` are the rows.
     pub(super) fn fill(&mut self, space: &dyn MetricSpace, a: &[u32], b: &[u32]) {
         self.shape(a.len(), b.len());
         space.block(a, b, &mut self.values, self.stride);
@@ -132,15 +132,20 @@ impl Costs<f64> {
 }
 
 impl Costs<f32> {
-    /// Distances between words, each off by a relative error of at most what is returned, where
-    /// the space has them sooner than exact ones.
-    pub(super) fn screen(&mut self, space: &dyn MetricSpace, a: &[u32], b: &[u32]) -> Option<f64> {
+    /// Fills in bounded distances between words, if the space has them. Returns their largest
+    /// relative error.
+    pub(super) fn fill_bounded(
+        &mut self,
+        space: &dyn MetricSpace,
+        a: &[u32],
+        b: &[u32],
+    ) -> Option<f64> {
         self.sized(a.len(), b.len());
-        // The padding is the space's work here.
-        space.screen(a, b, &mut self.values, self.stride)
+        // The space writes the padding here.
+        space.bounded_distances(a, b, &mut self.values, self.stride)
     }
 
-    /// Takes a cost out.
+    /// Removes a cost: sets it to +∞.
     pub(super) fn remove(&mut self, i: usize, j: usize) {
         self.values[i * self.stride + j] = f32::INFINITY;
     }

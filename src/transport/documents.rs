@@ -1,4 +1,4 @@
-//! Many documents: all distances, and the nearest ones with rigorous pruning.
+//! Distances of many documents, and the nearest documents with rigorous pruning.
 
 use rayon::prelude::*;
 
@@ -9,44 +9,45 @@ use crate::metric::Metric;
 use crate::parallel::{Control, install};
 use crate::space::MetricSpace;
 
-/// Bytes that a table of word distances may take.
+/// Maximum bytes of a table of word distances.
 const TABLE_BYTES: usize = 512 << 20;
-/// Bounds are compared with this relative margin, far above what rounding does to them.
+/// Relative margin when bounds are compared: far above their rounding errors.
 const MARGIN: f64 = 1e-9;
 
-/// WordCosts of documents, numbered, so that distances can stand in a table.
+/// The distinct words of some documents, numbered by position, so that their distances can stand in
+/// a table.
 #[derive(Clone)]
-struct WordCosts {
+struct DocumentWords {
     ids: Vec<u32>,
 }
 
-impl WordCosts {
+impl DocumentWords {
     fn of<'a>(bags: impl Iterator<Item = &'a Bag>) -> Self {
         let mut ids: Vec<u32> = bags.flat_map(|bag| bag.ids().iter().copied()).collect();
         ids.sort_unstable();
         ids.dedup();
-        WordCosts { ids }
+        DocumentWords { ids }
     }
 
-    fn place(&self, id: u32) -> usize {
-        // All words of the documents are there.
+    fn index(&self, id: u32) -> usize {
+        // All words of the documents are in the list.
         self.ids.binary_search(&id).unwrap_or(0)
     }
 }
 
 /// Distances between words of documents.
 struct Table {
-    rows: WordCosts,
-    columns: WordCosts,
+    rows: DocumentWords,
+    columns: DocumentWords,
     values: Vec<f64>,
 }
 
 impl Table {
-    /// The table, or nothing where it would take too much memory.
+    /// Computes the table; `None` if it would take too much memory.
     fn new(
         space: &dyn MetricSpace,
-        rows: WordCosts,
-        columns: WordCosts,
+        rows: DocumentWords,
+        columns: DocumentWords,
         control: &Control,
     ) -> Result<Option<Self>> {
         let width = columns.ids.len();
@@ -80,23 +81,23 @@ impl Table {
         &self.values[place * width..][..width]
     }
 
-    /// Costs of words of the rows and words of the columns.
+    /// Fills in the costs between words of the rows and words of the columns.
     fn fill(&self, cost: &mut Costs<f64>, left: &[Vec<u32>; 2]) {
-        let places: Vec<usize> = left[1].iter().map(|&id| self.columns.place(id)).collect();
-        cost.fill_with(left[0].len(), places.len(), |i, out| {
-            let row = self.row(self.rows.place(left[0][i]));
-            for (out, &place) in out.iter_mut().zip(&places) {
+        let indices: Vec<usize> = left[1].iter().map(|&id| self.columns.index(id)).collect();
+        cost.fill_with(left[0].len(), indices.len(), |i, out| {
+            let row = self.row(self.rows.index(left[0][i]));
+            for (out, &place) in out.iter_mut().zip(&indices) {
                 *out = row[place];
             }
         });
     }
 }
 
-/// The Earth Mover's distance of every bag of `a` to every bag of `b`, row by row; of `a` to
-/// itself, each pair computed once, where there is no `b`. `control` counts the rows.
+/// Computes the Earth Mover's distance of every bag of `a` to every bag of `b`, row by row. Without
+/// `b`, it compares `a` with itself and computes each pair once. `control` counts the rows.
 ///
 /// # Errors
-/// As [`bags::distance`](super::bags::distance).
+/// The errors of [`bags::distance`](super::bags::distance).
 pub fn pairwise(
     space: &dyn MetricSpace,
     a: &[Bag],
@@ -106,8 +107,8 @@ pub fn pairwise(
     let others = b.unwrap_or(a);
     let columns = others.len();
     let mut out = vec![0.0; a.len() * columns];
-    let words = WordCosts::of(a.iter().chain(b.unwrap_or(&[])));
-    // A table pays once its distances are used again.
+    let words = DocumentWords::of(a.iter().chain(b.unwrap_or(&[])));
+    // A table pays only if its distances are used several times.
     let used: u64 = a.iter().map(|x| x.ids().len() as u64).sum::<u64>()
         * others.iter().map(|x| x.ids().len() as u64).sum::<u64>();
     let pays = used > 2 * (words.ids.len() as u64).pow(2);
@@ -143,34 +144,34 @@ pub fn pairwise(
     Ok(out)
 }
 
-/// The nearest documents, and how the others were ruled out.
+/// The nearest documents, and statistics of the pruning.
 #[derive(Clone, Debug, Default)]
 pub struct Nearest {
-    /// k places of documents a query, nearest first, ties by place.
+    /// The indices of k documents per query, nearest first, ties by index.
     pub ids: Vec<u32>,
     /// Their Earth Mover's distances.
     pub distances: Vec<f64>,
     /// Pairs of a query and a document.
     pub pairs: u64,
-    /// Pairs ruled out by the distance of centroids.
+    /// Pairs ruled out by the distance of their centroids.
     pub by_centroid: u64,
-    /// Pairs ruled out by a relaxed matching: every word of the document moves to its nearest
+    /// Pairs ruled out by a relaxed matching, which moves every word of the document to its nearest
     /// word of the query.
     pub by_relaxation: u64,
-    /// Pairs ruled out by potentials: a few passes over the costs without the words in common.
+    /// Pairs ruled out by dual potentials: a few passes over the costs, without the common words.
     pub by_dual_bound: u64,
     /// Pairs whose exact distance was computed.
     pub exact: u64,
 }
 
-/// The `k` documents nearest to every query, exactly. `control` counts the queries.
+/// Finds the `k` documents nearest to every query, exactly. `control` counts the queries.
 ///
 /// Lower bounds decide which distances are computed (Kusner et al. 2015): the distance of the
-/// centroids, for metrics that come from a norm, a relaxed matching, and potentials. They are proved
-/// bounds, so pruning never changes an answer.
+/// centroids (for metrics from a norm), a relaxed matching, and dual potentials. The bounds are
+/// proved, so pruning never changes an answer.
 ///
 /// # Errors
-/// [`Error::Parameter`] for `k` outside 1..=`documents.len()`; as
+/// [`Error::Parameter`] for `k` outside 1..=`documents.len()`; the errors of
 /// [`bags::distance`](super::bags::distance).
 pub fn nearest(
     space: &dyn MetricSpace,
@@ -184,10 +185,10 @@ pub fn nearest(
         let expected = format!("from 1 to the number of documents, {}", documents.len());
         return Err(Error::parameter("k", expected, k));
     }
-    let words = WordCosts::of(documents.iter());
-    let places: Vec<Vec<u32>> = documents
+    let words = DocumentWords::of(documents.iter());
+    let indices: Vec<Vec<u32>> = documents
         .iter()
-        .map(|bag| bag.ids().iter().map(|&id| words.place(id) as u32).collect())
+        .map(|bag| bag.ids().iter().map(|&id| words.index(id) as u32).collect())
         .collect();
     let centroids: Vec<Vec<f64>> = match &vectors {
         Some(vectors) => documents.iter().map(|bag| vectors.centroid(bag)).collect(),
@@ -198,7 +199,7 @@ pub fn nearest(
         vectors,
         documents,
         words,
-        places,
+        indices,
         centroids,
     };
     let found: Vec<Nearest> = install(queries.len() * documents.len(), 0, || {
@@ -224,15 +225,15 @@ pub fn nearest(
     Ok(all)
 }
 
-/// Vectors whose weighted means are as far apart as two bags are, at most: the metric must come
-/// from a norm.
+/// Vectors whose weighted means give a lower bound on the distance of two bags; the metric must
+/// come from a norm.
 #[derive(Clone, Copy, Debug)]
 pub struct Centroids<'a> {
     embedding: &'a crate::Embedding,
 }
 
 impl<'a> Centroids<'a> {
-    /// Those of an embedding, if its metric comes from a norm.
+    /// Returns the vectors of an embedding, if its metric comes from a norm.
     pub fn of(embedding: &'a crate::Embedding) -> Option<Self> {
         let norm = matches!(
             embedding.metric(),
@@ -241,7 +242,7 @@ impl<'a> Centroids<'a> {
         norm.then_some(Centroids { embedding })
     }
 
-    /// The mean of a bag's vectors, and behind it how far rounding may have moved it.
+    /// Returns the mean of a bag's vectors, followed by a bound on its rounding error.
     fn centroid(&self, bag: &Bag) -> Vec<f64> {
         let mut mean = vec![0.0; self.embedding.dim()];
         let mut size_of_terms = 0.0;
@@ -259,7 +260,7 @@ impl<'a> Centroids<'a> {
         mean
     }
 
-    /// A little less than the distance, by more than rounding can have added.
+    /// Returns the distance of two centroids, reduced by more than rounding can have added.
     fn distance(&self, a: &[f64], b: &[f64]) -> f64 {
         let [Some((off_a, a)), Some((off_b, b))] = [a, b].map(<[f64]>::split_last) else {
             return 0.0;
@@ -279,19 +280,20 @@ struct Corpus<'a> {
     space: &'a dyn MetricSpace,
     vectors: Option<Centroids<'a>>,
     documents: &'a [Bag],
-    words: WordCosts,
-    places: Vec<Vec<u32>>,
+    words: DocumentWords,
+    indices: Vec<Vec<u32>>,
     centroids: Vec<Vec<f64>>,
 }
 
 impl Corpus<'_> {
-    /// The `k` documents nearest to a bag, exactly, with as few exact distances as may be:
+    /// Finds the `k` documents nearest to a bag, exactly, with as few exact distances as possible:
     ///
-    /// 1. two lower bounds of every distance that cost little (centroids; the relaxed word mover's
-    ///    distance of Kusner et al. 2015), by which documents are ordered;
-    /// 2. the first k exactly, which gives a limit;
-    /// 3. for the others in order, until their bound passes the limit: the bound by dual
-    ///    potentials (`bound`), and the exact distance where that does not pass it either.
+    /// 1. two cheap lower bounds of every distance (centroids; the relaxed word mover's distance of
+    ///    Kusner et al. 2015), by which documents are ordered;
+    /// 2. the exact distances of the first k documents, which give a limit;
+    /// 3. the other documents in order, until their bound exceeds the limit: first the bound by
+    ///    dual potentials (`bound`), then the exact distance if that bound does not exceed the
+    ///    limit.
     fn query(
         &self,
         query: &Bag,
@@ -304,11 +306,11 @@ impl Corpus<'_> {
             ..Nearest::default()
         };
         let centroid = self.vectors.map(|vectors| vectors.centroid(query));
-        let own = WordCosts {
+        let own = DocumentWords {
             ids: query.ids().to_vec(),
         };
         let table = Table::new(self.space, self.words.clone(), own, control)?;
-        // From every word of the documents to the nearest word of the query.
+        // The distance from every word of the documents to the nearest word of the query.
         let nearest: Option<Vec<f64>> = table.as_ref().map(|table| {
             let least = |row: &[f64]| {
                 row.iter()
@@ -329,7 +331,7 @@ impl Corpus<'_> {
                 };
                 let relaxed = nearest.as_ref().map_or(0.0, |nearest| {
                     let bag = &self.documents[document];
-                    let words = self.places[document].iter().zip(bag.counts());
+                    let words = self.indices[document].iter().zip(bag.counts());
                     let sum: f64 = words.map(|(&p, &c)| nearest[p as usize] * c as f64).sum();
                     sum / bag.size() as f64
                 });
@@ -357,7 +359,8 @@ impl Corpus<'_> {
             best.truncate(k);
             Ok::<(), Error>(())
         };
-        // Some distances to begin with, then bounds by dual potentials, and the others in their order.
+        // Compute some exact distances first, then bounds by dual potentials and the other
+        // distances in order.
         for &(_, _, at) in &order[..k] {
             compute(at, &mut best, solver)?;
         }

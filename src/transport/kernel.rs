@@ -1,9 +1,9 @@
-//! Passes over a row of costs: the inner loops of both solvers, vectorised, in f64 and f32.
+//! Passes over a row of costs: the vectorised inner loops of both solvers, in f64 and f32.
 //!
-//! Rows are padded to whole [`Number::LANES`] with +∞, and everything that stands beside a row is
-//! as long, with 0 in its padding: a padded column is never nearest. Only values are minimised in a
-//! pass; where the least one stands is looked up afterwards, which costs less than to carry places
-//! along.
+//! Rows are padded with +∞ to a multiple of [`Number::LANES`]. All arrays beside a row have the
+//! same length, with 0 in the padding, so a padded column is never nearest. A pass minimises only
+//! values; the position of the minimum is looked up afterwards, which costs less than carrying
+//! positions along.
 
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Div, Sub, SubAssign};
@@ -14,18 +14,18 @@ use std::arch::x86_64::*;
 /// Numbers that the portable loops take together; every row is a multiple of it.
 const CHUNK: usize = 8;
 
-/// The two smallest of a row.
+/// The two smallest numbers of a row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct TwoLeast<T> {
     pub(super) least: T,
-    /// Where the least stands, the first place on ties.
+    /// The position of the least number, the first on ties.
     pub(super) at: usize,
     pub(super) second: T,
-    /// The next place of the least number, where the second is as small.
+    /// The next position of the least number, if the second is equal.
     pub(super) tie: Option<usize>,
 }
 
-/// What costs are computed in.
+/// The type that costs are computed in.
 pub(super) trait Number:
     Copy
     + Default
@@ -40,7 +40,7 @@ pub(super) trait Number:
 {
     /// Rows are padded to multiples of it.
     const LANES: usize;
-    /// +∞, what rows are padded with.
+    /// +∞, the padding of rows.
     const INFINITY: Self;
     /// -∞.
     const NEG_INFINITY: Self;
@@ -48,9 +48,9 @@ pub(super) trait Number:
     /// The nearest number of this kind.
     fn of(x: f64) -> Self;
 
-    /// Shortens distances to columns by way of a row: (row - v) + base. Returns the nearest column's
-    /// distance, and the column, the first on ties. Columns that are done have v = -∞ and distance
-    /// +∞; one at least is not.
+    /// Shortens distances to columns through a row: (row - v) + base. Returns the nearest column's
+    /// distance and the column, the first on ties. Columns that are done have v = -∞ and distance
+    /// +∞; at least one is not done.
     fn relax(row: &[Self], v: &[Self], base: Self, distance: &mut [Self]) -> (Self, usize);
 
     /// The two smallest of row - v.
@@ -59,14 +59,14 @@ pub(super) trait Number:
     /// The smallest of row - v.
     fn least(row: &[Self], v: &[Self]) -> Self;
 
-    /// Lowers `least` to row - u where that is smaller, and remembers the row as `from` there.
+    /// Lowers `least` to row - u if that is smaller, and records the row `from` in `of`.
     fn lower(row: &[Self], u: Self, from: u32, least: &mut [Self], of: &mut [u32]);
 
     /// Adds a row to `sums`.
     fn add_row(row: &[Self], sums: &mut [Self]);
 }
 
-/// The smaller one; the second where the first is no number.
+/// The smaller one; the second if the first is NaN.
 #[inline(always)]
 fn smaller<T: PartialOrd>(x: T, y: T) -> T {
     if x < y { x } else { y }
@@ -109,7 +109,7 @@ fn two_least_body<T: Number>(row: &[T], v: &[T]) -> TwoLeast<T> {
         }
     }
     let least = least_of(first);
-    // Of the lane of the least its second, of the others their first.
+    // Use the second of the lane with the least number, and the first of all other lanes.
     if let Some(lane) = first.iter().position(|&x| x == least) {
         first[lane] = next[lane];
     }
@@ -153,7 +153,7 @@ fn add_body<T: Number>(row: &[T], sums: &mut [T]) {
     }
 }
 
-/// The two smallest of the numbers in two vectors, of which the lanes of the first hold the smaller ones.
+/// The two smallest numbers in two vectors; each lane of the first holds the smaller one.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
@@ -173,7 +173,7 @@ fn two_of_eight(first: __m512d, next: __m512d) -> (f64, f64) {
     (_mm512_cvtsd_f64(two.0), _mm512_cvtsd_f64(two.1))
 }
 
-/// As [`two_of_eight`].
+/// See [`two_of_eight`].
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
@@ -208,10 +208,11 @@ macro_rules! wide {
 
             type Type = $type;
             const LANES: usize = $lanes;
-            /// Vectors whose lanes are places in 64 bits.
-            const TOGETHER: usize = 64 / LANES;
+            /// Vectors whose lanes fill a mask of 64 bits.
+            const VECTORS_PER_MASK: usize = 64 / LANES;
 
-            /// Places in some vectors: a branch for each would be guessed wrong too often.
+            /// Positions in some vectors as bits: a branch for each would be mispredicted too
+            /// often.
             #[inline(always)]
             fn places<V>(vectors: impl Iterator<Item = V>, equal: impl Fn(V) -> $mask) -> u64 {
                 let each = vectors.zip((0..64).step_by(LANES));
@@ -236,7 +237,7 @@ macro_rules! wide {
                 distance: &mut [Type],
             ) -> (Type, usize) {
                 let base = $set(base);
-                // Two in turn, for the latency of a minimum.
+                // Alternate between two, to hide the latency of a minimum.
                 let (mut least, mut other) = ($set(Type::INFINITY), $set(Type::INFINITY));
                 let (vectors, _) = distance.as_chunks_mut::<LANES>();
                 for ((row, v), distance) in chunks(row, v).zip(&mut *vectors) {
@@ -251,7 +252,7 @@ macro_rules! wide {
                 }
                 let least = $reduce($min(least, other));
                 let all = $set(least);
-                for (k, some) in vectors.chunks(TOGETHER).enumerate() {
+                for (k, some) in vectors.chunks(VECTORS_PER_MASK).enumerate() {
                     let places = places(some.iter(), |distance| {
                         // SAFETY: as above.
                         $equal(unsafe { $load(distance.as_ptr()) }, all)
@@ -276,7 +277,11 @@ macro_rules! wide {
                 let all = $set(least);
                 let (mut at, mut tie) = (usize::MAX, None);
                 let (row, v) = (row.as_chunks::<LANES>().0, v.as_chunks::<LANES>().0);
-                for (k, (row, v)) in row.chunks(TOGETHER).zip(v.chunks(TOGETHER)).enumerate() {
+                for (k, (row, v)) in row
+                    .chunks(VECTORS_PER_MASK)
+                    .zip(v.chunks(VECTORS_PER_MASK))
+                    .enumerate()
+                {
                     let mut places = places(row.iter().zip(v), |(row, v)| {
                         // SAFETY: as above.
                         $equal(unsafe { $sub($load(row.as_ptr()), $load(v.as_ptr())) }, all)
@@ -331,8 +336,8 @@ macro_rules! wide {
                         let x = $sub($load(row.as_ptr()), u);
                         let old = $load(least.as_ptr());
                         $store(least.as_mut_ptr(), $min(x, old));
-                        // Blended, not stored by mask: at opt-level 0 with LTO, as doctests are
-                        // built, LLVM cannot compile two masked stores.
+                        // Blended instead of stored by mask: at opt-level 0 with LTO, as doctests
+                        // are built, LLVM cannot compile two masked stores.
                         let before = $load_rows(of.as_ptr().cast());
                         let after = $choose_rows(before, $less(x, old), from);
                         $store_rows(of.as_mut_ptr().cast(), after);
@@ -393,7 +398,7 @@ wide!(
     two_of_sixteen
 );
 
-/// The smallest of row · scale - v, for rough costs and exact potentials.
+/// The smallest of row · scale - v, for bounded costs and exact dual potentials.
 pub(super) fn least_scaled(row: &[f32], v: &[f64], scale: f64) -> f64 {
     #[cfg(target_arch = "x86_64")]
     if has_avx512() {
@@ -421,8 +426,8 @@ fn least_scaled_body(row: &[f32], v: &[f64], scale: f64) -> f64 {
     least.into_iter().fold(f64::INFINITY, smaller)
 }
 
-/// Calls a function with every place where row · scale - v is at most `limit`, and with row · scale
-/// there.
+/// Calls a function with every position where row · scale - v is at most `limit`, and with row ·
+/// scale there.
 pub(super) fn each_at_most(
     row: &[f32],
     v: &[f64],
@@ -479,7 +484,7 @@ fn each_at_most_body(
     }
 }
 
-/// Whether the machine has what the wide passes use.
+/// Whether the machine has the instructions of the AVX-512 passes.
 #[cfg(any(test, target_arch = "x86_64"))]
 #[inline]
 pub(super) fn has_avx512() -> bool {
@@ -533,8 +538,8 @@ mod tests {
     use super::*;
     use rand::RngExt;
 
-    /// The passes as they are defined, column by column, against both bodies; numbers are whole, so
-    /// that many are equal.
+    /// Compares the passes with their definition, column by column, for both implementations. The
+    /// numbers are integers, so that many are equal.
     fn every_width_does_the_same<T: Number>() {
         let mut rng = crate::Randomness::new(Some(1))
             .next_key()
@@ -602,7 +607,7 @@ mod tests {
     }
 
     #[test]
-    fn rough_rows_are_passed_as_they_are_defined() {
+    fn scaled_rows_are_passed_as_they_are_defined() {
         let mut rng = crate::Randomness::new(Some(2))
             .next_key()
             .unwrap()

@@ -1,18 +1,18 @@
-//! Exact optimal transport between small masses: what Earth Mover's distances are made of.
+//! Exact optimal transport between small masses, the basis of Earth Mover's distances.
 //!
-//! Equal masses are an assignment (Birkhoff and von Neumann: among the optimal plans there
-//! is a permutation), others a transportation problem. Both solvers keep dual potentials that prove
-//! the plan: with u_i = min_j (c_ij - v_j), no cost is below u + v, so Σ a·u + Σ b·v bounds every
-//! plan from below. The gap between that bound and the plan's cost is computed, and an answer
-//! with a gap beyond rounding is refused.
+//! Equal masses give an assignment problem (Birkhoff and von Neumann: some optimal plan is a
+//! permutation), others a transportation problem. Both solvers keep dual potentials that prove the
+//! plan optimal. With u_i = min_j (c_ij - v_j), u + v never exceeds the cost, so Σ a·u + Σ b·v
+//! bounds every plan from below. The gap between this bound and the plan's cost is computed, and an
+//! answer with a gap beyond rounding is refused.
 
 mod assignment;
 pub mod bags;
-mod bound;
+mod bounded;
 mod cost;
 pub mod documents;
+mod dual_bound;
 mod kernel;
-mod screened;
 mod transportation;
 
 use crate::error::{Error, Result};
@@ -23,38 +23,38 @@ pub use cost::CostMatrix;
 use cost::Costs;
 use kernel::Number;
 
-/// Weights are turned into so many units altogether: 2⁵⁰ keep every weight to a relative 2⁻⁵⁰ of
+/// Weights become this many integer units in total: 2⁵⁰ keeps every weight to a relative 2⁻⁵⁰ of
 /// the sum.
 const UNITS: f64 = (1u64 << 50) as f64;
-/// A gap that rounding of what is paid explains.
-const SMALL_GAP: f64 = 1e-13;
+/// A gap of this relative size is explained by rounding.
+const ROUNDING_GAP: f64 = 1e-13;
 
 /// An optimal plan and its proof.
 #[derive(Clone, Debug)]
 pub struct Transport {
     /// Σ mass · cost over the plan.
     pub cost: f64,
-    /// Row, column and mass, where there is any.
+    /// Row, column and mass of every positive entry.
     pub plan: Vec<(u32, u32, f64)>,
-    /// Dual potentials of the rows: u + v is at most the cost, everywhere.
+    /// Dual potentials of the rows: u + v is at most the cost everywhere.
     pub u: Vec<f64>,
     /// Dual potentials of the columns.
     pub v: Vec<f64>,
-    /// `cost` less what the dual potentials prove: rounding only.
+    /// `cost` less the lower bound of the dual potentials: rounding only.
     pub gap: f64,
 }
 
-/// Solvers with their memory, for many problems after each other.
+/// Solvers with their memory, for many problems one after the other.
 #[derive(Debug, Default)]
 pub(crate) struct Workspace {
     cost: Costs<f64>,
     assignment: assignment::ShortestPaths<f64>,
     transportation: transportation::NetworkSimplex,
-    bound: bound::Bound,
-    screened: screened::Screened,
+    bound: dual_bound::DualBound,
+    bounded: bounded::BoundedMatching,
 }
 
-/// What a solver proves: the cost of its plan for masses in units, and the gap.
+/// A solver's result: the cost of its plan for masses in units, and the gap.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Solved {
     pub(crate) cost: f64,
@@ -63,7 +63,7 @@ pub(crate) struct Solved {
 }
 
 impl Workspace {
-    /// Solves for the workspace's costs and masses of equal sum.
+    /// Solves for the workspace's costs and for masses of equal sum.
     pub(crate) fn solve(
         &mut self,
         supply: &[u64],
@@ -80,8 +80,8 @@ impl Workspace {
             return self.checked(solved, supply);
         }
         let mut solved = self.assign(Start::Means, supply, demand, control)?;
-        // Where some costs are far larger than what is paid, the digits of that are lost in them.
-        if solved.gap.abs() > SMALL_GAP * solved.cost.abs() {
+        // If some costs are far larger than the cost of the plan, they absorb its digits.
+        if solved.gap.abs() > ROUNDING_GAP * solved.cost.abs() {
             solved = self.assign(Start::Costs, supply, demand, control)?;
         }
         self.checked(solved, supply)
@@ -102,7 +102,7 @@ impl Workspace {
         Ok(self.proved(paid.sum(), supply, demand, true))
     }
 
-    /// What was paid, and the gap to what the potentials of the columns prove.
+    /// Returns the plan's cost, and its gap to the bound that the column potentials prove.
     fn proved(&self, paid: f64, supply: &[u64], demand: &[u64], matched: bool) -> Solved {
         let cost = &self.cost;
         let v = match matched {
@@ -125,7 +125,7 @@ impl Workspace {
         } = solved;
         let mass = supply.iter().sum::<u64>() as f64;
         let room = 1e-9 * paid.abs();
-        // The costs are finite, so the gap is a number.
+        // The costs are finite, so the gap is no NaN.
         if gap > room && gap > 1e-12 * mass * self.cost.largest() {
             return Err(Error::parameter(
                 "cost",
@@ -136,20 +136,20 @@ impl Workspace {
         Ok(solved)
     }
 
-    /// The cheapest matching's cost of so many words of both sides, by distances of which only some
-    /// are computed exactly, where a space has rough ones and these are enough.
-    pub(crate) fn screen(
+    /// Computes the cost of the cheapest matching from bounded distances, with few exact ones;
+    /// `None` if the space has no bounded distances or they do not suffice.
+    pub(crate) fn solve_bounded(
         &mut self,
         space: &dyn MetricSpace,
         a: &[u32],
         b: &[u32],
         control: &Control,
     ) -> Result<Option<f64>> {
-        let found = self.screened.solve(space, a, b, control)?;
+        let found = self.bounded.solve(space, a, b, control)?;
         Ok(found.map(|(cost, _)| cost))
     }
 
-    /// A lower bound on what [`solve`](Self::solve) would find.
+    /// A lower bound on the cost that [`solve`](Self::solve) would find.
     pub(crate) fn bound(&mut self, supply: &[u64], demand: &[u64]) -> f64 {
         self.bound.of(&self.cost, supply, demand)
     }
@@ -163,7 +163,7 @@ impl Workspace {
     }
 }
 
-/// The cheapest way to move the masses `a` of the rows to the masses `b` of the columns.
+/// Finds the cheapest way to move the masses `a` of the rows to the masses `b` of the columns.
 ///
 /// ```
 /// use fastdx::transport::{CostMatrix, emd};
@@ -174,8 +174,8 @@ impl Workspace {
 /// ```
 ///
 /// # Errors
-/// [`Error::Parameter`] for weights that are negative, not finite, not as many as rows or
-/// columns, all 0, or whose sums differ by more than a relative 10⁻⁹.
+/// [`Error::Parameter`] for weights that are negative, not finite or all 0, a wrong number of
+/// weights, or sums that differ by more than a relative 10⁻⁹.
 pub fn emd(a: &[f64], b: &[f64], cost: CostMatrix, control: &Control) -> Result<Transport> {
     let CostMatrix(mut cost) = cost;
     let total = check("weights_a", a, cost.rows())?;
@@ -192,7 +192,7 @@ pub fn emd(a: &[f64], b: &[f64], cost: CostMatrix, control: &Control) -> Result<
         true => (vec![1; a.len()], vec![1; b.len()]),
         false => (units(a, total, whole), units(b, other, whole)),
     };
-    // What has no mass takes no part.
+    // Rows and columns without mass are left out.
     let some = |units: &[u64]| (0..units.len()).filter(|&i| units[i] > 0).collect();
     let (rows, columns): (Vec<usize>, Vec<usize>) = (some(&supply), some(&demand));
     let part = |units: &[u64], kept: &[usize]| kept.iter().map(|&i| units[i]).collect();
@@ -228,7 +228,8 @@ pub fn emd(a: &[f64], b: &[f64], cost: CostMatrix, control: &Control) -> Result<
         true => workspace.assignment.dual_potentials(),
         false => workspace.transportation.dual_potentials(),
     };
-    // A column without mass may cost what the rows allow; priced at -∞ it does not bind them.
+    // A column without mass may have any potential that the rows allow; with -∞ it does not bind
+    // them.
     let mut v = vec![f64::NEG_INFINITY; cost.stride()];
     columns
         .iter()
@@ -251,7 +252,7 @@ pub fn emd(a: &[f64], b: &[f64], cost: CostMatrix, control: &Control) -> Result<
     })
 }
 
-/// Checks weights; their sum.
+/// Checks weights; returns their sum.
 fn check(name: &'static str, weights: &[f64], expected: usize) -> Result<f64> {
     if weights.len() != expected {
         let expected = format!("as many as the costs have, {expected}");
@@ -268,7 +269,7 @@ fn check(name: &'static str, weights: &[f64], expected: usize) -> Result<f64> {
     Ok(total)
 }
 
-/// Weights as whole numbers: as they are if all are, else in 2⁻⁵⁰ of their sum.
+/// Weights as integers: unchanged if all are integers, else in 2⁻⁵⁰ of their sum.
 fn units(weights: &[f64], total: f64, whole: bool) -> Vec<u64> {
     if whole {
         return weights.iter().map(|&w| w as u64).collect();
@@ -277,7 +278,7 @@ fn units(weights: &[f64], total: f64, whole: bool) -> Vec<u64> {
         .iter()
         .map(|w| (w / total * UNITS).round() as u64)
         .collect();
-    // What rounding lost or gained goes to the largest, of which it is nothing.
+    // Add the rounding difference to the largest weight, where it is negligible.
     let sum: u64 = units.iter().sum();
     if let Some(largest) = units.iter_mut().max() {
         *largest = *largest + UNITS as u64 - sum;

@@ -1,14 +1,14 @@
-//! The transportation problem: masses at rows and columns, in whole numbers.
+//! The transportation problem: integer masses at rows and columns.
 //!
-//! The primal network simplex (Dantzig 1951). A basis is a spanning tree of rows and columns; a
-//! pivot brings in a cell whose cost is below what the dual potentials allow and takes out the cell of
-//! the cycle that runs dry. Cells are priced a row at a time, vectorised.
+//! The primal network simplex (Dantzig 1951). A basis is a spanning tree of rows and columns. A
+//! pivot enters a cell whose cost is below the sum of its dual potentials, and removes the cell of
+//! the cycle that runs out of mass first. Cells are priced one row at a time, vectorised.
 //!
-//! **No pivot is degenerate.** Every row gets one unit more, of units made m + 1 times as small,
-//! and the last column all of them (Orden 1956): no set of rows then has the mass of a set of
-//! columns, every cell of a tree has positive mass, each pivot lowers the cost, and no basis
-//! comes twice. The tree that is optimal with the extra units is optimal without, where its
-//! masses follow from the leaves inwards.
+//! **No pivot is degenerate.** Units are made m + 1 times as small; every row gets one extra unit,
+//! and the last column gets all of these (Orden 1956). Then no set of rows has the mass of a set of
+//! columns, and every cell of a tree has positive mass. Each pivot lowers the cost, and no basis
+//! occurs twice. The tree that is optimal with the extra units is optimal without them; its masses
+//! follow from the leaves inwards.
 
 use super::cost::Costs;
 use super::kernel::Number;
@@ -16,25 +16,25 @@ use crate::error::Result;
 use crate::parallel::Control;
 
 const NONE: u32 = u32::MAX;
-/// A cell enters the basis where its cost is below the dual potentials by more than this share of the
+/// A cell enters the basis if its cost is below its dual potentials by more than this share of the
 /// largest cost.
 const TOLERANCE: f64 = 1e-14;
 
-/// Working memory, to be used again. Nodes are the rows, then the columns.
+/// Working memory, reused between problems. Nodes are the rows, then the columns.
 #[derive(Debug, Default)]
 pub(super) struct NetworkSimplex {
     rows: usize,
     u: Vec<f64>,
-    /// Padded like a row of costs.
+    /// Column potentials, padded like a row of costs.
     v: Vec<f64>,
-    /// v, and -∞ for columns that have all their mass.
+    /// v, with -∞ for columns whose mass is used up.
     open_v: Vec<f64>,
     tree: Tree,
     masses: Vec<u128>,
     flows: Vec<(u32, u32, u64)>,
 }
 
-/// A rooted tree whose every node but the root knows the mass on its way to its parent.
+/// A rooted tree; every node except the root stores the mass on the edge to its parent.
 #[derive(Debug, Default)]
 struct Tree {
     parent: Vec<u32>,
@@ -85,7 +85,7 @@ impl Tree {
         }
     }
 
-    /// Visits a node and all below it, parents first.
+    /// Visits a node and its descendants, parents first.
     fn visit(&mut self, top: u32, mut each: impl FnMut(&mut Self, u32)) {
         let mut stack = std::mem::take(&mut self.stack);
         stack.push(top);
@@ -102,7 +102,7 @@ impl Tree {
 }
 
 impl NetworkSimplex {
-    /// Solves for positive masses that add up to the same at rows and columns.
+    /// Solves for positive masses with equal sums at rows and columns.
     pub(super) fn solve(
         &mut self,
         cost: &Costs<f64>,
@@ -114,7 +114,8 @@ impl NetworkSimplex {
         self.start(cost, supply, demand);
         let slack = TOLERANCE * cost.largest();
         loop {
-            // Prices from the tree itself: changing them at every pivot lets rounding add up.
+            // Recompute the potentials from the tree: updating them at every pivot lets rounding
+            // add up.
             self.price(cost);
             let pivots = self.improve(cost, slack, control)?;
             if pivots == 0 {
@@ -137,7 +138,7 @@ impl NetworkSimplex {
         (node as usize).checked_sub(self.rows)
     }
 
-    /// A first tree: every row in turn goes to its cheapest columns that have room, by the cost
+    /// Builds a first tree. Each row in turn goes to its cheapest columns with room, by the cost
     /// above the column's least; every step uses up a row or a column.
     fn start(&mut self, cost: &Costs<f64>, supply: &[u64], demand: &[u64]) {
         let (rows, columns) = (cost.rows(), cost.columns());
@@ -174,7 +175,7 @@ impl NetworkSimplex {
                 }
             }
         }
-        // Rooted at row 0: cells as links both ways, then outwards.
+        // Root the tree at row 0: make links both ways, then go outwards.
         let nodes = rows + columns;
         self.tree.reset(nodes);
         let mut starts = vec![0u32; nodes + 1];
@@ -207,7 +208,7 @@ impl NetworkSimplex {
         self.u.resize(rows, 0.0);
     }
 
-    /// The dual potentials that make every cell of the tree cost what it is worth.
+    /// Computes the dual potentials that equal the cost at every cell of the tree.
     fn price(&mut self, cost: &Costs<f64>) {
         let NetworkSimplex {
             rows, u, v, tree, ..
@@ -228,7 +229,7 @@ impl NetworkSimplex {
         });
     }
 
-    /// Pivots until no row has a cell below its dual potentials; how often.
+    /// Pivots until no row has a cell below its dual potentials; returns the number of pivots.
     fn improve(&mut self, cost: &Costs<f64>, slack: f64, control: &Control) -> Result<usize> {
         let rows = self.rows;
         let (mut pivots, mut quiet, mut i) = (0, 0, 0);
@@ -250,12 +251,12 @@ impl NetworkSimplex {
         Ok(pivots)
     }
 
-    /// Brings the cell of a row and a column into the tree, whose dual potentials exceed its cost.
+    /// Enters the cell of a row and a column whose dual potentials exceed its cost.
     fn pivot(&mut self, row: u32, column: u32, below: f64) {
         let tree = &mut self.tree;
         // The cycle runs from the row to the column and back through the tree. Mass leaves the
-        // cells that are passed from a column to a row: on the column's side those above
-        // columns, on the row's side those above rows.
+        // cells that the cycle passes from a column to a row: those above columns on the column's
+        // side, those above rows on the row's side.
         let (mut a, mut b) = (row, column);
         let (mut least, mut leaving, mut on_row_side) = (u128::MAX, NONE, false);
         let is_row = |node: u32| (node as usize) < self.rows;
@@ -284,7 +285,7 @@ impl NetworkSimplex {
                 node = tree.parent[node as usize];
             }
         }
-        // The part below the leaving cell hangs itself up by the entering one.
+        // Reattach the part below the leaving cell at the entering cell.
         let (inside, outside) = match on_row_side {
             true => (row, column),
             false => (column, row),
@@ -299,8 +300,8 @@ impl NetworkSimplex {
             }
             (node, parent, flow) = (old_parent, node, old_flow);
         }
-        // Its dual potentials change so that the entering cell is worth its cost: rows one way, columns
-        // the other.
+        // Shift its dual potentials so that they equal the entering cell's cost: rows one way,
+        // columns the other.
         let change = if on_row_side { -below } else { below };
         let (rows, u, v) = (self.rows, &mut self.u, &mut self.v);
         tree.visit(inside, |tree, node| {
@@ -313,11 +314,11 @@ impl NetworkSimplex {
         });
     }
 
-    /// The masses on the tree without the extra units, from the leaves inwards.
+    /// Computes the masses on the tree without the extra units, from the leaves inwards.
     fn settle(&mut self, supply: &[u64], demand: &[u64]) {
         let mut order = Vec::with_capacity(supply.len() + demand.len());
         self.tree.visit(0, |_, node| order.push(node));
-        // What has to pass a node on the way to its parent: rows give, columns take.
+        // The mass that a node passes to its parent: rows supply, columns demand.
         let mut passing: Vec<i128> = supply.iter().map(|&m| i128::from(m)).collect();
         passing.extend(demand.iter().map(|&m| -i128::from(m)));
         self.flows.clear();

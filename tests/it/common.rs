@@ -1,4 +1,4 @@
-//! What the statistical tests share: small spaces, fixed seeds, and exact error rates.
+//! Helpers of the statistical tests: small spaces, fixed seeds, and exact error rates.
 #![allow(dead_code)] // each test file uses its part
 
 use std::sync::Arc;
@@ -41,7 +41,7 @@ pub fn counts(drawn: &[u32], words: usize) -> Vec<u64> {
     counts
 }
 
-/// χ² of counts against a law, outcomes expected fewer than 10 times taken together.
+/// χ² of counts against a law; outcomes with fewer than 10 expected draws are combined.
 pub fn assert_law(counts: &[u64], law: &[f64], what: &str) {
     let draws: u64 = counts.iter().sum();
     let (mut chi2, mut cells) = (0.0, 0);

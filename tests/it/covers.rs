@@ -19,7 +19,7 @@ fn tem(e: &Arc<Embedding>, epsilon: f64, truncation: Truncation, cover: Cover) -
     tem.with_cover(Some(Arc::new(cover))).unwrap()
 }
 
-/// Pr[y|w] ∝ q_y·exp(-(ε/2)·min(d(w, A_y), γ)), written down once more.
+/// Pr[y|w] ∝ q_y·exp(-(ε/2)·min(d(w, A_y), γ)), implemented independently.
 fn law(e: &Embedding, cover: &Cover, w: u32, epsilon: f64, gamma: f64) -> Vec<f64> {
     let mut weights = vec![0.0; e.len()];
     for (rank, &y) in cover.released().iter().enumerate() {
@@ -33,7 +33,7 @@ fn law(e: &Embedding, cover: &Cover, w: u32, epsilon: f64, gamma: f64) -> Vec<f6
     weights.iter().map(|weight| weight / total).collect()
 }
 
-/// Sets of any kind: empty ones, singletons, large ones that overlap, one of all words.
+/// Sets of every kind: empty ones, singletons, large overlapping ones, and one of all words.
 fn random_sets(words: usize, seed: u64) -> Vec<Vec<u32>> {
     let mut rng = Randomness::new(Some(seed)).next_key().unwrap().stream(0);
     let word = |rng: &mut _| rand::RngExt::random_range(rng, 0..words as u32);
@@ -64,7 +64,8 @@ fn check(tem: &Tem, e: &Embedding, words: &[u32], draws: usize) {
         for (p, q) in fast.iter().zip(&expected) {
             assert!((p - q).abs() <= 1e-9 * q + 1e-15, "{tem:?} {w}: {p} {q}");
         }
-        // At once, from the whole row; and a few at a time, from the list and by rejection.
+        // Draw all at once, from the whole row; then a few at a time, from the list and by
+        // rejection.
         let name = format!("w{w}");
         let many = tem.sample(&name, draws).unwrap();
         assert_law(
@@ -102,7 +103,7 @@ fn draws_have_the_law_of_random_covers() {
             &[0, 150],
             200_000,
         );
-        // Weights over six orders.
+        // Weights over six orders of magnitude.
         let weighted = cover
             .weighted(|y| 10f64.powf(f64::from(y % 61) / 10.0))
             .unwrap();
@@ -123,7 +124,7 @@ fn lists_much_shorter_than_the_vocabulary_change_nothing() {
     let cover = Cover::nearest(&*e, 20, &Build::default(), &Control::new()).unwrap();
     let weights: fn(u32) -> f64 = |y| 1.0 + f64::from(y % 1000) * 30.0;
     for (epsilon, truncation) in [(3.0, Truncation::default()), (14.0, Truncation::Gamma(0.4))] {
-        // Weights that differ by less than two times are of one class, as no weights are.
+        // Weights that differ by less than a factor of two form one class, like equal weights.
         let like: fn(u32) -> f64 = |y| if y % 2 == 0 { 1.0 } else { 1.9 };
         let weighted = [weights, like].map(|weights| cover.weighted(weights).unwrap());
         for cover in [cover.clone()].into_iter().chain(weighted) {
@@ -137,11 +138,11 @@ fn lists_much_shorter_than_the_vocabulary_change_nothing() {
     }
 }
 
-/// Words that are only excluded: the law is that of the others, whether the word itself is one of
-/// them, its nearest words are, or nearly all that lies where it lies.
+/// With excluded words, the law is that of the remaining words. The excluded words are the word
+/// itself, its nearest words, or nearly all words at its position.
 #[test]
 fn excluding_words_leaves_the_law_of_the_others() {
-    // 0 to 499 lie at one place, the others anywhere.
+    // Words 0 to 499 lie at one position, the others anywhere.
     let mut vectors = vec![0.1f32; 500 * 3];
     let mut rng = Randomness::new(Some(3)).next_key().unwrap().stream(0);
     vectors.extend((0..2500 * 3).map(|_| rng.random::<f32>() * 2.0 - 1.0));
@@ -283,12 +284,12 @@ fn nearest_and_balanced_sets_are_those_of_a_sort() {
             ..Build::default()
         };
         for weight in [0.0, 0.1, 3.0] {
-            // Whether they are counts or probabilities is the same.
+            // Counts and probabilities give the same result.
             let shares: Vec<f64> = counts.iter().map(|c| c / 1e12).collect();
             let given = if weight == 3.0 { &shares } else { &counts };
             let balance = Balance::of_counts(given, 150, weight).unwrap();
             let cover = Cover::balanced(&*e, 7, &balance, &build, &control).unwrap();
-            // m: the median distance to the 20th neighbour.
+            // m is the median distance to the 20th neighbour.
             let mut twentieth: Vec<f64> = Vec::new();
             let mut rows = Vec::new();
             for w in 0..150 {
@@ -486,7 +487,7 @@ fn files_hold_covers() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
-    /// The bound itself, and the floor, for any sets and weights.
+    /// The bound on log-ratios, and the floor, hold for any sets and weights.
     #[test]
     fn the_bound_and_the_floor_hold(
         words in 1usize..40, dim in 1usize..4, seed: u64, k in 1usize..12,

@@ -1,4 +1,4 @@
-//! Our own file: what is written is read, and whatever is damaged is refused.
+//! fastdx's own file format: written files are read back, and damaged files are refused.
 
 use std::fs;
 use std::path::Path;
@@ -81,7 +81,8 @@ fn every_truncation_and_extension_is_noticed() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
-    /// Unverified, a damaged file may give wrong numbers, but nothing is read out of bounds.
+    /// Without verification, a damaged file may give wrong numbers, but nothing is read out of
+    /// bounds.
     #[test]
     fn damage_without_verification_is_harmless(changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8)) {
         let folder = tempfile::tempdir().unwrap();
@@ -105,7 +106,7 @@ fn writing_is_atomic() {
     let path = folder.path().join("no/such/folder/e.fdx");
     let e = embedding(3, 2, 1.0, Metric::Euclidean, 5);
     assert!(matches!(e.save(&path), Err(Error::Io { .. })));
-    // A failed write leaves the old file alone.
+    // A failed write leaves the old file unchanged.
     let target = folder.path().join("d");
     fs::create_dir(&target).unwrap();
     assert!(e.save(&target).is_err());

@@ -22,7 +22,7 @@ fn graph(words: usize, pairs: &[(usize, usize)], weights: Option<&[f64]>) -> Wor
     WordGraph::new(&edges(words, pairs), weights, None).unwrap()
 }
 
-/// All distances by Floyd and Warshall.
+/// All distances by the Floyd-Warshall algorithm.
 fn all_pairs(words: usize, pairs: &[(usize, usize)], weights: &[f64]) -> Vec<Vec<f64>> {
     let mut d = vec![vec![f64::INFINITY; words]; words];
     (0..words).for_each(|w| d[w][w] = 0.0);
@@ -96,7 +96,7 @@ fn check(words: usize, pairs: &[(usize, usize)], weights: &[f64], shelled: Optio
     part(&graph, words, pairs, weights);
 }
 
-/// Every third word only, the last first: the same distances.
+/// With only every third word, the last first, distances are the same.
 fn part(whole: &WordGraph, words: usize, pairs: &[(usize, usize)], weights: &[f64]) {
     let edges = edges(words, pairs);
     let only: Vec<String> = (0..words)
@@ -117,8 +117,8 @@ fn part(whole: &WordGraph, words: usize, pairs: &[(usize, usize)], weights: &[f6
             if Some(whole.distance(x, y)) == whole.unreachable_distance() {
                 assert_eq!(Some(row[b as usize]), part.unreachable_distance());
             } else {
-                // Lengths that are no whole numbers add up in the order of the
-                // part's own ids: equal but for rounding.
+                // Fractional lengths are added in the order of the part's own ids: equal up to
+                // rounding.
                 let expected = whole.distance(x, y);
                 assert!((row[b as usize] - expected).abs() <= 1e-12 * expected);
             }
@@ -216,7 +216,7 @@ fn an_edge_longer_than_the_way_around_costs_nothing() {
 
 #[test]
 fn trees_of_very_long_edges_are_counted_otherwise() {
-    // A centroid's counts would have a place for every one of 2,000 distances, in every part.
+    // A centroid's counts would need an entry for each of 2,000 distances, in every part.
     let pairs: Vec<_> = (1..500)
         .flat_map(|w| [(0, 2 * w), (2 * w, 2 * w + 1)])
         .collect();
@@ -281,7 +281,7 @@ fn the_sampled_law_is_the_computed_one() {
                     &law,
                     &format!("graph {kind}, ε {epsilon}, {word}"),
                 );
-                // One word at a time is drawn another way.
+                // A single word is drawn by another method.
                 let single: Vec<u32> = (0..2_000)
                     .map(|_| tem.privatize_ids(&[word]).unwrap()[0])
                     .collect();

@@ -1,4 +1,4 @@
-//! Files with an HNSW graph, in builds with the feature `hnsw` and without.
+//! Files with an HNSW graph, in builds with and without the feature `hnsw`.
 
 use std::io::Read;
 
@@ -8,8 +8,8 @@ use fastdx::search::{HnswParameters, Search};
 use fastdx::{Control, Error};
 use fastdx::{Embedding, Mechanism, MultivariateLaplace, Randomness};
 
-/// A file of fastdx's own graphs, before hnsw_rs built them: 24 words in the plane, m = 3, seed 1. Packed
-/// by zlib.
+/// A file from the time before hnsw_rs built the graphs: 24 words in the plane, m = 3, seed 1.
+/// Packed by zlib.
 const BEFORE: &str = "\
      78daed95cd6b134114c0275f4db3f96cb249b47e2008a2a2d8dd7c34a1a0096abd54a510a422a834a2085e7a1a\
      3c2839aa273d091e241e3c78e93f20d8edcd83b7a278927af72a7891ba9bfd8d4e97968478f0e223c36fdebc79\

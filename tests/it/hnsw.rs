@@ -73,7 +73,7 @@ fn a_build_is_interrupted_between_words() {
 
 #[test]
 fn duplicates_and_clusters_stay_reachable() {
-    // 400 copies of two points, with m = 2: links among copies leave no way out.
+    // 400 copies of two points, with m = 2: links between copies do not lead out.
     let mut vectors = vec![0.0f32; 400];
     vectors.extend([100.0; 400]);
     vectors.extend((0..100).map(|i| i as f32));
@@ -90,7 +90,7 @@ fn with_enough_candidates_the_law_is_the_exact_one() {
     let e = graph(&embedding(300, 3, 1.0, Metric::Euclidean, 3), 12, 0);
     let exact = laplace(&e, 4.0, 5);
     let approximate = exact.clone().with_search(Search::Hnsw { ef: 300 }).unwrap();
-    // One seed, one noise: the same words.
+    // The same seed gives the same noise, and so the same words.
     let draws = 20_000;
     assert_eq!(
         exact.sample("w7", draws).unwrap(),
@@ -112,7 +112,7 @@ fn with_enough_candidates_the_law_is_the_exact_one() {
         .iter()
         .map(|&c| c as f64 / 2e6)
         .collect();
-    // Against another seed's draws; expected counts are estimates, hence the wide cells.
+    // Compared with another seed's draws; the expected counts are estimates, hence the wide cells.
     let other = laplace(&e, 4.0, 6).with_search(Search::Hnsw { ef: 300 });
     let drawn = counts(&other.unwrap().sample("w7", 20_000).unwrap(), 300);
     assert_law(&drawn, &law, "HNSW, all candidates");
@@ -136,7 +136,7 @@ fn a_saved_graph_gives_the_same_answers() {
     let path = folder.path().join("index");
     let e = graph(&embedding(2000, 20, 1.0, Metric::Euclidean, 3), 8, 0);
     e.save(&path).unwrap();
-    // Few candidates, so that the answers are those of this graph and not the exact ones.
+    // Few candidates, so that the answers are this graph's and not the exact ones.
     let drawn = |e: &Embedding| {
         let approximate = laplace(e, 2.0, 5).with_search(Search::Hnsw { ef: 12 });
         let approximate = approximate.unwrap();
@@ -162,7 +162,7 @@ fn a_damaged_graph_that_was_not_verified_is_refused_by_the_first_search() {
     let path = folder.path().join("index");
     let e = graph(&embedding(300, 4, 1.0, Metric::Euclidean, 6), 4, 3);
     let mut bytes = native::to_bytes(&e);
-    // The last section is the graph's neighbours.
+    // The last section holds the graph's neighbours.
     let end = bytes.len() - 64;
     bytes[end - 64..end].fill(0xff);
     std::fs::write(&path, &bytes).unwrap();
@@ -206,7 +206,7 @@ fn points_beyond_single_precision_and_beyond_the_ball_are_answered() {
         exact.sample("w3", 2000).unwrap(),
         approximate.sample("w3", 2000).unwrap()
     );
-    // Noise of length 1e40, which is no f32.
+    // Noise of length 1e40, beyond f32.
     let far = graph(&embedding(100, 3, 1.0, Metric::Euclidean, 6), 6, 0);
     let far = laplace(&far, 1e-40, 2)
         .with_search(Search::Hnsw { ef: 100 })
@@ -216,7 +216,7 @@ fn points_beyond_single_precision_and_beyond_the_ball_are_answered() {
 
 #[test]
 fn a_poor_search_is_found_out() {
-    // Noisy points in 40 dimensions, far from every word, and a graph of two links.
+    // Noisy points in 40 dimensions, far from every word, and a graph with two links per word.
     let e = graph(&embedding(3000, 40, 1.0, Metric::Euclidean, 3), 2, 0);
     let mechanism = laplace(&e, 1.0, 5);
     let ids: Vec<u32> = (0..20).collect();

@@ -1,4 +1,4 @@
-//! Hyperbolic geometry, its noise against closed forms, and the ε·d bound at the provable ε.
+//! Hyperbolic geometry, its noise against closed forms, and the ε·d bound at the proved ε.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ fn the_volume_law_is_its_beta() {
             let law = Noise::new(n, epsilon, Base::Volume).unwrap();
             let mut rng = rng(seed as u64);
             let beta = Beta::new(excess / 2.0, n as f64).unwrap();
-            // t = e^(-2ρ), or 1 - t where it is near 1.
+            // Compare t = e^(-2ρ), or 1 - t if t is near 1.
             let mut t: Vec<f64> = (0..400_000)
                 .map(|_| (-2.0 * law.distance(&mut rng)).exp())
                 .collect();
@@ -38,8 +38,8 @@ fn the_volume_law_is_its_beta() {
     }
 }
 
-/// The distribution function of r ∝ r^(n-1)((1-r)/(1+r))^ε, by Simpson's rule in s with r = 1 - (1-s)³,
-/// which is fine near 1.
+/// The distribution function of r ∝ r^(n-1)((1-r)/(1+r))^ε, by Simpson's rule in s with r = 1 -
+/// (1-s)³, which is fine near 1.
 fn ball_cdf(n: usize, epsilon: f64) -> impl Fn(f64) -> f64 {
     const CELLS: usize = 20_000;
     let density = move |s: f64| {
@@ -170,8 +170,8 @@ fn axis(n: usize, places: &[f32]) -> Arc<Embedding> {
     from_vectors(vectors, n, Metric::Poincare)
 }
 
-/// The largest certain loss per unit of distance, over all pairs and outputs: a lower bound of
-/// the true ε that is wrong with probability below 1e-7.
+/// The largest loss per unit of distance that is statistically certain, over all pairs and outputs.
+/// It is a lower bound on the true ε, wrong with probability below 1e-7.
 fn certain_loss(mechanism: &impl Mechanism, e: &Embedding, draws: usize) -> f64 {
     let words = e.len();
     let counts: Vec<Vec<u64>> = (0..words)
@@ -231,7 +231,7 @@ fn the_provable_epsilon_holds_on_adversarial_words() {
 
 #[test]
 fn the_papers_nominal_epsilon_is_broken_by_the_papers_noise() {
-    // shared knowledge of the field has it as ε·d; nobody may "mend" the price back to that.
+    // Common knowledge in the field states ε·d; no one may "correct" the proved ε back to that.
     for (n, nominal, least) in [(2, 0.5, 1.5), (5, 1.0, 2.5), (20, 1.0, 1.5)] {
         let e = axis(n, &AXIS[..5]);
         let m = HyperbolicLaplace::from_paper(e.clone(), nominal, Randomness::new(Some(6)));
@@ -300,7 +300,7 @@ proptest! {
         let near = point(n, a.min(0.99), seed);
         mobius_add(&y, &near, &mut moved_x);
         mobius_add(&y, &z, &mut moved_z);
-        // The images lie near the border, where 1 - ‖x‖² has few digits left.
+        // The images lie near the boundary, where 1 - ‖x‖² has few digits left.
         let (d, image) = (distance(&near, &z), distance(&moved_x, &moved_z));
         prop_assert!((image - d).abs() <= 1e-6 * (1.0 + d), "{image} {d}");
     }

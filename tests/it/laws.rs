@@ -1,4 +1,4 @@
-//! What the mechanisms draw, against closed forms and independent computations.
+//! The mechanisms' draws, compared with closed forms and independent computations.
 
 use crate::common::{assert_distribution, assert_law, counts, embedding, from_vectors, interval};
 use fastdx::law;
@@ -13,7 +13,7 @@ fn tem(e: &Arc<Embedding>, epsilon: f64, truncation: Truncation, seed: u64) -> T
     Tem::new(e.clone(), epsilon, truncation, Randomness::new(Some(seed))).unwrap()
 }
 
-/// The law as the paper writes it, in plain f64.
+/// The law as in the paper, in plain f64.
 fn closed_form(e: &Embedding, id: u32, epsilon: f64, gamma: f64) -> Vec<f64> {
     let score = |y| {
         let d: f64 = e
@@ -109,7 +109,7 @@ fn far_words_keep_a_positive_weight_that_gumbels_lose() {
     assert_eq!(law.weight(2), 1 << law::LOG2_FLOOR);
     assert!((log(2) + 60.0 * 2f64.ln()).abs() < law::SLACK);
     assert!((0..3).all(|y| law.weight(y) > 0));
-    // What the textbook can reach: the largest gap between two f64 Gumbels.
+    // The textbook sampler's reach: the largest gap between two f64 Gumbels.
     let largest = -(-(1.0 - 2f64.powi(-53)).ln()).ln();
     let smallest = -(-(2f64.powi(-54)).ln()).ln();
     assert!(largest - smallest < 41.0);
@@ -170,7 +170,7 @@ fn noise_has_a_gamma_radius_and_a_uniform_direction() {
 
 #[test]
 fn madlib_on_a_line_has_the_closed_form_of_the_laplace_law() {
-    // Words at -1, 0.2, 1: the cells are cut at -0.4 and 0.6.
+    // Words at -1, 0.2, 1: their cells meet at -0.4 and 0.6.
     let e = from_vectors(vec![-1.0, 0.2, 1.0], 1, Metric::Euclidean);
     let cdf = |x: f64, epsilon: f64| {
         if x < 0.0 {
@@ -196,7 +196,7 @@ fn madlib_on_a_line_has_the_closed_form_of_the_laplace_law() {
 
 #[test]
 fn madlib_in_space_equals_an_independent_simulation() {
-    // An independent path: noise by rejection-free Gaussian scale mixture, plain f64 argmin.
+    // An independent method: noise by a Gaussian scale mixture, then a plain f64 argmin.
     use rand_distr::{Distribution, Exp, StandardNormal};
     let (n, words, epsilon, draws) = (5, 40, 3.0, 400_000);
     let e = embedding(words, n, 1.0, Metric::Euclidean, 11);
@@ -229,7 +229,7 @@ fn madlib_in_space_equals_an_independent_simulation() {
             .unwrap();
         other[nearest] += 1;
     }
-    // Two samples of one law: the pooled frequencies are the law for both, at half the χ².
+    // Two samples of one law: the pooled frequencies serve as the law for both, at half the χ².
     let pooled: Vec<f64> = drawn
         .iter()
         .zip(&other)
@@ -248,7 +248,7 @@ fn madlib_in_space_equals_an_independent_simulation() {
 
 #[test]
 fn the_bound_holds_with_exact_confidence_intervals() {
-    // On a few words, a violation of e^(ε·d) by 5% would show: 2·10⁶ draws a word.
+    // With few words, a violation of e^(ε·d) by 5% would show: 2·10⁶ draws per word.
     let draws = 2_000_000;
     for dim in [1, 2, 5] {
         let e = embedding(4, dim, 0.5, Metric::Euclidean, 20 + dim as u64);

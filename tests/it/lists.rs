@@ -1,4 +1,4 @@
-//! Neighbour lists, and Tem drawing from them: exact, whatever k, ε, γ and the vocabulary.
+//! Neighbour lists, and Tem drawing from them: exact for every k, ε, γ and vocabulary.
 
 use std::sync::Arc;
 
@@ -150,7 +150,7 @@ fn the_law_does_not_depend_on_the_lists() {
             &lazy.probabilities(17),
             &format!("lazy, ε={epsilon}, {truncation:?}"),
         );
-        // One by one, as short calls are drawn.
+        // Draw one by one, like short calls.
         let single: Vec<u32> = (0..100_000)
             .map(|_| lazy.privatize_ids(&[17]).unwrap()[0])
             .collect();
@@ -192,14 +192,14 @@ fn the_law_holds_at_400_000_words_whatever_the_tail_carries() {
         assert!((tail(low) - share).abs() < 0.01);
         let tem = tem.with_epsilon(low).unwrap();
         let law = tem.probabilities(99);
-        // Calls of 10,000, so that the list and rejection draw them, never the whole row.
+        // Calls of 10,000 draws use the list and rejection, never the whole row.
         let mut drawn = vec![0u64; words];
         for _ in 0..100 {
             for y in tem.sample("w99", 10_000).unwrap() {
                 drawn[y as usize] += 1;
             }
         }
-        // List words one by one as far as they are likely, the rest in shells of the distance.
+        // Count likely words of the list one by one, and the rest in shells of the distance.
         let mut bins: Vec<(u64, f64)> = Vec::new();
         let mut open = (0, 0.0);
         for (rank, &(_, id)) in order.iter().enumerate() {
@@ -217,8 +217,8 @@ fn the_law_holds_at_400_000_words_whatever_the_tail_carries() {
 
 #[test]
 fn an_adversarial_vocabulary_does_not_make_it_spin() {
-    // A cluster of 300 duplicates and 20,000 words far away: a list of 256 says nothing of the
-    // tail, whose envelope is the weight of the word itself.
+    // A cluster of 300 duplicates and 20,000 words far away. A list of 256 covers none of the tail,
+    // and the tail's envelope is the weight of the word itself.
     let mut vectors = vec![0.0f32; 300];
     vectors.extend((0..20_000).map(|i| 30.0 + i as f32 * 1e-3));
     let e = from_vectors(vectors, 1, Metric::Euclidean);
@@ -327,7 +327,7 @@ fn lists_by_radius_that_do_not_fit_are_refused_with_their_size() {
         })
     ));
     assert!(build(32_000_000).is_ok());
-    // A sample that does not see the dense corner: the build itself notices.
+    // The sample misses the dense corner: the build itself detects the size.
     let mut corner = vec![0.0f32; 2000];
     for i in (0..2000).step_by(16) {
         corner[i] = 100.0 + i as f32;
@@ -351,7 +351,7 @@ fn the_law_does_not_depend_on_a_radius() {
         for radius in [0.0, 0.3, 0.5, 1.0] {
             let control = Control::new();
             let listed = e.build_lists_within(radius, MEMORY, &control).unwrap();
-            // By few, so that the list draws, never the whole row.
+            // Draw few at a time, so that the list is used, never the whole row.
             let tem = tem(&listed, epsilon, truncation, i as u64);
             let drawn: Vec<u32> = (0..2000)
                 .flat_map(|_| tem.privatize_ids(&[17; 60]).unwrap())
@@ -370,7 +370,7 @@ fn the_law_stays_the_same_from_first_draw_to_tabulated_row() {
     let e = embedding(3000, 3, 1.0, Metric::Euclidean, 5);
     let tem = tem(&e, 6.0, Truncation::default(), 3);
     let law = tem.probabilities(17);
-    // A list made on the way, then its law kept, then the row, as draws add up.
+    // A list computed on first use, then its kept law, then the row, as draws add up.
     for stage in ["first", "listed", "row", "row again"] {
         let drawn: Vec<u32> = (0..5000)
             .flat_map(|_| tem.privatize_ids(&[17; 20]).unwrap())
@@ -400,7 +400,7 @@ fn every_flipped_bit_of_an_index_is_noticed() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
-    /// Unverified, a damaged index may give a wrong law, but never an id out of range.
+    /// Without verification, a damaged index may give a wrong law, but never an id out of range.
     #[test]
     fn a_damaged_index_without_verification_is_harmless(within: bool, changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6)) {
         let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Tests through the crate's public face: one program, so that the crate is linked once.
+//! Tests of the crate's public interface: one program, so that the crate is linked once.
 
 mod common;
 mod covers;

@@ -39,7 +39,7 @@ fn index(folder: &Path, metric: Metric) -> std::path::PathBuf {
     path
 }
 
-/// A law of 60 words as numpy writes it.
+/// The law of 60 words in numpy's file format.
 fn law(folder: &Path) -> std::path::PathBuf {
     let path = folder.join("law.npy");
     let header = "{'descr': '<f8', 'fortran_order': False, 'shape': (60, 60), }\n";
@@ -268,9 +268,9 @@ fn parts_in_memory() {
         .build(parts, &mut Spaces::default(), &Control::new())
         .unwrap();
     assert_eq!(again.spec(), complete);
-    // Without the parts it says what is missing.
+    // Without the parts, the error names what is missing.
     assert!(refusal(serde_json::to_value(&complete).unwrap()).contains("space must be given"));
-    // The index's own cover is taken where nothing is said, and not where "none" is.
+    // The index's own cover is used by default, but not with "none".
     let Index::Embedding(embedding) = held else {
         unreachable!()
     };

@@ -1,4 +1,4 @@
-//! Text through the crate's public face, as a Rust program uses it.
+//! Text through the crate's public interface, as a Rust program uses it.
 
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ fn words_are_replaced_where_they_stand() {
 
 #[test]
 fn random_words_and_texts_stay_in_step() {
-    // Known words are certain here, so every draw must land in its own place.
+    // Known words come back with certainty here, so every draw must stand at its own position.
     let p = private(Oov::Random, &[]);
     let text = "x cat x x dog cat x";
     let texts = vec![text, "", "x", "cat", "dog x"];
@@ -127,7 +127,8 @@ fn a_bound_is_about_the_words_that_are_found() {
     }
     assert!(near(p.bound_tokens(&["e-mail"], &["a"]), 8.0));
     assert_eq!(p.bound_tokens(&["a", "b"], &["a"]), f64::INFINITY);
-    // Unknown words are alike; against a known one the law's own bound holds.
+    // Two unknown words have the same law; between an unknown and a known word the law's own bound
+    // holds.
     assert_eq!(p.bound("xyz", "uvw"), 0.0);
     assert!(near(p.bound("xyz", "a"), 2.0 / 2.0 * 10.0));
     assert!(near(p.bound("a", "xyz"), 10.0));

@@ -1,4 +1,4 @@
-//! Exact transport: against brute force, against its own dual, and at the extremes.
+//! Exact transport: compared with brute force and with its own dual, and at extremes.
 
 use fastdx::transport::bags::{Bag, distance};
 use fastdx::transport::documents::{Centroids, nearest, pairwise};
@@ -15,7 +15,7 @@ fn solve(a: &[f64], b: &[f64], costs: &[f64]) -> Transport {
     solved
 }
 
-/// The plan moves what it should, and its dual potentials prove that nothing is cheaper.
+/// The plan moves the right masses, and its dual potentials prove that nothing is cheaper.
 fn certify(a: &[f64], b: &[f64], costs: &[f64], solved: &Transport) {
     let total: f64 = a.iter().sum();
     let largest = costs.iter().fold(0.0f64, |m, c| m.max(c.abs()));
@@ -100,7 +100,7 @@ proptest! {
             a.iter_mut().for_each(|a| *a /= x);
             b.iter_mut().for_each(|b| *b /= y);
         } else {
-            // Whole numbers of the same sum.
+            // Integers with the same sum.
             a.iter_mut().for_each(|a| *a *= y);
             b.iter_mut().for_each(|b| *b *= x);
         }
@@ -137,7 +137,7 @@ fn large_and_tied_problems_are_proved() {
     }
 }
 
-/// Costs so large that no plan takes them must not cost the small ones their digits.
+/// Costs so large that no plan uses them must not reduce the accuracy of small ones.
 #[test]
 fn forbidden_pairs_leave_the_other_costs_exact() {
     let mut rng = stream(6);
@@ -179,7 +179,7 @@ fn random_bag(rng: &mut impl Rng, words: u32, size: usize, most: u64) -> Bag {
     Bag::new(each.collect::<Vec<_>>()).unwrap()
 }
 
-/// The distance without cancelling or expanding anything.
+/// The distance without cancelling or expanding masses.
 fn plainly(space: &dyn MetricSpace, a: &Bag, b: &Bag) -> f64 {
     let share = |bag: &Bag| -> Vec<f64> {
         bag.counts()
@@ -231,7 +231,7 @@ fn bags_of_words_are_bags_of_counts() {
     assert!(Bag::of_words(Vec::new()).is_err());
 }
 
-/// The memory of a distance serves the next one of the thread: large and small ones in turn.
+/// A thread reuses a distance's memory for the next one: large and small problems in turn.
 #[test]
 fn distances_in_turn_do_not_disturb_each_other() {
     let embedding = crate::common::embedding(600, 12, 1.0, Metric::Euclidean, 9);
@@ -257,7 +257,7 @@ fn distances_in_turn_do_not_disturb_each_other() {
 }
 
 #[test]
-fn it_is_a_metric_on_bags_of_one_size() {
+fn the_distance_is_a_metric_on_bags_of_one_size() {
     let embedding = crate::common::embedding(40, 5, 1.0, Metric::Euclidean, 6);
     let mut rng = stream(9);
     let bag = |rng: &mut _| random_bag(rng, 40, 8, 1);
@@ -283,7 +283,7 @@ fn many_documents_agree_with_one_pair_each() {
                 .collect()
         };
         let (mut documents, queries) = (bags(60), bags(12));
-        // Copies, and one in other proportions: ties and zeros.
+        // Copies, and one with other proportions: ties and zeros.
         documents.push(documents[3].clone());
         documents.push(queries[0].clone());
         let twice = queries[0].ids().iter().zip(queries[0].counts());
@@ -338,7 +338,7 @@ fn centroids_that_cancel_rule_nothing_out() {
 }
 
 #[test]
-fn what_is_wrong_is_named() {
+fn errors_name_the_problem() {
     let message = |a: &[f64], b: &[f64]| {
         let cost = CostMatrix::new(&[1.0, 2.0, 3.0, 4.0], 2, 2).unwrap();
         emd(a, b, cost, &Control::new()).unwrap_err().to_string()

@@ -1,4 +1,4 @@
-//! A client of HTTP/2 that misbehaves: it sends frames as it likes, and reads what it likes.
+//! A misbehaving HTTP/2 client: it sends and reads frames as a test tells it to.
 
 #![allow(dead_code, missing_docs)] // each test file uses a part of it
 
@@ -22,23 +22,23 @@ pub struct Http2 {
     next: u32,
 }
 
-/// A frame that came.
+/// A received frame.
 pub struct Frame {
     pub kind: u8,
-    /// Whether it is the last one of its stream.
+    /// Whether it is the last frame of its stream.
     pub ends: bool,
     pub payload: Vec<u8>,
 }
 
 impl Http2 {
-    /// Connects, and lets each stream of answers have so many bytes.
+    /// Connects; each stream of answers may have `window` bytes.
     pub fn connect(service: &Running, window: u32) -> Self {
         let stream = service.connect();
         let mut client = Http2 { stream, next: 1 };
         client.raw(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").unwrap();
         let window = [&[0, 4][..], &window.to_be_bytes()].concat();
         client.send(SETTINGS, 0, 0, &window).unwrap();
-        // Before that, the connection takes little.
+        // Before that, the connection accepts little.
         while client.read(Duration::from_secs(30)).unwrap().kind != WINDOW_UPDATE {}
         client
     }
@@ -59,7 +59,7 @@ impl Http2 {
         self.raw(&[&head, payload].concat())
     }
 
-    /// Asks with a body that has a length: the number of its stream.
+    /// Sends a request with a body and its length; returns the number of its stream.
     pub fn post(&mut self, path: &str, body: &[u8]) -> u32 {
         let length = body.len().to_string();
         let all = [
@@ -71,7 +71,7 @@ impl Http2 {
         ];
         let mut headers = Vec::new();
         for (name, value) in all {
-            // A literal without an index: short lengths are one byte.
+            // A literal without an index: short lengths take one byte.
             headers.push(0);
             for text in [name, value] {
                 assert!(text.len() < 127);
@@ -86,13 +86,13 @@ impl Http2 {
         stream
     }
 
-    /// A sign of life; an error where the connection has ended.
+    /// Sends a PING; an error if the connection has ended.
     pub fn ping(&mut self) -> std::io::Result<()> {
         self.send(PING, 0, 0, b"12345678")
     }
 
-    /// The next frame, waited for so long; an error of kind `UnexpectedEof`, or of a connection that
-    /// was reset, where it has ended.
+    /// Waits up to `time` for the next frame. If the connection has ended, the error is
+    /// `UnexpectedEof` or a reset.
     pub fn read(&mut self, time: Duration) -> std::io::Result<Frame> {
         self.stream.set_read_timeout(Some(time))?;
         let mut head = [0; 9];
@@ -107,8 +107,8 @@ impl Http2 {
         })
     }
 
-    /// Sends PINGs until the connection ends, but not for longer than this: the kinds of frames
-    /// that came, if it ended.
+    /// Sends PINGs until the connection ends, at most for `time`; returns the kinds of the received
+    /// frames if it ended.
     pub fn ping_until_it_ends(&mut self, time: Duration) -> Option<Vec<u8>> {
         let start = std::time::Instant::now();
         let mut kinds = Vec::new();

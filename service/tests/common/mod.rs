@@ -18,13 +18,13 @@ pub struct Running {
     log: Arc<Mutex<String>>,
 }
 
-/// What came back.
+/// A received answer.
 #[derive(Debug)]
 pub struct Got {
     pub status: u16,
     pub head: String,
     pub body: Vec<u8>,
-    /// Whether the body came to its end.
+    /// Whether the body is complete.
     pub whole: bool,
 }
 
@@ -48,7 +48,7 @@ pub fn command(flags: &[&str]) -> Command {
     command
 }
 
-/// A command that is expected to end by itself: how, and what it said.
+/// Runs a command that should end by itself; returns its status and its output.
 pub fn ended(flags: &[&str]) -> (ExitStatus, String, String) {
     let out = command(flags).output().expect("run");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -60,7 +60,7 @@ impl Running {
         Self::start(&[&["--epsilon", "3"], more].concat())
     }
 
-    /// Starts it on a free port, and waits until it is ready.
+    /// Starts the service on a free port, and waits until it is ready.
     pub fn start(flags: &[&str]) -> Self {
         Self::of(command(&[&["--listen", "127.0.0.1:0"], flags].concat()))
     }
@@ -106,13 +106,13 @@ impl Running {
         self.log.lock().unwrap().clone()
     }
 
-    /// Waits until the log says something.
+    /// Waits until the log contains `what` at least this many times.
     pub fn says(&self, what: &str, times: usize) {
         wait(|| self.log().matches(what).count() >= times);
     }
 
     pub fn signal(&self, signal: i32) {
-        // SAFETY: a plain system call on a child of ours.
+        // SAFETY: a plain system call on a child of this test.
         assert_eq!(unsafe { libc::kill(self.child.id() as i32, signal) }, 0);
     }
 
@@ -124,15 +124,15 @@ impl Running {
         stream
     }
 
-    /// Sends bytes as they are, and reads an answer, if there is one.
+    /// Sends raw bytes, and reads an answer, if there is one.
     pub fn raw(&self, bytes: &[u8]) -> Option<Got> {
         let mut stream = self.connect();
-        // It may be closed on us while we write.
+        // The service may close the connection during the write.
         let _ = stream.write_all(bytes);
         read(&mut BufReader::new(stream))
     }
 
-    /// The same, and nothing more will come: a client that broke off.
+    /// Sends raw bytes and closes its side: a client that broke off.
     pub fn cut(&self, bytes: &[u8]) -> Option<Got> {
         let mut stream = self.connect();
         let _ = stream.write_all(bytes);
@@ -140,7 +140,7 @@ impl Running {
         read(&mut BufReader::new(stream))
     }
 
-    /// A number of `/metrics`, by its name and labels.
+    /// A value from `/metrics`, by name and labels.
     pub fn metric(&self, name: &str) -> f64 {
         let text = self.get("/metrics").text();
         let mut lines = text.lines().filter_map(|line| line.rsplit_once(' '));
@@ -156,7 +156,7 @@ impl Running {
         self.ask("GET", path)
     }
 
-    /// A request without a body.
+    /// Sends a request without a body.
     pub fn ask(&self, method: &str, path: &str) -> Got {
         self.raw(
             format!("{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").as_bytes(),
@@ -172,7 +172,7 @@ impl Running {
         self.post("/v1/privatize", "", body.as_bytes())
     }
 
-    /// Asks it to end, and waits until it has.
+    /// Tells the service to stop, and waits until it has.
     pub fn stop(&mut self) -> ExitStatus {
         self.signal(libc::SIGTERM);
         self.child.wait().expect("wait")
@@ -186,7 +186,7 @@ impl Drop for Running {
     }
 }
 
-/// A request with a body; `headers` end each with CRLF.
+/// A request with a body; each header in `headers` ends with CRLF.
 pub fn posted(path: &str, headers: &str, body: &[u8]) -> Vec<u8> {
     let length = body.len();
     let head =
@@ -194,7 +194,7 @@ pub fn posted(path: &str, headers: &str, body: &[u8]) -> Vec<u8> {
     [head.as_bytes(), body].concat()
 }
 
-/// Waits for something that comes about; gives up after long.
+/// Waits for a condition; gives up after a long time.
 pub fn wait(mut until: impl FnMut() -> bool) {
     let start = Instant::now();
     while !until() {
@@ -206,7 +206,7 @@ pub fn wait(mut until: impl FnMut() -> bool) {
     }
 }
 
-/// Reads an answer; none if the connection ends before its head does.
+/// Reads an answer; `None` if the connection ends before the answer's head does.
 pub fn read(stream: &mut impl BufRead) -> Option<Got> {
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {

@@ -1,4 +1,4 @@
-//! The files embeddings come in: found by content, never by name.
+//! Embedding file formats, detected by content, never by name.
 
 pub mod native;
 mod npy;
@@ -20,15 +20,15 @@ use crate::parallel::Control;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Format {
-    /// fastdx's own, see [`native`].
+    /// fastdx's own format, see [`native`].
     Fastdx,
-    /// GloVe text: a word and its numbers a line, no header. Words may hold spaces.
+    /// GloVe text: one word and its numbers per line, no header. Words may hold spaces.
     Glove,
-    /// word2vec text or fastText .vec: the same under a line "V n".
+    /// word2vec text or fastText .vec: the same with a first line "V n".
     Word2vecText,
-    /// word2vec binary: a line "V n", then each word, a space and n float32.
+    /// word2vec binary: a line "V n", then for each word the word, a space and n float32.
     Word2vecBinary,
-    /// A NumPy array file, with the words in a text file, one a line.
+    /// A NumPy array file, and a text file with one word per line.
     Npy,
 }
 
@@ -42,19 +42,19 @@ named!(
     also "fasttext" => Format::Word2vecText
 );
 
-/// What to load, and how.
+/// Options for loading.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The format; found by content where `None`.
+    /// The format; `None` detects it by content.
     pub format: Option<Format>,
-    /// Only the first so many words.
+    /// Load only this many words.
     pub limit: Option<usize>,
-    /// The metric; where `None`, the file's own, or Euclidean.
+    /// The metric; `None` takes the file's own, or Euclidean.
     pub metric: Option<Metric>,
-    /// For [`Format::Npy`]: the file with the words, one a line. Where `None`, the array's path
-    /// with the ending .vocab or .txt.
+    /// For [`Format::Npy`]: the file with one word per line. `None` takes the array's path with the
+    /// extension .vocab or .txt.
     pub vocabulary: Option<PathBuf>,
-    /// For [`Format::Fastdx`]: check every checksum.
+    /// For [`Format::Fastdx`]: verify every checksum.
     pub verify: bool,
 }
 
@@ -70,26 +70,27 @@ impl Default for Options {
     }
 }
 
-/// Words and vectors as a foreign file gives them.
+/// Words and vectors read from a file in another format.
 pub(crate) struct Table {
     pub(crate) words: Vec<String>,
     pub(crate) vectors: Vec<f32>,
     pub(crate) dim: usize,
-    /// Line of the first word, where the format has lines.
+    /// Line of the first word, if the format has lines.
     pub(crate) first_line: Option<u64>,
 }
 
-/// Loads an embedding from a file in any [`Format`], plain or gzipped. A gzipped file may hold 32 times its own
-/// size, or 256 MiB where that is more.
+/// Loads an embedding from a file in any [`Format`], plain or gzipped. A gzipped file may unpack to
+/// 32 times its own size or 256 MiB, whichever is larger.
 ///
 /// # Errors
-/// [`Error::Io`]; [`Error::Format`] with the line for a file that cannot be read as its format;
-/// [`Error::Corrupt`] for a damaged file of ours.
+/// [`Error::Io`]; [`Error::Format`] with the line for a file that does not follow its format;
+/// [`Error::Corrupt`] for a damaged file in fastdx's format.
 pub fn load(path: &Path, options: &Options) -> Result<Embedding> {
     load_with(path, options, &Control::new())
 }
 
-/// A two-dimensional array of float32 or float64 in a .npy file: its numbers row by row, rows and columns.
+/// Reads a two-dimensional array of float32 or float64 from a .npy file. Returns its numbers row by
+/// row, the number of rows and of columns.
 ///
 /// # Errors
 /// [`Error::Io`], [`Error::Format`].
@@ -99,10 +100,10 @@ pub(crate) fn matrix(path: &Path) -> Result<(Vec<f64>, usize, usize)> {
     npy::matrix(backing.bytes()).map_err(|reason| format_error(path, None, reason, None))
 }
 
-/// [`load`], cancellable.
+/// [`load`] that can be cancelled.
 ///
 /// # Errors
-/// The same, and [`Error::Interrupted`].
+/// The errors of [`load`]; [`Error::Interrupted`].
 pub fn load_with(path: &Path, options: &Options, control: &Control) -> Result<Embedding> {
     if options.limit == Some(0) {
         return Err(Error::parameter("limit", "at least 1", 0));
@@ -194,8 +195,8 @@ fn format_error(
     }
 }
 
-/// Bytes that packed data may become in any case, and beyond that a multiple of its own size: numbers hardly
-/// pack at all, and a small file must not take all memory.
+/// Bytes that a packed file may always unpack to; beyond that, a multiple of its size is the limit.
+/// Numbers hardly compress, and a small file must not take all memory.
 const UNPACKED: usize = 256 << 20;
 const RATIO: usize = 32;
 
@@ -230,8 +231,8 @@ fn gunzip(path: &Path, bytes: &[u8], control: &Control) -> Result<Backing> {
     }
 }
 
-/// Names a file that often holds vectors and that fastdx does not read, with what to do instead. No
-/// format that it reads starts with these bytes.
+/// Names a common vector file format that fastdx does not read, and says what to do instead. No
+/// format that fastdx reads starts with these bytes.
 fn unreadable(bytes: &[u8]) -> Option<&'static str> {
     match bytes {
         [0x80, 2..=5, ..] => Some(
@@ -274,7 +275,7 @@ fn detect(bytes: &[u8]) -> Format {
     if word2vec::is_binary(body, dim) {
         return Format::Word2vecBinary;
     }
-    // "7 3" may also be the word "7" with a vector of one number, as all lines are then.
+    // "7 3" may also be the word "7" with a one-number vector, if all lines look like that.
     let one = text::first_line_numbers(body) == Some(1);
     if one && (dim != 1 || text::count_lines(body) != words) {
         return Format::Glove;
@@ -282,7 +283,7 @@ fn detect(bytes: &[u8]) -> Format {
     Format::Word2vecText
 }
 
-/// The line "V n" and what follows it.
+/// Parses the line "V n"; returns the rest of the bytes too.
 fn header(bytes: &[u8]) -> Option<(usize, usize, &[u8])> {
     let end = bytes.iter().take(64).position(|&b| b == b'\n')?;
     let line = std::str::from_utf8(&bytes[..end]).ok()?;

@@ -1,7 +1,7 @@
-//! fastdx's own file: one embedding or word graph, checksummed, aligned for memory-mapping.
+//! fastdx's own file format: one embedding or word graph, checksummed, aligned for memory-mapping.
 //!
-//! All numbers are little-endian. The file is a header, a section table and the sections, each
-//! starting at a multiple of 64 and padded with zeros to the next:
+//! All numbers are little-endian. The file consists of a header, a section table and the sections.
+//! Each starts at a multiple of 64 and is padded with zeros to the next.
 //!
 //! | bytes | header field |
 //! |---|---|
@@ -25,7 +25,7 @@
 //! | 17 | certificates of Tem: nominal ε f64, γ f64, certified ε f64, two words and an output u64, XXH3-64 of the vocabulary u64, each |
 //! | 10 | where lists hold all words within a radius: section 8 has k = 0 and a fourth number, the largest entry a list may hold; here the start of each list in section 9, u64 × (V + 1) |
 //!
-//! A word graph has sections 2 to 4 and
+//! A word graph has sections 2 to 4, and
 //!
 //! | kind | section |
 //! |---|---|
@@ -33,8 +33,8 @@
 //! | 15 | edges, two ids u32 each, the smaller first |
 //! | 16 | their lengths in steps, u64 |
 //!
-//! Every bit is under a checksum, padding and header included, so any single flipped bit is
-//! noticed. Without verification the structure is still checked: nothing reads out of bounds.
+//! Checksums cover every bit, including padding and header, so any flipped bit is detected. Even
+//! without verification the structure is checked: no read goes out of bounds.
 
 use std::fs::File;
 use std::io::Write;
@@ -54,17 +54,17 @@ use crate::search::hnsw::{Hnsw, HnswParameters, Lists};
 use crate::space::MetricSpace;
 use crate::vocabulary::Vocabulary;
 
-/// How vectors are stored.
+/// The storage of vectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Storage {
-    /// As they are, to be mapped without copying.
+    /// Unchanged, so that they can be mapped without copying.
     F32,
-    /// 16-bit integers with a scale a word: half the size, decoded on opening, as the word
-    /// index is rebuilt.
+    /// 16-bit integers with a scale per word: half the size. They are decoded on opening, and the
+    /// word index is rebuilt.
     I16,
 }
 
-/// Writes `embedding` to `path`: to a temporary sibling first, then renamed.
+/// Writes `embedding` to `path`: first to a temporary file beside it, which is then renamed.
 ///
 /// # Errors
 /// [`Error::Io`].
@@ -75,8 +75,8 @@ pub fn save(embedding: &Embedding, path: &Path) -> Result<()> {
 /// [`save`] with a choice of storage.
 ///
 /// # Errors
-/// [`Error::Io`].
-/// [`Error::Vector`] for a vector that 16-bit storage would move out of the metric's space.
+/// [`Error::Io`]; [`Error::Vector`] for a vector that 16-bit rounding would move out of the
+/// metric's space.
 pub fn save_as(embedding: &Embedding, path: &Path, storage: Storage) -> Result<()> {
     if storage == Storage::I16 {
         let (scales, integers) = quantise(embedding);
@@ -102,7 +102,7 @@ pub fn to_bytes(embedding: &Embedding) -> Vec<u8> {
     bytes
 }
 
-/// The embedding in bytes that [`to_bytes`] made; checksums are verified.
+/// Reads the embedding from the bytes that [`to_bytes`] returned; verifies checksums.
 ///
 /// # Errors
 /// [`Error::Corrupt`].
@@ -197,16 +197,16 @@ fn quantise(embedding: &Embedding) -> (Vec<f32>, Vec<i16>) {
     (scales, integers)
 }
 
-/// Opens a file by memory-mapping it. `verify` reads it whole and checks every checksum.
+/// Opens a file by memory-mapping it. With `verify`, reads all of it and verifies every checksum.
 ///
 /// # Errors
-/// [`Error::Io`], or [`Error::Corrupt`] for a damaged, truncated, extended or foreign file.
+/// [`Error::Io`]; [`Error::Corrupt`] for a damaged, truncated, extended or foreign file.
 pub fn open(path: &Path, verify: bool) -> Result<Embedding> {
     let file = File::open(path).map_err(Error::io(path))?;
     read(&map(path, &file)?, path, verify.into())
 }
 
-/// Reads the file's bytes; `path` is for messages.
+/// Parses the file's bytes; `path` is for messages.
 pub(crate) fn read(backing: &Backing, path: &Path, checks: Checks) -> Result<Embedding> {
     parse(backing, checks).map_err(|reason| Error::Corrupt {
         path: path.to_owned(),
@@ -274,8 +274,8 @@ fn parse(backing: &Backing, checks: Checks) -> std::result::Result<Embedding, St
     }
 }
 
-/// The neighbour lists, if the file has them. Their order and ids are checked
-/// with the checksums: without, opening must not read them all.
+/// Reads the neighbour lists, if the file has them. Their order and ids are checked only together
+/// with the checksums: otherwise opening would have to read all of them.
 fn lists(
     sections: &Sections,
     words: usize,
@@ -323,8 +323,8 @@ fn lists(
     Ok(Some(lists))
 }
 
-/// The HNSW graph, if the file has one. Its lists are checked with the checksums: without, by the
-/// first search.
+/// Reads the HNSW graph, if the file has one. Its lists are checked together with the checksums,
+/// otherwise by the first search.
 fn hnsw(
     sections: &Sections,
     embedding: &Embedding,
@@ -353,7 +353,7 @@ fn hnsw(
     Ok(Some(hnsw))
 }
 
-/// Whether a list is what its meta section says: ascending, of known words, none empty.
+/// Whether a list agrees with its meta section: ascending, of known words, not empty.
 fn sound(lists: &NeighborLists, id: u32, words: usize) -> bool {
     let (grid, list) = (lists.grid(), lists.list(id));
     let ordered = match &lists.extent {

@@ -1,5 +1,5 @@
-//! A NumPy array file (float16, float32 or float64, C order, two-dimensional) and a text file
-//! with the words, one a line. The file format is NumPy Enhancement Proposal 1.
+//! Reads a NumPy array file (float16, float32 or float64, C order, two-dimensional) and a text file
+//! with one word per line. The array format is NumPy Enhancement Proposal 1.
 
 use std::path::{Path, PathBuf};
 
@@ -76,7 +76,8 @@ pub(super) fn parse(
     })
 }
 
-/// A matrix of float32 or float64: its numbers row by row, rows and columns.
+/// Reads a matrix of float32 or float64. Returns its numbers row by row, the number of rows and of
+/// columns.
 pub(super) fn matrix(bytes: &[u8]) -> std::result::Result<(Vec<f64>, usize, usize), String> {
     if !bytes.starts_with(b"\x93NUMPY") {
         return Err("this is no .npy file".into());
@@ -110,7 +111,7 @@ fn sibling(path: &Path) -> Option<PathBuf> {
     tries.into_iter().find(|p| p.is_file())
 }
 
-/// float16 to float32, exactly.
+/// Converts float16 to float32, exactly.
 fn half(bits: u16) -> f32 {
     let sign = if bits >> 15 == 1 { -1.0f32 } else { 1.0 };
     let (exponent, fraction) = (i32::from(bits >> 10 & 31), f32::from(bits & 1023));

@@ -1,5 +1,5 @@
-//! Text formats: a word and its numbers a line, with the header "V n" (word2vec, fastText) or
-//! without (GloVe). Parsed in parallel from the mapped file.
+//! Text formats: one word and its numbers per line, with the header "V n" (word2vec, fastText) or
+//! without (GloVe). The mapped file is parsed in parallel.
 
 use std::path::Path;
 
@@ -9,12 +9,12 @@ use super::{Table, format_error, header};
 use crate::error::{Hidden, Result};
 use crate::parallel::Control;
 
-/// Lines are cut into pieces of about this many bytes, one a task.
-const PIECE: usize = 1 << 20;
-/// Lines looked at to find the dimension where no header names it.
+/// Lines are split into blocks of about this many bytes, one block per task.
+const BLOCK_BYTES: usize = 1 << 20;
+/// Number of lines used to find the dimension if there is no header.
 const SAMPLE: usize = 100;
 
-/// Number of lines with something in them.
+/// Number of lines that are not empty.
 pub(super) fn count_lines(bytes: &[u8]) -> usize {
     bytes
         .split(|&b| b == b'\n')
@@ -22,13 +22,13 @@ pub(super) fn count_lines(bytes: &[u8]) -> usize {
         .count()
 }
 
-/// Numbers that follow the word on the first line, if there is a line.
+/// Number of numbers after the word on the first line, if there is a line.
 pub(super) fn first_line_numbers(body: &[u8]) -> Option<usize> {
     let line = trim(body.split(|&b| b == b'\n').next()?);
     (!line.is_empty()).then(|| trailing_numbers(line))
 }
 
-/// Numbers at the end of a line, the first field being the word.
+/// Number of numbers at the end of a line; the first field is the word.
 fn trailing_numbers(line: &[u8]) -> usize {
     let number = |f: &&[u8]| std::str::from_utf8(f).is_ok_and(|f| f.parse::<f32>().is_ok());
     let trailing = line
@@ -57,27 +57,28 @@ pub(super) fn parse(
     if dim == 0 {
         return fail(Some(1), "a word without numbers".into());
     }
-    // A number takes two bytes: no promise larger than the file is believed.
+    // A number takes at least two bytes: do not believe a header that claims more than the file
+    // holds.
     if dim > body.len() / 2 {
         return fail(Some(1), format!("the header promises {dim} numbers a word"));
     }
     let body = first_lines(body, limit);
-    let pieces = pieces(body);
-    let parsed: Vec<_> = crate::parallel::install(pieces.len(), 1, || {
-        let parse = |piece: &&[u8]| control.check().map(|()| parse_piece(piece, dim));
-        pieces.par_iter().map(parse).collect::<Result<_>>()
+    let blocks = blocks(body);
+    let parsed: Vec<_> = crate::parallel::install(blocks.len(), 1, || {
+        let parse = |block: &&[u8]| control.check().map(|()| parse_block(block, dim));
+        blocks.par_iter().map(parse).collect::<Result<_>>()
     })??;
     let rows: usize = parsed.iter().map(|p| p.words.len()).sum();
     let mut words = Vec::with_capacity(rows);
     let mut vectors = Vec::with_capacity(rows * dim);
     let mut lines = first_line;
-    for piece in parsed {
-        if let Some((line, Wrong { reason, offender })) = piece.error {
+    for block in parsed {
+        if let Some((line, Wrong { reason, offender })) = block.error {
             return Err(format_error(path, Some(lines + line), reason, offender));
         }
-        lines += piece.lines;
-        words.extend(piece.words);
-        vectors.extend(piece.vectors);
+        lines += block.lines;
+        words.extend(block.words);
+        vectors.extend(block.vectors);
     }
     if let Some(promised) = promised
         && rows != promised.min(limit)
@@ -96,14 +97,14 @@ pub(super) fn parse(
     })
 }
 
-/// How many numbers most of the first lines end with. A word may hold spaces, or be a number
-/// itself, but the numbers stand at the end and the word before them.
+/// How many numbers most of the first lines end with. A word may hold spaces or be a number itself,
+/// but the numbers stand at the end, after the word.
 ///
-/// All lines of a good file end with equally many. In a tie one line is wrong, and the answer decides
-/// which one is blamed: a line with a word in the place of a number still has as many fields as the
-/// others. If that decides nothing, the answer is the fewer numbers, but not none.
+/// All lines of a valid file end with equally many numbers. In a tie, one line is wrong, and the
+/// result decides which line is reported. A line with a word in place of a number still has as many
+/// fields as the others. If this decides nothing, the result is the smaller positive count.
 fn common_numbers(bytes: &[u8]) -> usize {
-    // By a count of numbers: lines that end with so many, and lines of one field more.
+    // For each count: lines that end with that many numbers, and lines with one field more.
     let mut counts = std::collections::BTreeMap::<usize, (usize, usize)>::new();
     for line in bytes.split(|&b| b == b'\n').take(SAMPLE).map(trim) {
         if !line.is_empty() {
@@ -126,18 +127,18 @@ fn first_lines(body: &[u8], limit: usize) -> &[u8] {
     &body[..end.unwrap_or(body.len())]
 }
 
-fn pieces(mut body: &[u8]) -> Vec<&[u8]> {
-    let mut pieces = Vec::new();
-    while body.len() > PIECE {
-        let end = match body[PIECE..].iter().position(|&b| b == b'\n') {
-            Some(at) => PIECE + at + 1,
+fn blocks(mut body: &[u8]) -> Vec<&[u8]> {
+    let mut blocks = Vec::new();
+    while body.len() > BLOCK_BYTES {
+        let end = match body[BLOCK_BYTES..].iter().position(|&b| b == b'\n') {
+            Some(at) => BLOCK_BYTES + at + 1,
             None => break,
         };
-        pieces.push(&body[..end]);
+        blocks.push(&body[..end]);
         body = &body[end..];
     }
-    pieces.push(body);
-    pieces
+    blocks.push(body);
+    blocks
 }
 
 fn trim(line: &[u8]) -> &[u8] {
@@ -145,22 +146,22 @@ fn trim(line: &[u8]) -> &[u8] {
     &line[..end.map_or(0, |e| e + 1)]
 }
 
-/// Fields between single separators; GloVe's words may hold (or be) other white space, so only
-/// space and tab separate.
+/// Counts fields between single separators. GloVe's words may hold (or be) other white space, so
+/// only space and tab separate fields.
 fn fields(line: &[u8]) -> usize {
     line.split(|b| b" \t".contains(b)).count()
 }
 
 #[derive(Default)]
-struct Piece {
+struct ParsedBlock {
     words: Vec<String>,
     vectors: Vec<f32>,
     lines: u64,
-    /// Line within the piece, from 0, and what is wrong with it.
+    /// Line within the block, from 0, and its error.
     error: Option<(u64, Wrong)>,
 }
 
-/// What is wrong with a line: a reason that shows nothing of it, and the word or field.
+/// The error in a line: a reason that shows nothing of the line, and the word or field.
 struct Wrong {
     reason: String,
     offender: Option<Hidden>,
@@ -175,23 +176,23 @@ impl Wrong {
     }
 }
 
-fn parse_piece(bytes: &[u8], dim: usize) -> Piece {
-    let mut piece = Piece::default();
+fn parse_block(bytes: &[u8], dim: usize) -> ParsedBlock {
+    let mut block = ParsedBlock::default();
     let bytes = bytes.strip_suffix(b"\n").unwrap_or(bytes);
     if bytes.is_empty() {
-        return piece;
+        return block;
     }
     for line in bytes.split(|&b| b == b'\n') {
-        match parse_line(line, dim, &mut piece.vectors) {
-            Ok(word) => piece.words.push(word.to_owned()),
+        match parse_line(line, dim, &mut block.vectors) {
+            Ok(word) => block.words.push(word.to_owned()),
             Err(reason) => {
-                piece.error = Some((piece.lines, reason));
-                return piece;
+                block.error = Some((block.lines, reason));
+                return block;
             }
         }
-        piece.lines += 1;
+        block.lines += 1;
     }
-    piece
+    block
 }
 
 fn parse_line<'a>(
@@ -210,7 +211,7 @@ fn parse_line<'a>(
     let start = vectors.len();
     vectors.resize(start + dim, 0.0);
     let mut rest = text;
-    // From the right: the last `dim` fields are numbers, what is before them is the word.
+    // From the right: the last `dim` fields are numbers, and the word stands before them.
     for (i, slot) in vectors[start..].iter_mut().enumerate().rev() {
         let (before, field) = rest.rsplit_once([' ', '\t']).ok_or_else(|| {
             let have = dim - 1 - i;
@@ -226,7 +227,7 @@ fn parse_line<'a>(
     if rest.is_empty() {
         return Err(Wrong::new("a line without a word", ""));
     }
-    // A word may hold spaces, but "the 0.1" is a line with a number too many.
+    // A word may hold spaces, but "the 0.1" is a line with one number too many.
     if let Some((_, last)) = rest.rsplit_once([' ', '\t'])
         && last.parse::<f32>().is_ok()
     {

@@ -1,12 +1,12 @@
-//! The binary format of word2vec: a line "V n", then V times a word, a space, n little-endian
-//! float32 and, as some writers have it, a line feed.
+//! The binary format of word2vec: a line "V n", then V entries. Each is a word, a space, n
+//! little-endian float32 and, from some writers, a line feed.
 
 use std::path::Path;
 
 use super::{Table, format_error, header};
 use crate::error::Result;
 
-/// Whether what follows the header line holds raw numbers rather than text.
+/// Whether the bytes after the header line are raw numbers rather than text.
 pub(super) fn is_binary(body: &[u8], dim: usize) -> bool {
     if super::text::first_line_numbers(body).is_some_and(|n| n > 0 && n == dim) {
         return false;
@@ -31,8 +31,8 @@ pub(super) fn parse(path: &Path, bytes: &[u8], limit: usize) -> Result<Table> {
     let row = dim
         .checked_mul(4)
         .ok_or_else(|| fail(format!("a dimension of {dim}")))?;
-    // Each word takes at least its numbers, a byte and a space: no promise larger than the file
-    // is believed.
+    // Each word takes at least its numbers, a byte and a space: do not believe a header that claims
+    // more than the file holds.
     let possible = body.len() / (row + 2);
     if count > possible {
         return Err(fail(format!(

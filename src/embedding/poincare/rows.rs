@@ -1,25 +1,26 @@
-//! The table that threads train without locks: rows of sixteen numbers, and how they are read and written.
+//! The table that threads train without locks: rows of sixteen numbers, with their reads and
+//! writes.
 //!
-//! Each number is read and written as by a relaxed atomic: a row may mix two updates, a number never does.
-//! Rust has no relaxed access to sixteen numbers at once, so the vector paths are assembly, which the
-//! compiler takes for what it does: these accesses, each of aligned 32 bits whole, and nothing else.
+//! Each number is read and written like a relaxed atomic: a row may mix two updates, a number never
+//! does. Rust has no relaxed access to sixteen numbers at once, so the vector paths use assembly.
+//! The compiler treats it as what it is: whole aligned 32-bit accesses and nothing else.
 //!
-//! Arithmetic is the same everywhere, in sixteen lanes without fused multiply-adds: one machine's result is
-//! every machine's.
+//! Arithmetic is the same everywhere, in sixteen lanes without fused multiply-adds: every machine
+//! gives the same result.
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::{asm, x86_64::*};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Numbers of a line.
+/// Numbers per line.
 pub(super) const LANES: usize = 16;
 
-/// Sixteen numbers of the table.
+/// Sixteen numbers of the shared table.
 #[repr(C, align(64))]
 pub(super) struct Line([AtomicU32; LANES]);
 
 impl Line {
-    /// Of up to sixteen numbers, then zeros.
+    /// Creates a line from up to sixteen numbers, padded with zeros.
     pub(super) fn new(values: &[f32]) -> Self {
         let value = |lane: usize| values.get(lane).copied().unwrap_or(0.0);
         Line(std::array::from_fn(|lane| {
@@ -33,15 +34,15 @@ impl Line {
     }
 }
 
-/// Sixteen numbers of a thread's own.
+/// Sixteen numbers that belong to one thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[repr(C, align(64))]
 pub(super) struct Lanes(pub(super) [f32; LANES]);
 
-/// Operations on sixteen numbers at once, as a machine does them.
+/// Operations on sixteen numbers at once.
 ///
 /// # Safety
-/// Every function: the machine has what the implementation names.
+/// For every function: the machine has the instructions that the implementation names.
 pub(super) trait Vectors {
     type X: Copy;
 
@@ -57,7 +58,7 @@ pub(super) trait Vectors {
     unsafe fn total(x: Self::X) -> f32;
 }
 
-/// Plain Rust and atomics: every machine.
+/// Plain Rust and atomics, for every machine.
 pub(super) struct Portable;
 
 impl Vectors for Portable {
@@ -113,24 +114,25 @@ impl Vectors for Portable {
     }
 }
 
-/// A machine with AVX2. AVX-512 trains no faster: a step waits for rows.
+/// For machines with AVX2. AVX-512 trains no faster: a step waits for rows.
 #[cfg(target_arch = "x86_64")]
 pub(super) struct Avx2;
 
-// Inlined into functions that have the features, as they must be: a vector is no argument elsewhere.
+// These must be inlined into functions that enable the features: elsewhere, vectors cannot be
+// passed as arguments.
 #[cfg(target_arch = "x86_64")]
 impl Vectors for Avx2 {
     type X = [__m256; 2];
 
     #[inline(always)]
     unsafe fn read(line: &Line) -> Self::X {
-        // SAFETY: as the caller.
+        // SAFETY: guaranteed by the caller.
         unsafe { read_avx2(line) }
     }
 
     #[inline(always)]
     unsafe fn write(line: &Line, x: Self::X) {
-        // SAFETY: as the caller.
+        // SAFETY: guaranteed by the caller.
         unsafe { write_avx2(line, x) }
     }
 
@@ -155,31 +157,31 @@ impl Vectors for Avx2 {
 
     #[inline(always)]
     unsafe fn splat(x: f32) -> Self::X {
-        // SAFETY: as the caller.
+        // SAFETY: guaranteed by the caller.
         unsafe { [_mm256_set1_ps(x); 2] }
     }
 
     #[inline(always)]
     unsafe fn plus(x: Self::X, y: Self::X) -> Self::X {
-        // SAFETY: as the caller.
+        // SAFETY: guaranteed by the caller.
         unsafe { [_mm256_add_ps(x[0], y[0]), _mm256_add_ps(x[1], y[1])] }
     }
 
     #[inline(always)]
     unsafe fn minus(x: Self::X, y: Self::X) -> Self::X {
-        // SAFETY: as the caller.
+        // SAFETY: guaranteed by the caller.
         unsafe { [_mm256_sub_ps(x[0], y[0]), _mm256_sub_ps(x[1], y[1])] }
     }
 
     #[inline(always)]
     unsafe fn times(x: Self::X, y: Self::X) -> Self::X {
-        // SAFETY: as the caller.
+        // SAFETY: guaranteed by the caller.
         unsafe { [_mm256_mul_ps(x[0], y[0]), _mm256_mul_ps(x[1], y[1])] }
     }
 
     #[inline(always)]
     unsafe fn total([a, b]: Self::X) -> f32 {
-        // SAFETY: as the caller.
+        // SAFETY: guaranteed by the caller.
         unsafe { total_of_eight(_mm256_add_ps(a, b)) }
     }
 }
@@ -228,10 +230,10 @@ fn total_of_eight(x: __m256) -> f32 {
 /// Copies a row; returns its ‖x‖².
 ///
 /// # Safety
-/// As [`Vectors`].
+/// The conditions of [`Vectors`].
 #[inline(always)]
 pub(super) unsafe fn load<V: Vectors>(row: &[Line], out: &mut [Lanes]) -> f32 {
-    // SAFETY: as the caller.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let mut norm2 = V::splat(0.0);
         for (out, line) in out.iter_mut().zip(row) {
@@ -246,14 +248,14 @@ pub(super) unsafe fn load<V: Vectors>(row: &[Line], out: &mut [Lanes]) -> f32 {
 /// Copies a row x; returns ‖x‖² and ‖u - x‖².
 ///
 /// # Safety
-/// As [`Vectors`].
+/// The conditions of [`Vectors`].
 #[inline(always)]
 pub(super) unsafe fn load_beside<V: Vectors>(
     row: &[Line],
     u: &[Lanes],
     out: &mut [Lanes],
 ) -> (f32, f32) {
-    // SAFETY: as the caller.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let (mut norm2, mut apart2) = (V::splat(0.0), V::splat(0.0));
         for ((out, line), u) in out.iter_mut().zip(row).zip(u) {
@@ -267,10 +269,10 @@ pub(super) unsafe fn load_beside<V: Vectors>(
     }
 }
 
-/// x -= rate·(x·of - (u - x)), and the gradient of u += scale·(u - x); returns ‖x‖².
+/// Computes x -= rate·(x·of - (u - x)) and gradient += scale·(u - x); returns the new ‖x‖².
 ///
 /// # Safety
-/// As [`Vectors`].
+/// The conditions of [`Vectors`].
 #[inline(always)]
 pub(super) unsafe fn pull<V: Vectors>(
     x: &mut [Lanes],
@@ -278,7 +280,7 @@ pub(super) unsafe fn pull<V: Vectors>(
     gradient: &mut [Lanes],
     [scale, rate, of]: [f32; 3],
 ) -> f32 {
-    // SAFETY: as the caller.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let mut norm2 = V::splat(0.0);
         let (scale, rate, of) = (V::splat(scale), V::splat(rate), V::splat(of));
@@ -295,17 +297,17 @@ pub(super) unsafe fn pull<V: Vectors>(
     }
 }
 
-/// u -= rate·(gradient + own·u); returns ‖u‖².
+/// Computes u -= rate·(gradient + own·u); returns ‖u‖².
 ///
 /// # Safety
-/// As [`Vectors`].
+/// The conditions of [`Vectors`].
 #[inline(always)]
 pub(super) unsafe fn descend<V: Vectors>(
     u: &mut [Lanes],
     gradient: &[Lanes],
     [own, rate]: [f32; 2],
 ) -> f32 {
-    // SAFETY: as the caller.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let mut norm2 = V::splat(0.0);
         let (own, rate) = (V::splat(own), V::splat(rate));
@@ -320,11 +322,11 @@ pub(super) unsafe fn descend<V: Vectors>(
     }
 }
 
-/// Writes a vector, whose norm² is given, to a row, brought back to the norm `reach` where it is beyond; one
-/// beyond all numbers is not written.
+/// Writes a vector to a row; `norm2` is its squared norm. A vector beyond the norm `reach` is
+/// scaled back to it. A vector with an infinite or NaN norm is not written.
 ///
 /// # Safety
-/// As [`Vectors`].
+/// The conditions of [`Vectors`].
 #[inline(always)]
 pub(super) unsafe fn store<V: Vectors>(row: &[Line], x: &[Lanes], norm2: f32, reach: f32) {
     let norm = norm2.sqrt();
@@ -332,7 +334,7 @@ pub(super) unsafe fn store<V: Vectors>(row: &[Line], x: &[Lanes], norm2: f32, re
         return;
     }
     let scale = if norm > reach { reach / norm } else { 1.0 };
-    // SAFETY: as the caller.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let scale = V::splat(scale);
         for (line, x) in row.iter().zip(x) {
@@ -348,10 +350,10 @@ mod tests {
 
     type Numbers = Vec<u32>;
 
-    /// All that is done to a row, in turn; every number that comes of it, as bits.
+    /// Calls all row operations in turn; returns every resulting number as bits.
     ///
     /// # Safety
-    /// As [`Vectors`].
+    /// The conditions of [`Vectors`].
     #[inline(always)]
     unsafe fn all<V: Vectors>(u: &[f32], x: &[f32], by: [f32; 3], reach: f32) -> Numbers {
         let lines = |values: &[f32]| -> Vec<Line> { values.chunks(LANES).map(Line::new).collect() };
@@ -359,7 +361,7 @@ mod tests {
         let zeros = vec![Lanes::default(); row_u.len()];
         let (mut u, mut x, mut gradient) = (zeros.clone(), zeros.clone(), zeros);
         let mut seen = Vec::new();
-        // SAFETY: as the caller.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             seen.push(load::<V>(&row_u, &mut u));
             let (norm2, apart2) = load_beside::<V>(&row_x, &u, &mut x);
@@ -383,7 +385,7 @@ mod tests {
     }
 
     proptest! {
-        /// The same bits on every machine, and those of 64-bit arithmetic but for rounding.
+        /// Every machine gives the same bits, which agree with 64-bit arithmetic up to rounding.
         #[test]
         fn every_path_gives_the_same_bits(
             both in (1usize..70).prop_flat_map(|n| {
@@ -430,9 +432,9 @@ mod tests {
         }
     }
 
-    /// A vector beyond all numbers leaves its row as it was.
+    /// A vector that is not finite leaves its row unchanged.
     #[test]
-    fn what_is_no_number_is_not_written() {
+    fn infinite_vectors_are_not_written() {
         let row = [Line::new(&[0.5, 0.25])];
         let x = [Lanes([f32::INFINITY; LANES])];
         for norm2 in [f32::INFINITY, f32::NAN] {

@@ -1,14 +1,14 @@
-//! A law drawn from by one 64-bit random number and one look into a table, exactly.
+//! Walker's alias table: an exact draw from a law by one 64-bit random number and one table lookup.
 //!
-//! Walker's alias method (Walker 1977; the table as Vose 1991 makes it): V columns of equal mass, each
-//! shared by two words. A real number u, uniform in [0, 1), falls on column ⌊u·V⌋, and on its first
-//! word if the rest of u·V is below the column's threshold t. Here t is a fraction of integers, of
-//! which a column holds the first bits, and u is known to 64 bits. That decides nearly every draw; where
-//! not, u gets as many more bits as it takes, and t is computed anew from the law. So the law is
-//! that of the integers.
+//! The table (Walker 1977, built as by Vose 1991) has V columns of equal mass; two words share each
+//! column. A real number u, uniform in [0, 1), selects column ⌊u·V⌋. The draw is the column's first
+//! word if the fractional part of u·V is below the column's threshold t, else its second word. The
+//! exact t is a fraction of integers, of which a column stores the leading bits; u is known to 64
+//! bits. These bits decide nearly every draw. Otherwise further bits of u are drawn, and t is
+//! recomputed from the law. So the draws follow the law's integers exactly.
 //!
-//! A column takes 4 bytes for up to 2¹⁶ words, of which the other word takes as many bits as it
-//! needs, and t the rest: 17 bits for 20,000 words. Above, it takes 8.
+//! A column takes 4 bytes for up to 2¹⁶ words and 8 bytes above. The second word takes as many bits
+//! as its id needs, and t takes the rest: 17 bits for 20,000 words.
 
 use rand::Rng;
 
@@ -16,25 +16,25 @@ use crate::law::Law;
 use crate::prefetch::prefetch;
 use crate::random::{continued, uniform_below, uniform_below_u128};
 
-/// The table of one law.
+/// The alias table of one law.
 #[derive(Debug)]
 pub(in crate::mechanism) struct AliasTable {
     columns: Columns,
-    /// Bits of the other word in a column, below those of the threshold.
+    /// Bits of a column that hold the second word; the threshold stands above them.
     bits: u32,
 }
 
-/// ⌊t·2^(32 - bits)⌋, or of 2^(64 - bits), and below it the other word.
+/// Each column holds ⌊t·2^(32 - bits)⌋ (wide: ⌊t·2^(64 - bits)⌋) above the second word.
 #[derive(Debug)]
 enum Columns {
     Narrow(Box<[u32]>),
     Wide(Box<[u64]>),
 }
 
-/// The most words of which a column takes 4 bytes.
-const NARROW: usize = 1 << 16;
+/// The largest number of words with 4-byte columns.
+const MAX_NARROW_WORDS: usize = 1 << 16;
 
-/// A column as it is stored.
+/// A stored column.
 trait Packed: Copy {
     const BITS: u32;
     fn wide(self) -> u64;
@@ -56,7 +56,7 @@ impl Packed for u64 {
     }
 }
 
-/// The thresholds as integers below the law's total, which stands for a whole column.
+/// Working memory: thresholds as integers below the law's total, which stands for a whole column.
 #[derive(Debug, Default)]
 pub(super) struct Thresholds {
     total: u128,
@@ -71,14 +71,14 @@ impl Thresholds {
         thresholds
     }
 
-    /// Walker's table on the weights times their number, so that every column holds the total, by
-    /// one sweep over the light words and one over the heavy ones.
+    /// Fills the table from the weights times their number, so that every column holds the total.
+    /// One sweep goes over the light words and one over the heavy words.
     fn fill(&mut self, law: &Law) {
         let (count, total) = (law.len(), law.total());
         let Thresholds { each, others, .. } = self;
         self.total = total;
         each.clear();
-        // At most 2²⁷ words of at most 2¹⁰⁰ each: below 2¹²⁷.
+        // At most 2²⁷ words of at most 2¹⁰⁰ each: the product stays below 2¹²⁷.
         each.extend(law.weights().map(|weight| weight * count as u128));
         others.clear();
         others.extend(0..count as u32);
@@ -86,18 +86,18 @@ impl Thresholds {
             let found = each[from..].iter().position(|&mass| mass >= total);
             found.map(|at| from + at)
         };
-        // The sums are exact: there is a heavy word as long as there is a light one, and each word
-        // that is left at the end has just one column's mass.
+        // The sums are exact, so every light word finds a heavy one, and each word left at the end
+        // fills exactly one column.
         let mut heavy = next_heavy(each, 0);
         for word in 0..count {
-            // A heavy word that has become light has found its other word already.
+            // A heavy word that became light already has its second word.
             if each[word] >= total || others[word] != word as u32 {
                 continue;
             }
             let mut light = word;
             while let Some(large) = heavy {
                 others[light] = large as u32;
-                // What the light word leaves free of its column comes from the heavy one.
+                // The heavy word fills the part of the column that the light word leaves free.
                 each[large] -= total - each[light];
                 if each[large] >= total {
                     break;
@@ -108,11 +108,12 @@ impl Thresholds {
         }
     }
 
-    /// Where x, the first 64 bits of u, does not decide: more bits until it is decided.
+    /// Draws further bits of u until the draw is decided; called when its first 64 bits, x, are not
+    /// enough.
     fn finish(&self, x: u64, rng: &mut impl Rng) -> u32 {
         let count = self.each.len() as u32;
-        // u = (x + r)/2⁶⁴ with r uniform in [0, 1): r·V is a uniform integer below V and a rest,
-        // uniform and independent; likewise that rest times the total.
+        // u = (x + r)/2⁶⁴ with r uniform in [0, 1). So r·V splits into a uniform integer below V
+        // and an independent uniform remainder; the same holds for that remainder times the total.
         let scaled = u128::from(x) * u128::from(count) + u128::from(uniform_below(rng, count));
         let (column, low) = ((scaled >> 64) as usize, scaled as u64);
         let more = uniform_below_u128(rng, self.total);
@@ -123,11 +124,12 @@ impl Thresholds {
     }
 }
 
-/// ⌊part·2^bits/total⌋, but at most 2^bits - 1, for many parts of one total < 2¹²⁷; bits ≤ 32.
+/// Computes ⌊part·2^bits/total⌋, at most 2^bits - 1, for many parts of one total below 2¹²⁷; bits ≤
+/// 32.
 struct Fraction {
     total: u128,
     bits: u32,
-    /// About 2^bits/total.
+    /// Approximately 2^bits/total.
     scale: f64,
 }
 
@@ -140,11 +142,11 @@ impl Fraction {
         }
     }
 
-    /// For part ≤ total.
+    /// Returns the fraction for part ≤ total.
     #[inline]
     fn floor(&self, part: u128) -> u64 {
         const HALF: f64 = (1u128 << 64) as f64;
-        // Five roundings, each by a relative 2⁻⁵³: off by less than 2⁻¹⁷ where it is below 2³².
+        // Five roundings, each by a relative 2⁻⁵³: the error is below 2⁻¹⁷ for quotients below 2³².
         let quotient = ((part >> 64) as u64 as f64 * HALF + part as u64 as f64) * self.scale;
         let q = quotient as u64;
         let rest = quotient - q as f64;
@@ -156,10 +158,10 @@ impl Fraction {
         q.min((1 << self.bits) - 1)
     }
 
-    /// The same from a guess that is near.
+    /// Corrects a guess that is close to the quotient.
     #[cold]
     fn corrected(&self, part: u128, mut q: u64) -> u64 {
-        // part·2^bits and a guess's product as (high, low) in base 2⁶⁴.
+        // Compare part·2^bits with the guess's product, each as (high, low) in base 2⁶⁴.
         let low = u128::from(part as u64) << self.bits;
         let wanted = ((part >> 64 << self.bits) + (low >> 64), low as u64);
         let product = |q: u64| {
@@ -177,27 +179,28 @@ impl Fraction {
     }
 }
 
-/// The column that the first 64 bits of u fall on, and the rest of u·V to 64 bits.
+/// Returns the column that the first 64 bits of u select, and the fractional part of u·V to 64
+/// bits.
 #[inline]
-fn place(x: u64, columns: usize) -> (usize, u64) {
+fn column_of(x: u64, columns: usize) -> (usize, u64) {
     let scaled = u128::from(x) * columns as u128;
     ((scaled >> 64) as usize, scaled as u64)
 }
 
 impl AliasTable {
-    /// The table of a law.
+    /// Builds the table of a law.
     pub(in crate::mechanism) fn new(law: &Law) -> Self {
-        Self::made(law, &mut Thresholds::default())
+        Self::with_scratch(law, &mut Thresholds::default())
     }
 
-    /// The same with memory that is used again.
-    pub(super) fn made(law: &Law, work: &mut Thresholds) -> Self {
-        work.fill(law);
+    /// Builds the table of a law, reusing `scratch`.
+    pub(super) fn with_scratch(law: &Law, scratch: &mut Thresholds) -> Self {
+        scratch.fill(law);
         let Thresholds {
             total,
             each,
             others,
-        } = work;
+        } = scratch;
         // A damaged file may have an empty list.
         let last = (law.len() as u64).saturating_sub(1);
         let bits = last.checked_ilog2().map_or(0, |log| log + 1);
@@ -206,19 +209,19 @@ impl AliasTable {
             let columns = each.iter().zip(&*others);
             columns.map(move |(&each, &other)| fraction.floor(each) << bits | u64::from(other))
         };
-        let columns = match law.len() <= NARROW {
+        let columns = match law.len() <= MAX_NARROW_WORDS {
             true => Columns::Narrow(column(u32::BITS).map(|packed| packed as u32).collect()),
             false => Columns::Wide(column(u64::BITS).collect()),
         };
         AliasTable { columns, bits }
     }
 
-    /// Bytes that the table of so many words takes.
+    /// Bytes that a table of `words` words takes.
     pub(in crate::mechanism) fn bytes(words: usize) -> usize {
-        words * if words <= NARROW { 4 } else { 8 }
+        words * if words <= MAX_NARROW_WORDS { 4 } else { 8 }
     }
 
-    /// Bytes beside itself.
+    /// Bytes on the heap.
     pub(in crate::mechanism) fn size(&self) -> usize {
         match &self.columns {
             Columns::Narrow(columns) => size_of_val(&**columns),
@@ -226,30 +229,30 @@ impl AliasTable {
         }
     }
 
-    /// One draw of the word whose law this is the table of; `law` computes that law anew.
+    /// Draws one word; `law` recomputes the law that the table was built from.
     #[inline]
     pub(in crate::mechanism) fn sample(&self, rng: &mut impl Rng, law: impl Fn() -> Law) -> u32 {
         self.sample_by(rng.next_u64(), rng, law)
     }
 
-    /// Asks for the column that x falls on; returns it.
+    /// Prefetches the column that x selects; returns its index.
     #[inline]
-    pub(super) fn soon_at(&self, x: u64) -> usize {
+    pub(super) fn prefetch_at(&self, x: u64) -> usize {
         match &self.columns {
             Columns::Narrow(columns) => {
-                let (at, _) = place(x, columns.len());
+                let (at, _) = column_of(x, columns.len());
                 prefetch(&raw const columns[at]);
                 at
             }
             Columns::Wide(columns) => {
-                let (at, _) = place(x, columns.len());
+                let (at, _) = column_of(x, columns.len());
                 prefetch(&raw const columns[at]);
                 at
             }
         }
     }
 
-    /// [`sample`](Self::sample) by the first 64 bits of u.
+    /// Draws one word ([`sample`](Self::sample)) with x as the first 64 bits of u.
     #[inline]
     pub(super) fn sample_by(&self, x: u64, rng: &mut impl Rng, law: impl Fn() -> Law) -> u32 {
         let word = match &self.columns {
@@ -259,14 +262,14 @@ impl AliasTable {
         word.unwrap_or_else(|| Thresholds::of(&law()).finish(x, rng))
     }
 
-    /// The word that the first 64 bits of u fall on, where they decide.
+    /// Returns the word that the first 64 bits of u select, if they decide.
     #[inline]
     fn look<C: Packed>(&self, columns: &[C], x: u64) -> Option<u32> {
-        let at = place(x, columns.len());
+        let at = column_of(x, columns.len());
         self.decide(columns[at.0], at, columns.len())
     }
 
-    /// Many draws.
+    /// Draws `count` words.
     pub(in crate::mechanism) fn sample_many(
         &self,
         count: usize,
@@ -288,32 +291,33 @@ impl AliasTable {
         law: impl Fn() -> Law,
         mut drawn: impl FnMut(u32),
     ) {
-        // A table is larger than a cache: the draws wait for memory together.
-        const TOGETHER: usize = 16;
+        // A table is larger than the cache: fetch the columns of several draws at once.
+        const DRAWS_PER_BATCH: usize = 16;
         let mut rest = count;
-        while rest >= TOGETHER {
-            let xs: [u64; TOGETHER] = std::array::from_fn(|_| rng.next_u64());
-            let places = xs.map(|x| place(x, columns.len()));
-            let there = places.map(|(at, _)| columns[at]);
-            for i in 0..TOGETHER {
-                let word = self.decide(there[i], places[i], columns.len());
+        while rest >= DRAWS_PER_BATCH {
+            let xs: [u64; DRAWS_PER_BATCH] = std::array::from_fn(|_| rng.next_u64());
+            let positions = xs.map(|x| column_of(x, columns.len()));
+            let there = positions.map(|(at, _)| columns[at]);
+            for i in 0..DRAWS_PER_BATCH {
+                let word = self.decide(there[i], positions[i], columns.len());
                 drawn(word.unwrap_or_else(|| Thresholds::of(&law()).finish(xs[i], rng)));
             }
-            rest -= TOGETHER;
+            rest -= DRAWS_PER_BATCH;
         }
         for _ in 0..rest {
             drawn(self.sample(rng, &law));
         }
     }
 
-    /// The word that u falls on, of which column and rest of u·V are known to 64 bits, where they
-    /// decide.
+    /// Returns the selected word from a column and from u·V's column and fractional part to 64
+    /// bits, if these decide.
     #[inline]
     fn decide<C: Packed>(&self, column: C, (at, low): (usize, u64), words: usize) -> Option<u32> {
         let column = column.wide();
         let threshold = column >> self.bits;
         let kept = (C::BITS - self.bits).min(32);
-        // The rest of u·V lies in [low, low + V)/2⁶⁴, and t in [threshold, threshold + 1)/2^kept.
+        // The fractional part of u·V lies in [low, low + V)/2⁶⁴, and t in [threshold, threshold +
+        // 1)/2^kept.
         let high = low.checked_add(words as u64 - 1)?;
         if high >> (64 - kept) < threshold {
             return Some(at as u32);
@@ -354,8 +358,8 @@ mod tests {
     fn a_word_takes_four_bytes_or_eight() {
         for law in [
             law_of(&[1.0, 0.5]),
-            law_of(&vec![1.0; NARROW]),
-            law_of(&vec![1.0; NARROW + 1]),
+            law_of(&vec![1.0; MAX_NARROW_WORDS]),
+            law_of(&vec![1.0; MAX_NARROW_WORDS + 1]),
         ] {
             let each = if law.len() <= 65_536 { 4 } else { 8 };
             assert_eq!(AliasTable::bytes(law.len()), each * law.len());
@@ -406,13 +410,13 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Against long division, at and around the fractions themselves.
+        /// Compares with long division, at and around the fractions themselves.
         #[test]
         fn fractions_are_those_of_long_division(
             high in 0u64..1 << 63, low: u64, near: u64, off in -2i64..3, bits in 1u32..33
         ) {
             let total = (u128::from(high) << 64 | u128::from(low)).max(1);
-            // About near/2⁶⁴ of the total, and a little beside the start of a fraction.
+            // Parts of about near/2⁶⁴ of the total, and slightly beside the start of a fraction.
             let q = u128::from(near >> (64 - bits));
             let start = {
                 let (h, l) = ((total >> 64) * q, (total as u64 as u128) * q);
@@ -424,7 +428,7 @@ mod tests {
                 expected = (1 << bits) - 1;
             } else {
                 for _ in 0..bits {
-                    // Below 2¹²⁷, so twice it does not overflow.
+                    // The remainder is below 2¹²⁷, so doubling does not overflow.
                     rest <<= 1;
                     expected = expected << 1 | u64::from(rest >= total);
                     rest -= if rest >= total { total } else { 0 };
@@ -442,7 +446,7 @@ mod tests {
             }
         }
 
-        /// The threshold of a column as its bits, at the top of 64.
+        /// The threshold of a column as its leading bits in 64.
         fn threshold(&self, column: usize) -> u64 {
             match &self.columns {
                 Columns::Narrow(columns) => {
@@ -453,17 +457,17 @@ mod tests {
         }
     }
 
-    /// Whatever the further bits are, the first 64 decide as all of them would.
+    /// A draw that the first 64 bits decide does not depend on further bits.
     #[test]
-    fn what_is_decided_early_is_decided_right() {
+    fn early_decisions_do_not_depend_on_further_bits() {
         let mut rng = Randomness::new(Some(6)).next_key().unwrap().stream(0);
         let (mut open, mut decided, mut open_anywhere) = (0, 0, 0);
-        let wide = law_of(&vec![0.5; NARROW + 1]);
+        let wide = law_of(&vec![0.5; MAX_NARROW_WORDS + 1]);
         for law in laws().into_iter().chain([wide]) {
             let (table, exact) = (AliasTable::new(&law), Thresholds::of(&law));
             let words = law.len();
             for i in 0..2000 {
-                // Anywhere, and around each column's threshold, where it is hard.
+                // Take x anywhere, and around each column's threshold, where deciding is hard.
                 let mut x = rng.next_u64();
                 if i % 2 == 0 {
                     let column = uniform_below(&mut rng, words as u32) as usize;
@@ -493,7 +497,7 @@ mod tests {
         );
     }
 
-    /// Where the first 64 bits end just before a threshold, the rest decides, in proportion.
+    /// If the first 64 bits end just before a threshold, the remaining bits decide in proportion.
     #[test]
     fn the_finish_has_the_law_of_what_is_left() {
         let law = law_of(&[0.3, 0.7, 1e-5, 1.0, 1.0, 0.1]);
@@ -502,7 +506,7 @@ mod tests {
         let count = law.len() as u128;
         let mut open = 0;
         for column in 0..law.len() {
-            // The threshold as u·2⁶⁴, by long division: its whole part x, and what is left.
+            // The threshold as u·2⁶⁴, by long division: its integer part x, and the remainder.
             let whole = exact.total * count;
             let (mut x, mut left) = (0u64, exact.total * column as u128 + exact.each[column]);
             for _ in 0..64 {

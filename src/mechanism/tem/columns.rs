@@ -1,8 +1,8 @@
-//! The law of Tem by columns: Pr\[y|w\] of one output y and every word w, and the normalisers that
+//! The law of Tem by columns: Pr\[y|w\] of one output y for every word w, with the normalisers that
 //! columns need.
 //!
-//! A weight is the integer that is drawn, as a float: it has at most 53 significant bits, so none is
-//! lost. Normalisers are sums of such floats, to a relative 10⁻¹⁵.
+//! A weight is the integer that the sampler uses, as a float. It has at most 53 significant bits,
+//! so the float is exact. Normalisers are sums of such floats, with a relative error of 10⁻¹⁵.
 
 use super::Tem;
 use super::law::{FLOOR_EXPONENT, LOG2_FLOOR, LOG2_LARGEST};
@@ -12,7 +12,7 @@ use crate::neighbors::Grid;
 use crate::simd::{Avx2, Avx512};
 use crate::space::{MetricSpace, rows_together};
 
-/// Memory for the laws of some words.
+/// Working memory for the laws of some words.
 #[derive(Default)]
 pub(crate) struct LawRows {
     distances: Vec<f64>,
@@ -20,8 +20,8 @@ pub(crate) struct LawRows {
     law: Vec<f64>,
 }
 
-/// Words whose scores are computed together: what stays in the second cache.
-const TOGETHER: usize = 8;
+/// Words whose scores are computed together: their rows stay in the second-level cache.
+const WORDS_PER_BATCH: usize = 8;
 
 impl Tem {
     /// Calls a function with each word, its law (every output's probability, by id), the normaliser
@@ -35,11 +35,12 @@ impl Tem {
         let words = self.space.vocabulary().len();
         let eta = self.epsilon / 2.0;
         for ids in ids.chunks(rows_together(words)) {
-            // Distances of many words at once, scores of so many as stay in the second cache.
+            // Compute distances of many words at once; compute scores of as many as stay in the
+            // second-level cache.
             memory.distances.resize(ids.len() * words, 0.0);
             self.space.rows(ids, &mut memory.distances);
-            let rows = memory.distances.chunks_mut(TOGETHER * words);
-            for (ids, rows) in ids.chunks(TOGETHER).zip(rows) {
+            let rows = memory.distances.chunks_mut(WORDS_PER_BATCH * words);
+            for (ids, rows) in ids.chunks(WORDS_PER_BATCH).zip(rows) {
                 if let Some(grid) = self.grid() {
                     round(rows, grid);
                 }
@@ -105,7 +106,7 @@ fn round(distances: &mut [f64], grid: Grid) {
     distances.iter_mut().for_each(|d| *d = grid.round(*d));
 }
 
-/// Writes the distance of every word to the nearest of some words.
+/// Writes the distance from every word to the nearest of `words`.
 fn nearest_of(space: &dyn MetricSpace, words: &[u32], out: &mut [f64]) {
     let Some((&first, rest)) = words.split_first() else {
         return out.fill(f64::INFINITY);
@@ -124,7 +125,7 @@ const SCALE: f64 = (1u128 << LOG2_LARGEST) as f64;
 const UNSCALE: f64 = 1.0 / SCALE;
 const LEAST: f64 = 1.0 / (1u64 << (LOG2_LARGEST - LOG2_FLOOR)) as f64;
 
-/// The integer weight of an exponent relative to the largest, 2¹⁰⁰.
+/// The integer weight of an exponent relative to the largest weight, 2¹⁰⁰.
 #[inline(always)]
 fn weight(exponent: f64) -> f64 {
     const ROUND: f64 = (1u64 << 52) as f64;
@@ -137,13 +138,14 @@ fn weight(exponent: f64) -> f64 {
     let v = if v > LEAST { v } else { LEAST };
     let v = if v < 1.0 { v } else { 1.0 };
     let scaled = v * SCALE;
-    // The floor: from 2⁵² on, every float is whole.
+    // Round down: from 2⁵² on, every float is an integer.
     let nearest = (scaled + ROUND) - ROUND;
     let below = nearest - if nearest > scaled { 1.0 } else { 0.0 };
     UNSCALE * if scaled < ROUND { below } else { scaled }
 }
 
-/// Turns scores into weights relative to the largest; their sum, and that of each times its exponent.
+/// Turns scores into weights relative to the largest. Returns their sum, and the sum of each weight
+/// times its exponent.
 fn weights(scores: &mut [f64], eta: f64, gamma: f64, penalties: Option<&[f64]>) -> (f64, f64) {
     if let Some(penalties) = penalties {
         for (x, c) in scores.iter_mut().zip(penalties) {
@@ -213,7 +215,7 @@ fn weights_portable(scores: &mut [f64], eta: f64, gamma: f64) -> (f64, f64) {
     (sum, spread)
 }
 
-/// Turns distances to one output's set into its weights.
+/// Turns the distances to one output's set into that output's weights.
 fn weights_alike(distances: &mut [f64], eta: f64, gamma: f64, penalty: f64) {
     #[cfg(target_arch = "x86_64")]
     {

@@ -1,15 +1,16 @@
-//! The nearest outputs of a cover, from a word's nearest words.
+//! Finds a word's nearest outputs under a cover, from the word's nearest words.
 //!
-//! Of w's nearest words a, in order of distance, each is in the sets of its outputs C(a): the first
-//! appearance of an output y is d(w, A_y), for every word nearer has been looked at.
+//! Go through w's nearest words a in order of distance; each stands in the sets of its outputs
+//! C(a). An output y first appears at distance d(w, A_y), because every nearer word has been
+//! visited before.
 
 use super::neighborhoods::List;
 use crate::cover::Cover;
 use crate::neighbors::Grid;
 
-/// No more words are looked at once so many outputs have been found. More outputs cost more to find
-/// and to keep, and save tries outside.
-const ENOUGH: usize = 256;
+/// The search stops once it has this many outputs. More outputs cost time and memory, and save
+/// tries outside the list.
+const MIN_OUTPUTS: usize = 256;
 
 /// The outputs nearest to a word: entries of their ranks, by distance.
 #[derive(Debug, Default)]
@@ -18,27 +19,27 @@ pub(super) struct Head {
     end: u64,
 }
 
-/// Which outputs have been found: working memory.
+/// Marks the outputs that were found: working memory.
 #[derive(Default)]
-pub(super) struct Found {
+pub(super) struct FoundOutputs {
     stamps: Vec<u32>,
     stamp: u32,
 }
 
 impl Head {
-    /// From the list of a word's nearest words.
-    pub(super) fn fill(&mut self, cover: &Cover, list: List, grid: Grid, found: &mut Found) {
+    /// Fills the head from the list of a word's nearest words.
+    pub(super) fn fill(&mut self, cover: &Cover, list: List, grid: Grid, found: &mut FoundOutputs) {
         found.begin(cover.released().len());
         self.entries.clear();
         self.end = u64::MAX;
         let mut last = 0;
         for &entry in list.entries {
             let start = grid.first_at(entry);
-            // All words at one distance, or none: an output is at the least of its words'. Those at
-            // the list's last distance may not all be in it.
+            // Take all words at one distance or none: an output's distance is the least of its
+            // words'. Words at the list's last distance may be missing from it.
             let unsure = list.entries.len() < cover.words()
                 && start == grid.first_at(list.end.saturating_sub(1));
-            if unsure || (start > last && self.entries.len() >= ENOUGH) {
+            if unsure || (start > last && self.entries.len() >= MIN_OUTPUTS) {
                 self.end = start;
                 break;
             }
@@ -50,7 +51,7 @@ impl Head {
                 }
             }
         }
-        // Lists within a radius are complete up to it.
+        // A list within a radius is complete up to that radius.
         if self.end == u64::MAX && list.entries.len() < cover.words() {
             self.end = grid.first_at(list.end.saturating_sub(1));
         }
@@ -64,7 +65,7 @@ impl Head {
     }
 }
 
-impl Found {
+impl FoundOutputs {
     fn begin(&mut self, outputs: usize) {
         self.stamp = self.stamp.wrapping_add(1);
         if self.stamps.len() != outputs || self.stamp == 0 {
@@ -89,9 +90,8 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(300))]
-        /// Of the k nearest words, or of those within a radius, with many ties: the outputs below
-        /// the head's end are in it at their distance, and no others are; and it is as long as the list
-        /// allows.
+        /// With the k nearest words, or the words within a radius, and many ties: the head holds
+        /// exactly the outputs below its end, at their distances. It is as long as the list allows.
         #[test]
         fn a_head_holds_the_nearest_outputs(
             places in proptest::collection::vec(0u8..9, 1..60),
@@ -123,8 +123,8 @@ mod tests {
             entries.retain(|&entry| entry < end);
             let complete = entries.len() == count;
             let mut head = Head::default();
-            let mut found = Found::default();
-            // Once with memory that another word left behind.
+            let mut found = FoundOutputs::default();
+            // The second round reuses memory that another word left behind.
             for _ in 0..2 {
                 head.fill(&cover, List { entries: &entries, end }, grid, &mut found);
             }
@@ -138,17 +138,17 @@ mod tests {
             prop_assert_eq!(got, expected);
             let steps: Vec<u64> = head.entries.iter().map(|&entry| grid.first_at(entry)).collect();
             prop_assert!(steps.is_sorted());
-            // All of the list but its last distance, whose words may not all be in it.
+            // The head ends before the list's last distance, whose words may be incomplete.
             match complete {
                 true => prop_assert_eq!(head.end, u64::MAX),
                 false => prop_assert_eq!(head.end, grid.first_at(end - 1)),
             }
         }
 
-        /// Nothing is looked at beyond so many outputs, but a distance is not cut in two.
+        /// The search stops after enough outputs, but never in the middle of one distance.
         #[test]
         fn a_head_ends_where_it_is_long_enough(apart in 1usize..9, more in 0usize..9) {
-            let count = ENOUGH + apart * more + 1;
+            let count = MIN_OUTPUTS + apart * more + 1;
             let words = Vocabulary::new((0..count).map(|i| i.to_string())).expect("distinct");
             let vectors = (0..count).map(|i| (i / apart) as f32).collect();
             let e = Embedding::new(words, vectors, 1, Metric::Euclidean).expect("points");
@@ -159,8 +159,8 @@ mod tests {
             smallest(grid, &row, count, &mut entries);
             let mut head = Head::default();
             let list = List { entries: &entries, end: u64::MAX };
-            head.fill(&cover, list, grid, &mut Found::default());
-            let whole = ENOUGH.div_ceil(apart) * apart;
+            head.fill(&cover, list, grid, &mut FoundOutputs::default());
+            let whole = MIN_OUTPUTS.div_ceil(apart) * apart;
             prop_assert_eq!(head.entries.len(), whole.min(count));
             let expected = entries.get(whole).map_or(u64::MAX, |&entry| grid.first_at(entry));
             prop_assert_eq!(head.end, expected);

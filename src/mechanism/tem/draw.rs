@@ -1,10 +1,11 @@
-//! Drawing from a Tem: which of four ways a word takes, and the words of a call grouped.
+//! Draws from a Tem: chooses one of four sampling methods for each word, and groups the words of a
+//! call.
 
 use rand::Rng;
 use rayon::prelude::*;
 
 use super::alias::{AliasTable, Thresholds};
-use super::covered::{Found, Head};
+use super::covered::{FoundOutputs, Head};
 use super::neighborhoods::Row;
 use super::outside::Distances;
 use super::rejection::{self, ListLaw, ListTable};
@@ -15,23 +16,24 @@ use crate::cover::Cover;
 use crate::error::Result;
 use crate::law::Law;
 use crate::mechanism::grouped::{Grouped, WordDraws};
-use crate::metric::{Limits, Seen};
+use crate::metric::{Limits, Proven};
 use crate::neighbors::Grid;
 use crate::parallel::{Control, install, map_all};
 use crate::random::{Bulk, Key};
 use crate::space::MetricSpace;
 
-/// Calls of at most so many words are drawn one by one, larger ones grouped by word.
-const FEW: usize = 64;
-/// How often draws that fell on an excluded word are made again before the whole row is looked at.
-const ROUNDS: usize = 64;
-/// Positions that are grouped by word at a time: more of them visit a word less often, fewer stay in a cache.
+/// Calls of up to this many words are drawn one by one; larger calls are grouped by word.
+const MAX_UNGROUPED: usize = 64;
+/// How often draws of excluded words are repeated before the whole row is used.
+const MAX_REDRAWS: usize = 64;
+/// Positions that are grouped by word at a time. More positions visit each word less often; fewer
+/// stay in the cache.
 const SHEET: usize = 1 << 19;
-/// Sheets for which lists and rows are made together, before they are drawn.
+/// Sheets whose lists and rows are prepared together before they are drawn.
 const SHEETS: usize = 4;
 
 impl Tem {
-    /// Replaces ids: few of them one by one, many grouped by word.
+    /// Replaces ids: few are drawn one by one, many are grouped by word.
     pub(super) fn draw_ids(
         &self,
         ids: &[u32],
@@ -39,19 +41,19 @@ impl Tem {
         out: &mut [u32],
         control: &Control,
     ) -> Result<()> {
-        if ids.len() <= FEW {
-            // Few numbers: blocks made ahead would cost more than they save.
+        if ids.len() <= MAX_UNGROUPED {
+            // Few random numbers are needed: generating blocks ahead would cost more than it saves.
             let mut rng = key.stream(0);
-            let mut work = Work::default();
+            let mut scratch = DrawScratch::default();
             for (i, (&id, out)) in ids.iter().zip(out).enumerate() {
                 if let Some(&later) = ids.get(i + 3) {
-                    self.soon(later);
+                    self.prefetch(later);
                 }
-                self.draw_word(id, 1, &mut rng, &mut work, |y| *out = y);
+                self.draw_word(id, 1, &mut rng, &mut scratch, |y| *out = y);
             }
             return Ok(());
         }
-        install(ids.len(), FEW, || {
+        install(ids.len(), MAX_UNGROUPED, || {
             let blocks = ids.chunks(SHEETS * SHEET);
             let blocks = blocks.zip(out.chunks_mut(SHEETS * SHEET));
             (0..)
@@ -60,23 +62,24 @@ impl Tem {
         })?
     }
 
-    /// Draws of one word, in order. Where words are only excluded, draws of the others' law that fall on
-    /// an excluded word are made again: what is left has the weights that the cover gives it.
+    /// Draws one word `count` times, in order. If the cover only excludes words, it draws from the
+    /// law without the cover and repeats draws of excluded words. The remaining outputs have the
+    /// weights that the cover gives them.
     fn draw_word(
         &self,
         id: u32,
         count: usize,
         rng: &mut impl Rng,
-        work: &mut Work,
+        scratch: &mut DrawScratch,
         mut drawn: impl FnMut(u32),
     ) {
         let (cover, excluding) = self.drawn_by(id);
         let Some(excluding) = excluding else {
-            return self.draw_covered(cover, id, count, rng, work, drawn);
+            return self.draw_covered(cover, id, count, rng, scratch, drawn);
         };
         let mut missing = count;
-        for _ in 0..ROUNDS {
-            self.draw_covered(None, id, missing, rng, work, |y| {
+        for _ in 0..MAX_REDRAWS {
+            self.draw_covered(None, id, missing, rng, scratch, |y| {
                 if excluding.rank(y).is_some() {
                     missing -= 1;
                     drawn(y);
@@ -90,16 +93,16 @@ impl Tem {
         (0..missing).for_each(|_| drawn(excluding.id(law.sample(rng))));
     }
 
-    /// Outputs of a law.
+    /// The number of outputs of a law.
     fn outputs(&self, cover: Option<&Cover>) -> usize {
         cover.map_or(self.space.vocabulary().len(), |cover| {
             cover.released().len()
         })
     }
 
-    /// The cover whose law is drawn from for a word, and one whose excluded outputs are drawn again.
+    /// The cover to draw a word's outputs from, and a cover whose excluded outputs are drawn again.
     fn drawn_by(&self, id: u32) -> (Option<&Cover>, Option<&Cover>) {
-        // A word that is released itself has the largest weight, so few draws are vain.
+        // If the word itself may be released, it has the largest weight, so few draws are repeated.
         let only_excludes = |cover: &Cover| cover.is_identity() && cover.rank(id).is_some();
         match self.cover.as_deref() {
             Some(cover) if only_excludes(cover) => (None, Some(cover)),
@@ -107,52 +110,57 @@ impl Tem {
         }
     }
 
-    /// Draws of one word, the outputs being those of `cover`, by the first of four ways that fits:
+    /// Draws one word's outputs under `cover` by the first of four methods that applies:
     ///
-    /// 1. Gumbel noise over the whole row, where that sampler is asked for;
-    /// 2. a distance, then a word there, where few distances occur (`Shells`);
-    /// 3. the whole row tabulated, where the word is drawn so often that it pays, or no grid is
-    ///    fine enough for lists;
-    /// 4. the word's list, and rejection outside it.
+    /// 1. Gumbel noise over the whole row, if that sampler is selected;
+    /// 2. a distance, then a word at that distance, if few distances occur (`Shells`);
+    /// 3. the table of the whole row, if the word is drawn often enough, or no grid is fine enough
+    ///    for lists;
+    /// 4. the word's list, with rejection outside it.
     ///
-    /// All but the first draw from the same integer law.
+    /// Methods 2 to 4 draw from the same integer law.
     fn draw_covered(
         &self,
         cover: Option<&Cover>,
         id: u32,
         count: usize,
         rng: &mut impl Rng,
-        work: &mut Work,
+        scratch: &mut DrawScratch,
         mut drawn: impl FnMut(u32),
     ) {
         if self.sampler == Sampler::Gumbel {
-            let distances = work.row.distances(&*self.space, id);
+            let distances = scratch.row.distances(&*self.space, id);
             let Some(cover) = cover else {
                 let gumbel = gumbel::Gumbel::new(self.epsilon, self.gamma, distances);
                 return (0..count).for_each(|_| drawn(gumbel.sample(rng)));
             };
-            let scores = &mut work.row.scores;
-            cover.exponents(0.5 * self.epsilon, self.gamma, &work.row.distances, scores);
+            let scores = &mut scratch.row.scores;
+            cover.exponents(
+                0.5 * self.epsilon,
+                self.gamma,
+                &scratch.row.distances,
+                scores,
+            );
             let gumbel = gumbel::Gumbel::new(2.0, f64::INFINITY, scores);
             return (0..count).for_each(|_| drawn(cover.id(gumbel.sample(rng))));
         }
         if let (Some(around), None) = (self.space.shells(id), cover) {
             let shells = &self.cache.shells;
-            let law = shells.get_or_keep(id, &mut work.shell_law, |law| {
+            let law = shells.get_or_keep(id, &mut scratch.shell_law, |law| {
                 law.fill(self.epsilon / 2.0, self.gamma, &*around);
                 law.bytes()
             });
             return (0..count).for_each(|_| drawn(law.sample(&*around, rng)));
         }
-        // With a seed the draws may not depend on what was drawn before, or by which thread.
+        // With a seed, draws must not depend on earlier draws or on the thread.
         let seeded = self.randomness.seed().is_some();
         let row_pays = self.cache.row_pays(id, count, seeded);
         if let Some(law) = self.cache.rows.get(id).filter(|_| row_pays || !seeded) {
             return self.sample_table(cover, id, law, count, rng, drawn);
         }
         match self.grid().filter(|_| !row_pays) {
-            Some(grid) => self.draw_from_list(cover, id, count, grid, rng, work, drawn),
-            None => self.draw_from_row(cover, id, count, rng, work, drawn),
+            Some(grid) => self.draw_from_list(cover, id, count, grid, rng, scratch, drawn),
+            None => self.draw_from_row(cover, id, count, rng, scratch, drawn),
         }
     }
 
@@ -167,40 +175,40 @@ impl Tem {
         mut drawn: impl FnMut(u32),
     ) {
         let law = || self.law_with(cover, id);
-        // Two loops: without a cover a draw is the word itself.
+        // Two loops: without a cover, the drawn rank is the word itself.
         match cover {
             None => table.sample_many(count, rng, law, drawn),
             Some(cover) => table.sample_many(count, rng, law, |rank| drawn(cover.id(rank))),
         }
     }
 
-    /// Draws from the word's whole law, whose table is kept.
+    /// Draws from the word's whole law and keeps its table.
     fn draw_from_row(
         &self,
         cover: Option<&Cover>,
         id: u32,
         count: usize,
         rng: &mut impl Rng,
-        work: &mut Work,
+        scratch: &mut DrawScratch,
         mut drawn: impl FnMut(u32),
     ) {
-        let Work {
+        let DrawScratch {
             row,
             whole,
             thresholds,
             ..
-        } = work;
+        } = scratch;
         self.fill_law(cover, id, row, whole);
         let bytes = AliasTable::bytes(whole.len());
         let fits = self.cache.rows.free_bytes() > bytes;
-        // Without room for the table, it pays for many draws; with a seed what is drawn may not
-        // depend on the room.
+        // Without room for the table, building it pays only for many draws. With a seed, the output
+        // must not depend on the room.
         if !fits && count < whole.len() / 4 && self.randomness.seed().is_none() {
             let released = |rank| cover.map_or(rank, |cover| cover.id(rank));
             return (0..count).for_each(|_| drawn(released(whole.sample(rng))));
         }
-        let table = AliasTable::made(whole, thresholds);
-        // A row that was kept meanwhile is of the same law.
+        let table = AliasTable::with_scratch(whole, thresholds);
+        // Another thread may have kept a row meanwhile: it has the same law.
         match self.cache.rows.keep(id, table, bytes) {
             Ok(table) => {
                 self.cache.settle(id);
@@ -210,8 +218,8 @@ impl Tem {
         }
     }
 
-    /// Makes the table of a word's whole law, where there is room for it.
-    fn keep_row(&self, id: u32, work: &mut Work) {
+    /// Keeps the table of a word's whole law if there is room for it.
+    fn keep_row(&self, id: u32, scratch: &mut DrawScratch) {
         let (rows, bytes) = (
             &self.cache.rows,
             AliasTable::bytes(self.outputs(self.drawn_by(id).0)),
@@ -219,8 +227,13 @@ impl Tem {
         if rows.free_bytes() <= bytes {
             return;
         }
-        self.fill_law(self.drawn_by(id).0, id, &mut work.row, &mut work.whole);
-        let table = AliasTable::made(&work.whole, &mut work.thresholds);
+        self.fill_law(
+            self.drawn_by(id).0,
+            id,
+            &mut scratch.row,
+            &mut scratch.whole,
+        );
+        let table = AliasTable::with_scratch(&scratch.whole, &mut scratch.thresholds);
         if rows.keep(id, table, bytes).is_ok() {
             self.cache.settle(id);
         }
@@ -235,7 +248,7 @@ impl Tem {
         count: usize,
         grid: Grid,
         rng: &mut impl Rng,
-        work: &mut Work,
+        scratch: &mut DrawScratch,
         mut drawn: impl FnMut(u32),
     ) {
         let space = &*self.space;
@@ -247,8 +260,8 @@ impl Tem {
             cover,
             outputs: self.outputs(cover) as u32,
         };
-        let distances = Apart { space, id, cover };
-        let most = self.cache.tries_a_row();
+        let distances = OutputDistances { space, id, cover };
+        let most = self.cache.tries_per_row();
         let (mut tries, mut left) = (0, count);
         let released = |y| cover.map_or(y, |cover| cover.id(y));
         let mut from_table = |table: &ListTable| {
@@ -261,24 +274,24 @@ impl Tem {
         match self.cache.lists.get(id) {
             Some(table) => from_table(table),
             None => {
-                let Work {
+                let DrawScratch {
                     row,
                     list_law,
                     head,
                     found,
                     ..
-                } = &mut *work;
+                } = &mut *scratch;
                 let mut list = self.neighborhoods.list(space, id, row);
                 if let Some(cover) = cover {
                     head.fill(cover, list, grid, found);
                     list = head.list();
                 }
                 list_law.fill(list, terms);
-                // A word that comes a second time is worth keeping. With a seed what is drawn may not
-                // depend on that.
+                // Keep the table of a word that comes a second time. With a seed, the output must
+                // not depend on that.
                 let room = self.cache.lists.free_bytes();
                 let bytes = ListTable::bytes_of(list.entries.len());
-                let worth = self.cache.seen(id) && room > bytes;
+                let worth = self.cache.was_drawn(id) && room > bytes;
                 if worth || self.randomness.seed().is_some() {
                     let table = list_law.table(list, terms);
                     let bytes = table.bytes();
@@ -304,12 +317,12 @@ impl Tem {
         }
         self.cache.charge(id, tries);
         if left > 0 {
-            // The list says little of this word, or it is drawn often.
-            self.draw_from_row(cover, id, left, rng, work, drawn);
+            // The list covers little of this word's law, or the word is drawn often.
+            self.draw_from_row(cover, id, left, rng, scratch, drawn);
         }
     }
 
-    /// The law of a word's list among its outputs, computed anew.
+    /// Recomputes the law of a word's list over the list's outputs.
     #[cold]
     fn list_again(&self, id: u32, terms: Terms) -> Law {
         let mut row = Row::default();
@@ -318,7 +331,7 @@ impl Tem {
             return rejection::whole(list, terms);
         };
         let mut head = Head::default();
-        head.fill(cover, list, terms.grid, &mut Found::default());
+        head.fill(cover, list, terms.grid, &mut FoundOutputs::default());
         rejection::whole(head.list(), terms)
     }
 
@@ -346,12 +359,14 @@ impl Tem {
         }
     }
 
-    /// Makes the lists and rows that are of use to several sheets, so that no two make the same.
+    /// Prepares the lists and rows that several sheets need, so that no two threads build the same
+    /// one.
     fn prepare(&self, sheets: &[Grouped], control: &Control) -> Result<()> {
         if self.sampler != Sampler::Exact || self.grid().is_none() {
             return Ok(());
         }
-        // Words that have something are no trouble: they are few that become worth a row in two sheets.
+        // Skip words that already have a list or row: few of them start to need a row within two
+        // sheets.
         let words = sheets.iter().flat_map(Grouped::words);
         let mut words: Vec<_> = words.filter(|&(id, _)| !self.cache.has(id)).collect();
         if sheets.len() > 1 {
@@ -365,9 +380,9 @@ impl Tem {
             let pays = |&&(id, count): &&(u32, usize)| self.cache.row_pays(id, count, seeded);
             let rows: Vec<u32> = words.iter().filter(pays).map(|&(id, _)| id).collect();
             rows.par_iter()
-                .try_for_each_init(Work::default, |work, &id| {
+                .try_for_each_init(DrawScratch::default, |scratch, &id| {
                     control.check()?;
-                    self.keep_row(id, work);
+                    self.keep_row(id, scratch);
                     Ok(())
                 })?;
         }
@@ -378,64 +393,72 @@ impl Tem {
 }
 
 impl WordDraws for Tem {
-    type Work = Work;
+    type Scratch = DrawScratch;
 
-    fn soon(&self, word: u32) {
+    fn prefetch(&self, word: u32) {
         match self.cache.has(word) {
-            true => self.cache.soon(word),
-            false => self.neighborhoods.soon(&*self.space, word),
+            true => self.cache.prefetch(word),
+            false => self.neighborhoods.prefetch(&*self.space, word),
         }
     }
 
-    fn draw(&self, work: &mut Work, word: u32, rng: &mut Bulk, place: &mut [u32]) -> Result<()> {
-        let count = place.len();
-        let mut place = place.iter_mut();
-        let drawn = |y| place.next().into_iter().for_each(|slot| *slot = y);
-        self.draw_word(word, count, rng, work, drawn);
+    fn draw(
+        &self,
+        scratch: &mut DrawScratch,
+        word: u32,
+        rng: &mut Bulk,
+        out: &mut [u32],
+    ) -> Result<()> {
+        let count = out.len();
+        let mut out = out.iter_mut();
+        let drawn = |y| out.next().into_iter().for_each(|slot| *slot = y);
+        self.draw_word(word, count, rng, scratch, drawn);
         Ok(())
     }
 }
 
-/// How far a word is from the outputs: the words, or the ranks of a cover's.
-struct Apart<'a> {
+/// The distances from a word to the outputs: to words, or to the sets of a cover's ranks.
+struct OutputDistances<'a> {
     space: &'a dyn MetricSpace,
     id: u32,
     cover: Option<&'a Cover>,
 }
 
-impl Apart<'_> {
-    /// Whether all words are certainly farther.
+impl OutputDistances<'_> {
+    /// Whether the bounds prove that all words are farther than `far`.
     fn all_beyond(&self, words: &[u32], far: f64) -> bool {
         const SOME: usize = 64;
         words.chunks(SOME).all(|some| {
             let (far, near) = (&[far; SOME][..some.len()], &[-1.0; SOME][..some.len()]);
             let least = f64::INFINITY;
-            let seen = self.space.seen(self.id, some, &Limits { far, near, least });
-            seen.beyond.count_ones() as usize == some.len()
+            let proven = self
+                .space
+                .compare_bounds(self.id, some, &Limits { far, near, least });
+            proven.beyond.count_ones() as usize == some.len()
         })
     }
 }
 
-impl Distances for Apart<'_> {
+impl Distances for OutputDistances<'_> {
     #[inline]
-    fn seen(&self, outputs: &[u32], limits: &Limits) -> Seen {
+    fn compare_bounds(&self, outputs: &[u32], limits: &Limits) -> Proven {
         let Some(cover) = self.cover else {
-            return self.space.seen(self.id, outputs, limits);
+            return self.space.compare_bounds(self.id, outputs, limits);
         };
-        // An output's distance is the least of its set.
-        outputs.iter().for_each(|&y| cover.soon(y));
-        let mut seen = Seen::default();
+        // An output's distance is the least distance to its set.
+        outputs.iter().for_each(|&y| cover.prefetch(y));
+        let mut proven = Proven::default();
         for (i, &y) in outputs.iter().enumerate() {
-            let Some((least, most)) = self.space.nearest_seen(self.id, cover.set(y)) else {
+            let Some((least, most)) = self.space.nearest_bounds(self.id, cover.set(y)) else {
                 let beyond = self.all_beyond(cover.set(y), limits.far[i]);
-                seen.beyond |= u64::from(beyond) << i;
+                proven.beyond |= u64::from(beyond) << i;
                 continue;
             };
-            seen.beyond |= u64::from(least > limits.far[i]) << i;
-            seen.within |= u64::from(most <= limits.near[i]) << i;
-            seen.outside |= u64::from(least > limits.least) << i;
+            proven.beyond |= u64::from(least > limits.far[i]) << i;
+            proven.within |= u64::from(most <= limits.near[i]) << i;
+            proven.outside |= u64::from(least > limits.least) << i;
         }
-        seen
+        proven
     }
 
     fn distances(&self, outputs: &[u32], out: &mut [f64]) {
@@ -454,14 +477,14 @@ impl Distances for Apart<'_> {
     }
 }
 
-/// Working memory of a thread.
+/// Working memory of one thread.
 #[derive(Default)]
-pub(in crate::mechanism) struct Work {
+pub(in crate::mechanism) struct DrawScratch {
     row: Row,
     list_law: ListLaw,
     head: Head,
     shell_law: ShellLaw,
     whole: Law,
     thresholds: Thresholds,
-    found: Found,
+    found: FoundOutputs,
 }

@@ -1,13 +1,14 @@
-//! TEM'21 Algorithm 3: Gumbel noise of scale 2/ε over the γ-neighbours and ⊥, the reference.
+//! TEM'21 Algorithm 3, the reference sampler: Gumbel noise of scale 2/ε over the γ-neighbours and
+//! ⊥.
 //!
-//! ⊥ stands for all words beyond γ: its score is -γ + (2/ε)·ln|W∖L|, and when it wins, one of
-//! them is drawn uniformly. With none beyond γ there is no ⊥.
+//! ⊥ stands for all words beyond γ. Its score is -γ + (2/ε)·ln|W∖L|; if it wins, one of those words
+//! is drawn uniformly. If no word is beyond γ, there is no ⊥.
 
 use rand::{Rng, RngExt};
 
 use crate::random::uniform_below;
 
-/// The mechanism for one word.
+/// The mechanism for one input word.
 pub struct Gumbel {
     scale: f64,
     near: Vec<(f64, u32)>,
@@ -16,7 +17,7 @@ pub struct Gumbel {
 }
 
 impl Gumbel {
-    /// From the distances to every word.
+    /// Creates the mechanism from the distances to every word.
     pub fn new(epsilon: f64, gamma: f64, distances: &[f64]) -> Self {
         let scale = 2.0 / epsilon;
         let (mut near, mut far) = (Vec::new(), Vec::new());
@@ -36,7 +37,7 @@ impl Gumbel {
         }
     }
 
-    /// One word.
+    /// Draws one word.
     pub fn sample(&self, rng: &mut impl Rng) -> u32 {
         let mut gumbel = || {
             // u in (0, 1): 53 bits, shifted by half a step.
@@ -56,7 +57,7 @@ impl Gumbel {
         best.1.unwrap_or_else(|| {
             let far = self.far.len().max(1) as u32;
             let pick = uniform_below(rng, far) as usize;
-            // `near` is never empty where `far` is: every word is in one of them.
+            // `near` is never empty if `far` is: every word is in one of them.
             self.far.get(pick).copied().unwrap_or_default()
         })
     }

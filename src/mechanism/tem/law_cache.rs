@@ -1,8 +1,8 @@
-//! Laws kept ready for words that are drawn often, at one ε and γ.
+//! Keeps the laws of words that are drawn often, at one ε and γ.
 //!
-//! A word costs what its tries outside the list cost; once that passes the price of its whole
-//! row, the row is made and kept, and the word has no tries any more. So no word costs more than
-//! about twice what it would have cost had its use been known from the start.
+//! The cache adds up what a word's tries outside its list cost. Once they have cost as much as the
+//! word's whole row, it builds and keeps the row, and the word needs no tries any more. So no word
+//! costs more than about twice the best choice in hindsight.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -14,63 +14,63 @@ use crate::cover::Cover;
 use crate::prefetch::prefetch;
 use crate::word_cache::{CacheBudget, WordCache};
 
-/// Eighths of the budget that rows, and laws of lists, may take, as long as there is room: the lists
-/// themselves may take half.
-const ROWS: usize = 4;
-const LISTS: usize = 3;
+/// Eighths of the budget that rows and list laws may take while there is room. The lists themselves
+/// may take half.
+const ROW_EIGHTHS: usize = 4;
+const LIST_EIGHTHS: usize = 3;
 
-/// A try outside the list, in sixteenths of [`LawCache::row_price`]'s unit.
-const TRY: u32 = 16;
-/// A row and its table cost as much as a try for every so many words, about: between 1 and 2 a first pass over
-/// text and a warm one took the same time at n = 50.
-const WORDS_A_TRY: usize = 2;
+/// The cost of a try outside the list, in sixteenths of the unit of [`LawCache::row_price`].
+const TRY_COST: u32 = 16;
+/// A row with its table costs about as much as one try per this many words. Measured at n = 50:
+/// from 1 to 2, a first and a second pass over a text took the same time.
+const WORDS_PER_TRY: usize = 2;
 
-/// Counters of what words cost; words that share one only share the decision when to keep a law, which is made too
-/// soon then.
+/// Number of counters of a word's cost. Two words that share a counter share the decision to keep a
+/// law, which then comes too early.
 const COUNTERS: usize = 1 << 17;
 
-/// Laws of one Tem.
+/// The cached laws of one Tem.
 pub(super) struct LawCache {
     words: usize,
-    words_a_try: usize,
+    words_per_try: usize,
     pub(super) rows: WordCache<AliasTable>,
     pub(super) lists: WordCache<ListTable>,
     pub(super) shells: WordCache<ShellLaw>,
-    /// What words have cost so far. The system gives zeros where they are touched, so that a Tem at another ε costs
-    /// nothing to begin with.
+    /// The cost of each word so far. The system supplies zeroed pages on first use, so a Tem at
+    /// another ε costs nothing at first.
     spent: OnceLock<Box<[AtomicU32]>>,
 }
 
 impl LawCache {
     pub(super) fn new(words: usize, cover: Option<&Cover>, budget: &Arc<CacheBudget>) -> Self {
         let eighths = |eighths| budget.limit() / 8 * eighths;
-        let words_a_try = cover.map_or(WORDS_A_TRY, |cover| {
-            // Every try takes a distance to each word of a set, a row one distance a word and a look
-            // at each.
+        let words_per_try = cover.map_or(WORDS_PER_TRY, |cover| {
+            // A try computes a distance to each word of a set; a row computes one distance per word
+            // and reads each of them.
             let each = cover.mean_set();
-            (WORDS_A_TRY as f64 * each * 1.1 / (1.0 + 0.1 * each)) as usize
+            (WORDS_PER_TRY as f64 * each * 1.1 / (1.0 + 0.1 * each)) as usize
         });
         LawCache {
             words,
-            words_a_try: words_a_try.max(1),
-            rows: WordCache::new(words, budget.clone(), eighths(ROWS)),
-            lists: WordCache::new(words, budget.clone(), eighths(LISTS)),
+            words_per_try: words_per_try.max(1),
+            rows: WordCache::new(words, budget.clone(), eighths(ROW_EIGHTHS)),
+            lists: WordCache::new(words, budget.clone(), eighths(LIST_EIGHTHS)),
             shells: WordCache::new(words, budget.clone(), eighths(8)),
             spent: OnceLock::new(),
         }
     }
 
-    /// Whether something is kept that a word is drawn from.
+    /// Whether a row or a list law is kept for a word.
     pub(super) fn has(&self, id: u32) -> bool {
         self.rows.get(id).is_some() || self.lists.get(id).is_some()
     }
 
-    /// Fetches what is kept for a word from memory, which is soon drawn.
+    /// Prefetches the kept law of a word that is drawn soon.
     #[inline]
-    pub(super) fn soon(&self, id: u32) {
+    pub(super) fn prefetch(&self, id: u32) {
         match self.rows.get(id) {
             Some(table) => prefetch(table),
-            None => self.lists.get(id).into_iter().for_each(ListTable::soon),
+            None => self.lists.get(id).into_iter().for_each(ListTable::prefetch),
         }
     }
 
@@ -81,44 +81,44 @@ impl LawCache {
     }
 
     /// Whether a word has been drawn before.
-    pub(super) fn seen(&self, id: u32) -> bool {
+    pub(super) fn was_drawn(&self, id: u32) -> bool {
         self.spent_slot(id).load(Ordering::Relaxed) > 0
     }
 
-    /// Whether `count` more draws of a word are better made from its whole row; only those
-    /// count if `forget`.
+    /// Whether it pays to draw `count` more outputs of a word from its whole row. With `forget`,
+    /// earlier draws do not count.
     pub(super) fn row_pays(&self, id: u32, count: usize, forget: bool) -> bool {
-        // Three tries a draw is usual where the tail matters.
-        let now = count.saturating_mul(3 * TRY as usize);
+        // Three tries per draw are usual where the tail matters.
+        let now = count.saturating_mul(3 * TRY_COST as usize);
         let before = match !forget && self.rows.free_bytes() > self.row_bytes() {
-            // Without room to keep it, only this call counts.
+            // Earlier draws count only if there is room to keep the row.
             true => self.spent_slot(id).load(Ordering::Relaxed) as usize,
             false => 0,
         };
         before.saturating_add(now) >= self.row_price() as usize
     }
 
-    /// Tries outside a list that cost as much as a row.
-    pub(super) fn tries_a_row(&self) -> u32 {
+    /// Number of tries outside a list that cost as much as a row.
+    pub(super) fn tries_per_row(&self) -> u32 {
         // At most 2²⁷ words.
-        self.words.div_ceil(self.words_a_try).max(16) as u32
+        self.words.div_ceil(self.words_per_try).max(16) as u32
     }
 
     fn row_price(&self) -> u32 {
-        self.tries_a_row().saturating_mul(TRY).min(1 << 30)
+        self.tries_per_row().saturating_mul(TRY_COST).min(1 << 30)
     }
 
     fn row_bytes(&self) -> usize {
         AliasTable::bytes(self.words)
     }
 
-    /// Charges a word with a call and its tries.
+    /// Charges a word with one call and its tries.
     pub(super) fn charge(&self, id: u32, tries: u32) {
-        let price = tries.saturating_mul(TRY).min(1 << 30) + 1;
+        let price = tries.saturating_mul(TRY_COST).min(1 << 30) + 1;
         self.spent_slot(id).fetch_add(price, Ordering::Relaxed);
     }
 
-    /// A word's row has been kept.
+    /// Records that a word's row is kept.
     pub(super) fn settle(&self, id: u32) {
         self.spent_slot(id).store(0, Ordering::Relaxed);
     }

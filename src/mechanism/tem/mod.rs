@@ -1,16 +1,16 @@
 //! TEM, the truncated exponential mechanism (TEM'21, Algorithms 2 and 3).
 //!
-//! **Releases** y with Pr\[y|w\] ∝ exp(-(ε/2)·min(d(w,y), γ)). The paper's ⊥ element is only a
-//! way to group the words beyond γ, which all have the same weight.
+//! **Releases** y with Pr\[y|w\] ∝ exp(-(ε/2)·min(d(w,y), γ)). The paper's ⊥ element only groups
+//! the words beyond γ, which all have the same weight.
 //!
 //! **Guarantee**: ε·d-private for every metric d and every γ. The score -min(d(w,·), γ) is
-//! 1-Lipschitz in w by the triangle inequality, so a weight changes by at most
-//! exp((ε/2)·d(w,w')) and so does the normaliser. It needs *every* distance exactly: a
-//! neighbour that an approximate search overlooked would change its score by up to γ.
+//! 1-Lipschitz in w by the triangle inequality. So each weight changes by at most a factor
+//! exp((ε/2)·d(w,w')), and so does the normaliser. The proof needs *every* distance exactly: if an
+//! approximate search missed a neighbour, its score would change by up to γ.
 //!
-//! **Law** in [`crate::law`], as integers; **samplers**: `rejection` draws the integer law exactly
-//! from the k nearest words, [`gumbel`] is the paper's, kept as the reference. README.md, beside this
-//! file, explains the samplers step by step.
+//! **Law**: integers, in [`crate::law`]. **Samplers**: `rejection` draws from the integer law
+//! exactly, using the k nearest words; [`gumbel`] is the paper's, kept as the reference. README.md,
+//! beside this file, explains the samplers step by step.
 
 pub(super) mod alias;
 pub(crate) mod columns;
@@ -45,26 +45,26 @@ use crate::word_cache::CacheBudget;
 use law_cache::LawCache;
 use neighborhoods::{Neighborhoods, Row};
 
-/// How the law is sampled.
+/// The sampling method of the law.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Sampler {
     /// Integer weights and exact integer randomness.
     #[default]
     Exact,
-    /// Gumbel noise in floating point, as TEM'21 Algorithm 3 has it: the same law but for words
-    /// more than about 40 scales below the best, which it never draws. For comparison.
+    /// Gumbel noise in floating point, as in TEM'21 Algorithm 3, for comparison. It has the same
+    /// law, except that it never draws words more than about 40 scales below the best.
     Gumbel,
 }
 
 named!(Sampler, "sampler", Sampler::Exact => "exact", Sampler::Gumbel => "gumbel");
 
-/// How far apart words still count as neighbours.
+/// The distance up to which words count as neighbours.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Truncation {
-    /// γ as given; 0 and infinity are ordinary values.
+    /// γ as given; 0 and infinity are valid.
     Gamma(f64),
-    /// γ by TEM'21 Theorem 3, so that a word beyond γ is released with probability at most β.
+    /// γ by TEM'21 Theorem 3: words beyond γ are released with probability at most β.
     Beta(f64),
 }
 
@@ -112,10 +112,11 @@ impl std::fmt::Debug for Tem {
 }
 
 impl Tem {
-    /// The mechanism with `epsilon` per unit of the space's distance.
+    /// Creates the mechanism with `epsilon` per unit of the space's distance.
     ///
     /// # Errors
-    /// `epsilon` not positive and finite, γ negative or NaN, β not between 0 and 1.
+    /// [`Error::Parameter`] for an `epsilon` that is not positive and finite, a γ that is negative
+    /// or NaN, or a β outside (0, 1).
     pub fn new(
         space: Arc<dyn MetricSpace>,
         epsilon: f64,
@@ -178,10 +179,10 @@ impl Tem {
         })
     }
 
-    /// The same mechanism at another ε; γ follows if it came from β.
+    /// Returns the same mechanism at another ε. A γ that came from β is recomputed.
     ///
     /// # Errors
-    /// `epsilon` not positive and finite.
+    /// [`Error::Parameter`] for an `epsilon` that is not positive and finite.
     pub fn with_epsilon(&self, epsilon: f64) -> Result<Self> {
         let randomness = self.randomness.clone();
         let (space, neighborhoods) = (self.space.clone(), self.neighborhoods.clone());
@@ -190,8 +191,9 @@ impl Tem {
         Ok(tem.with_sampler(self.sampler))
     }
 
-    /// The same mechanism that keeps at most `bytes` bytes of lists and laws, with all that is made from
-    /// it; by default `FASTDX_CACHE_BYTES`, or 128 MiB. The law does not depend on it.
+    /// Returns the same mechanism with a cache of at most `bytes` bytes for lists and laws. The
+    /// default is `FASTDX_CACHE_BYTES`, or 128 MiB. The law does not depend on it. Mechanisms
+    /// derived from the result share the cache.
     pub fn with_cache_bytes(&self, bytes: usize) -> Self {
         let budget = CacheBudget::new(bytes);
         let neighborhoods = Arc::new(Neighborhoods::new(&*self.space, budget));
@@ -202,19 +204,20 @@ impl Tem {
         tem
     }
 
-    /// Bytes of lists and laws that are kept at most, and that are kept now.
+    /// The limit of the cache of lists and laws, and the bytes it holds now.
     pub fn cache_bytes(&self) -> (usize, usize) {
         let budget = self.neighborhoods.budget();
         (budget.limit(), budget.limit() - budget.free())
     }
 
-    /// The same mechanism with another sampler.
+    /// Returns the same mechanism with another sampler.
     pub fn with_sampler(mut self, sampler: Sampler) -> Self {
         self.sampler = sampler;
         self
     }
 
-    /// The same mechanism whose outputs stand for the sets of a cover; for themselves without one.
+    /// Returns the same mechanism with a cover: each output stands for its set. Without a cover,
+    /// each output stands for itself.
     ///
     /// # Errors
     /// [`Error::Parameter`] for a cover of other words or another metric.
@@ -229,7 +232,8 @@ impl Tem {
         Ok(tem.with_sampler(self.sampler))
     }
 
-    /// The same mechanism that never releases some words: a cover in which their sets are empty.
+    /// Returns the same mechanism that never releases some words: their sets in the cover become
+    /// empty.
     ///
     /// # Errors
     /// [`Error::WordId`]; [`Error::Parameter`] if no word is left.
@@ -241,15 +245,15 @@ impl Tem {
         self.with_cover(Some(Arc::new(cover)))
     }
 
-    /// What its outputs stand for, if not for themselves.
+    /// The cover of its outputs, if it has one.
     pub fn cover(&self) -> Option<&Arc<Cover>> {
         self.cover.as_ref()
     }
 
-    /// The same mechanism on another space: the same words with lists, say.
+    /// Returns the same mechanism on another space, such as the same words with lists.
     ///
     /// # Errors
-    /// [`Error::Parameter`] where it has a cover of other words or another metric.
+    /// [`Error::Parameter`] if the mechanism has a cover of other words or another metric.
     pub fn on(&self, space: Arc<dyn MetricSpace>) -> Result<Self> {
         let randomness = self.randomness.clone();
         let tem = Self::new(space, self.epsilon, self.truncation, randomness)?;
@@ -263,18 +267,19 @@ impl Tem {
         &*self.space
     }
 
-    /// The ε it was made with; the certified one is smaller.
+    /// The ε that the mechanism was created with; the certified ε is smaller.
     pub fn nominal(&self) -> f64 {
         self.epsilon
     }
 
-    /// What has been certified of it, if its space carries that.
+    /// The certificate of this mechanism, if its space carries one.
     pub fn certificate(&self) -> Option<&Certificate> {
         let exact = self.sampler == Sampler::Exact;
         self.certificate.as_ref().filter(|_| exact)
     }
 
-    /// The same mechanism with a certificate, which its space carries from now on if it carries any.
+    /// Returns the same mechanism with a certificate. If its space can carry certificates, it
+    /// carries this one from now on.
     ///
     /// # Errors
     /// [`Error::Parameter`] for the certificate of another mechanism or vocabulary.
@@ -296,17 +301,17 @@ impl Tem {
         Ok(tem)
     }
 
-    /// The stored lists it draws from, if the space has them.
+    /// The stored lists that it draws from, if the space has them.
     pub fn lists(&self) -> Option<&NeighborLists> {
         self.space.lists()
     }
 
-    /// The distance beyond which all words are alike.
+    /// The distance beyond which all words have the same weight.
     pub fn gamma(&self) -> f64 {
         self.gamma
     }
 
-    /// Where γ came from.
+    /// How γ was chosen.
     pub fn truncation(&self) -> Truncation {
         self.truncation
     }
@@ -316,8 +321,8 @@ impl Tem {
         self.sampler
     }
 
-    /// The law of the output for word `id`: its probability for every word. This is the law
-    /// that the exact sampler draws from, integer weights divided by their sum.
+    /// The probability of every word as the output for word `id`. These are the integer weights
+    /// that the exact sampler draws from, divided by their sum.
     pub fn probabilities(&self, id: u32) -> Vec<f64> {
         let law = self.law(id).probabilities();
         let Some(cover) = &self.cover else {
@@ -330,8 +335,8 @@ impl Tem {
         all
     }
 
-    /// The law as the integers that are sampled, of every word, or of every rank of a cover's
-    /// outputs.
+    /// The law as the integers that the sampler draws from: one for every word, or for every rank
+    /// of a cover.
     pub fn law(&self, id: u32) -> Law {
         self.law_with(self.cover.as_deref(), id)
     }
@@ -357,7 +362,7 @@ impl Tem {
         }
     }
 
-    /// The grid, where it is fine enough for this ε and lists are of use.
+    /// The grid, if lists are useful and it is fine enough for this ε.
     fn grid(&self) -> Option<Grid> {
         if self.space.distances_by_row() {
             return None;
@@ -367,9 +372,9 @@ impl Tem {
     }
 }
 
-/// What a guarantee says of a cover.
+/// The text that a guarantee shows for a cover.
 pub(super) fn described(cover: &Cover) -> String {
-    // Rounded up, so that what is said also holds of weights that were rounded to integers.
+    // Rounded up, so that the text also holds for weights rounded to integers.
     let rounding = if cover.is_weighted() { law::SLACK } else { 0.0 };
     let floor = (cover.floor() * (1.0 + rounding) * 1e6).ceil() / 1e6;
     let released = cover.released().len();
@@ -395,7 +400,7 @@ pub(super) fn described(cover: &Cover) -> String {
     }
 }
 
-/// γ = (2/ε)·ln((1-β)(|W|-1)/β), TEM'21 Theorem 3; 0 where that is negative.
+/// γ = (2/ε)·ln((1-β)(|W|-1)/β), TEM'21 Theorem 3; 0 if that is negative.
 fn gamma_of(epsilon: f64, beta: f64, words: usize) -> f64 {
     (2.0 / epsilon * ((1.0 - beta) * (words - 1) as f64 / beta).ln()).max(0.0)
 }
@@ -426,8 +431,8 @@ impl WordMechanism for Tem {
             epsilon: WordMechanism::epsilon(self),
             certificate: self.certificate().map(|c| c.named(self.space.vocabulary())),
             delta: 0.0,
-            // Four errors of a score (two weights, two sums), each (ε/2)·error, and the distance
-            // of the two words themselves.
+            // A score has four errors (two weights, two sums) of (ε/2)·error each, and the distance
+            // between the two words has one more.
             slack: law::SLACK + 3.0 * self.epsilon * self.space.distance_error(),
             void: None,
             theorem: match self.cover {
@@ -455,7 +460,8 @@ impl WordMechanism for Tem {
                      not cover"
                 }
             },
-            // A word at distance γ from every other has this law but for itself.
+            // A word at distance γ from every other word has this law, except for its own
+            // probability.
             unknown_bound: self.epsilon / 2.0 * self.gamma,
             unknown_is_random: false,
             scope: Guarantee::WORDS,
@@ -520,7 +526,7 @@ impl Mechanism for Tem {
         if let Some(cover) = &self.cover
             && cover.excluded() > 0
         {
-            // From ranks to ids, the last first: no id is below its rank.
+            // Expand ranks to ids from the last one down: no id is below its rank.
             let ranks = scores.len();
             probabilities[ranks..].fill(0.0);
             for (rank, &y) in cover.released().iter().enumerate().rev() {

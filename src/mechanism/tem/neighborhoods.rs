@@ -1,5 +1,5 @@
-//! The neighbour lists a Tem works from: those of the space where it has them, else computed on
-//! first use and kept, within a bound, without locks.
+//! The neighbour lists that a Tem draws from: the space's lists if it has them. Otherwise they are
+//! computed on first use and kept within a budget, without locks.
 
 use std::sync::Arc;
 
@@ -13,12 +13,12 @@ use crate::search::BATCH;
 use crate::space::MetricSpace;
 use crate::word_cache::{CacheBudget, WordCache};
 
-/// Lists of one space, filled in as they are needed.
+/// The lists of one space, computed when needed.
 pub(super) struct Neighborhoods {
     grid: Grid,
     k: usize,
     kept: WordCache<Box<[u64]>>,
-    /// Shared by all that works from these lists.
+    /// The budget, shared by everything derived from these lists.
     budget: Arc<CacheBudget>,
 }
 
@@ -44,7 +44,7 @@ impl Neighborhoods {
         self.grid
     }
 
-    /// The list of a word; `scratch` holds it where it is not kept.
+    /// Returns the list of a word; `scratch` holds it if it is not kept.
     #[inline]
     pub(super) fn list<'a>(
         &'a self,
@@ -65,19 +65,19 @@ impl Neighborhoods {
         });
         List {
             entries,
-            // A list has at least the word itself.
+            // A list holds at least the word itself.
             end: entries.last().map_or(0, |&last| last + 1),
         }
     }
 
-    /// Asks for what is looked at first of a list that is there.
+    /// Prefetches the entries that a draw reads first, if the list exists.
     #[inline]
-    pub(super) fn soon(&self, space: &dyn MetricSpace, id: u32) {
+    pub(super) fn prefetch(&self, space: &dyn MetricSpace, id: u32) {
         let list = match space.lists() {
             Some(lists) => lists.list(id),
             None => self.kept.get(id).map_or(&[][..], |list| list),
         };
-        // The first entries of blocks, and the last one.
+        // Prefetch the first entries of the blocks and the last entry.
         let mut at = 1;
         while at < list.len() {
             prefetch(&raw const list[at]);
@@ -86,7 +86,7 @@ impl Neighborhoods {
         list.last().into_iter().for_each(|last| prefetch(last));
     }
 
-    /// Makes the lists of those of `ids` that have none yet, many at a time.
+    /// Computes the missing lists of `ids`, many at a time.
     pub(super) fn prepare(
         &self,
         space: &dyn MetricSpace,
@@ -113,11 +113,11 @@ impl Neighborhoods {
     }
 }
 
-/// A word's neighbours, ascending.
+/// A word's neighbours, ascending by distance.
 #[derive(Clone, Copy)]
 pub(super) struct List<'a> {
     pub(super) entries: &'a [u64],
-    /// Every word whose entry is below this is in the list, and no other is.
+    /// Every word whose entry is below this is in the list, and no other word is.
     pub(super) end: u64,
 }
 
@@ -125,13 +125,13 @@ pub(super) struct List<'a> {
 #[derive(Default)]
 pub(super) struct Row {
     pub(super) distances: Vec<f64>,
-    /// By rank of a cover's outputs.
+    /// Scores by rank of a cover's outputs.
     pub(super) scores: Vec<f64>,
     list: Box<[u64]>,
 }
 
 impl Row {
-    /// All distances of a word.
+    /// Computes all distances of a word.
     pub(super) fn distances(&mut self, space: &dyn MetricSpace, id: u32) -> &mut [f64] {
         self.distances.resize(space.vocabulary().len(), 0.0);
         space.distances(id, &mut self.distances);

@@ -1,9 +1,10 @@
-//! Tries outside a list: outputs drawn uniformly, accepted in proportion to their weight.
+//! Tries outside a list: draws outputs uniformly and accepts each in proportion to its weight.
 //!
-//! An output y outside is accepted if ⌊u·b⌋ < W(d(w,y)), u uniform in [0, 1), b the envelope. Of u
-//! the first 64 bits are drawn, which give a bound of the distances that can be accepted; most y are
-//! seen to be beyond it without their distance. The other bits are drawn where the distance and the first ones
-//! do not decide: that hangs on no screen, and so a seed's draws are the same on every machine.
+//! An output y outside the list is accepted if ⌊u·b⌋ < W(d(w,y)), with u uniform in [0, 1) and b
+//! the envelope. The first 64 bits of u give a bound on the distances that can be accepted. For
+//! most y, a lower bound on the distance exceeds it, and the exact distance is not needed. Further
+//! bits are drawn only if the exact distance leaves the first 64 undecided. Bounds never influence
+//! this, so seeded output does not depend on the machine.
 
 use std::cmp::Ordering;
 
@@ -11,71 +12,73 @@ use rand::Rng;
 
 use super::terms::Terms;
 use crate::law::{LOG2_LARGEST, weight};
-use crate::metric::{Limits, Seen};
+use crate::metric::{Limits, Proven};
 use crate::neighbors::Grid;
 use crate::random::{continued, uniform_below, uniform_below_u128};
 
-/// Tries that are made together: what their words need is fetched from memory at the same time. More
-/// would often be made in vain, after one that is accepted.
-const TOGETHER: usize = 4;
+/// Tries made together, so that the data of their words is fetched from memory at the same time.
+/// With more, many would be wasted after an accepted one.
+const TRIES_PER_BATCH: usize = 4;
 
-/// Outputs outside a list, of like weights q.
+/// A class of outputs outside a list, with similar weights q.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Class {
-    /// The heaviest that one of them can be.
+    /// The largest weight that an output of the class can have.
     pub(super) envelope: u128,
-    /// Where they start in the cover's order, and how many there are, those of the list included.
+    /// The first rank of the class in the cover's order, and its number of ranks, including those
+    /// in the list.
     pub(super) first: u32,
     pub(super) count: u32,
 }
 
 impl Class {
-    /// The sum of as many envelopes as there are outputs.
+    /// The envelope times the number of outputs.
     pub(super) fn sum(&self) -> u128 {
         self.envelope * u128::from(self.count)
     }
 }
 
-/// What tells of outputs how far they are.
+/// Distances from a word to outputs.
 pub(super) trait Distances {
-    /// What can be said sooner than by the distances.
-    fn seen(&self, outputs: &[u32], limits: &Limits) -> Seen;
-    /// The distances of some outputs.
+    /// Compares bounds on the distances with limits; much faster than exact distances.
+    fn compare_bounds(&self, outputs: &[u32], limits: &Limits) -> Proven;
+    /// Writes the exact distances of some outputs.
     fn distances(&self, outputs: &[u32], out: &mut [f64]);
 }
 
-/// All outputs that are not in a list. What every try looks at comes first.
+/// All outputs that are not in a list. Fields that every try reads come first.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub(super) struct Outside {
-    /// Of the only class, about -ln(envelope·2⁻¹⁰⁰), the first output and their number; 0 of them where there
-    /// are several classes.
+    /// For a single class: about -ln(envelope·2⁻¹⁰⁰), its first output and its number of outputs.
+    /// The number is 0 if there are several classes.
     pub(super) exponent: f64,
     pub(super) first: u32,
     pub(super) count: u32,
-    /// Every output farther than this is outside.
+    /// Every output farther than this is outside the list.
     pub(super) least: f64,
-    /// Every output whose entry is below this is in the list, and no other is.
+    /// Every output whose entry is below this is in the list, and no other output is.
     end: u64,
-    /// Low and high half, so that all of this is aligned to 8 bytes.
+    /// Low and high half, so that the struct is aligned to 8 bytes.
     envelope: [u64; 2],
-    /// Several classes: those of a cover's weights.
+    /// The classes of a cover's weights, if there are several.
     classes: Vec<Class>,
 }
 
-/// A try that has landed outside.
+/// A try that selected an output outside the list.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Try {
-    /// Its output's envelope, where there are several classes.
+    /// The envelope of its output's class, if there are several classes.
     pub(super) envelope: u128,
-    /// The first bits of u.
+    /// The first 64 bits of u.
     pub(super) x: u64,
     pub(super) output: u32,
-    /// What a cover adds to its exponent.
+    /// The penalty that the cover adds to its exponent.
     pub(super) penalty: f64,
 }
 
-/// A sum of weights S inside a list, and of the envelopes beside.
+/// The share S/total of the list: S sums the list's weights, and the total adds the envelopes
+/// outside.
 #[derive(Debug)]
 pub(super) struct Share {
     /// ⌊2⁶⁴·S/total⌋.
@@ -88,8 +91,8 @@ impl Share {
     pub(super) fn new(inside: u128, total: u128) -> Self {
         let mut share = (0, inside);
         for _ in 0..64 {
-            // Long division. The total of 2²⁷ words of the largest weight is a little above 2¹²⁷, so
-            // twice the remainder may carry.
+            // Long division. The total of 2²⁷ words of the largest weight is slightly above 2¹²⁷,
+            // so twice the remainder may carry.
             let carry = share.1 >> 127 == 1;
             share = (share.0 << 1, share.1 << 1);
             if carry || share.1 >= total {
@@ -104,8 +107,8 @@ impl Share {
         }
     }
 
-    /// Whether u·total < S, for a uniform u in [0, 1): it is drawn to 64 bits, and where those do not decide, to all
-    /// it takes.
+    /// Whether u·total < S for a uniform u in [0, 1). It draws 64 bits of u, and further bits if
+    /// these do not decide.
     #[inline]
     pub(super) fn is_inside(&self, rng: &mut impl Rng) -> bool {
         let x = rng.next_u64();
@@ -122,7 +125,7 @@ impl Share {
         (self.inside, self.total)
     }
 
-    /// The same of a u whose first 64 bits are those of the share.
+    /// Decides the same for a u whose first 64 bits equal those of the share, by further bits.
     #[cold]
     pub(super) fn continues(&self, rng: &mut impl Rng) -> bool {
         let mut more = || uniform_below_u128(rng, self.total);
@@ -131,7 +134,8 @@ impl Share {
 }
 
 impl Outside {
-    /// Of a list that ends at `end`; no classes where all outputs are in the list.
+    /// Fills in the outputs outside a list that ends at `end`; no classes if the list holds all
+    /// outputs.
     pub(super) fn fill(&mut self, end: u64, grid: Grid, classes: impl Iterator<Item = Class>) {
         self.end = end;
         self.least = grid.distance(end) + grid.step();
@@ -146,36 +150,36 @@ impl Outside {
         }
     }
 
-    /// The envelopes' sum.
+    /// The sum of all envelopes.
     pub(super) fn sum(&self) -> u128 {
         let several: u128 = self.classes.iter().map(Class::sum).sum();
         several + self.envelope() * u128::from(self.count)
     }
 
-    /// The only class's envelope; 0 without one.
+    /// The envelope of a single class; 0 without a class.
     pub(super) fn envelope(&self) -> u128 {
         let [low, high] = self.envelope;
         u128::from(high) << 64 | u128::from(low)
     }
 
-    /// Whether all outputs have one envelope.
+    /// Whether all outputs share one envelope.
     pub(super) fn is_one_class(&self) -> bool {
         self.count > 0
     }
 
-    /// The same for long use.
+    /// Moves the contents out, without spare capacity, for long use.
     pub(super) fn shrunk(&mut self) -> Self {
         let mut kept = std::mem::take(self);
         kept.classes.shrink_to_fit();
         kept
     }
 
-    /// Bytes beside itself.
+    /// Bytes on the heap.
     pub(super) fn bytes(&self) -> usize {
         size_of_val(&*self.classes)
     }
 
-    /// The class that a part of the envelopes' sum falls on.
+    /// The class that a number below the envelopes' sum falls into.
     fn class(&self, mut rest: u128) -> Class {
         let mut landed = self.classes[0];
         for &class in &self.classes {
@@ -188,8 +192,8 @@ impl Outside {
         landed
     }
 
-    /// One output, or `None` after `most` vain tries, and how many were made. `land` draws where a try
-    /// falls: on an output of the list, which is released, or outside.
+    /// Draws one output, with the number of tries made; `None` after `most` failed tries. `land`
+    /// decides where a try falls: on an output of the list, which is released, or outside.
     #[inline]
     pub(super) fn sample<R: Rng>(
         &self,
@@ -200,31 +204,34 @@ impl Outside {
         distances: &impl Distances,
     ) -> (Option<u32>, u32) {
         let mut made = 0;
-        // Whoever draws from the row after vain tries may not have looked where the next would fall.
+        // A caller that switches to the row after failed tries must not have drawn where the next
+        // try would fall.
         while made < most {
             let inside = land(rng);
             if inside.is_some() {
                 return (inside, made);
             }
-            // Up to the first try that falls into the list: it is the draw if none before it is accepted.
-            let (mut tries, mut outputs) = ([Try::default(); TOGETHER], [0; TOGETHER]);
-            let (mut near, mut far) = ([0.0; TOGETHER], [0.0; TOGETHER]);
-            let together = TOGETHER.min((most - made) as usize);
+            // Make tries up to the first that falls into the list: its output is the draw if none
+            // before it is accepted.
+            let (mut tries, mut outputs) =
+                ([Try::default(); TRIES_PER_BATCH], [0; TRIES_PER_BATCH]);
+            let (mut near, mut far) = ([0.0; TRIES_PER_BATCH], [0.0; TRIES_PER_BATCH]);
+            let batch = TRIES_PER_BATCH.min((most - made) as usize);
             let (mut count, mut inside) = (0, None);
-            while inside.is_none() && count < together {
+            while inside.is_none() && count < batch {
                 let (tried, exponent) = self.fall(terms, rng);
                 (near[count], far[count]) = limits(terms, tried.x, exponent, tried.penalty);
                 (tries[count], outputs[count]) = (tried, tried.output);
                 count += 1;
-                if count < together {
+                if count < batch {
                     inside = land(rng);
                 }
             }
             let (near, far, least) = (&near[..count], &far[..count], self.least);
-            let seen = distances.seen(&outputs[..count], &Limits { far, near, least });
+            let proven = distances.compare_bounds(&outputs[..count], &Limits { far, near, least });
             let (mut left, certain) = (
-                !seen.beyond & ((1 << count) - 1),
-                seen.within & seen.outside,
+                !proven.beyond & ((1 << count) - 1),
+                proven.within & proven.outside,
             );
             while left != 0 {
                 let i = left.trailing_zeros() as usize;
@@ -245,7 +252,7 @@ impl Outside {
         (None, made)
     }
 
-    /// A try outside, and -ln of its envelope.
+    /// Draws a try outside the list; also returns -ln of its envelope.
     #[inline(always)]
     fn fall(&self, terms: Terms, rng: &mut impl Rng) -> (Try, f64) {
         let (mut exponent, mut envelope) = (self.exponent, 0);
@@ -271,7 +278,7 @@ impl Outside {
         (tried, exponent)
     }
 
-    /// Whether ⌊u·b⌋ is below the weight of the output, which is `apart` away, and it is not in the list.
+    /// Whether the output at distance `apart` is outside the list and ⌊u·b⌋ is below its weight.
     #[inline]
     pub(super) fn accepts(
         &self,
@@ -298,21 +305,21 @@ impl Outside {
     }
 }
 
-/// Up to which distance an output is certainly accepted whose u begins with the bits x, and from which on it is
-/// certainly not.
+/// Returns two distances for a u that begins with the bits x. Up to the first, an output is
+/// certainly accepted; beyond the second, it certainly is not.
 #[inline(always)]
 pub(super) fn limits(terms: Terms, x: u64, exponent: f64, penalty: f64) -> (f64, f64) {
     let (near, far) = terms.limits(exponent + minus_ln(x), penalty);
-    // Few bits say too little of where u lies.
+    // Few significant bits say too little about u.
     (if x < 1 << 32 { -1.0 } else { near }, far)
 }
 
-/// -ln(weight·2⁻¹⁰⁰), and a little.
+/// -ln(weight·2⁻¹⁰⁰), slightly rounded up.
 fn exponent(weight: u128) -> f64 {
     (f64::from(LOG2_LARGEST) - (weight as f64).log2()) * std::f64::consts::LN_2 + 1e-7
 }
 
-/// -ln(x·2⁻⁶⁴), to 10⁻⁷; infinity for 0.
+/// -ln(x·2⁻⁶⁴), with an error below 10⁻⁷; infinity for 0.
 #[inline(always)]
 fn minus_ln(x: u64) -> f64 {
     // x = m·2ᵉ with m from √½ to √2.
@@ -320,12 +327,13 @@ fn minus_ln(x: u64) -> f64 {
     let bits = (x as f64).to_bits();
     let e = bits.wrapping_sub(SQRT_HALF) >> 52;
     let m = f64::from_bits(bits.wrapping_sub(e << 52));
-    // ln m = 2·artanh s, whose series is cut where at most 2·s⁹/(9(1 - s²)) < 3·10⁻⁸ is left.
+    // ln m = 2·artanh s. The series is cut where the remainder is at most 2·s⁹/(9(1 - s²)) <
+    // 3·10⁻⁸.
     let s = (m - 1.0) / (m + 1.0);
     let s2 = s * s;
     let ln = 2.0 * s * (1.0 + s2 * (1.0 / 3.0 + s2 * (1.0 / 5.0 + s2 * (1.0 / 7.0))));
     let minus_ln = (64.0 - e as f64) * std::f64::consts::LN_2 - ln;
-    // Looked at last, for those that are computed side by side.
+    // Tested last, so that several values are computed side by side.
     if x == 0 { f64::INFINITY } else { minus_ln }
 }
 
@@ -346,7 +354,7 @@ mod tests {
             prop_assert!((minus_ln(x) - exact).abs() < 1e-7, "{x}: {} {exact}", minus_ln(x));
         }
 
-        /// Whatever further bits u has, an output beyond the limit is not accepted.
+        /// An output beyond the limit is never accepted, whatever further bits u has.
         #[test]
         fn an_output_beyond_the_limit_is_vain(
             x in prop_oneof![any::<u64>(), 0u64..100, (0u32..64).prop_map(|s| u64::MAX >> s)],
@@ -366,7 +374,7 @@ mod tests {
                 let entry = grid.entry(limit + beyond * limit, 3);
                 let least = continued(x, envelope, 0);
                 prop_assert!(least >= weight(terms.exponent(entry, 3)));
-                // And it is tight.
+                // The limit is also tight.
                 let below = grid.entry((limit - 3e-6 / eta - 2.0 * grid.step()).max(0.0), 3);
                 let most = continued(x, envelope, envelope - 1);
                 prop_assert!(

@@ -1,11 +1,13 @@
-//! The policy that the documents use and the command takes by itself, on the built-in English words.
+//! The policy that the documentation recommends and that the command uses by default, on the
+//! built-in English words.
 //!
-//! A Tem on a balanced cover, the built-in list of offensive words excluded. It is chosen by its
-//! consequences for sentences, not by its ε: docs/explanation/what-you-keep.md has the measurements.
+//! It is a Tem on a balanced cover that excludes the built-in list of offensive words. It was
+//! chosen for its consequences for sentences, not for its ε: docs/explanation/what-you-keep.md has
+//! the measurements.
 
 /// ε per unit of Euclidean distance.
 pub const EPSILON: f64 = 2.25;
-/// Outputs that a word stands for.
+/// Outputs per word in the cover.
 pub const COVER: usize = 40;
 /// The cost of a factor of 2 in frequency: see [`Balance`](crate::cover::Balance).
 pub const BALANCE: f64 = 0.1;

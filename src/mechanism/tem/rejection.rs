@@ -1,16 +1,16 @@
-//! Sampling the whole law from a word's list only, exactly. (An output is a word, or the rank of one
-//! that a [cover](crate::cover) releases.)
+//! Samples the whole law exactly from a word's list alone. An output is a word, or the rank of a
+//! word that a [cover](crate::cover) releases.
 //!
-//! S is the sum of the list's weights, b a bound of the weight of every word outside. Draw u
-//! below S + V·b. If u < S, release the list's word that it falls on. Otherwise
-//! draw a word y uniformly from all V and accept it with probability W(d(w,y))/b, unless it is in
-//! the list; else start again from the top. Every word is released in proportion to its weight,
-//! for every ε and γ, γ = ∞ included, at one distance for a try outside the list. The integers
-//! are those of [`law`](super::law), so the law does not depend on the list.
+//! Let S be the sum of the list's weights and b a bound on the weight of every word outside. Draw u
+//! below S + V·b. If u < S, release the list's word that u falls on. Otherwise draw a word y
+//! uniformly from all V words and accept it with probability W(d(w,y))/b, unless it is in the list;
+//! if it is not accepted, start again. Every word is then released in proportion to its weight, for
+//! every ε and γ, including γ = ∞. A try outside the list costs one distance. The integers are
+//! those of [`law`](super::law), so the law does not depend on the list.
 //!
-//! A vocabulary can make the tries long (a dense cluster of more than k words, all else far
-//! away). After as many of them as cost what the whole row costs, the draw is made from the row
-//! instead: the tries were independent of what comes, so the law is the same.
+//! Some vocabularies make the tries long, such as a dense cluster of more than k words with all
+//! others far away. After tries that cost as much as the whole row, the draw is made from the row
+//! instead. The failed tries are independent of what follows, so the law is the same.
 
 use rand::Rng;
 
@@ -23,24 +23,25 @@ use crate::law::{Law, weight};
 use crate::prefetch::prefetch;
 use crate::random::{uniform_below, uniform_below_u128};
 
-/// The law of a list's outputs and of what is outside, as it is made.
+/// The law of a list's outputs and of the outputs outside, as it is built.
 #[derive(Debug, Default)]
 pub(super) struct ListLaw {
-    /// The list's outputs nearer than the cap, where the weights still fall: how many, and the envelopes
-    /// of their blocks.
+    /// The number of the list's outputs nearer than the cap, where weights still fall, and the
+    /// envelopes of their blocks.
     falling: usize,
     envelopes: Law,
-    /// Memory for the entries that they are of.
+    /// Memory for the entries behind the envelopes.
     heads: Vec<u64>,
-    /// The weight of the list's remaining outputs, all alike, and their sum.
+    /// The common weight of the list's remaining outputs, and their sum.
     flat: u128,
     flat_sum: u128,
     outside: Outside,
 }
 
-/// The place of the first output of a block. A block shares an envelope, the weight of its nearest output: so
-/// few weights are computed for a word that is drawn once, and an output is accepted in proportion to its
-/// weight, as those outside are. Weights fall fast at first and slowly then: the blocks begin at 0, 1, 2, 4, 8, ….
+/// The index of a block's first output. A block shares an envelope, the weight of its nearest
+/// output, so a word that is drawn once needs few weights. An output in a block is accepted in
+/// proportion to its weight, like the outputs outside. Weights fall fast at first and slowly later,
+/// so blocks begin at 0, 1, 2, 4, 8, ….
 fn first_of(block: usize) -> usize {
     match block {
         0 => 0,
@@ -48,18 +49,18 @@ fn first_of(block: usize) -> usize {
     }
 }
 
-/// The same, kept for many draws. What every draw looks at comes first.
+/// A list's law, kept for many draws. Fields that every draw reads come first.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(super) struct ListTable {
     pub(super) outside: Outside,
     pub(super) share: Share,
-    /// Of the list's outputs by their places, and these outputs.
+    /// The alias table over the list's positions, and the outputs at these positions.
     table: AliasTable,
     outputs: Box<[u32]>,
 }
 
-/// The law of a list's outputs among themselves, by their places.
+/// The law of a list's outputs among themselves, by position.
 pub(super) fn whole(list: List, terms: Terms) -> Law {
     let Terms { eta, grid, .. } = terms;
     let cap = terms.cap();
@@ -74,7 +75,7 @@ pub(super) fn whole(list: List, terms: Terms) -> Law {
 }
 
 impl ListLaw {
-    /// The law of a list.
+    /// Computes the law of a list.
     pub(super) fn fill(&mut self, list: List, terms: Terms) {
         let Terms { eta, grid, .. } = terms;
         let cap = terms.cap();
@@ -97,7 +98,7 @@ impl ListLaw {
                 let falling = self.falling;
                 self.envelopes.change(|block, weight| {
                     let count = first_of(block + 1).min(falling) - first_of(block);
-                    // One alone is released without a look at its weight.
+                    // A block of one output is released without reading its weight.
                     let more = if count == 1 {
                         weight
                     } else {
@@ -119,7 +120,7 @@ impl ListLaw {
                     .fill(list.end, grid, any_outside.then_some(all).into_iter());
             }
             Some(penalties) => {
-                // Each for itself: they do not fall in order.
+                // Compute each penalty by itself: they are not in order.
                 self.falling = entries.len();
                 self.envelopes.fill_with(entries, |entry| {
                     eta * grid.distance(entry).min(cap) + penalties[grid.id(entry) as usize]
@@ -142,7 +143,7 @@ impl ListLaw {
         }
     }
 
-    /// The law for many draws, of the list that it was filled with; leaves none behind.
+    /// Builds the table for many draws from the list it was filled with; leaves itself empty.
     pub(super) fn table(&mut self, list: List, terms: Terms) -> ListTable {
         let law = whole(list, terms);
         let inside = law.total();
@@ -156,8 +157,8 @@ impl ListLaw {
         }
     }
 
-    /// One output, or `None` after `most` vain tries outside the list, and how many it made; of the
-    /// list that it was filled with.
+    /// Draws one output from the list it was filled with, and returns the number of tries outside
+    /// the list; `None` after `most` failed tries.
     #[inline]
     pub(super) fn sample(
         &self,
@@ -194,7 +195,7 @@ impl ListLaw {
         self.outside.sample(terms, rng, most, land, distances)
     }
 
-    /// A place of a block, if it is accepted.
+    /// Draws a position of a block, if it is accepted.
     #[inline]
     fn accepted_of(
         &self,
@@ -216,7 +217,7 @@ impl ListLaw {
 }
 
 impl ListTable {
-    /// About the bytes of one, of a list of so many words.
+    /// Approximate bytes of a table of a list of `length` words.
     pub(super) fn bytes_of(length: usize) -> usize {
         size_of::<Self>() + size_of::<Class>() + 4 * length + AliasTable::bytes(length)
     }
@@ -226,8 +227,8 @@ impl ListTable {
         own + self.table.size() + self.outside.bytes()
     }
 
-    /// Draws up to `left` outputs, in order, with at most `most` vain tries; how many are still missing, and the
-    /// tries. `list` computes the list anew.
+    /// Draws up to `left` outputs in order, with at most `most` failed tries. Returns how many are
+    /// still missing, and the number of tries. `list` recomputes the list's law.
     #[inline]
     pub(super) fn sample(
         &self,
@@ -239,7 +240,7 @@ impl ListTable {
         mut drawn: impl FnMut(u32),
     ) -> (usize, u32) {
         let share = &self.share;
-        // Outputs of like weights are one class, and yet each has its own.
+        // With weights, the outputs of one class still have penalties of their own.
         let alike = terms.cover.and_then(Cover::penalties).is_none();
         if alike && self.outside.is_one_class() && share.first >> 63 == 0 {
             let counts = (left, most);
@@ -268,22 +269,22 @@ impl ListTable {
         (left, tries)
     }
 
-    /// An output of the list, by bits x and as many more as it takes.
+    /// Draws an output of the list by bits x, and further bits if needed.
     #[inline]
     pub(super) fn inside(&self, x: u64, list: impl Fn() -> Law, rng: &mut impl Rng) -> u32 {
         self.outputs[self.table.sample_by(x, rng, list) as usize]
     }
 
-    /// Asks for what [`inside`](Self::inside) looks at.
+    /// Prefetches the data that [`inside`](Self::inside) reads.
     #[inline]
-    pub(super) fn soon_at(&self, x: u64) {
-        let place = self.table.soon_at(x);
-        prefetch(&raw const self.outputs[place]);
+    pub(super) fn prefetch_at(&self, x: u64) {
+        let at = self.table.prefetch_at(x);
+        prefetch(&raw const self.outputs[at]);
     }
 
-    /// Asks for what every draw looks at.
+    /// Prefetches the data that every draw reads.
     #[inline]
-    pub(super) fn soon(&self) {
+    pub(super) fn prefetch(&self) {
         prefetch(self);
         prefetch(&raw const self.share);
         prefetch(&raw const self.outputs);
@@ -293,13 +294,14 @@ impl ListTable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metric::{Limits, Seen};
+    use crate::metric::{Limits, Proven};
     use crate::neighbors::Grid;
     use proptest::prelude::*;
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2000))]
-        /// An envelope that is a little too low skews the law by less than draws can show.
+        /// Tested here because an envelope that is slightly too low skews the law by less than
+        /// draws can show.
         #[test]
         fn the_envelope_is_above_every_weight_outside(
             distances in proptest::collection::vec(
@@ -322,7 +324,7 @@ mod tests {
             for &entry in &entries[k..] {
                 prop_assert!(of(entry) <= envelope, "{} {}", of(entry), envelope);
             }
-            // And it is tight: no more than the last weight of the list, but for rounding.
+            // The envelope is also tight: up to rounding, no more than the last weight of the list.
             prop_assert!(envelope <= of(entries[k - 1]) + (of(entries[k - 1]) >> 40) + 1);
             for block in (0..).take_while(|&block| first_of(block) < law.falling) {
                 let some = &entries[first_of(block)..first_of(block + 1).min(law.falling)];
@@ -340,8 +342,8 @@ mod tests {
         }
     }
 
-    /// Draws from a list have the law of the whole row: before and after its table is made, with words
-    /// beyond γ in the list and outside, and with few tries, the rest being made from the row.
+    /// Draws from a list have the law of the row. Cases: before and after the table is built, words
+    /// beyond γ in the list and outside, and few tries with the rest drawn from the row.
     #[test]
     fn draws_from_a_list_have_the_law_of_the_row() {
         let mut rng = crate::Randomness::new(Some(4))
@@ -354,16 +356,16 @@ mod tests {
         }
         struct Away;
         impl Distances for Away {
-            fn seen(&self, outputs: &[u32], limits: &Limits) -> Seen {
-                let mut seen = Seen::default();
+            fn compare_bounds(&self, outputs: &[u32], limits: &Limits) -> Proven {
+                let mut proven = Proven::default();
                 for (i, &y) in outputs.iter().enumerate() {
-                    // Of every third nothing is seen.
+                    // The bounds decide nothing for every third output.
                     let bit = |is: bool| u64::from(is && y % 3 != 0) << i;
-                    seen.beyond |= bit(away(y) > limits.far[i]);
-                    seen.within |= bit(away(y) <= limits.near[i]);
-                    seen.outside |= bit(away(y) > limits.least);
+                    proven.beyond |= bit(away(y) > limits.far[i]);
+                    proven.within |= bit(away(y) <= limits.near[i]);
+                    proven.outside |= bit(away(y) > limits.least);
                 }
-                seen
+                proven
             }
             fn distances(&self, outputs: &[u32], out: &mut [f64]) {
                 out.iter_mut()
@@ -411,7 +413,7 @@ mod tests {
                     let mut count = |y: u32| counts[y as usize] += 1;
                     while missing > 0 {
                         let again = || whole(list, terms);
-                        // One at a time, or some.
+                        // Draw one at a time, or several.
                         let wanted = if most == 3 { 1 } else { missing.min(7) };
                         let (left, tries) = match &table {
                             Some(table) => {

@@ -1,5 +1,5 @@
-//! The law where few distances occur: first the distance, then one of the words there, which
-//! all have the same weight.
+//! The law where few distances occur: draw the distance first, then one of the words there, which
+//! have equal weights.
 
 use rand::Rng;
 
@@ -7,7 +7,7 @@ use crate::law::weight;
 use crate::random::uniform_below_u128;
 use crate::space::Shells;
 
-/// The law of one word over the distances around it, in the integers of [`law`](super::law).
+/// The law of one word over the distances around it, with the integers of [`law`](super::law).
 #[derive(Debug, Default)]
 pub(super) struct ShellLaw {
     shells: Vec<Shell>,
@@ -15,15 +15,15 @@ pub(super) struct ShellLaw {
 
 #[derive(Debug)]
 struct Shell {
-    /// Sum of all weights up to and with this distance.
+    /// Sum of all weights up to and including this distance.
     cumulative: u128,
-    /// Of one word.
+    /// The weight of one word.
     weight: u128,
     distance: f64,
 }
 
 impl ShellLaw {
-    /// The law around a word; η = ε/2.
+    /// Computes the law around a word; η = ε/2.
     pub(super) fn fill(&mut self, eta: f64, gamma: f64, around: &dyn Shells) {
         let mut counts = Vec::new();
         around.fill(&mut counts);
@@ -40,19 +40,19 @@ impl ShellLaw {
         }
     }
 
-    /// Bytes it takes.
+    /// Bytes on the heap.
     pub(super) fn bytes(&self) -> usize {
         size_of::<Shell>() * self.shells.capacity()
     }
 
-    /// One word, with probability weight / total exactly.
+    /// Draws one word, with probability weight / total exactly.
     pub(super) fn sample(&self, around: &dyn Shells, rng: &mut impl Rng) -> u32 {
         let total = self.shells.last().map_or(1, |s| s.cumulative);
         let u = uniform_below_u128(rng, total);
         let at = self.shells.partition_point(|s| s.cumulative <= u);
         let shell = &self.shells[at];
         let before = at.checked_sub(1).map_or(0, |b| self.shells[b].cumulative);
-        // Uniform below count · weight, so the quotient is uniform below the count.
+        // u - before is uniform below count · weight, so the quotient is uniform below the count.
         let index = ((u - before) / shell.weight) as u32;
         around.pick(at, shell.distance, index)
     }

@@ -1,8 +1,8 @@
-//! Tries outside a list, many at a time.
+//! Makes many tries outside a list at a time.
 //!
-//! Every try is independent of the others: it falls into the list, is accepted, or is in vain, and what one
-//! draw leaves of some tries the next draw of the same word takes. So they are made side by side,
-//! and wait for memory together.
+//! Tries are independent: each falls into the list, is accepted, or fails. The next draw of the
+//! same word uses the tries that one draw leaves. So they are made side by side and wait for memory
+//! together.
 
 use rand::Rng;
 
@@ -14,20 +14,20 @@ use crate::law::Law;
 use crate::metric::Limits;
 use crate::random::uniform_below;
 
-/// `N` tries, of one class of outputs.
+/// `N` tries in one class of outputs.
 struct Tries<const N: usize> {
-    /// The bits that say whether a try is inside the list, and those that then say where, or else the
-    /// first ones of u.
+    /// Random bits. `land` decides whether a try falls into the list, and then where; otherwise `x`
+    /// holds the first bits of u.
     land: [u64; N],
     x: [u64; N],
-    /// Those that say on which output it falls, and that, but for a bias.
+    /// Random bits that select the output, and the selected output, still biased.
     index: [u32; N],
     outputs: [u32; N],
-    /// What the bias hangs on.
+    /// The low product bits, which reveal a possible bias.
     low: [u32; N],
     near: [f64; N],
     far: [f64; N],
-    /// Those that are inside, a bit each.
+    /// Bit i is set if try i falls into the list.
     inside: u64,
 }
 
@@ -37,7 +37,7 @@ impl<const N: usize> Tries<N> {
         rng.fill_bytes(bytemuck::cast_slice_mut(&mut land));
         rng.fill_bytes(bytemuck::cast_slice_mut(&mut x));
         rng.fill_bytes(bytemuck::cast_slice_mut(&mut index));
-        // Loops and no `map`, which the compiler leaves as a call.
+        // Loops instead of `map`, which the compiler leaves as a call.
         if cfg!(target_endian = "big") {
             land.iter_mut().for_each(|x| *x = x.swap_bytes());
             x.iter_mut().for_each(|x| *x = x.swap_bytes());
@@ -55,7 +55,7 @@ impl<const N: usize> Tries<N> {
         }
     }
 
-    /// Where they fall.
+    /// Computes where the tries fall.
     fn fall(&mut self, share: u64, outside: &Outside, terms: Terms) {
         #[cfg(target_arch = "x86_64")]
         if crate::simd::Avx512::detect().is_some() {
@@ -65,7 +65,8 @@ impl<const N: usize> Tries<N> {
         self.fall_portable(share, outside, terms);
     }
 
-    /// What is rare: that 64 bits do not say whether a try is inside, or that 32 would not be uniform.
+    /// Handles rare cases: 64 bits do not decide whether a try is inside, or 32 bits would not be
+    /// uniform.
     #[inline]
     fn finish(&mut self, share: &Share, outside: &Outside, rng: &mut impl Rng) {
         for i in 0..N {
@@ -79,7 +80,7 @@ impl<const N: usize> Tries<N> {
         }
     }
 
-    /// The distances of some tries, in their places.
+    /// Measures the distances of the selected tries, each at its index.
     #[inline]
     fn measure(&self, which: u64, distances: &impl Distances) -> [f64; N] {
         let (mut outputs, mut apart, mut count) = ([0; N], [0.0; N], 0);
@@ -121,7 +122,8 @@ impl<const N: usize> Tries<N> {
 }
 
 impl ListTable {
-    /// [`sample`](Self::sample), `N` tries at a time, of outputs of one class and without penalties.
+    /// Makes `N` tries of [`sample`](Self::sample) at a time, for outputs of one class without
+    /// penalties.
     #[inline]
     pub(super) fn sample_many<const N: usize, R: Rng>(
         &self,
@@ -140,17 +142,18 @@ impl ListTable {
             tries.fall(share.first, outside, terms);
             tries.finish(share, outside, rng);
             for i in bits(tries.inside) {
-                self.soon_at(tries.x[i]);
+                self.prefetch_at(tries.x[i]);
             }
             let (near, far, least) = (&tries.near[..], &tries.far[..], outside.least);
-            let seen = distances.seen(&tries.outputs, &Limits { far, near, least });
-            let certain = tries.inside | seen.within & seen.outside;
+            let proven = distances.compare_bounds(&tries.outputs, &Limits { far, near, least });
+            let certain = tries.inside | proven.within & proven.outside;
             let every = u64::MAX >> (64 - N);
             let fell_outside = !tries.inside & every;
-            let open = (tries.inside | !seen.beyond) & every;
+            let open = (tries.inside | !proven.beyond) & every;
             let exact = tries.measure(first_of(open, certain, left) & !certain, distances);
-            // Whoever draws from the row after vain tries may not have looked where the next would fall: all that
-            // is behind the last try that counts is as if it had not been made.
+            // A caller that switches to the row after failed tries must not have drawn where the
+            // next try would fall. So everything after the last try that counts is treated as not
+            // made.
             let mut end = every;
             for i in bits(open) {
                 let before = fell_outside & ((1 << i) - 1);
@@ -182,7 +185,7 @@ impl ListTable {
     }
 }
 
-/// The places of the bits that are set.
+/// The indices of the set bits.
 fn bits(mut set: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let next = set.trailing_zeros() as usize;
@@ -191,7 +194,8 @@ fn bits(mut set: u64) -> impl Iterator<Item = usize> {
     })
 }
 
-/// The bits of `open` up to the one with which `left` of them are `certain`: more are not looked at.
+/// The bits of `open` up to the one at which `left` of the bits are `certain`; later tries are not
+/// needed.
 fn first_of(open: u64, certain: u64, left: usize) -> u64 {
     let last = bits(open & certain).nth(left.saturating_sub(1));
     open & last.map_or(u64::MAX, |last| u64::MAX >> (63 - last))
@@ -207,7 +211,7 @@ mod tests {
     use crate::neighbors::Grid;
 
     proptest! {
-        /// A seed's draws hang on every bit of these.
+        /// A seed's draws depend on every bit of these.
         #[test]
         fn tries_fall_alike_on_every_machine(
             log in 0f64..1.0, eta in prop_oneof![1e-3..1.0f64, 1.0..60.0f64], share: u64,
@@ -221,7 +225,7 @@ mod tests {
             outside.fill(0, grid, [Class { envelope, first: 3, count }].into_iter());
             let key = crate::Randomness::new(Some(seed)).next_key().unwrap();
             let mut tries = Tries::<16>::new(&mut key.stream(0));
-            // Small numbers too, and none.
+            // Include small numbers and zeros.
             for (x, bits) in tries.x.iter_mut().zip(bits) {
                 *x = x.unbounded_shr(bits);
             }

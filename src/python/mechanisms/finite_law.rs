@@ -11,7 +11,7 @@ use crate::python::mechanism::PyMechanism;
 use crate::python::run::run_with;
 use crate::spec::{Spec, certified_law};
 
-/// The same law with what it loses, computed from it.
+/// Returns the same law with the losses computed from it.
 #[pyfunction]
 #[pyo3(signature = (core, progress = None))]
 pub(in crate::python) fn certify_law(

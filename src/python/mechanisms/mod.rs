@@ -1,4 +1,4 @@
-//! What only one mechanism can do.
+//! Features that only one mechanism has.
 
 pub(super) mod finite_law;
 pub(super) mod multivariate_laplace;
@@ -13,7 +13,7 @@ use super::mechanism::PyMechanism;
 use crate::mechanism::remapped::Remapped;
 use crate::{Error, Mechanism, NeighborResponse, Tem};
 
-/// What the outputs of a mechanism stand for, or None.
+/// The cover of a mechanism's outputs, or None.
 #[pyfunction]
 pub(super) fn mechanism_cover(py: Python<'_>, core: PyRef<'_, PyMechanism>) -> Option<PyCover> {
     let mechanism = &**core.mechanism();
@@ -24,7 +24,7 @@ pub(super) fn mechanism_cover(py: Python<'_>, core: PyRef<'_, PyMechanism>) -> O
     cover.map(|cover| PyCover::new(cover.clone(), core.space.clone_ref(py)))
 }
 
-/// `made` of a core's mechanism, its outputs remapped as the core's are.
+/// Wraps `made`, from a core's mechanism, in the core's remapping.
 fn remapped(core: &PyMechanism, made: Arc<dyn Mechanism>) -> crate::Result<Arc<dyn Mechanism>> {
     Ok(match core.mechanism().downcast_ref::<Remapped>() {
         None => made,
@@ -32,7 +32,7 @@ fn remapped(core: &PyMechanism, made: Arc<dyn Mechanism>) -> crate::Result<Arc<d
     })
 }
 
-/// The mechanism as what it is, for what only that can do.
+/// Returns the mechanism as its concrete type.
 fn as_kind<'a, M: Mechanism>(core: &'a PyMechanism, name: &'static str) -> PyResult<&'a M> {
     let mechanism = &**core.mechanism();
     let found = mechanism.downcast_ref::<M>();

@@ -15,7 +15,7 @@ use crate::python::run::run;
 use crate::search::Search;
 use crate::{Error, Mechanism, MultivariateLaplace};
 
-/// Noisy vectors.
+/// Returns noisy vectors.
 #[pyfunction]
 pub(in crate::python) fn laplace_perturb<'py>(
     py: Python<'py>,
@@ -37,7 +37,7 @@ pub(in crate::python) fn laplace_perturb<'py>(
     shaped(py, noisy, &[m, n])
 }
 
-/// What the graph of the embedding does to the mechanism's law.
+/// Measures how the embedding's graph changes the mechanism's law.
 #[pyfunction]
 pub(in crate::python) fn laplace_search_quality(
     py: Python<'_>,

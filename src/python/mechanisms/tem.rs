@@ -16,12 +16,13 @@ use crate::python::source::{self, Source, Stamp};
 use crate::python::space::Space;
 use crate::{Error, NeighborLists, Tem};
 
-/// The Tem that a core is.
+/// Returns the Tem of a core.
 pub(in crate::python) fn tem<'a>(core: &'a PyRef<'_, PyMechanism>) -> PyResult<&'a Tem> {
     as_kind(core, "a Tem")
 }
 
-/// A core with the exact lists of every word's k nearest neighbours, or of all words within γ.
+/// Returns a core with the exact lists of every word's k nearest neighbours, or of all words within
+/// γ.
 #[pyfunction]
 #[pyo3(signature = (core, k, lists, memory, progress = None))]
 pub(in crate::python) fn tem_build_lists(
@@ -65,7 +66,7 @@ pub(in crate::python) fn tem_build_lists(
     Ok(core.around(space, made, spec))
 }
 
-/// Writes the words, their metric and what was computed for them to one file.
+/// Writes the words, their metric and the data computed for them to one file.
 #[pyfunction]
 pub(in crate::python) fn save_space(
     py: Python<'_>,
@@ -85,7 +86,8 @@ pub(in crate::python) fn save_space(
     }
 }
 
-/// The Embedding or WordGraph in a file of ours, to be pickled by reference or by value.
+/// Opens the Embedding or WordGraph in a file in fastdx's format, to be pickled by reference or by
+/// value.
 #[pyfunction]
 pub(in crate::python) fn open_space(
     py: Python<'_>,
@@ -100,7 +102,7 @@ pub(in crate::python) fn open_space(
     Ok(Space::from_file(py, index, Some(source))?.object(py))
 }
 
-/// The Embedding or WordGraph of the file that a pickled one came from.
+/// Opens the Embedding or WordGraph of the file that a pickled one came from.
 ///
 /// Raises
 /// ------
@@ -122,15 +124,15 @@ pub(in crate::python) fn reopen(
     Ok(Space::from_file(py, index, Some(source))?.object(py))
 }
 
-/// The cover that the file of a space held, or None.
+/// The cover in the file of a space, or None.
 #[pyfunction]
 pub(in crate::python) fn space_cover(space: &Bound<'_, PyAny>) -> PyResult<Option<PyCover>> {
     let space = Space::of(space)?;
     Ok(space.cover().map(|cover| PyCover::new(cover, space)))
 }
 
-/// Computes again what a file of ours says of its words: the lists of `words` random words (of
-/// all, where None), and its certificates. Returns how many words, lists and certificates.
+/// Computes a file's contents again: the lists of `words` random words (None: of all) and its
+/// certificates. Returns the numbers of words, lists and certificates.
 #[pyfunction]
 #[pyo3(signature = (path, words, progress = None))]
 pub(in crate::python) fn check_index(

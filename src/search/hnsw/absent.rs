@@ -1,4 +1,4 @@
-//! Stands in for hnsw_rs in a build without the feature `hnsw`: refuses to build and to search.
+//! Replaces hnsw_rs in a build without the feature `hnsw`: refuses to build and to search.
 
 use super::{HnswParameters, Lists, Rows};
 use crate::error::{Error, Result};
@@ -17,7 +17,7 @@ pub(super) fn build(_: &Rows, _: HnswParameters, _: &Control) -> Result<Lists> {
     Err(refusal())
 }
 
-/// There is none.
+/// Has no values.
 #[derive(Debug)]
 pub(crate) enum Searcher {}
 

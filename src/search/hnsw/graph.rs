@@ -1,17 +1,17 @@
-//! The crate hnsw_rs: it builds the graph and searches it.
+//! Builds and searches graphs with the crate hnsw_rs.
 //!
-//! **Points.** hnsw_rs keeps a copy of what is inserted and compares slices of one type. Here the
-//! slices are bytes: a word is its id in [`WORD`] bytes, a point its coordinates, 4 bytes each or 8, which
-//! never make as many. [`Words`] looks the vector of an id up, so vectors stand in memory once, or in
-//! the mapped file.
+//! **Points.** hnsw_rs copies what is inserted and compares slices of one type. Here the slices are
+//! bytes: a word is its id in [`WORD`] bytes. A point is its coordinates, 4 or 8 bytes each, so its
+//! length never equals [`WORD`]. [`Words`] looks up the vector of an id, so vectors stand in memory
+//! once, or in the mapped file.
 //!
-//! **Building.** Words are inserted one after the other: inserts from several threads make another
-//! graph each time and lose links. Words that cannot be reached from the entry all the same (copies of
-//! each other, few links) are then linked to a near one that can.
+//! **Building.** Words are inserted one after the other: parallel inserts build a different graph
+//! each time and lose links. Some words still cannot be reached from the entry, such as copies of
+//! each other or words with few links. These are then linked to a near word that can be reached.
 //!
-//! **Reading back.** hnsw_rs makes a graph by inserting, or from two files of its own. So [`Searcher::new`]
-//! writes these files, in a temporary folder, from our lists, which were checked, and lets hnsw_rs
-//! read them. The layout is that of hnsw_rs 0.3.5, which `Cargo.toml` therefore names exactly.
+//! **Loading.** hnsw_rs creates a graph by inserting, or from two files of its own format. So
+//! [`Searcher::new`] writes these files from our checked lists into a temporary folder, and hnsw_rs
+//! reads them. The layout is that of hnsw_rs 0.3.5, which is why `Cargo.toml` pins that version.
 
 use std::fs::{DirBuilder, File};
 use std::io::{BufWriter, Write};
@@ -29,7 +29,7 @@ use crate::metric::{Metric, squared_f32};
 use crate::parallel::{Control, install};
 use crate::random::uniform_below;
 
-/// Bytes of a word: its id and one more, so that no coordinates have as many.
+/// Bytes of a word: its id and one more, a length that no coordinates have.
 const WORD: usize = 5;
 
 fn bytes_of(id: u32) -> [u8; WORD] {
@@ -37,10 +37,10 @@ fn bytes_of(id: u32) -> [u8; WORD] {
     [a, b, c, d, 0]
 }
 
-/// Distances between words and points, as hnsw_rs asks for them.
+/// The distance function that hnsw_rs calls, for words and points.
 struct Words {
     rows: Rows,
-    /// Squares of distances neither vanish nor overflow in f32.
+    /// Whether squares of distances neither underflow nor overflow in f32.
     squared: bool,
 }
 
@@ -66,7 +66,7 @@ impl Words {
         }
     }
 
-    /// Single coordinates are given where squares serve.
+    /// Points have f32 coordinates if squares are used.
     fn from(&self, point: &[u8], row: &[f32]) -> f32 {
         if point.len() == size_of_val(row) {
             let single = bytemuck::try_cast_slice(point);
@@ -87,7 +87,7 @@ impl Distance<u8> for Words {
             (Some(row), None) => self.from(b, row),
             (None, None) => f32::INFINITY,
         };
-        // hnsw_rs panics on a NaN: a point beyond the metric's space is far from every word.
+        // hnsw_rs panics on NaN: treat a point outside the metric's space as far from every word.
         if distance >= 0.0 {
             distance
         } else {
@@ -96,15 +96,15 @@ impl Distance<u8> for Words {
     }
 }
 
-/// A graph of hnsw_rs, with the reader it borrows where it was read.
-struct Held {
+/// A graph of hnsw_rs, with the reader that it borrows from if it was loaded.
+struct LoadedGraph {
     graph: ManuallyDrop<Graph<'static, u8, Words>>,
     _reader: Option<Arc<HnswIo>>,
 }
 
-impl Drop for Held {
-    /// hnsw_rs lets rayon take its graphs apart. Outside of a pool of ours that is rayon's own, which
-    /// does not survive a fork.
+impl Drop for LoadedGraph {
+    /// hnsw_rs drops its graphs with rayon. Outside our pool this would use rayon's global pool,
+    /// which does not survive a fork.
     fn drop(&mut self) {
         // SAFETY: this is `drop`, after which nothing uses the field.
         let mut graph = Some(unsafe { ManuallyDrop::take(&mut self.graph) });
@@ -118,7 +118,7 @@ pub(super) fn require() -> Result<()> {
     Ok(())
 }
 
-/// The lists of a new graph of the words.
+/// Builds a graph of the words; returns its lists.
 pub(super) fn build(rows: &Rows, parameters: HnswParameters, control: &Control) -> Result<Lists> {
     control.check()?;
     let words = rows.vectors.len() / rows.dim;
@@ -129,7 +129,7 @@ pub(super) fn build(rows: &Rows, parameters: HnswParameters, control: &Control) 
         seed,
     } = parameters;
     let graph = Graph::new(m, words, LAYERS, ef_construction, Words::new(rows.clone()));
-    let held = Held {
+    let loaded = LoadedGraph {
         graph: ManuallyDrop::new(graph),
         _reader: None,
     };
@@ -140,11 +140,11 @@ pub(super) fn build(rows: &Rows, parameters: HnswParameters, control: &Control) 
     }
     for id in order {
         control.check()?;
-        held.graph.insert_slice((&bytes_of(id), id as usize));
+        loaded.graph.insert_slice((&bytes_of(id), id as usize));
         control.advance(1);
     }
-    let (entry, mut layers) = lists(&held.graph, words);
-    repair(&held.graph, entry, &mut layers[0], ef_construction);
+    let (entry, mut layers) = lists(&loaded.graph, words);
+    repair(&loaded.graph, entry, &mut layers[0], ef_construction);
     Ok(flat(entry, layers))
 }
 
@@ -160,10 +160,11 @@ fn check_size(words: usize) -> Result<()> {
     }
 }
 
-/// The neighbours of every word, lowest layer first.
+/// The neighbours of every word by layer, lowest layer first.
 type Layers = Vec<Vec<Vec<u32>>>;
 
-/// The entry and the lists of a graph; above the lowest layer, those that a search can come to.
+/// The entry and the lists of a graph. Above the lowest layer, only lists that a search can reach
+/// are kept.
 fn lists(graph: &Graph<'static, u8, Words>, words: usize) -> (u32, Layers) {
     let index = graph.get_point_indexation();
     let top = usize::from(graph.get_max_level_observed());
@@ -175,7 +176,7 @@ fn lists(graph: &Graph<'static, u8, Words>, words: usize) -> (u32, Layers) {
             layer[point.get_origin_id()] = ids.collect();
         }
     }
-    // Of the words of the highest layer the first that was inserted.
+    // The entry is the first inserted word of the highest layer.
     let first = index.get_layer_iterator(top).next();
     let entry = first.map_or(0, |point| point.get_origin_id() as u32);
     let mut reached = vec![false; words];
@@ -198,7 +199,8 @@ fn lists(graph: &Graph<'static, u8, Words>, words: usize) -> (u32, Layers) {
     (entry, layers)
 }
 
-/// Links words that cannot be reached from the entry to the nearest that the graph finds.
+/// Links each word that cannot be reached from the entry to the nearest reachable word that the
+/// graph finds, or else to the entry.
 fn repair(graph: &Graph<'static, u8, Words>, entry: u32, lowest: &mut [Vec<u32>], ef: usize) {
     let mut reached = vec![false; lowest.len()];
     mark_reached(&mut reached, entry, |id| &lowest[id as usize]);
@@ -206,7 +208,8 @@ fn repair(graph: &Graph<'static, u8, Words>, entry: u32, lowest: &mut [Vec<u32>]
         if reached[id as usize] {
             continue;
         }
-        // A search begins where the upper layers lead it, maybe at a word that cannot be reached.
+        // A search starts where the upper layers lead it, possibly at a word that cannot be
+        // reached.
         let found = graph.search(&bytes_of(id), ef, ef);
         let mut near = found.iter().map(|near| near.get_origin_id());
         let from = near.find(|&near| reached[near]).unwrap_or(entry as usize);
@@ -236,7 +239,7 @@ fn flat(entry: u32, layers: Layers) -> Lists {
 
 /// A graph that hnsw_rs searches.
 pub(crate) struct Searcher {
-    held: Held,
+    loaded: LoadedGraph,
     rows: Rows,
     entry: u32,
 }
@@ -248,7 +251,7 @@ impl std::fmt::Debug for Searcher {
 }
 
 impl Searcher {
-    /// hnsw_rs's graph of lists that were checked.
+    /// Creates hnsw_rs's graph from checked lists.
     pub(super) fn new(rows: Rows, parameters: HnswParameters, lists: &Lists) -> Result<Self> {
         check_size(lists.words)?;
         let folder = Folder::new()?;
@@ -261,19 +264,24 @@ impl Searcher {
         folder.write("graph", |out| dump.graph(out))?;
         folder.write("data", |out| dump.data(out))?;
         let reader = Arc::new(HnswIo::new(&folder.path, NAME));
-        // SAFETY: the graph borrows the reader for as long as it lives. `Held` drops the graph first and
-        // keeps the reader until then, in an `Arc`, which does not move what it holds.
+        // SAFETY: the graph borrows the reader for as long as it lives. `LoadedGraph` drops the
+        // graph first and keeps the reader until then, in an `Arc`, which does not move its
+        // contents.
         let forever: &'static HnswIo = unsafe { &*Arc::as_ptr(&reader) };
         let graph = forever.load_hnsw_with_dist(words).map_err(|e| Error::Io {
             path: folder.path.clone(),
             source: std::io::Error::other(e.to_string()),
         })?;
-        let held = Held {
+        let loaded = LoadedGraph {
             graph: ManuallyDrop::new(graph),
             _reader: Some(reader),
         };
         let entry = lists.entry;
-        Ok(Searcher { held, rows, entry })
+        Ok(Searcher {
+            loaded,
+            rows,
+            entry,
+        })
     }
 
     pub(super) fn rows(&self) -> &Rows {
@@ -284,19 +292,19 @@ impl Searcher {
         self.entry
     }
 
-    /// Gives `take` the `ef` words that the graph leads to from a point; fewer where it has no more.
+    /// Calls `take` with up to `ef` words that the graph finds for a point.
     pub(super) fn candidates(&self, point: &[u8], ef: usize, mut take: impl FnMut(u32)) {
-        let found = self.held.graph.search(point, ef, ef);
+        let found = self.loaded.graph.search(point, ef, ef);
         found
             .iter()
             .for_each(|near| take(near.get_origin_id() as u32));
     }
 }
 
-/// The files of a graph: NAME.hnsw.graph and NAME.hnsw.data.
+/// The graph's files are NAME.hnsw.graph and NAME.hnsw.data.
 const NAME: &str = "fastdx";
 
-/// A temporary folder of this process alone.
+/// A temporary folder that only this process uses.
 struct Folder {
     path: PathBuf,
 }
@@ -337,10 +345,12 @@ impl Drop for Folder {
     }
 }
 
-/// The files that hnsw_rs 0.3.5 reads a graph from (its `hnswio.rs`); numbers as the machine has them.
+/// Writes the files that hnsw_rs 0.3.5 loads a graph from (its `hnswio.rs`), in the machine's byte
+/// order.
 ///
-/// A search reads a word's own layer at the entry alone, for the number of layers, and else takes it for
-/// a name. So all words but the entry are written as of the lowest layer, whatever lists they have.
+/// hnsw_rs reads a word's layer only at the entry, for the number of layers; for other words it is
+/// part of a name. So all words except the entry are written with the lowest layer, whatever lists
+/// they have.
 struct Dump<'a> {
     words: &'a Words,
     parameters: HnswParameters,
@@ -352,14 +362,14 @@ impl Dump<'_> {
     const LAYER: u32 = 0x000a_676f;
     const POINT: u32 = 0x000a_678f;
     const DATA: u32 = 0xa67f_0000;
-    /// Neighbours are named by their place too.
+    /// Neighbours are also identified by layer and index.
     const FULL: u8 = 1;
 
     fn top(&self) -> usize {
         self.lists.layers() - 1
     }
 
-    /// The layer of a word and its place there.
+    /// The layer of a word and its index in that layer.
     fn place(&self, id: u32) -> (u8, i32) {
         let (entry, top) = (self.lists.entry, self.top());
         match id.cmp(&entry) {

@@ -1,15 +1,16 @@
 //! Approximate nearest words by HNSW (Malkov and Yashunin 2020), the graph of the crate hnsw_rs.
 //!
-//! Behind a noise mechanism an approximate search costs no privacy: the word it returns is a
+//! Behind a noise mechanism, an approximate search costs no privacy: the returned word is a
 //! function of the noisy point alone. It costs fidelity: the law of the output is no longer the
-//! mechanism's. Noisy points lie far from every word, where graphs are at their worst; measure
-//! with [`quality`](crate::mechanism::quality) before relying on it. Tem's lists are never built this way.
+//! mechanism's. Noisy points lie far from every word, where graphs perform worst; measure with
+//! [`quality`](crate::mechanism::quality) before relying on it. Tem's lists are never built this
+//! way.
 //!
-//! hnsw_rs stands behind the types of this module, with the feature `hnsw` (`graph.rs`). An [`Hnsw`] is
-//! plain lists of neighbours: they go into our file and come from it with or without the feature. The
-//! first search makes hnsw_rs's own structure of them. So a graph answers alike before it is saved and
-//! after it is loaded, and no bytes reach hnsw_rs, which panics or ends the process on wrong ones,
-//! before they are checked.
+//! This module's types hide hnsw_rs, which the feature `hnsw` enables (`graph.rs`). An [`Hnsw`] is
+//! plain lists of neighbours, stored in our file format with or without the feature. The first
+//! search builds hnsw_rs's own structure from the lists. So a graph gives the same answers before
+//! saving and after loading. hnsw_rs panics or ends the process on wrong input, so the lists are
+//! checked before they reach it.
 
 #[cfg_attr(not(feature = "hnsw"), path = "absent.rs")]
 mod graph;
@@ -23,18 +24,18 @@ use crate::error::{Error, Result};
 use crate::metric::{Metric, squared_f32};
 use crate::parallel::Control;
 
-/// The most layers of a graph; hnsw_rs has no more.
+/// Maximum number of layers of a graph, as in hnsw_rs.
 const LAYERS: usize = 16;
 
-/// How a graph is built.
+/// Parameters for building a graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HnswParameters {
-    /// Neighbours a word has in the upper layers, 2 to 128; twice as many in the lowest.
+    /// Neighbours per word in the upper layers, 2 to 128; the lowest layer has twice as many.
     pub m: usize,
-    /// Candidates looked at when a word is inserted, 1 to 10,000.
+    /// Candidates visited when a word is inserted, 1 to 10,000.
     pub ef_construction: usize,
-    /// Of the order in which words are inserted: one seed, one graph. hnsw_rs draws the words' layers
-    /// from a seed of its own, which is always the same.
+    /// Seed of the insertion order: the same seed gives the same graph. hnsw_rs draws the words'
+    /// layers from a fixed seed of its own.
     pub seed: u64,
 }
 
@@ -65,12 +66,12 @@ impl HnswParameters {
     }
 }
 
-/// Refuses in a build without the feature `hnsw`.
+/// Returns an error in a build without the feature `hnsw`.
 pub(crate) fn require() -> Result<()> {
     graph::require()
 }
 
-/// The vectors of a graph's words, which it shares with the embedding.
+/// The vectors of a graph's words, shared with the embedding.
 #[derive(Clone, Debug)]
 pub(crate) struct Rows {
     pub(crate) metric: Metric,
@@ -84,7 +85,7 @@ impl Rows {
     }
 }
 
-/// The graph: for every layer and word its neighbours.
+/// The graph: the neighbours of every word in every layer.
 #[derive(Debug)]
 pub struct Hnsw {
     parameters: HnswParameters,
@@ -93,13 +94,13 @@ pub struct Hnsw {
     searcher: OnceLock<Searcher>,
 }
 
-/// The lists of neighbours, as they stand in our file.
+/// The lists of neighbours, as in our file.
 #[derive(Clone, Debug)]
 pub(crate) struct Lists {
-    /// The word at which a search begins.
+    /// The word at which a search starts.
     pub(crate) entry: u32,
     pub(crate) words: usize,
-    /// Where the neighbours of a word begin: words + 1 numbers a layer, lowest layer first.
+    /// Start of each word's neighbours: words + 1 numbers per layer, lowest layer first.
     pub(crate) starts: Buffer<u64>,
     pub(crate) neighbors: Buffer<u32>,
 }
@@ -112,11 +113,11 @@ impl Lists {
     fn of(&self, layer: usize, id: u32) -> &[u32] {
         let at = layer * (self.words + 1) + id as usize;
         let (start, end) = (self.starts[at] as usize, self.starts[at + 1] as usize);
-        // A damaged file that was not verified may have any numbers here.
+        // A damaged file that was not verified may hold any numbers here.
         self.neighbors.get(start..end).unwrap_or_default()
     }
 
-    /// What does not fit the words, without reading the lists.
+    /// Checks the sizes against the number of words, without reading the lists.
     fn check_shape(&self) -> std::result::Result<(), &'static str> {
         let whole = !self.starts.is_empty() && self.starts.len().is_multiple_of(self.words + 1);
         match whole && self.layers() <= LAYERS && (self.entry as usize) < self.words {
@@ -125,7 +126,7 @@ impl Lists {
         }
     }
 
-    /// What is wrong with the lists, read whole.
+    /// Reads and checks the whole lists.
     fn check(&self) -> std::result::Result<(), &'static str> {
         self.check_shape()?;
         let ascending = self.starts.windows(2).all(|w| w[0] <= w[1]);
@@ -139,10 +140,11 @@ impl Lists {
 }
 
 impl Hnsw {
-    /// The graph of all rows, built by hnsw_rs.
+    /// Builds the graph of all rows with hnsw_rs.
     ///
     /// # Errors
-    /// Parameters outside their range, [`Error::Interrupted`]; a build without the feature `hnsw`.
+    /// [`Error::Parameter`] for parameters out of range, or a build without the feature `hnsw`;
+    /// [`Error::Interrupted`].
     pub(crate) fn build(rows: Rows, parameters: HnswParameters, control: &Control) -> Result<Self> {
         parameters.check()?;
         let lists = graph::build(&rows, parameters, control)?;
@@ -158,8 +160,8 @@ impl Hnsw {
         }
     }
 
-    /// The graph that a file holds. Its lists are read and checked if `verify`, else by the first
-    /// search.
+    /// Creates the graph that a file holds. Its lists are read and checked now if `verify`, else by
+    /// the first search.
     pub(crate) fn from_parts(
         rows: Rows,
         parameters: HnswParameters,
@@ -180,12 +182,12 @@ impl Hnsw {
         &self.lists
     }
 
-    /// The parameters it was built with.
+    /// The parameters that the graph was built with.
     pub fn parameters(&self) -> HnswParameters {
         self.parameters
     }
 
-    /// Layers, the lowest included.
+    /// Number of layers, including the lowest.
     pub fn layers(&self) -> usize {
         self.lists.layers()
     }
@@ -202,11 +204,12 @@ impl Hnsw {
         reached
     }
 
-    /// hnsw_rs's structure, made by the first call and kept.
+    /// Returns hnsw_rs's structure; the first call creates it.
     ///
     /// # Errors
-    /// [`Error::Parameter`] in a build without the feature `hnsw`; [`Error::Corrupt`] for lists from a
-    /// damaged file that was opened unverified; [`Error::Io`] where no temporary file can be written.
+    /// [`Error::Parameter`] in a build without the feature `hnsw`; [`Error::Corrupt`] for lists
+    /// from a damaged file that was opened unverified; [`Error::Io`] if no temporary file can be
+    /// written.
     pub(crate) fn searcher(&self) -> Result<&Searcher> {
         if let Some(searcher) = self.searcher.get() {
             return Ok(searcher);
@@ -216,18 +219,18 @@ impl Hnsw {
             reason: format!("{reason}: build it again (build_hnsw)"),
         })?;
         let made = Searcher::new(self.rows.clone(), self.parameters, &self.lists)?;
-        // Of two threads that made it at once, one's is kept.
+        // If two threads create it at once, one result is kept.
         Ok(self.searcher.get_or_init(|| made))
     }
 }
 
-/// Marks the words that links lead to from `start`, itself among them.
+/// Marks the words that links lead to from `start`, including `start`.
 fn mark_reached<'a>(reached: &mut [bool], start: u32, links: impl Fn(u32) -> &'a [u32]) {
     let mut open = vec![start];
     reached[start as usize] = true;
     while let Some(word) = open.pop() {
         for &other in links(word) {
-            // A damaged file that was not verified may have any numbers here.
+            // A damaged file that was not verified may hold any numbers here.
             let Some(seen) = reached.get_mut(other as usize) else {
                 continue;
             };
@@ -246,8 +249,8 @@ pub(crate) struct HnswScratch {
 }
 
 impl Searcher {
-    /// About the `k` nearest words of a point, nearest first: of the `ef` candidates the graph leads
-    /// to, the `k` nearest by exact distances. At least one.
+    /// Finds approximately the `k` nearest words of a point, nearest first: the `k` nearest by
+    /// exact distances among the graph's `ef` candidates. At least one word is found.
     pub(crate) fn nearest<'a>(
         &self,
         query: &[f64],
@@ -259,7 +262,7 @@ impl Searcher {
         let HnswScratch { single, ranked } = scratch;
         single.clear();
         single.extend(query.iter().map(|&x| x as f32));
-        // Squares in f32 serve where they neither vanish nor overflow.
+        // Squares in f32 are used if they neither underflow nor overflow.
         let squared = rows.metric == Metric::Euclidean
             && (1e-20..1e30).contains(&squared_f32(single, rows.row(self.entry())));
         ranked.clear();

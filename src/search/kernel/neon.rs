@@ -5,8 +5,8 @@ use std::arch::asm;
 
 use super::{Hits, QuerySide, Scores, Sides, TILE, WIDTH};
 
-/// sums + for each of four lanes, the product of four 8-bit integers and four others. (As
-/// assembly: Rust's own `vdotq_s32` is not stable.)
+/// Adds to each of four lanes the dot product of four 8-bit integers with four others. It is
+/// written in assembly because Rust's `vdotq_s32` is not stable.
 #[inline]
 #[target_feature(enable = "neon,dotprod")]
 fn dot(mut sums: int32x4_t, words: int8x16_t, query: int8x16_t) -> int32x4_t {
@@ -23,11 +23,11 @@ fn dot(mut sums: int32x4_t, words: int8x16_t, query: int8x16_t) -> int32x4_t {
     sums
 }
 
-/// See [`super::bounds_int8`]. Sixteen words at a time: 6 × 4 accumulators, 4 loads and a broadcast
-/// fill 29 of the 32 registers.
+/// See [`super::bounds_int8`]. Takes sixteen words at a time: 6 × 4 accumulators, 4 loads and a
+/// broadcast use 29 of the 32 registers.
 ///
 /// # Safety
-/// The queries are `Q` times as many integers as a word of the panel has, a multiple of four.
+/// The queries hold `Q` times as many integers as one word of the panel, a multiple of four.
 #[target_feature(enable = "neon,dotprod")]
 pub(super) unsafe fn int8<const Q: usize>(
     panel: &[u8],

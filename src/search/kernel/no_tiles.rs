@@ -1,11 +1,11 @@
-//! Machines without matrices of 8-bit integers.
+//! Placeholder for machines without 8-bit matrix instructions.
 
 use std::convert::Infallible;
 use std::marker::PhantomData;
 
 use super::{Isa, Line, QuerySide, Sides, WIDTH};
 
-/// Nothing: no machine of this kind has them.
+/// Empty: these machines have no tile registers.
 #[derive(Default)]
 pub(crate) struct Tiles;
 
@@ -17,7 +17,7 @@ impl Tiles {
     }
 }
 
-/// There are none.
+/// Has no values.
 pub(crate) struct Matrices<'a>(Infallible, PhantomData<&'a Tiles>);
 
 impl Matrices<'_> {

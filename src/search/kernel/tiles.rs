@@ -1,12 +1,11 @@
-//! The 8-bit bounds with matrices (AMX): sixteen queries against a panel.
+//! The 8-bit bounds with matrix instructions (AMX): sixteen queries against a panel.
 //!
-//! A tile register holds sixteen rows of 64 bytes. One instruction adds to 16 × 16 sums the products of 64
-//! coordinates of sixteen queries, a row each, and of sixteen words, four coordinates a row: the
-//! layout that panels have for VNNI. The sums are whole numbers, so they are the same as
-//! VNNI's.
+//! A tile register holds sixteen rows of 64 bytes. One instruction adds 64 coordinates of products
+//! to 16 × 16 sums: sixteen queries, one per row, times sixteen words, four coordinates per row.
+//! Panels already have this layout for VNNI. The sums are integers, so they equal VNNI's.
 //!
-//! Matrices are multiplied by a unit of their own. While it has the sums of sixteen queries to make, the
-//! vector units compare those of the sixteen before, a few after each step.
+//! A separate unit multiplies matrices. While it computes the sums of sixteen queries, the vector
+//! units compare those of the previous sixteen, a few after each step.
 
 use std::arch::asm;
 use std::arch::x86_64::*;
@@ -17,20 +16,20 @@ use super::{Isa, Line, QuerySide, Sides, WIDTH, report_avx512};
 const STEP: usize = 64;
 
 /// Queries in a tile.
-const MOST: usize = 16;
+const QUERIES_PER_TILE: usize = 16;
 
-/// Fewer queries than these are sooner done by VNNI.
-const LEAST: usize = 3;
+/// Fewer queries than this are faster with VNNI.
+const MIN_QUERIES: usize = 3;
 
 /// Queries as matrices; working memory.
 #[derive(Default)]
 pub(crate) struct Tiles {
-    /// Of every sixteen queries the first 64 coordinates, then the next, filled with 0.
+    /// For each sixteen queries: their first 64 coordinates, then the next 64, padded with 0.
     queries: Vec<Line>,
-    /// What each query's sums start from, sixteen times.
+    /// The initial sum of each query, sixteen times.
     starts: Vec<Line>,
     steps: usize,
-    /// How many there are; 0 for too few.
+    /// The number of queries; 0 if there are too few.
     count: usize,
 }
 
@@ -38,19 +37,19 @@ impl Tiles {
     /// Takes row-major `queries` of `width` coordinates.
     pub(crate) fn pack(&mut self, isa: Isa, queries: &[i8], width: usize, sides: &[QuerySide]) {
         self.count = sides.len();
-        if !matches!(isa, Isa::Amx(_)) || self.count < LEAST {
+        if !matches!(isa, Isa::Amx(_)) || self.count < MIN_QUERIES {
             self.count = 0;
             return;
         }
-        let tiles = self.count.div_ceil(MOST);
+        let tiles = self.count.div_ceil(QUERIES_PER_TILE);
         self.steps = width.div_ceil(STEP);
         self.queries
-            .resize(tiles * self.steps * MOST, Line([0; 64]));
-        self.starts.resize(tiles * MOST, Line([0; 64]));
+            .resize(tiles * self.steps * QUERIES_PER_TILE, Line([0; 64]));
+        self.starts.resize(tiles * QUERIES_PER_TILE, Line([0; 64]));
         for (i, (query, side)) in queries.chunks_exact(width).zip(sides).enumerate() {
-            let (tile, row) = (i / MOST, i % MOST);
+            let (tile, row) = (i / QUERIES_PER_TILE, i % QUERIES_PER_TILE);
             for (step, part) in query.chunks(STEP).enumerate() {
-                let line = &mut self.queries[(tile * self.steps + step) * MOST + row].0;
+                let line = &mut self.queries[(tile * self.steps + step) * QUERIES_PER_TILE + row].0;
                 line[..part.len()].copy_from_slice(bytemuck::cast_slice(part));
                 line[part.len()..].fill(0);
             }
@@ -59,17 +58,17 @@ impl Tiles {
         }
     }
 
-    /// Brings this thread's tile registers into use, where the machine has them and there are queries
-    /// enough.
+    /// Enables this thread's tile registers, if the machine has them and there are enough queries.
     pub(crate) fn begin(&self, isa: Isa) -> Option<Matrices<'_>> {
         (matches!(isa, Isa::Amx(_)) && self.count > 0).then(|| {
             let mut shapes = Line([0; 64]);
-            // Palette 1: eight registers, the bytes of a row of each from 16 on, the rows from 48 on.
+            // Palette 1: the bytes per row of each of eight registers start at 16, the numbers of
+            // rows at 48.
             shapes.0[0] = 1;
             shapes.0[16..32].as_chunks_mut().0.fill(64u16.to_le_bytes());
             shapes.0[48..56].fill(16);
-            // SAFETY: the machine has the instruction (`isa`), and 64 bytes are read. The compiler uses no
-            // tile registers.
+            // SAFETY: the machine has the instruction (`isa`), and 64 bytes are read. The compiler
+            // uses no tile registers.
             unsafe {
                 asm!("ldtilecfg [{}]", in(reg) &raw const shapes, options(nostack, readonly))
             };
@@ -78,26 +77,26 @@ impl Tiles {
     }
 }
 
-/// While it lives, tile registers are in use on this thread.
+/// While this lives, tile registers are enabled on this thread.
 pub(crate) struct Matrices<'a> {
     tiles: &'a Tiles,
 }
 
 impl Drop for Matrices<'_> {
     fn drop(&mut self) {
-        // SAFETY: there is one only where the machine has the instruction.
+        // SAFETY: a value exists only if the machine has the instruction.
         unsafe { asm!("tilerelease", options(nostack, nomem)) };
     }
 }
 
 /// The sums of sixteen queries and a panel.
 #[repr(C, align(64))]
-struct Sums([[i32; WIDTH]; MOST]);
+struct Sums([[i32; WIDTH]; QUERIES_PER_TILE]);
 
 impl Matrices<'_> {
-    /// Bounds all queries against a panel: `found(query, hits, bounds)` is told the words, a bit each, whose bounds
-    /// reach the query's threshold, and gives it a new one. `panel` goes on beyond the panel's
-    /// end, see [`AFTER`](super::AFTER).
+    /// Bounds all queries against a panel. `found(query, hits, bounds)` receives one bit per word
+    /// whose bound reaches the query's threshold, and returns a new threshold. `panel` extends
+    /// beyond the panel's end, see [`AFTER`](super::AFTER).
     #[inline]
     pub(crate) fn panel(
         &self,
@@ -113,16 +112,19 @@ impl Matrices<'_> {
             steps,
             count,
         } = self.tiles;
-        let tiles = count.div_ceil(MOST);
+        let tiles = count.div_ceil(QUERIES_PER_TILE);
         assert!(*steps > 0 && panel.len() >= STEP * steps && query_sides.len() == *count);
-        assert!(queries.len() >= tiles * steps * MOST && starts.len() >= tiles * MOST);
-        // SAFETY: `self` shows that the registers are in use, and where they are there is AVX-512
-        // (`Amx`); the lengths are asserted.
+        assert!(
+            queries.len() >= tiles * steps * QUERIES_PER_TILE
+                && starts.len() >= tiles * QUERIES_PER_TILE
+        );
+        // SAFETY: `self` shows that the registers are enabled, which implies AVX-512 (`Amx`); the
+        // lengths are asserted.
         unsafe { self.panel_within(panel, units, sides, query_sides, found) }
     }
 
     /// # Safety
-    /// As [`panel`](Self::panel) asserts.
+    /// The conditions that [`panel`](Self::panel) asserts.
     #[target_feature(enable = "avx512f")]
     unsafe fn panel_within(
         &self,
@@ -134,15 +136,15 @@ impl Matrices<'_> {
     ) {
         let steps = self.tiles.steps;
         let words = Words::new(units, sides);
-        let mut sums = [const { Sums([[0; WIDTH]; MOST]) }; 2];
+        let mut sums = [const { Sums([[0; WIDTH]; QUERIES_PER_TILE]) }; 2];
         let mut scores = [0.0; WIDTH];
-        // Queries whose sums are there, and have not been looked at.
+        // Queries whose sums are computed but not yet compared.
         let mut before = 0..0;
         let mut first = 0;
         while first < query_sides.len() || !before.is_empty() {
-            let now = first..query_sides.len().min(first + MOST);
+            let now = first..query_sides.len().min(first + QUERIES_PER_TILE);
             let [even, odd] = &mut sums;
-            let (to, from) = match first / MOST % 2 {
+            let (to, from) = match first / QUERIES_PER_TILE % 2 {
                 0 => (even, &*odd),
                 _ => (odd, &*even),
             };
@@ -156,13 +158,16 @@ impl Matrices<'_> {
                 }
             };
             if !now.is_empty() {
-                // SAFETY: sixteen rows of 64 bytes, 64 rows of a step of the panel and sixteen of one of the
-                // queries are read; all of the sums is written.
+                // SAFETY: reads sixteen rows of 64 bytes, 64 rows of a step of the panel and
+                // sixteen of a step of the queries; writes all sums.
                 unsafe {
                     begin(self.tiles.starts.as_ptr().add(first));
                     for step in 0..steps {
                         multiply(
-                            self.tiles.queries.as_ptr().add(first * steps + step * MOST),
+                            self.tiles
+                                .queries
+                                .as_ptr()
+                                .add(first * steps + step * QUERIES_PER_TILE),
                             panel.as_ptr().add(step * STEP),
                         );
                         compare((before.len() * (step + 1)).div_ceil(steps));
@@ -180,18 +185,18 @@ impl Matrices<'_> {
                 side.threshold = found(before.start + row, hits, &scores);
             }
             before = now;
-            first += MOST;
+            first += QUERIES_PER_TILE;
         }
     }
 }
 
-/// Clears the sums of sixteen queries and a panel to what they start from.
+/// Sets the sums of sixteen queries and a panel to their initial values.
 ///
 /// # Safety
-/// Tile registers are in use; sixteen lines can be read.
+/// Tile registers are enabled; sixteen lines can be read.
 #[inline(always)]
 unsafe fn begin(starts: *const Line) {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         asm!(
             "tileloadd tmm0, [{starts} + {row}*1]",
@@ -208,10 +213,10 @@ unsafe fn begin(starts: *const Line) {
 /// Adds the products of 64 coordinates.
 ///
 /// # Safety
-/// Tile registers are in use; of the queries sixteen lines can be read, of the panel 64.
+/// Tile registers are enabled; sixteen lines of the queries and 64 of the panel can be read.
 #[inline(always)]
 unsafe fn multiply(queries: *const Line, panel: *const Line) {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         asm!(
             "tileloadd tmm4, [{queries} + {row}*1]",
@@ -233,13 +238,13 @@ unsafe fn multiply(queries: *const Line, panel: *const Line) {
     }
 }
 
-/// Takes the sums out of the registers.
+/// Stores the sums from the registers.
 ///
 /// # Safety
-/// Tile registers are in use.
+/// Tile registers are enabled.
 #[inline(always)]
 unsafe fn store(sums: &mut Sums) {
-    // SAFETY: the caller's; 16 × 4 rows of 64 bytes are what `Sums` has.
+    // SAFETY: guaranteed by the caller; `Sums` has 16 × 4 rows of 64 bytes.
     unsafe {
         asm!(
             "tilestored [{sums} + {words}*1], tmm0",
@@ -253,7 +258,7 @@ unsafe fn store(sums: &mut Sums) {
     }
 }
 
-/// What is known of a panel's words, in registers. H is 1 wherever 8 bits serve.
+/// The data of a panel's words, in registers. H is 1 whenever 8 bits are used.
 struct Words {
     unit: [__m512; 4],
     half: [__m512; 4],
@@ -296,13 +301,14 @@ impl Words {
     #[inline]
     #[target_feature(enable = "avx512f")]
     fn any(&self, sums: &[i32; WIDTH], side: &QuerySide) -> bool {
-        // None is NaN: half is none, and products are finite; or the query's hits are of no use.
+        // No sum is NaN: `half` is never NaN and products are finite. Otherwise the query's hits
+        // are not used.
         let [a, b, c, d] = self.bounds(sums, side);
         let best = _mm512_max_ps(_mm512_max_ps(a, b), _mm512_max_ps(c, d));
         _mm512_cmp_ps_mask::<_CMP_GE_OQ>(best, _mm512_set1_ps(side.threshold)) != 0
     }
 
-    /// The words whose bounds reach the threshold, and all bounds.
+    /// Returns the words whose bounds reach the threshold; stores all bounds.
     #[inline]
     #[target_feature(enable = "avx512f")]
     fn report(&self, sums: &[i32; WIDTH], side: &QuerySide, bounds: &mut [f32; WIDTH]) -> u64 {

@@ -1,22 +1,24 @@
-//! Assignments of words by distances that are known only roughly, proved by exact ones.
+//! Solves assignments of words from bounded distances, and proves the result with exact ones.
 //!
-//! A space may have distances in f32, each within a proved relative error ρ, many times sooner than
-//! exact ones. A matching that is the cheapest by those is nearly always the cheapest:
+//! A space may have bounded distances: f32 distances within a proved relative error ρ, much faster
+//! than exact ones. A matching that is the cheapest by bounded distances is nearly always the
+//! cheapest:
 //!
-//! 1. it is found by f32 distances ([`ShortestPaths`]), with its dual potentials;
-//! 2. the distances of its pairs are computed exactly; every other is at least its f32 distance
-//!    times 1 - ρ, its *floor*;
-//! 3. column potentials are lowered until no floor is below the potentials: row i at column p(i)
-//!    pays c(i, p(i)), so v_j must be at most floor(i, j) - c(i, p(i)) + v_p(i) for every j. These are
-//!    shortest paths (Bellman and Ford), over the few pairs that are near the bound, and only a hair
-//!    away: a few rounds;
-//! 4. u_i = min_j (floor - v), over all pairs, the matching's by its exact cost, and v are dual potentials of
-//!    costs that are nowhere above the true ones. So Σ u + Σ v bounds every matching from below, and the gap to the exact cost
-//!    of this one is the proof.
+//! 1. [`ShortestPaths`] finds it by bounded distances, with its dual potentials;
+//! 2. the distances of its pairs are computed exactly; every other distance is at least its f32
+//!    value times 1 - ρ, its *floor*;
+//! 3. column potentials are lowered until no floor is below the potentials. Row i pays c(i, p(i))
+//!    at column p(i), so v_j must be at most floor(i, j) - c(i, p(i)) + v_p(i) for every j. These
+//!    are shortest paths (Bellman and Ford) over the few pairs near the bound, and the changes are
+//!    small, so a few rounds suffice;
+//! 4. u_i = min_j (floor - v) over all pairs, with exact costs for the matching's pairs. u and v
+//!    are dual potentials of costs that nowhere exceed the true ones. So Σ u + Σ v bounds every
+//!    matching from below, and the gap to the exact cost of this matching is the proof.
 //!
-//! Where 3 does not end soon, another matching is as cheap within ρ (words that stand several times
-//! make such). Then the distances of the pairs near the bound are computed exactly, and 3 and 4 are tried
-//! again. What that does not prove either is left to exact distances of all pairs.
+//! If step 3 does not end soon, another matching is as cheap within ρ, for example with words that
+//! occur several times. The distances of the pairs near the bound are then computed exactly, and
+//! steps 3 and 4 are repeated. If this proves nothing either, exact distances of all pairs are
+//! used.
 
 use super::assignment::{ShortestPaths, Start};
 use super::cost::Costs;
@@ -25,31 +27,31 @@ use crate::error::Result;
 use crate::parallel::Control;
 use crate::space::MetricSpace;
 
-/// Pairs count as near the bound within so many errors of the largest distance.
+/// Pairs count as near the bound within this many errors of the largest distance.
 const NEAR: f64 = 16.0;
 /// Rounds of step 3.
 const ROUNDS: usize = 64;
-/// Pairs near the bound are computed exactly if they are at most so many a row.
-const EXACT_A_ROW: usize = 8;
-/// What potentials may be apart from the bound, as a share of the largest distance.
+/// Pairs near the bound are computed exactly if there are at most this many per row.
+const MAX_EXACT_PER_ROW: usize = 8;
+/// Tolerance of potentials against the bound, relative to the largest distance.
 const TOLERANCE: f64 = 1e-15;
-/// The largest gap of a proof, either way, as a share of the cost.
+/// The largest gap of a proof in either direction, relative to the cost.
 const GAP: f64 = 1e-13;
 
 /// Working memory.
 #[derive(Debug, Default)]
-pub(super) struct Screened {
+pub(super) struct BoundedMatching {
     cost: Costs<f32>,
     solver: ShortestPaths<f32>,
-    /// Of each row: the word of its pair's column.
+    /// For each row: the word of its pair's column.
     partners: Vec<u32>,
-    /// Of each row: the exact distance of its pair.
+    /// For each row: the exact distance of its pair.
     paid: Vec<f64>,
     u: Vec<f64>,
     v: Vec<f64>,
     row_of: Vec<u32>,
     near: Vec<Pair>,
-    /// Of each row: what floor - v is above for all pairs that are not near.
+    /// For each row: floor - v exceeds this for all pairs that are not near.
     limits: Vec<f64>,
 }
 
@@ -61,9 +63,9 @@ struct Pair {
     floor: f64,
 }
 
-impl Screened {
-    /// The cost of the cheapest matching of the words `a` and `b`, and its gap, if the space has
-    /// rough distances and they are enough.
+impl BoundedMatching {
+    /// Computes the cost of the cheapest matching of the words `a` and `b`, and its gap; `None` if
+    /// the space has no bounded distances or they do not suffice.
     pub(super) fn solve(
         &mut self,
         space: &dyn MetricSpace,
@@ -71,7 +73,7 @@ impl Screened {
         b: &[u32],
         control: &Control,
     ) -> Result<Option<(f64, f64)>> {
-        let Some(error) = self.cost.screen(space, a, b) else {
+        let Some(error) = self.cost.fill_bounded(space, a, b) else {
             return Ok(None);
         };
         self.solver.solve(&self.cost, Start::Means, control)?;
@@ -93,7 +95,7 @@ impl Screened {
             self.begin();
             self.find_near(below, width);
             if exact {
-                if self.near.len() > EXACT_A_ROW * n {
+                if self.near.len() > MAX_EXACT_PER_ROW * n {
                     break;
                 }
                 for pair in &mut self.near {
@@ -111,7 +113,8 @@ impl Screened {
         Ok(None)
     }
 
-    /// The solver's potentials of the columns; of the rows what makes their pairs cost what they pay.
+    /// Takes the solver's column potentials, and sets row potentials so that each pair of the
+    /// matching costs u + v.
     fn begin(&mut self) {
         let columns = self.solver.columns();
         let potentials = self.solver.dual_potentials();
@@ -123,7 +126,7 @@ impl Screened {
             .extend(each.map(|(paid, &j)| paid - self.v[j as usize]));
     }
 
-    /// The pairs that are within `width` of the bound, or below it.
+    /// Finds the pairs that are within `width` of the bound, or below it.
     fn find_near(&mut self, below: f64, width: f64) {
         self.near.clear();
         self.limits.clear();
@@ -140,8 +143,8 @@ impl Screened {
         }
     }
 
-    /// Lowers potentials of columns until none of the near pairs is below the bound by more than
-    /// `tolerance`; whether that ends.
+    /// Lowers column potentials until no near pair is below the bound by more than `tolerance`;
+    /// returns whether that ends.
     fn lower(&mut self, tolerance: f64) -> bool {
         for _ in 0..ROUNDS {
             let mut quiet = true;
@@ -162,15 +165,16 @@ impl Screened {
         false
     }
 
-    /// What the potentials of the columns prove, after [`lower`](Self::lower): Σ v + Σ u.
+    /// The bound that the column potentials prove after [`lower`](Self::lower): Σ v + Σ u.
     fn bound(&mut self, below: f64) -> f64 {
-        // Pairs whose floors are exact stand in no row any more.
+        // Pairs with exact floors were removed from the rows.
         for pair in &self.near {
             let (i, j) = (pair.row as usize, pair.column as usize);
             let least = pair.floor - self.v[j];
             self.u[i] = f64::min(self.u[i], least);
         }
-        // Potentials of columns have only fallen, so the other pairs are still above their rows' limits.
+        // Column potentials have only fallen, so the other pairs are still above their rows'
+        // limits.
         for (i, u) in self.u.iter_mut().enumerate() {
             if *u > self.limits[i] {
                 *u = f64::min(*u, least_scaled(self.cost.row(i), &self.v, below));
@@ -207,7 +211,7 @@ mod tests {
         .unwrap()
     }
 
-    /// The cost by exact distances of all pairs.
+    /// The cost from exact distances of all pairs.
     fn by_all_pairs(space: &Embedding, a: &Bag, b: &Bag) -> f64 {
         BagSolver::default()
             .distance(a, b, &Control::new(), |cost, words| {
@@ -216,9 +220,9 @@ mod tests {
             .unwrap()
     }
 
-    /// Vectors of many kinds; the same distance, whether rough ones are enough or not.
+    /// Vectors of many kinds: the distance is the same, whether bounded distances suffice or not.
     #[test]
-    fn it_finds_what_exact_distances_find() {
+    fn matchings_equal_those_of_exact_distances() {
         let mut rng = stream(4);
         let mut solver = BagSolver::default();
         for case in 0..600 {
@@ -238,7 +242,7 @@ mod tests {
                 })
                 .collect();
             if kind == 2 {
-                // Hardly apart in twos.
+                // Pairs of nearly equal vectors.
                 for pair in vectors.chunks_exact_mut(2 * dim) {
                     let (one, other) = pair.split_at_mut(dim);
                     let apart = one.iter().map(|x| x * (1.0 + 2f32.powi(-22)));
@@ -247,7 +251,7 @@ mod tests {
             }
             let space = embedding(vectors, dim);
             let mut bag = || {
-                // Words that stand twice become rows that are the same.
+                // Words that occur twice become equal rows.
                 let twice = if kind == 3 { 2 } else { 1 };
                 let words = (0..n).map(|_| (rng.random_range(0..4 * n), 1));
                 let again = (0..twice - 1).map(|i| (i, 2));
@@ -263,12 +267,12 @@ mod tests {
         }
     }
 
-    /// Rough distances must be enough for nearly all bags of unlike words, and for words that stand
-    /// several times; whatever they prove holds.
+    /// Bounded distances must suffice for nearly all bags of unlike words, and for words that occur
+    /// several times. Every bound that they prove holds.
     #[test]
-    fn rough_distances_are_nearly_always_enough() {
+    fn bounded_distances_nearly_always_suffice() {
         let mut rng = stream(5);
-        let mut screened = Screened::default();
+        let mut solver = BoundedMatching::default();
         let (mut enough, mut cases) = (0, 0);
         for case in 0..200 {
             let (n, dim) = (rng.random_range(2..120u32), 40);
@@ -277,10 +281,10 @@ mod tests {
             let mut a: Vec<u32> = (0..n).collect();
             let b: Vec<u32> = (n..2 * n).collect();
             if case % 2 == 1 {
-                // A few words twice.
+                // A few words occur twice.
                 (0..n as usize / 8).for_each(|i| a[i] = n - 1 - i as u32);
             }
-            let found = screened.solve(&space, &a, &b, &Control::new()).unwrap();
+            let found = solver.solve(&space, &a, &b, &Control::new()).unwrap();
             cases += 1;
             if let Some((cost, gap)) = found {
                 enough += 1;

@@ -1,11 +1,12 @@
-//! Certificates from rough distances: the same ones, many times sooner.
+//! Computes certificates from bounded distances: the same certificates, much faster.
 //!
-//! Where a space has distances in f32 within a proved relative error ρ, every pair's is computed
-//! once. Since min(η·min(d, γ), 60 ln 2) is at most some L and moves by at most ρ·L, ln Z is known to
-//! within ζ = ρ·L, and the loss of a pair lies between two bounds: it falls with d and rises with |ln Z - ln
-//! Z'|. Pairs whose upper bound is below another's lower bound cannot be the certificate's; of the
-//! few that are left, distances and normalisers are computed exactly. What is certified is
-//! therefore what exact distances of all pairs certify, to the last bit.
+//! A space may have bounded distances: f32 distances within a proved relative error ρ. They are
+//! then computed once for every pair. min(η·min(d, γ), 60 ln 2) has some maximum L and changes by
+//! at most ρ·L, so ln Z is known to within ζ = ρ·L. The loss of a pair falls with d and rises with
+//! |ln Z - ln Z'|, which gives a lower and an upper bound on it. A pair cannot be the certificate's
+//! if its upper bound is below another pair's lower bound. Distances and normalisers are computed
+//! exactly for the few pairs that remain. So the certificate equals that of exact distances to the
+//! last bit.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -19,36 +20,36 @@ use crate::mechanism::tem::Tem;
 use crate::parallel::{Control, install};
 use crate::space::{MetricSpace, rows_together};
 
-/// Words of a block of columns, and of rows: distances and vectors stay in the second cache.
+/// Words in a block of columns, and of rows: distances and vectors stay in the second-level cache.
 const COLUMNS: usize = 256;
 const ROWS: usize = 128;
-/// Numbers that are looked at together.
+/// Numbers that are compared together.
 const LANES: usize = 16;
-/// What rounding adds to ln Z at most: far more than 2²⁷ words can.
+/// Maximum rounding error of ln Z: far more than 2²⁷ words can add.
 const ROUNDING: f64 = 1e-7;
-/// Pairs that may be left; beyond, exact distances of all are as good.
-const MOST_PAIRS: usize = 1 << 18;
+/// Maximum number of remaining pairs; with more, exact distances of all pairs are as fast.
+const MAX_PAIRS: usize = 1 << 18;
 
-/// What one pass over all rough distances gives.
-pub(super) struct Rough<'a> {
+/// The results of one pass over all bounded distances.
+pub(super) struct BoundedPass<'a> {
     tems: &'a [Tem],
-    /// ρ.
+    /// The relative error ρ.
     error: f64,
-    /// No two words are further apart.
+    /// No two words are farther apart.
     farthest: f64,
-    /// Of each Tem, of each word: ln Z.
+    /// ln Z by Tem and word.
     ln_z: Vec<Vec<f64>>,
-    /// Of each word the [`NEAR`] nearest at a distance above 0, ascending, padded with +∞.
+    /// The [`NEAR`] nearest words of each word at a distance above 0, ascending, padded with +∞.
     near: Vec<(f32, u32)>,
 }
 
-/// What a thread has added up.
+/// Sums of one thread.
 struct Sums {
     error: f64,
-    /// Of each Tem, of each word.
+    /// Normalisers by Tem and word.
     z: Vec<Vec<f64>>,
     near: Vec<(f32, u32)>,
-    /// The last distance of each word's list.
+    /// The last distance in each word's list.
     limits: Vec<f32>,
     distances: Vec<f32>,
     weights: Vec<f64>,
@@ -66,11 +67,11 @@ impl Sums {
         }
     }
 
-    /// All pairs of the words `a` with the words `b`; of both sides, unless `a` is among `b`. `false`
-    /// where there are no rough distances.
+    /// Adds all pairs of the words `a` with the words `b`, to both sides unless `a` is among `b`.
+    /// Returns `false` if there are no bounded distances.
     fn add(&mut self, tems: &[Tem], a: &[u32], b: &[u32], both: bool) -> bool {
         let space = tems[0].space();
-        let Some(error) = space.screen(a, b, &mut self.distances, COLUMNS) else {
+        let Some(error) = space.bounded_distances(a, b, &mut self.distances, COLUMNS) else {
             return false;
         };
         self.error = error;
@@ -110,7 +111,7 @@ impl Sums {
         true
     }
 
-    /// Puts a word into the list of another, if it is near enough.
+    /// Inserts a word into another word's list, if it is near enough.
     fn meet(&mut self, word: u32, d: f32, other: u32) {
         let word = word as usize;
         if d < self.limits[word] {
@@ -136,7 +137,7 @@ impl Sums {
     }
 }
 
-/// Whether one of the distances is below `limit`, or below its own of `limits`.
+/// Whether one of the distances is below `limit`, or below its own entry of `limits`.
 fn any_below(distances: &[f32], limit: f32, limits: Option<&[f32]>) -> bool {
     let limits = limits.unwrap_or(&[0.0; LANES]);
     let (Some(distances), Some(limits)) = (
@@ -152,20 +153,20 @@ fn any_below(distances: &[f32], limit: f32, limits: Option<&[f32]>) -> bool {
     any
 }
 
-/// The exact distance of a pair.
+/// The exact distance of a pair, and the pair.
 type Exact = (f64, (u32, u32));
 
-/// The bounds of a pair's loss.
+/// A lower and an upper bound on a pair's loss.
 #[derive(Clone, Copy)]
-struct Between {
+struct PairBounds {
     low: f64,
     high: f64,
     pair: (u32, u32),
 }
 
-impl<'a> Rough<'a> {
-    /// The pass, for Tems without covers that differ in nothing but ε; none where the space has no
-    /// rough distances. `control` counts the words.
+impl<'a> BoundedPass<'a> {
+    /// Makes the pass for Tems without covers that differ only in ε; `None` if the space has no
+    /// bounded distances. `control` counts the words.
     pub(super) fn new(tems: &'a [Tem], control: &Control) -> Result<Option<Self>> {
         let space = tems[0].space();
         let count = space.vocabulary().len();
@@ -181,9 +182,9 @@ impl<'a> Rough<'a> {
             {
                 for rows in block.chunks(ROWS) {
                     control.check()?;
-                    let rough = sums.add(tems, rows, block, false)
+                    let bounded = sums.add(tems, rows, block, false)
                         && others.iter().all(|other| sums.add(tems, rows, other, true));
-                    if !rough || refused.load(Ordering::Relaxed) {
+                    if !bounded || refused.load(Ordering::Relaxed) {
                         refused.store(true, Ordering::Relaxed);
                         return Ok(None);
                     }
@@ -202,81 +203,84 @@ impl<'a> Rough<'a> {
             return Ok(None);
         };
         let logarithms = |z: Vec<f64>| z.into_iter().map(f64::ln).collect();
-        Ok(Some(Rough {
+        Ok(Some(BoundedPass {
             tems,
             error: sums.error,
-            // A little for its own rounding.
+            // Slightly larger, for its own rounding.
             farthest: 2.0 * space.farthest() * (1.0 + 1e-6),
             ln_z: sums.z.into_iter().map(logarithms).collect(),
             near: sums.near,
         }))
     }
 
-    /// The certificate of one of the Tems; none where too many pairs could be the worst.
+    /// Returns the certificate of one of the Tems; `None` if too many pairs could be the worst.
     pub(super) fn certificate(&self, tem: usize, control: &Control) -> Result<Option<Certificate>> {
-        let pass = self.pass(tem);
-        let Some(pairs) = pass.candidates(control)? else {
+        let losses = self.losses(tem);
+        let Some(pairs) = losses.candidates(control)? else {
             return Ok(None);
         };
-        pass.worst(&pairs, control)
+        losses.worst(&pairs, control)
     }
 
-    /// The losses of one of the Tems.
-    fn pass(&self, tem: usize) -> Pass<'_> {
-        Pass {
-            rough: self,
+    /// The bounds on the losses of one of the Tems.
+    fn losses(&self, tem: usize) -> LossBounds<'_> {
+        LossBounds {
+            bounded: self,
             tem: &self.tems[tem],
             ln_z: &self.ln_z[tem],
             change: self.change(&self.tems[tem]),
         }
     }
 
-    /// ζ.
+    /// The error ζ of ln Z.
     fn change(&self, tem: &Tem) -> f64 {
         let largest = tem.nominal() / 2.0 * self.farthest.min(tem.gamma());
         self.error * largest.min(FLOOR_EXPONENT) + ROUNDING
     }
 }
 
-/// The losses of one Tem.
-struct Pass<'a> {
-    rough: &'a Rough<'a>,
+/// The bounds on the losses of one Tem.
+struct LossBounds<'a> {
+    bounded: &'a BoundedPass<'a>,
     tem: &'a Tem,
     ln_z: &'a [f64],
-    /// How far each of them is off at most.
+    /// The largest error of each ln Z.
     change: f64,
 }
 
-impl Pass<'_> {
+impl LossBounds<'_> {
     fn space(&self) -> &dyn MetricSpace {
         self.tem.space()
     }
 
-    /// The bounds of the loss of a pair at a rough distance.
-    fn between(&self, d: f64, a: u32, b: u32) -> Between {
+    /// Bounds the loss of a pair from its bounded distance.
+    fn bounds(&self, d: f64, a: u32, b: u32) -> PairBounds {
         let eta = self.tem.nominal() / 2.0;
         let apart = (self.ln_z[a as usize] - self.ln_z[b as usize]).abs();
         let loss = |d: f64, apart: f64| {
             let score = (eta * d.min(self.tem.gamma())).min(FLOOR_EXPONENT);
             (score + apart) / d
         };
-        let (near, far) = (d / (1.0 + self.rough.error), d / (1.0 - self.rough.error));
+        let (near, far) = (
+            d / (1.0 + self.bounded.error),
+            d / (1.0 - self.bounded.error),
+        );
         let twice = 2.0 * self.change;
-        // A little for the rounding of these lines.
-        Between {
+        // Slightly wider, for the rounding of these lines.
+        PairBounds {
             low: loss(far, (apart - twice).max(0.0)) * (1.0 - 1e-12),
             high: loss(near, apart + twice) * (1.0 + 1e-12),
             pair: (a.min(b), a.max(b)),
         }
     }
 
-    /// The pairs that could lose most, ascending; none where they are too many.
+    /// Returns the pairs that could have the largest loss, ascending; `None` if there are too many.
     fn candidates(&self, control: &Control) -> Result<Option<Vec<(u32, u32)>>> {
-        let lists = || (0u32..).zip(self.rough.near.chunks_exact(NEAR));
+        let lists = || (0u32..).zip(self.bounded.near.chunks_exact(NEAR));
         let near = || {
             lists().flat_map(|(word, list)| {
                 let list = list.iter().filter(|near| near.0.is_finite());
-                list.map(move |&(d, other)| self.between(f64::from(d), word, other))
+                list.map(move |&(d, other)| self.bounds(f64::from(d), word, other))
             })
         };
         let best = near().fold(0.0, |best, pair| f64::max(best, pair.low));
@@ -287,7 +291,7 @@ impl Pass<'_> {
         let all = near().chain(further.iter().copied());
         let mut pairs = Vec::new();
         for pair in all.filter(|pair| pair.high >= best) {
-            if pairs.len() == MOST_PAIRS {
+            if pairs.len() == MAX_PAIRS {
                 return Ok(None);
             }
             pairs.push(pair.pair);
@@ -297,36 +301,38 @@ impl Pass<'_> {
         Ok(Some(pairs))
     }
 
-    /// Pairs that are not near and could lose more than `best`: of both the normaliser must be far
-    /// enough from another. None where they are too many.
-    fn further(&self, best: f64, control: &Control) -> Result<Option<Vec<Between>>> {
+    /// Returns the pairs that are not near and could lose more than `best`: both normalisers must
+    /// differ enough from some other. `None` if there are too many.
+    fn further(&self, best: f64, control: &Control) -> Result<Option<Vec<PairBounds>>> {
         let eta = self.tem.nominal() / 2.0;
         let low = self.ln_z.iter().fold(f64::INFINITY, |a, &z| a.min(z));
         let high = self.ln_z.iter().fold(f64::NEG_INFINITY, |a, &z| a.max(z));
-        let lists = self.rough.near.chunks_exact(NEAR);
+        let lists = self.bounded.near.chunks_exact(NEAR);
         let open = |(word, list): (u32, &[(f32, u32)])| {
             let ln_z = self.ln_z[word as usize];
             let change = (high - ln_z).max(ln_z - low) + 2.0 * self.change;
-            let from = f64::from(list[NEAR - 1].0) / (1.0 + self.rough.error);
+            let from = f64::from(list[NEAR - 1].0) / (1.0 + self.bounded.error);
             let open = from.is_finite() && (eta + change / from) * (1.0 + 1e-12) > best;
             open.then_some(word)
         };
         let open: Vec<u32> = (0u32..).zip(lists).filter_map(open).collect();
         let blocks: Vec<&[u32]> = open.chunks(COLUMNS).collect();
-        let of_block = |at: usize| -> Result<Option<Vec<Between>>> {
+        let of_block = |at: usize| -> Result<Option<Vec<PairBounds>>> {
             let mut distances = vec![0.0; ROWS * COLUMNS];
             let (mut found, mut best) = (Vec::new(), best);
             for rows in blocks[at].chunks(ROWS) {
                 for others in &blocks[at..] {
                     control.check()?;
-                    // There were rough distances of all pairs.
-                    let error = self.space().screen(rows, others, &mut distances, COLUMNS);
+                    // The first pass had bounded distances of all pairs.
+                    let error =
+                        self.space()
+                            .bounded_distances(rows, others, &mut distances, COLUMNS);
                     debug_assert!(error.is_some());
                     for (&a, row) in rows.iter().zip(distances.chunks_exact(COLUMNS)) {
                         for (&d, &b) in row.iter().zip(*others) {
-                            // Twice in the block itself, which does no harm.
+                            // Pairs within the block itself occur twice, which does no harm.
                             if d > 0.0 {
-                                let pair = self.between(f64::from(d), a, b);
+                                let pair = self.bounds(f64::from(d), a, b);
                                 if pair.high >= best {
                                     best = best.max(pair.low);
                                     found.push(pair);
@@ -334,10 +340,10 @@ impl Pass<'_> {
                             }
                         }
                     }
-                    // Memory for what is left only.
-                    if found.len() > MOST_PAIRS {
+                    // Memory for the remaining pairs only.
+                    if found.len() > MAX_PAIRS {
                         found.retain(|pair| pair.high >= best);
-                        if found.len() > MOST_PAIRS {
+                        if found.len() > MAX_PAIRS {
                             return Ok(None);
                         }
                     }
@@ -345,15 +351,16 @@ impl Pass<'_> {
             }
             Ok(Some(found))
         };
-        let found: Vec<Option<Vec<Between>>> = install(open.len() * open.len(), 0, || {
+        let found: Vec<Option<Vec<PairBounds>>> = install(open.len() * open.len(), 0, || {
             let all = (0..blocks.len()).into_par_iter().with_max_len(1);
             all.map(of_block).collect::<Result<_>>()
         })??;
-        let found: Option<Vec<Vec<Between>>> = found.into_iter().collect();
+        let found: Option<Vec<Vec<PairBounds>>> = found.into_iter().collect();
         Ok(found.map(|found| found.concat()))
     }
 
-    /// The certificate by exact distances of the words of `pairs`; none where they are too many.
+    /// Computes the certificate from exact distances of the words of `pairs`; `None` if they are
+    /// too many.
     fn worst(&self, pairs: &[(u32, u32)], control: &Control) -> Result<Option<Certificate>> {
         let count = self.ln_z.len();
         let mut words: Vec<u32> = pairs.iter().flat_map(|&(a, b)| [a, b]).collect();
@@ -411,16 +418,16 @@ impl Pass<'_> {
 mod tests {
     use std::sync::Arc;
 
-    use super::super::{by_all_distances, by_rough_distances};
+    use super::super::{by_all_distances, by_bounded_distances};
     use super::*;
     use crate::mechanism::tem::Truncation;
     use crate::{Embedding, Metric, Randomness, Vocabulary, WordMetric};
     use rand::RngExt;
 
-    /// The very certificate that exact distances of all pairs give, on words of many kinds: whether near
-    /// pairs bind or others, with words that are equal or hardly apart.
+    /// The result equals the certificate of exact distances of all pairs, on words of many kinds:
+    /// the maximum at near or far pairs, and words that are equal or nearly so.
     #[test]
-    fn they_are_those_of_exact_distances() {
+    fn certificates_equal_those_of_exact_distances() {
         let mut rng = Randomness::new(Some(8)).next_key().unwrap().stream(0);
         let mut found = 0;
         for case in 0..120 {
@@ -428,7 +435,7 @@ mod tests {
             let kind = case / 3 % 5;
             let count = rng.random_range(1..700usize);
             let dim = rng.random_range(2..40usize);
-            // A cluster as tight as its spread, and the others.
+            // A cluster as tight as its spread, and the other words.
             let spread = [1.0, 1.0, 0.01, 0.2, 1e-6][kind];
             let tight = count / rng.random_range(2..9usize);
             let mut vectors: Vec<f32> = Vec::with_capacity(count * dim);
@@ -454,28 +461,29 @@ mod tests {
             };
             let tems = [at(epsilon), at(1.5 * epsilon)];
             let exact = by_all_distances(&tems, &Control::new()).unwrap();
-            if let Some(rough) = by_rough_distances(&tems, &Control::new()).unwrap() {
+            if let Some(bounded) = by_bounded_distances(&tems, &Control::new()).unwrap() {
                 found += 1;
-                for (rough, exact) in rough.iter().zip(&exact) {
-                    assert_eq!(rough.epsilon, exact.epsilon, "{case} {metric} {count}");
+                for (bounded, exact) in bounded.iter().zip(&exact) {
+                    assert_eq!(bounded.epsilon, exact.epsilon, "{case} {metric} {count}");
                     let d = |(a, b): (u32, u32)| crate::WordMetric::distance(&*space, a, b);
-                    // Of pairs that lose the same, any may be named.
-                    let apart = d(rough.pair) / d(exact.pair) - 1.0;
-                    assert!(rough.pair == exact.pair || apart.abs() < 1e-9 || kind == 1);
+                    // Among pairs with the same loss, any may be named.
+                    let apart = d(bounded.pair) / d(exact.pair) - 1.0;
+                    assert!(bounded.pair == exact.pair || apart.abs() < 1e-9 || kind == 1);
                 }
             }
         }
         let mut out = [0.0; 16];
         let e = Embedding::default_english().unwrap();
-        match e.screen(&[0], &[1], &mut out, 16) {
+        match e.bounded_distances(&[0], &[1], &mut out, 16) {
             Some(_) => assert!(found > 60, "{found}"),
             None => assert_eq!(found, 0),
         }
     }
 
-    /// Words whose distances, all from 1 to 2, are a metric, and whose rough distances are as far off
-    /// as they may be, in the directions that move losses most: those of even words to the last ones
-    /// are too large, those of odd words too small, and those between the two kinds either.
+    /// Words with distances from 1 to 2, which are always a metric. Their bounded distances have
+    /// the largest allowed errors, in the directions that change losses most. Distances from even
+    /// words to the last ones are too large, from odd words too small, and between the two kinds
+    /// either.
     struct Off {
         vocabulary: Vocabulary,
         distances: Vec<f64>,
@@ -483,7 +491,7 @@ mod tests {
         error: f64,
     }
 
-    /// Words of the two kinds, and others whose weights make their normalisers.
+    /// Words of the two kinds, and other words whose weights determine their normalisers.
     const OF_TWO_KINDS: usize = 12;
     const OTHERS: usize = 150;
 
@@ -522,9 +530,9 @@ mod tests {
             a as usize * self.vocabulary.len() + b as usize
         }
 
-        fn rough(&self, a: u32, b: u32) -> f64 {
+        fn bounded(&self, a: u32, b: u32) -> f64 {
             let (d, sign) = (self.distances[self.at(a, b)], self.signs[self.at(a, b)]);
-            // Within the error, whichever way it is rounded to f32.
+            // Within the error, whichever way the value is rounded to f32.
             f64::from((d * (1.0 + sign * (self.error - 1e-6))) as f32)
         }
     }
@@ -552,25 +560,31 @@ mod tests {
             out.copy_from_slice(&self.distances[self.at(a, 0)..][..out.len()]);
         }
 
-        fn screen(&self, a: &[u32], b: &[u32], out: &mut [f32], stride: usize) -> Option<f64> {
+        fn bounded_distances(
+            &self,
+            a: &[u32],
+            b: &[u32],
+            out: &mut [f32],
+            stride: usize,
+        ) -> Option<f64> {
             for (&a, row) in a.iter().zip(out.chunks_mut(stride)) {
                 let whole = b.len().next_multiple_of(16);
                 row[..whole].fill(f32::INFINITY);
                 b.iter()
                     .zip(row)
-                    .for_each(|(&b, out)| *out = self.rough(a, b) as f32);
+                    .for_each(|(&b, out)| *out = self.bounded(a, b) as f32);
             }
             Some(self.error)
         }
     }
 
-    /// Each pair's exact loss is between its two bounds: on distances of many kinds as they are
-    /// screened, and on distances that are as far off as they may be, where bounds with a quarter
-    /// of one of their errors do not hold.
+    /// Each pair's exact loss lies between its two bounds. Cases: bounded distances of many kinds,
+    /// and distances with the largest allowed errors. With a quarter of one of the errors, the
+    /// bounds fail.
     #[test]
     fn every_loss_is_between_its_bounds() {
         let mut rng = Randomness::new(Some(13)).next_key().unwrap().stream(0);
-        // How close losses come to their bounds, relatively to what the bounds leave for a pair.
+        // How closely losses approach their bounds, relative to the width between a pair's bounds.
         let mut closest = [f64::INFINITY; 2];
         let none: &[Near] = &[];
         for case in 0..60 {
@@ -581,8 +595,8 @@ mod tests {
             let gamma = Truncation::Gamma(gamma);
             let tem = Tem::new(space.clone(), epsilon, gamma, Randomness::new(None)).unwrap();
             let tems = [tem];
-            let rough = Rough::new(&tems, &Control::new()).unwrap().unwrap();
-            let pass = rough.pass(0);
+            let bounded = BoundedPass::new(&tems, &Control::new()).unwrap().unwrap();
+            let losses = bounded.losses(0);
             let exact = Losses {
                 tem: &tems[0],
                 ln_z: exact_ln_z(&tems[0]),
@@ -590,7 +604,7 @@ mod tests {
             };
             for a in 0..OF_TWO_KINDS as u32 {
                 for b in 0..a {
-                    let bounds = pass.between(space.rough(a, b), a, b);
+                    let bounds = losses.bounds(space.bounded(a, b), a, b);
                     let loss = exact.bound(space.distance(a, b), a, b);
                     assert!(
                         bounds.low <= loss && loss <= bounds.high,
@@ -617,9 +631,10 @@ mod tests {
         each.collect()
     }
 
-    /// The same for distances as machines screen them.
+    /// Each exact loss lies between its bounds also with the bounded distances that machines
+    /// compute.
     #[test]
-    fn every_screened_loss_is_between_its_bounds() {
+    fn every_machine_loss_is_between_its_bounds() {
         let e = Embedding::default_english().unwrap();
         let count = 300;
         let words = e.vocabulary().iter().take(count);
@@ -631,20 +646,21 @@ mod tests {
             let gamma = Truncation::Gamma(1.0);
             Tem::new(space.clone(), epsilon, gamma, Randomness::new(None)).unwrap()
         });
-        let Some(rough) = Rough::new(&tems, &Control::new()).unwrap() else {
-            return; // a machine that does not screen
+        let Some(bounded) = BoundedPass::new(&tems, &Control::new()).unwrap() else {
+            return; // a machine that has no bounded distances
         };
         let mut distances = vec![0.0; count.next_multiple_of(16)];
         let all: Vec<u32> = (0..count as u32).collect();
         for (i, tem) in tems.iter().enumerate() {
-            let (pass, ln_z) = (rough.pass(i), exact_ln_z(tem));
+            let (losses, ln_z) = (bounded.losses(i), exact_ln_z(tem));
             let near: &[Near] = &[];
             let exact = Losses { tem, ln_z, near };
             for &a in &all {
                 let stride = distances.len();
-                crate::MetricSpace::screen(&*space, &[a], &all, &mut distances, stride).unwrap();
+                crate::MetricSpace::bounded_distances(&*space, &[a], &all, &mut distances, stride)
+                    .unwrap();
                 for &b in all.iter().filter(|&&b| b != a) {
-                    let bounds = pass.between(f64::from(distances[b as usize]), a, b);
+                    let bounds = losses.bounds(f64::from(distances[b as usize]), a, b);
                     let loss = exact.bound(crate::WordMetric::distance(&*space, a, b), a, b);
                     assert!(bounds.low <= loss && loss <= bounds.high, "{a} {b}");
                 }

@@ -1,29 +1,32 @@
-//! Distances of many vectors to many others in f32, with a proved bound of the error: what a search
-//! for the few pairs that matter looks at before these are computed exactly. Euclidean, angular and
-//! Poincaré distances, all by products of vectors.
+//! Bounded distances: f32 distances of many vectors to many others, with a proved bound on the
+//! relative error. A search for the few pairs that matter looks at these first and computes only
+//! those pairs exactly. Euclidean, angular and Poincaré distances are computed by products of
+//! vectors.
 //!
-//! **Products.** With u = 2⁻²⁴ and s = ⌈n/16⌉ steps, a lane of ⟨a, b⟩ is a chain of s fused
-//! multiplications and additions, and sixteen lanes are added in four levels: off by at most
-//! γ·Σ|aᵢbᵢ| ≤ γ·‖a‖‖b‖ ≤ γ·(‖a‖² + ‖b‖²)/2, where γ = (s + 4)u/(1 - (s + 4)u).
+//! **Products.** Let u = 2⁻²⁴ and s = ⌈n/16⌉. A lane of ⟨a, b⟩ is a chain of s fused multiply-adds,
+//! and sixteen lanes are added in four levels. The error is at most γ·Σ|aᵢbᵢ| ≤ γ·‖a‖‖b‖ ≤ γ·(‖a‖²
+//! + ‖b‖²)/2, with γ = (s + 4)u/(1 - (s + 4)u).
 //!
-//! **Euclidean.** A squared norm is four chains of ⌈s/4⌉ fused steps in each of sixteen lanes, added in
-//! six levels: a sum of what is positive, off by a relative (⌈s/4⌉ + 6)u and a little. The sum of two is
-//! rounded once, and ‖a‖² + ‖b‖² - 2⟨a, b⟩, at most twice that sum (and a little), once: 3u(‖a‖² + ‖b‖²)
-//! and a little. So a square is off by at most E·(‖a‖² + ‖b‖²), E = (s + ⌈s/4⌉ + 14)u·(1 + 2⁻¹⁰). Where it
-//! is at least a quarter of that sum, it is off by a relative 4E/(1 - 4E), its root by at most half as
-//! much and a little, and its own rounding by u. All other distances, which are those of near vectors,
-//! are computed exactly and rounded once.
+//! **Euclidean.** A squared norm is four chains of ⌈s/4⌉ fused steps in each of sixteen lanes,
+//! added in six levels. All terms are positive, so its relative error is about (⌈s/4⌉ + 6)u. The
+//! sum of two norms is rounded once. ‖a‖² + ‖b‖² - 2⟨a, b⟩, at most about twice that sum, is
+//! rounded once: together about 3u(‖a‖² + ‖b‖²). So the error of a square is at most E·(‖a‖² +
+//! ‖b‖²), with E = (s + ⌈s/4⌉ + 14)u·(1 + 2⁻¹⁰). If the square is at least a quarter of that sum,
+//! its relative error is at most 4E/(1 - 4E). The root's relative error is about half of that, plus
+//! u for its own rounding. All other distances, those of near vectors, are computed exactly and
+//! rounded once.
 //!
-//! **Angular.** With r = 1/‖·‖, rounded once, cos θ = ⟨a, b⟩·r_a·r_b is off by γ + 4u and the square of the chord,
-//! 2 - 2 cos θ, by 2γ + 12u. From 1/2 to 7/2 (others are computed exactly) θ = 2 asin(√(chord²)/2)
-//! moves relatively by at most 0.523 times the square's relative change at 1/2, which is the most:
-//! 2.1γ + 13u.
+//! **Angular.** With r = 1/‖·‖, rounded once, cos θ = ⟨a, b⟩·r_a·r_b has an error of γ + 4u. The
+//! square of the chord, 2 - 2 cos θ, has an error of 2γ + 12u. From 1/2 to 7/2, θ = 2
+//! asin(√(chord²)/2); other angles are computed exactly. The relative change of θ is at most 0.523
+//! times that of the square, attained at 1/2: 2.1γ + 13u.
 //!
-//! **Poincaré.** d = 2 arsinh(s), s² = ‖a - b‖²/((1-‖a‖²)(1-‖b‖²)): the Euclidean square, but from squared
-//! norms in f64, rounded once, E = (s + 9)u·(1 + 2⁻¹⁰); near pairs computed exactly again, two factors rounded once and two products, 4u; the root halves it, and arsinh's
-//! relative change is at most its argument's.
+//! **Poincaré.** d = 2 arsinh(s) with s² = ‖a - b‖²/((1-‖a‖²)(1-‖b‖²)). The numerator is the
+//! Euclidean square with squared norms from f64, rounded once: E = (s + 9)u·(1 + 2⁻¹⁰); near pairs
+//! are computed exactly. Two factors rounded once and two products add 4u. The root halves the
+//! relative error, and arsinh's relative change is at most its argument's.
 //!
-//! asin and arsinh are series whose remainder is below u, with less than 16 roundings of u each.
+//! asin and arsinh are series with a remainder below u and fewer than 16 roundings of u each.
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
@@ -33,17 +36,18 @@ use super::Metric;
 #[cfg(target_arch = "x86_64")]
 use crate::prefetch::prefetch;
 
-/// Squared norms that keep products, and the sums of their errors, far from both ends of f32.
+/// Range of squared norms for which products, and the sums of their errors, stay far from both ends
+/// of f32.
 #[cfg(target_arch = "x86_64")]
 const NORMS: std::ops::Range<f64> = 1e-16..1e30;
-/// The largest squared norm on the ball: closer to its edge 1 - ‖v‖² loses too many digits.
+/// The largest squared norm on the ball: closer to the boundary, 1 - ‖v‖² loses too many digits.
 #[cfg(target_arch = "x86_64")]
 const INNER: f64 = 1.0 - 1e-7;
-/// Numbers in a vector at most: the bound's higher terms stay small.
+/// Maximum dimension: higher-order terms of the error bound stay small.
 #[cfg(target_arch = "x86_64")]
-const MOST_DIMENSIONS: usize = 1 << 16;
+const MAX_DIM: usize = 1 << 16;
 
-/// How far [`distances`] is off at most, relatively, in `n` dimensions.
+/// The largest relative error of [`distances`] in `n` dimensions.
 #[cfg(target_arch = "x86_64")]
 fn error(metric: Metric, n: usize) -> f64 {
     let unit = f64::from(f32::EPSILON) / 2.0;
@@ -53,7 +57,7 @@ fn error(metric: Metric, n: usize) -> f64 {
         _ => (steps / 4.0).ceil() + 6.0,
     };
     let square = (steps + norms + 8.0) * unit * (1.0 + 1.0 / 1024.0);
-    // Half of the relative error of a square that is 4 times as large, and its higher terms.
+    // Half of the relative error of a square that is 4 times as large, with higher-order terms.
     let root = 2.0 * square * (1.0 + 16.0 * square);
     match metric {
         Metric::Angular => (2.1 * (steps + 4.0) * (1.0 + 1.0 / 1024.0) + 13.0 + 18.0) * unit,
@@ -62,7 +66,7 @@ fn error(metric: Metric, n: usize) -> f64 {
     }
 }
 
-/// Whether there are rough distances of a metric on this machine.
+/// Whether bounded distances of a metric are available on this machine.
 pub(crate) fn available(metric: Metric) -> bool {
     #[cfg(target_arch = "x86_64")]
     return matches!(
@@ -76,7 +80,8 @@ pub(crate) fn available(metric: Metric) -> bool {
     }
 }
 
-/// Squared norms in f32 of the rows that were met before, 0 for the others: a pass over vectors saved.
+/// Squared norms in f32 of the rows computed before, 0 for the others: saves a pass over the
+/// vectors.
 #[derive(Debug)]
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 pub(crate) struct Norms(Box<[AtomicU32]>);
@@ -91,13 +96,13 @@ impl Norms {
         f32::from_bits(self.0[row as usize].load(Ordering::Relaxed))
     }
 
-    /// Whoever computes it gets the same number, so threads need not wait for each other.
+    /// Every thread computes the same number, so threads need not wait for each other.
     fn put(&self, row: u32, norm: f32) {
         self.0[row as usize].store(norm.to_bits(), Ordering::Relaxed);
     }
 }
 
-/// Vectors of one length; where they are rows, of a table whose norms are kept, which ones.
+/// Vectors of one length. If they are rows of a table with cached norms, also their row numbers.
 #[derive(Clone, Copy)]
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 pub(crate) struct Vectors<'a> {
@@ -105,10 +110,10 @@ pub(crate) struct Vectors<'a> {
     pub(crate) rows: Option<(&'a Norms, &'a [u32])>,
 }
 
-/// Distances between every vector of `a` and every vector of `b`: row i of `out` starts at
-/// i · `stride`, a multiple of 16 that is at least `b.len()`; a row is filled up with +∞ to a whole 16,
-/// what stands behind that is left alone. Each is off by at most a relative error that is returned; none where the machine, the metric or the
-/// vectors do not allow it.
+/// Writes the distances between every vector of `a` and every vector of `b`. Row i of `out` starts
+/// at i · `stride`, a multiple of 16 that is at least `b.len()`. A row is padded with +∞ to a
+/// multiple of 16; the rest is not touched. Returns the largest relative error, or `None` if the
+/// machine, the metric or the vectors do not allow it.
 pub(crate) fn distances(
     metric: Metric,
     a: Vectors<'_>,
@@ -122,7 +127,7 @@ pub(crate) fn distances(
         let n = a.vectors.first()?.len();
         assert!(stride.is_multiple_of(16) && stride >= columns && out.len() >= rows * stride);
         assert!(a.vectors.iter().chain(b.vectors).all(|v| v.len() == n));
-        if n > MOST_DIMENSIONS {
+        if n > MAX_DIM {
             return None;
         }
         // SAFETY: the features were detected; lengths were checked.
@@ -136,19 +141,19 @@ pub(crate) fn distances(
     None
 }
 
-/// Vectors, and what products with them need, padded to a multiple of sixteen.
+/// Vectors and the values that products with them need, padded to a multiple of sixteen.
 #[cfg(target_arch = "x86_64")]
 struct Side<'a> {
     vectors: &'a [&'a [f32]],
-    /// ‖v‖².
+    /// The squared norms ‖v‖².
     norms: Vec<f32>,
-    /// 1/‖v‖ for angles, 1/(1-‖v‖²) on the ball, else nothing.
+    /// 1/‖v‖ for angles, 1/(1-‖v‖²) on the ball, otherwise empty.
     factors: Vec<f32>,
 }
 
 #[cfg(target_arch = "x86_64")]
 impl<'a> Side<'a> {
-    /// None where a vector is out of range.
+    /// Returns `None` if a vector is out of range.
     ///
     /// # Safety
     /// The vectors have one length.
@@ -158,7 +163,7 @@ impl<'a> Side<'a> {
         let padded = vectors.len().next_multiple_of(16);
         let mut norms = Vec::with_capacity(padded);
         let mut factors = Vec::new();
-        // A vector of zeros has exact products.
+        // A zero vector has exact products.
         let zero = |norm: f64, v: &[f32]| norm == 0.0 && v.iter().all(|&x| x == 0.0);
         if metric == Metric::Euclidean {
             let mut groups = vectors.chunks(4).enumerate().peekable();
@@ -175,7 +180,7 @@ impl<'a> Side<'a> {
                 }
                 if found[..four.len()].contains(&0.0) {
                     let next = groups.peek().map_or(four, |next| next.1);
-                    // SAFETY: the caller's.
+                    // SAFETY: guaranteed by the caller.
                     found = unsafe { squared_norms(four, next) };
                     if let Some((norms, rows)) = rows {
                         rows.iter()
@@ -219,16 +224,16 @@ impl<'a> Side<'a> {
     }
 }
 
-/// ‖v‖² of up to four vectors of one length, in f32, while the `next` ones come from memory.
+/// Computes ‖v‖² of up to four vectors of one length in f32, and prefetches the `next` ones.
 ///
 /// # Safety
-/// The vectors have one length; there is at least one, and one of the `next`.
+/// The vectors have one length; there is at least one vector, and at least one in `next`.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
 unsafe fn squared_norms(vectors: &[&[f32]], next: &[&[f32]]) -> [f32; 4] {
     let n = vectors[0].len();
-    // The last vector stands in for those beyond the end.
+    // The last vector replaces those beyond the end.
     let [of, next] = [vectors, next].map(|vectors| -> [*const f32; 4] {
         std::array::from_fn(|t| vectors[t.min(vectors.len() - 1)].as_ptr())
     });
@@ -256,7 +261,7 @@ unsafe fn squared_norms(vectors: &[&[f32]], next: &[&[f32]]) -> [f32; 4] {
     })
 }
 
-/// The first lanes of sixteen.
+/// A mask of the first lanes of sixteen.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 fn lanes(count: usize) -> u16 {
@@ -266,11 +271,11 @@ fn lanes(count: usize) -> u16 {
     }
 }
 
-/// ‖v‖², off by less than an f32 can tell.
+/// Computes ‖v‖² with an error below f32 precision.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
 fn squared_norm(vector: &[f32]) -> f64 {
-    // Four chains, for the latency of an addition.
+    // Four chains, to hide the latency of an addition.
     let mut sums = [_mm512_setzero_pd(); 4];
     let (chunks, rest) = vector.as_chunks::<32>();
     for chunk in chunks {
@@ -294,18 +299,18 @@ fn squared_norm(vector: &[f32]) -> f64 {
 /// Vectors of each side in a tile: 25 sums, and 10 loads for 25 multiplications.
 #[cfg(target_arch = "x86_64")]
 const TILE: usize = 5;
-/// Rows that stay in the first cache while the columns pass: whole tiles.
+/// Rows that stay in the first-level cache while the columns pass: whole tiles.
 #[cfg(target_arch = "x86_64")]
 const ROWS: usize = 5 * TILE;
 
-/// The sums of up to sixteen vectors' lanes, in their order; 0 for those that are not there.
+/// The lane sums of up to sixteen vectors, in order; 0 for missing vectors.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
 fn sums(vectors: &[__m512]) -> __m512 {
     let of = |t: usize| vectors.get(t).copied().unwrap_or(_mm512_setzero_ps());
-    // Lanes of four vectors into four lanes, in each quarter. Vectors are blended where they may be:
-    // only one port shuffles.
+    // Combine four vectors' lanes into four lanes in each quarter. Blends replace shuffles where
+    // possible, because only one port shuffles.
     let pair = |a, b| {
         _mm512_add_ps(
             _mm512_mask_blend_ps(0b1100_1100_1100_1100, a, b),
@@ -319,7 +324,7 @@ fn sums(vectors: &[__m512]) -> __m512 {
             _mm512_shuffle_ps::<0b11_01_11_01>(ab, cd),
         )
     };
-    // Quarters of two vectors: even ones and odd ones.
+    // Combine the quarters of two vectors: even ones and odd ones.
     let halve = |a, b| {
         _mm512_add_ps(
             _mm512_shuffle_f32x4::<0b10_00_10_00>(a, b),
@@ -329,7 +334,7 @@ fn sums(vectors: &[__m512]) -> __m512 {
     halve(halve(four(0), four(4)), halve(four(8), four(12)))
 }
 
-/// 2 asin(√c/2) for 1/2 ≤ c ≤ 7/2: for c above 2 as π - 2 asin(√(4 - c)/2).
+/// 2 asin(√c/2) for 1/2 ≤ c ≤ 7/2; for c above 2 computed as π - 2 asin(√(4 - c)/2).
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
@@ -337,7 +342,7 @@ fn angle(squares: __m512) -> __m512 {
     let two = _mm512_set1_ps(2.0);
     let blunt = _mm512_cmp_ps_mask::<_CMP_GT_OQ>(squares, two);
     let small = _mm512_mask_sub_ps(squares, blunt, _mm512_set1_ps(4.0), squares);
-    // asin(x)/x in x² ≤ 1/2.
+    // asin(x)/x as a series in x² ≤ 1/2.
     let x2 = _mm512_mul_ps(small, _mm512_set1_ps(0.25));
     let mut series = _mm512_set1_ps(ASIN[0]);
     for &c in &ASIN[1..] {
@@ -348,8 +353,8 @@ fn angle(squares: __m512) -> __m512 {
     _mm512_mask_sub_ps(acute, blunt, pi, acute)
 }
 
-/// The coefficients (2k)!/(4^k·k!²·(2k + 1)) of asin, the highest first: what follows is below
-/// 2⁻²⁵ for x² ≤ 1/2.
+/// The coefficients (2k)!/(4^k·k!²·(2k + 1)) of asin, highest first; the remainder is below 2⁻²⁵
+/// for x² ≤ 1/2.
 #[cfg(target_arch = "x86_64")]
 const ASIN: [f32; 19] = {
     let mut series = [0.0; 19];
@@ -389,7 +394,7 @@ fn ball(q: __m512) -> __m512 {
     _mm512_mul_ps(two, ln)
 }
 
-/// The same as [`distances`].
+/// Computes [`distances`].
 ///
 /// # Safety
 /// The vectors of both sides have one length.
@@ -407,10 +412,10 @@ unsafe fn distances_avx512(
         let rows = first..a.len().min(first + ROWS);
         for j in (0..b.len()).step_by(TILE) {
             for (tile, i) in rows.clone().step_by(TILE).enumerate() {
-                // Each tile of these columns fetches one of the next ones.
+                // Each tile of these columns prefetches one of the next.
                 let next = b.get(j + TILE + tile).unwrap_or(&a[i]);
                 let (a, out) = (&a[i..], &mut out[i * stride..]);
-                // SAFETY: the caller's.
+                // SAFETY: guaranteed by the caller.
                 unsafe {
                     match rows.end - i {
                         1 => products::<1>(a, b, j, next, out, stride),
@@ -428,8 +433,8 @@ unsafe fn distances_avx512(
     }
 }
 
-/// ⟨a, b⟩ of the first R vectors of `a` and the [`TILE`] of `b` from j on, while `next` comes from memory:
-/// row i of `out` starts at i · `stride`.
+/// Computes ⟨a, b⟩ of the first R vectors of `a` and [`TILE`] of `b` from j on, and prefetches
+/// `next`. Row i of `out` starts at i · `stride`.
 ///
 /// # Safety
 /// The vectors of `a` and `b` have one length.
@@ -447,7 +452,7 @@ unsafe fn products<const R: usize>(
     let n = a[0].len();
     let next = next.as_ptr();
     let pa: [*const f32; R] = std::array::from_fn(|t| a[t].as_ptr());
-    // The last vector stands in for those beyond the end.
+    // The last vector replaces those beyond the end.
     let pb: [*const f32; TILE] = std::array::from_fn(|t| b[(j + t).min(b.len() - 1)].as_ptr());
     let mut tile = [[_mm512_setzero_ps(); TILE]; R];
     let mut add = |at: usize, mask: u16| {
@@ -488,7 +493,7 @@ unsafe fn products<const R: usize>(
     }
 }
 
-/// Apart, so that whole tiles are copied by instructions and not by a call.
+/// A separate function, so that whole tiles are copied by instructions instead of a call.
 #[cfg(target_arch = "x86_64")]
 #[cold]
 #[inline(never)]
@@ -496,7 +501,8 @@ fn copy_part(out: &mut [f32], found: &[f32; TILE]) {
     out.copy_from_slice(&found[..out.len()]);
 }
 
-/// Distances of row i from its products, which are in `out`, and +∞ to a whole sixteen.
+/// Turns the products of row i, which are in `out`, into distances, padded with +∞ to a multiple of
+/// sixteen.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
@@ -552,9 +558,10 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(200))]
-        /// Against plain f64, at odd sizes: far, near, equal and parallel vectors of any scale.
+        /// Compares with plain f64 at odd sizes: far, near, equal and parallel vectors of any
+        /// scale.
         #[test]
-        fn it_is_within_its_error(
+        fn bounded_distances_are_within_their_error(
             n in 1usize..90, rows in 1usize..60, columns in 1usize..40,
             scale in -20i32..4, common in 0.0f32..1.0, seed: u64
         ) {
@@ -573,7 +580,7 @@ mod tests {
             let stride = columns.next_multiple_of(16);
             let mut out = vec![0.0; rows * stride];
             let [a, b] = [&a, &b].map(|v| v.iter().map(|v| &v[..]).collect::<Vec<_>>());
-            // Norms of rows of a table, first unknown and then known, must be those of vectors.
+            // Norms of table rows, first unknown and then cached, must equal those of vectors.
             let norms = Norms::new(rows + columns);
             let ids: Vec<u32> = (0..(rows + columns) as u32).collect();
             let (ids_a, ids_b) = ids.split_at(rows);
@@ -609,10 +616,10 @@ mod tests {
     }
 
     #[test]
-    fn what_f32_cannot_hold_is_refused() {
+    fn numbers_beyond_f32_are_refused() {
         let (one, tiny, huge) = ([1.0f32; 3], [1e-12f32; 3], [1e18f32; 3]);
         let mut out = [0.0; 16];
-        let mut screen = |a: &[f32], b: &[f32]| {
+        let mut in_range = |a: &[f32], b: &[f32]| {
             let (a, b) = ([a], [b]);
             let plain = |vectors| Vectors {
                 vectors,
@@ -627,6 +634,6 @@ mod tests {
             )
             .is_some()
         };
-        assert!(!screen(&one, &tiny) && !screen(&huge, &one));
+        assert!(!in_range(&one, &tiny) && !in_range(&huge, &one));
     }
 }

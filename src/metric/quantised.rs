@@ -1,20 +1,21 @@
-//! Which words are certainly farther from a word than a limit, or nearer, seen from a byte a coordinate.
+//! Lower and upper bounds on distances, from vectors quantised to one byte per coordinate.
 //!
-//! Vectors x are kept as x̂ = c + unit·q, where q are integers from -127 to 127 and c is the mean. With
-//! δ = ‖x - x̂‖₂, the triangle inequality gives |‖a - b‖₂ - unit·‖q_a - q_b‖₂| ≤ δ_a + δ_b, and
-//! ‖q_a - q_b‖₂² is an integer. For the few words of which that does not say enough, whoever asks computes the distance.
+//! A vector x is stored as x̂ = c + unit·q, where c is the mean and q holds integers from -127 to
+//! 127. With δ = ‖x - x̂‖₂, the triangle inequality gives |‖a - b‖₂ - unit·‖q_a - q_b‖₂| ≤ δ_a +
+//! δ_b, and ‖q_a - q_b‖₂² is an integer. Callers compute the exact distance of the few words that
+//! these bounds leave undecided.
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
 
-use crate::metric::{Limits, Seen};
+use crate::metric::{Limits, Proven};
 use crate::parallel::split;
 #[cfg(target_arch = "x86_64")]
 use crate::prefetch::prefetch;
 #[cfg(target_arch = "x86_64")]
 use crate::simd::Avx512VnniBytes;
 
-/// A cache line, on which every row starts.
+/// A cache line; every row starts on one.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 struct Line([u8; 64]);
@@ -24,21 +25,21 @@ unsafe impl bytemuck::Zeroable for Line {}
 // SAFETY: as above.
 unsafe impl bytemuck::Pod for Line {}
 
-/// What stands at the end of a row's last line, behind the integers.
+/// The values at the end of a row's last line, behind the integers.
 #[derive(Clone, Copy)]
-struct Sides {
-    /// ‖q‖₂².
+struct RowSums {
+    /// The squared norm ‖q‖₂².
     norm: i32,
-    /// 256·Σq.
+    /// 256 times the sum of q.
     sum: i32,
-    /// δ, and a little for rounding.
+    /// δ, slightly larger for rounding.
     error: f32,
 }
 
-/// Their bytes.
-const SIDES: usize = 12;
+/// Bytes of [`RowSums`].
+const ROW_SUMS: usize = 12;
 
-impl Sides {
+impl RowSums {
     #[inline]
     fn of(row: &[Line]) -> Self {
         let bytes = row.last().map_or([[0; 4]; 3], |line| {
@@ -47,7 +48,7 @@ impl Sides {
             };
             [a, b, c]
         });
-        Sides {
+        RowSums {
             norm: i32::from_ne_bytes(bytes[0]),
             sum: i32::from_ne_bytes(bytes[1]),
             error: f32::from_ne_bytes(bytes[2]),
@@ -61,28 +62,28 @@ impl Sides {
             self.error.to_ne_bytes(),
         ];
         if let Some(line) = row.last_mut() {
-            line.0[64 - SIDES..].copy_from_slice(bytes.as_flattened());
+            line.0[64 - ROW_SUMS..].copy_from_slice(bytes.as_flattened());
         }
     }
 }
 
-/// At most so many words are asked for at a time.
-pub(crate) const TOGETHER: usize = 64;
+/// Maximum number of words in one call.
+pub(crate) const MAX_WORDS: usize = 64;
 
-/// Up to this dimension sums of squares of differences, at most 254² each, stay in i32.
-const MOST_DIM: usize = 1 << 14;
+/// Up to this dimension, sums of squared differences (at most 254² each) fit in i32.
+const MAX_DIM: usize = 1 << 14;
 
 /// Rows of 8-bit coordinates.
 #[derive(Debug)]
-pub(crate) struct Coarse {
-    /// Lines a row.
+pub(crate) struct QuantisedBounds {
+    /// Cache lines per row.
     width: usize,
     lines: Vec<Line>,
     unit: f64,
     isa: Isa,
 }
 
-/// How the machine takes products of 8-bit integers.
+/// The machine's instructions for products of 8-bit integers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Isa {
     #[cfg(target_arch = "x86_64")]
@@ -100,16 +101,16 @@ impl Isa {
     }
 }
 
-impl Coarse {
-    /// Bytes that the rows of so many words take.
+impl QuantisedBounds {
+    /// Bytes that the rows of `words` words take.
     pub(crate) fn bytes(words: usize, dim: usize) -> usize {
-        words.saturating_mul((dim + SIDES).next_multiple_of(64))
+        words.saturating_mul((dim + ROW_SUMS).next_multiple_of(64))
     }
 
-    /// Of row-major vectors; none where a byte a coordinate says nothing of them.
+    /// Quantises row-major vectors; `None` if one byte per coordinate cannot represent them.
     pub(crate) fn new(vectors: &[f32], dim: usize) -> Option<Self> {
         let count = vectors.len() / dim.max(1);
-        if count == 0 || dim > MOST_DIM {
+        if count == 0 || dim > MAX_DIM {
             return None;
         }
         let mut center = vec![0.0f64; dim];
@@ -132,7 +133,8 @@ impl Coarse {
         if !(finite && (1e-150..1e150).contains(&most)) {
             return None;
         }
-        // A smaller unit says more of most rows, and less of those with coordinates beyond 127 of it.
+        // A smaller unit is more exact for most rows, and less exact for rows with coordinates
+        // beyond 127 units.
         let some = || vectors.chunks_exact(dim).step_by(count.div_ceil(1000));
         let errors = |unit| {
             some()
@@ -143,16 +145,16 @@ impl Coarse {
         while errors(unit / 1.25) < errors(unit) {
             unit /= 1.25;
         }
-        let width = (dim + SIDES).div_ceil(64);
+        let width = (dim + ROW_SUMS).div_ceil(64);
         let mut lines = vec![Line([0; 64]); count * width];
-        const PIECE: usize = 1024;
-        let pieces = lines
-            .chunks_mut(PIECE * width)
-            .zip(vectors.chunks(PIECE * dim));
-        // Rounding: f64 sums of n terms are off by a relative n·2⁻⁵³, differences from the mean by 2⁻⁵² of the
-        // largest.
+        const ROWS_PER_TASK: usize = 1024;
+        let tasks = lines
+            .chunks_mut(ROWS_PER_TASK * width)
+            .zip(vectors.chunks(ROWS_PER_TASK * dim));
+        // Rounding: f64 sums of n terms have a relative error of n·2⁻⁵³, differences from the mean
+        // one of 2⁻⁵² of the largest.
         let rounding = 1e-12 * most * (dim as f64).sqrt();
-        split(pieces.collect(), |(lines, vectors)| {
+        split(tasks.collect(), |(lines, vectors)| {
             let rows = lines.chunks_exact_mut(width).zip(vectors.chunks_exact(dim));
             for (row, x) in rows {
                 let (mut norm, mut sum) = (0, 0);
@@ -162,10 +164,10 @@ impl Coarse {
                     sum += 256 * i32::from(q);
                 });
                 let error = ((own * (1.0 + 1e-9) + rounding) as f32).next_up();
-                Sides { norm, sum, error }.store(row);
+                RowSums { norm, sum, error }.store(row);
             }
         });
-        Some(Coarse {
+        Some(QuantisedBounds {
             width,
             lines,
             unit,
@@ -173,41 +175,42 @@ impl Coarse {
         })
     }
 
-    /// What can be said of the distances between `a` and the words `b`, at most [`TOGETHER`], as
-    /// [`Metric::Euclidean`](super::Metric) computes them.
+    /// Compares bounds on the distances between `a` and up to [`MAX_WORDS`] words `b` with limits.
+    /// The distances are those that [`Metric::Euclidean`](super::Metric) computes.
     #[inline]
-    pub(crate) fn seen(&self, a: u32, b: &[u32], limits: &Limits) -> Seen {
+    pub(crate) fn compare(&self, a: u32, b: &[u32], limits: &Limits) -> Proven {
         let lengths = [limits.far.len(), limits.near.len()];
-        assert!(b.len() <= TOGETHER && lengths == [b.len(); 2]);
+        assert!(b.len() <= MAX_WORDS && lengths == [b.len(); 2]);
         match self.isa {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: the variant holds the proof of its features; lengths were checked.
-            Isa::Avx512Vnni(_) => unsafe { self.seen_avx512(a, b, limits) },
+            Isa::Avx512Vnni(_) => unsafe { self.compare_avx512(a, b, limits) },
             Isa::Portable => {
-                let mut seen = Seen::default();
+                let mut proven = Proven::default();
                 for (i, &b) in b.iter().enumerate() {
                     let (least, most) = self.between(self.row(a), self.row(b));
-                    seen.beyond |= u64::from(least > limits.far[i]) << i;
-                    seen.within |= u64::from(most <= limits.near[i]) << i;
-                    seen.outside |= u64::from(least > limits.least) << i;
+                    proven.beyond |= u64::from(least > limits.far[i]) << i;
+                    proven.within |= u64::from(most <= limits.near[i]) << i;
+                    proven.outside |= u64::from(least > limits.least) << i;
                 }
-                seen
+                proven
             }
         }
     }
 
-    /// Between which two numbers the least distance between `a` and one of the words `b` lies.
+    /// Returns a lower and an upper bound on the least distance between `a` and one of the words
+    /// `b`.
     #[inline]
     pub(crate) fn nearest(&self, a: u32, b: &[u32]) -> (f64, f64) {
         let mut nearest = (f64::INFINITY, f64::INFINITY);
-        for b in b.chunks(TOGETHER) {
-            let (least, most) = self.nearest_together(a, b);
+        for b in b.chunks(MAX_WORDS) {
+            let (least, most) = self.nearest_of_few(a, b);
             nearest = (nearest.0.min(least), nearest.1.min(most));
         }
         nearest
     }
 
-    fn nearest_together(&self, a: u32, b: &[u32]) -> (f64, f64) {
+    fn nearest_of_few(&self, a: u32, b: &[u32]) -> (f64, f64) {
         match self.isa {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: the variant holds the proof of its features.
@@ -228,35 +231,36 @@ impl Coarse {
         &self.lines[id as usize * self.width..][..self.width]
     }
 
-    /// Where a distance lies. It is computed to a relative (n/8 + 8)·2⁻⁵³ < 10⁻¹², and so is all here.
+    /// Returns a lower and an upper bound on a distance. Computed distances have a relative error
+    /// of (n/8 + 8)·2⁻⁵³ < 10⁻¹², and so has everything here.
     fn between(&self, a: &[Line], b: &[Line]) -> (f64, f64) {
         let mut product = 0;
         let [x, y] = [a, b].map(|row| {
             let bytes: &[u8] = bytemuck::cast_slice(row);
-            &bytes[..bytes.len() - SIDES]
+            &bytes[..bytes.len() - ROW_SUMS]
         });
         for (&x, &y) in x.iter().zip(y) {
             product += i32::from(x.cast_signed()) * i32::from(y.cast_signed());
         }
-        let [a, b] = [a, b].map(Sides::of);
+        let [a, b] = [a, b].map(RowSums::of);
         let apart2 = a.norm + b.norm - 2 * product;
         let apart = self.unit * f64::from(apart2).sqrt();
         let error = f64::from(a.error) + f64::from(b.error);
-        ((apart - error) * LESS, (apart + error) * MORE)
+        ((apart - error) * ROUND_DOWN, (apart + error) * ROUND_UP)
     }
 
-    /// ‖q_a - q_b‖₂² and δ_b of the words b; returns δ_a.
+    /// Writes ‖q_a - q_b‖₂² and δ_b of the words b; returns δ_a.
     #[cfg(target_arch = "x86_64")]
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-    fn apart_avx512(&self, a: u32, b: &[u32], out: &mut Apart) -> __m512d {
+    fn apart_avx512(&self, a: u32, b: &[u32], out: &mut SquaresAndErrors) -> __m512d {
         for &b in b {
             for line in self.row(b) {
                 prefetch(line);
             }
         }
         let own = self.row(a);
-        let Sides { norm, error, .. } = Sides::of(own);
+        let RowSums { norm, error, .. } = RowSums::of(own);
         let (four, rest) = b.as_chunks::<4>();
         for (apart2, b) in out.squares.as_chunks_mut().0.iter_mut().zip(four) {
             *apart2 = sums(b.map(|b| product(own, self.row(b))));
@@ -265,19 +269,20 @@ impl Coarse {
             *apart2 = _mm512_reduce_add_epi32(product(own, self.row(b)));
         }
         for ((apart2, error_b), &b) in out.squares.iter_mut().zip(&mut out.errors).zip(b) {
-            // All are less than 2³¹: of at most 2¹⁴ terms, these are up to 127², 256·127 and 2·255·127.
-            let of = Sides::of(self.row(b));
+            // No value reaches 2³¹: each sums at most 2¹⁴ terms, of up to 127², 256·127 and
+            // 2·255·127.
+            let of = RowSums::of(self.row(b));
             *apart2 = of.norm + of.sum - 2 * *apart2 + norm;
             *error_b = of.error;
         }
         _mm512_set1_pd(error.into())
     }
 
-    /// The same as [`between`](Self::between) for the eight words of `apart` from one on.
+    /// Computes [`between`](Self::between) for eight words of `apart`, starting at `first`.
     #[cfg(target_arch = "x86_64")]
     #[inline]
     #[target_feature(enable = "avx512f")]
-    fn between_avx512(&self, own: __m512d, apart: &Apart, first: usize) -> [__m512d; 2] {
+    fn between_avx512(&self, own: __m512d, apart: &SquaresAndErrors, first: usize) -> [__m512d; 2] {
         let (squares, errors) = (&apart.squares[first..][..8], &apart.errors[first..][..8]);
         // SAFETY: there are eight of each.
         let (squares, errors) = unsafe {
@@ -290,25 +295,25 @@ impl Coarse {
         let apart = _mm512_mul_pd(unit, _mm512_sqrt_pd(_mm512_cvtepi32_pd(squares)));
         let error = _mm512_add_pd(own, _mm512_cvtps_pd(errors));
         [
-            _mm512_mul_pd(_mm512_sub_pd(apart, error), _mm512_set1_pd(LESS)),
-            _mm512_mul_pd(_mm512_add_pd(apart, error), _mm512_set1_pd(MORE)),
+            _mm512_mul_pd(_mm512_sub_pd(apart, error), _mm512_set1_pd(ROUND_DOWN)),
+            _mm512_mul_pd(_mm512_add_pd(apart, error), _mm512_set1_pd(ROUND_UP)),
         ]
     }
 
-    /// [`seen`](Self::seen), eight at a time.
+    /// Computes [`compare`](Self::compare), eight words at a time.
     ///
     /// # Safety
-    /// The limits are as many as the words, `far` and `near`.
+    /// `far` and `near` have one limit per word.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-    unsafe fn seen_avx512(&self, a: u32, b: &[u32], limits: &Limits) -> Seen {
-        let mut apart = Apart::NONE;
+    unsafe fn compare_avx512(&self, a: u32, b: &[u32], limits: &Limits) -> Proven {
+        let mut apart = SquaresAndErrors::NONE;
         let own = self.apart_avx512(a, b, &mut apart);
-        let mut seen = Seen::default();
+        let mut proven = Proven::default();
         for first in (0..b.len()).step_by(8) {
             let some: u8 = 0xFF >> (8 - (b.len() - first).min(8));
             let [least, most] = self.between_avx512(own, &apart, first);
-            // SAFETY: those of the mask are there.
+            // SAFETY: the mask covers only existing limits.
             let (far, near) = unsafe {
                 (
                     _mm512_maskz_loadu_pd(some, limits.far.as_ptr().add(first)),
@@ -319,18 +324,18 @@ impl Coarse {
             let within = _mm512_mask_cmp_pd_mask::<_CMP_LE_OQ>(some, most, near);
             let inner = _mm512_set1_pd(limits.least);
             let outside = _mm512_mask_cmp_pd_mask::<_CMP_GT_OQ>(some, least, inner);
-            seen.beyond |= u64::from(beyond) << first;
-            seen.within |= u64::from(within) << first;
-            seen.outside |= u64::from(outside) << first;
+            proven.beyond |= u64::from(beyond) << first;
+            proven.within |= u64::from(within) << first;
+            proven.outside |= u64::from(outside) << first;
         }
-        seen
+        proven
     }
 
-    /// [`nearest`](Self::nearest) of at most [`TOGETHER`] words, eight at a time.
+    /// Computes [`nearest`](Self::nearest) for at most [`MAX_WORDS`] words, eight at a time.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
     fn nearest_avx512(&self, a: u32, b: &[u32]) -> (f64, f64) {
-        let mut apart = Apart::NONE;
+        let mut apart = SquaresAndErrors::NONE;
         let own = self.apart_avx512(a, b, &mut apart);
         let mut nearest = [_mm512_set1_pd(f64::INFINITY); 2];
         for first in (0..b.len()).step_by(8) {
@@ -347,21 +352,21 @@ impl Coarse {
 
 /// ‖q_a - q_b‖₂² and δ_b of some words b.
 #[cfg(target_arch = "x86_64")]
-struct Apart {
-    squares: [i32; TOGETHER],
-    errors: [f32; TOGETHER],
+struct SquaresAndErrors {
+    squares: [i32; MAX_WORDS],
+    errors: [f32; MAX_WORDS],
 }
 
 #[cfg(target_arch = "x86_64")]
-impl Apart {
-    const NONE: Self = Apart {
-        squares: [0; TOGETHER],
-        errors: [0.0; TOGETHER],
+impl SquaresAndErrors {
+    const NONE: Self = SquaresAndErrors {
+        squares: [0; MAX_WORDS],
+        errors: [0.0; MAX_WORDS],
     };
 }
 
-/// Sixteen sums that make ⟨q_a + 128, q_b⟩ together, which is ⟨q_a, q_b⟩ + 128·Σq_b: VNNI wants the first factor without
-/// a sign.
+/// Returns sixteen partial sums of ⟨q_a + 128, q_b⟩, which equals ⟨q_a, q_b⟩ + 128·Σq_b. VNNI needs
+/// an unsigned first factor.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
@@ -370,9 +375,9 @@ fn product(a: &[Line], b: &[Line]) -> __m512i {
     let mut left = a.len();
     for (x, y) in a.iter().zip(b) {
         left -= 1;
-        // The sides are no integers.
+        // The bytes of `RowSums` are no coordinates.
         let integers = if left == 0 {
-            u64::MAX >> SIDES
+            u64::MAX >> ROW_SUMS
         } else {
             u64::MAX
         };
@@ -389,11 +394,11 @@ fn product(a: &[Line], b: &[Line]) -> __m512i {
     sum
 }
 
-/// For the rounding of what is computed in f64.
-const LESS: f64 = 1.0 - 1e-9;
-const MORE: f64 = 1.0 + 1e-9;
+/// Factors that cover the rounding of f64 arithmetic.
+const ROUND_DOWN: f64 = 1.0 - 1e-9;
+const ROUND_UP: f64 = 1.0 + 1e-9;
 
-/// The sum of each.
+/// The sum of each vector's lanes.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "avx512f")]
@@ -415,7 +420,8 @@ fn sums([a, b, c, d]: [__m512i; 4]) -> [i32; 4] {
     out
 }
 
-/// Rounds a vector to integers of at most 127, which `keep` is told; the norm of what is lost.
+/// Rounds a vector to integers of at most 127 and passes them to `keep`; returns the norm of the
+/// rounding error.
 fn rounded(x: &[f32], center: &[f64], unit: f64, mut keep: impl FnMut(usize, i8)) -> f64 {
     let mut error2 = 0.0;
     for (d, (&x, c)) in x.iter().zip(center).enumerate() {
@@ -437,9 +443,9 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(300))]
-        /// Against the distances themselves, with limits just below and above them.
+        /// Compares with exact distances, with limits just below and above them.
         #[test]
-        fn what_is_seen_is_so(
+        fn proven_comparisons_hold(
             n in 1usize..140, count in 1usize..=64, exponent in -40i32..40, offset in -3f32..3.0,
             duplicates: bool, seed: u64
         ) {
@@ -453,7 +459,7 @@ mod tests {
                 let first = vectors[..n].to_vec();
                 vectors.chunks_exact_mut(n).step_by(3).for_each(|x| x.copy_from_slice(&first));
             }
-            let Some(mut coarse) = Coarse::new(&vectors, n) else {
+            let Some(mut bounds) = QuantisedBounds::new(&vectors, n) else {
                 // All words at one point.
                 let first = &vectors[..n];
                 prop_assert!(vectors.chunks_exact(n).all(|x| x == first));
@@ -467,34 +473,35 @@ mod tests {
                 for factor in [0.0, 0.5, 1.0 - 1e-9, 1.0, 1.1] {
                     let limits: Vec<f64> = each.iter().map(|d| d * factor).collect();
                     let limits = Limits { far: &limits, near: &limits, least: each[0] * factor };
-                    let seen = coarse.seen(a, &ids, &limits);
-                    let (least, most) = coarse.nearest(a, &ids[1..]);
+                    let proven = bounds.compare(a, &ids, &limits);
+                    let (least, most) = bounds.nearest(a, &ids[1..]);
                     let nearest = each[1..].iter().copied().fold(f64::INFINITY, f64::min);
                     prop_assert!(least <= nearest && nearest <= most);
-                    coarse.isa = Isa::Portable;
-                    prop_assert_eq!(seen, coarse.seen(a, &ids, &limits));
-                    prop_assert_eq!((least, most), coarse.nearest(a, &ids[1..]));
-                    coarse.isa = Isa::detect();
+                    bounds.isa = Isa::Portable;
+                    prop_assert_eq!(proven, bounds.compare(a, &ids, &limits));
+                    prop_assert_eq!((least, most), bounds.nearest(a, &ids[1..]));
+                    bounds.isa = Isa::detect();
                     for (i, &d) in each.iter().enumerate() {
-                        prop_assert!(seen.beyond >> i & 1 == 0 || d > limits.far[i], "{d}");
-                        prop_assert!(seen.within >> i & 1 == 0 || d <= limits.near[i], "{d}");
-                        prop_assert!(seen.outside >> i & 1 == 0 || d > limits.least, "{d}");
+                        prop_assert!(proven.beyond >> i & 1 == 0 || d > limits.far[i], "{d}");
+                        prop_assert!(proven.within >> i & 1 == 0 || d <= limits.near[i], "{d}");
+                        prop_assert!(proven.outside >> i & 1 == 0 || d > limits.least, "{d}");
                     }
                 }
             }
         }
     }
 
-    /// It is of use: of words in a ball, those at twice the limit are seen to be beyond.
+    /// The bounds are useful: for words in a ball, they prove that those at twice the limit are
+    /// beyond it.
     #[test]
-    fn it_sees_far_words() {
+    fn bounds_prove_that_far_words_are_beyond() {
         let mut rng = crate::Randomness::new(Some(1))
             .next_key()
             .unwrap()
             .stream(0);
         let n = 50;
         let vectors: Vec<f32> = (0..40 * n).map(|_| (rng.next_u32() >> 8) as f32).collect();
-        let coarse = Coarse::new(&vectors, n).unwrap();
+        let bounds = QuantisedBounds::new(&vectors, n).unwrap();
         let row = |id: usize| &vectors[id * n..][..n];
         for b in 1..40 {
             let apart = Metric::Euclidean.distance(row(0), row(b));
@@ -503,28 +510,28 @@ mod tests {
                 near: &[apart * 1.05],
                 least: apart * 0.9,
             };
-            let certain = Seen {
+            let certain = Proven {
                 beyond: 1,
                 within: 1,
                 outside: 1,
             };
-            assert_eq!(coarse.seen(0, &[b as u32], &limits), certain);
+            assert_eq!(bounds.compare(0, &[b as u32], &limits), certain);
             let limits = Limits {
                 far: &[apart],
                 near: &[apart],
                 least: apart,
             };
-            assert_eq!(coarse.seen(0, &[b as u32], &limits), Seen::default());
+            assert_eq!(bounds.compare(0, &[b as u32], &limits), Proven::default());
         }
     }
 
     #[test]
-    fn what_has_no_unit_has_no_coarse() {
-        assert!(Coarse::new(&[], 3).is_none());
-        assert!(Coarse::new(&[1.0; 9], 3).is_none());
-        assert!(Coarse::new(&[f32::NAN, 1.0], 1).is_none());
-        assert!(Coarse::new(&[f32::NAN, 1.0, 0.0, 2.0], 2).is_none());
-        assert!(Coarse::new(&[f32::INFINITY, 1.0], 1).is_none());
-        assert!(Coarse::new(&vec![0.5; MOST_DIM + 1], MOST_DIM + 1).is_none());
+    fn vectors_without_a_unit_have_no_bounds() {
+        assert!(QuantisedBounds::new(&[], 3).is_none());
+        assert!(QuantisedBounds::new(&[1.0; 9], 3).is_none());
+        assert!(QuantisedBounds::new(&[f32::NAN, 1.0], 1).is_none());
+        assert!(QuantisedBounds::new(&[f32::NAN, 1.0, 0.0, 2.0], 2).is_none());
+        assert!(QuantisedBounds::new(&[f32::INFINITY, 1.0], 1).is_none());
+        assert!(QuantisedBounds::new(&vec![0.5; MAX_DIM + 1], MAX_DIM + 1).is_none());
     }
 }
