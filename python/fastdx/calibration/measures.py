@@ -140,7 +140,7 @@ def statistics_at(
 
 
 def _draws_for(half_width: float, confidence: float) -> int:
-    """Return a number of draws whose exact bounds are narrow enough at 1/2, where they are widest."""
+    """Return how many draws make the exact bounds narrow enough at 1/2, where they are widest."""
     if not 1e-4 <= half_width < 0.5:
         raise ParameterError(f"half_width must be from 1e-4 to below 0.5, got {half_width}")
     draws = 2
