@@ -1,5 +1,6 @@
-"""Tests of the claim Pr[M(w)=y] ≤ e^(ε·d(w,w'))·Pr[M(w')=y]: a computed one for Tem, and one for
-any black box.
+"""Tests of the claim Pr[M(w)=y] ≤ e^(ε·d(w,w'))·Pr[M(w')=y].
+
+`certify` computes the ε of a mechanism with a law. `likelihood_ratio` tests any black box by draws.
 """
 
 from __future__ import annotations
@@ -25,36 +26,40 @@ __all__ = ["Certificate", "Finding", "LargestLoss", "Report", "certify", "likeli
 
 Word = Hashable
 Metric: TypeAlias = Embedding | WordGraph | ArrayLike | Callable[[str, str], float]
-"""The same words' distances: a space, a matrix of the shape (V, V), or a function of two words."""
+"""Distances of a mechanism's words: a space, a (V, V) matrix, or a function of two words."""
 
 FAITHFUL = 2.0**-60
-"""Probabilities, of a row's largest, whose integers are those of the law to more than 12 digits."""
+"""The least ratio of a probability to its row's largest at which `FiniteLaw`'s integer represents
+it to more than 12 digits."""
 ROUNDED_UP = 1 + 1e-10
-"""Rounding is far below this."""
+"""A factor far above the rounding of the computation; it makes a result an upper bound."""
 
 
 @dataclass(frozen=True)
 class LargestLoss:
-    """What a mechanism really loses, over all pairs of words and outputs. Printed, a sentence."""
+    """The largest privacy loss of a mechanism, over all pairs of words and all outputs.
+
+    It prints as a sentence.
+    """
 
     epsilon: float
     """The largest log-ratio per unit of distance."""
     pair: tuple[str, str]
-    """The words that are told apart best per unit of distance, the likelier one first."""
+    """The two words at which `epsilon` is reached, the likelier one first."""
     output: str
-    """The output that does it."""
+    """The output at which `epsilon` is reached."""
     local: float
     """The largest log-ratio of any two words: the ε of local differential privacy."""
     local_pair: tuple[str, str]
-    """The words of that."""
+    """The two words at which `local` is reached, the likelier one first."""
     local_output: str
-    """The output of that."""
+    """The output at which `local` is reached."""
     metric: str
     """The metric's name."""
     epsilon_low: float = 0.0
-    """No less than this is `epsilon`: the same, unless the law is known with errors alone."""
+    """A lower bound on the true value of `epsilon`. It is lower only if the law has errors."""
     local_low: float = 0.0
-    """The same of `local`."""
+    """A lower bound on the true value of `local`. It is lower only if the law has errors."""
 
     def __str__(self) -> str:
         """Return it as a sentence."""
@@ -97,42 +102,43 @@ def certify(
 ) -> Certificate | LargestLoss:
     """Compute the ε that a mechanism really has on its vocabulary.
 
-    The supremum of |ln Pr[y|w] - ln Pr[y|w']| / d(w, w') over all pairs of words and all outputs
-    (docs/calibration.md): at most the nominal ε, and at least half of it unless γ is below the
-    distances. It takes the embedding to be public. A Tem against its own metric gets a certificate
-    that its guarantee can carry (``Tem.certified``). Every other mechanism with a law, or a Tem
-    against another metric, gets the largest loss found by looking at all pairs, with all laws in
-    memory (eight bytes for each word and output).
+    ε is the supremum of |ln Pr[y|w] - ln Pr[y|w']| / d(w, w') over all pairs of words and all
+    outputs (docs/calibration.md). For Tem it is at most the nominal ε, and at least half of it
+    unless γ is below the distances. The result assumes that the embedding is public.
+
+    Without `metric`, a Tem gets a certificate that its guarantee can use (``Tem.certified``). For
+    every other mechanism with a law, and for a Tem with `metric`, the function looks at all pairs.
+    It then holds all laws in memory (eight bytes for each word and output).
 
     Parameters
     ----------
     mechanism : Mechanism or Law
-        A Tem with the exact sampler, another one with a law, a MultivariateLaplace or Mahalanobis
-        in one or two dimensions (`fastdx.laws.of_noise`), or a `fastdx.laws.Law`. What is
-        certified of a Law are its own numbers; ``FiniteLaw(law=law)`` draws them as integers, none
-        below 2⁻¹⁰⁰ of the row's largest, so it may cost less.
+        A Tem with the exact sampler, another mechanism with a law, a MultivariateLaplace or
+        Mahalanobis in one or two dimensions (`fastdx.laws.of_noise`), or a `fastdx.laws.Law`. For a
+        Law its own numbers are certified. ``FiniteLaw(law=law)`` draws integers, none below 2⁻¹⁰⁰
+        of the row's largest, so its ε may be smaller.
     metric : Embedding, WordGraph, array_like of float, or callable, optional
-        The same words in the same order, whose distances are to count; the mechanism's own if
-        left out. An array has the shape (V, V); a function takes two words. Distances must be
-        symmetric, not negative, and 0 from a word to itself; infinity bounds nothing.
+        Distances of the same words in the same order; by default the mechanism's own. An array has
+        the shape (V, V); a function takes two words. Distances must be symmetric, not negative, and
+        0 from a word to itself. Pairs at distance infinity are left out.
     progress : callable, optional
         Called now and then with the number of words done.
 
     Returns
     -------
     Certificate or LargestLoss
-        ``.epsilon``, and the pair of words and the output that bind; of the second also
-        ``.local``, the ε of local differential privacy. Of noise these are upper bounds, and
-        ``.epsilon_low`` and ``.local_low`` lower ones.
+        ``.epsilon``, and the pair of words and the output at which it is reached. A LargestLoss
+        also has ``.local``, the ε of local differential privacy. For noise both are upper bounds,
+        and ``.epsilon_low`` and ``.local_low`` are lower bounds.
 
     Raises
     ------
     InputTypeError
-        What is no mechanism.
+        The argument is no mechanism.
     ParameterError
-        A mechanism without a law; a metric that is none on these words.
+        The mechanism has no law, or the metric is no metric on these words.
     TooLargeError
-        More than 8 GiB of laws.
+        The laws take more than 8 GiB.
 
     Examples
     --------
@@ -155,7 +161,7 @@ def certify(
         )
     if isinstance(mechanism, Tem) and mechanism.sampler != "exact":
         raise ParameterError(
-            "mechanism must have sampler='exact': the law that is sampled is certified"
+            "mechanism must have sampler='exact': only the law of that sampler is certified"
         )
     if isinstance(mechanism, Tem) and metric is None and not mechanism.remap:
         return _certify(mechanism, progress)
@@ -170,7 +176,7 @@ def certify(
             epsilon, (a, b, y), local, (c, d, z) = largest_loss(drawn, space, progress)
             return _loss(drawn.space.words, (epsilon, (a, b), y), (local, (c, d), z), space.metric)
         if space is not mechanism.space and tuple(space.words) != tuple(mechanism.space.words):
-            raise ParameterError("metric must be one on the words of the law, in their order")
+            raise ParameterError("metric must have the words of the law, in their order")
     return _of_matrix(mechanism, space, progress)
 
 
@@ -186,7 +192,7 @@ def _loss(
 
 
 def _faithful(law: Law) -> FiniteLaw | None:
-    """Return what draws a law, if its integers are the law's numbers to 12 digits."""
+    """Return the FiniteLaw of a law, if its integers represent the law's numbers to 12 digits."""
     if law.errors is not None:
         return None
     matrix = law.matrix()
@@ -220,11 +226,11 @@ def _of_matrix(
     worst, local = logs.per_distance(rows, progress), logs.local()[0]
     most, most_local = worst.loss * ROUNDED_UP, local.loss * ROUNDED_UP
     if errors is not None and is_law(mechanism):
-        # The words and outputs are those of which it is certain.
+        # The pairs and outputs reported are those of the lower bounds.
         logs = Logs.of(matrix, errors=errors, sign=-1.0)
         worst, local = logs.per_distance(rows), logs.local()[0]
         if metric is mechanism.space and mechanism.proved.distances is not None:
-            # What is proved bounds what could not be computed.
+            # The proved ε holds too, and may be below the computed upper bound.
             most = min(most, mechanism.proved.epsilon)
             most_local = min(most_local, mechanism.proved.epsilon * float(distances.max()))
     found = _loss(words, (most, worst.pair, worst.output),
@@ -235,7 +241,7 @@ def _of_matrix(
 
 
 def _distances(metric: Metric, words: Sequence[str]) -> tuple[NDArray[np.float64], str]:
-    """Return all distances, shape (V, V), and what the metric is called; or refuse it."""
+    """Return all distances, shape (V, V), and the metric's name; refuse what is no metric."""
     count = len(words)
     if isinstance(metric, Embedding | WordGraph):
         return np.array([metric.distances(word) for word in words], float), metric.metric
@@ -272,9 +278,9 @@ class Finding:
     distance: float
     """Their distance."""
     outputs: tuple[Any, ...]
-    """The outputs of the event; of a large set the first ten."""
+    """The outputs of the event, or the first ten of them."""
     size: int
-    """How many outputs the event has."""
+    """The number of outputs of the event."""
     hits: int
     """Draws of the word that hit the event."""
     other_hits: int
@@ -282,27 +288,27 @@ class Finding:
     loss: float
     """A lower bound on ln Pr[event|word] - ln Pr[event|other]."""
     epsilon: float
-    """That bound per unit of distance; infinite at distance 0."""
+    """`loss` per unit of distance; infinite at distance 0."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """The verdict of an audit. Printed, it is a paragraph."""
+    """The verdict of an audit. It prints as a paragraph."""
 
     violated: bool
-    """Whether the claim is refuted, with the confidence asked for."""
+    """Whether the draws refute the claim with this confidence."""
     epsilon: float
-    """The claim."""
+    """The claimed ε."""
     epsilon_lower_bound: float
-    """No claim below this is true, with that confidence: the true ε per unit is larger."""
+    """A lower bound on the true ε per unit of distance, with this confidence."""
     worst: tuple[Finding, ...]
-    """The findings nearest to, or furthest beyond, the claim."""
+    """The ten findings with the largest ε, the largest first."""
     tests: int
-    """Events tested; the confidence holds for all of them together."""
+    """The number of events tested; the confidence holds for all of them together."""
     draws: int
     """Draws of each word."""
     confidence: float
-    """Probability that no true claim is refuted."""
+    """The probability that a true claim is not refuted is at least this."""
 
     def __str__(self) -> str:
         """Return the verdict."""
@@ -336,29 +342,31 @@ def likelihood_ratio(  # noqa: PLR0917
 ) -> Report:
     """Try to refute a claim of metric differential privacy about a black box.
 
-    Every word is drawn twice. On the first half of the draws the events are chosen where a
-    violation is likeliest: for each ordered pair the single outputs of the largest excess over
-    the claim, and the set of all outputs with an excess. On the second half they are tested with
-    exact (Clopper-Pearson) bounds, corrected for the number of tests, so a true claim is refuted
-    with a probability of at most 1 - confidence.
+    The draws of every word are split in two halves. The first half chooses events where a violation
+    is likeliest: for each ordered pair, the single outputs of the largest excess over the claim,
+    and a set of outputs with an excess. The second half tests these events with exact
+    (Clopper-Pearson) bounds, corrected for the number of tests. So a true claim is refuted with a
+    probability of at most 1 - confidence.
 
     Parameters
     ----------
     sample : callable
-        ``sample(word, size)`` returns so many outputs: ids, strings, anything hashable. A
-        mechanism's method ``sample`` is one.
+        ``sample(word, size)`` returns `size` outputs: ids, strings or other hashable objects. The
+        method ``sample`` of a mechanism is such a function.
     pairs : iterable of (word, word)
-        Inputs to compare, both ways: hashable, and as `sample` and `distance` take them.
+        The inputs to compare, in both directions: hashable, and accepted by `sample` and
+        `distance`.
     distance : callable, Embedding or WordGraph
-        ``distance(a, b)`` ≥ 0, or an object with such a method. Infinity compares nothing.
+        ``distance(a, b)`` ≥ 0, or an object with such a method. Pairs at distance infinity are left
+        out.
     epsilon : float
-        The claim, per unit of distance.
+        The claimed ε, per unit of distance.
     draws : int, optional
         Draws of each word, at least 2.
     confidence : float, optional
-        Of the verdict.
+        The confidence of the verdict.
     slack : float, optional
-        What the claim adds to a log-ratio (`Guarantee.slack`).
+        The amount that the claim adds to a log-ratio (`Guarantee.slack`).
     events : int, optional
         Single outputs tested for each ordered pair.
 
@@ -370,8 +378,8 @@ def likelihood_ratio(  # noqa: PLR0917
     Raises
     ------
     ParameterError
-        No pair, a parameter outside its range, a negative distance, a sampler that returns
-        another number of outputs than asked for.
+        There is no pair, a parameter lies outside its range, a distance is negative, or `sample`
+        returns a wrong number of outputs.
 
     Examples
     --------
@@ -409,7 +417,7 @@ def likelihood_ratio(  # noqa: PLR0917
     for (a, b), d in distances.items():
         for event in _events(seen[a][0], seen[b][0], epsilon * d + slack, first, events):
             planned.append((a, b, d, event))
-    # Each finding needs a lower bound of one probability and an upper one of another.
+    # Each finding needs a lower bound on one probability and an upper bound on another.
     alpha = (1 - confidence) / (2 * max(len(planned), 1))
     hits = np.array([sum(seen[a][1].get(y, 0) for y in e) for a, _, _, e in planned], np.uint64)
     others = np.array([sum(seen[b][1].get(y, 0) for y in e) for _, b, _, e in planned], np.uint64)
@@ -451,7 +459,7 @@ def _count(sample: Callable[[Any, int], Iterable[Any]], word: Any, size: int) ->
 def _events(
     ours: dict[Any, int], theirs: dict[Any, int], bound: float, draws: int, most: int
 ) -> Sequence[list[Any]]:
-    """Outputs, and a set of outputs, whose excess over the claim is the most significant."""
+    """Return the single outputs, and one set, whose excess over the claim is most significant."""
     outputs = list(ours)
     n = np.array([ours[y] for y in outputs], float)
     m = np.array([theirs.get(y, 0) for y in outputs], float)
@@ -461,7 +469,7 @@ def _events(
     score = (n - allowed) / spread
     order = np.argsort(-score)
     chosen = [[outputs[i]] for i in order[:most]]
-    # The outputs with an excess, more and more of them: the set of the most significant one.
+    # Sets of the first 1, 2, … outputs with an excess: take the one with the most significant sum.
     above = order[score[order] > 0]
     if len(above) > 1:
         sums, allowances = np.cumsum(n[above]), np.cumsum(allowed[above])

@@ -35,7 +35,7 @@ STOP_WORDS = frozenset(
     who who's whom why why's will with won't would wouldn't you you'd you'll you're you've your
     yours yourself yourselves""".split()  # noqa: SIM905
 )
-"""English words that say little of a text's topic."""
+"""English words that say little about a text's topic."""
 
 
 def bag_words(
@@ -44,9 +44,9 @@ def bag_words(
     stop_words: Iterable[str] | None = STOP_WORDS,
     space: Embedding | WordGraph | None = None,
 ) -> list[str]:
-    """Return the words of a text that are no stop words, as bags hold them.
+    """Return the words of a text without stop words, as a bag contains them.
 
-    With a `space` they are found as a mechanism on it finds them (see `tokenize`).
+    With a `space` the text is split as a mechanism on that space splits it (see `tokenize`).
     """
     stop = stop_words if isinstance(stop_words, frozenset) else frozenset(stop_words or ())
     return [word for word in tokenize(text, space) if word.lower() not in stop]
@@ -54,34 +54,35 @@ def bag_words(
 
 @dataclass(frozen=True)
 class BagGuarantee:
-    """What `BagOfWords` proves for bags of one size. Printed, it is a sentence."""
+    """The guarantee of `BagOfWords` for bags of one size. It prints as a sentence."""
 
     metric: str
-    """The Earth Mover's distance of this metric."""
+    """The name of the word metric from which the Earth Mover's distance is computed."""
     epsilon: float
     """ε·N, per unit of Earth Mover's distance."""
     size: int | None
-    """N, the number of words; None for every size, with ε for N = 1."""
+    """N, the number of words. None means any size; `epsilon` is then ε for N = 1."""
     slack: float
-    """What arithmetic adds to a log-ratio at most."""
+    """The most that arithmetic adds to a log-ratio."""
     exceptions: tuple[str, ...]
-    """What is not covered, one sentence each."""
+    """The exceptions from the guarantee, one sentence each."""
     void: str | None = None
-    """Why nothing is proved of what is really drawn, or None."""
+    """The reason why nothing is proved about the real draws, or None."""
     unknown: float | None = None
-    """The log-ratio that shows whether a word was in the vocabulary, where that is bounded; else
-    `exceptions` say so."""
+    """The largest log-ratio by which an output shows that a word was unknown; None if it has no
+    bound, which `exceptions` then say."""
     certificate: Certificate | None = None
-    """The computation that ε comes from, where it is below what the theorem gives."""
+    """The computation behind ε, if that is below the ε of the theorem."""
     mechanism: Mechanism | None = field(default=None, repr=False, compare=False)
-    """Whose bags they are: what `with_bits` measures."""
+    """The mechanism that draws the bags; `with_bits` measures it."""
     shows_bits: bool = False
-    """Whether it is printed with the bits that a bag tells."""
+    """Whether the printed guarantee includes the bits that a bag tells."""
 
     def with_bits(self) -> BagGuarantee:
-        """Return the same guarantee, printed with the bits that a bag tells at most.
+        """Return a copy that prints the most bits that a bag tells.
 
-        As for `Guarantee.with_bits`: measured when it is printed, under the prior of ranks.
+        As for `Guarantee.with_bits`, they are measured at the time of printing, under the prior
+        1/(rank + 2.7).
         """
         return replace(self, shows_bits=True)
 
@@ -91,7 +92,7 @@ class BagGuarantee:
         told, why = self.mechanism._bits()
         if told is None:
             return f" Measured, not proved: how many bits a bag tells is not known: {why}."
-        # The order of the words is forgotten, so it may tell less.
+        # A bag has no order of words, so it may tell less than the words one by one.
         one, size = Bits(*told), self.size
         whole = f"{size} words" if size else "N words"
         most = f"{up(size * one.high, 4)} bits" if size else f"N times {up(one.high, 4)} bits"
@@ -127,13 +128,13 @@ class BagGuarantee:
 
 
 class BagOfWords:
-    """Any word mechanism applied to every word of a bag, whose order is forgotten.
+    """A word mechanism applied to every word of a bag, a collection of words without order.
 
     Parameters
     ----------
     mechanism : Mechanism
-        Tem, MultivariateLaplace, HyperbolicLaplace. ``oov='drop'`` is refused: it would change
-        the size of the bag with the words in it.
+        Any word mechanism, for example Tem. ``oov='drop'`` is refused, because the size of the
+        output would depend on the words. ``consistent=`` is refused too.
 
     Examples
     --------
@@ -175,38 +176,38 @@ class BagOfWords:
         Parameters
         ----------
         bag : mapping of str to int, or iterable of str
-            Words and how often, or the words.
+            The words with their counts, or the words.
 
         Returns
         -------
         Counter
-            A bag of the same size, in alphabetical order: the order tells nothing.
+            A bag of the same size, in alphabetical order, so that the order tells nothing.
 
         Raises
         ------
         ParameterError
-            A count that is no whole number ≥ 0.
+            A count is no whole number ≥ 0.
         UnknownWordError
-            With ``oov='error'``: says which word it is; its ``.word`` holds it.
+            A word is unknown and ``oov='error'``; ``.word`` holds the word.
         """
         return Counter(sorted(self._mechanism.privatize_tokens(bag_tokens(bag))))
 
     def privatize_documents(
         self, texts: Iterable[str], *, stop_words: Iterable[str] | None = STOP_WORDS
     ) -> list[Counter[str]]:
-        """Make texts private bags (POST'19, Algorithm 2): stop words go, other words are replaced.
+        """Turn texts into private bags (POST'19, Algorithm 2): drop stop words, replace the others.
 
         Parameters
         ----------
         texts : iterable of str
             The documents.
         stop_words : iterable of str, optional
-            Words to leave out; by default English ones, None for none.
+            Words to leave out; by default English stop words. None leaves out no word.
 
         Returns
         -------
         list of Counter
-            One bag a text, as large as the text had words that are no stop words.
+            One bag per text, with as many words as the text has words other than stop words.
         """
         if isinstance(texts, str | bytes) or isinstance(stop_words, str | bytes):
             raise InputTypeError("texts and stop_words must be lists of str, not str")
@@ -223,7 +224,7 @@ class BagOfWords:
         return bags
 
     def guarantee_for(self, bag: Mapping[str, int] | Iterable[str] | int) -> BagGuarantee:
-        """What is proved for bags as large as this one.
+        """Return the guarantee for bags as large as this one.
 
         Parameters
         ----------
@@ -245,12 +246,12 @@ class BagOfWords:
 
     @property
     def guarantee(self) -> BagGuarantee:
-        """What is proved for bags of one size N, whatever N is."""
+        """The guarantee for bags of one size N, for every N."""
         return self._guarantee(None)
 
     def _guarantee(self, size: int | None) -> BagGuarantee:
         guarantee = self._mechanism.guarantee
-        # What stands between words is not released, and that the size is, is said above.
+        # A bag has no white space between words, so this exception does not apply.
         exceptions = [e for e in guarantee.exceptions if not e.startswith("white space")]
         return BagGuarantee(
             metric=guarantee.metric,
@@ -267,10 +268,10 @@ class BagOfWords:
     def bound(
         self, a: Mapping[str, int] | Iterable[str], b: Mapping[str, int] | Iterable[str]
     ) -> float:
-        """Return the largest log-likelihood ratio an observer can see between two bags.
+        """Return a bound on the log-likelihood ratio that an observer can see between two bags.
 
-        Infinite for bags of different sizes, and where nothing is proved. All words must be in
-        the vocabulary.
+        The bound is infinite for bags of different sizes, or if nothing is proved. All words must
+        be in the vocabulary.
         """
         words_a, words_b = bag_tokens(a), bag_tokens(b)
         if len(words_a) != len(words_b):
@@ -286,10 +287,10 @@ class BagOfWords:
         guarantee, space = self._mechanism.guarantee, self._mechanism.space
         if guarantee.metric == space.metric:
             distance = earth_movers_distance(words_a, words_b, space)
-            # Rounded up, so that it covers the rounding of the distances (n < 2**20 dimensions).
+            # The last factor covers the rounding of the distances (n < 2**20 dimensions).
             return self._mechanism.epsilon * len(words_a) * distance * (1 + 2.0**-36)
-        # Proved in a metric of its own (the discrete one): what it proves of each pair is the cost.
-        # Words in both bags stay where they are, for the costs are a metric too.
+        # The mechanism has a metric of its own (the discrete one): its bound for a pair of words is
+        # the cost of the pair. These costs are a metric, so words in both bags need not move.
         gone = Counter(words_a) - Counter(words_b)
         come = Counter(words_b) - Counter(words_a)
         cost = [[guarantee.bound([a], [b]) for b in come] for a in gone]
@@ -297,7 +298,7 @@ class BagOfWords:
 
 
 def bag_tokens(bag: Mapping[str, int] | Iterable[str]) -> list[str]:
-    """Return the words of a bag, each as often as it stands there."""
+    """Return the words of a bag as a list, each as often as the bag has it."""
     if isinstance(bag, str | bytes):
         raise InputTypeError("a bag is a mapping or a list of words, not str")
     if not isinstance(bag, Mapping):
@@ -316,5 +317,5 @@ def _count(at: int, count: object) -> int:
 
 
 def text_of(bag: Mapping[str, int]) -> str:
-    """Return a bag as a text, its words in alphabetical order, for what reads texts."""
+    """Return a bag as a text, its words in alphabetical order, for tools that read texts."""
     return " ".join(w for word in sorted(bag) for w in [word] * bag[word])

@@ -1,9 +1,9 @@
-"""What an attacker recovers who knows the mechanism: single words, and words in sentences.
+"""Attacks by an adversary who knows the mechanism, on single words and on words in sentences.
 
-N_w, the probability that a word comes back unchanged, can be gamed: a fixed permutation of the
-words has N_w = 0 and hides nothing. These measures cannot: the attacker knows the law of the
-mechanism, how often each word is written, and which words follow each other. Where the mechanism
-has a law he is the strongest there is with that knowledge: he sums over all sentences.
+A mechanism can cheat N_w, the probability that a word comes back unchanged: a fixed permutation of
+the words has N_w = 0 and hides nothing. It cannot cheat these attacks. The attacker knows the law
+of the mechanism, how often each word is written, and which words follow each other. If the
+mechanism has a law, he sums over all sentences, and no attacker with that knowledge does better.
 """
 
 from fastdx.attacks.sentences import Context, Recovered, known_runs, sentence_attack

@@ -1,4 +1,4 @@
-"""What an attacker recovers of sentences: the words' posteriors, given the whole release."""
+"""Attacks on sentences: the attacker computes each word's posterior given the whole release."""
 
 from __future__ import annotations
 
@@ -27,35 +27,36 @@ _Numbers = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Recovered:
-    """What an attacker recovers of sentences. Printed, it is a sentence."""
+    """The words that an attacker recovers from sentences. It prints as a sentence."""
 
     words: int
-    """Content words attacked."""
+    """The number of content words attacked."""
     texts: int
-    """Texts that hold some."""
+    """The number of texts that contain attacked words."""
     alone: Interval
-    """The share named by the likeliest word for each output by itself, by the words' frequencies;
-    its interval is one over texts (`evaluation.over_texts`)."""
+    """The share of words named by an attacker who sees one output and knows the words' frequencies.
+    The interval treats texts as the samples (`evaluation.over_texts`)."""
     sentence: Interval
-    """The share named by the likeliest word given all outputs of its text, under the model."""
+    """The share of words named by an attacker who sees the whole text and knows the model."""
     exact: bool
-    """Whether both are sums over all words and sentences: nobody who knows the model and the
-    mechanism names more on average. False for noise without a law: what draws say of it."""
+    """Whether `alone` and `sentence` come from exact sums over all words and sentences. Then nobody
+    who knows the model and the mechanism names more on average. False for noise without a law,
+    which the attacker estimates from draws."""
     unchanged: float
-    """The share that came back as it was written."""
+    """The share of words that came back unchanged."""
     bits: Bits | None = None
-    """What a release tells of a word, under the model's frequencies; None where there is no law, or
-    it was not asked for."""
+    """The bits that a release tells about a word, under the model's frequencies. None without a
+    law, or with ``bits=False``."""
     similarity: float = float("nan")
-    """Mean cosine of word and replacement in the judge's embedding, NaN without a judge."""
+    """Mean cosine of word and replacement in the judge's embedding; NaN without a judge."""
     chance: float = float("nan")
-    """The same of words and replacements that do not belong together."""
+    """Mean cosine of words and replacements paired at random; NaN without a judge."""
     context: Interval | None = None
-    """The share named by the likeliest word given all outputs, under a `Context`."""
+    """The share of words named by an attacker who sees the whole text and has a `Context`."""
 
     @property
     def attack(self) -> Interval:
-        """The share named by the best of the attacks."""
+        """The share of words named by the most successful of the attacks."""
         found = [self.sentence, self.alone, *([] if self.context is None else [self.context])]
         return max(found, key=lambda interval: interval.mean)
 
@@ -78,9 +79,9 @@ def _percent(share: Interval) -> str:
 
 
 class Context(Protocol):
-    """What an attacker knows of a word from the outputs around it.
+    """A model that predicts a word from the outputs around it.
 
-    `fastdx.evaluation.ContextModel` is one, learned by a network.
+    `fastdx.evaluation.ContextModel` is one; it trains a network.
     """
 
     def log_probability(self, out: _Ids, words: _Ids) -> _Numbers:
@@ -92,7 +93,7 @@ class Context(Protocol):
 
 
 def known_runs(space: Embedding | WordGraph, texts: Iterable[str]) -> Iterator[_Ids]:
-    """Yield the known words of texts that stand side by side, as ids.
+    """Yield each run of adjacent known words in the texts, as ids.
 
     Examples
     --------
@@ -110,7 +111,7 @@ def known_runs(space: Embedding | WordGraph, texts: Iterable[str]) -> Iterator[_
 
 
 def _runs(ids: _Places) -> list[slice]:
-    """Return where ids that are none of -1 stand side by side."""
+    """Return the slices of adjacent ids that are not -1."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], ids >= 0, [False]]).astype(np.int8)))
     return [slice(a, b) for a, b in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)]
 
@@ -129,47 +130,52 @@ def sentence_attack(
     candidates: int = 50,
     draws: int = 100,
 ) -> Recovered:
-    """Privatise texts, and recover their content words from what is released.
+    """Privatise texts, and recover their content words from the release.
 
-    The attacker knows the mechanism and the model of language. He names for each place the word
-    that is likeliest given the whole release, summed over all sentences (`Channel.decode`): nobody
-    who knows no more names more words on average. Beside it stands the same by frequencies alone,
-    from each output by itself. With `context` a third attacker names the likeliest word given its
-    own output and all others around it. Since a word's output depends on that word alone,
+    The strongest attacker knows the mechanism and the model of language. For each place he names
+    the word that is likeliest given the whole release, summed over all sentences
+    (`Channel.decode`). Nobody with the same knowledge names more words on average. A second
+    attacker sees each output by itself and knows only the words' frequencies.
+
+    With `context` a third attacker names the likeliest word given its own output and the outputs
+    around it. Since a word's output depends on that word alone,
     Pr[w | all outputs] ∝ Pr[w | the other outputs]·Pr[y|w].
 
-    Of noise without a law the attacker learns from draws which words stand behind an output, and
-    sums over the likeliest of them: less than the best attacker finds.
+    If the mechanism is noise without a law, the attackers learn from draws which words cause an
+    output, and sum over the likeliest of them. They find less than the best attacker.
 
     Parameters
     ----------
     mechanism : Mechanism
-        Any. Counted are the words that it replaces: neither unknown nor skipped ones.
+        Any mechanism. Only words that it replaces are counted: no unknown and no skipped words.
     texts : iterable of str
         Texts that the model has not seen.
     model : NgramPrior
-        What the attacker knows of the language, over the mechanism's words.
+        The attacker's model of the language, over the mechanism's words.
     channel : Channel, optional
-        Of this mechanism, where it was made before: one pass over all laws serves several attacks.
+        The channel of this mechanism, if it exists already: several attacks can share its pass over
+        all laws.
     bits : bool, optional
-        Whether the result says what a release tells, in bits; it takes a pass over all laws.
+        Whether to compute the bits that a release tells, which takes a pass over all laws.
     judge : Embedding, optional
-        Measures the similarity of words and replacements; another one than the mechanism's.
+        Measures the similarity of words and replacements. Take another embedding than the
+        mechanism's.
     stop_words : iterable of str, optional
-        Words that are not counted: everybody guesses them.
+        Words that are not counted, because everybody guesses them.
     context : Context, optional
-        What the third attacker knows of a word from what stands around it.
+        The third attacker's model of a word given the outputs around it.
     inputs : LikelyInputs, optional
-        Of this mechanism, where they were made before; candidates and draws are then its own.
+        The likely inputs of this mechanism, if they exist already. They replace `candidates` and
+        `draws`.
     candidates : int, optional
-        Words that an output is traced back to at most, for the third attacker and for noise.
+        The most words considered per output, for the third attacker and for noise.
     draws : int, optional
-        For mechanisms without a law: draws a word from which the attacker learns it.
+        Draws per word from which the attacker learns a mechanism without a law.
 
     Returns
     -------
     Recovered
-        The share of content words that each attacker names, and the bits of a word.
+        The share of content words that each attacker names, and the bits per word.
 
     Examples
     --------
@@ -185,7 +191,7 @@ def sentence_attack(
     if not isinstance(model, NgramPrior):
         raise InputTypeError(f"model must be an NgramPrior, not {type(model).__name__}")
     if tuple(model.space.words) != tuple(mechanism.space.words):
-        raise ParameterError("model must be one of the mechanism's words")
+        raise ParameterError("model must have the mechanism's words, in their order")
     table = None
     if context is not None or not mechanism.has_law:
         if inputs is None:
@@ -194,7 +200,7 @@ def sentence_attack(
     told = None
     if mechanism.has_law:
         channel = Channel.of(mechanism) if channel is None else _checked(channel, mechanism)
-        # First, so that one pass over all laws serves both.
+        # Before decoding, so that bits and decoding share one pass over all laws.
         told = channel.bits(model) if bits else None
     release = _Release(mechanism, texts)
     content = _counted(release, stop_words)
@@ -230,21 +236,22 @@ def _checked(channel: Channel, mechanism: Mechanism) -> Channel:
     other = channel.mechanism
     same = type(other) is type(mechanism) and other.epsilon == mechanism.epsilon
     if not (same and tuple(other.space.words) == tuple(mechanism.space.words)):
-        raise ParameterError("channel must be that of the mechanism")
+        raise ParameterError("channel must be the channel of the mechanism")
     return channel
 
 
 class _Release:
-    """Texts and their release, word by word: all of them one after the other."""
+    """Texts and their release; arrays hold the words of all texts one after the other."""
 
     def __init__(self, mechanism: Mechanism, texts: Iterable[str]) -> None:
-        """Privatise."""
+        """Privatise the texts."""
         given = list(texts)
         places = {word: i for i, word in enumerate(mechanism.space.words)}
         self.mechanism = mechanism
         self.texts = len(given)
         self.outputs: list[str | list[str]] = []
-        """The release of each text; its words where these are not found in it again."""
+        """The release of each text. If it has another number of words than the text, a list of
+        replacements instead, one for each word."""
         written: list[int] = []
         shown: list[int] = []
         replaced: list[bool] = []
@@ -257,7 +264,7 @@ class _Release:
             if len(released) == len(words):
                 self.outputs.append(out)
             else:
-                # Replacements that stand side by side look like another word of the vocabulary.
+                # Adjacent replacements can form another word of the vocabulary.
                 released = mechanism.privatize_tokens(words)
                 self.outputs.append(released)
             written += [places.get(x, -1) for x in words]
@@ -266,17 +273,18 @@ class _Release:
             lengths.append(len(words))
         self.written: _Places = np.array(written, dtype=np.int64)
         self.shown: _Places = np.array(shown, dtype=np.int64)
-        """Ids of what was released, -1 where that is no word of the vocabulary."""
+        """Ids of the released words; -1 for a word that the vocabulary lacks."""
         self.replaced: NDArray[np.bool_] = np.array(replaced, dtype=np.bool_)
         self.text: _Places = np.repeat(np.arange(self.texts), lengths)
-        """Which text each word is of."""
+        """The index of each word's text."""
         self.lengths = lengths
 
     def decoded(self, channel: Channel, prior: NgramPrior) -> _Places:
         """Return the likeliest word at each place, given the release of its text."""
         plain = [out for out in self.outputs if isinstance(out, str)]
         if not self.mechanism.consistent and len(plain) == len(self.outputs):
-            # Texts divided by empty lines know nothing of each other; columns are made once.
+            # An empty line ends the context of the model, so all texts can be decoded as one. The
+            # columns of the channel are then computed once.
             together = channel.decode("\n\n".join(plain), prior)
             if len(together) == len(self.written):
                 return together.best
@@ -285,7 +293,7 @@ class _Release:
 
 
 def _counted(release: _Release, stop_words: Iterable[str]) -> NDArray[np.bool_]:
-    """Return which words count: content words that are replaced."""
+    """Return which words are counted: content words that the mechanism replaces."""
     if not release.replaced.any():
         raise ParameterError("texts must hold at least one word of the vocabulary")
     stop = set(stop_words)
@@ -301,7 +309,7 @@ class _PerRun(Protocol):
 
 
 def _per_run(release: _Release, named: _PerRun) -> _Places:
-    """Return what is named at each place, run by run; -1 where nothing known was released."""
+    """Return the word named at each place, run by run; -1 where no known word was released."""
     found = np.full(len(release.shown), -1, dtype=np.int64)
     ends = np.cumsum(release.lengths)
     for first, last in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True):
@@ -312,7 +320,7 @@ def _per_run(release: _Release, named: _PerRun) -> _Places:
 
 
 def _by_context(table: LikelyInputs, context: Context, out: _Ids) -> _Ids:
-    """Return the likeliest candidates by their own output and the context."""
+    """Return the likeliest candidate at each place, given its own output and the context."""
     words, likelihood = table.log_likelihood(out)
     best = (likelihood + context.log_probability(out, words)).argmax(axis=1)
     named: _Ids = words[np.arange(len(out)), best]
@@ -320,7 +328,7 @@ def _by_context(table: LikelyInputs, context: Context, out: _Ids) -> _Ids:
 
 
 def _likeliest(table: LikelyInputs, model: NgramPrior, out: _Ids) -> _Ids:
-    """Return the likeliest candidate at each place, summed over all candidates at the others."""
+    """Return the likeliest candidate at each place, summed over the candidates at other places."""
     steps: Sequence[tuple[_Ids, _Numbers]] = [
         (words[logs > -np.inf], np.exp(logs[logs > -np.inf]))
         for words, logs in zip(*table.log_likelihood(out), strict=True)

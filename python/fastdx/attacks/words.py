@@ -1,4 +1,4 @@
-"""What an attacker recovers of single words, who knows the mechanism and the words' frequencies."""
+"""Attacks on single words by an adversary who knows the mechanism and the words' frequencies."""
 
 from __future__ import annotations
 
@@ -42,22 +42,23 @@ Prior: TypeAlias = ArrayLike | str | Frequencies | None
 
 @dataclass(frozen=True)
 class Reidentification:
-    """How often an attacker who sees one output names the word. Printed, it is a sentence."""
+    """How often an attacker who sees one output names the word. It prints as a sentence."""
 
     success: dict[int, float]
-    """For every number of guesses the probability that the word is among them."""
+    """For each number of guesses, the probability that the word is among them."""
     low: dict[int, float]
-    """Lower bounds of that; the same numbers where it is exact."""
+    """Lower bounds on `success`; equal to it if `exact`."""
     high: dict[int, float]
-    """Upper bounds of that, for an attacker who knows as much as the draws say."""
+    """Upper bounds on `success` for an attacker who knows the mechanism only from the draws; equal
+    to it if `exact`."""
     exact: bool
-    """Whether the numbers are sums over the mechanism's law, else counted in draws."""
+    """Whether the numbers are sums over the mechanism's law. False: they are counted in draws."""
     worst_posterior: float
-    """The most certain an attacker can ever be of a word; NaN where it is counted in draws."""
+    """The largest posterior probability of a word given one output; NaN unless `exact`."""
     word: str | None
-    """That word."""
+    """The word with the largest posterior probability."""
     output: str | None
-    """The output that gives it away."""
+    """The output at which that word has it."""
 
     def __str__(self) -> str:
         """Return it as a sentence."""
@@ -70,7 +71,7 @@ class Reidentification:
 
 
 def prior_of(mechanism: Mechanism, prior: Prior) -> _Numbers:
-    """Return π as numbers that sum to 1; by default all words are alike."""
+    """Return π as numbers that sum to 1; by default all words are equally likely."""
     count = len(mechanism.space)
     if prior is None:
         return np.full(count, 1 / count)
@@ -98,23 +99,25 @@ def reidentification(
 ) -> Reidentification:
     """Measure how often the best attacker names the word that was written, given one output.
 
-    Exact for mechanisms with a law: Σ over outputs y of the g largest π_w·Pr[y|w]. For the others
-    the attacker learns from half of `draws` draws of every word and is tested on the other half: no
-    more than the best attacker finds, with exact intervals.
+    The result is exact for mechanisms with a law: the sum over all outputs y of the g largest
+    π_w·Pr[y|w]. For other mechanisms the attacker learns from half of `draws` draws of every word
+    and is tested on the other half. He finds no more than the best attacker; the intervals are
+    exact.
 
     Parameters
     ----------
     mechanism : Mechanism
-        Any.
+        Any mechanism.
     prior : array_like of float, shape (V,), 'rank', or a model of language, optional
-        π: how often each word is written. By default all alike; 'rank': 1/(rank + 2.7), for
-        vocabularies in order of frequency; an `NgramPrior`: as it says.
+        π, how often each word is written. By default all words are equally likely. 'rank' is
+        1/(rank + 2.7), for vocabularies in order of frequency. An `NgramPrior` gives its own
+        frequencies.
     guesses : int or iterable of int, optional
-        How many words the attacker may name.
+        The number of words that the attacker may name.
     draws : int, optional
-        Draws a word, where there is no law.
+        Draws per word, if the mechanism has no law.
     confidence : float, optional
-        Of the intervals, where there is no law.
+        The confidence of the intervals, if the mechanism has no law.
     progress : callable, optional
         Called now and then with the number of words done.
 
@@ -163,7 +166,7 @@ def reidentification(
     for g in wanted:
         hits = (ranks < g).reshape(count, -1)
         result["success"][g] = float(hits.mean(axis=1) @ pi)
-        # Hoeffding's bound for a sum with weights: exact, whatever the prior.
+        # Hoeffding's bound for a weighted sum holds exactly for every prior.
         each = hits.shape[1]
         width = float(np.sqrt(np.log(2 / (1 - confidence)) * (pi**2).sum() / (2 * each)))
         result["low"][g] = max(0.0, result["success"][g] - width)
@@ -174,16 +177,16 @@ def reidentification(
 
 @dataclass(frozen=True)
 class LikelyInputs:
-    """For every output the words that explain it best: what an attacker knows of a mechanism.
+    """The words that best explain each output: an attacker's knowledge of a mechanism.
 
-    Made by `of`. One pass over all laws, which several attacks can share.
+    `of` makes it in one pass over all laws; several attacks can share it.
     """
 
     words: _Ids
-    """Words by their joint probability with the output, largest first: ids, shape (V, most); V
-    where there are fewer."""
+    """For each output the ids of words, by their joint probability with it, largest first; V if
+    there are fewer. Shape (V, most)."""
     joint: _Numbers
-    """π_w·Pr[y|w] of each, shape (V, most)."""
+    """π_w·Pr[y|w] of each of these words, shape (V, most)."""
     prior: _Numbers
     """π, shape (V,)."""
 
@@ -197,20 +200,20 @@ class LikelyInputs:
         draws: int = 100,
         progress: Callable[[int], object] | None = None,
     ) -> LikelyInputs:
-        """Trace every output back to the words behind it, exactly where there is a law.
+        """Trace every output back to its likeliest words, exactly if the mechanism has a law.
 
         Parameters
         ----------
         mechanism : Mechanism
-            Any.
+            Any mechanism.
         prior : array_like of float, shape (V,), 'rank', or a model of language, optional
             How often each word is written, as for `reidentification`.
         most : int, optional
-            Words an output.
+            The most words per output.
         draws : int, optional
-            For mechanisms without a law: draws a word from which it is learned.
+            Draws per word from which a mechanism without a law is learned.
         progress : callable, optional
-            Called now and then with the number of words done; only where there is a law.
+            Called now and then with the number of words done, if the mechanism has a law.
 
         Examples
         --------
@@ -246,7 +249,7 @@ class LikelyInputs:
         return cls(table, numbers, pi)
 
     def under(self, prior: _Numbers) -> LikelyInputs:
-        """Return the same words in their order under another prior, shape (V,)."""
+        """Return these words sorted again under another prior, of shape (V,)."""
         known = (self.joint > 0) & (self.words < len(prior))
         at = np.where(known, self.words, 0)
         joint = np.where(known, self.joint / np.where(known, self.prior[at], 1) * prior[at], 0.0)
@@ -255,10 +258,10 @@ class LikelyInputs:
                             np.take_along_axis(joint, order, 1), prior)  # fmt: skip
 
     def log_likelihood(self, out: _Ids) -> tuple[_Ids, _Numbers]:
-        """Return the words behind each output and ln Pr[output | word].
+        """Return the likely words of each output and ln Pr[output | word].
 
-        Both have the shape (len(out), most). Where there are no more words, -inf stands beside the
-        output's own id. An output that nothing explains is taken for itself.
+        Both arrays have the shape (len(out), most). Places without a word hold the output's own id
+        and -inf. If no word explains an output, the output itself gets 0.
         """
         words, joint = self.words[out], self.joint[out]
         known = (joint > 0) & (words < len(self.prior))
@@ -269,7 +272,7 @@ class LikelyInputs:
         return words, logs
 
     def rank_of(self, out: _Ids, words: _Ids) -> NDArray[np.int64]:
-        """Return at which guess each word is named, given its output; beyond the last if never."""
+        """Return the guess (from 0) that names each word, given its output; `most` if none does."""
         most = self.words.shape[1]
         ranks = np.full(len(out), most, dtype=np.int64)
         for first in range(0, len(out), 1 << 20):
@@ -285,24 +288,24 @@ def mean_similarity(
     prior: Prior = None,
     draws: int = 20_000,
 ) -> tuple[float, float]:
-    """Measure how near replacements are in another embedding.
+    """Measure how similar words and their replacements are in another embedding.
 
     Parameters
     ----------
     mechanism : Mechanism
-        Any.
+        Any mechanism.
     judge : Embedding
         Another embedding than the mechanism's; words that it lacks are left out.
     prior : array_like of float, shape (V,), 'rank', or a model of language, optional
-        How often each word is written; by default all alike.
+        How often each word is written; by default all words are equally likely.
     draws : int, optional
-        Words drawn by the prior and replaced.
+        The number of words that are drawn from the prior and replaced.
 
     Returns
     -------
     similarity, chance : float
-        Mean cosine of word and replacement, unchanged ones included; and of words and replacements
-        that do not belong together.
+        The mean cosine of words and their replacements, unchanged words included, and the mean
+        cosine of words and replacements paired at random.
     """
     pi = prior_of(mechanism, prior)
     w = np.random.default_rng(0).choice(len(pi), draws, p=pi).astype(np.uint32)
@@ -312,7 +315,7 @@ def mean_similarity(
 def similarity(
     mechanism: Mechanism, judge: Embedding | None, w: _Ids, y: _Ids
 ) -> tuple[float, float]:
-    """Return the mean cosine of words and outputs, and that of pairs put together by chance."""
+    """Return the mean cosine of words and their outputs, and of pairs put together at random."""
     if judge is None:
         return float("nan"), float("nan")
     names = mechanism.space.words

@@ -1,10 +1,14 @@
-"""What ε does to words, in numbers that it can be chosen by.
+"""Consequences of ε for words, in numbers by which a user can choose it.
 
-For a word w: N_w is the probability that it comes back unchanged; S_w the number of distinct
-outputs in so many draws, as the papers have it; ``support`` the size of the smallest set of outputs
-of probability at least 1 - η; K_w the size of the smallest set of inputs that explain an output
-w with that probability, were all inputs equally likely (WSDM'20 section 4.1, ICDM'19 section V).
-For Tem all are exact sums over its law; for the other mechanisms they are counted in draws.
+For a word w (WSDM'20 section 4.1, ICDM'19 section V):
+
+- N_w is the probability that w comes back unchanged.
+- S_w is the number of distinct outputs in a given number of draws, as in the papers.
+- ``support`` is the size of the smallest set of outputs of probability at least 1 - η.
+- K_w is the size of the smallest set of inputs that explain an output w with probability at least
+  1 - η, if all inputs are equally likely.
+
+For mechanisms with a law all are exact sums over it; for the others they are counted in draws.
 """
 
 from fastdx.attacks import reidentification

@@ -1,4 +1,4 @@
-"""ε by its consequences."""
+"""`choose_epsilon` and `match` find an ε by its consequences."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy as np
 
 from fastdx._shared.rounded import down
 from fastdx.attacks import Prior, prior_of, reidentification
+from fastdx.calibration.leakage import bits_of, check_texts, named_in_sentences, refuse_lawless
 from fastdx.calibration.measures import SAMPLE, measured_ids, names_of, statistics, summary
 from fastdx.calibration.search import check_tolerance, log_ratio, narrowed
 from fastdx.calibration.table import Table
-from fastdx.calibration.told import bits_of, check_texts, named_in_sentences, refuse_lawless
 from fastdx.channel import NgramPrior
 from fastdx.exceptions import FastdxError, ParameterError
 from fastdx.mechanisms import Mechanism
@@ -23,17 +23,18 @@ __all__ = ["Choice", "Match", "choose_epsilon", "match"]
 
 @dataclass(frozen=True)
 class Choice:
-    """An ε and why. Printed, it is a sentence."""
+    """A chosen ε and the reason. It prints as a sentence."""
 
     epsilon: float
-    """The largest ε that keeps the promise (for a certified Tem its nominal one)."""
+    """The largest ε that keeps the promise; for a certified Tem the nominal one."""
     word: str
-    """The word that binds; empty where all words or texts together do ('bits', 'named')."""
+    """The word that breaks the promise first. Empty if all words or texts do so together ('bits',
+    'named')."""
     reason: str
-    """Which promise a larger ε would break: 'unchanged', 'outputs', 'reidentified', 'posterior',
-    'bits' or 'named'."""
+    """The part of the promise that a larger ε would break: 'unchanged', 'outputs', 'reidentified',
+    'posterior', 'bits' or 'named'."""
     curve: Table
-    """What was looked at: epsilon, and mean and worst of N_w, support, S_w."""
+    """A row for each ε of the search: epsilon, and mean and worst of N_w, support and S_w."""
     mechanism: Mechanism
     """The mechanism at that ε."""
     promise: str
@@ -69,39 +70,42 @@ def choose_epsilon(
     Parameters
     ----------
     mechanism : Mechanism
-        Any; its own ε does not matter.
+        Any mechanism; the search starts at its ε.
     max_unchanged : float, optional
-        No word comes back unchanged with a larger probability.
+        A bound on the probability that a word comes back unchanged.
     min_outputs : int, optional
-        Every word has at least so many distinct outputs in `draws` draws (for Tem: expected).
+        The least number of distinct outputs of a word in `draws` draws (their expectation if the
+        mechanism has a law).
     max_reidentified : float, optional
-        An attacker who knows the mechanism and `prior` names the word that was written with no
-        larger probability (`reidentification`). Needs a mechanism with a law.
+        A bound on the probability that an attacker who knows the mechanism and `prior` names the
+        written word (`reidentification`). Needs a mechanism with a law.
     max_posterior : float, optional
-        No output makes that attacker more certain of any word. Needs a mechanism with a law.
+        A bound on how certain any output makes that attacker of a word. Needs a mechanism with a
+        law.
     max_bits : float, optional
-        A release tells no more bits of a word (`Channel.bits`): n words no more than n times that
-        of their text, whoever reads them. Needs a mechanism with a law.
+        A bound on the bits that a release tells about a word (`Channel.bits`). A release of n words
+        then tells any reader at most n times as much about the text. Needs a mechanism with a law.
     max_named : float, optional
-        The strongest attacker who knows the mechanism and `model` names no larger share of the
-        content words of `texts` in their sentences (`sentence_attack`). What counts is the upper
-        end of the 95% interval over texts. Every ε is tried on the same draws. Needs a mechanism
-        with a law.
+        A bound on the share of content words of `texts` that the strongest attacker names in their
+        sentences (`sentence_attack`), taken at the upper end of the 95% interval over texts. The
+        attacker knows the mechanism and `model`. Every ε is tried on the same draws. Needs a
+        mechanism with a law.
     texts : iterable of str, optional
-        Texts like those that are to be protected, which the model has not seen; for `max_named`.
+        Texts for `max_named`, like those to be protected. The model must not have seen them.
     model : NgramPrior, optional
-        What the attacker knows of the language, over the mechanism's words; for `max_named`.
+        The attacker's model of the language, over the mechanism's words; for `max_named`.
     prior : array_like of float, shape (V,), 'rank', or a model of language, optional
-        How often each word is written, for `max_reidentified`, `max_posterior` (by default all
-        alike, as for `reidentification`) and `max_bits` (by default 'rank', as for `Channel.bits`).
+        How often each word is written. For `max_reidentified` and `max_posterior` all words are
+        equally likely by default, for `max_bits` the default is 'rank'.
     quantile : 'worst' or float, optional
-        'worst': the promise holds for every measured word; a number q: for the share q of them.
+        'worst': `max_unchanged` and `min_outputs` hold for every measured word. A number q: they
+        hold for the share q of them.
     words : iterable of str, optional
-        As for `statistics`.
+        The words to measure, as for `statistics`.
     draws : int, optional
-        Draws a word.
+        Draws per word.
     tolerance : float, optional
-        Of ε, relative.
+        The relative accuracy of ε.
     progress : callable, optional
         Called now and then with a growing count.
 
@@ -124,22 +128,23 @@ def choose_epsilon(
     """
     attacked = {"max_reidentified": max_reidentified, "max_posterior": max_posterior}
     _check_promises(mechanism, max_unchanged, attacked, prior)
-    told = _told(mechanism, prior, max_bits, max_named, texts=texts, model=model)
+    promises = _release_promises(mechanism, prior, max_bits, max_named, texts=texts, model=model)
     check_tolerance(tolerance)
-    _check_least(mechanism, told)
+    _check_least(mechanism, promises)
     share = 1.0 if quantile == "worst" else quantile
     if isinstance(share, str) or not 0 < share <= 1:
         raise ParameterError(f"quantile must be 'worst' or between 0 and 1, got {quantile!r}")
     names = names_of(mechanism, measured_ids(mechanism, words))
     curve: list[dict[str, float]] = []
 
-    # How near an ε is to breaking a promise, as a logarithm: above 0 it is broken.
-    @cache  # ends of intervals are asked for again
+    # These functions return the log-ratio of consequence and bound, which is above 0 if ε breaks
+    # the promise; then the word that binds, and the reason.
+    @cache  # the search evaluates ends of intervals again
     def of_words(epsilon: float) -> tuple[float, str, str] | None:
         try:
             at = mechanism.with_epsilon(epsilon)
         except FastdxError:
-            return None  # below the smallest ε this mechanism has
+            return None  # below the smallest ε of this mechanism
         table = statistics(at, names, draws, near=0, inputs=False, progress=progress)
         curve.append(summary(epsilon, table))
         unchanged = table["N_w"] / max_unchanged
@@ -165,16 +170,16 @@ def choose_epsilon(
     @cache
     def of_release(epsilon: float) -> tuple[float, str, str]:
         at = mechanism.with_epsilon(epsilon)
-        return max((log_ratio(t.consequence(at), t.most), "", t.reason) for t in told)
+        return max((log_ratio(t.consequence(at), t.most), "", t.reason) for t in promises)
 
     def look(epsilon: float) -> tuple[float, str, str] | None:
         found = of_words(epsilon)
-        # A pass over all laws, which decides nothing where the measured words break the promise.
+        # If the measured words break the promise, the pass over all laws would decide nothing.
         if found is None or found[0] > 0:
             return found
         if set(attacked.values()) != {None}:
             found = max(found, of_attacker(epsilon))
-        if told and found[0] <= 0:
+        if promises and found[0] <= 0:
             found = max(found, of_release(epsilon))
         return found
 
@@ -193,14 +198,14 @@ def choose_epsilon(
         f"{whom} comes back unchanged with a probability of at most {max_unchanged:g} and has at "
         f"least {min_outputs} distinct outputs in {draws} draws ({len(names)} words measured)"
     )
-    promise += _sentences_of(max_reidentified, max_posterior, told)
+    promise += _sentences_of(max_reidentified, max_posterior, promises)
     table = Table(**{name: np.array([row[name] for row in curve]) for name in curve[0]})
     return Choice(low, binding[1], binding[2], table, mechanism.with_epsilon(low), promise)
 
 
 @dataclass(frozen=True)
-class _Told:
-    """A promise on what whole releases tell."""
+class _ReleasePromise:
+    """A promise about a whole release: a bound on one of its consequences."""
 
     reason: str
     most: float
@@ -208,7 +213,7 @@ class _Told:
     sentence: str
 
 
-def _told(
+def _release_promises(
     mechanism: Mechanism,
     prior: Prior,
     max_bits: float | None,
@@ -216,7 +221,7 @@ def _told(
     *,
     texts: Iterable[str] | None,
     model: NgramPrior | None,
-) -> list[_Told]:
+) -> list[_ReleasePromise]:
     """Return the promises on bits and on words named in sentences, checked."""
     made = []
     if max_bits is not None:
@@ -227,13 +232,13 @@ def _told(
         if prior is not None and not isinstance(prior, str):
             written = "as often as the prior says"
         sentence = f"a release tells at most {max_bits:g} bits a word (words written {written})"
-        made.append(_Told("bits", max_bits, lambda at: bits_of(at, prior), sentence))
+        made.append(_ReleasePromise("bits", max_bits, lambda at: bits_of(at, prior), sentence))
     if max_named is not None:
         refuse_lawless("max_named", mechanism)
         if not 0 < max_named <= 1:
             raise ParameterError(f"max_named must be above 0, at most 1, got {max_named}")
         known, reader = check_texts(texts, model)
-        made.append(_Told(
+        made.append(_ReleasePromise(
             "named", max_named, lambda at: named_in_sentences(at, known, reader).high,
             f"the strongest attacker names at most {max_named:g} of the content words of "
             f"{len(known):,} texts, up to the upper end of the interval",
@@ -243,15 +248,18 @@ def _told(
     return made
 
 
-def _check_least(mechanism: Mechanism, told: list[_Told]) -> None:
-    """Refuse what the language alone breaks: a search would take forty passes to find no ε."""
-    if not (named := [t for t in told if t.reason == "named"]):
+def _check_least(mechanism: Mechanism, promises: list[_ReleasePromise]) -> None:
+    """Refuse a bound that knowledge of the language alone exceeds.
+
+    Without this check the search would take forty passes to find no ε.
+    """
+    if not (named := [t for t in promises if t.reason == "named"]):
         return
     least = mechanism.epsilon / 2**30
     try:
         at = mechanism.with_epsilon(least)
     except FastdxError:
-        return  # below the smallest ε this mechanism has
+        return  # below the smallest ε of this mechanism
     for t in named:
         if (known := t.consequence(at)) > t.most:
             raise ParameterError(
@@ -261,9 +269,9 @@ def _check_least(mechanism: Mechanism, told: list[_Told]) -> None:
 
 
 def _sentences_of(
-    max_reidentified: float | None, max_posterior: float | None, told: list[_Told]
+    max_reidentified: float | None, max_posterior: float | None, promises: list[_ReleasePromise]
 ) -> str:
-    sentences = [t.sentence for t in told]
+    sentences = [t.sentence for t in promises]
     if max_posterior is not None:
         sentences.insert(0, f"no output makes an attacker surer of a word than {max_posterior:g}")
     if max_reidentified is not None:
@@ -284,7 +292,8 @@ def _check_promises(
         if most is not None and not (0 < most <= 1 and mechanism.has_law):
             what = "above 0, at most 1" if mechanism.has_law else "left out where there is no law"
             raise ParameterError(f"{parameter} must be {what}, got {most}")
-        # Known with no output seen; the search would take forty passes to find no ε.
+        # The attacker knows this share without any output. The search would take forty passes to
+        # find no ε.
         if most is not None and most < (known := float(prior_of(mechanism, prior).max())) - 1e-12:
             raise ParameterError(
                 f"no ε keeps the promise: {parameter} must be at least {known:.4g}, the share of "
@@ -298,10 +307,11 @@ def _border(
     start: float,
     tolerance: float,
 ) -> tuple[float, float]:
-    """Two ε around the border of the promise; both functions remember what they were asked."""
+    """Return two ε around the border of the promise. Both functions must cache their values."""
     low, high = _bracket(excess, start)
     if (excess_of_words(high) or 0.0) > 0:
-        # The words alone first: where the attacker agrees at their border, that is it.
+        # The measured words alone are cheaper: if the attacks keep the promise at their border, the
+        # search ends there.
         kept, high = narrowed(excess_of_words, low, high, tolerance)
         if (excess(kept) or 0.0) <= 0:
             return kept, high
@@ -310,7 +320,7 @@ def _border(
 
 
 def _bracket(excess: Callable[[float], float | None], start: float) -> tuple[float, float]:
-    """Two ε, the first keeping the promise and the second not, a factor of 2 apart."""
+    """Return two ε, a factor of 2 apart: the first keeps the promise, the second does not."""
     epsilon, found = start, excess(start)
     for _ in range(40):
         if found is not None and found <= 0:
@@ -331,7 +341,7 @@ def _bracket(excess: Callable[[float], float | None], start: float) -> tuple[flo
 
 @dataclass(frozen=True)
 class Match:
-    """Two mechanisms at an equal consequence."""
+    """A mechanism at the ε at which it has the same consequence as another one."""
 
     epsilon: float
     """The second mechanism's ε."""
@@ -340,7 +350,7 @@ class Match:
     value: float
     """The first mechanism's consequence."""
     reached: float
-    """The second's."""
+    """The second mechanism's consequence at that ε."""
 
 
 _CONSEQUENCES: dict[str, Callable[[Table], float]] = {
@@ -360,23 +370,25 @@ def match(
     draws: int = 1000,
     tolerance: float = 1e-3,
 ) -> Match:
-    """Find the ε at which a mechanism has the consequence that another has: equal ε is not that.
+    """Find the ε at which one mechanism has the same consequence as another one at its ε.
+
+    Two mechanisms at equal ε have different consequences in general.
 
     Parameters
     ----------
     mechanism_a : Mechanism
-        The model, at its own ε.
+        The reference, at its own ε.
     mechanism_b : Mechanism
-        Its ε is solved for.
+        The mechanism whose ε is computed.
     on : str, optional
-        'mean_unchanged', 'worst_unchanged', 'mean_support' or 'mean_S_w'.
+        The consequence: 'mean_unchanged', 'worst_unchanged', 'mean_support' or 'mean_S_w'.
     words : iterable of str, optional
-        Words of both vocabularies; by default those of 200 spread over the first that the second
-        has too.
+        Words of both vocabularies. By default 200 words spread over the first vocabulary, without
+        those that the second lacks.
     draws : int, optional
-        Draws a word.
+        Draws per word.
     tolerance : float, optional
-        Of ε, relative.
+        The relative accuracy of ε.
     """
     check_tolerance(tolerance)
     if on not in _CONSEQUENCES:

@@ -1,4 +1,4 @@
-"""Several mechanisms beside each other, and the choice of a cover."""
+"""`frontier` compares several mechanisms; `choose_cover` chooses a cover and its ε."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import numpy as np
 from fastdx import audit
 from fastdx._core import Cover, Embedding, WordGraph
 from fastdx.attacks import Prior, mean_similarity, prior_of, reidentification, sentence_attack
+from fastdx.calibration.leakage import bits_of, check_texts, named_in_sentences
 from fastdx.calibration.measures import near_losses
 from fastdx.calibration.search import check_tolerance, log_ratio, narrowed
 from fastdx.calibration.table import Table
-from fastdx.calibration.told import bits_of, check_texts, named_in_sentences
 from fastdx.channel import Channel, NgramPrior
 from fastdx.exceptions import ParameterError
 from fastdx.mechanisms import Mechanism, Tem
@@ -25,10 +25,10 @@ from fastdx.mechanisms.finite_law import drawn, is_law
 if TYPE_CHECKING:
     from fastdx.laws import Law
 
-__all__ = ["CoverChoice", "choose_cover", "frontier", "largest_named", "largest_told"]
+__all__ = ["CoverChoice", "choose_cover", "epsilon_by_bits", "epsilon_by_success", "frontier"]
 
 SUMMED = 50_000
-"""Words up to which the capacity, a sum over all laws, is computed beside other numbers."""
+"""The largest vocabulary for which `frontier` computes the capacity, a sum over all laws."""
 
 
 def frontier(
@@ -42,43 +42,53 @@ def frontier(
     draws: int = 20_000,
     progress: Callable[[int], object] | None = None,
 ) -> Table:
-    """Set what replacements are worth beside what an attacker recovers, for several mechanisms.
+    """Compare the utility of several mechanisms with the success of attacks on them.
 
     Parameters
     ----------
     mechanisms : mapping of str to Mechanism or Law, or iterable of pairs
-        By the name that the table gives them; the same name for one mechanism at several ε. A
-        `fastdx.laws.Law` is drawn by `FiniteLaw`.
+        Names for the table, and the mechanisms. Pairs may repeat a name, for one mechanism at
+        several ε. `FiniteLaw` draws a `fastdx.laws.Law`.
     judge : Embedding, optional
-        Measures the similarity of words and replacements; another one than the mechanisms'.
+        Measures the similarity of words and replacements. Take another embedding than those of the
+        mechanisms.
     prior : array_like of float, shape (V,), 'rank', or a model of language, optional
         How often each word is written, for the attack on single words and for the bits; by default
-        all are alike.
+        all words are equally likely.
     texts : iterable of str, optional
-        Texts to privatise and attack, which the model has not seen.
+        Texts to privatise and attack. The model must not have seen them.
     model : NgramPrior, optional
-        What the attacker knows of the language; needed for `texts`.
+        The attacker's model of the language; needed for `texts`.
     certify : bool, optional
-        Whether to compute what each really costs on these words (`audit.certify`), where its law
-        can be computed: V²·V steps and 8·V² bytes.
+        Whether to compute the ε that each mechanism really has on these words (`audit.certify`), if
+        its law can be computed. This takes V³ steps and 8·V² bytes per mechanism.
     draws : int, optional
-        Words drawn for the similarity, where no texts are given.
+        Words drawn to measure the similarity if no texts are given.
     progress : callable, optional
         Called now and then with the number of words done.
 
     Returns
     -------
     Table
-        name, epsilon (of the guarantee, or what is proved of the law), unit (what that ε is for:
-        '… distance', or 'any two words'), with `certify` per_distance and any_two (the ε that was
-        computed; NaN where there is no law), R, R_10, R_100
-        (probability that 1, 10, 100 guesses hold the word), worst_posterior (NaN where there is no
-        law), bits and capacity (what a release tells of a word by the prior, and what one guess
-        gains at most under any; NaN where there is no law, capacity also above 50,000 words),
-        near_loss (the mean over 200 words of `near_losses`; NaN likewise), similarity and chance;
-        with `texts` the shares of content words named in their sentences by the strongest attacker
-        (sentence, with sentence_low and sentence_high) and by themselves (alone), those unchanged,
-        and similarity of these.
+        One row per mechanism. Numbers that need a law are NaN for a mechanism without one.
+
+        - name.
+        - epsilon: the ε of the guarantee, or the one proved for the law.
+        - unit: the unit of epsilon, '… distance' or 'any two words'.
+        - per_distance, any_two: with `certify`, the computed ε in both units.
+        - R, R_10, R_100: the probability that the word is among 1, 10, 100 guesses.
+        - worst_posterior: the most certain that an output can make the attacker of a word.
+        - bits: the mutual information of a word and its replacement under the prior.
+        - capacity: the largest gain of one guess under any prior; NaN above 50,000 words.
+        - near_loss: the mean of `near_losses` over 200 words.
+        - similarity, chance: with `judge`, the mean cosine of words and their replacements, and of
+          pairs put together by chance.
+        - sentence, sentence_low, sentence_high: with `texts`, the share of content words that the
+          strongest attacker names from whole sentences, and its interval.
+        - alone: with `texts`, the share that an attacker names from each output by itself.
+        - unchanged: with `texts`, the share of content words that came back unchanged.
+
+        With `texts`, similarity and chance are those of the content words of the texts.
 
     Examples
     --------
@@ -133,18 +143,18 @@ def frontier(
 
 
 def _unit(mechanism: Mechanism) -> str:
-    """What the ε of a guarantee is for."""
+    """Return the unit of the ε of a mechanism's guarantee."""
     metric = mechanism.guarantee.metric
     return "any two words" if metric.startswith("discrete") else f"{metric} distance"
 
 
 def _costs(mechanism: Mechanism, progress: Callable[[int], object] | None) -> dict[str, float]:
-    """What a mechanism really costs on its words, where that can be computed."""
+    """Return the computed ε of a mechanism in both units; NaN if its law cannot be computed."""
     from fastdx.laws.plane import computable
 
     if not mechanism.has_law and not computable(mechanism):
         return {"per_distance": nan, "any_two": nan}
-    # Against a metric that is named, even its own, both numbers are computed.
+    # Given a metric, `certify` computes both ε, even for a Tem and its own metric.
     loss = audit.certify(mechanism, metric=mechanism.space, progress=progress)
     assert isinstance(loss, audit.LargestLoss)
     return {"per_distance": loss.epsilon, "any_two": loss.local}
@@ -160,10 +170,10 @@ def _largest(
     between: tuple[float, float],
     tolerance: float,
 ) -> float | None:
-    """Return the largest of some ε at which a consequence is no larger; None where at none."""
+    """Return the largest ε of an interval whose consequence is at most `most`; None if none is."""
     low, high = between
 
-    @cache  # the ends are asked for again
+    @cache  # `narrowed` evaluates both ends again
     def excess(epsilon: float) -> float:
         return log_ratio(consequence(drawn(make(epsilon))), most)
 
@@ -174,14 +184,14 @@ def _largest(
     return narrowed(excess, low, high, tolerance)[0]
 
 
-def largest_told(
+def epsilon_by_bits(
     make: Make, most: float, prior: Prior, between: tuple[float, float], tolerance: float
 ) -> float | None:
-    """Return the largest of some ε at which a release tells no more bits; None where at none."""
+    """Return the largest ε at which a release tells at most so many bits; None if there is none."""
     return _largest(make, lambda m: bits_of(m, prior), most, between, tolerance)
 
 
-def largest_named(
+def epsilon_by_success(
     mechanism: Mechanism | Make,
     most: float,
     prior: Prior,
@@ -191,9 +201,9 @@ def largest_named(
     draws: int = 200,
     progress: Callable[[int], object] | None = None,
 ) -> float | None:
-    """Return the largest of some ε at which an attacker names no more words; None where at none.
+    """Return the largest ε at which one guess succeeds at most so often; None if there is none.
 
-    The mechanism is one whose ε can be changed, or a function of ε.
+    Takes a mechanism whose ε can be changed, or a function from ε to a mechanism.
     """
     make = mechanism.with_epsilon if isinstance(mechanism, Mechanism) else mechanism
 
@@ -205,17 +215,18 @@ def largest_named(
 
 @dataclass(frozen=True)
 class CoverChoice:
-    """A cover, its ε and why."""
+    """A chosen cover and ε, with the table behind the choice."""
 
     mechanism: Tem
-    """Tem on the cover, at the ε chosen."""
+    """Tem on the chosen cover at the chosen ε."""
     k: int
-    """Outputs a word."""
+    """The number of outputs per word."""
     weight: float
-    """How much frequencies are evened out; see `Cover.balanced`."""
+    """The weight by which the cover evens out frequencies; see `Cover.balanced`."""
     table: Table
-    """All that was looked at: k, weight, epsilon, R, bits, similarity, chance; with `max_named`
-    sentence and sentence_high too, the share named in the texts and its interval's upper end."""
+    """One row per cover that keeps the bound: k, weight, epsilon, R, bits, similarity and chance.
+    With `max_named` also sentence and sentence_high: the share of words that the attacker names in
+    the texts, and the upper end of its interval."""
 
 
 def choose_cover(
@@ -234,46 +245,49 @@ def choose_cover(
     tolerance: float = 0.02,
     progress: Callable[[int], object] | None = None,
 ) -> CoverChoice:
-    """Choose k, the balance and ε together, for a wanted bound on what is given away.
+    """Choose k, the balance and ε of a cover together, for a bound on what a release gives away.
 
-    For every k and weight the largest ε (at most 64) that keeps the bound; of these the one whose
-    replacements are most similar to their words by the judge, less what chance gives. The bound is
-    one of three: on single words, on bits, or on words of sentences. Covers of equal success of one
-    guess at single words tell several times the bits of plain Tem: prefer one of the others.
+    For every k and weight, a search finds the largest ε (at most 64) that keeps the bound. Among
+    these covers the function chooses the one whose replacements are most similar to their words by
+    the judge, minus the similarity by chance.
+
+    Give one of three bounds: on the success of one guess at single words, on bits, or on words
+    named in sentences. Prefer the second or the third: at equal success of one guess, a cover tells
+    several times the bits of plain Tem.
 
     Parameters
     ----------
     space : Embedding or WordGraph
         Words and metric.
     judge : Embedding
-        Measures similarity; another embedding than `space`.
+        Measures similarity. Take another embedding than `space`.
     max_reidentified : float, optional
-        An attacker who knows the mechanism and `prior` names the word, from one output by itself,
-        with no larger probability: see `reidentification`.
+        A bound on the probability that an attacker names the word from one output. The attacker
+        knows the mechanism and `prior`: see `reidentification`.
     max_bits : float, optional
-        A release tells no more bits of a word by the prior: see `Channel.bits`.
+        A bound on the bits that a release tells about a word under the prior: see `Channel.bits`.
     max_named : float, optional
-        The strongest attacker names no larger share of the content words of `texts`, the upper end
-        of its interval: see `sentence_attack`. Draws are the same at every ε.
+        A bound on the share of content words of `texts` that the strongest attacker names, taken at
+        the upper end of its interval: see `sentence_attack`. The draws are the same at every ε.
     texts : iterable of str, optional
-        Texts that the model has not seen, for `max_named`.
+        Texts for `max_named`. The model must not have seen them.
     model : NgramPrior, optional
-        What the attacker knows of the language, for `max_named`.
+        The attacker's model of the language, for `max_named`.
     prior : array_like of float, shape (V,), 'rank', or a model of language, optional
-        How often each word is written; also what covers are balanced by.
+        How often each word is written; covers are balanced by these frequencies too.
     ks, weights : sequence, optional
-        What to try; a weight of 0 is not balanced.
+        The values to try. A weight of 0 makes an unbalanced cover.
     exclude : optional
         Words that are never released, as for `Cover.nearest`.
     tolerance : float, optional
-        Of ε, relative.
+        The relative accuracy of ε.
     progress : callable, optional
         Called now and then with the number of words done.
 
     Raises
     ------
     ParameterError
-        No cover keeps the bound; not one bound.
+        No cover keeps the bound, or the number of bounds given is not one.
     """
     bounds = {"max_reidentified": max_reidentified, "max_bits": max_bits, "max_named": max_named}
     given = {name: most for name, most in bounds.items() if most is not None}

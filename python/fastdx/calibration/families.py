@@ -1,4 +1,7 @@
-"""Every mechanism there is, on one space: by name, by ε, and at equal success of an attacker."""
+"""Every known mechanism on one space, by name, and comparisons of them.
+
+`compared` compares mechanisms at one ε, at equal success of an attacker, or at equal bits.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from fastdx._core import Cover, Embedding, WordGraph
 from fastdx._shared.rounded import up
 from fastdx.attacks import Prior
-from fastdx.calibration.comparison import frontier, largest_named, largest_told
+from fastdx.calibration.comparison import epsilon_by_bits, epsilon_by_success, frontier
 from fastdx.channel import NgramPrior
 from fastdx.exceptions import FastdxError, ParameterError
 from fastdx.mechanisms import MECHANISMS, Mechanism, Tem
@@ -25,19 +28,19 @@ Space = Embedding | WordGraph
 Make = Callable[[float], "Mechanism | Law"]
 
 ALIASES = {"madlib": "laplace", "staircase": "response"}
-"""Names that others use."""
+"""Other names in use for some families."""
 MORE, FEWER = "more at every ε", "less at every ε"
-"""Why no ε gives the success asked for: what the attacker names is always on one side of it."""
+"""The reasons why no ε gives the success asked for: at every ε it is larger, or smaller."""
 TOLERANCE = 0.005
-"""How exactly the ε of a success is looked for."""
+"""The relative accuracy of the ε that `compared` searches for."""
 
 
 @dataclass(frozen=True)
 class Family:
-    """A mechanism as a function of its ε, so that `compared` can look for the ε of a success.
+    """A mechanism as a function of its ε, in which `compared` searches for an ε.
 
-    `families` makes those of fastdx and of publications. Make one yourself to set a mechanism of
-    your own beside them.
+    `families` makes the families of fastdx and of publications. Make a Family yourself to compare a
+    mechanism of your own with them.
 
     Examples
     --------
@@ -55,13 +58,13 @@ class Family:
     """
 
     name: str
-    """What it is called."""
+    """The name of the family."""
     about: str
-    """What its other parameters are, as a phrase."""
+    """A phrase that describes the mechanism and its other parameters."""
     make: Make
-    """Makes it of ε: a mechanism (`FiniteLaw`, say), or a law."""
+    """A function from ε to a mechanism (for example a `FiniteLaw`) or a law."""
     epsilons: tuple[float, float] = (0.01, 100.0)
-    """Between which ε it is looked for: `make` must take both."""
+    """The ends of the search for ε; `make` must accept both."""
 
 
 def _cover(space: Space, k: float) -> Make:
@@ -79,7 +82,7 @@ def _remapped(space: Space, k: float) -> Make:
     return lambda epsilon: Tem(space, epsilon, remap=near)
 
 
-# Of Tem with a cover or a remap: what is made, what the number is, and which by default.
+# Variants of Tem by name: the function that makes one, the meaning of its number, the default.
 VARIANTS: dict[str, tuple[Callable[[Space, float], Make], str, int]] = {
     "tem-cover": (_cover, "nearest outputs that a word stands for", 40),
     "tem-balanced": (_balanced, "outputs of like frequency that a word stands for", 40),
@@ -88,7 +91,7 @@ VARIANTS: dict[str, tuple[Callable[[Space, float], Make], str, int]] = {
 
 
 def family_names() -> tuple[str, ...]:
-    """Return the names of all that can be compared, in the order of a table.
+    """Return the names of all families, in the order of a comparison's rows.
 
     Examples
     --------
@@ -103,7 +106,7 @@ def family_names() -> tuple[str, ...]:
 
 
 def description(name: str, number: float | None = None) -> str:
-    """Return what the name of a family stands for, and its number, by default the usual one."""
+    """Return a phrase that describes a family and its number, by default the usual one."""
     from fastdx.laws.registry import NAMES
 
     if name in VARIANTS:
@@ -149,7 +152,7 @@ def _family(name: str, space: Space, *, asked: bool = True) -> Family:
         known = ", ".join(family_names())
         raise ParameterError(f"mechanisms must be names of {known}; got {start!r}")
     if not slow:
-        # Whether it can be made on these words at all shows at once.
+        # Raises now if the mechanism cannot be made on these words.
         made(min(epsilons[0] + 0.3, epsilons[1]))
     return Family(name, description(start, number), made, epsilons)
 
@@ -167,20 +170,20 @@ def families(
     space : Embedding or WordGraph
         Words, most frequent first, and metric.
     names : iterable of str, or 'all', optional
-        Names of `family_names`, some with a number behind a colon: ``'custext:100'``. 'all': every
-        one that can be made on this space and does not take minutes there.
+        Names from `family_names`. Some take a number after a colon: ``'custext:100'``. 'all' takes
+        every family that can be made on this space without taking minutes.
     left_out : callable, optional
-        For 'all': called with the name of each that is left out, and why.
+        For 'all': called with the name of each family that is left out, and the reason.
 
     Returns
     -------
     dict of str to Family
-        In the order of the names.
+        The families in the order of the names.
 
     Raises
     ------
     ParameterError
-        An unknown name; of names that were given, one that cannot be made on this space.
+        A name is unknown, or a family that was named cannot be made on this space.
 
     Examples
     --------
@@ -214,21 +217,21 @@ def families(
 
 @dataclass(frozen=True)
 class Compared:
-    """One line of a comparison."""
+    """One row of a comparison."""
 
     name: str
-    """The mechanism."""
+    """The name of the mechanism."""
     parameter: float
-    """The ε that it was made with, in its own unit."""
+    """The mechanism's ε, in its own unit."""
     made: Mechanism | Law | None
-    """The mechanism; None where no ε gives the success asked for, or ε is none of its domain."""
+    """The mechanism. None if no ε gives the success asked for, or ε lies outside its domain."""
     values: Mapping[str, Any]
-    """The columns of `frontier`, with the computed ε."""
+    """The row of `frontier`, with the computed ε; empty if `made` is None."""
     why: str = ""
-    """Why there are none."""
+    """The reason why `made` is None."""
 
     def cells(self) -> list[str]:
-        """Return what `HEADER` names, each as a text."""
+        """Return the texts of the row's cells, in the order of `HEADER`."""
         if self.made is None:
             why = self.why if self.why in (MORE, FEWER) else "–"
             return [self.name, why, *["–"] * (len(HEADER) - 2)]
@@ -250,7 +253,7 @@ class Compared:
 HEADER = ("mechanism", "its ε", "ε proved, for", "bits a word", "named", "named in sentences",
           "ε computed, per distance",
           "ε computed, any two words", "similarity (chance)")  # fmt: skip
-"""What the cells of `Compared` are."""
+"""The column titles for `Compared.cells`."""
 
 
 def _number(x: float) -> str:
@@ -272,45 +275,46 @@ def compared(
 ) -> Iterator[Compared]:
     """Compare mechanisms at one ε in their own units, at equal success of one guess, or equal bits.
 
-    At equal success of one guess a cover tells several times the bits that Tem tells: compare at
-    equal bits, or look at the share of words that is named in sentences.
+    At equal success of one guess a cover tells several times the bits that Tem tells. So compare at
+    equal bits, or look at the share of words that an attacker names in sentences.
 
     Parameters
     ----------
     made : mapping of str to Family
-        From `families`.
+        The families to compare, from `families`.
     epsilon : float, optional
-        The ε of all; units differ, so this compares what is written in papers, not protection.
+        One ε for all. Units differ, so this compares the numbers in papers, not protection.
     named : float, optional
-        In its place: how often the best attacker who knows the mechanism and `prior` is to name the
-        word, above 0 and below 1. Each mechanism then has the largest ε at which he does not name
-        more, within 0.5%.
+        Instead of `epsilon`: the success of one guess, above 0 and below 1. The attacker knows the
+        mechanism and `prior`. Each mechanism gets the largest ε, within 0.5%, at which he succeeds
+        at most so often.
     bits : float, optional
-        In its place: what a release is to tell of a word by `prior`. Each mechanism then has the
-        largest ε at which it tells no more, within 0.5%. Those without a law have no such ε.
+        Instead of `epsilon`: the bits that a release tells about a word under `prior`. Each
+        mechanism gets the largest ε, within 0.5%, at which it tells at most that. A mechanism
+        without a law has no such ε.
     texts : iterable of str, optional
-        Texts that are privatised and attacked by the strongest attacker, which the model has not
-        seen.
+        Texts that are privatised and that the strongest attacker reads. The model must not have
+        seen them.
     model : NgramPrior, optional
-        What he knows of the language; needed for `texts`.
+        The attacker's model of the language; needed for `texts`.
     judge : Embedding, optional
         Measures the similarity of words and replacements.
     prior : array_like of float, shape (V,), 'rank', or a model of language, optional
         How often each word is written.
     draws : int, optional
-        Words drawn for the similarity.
+        Words drawn to measure the similarity.
     progress : callable, optional
-        Called with the name of each before the work on it.
+        Called with the name of each mechanism before the work on it.
 
     Yields
     ------
     Compared
-        One for each, with ``made=None`` and ``why`` where no ε gives that success.
+        One row per mechanism. If no ε gives that success, ``made`` is None and ``why`` says why.
 
     Raises
     ------
     ParameterError
-        Not one of `epsilon`, `named` and `bits`, or one outside its domain.
+        Not exactly one of `epsilon`, `named` and `bits` is given, or it lies outside its domain.
 
     Examples
     --------
@@ -334,9 +338,9 @@ def compared(
         at = epsilon
         try:
             if named is not None:
-                at = largest_named(family.make, named, prior, family.epsilons, TOLERANCE)
+                at = epsilon_by_success(family.make, named, prior, family.epsilons, TOLERANCE)
             if bits is not None:
-                at = largest_told(family.make, bits, prior, family.epsilons, TOLERANCE)
+                at = epsilon_by_bits(family.make, bits, prior, family.epsilons, TOLERANCE)
             if at is None or (epsilon is None and at == family.epsilons[1]):
                 yield Compared(name, nan, None, {}, MORE if at is None else FEWER)
                 continue

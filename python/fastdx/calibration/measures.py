@@ -18,7 +18,7 @@ from fastdx.mechanisms import Mechanism
 __all__ = ["near_losses", "statistics", "sweep"]
 
 SAMPLE = 200
-"""Words that noise mechanisms are measured on where none are named, spread over the vocabulary."""
+"""How many words, spread over the vocabulary, are measured for a noise mechanism by default."""
 
 
 def measured_ids(mechanism: Mechanism, words: Iterable[str] | None) -> NDArray[np.uint32]:
@@ -56,31 +56,32 @@ def statistics(
     Parameters
     ----------
     mechanism : Mechanism
-        Tem in closed form, the others by simulation.
+        Mechanisms with a law (Tem, for example) are measured in closed form, others by simulation.
     words : iterable of str, optional
-        By default the whole vocabulary for Tem, 200 words spread over it for the others.
+        The words to measure. By default the whole vocabulary for a mechanism with a law, 200 words
+        spread over it for the others.
     draws : int, optional
-        Draws a word, and the draws that ``distinct`` is about.
+        Draws per word in a simulation; also the number of draws that S_w refers to.
     eta : float, optional
-        Support and K_w are sets of mass 1 - eta.
+        Support and K_w are sizes of sets of probability 1 - eta.
     near : int, optional
-        ``near`` is the probability of an output among so many nearest words.
+        The column ``near`` is the probability that the output is among so many nearest words.
     inputs : bool, optional
-        K_w too: this needs the laws of the whole vocabulary.
+        Whether to compute K_w, which needs the laws of the whole vocabulary.
     confidence : float, optional
-        Of the bounds of a simulated N_w.
+        The confidence of the bounds of a simulated N_w.
     half_width : float, optional
-        As many draws as make these bounds at most so far apart from their middle, for every N_w,
-        in the place of `draws`.
+        Replaces `draws`: takes as many draws as make half the distance of the two bounds at most
+        this, for every N_w.
     progress : callable, optional
         Called now and then with a growing count.
 
     Returns
     -------
     Table
-        word, N_w, N_w_low, N_w_high (equal where exact), support, S_w (for Tem its expectation),
-        K_w (simulated: of the measured words those that gave this one); for Tem also shannon,
-        min_entropy and hartley (bits) and near.
+        word, N_w, N_w_low and N_w_high (all three equal if exact), support, S_w (its expectation
+        for a mechanism with a law) and K_w. In a simulation K_w counts measured words only. For a
+        mechanism with a law also shannon, min_entropy and hartley (bits), and near.
 
     Examples
     --------
@@ -108,7 +109,7 @@ def statistics(
 def _exact(
     names: NDArray[Any], count: int, found: tuple[NDArray[Any], ...], **more: NDArray[Any]
 ) -> Table:
-    """The table of closed forms."""
+    """Return closed forms as a table."""
     n, s, distinct, shannon, minimum, close = found
     return Table(word=names, N_w=n, N_w_low=n, N_w_high=n, support=s, S_w=distinct, **more,
                  shannon=shannon, min_entropy=minimum, hartley=np.full(len(n), np.log2(count)),
@@ -124,7 +125,7 @@ def statistics_at(
     eta: float = 0.05,
     progress: Callable[[int], object] | None = None,
 ) -> list[Table]:
-    """Return the `statistics` at several ε, without K_w and `near`: distances are computed once."""
+    """Return `statistics` at several ε, without K_w and `near`; distances are computed once."""
     ids = measured_ids(mechanism, words)
     names = names_of(mechanism, ids)
     if not mechanism.has_law:
@@ -139,7 +140,7 @@ def statistics_at(
 
 
 def _draws_for(half_width: float, confidence: float) -> int:
-    """Draws whose exact bounds are narrow enough even at one half, where they are widest."""
+    """Return how many draws make the exact bounds narrow enough at 1/2, where they are widest."""
     if not 1e-4 <= half_width < 0.5:
         raise ParameterError(f"half_width must be from 1e-4 to below 0.5, got {half_width}")
     draws = 2
@@ -147,7 +148,7 @@ def _draws_for(half_width: float, confidence: float) -> int:
         low, high = binomial_bounds([draws // 2], draws, (1 - confidence) / 2)
         if high[0] - low[0] <= 2 * half_width:
             return draws
-        # The width falls as the root of the draws.
+        # The width falls as 1/√draws.
         wanted = draws * ((high[0] - low[0]) / (2 * half_width)) ** 2
         draws = max(draws + 2, int(0.98 * wanted) // 2 * 2)
 
@@ -159,16 +160,16 @@ def near_losses(
     *,
     progress: Callable[[int], object] | None = None,
 ) -> NDArray[np.float64]:
-    """Compute what an output can tell at most between a word and those that are most like it.
+    """Compute how well the best output can distinguish a word from its nearest words.
 
     Parameters
     ----------
     mechanism : Mechanism
-        One with a law.
+        A mechanism with a law.
     words : iterable of str, optional
-        By default 200 spread over the vocabulary.
+        The words; by default 200 spread over the vocabulary.
     near : int, optional
-        How many nearest words of each.
+        The number of nearest words per word.
     progress : callable, optional
         Called now and then with the number of words done.
 

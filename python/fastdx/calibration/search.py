@@ -1,4 +1,4 @@
-"""The border of a promise: the largest ε that keeps it, by few evaluations."""
+"""Search for the largest ε that keeps a promise, with few evaluations."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ __all__ = ["check_tolerance", "log_ratio", "narrowed"]
 
 
 def check_tolerance(tolerance: float) -> None:
-    """Refuse a relative tolerance that no search can keep."""
+    """Refuse a relative tolerance that no search can reach."""
     if not 1e-9 <= tolerance < 1:
         raise ParameterError(f"tolerance must be from 1e-9 to below 1, got {tolerance}")
 
 
 def log_ratio(value: float, most: float) -> float:
-    """Return ln(value / most): an excess that is close to a straight line of ln ε."""
-    if value > most:  # whatever the division rounds to
+    """Return ln(value / most), an excess that is nearly linear in ln ε."""
+    if value > most:  # stays positive even if the quotient rounds to 1
         return max(log(value / most), float_info.min)
     return log(value / most) if value > 0 else -inf
 
@@ -27,26 +27,27 @@ def log_ratio(value: float, most: float) -> float:
 def narrowed(
     excess: Callable[[float], float | None], low: float, high: float, tolerance: float
 ) -> tuple[float, float]:
-    """Narrow two ε around the border of a promise, to a ratio of at most 1 + tolerance.
+    """Narrow two ε around the border of a promise until their ratio is at most 1 + tolerance.
 
-    Regula falsi over ln ε; an end that stays counts half (the Illinois rule). Where two steps have
-    not halved the interval, the next one does. So it is never much slower than bisection, and on a
-    smooth excess it takes a third of the evaluations.
+    Uses regula falsi over ln ε and halves the value at an end that stays (the Illinois rule). If
+    two steps have not halved the interval, the next step halves it. So the search is never much
+    slower than bisection, and for a smooth excess it takes a third of the evaluations.
 
     Parameters
     ----------
     excess : callable
-        Of ε: at most 0 where the promise is kept, above 0 where it is broken, None where there is
-        no such mechanism. Evaluated at both ends too, so an expensive one remembers.
+        A function of ε: at most 0 if the promise is kept, above 0 if it is broken, None if no such
+        mechanism exists. It is evaluated at both ends too, so an expensive one should be cached.
     low, high : float
         An ε that keeps the promise and a larger one that does not.
     tolerance : float
-        Of ε, relative.
+        The relative accuracy of ε.
 
     Returns
     -------
     tuple of float
-        The same of both ends, each of which was evaluated.
+        The largest ε found that keeps the promise and the smallest one that does not. Both were
+        evaluated.
     """
 
     def at(epsilon: float) -> float:
@@ -60,7 +61,7 @@ def narrowed(
         x = (a + b) / 2
         if width <= widths[-2] / 2 and isfinite(at_a) and isfinite(at_b):
             x = a - at_a * width / (at_b - at_a)
-        # Near an end one step beyond the border ends the search.
+        # A step that lands this near an end ends the search if the border lies between them.
         margin = min(0.9 * close, width / 2)
         epsilon = exp(min(max(x, a + margin), b - margin))
         found = at(epsilon)

@@ -1,4 +1,4 @@
-"""Tables of numbers, without a library of data frames."""
+"""A small table of numbers that needs no data-frame library."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ __all__ = ["Table"]
 
 
 class Table:
-    """Columns of numbers of one length: a numpy structured array with names.
+    """Named columns of equal length, stored in one numpy structured array.
 
-    ``table["N_w"]`` is a column, ``table.array`` the whole; `to_pandas`, `to_polars` and `to_arrow`
-    need these libraries.
+    ``table["N_w"]`` is a column and ``table.array`` the whole array. `to_pandas`, `to_polars` and
+    `to_arrow` need the library that they name.
     """
 
     def __init__(self, **columns: Any) -> None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from fastdx import Cover, Embedding, MultivariateLaplace, Tem, WordGraph
 from fastdx._shared.replace import open_output
 from fastdx.calibration import compared, families, family_names, frontier
-from fastdx.calibration.comparison import largest_told
+from fastdx.calibration.comparison import epsilon_by_bits
 from fastdx.calibration.families import FEWER, HEADER, MORE, description
 from fastdx.channel import Channel, NgramPrior
 from fastdx.cli.messages import CommandError
@@ -351,7 +351,7 @@ def _matched(mechanism: Mechanism, bits: float, e: Embedding) -> Mechanism | Non
         return None
     between = (0.01, 1000.0)
     prior = _prior(mechanism, e)
-    epsilon = largest_told(mechanism.with_epsilon, bits, prior, between, 0.03)
+    epsilon = epsilon_by_bits(mechanism.with_epsilon, bits, prior, between, 0.03)
     if epsilon is None or epsilon == between[1]:
         return None
     return mechanism.with_epsilon(epsilon)

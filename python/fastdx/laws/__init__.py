@@ -1,7 +1,8 @@
-"""Published word mechanisms as laws on a finite vocabulary: what they claim, and what holds.
+"""Published word mechanisms as laws on a finite vocabulary, with claimed and proved guarantees.
 
-Each function returns a `Law`: the probabilities of all outputs of every word, ``claimed``, what the
-publication says, and ``proved``, what holds. docs/mechanisms.md has the table, with sources.
+A law is a mechanism's output distribution. Each function returns a `Law`: the probabilities of all
+outputs of every word, the guarantee that the publication claims (``claimed``), and the guarantee
+that holds (``proved``). docs/mechanisms.md has a table with sources.
 
 >>> from fastdx import Embedding, laws
 >>> e = Embedding(["a", "b", "c", "d"], [[0.0], [9.0], [1.0], [10.0]])

@@ -1,4 +1,4 @@
-"""What a law is: the probabilities of all outputs of every word, with what it claims and keeps."""
+"""The class `Law`: the probabilities of all outputs of every word, with claim and proof."""
 
 from __future__ import annotations
 
@@ -18,37 +18,38 @@ __all__ = ["Law", "Price", "Space"]
 Space: TypeAlias = Embedding | WordGraph
 """Words and their distances."""
 Row: TypeAlias = Callable[[int], NDArray[np.float64]]
-"""Gives a number for every word of the vocabulary, from the id of one word."""
+"""A function from the id of one word to a number for every word of the vocabulary."""
 
 LIMIT = 8 << 30
-"""Bytes that a matrix of all words may take."""
+"""The most bytes of a matrix of all pairs of words."""
 LOWEST = -650.0
-"""Log-weights, from the largest one, are at least this: see `softmax`."""
+"""The least log-weight, relative to the largest one of a word: see `softmax`."""
 
 
 @dataclass(frozen=True, eq=False)
 class Price:
-    """A statement about a law: which words it hides from which, and at which ε.
+    """A privacy statement about a law: an ε and the pairs of words for which it holds.
 
     For all words w and w' of one group and all outputs y,
-    Pr[y|w] ≤ exp(epsilon·d(w, w'))·Pr[y|w'], or exp(epsilon) where `distances` is None.
+    Pr[y|w] ≤ exp(epsilon·d(w, w'))·Pr[y|w']. If `distances` is None, the factor is exp(epsilon).
     """
 
     epsilon: float
-    """ε: per unit of `distances`, or for any two words. Infinite where nothing is stated."""
+    """ε per unit of `distances`, or for any two words. Infinite if nothing is stated."""
     why: str
     """The reason, as a sentence."""
     distances: Row | None = None
-    """The metric, as a function from a word's id to its distances; None for any two words alike."""
+    """The metric, as a function from a word's id to its distances. None if ε is for any two words
+    alike."""
     metric: str = ""
-    """The metric's name; empty where there is none."""
+    """The metric's name; empty if there is none."""
     groups: NDArray[np.intp] | None = None
-    """Of every word the number of its group; -1 for a word that is not protected at all. None: all
+    """The number of each word's group; -1 for a word that is not protected at all. None if all
     words are one group."""
 
     @property
     def unit(self) -> str:
-        """What ε is for: '… distance', one unit of it, or 'any two words'; perhaps in groups."""
+        """The unit of ε: '… distance' or 'any two words', with the number of groups if any."""
         unit = f"{self.metric} distance" if self.metric else "any two words"
         if self.groups is None:
             return unit
@@ -57,7 +58,7 @@ class Price:
         return f"{unit} within each of {count} groups{bare}"
 
     def __str__(self) -> str:
-        """Return it as a sentence."""
+        """Return the statement as a sentence."""
         if np.isinf(self.epsilon):
             return f"No finite ε. {self.why}"
         unit = f"per unit of {self.metric} distance" if self.metric else "for any two words"
@@ -71,7 +72,7 @@ class Price:
 
 @dataclass(frozen=True, eq=False)
 class Law:
-    """A word mechanism as its law on a finite vocabulary, with the claimed and the true price.
+    """A word mechanism as its law on a finite vocabulary, with the claimed and the proved ε.
 
     Examples
     --------
@@ -85,20 +86,20 @@ class Law:
     """
 
     name: str
-    """What it is called."""
+    """The name of the mechanism."""
     space: Space
     """Words and metric."""
     row: Row
-    """Gives Pr[y|w] of all words y, in the order of the vocabulary, from the id of w."""
+    """A function from the id of w to Pr[y|w] for all words y, in the order of the vocabulary."""
     claimed: Price
-    """What the publication says."""
+    """The guarantee that the publication claims."""
     proved: Price
-    """What holds."""
+    """The guarantee that is proved."""
     source: str
     """The publication."""
     errors: Row | None = None
-    """Gives for every output how far the logarithm of its probability may be from the truth, from
-    the id of w; None where the numbers are exact but for rounding."""
+    """A function from the id of w to a bound on the error of ln Pr[y|w] for all words y. None if
+    the numbers are exact up to rounding."""
 
     def matrix(self) -> NDArray[np.float64]:
         """Return the law of every word.
@@ -111,7 +112,7 @@ class Law:
         Raises
         ------
         TooLargeError
-            More than 8 GiB.
+            The matrix takes more than 8 GiB.
         """
         count = len(self.space)
         check_size(count)
@@ -121,16 +122,16 @@ class Law:
 def softmax(scores: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
     """Return exp(scores), normalised over the last axis.
 
-    Scores more than 650 below the largest are taken for that: no output becomes impossible by
-    underflow. It costs nothing: where scores differ by at most c between two words, so does their
-    largest one, and so does max(score, largest - 650).
+    Scores more than 650 below the largest are raised to that value, so no output becomes impossible
+    by underflow. This makes no guarantee weaker: if the scores of two words differ by at most c,
+    their largest scores do too, and so does max(score, largest - 650).
     """
     weights = np.exp(np.maximum(scores - scores.max(axis=-1, keepdims=True), LOWEST))
     return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
 
 
 def distance_rows(space: Space) -> Row:
-    """Return the function that gives a word's distances from its id."""
+    """Return the function from a word's id to its distances."""
     words = space.words
     return lambda word: np.asarray(space.distances(words[word]), np.float64)
 
@@ -143,7 +144,7 @@ def distance_matrix(space: Space) -> NDArray[np.float64]:
 
 
 def ranks(distances: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Return of every word its place among the nearest: 0 for the nearest, ties by id."""
+    """Return the rank of every word by distance: 0 for the nearest, ties by id."""
     order = np.argsort(distances, axis=-1, kind="stable")
     places = np.empty_like(order)
     np.put_along_axis(places, order, np.arange(distances.shape[-1]), axis=-1)
@@ -158,7 +159,7 @@ def nearest(distances: NDArray[np.float64], word: int) -> NDArray[np.intp]:
 
 
 def check_size(count: int) -> None:
-    """Refuse a matrix that does not fit."""
+    """Refuse a vocabulary whose matrix of all pairs would exceed `LIMIT`."""
     if 8 * count * count > LIMIT:
         raise TooLargeError(
             f"the laws of all {count} words need {8 * count * count} bytes, the limit is {LIMIT}"
@@ -166,7 +167,7 @@ def check_size(count: int) -> None:
 
 
 def check_space(space: Space) -> None:
-    """Refuse what has no words and distances."""
+    """Refuse an object that is neither an Embedding nor a WordGraph."""
     if not isinstance(space, Embedding | WordGraph):
         raise InputTypeError(
             f"space must be an Embedding or a WordGraph, not {type(space).__name__}"
@@ -185,28 +186,28 @@ def check_line(space: Space) -> NDArray[np.float64]:
 
 
 def positive(name: str, value: float) -> float:
-    """Return a finite number above 0, or refuse it."""
+    """Return the number; refuse one that is not finite and above 0."""
     if not (np.isfinite(value) and value > 0):
         raise ParameterError(f"{name} must be finite and positive, got {value}")
     return float(value)
 
 
 def between(name: str, value: float, low: float, high: float) -> float:
-    """Return a number of [low, high], or refuse it."""
+    """Return the number; refuse one outside [low, high]."""
     if not low <= value <= high:
         raise ParameterError(f"{name} must be from {low:g} to {high:g}, got {value}")
     return float(value)
 
 
 def counted(name: str, value: int, low: int, high: int) -> int:
-    """Return a whole number of low, …, high, or refuse it."""
+    """Return the number; refuse one that is no whole number from low to high."""
     if not low <= value <= high or value != int(value):
         raise ParameterError(f"{name} must be a whole number from {low} to {high}, got {value}")
     return int(value)
 
 
 def distribution(name: str, values: ArrayLike | None, count: int) -> NDArray[np.float64]:
-    """Return weights of all words, normalised; uniform where there are none."""
+    """Return normalised weights of all words; uniform if none are given."""
     if values is None:
         return np.full(count, 1 / count)
     weights = np.asarray(values, float)

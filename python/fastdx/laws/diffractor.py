@@ -1,4 +1,4 @@
-"""1-Diffractor (Meisenbacher et al. 2024): words in a line, and noise on their places."""
+"""1-Diffractor (Meisenbacher et al. 2024) orders words in a line and adds noise to their places."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from fastdx.laws.base import LOWEST, Law, Price, Space, check_space, counted, po
 __all__ = ["greedy_order", "one_diffractor"]
 
 NEIGHBORS = 64
-"""Nearest words of each that are looked up at once where an order is made."""
+"""The number of nearest words of each word that `greedy_order` looks up in advance."""
 BATCH = 1024
-"""Words whose nearest ones are looked up in one call."""
+"""The number of words per look-up of nearest words."""
 
 
 def greedy_order(space: Space, start: int = 0) -> NDArray[np.intp]:
-    """Return a line of all words: after each word the nearest one that is not in the line yet.
+    """Return a line of all words: each word is followed by the nearest one not yet in the line.
 
-    Exact; ties go to the smaller id. Most neighbours in the line are near each other, but words
-    near each other can be far apart in the line: what was passed over is collected at the end.
+    The line is exact; ties go to the smaller id. Most neighbours in the line are near each other.
+    But words near each other can be far apart in the line, because skipped words come at its end.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def one_diffractor(
 ) -> Law:
     """Return the law of 1-Diffractor: noise on the word's place in a line of all words.
 
-    With several lines one of them is drawn first, each as likely.
+    With several lines, one of them is first drawn uniformly.
 
     Parameters
     ----------
@@ -99,22 +99,22 @@ def one_diffractor(
         The lines, each a permutation of the ids; by default ``[greedy_order(space)]``. The authors
         use one line for each of several embeddings.
     method : str, optional
-        'geometric': Pr[place j | place i] ∝ exp(-ε·|i - j|), what falls beyond an end counted to
-        the end. 'tem': ∝ exp(-(ε/2)·min(|i - j|, `gamma`)), words farther than `gamma` places
-        being as likely as words at `gamma`.
+        'geometric': Pr[place j | place i] ∝ exp(-ε·|i - j|); places beyond an end become the end.
+        'tem': ∝ exp(-(ε/2)·min(|i - j|, `gamma`)); words farther than `gamma` places are as likely
+        as words at `gamma`.
     gamma : int, optional
-        Places beyond which all words are alike, for 'tem'; at least 0.
+        The number of places beyond which all words are equally likely, for 'tem'; at least 0.
 
     Returns
     -------
     Law
-        ε per place, for two words the most that they are apart in any line. In the metric of
-        `space` nothing is proved: two words at a small distance can be many places apart.
+        ε per place in the line; with several lines the largest distance of two words counts. In the
+        metric of `space` nothing is proved, because near words can be many places apart.
 
     Raises
     ------
     ParameterError
-        A parameter outside its domain; an order that is no permutation.
+        A parameter lies outside its domain, or an order is no permutation.
 
     Examples
     --------

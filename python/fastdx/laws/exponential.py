@@ -29,7 +29,7 @@ SOURCE = (
 def santext(space: Space, epsilon: float) -> Law:
     """Return the law of SanText: Pr[y|w] ∝ exp(-(ε/2)·d(w, y)).
 
-    The same law as ``Tem(space, epsilon, gamma=math.inf)``, which draws it without V² memory.
+    ``Tem(space, epsilon, gamma=math.inf)`` has the same law and draws it without V² memory.
 
     Parameters
     ----------
@@ -41,12 +41,12 @@ def santext(space: Space, epsilon: float) -> Law:
     Returns
     -------
     Law
-        ε per unit of distance, claimed and proved.
+        Claimed and proved: ε per unit of distance.
 
     Raises
     ------
     ParameterError
-        A parameter outside its domain.
+        A parameter lies outside its domain.
 
     Examples
     --------
@@ -72,10 +72,10 @@ def santext(space: Space, epsilon: float) -> Law:
 def santext_plus(
     space: Space, epsilon: float, sensitive: Iterable[str], *, replace: float = 0.2
 ) -> Law:
-    """Return the law of SanText+: sensitive words are replaced, others now and then.
+    """Return the law of SanText+, which replaces sensitive words always and others sometimes.
 
-    A sensitive word becomes a sensitive word y with probability ∝ exp(-(ε/2)·d(w, y)). Another
-    word is treated so with the probability `replace`, and is otherwise RELEASED AS IT IS.
+    A sensitive word becomes a sensitive word y with probability ∝ exp(-(ε/2)·d(w, y)). Another word
+    is replaced in this way with probability `replace`, and is otherwise RELEASED UNCHANGED.
 
     Parameters
     ----------
@@ -84,24 +84,23 @@ def santext_plus(
     epsilon : float
         ε per unit of distance, positive.
     sensitive : iterable of str
-        The sensitive words, at least one. Which words are sensitive must be public: never count
-        how rare words are in the texts that are to be protected, as the authors' code does.
+        The sensitive words, at least one. The list must be public. Never choose the rare words of
+        the texts to be protected, as the authors' code does.
     replace : float, optional
-        Probability of replacing a word that is not sensitive, from 0 to 1; the authors' p.
+        The probability of replacing a word that is not sensitive, from 0 to 1; the authors' p.
 
     Returns
     -------
     Law
-        ε per unit of distance among the sensitive words alone, unless `replace` is 1. That a word
-        is a sensitive one is told apart from its being another one, by every output that is not
-        sensitive.
+        ε per unit of distance among the sensitive words only, unless `replace` is 1. An output that
+        is not sensitive proves that the word is not sensitive.
 
     Raises
     ------
     ParameterError
-        A parameter outside its domain.
+        A parameter lies outside its domain.
     UnknownWordError
-        A sensitive word that the vocabulary has not.
+        The vocabulary lacks a sensitive word.
 
     Examples
     --------

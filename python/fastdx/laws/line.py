@@ -1,4 +1,4 @@
-"""Noise before the nearest word, in one dimension, where its law can be computed."""
+"""Noise and then the nearest word, in one dimension, where the law can be computed."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from fastdx.laws.base import LOWEST, Law, Price, between, check_line, distance_r
 __all__ = ["truncated_laplace", "vickrey"]
 
 POINTS = 24
-"""Of the quadrature on each piece: exact to rounding where a piece is at most 1/ε long."""
+"""Quadrature points per piece; on a piece of length at most 1/ε the result is exact to rounding."""
 HALVINGS = 60
-"""How often a piece is halved, at most."""
+"""The most times that a piece is halved."""
 REACH = 60.0
-"""Places farther than so many 1/ε beyond the last border are left out: e^-60 of that tail."""
+"""The range of the quadrature beyond the last border, in units of 1/ε; e^-60 of the tail is left
+out."""
 FINEST = 1e-8
-"""The distance of two numbers next to each other is at most this share of 1/ε."""
+"""The largest accepted spacing of neighbouring 64-bit numbers, as a share of 1/ε."""
 
 
 def borders(positions: NDArray[np.float64]) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
@@ -30,12 +31,12 @@ def borders(positions: NDArray[np.float64]) -> tuple[NDArray[np.intp], NDArray[n
     Parameters
     ----------
     positions : numpy.ndarray of float, shape (V,)
-        Where the words are.
+        The positions of the words.
 
     Returns
     -------
     order : numpy.ndarray of int, shape (m,)
-        Ids by position; of words at one place the smallest alone, which is the nearest word.
+        Ids by position. Among words at one position only the smallest id is kept: ties go to it.
     borders : numpy.ndarray of float, shape (m + 1,)
         Word ``order[i]`` is nearest between ``borders[i]`` and ``borders[i + 1]``.
     """
@@ -48,7 +49,7 @@ def laplace_mass(
     low: NDArray[np.float64], high: NDArray[np.float64], rate: float
 ) -> NDArray[np.float64]:
     """Return the probability of [low, high] under the density (rate/2)·exp(-rate·|z|)."""
-    # Mirrored, so that an interval lies on the positive side or around 0: no digits are lost.
+    # Mirrored, so that the interval is on the positive side or contains 0. This loses no digits.
     a, b = np.where(high <= 0, -high, low), np.where(high <= 0, -low, high)
     beside = np.exp(-rate * np.maximum(a, 0)) * -np.expm1(-rate * (b - np.maximum(a, 0))) / 2
     around = (-np.expm1(-rate * np.maximum(-a, 0)) - np.expm1(-rate * np.maximum(b, 0))) / 2
@@ -56,19 +57,19 @@ def laplace_mass(
 
 
 def floored(law: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Normalise; probabilities below e^-650 are taken for that.
+    """Raise probabilities below e^-650 to that value, and normalise.
 
-    A floor makes no log-ratio larger, and without it an output could be lost to underflow.
+    The floor makes no log-ratio larger. Without it an output could become impossible by underflow.
     """
     law = np.maximum(law, np.exp(LOWEST))
     return np.asarray(law / law.sum())
 
 
 def _cuts(a: float, b: float, epsilon: float) -> NDArray[np.float64]:
-    """Return places from a to b, at most 1/ε apart where a density has any weight.
+    """Return places from a to b, at most 1/ε apart except where every density is negligible.
 
-    No word lies between a and b, so a density falls from one end to the other: beyond the reach
-    of both ends lies e^-60 of what the piece has.
+    No word lies between a and b, so each density falls from one end to the other. Only e^-60 of the
+    piece's mass lies farther than `REACH` from both ends.
     """
     if (b - a) * epsilon > 2 * REACH:
         steps = np.arange(REACH + 1) / epsilon
@@ -82,11 +83,11 @@ def _nearest_two(places: NDArray[np.float64], z: NDArray[np.float64]) -> NDArray
 
 
 def truncated_laplace(space: Embedding, epsilon: float, bound: float) -> Law:
-    """Return the law of Laplace noise that never exceeds a bound, then the nearest word.
+    """Return the law of Laplace noise with a bound, followed by the nearest word.
 
-    The density is ∝ exp(-(ε/D)·|z|) on [-bound, bound], D the distance of the outermost words: the
-    truncated Laplacian mechanism ("TrLaplace") in one dimension. Two words at one place have one
-    output, the one of smaller id.
+    The density is ∝ exp(-(ε/D)·|z|) on [-bound, bound], where D is the distance of the outermost
+    words. This is the truncated Laplacian mechanism ("TrLaplace") in one dimension. Two words at
+    one place have one output, the word of smaller id.
 
     Parameters
     ----------
@@ -95,19 +96,20 @@ def truncated_laplace(space: Embedding, epsilon: float, bound: float) -> Law:
     epsilon : float
         The claimed ε, for any two words, positive.
     bound : float
-        The largest noise, positive. The authors' code has -(D/ε)·ln(1 - 2ε) in one dimension, for
+        The largest noise, positive. The authors' code uses -(D/ε)·ln(1 - 2ε) in one dimension, for
         ε < 1/2.
 
     Returns
     -------
     Law
         Claimed: ε for any two words. Proved: nothing; `largest_loss` and ``audit.certify`` compute
-        what it costs on a vocabulary.
+        the true ε on a vocabulary.
 
     Raises
     ------
     ParameterError
-        A parameter outside its domain, an embedding of more dimensions, words all at one place.
+        A parameter lies outside its domain, the embedding has more dimensions, or all words are at
+        one place.
 
     Examples
     --------
@@ -144,10 +146,11 @@ def truncated_laplace(space: Embedding, epsilon: float, bound: float) -> Law:
 def vickrey(space: Embedding, epsilon: float, t: float = 0.5) -> Law:
     """Return the law of the Vickrey mechanism in one dimension.
 
-    Laplace noise makes z of the word's place; of the nearest word u and the second nearest v, u is
-    released with probability (1 - t)·|z - v| / (t·|z - u| + (1 - t)·|z - v|), else v. The choice
-    depends on z alone, so it is post-processing, and the noise's ε holds. Code that leaves the
-    written word itself out of the choice loses that: docs/mechanisms.md.
+    Laplace noise moves the word's place to z. Let u be the word nearest to z, and v the second
+    nearest. The mechanism releases u with probability
+    (1 - t)·|z - v| / (t·|z - u| + (1 - t)·|z - v|), else v. The choice depends on z alone, so it is
+    post-processing, and the ε of the noise holds. Code that excludes the written word from the
+    choice loses this guarantee: see docs/mechanisms.md.
 
     Parameters
     ----------
@@ -156,18 +159,18 @@ def vickrey(space: Embedding, epsilon: float, t: float = 0.5) -> Law:
     epsilon : float
         ε per unit of distance, positive.
     t : float, optional
-        0: always the nearest word; 1: always the second nearest.
+        0 always releases the nearest word, 1 always the second nearest.
 
     Returns
     -------
     Law
-        ε per unit of distance, claimed and proved.
+        Claimed and proved: ε per unit of distance.
 
     Raises
     ------
     ParameterError
-        A parameter outside its domain, an embedding of more dimensions, words all at one place;
-        an ε so large that places in 64 bits are no finer than 1/ε.
+        A parameter lies outside its domain, the embedding has more dimensions, all words are at one
+        place, or ε is so large that 64-bit places do not resolve 1/ε.
 
     Examples
     --------
@@ -183,8 +186,8 @@ def vickrey(space: Embedding, epsilon: float, t: float = 0.5) -> Law:
     positive("the distance of the outermost words", float(np.ptp(positions)))
     order, _ = borders(positions)
     places = positions[order]
-    # Who is nearest and second nearest changes in the middle of two words next to each other, and
-    # of two words with one between them.
+    # The nearest and second nearest words change midway between two adjacent words, and midway
+    # between two words with one word between them.
     middles = [(places[1:] + places[:-1]) / 2, (places[2:] + places[:-2]) / 2]
     edges = np.unique(np.concatenate([*middles, places]))
     most = FINEST / float(np.spacing(np.abs(edges).max()))
@@ -193,13 +196,14 @@ def vickrey(space: Embedding, epsilon: float, t: float = 0.5) -> Law:
             f"epsilon must be at most {down(most, 3)} for words so far apart or from 0: beyond, 64 "
             f"bits do not resolve 1/epsilon, got {epsilon:g}"
         )
-    # Pieces on which both are fixed, of at most 1/ε, the tails as far as they weigh anything.
+    # Pieces of at most 1/ε on which both words are fixed, with the tails up to `REACH`.
     tail = np.arange(1, REACH + 1) / epsilon
     ends = np.concatenate([edges[0] - tail[::-1], edges, edges[-1] + tail])
     grid = np.unique(np.concatenate([_cuts(a, b, epsilon) for a, b in pairwise(ends)]))
     low, high = grid[:-1], grid[1:]
     for _ in range(HALVINGS):
-        # The choice bends where the denominator is small: pieces are no longer than it is there.
+        # The share is not smooth where its denominator is small, so no piece is longer than the
+        # denominator at its ends.
         two = _nearest_two(places, (low + high) / 2)
         away = [np.abs(end[:, None] - places[two]) @ [t, 1 - t] for end in (low, high)]
         long = (high - low > np.minimum(*away)) & (0 < t < 1)
@@ -215,7 +219,7 @@ def vickrey(space: Embedding, epsilon: float, t: float = 0.5) -> Law:
     share = (1 - t) * second / (t * first + (1 - t) * second)
 
     def row(word: int) -> NDArray[np.float64]:
-        # The share of each piece by quadrature, its mass exactly.
+        # Quadrature gives the share of u on each piece; the mass of a piece is exact.
         away = np.abs(z - positions[word])
         density = np.exp(-epsilon * (away - away.min(axis=1, keepdims=True)))
         part = (density * share) @ weights / (density @ weights)

@@ -1,4 +1,4 @@
-"""What a law really costs: the largest log-ratio of all pairs of words and all outputs."""
+"""The true ε of a law: the largest log-ratio over all pairs of words and all outputs."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from fastdx.exceptions import ParameterError
 __all__ = ["Logs", "Worst", "largest_loss"]
 
 ROUNDING = 1e-9
-"""Two laws at distance 0 may differ by rounding."""
+"""The largest log-ratio that rounding can cause between two words at distance 0."""
 NEAR = 8
-"""Nearest words of each that are looked at first: where most losses bind."""
+"""The number of nearest words of each word that are compared first; the largest loss is usually
+there."""
 BLOCK = 1 << 22
-"""Numbers held at a time."""
+"""The number of log-ratios in memory at a time."""
 
 
 class Worst(NamedTuple):
-    """A loss, the words, the likelier one first, and the output that attain it."""
+    """A loss with the two words (the likelier one first) and the output that attain it."""
 
     loss: float
     pair: tuple[int, int]
@@ -31,16 +32,17 @@ class Worst(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Logs:
-    """The logarithms of a law, for the losses of its pairs of words."""
+    """The logarithms of a law, from which losses between pairs of words are computed."""
 
     values: NDArray[np.float64]
-    """ln Pr[y|w] in row w, shape (V, V); -inf where it is 0."""
+    """ln Pr[y|w] in row w, shape (V, V); -inf for probability 0."""
     groups: NDArray[np.intp]
-    """Only words of equal number, not negative, are compared; shape (V,)."""
+    """The number of each word's group, shape (V,). Only words of one group are compared; words with
+    a negative number are not compared."""
     errors: NDArray[np.float64] | None = None
-    """How far `values` may be from the truth; None where they are exact."""
+    """Bounds on the errors of `values`; None if they are exact."""
     sign: float = 0.0
-    """1: losses are upper bounds, -1: lower bounds; 0: the values as they are."""
+    """1: losses are upper bounds. -1: losses are lower bounds. 0: errors are ignored."""
 
     @classmethod
     def of(
@@ -50,7 +52,7 @@ class Logs:
         errors: NDArray[np.float64] | None = None,
         sign: float = 0.0,
     ) -> Logs:
-        """Take a law of the shape (V, V), or refuse it."""
+        """Make the logarithms of a law; refuse one that does not have the shape (V, V)."""
         law = np.asarray(matrix, float)
         if law.ndim != 2 or law.shape[0] != law.shape[1]:
             raise ParameterError(f"matrix must have the shape (V, V), got {law.shape}")
@@ -59,7 +61,7 @@ class Logs:
             return cls(np.log(law), numbers, errors, sign)
 
     def _ends(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The least and the largest that the logarithms may be, as the sign has it."""
+        """Return the two bounds of the logarithms from which a loss of this sign is computed."""
         if self.errors is None or self.sign == 0:
             return self.values, self.values
         wide = self.sign * self.errors
@@ -71,20 +73,20 @@ class Logs:
         Returns
         -------
         worst : Worst
-            The largest one.
+            The largest loss.
         each : numpy.ndarray of float64, shape (V,)
-            What no loss of a word and another one of its group exceeds.
+            An upper bound on the losses between each word and the others of its group.
         """
         low, high = self._ends()
         worst, each = Worst(0.0, (0, 0), 0), np.zeros(len(low))
         for number in np.unique(self.groups[self.groups >= 0]):
             words = np.flatnonzero(self.groups == number)
             bottom, top = low[words].min(axis=0), high[words].max(axis=0)
-            # An output that no word has tells nothing.
+            # An output that is impossible for every word causes no loss.
             possible = top > -np.inf
             with np.errstate(invalid="ignore"):
                 spread = np.where(possible, top - bottom, 0.0)
-                # -inf less -inf is no loss.
+                # -inf minus -inf is no loss.
                 of_word = np.fmax(top - low[words], high[words] - bottom)
             each[words] = np.where(possible, of_word, 0.0).max(axis=1)
             output = int(spread.argmax())
@@ -97,13 +99,13 @@ class Logs:
     def pairs(
         self, word: int, others: NDArray[np.intp], *, exact: bool = False
     ) -> NDArray[np.float64]:
-        """Compute the losses of a word and others, for every output, shape (m, V)."""
+        """Compute the losses between a word and m others for every output, shape (m, V)."""
         a, b = self.values[word], self.values[others]
         with np.errstate(invalid="ignore"):
             losses = np.abs(a - b)
         if self.errors is not None and self.sign != 0 and not exact:
             losses += self.sign * (self.errors[word] + self.errors[others])
-        # -inf less -inf.
+        # -inf minus -inf is no loss.
         losses[np.isnan(losses)] = 0.0
         return np.asarray(losses)
 
@@ -117,7 +119,7 @@ class Logs:
         Parameters
         ----------
         distances : callable
-            Gives the distances of a word from all, from its id.
+            A function from a word's id to its distances from all words.
         progress : callable, optional
             Called now and then with the number of words done.
         """
@@ -131,12 +133,12 @@ class Logs:
             for first in range(0, len(others), step):
                 some = others[first : first + step]
                 losses = self.pairs(word, some)
-                # Words at one place have one law, however well it is known.
+                # Words at distance 0 have one law, whatever its errors.
                 losses[d[some] == 0] = self.pairs(word, some[d[some] == 0], exact=True)
                 largest = losses.max(axis=1)
                 with np.errstate(divide="ignore", invalid="ignore"):
                     unit = largest / d[some]
-                # Rounding tells no two words at one place apart; infinity bounds nothing.
+                # Rounding is no loss between words at distance 0; infinite distances do not count.
                 unit[(d[some] == 0) & (largest <= ROUNDING)] = 0.0
                 unit[np.isinf(d[some])] = 0.0
                 best = int(unit.argmax())
@@ -152,7 +154,7 @@ class Logs:
                 d = distances(word)
                 with np.errstate(divide="ignore", invalid="ignore"):
                     bound = np.minimum(most, most[word]) / d
-                # 0/0: no loss at all at one place.
+                # 0/0 means no loss at distance 0: NaN compares as not open.
                 open_ = (bound > worst.loss) & (self.groups == self.groups[word])
                 others = words[open_ & (words != word if nearest_only else words > word)]
                 if nearest_only and len(others) > NEAR:
@@ -167,25 +169,26 @@ class Logs:
 def largest_loss(
     matrix: ArrayLike, distances: ArrayLike | None = None, groups: ArrayLike | None = None
 ) -> float:
-    """Compute the ε that a law really costs: the supremum over all pairs of words and outputs.
+    """Compute the true ε of a law: the supremum over all pairs of words and all outputs.
 
-    Plain numpy, for up to about two thousand words. ``audit.certify`` says which words and which
-    output bind, too.
+    The function uses plain numpy and suits up to about two thousand words. ``audit.certify`` also
+    returns the words and the output at which ε is reached.
 
     Parameters
     ----------
     matrix : array_like of float, shape (V, V)
         Pr[y|w] in row w.
     distances : array_like of float, shape (V, V), optional
-        d(w, w'); left out, the ε of local differential privacy.
+        d(w, w'). By default the function computes the ε of local differential privacy.
     groups : array_like of int, shape (V,), optional
-        Only words of equal number, not negative, are compared.
+        The number of each word's group. Only words of one group are compared; words with a negative
+        number are not compared.
 
     Returns
     -------
     float
-        The largest log-ratio, per unit of distance where there are distances; infinite where an
-        output is possible for one of two words alone, or words at distance 0 are told apart.
+        The largest log-ratio, per unit of distance if distances are given. Infinite if an output is
+        possible for only one of two words, or if words at distance 0 have different laws.
 
     Examples
     --------

@@ -1,15 +1,15 @@
-"""Noise before the nearest word, in one or two dimensions: its law, and how exact it is.
+"""Noise and then the nearest word, in one or two dimensions: the law and a bound on its error.
 
-The nearest-word cells are convex polygons. A cell's probability is a sum over its edges: with x the
-noise's rate times the distance from the written word, S(x) = (1 + x)·e^-x the probability that the
-noise is longer, and θ the angle in which it points,
+The points nearest to a word form its cell, a convex polygon. A cell's probability is a sum over its
+edges. Let x be the noise's rate times the distance from the written word, and θ the direction of
+the noise. S(x) = (1 + x)·e^-x is the probability that the noise is longer than x. Then
 
     Pr[cell] = [the word lies in it] - (1/2π)·Σ over edges, counter-clockwise, of ∫ S(x) dθ.
 
-An edge lies on a line at the distance p from the word; at its place s = p·sinh v, x is k·cosh v, k
-being rate·p, and dθ = dv / cosh v. So all is one integral, of S(k·cosh v) / cosh v, analytic for
-abs(Im v) < π/2: by Gauss and Legendre on short pieces, with a proved bound of the error. Small
-cells near the word are summed with 1 - S in the place of -S, which loses no digits.
+An edge lies on a line at distance p from the word. At its place s = p·sinh v we have x = k·cosh v,
+with k = rate·p, and dθ = dv / cosh v. So the integrand is S(k·cosh v) / cosh v, which is analytic
+for abs(Im v) < π/2. Gauss-Legendre quadrature on short pieces computes it, with a proved bound on
+the error. For small cells near the word 1 - S replaces -S, which loses no digits.
 """
 
 from __future__ import annotations
@@ -30,22 +30,23 @@ __all__ = ["computable", "of_noise"]
 Numbers = NDArray[np.float64]
 
 LARGEST = 2000
-"""Words that cells are made of: some V² steps, and as many for certificates as for any law."""
+"""The most words; making the cells takes about V² steps."""
 POINTS = 16
-"""Of the quadrature on each piece."""
+"""Quadrature points per piece."""
 RADII = (2.0, 3.0, 4.5, 7.0, 11.0, 17.0)
-"""Of the ellipses around a piece, in which the integrand is bounded; the best one counts."""
+"""The radii of the ellipses around a piece in which the integrand is bounded. The radius with the
+smallest error bound counts."""
 STEP = 4.0
-"""By how much x changes on a piece, at most."""
+"""The most by which x changes on a piece."""
 REACH = 60.0
-"""An edge is left where x is so much beyond its least value on it."""
+"""The integral along an edge ends where x exceeds its least value on the edge by this."""
 EPS = 2.0**-52
 NEAR = 32
-"""Nearest places of each that are asked first where cells are made."""
+"""The number of nearest places of each place that are checked first when cells are made."""
 BLOCK = 1 << 21
-"""Numbers held at a time."""
+"""The number of numbers in memory at a time."""
 SERIES = 24
-"""Terms of a power series for x ≤ 1: the next one is below 1e-22."""
+"""The number of terms of a power series for x ≤ 1; the next term is below 1e-22."""
 
 SOURCES = {
     MultivariateLaplace: "O. Feyisetan, B. Balle, T. Drake, T. Diethe, Privacy- and Utility-"
@@ -56,7 +57,7 @@ SOURCES = {
 
 
 def computable(mechanism: Mechanism) -> bool:
-    """Return whether `of_noise` takes a mechanism."""
+    """Return whether `of_noise` accepts a mechanism."""
     return (
         isinstance(mechanism, MultivariateLaplace | Mahalanobis)
         and mechanism.embedding.dim <= 2
@@ -66,32 +67,32 @@ def computable(mechanism: Mechanism) -> bool:
 
 
 def of_noise(mechanism: MultivariateLaplace | Mahalanobis) -> Law:
-    """Return the law of a noise mechanism in one or two dimensions, with its error.
+    """Return the law of a noise mechanism in one or two dimensions, with a bound on its error.
 
-    ``law.errors(word)`` bounds how far the logarithms of the row may be from the truth. In two
-    dimensions it is the proved bound of the quadrature, and the rounding of 64-bit numbers, which
-    is estimated to the first order; in one dimension rounding alone. Outputs below e^-650 are given
-    that probability, and an infinite error.
+    ``law.errors(word)`` bounds the errors of the logarithms of the row. In two dimensions it is the
+    sum of the proved bound of the quadrature and the rounding of 64-bit numbers, estimated to first
+    order. In one dimension it is the rounding alone. Outputs below e^-650 get that probability and
+    an infinite error.
 
     Parameters
     ----------
     mechanism : MultivariateLaplace or Mahalanobis
-        In one or two dimensions, at most 2,000 words, without ``remap``. Its noise is taken for
-        real numbers, and its search for an exact one.
+        A mechanism in one or two dimensions, with at most 2,000 words and without ``remap``. The
+        law assumes that the noise consists of real numbers and that the search is exact.
 
     Returns
     -------
     Law
-        ε per unit of Euclidean distance, proved.
+        Proved: ε per unit of Euclidean distance.
 
     Raises
     ------
     InputTypeError
-        Another mechanism.
+        The argument is another mechanism.
     ParameterError
-        More dimensions; outputs that are remapped.
+        The mechanism has more dimensions, or remaps its outputs.
     TooLargeError
-        More than 2,000 words.
+        The mechanism has more than 2,000 words.
 
     Examples
     --------
@@ -110,8 +111,8 @@ def of_noise(mechanism: MultivariateLaplace | Mahalanobis) -> Law:
     e = mechanism.embedding
     if e.dim > 2:
         raise ParameterError(
-            "mechanism must be one whose law can be computed: of noise those in one and two "
-            f"dimensions, this one has {e.dim}"
+            "mechanism must be one whose law can be computed: noise in one or two dimensions, this "
+            f"one has {e.dim}"
         )
     if mechanism.remap:
         raise ParameterError("mechanism must have no remap")
@@ -120,7 +121,7 @@ def of_noise(mechanism: MultivariateLaplace | Mahalanobis) -> Law:
     points = np.asarray(e.vectors, np.float64)
     allowed = np.ones(len(e), bool)
     allowed[e.ids(mechanism.excluded)] = False
-    # Of words at one place the smallest id is the nearest one.
+    # Among words at one place the search finds the smallest id.
     ids = np.flatnonzero(allowed)
     _, first = np.unique(points[ids], axis=0, return_index=True)
     ids = np.sort(ids[first])
@@ -159,7 +160,7 @@ def of_noise(mechanism: MultivariateLaplace | Mahalanobis) -> Law:
 
 
 def _rounding_map(points: Numbers, mixing: float) -> Numbers:
-    """Return what makes the noise round: L⁻¹ for LLᵀ = λΣ + (1-λ)I, Σ of trace n."""
+    """Return the map that makes the noise round: L⁻¹ for LLᵀ = λΣ + (1-λ)I, Σ of trace n."""
     n = points.shape[1]
     centred = points - points.mean(axis=0)
     spread = centred.T @ centred
@@ -170,14 +171,14 @@ def _rounding_map(points: Numbers, mixing: float) -> Numbers:
 
 
 class _Line:
-    """Cells in one dimension: intervals, whose probability has a closed form."""
+    """Cells in one dimension, which are intervals; their probabilities have a closed form."""
 
     def __init__(self, places: Numbers, rate: float) -> None:
         self.order, self.edges = borders(places)
         self.rate = rate
 
     def masses(self, word: Numbers) -> tuple[Numbers, Numbers]:
-        """Return every cell's probability and how wrong it may be."""
+        """Return every cell's probability and a bound on its error."""
         low, high = self.edges[:-1] - word[0], self.edges[1:] - word[0]
         found = np.empty(len(self.order))
         found[self.order] = laplace_mass(low, high, self.rate)
@@ -188,18 +189,18 @@ class _Line:
 
 
 class _Edges(NamedTuple):
-    """Where two cells meet: `left` is on the left of the direction along which s grows."""
+    """The edges between cells; `left` is on the left of the direction in which s grows."""
 
     left: NDArray[np.intp]
     right: NDArray[np.intp]
     middle: Numbers
     """The middle of the two words, where s is 0; shape (m, 2)."""
     direction: Numbers
-    """Of length 1, shape (m, 2)."""
+    """A unit vector along the edge, shape (m, 2)."""
     ends: Numbers
-    """Least and largest s, shape (m, 2)."""
+    """The least and the largest s, shape (m, 2)."""
     wrong: Numbers
-    """How wrong rounding may make these, shape (m, 2)."""
+    """Bounds on the rounding errors of `ends`, shape (m, 2)."""
 
 
 class _Pieces(NamedTuple):
@@ -223,13 +224,13 @@ class _Plane:
         self.bounded = ~unbounded
 
     def masses(self, word: Numbers) -> tuple[Numbers, Numbers]:
-        """Return every cell's probability and how wrong it may be."""
+        """Return every cell's probability and a bound on its error."""
         count, edges = len(self.sites), self.edges
         inside = np.zeros(count)
         inside[int(np.argmin(((self.sites - word) ** 2).sum(axis=1)))] = 1.0
         if not len(edges.left):
             return inside, np.zeros(count)
-        # Where the noise is round: the lines, their distances, and the ends of the edges.
+        # In coordinates in which the noise is round: lines, their distances, ends of the edges.
         along = edges.direction @ self.to_round.T
         stretch = np.linalg.norm(along, axis=1)
         along /= stretch[:, None]
@@ -266,14 +267,14 @@ class _Plane:
     def _edge_integrals(
         self, p: Numbers, ends: Numbers
     ) -> tuple[Numbers, Numbers, Numbers, Numbers]:
-        """Return of every edge ∫ S dθ, a bound of its error, ∫ dθ, and the least x, all ≥ 0."""
+        """Return for every edge ∫ S dθ, a bound on its error, ∫ dθ, and the least x, all ≥ 0."""
         count = len(p)
         seen = p > 1e-300
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             v = np.where(seen[:, None], np.arcsinh(ends / p[:, None]), 0.0)
             angle = np.where(seen[:, None], np.arctan(ends / p[:, None]), 0.0)
         turned = angle[:, 1] - angle[:, 0]
-        # Branches of v ≥ 0: the integrand is even.
+        # The integrand is even in v, so both branches are taken as v ≥ 0.
         edge = np.concatenate([np.arange(count)] * 2)
         low = np.concatenate([np.maximum(v[:, 0], 0), np.maximum(-v[:, 1], 0)])
         high = np.concatenate([np.maximum(v[:, 1], 0), np.maximum(-v[:, 0], 0)])
@@ -283,7 +284,7 @@ class _Plane:
         from_x = k * np.cosh(low)
         near = np.full(count, np.inf)
         np.minimum.at(near, edge, from_x)
-        # Beyond the cut lie at most S(cut) times the angle that is left.
+        # The integral beyond the cut is at most S(cut) times the remaining angle.
         with np.errstate(over="ignore"):
             cut = np.arccosh(np.maximum((from_x + REACH) / k, 1.0))
         short = np.minimum(high, cut)
@@ -297,7 +298,7 @@ class _Plane:
     def _near_integrals(
         self, p: Numbers, ends: Numbers, beyond: Numbers, turned: Numbers
     ) -> tuple[Numbers, Numbers]:
-        """Return of every edge ∫ (1 - S) dθ and a bound of its error: directly where x ≤ 1."""
+        """Return ∫ (1 - S) dθ for every edge, by quadrature if x ≤ 1, and a bound on its error."""
         values, wrong = turned - beyond, np.zeros(len(p))
         with np.errstate(invalid="ignore"):
             direct = np.flatnonzero(
@@ -319,12 +320,12 @@ class _Plane:
     def _rounding(
         self, size: Numbers, p: Numbers, ends: Numbers, near: Numbers, wrong: Numbers
     ) -> tuple[Numbers, Numbers]:
-        """Estimate what rounding moves of ∫ S dθ and of ∫ (1 - S) dθ: the line, and its ends."""
+        """Estimate the errors of ∫ S dθ and ∫ (1 - S) dθ from rounded lines and ends of edges."""
         seen = np.isfinite(near)
         x = np.where(seen, near, 0.0)
         least = np.maximum(x / self.rate, 1e-300)
-        # The line is wrong by some EPS of the coordinates, the angle so by that over the distance
-        # of the edge, and S by a factor of 1 + x times that at most.
+        # The line is off by a few EPS of the coordinates. The angle is off by that divided by the
+        # distance of the edge, and S by at most a factor of 1 + x more.
         line = 16 * EPS * (1 + x) * (1 + size / least)
         with np.errstate(invalid="ignore"):
             most = self.rate * np.hypot(p, np.abs(ends).max(axis=1))
@@ -339,12 +340,12 @@ class _Plane:
 
 
 def _longer(x: Numbers) -> Numbers:
-    """S: the probability that the noise is longer than x, in units of 1/rate."""
+    """Return S(x), the probability that the noise is longer than x, in units of 1/rate."""
     return np.asarray((1 + x) * np.exp(-x))
 
 
 def _shorter(x: Numbers) -> Numbers:
-    """1 - S for x ≤ 1, without loss of digits: Σ over j ≥ 2 of (-1)^j·(j - 1)/j!·x^j."""
+    """Return 1 - S for x ≤ 1 without loss of digits: Σ over j ≥ 2 of (-1)^j·(j - 1)/j!·x^j."""
     total, term = np.zeros_like(x), np.ones_like(x)
     for j in range(1, SERIES):
         term = term * -x / j
@@ -353,15 +354,15 @@ def _shorter(x: Numbers) -> Numbers:
 
 
 def _up_to(x: Numbers) -> Numbers:
-    """Return no less than 1 - S."""
+    """Return an upper bound on 1 - S."""
     return np.asarray(np.minimum(x**2 / 2, 1.0))
 
 
 def _pieces(edge: NDArray[np.intp], k: Numbers, low: Numbers, high: Numbers) -> _Pieces:
     """Divide intervals of v so that neither v nor x = k·cosh v changes much on a piece.
 
-    The ends of pieces are equal steps of g(v) = v + x/STEP, found by Newton's method. Where they
-    lie exactly does not matter: the bound of the error is computed of the pieces as they are.
+    The ends of pieces are equal steps of g(v) = v + x/STEP, found by Newton's method. Their exact
+    places do not matter, because the error bound is computed from the actual pieces.
     """
     from_g, to_g = (v + k * np.cosh(v) / STEP for v in (low, high))
     count = np.maximum(np.ceil(to_g - from_g), 1).astype(np.intp)
@@ -371,7 +372,7 @@ def _pieces(edge: NDArray[np.intp], k: Numbers, low: Numbers, high: Numbers) -> 
     def at(step: NDArray[np.intp]) -> Numbers:
         share = step / count[owner]
         wanted = from_g[owner] + share * (to_g - from_g)[owner]
-        # From the right: g is convex, so that the steps never pass the solution.
+        # Newton starts on the right: g is convex, so the steps never pass the solution.
         v = high[owner].copy()
         for _ in range(60):
             change = (v + k[owner] * np.cosh(v) / STEP - wanted) / (
@@ -388,18 +389,18 @@ def _pieces(edge: NDArray[np.intp], k: Numbers, low: Numbers, high: Numbers) -> 
 
 @cache
 def _rule() -> tuple[Numbers, Numbers]:
-    """Gauss and Legendre: places in [-1, 1] and weights."""
-    # Not before it is needed: numpy.polynomial takes longer to import than all the laws.
+    """Return the Gauss-Legendre places in [-1, 1] and weights."""
+    # Computed on first use: numpy.polynomial takes longer to import than all the laws.
     nodes, weights = np.polynomial.legendre.leggauss(POINTS)
     return nodes, weights
 
 
 def _quadrature(pieces: _Pieces, values: Numbers, most: list[Numbers]) -> tuple[Numbers, Numbers]:
-    """Return the integrals and the bounds of their errors.
+    """Return the integrals and bounds on their errors.
 
-    A function that is bounded by M in the ellipse of the radius ρ around [-1, 1] has Chebyshev
-    coefficients of at most 2M·ρ^-k; N points integrate those below 2N exactly, and each other one
-    with an error of at most 4 (2 of the integral, 2 of the sum of weights).
+    If a function is bounded by M in the ellipse of radius ρ around [-1, 1], its k-th Chebyshev
+    coefficient is at most 2M·ρ^-k. N points integrate the Chebyshev polynomials of degree below 2N
+    exactly. For the others the error is at most 4 (2 from the integral, 2 from the sum of weights).
     """
     half = (pieces.high - pieces.low) / 2
     found = half * (values @ _rule()[1])
@@ -411,8 +412,10 @@ def _quadrature(pieces: _Pieces, values: Numbers, most: list[Numbers]) -> tuple[
 
 
 def _ellipses(pieces: _Pieces) -> list[tuple[Numbers, Numbers, Numbers, NDArray[np.bool_]]]:
-    """Return for every radius the least and largest abs(Re v), cos of the largest Im v, and which
-    pieces have an ellipse within the strip where the integrand is analytic.
+    """Return bounds on v in the ellipse of every radius around each piece.
+
+    They are the least and largest abs(Re v), the cosine of the largest Im v, and whether the
+    ellipse lies in the strip where the integrand is analytic.
     """
     half, center = (pieces.high - pieces.low) / 2, (pieces.high + pieces.low) / 2
     found = []
@@ -429,7 +432,7 @@ def _points(pieces: _Pieces) -> Numbers:
 
 
 def _beyond(pieces: _Pieces) -> tuple[Numbers, Numbers]:
-    """Return ∫ S(k·cosh v)/cosh v dv over pieces, and bounds of the errors."""
+    """Return ∫ S(k·cosh v)/cosh v dv over pieces, and bounds on the errors."""
     cosh = np.cosh(_points(pieces))
     values = _longer(pieces.k[:, None] * cosh) / cosh
     most = []
@@ -443,7 +446,7 @@ def _beyond(pieces: _Pieces) -> tuple[Numbers, Numbers]:
 
 
 def _within(pieces: _Pieces) -> tuple[Numbers, Numbers]:
-    """Return ∫ (1 - S(k·cosh v))/cosh v dv over pieces of x ≤ 1, and bounds of the errors."""
+    """Return ∫ (1 - S(k·cosh v))/cosh v dv over pieces of x ≤ 1, and bounds on the errors."""
     cosh = np.cosh(_points(pieces))
     values = _shorter(pieces.k[:, None] * cosh) / cosh
     # 1 - S(z) is the integral of u·e^-u from 0 to z: at most abs(z)²/2 where Re z ≥ 0.
@@ -453,11 +456,11 @@ def _within(pieces: _Pieces) -> tuple[Numbers, Numbers]:
 
 
 def _voronoi(sites: Numbers) -> _Edges:
-    """Return where the cells of different places meet.
+    """Return the edges between the cells of different places.
 
-    For each pair the part of their bisector on which no third place is nearer: each third place
-    leaves a half line. Words on one circle or one line need nothing special so. The places near
-    one of the pair leave of most pairs nothing; all places are asked about the others.
+    The edge of a pair is the part of its bisector on which no third place is nearer; each third
+    place cuts the bisector to a half line. So words on one circle or line are no special case.
+    The places near one of the two cut most bisectors away; all places then cut the rest.
     """
     every = np.arange(len(sites))
     lefts, rights = [np.zeros(0, np.intp)], [np.zeros(0, np.intp)]
@@ -495,7 +498,7 @@ def _bisectors(
 def _ends(
     sites: Numbers, left: NDArray[np.intp], right: NDArray[np.intp], third: NDArray[np.intp]
 ) -> tuple[Numbers, Numbers]:
-    """Return the ends of the bisectors' parts where no third place is nearer, and their errors."""
+    """Return the ends of the part of each bisector where no third place is nearer, and errors."""
     middle, direction, half = _bisectors(sites, left, right)
     away = sites[third] - middle[:, None]
     along = away[:, :, 0] * direction[:, :1] + away[:, :, 1] * direction[:, 1:]
@@ -504,12 +507,12 @@ def _ends(
     with np.errstate(divide="ignore", invalid="ignore"):
         limit = room / (2 * along)
     limit = np.where(along == 0, np.where(room < 0, -np.inf, np.inf), limit)
-    # The two places themselves bound nothing.
+    # The two places of the pair do not cut their bisector.
     itself = (third == left[:, None]) | (third == right[:, None])
     upper = np.where((along >= 0) & ~itself, limit, np.inf)
     lower = np.where((along < 0) & ~itself, limit, -np.inf)
     ends = np.stack([lower.max(axis=1), upper.min(axis=1)], axis=1)
-    # Rounding moves an end by some EPS of what its numerator and denominator are made of.
+    # Rounding moves an end by a few EPS of the terms of its numerator and denominator.
     at = (np.arange(len(left))[:, None], np.stack([lower.argmax(1), upper.argmin(1)], axis=1))
     with np.errstate(divide="ignore", invalid="ignore"):
         loose = (square[at] + (half**2)[:, None]) / np.abs(2 * along[at])

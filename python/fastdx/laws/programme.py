@@ -1,4 +1,4 @@
-"""Laws of the smallest expected loss: by a linear programme, and by Blahut and Arimoto."""
+"""Laws of small expected loss, by a linear programme and by the Blahut-Arimoto algorithm."""
 
 from __future__ import annotations
 
@@ -26,30 +26,31 @@ from fastdx.laws.loss import largest_loss
 __all__ = ["blahut_arimoto", "optimal", "spanner"]
 
 LARGEST = 300
-"""Words of a vocabulary that a linear programme is made for."""
+"""The most words for a linear programme."""
 TOLERANCE = 1e-9
-"""What the solver may break a constraint by."""
+"""The most by which the solver may violate a constraint."""
 VIOLATED = 1e-8
-"""A constraint that is broken by more than that is added."""
+"""A constraint that is violated by more than this is added to the programme."""
 START = 2.5
-"""The stretch of the spanner whose constraints the programme begins with."""
+"""The dilation of the spanner whose constraints the programme starts with."""
 FAR = 20.0
-"""Half the log-ratio beyond which the solver would not see a constraint: e^-40 is below it."""
+"""Half the largest log-ratio of a constraint; e^-40 is below the solver's accuracy."""
 ROUNDS = 50
-"""How often constraints are added, at most."""
+"""The most rounds in which constraints are added."""
 ROUNDING = 1e-9
-"""What the rounding of probabilities may cost, as a part of ε."""
+"""The share of ε that is reserved for the rounding of probabilities."""
 SPARE = 1e-7
-"""Mass that goes to one output of every word, so that what rounding adds there is a small part."""
+"""Extra probability mass of one output, against which rounding errors are small."""
 GAP = 1e-3
-"""By how much of the optimum the law may lose more."""
+"""The default of `gap`: the law's excess loss over the optimum, as a share of it."""
 
 
 def spanner(distances: ArrayLike, dilation: float) -> NDArray[np.intp]:
     """Return the greedy spanner: few pairs whose paths stretch no distance by more than a factor.
 
-    Pairs are looked at from the nearest on; a pair is taken where the paths through those taken
-    before are longer than `dilation` times its distance. Bordenabe et al. use spanners.
+    The function goes through the pairs by distance, nearest first. It takes a pair if the paths
+    through earlier pairs are longer than `dilation` times its distance. Bordenabe et al. use
+    spanners for optimal mechanisms.
 
     Parameters
     ----------
@@ -66,7 +67,7 @@ def spanner(distances: ArrayLike, dilation: float) -> NDArray[np.intp]:
     Raises
     ------
     ParameterError
-        A parameter outside its domain.
+        A parameter lies outside its domain.
 
     Examples
     --------
@@ -105,9 +106,9 @@ def optimal(
 ) -> Law:
     """Return the ε·d-private law of the smallest expected loss, by a linear programme.
 
-    The yardstick for all other laws on a small vocabulary: none that keeps ε·d loses less. Solved
-    by HiGHS, through scipy. Constraints of pairs that are near begin, and those that the solution
-    breaks are added; then the solution is changed a little so that all V³ of them hold.
+    On a small vocabulary, compare other laws with this one: no ε·d-private law has less loss. HiGHS
+    solves the programme, through scipy. It starts with the constraints of near pairs, and violated
+    ones are added. At the end the solution is changed slightly so that all V³ constraints hold.
 
     Parameters
     ----------
@@ -116,29 +117,30 @@ def optimal(
     epsilon : float
         ε per unit of distance, positive.
     loss : array_like of float, shape (V, V), optional
-        What it costs that w became y, in row w; by default the distance.
+        The loss if w becomes y, in row w; by default the distance.
     prior : array_like of float, shape (V,), optional
-        How often each word is written, which must be public; by default all alike.
+        How often each word is written, which must be public; by default all words are equally
+        likely.
     dilation : float, optional
-        The approximation of Bordenabe et al.: only the pairs of a spanner are constrained, at ε by
-        the dilation, a number above 1: one programme of fewer constraints. In many dimensions the
-        loss is far above the optimum. Left out, all pairs are constrained.
+        The approximation of Bordenabe et al., a number above 1. Only the pairs of a spanner of this
+        dilation are constrained, at ε/dilation, so one smaller programme suffices. In many
+        dimensions the loss is far above the optimum. By default all pairs are constrained.
     gap : float, optional
-        Without `dilation`: constraints are added until the law's loss is, by this part of it, near
-        the programme's, which is a lower bound.
+        Used without `dilation`. Constraints are added until the loss of the law exceeds that of the
+        programme, a lower bound, by at most this share of it.
 
     Returns
     -------
     Law
-        ε per unit of distance, claimed and proved: whatever the solver left broken is repaired, and
-        all pairs are computed at the end.
+        Claimed and proved: ε per unit of distance. Violations that the solver leaves are repaired,
+        and all pairs are checked at the end.
 
     Raises
     ------
     ParameterError
-        A parameter outside its domain.
+        A parameter lies outside its domain.
     TooLargeError
-        More than 300 words.
+        The space has more than 300 words.
     FastdxError
         The solver fails.
 
@@ -170,7 +172,7 @@ def optimal(
         raise ParameterError(f"gap must be finite and at least 0, got {gap}")
     matrix = np.ones((1, 1))
     if count > 1:
-        # What rounding costs is spared beforehand.
+        # A small part of ε is reserved for rounding.
         made = epsilon * (1 - ROUNDING)
         matrix = _programme(distances, weights[:, None] * costs, made, dilation, gap)
         if largest_loss(matrix, distances) > epsilon * (1 + ROUNDING):
@@ -186,7 +188,7 @@ def optimal(
 
 
 def check_count(count: int) -> None:
-    """Refuse more words than a linear programme is made for."""
+    """Refuse more words than a linear programme can take."""
     if count > LARGEST:
         raise TooLargeError(f"optimal takes at most {LARGEST} words, the space has {count}")
 
@@ -213,18 +215,18 @@ def _programme(
     edges = spanner(distances, dilation or START)
     used = epsilon / (dilation or 1.0)
     ordered = np.concatenate([edges, edges[:, ::-1]])
-    # One row a constraint: word, other word, output.
+    # One row per constraint: word, other word, output.
     triples = np.column_stack(
         [np.repeat(ordered, count, axis=0), np.tile(np.arange(count), len(ordered))]
     ).astype(np.intp)
     sums = sparse.kron(sparse.identity(count), np.ones((1, count)), format="csr")
     half = np.exp(np.minimum(used * distances / 2, FAR))
-    # What binds only below the solver's accuracy is left to the repair.
+    # Constraints below the solver's accuracy are left out; `_feasible` makes them hold.
     triples = triples[half[triples[:, 0], triples[:, 1]] < np.exp(FAR)]
     for _ in range(ROUNDS):
         word, other, output = triples.T
         rows = np.arange(len(triples))
-        # Pr[y|w]·e^(-εd/2) ≤ Pr[y|w']·e^(εd/2): numbers of like size.
+        # Written as Pr[y|w]·e^(-εd/2) ≤ Pr[y|w']·e^(εd/2), the coefficients have similar sizes.
         values = np.concatenate([1 / half[word, other], -half[word, other]])
         columns = np.concatenate([word * count + output, other * count + output])
         bounds = sparse.csr_matrix(
@@ -248,7 +250,7 @@ def _programme(
 
 
 def _violated(law: NDArray[np.float64], half: NDArray[np.float64], most: int) -> NDArray[np.intp]:
-    """Return the constraints that are broken, the worst first, for others vanish with them."""
+    """Return the most violated constraints, the worst first; adding them often repairs others."""
     broken: list[NDArray[np.intp]] = []
     excess: list[NDArray[np.float64]] = []
     for w in range(len(law)):
@@ -265,24 +267,25 @@ def _feasible(
     distances: NDArray[np.float64],
     epsilon: float,
 ) -> NDArray[np.float64]:
-    """Return a law near the given one that keeps ε·d.
+    """Return an ε·d-private law near the given one.
 
-    C(y|w) = max over w' of Pr[y|w']·e^(-ε·d(w, w')) is at least Pr[y|w] and keeps ε·d by the
-    triangle inequality, but its sums Z(w) are above 1. One output gets S - Z(w) more, which keeps
-    ε·d, too, where it is at least every (Z(w') - Z(w))/(e^(ε·d(w, w')) - 1); then all sums are S.
+    C(y|w) = max over w' of Pr[y|w']·e^(-ε·d(w, w')) is at least Pr[y|w]. It is ε·d-private by the
+    triangle inequality, but its sums Z(w) are above 1. Adding S - Z(w) to one output makes all sums
+    S. The result stays ε·d-private if S - Z(w) is at least every
+    (Z(w') - Z(w))/(e^(ε·d(w, w')) - 1).
     """
-    # Cut off at 650, which is a metric too, so that no output is lost to underflow.
+    # Truncated at 650, which is still a metric, so that no output is lost to underflow.
     scaled = np.minimum(epsilon * distances, -LOWEST)
-    # An output that the solver gives to no word stays impossible for all.
+    # An output that the solver gives to no word stays impossible for all words.
     positive_part, factor = np.maximum(law, 0.0), np.exp(-scaled)
     closed = np.stack([(factor[w][:, None] * positive_part).max(axis=0) for w in range(len(law))])
     sums = closed.sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         needed = (sums[None, :] - sums[:, None]) / np.expm1(scaled)
-    # Words at one place have one law and one sum.
+    # Words at one place have one law and one sum, so they need nothing.
     least = float(np.nanmax(np.where(scaled > 0, needed, 0.0)))
     total = float(sums.max()) + max(least, 0.0) + SPARE
-    # To the one that is likely for every word: of it rounding is a small part.
+    # The output that is likely for every word gets the rest; rounding is a small part of it.
     closed[:, int(np.argmax(closed.min(axis=0)))] += total - sums
     return np.asarray(closed / closed.sum(axis=1, keepdims=True))
 
@@ -290,10 +293,11 @@ def _feasible(
 def blahut_arimoto(
     space: Space, epsilon: float, prior: ArrayLike | None = None, *, iterations: int = 100
 ) -> Law:
-    """Return the law that Blahut's and Arimoto's algorithm finds: outputs weighted by their use.
+    """Return the law of the Blahut-Arimoto algorithm, which weights outputs by their use.
 
-    Pr[y|w] ∝ c(y)·exp(-(ε/2)·d(w, y)), and c(y) = Σ_w prior(w)·Pr[y|w] in turn, from a uniform c.
-    Its limit has the least mutual information between word and output at its expected distance.
+    The algorithm alternates Pr[y|w] ∝ c(y)·exp(-(ε/2)·d(w, y)) and c(y) = Σ_w prior(w)·Pr[y|w],
+    starting from a uniform c. Among laws of the same expected distance, its limit has the least
+    mutual information between word and output.
 
     Parameters
     ----------
@@ -302,21 +306,22 @@ def blahut_arimoto(
     epsilon : float
         ε per unit of distance, positive: twice the paper's β.
     prior : array_like of float, shape (V,), optional
-        How often each word is written, which must be public; by default all alike.
+        How often each word is written, which must be public; by default all words are equally
+        likely.
     iterations : int, optional
-        Rounds, at least 0; with 0 it is SanText.
+        The number of rounds, at least 0; with 0 the law is SanText.
 
     Returns
     -------
     Law
-        ε per unit of distance, claimed and proved, after any number of rounds.
+        Claimed and proved: ε per unit of distance, after any number of rounds.
 
     Raises
     ------
     ParameterError
-        A parameter outside its domain.
+        A parameter lies outside its domain.
     TooLargeError
-        More words than fit into 8 GiB of distances.
+        The distances take more than 8 GiB.
 
     Examples
     --------
@@ -334,7 +339,7 @@ def blahut_arimoto(
     scores = -epsilon / 2 * distance_matrix(space)
     logs = np.zeros(len(space))
     for _ in range(iterations):
-        # Outputs that are hardly used fade out; a floor keeps their logarithm finite.
+        # The weights of rarely used outputs shrink; the floor keeps their logarithms finite.
         logs = np.log(np.maximum(weights @ softmax(scores + logs), 1e-280))
     distances = distance_rows(space)
 

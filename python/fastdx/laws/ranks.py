@@ -1,4 +1,4 @@
-"""Laws made of ranks: who is the nearest word, the second nearest, and so on."""
+"""Laws that depend on ranks: the nearest word, the second nearest, and so on."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ __all__ = ["rank_based", "with_neighbors", "words_blending_boxes"]
 def rank_based(space: Space, epsilon: float) -> Law:
     """Return the exponential mechanism on ranks: Pr[y|w] ∝ exp(-ε·rank(w, y)/(V - 1)).
 
-    rank(w, y) is 0 for w itself, 1 for its nearest word, …, ties by id. The textbook's exponential
-    mechanism charges twice the exponent's range, one half for the normaliser. Here the
-    normaliser is the same for every word, for the ranks of every word are 0, …, V - 1.
+    rank(w, y) is 0 for w itself, 1 for its nearest word, and so on, ties by id. The textbook proof
+    of the exponential mechanism gives twice the range of the exponent, one half of it for the
+    normaliser. Here the normaliser is the same for every word, because the ranks are always
+    0, …, V - 1.
 
     Parameters
     ----------
@@ -38,12 +39,12 @@ def rank_based(space: Space, epsilon: float) -> Law:
     Returns
     -------
     Law
-        ε for any two words; the textbook would claim 2ε.
+        Proved: ε for any two words. Claimed: 2ε, as by the textbook proof.
 
     Raises
     ------
     ParameterError
-        `epsilon` outside its domain.
+        `epsilon` lies outside its domain.
 
     Examples
     --------
@@ -75,12 +76,12 @@ def words_blending_boxes(
 ) -> Law:
     """Return the law of Words Blending Boxes: a word never becomes itself or one of its nearest.
 
-    The `safe` nearest words of w (w itself is the first) are left out; of the `candidates` next
-    ones y is drawn with probability ∝ exp((ε/2)·u), u = 1/(1 + exp(z)), z the distance from w less
-    its mean over the candidates, in their standard deviations.
+    The `safe` nearest words of w (w itself is the first) are left out. From the next `candidates`
+    words y is drawn with probability ∝ exp((ε/2)·u), u = 1/(1 + exp(z)). Here z is the distance
+    from w, minus the candidates' mean, divided by their standard deviation.
 
-    In the code that the authors published the scores are multiplied by ε/2 and then normalised, so
-    that ε plays no part; here it is in the exponent, as the description has it.
+    The authors' published code multiplies the scores by ε/2 and then normalises them, so ε has no
+    effect. This function has ε in the exponent, as their description says.
 
     Parameters
     ----------
@@ -89,9 +90,10 @@ def words_blending_boxes(
     epsilon : float
         The claimed ε, positive.
     safe : int, optional
-        Words left out, from 1 to V - 1: the authors' k.
+        The number of words left out, from 1 to V - 1; the authors' k.
     candidates : int, optional
-        Words drawn from, at least 1: the authors' n; as many as there are where V is too small.
+        The number of words to draw from, at least 1; the authors' n. In a small vocabulary, all
+        remaining words.
 
     Returns
     -------
@@ -101,7 +103,7 @@ def words_blending_boxes(
     Raises
     ------
     ParameterError
-        A parameter outside its domain; a vocabulary of one word.
+        A parameter lies outside its domain, or the vocabulary has one word.
 
     Examples
     --------
@@ -140,29 +142,29 @@ def words_blending_boxes(
 
 
 def with_neighbors(law: Law, rate: float) -> Law:
-    """Return a law after its outputs were replaced by neighbours: post-processing, which is free.
+    """Return a law whose outputs are then replaced by neighbours; post-processing costs no privacy.
 
-    An output x becomes y with probability ∝ exp(-rate·rank(x, y)); rank(x, y) is 0 for x itself, 1
-    for its nearest word, …, ties by id. The remedy of Asghar et al. against noise that returns
-    either the word itself or something unrelated; their rate is c·ε, c = 0.04 in their figures.
-    To draw it takes the number of steps (a geometric variate) and the neighbour of that rank.
+    An output x becomes y with probability ∝ exp(-rate·rank(x, y)). rank(x, y) is 0 for x itself, 1
+    for its nearest word, and so on, ties by id. Asghar et al. propose this against noise that
+    returns either the word itself or an unrelated one. Their rate is c·ε, with c = 0.04 in their
+    figures. To draw y, draw a rank (a truncated geometric variate) and take the word of that rank.
 
     Parameters
     ----------
     law : Law
         Any law.
     rate : float
-        What one rank costs in the exponent, positive.
+        The decrease of the exponent per rank, positive.
 
     Returns
     -------
     Law
-        At the price of the given one, claimed and proved.
+        The new law, with the claimed and proved guarantees of the given one.
 
     Raises
     ------
     ParameterError
-        `rate` outside its domain.
+        `rate` lies outside its domain.
     TooLargeError
         The weights of all words need more than 8 GiB.
 

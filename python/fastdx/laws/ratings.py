@@ -1,4 +1,4 @@
-"""SynTF (Weggenmann and Kerschbaum 2018): a word's substitute by a rating of all pairs of words."""
+"""SynTF (Weggenmann and Kerschbaum 2018) draws a substitute by a rating of all pairs of words."""
 
 from __future__ import annotations
 
@@ -20,35 +20,35 @@ __all__ = ["syntf"]
 
 
 def syntf(space: Space, epsilon: float, ratings: ArrayLike) -> Law:
-    """Return the law of one of SynTF's draws: Pr[y|w] ∝ exp(ε·rating(w, y)/(2Δ)).
+    """Return the law of one draw of SynTF: Pr[y|w] ∝ exp(ε·rating(w, y)/(2Δ)).
 
-    Δ, the sensitivity, is the most that the rating of an output differs between two words; it is
-    computed. SynTF makes a synthetic bag of n words: n times, a word of the document is drawn by
-    its frequency, and its substitute by this law. A document's output has then the law
-    ``counts @ law.matrix() / counts.sum()``, and n outputs cost n·ε for *any* two documents:
-    ordinary differential privacy of the bag, for a fixed n.
+    Δ, the sensitivity, is the largest difference of an output's rating between two words; the
+    function computes it. SynTF makes a synthetic bag of n words. It draws n times a word of the
+    document by its frequency, and a substitute for it by this law. So an output has the law
+    ``counts @ law.matrix() / counts.sum()``, and n outputs have n·ε for *any* two documents. This
+    is ordinary differential privacy of the bag, for a fixed n.
 
-    The authors' own ratings (similarity of words, with their overlap in bigrams) could not be
-    looked up, so they have to be given.
+    The authors' own ratings (similarity of words, combined with overlap in bigrams) were not
+    available to us, so the caller gives the ratings.
 
     Parameters
     ----------
     space : Embedding or WordGraph
-        The words; distances play no part.
+        The words; the law does not depend on distances.
     epsilon : float
         ε for any two words, positive.
     ratings : array_like of float, shape (V, V)
-        How well y stands for w, in row w.
+        The rating of y as a substitute of w, in row w.
 
     Returns
     -------
     Law
-        ε for any two words, claimed and proved; less where normalisers are alike.
+        Claimed and proved: ε for any two words. The true ε is smaller if normalisers are alike.
 
     Raises
     ------
     ParameterError
-        A parameter outside its domain.
+        A parameter lies outside its domain.
 
     Examples
     --------
@@ -70,7 +70,7 @@ def syntf(space: Space, epsilon: float, ratings: ArrayLike) -> Law:
     sensitivity = float((table.max(axis=0) - table.min(axis=0)).max())
 
     def row(word: int) -> NDArray[np.float64]:
-        # Ratings that tell no two words apart may choose the output as they like.
+        # With sensitivity 0 all words have one law, so no scale is needed.
         return softmax(epsilon / 2 * (table[word] / sensitivity if sensitivity else table[word]))
 
     why = "Weights and normaliser each change by a factor of at most e^(ε/2)."
@@ -83,5 +83,5 @@ def syntf(space: Space, epsilon: float, ratings: ArrayLike) -> Law:
 
 
 def distance_ratings(space: Space) -> NDArray[np.float64]:
-    """Return ratings that are the distance, negative, shape (V, V): the nearer the better."""
+    """Return the negative distances as ratings, shape (V, V)."""
     return -distance_matrix(space)

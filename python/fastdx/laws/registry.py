@@ -1,4 +1,4 @@
-"""Every published law by a name: what `fastdx compare` offers, and what tests go through."""
+"""The table of published laws by name, for `fastdx compare` and the tests."""
 
 from __future__ import annotations
 
@@ -23,26 +23,27 @@ from fastdx.laws.sets import custext
 __all__ = ["NAMES", "Published", "by_name"]
 
 Make = Callable[[float], Law]
-"""Makes the law of an ε."""
+"""A function from ε to a law."""
 
 
 class Published(NamedTuple):
-    """A published law, made from words and ε alone, with at most one number beside."""
+    """A published law that needs only words, ε and at most one other number."""
 
     function: Callable[..., Law]
-    """The function of `fastdx.laws` that it is made by."""
+    """The function of `fastdx.laws` that makes the law."""
     prepare: Callable[[Space, float], Make]
-    """Computes once what does not depend on ε, from the words and the number."""
+    """Computes, from the words and the number, everything that does not depend on ε."""
     about: str
-    """What the other parameters are, for a reader."""
+    """A phrase that describes the other parameters."""
     parameter: str = ""
-    """What the number is; empty where there is none."""
+    """A phrase that describes the number; empty if the law takes none."""
     default: float = 0.0
-    """The number where none is given."""
+    """The default of the number."""
     epsilons: tuple[float, float] = (0.01, 1000.0)
-    """Between which ε it is looked for."""
+    """The ends of a search for ε."""
     most: int | None = None
-    """Words beyond which it takes minutes, so that it is not made unless it is asked for."""
+    """The most words for which the law takes less than minutes. Beyond, it is only made if its name
+    is given."""
 
 
 def _santext_plus(space: Space, share: float) -> Make:
@@ -158,24 +159,24 @@ NAMES: dict[str, Published] = {
 
 
 def by_name(name: str, space: Space) -> Make:
-    """Return what makes a published law of ε, from its name in `NAMES`.
+    """Return the function from ε to a published law, by its name in `NAMES`.
 
     Parameters
     ----------
     name : str
-        The name, perhaps with a number behind a colon: ``'custext'``, ``'custext:100'``.
+        The name, perhaps with a number after a colon: ``'custext'``, ``'custext:100'``.
     space : Embedding or WordGraph
         Words, most frequent first, and metric.
 
     Returns
     -------
     callable
-        From ε to the `Law`.
+        A function from ε to the `Law`.
 
     Raises
     ------
     ParameterError
-        No such name, or a number that it does not take.
+        The name is unknown, or the law does not take the number.
 
     Examples
     --------
@@ -193,7 +194,7 @@ def by_name(name: str, space: Space) -> Make:
 
 
 def number_of(name: str, parameter: str, default: float) -> float:
-    """Return the number behind the colon of a name."""
+    """Return the number after the colon of a name, or the default."""
     start, colon, number = name.partition(":")
     if not colon:
         return default

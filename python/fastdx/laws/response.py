@@ -10,7 +10,7 @@ from fastdx.laws.base import Law, Price, Space, check_space, positive
 __all__ = ["randomized_response"]
 
 MOST = 700.0
-"""A larger ε is taken for that: e^-709 is no 64-bit number."""
+"""The largest ε of the computed law, because e^-709 is no normal 64-bit number."""
 SOURCE = (
     "S. L. Warner, Randomized Response, Journal of the American Statistical Association 60, 1965; "
     "P. Kairouz, S. Oh, P. Viswanath, Extremal Mechanisms for Local Differential Privacy, NIPS 2014"
@@ -18,24 +18,24 @@ SOURCE = (
 
 
 def randomized_response(space: Space, epsilon: float) -> Law:
-    """Return the law of randomised response: the word itself e^ε times as likely as any other one.
+    """Return the law of randomised response: the word itself is e^ε times as likely as any other.
 
     Parameters
     ----------
     space : Embedding or WordGraph
-        The words; distances play no part.
+        The words; the law does not depend on distances.
     epsilon : float
         ε for any two words, positive.
 
     Returns
     -------
     Law
-        ε for any two words, claimed and proved, and exactly that, up to 700.
+        Claimed and proved: ε for any two words. Up to ε = 700 no smaller ε holds.
 
     Raises
     ------
     ParameterError
-        `epsilon` outside its domain.
+        `epsilon` lies outside its domain.
 
     Examples
     --------
@@ -48,7 +48,7 @@ def randomized_response(space: Space, epsilon: float) -> Law:
     check_space(space)
     epsilon = positive("epsilon", epsilon)
     count = len(space)
-    # By e^-ε, so that a large ε does not overflow; nor does it make an output impossible.
+    # Computed from e^-ε: a large ε then neither overflows nor makes an output impossible.
     odds = np.exp(-min(epsilon, MOST))
     other = odds / (1 + (count - 1) * odds)
 

@@ -37,8 +37,8 @@ def custext(
 ) -> Law:
     """Return the law of CusText: the exponential mechanism on a set of k outputs for every word.
 
-    Pr[y|w] ∝ exp((ε/2)·u(w, y)) on w's set, 0 elsewhere; u is 0 for the word of the set that is
-    nearest to w and -1 for the farthest, linear in the distance between.
+    Pr[y|w] ∝ exp((ε/2)·u(w, y)) on the set of w, and 0 elsewhere. The score u is 0 for the nearest
+    word of the set and -1 for the farthest, and linear in the distance from w.
 
     Parameters
     ----------
@@ -47,25 +47,26 @@ def custext(
     epsilon : float
         ε for any two words of one set, positive.
     k : int, optional
-        Words of a set, from 1 to V.
+        The number of words in a set, from 1 to V.
     partition : bool, optional
-        True: the most frequent word that has no set yet and its k - 1 nearest without one become a
-        set for all of them ("conservative" in the authors' code). False: every word has its own k
-        nearest ("aggressive", the code's other way), which protects nothing.
+        True: the sets partition the words ("conservative" in the authors' code). The most frequent
+        word without a set forms one with the k - 1 nearest words that have none, and so on.
+        False: every word has its own k nearest words ("aggressive" in that code), which protects
+        nothing.
     keep : iterable of str, optional
-        Stop words, RELEASED AS THEY ARE: CusText+.
+        Stop words that are RELEASED UNCHANGED, as in CusText+.
 
     Returns
     -------
     Law
-        With sets that are a partition: ε for any two words of one set, nothing between sets.
+        With a partition: ε for any two words of one set, and no guarantee between sets.
 
     Raises
     ------
     ParameterError
-        A parameter outside its domain.
+        A parameter lies outside its domain.
     UnknownWordError
-        A word of `keep` that the vocabulary has not.
+        The vocabulary lacks a word of `keep`.
 
     Examples
     --------
@@ -94,7 +95,7 @@ def custext(
         d = distances(word)
         outputs = nearest(d, word)[:k] if sets is None else np.flatnonzero(sets == sets[word])
         far = d[outputs] - d[outputs].min()
-        # Words that are all equally far away are equally likely; the original divides by 0 there.
+        # Words at equal distances are equally likely; the authors' code divides by 0 in this case.
         law[outputs] = softmax(-epsilon / 2 * (far / far.max() if far.any() else far))
         return law
 
@@ -117,7 +118,7 @@ def custext(
 
 
 def _partition(space: Space, k: int) -> NDArray[np.intp]:
-    """Return of every word the number of its set."""
+    """Return the number of each word's set."""
     sets = np.full(len(space), -1, np.intp)
     distances = distance_rows(space)
     number = 0

@@ -1,4 +1,4 @@
-"""Word mechanisms: one file each, and one line here."""
+"""Word mechanisms. Each has a file of its own and one line in this file."""
 
 from __future__ import annotations
 

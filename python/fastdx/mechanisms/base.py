@@ -1,4 +1,4 @@
-"""What all word mechanisms share: their common parameters, and how they are copied and shown."""
+"""The base class of all word mechanisms: common parameters, copies, equality and `repr`."""
 
 from __future__ import annotations
 
@@ -20,77 +20,80 @@ if TYPE_CHECKING:
 __all__ = ["Common", "Mechanism", "Option", "Unchanged"]
 
 QUICK = 50_000
-"""Words of a vocabulary up to which `repr` measures what comes back unchanged."""
+"""The largest vocabulary for which `repr` measures how many words come back unchanged."""
 
 
 class Common(TypedDict, total=False):
     """The parameters that every mechanism takes by keyword."""
 
     oov: str
-    """Unknown words: 'random' (default) draws uniformly from the vocabulary, 'error', 'drop',
-    'mask'; 'keep' releases them UNPROTECTED."""
+    """How to treat a word that the vocabulary lacks. 'random' (default) draws a word uniformly from
+    the vocabulary; 'error' raises; 'drop' leaves it out; 'mask' replaces it by a mask; 'keep'
+    releases it UNPROTECTED."""
     skip: Iterable[str] | None
-    """Words released as they are, UNPROTECTED."""
+    """Words that are released unchanged, UNPROTECTED."""
     exclude: Iterable[str] | PathLike[str] | str | None
-    """Words that are never released and stay protected inputs: words, a file of them, one a line,
-    or 'offensive', the built-in list. Noise mechanisms release the nearest word that is allowed."""
+    """Words that are never released; as inputs they stay protected. An iterable of words, the path
+    of a file with one word per line, or 'offensive', the built-in list. Noise mechanisms release
+    the nearest word that is allowed."""
     remap: Cover | SupportsIndex | None
-    """Post-processing, which costs nothing: an output is replaced by one of those that a cover has
-    for it, uniformly drawn; k for its k nearest. For mechanisms whose outputs stand for
-    themselves."""
+    """Post-processing, which costs no privacy: replaces an output by one of the outputs that a
+    cover has for it, drawn uniformly. An int k takes the k nearest words. Only for mechanisms
+    whose outputs stand for themselves."""
     consistent: bool | str
-    """True: the same word gets the same replacement throughout a text (a list of tokens or an array
-    of ids is one), so that counting outputs recovers nothing; which words are equal is released.
-    'call': throughout all texts of a call. `sample` still draws independently."""
+    """True: all occurrences of a word in one text get the same replacement, so counting outputs
+    recovers nothing. The output then shows which words of the text are equal. A list of tokens or
+    an array of ids is one text. 'call': all texts of one call count as one text. `sample` still
+    draws independently."""
     numbers: Number | float | None
-    """What numbers in texts are drawn by (`fastdx.numbers.Number`, or its ε with everything else by
-    default), each written in the form that it had; that form is released. By default they are
+    """The mechanism that draws numbers in texts: a `fastdx.numbers.Number`, or its ε with defaults
+    for the rest. Each number keeps its written form, which is released. By default numbers are
     words."""
     dates: Date | float | None
-    """What dates in texts are drawn by: `fastdx.numbers.Date`, or its ε. By default they are
-    words."""
+    """The mechanism that draws dates in texts: a `fastdx.numbers.Date`, or its ε. By default dates
+    are words."""
     seed: int | None
-    """For tests only: makes the output reproducible, and thereby unprotected."""
+    """For tests only: makes the output reproducible, and so unprotected."""
     pad: float | None
-    """Seconds: every call takes a whole multiple of it, so that its time tells nothing of the words
-    as long as calls need less."""
+    """Seconds. Every call lasts a whole multiple of `pad`. While calls need less than one `pad`,
+    their duration tells nothing about the words."""
     cache_bytes: int | None
-    """Bytes of neighbour lists and laws that the mechanism and its copies at other ε keep at most;
-    by default ``FASTDX_CACHE_BYTES``, or 128 MiB. What comes first is kept and stays; beyond the
-    bound it is made anew each time. The law of the output does not depend on it. Only Tem keeps
-    anything."""
+    """The most bytes of neighbour lists and laws that the mechanism and its copies at other ε keep
+    together; by default ``FASTDX_CACHE_BYTES``, or 128 MiB. The first entries stay; once the cache
+    is full, later ones are computed anew each time. The law of the output does not depend on it.
+    Only Tem has such a cache."""
     threads: int | None
-    """Threads that a call uses at most; by default ``FASTDX_NUM_THREADS``, or one a core."""
+    """The most threads that a call uses; by default ``FASTDX_NUM_THREADS``, or one per core."""
 
 
 class Option(NamedTuple):
-    """A number that a mechanism takes on the command line, as it does by keyword."""
+    """A number that a mechanism takes by keyword and on the command line."""
 
     name: str
     """The keyword; ``--name`` on the command line."""
     help: str
-    """What it is."""
+    """The help text of the option."""
 
 
 class Mechanism(MechanismCore):
-    """What every word mechanism can do. Not made itself: see Tem, MultivariateLaplace, ….
+    """The abstract base of all word mechanisms: see Tem, MultivariateLaplace, ….
 
-    Mechanisms are immutable, may be shared between threads and pickled. Every call draws fresh
+    A mechanism is immutable; threads may share it, and it can be pickled. Every call draws fresh
     randomness from the operating system, unless the mechanism was made with ``seed=``, which is for
     tests only.
 
-    All take, by keyword, ``oov``, ``skip``, ``exclude``, ``remap``, ``consistent``, ``numbers``,
-    ``dates``, ``seed``, ``pad``, ``cache_bytes`` and ``threads``: see `Common`.
+    Every mechanism takes the keywords ``oov``, ``skip``, ``exclude``, ``remap``, ``consistent``,
+    ``numbers``, ``dates``, ``seed``, ``pad``, ``cache_bytes`` and ``threads``: see `Common`.
     """
 
     __slots__ = ()
 
     name: ClassVar[str]
-    """What it is called in `MECHANISMS` and on the command line."""
+    """The mechanism's name in `MECHANISMS` and on the command line."""
     options: ClassVar[tuple[Option, ...]] = ()
-    """Numbers that it takes on the command line, beside ε."""
+    """The numbers that the mechanism takes on the command line besides ε."""
     default_space: ClassVar[str] = "english"
-    """The built-in embedding that it works on where none is given."""
+    """The built-in embedding that the mechanism uses if none is given."""
 
     @classmethod
     def _new(
@@ -119,28 +122,28 @@ class Mechanism(MechanismCore):
 
     @classmethod
     def _from_spec(cls, spec: str, held: dict[str, Any]) -> Self:
-        """Make the mechanism that a Spec (JSON) describes, with what is in memory by name."""
+        """Make the mechanism that a Spec (JSON) and its in-memory parts, by name, describe."""
         return cls._around(MechanismCore._of_spec(spec, held))
 
     @classmethod
     def make(cls, space: Embedding | WordGraph | None, epsilon: float, **parameters: Any) -> Self:
-        """Make the mechanism from parameters by name, whichever it is."""
+        """Make a mechanism of this class, whichever class it is, from parameters by name."""
         constructor: Any = cls
         made: Self = constructor(space, epsilon, **parameters)
         return made
 
     @classmethod
     def smallest_epsilon(cls, space: Embedding | WordGraph) -> float:
-        """Return what ε must be above on a space."""
+        """Return the exclusive lower bound on ε for a space."""
         return 0.0
 
     @property
     def spec(self) -> dict[str, Any]:
         """The complete description of the mechanism as data, which `fastdx.from_spec` reads.
 
-        It says exactly what was run: the mechanism with its parameters, the words (built in, or a
-        file, and their fingerprint), cover, exclusions, and what is done to text. What is in memory
-        only, it holds the fingerprint of.
+        It says exactly what runs: the mechanism with its parameters, the words (built in or a file,
+        with their fingerprint), the cover, the exclusions, and the treatment of text. For a part
+        that exists only in memory it holds the fingerprint.
 
         Examples
         --------
@@ -159,12 +162,12 @@ class Mechanism(MechanismCore):
 
     @property
     def guarantee(self) -> Guarantee:
-        """What is proved, as an object that prints as a sentence."""
+        """The proved guarantee, an object that prints as a sentence."""
         return Guarantee(self)
 
     @property
     def numbers(self) -> Number | None:
-        """What numbers in texts are drawn by; None where they are words.
+        """The mechanism that draws numbers in texts; None if numbers are words.
 
         Examples
         --------
@@ -182,18 +185,18 @@ class Mechanism(MechanismCore):
 
     @property
     def dates(self) -> Date | None:
-        """What dates in texts are drawn by; None where they are words."""
+        """The mechanism that draws dates in texts; None if dates are words."""
         from fastdx.numbers import made
 
         return made(self._figures)[1]
 
     @property
     def unchanged(self) -> Unchanged:
-        """How often common words come back as they were: look at it before anything is released.
+        """How often common words come back unchanged; look at it before you release anything.
 
         Common words are the first 1,000 of the vocabulary, which is in order of frequency. They are
-        measured once, by draws with a fixed key; in small vocabularies the law is summed.
-        `calibration.statistics` computes it for all words.
+        measured once, by draws with a fixed key; for a small vocabulary the law is summed.
+        `calibration.statistics` computes the probability for all words.
 
         Examples
         --------
@@ -204,17 +207,18 @@ class Mechanism(MechanismCore):
         return Unchanged(*self._unchanged())
 
     def bits(self) -> Bits:
-        """Return what a release tells of a word, in bits: the mutual information of both.
+        """Return the mutual information of a word and its replacement, in bits.
 
-        A release of n words tells at most n times this of its text, whoever reads it. A measure
-        under one prior, not a proof: words are written by 1/(rank + 2.7), the vocabulary being in
-        order of frequency. Computed once, by a pass over the laws of all words (seconds for
-        20,000). `fastdx.channel.Channel` takes other priors.
+        A release of n words tells any reader at most n times this about its text. It is a measure
+        under one prior, not a proof: a word is written with probability ∝ 1/(rank + 2.7), the
+        vocabulary being in order of frequency. One pass over the laws of all words computes it
+        (seconds for 20,000 words). `fastdx.channel.Channel` takes other priors.
 
         Raises
         ------
         ParameterError
-            Noise, whose law cannot be computed; a seeded mechanism, which tells everything.
+            The mechanism is noise, whose law cannot be computed, or has a seed, which tells
+            everything.
 
         Examples
         --------
@@ -235,18 +239,18 @@ class Mechanism(MechanismCore):
         ledger: LedgerLike | None = None,
         account: str | None = None,
     ) -> str:
-        """Describe what is proved for one audience.
+        """Describe the guarantee for one audience.
 
         Parameters
         ----------
         audience : 'engineer', 'user' or 'reviewer', optional
-            'engineer': the sentence that `guarantee` prints; 'user': a paragraph in plain words
-            for those whose words it protects; 'reviewer': a release record in Markdown, for a
-            data-protection officer to read, fill in and sign.
+            'engineer': the sentence that `guarantee` prints. 'user': a paragraph in plain words for
+            the people whose words are protected. 'reviewer': a release record in Markdown that a
+            data-protection officer reads, fills in and signs.
         ledger : fastdx.budget.Ledger, optional
-            For the record: the budget and what was spent of it.
+            A ledger whose budget and spending the record shows.
         account : str, optional
-            For the record: the account of the ledger that is meant. By default all of them.
+            The account of the ledger that the record shows; by default all accounts.
 
         Examples
         --------
@@ -257,17 +261,17 @@ class Mechanism(MechanismCore):
         return self.guarantee.describe(audience, ledger=ledger, account=account)
 
     def _record(self, guarantee: Guarantee, ledger: LedgerLike | None, account: str | None) -> str:
-        """Write the release record of one of its guarantees; the core calls it."""
+        """Write the release record of a guarantee of this mechanism; the core calls it."""
         from fastdx.record import page
 
         return page(guarantee, ledger, account)
 
     def with_epsilon(self, epsilon: float) -> Self:
-        """Return the same mechanism at another ε, sharing everything else."""
+        """Return a copy at another ε that shares everything else."""
         return self._around(self._at(epsilon))
 
     def _seeded(self, seed: int) -> Self:
-        """Return the same mechanism with a seed, for measurements that are to be repeatable."""
+        """Return a copy with a seed, for repeatable measurements."""
         import json
 
         spec = json.loads(self._given_spec())
@@ -275,7 +279,7 @@ class Mechanism(MechanismCore):
         return self._from_spec(json.dumps(spec), self._held())
 
     def _privatize_column(self, text: Any) -> Any:
-        """Replace the words of a column: what the core's `privatize` does not know."""
+        """Replace the words of a column of a type that the core's `privatize` does not know."""
         from fastdx.columns import privatize_column
 
         return privatize_column(self, text)
@@ -288,15 +292,15 @@ class Mechanism(MechanismCore):
         frame : pandas.DataFrame, polars.DataFrame, pyarrow.Table or RecordBatch, DuckDB relation
             The frame.
         columns : str or iterable of str
-            Columns of text. Of Arrow tables also fields within: ``'user.comment'``.
+            The columns of text. For Arrow tables also fields of structs: ``'user.comment'``.
 
         Returns
         -------
         DataFrame, Table or RecordBatch
-            As given (of a DuckDB relation a pyarrow.Table), with the columns in their places.
-            ``attrs`` and metadata are dropped, but for what Arrow and pandas need to read columns.
-            The schema of an Arrow table gets the channel card (key ``fastdx.channel``), unless the
-            mechanism has a seed or no law.
+            A frame of the same type (a pyarrow.Table for a DuckDB relation), with the columns in
+            their places. ``attrs`` and metadata are dropped, except those that Arrow and pandas
+            need to read columns. The schema of an Arrow table gets the channel card (key
+            ``fastdx.channel``), unless the mechanism has a seed or no law.
         """
         from fastdx.columns import privatize_frame
 
@@ -311,8 +315,8 @@ class Mechanism(MechanismCore):
     ) -> PrivateSpans:
         """Replace the words of some spans of a text; the rest is released as it is, UNPROTECTED.
 
-        The bridge to whatever finds names, slot values or medical terms. Where the spans lie, and
-        so what they were found by, is not protected.
+        Use it with a tool that finds names, slot values or medical terms. The places of the spans,
+        and so the findings of that tool, are not protected.
 
         Parameters
         ----------
@@ -321,13 +325,13 @@ class Mechanism(MechanismCore):
         spans : iterable of (int, int), optional
             Starts and ends in characters, ascending, without overlap.
         select : 'rare', collection of str, or callable, optional
-            In the place of `spans` the words that are rare (`fastdx.selection.rare`), that are
-            among these, or for which the function says so.
+            Selects words instead of `spans`: 'rare' takes rare words (`fastdx.selection.rare`), a
+            collection takes its members, a function takes the words for which it returns True.
 
         Returns
         -------
         PrivateSpans
-            ``.text``, ``.spans`` (where they are now), ``.counts``, ``.guarantee``.
+            ``.text``, ``.spans`` (their places in the new text), ``.counts``, ``.guarantee``.
 
         Examples
         --------
@@ -343,20 +347,20 @@ class Mechanism(MechanismCore):
         return private_spans(self, text, [(int(a), int(b)) for a, b in spans or ()])
 
     def privatize_tokens(self, tokens: Iterable[str], *, select: Select | None = None) -> list[str]:
-        """Replace words that were found elsewhere: each string is one word, whatever it holds.
+        """Replace the words of a list; each string is one word, whatever characters it holds.
 
         Parameters
         ----------
         tokens : iterable of str
             The words.
         select : 'rare', collection of str, or callable, optional
-            Only these words, as for `privatize_spans`; others are released as they are,
+            Replaces only these words, as for `privatize_spans`; all others are released unchanged,
             UNPROTECTED.
 
         Returns
         -------
         list of str
-            Of the same length, unless ``oov='drop'``.
+            The replacements; as many as `tokens`, unless ``oov='drop'``.
         """
         if select is None:
             return super().privatize_tokens(tokens)
@@ -370,19 +374,19 @@ class Mechanism(MechanismCore):
         return new
 
     def _shown(self) -> str:
-        """Return its parameters as `repr` shows them."""
+        """Return the parameters as `repr` shows them."""
         return f"epsilon={_number(self.epsilon)}"
 
     def _held(self) -> dict[str, Any]:
-        """Return what is in memory and makes an equal mechanism, with `spec`."""
+        """Return the in-memory parts that, together with `spec`, make an equal mechanism."""
         return {"space": self.space, "cover": self._given_cover(), "remap": self._given_remap()}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return what makes an equal object: pickle's protocol."""
+        """Return a function and arguments that make an equal object (pickle's protocol)."""
         return _restored, (type(self), self._given_spec(), self._held())
 
     def __eq__(self, other: object) -> bool:
-        """Whether it has the same `spec`: the same law, words and guarantee."""
+        """Return whether both have an equal `spec`: the same law, words and guarantee."""
         if type(self) is not type(other) or not isinstance(other, Mechanism):
             return NotImplemented
         return self is other or self._complete_spec(False) == other._complete_spec(False)
@@ -411,7 +415,7 @@ class Mechanism(MechanismCore):
 
 
 def _restored(cls: type[Mechanism], spec: str, held: dict[str, Any]) -> Mechanism:
-    """Make the mechanism of a Spec as JSON, with what is in memory."""
+    """Make the mechanism that a Spec (JSON) and its in-memory parts describe."""
     return cls._from_spec(spec, held)
 
 

@@ -1,4 +1,4 @@
-"""Any mechanism on words that is given as its law."""
+"""Mechanisms that a caller gives as their law, the matrix of output distributions."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 __all__ = ["FiniteLaw", "LawLike", "drawn", "is_law"]
 
 CERTIFIED = 2000
-"""Words up to which a law is certified unless the caller says otherwise."""
+"""The most words for which a law is certified by default."""
 
 
 @runtime_checkable
 class LawLike(Protocol):
-    """A law with the space that it is of, as FiniteLaw reads it: `fastdx.laws.Law` is one."""
+    """A law together with its space, as FiniteLaw reads it; `fastdx.laws.Law` is one."""
 
     @property
     def space(self) -> Embedding | WordGraph:
@@ -31,32 +31,31 @@ class LawLike(Protocol):
 
     @property
     def row(self) -> Callable[[int], NDArray[np.float64]]:
-        """Gives Pr[y|w] of all words y, from the id of w."""
+        """A function from the id of w to Pr[y|w] for all words y."""
 
     def matrix(self) -> NDArray[np.float64]:
         """Return the law of every word."""
 
 
 class FiniteLaw(Mechanism):
-    """A mechanism given as its law, drawn exactly, with the ε that it really has.
+    """A mechanism given as its law (output distribution), with the ε that the law really has.
 
-    The law's numbers become integers (the largest of a row 2⁹⁹ to 2¹⁰⁰, the others in proportion,
-    none that is positive 0), drawn exactly. Its ε is what `fastdx.audit.certify` computes:
-    the largest log-ratio per unit of the space's distance over all pairs of words and all outputs.
-    Without that computation, or where that is infinite, the guarantee says that nothing is
-    protected, whatever the mechanism's authors claim.
+    The mechanism converts the probabilities of a row to integers and draws from these exactly. The
+    largest becomes 2⁹⁹ to 2¹⁰⁰, the others follow in proportion, and no positive probability
+    becomes 0. `fastdx.audit.certify` computes ε: the largest log-ratio per unit of the space's
+    distance, over all pairs of words and all outputs. If ε is not computed, or is infinite, the
+    guarantee says that nothing is protected, whatever the mechanism's authors claim.
 
     Parameters
     ----------
     space : Embedding or WordGraph
-        Words, and the metric that ε is to be per unit of; of a `fastdx.laws.Law` its own if left
-        out.
+        The words, and the metric of which ε is per unit. A `fastdx.laws.Law` brings its own.
     law : array_like of shape (V, V), scipy.sparse matrix, callable, or fastdx.laws.Law
-        The probability of every output (column) for every word (row), or in proportion to it, ≥ 0;
-        a callable takes a word's id and returns its row. It must return the same row each time.
+        The probability of every output (column) for every word (row), ≥ 0; rows need not sum to 1.
+        A callable takes a word's id and returns its row, the same one each time.
     certify : bool, optional
-        Whether to compute ε now, which takes V²·V steps and 8·V² bytes; by default for up to 2,000
-        words.
+        Whether to compute ε now, which takes V³ steps and 8·V² bytes. By default True for up to
+        2,000 words.
     progress : callable, optional
         Called now and then with the number of words done.
     **common
@@ -66,9 +65,10 @@ class FiniteLaw(Mechanism):
     Raises
     ------
     ShapeError
-        A law that is not (V, V).
+        The law does not have the shape (V, V).
     ParameterError
-        A number that is no probability, a row without any, a function whose rows change.
+        A number is not a probability, a row has no positive number, or a function returns another
+        row the second time.
 
     Examples
     --------
@@ -104,14 +104,14 @@ class FiniteLaw(Mechanism):
             space = law.space if space is None and embedding is None else space
             law = law.matrix() if len(law.space) <= CERTIFIED else law.row
         if space is None and embedding is None:
-            raise InputTypeError("space is missing: whose words the law is of")
+            raise InputTypeError("space is missing: give the words of the law")
         own = {"law": rows_of(law), "certified": certify, "progress": progress}
         made = cls._new(space, embedding, None, own, common)
         made._given = law
         return made
 
     def certified(self, progress: Callable[[int], object] | None = None) -> Self:
-        """Return the same mechanism with the ε that its law has, computed now.
+        """Return a copy whose ε is computed now from its law.
 
         Parameters
         ----------
@@ -121,18 +121,18 @@ class FiniteLaw(Mechanism):
         Raises
         ------
         TooLargeError
-            More than 8 GiB of laws.
+            The laws take more than 8 GiB.
         """
         return self._with_law(self._around(certify_law(self, progress)))
 
     @property
     def local(self) -> float | None:
-        """The largest log-ratio of any two words, the ε of local DP; None where not computed."""
+        """The largest log-ratio of any two words, the ε of local DP; None if not computed."""
         local: float | None = self._details["local"]
         return local
 
     def with_epsilon(self, epsilon: float) -> Self:
-        """Raise ParameterError: a law has the ε that it has."""
+        """Raise ParameterError: a given law fixes its ε."""
         return self._with_law(super().with_epsilon(epsilon))
 
     def _with_law(self, other: Self) -> Self:
@@ -140,7 +140,7 @@ class FiniteLaw(Mechanism):
         return other
 
     def _held(self) -> dict[str, Any]:
-        # A law that came from a file stays there.
+        # None for a law from a file, which the Spec names.
         return {**super()._held(), "law": self._given}
 
     @classmethod
@@ -151,7 +151,7 @@ class FiniteLaw(Mechanism):
         return made
 
     def __eq__(self, other: object) -> bool:
-        """Whether it has the same `spec`, and the same law where that is a function."""
+        """Return whether both have an equal `spec` and, if the law is a function, the same one."""
         same = super().__eq__(other)
         if same is not True or "fingerprint" in self.spec["law"]:
             return same
@@ -168,7 +168,7 @@ class FiniteLaw(Mechanism):
 def rows_of(law: Any) -> Any:
     """Return a law as the core reads it: a sparse matrix as (indptr, indices, data)."""
     if is_law(law):
-        # A matrix is read faster, and pickled.
+        # A matrix is read faster than a function and can be pickled.
         law = law.matrix() if len(law.space) <= CERTIFIED else law.row
     if not hasattr(law, "tocsr"):
         return law
@@ -179,10 +179,10 @@ def rows_of(law: Any) -> Any:
 
 
 def is_law(given: object) -> TypeIs[LawLike]:
-    """Return whether it is a law as `fastdx.laws` has them."""
+    """Return whether an object is a law with its space, like `fastdx.laws.Law`."""
     return isinstance(given, LawLike)
 
 
 def drawn(given: Mechanism | LawLike) -> Mechanism:
-    """Return the mechanism itself, or the one that draws a law, not certified."""
+    """Return a mechanism as it is; for a law, the uncertified FiniteLaw that draws it."""
     return FiniteLaw(law=given, certify=False) if is_law(given) else given

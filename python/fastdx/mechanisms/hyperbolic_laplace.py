@@ -14,18 +14,18 @@ __all__ = ["HyperbolicLaplace"]
 
 
 class HyperbolicLaplace(Mechanism):
-    """Hyperbolic Laplace noise on a Poincaré embedding (ICDM'19, at the price that holds).
+    """Hyperbolic Laplace noise on a Poincaré embedding (ICDM'19, with the ε that holds).
 
-    Möbius addition carries centred noise to the word's point, a clamp keeps it within 1 - 1e-5,
-    and the hyperbolically nearest word is released.
+    Möbius addition moves centred noise to the word's point, and a clamp keeps the result within
+    radius 1 - 1e-5. The word nearest in hyperbolic distance is released.
 
     Parameters
     ----------
     space : Embedding
-        With ``metric="poincare"``. ``embedding=`` is an alias.
+        An embedding with ``metric="poincare"``. ``embedding=`` is an alias.
     epsilon : float
-        The provable ε per unit of hyperbolic distance: more than n - 1 for base='volume', more
-        than n for base='ball'. (Tem on the same embedding takes every ε.)
+        The provable ε per unit of hyperbolic distance, above n - 1 for base='volume' and above n
+        for base='ball', n being the dimension. (Tem on the same embedding takes every ε.)
     base : str, optional
         'volume' (default): noise of density exp(-ερ) with respect to hyperbolic volume. 'ball':
         the paper's noise, whose nominal parameter is ε - n.
@@ -37,7 +37,7 @@ class HyperbolicLaplace(Mechanism):
     Raises
     ------
     ParameterError
-        A parameter outside its domain, or an embedding with another metric.
+        A parameter lies outside its domain, or the embedding has another metric.
 
     Examples
     --------
@@ -47,7 +47,7 @@ class HyperbolicLaplace(Mechanism):
     >>> HyperbolicLaplace(e, 1.5).sample("dog", 4).shape
     (4,)
     >>> paper = HyperbolicLaplace.from_paper(e, 0.5)
-    >>> paper.nominal, paper.epsilon                # what the paper claims; what it costs
+    >>> paper.nominal, paper.epsilon                # the paper's claim; the provable ε
     (0.5, 2.5)
     """
 
@@ -81,12 +81,12 @@ class HyperbolicLaplace(Mechanism):
     ) -> Self:
         """Make ICDM'19's mechanism at the paper's nominal ε, with ``base='ball'``.
 
-        `epsilon` and `guarantee` state what it really costs, nominal + n.
+        `epsilon` and `guarantee` state the provable ε, nominal + n.
 
         Parameters
         ----------
         space : Embedding
-            With ``metric="poincare"``.
+            An embedding with ``metric="poincare"``.
         nominal : float
             The paper's ε, positive.
         **common

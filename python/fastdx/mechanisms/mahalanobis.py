@@ -14,36 +14,36 @@ __all__ = ["Mahalanobis"]
 
 
 class Mahalanobis(Mechanism):
-    """Elliptical Laplace noise, then the nearest word (Xu et al. 2020), at the price that holds.
+    """Elliptical Laplace noise, then the nearest word (Xu et al. 2020), with the ε that holds.
 
-    Adds noise of density ∝ exp(-e·√(zᵀA⁻¹z)) to the word's vector, A = λΣ + (1-λ)I, Σ the
-    covariance of the vocabulary's vectors scaled to the trace n: more noise where the vectors
-    spread. In the Euclidean metric that costs ε = e/√a, a the smallest eigenvalue of A; the
-    paper's e is about its own, elliptical metric.
+    Adds noise of density ∝ exp(-e·√(zᵀA⁻¹z)) to the word's vector, with A = λΣ + (1-λ)I. Σ is the
+    covariance of the vocabulary's vectors, scaled to the trace n, so directions in which the
+    vectors spread get more noise. In the Euclidean metric the guarantee is ε = e/√a, where a is the
+    smallest eigenvalue of A. The paper states e for its own elliptical metric.
 
     Parameters
     ----------
     space : Embedding, optional
-        Words and vectors, Euclidean; the default English one if left out. ``embedding=`` is an
-        alias.
+        Words and vectors with the Euclidean metric; by default the English embedding.
+        ``embedding=`` is an alias.
     epsilon : float
         The provable ε per unit of Euclidean distance, positive.
     mixing : float, optional
-        λ, from 0 (round noise, MultivariateLaplace) to below 1 (0.2 by default).
+        λ, from 0 (round noise, as MultivariateLaplace) to below 1; by default 0.2.
     **common
         ``oov``, ``skip``, ``consistent``, ``seed``, ``pad``: see `fastdx.mechanisms.Common`.
 
     Raises
     ------
     ParameterError
-        A parameter outside its domain, or an embedding with another metric.
+        A parameter lies outside its domain, or the embedding has another metric.
 
     Examples
     --------
     >>> from fastdx import Embedding, Mahalanobis
     >>> e = Embedding(["a", "b", "c"], [[0.0, 0.0], [4.0, 0.1], [8.0, 0.0]])
     >>> paper = Mahalanobis.from_paper(e, 1.0, mixing=0.5)
-    >>> paper.nominal, round(paper.epsilon, 2)      # what the paper claims; what it costs
+    >>> paper.nominal, round(paper.epsilon, 2)      # the paper's claim; the provable ε
     (1.0, 1.41)
     """
 
@@ -79,12 +79,12 @@ class Mahalanobis(Mechanism):
     ) -> Self:
         """Make the mechanism at the paper's nominal ε, per unit of the Mahalanobis norm.
 
-        `epsilon` and `guarantee` state what it costs in the Euclidean metric, nominal/√a.
+        `epsilon` and `guarantee` state the provable ε in the Euclidean metric, nominal/√a.
 
         Parameters
         ----------
         space : Embedding
-            Words and vectors, Euclidean.
+            Words and vectors with the Euclidean metric.
         nominal : float
             The paper's ε, positive.
         mixing, **common : optional
@@ -100,7 +100,7 @@ class Mahalanobis(Mechanism):
 
     @property
     def mixing(self) -> float:
-        """λ, the share of the covariance."""
+        """λ, the share of the covariance in the noise."""
         return float(self._details["mixing"])
 
     def _shown(self) -> str:

@@ -30,23 +30,23 @@ class MultivariateLaplace(Mechanism):
     Parameters
     ----------
     space : Embedding, optional
-        Words and vectors, Euclidean; the default English one if left out. ``embedding=`` is an
-        alias.
+        Words and vectors with the Euclidean metric; by default the English embedding.
+        ``embedding=`` is an alias.
     epsilon : float
         ε per unit of Euclidean distance, positive.
     search : str, optional
-        'exact' (default): the nearest word is the true one. 'hnsw': the one that a graph leads
-        to, built if the embedding has none; private all the same, but another law (see
-        `search_quality`). 'auto': 'exact', always.
+        'exact' (default) finds the true nearest word. 'hnsw' searches a graph, which is built if
+        the embedding has none, and may find another word. The guarantee is the same, the law is
+        another one (see `search_quality`). 'auto' always means 'exact'.
     ef : int, optional
-        For 'hnsw': candidates looked at, 1 to 10,000 (256 by default).
+        The number of candidates that 'hnsw' looks at, 1 to 10,000; by default 256.
     **common
         ``oov``, ``skip``, ``consistent``, ``seed``, ``pad``: see `fastdx.mechanisms.Common`.
 
     Raises
     ------
     ParameterError
-        A parameter outside its domain, or an embedding with another metric.
+        A parameter lies outside its domain, or the embedding has another metric.
 
     Examples
     --------
@@ -81,12 +81,12 @@ class MultivariateLaplace(Mechanism):
 
     @property
     def ef(self) -> int | None:
-        """Candidates that the search looks at, or None where it is exact."""
+        """The number of candidates that the search looks at; None if it is exact."""
         ef: int | None = self._details["ef"]
         return ef
 
     def perturb(self, vectors: ArrayLike) -> NDArray[np.float64]:
-        """Add fresh noise to vectors, without looking for the nearest word.
+        """Add fresh noise to vectors without searching for the nearest word.
 
         Parameters
         ----------
@@ -103,19 +103,19 @@ class MultivariateLaplace(Mechanism):
     def search_quality(
         self, words: Iterable[str] | None = None, *, draws: int = 1000, ef: int | None = None
     ) -> SearchQuality:
-        """Measure what the approximate search does to the law, against the exact search.
+        """Measure how much the approximate search changes the law of the exact search.
 
-        Both search the mechanism's own noisy points. Warns where the law is distorted (total
-        variation above 1%).
+        Both searches run on the same noisy points of the mechanism. Warns if the total variation
+        between the two laws is above 1%.
 
         Parameters
         ----------
         words : iterable of str, optional
             Words to measure; by default 100 spread over the vocabulary.
         draws : int, optional
-            Noisy points a word.
+            Noisy points per word.
         ef : int, optional
-            Candidates of the search (by default the mechanism's, or 256).
+            Candidates of the search; by default those of the mechanism, or 256.
 
         Raises
         ------

@@ -16,23 +16,23 @@ __all__ = ["NeighborResponse"]
 class NeighborResponse(Mechanism):
     """Randomised response on neighbours: ε-local differential privacy for *any* two words.
 
-    Releases each of the outputs that a cover has for the word with probability ∝ e^ε, every other
-    output with probability ∝ 1. The staircase beside which metric mechanisms are to be measured:
-    its ε is in nats for any two words, not per distance, and does not shrink for near ones.
+    Releases each output that a cover has for the word with probability ∝ e^ε, and every other
+    output with probability ∝ 1. Measure metric mechanisms against this one, also called the
+    staircase. Its ε is in nats for any two words: it is not per unit of distance, and it does not
+    shrink for near words.
 
     Parameters
     ----------
     space : Embedding or WordGraph, optional
         Words and metric; the default English embedding if left out. ``embedding=`` is an alias.
     epsilon : float
-        ε for any two words, positive. Where words have different numbers of outputs, a part of it
-        pays for that.
+        ε for any two words, positive. If words have different numbers of outputs, a part of ε
+        covers that difference.
     cover : Cover or int, optional
-        The likely outputs of every word: a cover without weights, or k for the k nearest outputs;
-        by default 40, or a fiftieth of the words where
-        that is less.
+        The likely outputs of every word: a cover without weights, or an int k for the k nearest
+        outputs. By default 40, or a fiftieth of the words if that is less.
     balance : float, optional
-        With an int `cover`: outputs of like frequency too, as for `Tem`.
+        For an int `cover`: the weight of frequencies in the choice of outputs, as for `Tem`.
     **common
         ``oov``, ``skip``, ``exclude``, ``consistent``, ``seed``, ``pad``: see
         `fastdx.mechanisms.Common`.
@@ -40,7 +40,7 @@ class NeighborResponse(Mechanism):
     Raises
     ------
     ParameterError
-        A parameter outside its domain; a cover with weights.
+        A parameter lies outside its domain, or the cover has weights.
 
     Examples
     --------
@@ -77,7 +77,7 @@ class NeighborResponse(Mechanism):
 
     @property
     def score(self) -> float:
-        """The log-ratio of a likely output and another one."""
+        """The log-ratio of the probabilities of a likely output and an unlikely one."""
         return float(self._details["score"])
 
     def _shown(self) -> str:

@@ -1,4 +1,4 @@
-"""The mechanisms by their names."""
+"""The table of mechanisms by name."""
 
 from __future__ import annotations
 
@@ -21,4 +21,4 @@ _KINDS: tuple[type[Mechanism], ...] = (
     Vickrey,
 )
 MECHANISMS: dict[str, type[Mechanism]] = {kind.name: kind for kind in _KINDS}
-"""Every word mechanism by its name: what the command and the tests go through."""
+"""Every word mechanism by name; the command and the tests iterate over it."""

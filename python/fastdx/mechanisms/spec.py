@@ -1,4 +1,4 @@
-"""Mechanisms from their descriptions: `from_spec`."""
+"""`from_spec` makes a mechanism from its description."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KINDS = MECHANISMS | {kind.name: kind for kind in _LAWS}
 
 
 def spec_json(spec: Mapping[str, Any] | str | PathLike[str]) -> str:
-    """Return a Spec, a dict or a file (JSON or TOML), as JSON."""
+    """Return a Spec as JSON, from a dict or a file (JSON or TOML)."""
     if not isinstance(spec, Mapping):
         return read_spec(spec)
     import json
@@ -46,33 +46,33 @@ def from_spec(
     law: ArrayLike | Callable[[int], ArrayLike] | LawLike | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> Mechanism:
-    """Make the mechanism that a Spec describes: the same law, and the same guarantee.
+    """Make the mechanism that a Spec describes, with the same law and the same guarantee.
 
     ``mechanism.spec`` is such a description. The policies of the command and of the service are
-    such tables too; docs/reference/spec.md lists the keys.
+    Specs too; docs/reference/spec.md lists the keys.
 
     Parameters
     ----------
     spec : dict, str or os.PathLike
-        The description, or a file of it, JSON or TOML. Files that the file names are relative to
-        where it stands. Without ε it is the recommended policy.
+        The description, or the path of a JSON or TOML file with it. Paths in the file are relative
+        to its folder. A Spec without ε is the recommended policy.
     space : Embedding or WordGraph, optional
-        The words, where they were in memory: the Spec then holds their fingerprint only, which is
+        The words, if they existed only in memory. The Spec then holds their fingerprint, which is
         checked.
     cover, remap : Cover, optional
-        Likewise.
+        The cover or the remap, if it existed only in memory.
     law : optional
-        Likewise, for mechanism ``law``: see `FiniteLaw`.
+        The law of mechanism ``law``, if it existed only in memory: see `FiniteLaw`.
     progress : callable, optional
-        Called now and then, where a certificate is computed.
+        Called now and then while a certificate is computed.
 
     Raises
     ------
     ParameterError
-        A key that there is not, a value outside its domain, another fingerprint, or a part that
-        was in memory and is not given.
+        A key is unknown, a value lies outside its domain, a fingerprint differs, or an in-memory
+        part is not given.
     MissingFileError, CorruptFileError, FormatError
-        A file.
+        A file cannot be read.
 
     Examples
     --------

@@ -30,42 +30,44 @@ if TYPE_CHECKING:
 __all__ = ["Tem"]
 
 RECOMPUTED = 1000
-"""Words whose lists ``verify='recompute'`` computes again."""
+"""The number of words whose lists ``verify='recompute'`` computes again."""
 
 
 class Tem(Mechanism):
     """TEM, the truncated exponential mechanism (Carvalho et al. 2021).
 
-    Releases y with probability ∝ exp(-(ε/2)·min(d(w,y), γ)): ε·d-private for every metric. With a
-    `cover`, d(w,y) is the distance from w to the nearest of the words that y stands for: the same
-    proof, and no output likelier than 1/k (docs/covers.md).
+    Releases y with probability ∝ exp(-(ε/2)·min(d(w,y), γ)), which is ε·d-private for every metric.
+    With a `cover`, d(w,y) is the distance from w to the nearest word that y stands for. The same
+    proof holds, and no output is likelier than 1/k (docs/covers.md).
 
     Parameters
     ----------
     space : Embedding or WordGraph, optional
-        Words and metric; the default English embedding if left out. ``embedding=`` is an alias.
+        Words and metric; by default the English embedding. ``embedding=`` is an alias.
     epsilon : float
         ε per unit of distance, positive.
     gamma : float, optional
-        Distance beyond which all words are alike, ≥ 0, may be infinite. By default from `beta`.
+        γ, the distance beyond which all words are equally likely, ≥ 0; may be infinite. By default
+        computed from `beta`.
     beta : float, optional
-        With no `gamma`: words beyond γ are released with probability at most β (Theorem 3).
+        Used if `gamma` is not given: words beyond γ are released with probability at most β
+        (Theorem 3).
     cover : Cover or int, optional
-        What outputs stand for; an int k makes ``Cover.nearest(space, k)``. By default every output
-        stands for itself: Tem as published.
+        The words that each output stands for; an int k makes ``Cover.nearest(space, k)``. By
+        default every output stands for itself, which is Tem as published.
     balance : float, optional
-        With an int `cover`: outputs of like frequency too, ``Cover.balanced`` with this weight (try
-        0.1). The vocabulary is in order of frequency.
+        For an int `cover`: takes ``Cover.balanced`` with this weight (try 0.1), which also prefers
+        outputs of similar frequency. The vocabulary must be in order of frequency.
     sampler : str, optional
-        'exact' (default): integer weights and exact randomness; 'gumbel': the paper's, for
-        comparison.
+        'exact' (default) draws from integer weights with exact randomness. 'gumbel' is the paper's
+        sampler, for comparison.
     **common
         ``oov``, ``skip``, ``consistent``, ``seed``, ``pad``: see `fastdx.mechanisms.Common`.
 
     Raises
     ------
     ParameterError
-        A parameter outside its domain.
+        A parameter lies outside its domain.
 
     Examples
     --------
@@ -115,12 +117,12 @@ class Tem(Mechanism):
         embedding: Embedding | None = None,
         **common: Unpack[Common],
     ) -> Self:
-        """Make a Tem whose *certified* ε is the one given.
+        """Make a Tem whose *certified* ε is the given one.
 
-        That is the largest nominal ε whose certificate is at most that (see
-        ``fastdx.audit.certify``), so the same proof with less noise. `epsilon` and `guarantee` are
-        the certified ones, `nominal` is what the law is made with. The certificate is saved with
-        the mechanism. It takes the embedding to be public.
+        The nominal ε is the largest one whose certificate is at most `epsilon` (see
+        ``fastdx.audit.certify``): the guarantee is as strong, with less noise. `epsilon` and
+        `guarantee` are the certified ones; `nominal` is the ε in the law's formula. `save` stores
+        the certificate with the mechanism. The certificate assumes that the embedding is public.
 
         Parameters
         ----------
@@ -129,7 +131,7 @@ class Tem(Mechanism):
         epsilon : float
             The ε to certify, per unit of distance.
         gamma, beta, cover, balance, **common : optional
-            As for the constructor; γ from β belongs to the nominal ε.
+            As for the constructor. A γ from `beta` is computed for the nominal ε.
         progress : callable, optional
             Called now and then with the number of words done, over about a dozen passes.
 
@@ -155,9 +157,9 @@ class Tem(Mechanism):
     def recommended(cls, **common: Unpack[Common]) -> Self:
         """Make the policy that the documents use, on the built-in English words.
 
-        A balanced cover, offensive words excluded; its parameters are chosen by what an attacker
-        names in sentences (docs/explanation/what-you-keep.md). Without ``--epsilon``, ``fastdx
-        privatize`` takes it.
+        It is a Tem on a balanced cover that excludes offensive words. Attacks on sentences decided
+        its parameters (docs/explanation/what-you-keep.md). ``fastdx privatize`` uses this policy if
+        ``--epsilon`` is not given.
 
         Parameters
         ----------
@@ -177,12 +179,12 @@ class Tem(Mechanism):
 
     @property
     def nominal(self) -> float:
-        """The ε that the law is made with: `epsilon`, unless a certificate proves a smaller one."""
+        """The ε in the law's formula; larger than `epsilon` if a certificate proves that one."""
         return float(self._details["nominal"])
 
     @property
     def gamma(self) -> float:
-        """Distance beyond which all words are alike."""
+        """The distance beyond which all words are equally likely."""
         return float(self._details["gamma"])
 
     @property
@@ -192,26 +194,26 @@ class Tem(Mechanism):
 
     @property
     def cached_bytes(self) -> int:
-        """Bytes of lists and laws that it and its copies at other ε keep now."""
+        """Bytes of lists and laws that the mechanism and its copies at other ε keep now."""
         return int(self._details["cached_bytes"])
 
     @property
     def cover(self) -> Cover | None:
-        """What its outputs stand for; None where each stands for itself and none is excluded."""
+        """The words that outputs stand for; None if each stands for itself and none is excluded."""
         return mechanism_cover(self)
 
     @property
     def lists_k(self) -> int | None:
-        """How many neighbours of a word are stored; None where no such lists are.
+        """The number of neighbours stored per word; None without lists of that kind.
 
-        Without stored lists, lists are made as words come.
+        Without stored lists, the mechanism makes the list of a word when the word first occurs.
         """
         k: int | None = self._details["lists_k"]
         return k
 
     @property
     def lists_radius(self) -> float | None:
-        """The distance within which all neighbours are stored; None where no such lists are."""
+        """The distance within which all neighbours are stored; None without lists of that kind."""
         radius: float | None = self._details["lists_radius"]
         return radius
 
@@ -223,33 +225,34 @@ class Tem(Mechanism):
         memory: int | None = None,
         progress: Callable[[int], object] | None = None,
     ) -> Self:
-        """Return the same mechanism with the exact lists of every word's k nearest neighbours.
+        """Return a copy with exact lists of every word's k nearest neighbours.
 
-        `save` then stores them. The output law is the same with and without lists.
+        `save` then stores the lists. The law is the same with and without them.
 
         Parameters
         ----------
         k : int, optional
-            Neighbours a word; by default √V, between 256 and 1024.
+            Neighbours per word; by default √V, but at least 256 and at most 1024.
         lists : str, optional
-            'nearest' (default): the k nearest words. 'gamma': all words within γ, as the paper
-            has it; where Tem is useful, that is nearly every word.
+            'nearest' (default) stores the k nearest words. 'gamma' stores all words within γ, as in
+            the paper; at an ε where Tem is useful these are nearly all words.
         memory : int, optional
-            Bytes the lists may take (default 8 GiB), checked before anything is allocated.
+            The most bytes for the lists (default 8 GiB), checked before anything is allocated.
         progress : callable, optional
             Called now and then with the number of words done.
 
         Raises
         ------
         ParameterError
-            `k` outside 1..V, or given with lists='gamma'; a WordGraph, which needs no lists.
+            `k` lies outside 1..V or is given with lists='gamma', or the space is a WordGraph, which
+            needs no lists.
         TooLargeError
-            More than `memory` bytes; says how many.
+            The lists would take more than `memory` bytes; the message says how many.
         """
         return self._around(tem_build_lists(self, k, lists, memory, progress))
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the words, their metric, and lists, cover and certificates, if any, to one file.
+        """Write the words, their metric, and any lists, cover and certificates to one file.
 
         Raises
         ------
@@ -268,9 +271,9 @@ class Tem(Mechanism):
         pickle_by: str = "reference",
         **parameters: Any,
     ) -> Self:
-        """Make a Tem on a file that `save` or ``fastdx index build`` wrote, with its cover, if any.
+        """Make a Tem on a file from `save` or ``fastdx index build``, with its cover if it has one.
 
-        The file is mapped without copying and shared by all processes that open it.
+        The file is memory-mapped without copying; all processes that open it share it.
 
         Parameters
         ----------
@@ -279,21 +282,22 @@ class Tem(Mechanism):
         epsilon : float
             ε per unit of distance.
         verify : bool or 'recompute', optional
-            True (default): check every checksum, which finds damage. False: opening takes
-            milliseconds, and no certificate is claimed. 'recompute': certify again and compute
-            the lists of 1,000 random words again, which finds forgery, for files from others.
+            True (default) checks every checksum, which finds damage. False opens the file in
+            milliseconds and claims no certificate. 'recompute' certifies again and computes the
+            lists of 1,000 random words again, which finds forgery; use it for files from others.
         pickle_by : 'reference' or 'value', optional
-            'reference' (default): pickled as the file's path and fingerprint, so that processes
-            share the file; unpickling fails where the file is missing or is another one. A file
-            that was verified is verified again, unless it has not changed since. 'value': the
-            words and vectors themselves are pickled.
+            'reference' (default) pickles the file's path and fingerprint, so that processes share
+            the file. Unpickling fails if the file is missing or is another one, and verifies a
+            verified file again if it has changed since. 'value' pickles the words and vectors
+            themselves.
         **parameters
             As for the constructor.
 
         Raises
         ------
         CorruptFileError
-            A damaged, truncated, extended or foreign file; with 'recompute', a forged one.
+            The file is damaged, truncated, extended or no fastdx file; with 'recompute', it is
+            forged.
         """
         if verify is None:
             verify = True

@@ -16,30 +16,30 @@ __all__ = ["Vickrey"]
 class Vickrey(Mechanism):
     """Noise around the word, then the nearest or the second nearest word (Xu et al. 2021).
 
-    Of the two words nearest to the noisy point z, u is released with probability
-    (1 - t)·‖z - v‖ / (t·‖z - u‖ + (1 - t)·‖z - v‖), else v, the farther one. The choice depends on
-    z alone, so the noise's ε holds; published code that leaves the written word itself out of
-    the choice has none (docs/mechanisms.md).
+    Let u be the word nearest to the noisy point z, and v the second nearest. The mechanism releases
+    u with probability (1 - t)·‖z - v‖ / (t·‖z - u‖ + (1 - t)·‖z - v‖), else v. The choice depends
+    on z alone, so the ε of the noise holds. Published code excludes the written word from the
+    choice and so has no finite ε (docs/mechanisms.md).
 
     Parameters
     ----------
     space : Embedding, optional
-        Words and vectors, Euclidean; the default English one if left out. ``embedding=`` is an
-        alias.
+        Words and vectors with the Euclidean metric; by default the English embedding.
+        ``embedding=`` is an alias.
     epsilon : float
         The provable ε per unit of Euclidean distance, positive.
     tuning : float, optional
-        t: 0 always the nearest word (MultivariateLaplace), 1 always the second nearest (0.75 by
-        default).
+        t. 0 always releases the nearest word, as MultivariateLaplace does; 1 always the second
+        nearest. By default 0.75.
     mixing : float, optional
-        Above 0: elliptical noise, as `Mahalanobis` has it; below 1 (0 by default: round).
+        λ of the elliptical noise of `Mahalanobis`, below 1. By default 0, which is round noise.
     **common
         ``oov``, ``skip``, ``consistent``, ``seed``, ``pad``: see `fastdx.mechanisms.Common`.
 
     Raises
     ------
     ParameterError
-        A parameter outside its domain, or an embedding with another metric.
+        A parameter lies outside its domain, or the embedding has another metric.
 
     Examples
     --------
@@ -72,7 +72,7 @@ class Vickrey(Mechanism):
 
     @property
     def tuning(self) -> float:
-        """t, how much the second nearest word is preferred."""
+        """t, the weight of the second nearest word."""
         return float(self._details["tuning"])
 
     @property

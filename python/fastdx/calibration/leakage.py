@@ -1,4 +1,4 @@
-"""What a release tells: bits, and words named in sentences, as functions of the mechanism."""
+"""Leakage of a release as a function of the mechanism: bits, and words named in sentences."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from fastdx.mechanisms import Mechanism
 __all__ = ["bits_of", "check_texts", "named_in_sentences", "refuse_lawless"]
 
 SEED = 0
-"""Of the draws that mechanisms are compared by: the same at every ε, so that a search is stable."""
+"""The seed of the draws in comparisons; it is the same at every ε, so that a search is stable."""
 
 
 def refuse_lawless(parameter: str, mechanism: Mechanism) -> None:
-    """Refuse to promise what cannot be computed."""
+    """Refuse a bound that cannot be computed because the mechanism has no law."""
     if not mechanism.has_law:
         raise ParameterError(f"{parameter} must be left out: this mechanism has no law to compute")
 
 
 def bits_of(mechanism: Mechanism, prior: Prior) -> Bits:
-    """Return what a release tells of a word; by default words are written by 1/(rank + 2.7)."""
+    """Return the bits that a release tells about a word; the default prior is ∝ 1/(rank + 2.7)."""
     known = None if prior is None else prior_of(mechanism, prior)
     return Channel.of(mechanism).bits(known)
 
@@ -31,7 +31,7 @@ def bits_of(mechanism: Mechanism, prior: Prior) -> Bits:
 def check_texts(
     texts: Iterable[str] | None, model: NgramPrior | None
 ) -> tuple[list[str], NgramPrior]:
-    """Return texts and model that an attack on sentences needs."""
+    """Return the texts and the model of an attack on sentences; refuse missing ones."""
     if texts is None or model is None:
         missing = "texts" if texts is None else "model"
         raise ParameterError(f"{missing} must be given: the attacker reads texts by a model")
@@ -41,8 +41,8 @@ def check_texts(
 
 
 def named_in_sentences(mechanism: Mechanism, texts: list[str], model: NgramPrior) -> Interval:
-    """Return the share of content words that the exact attacker names in these texts.
+    """Return the share of content words that the strongest attacker names in these texts.
 
-    The draws have a fixed seed: mechanisms that differ in ε alone are compared on the same draws.
+    The draws have a fixed seed, so mechanisms that differ only in ε use the same draws.
     """
     return sentence_attack(mechanism._seeded(SEED), texts, model, bits=False).sentence
