@@ -4,7 +4,7 @@
     python examples/field.py kept         # every law of fastdx.laws on 150 words
     python examples/field.py times        # how long laws take to set up, how fast they are drawn
     python examples/field.py sampling     # the second part of that alone
-    python examples/field.py frontier     # all at equal success of the attacker, on real embeddings
+    python examples/field.py frontier     # all at equal bits a word, on real embeddings
 
 `broken` has the laws of papers and of public code written down once more, as they are there.
 """
@@ -36,6 +36,7 @@ from fastdx import (
 )
 from fastdx.calibration import compared, families, family_names
 from fastdx.calibration.families import HEADER
+from fastdx.channel import NgramPrior
 from fastdx.laws import largest_loss
 
 Matrix = NDArray[np.float64]
@@ -43,6 +44,8 @@ NOT_IN_MANY_DIMENSIONS = ("hyperbolic", "vickrey-line", "truncated-laplace", "op
 """What cannot be made of 2,000 words in 50 Euclidean dimensions."""
 FEW = 200
 """Different words of the second text that is drawn."""
+ATTACKED = 60
+"""Reviews, of whose words some are named."""
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(64)
 
 
@@ -377,19 +380,22 @@ def resident() -> int:
 
 
 def field(count: int) -> None:
-    """Print all mechanisms at equal success of the attacker, on two embeddings."""
+    """Print all mechanisms at equal bits a word, on two embeddings."""
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
     from experiments.cover import embeddings
     from experiments.data import Shared
 
-    minilm, glove = embeddings(Shared(), count)
+    source = Shared()
+    minilm, glove = embeddings(source, count)
+    known, unseen = source.imdb("val").texts, source.imdb("test").texts[:ATTACKED]
     print(f"The {count:,} most frequent words that both embeddings have. The ε of each mechanism "
-          "is the largest at which the attacker who knows everything names the written word, by "
-          "one guess from one output by itself, no more often than said (words written by "
-          "1/(rank + 2.7)). Similarity is the mean cosine "
+          "is the largest at which a release tells no more bits of a word than said (words written "
+          "by 1/(rank + 2.7)). *Named*: by one guess from one output by itself. *Named in "
+          f"sentences*: content words of {len(unseen)} film reviews, exactly under a trigram model "
+          "of other reviews, with a 95% interval. Similarity is the mean cosine "
           "of word and replacement in the other embedding; by chance, of those that do not belong "
-          "together. Noise mechanisms are attacked from 200 draws a word, which finds less than "
-          "there is, and have no computed ε. ∞ is no ε at all. Where no ε gives that success it "
+          "together. Noise mechanisms have no law to compute, and no such ε. ∞ is no ε at all. "
+          "Where no ε gives so many bits it "
           "says so. Names are those of `fastdx compare --mechanisms`.\n")  # fmt: skip
     print("| embedding | at most | " + " | ".join(HEADER) + " |")
     print("|" + "---|" * (len(HEADER) + 2))
@@ -397,9 +403,12 @@ def field(count: int) -> None:
     names.insert(names.index("custext") + 1, "custext:100")
     for name, e, judge in (("MiniLM 50d", minilm, glove), ("GloVe 50d", glove, minilm)):
         made = families(e, names)
-        for success in (0.05, 0.2):
-            for line in compared(made, named=success, judge=judge, draws=100_000):
-                print(f"| {name} | {success:.0%} | " + " | ".join(line.cells()) + " |", flush=True)
+        model = NgramPrior.train(e, known, order=3)
+        for bits in (1.0, 3.0):
+            for line in compared(made, bits=bits, judge=judge, draws=100_000, texts=unseen,
+                                 model=model):  # fmt: skip
+                row = " | ".join(line.cells())
+                print(f"| {name} | {bits:g} bits | {row} |", flush=True)
 
 
 def main() -> None:

@@ -26,9 +26,9 @@ WORDS = 3000
 BITS = (1.0, 2.0, 3.0, 4.0)
 UNCHANGED = (0.15, 0.3, 0.5)
 """MADLIB's bits cannot be computed: its ε is set by how many words come back as they were."""
-DRAWS = 1
+DRAWS = 4
 LEARNED = 3000
-ATTACKED = 80
+ATTACKED = 500
 """Texts of each task that are attacked."""
 SAMPLED = 50
 """Draws a word from which the attacker and the receiver learn MADLIB's law."""
@@ -411,7 +411,7 @@ def _trigrams(source: Source, kind: str, bits: float, words: int, texts: int) ->
 
 def trigrams(run: Run) -> Table:
     """What longer histories name."""
-    words, texts = run.of(WORDS, 300), run.of(60, 10)
+    words, texts = run.of(WORDS, 300), run.of(200, 10)
     table = Table(
         "Named by unigrams / bigrams / trigrams, exact, at 3 bits a word, built-in words",
         ["mechanism", *TASKS.values()],
