@@ -246,7 +246,8 @@ def _held(days: NDArray[np.int64], unit: str) -> NDArray[np.int64]:
     """Return days clamped to what timestamps of a unit hold: those of nanoseconds end in 2262."""
     if unit not in HELD:
         return days
-    most = np.datetime64(2**63 - 1, unit).astype("datetime64[D]").astype(np.int64)
+    last = np.array(2**63 - 1).astype(f"datetime64[{unit}]")
+    most = int(last.astype("datetime64[D]").astype(np.int64))
     # A time zone may move a day.
     return np.clip(days, 2 - most, most - 2)
 
