@@ -133,7 +133,8 @@ class BagOfWords:
     ----------
     mechanism : Mechanism
         Tem, MultivariateLaplace, HyperbolicLaplace. ``oov='drop'`` is refused: it would change
-        the size of the bag with the words in it.
+        the size of the bag with the words in it. So are ``numbers=`` and ``dates=``: the Earth
+        Mover's distance is one of words.
 
     Examples
     --------
@@ -157,6 +158,10 @@ class BagOfWords:
         if mechanism.consistent:
             raise ParameterError(
                 "mechanism must draw every word of a bag, got one with consistent="
+            )
+        if mechanism.numbers is not None or mechanism.dates is not None:
+            raise ParameterError(
+                "mechanism must draw every word by one metric, got one with numbers= or dates="
             )
         self._mechanism = mechanism
 
