@@ -1,4 +1,4 @@
-"""What becomes of forty inputs with digits where numbers= and dates= are set.
+"""What becomes of some seventy inputs with digits where numbers= and dates= are set.
 
 python examples/numbers_in_text.py
 """
@@ -13,12 +13,19 @@ INPUTS = """
 2026-05-03|3 May 2026|May 3rd, 2026|order of 3 May|03/05/2026|12/31/99|2026-05-03 10:30|in 2019
 5 pm|10:30|007|12345|1 249,90 €|1.249,90 €|1.2.3|version 2.5|192.168.0.1|555 123 4567
 4111 1111 1111 1111|DE89 3704 0044|5-10|1/2|5kg|5 kg|0x1F|½ cup|5²|Henry VIII|１２|٣|**5**|#5
+999 g|1899 g|1900 g|+5|3 Jun 2026|03 MAY 2026|3.5.2026|Jan. 5, 2026|3 Sept 2026|3 may 2026
+3rd of May|3. Mai 2026|31 April 2026|12 May 26|3  May|411 - 111 - 111|411 111⏎222|5 - 10|1,234,567
+born '84|–3|- 3|1e+6|Version: 2.5|Tel. 0511 / 4567|601⍽234⍽567|5. 12. 2026
 """
+
+SPACES = {"\N{NO-BREAK SPACE}": "⍽", "\n": "⏎"}
 
 
 def shown(text: str) -> str:
-    """Show a text with its spaces, within a cell of a table."""
-    return "`" + text.replace("\N{NO-BREAK SPACE}", "⍽").replace("|", "\\|") + "`"
+    """Show a text with its white space, within a cell of a table."""
+    for space, sign in SPACES.items():
+        text = text.replace(space, sign)
+    return "`" + text.replace("|", "\\|") + "`"
 
 
 def main() -> None:
@@ -30,7 +37,8 @@ def main() -> None:
     tem = Tem(space, 1.0, numbers=number, dates=date)
     print("| written | released (▢: a word; 8: a number; 2000: a date) |")
     print("|---|---|")
-    for text in INPUTS.strip().replace("\n", "|").split("|"):
+    for line in INPUTS.strip().replace("\n", "|").split("|"):
+        text = line.replace("⏎", "\n").replace("⍽", "\N{NO-BREAK SPACE}")
         print(f"| {shown(text)} | {shown(tem.privatize(text))} |")
 
 

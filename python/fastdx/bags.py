@@ -134,7 +134,8 @@ class BagOfWords:
     ----------
     mechanism : Mechanism
         Any word mechanism, for example Tem. ``oov='drop'`` is refused, because the size of the
-        output would depend on the words. ``consistent=`` is refused too.
+        output would depend on the words. ``numbers=`` and ``dates=`` are refused, because the Earth
+        Mover's distance is one of words. ``consistent=`` is refused too.
 
     Examples
     --------
@@ -158,6 +159,10 @@ class BagOfWords:
         if mechanism.consistent:
             raise ParameterError(
                 "mechanism must draw every word of a bag, got one with consistent="
+            )
+        if mechanism.numbers is not None or mechanism.dates is not None:
+            raise ParameterError(
+                "mechanism must draw every word by one metric, got one with numbers= or dates="
             )
         self._mechanism = mechanism
 

@@ -64,8 +64,9 @@ class Ledger:
     every charge is one locked transaction. Only the file's owner can read it.
 
     Two units must not be mixed in one ledger: ε·words (`privatize` and its like), which is ε per
-    unit of distance times the number of words (of distinct words with ``consistent=True``); and
-    ε·Σd (`charge_alternatives`), the log-ratio between a text and an alternative to it.
+    unit of distance times the number of words (of distinct words with ``consistent=True``; a
+    number or a date that is drawn by its own law adds that law's ε, per unit of its own metric);
+    and ε·Σd (`charge_alternatives`), the log-ratio between a text and an alternative to it.
 
     A release is refused before it is drawn where no finite number pays for it
     (`Guarantee.price`): a mechanism that is seeded, or whose sampler proves nothing, or that
@@ -341,6 +342,8 @@ class Ledger:
     def privatize(self, mechanism: Mechanism, text: str, *, account: str) -> str:
         """Charge ε for every word of a text, then release it privatised.
 
+        A number or a date that ``numbers=`` or ``dates=`` draws costs the ε of its own law.
+
         Raises
         ------
         BudgetExceededError
@@ -393,19 +396,19 @@ class Ledger:
         self,
         account: str,
         mechanism: Mechanism,
-        priced: tuple[float, str | None, int],
+        priced: tuple[float, str | None, tuple[int, int, int]],
         *,
         empty: bool,
     ) -> None:
         """Charge a release, or refuse it: `empty` says that nothing would be released."""
-        price, why, words = priced
-        if not words and not empty and not self.allow_wordless:
+        price, why, units = priced
+        if not any(units) and not empty and not self.allow_wordless:
             raise ParameterError(
                 "text has no word: all of it would be released as it is (allow_wordless=True)"
             )
         if why is not None:
             raise ParameterError(f"mechanism has no price for this release: {why}")
-        self.charge(account, price, f"{words} words at ε = {mechanism.epsilon:g}")
+        self.charge(account, price, mechanism.guarantee._note(*units))
 
     def charge_alternatives(
         self, mechanism: Mechanism, text: str, alternatives: Iterable[str], *, account: str

@@ -19,13 +19,13 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from math import inf, isfinite
 from statistics import NormalDist
 from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from fastdx._core import DateCore, NumberCore
 from fastdx._shared.numeric import day_column, float_column, floats_of, of_days, to_days
@@ -35,14 +35,26 @@ __all__ = ["Date", "Estimate", "Number"]
 
 
 class Estimate(NamedTuple):
-    """A mean with its confidence interval."""
+    """A mean, or a count, with its confidence interval."""
 
     value: float
-    """The estimate, in the unit of the numbers."""
+    """The estimate: a mean in the unit of the numbers."""
     low: float
     """The lower end of the interval."""
     high: float
     """The upper end of the interval."""
+
+
+def _sum_of(values: NDArray[np.float64], level: float, weight: float = 1.0) -> Estimate:
+    """Return the sum of independent values, times a weight, and its normal interval."""
+    if not 0.0 < level < 1.0:
+        raise ParameterError(f"level must be between 0 and 1, got {level}")
+    value = weight * float(values.sum())
+    if len(values) == 1:
+        return Estimate(value, -inf, inf)
+    quantile = NormalDist().inv_cdf((1.0 + level) / 2.0)
+    half = quantile * weight * float(values.std(ddof=1)) * len(values) ** 0.5
+    return Estimate(value, value - half, value + half)
 
 
 class _Drawn:
@@ -119,7 +131,8 @@ class Number(_Drawn):
 
     On the log scale the grid is the line …, -s·exp(u), -s, 0, s, s·exp(u), … for the smallest size
     s and the unit u; so sign and zero are protected too. A number outside the range is clamped
-    before the draw.
+    before the draw, and a draw outside it too: the truncated geometric mechanism of Ghosh et al.
+    (2009).
 
     Parameters
     ----------
@@ -187,7 +200,8 @@ class Number(_Drawn):
         """What is proved, as a sentence."""
         s = self.settings
         void = "" if self._seed is None else "NOTHING IS PROTECTED: it is SEEDED. Otherwise: "
-        metric = "|ln x - ln x'|" if s["scale"] == "log" else "|x - x'|"
+        log = "|ln x - ln x'| (for 0 and unlike signs along the grid)"
+        metric = log if s["scale"] == "log" else "|x - x'|"
         return (
             f"{void}Whoever sees a released number y can prefer one original number x to another "
             f"x' by a likelihood ratio of at most exp({s['epsilon']:g}·d), where d is {metric} "
@@ -255,18 +269,29 @@ class Number(_Drawn):
         """
         return float_column(numbers, self._core.privatize)
 
-    def find(self, text: str) -> list[float]:
-        """Return the numbers that ``numbers=`` alone finds in a text, as they are written.
+    def find(self, text: str, *, released: bool = False) -> list[float]:
+        """Return the numbers that ``numbers=`` finds in a text, as they are written.
 
-        It knows of no dates: "3 May 2026" has the number 3.
+        Dates, and what looks like a part of one, are no numbers, whether ``dates=`` draws them or
+        not.
+
+        Parameters
+        ----------
+        text : str
+            The text.
+        released : bool, optional
+            Whether the text is a release: then 5 is a number even if it was drawn as 2013, which
+            a text that is read for the first time has as a year, and a word.
 
         Examples
         --------
         >>> from fastdx.numbers import Number
-        >>> Number(20.0).find("Refund 1,249.90 € and 12 % of -3, call 555 123 4567")
+        >>> Number(20.0).find("Refund 1,249.90 € and 12 % of -3 on 3 May, call 555 123 4567")
         [1249.9, 12.0, -3.0]
+        >>> Number(20.0).find("in 2013"), Number(20.0).find("in 2013", released=True)
+        ([], [2013.0])
         """
-        return self._core.find(text)
+        return self._core.find(text, released)
 
     def estimate_mean(self, released: Any, *, level: float = 0.95) -> Estimate:
         """Estimate the mean of the numbers that were written, from those that were released.
@@ -279,7 +304,7 @@ class Number(_Drawn):
         Parameters
         ----------
         released : column of numbers
-            What `privatize` returned, or `find` found in released texts.
+            What `privatize` returned, or what ``find(text, released=True)`` found in releases.
         level : float, optional
             The confidence of the interval, between 0 and 1.
 
@@ -300,29 +325,75 @@ class Number(_Drawn):
         >>> mean.low < 40.0 < mean.high, mean.high - mean.low < 1.0
         (True, True)
         """
-        if not 0.0 < level < 1.0:
-            raise ParameterError(f"level must be between 0 and 1, got {level}")
+        values = self._undone(released, lambda x: x[None, :])[0]
+        return _sum_of(values, level, 1.0 / len(values))
+
+    def estimate_histogram(
+        self, released: Any, edges: ArrayLike, *, level: float = 0.95
+    ) -> list[Estimate]:
+        """Estimate how many of the numbers that were written lie in each bin.
+
+        As `estimate_mean`, where f is 1 in the bin and 0 outside: unbiased for the numbers on the
+        grid. Only draws beside an edge are counted otherwise than they lie, so bins that are wide
+        beside what a draw moves are estimated well.
+
+        Parameters
+        ----------
+        released : column of numbers
+            What `privatize` returned, or what ``find(text, released=True)`` found in releases.
+        edges : array_like of float, shape (n + 1,)
+            The ends of the bins, ascending. The last bin has its upper end, the others do not.
+        level : float, optional
+            The confidence of each interval, between 0 and 1.
+
+        Returns
+        -------
+        list of Estimate, length n
+            Numbers in each bin. An estimate can be below 0.
+
+        Raises
+        ------
+        ParameterError
+            Edges that do not ascend.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fastdx.numbers import Number
+        >>> number = Number(20.0, seed=1)
+        >>> written = np.repeat([5.0, 50.0, 500.0], [6000, 3000, 1000])
+        >>> bins = number.estimate_histogram(number.privatize(written), [1, 10, 100, 1000])
+        >>> [b.low < count < b.high for b, count in zip(bins, (6000, 3000, 1000))]
+        [True, True, True]
+        """
+        ends = np.asarray(edges, dtype=np.float64)
+        if ends.ndim != 1 or len(ends) < 2 or not (np.diff(ends) > 0).all():
+            raise ParameterError("edges must be at least 2 numbers that ascend")
+
+        def bins(x: NDArray[np.float64]) -> NDArray[np.float64]:
+            found = np.searchsorted(ends, x, side="right") - 1
+            found[x == ends[-1]] = len(ends) - 2
+            each: NDArray[np.float64] = (found == np.arange(len(ends) - 1)[:, None]).astype(float)
+            return each
+
+        return [_sum_of(row, level) for row in self._undone(released, bins)]
+
+    def _undone(
+        self, released: Any, f: Callable[[NDArray[np.float64]], NDArray[np.float64]]
+    ) -> NDArray[np.float64]:
+        """Return h of each release, a row for each row of f: its expectation is f(x)."""
         y = floats_of(released)
         y = y[~np.isnan(y)]
         if not len(y):
             raise ParameterError("released must be at least one number, got none")
-        h = self._unbiased(y)
-        value = float(h.mean())
-        if len(h) == 1:
-            return Estimate(value, -inf, inf)
-        half = NormalDist().inv_cdf((1.0 + level) / 2.0) * float(h.std(ddof=1)) / len(h) ** 0.5
-        return Estimate(value, value - half, value + half)
-
-    def _unbiased(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return h(y), whose expectation is the value that was written."""
         at = self._core.places(np.ascontiguousarray(y))
         low, high = self._core.ends
-        here = self._core.values(at)
+        here = f(self._core.values(at))
         if low == high:
             return here
         r = self._core.integers()[0] / 2.0**64
-        up = self._core.values(np.minimum(at + 1, high)) - here
-        down = here - self._core.values(np.maximum(at - 1, low))
+        up = f(self._core.values(np.minimum(at + 1, high))) - here
+        down = here - f(self._core.values(np.maximum(at - 1, low)))
         within = here - r / (1.0 - r) ** 2 * (up - down)
         ends = np.where(at == low, here - r / (1.0 - r) * up, here + r / (1.0 - r) * down)
         h: NDArray[np.float64] = np.where((at == low) | (at == high), ends, within)
@@ -340,7 +411,7 @@ class Date(_Drawn):
         The grid: every day, or every seventh from the first of the range.
     low, high : datetime.date or str, optional
         The public range, 1900-01-01 to 2099-12-31 by default. A date outside is clamped before the
-        draw. In text a date without a year is one of a leap year.
+        draw, and a draw outside it too. In text a date without a year is one of a leap year.
     order : 'dmy' or 'mdy', optional
         In text, the order of 03/05/2026. Without it such a date is a word.
     seed : int, optional

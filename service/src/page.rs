@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use fastdx::calibration::Measures;
+use fastdx::numbers::{Figure, Form};
 use fastdx::text::normalize;
 use hyper::header::{CONTENT_SECURITY_POLICY, HeaderValue};
 use hyper::{Response, StatusCode};
@@ -54,12 +55,30 @@ pub fn measures(policy: &str, found: &Measures) -> Value {
     })
 }
 
+/// The likeliest replacements of a number or a date, by its own law; none are told of a grid that is too fine.
+fn of_figure(policy: &Policy, word: &str, figure: &Figure) -> Value {
+    let fate = match figure.form {
+        Form::Number(_) => "number",
+        Form::Date(_) => "date",
+    };
+    let figures = &policy.text.policy().figures;
+    match figures.likeliest(word, figure, TOP) {
+        Some(found) => json!({
+            "word": word, "fate": fate, "unchanged": found.unchanged, "likeliest": found.replacements,
+        }),
+        None => json!({"word": word, "fate": fate, "likeliest": null}),
+    }
+}
+
 /// The answer of `POST /v1/law`: the likeliest replacements of each word of a text.
 pub fn laws(policy: &Policy, text: &str) -> Value {
     let mechanism = policy.text.mechanism();
     let vocabulary = mechanism.vocabulary();
     let mut law = vec![0.0; vocabulary.len()];
-    let one = |word: &str| {
+    let one = |(word, figure): (&str, Option<Figure>)| {
+        if let Some(figure) = figure {
+            return of_figure(policy, word, &figure);
+        }
         let Some(id) = policy.text.id_of(word) else {
             let skipped = policy.text.policy().skip.contains(&*normalize(word));
             let fate = if skipped { "skipped" } else { "unknown" };
@@ -79,7 +98,8 @@ pub fn laws(policy: &Policy, text: &str) -> Value {
             .collect();
         json!({"word": word, "fate": "replaced", "unchanged": law[id as usize], "likeliest": likeliest})
     };
-    let words = policy.text.words(text).take(WORDS);
-    let words: Vec<Value> = words.map(|range| &text[range]).map(one).collect();
+    let words = policy.text.units(text).take(WORDS);
+    let words = words.map(|(range, figure)| (&text[range], figure));
+    let words: Vec<Value> = words.map(one).collect();
     json!({"words": words, "oov": policy.text.policy().oov.name()})
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fastdx::text::{Replacements, byte_ranges, character_spans};
+use fastdx::text::{Counts, Replacements, byte_ranges, character_spans};
 
 use crate::body::{Input, Released};
 use crate::limits::Limits;
@@ -18,7 +18,7 @@ pub struct Done {
     /// The texts or words.
     pub released: Released,
     /// What became of their words.
-    pub counts: fastdx::text::Counts,
+    pub counts: Counts,
     /// Where the spans are now, in characters.
     pub spans: Option<Vec<(u64, u64)>>,
     /// The replacements of words, for a request that comes in pieces.
@@ -126,30 +126,29 @@ pub fn price(work: &CheckedRequest) -> Result<(f64, Option<String>), Failure> {
         return Err(invalid("what lies outside the spans is released as it is"));
     }
     let privatizer = &work.policy.text;
-    let (mut amount, mut words) = (0.0, 0);
+    let (mut amount, mut counts) = (0.0, Counts::default());
     if let Input::Words(tokens) = &work.given {
         let tokens: Vec<&str> = tokens.iter().map(String::as_str).collect();
-        (amount, words) = (
-            privatizer.price_tokens(&tokens).map_err(invalid)?,
-            tokens.len(),
-        );
+        amount = privatizer.price_tokens(&tokens).map_err(invalid)?;
+        counts = privatizer.count_tokens(&tokens);
     } else {
         for text in work.given.strs() {
-            let count = privatizer.words(text).count();
-            if count == 0 && !text.is_empty() {
+            let count = privatizer.count_text(text);
+            if count.words == 0 && !text.is_empty() {
                 return Err(invalid(
                     "a text has no word, so that all of it would be released",
                 ));
             }
             amount += privatizer.price(text).map_err(invalid)?;
-            words += count;
+            counts += count;
         }
     }
-    if words == 0 {
+    if counts.words == 0 {
         return Ok((0.0, None));
     }
-    let epsilon = privatizer.mechanism().epsilon();
-    Ok((amount, Some(format!("{words} words at ε = {epsilon}"))))
+    let words = counts.words - counts.numbers - counts.dates;
+    let note = privatizer.note(words, counts.numbers, counts.dates);
+    Ok((amount, Some(note)))
 }
 
 /// Draws what is to be released.

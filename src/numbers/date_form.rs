@@ -1,4 +1,8 @@
 //! The form of a date in a text: read with its day, and written with another one.
+//!
+//! A form must not depend on the date: whether a month is abbreviated and a day has a zero before it is not part of
+//! it. "May" is either, and so is 12; what a draw made of them would tell which they were. So names are written in
+//! full, days beside names without a zero, and numeric dates with two digits.
 
 use std::fmt::Write as _;
 
@@ -32,8 +36,6 @@ pub enum DateForm {
         month_first: bool,
         /// Between its parts.
         between: char,
-        /// Two digits of day and month.
-        padded: bool,
     },
     /// 3 May 2026.
     Written {
@@ -41,12 +43,8 @@ pub enum DateForm {
         month_first: bool,
         /// 3rd.
         ordinal: bool,
-        /// 03.
-        padded: bool,
         /// May 3, 2026.
         comma: bool,
-        /// Jan, Feb, …
-        short: bool,
         /// MAY.
         upper: bool,
         /// Whether there is a year.
@@ -54,24 +52,44 @@ pub enum DateForm {
     },
 }
 
-/// A month's number by its name, and how it is written: short, in capitals.
-fn month(text: &str) -> Option<(u8, bool, bool)> {
-    let found = (1u8..).zip(MONTHS).find_map(|(number, name)| {
-        let short = text.len() == 3 && name.len() > 3 && name[..3].eq_ignore_ascii_case(text);
-        (short || name.eq_ignore_ascii_case(text)).then_some((number, name, short))
-    });
-    let (number, name, short) = found?;
-    let upper = text.bytes().all(|b| b.is_ascii_uppercase());
-    (upper || name.starts_with(text)).then_some((number, short, upper))
+/// Names of months in other languages than English, and other abbreviations: dates with them are not read.
+const OTHER_MONTHS: &str = "sept januar jänner februar märz mai juni juli oktober dezember okt dez janvier février mars \
+    avril juin juillet août septembre octobre novembre décembre enero febrero marzo abril mayo junio julio agosto \
+    septiembre octubre noviembre diciembre gennaio febbraio aprile maggio giugno luglio settembre ottobre dicembre \
+    janeiro fevereiro março maio junho julho setembro outubro novembro dezembro januari februari maart mei \
+    augustus";
+
+/// Whether a word is, in any case of its letters, a month's name or its abbreviation.
+pub(super) fn is_month(word: &str) -> bool {
+    let is = |name: &str| name.eq_ignore_ascii_case(word);
+    // The longest has ten letters; few of them are not ASCII.
+    if !(3..=12).contains(&word.len()) {
+        return false;
+    }
+    MONTHS.iter().any(|name| is(name) || is(&name[..3])) || {
+        let lower = word.to_lowercase();
+        OTHER_MONTHS.split(' ').any(|name| name == lower)
+    }
 }
 
-/// A day's number: digits, an ordinal's ending, a zero before it.
-fn day(text: &str) -> Option<(u8, bool, bool)> {
+/// A month's number by its name, and whether it is written in capitals.
+fn month(text: &str) -> Option<(u8, bool)> {
+    let found = (1u8..).zip(MONTHS).find_map(|(number, name)| {
+        let short = text.len() == 3 && name[..3].eq_ignore_ascii_case(text);
+        (short || name.eq_ignore_ascii_case(text)).then_some((number, name))
+    });
+    let (number, name) = found?;
+    let upper = text.bytes().all(|b| b.is_ascii_uppercase());
+    (upper || name.starts_with(text)).then_some((number, upper))
+}
+
+/// A day's number, and whether it has an ordinal's ending: digits, a zero before them.
+fn day(text: &str) -> Option<(u8, bool)> {
     let (shown, rest) = digits(text);
     let number: u8 = shown.parse().ok().filter(|_| shown.len() <= 2)?;
-    let (ordinal, padded) = (!rest.is_empty(), shown.starts_with('0'));
-    let right = !ordinal || rest == ending(number.into()) && !padded;
-    right.then_some((number, ordinal, padded))
+    let ordinal = !rest.is_empty();
+    let right = !ordinal || rest == ending(number.into()) && !shown.starts_with('0');
+    right.then_some((number, ordinal))
 }
 
 fn year(text: &str) -> Option<i64> {
@@ -102,20 +120,13 @@ impl DateForm {
         if !numbers(a) {
             return None;
         }
-        let padded = a.len() == 2 && b.len() == 2;
-        if !padded && (a.starts_with('0') || b.starts_with('0')) {
-            return None;
-        }
         let (day, month) = if month_first { (b, a) } else { (a, b) };
         let date = Civil::new(year(c)?, month.parse().ok()?, day.parse().ok()?)?;
-        Some((
-            date,
-            DateForm::Numeric {
-                month_first,
-                between,
-                padded,
-            },
-        ))
+        let form = DateForm::Numeric {
+            month_first,
+            between,
+        };
+        Some((date, form))
     }
 
     /// The date that a day, a month's name and perhaps a year are; which of the first two is the day, is
@@ -132,8 +143,8 @@ impl DateForm {
         } else {
             (first, second)
         };
-        let (number, short, upper) = month(of_month)?;
-        let (of_month, ordinal, padded) = day(of_day)?;
+        let (number, upper) = month(of_month)?;
+        let (of_month, ordinal) = day(of_day)?;
         let date = match last {
             Some(last) => Civil::new(year(last)?, number, of_month)?,
             None => Civil::new(2024, number, of_month)?,
@@ -141,9 +152,7 @@ impl DateForm {
         let form = DateForm::Written {
             month_first,
             ordinal,
-            padded,
             comma,
-            short,
             upper,
             year: last.is_some(),
         };
@@ -163,38 +172,28 @@ impl DateForm {
             DateForm::Numeric {
                 month_first,
                 between: c,
-                padded,
             } => {
                 let (a, b) = if month_first {
                     (month, day)
                 } else {
                     (day, month)
                 };
-                match padded {
-                    true => format!("{a:02}{c}{b:02}{c}{year:04}"),
-                    false => format!("{a}{c}{b}{c}{year:04}"),
-                }
+                format!("{a:02}{c}{b:02}{c}{year:04}")
             }
             DateForm::Written {
                 month_first,
                 ordinal,
-                padded,
                 comma,
-                short,
                 upper,
                 year: with_year,
             } => {
                 let name = MONTHS[usize::from(month - 1)];
-                let name = if short { &name[..3] } else { name };
                 let name = if upper {
                     name.to_uppercase()
                 } else {
                     name.to_owned()
                 };
-                let mut of_month = match padded {
-                    true => format!("{day:02}"),
-                    false => day.to_string(),
-                };
+                let mut of_month = day.to_string();
                 if ordinal {
                     of_month.push_str(ending(day.into()));
                 }
@@ -222,18 +221,20 @@ mod tests {
     #[test]
     fn dates_are_read_and_written() {
         let other = Civil::new(2027, 11, 2).unwrap();
+        let dmy = Some(Order::Dmy);
         for (text, order, same, shown) in [
-            ("2026-05-03", None, "2026-5-3", "2027-11-02"),
-            ("2026/05/03", None, "", "2027/11/02"),
-            ("03/05/2026", Some(Order::Dmy), "", "02/11/2027"),
-            ("05/03/2026", Some(Order::Mdy), "", "11/02/2027"),
-            ("3.5.2026", Some(Order::Dmy), "03.5.2026", "2.11.2027"),
+            ("2026-05-03", None, "2026-05-03", "2027-11-02"),
+            ("2026/05/03", None, "2026/05/03", "2027/11/02"),
+            ("03/05/2026", dmy, "3/5/2026", "02/11/2027"),
+            ("05/03/2026", Some(Order::Mdy), "5/3/2026", "11/02/2027"),
+            ("03.05.2026", dmy, "3.05.2026", "02.11.2027"),
         ] {
             let (date, form) = DateForm::read(text, order).unwrap();
             assert_eq!(date, Civil::new(2026, 5, 3).unwrap());
             assert_eq!(form.write(date), text);
             assert_eq!(form.write(other), shown);
-            assert_eq!(DateForm::read(same, order), None);
+            // A form does not tell whether its date needed a zero.
+            assert_eq!(DateForm::read(same, order), Some((date, form)));
         }
         for text in [
             "03/05/2026",
@@ -243,6 +244,7 @@ mod tests {
             "2026-05",
             "2026-05-03T10:00",
             "5-3-2026",
+            "2026-5-3",
             "",
         ] {
             assert_eq!(DateForm::read(text, None), None, "{text}");
@@ -250,13 +252,30 @@ mod tests {
         assert_eq!(DateForm::read("31/12/2026", Some(Order::Mdy)), None);
         for (first, second, comma, last, shown) in [
             ("3", "May", false, Some("2026"), "2 November 2027"),
-            ("03", "May", false, Some("2026"), "02 November 2027"),
-            ("3rd", "Aug", false, Some("2026"), "2nd Nov 2027"),
+            ("03", "Feb", false, Some("2026"), "2 November 2027"),
+            ("3rd", "Aug", false, Some("2026"), "2nd November 2027"),
             ("MAY", "3", true, Some("2026"), "NOVEMBER 2, 2027"),
             ("May", "3", false, None, "November 2"),
         ] {
             let (_, form) = DateForm::read_words(first, second, comma, last).unwrap();
             assert_eq!(form.write(other), shown);
+        }
+        // Forms do not depend on the date: not on a month that has no abbreviation, nor on a day of two digits.
+        let form = |day, month| DateForm::read_words(day, month, false, None).unwrap().1;
+        assert_eq!(form("3", "May"), form("03", "Jun"));
+        assert_eq!(form("12", "May"), form("3", "June"));
+        for (word, expected) in [
+            ("may", true),
+            ("SEPT", true),
+            ("März", true),
+            ("MÄRZ", true),
+            ("décembre", true),
+            ("ma", false),
+            ("mayor", false),
+            ("", false),
+            ("sept januar", false),
+        ] {
+            assert_eq!(is_month(word), expected, "{word}");
         }
         for (first, second, last) in [
             ("3", "may", None),

@@ -14,16 +14,32 @@ const CODES: [&str; 16] = [
     "USD", "EUR", "GBP", "CHF", "JPY", "CNY", "INR", "SEK", "NOK", "DKK", "PLN", "CZK", "CAD",
     "AUD", "NZD", "BRL",
 ];
+const MINUS: [char; 3] = ['-', '\u{2212}', '–'];
 /// White space within a number, beside its currency.
 const SPACES: [char; 3] = [' ', '\u{a0}', '\u{202f}'];
 /// White space that separates groups of digits.
 pub(super) const NO_BREAK: [char; 3] = ['\u{a0}', '\u{202f}', '\u{2009}'];
 
-/// The most digits of a number without separators and signs, of one with them, and of decimals.
-const MOST_BARE: usize = 4;
-const MOST_WHOLE: usize = 9;
-const MOST_GROUPED: usize = 12;
+/// The most digits of a number that nothing but its digits shows: four may be a year, a PIN, a part of a card.
+const MOST_BARE: usize = 3;
+/// The most groups behind the first that points or spaces separate in such a number: more may be an address or a
+/// telephone number.
+const MOST_BARE_GROUPS: usize = 1;
+/// The most digits of a number with a currency, decimals or an exponent, of one with separators, and of decimals.
+const MOST_WHOLE: usize = 15;
+const MOST_GROUPED: usize = 15;
 const MOST_DECIMALS: usize = 9;
+/// The most digits that a number of the widest range has where it is written.
+const MOST_WRITTEN: usize = 202;
+
+/// Whether a text is read before it is released, or is a release.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reading {
+    /// What may be an identifier is no number.
+    Written,
+    /// A number is whatever [`NumberForm::write`] writes.
+    Released,
+}
 
 /// The form of a figure.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -68,7 +84,7 @@ fn spaced(text: &str) -> (Option<char>, &str) {
 }
 
 fn without_sign(text: &str) -> Option<&str> {
-    text.strip_prefix(['-', '\u{2212}'])
+    text.strip_prefix(MINUS)
 }
 
 /// Digits and separators, as far as they go.
@@ -76,14 +92,16 @@ struct Numeral<'a> {
     whole: String,
     decimals: &'a str,
     group: Option<char>,
+    /// Groups behind the first.
+    groups: usize,
 }
 
 impl<'a> Numeral<'a> {
-    fn read(text: &'a str, decimal: char) -> Option<(Self, &'a str)> {
+    fn read(text: &'a str, decimal: char, reading: Reading) -> Option<(Self, &'a str)> {
         let other = if decimal == '.' { ',' } else { '.' };
         let (first, mut rest) = digits(text);
         let mut whole = first.to_owned();
-        let mut group = None;
+        let (mut group, mut groups) = (None, 0);
         while let Some(c) = rest.chars().next() {
             let separates = c == other || matches!(c, '\'' | '\u{2019}') || NO_BREAK.contains(&c);
             let (three, behind) = digits(&rest[c.len_utf8()..]);
@@ -91,6 +109,7 @@ impl<'a> Numeral<'a> {
                 break;
             }
             (group, rest) = (Some(c), behind);
+            groups += 1;
             whole.push_str(three);
         }
         let mut decimals = "";
@@ -103,6 +122,7 @@ impl<'a> Numeral<'a> {
         let zero = first.len() > 1 || group.is_some();
         let most = match group {
             Some(_) if first.len() > 3 => 0,
+            _ if reading == Reading::Released => MOST_WRITTEN,
             Some(_) => MOST_GROUPED,
             None => MOST_WHOLE,
         };
@@ -112,25 +132,29 @@ impl<'a> Numeral<'a> {
                 whole,
                 decimals,
                 group,
+                groups,
             },
             rest,
         ))
     }
 
-    /// A year, or what may be an identifier, where nothing says that it is a number.
+    /// A year, or what may be an identifier or an address, where nothing says that it is a number.
     fn is_bare_code(&self) -> bool {
-        let year =
-            self.whole.len() == 4 && (self.whole.starts_with("19") || self.whole.starts_with("20"));
-        self.group.is_none() && self.decimals.is_empty() && (year || self.whole.len() > MOST_BARE)
+        let code = match self.group {
+            None => self.whole.len() > MOST_BARE,
+            Some('.') => self.groups > MOST_BARE_GROUPS,
+            Some(group) => NO_BREAK.contains(&group) && self.groups > MOST_BARE_GROUPS,
+        };
+        code && self.decimals.is_empty()
     }
 }
 
 impl NumberForm {
-    /// The number that all of a text is, and its form.
-    pub(super) fn read(text: &str, decimal: char) -> Option<(f64, Self)> {
+    /// The number that all of a text is, and its form. A plus sign is read, and is not part of the form.
+    pub(super) fn read(text: &str, decimal: char, reading: Reading) -> Option<(f64, Self)> {
         let (mut negative, mut rest) = match without_sign(text) {
             Some(rest) => (true, rest),
-            None => (false, text),
+            None => (false, text.strip_prefix('+').unwrap_or(text)),
         };
         let (mut prefix, mut prefix_space) = ("", None);
         if let Some((sign, behind)) = begins(rest, &SIGNS) {
@@ -144,12 +168,12 @@ impl NumberForm {
         if let (false, false, Some(behind)) = (negative, prefix.is_empty(), without_sign(rest)) {
             (negative, rest) = (true, behind);
         }
-        let (numeral, mut rest) = Numeral::read(rest, decimal)?;
+        let (numeral, mut rest) = Numeral::read(rest, decimal, reading)?;
         let (mut exponent, mut power) = (None, 0i32);
         if let Some(behind) = rest.strip_prefix(['e', 'E']) {
             let (minus, behind) = match behind.strip_prefix('-') {
                 Some(behind) => (true, behind),
-                None => (false, behind),
+                None => (false, behind.strip_prefix('+').unwrap_or(behind)),
             };
             let (shown, behind) = digits(behind);
             if !(1..=2).contains(&shown.len()) {
@@ -180,8 +204,8 @@ impl NumberForm {
             }
             (suffix, suffix_space) = (found, space);
         }
-        let signed = prefix.is_empty() && suffix.is_empty() && exponent.is_none();
-        if signed && numeral.is_bare_code() {
+        let bare = prefix.is_empty() && suffix.is_empty() && exponent.is_none();
+        if bare && reading == Reading::Written && numeral.is_bare_code() {
             return None;
         }
         let shown = format!("{}.{}e{power}", numeral.whole, numeral.decimals);
@@ -254,8 +278,12 @@ impl NumberForm {
 mod tests {
     use super::*;
 
+    fn read(text: &str, decimal: char) -> Option<(f64, NumberForm)> {
+        NumberForm::read(text, decimal, Reading::Written)
+    }
+
     fn written(text: &str, x: f64) -> String {
-        NumberForm::read(text, '.').unwrap().1.write(x)
+        read(text, '.').unwrap().1.write(x)
     }
 
     #[test]
@@ -263,7 +291,11 @@ mod tests {
         for (text, expected) in [
             ("0", 0.0),
             ("7", 7.0),
-            ("1234", 1234.0),
+            ("123", 123.0),
+            ("1,234", 1234.0),
+            ("1,234,567", 1_234_567.0),
+            ("1'234'567", 1_234_567.0),
+            ("1\u{a0}234\u{a0}567 €", 1_234_567.0),
             ("1,249.90", 1249.9),
             ("€12", 12.0),
             ("12%", 12.0),
@@ -282,18 +314,27 @@ mod tests {
             ("1\u{a0}249\u{a0}€", 1249.0),
             ("€2019", 2019.0),
             ("12345.67", 12345.67),
+            ("$1234567890", 1_234_567_890.0),
+            ("1e+6", 1e6),
+            ("–3", -3.0),
         ] {
-            let (x, form) = NumberForm::read(text, '.').unwrap_or_else(|| panic!("{text}"));
+            let (x, form) = read(text, '.').unwrap_or_else(|| panic!("{text}"));
             assert_eq!(x, expected, "{text}");
             let same = form.write(x);
-            assert_eq!(
-                NumberForm::read(&same, '.'),
-                Some((x, form)),
-                "{text} {same}"
-            );
+            assert_eq!(read(&same, '.'), Some((x, form)), "{text} {same}");
         }
-        assert_eq!(NumberForm::read("1.249,90", ',').unwrap().0, 1249.9);
-        assert_eq!(NumberForm::read("12,5", ',').unwrap().0, 12.5);
+        // The plus sign is not kept: "+5" and "-5" have the form of "5".
+        assert_eq!(read("+5", '.'), read("5", '.'));
+        assert_eq!(read("+$5", '.'), read("$5", '.'));
+        assert_eq!(read("1.249,90", ',').unwrap().0, 1249.9);
+        assert_eq!(read("12,5", ',').unwrap().0, 12.5);
+        assert_eq!(read("1.249", ',').unwrap().0, 1249.0);
+        assert_eq!(read("1.249.000,50", ',').unwrap().0, 1_249_000.5);
+        assert_eq!(read("1.249.000 €", ',').unwrap().0, 1_249_000.0);
+        // An address, a telephone number and a version.
+        for text in ["192.168.100.200", "555.123.456", "1.200.300"] {
+            assert_eq!(read(text, ','), None, "{text}");
+        }
     }
 
     #[test]
@@ -323,11 +364,17 @@ mod tests {
             "1999",
             "5st",
             "1st.",
-            "+5",
+            "+",
+            "+-5",
+            "-+5",
+            "1234",
+            "1000",
+            "1\u{a0}234\u{a0}567",
+            "1000th",
             "5kg",
             "1e",
             "1e123",
-            "1e+6",
+            "1e++6",
             "--5",
             "$-",
             "5-10",
@@ -348,10 +395,10 @@ mod tests {
             "-2019",
             "1,249'000",
             "12  €",
-            "1234567890.12",
+            "1234567890123456.12",
             "0.1234567890",
         ] {
-            assert_eq!(NumberForm::read(text, '.'), None, "{text}");
+            assert_eq!(read(text, '.'), None, "{text}");
         }
     }
 
@@ -368,7 +415,19 @@ mod tests {
         assert_eq!(written("1.5E6", 2.26e-4), "2.3E-4");
         assert_eq!(written("1e6", 0.0), "0e0");
         assert_eq!(written("1'000", 12_345.0), "12'345");
-        let german = NumberForm::read("1.249,90 €", ',').unwrap().1;
+        // A release is read again, whatever its number has become.
+        for (text, x) in [
+            ("5", 2013.0),
+            ("5", 1e9),
+            ("5th", -12_345.0),
+            ("0.5", 1e12),
+            ("€5", 0.0),
+        ] {
+            let written = written(text, x);
+            let found = NumberForm::read(&written, '.', Reading::Released).unwrap();
+            assert_eq!(found.0, x, "{text} {written}");
+        }
+        let german = read("1.249,90 €", ',').unwrap().1;
         assert_eq!(german.write(98_765.432), "98.765,43 €");
     }
 }

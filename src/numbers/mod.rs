@@ -19,6 +19,7 @@ mod find;
 mod form;
 pub mod geometric;
 mod grid;
+mod likeliest;
 mod settings;
 
 use std::sync::Arc;
@@ -35,6 +36,7 @@ pub use find::{Figure, Figures};
 pub use form::{Form, NumberForm};
 pub use geometric::Geometric;
 use grid::{Days, Grid, MOST_POINTS};
+pub use likeliest::Likeliest;
 
 /// The most points whose probabilities are told.
 pub const MOST_TOLD: u64 = 1 << 22;

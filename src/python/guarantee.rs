@@ -10,6 +10,7 @@ use super::mechanism::PyMechanism;
 use super::run::run;
 use super::text::Written;
 use crate::guarantee::NamedCertificate;
+use crate::text::Counts;
 
 /// A callable and its arguments that make an equal object: pickle's protocol.
 type Reduced<'py> = (
@@ -33,13 +34,15 @@ pub(super) struct PyGuarantee {
     bits: bool,
 }
 
-/// A price, why it is infinite, and the number of words.
-type Priced = (f64, Option<&'static str>, usize);
+/// A price, why it is infinite, and the numbers of words, numbers and dates.
+type Priced = (f64, Option<&'static str>, (u64, u64, u64));
 
-fn priced(price: Result<f64, &'static str>, words: usize) -> Priced {
+fn priced(price: Result<f64, &'static str>, counts: Counts) -> Priced {
+    let words = counts.words - counts.numbers - counts.dates;
+    let units = (words, counts.numbers, counts.dates);
     match price {
-        Ok(price) => (price, None, words),
-        Err(why) => (f64::INFINITY, Some(why), words),
+        Ok(price) => (price, None, units),
+        Err(why) => (f64::INFINITY, Some(why), units),
     }
 }
 
@@ -246,7 +249,7 @@ impl PyGuarantee {
         Ok(self.priced(py, text)?.0)
     }
 
-    /// `price`, why it is infinite, and how many words there are.
+    /// `price`, why it is infinite, and how many words, numbers and dates there are.
     #[pyo3(name = "_price")]
     fn priced(&self, py: Python<'_>, text: &Bound<'_, PyAny>) -> PyResult<Priced> {
         let core = self.mechanism.get().text();
@@ -255,18 +258,19 @@ impl PyGuarantee {
             Ok(match &written {
                 Written::Text(text) => {
                     let price = self.payable().and_then(|()| core.price(text));
-                    priced(price, core.words(text).count())
+                    priced(price, core.count_text(text))
                 }
                 Written::Tokens(tokens) => {
                     let price = self.payable();
-                    let price = price.and_then(|()| core.price_tokens(&as_strs(tokens)));
-                    priced(price, tokens.len())
+                    let tokens = as_strs(tokens);
+                    let price = price.and_then(|()| core.price_tokens(&tokens));
+                    priced(price, core.count_tokens(&tokens))
                 }
             })
         })
     }
 
-    /// `_price` of word ids, and how many they are.
+    /// `_price` of word ids.
     fn _price_ids(&self, ids: &Bound<'_, PyAny>) -> PyResult<Priced> {
         let mechanism = self.mechanism.get();
         let vocabulary = mechanism.mechanism().vocabulary();
@@ -274,7 +278,17 @@ impl PyGuarantee {
         vocabulary.check_ids(&ids)?;
         let price = self.payable();
         let price = price.and_then(|()| mechanism.text().price_ids(&ids));
-        Ok(priced(price, ids.len()))
+        let counts = Counts {
+            words: ids.len() as u64,
+            ..Counts::default()
+        };
+        Ok(priced(price, counts))
+    }
+
+    /// What a ledger notes of a release of so many words, numbers and dates.
+    fn _note(&self, words: u64, numbers: u64, dates: u64) -> String {
+        let text = self.mechanism.get().text();
+        text.note(words, numbers, dates)
     }
 
     /// All of it as a dict of plain values, for reports; infinite numbers are None.

@@ -602,6 +602,21 @@ impl PyMechanism {
         Ok(out)
     }
 
+    /// What replaces the words of a list at some places.
+    fn _privatize_chosen(
+        &self,
+        py: Python<'_>,
+        tokens: &Bound<'_, PyAny>,
+        chosen: Vec<usize>,
+    ) -> PyResult<Vec<String>> {
+        let tokens = strings("tokens", tokens)?;
+        let (out, _) = self.run(py, tokens.len() > LONG, |control| {
+            self.text()
+                .privatize_chosen_tokens(&as_strs(&tokens), &chosen, control)
+        })?;
+        Ok(out)
+    }
+
     /// Replaces word ids.
     ///
     /// Parameters

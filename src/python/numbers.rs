@@ -18,12 +18,13 @@ fn settings(json: &str) -> Result<serde_json::Value> {
         .map_err(|error| Error::parameter("settings", "JSON", error.to_string()))
 }
 
-/// R, W(0) … W(J-1), W(J) of a law.
-type Integers<'py> = (u64, Bound<'py, PyArray1<u64>>, u64);
+/// R, V(0) … V(J), U(0) … U(I) of a law.
+type Integers<'py> = (u64, Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u64>>);
 
 fn integers<'py>(py: Python<'py>, law: &Geometric) -> Integers<'py> {
-    let (ratio, weights, next) = law.integers();
-    (ratio, PyArray1::from_vec(py, weights), next)
+    let (ratio, fine, coarse) = law.integers();
+    let array = |weights| PyArray1::from_vec(py, weights);
+    (ratio, array(fine), array(coarse))
 }
 
 /// Numbers by a law of their own: the core of `fastdx.numbers.Number`.
@@ -124,13 +125,13 @@ impl PyNumber {
         shaped(py, drawn, &shape)
     }
 
-    /// The numbers of a text.
-    fn find(&self, text: Text) -> Vec<f64> {
+    /// The numbers of a text, or of a released one.
+    fn find(&self, text: Text, released: bool) -> Vec<f64> {
         let figures = Figures {
             numbers: Some(self.number.clone()),
             dates: None,
         };
-        figures.numbers_of(&text)
+        figures.numbers_of(&text, released)
     }
 
     /// Independent draws for one number.

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use super::spans::parts;
 use super::{Consistent, Fate, Oov, TextPrivatizer, Unit, normalize};
+use crate::numbers::{Date, Figure, Number};
 
 impl TextPrivatizer {
     /// The proved bound on |ln(Pr\[y|a\] / Pr\[y|b\])| over all outputs y, for two texts of as many
@@ -27,18 +28,31 @@ impl TextPrivatizer {
         if a == b {
             return 0.0;
         }
+        let (whole_a, whole_b) = (a, b);
         let (Some(a), Some(b)) = (parts(a, outside), parts(b, outside)) else {
             return f64::INFINITY;
         };
-        let same = |(a, b): (&&str, &&str)| self.between(a) == self.between(b);
-        if !a.iter().zip(&b).all(same) {
+        let [figures_a, figures_b] = [(whole_a, &a), (whole_b, &b)].map(|(whole, parts)| {
+            let place = |part: &&str| {
+                let start = part.as_ptr() as usize - whole.as_ptr() as usize;
+                start..start + part.len()
+            };
+            self.has_own_figures(whole, &parts.iter().map(place).collect::<Vec<_>>())
+        });
+        if figures_a != figures_b {
             return f64::INFINITY;
         }
-        let [a, b] = [a, b].map(|parts| {
-            let each = parts.into_iter().flat_map(|part| self.text_units(part));
-            each.collect::<Vec<_>>()
-        });
-        self.bound_units(&a, &b)
+        let plain = self.without_figures();
+        let (mut units_a, mut units_b) = (Vec::new(), Vec::new());
+        for ((a, b), own) in a.into_iter().zip(b).zip(figures_a) {
+            let by = if own { self } else { &plain };
+            if by.between(a) != by.between(b) {
+                return f64::INFINITY;
+            }
+            units_a.extend(by.text_units(a));
+            units_b.extend(by.text_units(b));
+        }
+        self.bound_units(&units_a, &units_b)
     }
 
     /// [`bound`](Self::bound) for two lists of words that somebody else has found.
@@ -75,6 +89,26 @@ impl TextPrivatizer {
         self.price_units(&units)
     }
 
+    /// What a ledger notes of a release of so many words, numbers and dates.
+    pub fn note(&self, words: u64, numbers: u64, dates: u64) -> String {
+        let figures = &self.policy().figures;
+        let kinds = [
+            (words, "words", Some(self.mechanism().epsilon())),
+            (
+                numbers,
+                "numbers",
+                figures.numbers.as_ref().map(Number::epsilon),
+            ),
+            (dates, "dates", figures.dates.as_ref().map(Date::epsilon)),
+        ];
+        let some = kinds.iter().filter(|(count, ..)| *count > 0);
+        let notes = some.filter_map(|(count, kind, epsilon)| {
+            let epsilon = (*epsilon)?;
+            Some(format!("{count} {kind} at ε = {epsilon}"))
+        });
+        notes.collect::<Vec<_>>().join(", ")
+    }
+
     /// The text with its words left out.
     fn between(&self, text: &str) -> String {
         let mut rest = String::new();
@@ -99,11 +133,12 @@ impl TextPrivatizer {
     }
 
     fn token_units<'a>(&self, tokens: &[&'a str]) -> Vec<Unit<'a>> {
-        let unit = |token: &&'a str| match self.fate_of_token(token).1 {
+        let unit = |(token, figure): (&&'a str, Option<Figure>)| match figure {
             Some(figure) => Unit::Figure(figure),
             None => self.unit(token),
         };
-        tokens.iter().map(unit).collect()
+        let figures = self.figures_of_tokens(tokens);
+        tokens.iter().zip(figures).map(unit).collect()
     }
 
     pub(super) fn unit<'a>(&self, word: &'a str) -> Unit<'a> {

@@ -6,9 +6,9 @@
 
 use std::ops::Range;
 
-use super::{Fate, TextPrivatizer, normalize};
+use super::{Fate, Policy, TextPrivatizer, normalize};
 use crate::guarantee::Guarantee;
-use crate::numbers::{Civil, Date, Figure, Form, Number, Scale};
+use crate::numbers::{Civil, Date, Figure, Figures, Form, Number, Scale};
 use crate::random::{Bulk, Key};
 
 /// The stream of a call that numbers and dates draw from; no mechanism uses it.
@@ -37,7 +37,7 @@ impl TextPrivatizer {
     }
 
     /// The words of a text, and what number or date each is, if it is drawn as one.
-    pub(crate) fn units(&self, text: &str) -> impl Iterator<Item = (Range<usize>, Option<Figure>)> {
+    pub fn units(&self, text: &str) -> impl Iterator<Item = (Range<usize>, Option<Figure>)> {
         let mut figures = self.figures(text).into_iter();
         let mut start = 0;
         // A part of the text without figures, and the figure behind it.
@@ -61,25 +61,72 @@ impl TextPrivatizer {
         })
     }
 
-    /// What becomes of a word that somebody else has found.
-    pub(super) fn fate_of_token(&self, token: &str) -> (Fate, Option<Figure>) {
-        let figures = &self.policy().figures;
-        let fate = self.fate(token);
-        match figures.read(token).filter(|_| fate != Fate::Skip) {
-            Some(figure) => (figure_fate(&figure), Some(figure)),
-            None => (fate, None),
+    /// The numbers and dates among words that somebody else has found, as they are in the text of these words
+    /// with spaces between: of "555", "123", "4567" none is one.
+    pub(super) fn figures_of_tokens(&self, tokens: &[&str]) -> Vec<Option<Figure>> {
+        if self.policy().figures.is_empty() {
+            return vec![None; tokens.len()];
         }
+        let mut found = self.figures(&tokens.join(" ")).into_iter().peekable();
+        let mut start = 0;
+        let figure = |token: &&str| {
+            let place = start..start + token.len();
+            start = place.end + 1;
+            while found
+                .next_if(|(span, _)| span.start < place.start)
+                .is_some()
+            {}
+            let (_, figure) = found.next_if(|(span, _)| *span == place)?;
+            Some(figure).filter(|_| self.fate(token) != Fate::Skip)
+        };
+        tokens.iter().map(figure).collect()
     }
 
     pub(super) fn fates_of_tokens(&self, tokens: &[&str]) -> (Vec<Fate>, Vec<Figure>) {
-        let mut figures = Vec::new();
-        let fate = |token: &&str| {
-            let (fate, figure) = self.fate_of_token(token);
-            figures.extend(figure);
-            fate
+        let figures = self.figures_of_tokens(tokens);
+        let each = tokens.iter().zip(&figures);
+        let fates = each.map(|(token, figure)| self.fate_as(token, figure.as_ref()));
+        let fates = fates.collect();
+        (fates, figures.into_iter().flatten().collect())
+    }
+
+    /// The fate of a word that may be a number or a date.
+    pub(super) fn fate_as(&self, word: &str, figure: Option<&Figure>) -> Fate {
+        figure.map_or_else(|| self.fate(word), figure_fate)
+    }
+
+    /// Whether the numbers and dates of each span are those that it has in the whole text: of a telephone number
+    /// or a date a part alone may look like a number. Where they are not, the span has words.
+    pub(super) fn has_own_figures(&self, text: &str, spans: &[Range<usize>]) -> Vec<bool> {
+        if self.policy().figures.is_empty() {
+            return vec![true; spans.len()];
+        }
+        let all = self.figures(text);
+        let same = |span: &Range<usize>| {
+            let first = all.partition_point(|(place, _)| place.start < span.start);
+            let within = |found: &&(Range<usize>, Figure)| found.0.end <= span.end;
+            let moved = |(place, figure): &(Range<usize>, Figure)| {
+                (
+                    place.start - span.start..place.end - span.start,
+                    figure.clone(),
+                )
+            };
+            let own = all[first..].iter().take_while(within).map(moved);
+            own.eq(self.figures(&text[span.clone()]))
         };
-        let fates = tokens.iter().map(fate).collect();
-        (fates, figures)
+        spans.iter().map(same).collect()
+    }
+
+    /// Without numbers and dates: all are words.
+    pub(super) fn without_figures(&self) -> TextPrivatizer {
+        let policy = Policy {
+            figures: Figures::default(),
+            ..self.policy().clone()
+        };
+        TextPrivatizer {
+            policy,
+            ..self.clone()
+        }
     }
 
     /// The places that figures are drawn at.
@@ -122,8 +169,9 @@ impl TextPrivatizer {
         }
         guarantee.outputs = said.join(" ");
         guarantee.exceptions.push(
-            "which words are numbers or dates drawn as such, and the form of each: currency, separators, \
-             decimals, exponent, ordinal, the order, names and padding of a date's parts, whether it has a year"
+            "which words are numbers or dates drawn as such, and so whether digits, a month's name, or a word such as \
+             \"version\" or \"pm\" stands beside one that is not; the form of each: currency, separators, \
+             decimals, exponent, ordinal, the order, marks and capitals of a date's parts, whether it has a year"
                 .into(),
         );
     }
@@ -132,7 +180,7 @@ impl TextPrivatizer {
 fn number_sentence(number: &Number) -> String {
     let (low, high) = number.range();
     let distance = match number.scale() {
-        Scale::Log => "|ln x - ln x'|",
+        Scale::Log => "|ln x - ln x'| (for 0 and unlike signs along the grid)",
         Scale::Linear => "|x - x'|",
     };
     format!(

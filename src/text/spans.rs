@@ -75,6 +75,7 @@ impl TextPrivatizer {
             parts.push(part);
             done = span.end;
         }
+        let own_figures = self.has_own_figures(text, spans);
         let (new, counts) = match self.policy().consistent {
             Consistent::Text => {
                 let policy = Policy {
@@ -85,9 +86,14 @@ impl TextPrivatizer {
                     policy,
                     ..self.clone()
                 };
-                of_call.privatize_texts(&parts, control)?
+                of_call.privatize_parts(
+                    &parts,
+                    &own_figures,
+                    &mut Replacements::default(),
+                    control,
+                )?
             }
-            _ => self.privatize_texts_with(&parts, replacements, control)?,
+            _ => self.privatize_parts(&parts, &own_figures, replacements, control)?,
         };
         let (mut out, mut places, mut done) = (String::new(), Vec::new(), 0);
         for (span, new) in spans.iter().zip(&new) {
@@ -98,5 +104,34 @@ impl TextPrivatizer {
         }
         out.push_str(&text[done..]);
         Ok((out, places, counts))
+    }
+
+    /// The parts of a text, of which some have their numbers and dates and others words alone.
+    fn privatize_parts(
+        &self,
+        parts: &[&str],
+        own_figures: &[bool],
+        replacements: &mut Replacements,
+        control: &Control,
+    ) -> Result<(Vec<String>, Counts)> {
+        if own_figures.iter().all(|&own| own) {
+            return self.privatize_texts_with(parts, replacements, control);
+        }
+        let of = |kind: bool| {
+            let each = parts.iter().zip(own_figures);
+            each.filter(|(_, own)| **own == kind)
+                .map(|(part, _)| *part)
+                .collect::<Vec<_>>()
+        };
+        let plain = self.without_figures();
+        let (with, mut counts) = self.privatize_texts_with(&of(true), replacements, control)?;
+        let (without, more) = plain.privatize_texts_with(&of(false), replacements, control)?;
+        counts += more;
+        let (mut with, mut without) = (with.into_iter(), without.into_iter());
+        let new = own_figures.iter().filter_map(|own| match own {
+            true => with.next(),
+            false => without.next(),
+        });
+        Ok((new.collect(), counts))
     }
 }

@@ -1,13 +1,15 @@
 //! Words that somebody else has found.
 
-use super::figures::Replacing;
+use super::figures::{Replacing, figure_fate};
 use super::piece::Piece;
-use super::{Consistent, Counts, Replacements, TextPrivatizer, into_string};
-use crate::error::Result;
+use super::{Consistent, Counts, Fate, Replacements, TextPrivatizer, into_string};
+use crate::error::{Error, Result};
+use crate::numbers::Figure;
 use crate::parallel::Control;
 
 impl TextPrivatizer {
-    /// Privatises words that somebody else has found: each is one word, whatever it holds.
+    /// Privatises words that somebody else has found: each is one word, whatever it holds. Numbers and dates are
+    /// those of the text of these words with spaces between.
     ///
     /// # Errors
     /// [`Error::UnknownInText`](crate::Error::UnknownInText) under [`Oov::Error`](super::Oov::Error),
@@ -31,8 +33,44 @@ impl TextPrivatizer {
         replacements: &mut Replacements,
         control: &Control,
     ) -> Result<(Vec<String>, Counts)> {
-        replacements.tie(&self.mechanism)?;
         let (fates, figures) = self.fates_of_tokens(tokens);
+        self.privatize_fates(tokens, &fates, &figures, replacements, control)
+    }
+
+    /// Privatises some words of a list: those at the places `chosen`. What stands beside them in the list decides
+    /// whether they are numbers, as in [`privatize_tokens`](Self::privatize_tokens).
+    ///
+    /// # Errors
+    /// As [`privatize_tokens`](Self::privatize_tokens), and places beyond the list.
+    pub fn privatize_chosen_tokens(
+        &self,
+        tokens: &[&str],
+        chosen: &[usize],
+        control: &Control,
+    ) -> Result<(Vec<String>, Counts)> {
+        let all = self.figures_of_tokens(tokens);
+        let (mut words, mut fates, mut figures) = (Vec::new(), Vec::new(), Vec::new());
+        for &place in chosen {
+            let Some((token, figure)) = tokens.get(place).zip(all.get(place)) else {
+                return Err(Error::parameter("chosen", "places of the list", place));
+            };
+            words.push(*token);
+            fates.push(self.fate_as(token, figure.as_ref()));
+            figures.extend(figure.clone());
+        }
+        let mut replacements = Replacements::default();
+        self.privatize_fates(&words, &fates, &figures, &mut replacements, control)
+    }
+
+    fn privatize_fates(
+        &self,
+        tokens: &[&str],
+        fates: &[Fate],
+        figures: &[Figure],
+        replacements: &mut Replacements,
+        control: &Control,
+    ) -> Result<(Vec<String>, Counts)> {
+        replacements.tie(&self.mechanism)?;
         let mut counts = Counts::default();
         fates.iter().for_each(|&fate| counts.add(fate));
         let all = || tokens.iter().copied().zip(fates.iter().copied());
@@ -44,19 +82,19 @@ impl TextPrivatizer {
                 self.draw(&known, counts.unknown, figures.iter(), control)?
             }
             _ => {
-                let one = std::iter::once((all(), &figures[..]));
+                let one = std::iter::once((all(), figures));
                 self.draw_consistently(one, replacements, control)?
             }
         };
         counts.unchanged = drawn.unchanged;
-        let written = self.written(&figures, &drawn.figures);
+        let written = self.written(figures, &drawn.figures);
         let mut drawn = Replacing {
             known: drawn.known.iter(),
             unknown: drawn.unknown.iter(),
             figures: written.iter(),
         };
         let table = self.mechanism.vocabulary().table();
-        let replaced = tokens.iter().zip(&fates).filter_map(|(token, &fate)| {
+        let replaced = tokens.iter().zip(fates).filter_map(|(token, &fate)| {
             let original = Piece::whole(token.as_bytes());
             self.replacement(fate, original, table, &mut drawn)
                 .map(|piece| into_string(piece.bytes().to_vec()))
@@ -67,15 +105,26 @@ impl TextPrivatizer {
     /// The word of the vocabulary as which the mechanism replaces a word; none where the word is
     /// unknown, or skipped.
     pub fn id_of(&self, word: &str) -> Option<u32> {
-        self.fate_of_token(word).0.id()
+        self.fates_of_tokens(&[word]).0[0].id()
+    }
+
+    /// What [`privatize`](Self::privatize) would count of a text, without drawing.
+    pub fn count_text(&self, text: &str) -> Counts {
+        let mut counts = Counts::default();
+        for (word, figure) in self.units(text) {
+            counts.add(match figure {
+                Some(figure) => figure_fate(&figure),
+                None => self.fate(&text[word]),
+            });
+        }
+        counts
     }
 
     /// What [`privatize_tokens`](Self::privatize_tokens) would count, without drawing.
     pub fn count_tokens(&self, tokens: &[&str]) -> Counts {
         let mut counts = Counts::default();
-        for token in tokens {
-            counts.add(self.fate_of_token(token).0);
-        }
+        let (fates, _) = self.fates_of_tokens(tokens);
+        fates.iter().for_each(|&fate| counts.add(fate));
         counts
     }
 }

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import datetime as dt
+import io
+import itertools
 import json
 import math
 import pickle
@@ -12,6 +14,8 @@ import re
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
+from runpy import run_path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -22,11 +26,15 @@ from scipy import stats
 
 import fastdx
 from fastdx import MECHANISMS, Embedding, Tem, from_spec
+from fastdx.budget import BudgetExceededError, Ledger
 from fastdx.channel import Channel, NgramPrior
+from fastdx.cli.formats.base import BATCH
+from fastdx.cli.formats.opening import between_words, blocks
 from fastdx.exceptions import FastdxError, InputTypeError, ParameterError
 from fastdx.numbers import Date, Number
 from test_cli import run
 
+ROOT = Path(__file__).resolve().parents[2]
 ORDERS = [1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0]
 """Six orders of ε and of the scale."""
 
@@ -76,12 +84,13 @@ def test_a_log_law_is_what_is_drawn_at_every_size(scale: float, epsilon: float) 
         assert chi_squared(number.sample(x, 60_000), values, law) > 1e-7
 
 
-@pytest.mark.parametrize("epsilon", [1e-4, *ORDERS])
+@pytest.mark.parametrize("epsilon", [1e-6, 1e-4, *ORDERS])
 def test_the_bound_holds_for_the_integers_that_are_drawn(epsilon: float) -> None:
     """In exact arithmetic: the law as fractions, for all pairs of neighbours and all outputs."""
     core = Number(epsilon, "linear", low=0, high=60)._core
-    ratio, weights, after = core.integers()
-    w, t = [int(x) for x in weights], Fraction(after, 2**63)
+    ratio, *tables = core.integers()
+    fine, coarse = ([int(x) for x in table] for table in tables)
+    v, u, t = fine[:-1], coarse[:-1], Fraction(coarse[-1], 2**63)
     # r ≥ exp(-ε), by a fraction that is no smaller: exp(-ε) ≤ 1/(1 + ε + … + εⁿ/n!).
     e = Fraction(min(epsilon, 42.0))
     series, term = Fraction(1), Fraction(1)
@@ -90,11 +99,16 @@ def test_the_bound_holds_for_the_integers_that_are_drawn(epsilon: float) -> None
         series += term
     r = Fraction(ratio, 2**64)
     assert r >= 1 / series > 0
-    assert w[0] == 2**63 and all(r * a <= b <= a for a, b in zip(w, [*w[1:], after], strict=True))
-    side = Fraction(sum(w)) / (1 - t)
+    assert fine[0] == coarse[0] == 2**63
+    assert all(r * a <= b <= a for a, b in itertools.pairwise(fine))
+    # From the end of the fine table to its next repetition.
+    assert all(r * a * v[-1] <= b * v[0] <= a * v[-1] for a, b in itertools.pairwise(coarse))
+    side = Fraction(sum(v)) * sum(u) / (1 - t)
 
     def weight(m: int) -> Fraction:
-        return t ** (m // len(w)) * w[m % len(w)]
+        table, s = divmod(m, len(v))
+        o, i = divmod(table, len(u))
+        return t**o * u[i] * v[s]
 
     def tail(m: int) -> Fraction:
         return side - sum(weight(k) for k in range(m))
@@ -106,7 +120,7 @@ def test_the_bound_holds_for_the_integers_that_are_drawn(epsilon: float) -> None
         return [tails[i], *(weight(abs(i - y)) for y in range(1, last)), tails[last - i]]
 
     for i in range(last + 1):
-        assert sum(law(i)) == 2 * side - w[0]
+        assert sum(law(i)) == 2 * side - weight(0)
         for j in (i - 1, i + 1):
             if 0 <= j <= last:
                 assert all(r * a <= b for a, b in zip(law(i), law(j), strict=True))
@@ -164,6 +178,27 @@ def test_an_audit_of_draws_finds_no_more_than_epsilon() -> None:
         high = stats.beta.ppf(1 - alpha, others + 1, n - others) if others < n else 1.0
         found = max(found, math.log(low / high) if low > 0 else 0.0)
     assert 1.9 < found <= number.bound(10, 11) <= 2.0 + 1e-9
+
+
+def test_clamping_is_nearer_at_the_same_bound_than_conditioning() -> None:
+    """What the documents say of both truncations: `examples/range_of_numbers.py` has the table."""
+    ends = SimpleNamespace(**run_path(str(ROOT / "examples" / "range_of_numbers.py")))
+    for width in (1.0, 3.0, 10.0, 30.0, 100.0):
+        epsilon = width / (ends.POINTS - 1)
+        ours, other = ends.clamped(epsilon), ends.conditioned(epsilon)
+        assert ends.loss(ours) <= epsilon * (1 + 1e-9) and ends.loss(other) <= epsilon * (1 + 1e-9)
+        (_, end, mean, best), (_, other_end, other_mean, other_best) = map(
+            ends.errors, (ours, other)
+        )
+        # A receiver who reads it best is served as well by clamping at every ε (Ghosh et al.).
+        assert best < other_best and end < other_end
+        assert mean < other_mean or width < 3
+        # What a step from an end costs: up to twice as much.
+        r = math.exp(-epsilon)
+        weights = np.exp(-epsilon * ends.APART)
+        cost = ends.loss(weights / weights.sum(axis=1, keepdims=True))
+        limit = epsilon + math.log1p(r * (1 - r))
+        assert cost < 2 * epsilon and (cost == pytest.approx(limit, rel=1e-3) or width < 10)
 
 
 def test_dates_are_drawn_by_days() -> None:
@@ -237,6 +272,67 @@ def test_columns_of_pandas_polars_and_arrow() -> None:
             )
 
 
+def test_columns_whose_type_holds_values() -> None:
+    """Categories, and what fills a sparse column, would be released as they were written."""
+    pd = pytest.importorskip("pandas")
+    number = Number(1.0, low=1, high=1e6, smallest=1.0)
+    raw = [1249.9, 17.25, None, 1249.9]
+    for ordered in (False, True):
+        given = pd.Series(pd.Categorical(raw, ordered=ordered), index=[5, 6, 7, 8], name="x")
+        for column in (given, pd.CategoricalIndex(given, name="x")):
+            new = number.privatize(column)
+            assert isinstance(new.dtype, pd.CategoricalDtype) and new.dtype.ordered == ordered
+            assert new.name == "x" and list(new.isna()) == [False, False, True, False]
+            assert not {1249.9, 17.25} & set(new.dtype.categories)
+    whole = number.privatize(pd.Series([1, 2, 900], dtype="category"))
+    assert whole.dtype.categories.dtype.kind == "i"
+    days = pd.Series(pd.to_datetime(["2026-05-03", None, "2026-05-04"])).astype("category")
+    far = Date(1e-3, low="2030-01-01", high="2090-01-01").privatize(days)
+    assert far.isna().tolist() == [False, True, False]
+    assert all(day.year >= 2030 for day in far.dtype.categories)
+    sparse = pd.Series(pd.arrays.SparseArray([12.5, 12.5, 3.0], fill_value=12.5))
+    new = number.privatize(sparse)
+    assert new.dtype == np.float64 and 12.5 not in new.tolist() and len(new) == 3
+
+
+def test_what_is_masked_or_infinite() -> None:
+    masked = np.ma.array([1249.0, 2.0, 3.0], mask=[True, False, False])
+    new = N.privatize(masked)
+    assert isinstance(new, np.ma.MaskedArray) and new.mask.tolist() == [True, False, False]
+    assert 1249.0 not in new.data and new.dtype == np.float64
+    days = np.ma.array(np.array(["2026-05-03", "2026-05-04"], "datetime64[D]"), mask=[True, False])
+    assert D.privatize(days).mask.tolist() == [True, False]
+    # What is too large is clamped, whatever holds it.
+    wide = Number(1.0, "linear", low=0, high=10)
+    given_ = [Decimal("Infinity"), Decimal("1E-500"), 10**400, -(10**400), Fraction(10**400, 3),
+              Decimal("NaN"), Decimal("sNaN"), math.inf]  # fmt: skip
+    found = wide.privatize(given_)
+    assert [x.is_nan() for x in found[5:7]] == [True, True]
+    assert all(0 <= x <= 10 for i, x in enumerate(found) if i not in (5, 6))
+    assert type(found[2]) is int and isinstance(found[0], Decimal)
+    half = Number(1e-4, "linear", low=-1e9, high=1e9).privatize(np.full(1000, 9, np.float16))
+    assert half.dtype == np.float16 and np.isfinite(half).all()
+
+
+def test_timestamps_of_nanoseconds_end_in_2262() -> None:
+    pd, pa = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    wide = Date(1e-5, low="0100-01-01", high="9900-12-31")
+    ns = np.full(200, "2026-05-03T10", dtype="datetime64[ns]")
+    first, last = np.datetime64("1677-09-23"), np.datetime64("2262-04-10")
+    columns = [ns, pd.Series(ns), pd.Series(ns).dt.tz_localize("Asia/Tokyo"), pa.array(ns),
+               pa.array(ns).cast(pa.timestamp("ns", tz="UTC"))]  # fmt: skip
+    for column in columns:
+        new = wide.privatize(column)
+        drawn = new.to_numpy(zero_copy_only=False) if isinstance(new, pa.Array) else new
+        if isinstance(drawn, pd.Series):
+            drawn = drawn.dt.tz_localize(None).to_numpy()
+        assert drawn.min() >= first and drawn.max() <= last
+        # A tenth of the range fits: the others are its ends, on a midnight.
+        assert (drawn == drawn.astype("datetime64[D]")).all() and len(np.unique(drawn)) > 3
+    assert wide.privatize(ns[0]).dtype == ns.dtype
+    assert wide.privatize(ns.astype("datetime64[us]")).max() > last
+
+
 def test_columns_of_dates() -> None:
     pd, pl, pa = (pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow"))
     day, moment = dt.date(2026, 5, 3), dt.datetime(2026, 5, 3, 17, 45, tzinfo=dt.timezone.utc)
@@ -297,6 +393,9 @@ def test_bad_input_names_the_parameter() -> None:
         (lambda: D.privatize(["5"]), "dates"),
         (lambda: N.estimate_mean([]), "released"),
         (lambda: N.estimate_mean([1.0], level=1.0), "level"),
+        (lambda: N.estimate_histogram([], [0, 1]), "released"),
+        (lambda: N.estimate_histogram([1.0], [0]), "edges"),
+        (lambda: N.estimate_histogram([1.0], [1, 1]), "edges"),
         (lambda: Number(1, "linear", unit=1e-9, low=0, high=1).probabilities(0), "epsilon"),
         (lambda: Tem(E2, 1.0, numbers=Number(1.0, seed=1)), "seed"),
         (lambda: Tem(E2, 1.0, numbers="x"), "numbers"),
@@ -355,9 +454,33 @@ def test_an_expectation_is_undone_exactly() -> None:
         for x in (-3.0, -2.0, 0.0, 5.0, 7.0, 20.0):
             values, law = number.probabilities(x)
             at = number._core.place(x)
-            assert law @ number._unbiased(values) == pytest.approx(
-                number._core.values(np.array([at]))[0], abs=1e-6
-            )
+            h = number._undone(values, lambda x: np.array([x, x > 1.0, np.ones(len(x))]))
+            here = number._core.values(np.array([at]))[0]
+            assert h @ law == pytest.approx([here, float(here > 1.0), 1.0], abs=1e-6)
+
+
+@pytest.mark.parametrize("epsilon", [2.0, 20.0])
+def test_histograms_are_estimated_without_bias(epsilon: float) -> None:
+    number = Number(epsilon, low=0, high=1e4, seed=5)
+    written = np.random.default_rng(2).gamma(2.0, 20.0, 4000)
+    edges = [0.0, 10.0, 20.0, 50.0, 100.0, 1e4]
+    on_grid = number._core.values(number._core.places(written))
+    true = np.histogram(on_grid, edges)[0]
+    found = [number.estimate_histogram(number.privatize(written), edges) for _ in range(60)]
+    for estimates in found:
+        # All bins together hold everything.
+        assert sum(e.value for e in estimates) == pytest.approx(len(written))
+    for at, count in enumerate(true):
+        spread = [(e[at].high - e[at].low) / 2 / 1.96 for e in found]
+        off = [(e[at].value - count) / s for e, s in zip(found, spread, strict=True)]
+        assert abs(np.mean(off)) * math.sqrt(60) < 5.3
+        assert sum(o * o for o in off) < stats.chi2.isf(1e-7, 60)
+    (low, top) = Number(5.0, "linear", low=0, high=1, unit=0.5).estimate_histogram(
+        [1.0], [0, 1, 1.5]
+    )
+    assert (low.value, top.value) == pytest.approx(
+        (-math.exp(-2.5) / (1 - math.exp(-2.5)), 1.0 + math.exp(-2.5) / (1 - math.exp(-2.5)))
+    )
 
 
 # Texts
@@ -377,7 +500,7 @@ def test_texts_with_numbers_and_dates() -> None:
         ("Refund 1,249.90 € for order of 3 May", "▢ 1,250.14 € ▢ ▢ ▢ 3 May"),
         ("5th of 03/05/2026, €12!", "5th ▢ 03/05/2026, €12!"),
         ("555 123 4567 and 12/31/99 in 2019", "▢ ▢ ▢ ▢ ▢ ▢ ▢"),
-        ("-3.5 (-3.5)", "-3.50 (-3.50)"),
+        ("-3.5, (-3.5)", "-3.50, (-3.50)"),
     ]:
         out = tem.privatize(text)
 
@@ -390,10 +513,23 @@ def test_texts_with_numbers_and_dates() -> None:
     text, counts = tem.privatize_counted(["12 of 3 May, xyz"])
     assert counts["numbers"] == 1 and counts["dates"] == 1 and counts["words"] == 4
     assert counts["unknown"] == 2 and counts["replaced"] == 0
+    # How a month was abbreviated and a day padded is not of the form: it depends on the date.
+    near = Tem(BOX, 1.0, dates=Date(40.0, order="dmy"))
+    for text, expected in [
+        ("3 Jun 2026", "3 June 2026"),
+        ("03 MAY 2026", "3 MAY 2026"),
+        ("3.5.2026", "03.05.2026"),
+    ]:
+        assert near.privatize(text) == expected
+        assert near.guarantee.bound(text, expected) == 0.0
     # A number of the vocabulary is a number; a skipped one is released.
     twelve = Tem(E2, 1.0, numbers=N, skip=["12"])
     assert twelve.privatize_counted(["12 13"])[1]["skipped"] == 1
-    assert Tem(E2, 1.0, numbers=N).tokenize("12 The 3 May") == ["12", "the", "3", "may"]
+    alone = Tem(E2, 1.0, numbers=N)
+    assert alone.tokenize("12 The 3 May") == ["12", "the", "3", "may"]
+    # A date that is not drawn as one is not drawn as numbers either.
+    assert alone.privatize_counted(["12 The 3 May"])[1]["numbers"] == 1
+    assert N.find("12 The 3 May 2026, May 3rd and 03/05/2026") == [12.0]
     assert Tem(E2, 1.0, dates=D).tokenize("The 3 May 2026") == ["the", "3 May 2026"]
     assert Tem(E2, 1.0, numbers=N).privatize_counted(["12"])[1]["numbers"] == 1
     assert Tem(E2, 1.0, numbers=N).count_tokens(["12", "cat"])["numbers"] == 1
@@ -463,6 +599,50 @@ def test_every_mechanism_and_its_spec(kind: Any) -> None:
     assert made.privatize("€5 a").startswith(("€", "-€"))
 
 
+PHONE = "call 555 123 4567 on 3 May"
+
+
+def test_a_part_of_something_else_is_no_number_by_itself() -> None:
+    tem = Tem(BOX, 1.0, numbers=Number(1.0, "linear", low=8, high=8.5))
+    # As tokens, with spaces between.
+    assert tem.privatize_tokens(tem.tokenize(PHONE)) == ["▢"] * 7
+    assert tem.privatize_tokens(["€5", "x", "7 %", "y", "9"]) == ["€8", "▢", "8 %", "▢", "8"]
+    assert tem.privatize_tokens(["555", "123", "5 pm", "x", "7"], select=["555", "7"]) == [
+        "▢", "123", "5 pm", "x", "8",
+    ]  # fmt: skip
+    assert tem.count_tokens(["555", "123"])["numbers"] == 0
+    assert tem.guarantee.price(["555", "123"]) == 2.0
+    assert Tem(E2, 1.0, numbers=N).guarantee.bound(["5", "cat"], ["5", "6"]) == math.inf
+    # As spans: of every word, and of the words that a selection takes.
+    starts = [m.span() for m in re.finditer(r"\S+", PHONE)]
+    found = tem.privatize_spans(PHONE, starts)
+    assert found.text == "▢ ▢ ▢ ▢ ▢ ▢ ▢"
+    assert tem.privatize_spans(PHONE, [(5, 8), (21, 22)]).text == "call ▢ 123 4567 on ▢ May"
+    assert tem.privatize_spans("paid €5 and 12 %", [(5, 7), (12, 14)]).text == "paid €8 and ▢ %"
+    chosen = tem.privatize_spans(PHONE, select=lambda word: word.isdigit())
+    assert chosen.text == "call ▢ ▢ ▢ on ▢ May"
+    for consistent in (False, True, "call"):
+        same = Tem(E2, 1.0, numbers=N, consistent=consistent, seed=4)
+        new = same.privatize_spans(
+            "cat 555 123 cat €5", [(0, 3), (4, 7), (8, 11), (12, 15), (16, 18)]
+        )
+        words = new.text.split()
+        assert words[-1].lstrip("-").startswith("€") and len(words) == 5
+        assert not consistent or words[0] == words[3]
+    # The bound knows it: 123 beside 555 is a word, and beside a word a number.
+    spans = [(0, 3), (4, 7)]
+    guarantee = Tem(E2, 1.0, numbers=N).privatize_spans("555 123", spans).guarantee
+    assert guarantee.bound("555 123", "cat 123") == math.inf
+    assert guarantee.bound("555 123", "556 124") == 0.0
+    assert guarantee.bound("cat 123", "cat 124") == pytest.approx(N.bound(123, 124))
+
+
+def test_bags_take_no_numbers() -> None:
+    for figures in ({"numbers": N}, {"dates": D}):
+        with pytest.raises(ParameterError, match="numbers= or dates="):
+            fastdx.BagOfWords(Tem(E2, 1.0, **figures))
+
+
 def test_the_channel_takes_numbers_for_what_is_known() -> None:
     e = Embedding(["a", "b", "c"], [[0.0], [1.0], [3.0]])
     # To a model of language a number is a word that it does not know.
@@ -481,6 +661,90 @@ def test_errors_of_a_spec_name_the_key() -> None:
     ]:
         with pytest.raises(ParameterError, match=f"^{said} must be"):
             from_spec({"mechanism": "tem", "epsilon": 1.0, "numbers": value})
+
+
+def test_a_ledger_charges_each_by_its_own_law(tmp_path: Path) -> None:
+    tem = Tem(E2, 2.0, numbers=N, dates=D)
+    ledger = Ledger(tmp_path / "ledger.sqlite", budget=40.0)
+    new = ledger.privatize(tem, "the cat paid €12 on 3 May 2026", account="ann")
+    assert len(N.find(new)) == 1 and len(D.find(new)) == 1
+    assert ledger.spent("ann") == pytest.approx(2.0 * 4 + 10.0 + 0.1)
+    ledger.privatize_tokens(tem, ["€12", "cat"], account="ann")
+    assert ledger.spent("ann") == pytest.approx(18.1 + 12.0)
+    # A text of nothing but a number has a word; an unknown word costs as a known one.
+    ledger.privatize(tem, "7 %", account="bob")
+    ledger.privatize(tem, "xyz 2019", account="bob")
+    assert ledger.spent("bob") == pytest.approx(10.0 + 4.0)
+    notes = [entry.note for entry in ledger.entries()]
+    assert notes == [
+        "4 words at ε = 2, 1 numbers at ε = 10, 1 dates at ε = 0.1",
+        "1 words at ε = 2, 1 numbers at ε = 10",
+        "1 numbers at ε = 10",
+        "2 words at ε = 2",
+    ]
+    with pytest.raises(BudgetExceededError):
+        ledger.privatize(tem, "€1, €2", account="ann")
+    assert ledger.spent("ann") == pytest.approx(30.1) and len(ledger.entries()) == 4
+    ledger.charge_alternatives(tem, "the €12", ["the €24", "cat €11"], account="eve")
+    assert ledger.spent("eve") == pytest.approx(
+        max(N.bound(12, 24), N.bound(12, 11) + tem.guarantee.bound("the", "cat"))
+    )
+    # Equal numbers are drawn, and paid for, once.
+    once = Tem(E2, 2.0, numbers=N, consistent=True)
+    ledger.privatize(once, "€12 €12 cat cat", account="cy")
+    assert ledger.spent("cy") == pytest.approx(12.0)
+
+
+def test_the_command_charges_numbers_and_dates(tmp_path: Path) -> None:
+    ledger, text = tmp_path / "ledger.sqlite", "hot coffee, €12 on 3 May 2026\n"
+    given = ("privatize", "--ledger", ledger, "--account", "ann", "--epsilon", "2",
+             "-o", tmp_path / "out.txt")  # fmt: skip
+    figures = ("--numbers", "10", "--dates", "0.5")
+    done = run(*given, *figures, "--budget", "20", stdin=text)
+    assert done.returncode == 0, done.stderr
+    spent = from_spec({"epsilon": 2.0, "numbers": 10, "dates": 0.5}).guarantee.price(text)
+    assert Ledger(ledger).spent("ann") == pytest.approx(2.0 * 3 + 10.5) == spent
+    (entry,) = Ledger(ledger).entries("ann")
+    assert entry.note == "3 words at ε = 2, 1 numbers at ε = 10, 1 dates at ε = 0.5"
+    assert len(N.find((tmp_path / "out.txt").read_text())) == 1
+    refused = run(*given, *figures, "--overwrite", stdin=text)
+    assert refused.returncode == 1 and "would pass the budget" in refused.stderr
+
+
+WHOLE = [
+    "EUR 12.50", "12 %", "3 May 2026", "May 3, 2026", "May the 3rd", "the 3rd of May",
+    "call 555 123 4567 now", "version 2.5", "5 pm", "4111 - 1111 - 1111", "Jan. 5, 2026",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("whole", WHOLE)
+def test_no_piece_of_plain_text_ends_in_a_number_or_date(whole: str) -> None:
+    for size in range(100, 220):
+        text = f"{'and so on with words ' * 20}{whole} {'then some more of them ' * 20}"
+        pieces = [
+            block.text for block in blocks(io.BytesIO(text.encode()), "", size, between_words)
+        ]
+        assert "".join(pieces) == text and len(pieces) > 1
+        assert sum(whole in piece for piece in pieces) == 1, pieces
+    # Where every word has digits, it is cut somewhere.
+    numbers = "12 13 14 " * 20
+    pieces = [b.text for b in blocks(io.BytesIO(numbers.encode()), "", 30, between_words)]
+    assert "".join(pieces) == numbers and len(pieces) > 5
+
+
+def test_the_command_reads_a_date_across_a_piece_whole(tmp_path: Path) -> None:
+    tail = "3 May 2026 and €12 more of it, with 12 % of nothing at all"
+    word = "tea "
+    # The border of the first piece lies behind "3 May".
+    text = word * ((BATCH - 6) // len(word)) + " " * ((BATCH - 6) % len(word)) + tail
+    assert text.encode()[:BATCH].endswith(b" 3 May ")
+    (tmp_path / "in.txt").write_text(text)
+    done = run("privatize", tmp_path / "in.txt", "-o", tmp_path / "out.txt", "--epsilon", "9",
+               "--allow-unchanged", "--numbers", "1000", "--dates", "1000")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    new = (tmp_path / "out.txt").read_text()
+    assert "1 were dates" in done.stderr and "2 were numbers" in done.stderr
+    assert D.find(new[-200:]) == [dt.date(2026, 5, 3)]
 
 
 def test_the_command_and_frames(tmp_path: Path) -> None:
@@ -540,16 +804,13 @@ def test_policy_files_take_them(tmp_path: Path) -> None:
 WRITTEN = """
 0 1 12 999 1249 2019 007 3.14 1,249.90 1.249,90 1'249 12:30 1.2.3 12/31/99 03/05/2026
 2026-05-03 0x1F ½ ² Ⅳ XIV １２ ٣٤ १२ 𝟙𝟚 ① 〇 五 € $ % - − + e E5 1e9 th st . , ' ’ May Jan DEC
-am pm version EUR ( ) [ " / : ; _ * # @ http:// a Xy 🎉 1\u20e3
+am pm version of the Sept Jan. mai + EUR ( ) [ " / : ; _ * # @ http:// a Xy 🎉 1\u20e3
 """
-UNSEEN = " \t\n\u00a0\u202f\u2009\x85\x00\u200b\u0301\u202e\ufeff\ue000"
+UNSEEN = " \t\n\u00a0\u202f\u2007\u2009\x85\x00\u200b\u0301\u202e\ufeff\ue000"
 PARTS = [*WRITTEN.split(), *UNSEEN, "  "]
 
 
-NAMES = (
-    "January|February|March|April|May|June|July|August|September|October|November|December|"
-    "Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
-)
+NAMES = "January|February|March|April|May|June|July|August|September|October|November|December"
 # A date without a year may be any day: it is taken out before digits are looked at.
 YEARLESS = re.compile(
     rf"\d{{1,2}}(st|nd|rd|th)? ({NAMES})\b|\b({NAMES}) \d{{1,2}}(st|nd|rd|th)?", re.IGNORECASE

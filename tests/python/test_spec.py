@@ -21,7 +21,10 @@ from specs import WORDS, every_spec
 from test_cli import run
 
 ROOT = Path(__file__).resolve().parents[2]
-TEXT = " ".join(WORDS) + ", and some words that nobody knows!"
+TEXT = (
+    " ".join(WORDS)
+    + ", and some words that nobody knows! Paid €12,50 on 05/03/2026, or 7 % of $1,249.90 by 3 May."
+)
 
 
 @pytest.fixture(scope="module")
@@ -29,8 +32,9 @@ def specs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]
     return every_spec(tmp_path_factory.mktemp("specs"))
 
 
-NAMES = ["tem", "tem-cover", "tem-stored-cover", "tem-certified", "tem-graph", "laplace",
-         "hyperbolic", "law", "mahalanobis", "response", "vickrey"]  # fmt: skip
+NAMES = ["tem", "tem-cover", "tem-stored-cover", "tem-certified", "tem-graph",
+         "tem-numbers", "tem-dates", "laplace", "hyperbolic", "law", "mahalanobis", "response",
+         "vickrey"]  # fmt: skip
 
 
 def test_every_mechanism_is_here(specs: dict[str, dict[str, Any]]) -> None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import datetime as dt
 import sys
 from collections.abc import Callable, Iterable
-from decimal import Decimal
-from math import isnan
+from decimal import Context, Decimal
+from math import inf, isnan
 from numbers import Integral, Real
 from typing import Any, TypeAlias
 
@@ -21,6 +21,11 @@ from fastdx.exceptions import InputTypeError
 Floats: TypeAlias = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 Days: TypeAlias = Callable[[NDArray[np.int64]], NDArray[np.int64]]
 
+HELD = ("ns", "ps", "fs", "as")
+"""Units of timestamps that do not hold all years of the calendar."""
+MOST_PLACES = 400
+"""Decimals that a Decimal is released with at most: no float64 has more that are not 0."""
+EXACT = Context(prec=1000)
 EPOCH = dt.date(1970, 1, 1).toordinal()
 
 
@@ -30,8 +35,10 @@ def _loaded(name: str) -> Any:
 
 def _missing(value: Any) -> bool:
     """None, NaN, NaT, pandas.NA, a Decimal that is no number."""
-    if value is None or (isinstance(value, (float, Decimal)) and isnan(value)):
+    if value is None or (isinstance(value, float) and isnan(value)):
         return True
+    if isinstance(value, Decimal):
+        return value.is_nan()
     if isinstance(value, (np.datetime64, np.floating)):
         return bool(np.isnat(value) if isinstance(value, np.datetime64) else np.isnan(value))
     pandas = _loaded("pandas")
@@ -49,11 +56,20 @@ def _is_column(value: Any) -> bool:
 # Numbers
 
 
+def _float(x: Any) -> float:
+    """Return a number as a float; one that is too large is infinite, and is clamped."""
+    try:
+        return float(x)
+    except OverflowError:
+        return inf if x > 0 else -inf
+
+
 def _as_given(y: float, x: Any) -> Any:
     """Return a draw as the type that its number had."""
     if isinstance(x, Decimal):
         exponent = x.as_tuple().exponent
-        return Decimal(repr(float(y))).quantize(Decimal((0, (1,), min(int(exponent), 0))))
+        places = min(max(exponent, -MOST_PLACES), 0) if isinstance(exponent, int) else 0
+        return Decimal(repr(float(y))).quantize(Decimal((0, (1,), places)), context=EXACT)
     if isinstance(x, np.generic):
         return _of_dtype(np.array([y]), x.dtype)[0]
     return round(y) if isinstance(x, Integral) else float(y)
@@ -62,7 +78,8 @@ def _as_given(y: float, x: Any) -> Any:
 def _of_dtype(y: NDArray[np.float64], dtype: Any) -> NDArray[Any]:
     """Return draws as an array of a dtype: whole numbers are rounded and clamped to it."""
     if dtype.kind not in "iu":
-        return y.astype(dtype)
+        most = float(np.finfo(dtype).max)
+        return np.clip(y, -most, most).astype(dtype)
     ends = np.iinfo(dtype)
     rounded = np.rint(y)
     # In f64 the largest of 64 bits would be one too much.
@@ -76,8 +93,10 @@ def float_column(given: Any, draw: Floats) -> Any:  # noqa: PLR0911, a case a ki
     if _missing(given):
         return given
     if isinstance(given, (Real, Decimal)) and not isinstance(given, (bool, np.bool_)):
-        return _as_given(float(draw(np.array([float(given)]))[0]), given)
+        return _as_given(float(draw(np.array([_float(given)]))[0]), given)
     pandas, polars, arrow = _loaded("pandas"), _loaded("polars"), _loaded("pyarrow")
+    if isinstance(given, np.ma.MaskedArray):
+        return _masked(given, lambda values: float_column(values, draw))
     if isinstance(given, np.ndarray) and given.dtype.kind in "iuf":
         return _of_dtype(draw(np.ascontiguousarray(given, dtype=np.float64)), given.dtype)
     if pandas is not None and isinstance(given, (pandas.Series, pandas.Index)):
@@ -90,7 +109,17 @@ def float_column(given: Any, draw: Floats) -> Any:  # noqa: PLR0911, a case a ki
         return float_column(arrow.array(given), draw)
     if not _is_column(given):
         raise _refuse("numbers", "a number or a column of numbers", given)
-    return _listed(given, float, draw, _as_given, (Real, Decimal), "numbers")
+    return _listed(given, _float, draw, _as_given, (Real, Decimal), "numbers")
+
+
+def _masked(given: Any, drawn: Callable[[Any], Any]) -> Any:
+    """Draw for a masked array; under the mask nothing is left."""
+    plain = np.zeros(given.shape, given.dtype)
+    mask = np.ma.getmaskarray(given)
+    plain[~mask] = given.data[~mask]
+    new = np.ma.array(drawn(plain), mask=mask)
+    new.data[mask] = plain[mask]
+    return new
 
 
 def _listed(  # noqa: PLR0917, one kind of list
@@ -115,13 +144,22 @@ def _listed(  # noqa: PLR0917, one kind of list
 
 
 def _dtype(number: Any) -> Any:
-    return np.float64 if number is float else np.int64
+    return np.float64 if number is _float else np.int64
 
 
 def _pandas(column: Any, pandas: Any, drawn: Callable[[Any], Any]) -> Any:
-    """Draw for a pandas column, by its numpy or its Arrow form."""
+    """Draw for a pandas column, by its numpy or its Arrow form.
+
+    Categories and what a sparse column is filled with are values: new ones take their place.
+    """
     dtype = column.dtype
-    if isinstance(dtype, np.dtype):
+    if isinstance(dtype, pandas.CategoricalDtype):
+        values = pandas.Categorical(drawn(column.tolist()), ordered=dtype.ordered)
+        dtype = values.dtype
+    elif isinstance(dtype, pandas.SparseDtype):
+        dtype = dtype.subtype
+        values = drawn(np.asarray(column, dtype=dtype))
+    elif isinstance(dtype, np.dtype):
         values = drawn(column.to_numpy())
     elif hasattr(column.array, "__arrow_array__") and hasattr(dtype, "__from_arrow__"):
         import pyarrow
@@ -204,10 +242,27 @@ def _day(date: Any) -> int:
     return int(date.toordinal()) - EPOCH
 
 
+def _held(days: NDArray[np.int64], unit: str) -> NDArray[np.int64]:
+    """Return days clamped to what timestamps of a unit hold: those of nanoseconds end in 2262."""
+    if unit not in HELD:
+        return days
+    last = np.array(2**63 - 1).astype(f"datetime64[{unit}]")
+    most = int(last.astype("datetime64[D]").astype(np.int64))
+    # A time zone may move a day.
+    return np.clip(days, 2 - most, most - 2)
+
+
+def _of_unit(days: NDArray[np.int64], dtype: Any) -> NDArray[np.datetime64]:
+    """Return days as datetime64 of a dtype."""
+    held = _held(days, np.datetime_data(dtype)[0])
+    new: NDArray[np.datetime64] = held.astype("datetime64[D]").astype(dtype)
+    return new
+
+
 def _date_as_given(day: int, given: Any) -> Any:
     """Return a day as the type that its date had, at midnight."""
     if isinstance(given, np.datetime64):
-        return np.datetime64(int(day), "D").astype(given.dtype)
+        return _of_unit(np.array([day]), given.dtype)[0]
     date = dt.date.fromordinal(int(day) + EPOCH)
     if not isinstance(given, dt.datetime):
         return date
@@ -221,10 +276,14 @@ def day_column(given: Any, draw: Days) -> Any:  # noqa: PLR0911, a case a kind
     if isinstance(given, (dt.date, np.datetime64)):
         return _date_as_given(int(draw(np.array([_day(given)]))[0]), given)
     pandas, polars, arrow = _loaded("pandas"), _loaded("polars"), _loaded("pyarrow")
+    if isinstance(given, np.ma.MaskedArray):
+        return _masked(given, lambda values: day_column(values, draw))
     if isinstance(given, np.ndarray) and given.dtype.kind == "M":
         days = given.astype("datetime64[D]")
         drawn = draw(np.where(np.isnat(days), 0, days.astype(np.int64)))
-        return np.where(np.isnat(days), days, drawn.astype("datetime64[D]")).astype(given.dtype)
+        new = _of_unit(drawn, given.dtype)
+        new[np.isnat(days)] = "NaT"
+        return new
     if pandas is not None and isinstance(given, (pandas.Series, pandas.Index)):
         return _pandas_dates(given, pandas, draw)
     if polars is not None and isinstance(given, polars.Series):
@@ -254,14 +313,15 @@ def _arrow_days(column: Any, draw: Days, arrow: Any) -> Any:
         return column
     if not (types.is_date(kind) or types.is_timestamp(kind)):
         raise InputTypeError(f"dates must be a column of dates, not {kind}")
+    unit = kind.unit if types.is_timestamp(kind) else "D"
     if types.is_timestamp(kind) and kind.tz is not None:
-        new = day_column(column.to_pylist(), draw)
+        new = day_column(column.to_pylist(), lambda days: _held(draw(days), unit))
         made = arrow.array(new, type=kind)
     else:
         days = column.cast(arrow.date32(), safe=False).cast(arrow.int32())
         whole = days.combine_chunks() if hasattr(days, "chunks") else days
         mask = whole.is_null().to_numpy(zero_copy_only=False)
         values = whole.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
-        drawn = draw(np.ascontiguousarray(values)).astype(np.int32)
+        drawn = _held(draw(np.ascontiguousarray(values)), unit).astype(np.int32)
         made = arrow.array(drawn, type=arrow.int32(), mask=mask).cast(arrow.date32()).cast(kind)
     return arrow.chunked_array([made]) if hasattr(column, "chunks") else made

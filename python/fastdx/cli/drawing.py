@@ -28,23 +28,24 @@ class Bill:
         """Start at nothing; `whole` says that texts are parts of one, as those of plain text."""
         self._ledger = ledger
         self._guarantee = mechanism.guarantee
-        self._epsilon = mechanism.epsilon
         self._account = account
         self._whole = whole
         self._prices: dict[str, list[float]] = {}
-        self._words: Counter[str] = Counter()
+        self._units: dict[str, tuple[int, int, int]] = {}
         self._wordless = False
 
     def add(self, parts: Sequence[str | list[str]], accounts: Sequence[str] | None) -> None:
         """Price texts (or bags of words), or say which has no price."""
         for at, part in enumerate(parts):
-            price, why, words = self._guarantee._price(part)
+            price, why, units = self._guarantee._price(part)
             if why is not None:
                 raise TextError(f"this release has no price: {why}", at)
             account = self._account if accounts is None else accounts[at]
             assert account is not None
-            self._words[account] += words
-            if words:
+            so_far = self._units.get(account, (0, 0, 0))
+            words, numbers, dates = (a + b for a, b in zip(so_far, units, strict=True))
+            self._units[account] = words, numbers, dates
+            if any(units):
                 # Sums of a few, so that a million texts are not kept, and their sum is exact.
                 sums = self._prices.setdefault(account, [])
                 sums.append(price)
@@ -65,12 +66,12 @@ class Bill:
         """Charge every account, or none; return what each was charged."""
         from fastdx.budget import BudgetExceededError
 
-        words = sum(self._words.values())
-        if self._wordless and not words and not self._ledger.allow_wordless:
+        units = sum(map(sum, self._units.values()))
+        if self._wordless and not units and not self._ledger.allow_wordless:
             message = "no word: all of it would be released as it is (--allow-wordless)"
             raise CommandError(f"{name}: {message}")
         prices = {account: math.fsum(sums) for account, sums in self._prices.items()}
-        notes = {a: f"{self._words[a]} words at ε = {self._epsilon:g}" for a in prices}
+        notes = {account: self._guarantee._note(*self._units[account]) for account in prices}
         try:
             self._ledger.charge_all(prices, notes)
         except BudgetExceededError as e:

@@ -368,7 +368,7 @@ class Mechanism(MechanismCore):
             raise InputTypeError("select does not go with oov='drop'")
         wanted, new = selected(select), list(tokens)
         chosen = [i for i, token in enumerate(new) if wanted(token)]
-        drawn = super().privatize_tokens([new[i] for i in chosen])
+        drawn = self._privatize_chosen(new, chosen)
         for i, word in zip(chosen, drawn, strict=True):
             new[i] = word
         return new

@@ -5,7 +5,8 @@ from __future__ import annotations
 import codecs
 import io
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast
 
@@ -17,6 +18,13 @@ LONGEST = 16 << 20
 """Bytes of a line, of a record, or of plain text without white space, beyond which input is
 refused unless more are allowed: memory must stay flat."""
 HINT = " (--max-record allows more)"
+
+WITHOUT_DIGITS = re.compile(
+    rb"(?<=[ \n\t])(?:[^0-9 \n\t]+[ \n\t]+){2}(?=(?:[^0-9 \n\t]+[ \n\t]+){2})"
+)
+"""Two words without digits and the white space behind them, before two others."""
+TAIL = 1 << 16
+"""Bytes at the end of a block in which such words are looked for first."""
 
 ZIPPED = b"\x1f\x8b"
 ZSTANDARD = b"\x28\xb5\x2f\xfd"
@@ -220,19 +228,37 @@ def decoded(data: bytes, name: str, offset: int, line: int) -> str:
         ) from None
 
 
+def line_end(data: bytes) -> int:
+    """Return the place behind the last line end of some bytes; 0 if there is none."""
+    return data.rfind(b"\n") + 1
+
+
+def between_words(data: bytes) -> int:
+    """Return the last place behind white space where no number or date crosses; 0 if there is none.
+
+    There neither the two words before nor the two behind have a digit: what belongs to a number or
+    a date ("3rd of May") has one, or stands so near to one. Where there is no such place, it is
+    the last white space.
+    """
+    for start in (max(len(data) - TAIL, 0), 0):
+        if found := [*WITHOUT_DIGITS.finditer(data, start)]:
+            return found[-1].end()
+    return max(data.rfind(end) for end in (b" ", b"\n", b"\t")) + 1
+
+
 def blocks(  # noqa: PLR0917 (as `cut`)
     source: BinaryIO,
     name: str,
     size: int,
-    ends: tuple[bytes, ...] = (b"\n",),
+    end_of: Callable[[bytes], int] = line_end,
     longest: int = LONGEST,
     hint: str = HINT,
 ) -> Iterator[Block]:
-    """Yield the text of a file in blocks of about `size` bytes that end in one of `ends`.
+    """Yield the text of a file in blocks of about `size` bytes that end where `end_of` says.
 
     All but the last end so.
     """
-    for data, line, offset in cut(source, name, size, ends, longest, hint):
+    for data, line, offset in cut(source, name, size, end_of, longest, hint):
         yield Block(decoded(data, name, offset, line), line)
 
 
@@ -240,7 +266,7 @@ def cut(  # noqa: PLR0917 (how a file is cut)
     source: BinaryIO,
     name: str,
     size: int,
-    ends: tuple[bytes, ...] = (b"\n",),
+    end_of: Callable[[bytes], int] = line_end,
     longest: int = LONGEST,
     hint: str = HINT,
 ) -> Iterator[Lines]:
@@ -251,12 +277,12 @@ def cut(  # noqa: PLR0917 (how a file is cut)
     parts: list[bytes] = []
     waiting, offset, line = 0, 0, 1
     while data := source.read(size):
-        end = max(data.rfind(end) for end in ends) + 1
+        end = end_of(data)
         if not end:
             parts.append(data)
             waiting += len(data)
             if waiting > longest:
-                what = "a line end" if ends == (b"\n",) else "white space"
+                what = "a line end" if end_of is line_end else "white space"
                 raise CommandError(
                     f"{name}, line {line}: more than {longest} bytes without {what}{hint}"
                 )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from fastdx.cli.formats.base import BATCH, Batch, Draw, Format
-from fastdx.cli.formats.opening import Opener, blocks
+from fastdx.cli.formats.opening import Opener, between_words, blocks, line_end
 from fastdx.exceptions import UnknownWordError
 
 
@@ -40,11 +40,11 @@ class Text(Format):
     by_column = False
 
     def read(self, name: str, opener: Opener) -> Iterator[Batch]:
-        """Read a file, which is one text; no word crosses where it is cut."""
-        ends = (b"\n",) if self.choice.by_line else (b" ", b"\n", b"\t")
+        """Read a file, which is one text; no word, number or date crosses where it is cut."""
+        end_of = line_end if self.choice.by_line else between_words
         first = True
         with opener.open(name) as source:
-            for block in blocks(source, name, BATCH, ends, self.choice.longest):
+            for block in blocks(source, name, BATCH, end_of, self.choice.longest):
                 yield _Part(name, block.text, block.line, first=first)
                 first = False
 
