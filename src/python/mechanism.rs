@@ -137,7 +137,7 @@ impl PyMechanism {
         })
     }
 
-    /// What a release tells of a word; computed at the first call, by a pass over all laws.
+    /// What a release tells of a word; computed at the first call, at a bounded cost.
     pub(super) fn bits(&self, py: Python<'_>) -> PyResult<WordBits> {
         if let Some(known) = self.bits.get() {
             return Ok(*known);

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -114,6 +115,31 @@ def test_bits_lie_in_their_interval() -> None:
         assert found.low <= found <= found.high
         missed += not found.low <= exact <= found.high
     assert missed < 10
+
+
+def test_bits_of_guarantees_cost_no_more_than_20_000_words() -> None:
+    space = Embedding([f"w{i}" for i in range(24_000)], RNG.normal(size=(24_000, 2)))
+    tem = Tem(space, 8.0)
+    found = tem.guarantee.with_bits().to_dict()["bits"]
+    assert 512 <= found["sampled"] <= 20_000**2 // 24_000
+    assert not found["exact"]
+    assert 0 < found["low"] < found["value"] < found["high"] < found["entropy"]
+    exact = Channel.of(tem).bits()
+    assert exact.sampled == 0
+    assert found["low"] <= exact <= found["high"]
+    assert found["high"] - found["low"] < 0.5
+    assert tem.bits() == found["value"]
+    assert tem.bits().sampled == found["sampled"]
+    shown = re.search(
+        r"a release tells ([\d.]+) \(([\d.]+) to ([\d.]+), estimated from ([\d,]+) words\) of",
+        str(tem.guarantee.with_bits()),
+    )
+    assert shown is not None
+    value, low, high = (float(shown[i]) for i in (1, 2, 3))
+    assert low <= found["low"] and found["value"] <= value and found["high"] <= high
+    assert int(shown[4].replace(",", "")) == found["sampled"]
+    bag = str(fastdx.BagOfWords(tem).guarantee.with_bits())
+    assert f"estimated from {found['sampled']:,} words" in bag
 
 
 def test_capacity_of_other_mechanisms_is_always_a_sum() -> None:

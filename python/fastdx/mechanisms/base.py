@@ -208,8 +208,9 @@ class Mechanism(MechanismCore):
 
         A release of n words tells at most n times this of its text, whoever reads it. A measure
         under one prior, not a proof: words are written by 1/(rank + 2.7), the vocabulary being in
-        order of frequency. Computed once, by a pass over the laws of all words (seconds for
-        20,000). `fastdx.channel.Channel` takes other priors.
+        order of frequency. Computed once, in seconds: a sum over all words up to 20,000, above
+        that an estimate from fewer laws, with its interval (``low``, ``high``, ``sampled``).
+        `fastdx.channel.Channel` takes other priors, and sums over more words.
 
         Raises
         ------
