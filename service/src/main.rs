@@ -269,6 +269,7 @@ fn check(policies: &Policies) -> Result<ExitCode, String> {
     let mut refused = Ok(ExitCode::SUCCESS);
     for policy in policies.named.values() {
         let found = policy.unchanged()?;
+        policy.bits()?;
         println!("{}: {}", policy.name, policy.guarantee());
         let Some(warning) = found.warning() else {
             continue;
@@ -283,9 +284,9 @@ fn check(policies: &Policies) -> Result<ExitCode, String> {
     refused
 }
 
-/// Says how often common words come back under each policy. It takes a while in large vocabularies,
-/// so that nobody waits for it.
-fn say_unchanged(policies: &Policies) {
+/// Measures how often common words come back under each policy, and what a release tells, and says it. It
+/// takes a while in large vocabularies, so that nobody waits for it.
+fn say_measures(policies: &Policies) {
     for policy in policies.named.values() {
         match policy.unchanged() {
             Ok(found) => {
@@ -294,6 +295,10 @@ fn say_unchanged(policies: &Policies) {
                     say(&format!("WARNING: policies.{}: {warning}", policy.name));
                 }
             }
+            Err(what) => say(&what),
+        }
+        match policy.bits() {
+            Ok(found) => say(&format!("policies.{}: {found}", policy.name)),
             Err(what) => say(&what),
         }
     }
@@ -351,7 +356,7 @@ async fn main_task(
     let loaded = tokio::task::spawn_blocking(move || loading.put_to_use(policies)).await;
     let loaded = loaded.map_err(|_| "the policies could not be warmed")??;
     say("ready");
-    tokio::task::spawn_blocking(move || say_unchanged(&loaded));
+    tokio::task::spawn_blocking(move || say_measures(&loaded));
     loop {
         tokio::select! {
             _ = terminate.recv() => break,
@@ -384,7 +389,7 @@ async fn reload(flags: &Flags, service: &Arc<Service>) {
         Ok(policies) => {
             done.fetch_add(1, Ordering::Relaxed);
             say("the policies were read again");
-            tokio::task::spawn_blocking(move || say_unchanged(&policies));
+            tokio::task::spawn_blocking(move || say_measures(&policies));
         }
         Err(what) => {
             refused.fetch_add(1, Ordering::Relaxed);
