@@ -15,6 +15,7 @@ mod chain;
 mod consistent;
 mod counts;
 mod estimated;
+mod features;
 mod posterior;
 mod read;
 mod sampled;
@@ -29,6 +30,7 @@ use std::sync::{Arc, OnceLock};
 
 pub use counts::{Fit, Frequencies};
 pub use estimated::Draws;
+pub use features::row_means;
 pub use posterior::{Posterior, WordPosterior};
 pub use read::{Given, UNKNOWN};
 

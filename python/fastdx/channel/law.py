@@ -384,7 +384,7 @@ class Channel:
             An output that no word of the prior has gets the mean of all words.
         """
         likely, sums, weights, values = self._sums(vectors, prior, "vectors", progress)
-        mean = weights @ values.astype(np.float64)
+        mean = weights @ values
         with np.errstate(divide="ignore", invalid="ignore"):
             means: _Numbers = np.where(likely[:, None] > 0, sums / likely[:, None], mean)
         return means
@@ -407,8 +407,7 @@ class Channel:
         vectors, prior, progress : optional
             As for `posterior_means`.
         """
-        likely, sums, weights, values = self._sums(vectors, prior, "vectors", progress)
-        whole = values.astype(np.float64)
+        likely, sums, weights, whole = self._sums(vectors, prior, "vectors", progress)
         # About the mean: the difference of two large numbers would lose digits.
         mean = weights @ whole
         kept = likely > 0
@@ -442,7 +441,7 @@ class Channel:
         prior: ArrayLike | str | _Frequencies | None,
         name: str,
         progress: Callable[[int], object] | None,
-    ) -> tuple[_Numbers, _Numbers, _Numbers, NDArray[np.float32]]:
+    ) -> tuple[_Numbers, _Numbers, _Numbers, _Numbers]:
         space = self._mechanism.space
         if values is None:
             if not isinstance(space, Embedding):
@@ -450,7 +449,8 @@ class Channel:
             values = space.vectors
         given = matrix_of(name, values, len(space))
         weights = by_rank(self._prior(prior), len(space))
-        return (*posterior_sums(self._mechanism, weights, given, progress), weights, given)
+        values = given.astype(np.float64)
+        return (*posterior_sums(self._core, weights, values, progress), weights, values)
 
     def decode(
         self,
