@@ -4,7 +4,8 @@
     python -m experiments.prior --calibration  # expected calibration error of marginals
 
 Texts: IMDB (test), Snips (validate), TREC (test), Reuters C50 (test); no model is trained on them.
-Models of IMDB and Snips count the training texts. Needs ../shared/data.
+Models of a collection count its training texts. Needs ../shared/data. Calibration is judged on the
+first sentence of each text, and on sentences that are drawn from the model itself.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from experiments.data import Shared
 from fastdx import Embedding, Tem
 from fastdx.channel import Channel, NgramPrior
 
-TEXTS, SENTENCES, BINS = 2000, 150, 10
+TEXTS, SENTENCES, BINS = 2000, 100, 10
+DRAWN, LENGTH = 300, 12
+"""Sentences that are drawn from a model, and their words."""
 SEED = 1
 
 
@@ -60,8 +63,8 @@ def error(certainty: np.ndarray, right: np.ndarray) -> float:
 
 def calibrated(
     tem: Tem, channel: Channel, prior: NgramPrior, written: Sequence[str]
-) -> tuple[float, float, float]:
-    """Return the share of words named, the share that the posterior expected, and its error."""
+) -> tuple[int, float, float, float]:
+    """Return how many words are known, the shares named and expected to be, and the error."""
     certainty, right = [], []
     known = {word: i for i, word in enumerate(tem.space.words)}
     for text in written:
@@ -74,35 +77,53 @@ def calibrated(
         certainty.append(posterior.certainty[ids >= 0])
         right.append((posterior.best == ids)[ids >= 0])
     sure, hit = np.concatenate(certainty), np.concatenate(right)
-    return float(hit.mean()), float(sure.mean()), error(sure, hit)
+    return len(hit), float(hit.mean()), float(sure.mean()), error(sure, hit)
+
+
+def sentences_of(prior: NgramPrior, count: int) -> list[str]:
+    """Return sentences of known words that are drawn from the model itself."""
+    rng = np.random.default_rng(SEED)
+    words, made = prior.space.words, []
+    for _ in range(count):
+        written: list[str] = []
+        for _ in range(LENGTH):
+            shares = prior.next(written)
+            written.append(words[rng.choice(len(words), p=shares / shares.sum())])
+        made.append(" ".join(written))
+    return made
 
 
 def calibration(source: Shared) -> None:
     """Print how often words are named, and how often the posterior says they are."""
     space = Embedding.default()
     unseen = texts(source)
-    kinds = {
-        "IMDB": [s for t in unseen["IMDB"] for s in t.split(". ")[:1]][:SENTENCES],
-        "Snips": unseen["Snips"][:SENTENCES],
-    }
+    kinds = {name: [t.split(". ")[0] for t in kind][:SENTENCES] for name, kind in unseen.items()}
+    trec = source.sentences("trec")[0]
     trained = {
-        "IMDB": NgramPrior.train(space, source.imdb("train").texts, 2),
-        "Snips": NgramPrior.train(space, source.snips("train").texts, 2),
+        "IMDB": source.imdb("train").texts,
+        "Snips": source.snips("train").texts,
+        "TREC": trec.texts,
+        "Reuters": source.news("train").texts,
     }
     english = NgramPrior.english()
+    models = {kind: NgramPrior.train(space, known, 2) for kind, known in trained.items()}
+    drawn = sentences_of(english, DRAWN)
     mechanisms = {
         "Tem, ε = 2.66": Tem(space, 2.66, seed=SEED),
         "cover of 40, ε = 4": Tem(space, 4.0, cover=40, balance=0.05, seed=SEED),
     }
-    print("| mechanism | texts | model | named | expected | calibration error |")
-    print("|---|---|---|---:|---:|---:|")
+    print("| mechanism | texts | model | words | named | expected | calibration error |")
+    print("|---|---|---|---:|---:|---:|---:|")
     for name, mechanism in mechanisms.items():
         channel = Channel.of(mechanism)
+        rows = [("drawn from the model", "`english()`", english, drawn)]
         for kind, written in kinds.items():
-            for model, prior in (("`english()`", english), (f"bigrams of {kind}", trained[kind])):
-                named, expected, gap = calibrated(mechanism, channel, prior, written)
-                print(f"| {name} | {kind} | {model} | {named:.3f} | {expected:.3f} | {gap:.3f} |",
-                      flush=True)  # fmt: skip
+            rows.append((kind, "`english()`", english, written))
+            rows.append((kind, f"bigrams of {kind} (train)", models[kind], written))
+        for kind, model, prior, written in rows:
+            words, named, expected, gap = calibrated(mechanism, channel, prior, written)
+            print(f"| {name} | {kind} | {model} | {words:,} | {named:.3f} | {expected:.3f} | "
+                  f"{gap:.3f} |", flush=True)  # fmt: skip
 
 
 def main() -> None:

@@ -20,7 +20,7 @@ class Bits(float):
     high: float
     """The upper end."""
     sampled: int
-    """Words (of a capacity: outputs) drawn to estimate it, 0 where it is a sum over all."""
+    """Words (of a capacity: outputs) that it is estimated from, 0 where it is a sum over all."""
     draws: int
     """Draws of every word that the law is estimated from, 0 where the law is exact."""
 

@@ -94,11 +94,12 @@ class BagGuarantee:
             return f" Measured, not proved: how many bits a bag tells is not known: {why}."
         # A bag has no order of words, so it may tell less than the words one by one.
         one, size = Bits(*told), self.size
+        how = f", estimated from {one.sampled:,} words" if one.sampled else ""
         whole = f"{size} words" if size else "N words"
         most = f"{up(size * one.high, 4)} bits" if size else f"N times {up(one.high, 4)} bits"
         return (
             f" Measured, not proved: a bag of {whole} tells at most {most} of them, where words "
-            "are written by 1/(rank + 2.7)."
+            f"are written by 1/(rank + 2.7){how}."
         )
 
     def __str__(self) -> str:

@@ -17,6 +17,7 @@ from fastdx import attacks, calibration
 from fastdx._shared.replace import open_output
 from fastdx.attacks import Prior
 from fastdx.calibration.measures import statistics_at
+from fastdx.calibration.told import bits_of
 from fastdx.channel import NgramPrior
 from fastdx.exceptions import ParameterError
 from fastdx.mechanisms import Mechanism
@@ -122,6 +123,7 @@ def write(
                 "worst_support": int(table["support"].min()),
                 "worst_S_w": float(table["S_w"].min()),
                 "mean_S_w": float(table["S_w"].mean()),
+                "bits": _bits(at, prior),
                 "named": _named(at, prior) if number in attacked else None,
                 "near": _near(at) if epsilon == choice.epsilon else None,
                 "examples": {word: _replacements(at, word, draws) for word in examples},
@@ -141,6 +143,7 @@ def write(
         "exact": mechanism.has_law,
         "chosen": epsilons.index(choice.epsilon),
         "prior": _prior(mechanism, prior),
+        "before": _before(mechanism, prior),
         "sentence": written,
         "why": str(choice),
         "guarantee": str(choice.mechanism.guarantee),
@@ -182,6 +185,24 @@ def _named(mechanism: Mechanism, prior: Prior) -> dict[str, Any] | None:
         "word": found.word,
         "output": found.output,
     }
+
+
+def _bits(mechanism: Mechanism, prior: Prior) -> dict[str, float] | None:
+    """What a release tells of a word, where a law says so: without a prior, of words by rank."""
+    if not mechanism.has_law:
+        return None
+    by_rank = prior is None or isinstance(prior, str)
+    found = mechanism.bits() if by_rank and mechanism.seed is None else bits_of(mechanism, prior)
+    return {"value": float(found), "low": found.low, "high": found.high, "sampled": found.sampled}
+
+
+def _before(mechanism: Mechanism, prior: Prior) -> dict[str, Any]:
+    """The prior that bits are under, and a word's entropy before anything is released."""
+    by_rank = prior is None or isinstance(prior, str)
+    each = attacks.prior_of(mechanism, "rank" if by_rank else prior)
+    kept = each[each > 0]
+    entropy = float(-(kept * np.log2(kept)).sum())
+    return {"kind": "rank" if by_rank else "given", "entropy": entropy}
 
 
 def _near(mechanism: Mechanism) -> float | None:

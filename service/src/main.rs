@@ -272,6 +272,7 @@ fn check(policies: &Policies) -> Result<ExitCode, String> {
     let mut refused = Ok(ExitCode::SUCCESS);
     for policy in policies.named.values() {
         let found = policy.unchanged()?;
+        policy.bits()?;
         println!("{}: {}", policy.name, policy.guarantee());
         let Some(warning) = found.warning() else {
             continue;
@@ -286,9 +287,9 @@ fn check(policies: &Policies) -> Result<ExitCode, String> {
     refused
 }
 
-/// Prints how often common words come back unchanged under each policy. This takes a while in large
-/// vocabularies, so it runs in the background.
-fn say_unchanged(policies: &Policies) {
+/// Measures how often common words come back unchanged under each policy, and the bits that a release
+/// tells, and prints both. This takes a while in large vocabularies, so it runs in the background.
+fn say_measures(policies: &Policies) {
     for policy in policies.named.values() {
         match policy.unchanged() {
             Ok(found) => {
@@ -297,6 +298,10 @@ fn say_unchanged(policies: &Policies) {
                     say(&format!("WARNING: policies.{}: {warning}", policy.name));
                 }
             }
+            Err(what) => say(&what),
+        }
+        match policy.bits() {
+            Ok(found) => say(&format!("policies.{}: {found}", policy.name)),
             Err(what) => say(&what),
         }
     }
@@ -354,7 +359,7 @@ async fn main_task(
     let loaded = tokio::task::spawn_blocking(move || loading.put_to_use(policies)).await;
     let loaded = loaded.map_err(|_| "the policies could not be warmed")??;
     say("ready");
-    tokio::task::spawn_blocking(move || say_unchanged(&loaded));
+    tokio::task::spawn_blocking(move || say_measures(&loaded));
     loop {
         tokio::select! {
             _ = terminate.recv() => break,
@@ -387,7 +392,7 @@ async fn reload(flags: &Flags, service: &Arc<Service>) {
         Ok(policies) => {
             done.fetch_add(1, Ordering::Relaxed);
             say("the policies were read again");
-            tokio::task::spawn_blocking(move || say_unchanged(&policies));
+            tokio::task::spawn_blocking(move || say_measures(&policies));
         }
         Err(what) => {
             refused.fetch_add(1, Ordering::Relaxed);

@@ -8,7 +8,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use fastdx::calibration::Measures;
-use fastdx::guarantee::Unchanged;
+use fastdx::channel::word_bits;
+use fastdx::guarantee::{Unchanged, WordBits};
 use fastdx::spec::{Parts, Policies as Config, Policy as Offered, Spaces, Spec};
 use fastdx::text::{Consistent, Counts, Oov, Replacements, TextPrivatizer, look_up, normalize};
 use fastdx::{Control, Guarantee, Tem};
@@ -46,6 +47,8 @@ pub struct Policy {
     pub allow_unchanged: bool,
     /// How often common words come back unchanged, once measured.
     unchanged: OnceLock<Unchanged>,
+    /// The bits that a release tells of a word, once they are computed.
+    bits: OnceLock<WordBits>,
     /// Releases under this name.
     pub released: Arc<Releases>,
     /// Words that are drawn before the service is ready, so that their lists and laws are computed.
@@ -145,6 +148,15 @@ impl Policies {
                 each(&|policy| policy.unchanged.get().map(|found| found.worst)),
             ),
             family(
+                "fastdx_bits",
+                MetricKind::Gauge,
+                "Bits that a release tells of a word under a policy, words being written by their rank.",
+                each(&|policy| match policy.bits.get() {
+                    Some(WordBits::Told { told, .. }) => Some(told.value),
+                    _ => None,
+                }),
+            ),
+            family(
                 "fastdx_cache_bytes",
                 MetricKind::Gauge,
                 "Bytes of lists and laws that a policy keeps.",
@@ -197,6 +209,7 @@ impl Policy {
             measures: OnceCell::new(),
             allow_unchanged: given.allow_unchanged,
             unchanged: OnceLock::new(),
+            bits: OnceLock::new(),
             released: Arc::default(),
             warm,
         })
@@ -212,11 +225,26 @@ impl Policy {
         Ok(*self.unchanged.get_or_init(|| found))
     }
 
+    /// Computes the bits that a release tells of a word, or returns them if they are known. For large
+    /// vocabularies they are an estimate, whose cost is bounded.
+    ///
+    /// # Errors
+    /// The operating system gives no threads.
+    pub fn bits(&self) -> Result<WordBits, String> {
+        if let Some(known) = self.bits.get() {
+            return Ok(*known);
+        }
+        let found = word_bits(&self.text, &Control::new());
+        let found = found.map_err(|e| format!("policies.{}: {e}", self.name))?;
+        Ok(*self.bits.get_or_init(|| found))
+    }
+
     /// The guarantee, with the exception for spans if only they are privatised, and with the
     /// measurements so far.
     pub fn guarantee(&self) -> Guarantee {
         let mut guarantee = self.text.guarantee();
         guarantee.unchanged = self.unchanged.get().copied();
+        guarantee.bits = self.bits.get().copied();
         if self.spans_only {
             guarantee.exceptions.push(SPANS.into());
         }

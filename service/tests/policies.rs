@@ -155,6 +155,19 @@ fn policies_say_what_they_leave() {
         "{found}"
     );
     assert_eq!(service.metric("fastdx_unchanged_mean{policy=\"a\"}"), mean);
+    // So it does of bits, once they are computed.
+    service.says("policies.a: a release tells", 2);
+    let bits = service.get("/v1/guarantee/a").json()["guarantee"]["bits"].clone();
+    let told = bits["value"].as_f64().unwrap();
+    assert_eq!(
+        (&bits["exact"], &bits["sampled"]),
+        (&true.into(), &0.into())
+    );
+    assert!(
+        3.0 < told && told < bits["entropy"].as_f64().unwrap(),
+        "{bits}"
+    );
+    assert_eq!(service.metric("fastdx_bits{policy=\"a\"}"), told);
 }
 
 #[test]

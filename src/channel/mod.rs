@@ -15,6 +15,7 @@ mod chain;
 mod consistent;
 mod counts;
 mod estimated;
+mod features;
 mod posterior;
 mod read;
 mod sampled;
@@ -29,6 +30,7 @@ use std::sync::{Arc, OnceLock};
 
 pub use counts::{Fit, Frequencies};
 pub use estimated::Draws;
+pub use features::row_means;
 pub use posterior::{Posterior, WordPosterior};
 pub use read::{Given, UNKNOWN};
 
@@ -40,12 +42,18 @@ use crate::random::Randomness;
 use crate::text::TextPrivatizer;
 use crate::vocabulary::Vocabulary;
 use crate::word_cache::{CacheBudget, WordCache};
-use bits::{Survey, sampled_bits, survey};
+use bits::{Survey, survey};
 use estimated::Estimated;
-use sampled::sampled_capacity;
+use sampled::{sampled_bits, sampled_capacity};
 use source::{Column, Source};
 
-/// The bits that a release tells of a word under the prior of ranks, as guarantees show them.
+/// Laws times outputs that the bits of a guarantee take: an exact sum over 20,000 words.
+const SHOWN: usize = 20_000 * 20_000;
+/// Laws that they take at least.
+const FEWEST: usize = 512;
+
+/// The bits that a release tells of a word under the prior of ranks, as guarantees show them: a sum over
+/// all words up to 20,000, else an estimate from so many laws as cost the same, with its interval.
 ///
 /// # Errors
 /// A law that fails, a wrong `FASTDX_CACHE_BYTES`; [`Error::Interrupted`].
@@ -58,7 +66,9 @@ pub fn word_bits(text: &TextPrivatizer, control: &Control) -> Result<WordBits> {
     }
     let channel = Channel::new(text.clone(), None)?;
     let prior = channel.prior(None)?;
-    let told = channel.bits(Some(&prior), None, control)?;
+    let words = prior.len();
+    let sample = (words > SHOWN / words).then_some((SHOWN / words).max(FEWEST));
+    let told = channel.bits(Some(&prior), sample, control)?;
     let entropy = prior.iter().map(|p| -p * p.log2()).sum();
     Ok(WordBits::Told { told, entropy })
 }
@@ -192,11 +202,13 @@ impl Channel {
 
     /// Words up to which [`bits`](Self::bits) sums over all of them.
     pub const SUMMED: usize = 50_000;
-    /// Words that it draws where there are more.
+    /// Laws that it takes where there are more.
     pub const SAMPLED: usize = 4096;
+    /// Laws that [`capacity`](Self::capacity) takes where there are more.
+    pub const CAPACITY_SAMPLED: usize = 16_384;
 
     /// I(W;Y) in bits under a prior (by default 1/(rank + 2.7)). A sum over all words, or an estimate
-    /// from the laws of `sample` words drawn by the prior: by default of [`SAMPLED`](Self::SAMPLED) where
+    /// from `sample` laws, of common words and of others drawn by the prior: by default of [`SAMPLED`](Self::SAMPLED) where
     /// there are more than [`SUMMED`](Self::SUMMED) and [`open`](Self::open) read no sum. `control` counts
     /// laws.
     ///
@@ -250,8 +262,8 @@ impl Channel {
     }
 
     /// log₂ Σ_y max_w Pr\[y|w\]: no prior lets one guess gain more bits. A sum over all words, or (Tem with
-    /// or without a cover) an estimate from so many laws: by default from [`SAMPLED`](Self::SAMPLED) where
-    /// there are more than [`SUMMED`](Self::SUMMED) words and [`open`](Self::open) read no sum. Of a law that
+    /// or without a cover) an estimate from so many laws: by default from
+    /// [`CAPACITY_SAMPLED`](Self::CAPACITY_SAMPLED) where there are more than [`SUMMED`](Self::SUMMED) words and [`open`](Self::open) read no sum. Of a law that
     /// is estimated from draws, an upper bound in expectation. `control` counts laws.
     ///
     /// # Errors
@@ -266,7 +278,7 @@ impl Channel {
             return Ok(estimated.capacity(least));
         }
         let known = self.survey.get().is_some();
-        let many = (self.words() > Self::SUMMED && !known).then_some(Self::SAMPLED);
+        let many = (self.words() > Self::SUMMED && !known).then_some(Self::CAPACITY_SAMPLED);
         if let Some(sample) = sample.or(many) {
             let mut rng = Randomness::new(Some(0)).next_key()?.stream(1);
             let words = self.words();

@@ -58,6 +58,7 @@ struct BitsForm {
     entropy: Option<f64>,
     prior: &'static str,
     exact: bool,
+    sampled: Option<usize>,
     why: Option<&'static str>,
 }
 
@@ -134,6 +135,7 @@ impl Serialize for WordBits {
                 high: Some(told.high),
                 entropy: Some(entropy),
                 exact: told.sampled == 0,
+                sampled: Some(told.sampled),
                 ..BitsForm::default()
             },
             WordBits::Unknown(why) => BitsForm {
@@ -253,6 +255,25 @@ mod tests {
         assert!(warning.contains("75% of common words"), "{warning}");
         assert_eq!(found["bits"]["value"], json!(2.5));
         assert_eq!(found["bits"]["exact"], json!(true));
+        assert_eq!(found["bits"]["sampled"], json!(0));
+        let estimated = form(&Guarantee {
+            bits: Some(WordBits::Told {
+                told: Bits {
+                    low: 2.25,
+                    high: 2.75,
+                    sampled: 4096,
+                    ..Bits::exact(2.5)
+                },
+                entropy: 11.0,
+            }),
+            ..guarantee()
+        });
+        let bits = &estimated["bits"];
+        assert_eq!((&bits["low"], &bits["high"]), (&json!(2.25), &json!(2.75)));
+        assert_eq!(
+            (&bits["exact"], &bits["sampled"]),
+            (&json!(false), &json!(4096))
+        );
         let lawless = form(&Guarantee {
             bits: Some(WordBits::Unknown("nobody knows")),
             ..guarantee()

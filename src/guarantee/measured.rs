@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::decimals_up;
+use super::rounded::decimals_down;
 
 /// How often common words come back as they were.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -60,7 +61,7 @@ pub struct Bits {
     pub low: f64,
     /// The upper end.
     pub high: f64,
-    /// Words (of a capacity: outputs) that were drawn to estimate it; 0 where it is a sum over all.
+    /// Words (of a capacity: outputs) that it is estimated from; 0 where it is a sum over all.
     pub sampled: usize,
     /// Draws of every word that the law is estimated from; 0 where the law is exact.
     pub draws: usize,
@@ -112,15 +113,28 @@ impl fmt::Display for WordBits {
         // Never less than it is, nor more than there is to tell.
         write!(f, "a release tells {}", decimals_up(told.value, 2))?;
         if told.sampled > 0 {
-            let (low, high) = (told.low, decimals_up(told.high, 2));
-            write!(f, " ({low:.2} to {high}, estimated)")?;
+            let (low, high) = (decimals_down(told.low, 2), decimals_up(told.high, 2));
+            let words = grouped(told.sampled);
+            write!(f, " ({low} to {high}, estimated from {words} words)")?;
         }
         write!(
             f,
             " of the {entropy:.2} bits of a word where words are written by {}, and of a text at most \
              so much for each of its words",
             Self::PRIOR
-        )
+        )?;
+        match told.sampled {
+            0 => f.write_str(" (exact: a sum over all words)"),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A number with commas between thousands.
+fn grouped(n: usize) -> String {
+    match n {
+        0..1000 => n.to_string(),
+        _ => format!("{},{:03}", grouped(n / 1000), n % 1000),
     }
 }
 
@@ -160,16 +174,20 @@ mod tests {
         assert!(printed.starts_with(&plain) && printed.contains(sentence));
         assert!(printed.contains(" Measured, not proved: a release"));
         assert!(plainly.contains(sentence));
+        assert!(printed.ends_with("each of its words (exact: a sum over all words)."));
         let estimated = WordBits::Told {
             told: Bits {
-                low: 4.5,
+                low: 4.509,
                 high: 4.601,
-                sampled: 9,
+                sampled: 4096,
                 ..told
             },
             entropy: 11.11,
         };
-        assert!(estimated.to_string().contains("(4.50 to 4.61, estimated)"));
+        let estimated = estimated.to_string();
+        assert!(estimated.contains("(4.50 to 4.61, estimated from 4,096 words)"));
+        assert!(!estimated.contains("exact"));
+        assert_eq!(grouped(1_002_003), "1,002,003");
         let lawless = WordBits::Unknown(WordBits::NO_LAW);
         assert!(lawless.to_string().contains("not known"));
     }

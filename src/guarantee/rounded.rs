@@ -9,6 +9,15 @@ pub(crate) fn decimals_up(x: f64, digits: usize) -> String {
     }
 }
 
+/// A lower bound as a decimal number with so many digits behind the point, never above it.
+pub(super) fn decimals_down(x: f64, digits: usize) -> String {
+    let nearest = format!("{x:.digits$}");
+    match nearest.parse::<f64>() {
+        Ok(shown) if shown > x => format!("{:.digits$}", shown - 0.1f64.powi(digits as i32)),
+        _ => nearest,
+    }
+}
+
 /// A bound as a number with two digits and an exponent, never below it.
 pub(super) fn two_digits_up(x: f64) -> String {
     let nearest = format!("{x:.1e}");
@@ -50,6 +59,8 @@ mod tests {
             for shown in [decimals_up(x, 3), two_digits_up(x)] {
                 assert!(shown.parse::<f64>().unwrap() >= x, "{shown} {x}");
             }
+            let below = decimals_down(x, 3).parse::<f64>().unwrap();
+            assert!(below <= x && below >= x - 0.001 * (1.0 + 1e-12) - x * 1e-12);
             let most = (x + 0.001) * (1.0 + 1e-12);
             assert!(decimals_up(x, 3).parse::<f64>().unwrap() <= most);
             assert!(two_digits_up(x).parse::<f64>().unwrap() < x * 1.11);

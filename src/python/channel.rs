@@ -14,7 +14,7 @@ use super::mechanism::PyMechanism;
 use super::run::{run, run_with};
 use super::space::Space;
 use super::text::Written;
-use crate::channel::{Bits, Channel, Draws, Fit, Given, Posterior};
+use crate::channel::{self, Bits, Channel, Draws, Fit, Given, Posterior};
 use crate::{Error, NgramPrior};
 
 /// An n-gram model of language: the core of `fastdx.channel.NgramPrior`.
@@ -182,6 +182,24 @@ fn interval(bits: Bits) -> Interval {
     (bits.value, bits.low, bits.high, bits.sampled, bits.draws)
 }
 
+/// The mean of some rows of a table for each text: shape (texts, columns).
+#[pyfunction]
+pub(super) fn row_means<'py>(
+    py: Python<'py>,
+    table: &Bound<'py, PyAny>,
+    ids: PyReadonlyArray1<'py, u32>,
+    lengths: PyReadonlyArray1<'py, u32>,
+) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
+    let (ids, lengths) = (ids.as_slice()?, lengths.as_slice()?);
+    let (means, width) = matrix_with("table", table, |table: &[f64], _, width| {
+        let means = run(py, true, |control| {
+            channel::row_means(table, width, ids, lengths, control)
+        })?;
+        Ok((means, width))
+    })?;
+    shaped(py, means, &[lengths.len(), width])
+}
+
 /// What a release tells: the core of `fastdx.channel.Channel`.
 #[pyclass(frozen, name = "ChannelCore", module = "fastdx._core")]
 pub(super) struct PyChannel {
@@ -327,6 +345,32 @@ impl PyChannel {
         let texts = strings("texts", texts)?;
         let (ids, lengths) = run(py, true, |control| {
             self.inner.outputs_of(&as_strs(&texts), control)
+        })?;
+        Ok((PyArray1::from_vec(py, ids), PyArray1::from_vec(py, lengths)))
+    }
+
+    /// What some words become, a law a row.
+    fn laws<'py>(
+        &self,
+        py: Python<'py>,
+        ids: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
+        let words = self.inner.vocabulary().len();
+        let (ids, _) = word_ids(ids, words)?;
+        let laws = run(py, true, |control| self.inner.laws(&ids, control))?;
+        shaped(py, laws, &[ids.len(), words])
+    }
+
+    /// The words of releases as rows of a table, and how many each has.
+    fn rows_of<'py>(
+        &self,
+        py: Python<'py>,
+        texts: &Bound<'py, PyAny>,
+        unknown: bool,
+    ) -> PyResult<Outputs<'py>> {
+        let texts = strings("texts", texts)?;
+        let (ids, lengths) = run(py, true, |control| {
+            self.inner.rows_of(&as_strs(&texts), unknown, control)
         })?;
         Ok((PyArray1::from_vec(py, ids), PyArray1::from_vec(py, lengths)))
     }

@@ -96,9 +96,9 @@ impl PyGuarantee {
     /// The same guarantee, which shows the bits that a release tells of a word.
     ///
     /// They are a measure under a named prior, words being written by 1/(rank + 2.7), apart from what
-    /// is proved. They are computed when the guarantee is first shown, by a pass over the laws of all
-    /// words (seconds for 20,000), and kept with the mechanism. Noise has no law that could be
-    /// computed: then it says so.
+    /// is proved. They are computed when the guarantee is first shown, in seconds, and kept with the
+    /// mechanism: a sum over all words up to 20,000, above that an estimate with its interval, which
+    /// says from how many words. Noise has no law that could be computed: then it says so.
     ///
     /// Returns
     /// -------
@@ -302,7 +302,7 @@ impl PyGuarantee {
     ///     mechanism, metric, epsilon, delta, slack, void, unknown, scope, outputs, theorem, arithmetic,
     ///     exceptions, certificate (a dict or None), unchanged (a dict: mean and worst probability
     ///     that a common word comes back, words, draws, warning), bits (a dict: value, low, high,
-    ///     entropy, prior, exact, why; None unless `with_bits` asked for it), sentence and for_users.
+    ///     entropy, prior, exact, sampled, why; None unless `with_bits` asked for it), sentence and for_users.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         loaded(py, &self.measured(py)?)
     }

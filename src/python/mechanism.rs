@@ -138,8 +138,7 @@ impl PyMechanism {
         })
     }
 
-    /// The bits that a release reveals about a word; computed at the first call, in a pass over all
-    /// laws.
+    /// The bits that a release reveals about a word; computed at the first call, at a bounded cost.
     pub(super) fn bits(&self, py: Python<'_>) -> PyResult<WordBits> {
         if let Some(known) = self.bits.get() {
             return Ok(*known);

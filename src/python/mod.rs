@@ -50,6 +50,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<cover::PyCover>()?;
     m.add_class::<mechanism::PyMechanism>()?;
     m.add_class::<channel::PyChannel>()?;
+    m.add_function(wrap_pyfunction!(channel::row_means, m)?)?;
     m.add_class::<channel::PyNgramPrior>()?;
     m.add_class::<channel::PyPosterior>()?;
     m.add_class::<text::PyReplacements>()?;

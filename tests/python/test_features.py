@@ -194,6 +194,73 @@ def test_clear_texts_and_words_that_are_no_outputs(space: Embedding) -> None:
     assert "xyzzy" not in str(caught.value)
 
 
+def test_blocks_of_laws_are_what_a_release_makes_of_words(space: Embedding) -> None:
+    cover = Cover.nearest(space, 2)
+    for m in (
+        Tem(space, 1.3),
+        Tem(space, 1.3, cover=cover, exclude=["law"]),
+        Tem(space, 1.3, remap=cover),
+        NeighborResponse(space, 2.0, cover=cover),
+        fastdx.FiniteLaw(space, law(Tem(space, 0.7))),
+    ):
+        got = Channel.of(m)._core.laws(np.array([4, 0, 4]))
+        np.testing.assert_allclose(got, law(m)[[4, 0, 4]], rtol=1e-12)
+    shown = Channel.of(Tem(space, 1.3, skip=["of", "tea"]))._core.laws(np.arange(6))
+    want = law(Tem(space, 1.3))
+    want[[2, 5]] = np.eye(6)[[2, 5]]
+    np.testing.assert_allclose(shown, want, rtol=1e-12)
+
+
+def test_posterior_means_are_those_of_the_table_and_of_bayes(space: Embedding) -> None:
+    vectors = np.asarray(space.vectors, dtype=np.float64)
+    for m in (Tem(space, 1.3), Tem(space, 1.3, cover=2, exclude=["a"]), Tem(space, 2, skip=["of"])):
+        channel = Channel.of(m)
+        k = channel._core.laws(np.arange(6))
+        evidence = PI @ k
+        want = np.array([
+            (PI * k[:, y]) @ vectors / evidence[y] if evidence[y] else PI @ vectors
+            for y in range(6)
+        ])  # fmt: skip
+        means = channel.posterior_means(prior=PI)
+        np.testing.assert_allclose(means, want, rtol=1e-12)
+        features = TextFeatures(channel, PI)
+        outputs = [w for w, p in zip(WORDS, evidence, strict=True) if p]
+        ids = [WORDS.index(w) for w in outputs]
+        np.testing.assert_allclose(features(outputs), want[ids], rtol=1e-12)
+        joint = PI[:, None] * k
+        spread = ((vectors[:, None, :] - want) ** 2).sum(axis=2)
+        assert channel.distortion(prior=PI) == pytest.approx((joint * spread).sum(), rel=1e-12)
+        loss = np.abs(np.subtract.outer(np.arange(6), np.arange(3))).astype(float)
+        least = (joint.T @ loss).min(axis=1).sum()
+        assert channel.expected_loss(loss, prior=PI) == pytest.approx(least, rel=1e-12)
+
+
+def test_many_texts_at_once_are_what_each_is(space: Embedding) -> None:
+    """Blocks of texts, empty ones and words that show themselves; against decoding each."""
+    rng = np.random.default_rng(4)
+    m = Tem(space, 1.0, skip=["of"], oov="mask")
+    channel = Channel.of(m)
+    prior = NgramPrior.of_frequencies(space, PI, unknown=0.1)
+    pool = [*WORDS, "[MASK]", "Of,"]
+    texts = [" ".join(rng.choice(pool, rng.integers(0, 9))) for _ in range(300)]
+    both = TextFeatures(channel, prior, "both", least=0.0)(texts).toarray()
+    assert any(not text for text in texts)
+    for text, row in zip(texts, both, strict=True):
+        if not text:
+            assert not row.any()
+            continue
+        want = channel.decode(text, prior)
+        np.testing.assert_allclose(row[:2], want.means.mean(axis=0), atol=1e-9)
+        np.testing.assert_allclose(row[2:], want.expected_counts(), atol=1e-9)
+
+
+def test_masked_words_are_left_out_where_the_prior_knows_no_unknown_ones(space: Embedding) -> None:
+    features = TextFeatures(Channel.of(Tem(space, 1.0, oov="mask")), PI)
+    np.testing.assert_array_equal(features(["tea [MASK] a"]), features(["tea a"]))
+    with pytest.raises(fastdx.ParameterError, match=r"texts .* at 1"):
+        features(["tea", "[MASK]"])
+
+
 def test_what_is_refused(space: Embedding) -> None:
     channel = Channel.of(Tem(space, 1.0))
     for wrong, about in (

@@ -58,9 +58,9 @@ def test_the_page_renders_and_the_slider_moves(tmp_path: Path) -> None:
     )
     shown = dom(page)
     page_part = shown.split("<script>")[0]
-    assert "(chosen)" in page_part and page_part.count("<svg") == 4
+    assert "(chosen)" in page_part and page_part.count("<svg") == 5
     assert "&lt;b&gt;bold&lt;/b&gt;" in shown and "<b>bold" not in page_part
-    for place, points in (("attack", report.ATTACKED), ("curve", 2 * 13)):
+    for place, points in (("attack", report.ATTACKED), ("bits", 13), ("curve", 2 * 13)):
         chart = page_part.split(f'<div id="{place}">')[1].split("</svg>")[0]
         circles = re.findall(r'<circle cx="[\d.]+" cy="([\d.]+)"', chart)
         assert len(circles) == points and len(set(circles)) > 2
@@ -141,8 +141,22 @@ def test_covers_and_attackers_on_the_page(tmp_path: Path) -> None:
         assert step["near"] is None or step["near"] == pytest.approx(
             calibration.near_losses(tem).mean()
         )
-    prior = data["prior"]
+    # At every step, by the channel.
     weights = 1 / (np.arange(80) + 3.7)
+    shares = weights / weights.sum()
+    entropy = -(shares * np.log2(shares)).sum()
+    assert data["before"] == {"kind": "rank", "entropy": pytest.approx(entropy)}
+    told = [step["bits"] for step in data["steps"]]
+    for step, bits in zip(data["steps"], told, strict=True):
+        law = fastdx.Tem(e, step["epsilon"], cover=5)
+        rows = np.array([law.probabilities(word) for word in e.words])
+        joint = shares[:, None] * rows
+        expected = (joint * np.log2(rows / joint.sum(axis=0))).sum()
+        assert bits["value"] == pytest.approx(expected, abs=1e-9)
+        assert bits["low"] == bits["value"] == bits["high"] and bits["sampled"] == 0
+    values = [bits["value"] for bits in told]
+    assert values == sorted(values) and 0 < values[0] < values[-1] < entropy
+    prior = data["prior"]
     assert prior["kind"] == "rank" and prior["shares"][-1] == [80, pytest.approx(1)]
     assert prior["blind"] == pytest.approx([*(weights.cumsum() / weights.sum())[[0, 9]], 1])
     assert data["sentence"] == []

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastdx._core import Embedding
+from fastdx._core import Embedding, row_means
+from fastdx.channel import receiver
 from fastdx.channel.law import Channel
 from fastdx.channel.ngrams import NgramPrior
 from fastdx.exceptions import InputTypeError, ParameterError
@@ -25,10 +26,6 @@ __all__ = ["KINDS", "TextFeatures", "directions", "laws"]
 _Numbers = NDArray[np.float64]
 
 KINDS = ("means", "counts", "both")
-AT_ONCE = 256
-"""Words whose laws are held at a time."""
-GATHERED = 1 << 16
-"""Words whose rows are held at a time."""
 PASSES = 3
 """Rounds that find directions."""
 
@@ -42,18 +39,8 @@ def _prior_of(channel: Channel, prior: Any) -> NgramPrior:
 
 def laws(channel: Channel) -> Iterator[tuple[NDArray[np.int64], _Numbers]]:
     """Yield the laws of all words in blocks: ids, and K of shape (len(ids), V)."""
-    mechanism = channel.mechanism
-    words = mechanism.space.words
-    shown = {id for id, word in enumerate(words) if mechanism.skip and word in mechanism.skip}
-    with ThreadPoolExecutor(mechanism.threads or cpu_count()) as pool:
-        for first in range(0, len(words), AT_ONCE):
-            part = words[first : first + AT_ONCE]
-            ids = np.arange(first, first + len(part))
-            rows = np.array(list(pool.map(mechanism.probabilities, part)))
-            for id in shown.intersection(ids.tolist()):
-                rows[id - first] = 0.0
-                rows[id - first, id] = 1.0
-            yield ids, rows
+    for part, law in receiver.laws(channel._core, len(channel.mechanism.space)):
+        yield np.arange(part.start, part.stop), law
 
 
 def _over(numbers: _Numbers, total: _Numbers) -> _Numbers:
@@ -212,34 +199,37 @@ class TextFeatures:
         return found
 
     def _fill(self) -> None:
-        """Compute the posterior mean, and the bag, of each output: one pass over laws, or two."""
-        pi = self._prior.frequencies
-        evidence, table = np.zeros(len(pi)), np.zeros(self._columns.shape)
-        for ids, law in laws(self._channel):
-            evidence += pi[ids] @ law
-            table += law.T @ (pi[ids, None] * self._columns[ids])
+        """Compute what each row of `ChannelCore.rows_of` stands for: one pass over laws, or two.
+
+        Of V words: V posterior means, V vectors of words that show themselves, and that of an
+        unknown word; and the same of counts.
+        """
+        pi, count = self._prior.frequencies, len(self._columns)
+        evidence, table = receiver.posterior_sums(self._channel._core, pi, self._columns)
         hidden = self._hidden(evidence)
         table = _over(table, evidence)
-        self._table = table * (1 - hidden)[:, None] + np.outer(hidden, self._middle)
+        table = table * (1 - hidden)[:, None] + np.outer(hidden, self._middle)
+        self._table = np.vstack([table, self._columns, self._middle])
         if not self._sparse:
             return
-        from scipy.sparse import vstack
+        from scipy.sparse import csr_matrix, identity, vstack
 
         share = _over((1 - hidden)[:, None], evidence)[:, 0]
         blocks = []
         for ids, law in laws(self._channel):
             rows = pi[ids, None] * law * share
             blocks.append(_sparse(np.where(rows >= self._least, rows, 0.0)))
-        self._bags = vstack(blocks, format="csc").T
+        bags = vstack(blocks, format="csc").T
+        self._bags = vstack([bags, identity(count), csr_matrix((1, count))], format="csr")
 
     def _hidden(self, evidence: _Numbers) -> _Numbers:
         """Return how likely each output stands for a word that the space does not have."""
-        hidden = np.zeros(len(evidence))
-        if self._prior.unknown:
-            words = self._channel.mechanism.space.words
-            for y in np.flatnonzero(evidence):
-                hidden[y] = self._channel.decode([words[y]], self._prior).unknown[0]
-        return hidden
+        unknown = self._prior.unknown
+        if not unknown or self._channel.mechanism.oov != "random":
+            return np.zeros(len(evidence))
+        drawn = unknown * self._channel._core.unknown_law()
+        found: _Numbers = _over(drawn[:, None], drawn + (1 - unknown) * evidence)[:, 0]
+        return found
 
     def __call__(self, texts: Iterable[str | None]) -> Any:
         """Return the features of released texts: float64, shape (texts, columns).
@@ -257,22 +247,11 @@ class TextFeatures:
         if self._table is None:
             with ThreadPoolExecutor(self._channel.mechanism.threads or cpu_count()) as pool:
                 return self._joined(*zip(*pool.map(self._decoded, given), strict=True))
-        find, tokens = self._places.get, self._channel.mechanism.tokenize
-        ids = [[find(word, -1) for word in tokens(text)] for text in given]
-        lengths = np.fromiter(map(len, ids), dtype=np.int64, count=len(ids))
-        flat = np.fromiter((i for row in ids for i in row), dtype=np.int64, count=lengths.sum())
-        odd = np.unique(np.repeat(np.arange(len(ids)), lengths)[flat < 0])
-        found = _averages(self._table, flat, lengths)
-        bags = self._bags_of(flat, lengths) if self._sparse else None
-        for row in odd:
-            # Masked, kept and skipped words.
-            mean, counts = self._decoded(given[row])
-            found[row] = mean
-            if bags is not None:
-                bags = bags.tolil()
-                bags[row] = np.where(counts >= self._least, counts, 0.0)
-                bags = bags.tocsr()
-        return found if bags is None else _beside(found, bags)
+        ids, lengths = self._channel._core.rows_of(given, self._prior.unknown > 0)
+        found = row_means(self._table, ids, lengths)
+        if not self._sparse:
+            return found
+        return _beside(found, _incidence(ids, lengths, self._bags.shape[0]) @ self._bags)
 
     def of_clear(self, texts: Iterable[str | None]) -> Any:
         """Return the same features of texts that were not privatised, of known words only.
@@ -280,7 +259,7 @@ class TextFeatures:
         For a model that learned from releases and is used on texts of one's own.
         """
         flat, lengths = self._known(texts)
-        found = _averages(self._columns, flat, lengths)
+        found = row_means(self._columns, flat, lengths)
         if not self._sparse:
             return found
         return _beside(found, _incidence(flat, lengths, len(self._places)))
@@ -295,18 +274,14 @@ class TextFeatures:
         flat, lengths = self._known(texts)
         return _incidence(flat, lengths, len(self._places))
 
-    def _known(self, texts: Iterable[str | None]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _known(self, texts: Iterable[str | None]) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
         """Return the ids of texts' known words in a row, and how many each text has."""
         find, tokens = self._places.get, self._channel.mechanism.tokenize
         rows = [[find(word, -1) for word in tokens((text or "").lower())] for text in texts]
         ids = [[i for i in row if i >= 0] for row in rows]
-        lengths = np.fromiter(map(len, ids), dtype=np.int64, count=len(ids))
-        flat = np.fromiter((i for row in ids for i in row), dtype=np.int64, count=lengths.sum())
+        lengths = np.fromiter(map(len, ids), dtype=np.uint32, count=len(ids))
+        flat = np.fromiter((i for row in ids for i in row), dtype=np.uint32, count=lengths.sum())
         return flat, lengths
-
-    def _bags_of(self, flat: NDArray[np.int64], lengths: NDArray[np.int64]) -> Any:
-        # A word that is unknown stands in no row: such texts are decoded.
-        return _incidence(flat, lengths, len(self._places)) @ self._bags
 
     def _decoded(self, text: str) -> tuple[_Numbers, _Numbers]:
         try:
@@ -334,29 +309,11 @@ class TextFeatures:
         self.__dict__.update(state, _channel=Channel.of(state["_channel"]))
 
 
-def _averages(table: _Numbers, ids: NDArray[np.int64], lengths: NDArray[np.int64]) -> _Numbers:
-    """Return the means of rows that follow each other, zeros of none."""
-    found = np.zeros((len(lengths), table.shape[1]))
-    ends = np.cumsum(lengths)
-    first = 0
-    while first < len(lengths):
-        start = ends[first] - lengths[first]
-        last = max(int(np.searchsorted(ends, start + GATHERED, side="right")), first + 1)
-        full = first + np.flatnonzero(lengths[first:last])
-        if len(full):
-            rows = table[ids[start : ends[last - 1]]]
-            found[full] = np.add.reduceat(rows, ends[full] - lengths[full] - start, axis=0)
-        first = last
-    found /= np.maximum(lengths, 1)[:, None]
-    return found
-
-
-def _incidence(ids: NDArray[np.int64], lengths: NDArray[np.int64], words: int) -> Any:
+def _incidence(ids: NDArray[np.uint32], lengths: NDArray[np.uint32], rows: int) -> Any:
     from scipy.sparse import csr_matrix
 
-    starts = np.concatenate([[0], np.cumsum(lengths)])
-    weights = (ids >= 0).astype(np.float64)
-    return csr_matrix((weights, np.maximum(ids, 0), starts), shape=(len(lengths), words))
+    starts = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+    return csr_matrix((np.ones(len(ids)), ids.astype(np.int64), starts), (len(lengths), rows))
 
 
 def _sparse(rows: _Numbers) -> Any:

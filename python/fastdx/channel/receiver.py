@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fastdx._core import ChannelCore
 from fastdx.exceptions import ParameterError
-from fastdx.mechanisms import Mechanism
 
-__all__ = ["by_rank", "matrix_of", "posterior_sums"]
+__all__ = ["by_rank", "laws", "matrix_of", "posterior_sums"]
 
 _Numbers = NDArray[np.float64]
 
 AT_ONCE = 256
+"""Words whose laws are held at a time."""
+BLOCK = 1 << 24
+"""Numbers that are held at a time."""
 
 
 def by_rank(prior: Any, count: int) -> _Numbers:
@@ -43,24 +44,31 @@ def matrix_of(name: str, values: ArrayLike, rows: int) -> NDArray[np.float32]:
     return given
 
 
+def laws(
+    core: ChannelCore, count: int, progress: Callable[[int], object] | None = None
+) -> Iterator[tuple[slice, _Numbers]]:
+    """Yield what all words become in a release, block by block: which words, and a law a row.
+
+    Skipped words become themselves. A block has 256 words at most, and about 128 MiB.
+    """
+    at_once = max(1, min(AT_ONCE, BLOCK // count))
+    for first in range(0, count, at_once):
+        part = slice(first, min(first + at_once, count))
+        yield part, core.laws(np.arange(part.start, part.stop))
+        if progress:
+            progress(part.stop)
+
+
 def posterior_sums(
-    mechanism: Mechanism,
+    core: ChannelCore,
     prior: _Numbers,
-    values: NDArray[np.float32],
+    values: _Numbers,
     progress: Callable[[int], object] | None = None,
 ) -> tuple[_Numbers, _Numbers]:
     """Return p(y) and Σ_w π_w·Pr[y|w]·values_w of every output y: shapes (V,) and (V, n)."""
-    words = mechanism.space.words
-    likely = np.zeros(len(words))
-    sums = np.zeros((len(words), values.shape[1]))
-    with ThreadPoolExecutor(mechanism.threads or os.cpu_count()) as pool:
-        # Few at a time: a pool that is handed all words holds all laws.
-        for first in range(0, len(words), AT_ONCE):
-            part = slice(first, first + AT_ONCE)
-            laws = np.array(list(pool.map(mechanism.probabilities, words[part])))
-            laws *= prior[part, None]
-            likely += laws.sum(axis=0)
-            sums += laws.astype(np.float32).T @ values[part]
-            if progress:
-                progress(min(first + AT_ONCE, len(words)))
+    likely = np.zeros(len(prior))
+    sums = np.zeros((len(prior), values.shape[1]))
+    for part, law in laws(core, len(prior), progress):
+        likely += prior[part] @ law
+        sums += law.T @ (prior[part, None] * values[part])
     return likely, sums

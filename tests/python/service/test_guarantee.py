@@ -17,7 +17,7 @@ from fastdx import Embedding, Mechanism, MultivariateLaplace, Tem
 
 SCHEMA = json.loads((ROOT / "docs" / "reference" / "guarantee.schema.json").read_text())
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
-# Measuring what comes back takes a while; nobody waits for it.
+# Measuring what comes back and what is told takes a while; nobody waits for it.
 PATIENCE = 120
 
 
@@ -27,12 +27,13 @@ def got(address: str, path: str) -> Any:
 
 
 def measured(address: str, policy: str) -> dict[str, Any]:
-    """A policy's description, once it was measured how often words come back under it."""
+    """A policy's description, once it was measured what it does and what it tells."""
     end = time.monotonic() + PATIENCE
     while True:
         found = got(address, f"/v1/guarantee/{policy}")
         VALIDATOR.validate(found["guarantee"])
-        if found["guarantee"]["unchanged"] is not None or time.monotonic() > end:
+        of = found["guarantee"]
+        if None not in (of["unchanged"], of["bits"]) or time.monotonic() > end:
             assert isinstance(found, dict)
             return found
         time.sleep(0.1)
@@ -46,6 +47,10 @@ def test_python_and_the_service_give_the_same(start: Callable[..., str], tmp_pat
     nominal = Tem.certified(e, 2.0)
     nominal.save(certified)
     of_file, with_proof = Embedding.load(plain), Embedding.load(certified)
+
+    large = tmp_path / "large.fdx"
+    Embedding([f"w{i}" for i in range(21_000)], rng.normal(size=(21_000, 2))).save(large)
+    of_large = Embedding.load(large)
 
     index = f'index = "{plain}"\nexclude = "none"\n'
     policies: dict[str, tuple[str, Mechanism]] = {
@@ -64,6 +69,8 @@ def test_python_and_the_service_give_the_same(start: Callable[..., str], tmp_pat
             Tem(with_proof, nominal.nominal),
         ),
         "english": ("epsilon = 3.0", Tem(epsilon=3.0, exclude="offensive")),
+        # Of so many words that bits are estimated.
+        "many": (f'index = "{large}"\nexclude = "none"\nepsilon = 8.0', Tem(of_large, 8.0)),
     }
     file = tmp_path / "policies.toml"
     tables = (f"[policies.{name}]\n{table}\n" for name, (table, _) in policies.items())
@@ -72,7 +79,10 @@ def test_python_and_the_service_give_the_same(start: Callable[..., str], tmp_pat
 
     for name, (_, mechanism) in policies.items():
         found = measured(address, name)
-        assert found["guarantee"] == mechanism.guarantee.to_dict(), name
+        assert found["guarantee"] == mechanism.guarantee.with_bits().to_dict(), name
+        bits = found["guarantee"]["bits"]
+        assert (bits["value"] is None) == (name == "laplace")
+        assert (bits["sampled"] or 0) > 0 or name != "many"
         assert (found["guarantee"]["certificate"] is not None) == (name == "certified")
         assert (found["policy"], found["pad"], found["spans_only"]) == (name, None, False)
     listed = {policy["name"]: policy for policy in got(address, "/v1/policies")["policies"]}

@@ -3,15 +3,18 @@
 use rand::rngs::ChaCha12Rng;
 use rayon::prelude::*;
 
-use super::source::Source;
+use super::mean::interval_of_mean;
+use crate::channel::source::Source;
 use crate::error::Result;
 use crate::guarantee::Bits;
 use crate::mechanism::tem::Tem;
 use crate::parallel::{Control, install};
 use crate::random::uniform_below;
 
-/// ln(3/δ) for the δ of three standard errors, 0.27%.
-const LOG_CHANCE: f64 = 7.0;
+/// How often the interval misses, at most: as three standard errors do.
+const MISSED: f64 = 0.0027;
+/// Outputs whose laws are computed together.
+const TOGETHER: usize = 8;
 /// Outputs that an estimate draws at least.
 const LEAST: usize = 64;
 
@@ -20,9 +23,9 @@ const LEAST: usize = 64;
 ///
 /// A word's normaliser changes by at most a factor e^(η·d) over a distance d. So among all words w, one of
 /// the set that y stands for (of plain Tem: y itself) has the largest Pr\[y|w\], and a column's largest
-/// number takes the laws of that set only. Outputs are drawn uniformly; the interval is the empirical
-/// Bernstein bound (Audibert, Munos and Szepesvári 2009, theorem 1) at 99.7%.
-pub(super) fn sampled_capacity(
+/// number takes the laws of that set only. Outputs are drawn uniformly; the interval of their mean is
+/// [`interval_of_mean`] at 99.7%.
+pub(in crate::channel) fn sampled_capacity(
     source: &Source,
     words: usize,
     laws: usize,
@@ -51,40 +54,48 @@ fn estimate(
         .map(|_| uniform_below(rng, outputs as u32))
         .collect();
     let largest: Vec<f64> = install(laws * words, 0, || {
-        let each = ranks.par_chunks(8).map(|ranks| -> Result<Vec<f64>> {
-            let mut found = Vec::with_capacity(ranks.len());
-            for &rank in ranks {
-                control.check()?;
-                let (y, set) = match cover {
-                    None => (rank, &[rank][..]),
-                    Some(cover) => (cover.id(rank), cover.set(rank)),
-                };
-                let mut most = 0.0;
-                source.each_law(set, words, |_, law, _, _| most = law[y as usize].max(most))?;
-                found.push(most);
-                control.advance(set.len());
-            }
+        let each = ranks.par_chunks(TOGETHER).map(|ranks| -> Result<Vec<f64>> {
+            control.check()?;
+            let found = largest_of(source, tem, ranks, words)?;
+            control.advance(ranks.len());
             Ok(found)
         });
         let found: Result<Vec<_>> = each.collect();
         found.map(|parts| parts.concat())
     })??;
-    let m = sample as f64;
-    let mean = largest.iter().sum::<f64>() / m;
-    let variance = largest.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / m;
-    let half = (2.0 * variance * LOG_CHANCE / m).sqrt() + 3.0 * bound(tem, words) * LOG_CHANCE / m;
+    let most = bound(tem, words);
+    let shares: Vec<f64> = largest.iter().map(|x| (x / most).min(1.0)).collect();
+    let (low, high) = interval_of_mean(&shares, MISSED);
     let bits = |mean: f64| {
         (mean * outputs as f64)
             .log2()
             .clamp(0.0, (words as f64).log2())
     };
     Ok(Bits {
-        value: bits(mean),
-        low: bits((mean - half).max(0.0)),
-        high: bits(mean + half),
+        value: bits(largest.iter().sum::<f64>() / sample as f64),
+        low: bits(low * most),
+        high: bits(high * most),
         sampled: sample,
         draws: 0,
     })
+}
+
+/// The largest Pr\[y|w\] of some outputs y, by the laws of the words that they stand for.
+fn largest_of(source: &Source, tem: &Tem, ranks: &[u32], words: usize) -> Result<Vec<f64>> {
+    let Some(cover) = tem.cover() else {
+        let mut found = Vec::with_capacity(ranks.len());
+        source.each_law(ranks, words, |y, law, _, _| found.push(law[y as usize]))?;
+        return Ok(found);
+    };
+    let mut found = Vec::with_capacity(ranks.len());
+    for &rank in ranks {
+        let (y, mut most) = (cover.id(rank), 0.0);
+        source.each_law(cover.set(rank), words, |_, law, _, _| {
+            most = law[y as usize].max(most);
+        })?;
+        found.push(most);
+    }
+    Ok(found)
 }
 
 /// At most so much is any Pr\[y|w\]: a word's outputs at distance 0 share what they weigh.

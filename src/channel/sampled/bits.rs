@@ -1,0 +1,226 @@
+//! Mutual information from the laws of some words.
+
+use rand::rngs::ChaCha12Rng;
+use rayon::prelude::*;
+
+use crate::channel::source::Source;
+use crate::error::Result;
+use crate::guarantee::Bits;
+use crate::parallel::{Control, install};
+use crate::random::uniform_below_u128;
+
+/// Groups that the drawn words are dealt out to.
+const GROUPS: usize = 32;
+/// Parts of the words that are not drawn, whatever the number of threads: sums of floats do not depend on it.
+const PARTS: usize = 16;
+/// Standard errors that the interval goes beyond its bounds: 99.7%.
+const WIDTH: f64 = 3.0;
+
+/// The words whose laws are computed.
+struct Sample {
+    /// Common words, each with its probability.
+    heads: Vec<u32>,
+    /// Words drawn from the others by the prior, group by group.
+    groups: Vec<Vec<u32>>,
+    /// The probability of the others.
+    rest: f64,
+}
+
+/// Laws added up.
+struct Sum {
+    outputs: Vec<f64>,
+    /// Σ p ln p of the laws.
+    spread: f64,
+}
+
+impl Sum {
+    fn of_none(words: usize) -> Self {
+        Sum {
+            outputs: vec![0.0; words],
+            spread: 0.0,
+        }
+    }
+
+    fn add(&mut self, other: &Sum) {
+        self.spread += other.spread;
+        let outputs = self.outputs.iter_mut().zip(&other.outputs);
+        outputs.for_each(|(a, b)| *a += b);
+    }
+}
+
+/// I(W;Y) from so many laws. Words so common that two of the draws would be theirs are not drawn: their
+/// laws are summed by their probabilities. The other words are drawn by the prior, in [`GROUPS`] groups.
+///
+/// With the drawn words in the place of those they were drawn from, W has another distribution, whose mean is
+/// the prior. I(W;Y) is concave in the distribution of W: the information of the drawn words is a lower bound
+/// in expectation. For an upper bound, each group is measured against the mixture of the heads and the
+/// *other* groups, which does not depend on it and whose mean is p(y): E\[-ln mixture\] ≥ -ln p(y), as -ln
+/// is convex. The interval reaches from one to the other, each with three standard errors among groups.
+pub(in crate::channel) fn sampled_bits(
+    source: &Source,
+    prior: &[f64],
+    sample: usize,
+    rng: &mut ChaCha12Rng,
+    control: &Control,
+) -> Result<Bits> {
+    let Sample {
+        heads,
+        groups,
+        rest,
+    } = Sample::draw(prior, sample, rng);
+    let words = prior.len();
+    let mut head = Sum::of_none(words);
+    let parts: Vec<Sum> = install(heads.len() * words, 0, || {
+        let each = heads.par_chunks(heads.len().div_ceil(PARTS).max(1));
+        let each = each.map(|ids| sum_of(source, words, ids, |w| prior[w as usize], control));
+        each.collect::<Result<_>>()
+    })??;
+    parts.into_iter().for_each(|part| head.add(&part));
+    let laws = groups.iter().map(Vec::len).sum::<usize>() * words;
+    let groups: Vec<Sum> = install(laws, 0, || {
+        let each = groups.par_iter().map(|ids| {
+            let share = 1.0 / ids.len() as f64;
+            sum_of(source, words, ids, |_| share, control)
+        });
+        each.collect::<Result<_>>()
+    })??;
+    let entropy: f64 = prior.iter().map(|&p| minus_p_ln_p(p, p)).sum();
+    let found = Bounds::of(&head, &groups, rest);
+    // An output that only one group has makes the upper bound infinite, and its error no number.
+    let bits = |nats: f64| nats.min(entropy).max(0.0) / std::f64::consts::LN_2;
+    if groups.is_empty() {
+        return Ok(Bits::exact(bits(found.below)));
+    }
+    let low = bits(found.below - WIDTH * found.low_error);
+    let high = bits(found.above + WIDTH * found.high_error);
+    let middle = 0.5 * (bits(found.below) + bits(found.above));
+    Ok(Bits {
+        value: middle.clamp(low, high),
+        low,
+        high,
+        sampled: sample,
+        draws: 0,
+    })
+}
+
+impl Sample {
+    fn draw(prior: &[f64], sample: usize, rng: &mut ChaCha12Rng) -> Self {
+        let common = |&id: &u32| prior[id as usize] * sample as f64 >= 2.0;
+        let (heads, others): (Vec<u32>, Vec<u32>) = (0..prior.len() as u32).partition(common);
+        let mut rest = 0.0;
+        let sums: Vec<f64> = others
+            .iter()
+            .map(|&id| {
+                rest += prior[id as usize];
+                rest
+            })
+            .collect();
+        let one = |rng: &mut ChaCha12Rng| {
+            let u = uniform_below_u128(rng, 1 << 53) as f64 / (1u64 << 53) as f64 * rest;
+            others[sums.partition_point(|&s| s <= u).min(others.len() - 1)]
+        };
+        // Two of the draws for each head: half of them at least are left.
+        let drawn: Vec<u32> = match rest > 0.0 {
+            true => (heads.len()..sample).map(|_| one(rng)).collect(),
+            false => Vec::new(),
+        };
+        let count = GROUPS.min(drawn.len());
+        let start = |group: usize| group * drawn.len() / count;
+        let groups = (0..count).map(|group| drawn[start(group)..start(group + 1)].to_vec());
+        Sample {
+            groups: groups.collect(),
+            heads,
+            rest,
+        }
+    }
+}
+
+fn sum_of(
+    source: &Source,
+    words: usize,
+    ids: &[u32],
+    weight: impl Fn(u32) -> f64 + Sync,
+    control: &Control,
+) -> Result<Sum> {
+    let mut sum = Sum::of_none(words);
+    for ids in ids.chunks(64) {
+        control.check()?;
+        source.each_law(ids, words, |w, law, _, p_ln_p| {
+            let weight = weight(w);
+            sum.spread += weight * p_ln_p;
+            sum.outputs
+                .iter_mut()
+                .zip(law)
+                .for_each(|(a, p)| *a += weight * p);
+        })?;
+        control.advance(ids.len());
+    }
+    Ok(sum)
+}
+
+/// -p·ln q; 0 where p is.
+fn minus_p_ln_p(p: f64, q: f64) -> f64 {
+    if p > 0.0 { -p * q.ln() } else { 0.0 }
+}
+
+/// Bounds of I(W;Y) in nats, and their standard errors.
+struct Bounds {
+    below: f64,
+    above: f64,
+    low_error: f64,
+    high_error: f64,
+}
+
+impl Bounds {
+    fn of(head: &Sum, groups: &[Sum], rest: f64) -> Self {
+        let count = groups.len() as f64;
+        // For each group: against all groups, and against the others.
+        let mut against = vec![(0.0, 0.0); groups.len()];
+        let (mut below, mut above) = (head.spread, head.spread);
+        let mut before = vec![0.0; groups.len()];
+        for (y, &common) in head.outputs.iter().enumerate() {
+            let mut sum = 0.0;
+            for (before, group) in before.iter_mut().zip(groups) {
+                *before = sum;
+                sum += group.outputs[y];
+            }
+            let all = common + rest * sum / count.max(1.0);
+            below += minus_p_ln_p(common, all);
+            above += minus_p_ln_p(common, all);
+            let mut behind = 0.0;
+            for ((found, before), group) in against.iter_mut().zip(&before).zip(groups).rev() {
+                let p = group.outputs[y];
+                let others = common + rest * (before + behind) / (count - 1.0);
+                found.0 += minus_p_ln_p(p, all);
+                found.1 += minus_p_ln_p(p, others);
+                behind += p;
+            }
+        }
+        let own = |of: fn(&(f64, f64)) -> f64| {
+            let each = against.iter().zip(groups);
+            let each: Vec<f64> = each
+                .map(|(found, group)| of(found) + group.spread)
+                .collect();
+            let mean = each.iter().sum::<f64>() / count;
+            let squares: f64 = each.iter().map(|x| (x - mean).powi(2)).sum();
+            (
+                rest * mean,
+                rest * (squares / (count * (count - 1.0))).sqrt(),
+            )
+        };
+        let (mut low_error, mut high_error) = (0.0, 0.0);
+        if !groups.is_empty() {
+            let (with, without);
+            (with, low_error) = own(|found| found.0);
+            (without, high_error) = own(|found| found.1);
+            below += with;
+            above += without;
+        }
+        Bounds {
+            below,
+            above,
+            low_error,
+            high_error,
+        }
+    }
+}
