@@ -1,6 +1,6 @@
-"""Columns of numbers and dates as arrays, and back: numpy, pandas, polars, Arrow, lists.
+"""Converts columns of numbers and dates to arrays and back: numpy, pandas, polars, Arrow, lists.
 
-No library is imported that the caller has not imported. What is missing stays missing.
+Missing values stay missing. The module imports no library that the caller has not imported.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _loaded(name: str) -> Any:
 
 
 def _missing(value: Any) -> bool:
-    """None, NaN, NaT, pandas.NA, a Decimal that is no number."""
+    """Return whether a value is None, NaN, NaT, pandas.NA, or a Decimal NaN."""
     if value is None or (isinstance(value, (float, Decimal)) and isnan(value)):
         return True
     if isinstance(value, (np.datetime64, np.floating)):
@@ -50,7 +50,7 @@ def _is_column(value: Any) -> bool:
 
 
 def _as_given(y: float, x: Any) -> Any:
-    """Return a draw as the type that its number had."""
+    """Return a draw in the type of the number that it replaces."""
     if isinstance(x, Decimal):
         exponent = x.as_tuple().exponent
         return Decimal(repr(float(y))).quantize(Decimal((0, (1,), min(int(exponent), 0))))
@@ -60,19 +60,19 @@ def _as_given(y: float, x: Any) -> Any:
 
 
 def _of_dtype(y: NDArray[np.float64], dtype: Any) -> NDArray[Any]:
-    """Return draws as an array of a dtype: whole numbers are rounded and clamped to it."""
+    """Return draws as an array of a dtype; for integers they are rounded and clamped."""
     if dtype.kind not in "iu":
         return y.astype(dtype)
     ends = np.iinfo(dtype)
     rounded = np.rint(y)
-    # In f64 the largest of 64 bits would be one too much.
+    # As float64 the largest 64-bit integer rounds up to a value that does not fit.
     new = np.clip(rounded, float(ends.min), np.nextafter(float(ends.max), 0.0)).astype(dtype)
     new[rounded >= float(ends.max)] = ends.max
     return new
 
 
 def float_column(given: Any, draw: Floats) -> Any:  # noqa: PLR0911, a case a kind
-    """Draw for a number, or for a column of numbers of any kind."""
+    """Draw replacements for a number, or for a column of numbers of any kind."""
     if _missing(given):
         return given
     if isinstance(given, (Real, Decimal)) and not isinstance(given, (bool, np.bool_)):
@@ -96,7 +96,7 @@ def float_column(given: Any, draw: Floats) -> Any:  # noqa: PLR0911, a case a ki
 def _listed(  # noqa: PLR0917, one kind of list
     given: Any, number: Any, draw: Any, back: Any, kinds: tuple[type, ...], name: str
 ) -> Any:
-    """Draw for the items of a list, in one call; nested ones by themselves."""
+    """Draw replacements for the items of a list in one call; each nested list gets its own call."""
     items = given.ravel().tolist() if isinstance(given, np.ndarray) else list(given)
     flat = [i for i, x in enumerate(items) if not _missing(x) and not _is_column(x)]
     for i in flat:
@@ -119,7 +119,7 @@ def _dtype(number: Any) -> Any:
 
 
 def _pandas(column: Any, pandas: Any, drawn: Callable[[Any], Any]) -> Any:
-    """Draw for a pandas column, by its numpy or its Arrow form."""
+    """Draw replacements for a pandas column, through its numpy or its Arrow form."""
     dtype = column.dtype
     if isinstance(dtype, np.dtype):
         values = drawn(column.to_numpy())
@@ -161,7 +161,7 @@ def _arrow_floats(column: Any, draw: Floats, arrow: Any) -> Any:
 
 
 def floats_of(given: Any) -> NDArray[np.float64]:
-    """Return a column of numbers as float64, shape (n,); what is missing is NaN."""
+    """Return a column as float64, shape (n,), without missing values; NaN of numpy arrays stays."""
     kept: list[NDArray[np.float64]] = []
 
     def keep(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -205,7 +205,7 @@ def _day(date: Any) -> int:
 
 
 def _date_as_given(day: int, given: Any) -> Any:
-    """Return a day as the type that its date had, at midnight."""
+    """Return a day in the type of the date that it replaces, at midnight."""
     if isinstance(given, np.datetime64):
         return np.datetime64(int(day), "D").astype(given.dtype)
     date = dt.date.fromordinal(int(day) + EPOCH)
@@ -215,7 +215,7 @@ def _date_as_given(day: int, given: Any) -> Any:
 
 
 def day_column(given: Any, draw: Days) -> Any:  # noqa: PLR0911, a case a kind
-    """Draw for a date, or for a column of dates of any kind."""
+    """Draw replacements for a date, or for a column of dates of any kind."""
     if _missing(given):
         return given
     if isinstance(given, (dt.date, np.datetime64)):
