@@ -1,4 +1,4 @@
-"""Types that modules share which do not import each other."""
+"""Types shared by modules that do not import each other."""
 
 from __future__ import annotations
 
@@ -9,35 +9,35 @@ __all__ = ["Bits", "ChargeLike", "LedgerLike", "Unchanged"]
 
 
 class Bits(float):
-    """A number of bits that knows how exact it is.
+    """A number of bits with its interval.
 
-    Printed as a number; with its interval where it was estimated, and with the number of draws
-    where the law itself was estimated from draws.
+    It prints as a number, with its interval if it is an estimate, and with the number of draws if
+    the law itself is an estimate from draws.
     """
 
     low: float
-    """The lower end of its interval; the number itself where it is exact."""
+    """The lower end of the interval; the number itself if it is exact."""
     high: float
-    """The upper end."""
+    """The upper end of the interval; the number itself if it is exact."""
     sampled: int
-    """Words (of a capacity: outputs) that it is estimated from, 0 where it is a sum over all."""
+    """The number of words drawn for the estimate (outputs, for a capacity); 0 for an exact sum."""
     draws: int
-    """Draws of every word that the law is estimated from, 0 where the law is exact."""
+    """Draws of every word from which the law is estimated; 0 if the law is exact."""
 
     def __new__(
         cls, value: float, low: float, high: float, sampled: int, draws: int = 0
     ) -> Bits:  # fmt: skip
-        """Make one."""
+        """Make the number."""
         bits = super().__new__(cls, value)
         bits.low, bits.high, bits.sampled, bits.draws = low, high, sampled, draws
         return bits
 
     def __getnewargs__(self) -> tuple[Any, ...]:
-        """Return what it was made of, for pickle."""
+        """Return the arguments of the constructor, for pickle."""
         return float(self), self.low, self.high, self.sampled, self.draws
 
     def __str__(self) -> str:
-        """Return it as a sentence's part."""
+        """Return the number as a part of a sentence."""
         text = f"{float(self):.2f} bits"
         if self.sampled or self.draws:
             text = f"{float(self):.2f} ({self.low:.2f} to {self.high:.2f}) bits"
@@ -45,48 +45,48 @@ class Bits(float):
 
 
 class Unchanged(NamedTuple):
-    """How often common words come back as they were; see `Mechanism.unchanged`."""
+    """How often common words come back unchanged; see `Mechanism.unchanged`."""
 
     mean: float
-    """Mean of Pr[M(w) = w] over common words."""
+    """The mean of Pr[M(w) = w] over common words."""
     worst: float
-    """The largest one found."""
+    """The largest such probability found."""
     words: int
-    """How many words were measured, of the first 1,000 of the vocabulary."""
+    """The number of words measured, among the first 1,000 of the vocabulary."""
     draws: int
-    """Draws of each; 0 where the probabilities were computed."""
+    """Draws of each word; 0 if the probabilities were computed."""
     warning: str | None
-    """A warning in plain words, where more than a fifth come back."""
+    """A warning in plain words, if more than a fifth come back unchanged; else None."""
 
 
 class ChargeLike(Protocol):
-    """A charge of a ledger, as a record reads it: `fastdx.budget.Entry` is one."""
+    """The interface of a ledger's charge for a record; `fastdx.budget.Entry` has it."""
 
     @property
     def account(self) -> str:
-        """Whose budget it was charged to."""
+        """The account that was charged."""
 
     @property
     def amount(self) -> float:
-        """What was charged."""
+        """The amount charged."""
 
     @property
     def time(self) -> float:
-        """When, in seconds since 1970."""
+        """The time of the charge, in seconds since 1970."""
 
 
 class LedgerLike(Protocol):
-    """A ledger, as a record reads it: `fastdx.budget.Ledger` is one."""
+    """The interface of a ledger for a record; `fastdx.budget.Ledger` has it."""
 
     @property
     def budget(self) -> float:
         """The most that an account may spend."""
 
     def entries(self, account: str | None = None) -> Sequence[ChargeLike]:
-        """Return the charges of an account, or of all of them, the first one first."""
+        """Return the charges of an account, or of all accounts, oldest first."""
 
     def spent(self, account: str) -> float:
         """Return the sum of an account's charges."""
 
     def remaining(self, account: str) -> float:
-        """Return what an account may still spend."""
+        """Return the amount that an account may still spend."""

@@ -1,4 +1,4 @@
-"""A ledger of privacy spent, that refuses before anything is released."""
+"""A ledger of spent privacy budget, which refuses a release before anything is drawn."""
 
 from __future__ import annotations
 
@@ -33,14 +33,13 @@ from fastdx.mechanisms import Mechanism
 __all__ = ["BudgetExceededError", "Entry", "Ledger"]
 
 
-# Seconds between two looks whether other processes have released the file. The generator is not the
-# one that programs seed.
+# Seconds between two tries to lock the file. SystemRandom, so that a program's seed has no effect.
 _PAUSE = (0.001, 0.01)
 _PAUSES = random.SystemRandom()
 
 
 class BudgetExceededError(FastdxError):
-    """A release would pass the budget; nothing was released and nothing charged."""
+    """A release would exceed the budget; nothing was released and nothing was charged."""
 
 
 class Entry(NamedTuple):
@@ -49,50 +48,52 @@ class Entry(NamedTuple):
     account: str
     """The user or document."""
     amount: float
-    """What was charged."""
+    """The amount charged."""
     note: str
-    """What for."""
+    """A note on the release."""
     time: float
-    """When, seconds since 1970."""
+    """The time of the charge, in seconds since 1970."""
 
 
 class Ledger:
-    """Adds up what releases cost, per user or document, in an SQLite file.
+    """Adds up the prices of releases, per user or document, in an SQLite file.
 
-    A charge is written, and on disk, before the release it pays for is made: a process that is
-    killed in between has paid and released nothing. Safe under threads, processes and forks:
-    every charge is one locked transaction. Only the file's owner can read it.
+    The ledger writes a charge to disk before it makes the release. If the process is killed in
+    between, the account is charged and nothing is released. The ledger is safe under threads,
+    processes and forks: every charge is one locked transaction. Only the file's owner can read it.
 
-    Two units must not be mixed in one ledger: ε·words (`privatize` and its like), which is ε per
-    unit of distance times the number of words (of distinct words with ``consistent=True``; a
-    number or a date that is drawn by its own law adds that law's ε, per unit of its own metric);
-    and ε·Σd (`charge_alternatives`), the log-ratio between a text and an alternative to it.
+    Do not mix two units in one ledger. `privatize` and its like charge ε·words: ε per unit of
+    distance times the number of words (of distinct words with ``consistent=True``). A number or a
+    date that is drawn by its own law adds that law's ε, per unit of its own metric.
+    `charge_alternatives` charges ε·Σd, the log-ratio between a text and an alternative to it.
 
-    A release is refused before it is drawn where no finite number pays for it
-    (`Guarantee.price`): a mechanism that is seeded, or whose sampler proves nothing, or that
-    releases words as they are; a text whose unknown words show as unknown (``oov='drop'``,
-    ``'mask'``, ``'error'``, or a mechanism that proves nothing about unknown words).
+    The ledger refuses a release, before it is drawn, if no finite number pays for it
+    (`Guarantee.price`). This is so for a mechanism with a seed, for one whose sampler proves
+    nothing, and for one that releases words unchanged. It is also so for a text with unknown words
+    that are recognisable in the output (``oov='drop'``, ``'mask'``, ``'error'``, or a mechanism
+    that proves nothing about unknown words).
 
     Parameters
     ----------
     path : str or os.PathLike
-        The SQLite file; made where there is none.
+        The SQLite file; created if it does not exist.
     budget : float, optional
-        What an account may spend in all, ≥ 0. It is kept in the file: a smaller one than the
-        file's replaces it for all who have the file open, a larger one is refused. If left out,
-        the file's own.
+        The most that an account may spend in total, ≥ 0. The file stores it. A smaller budget than
+        the file's replaces it for all processes that have the file open; a larger one is refused.
+        By default the file's budget.
     timeout : float, optional
-        Seconds to wait for other processes, then a `FileError` is raised and nothing is charged.
+        Seconds to wait for other processes. After that a `FileError` is raised and nothing is
+        charged.
     raise_budget : bool, optional
-        Allow a larger budget than the file's, and keep it there.
+        Whether to accept a larger budget than the file's and store it.
     allow_wordless : bool, optional
-        Release texts without a word (numbers of punctuation marks, white space) as they are, for
-        nothing. By default they are refused: all of such a text is released.
+        Whether to release texts without words (punctuation marks, white space), unchanged and
+        without a charge. By default they are refused, because such a text is released as a whole.
 
     Raises
     ------
     ParameterError
-        A budget that is larger than the file's, without ``raise_budget=True``.
+        The budget is larger than the file's, without ``raise_budget=True``.
 
     Examples
     --------
@@ -114,7 +115,7 @@ class Ledger:
         raise_budget: bool = False,
         allow_wordless: bool = False,
     ) -> None:
-        """Open or make the file."""
+        """Open or create the file."""
         if budget is None:
             if not Path(path).is_file():
                 raise ParameterError("budget must be given for a new ledger, got None")
@@ -127,7 +128,7 @@ class Ledger:
         with self._connect() as db:
             kept = self._budget(db) if self._made(db) else None
             if kept is not None and budget in (None, kept):
-                return  # nothing to write: others need not wait
+                return  # nothing to write, so no lock is needed
             self._patiently(db, "PRAGMA journal_mode=WAL")
             self._patiently(db, "BEGIN IMMEDIATE")
             try:
@@ -149,7 +150,7 @@ class Ledger:
                 raise
 
     def _own_file(self) -> None:
-        """Make the file, readable by its owner alone; SQLite's others get the same mode."""
+        """Create the file for its owner alone; SQLite gives its other files the same mode."""
         try:
             os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         except FileExistsError:
@@ -178,7 +179,7 @@ class Ledger:
 
     @staticmethod
     def _made(db: sqlite3.Connection) -> bool:
-        """Whether the file has all its tables."""
+        """Return whether the file has all its tables."""
         found = db.execute("SELECT 1 FROM sqlite_master WHERE name = 'terms'").fetchone()
         return found is not None
 
@@ -189,13 +190,13 @@ class Ledger:
 
     @property
     def budget(self) -> float:
-        """What an account may spend in all: what the file says now."""
+        """The most that an account may spend in total; read from the file each time."""
         with self._connect() as db:
             return self._budget(db) or 0.0
 
     @contextmanager
     def _connect(self) -> Iterator[sqlite3.Connection]:
-        # A connection a call: none is shared between threads, or inherited by a fork.
+        # One connection per call, so threads share none and a fork inherits none.
         try:
             with closing(
                 sqlite3.connect(self.path, timeout=self.timeout, isolation_level=None)
@@ -206,11 +207,10 @@ class Ledger:
             raise FileError(None, str(e), self.path) from e
 
     def _patiently(self, db: sqlite3.Connection, statement: str) -> None:
-        """Execute a statement that locks the file, once other processes have released it.
+        """Execute a statement that locks the file; wait until other processes release it.
 
-        SQLite itself asks the less often the longer it has waited, so that whoever has just come
-        is served first: beside ten processes a charge has waited for 15 seconds. Here all ask
-        equally often.
+        SQLite's own wait tries less and less often, so new processes come first. With ten processes
+        a charge has waited for 15 seconds. Here all processes try equally often.
         """
         end = time.monotonic() + self.timeout
         db.execute("PRAGMA busy_timeout = 0")
@@ -228,12 +228,12 @@ class Ledger:
         db.execute(f"PRAGMA busy_timeout = {round(1000 * min(self.timeout, 1e6))}")
 
     def spent(self, account: str) -> float:
-        """Return what an account has been charged."""
+        """Return the total charged to an account."""
         with self._connect() as db:
             return self._spent(db, _account(account))
 
     def remaining(self, account: str) -> float:
-        """Return what an account may still spend."""
+        """Return the amount that an account may still spend."""
         with self._connect() as db:
             budget = self._budget(db) or 0.0
             return max(budget - self._spent(db, _account(account)), 0.0)
@@ -241,7 +241,7 @@ class Ledger:
     @staticmethod
     def _spent(db: sqlite3.Connection, account: str) -> float:
         amounts = db.execute("SELECT amount FROM charges WHERE account = ?", (account,))
-        # Exactly rounded: many small charges are not lost.
+        # `fsum` rounds once, so many small charges are not lost.
         return math.fsum(amount for (amount,) in amounts)
 
     def charge(self, account: str, amount: float, note: str = "") -> float:
@@ -250,21 +250,21 @@ class Ledger:
         Parameters
         ----------
         account : str
-            The user or document; its name is taken in Unicode's form NFC.
+            The user or document; the name is converted to Unicode's form NFC.
         amount : float
-            What the release costs, ≥ 0.
+            The price of the release, ≥ 0.
         note : str, optional
-            What for. It is stored: no private text.
+            A note to store; it must hold no private text.
 
         Returns
         -------
         float
-            What is left.
+            The amount that the account may still spend.
 
         Raises
         ------
         BudgetExceededError
-            It would pass the budget; nothing is charged.
+            The charge would exceed the budget; nothing is charged.
         """
         return self.charge_all({account: amount}, note)[_account(account)]
 
@@ -276,19 +276,19 @@ class Ledger:
         Parameters
         ----------
         amounts : mapping of str to float
-            What the release costs each account, ≥ 0.
+            The price of the release for each account, ≥ 0.
         note : str or mapping of str to str, optional
-            What for: the same for all, or one an account. It is stored: no private text.
+            A note to store, one for all accounts or one per account; it must hold no private text.
 
         Returns
         -------
         dict of str to float
-            What is left, by the accounts' names in Unicode's form NFC.
+            The amount that each account may still spend, by its name in Unicode's form NFC.
 
         Raises
         ------
         BudgetExceededError
-            One of them would pass the budget; nothing is charged.
+            A charge would exceed the budget of its account; no account is charged.
 
         Examples
         --------
@@ -304,7 +304,7 @@ class Ledger:
                 raise InputTypeError(f"note must be a str, not {type(text).__name__}")
         left: dict[str, float] = {}
         with self._connect() as db:
-            # Locks out other writers from the look until the charge is on disk.
+            # Locks out other writers from reading the sums until the charge is on disk.
             self._patiently(db, "BEGIN IMMEDIATE")
             try:
                 budget = self._budget(db) or 0.0
@@ -321,13 +321,13 @@ class Ledger:
     def _charge(
         self, db: sqlite3.Connection, account: str, amount: float, note: str, budget: float
     ) -> float:
-        """Charge an account within a transaction; return what is left."""
+        """Charge an account in an open transaction; return the amount left."""
         if not (isinstance(amount, int | float) and amount >= 0):
             raise ParameterError(f"amount must be a number, at least 0, got {amount!r}")
         amount = float(amount) if amount < 1e300 else math.inf
         spent = self._spent(db, account)
         total = math.fsum([spent, amount])
-        # What rounding of a sum can add is no excess.
+        # The rounding error of a sum is no excess.
         if not total <= budget * (1 + 1e-12):
             raise BudgetExceededError(
                 f"{account!r} has spent {spent:g} of {budget:g}: {amount:g} more "
@@ -347,10 +347,10 @@ class Ledger:
         Raises
         ------
         BudgetExceededError
-            The text would pass the budget; nothing is released.
+            The text would exceed the budget; nothing is released.
         ParameterError
-            No finite number pays for the release (`Guarantee.price`), or the text has no word and
-            all of it would be released (see `allow_wordless`).
+            No finite number pays for the release (`Guarantee.price`), or the text has no word, so
+            it would be released as a whole (see `allow_wordless`).
         """
         self._pay(account, mechanism, mechanism.guarantee._price(text), empty=not text)
         return mechanism.privatize(text)
@@ -373,7 +373,7 @@ class Ledger:
 
         Raises as `privatize`.
         """
-        ids = np.array(ids)  # what is charged for is what is drawn, whoever else holds the array
+        ids = np.array(ids)  # a copy, so that nobody changes the ids between charge and draw
         self._pay(account, mechanism, mechanism.guarantee._price_ids(ids), empty=not ids.size)
         return mechanism.privatize_ids(ids)
 
@@ -382,8 +382,8 @@ class Ledger:
     ) -> Counter[str]:
         """Charge ε for every word of a bag, then release the bag privatised.
 
-        The log-ratio between two bags of N words is ε·N·E, N·E the sum of the distances of the
-        words that the best matching pairs: the same unit as that of `privatize`.
+        The log-ratio between two bags of N words is at most ε·N·E, where N·E is the sum of the
+        distances in the best matching of their words. So the unit is that of `privatize`.
 
         Raises as `privatize`.
         """
@@ -400,7 +400,7 @@ class Ledger:
         *,
         empty: bool,
     ) -> None:
-        """Charge a release, or refuse it: `empty` says that nothing would be released."""
+        """Charge a release, or refuse it; `empty` says that the input is empty."""
         price, why, units = priced
         if not any(units) and not empty and not self.allow_wordless:
             raise ParameterError(
@@ -413,22 +413,22 @@ class Ledger:
     def charge_alternatives(
         self, mechanism: Mechanism, text: str, alternatives: Iterable[str], *, account: str
     ) -> float:
-        """Charge the largest log-ratio between a text and alternatives to it: ε·Σd.
+        """Charge the largest log-ratio between a text and its alternatives, ε·Σd.
 
-        An observer who cannot tell the text from any of these by more than that learns no more.
+        The output distinguishes the text from each alternative by at most this log-ratio.
 
         Returns
         -------
         float
-            What was charged.
+            The amount charged.
 
         Raises
         ------
         ParameterError
-            Nothing is proved about one of the alternatives: it has another number of words, say,
-            or other punctuation.
+            Nothing is proved about an alternative, for example because it has another number of
+            words or other punctuation.
         BudgetExceededError
-            It would pass the budget.
+            The charge would exceed the budget.
         """
         if isinstance(alternatives, str):
             raise InputTypeError("alternatives must be a list of str, not str")

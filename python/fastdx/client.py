@@ -1,7 +1,7 @@
 """Clients of a fastdx service (``fastdx-serve``), sync and async: ``pip install 'fastdx[client]'``.
 
-A request that failed on its way is sent again under the same Idempotency-Key, so that the service
-answers with the draw it has already made: no text is drawn twice for one call.
+If a request fails in transit, the client sends it again with the same Idempotency-Key. The service
+then answers with the draw that it has already made. So one call never draws a text twice.
 """
 
 from __future__ import annotations
@@ -27,24 +27,25 @@ _Texts = list[str | None] | list[str] | tuple[str | None, ...]
 
 
 class ServiceError(FastdxError):
-    """The service refused, or could not be reached.
+    """The service refused a request, or could not be reached.
 
-    Its message is the service's own, which never holds the text that was sent.
+    The message comes from the service and never holds the text that was sent.
     """
 
     def __init__(self, status: int | None, code: str, message: str, left: float | None) -> None:
-        """Keep what the service said."""
+        """Store the parts of the service's answer."""
         super().__init__(message)
         self.status = status
-        """The HTTP status, or None where no answer came."""
+        """The HTTP status; None if there was no answer."""
         self.code = code
-        """The service's word for it: 'budget', 'busy', 'too_large', …; 'unreachable' for none."""
+        """The service's name of the error: 'budget', 'busy', 'too_large', …; 'unreachable' if there
+        was no answer."""
         self.left = left
-        """What is left of a budget, in ε·words, or None."""
+        """The rest of the budget, in ε·words, or None."""
 
 
 class _Call:
-    """One request, and what becomes of its answers."""
+    """One request, with its retries."""
 
     def __init__(self, given: dict[str, Any], policy: str | None, retries: int) -> None:
         try:
@@ -52,7 +53,7 @@ class _Call:
                 {**given, "policy": policy}, ensure_ascii=False, separators=(",", ":")
             ).encode()
         except UnicodeEncodeError:
-            # The error itself holds the text.
+            # The UnicodeEncodeError holds the text.
             message = "text must be Unicode: it holds a lone surrogate"
             raise ParameterError(message) from None
         self.headers = {
@@ -62,25 +63,25 @@ class _Call:
         self.retries = retries
 
     def waits(self) -> Iterator[float]:
-        """Seconds before each try."""
+        """Yield the seconds to wait before each try."""
         yield 0.0
         for i in range(self.retries):
             yield min(0.1 * 2**i, 5.0)
 
     @staticmethod
     def again(answer: httpx.Response) -> bool:
-        """Whether the same request may have a better answer soon."""
+        """Return whether a retry may soon get a better answer."""
         if answer.status_code in (502, 503, 504):
             return True
         return answer.status_code == 429 and _retry_after(answer) <= _PATIENCE
 
 
-# Seconds that a client waits for a busy service at most.
+# The most seconds that a client waits for a busy service.
 _PATIENCE = 10.0
 
 
 def _retry_after(answer: httpx.Response) -> float:
-    """Seconds until the service wants the request again; endless where it does not say."""
+    """Return the seconds of the header Retry-After; infinity without one."""
     given = answer.headers.get("retry-after", "")
     try:
         return float(given)
@@ -96,7 +97,7 @@ def _retry_after(answer: httpx.Response) -> float:
 
 
 def _read(answer: httpx.Response) -> dict[str, Any]:
-    """Return the object that the service answered, or raise."""
+    """Return the JSON object of the answer, or raise ServiceError."""
     body = _json(answer)
     if answer.is_success and isinstance(body, dict):
         return body
@@ -118,7 +119,7 @@ def _json(answer: httpx.Response) -> Any:
 
 
 def _other(answer: httpx.Response) -> ServiceError:
-    """Return the error for an answer that is not the service's."""
+    """Return the error for an answer that does not come from a fastdx service."""
     message = f"the service answered with status {answer.status_code}"
     if answer.is_success:
         message += ", and not as asked"
@@ -126,7 +127,7 @@ def _other(answer: httpx.Response) -> ServiceError:
 
 
 def _released(answer: httpx.Response, field: str, given: Any) -> Any:
-    """Return what was released for a text, texts or tokens, if it has their form, or raise."""
+    """Return the released text, texts or tokens; raise if they do not have the form of `given`."""
     found: Any = _read(answer).get(field)
     if isinstance(given, str):
         fits = isinstance(found, str)
@@ -135,7 +136,7 @@ def _released(answer: httpx.Response, field: str, given: Any) -> Any:
     elif field == "tokens":
         fits = None not in found
     else:
-        # Each text has its place.
+        # None must stay exactly where it was.
         fits = [one is None for one in found] == [one is None for one in given]
     if not fits:
         raise _other(answer)
@@ -145,7 +146,7 @@ def _released(answer: httpx.Response, field: str, given: Any) -> Any:
 def _released_spans(
     answer: httpx.Response, given: dict[str, Any]
 ) -> tuple[str, list[tuple[int, int]]]:
-    """Return a text that was released and its spans, or raise."""
+    """Return a released text and its spans, or raise ServiceError."""
     new, spans = _released(answer, "text", given["text"]), _read(answer).get("spans")
     try:
         pairs = [(int(start), int(end)) for start, end in spans or ()]
@@ -156,12 +157,12 @@ def _released_spans(
     return new, pairs
 
 
-# Everything that may happen to a request on its way, and what cannot be an address.
+# Errors in transit, and addresses that are not valid.
 _FAILURES = (httpx.RequestError, httpx.InvalidURL)
 
 
 def _unreachable(error: Exception | None) -> ServiceError:
-    # Of the transport's error the class alone: its message may quote what was sent.
+    # Only the class of the transport's error: its message may quote the request.
     message = f"the service could not be reached ({type(error).__name__})"
     return ServiceError(None, "unreachable", message, None)
 
@@ -184,20 +185,20 @@ class _Base:
 
 
 class Client(_Base):
-    """A client of a fastdx service; may be shared between threads.
+    """A client of a fastdx service; threads may share it.
 
     Parameters
     ----------
     url : str
-        Where the service listens: ``"https://private.example"``.
+        The address of the service: ``"https://private.example"``.
     key : str, optional
         The API key.
     policy : str, optional
-        The policy of calls that name none; by default the service's default one.
+        The policy for calls that name none; by default the default policy of the service.
     retries : int, optional
-        How often a request is sent again that failed on its way, or met a busy service.
+        How often a request is sent again if it fails in transit or the service is busy.
     **options : Any
-        Of `httpx.Client`: ``timeout``, ``verify``, ``transport`` (for a Unix socket), …
+        Options of `httpx.Client`: ``timeout``, ``verify``, ``transport`` (for a Unix socket), …
 
     Examples
     --------
@@ -227,12 +228,12 @@ class Client(_Base):
     @overload
     def privatize(self, text: _Texts, policy: str | None = None) -> list[str | None]: ...
     def privatize(self, text: str | _Texts, policy: str | None = None) -> str | list[str | None]:
-        """Return a text, or each text of a list, privatised; None stays None.
+        """Privatise a text, or each text of a list; None stays None.
 
         Raises
         ------
         ServiceError
-            The service refused, or could not be reached.
+            The service refused the request, or could not be reached.
         """
         given = _text(text)
         result: str | list[str | None]
@@ -240,9 +241,9 @@ class Client(_Base):
         return result
 
     def privatize_tokens(self, tokens: Sequence[str], policy: str | None = None) -> list[str]:
-        """Return words that were found elsewhere, privatised: each string is one word.
+        """Privatise a list of words; each string is one word.
 
-        They are as many, unless the policy drops unknown ones. Raises as `privatize`.
+        The list keeps its length, unless the policy drops unknown words. Raises as `privatize`.
         """
         given = list(tokens)
         result: list[str] = _released(self._send({"tokens": given}, policy), "tokens", given)
@@ -251,15 +252,15 @@ class Client(_Base):
     def privatize_spans(
         self, text: str, spans: Sequence[tuple[int, int]], policy: str | None = None
     ) -> tuple[str, list[tuple[int, int]]]:
-        """Return a text of which parts are privatised, and where these are in it, in characters.
+        """Privatise spans of a text; return the new text and its spans, in characters.
 
-        The rest of the text is released as it is. Raises as `privatize`.
+        The rest of the text is released unchanged. Raises as `privatize`.
         """
         given = _spans(text, spans)
         return _released_spans(self._send(given, policy), given)
 
     def guarantee(self, policy: str) -> dict[str, Any]:
-        """Return a policy's description; ``["guarantee"]`` is as `Guarantee.to_dict` gives it.
+        """Return a policy's description; ``["guarantee"]`` has the form of `Guarantee.to_dict`.
 
         Raises as `privatize`.
         """

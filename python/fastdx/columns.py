@@ -1,7 +1,7 @@
-"""Columns and frames of other libraries: pandas, polars, Arrow, DuckDB, nested lists.
+"""Privatises columns and frames of other libraries: pandas, polars, Arrow, DuckDB, nested lists.
 
-What is not text stays: None, NaN, nulls. The kind of a column, its name, index and type are kept.
-No library is imported that the caller has not imported.
+A column keeps its kind, name, index and type, and its missing values (None, NaN, nulls). The module
+imports no library that the caller has not imported.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ def _loaded(name: str) -> Any:
 
 
 def privatize_column(mechanism: MechanismCore, column: Any) -> Any:  # noqa: PLR0911, a case a kind
-    """Privatise a column of any kind; `Mechanism.privatize` calls it for what is no list of str.
+    """Privatise a column of any kind; `Mechanism.privatize` calls it for all but lists of str.
 
     Parameters
     ----------
     mechanism : Mechanism
-        Any.
+        Any mechanism.
     column : object
         A pandas Series or Index, a polars Series, a pyarrow Array, ChunkedArray or Scalar, a DuckDB
         relation of one column, anything with Arrow's C interface, or nested lists of str.
@@ -37,12 +37,12 @@ def privatize_column(mechanism: MechanismCore, column: Any) -> Any:  # noqa: PLR
     Returns
     -------
     object
-        The same kind of column. What is missing stays missing.
+        A column of the same kind; missing values stay missing.
 
     Raises
     ------
     InputTypeError
-        Another kind, or a value that is no text.
+        The column is of another kind, or a value is no text.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def privatize_column(mechanism: MechanismCore, column: Any) -> Any:  # noqa: PLR
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a value of a column is None, NaN, pandas.NA or NaT."""
+    """Return whether a value is None, NaN, pandas.NA or NaT."""
     if value is None or (isinstance(value, float) and isnan(value)):
         return True
     pandas = _loaded("pandas")
@@ -97,7 +97,7 @@ def _nested(mechanism: MechanismCore, given: Any) -> Any:
 
 
 def _shape(given: Iterable[Any], name: str, texts: list[str]) -> list[Any]:
-    """Collect the texts; in their place True, whatever else stays is in a tuple."""
+    """Collect the texts of a list; return the list with True for a text, and others in tuples."""
     found: list[Any] = []
     for i, item in enumerate(given):
         if isinstance(item, str):
@@ -125,7 +125,7 @@ def _pandas(mechanism: MechanismCore, column: Any, pandas: Any) -> Any:
         raise InputTypeError("text is a MultiIndex: privatise its levels as columns")
     values: Any
     if isinstance(dtype, pandas.CategoricalDtype):
-        # The categories that are not written would be released: they are those of the outputs.
+        # The old categories would release words, so the new ones are made from the outputs.
         new = _nested(mechanism, column.astype(object).tolist())
         values = pandas.Categorical(new, ordered=dtype.ordered)
         dtype = values.dtype
@@ -138,7 +138,7 @@ def _pandas(mechanism: MechanismCore, column: Any, pandas: Any) -> Any:
         except UnicodeEncodeError as error:
             surrogate = error.start
         if surrogate is not None:
-            # Not within the clause: the error that it handles holds the text.
+            # Outside of the clause, because the handled error holds the text.
             raise InputTypeError(f"a text holds a lone surrogate, character {surrogate} of it")
         values = dtype.__from_arrow__(_arrow(mechanism, old, pyarrow))
     else:
@@ -163,12 +163,12 @@ def _arrow(mechanism: MechanismCore, column: Any, arrow: Any, path: list[str] | 
 
 
 def _of_type(column: Any, kind: Any) -> Any:
-    """A column without what its type does not have: metadata of fields within."""
+    """Return the column with exactly this type, without other metadata of nested fields."""
     return column if column.type.equals(kind, check_metadata=True) else column.cast(kind)
 
 
 def _table(relation: Any) -> Any:
-    """The rows of a DuckDB relation as a pyarrow.Table."""
+    """Return the rows of a DuckDB relation as a pyarrow.Table."""
     import pyarrow
 
     return pyarrow.table(relation)
@@ -180,23 +180,23 @@ def privatize_frame(mechanism: MechanismCore, frame: Any, columns: str | Iterabl
     Parameters
     ----------
     mechanism : Mechanism
-        Any.
+        Any mechanism.
     frame : pandas.DataFrame, polars.DataFrame, pyarrow.Table or RecordBatch, or DuckDB relation
-        The other columns are released as they are.
+        The frame; its other columns are released unchanged.
     columns : str or iterable of str
-        Names of the columns of text.
+        The names of the columns of text.
 
     Returns
     -------
     object
-        A new frame of the same kind; of a DuckDB relation a pyarrow.Table.
+        A new frame of the same kind; for a DuckDB relation a pyarrow.Table.
 
     Raises
     ------
     ParameterError
-        No column, or one that the frame does not have.
+        No column is named, or the frame lacks one.
     InputTypeError
-        Another kind of frame, a lazy one, or a value that is no text.
+        The frame is of another kind or lazy, or a value is no text.
 
     Examples
     --------
@@ -243,7 +243,7 @@ def _check_columns(names: list[str], there: list[Any]) -> None:
 
 def _arrow_table(mechanism: MechanismCore, table: Any, names: list[str], arrow: Any) -> Any:
     for name in names:
-        # A name with points is one of a nested field, unless a column is called so.
+        # A name with points names a nested field, unless a column has this name.
         first, *path = [name] if name in table.schema.names else name.split(".")
         _check_columns([first], table.schema.names)
         at = table.schema.get_field_index(first)
@@ -265,9 +265,9 @@ _PANDAS_TYPE = {"num_categories", "ordered", "encoding", "timezone", "precision"
 
 
 def own_schema(schema: Any) -> tuple[Any, list[str]]:
-    """Return an Arrow schema with the metadata that Arrow and pandas need, and the keys that went.
+    """Return a schema with only the metadata that Arrow and pandas need, and the dropped keys.
 
-    Nobody knows what other metadata says.
+    Other metadata could hold private content.
     """
     import pyarrow as pa
 
@@ -288,7 +288,7 @@ def own_schema(schema: Any) -> tuple[Any, list[str]]:
         return pa.field(old.name, own_type(old.type), old.nullable, own(old.metadata))
 
     def own_type(old: Any) -> Any:
-        """Rebuild a type of which fields are part."""
+        """Rebuild a type that contains fields."""
         if pa.types.is_struct(old):
             return pa.struct([own_field(child) for child in old])
         if pa.types.is_map(old):
@@ -306,7 +306,7 @@ def own_schema(schema: Any) -> tuple[Any, list[str]]:
 
 
 def _own_pandas(metadata: bytes, dropped: dict[str, None]) -> bytes | None:
-    """Return what pandas needs of its metadata; its ``attrs`` are the user's."""
+    """Return the part of its metadata that pandas needs; ``attrs`` are dropped as user data."""
     import json
 
     def own(given: Any, keys: set[str]) -> dict[str, Any]:

@@ -1,10 +1,10 @@
 """Hugging Face datasets: a function for ``Dataset.map`` (extra ``fastdx[datasets]``).
 
-``map`` keeps its outcome in a file, and when the same function comes to the same data again it
-reads the file. Here that would be wrong without a sign: the second release would be the first once
-more, whoever counts draws, charges a ledger, or compares two releases would believe in two, and
-the file would outlive the change that was meant to replace it. So a function of `privatize` never
-has the same fingerprint twice.
+``map`` caches its result in a file, and reads the file when the same function meets the same data
+again. For privatised text this would be silently wrong. The second release would repeat the first,
+but a user who counts draws, charges a ledger or compares releases would believe in two. And a
+changed policy could return old results. So a function from `privatize` never has the same
+fingerprint twice.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["features", "privatize"]
 
 
 class _Privatizer:
-    """What ``map`` calls with each batch."""
+    """The function that ``map`` calls with each batch."""
 
     def __init__(self, names: list[str], recipe: Recipe) -> None:
         self._names, self._recipe = names, recipe
@@ -33,12 +33,12 @@ class _Privatizer:
         return privatize_batch(self._recipe.mechanism(), batch, self._names)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # The fingerprint is a hash of the pickled function: the last argument makes it new.
+        # The fingerprint is a hash of the pickled function; the random argument changes it.
         return _copied, (self._names, self._recipe, secrets.token_hex(16))
 
 
 def _copied(names: list[str], recipe: Recipe, _fresh: str) -> _Privatizer:
-    """Make the function again: in a process of ``num_proc=``, which works on one thread."""
+    """Make the function again; a process of ``num_proc=`` then uses one thread."""
     if is_child():
         one_thread()
     return _Privatizer(names, recipe)
@@ -57,12 +57,12 @@ def privatize(
     Parameters
     ----------
     columns : str or iterable of str
-        Columns of text or of lists of texts; all others stay as they are, UNPROTECTED. Of a dataset
-        in the format 'arrow' also fields within: ``'user.comment'``.
+        Columns of text or of lists of texts; all others stay unchanged, UNPROTECTED. In a dataset
+        of format 'arrow' also nested fields: ``'user.comment'``.
     epsilon : float, optional
-        ε per unit of distance. Without it, ``Tem.recommended()``.
+        ε per unit of distance; by default ``Tem.recommended()`` is used.
     index : str or os.PathLike, optional
-        A file that ``Tem.save`` or ``fastdx index build`` wrote; the built-in words if left out.
+        A file from ``Tem.save`` or ``fastdx index build``; by default the built-in words.
     mechanism : str, optional
         A name in `fastdx.MECHANISMS`.
     **parameters
@@ -71,14 +71,14 @@ def privatize(
     Returns
     -------
     callable
-        Takes a batch, returns it with the columns in their places.
+        A function that returns a batch with the new columns in their places.
 
     Raises
     ------
     ParameterError
-        A parameter outside its domain.
+        A parameter lies outside its domain.
     MissingFileError, CorruptFileError
-        The index.
+        The index cannot be read.
 
     Examples
     --------
@@ -99,14 +99,14 @@ def features(column: str, of: TextFeatures, *, into: str = "features") -> Any:
     column : str
         A column of released texts.
     of : TextFeatures
-        What is computed, dense: ``channel.features.TextFeatures(channel)``.
+        The features to compute, which must be dense: ``channel.features.TextFeatures(channel)``.
     into : str, optional
-        The new column, a list of floats a row.
+        The name of the new column, with a list of floats per row.
 
     Returns
     -------
     callable
-        Takes a batch, returns it with the column. It draws nothing: ``map`` may keep its outcome.
+        A function that adds the column to a batch. It draws nothing, so ``map`` may cache it.
 
     Examples
     --------

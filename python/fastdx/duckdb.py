@@ -1,4 +1,4 @@
-"""DuckDB: a function for SQL, over Arrow (extra ``fastdx[duckdb]``)."""
+"""DuckDB: an SQL function that privatises text, over Arrow (extra ``fastdx[duckdb]``)."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ def register(
     mechanism: str = "tem",
     **parameters: Any,
 ) -> duckdb.DuckDBPyConnection:
-    """Register a function for SQL that replaces the words of its argument.
+    """Register an SQL function that replaces the words of its argument.
 
-    DuckDB takes it as one with side effects, so every row of every call that a query writes down is
-    a draw of its own, and a query or view that runs again draws again, and spends ε again: so does
-    a view that one query names twice. ``CREATE TABLE … AS SELECT`` once, then read the table.
+    It is registered with side effects, so DuckDB draws afresh for every row of every call in a
+    query. A query or view that runs again draws again and spends ε again. So does a view that one
+    query names twice. Use ``CREATE TABLE … AS SELECT`` once, then read the table.
 
     Parameters
     ----------
     connection : duckdb.DuckDBPyConnection
-        The connection; `duckdb` itself for the default one.
+        The connection; `duckdb` itself for the default connection.
     name : str
-        What SQL calls it.
+        The function's name in SQL.
     epsilon : float, optional
-        ε per unit of distance. Without it, ``Tem.recommended()``.
+        ε per unit of distance; by default ``Tem.recommended()`` is used.
     index : str or os.PathLike, optional
-        A file that ``Tem.save`` or ``fastdx index build`` wrote; the built-in words if left out.
+        A file from ``Tem.save`` or ``fastdx index build``; by default the built-in words.
     returns : str, optional
-        What it takes and gives: ``'VARCHAR'`` (default) or ``'VARCHAR[]'``.
+        The type of argument and result: ``'VARCHAR'`` (default) or ``'VARCHAR[]'``.
     mechanism : str, optional
         A name in `fastdx.MECHANISMS`.
     **parameters
@@ -54,9 +54,9 @@ def register(
     Raises
     ------
     ParameterError
-        A parameter outside its domain.
+        A parameter lies outside its domain.
     MissingFileError, CorruptFileError
-        The index.
+        The index cannot be read.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Everything fastdx raises: one class a cause, each also the built-in exception that fits."""
+"""The exceptions of fastdx: one class per cause, each also the built-in exception that fits."""
 
 __all__ = [
     "CorruptFileError",
@@ -20,11 +20,11 @@ __all__ = [
 
 
 class FastdxError(Exception):
-    """Anything that fastdx raises."""
+    """The base class of all exceptions of fastdx."""
 
 
 class FastdxWarning(UserWarning):
-    """Something that is no error and that the caller should know of."""
+    """A fact that is no error but that the caller should know."""
 
 
 class ParameterError(FastdxError, ValueError):
@@ -32,21 +32,21 @@ class ParameterError(FastdxError, ValueError):
 
 
 class InputTypeError(FastdxError, TypeError):
-    """An argument of a type, or an array of a dtype, that cannot be meant."""
+    """An argument of a wrong type, or an array of a wrong dtype."""
 
 
 class UnknownWordError(FastdxError, KeyError):
     """A word that is not in the vocabulary.
 
-    Where the word came from a text the message says its place and not the word.
+    For a word from a text, the message gives the place, and not the word.
     """
 
     word: str | None = None
     """The word."""
     text: int | None = None
-    """Of many texts, which the word is in, counted from 0."""
+    """The index, from 0, of the text with the word, if there are many texts."""
     start: int | None = None
-    """The byte (of UTF-8) of the text where the word starts."""
+    """The byte of the text, in UTF-8, at which the word starts."""
 
     def __str__(self) -> str:
         """Return the message (KeyError would quote it)."""
@@ -62,27 +62,27 @@ class ShapeError(FastdxError, ValueError):
 
 
 class VectorError(FastdxError, ValueError):
-    """A vector that is not finite or no point of the metric's space."""
+    """A vector that is not finite or not a point of the metric's space."""
 
 
 class DuplicateWordError(FastdxError, ValueError):
-    """A word that stands twice in a vocabulary."""
+    """A word that occurs twice in a vocabulary."""
 
     word: str | None = None
     """The word."""
 
 
 class FormatError(FastdxError, ValueError):
-    """An input file that cannot be read as its format; names the line, shows no content."""
+    """An input file that does not have its format; the message names the line, not its content."""
 
     line: int | None = None
-    """The line, counted from 1, where the format has lines."""
+    """The line, from 1, if the format has lines."""
     word: str | None = None
-    """The word or field that is wrong, where there is one."""
+    """The wrong word or field, if there is one."""
 
 
 class CorruptFileError(FastdxError, ValueError):
-    """A file of ours that is damaged, truncated, extended or foreign."""
+    """A fastdx file that is damaged, truncated or extended, or a file that is no fastdx file."""
 
 
 class FileError(FastdxError, OSError):
@@ -94,7 +94,7 @@ class MissingFileError(FileError, FileNotFoundError):
 
 
 class TooLargeError(FastdxError, MemoryError):
-    """A result that would not fit in the memory allowed for it; says how large it is."""
+    """A result that exceeds the memory allowed for it; the message gives its size."""
 
 
 class SystemResourceError(FastdxError, OSError):

@@ -1,4 +1,4 @@
-"""Noise in vector spaces, as the mechanisms use it."""
+"""The noise in vector spaces that the mechanisms use."""
 
 from fastdx._core import (
     MetropolisSample,

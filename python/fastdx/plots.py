@@ -19,16 +19,16 @@ __all__ = ["curve", "distances", "distributions", "frontier", "neighbour_distanc
 def neighbour_distances(
     mechanism: Mechanism, ks: Sequence[int], words: Iterable[str] | None = None
 ) -> NDArray[np.float64]:
-    """Distances to the k-th nearest other word: float64, shape (words, len(ks)).
+    """Return distances to the k-th nearest other word: float64, shape (words, len(ks)).
 
     Parameters
     ----------
     mechanism : Mechanism
-        Its words and metric.
+        A mechanism with the words and metric.
     ks : sequence of int
-        Which neighbours, from 1 to V - 1.
+        The numbers k, from 1 to V - 1.
     words : iterable of str, optional
-        By default 200 spread over the vocabulary.
+        The words; by default 200 spread over the vocabulary.
     """
     space = mechanism.space
     if not ks or min(ks) < 1 or max(ks) >= len(space):
@@ -71,7 +71,7 @@ def distributions(
     draws: int = 1000,
     axes: Any = None,
 ) -> Any:
-    """Plot how N_w, S_w or support spread over the words at each ε, as WSDM'20 figure 2."""
+    """Plot the distribution of N_w, S_w or support over words at each ε, as WSDM'20 figure 2."""
     axes = _axes(axes)
     names = None if words is None else list(words)
     remade: Any = mechanism
@@ -99,8 +99,8 @@ def curve(table: calibration.Table, *, axes: Any = None) -> Any:
 def frontier(table: calibration.Table, *, axes: Any = None) -> Any:
     """Plot similarity against what an attacker recovers, from `calibration.frontier`.
 
-    One line a name, along its ε; up and to the left is better. The attack is that on sentences
-    where the table has it, else one guess at single words.
+    Each name gets one line along its ε; up and to the left is better. The attack is the one on
+    sentences if the table has it, else one guess at single words.
     """
     axes = _axes(axes)
     if "similarity" not in table.columns:

@@ -20,12 +20,12 @@ Edges = str | PathLike[str] | Iterable[tuple[str, str]]
 
 
 class Reconstruction(NamedTuple):
-    """How well the distances of an embedding give edges back (Nickel and Kiela 2017, §4.1)."""
+    """How well the distances of an embedding reconstruct edges (Nickel and Kiela 2017, §4.1)."""
 
     mean_rank: float
-    """Mean rank of an edge's target among the nodes its source has no edge to; 1 is best."""
+    """The mean rank of an edge's target among nodes without an edge from its source; 1 is best."""
     map: float
-    """Mean average precision of the targets of a node, over the nodes with edges."""
+    """The mean average precision of a node's targets, over the nodes with edges."""
 
 
 def train(
@@ -53,31 +53,31 @@ def train(
     epochs : int, optional
         Passes over the edges, those of the burn-in included.
     negatives : int, optional
-        Negatives an edge, drawn by degree among the words it has no edge to.
+        Negatives per edge, drawn by degree among the words without an edge from its source.
     burn_in : int, optional
-        First epochs, at a tenth of the rate.
+        The number of first epochs that run at a tenth of the learning rate.
     lr : float, optional
-        Learning rate.
+        The learning rate.
     seed : int, optional
-        With ``threads=1`` one seed gives one embedding.
+        The seed. With ``threads=1`` the embedding is then reproducible.
     threads : int, optional
-        Threads that update one table without locks; by default all.
+        Threads that update one table without locks; by default one per processor.
     callback : callable, optional
-        Called with the epoch (from 1) and its mean loss an edge, in nats.
+        Called with the epoch (from 1) and its mean loss per edge, in nats.
     checkpoint : str or os.PathLike, optional
-        A file written after every epoch, atomically. If it is there, the run goes on from it.
+        A file written atomically after every epoch. If it exists, the run continues from it.
 
     Returns
     -------
     Embedding
-        With ``metric="poincare"``, words in order of first appearance.
+        An embedding with ``metric="poincare"`` and the words in order of first appearance.
 
     Raises
     ------
     FormatError
-        A line or pair that is no edge, by its line or number.
+        A line or pair is no edge; the message names the line or number.
     ParameterError
-        A parameter outside its domain, or a checkpoint of another run.
+        A parameter lies outside its domain, or the checkpoint is from another run.
 
     Examples
     --------
@@ -120,7 +120,7 @@ def train(
 
 
 def reconstruction(embedding: Embedding, edges: Edges) -> Reconstruction:
-    """Rank every edge's target among the words its source has no edge to.
+    """Rank every edge's target among the words without an edge from its source.
 
     Parameters
     ----------
@@ -140,6 +140,6 @@ def reconstruction(embedding: Embedding, edges: Edges) -> Reconstruction:
 
 
 def _processors() -> int:
-    """Return how many processors this process may use, or else how many there are."""
+    """Return the number of processors that this process may use, or of all if unknown."""
     affinity = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity else os.cpu_count() or 1

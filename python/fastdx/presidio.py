@@ -1,7 +1,7 @@
 """Presidio: an anonymizer operator (extra ``fastdx[presidio]``).
 
-Only what the analyzer found is replaced. The rest of the text is released as it is, and so is
-where the findings lie.
+The operator replaces only entities that the analyzer finds. The rest of the text is released
+unchanged, and the output shows the places of the entities.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from fastdx.exceptions import FastdxError, ParameterError
 __all__ = ["FastdxOperator"]
 
 OWN = ("entity_type",)
-"""What Presidio adds to an operator's parameters."""
+"""Parameters that Presidio itself adds to those of an operator."""
 
 
 class FastdxOperator(Operator):  # type: ignore[misc]
-    """The operator 'fastdx': replaces the words of an entity, with a policy for every kind.
+    """The operator 'fastdx', which replaces the words of entities; each kind can have its policy.
 
-    Its parameters are those of the mechanism: ``epsilon`` (without it, ``Tem.recommended()``),
-    ``mechanism`` ('tem'), ``index`` (a file that ``Tem.save`` wrote), ``oov`` and the others. They
-    are numbers and strings, so a policy can be kept as JSON.
+    Its parameters are those of the mechanism: ``epsilon`` (by default ``Tem.recommended()`` is
+    used), ``mechanism`` ('tem'), ``index`` (a file from ``Tem.save``), ``oov`` and the others. They
+    are numbers and strings, so JSON can store a policy.
 
     Examples
     --------
@@ -45,14 +45,14 @@ class FastdxOperator(Operator):  # type: ignore[misc]
         Parameters
         ----------
         text : str
-            What stands in the text.
+            The text of the entity.
         params : dict
             The mechanism's parameters.
 
         Returns
         -------
         str
-            What takes its place.
+            The replacement.
         """
         with no_text():
             private: str = _recipe(params).mechanism().privatize(text)
@@ -64,9 +64,9 @@ class FastdxOperator(Operator):  # type: ignore[misc]
         Raises
         ------
         ParameterError
-            A parameter that is missing, unknown or outside its domain.
+            A parameter is missing, unknown or outside its domain.
         MissingFileError, CorruptFileError
-            The index.
+            The index cannot be read.
         """
         try:
             _recipe(params)
@@ -76,11 +76,11 @@ class FastdxOperator(Operator):  # type: ignore[misc]
             raise ParameterError(f"the parameters of the operator fastdx: {error}") from None
 
     def operator_name(self) -> str:
-        """Return what a policy calls it."""
+        """Return the operator's name in a policy."""
         return "fastdx"
 
     def operator_type(self) -> OperatorType:
-        """Return that it anonymizes: nothing leads back."""
+        """Return the type Anonymize, because nothing reverses the operator."""
         return OperatorType.Anonymize
 
 

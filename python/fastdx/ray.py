@@ -1,8 +1,8 @@
-"""Ray Data: columns of datasets, by actors (extra ``fastdx[ray]``).
+"""Ray Data: actors that privatise columns of datasets (extra ``fastdx[ray]``).
 
-Ray runs a lazy dataset for every action, and by default a task again whose actor or outcome it has
-lost: words are then drawn again, and ε is spent again. `privatize` forbids the second. Write the
-outcome once and read what was written.
+Ray runs a lazy dataset again for every action. By default it also repeats a task whose actor or
+result is lost. Each time words are drawn again, and ε is spent again. `privatize` forbids repeated
+tasks. Write the result once, and read the written files.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ __all__ = ["Privatizer", "features", "privatize"]
 
 
 class Privatizer:
-    """Replaces the words of columns of batches: for ``Dataset.map_batches``, which makes actors.
+    """Replaces the words of columns of batches; ``Dataset.map_batches`` makes actors of it.
 
-    An actor works on one thread and maps the index once, with all other actors on its machine.
-    Call ``map_batches`` with ``max_restarts=0, max_task_retries=0``: by default Ray runs a task of
-    an actor that died again, and one outcome may hold rows of both draws.
+    An actor uses one thread. It shares the mapped index with all other actors on its machine. Call
+    ``map_batches`` with ``max_restarts=0, max_task_retries=0``. Otherwise Ray repeats a task whose
+    actor died, and one result may hold rows of both draws.
 
     Parameters
     ----------
     columns : str or iterable of str
-        Columns of text. In batches of the format 'pyarrow' also fields within: ``'user.comment'``.
+        Columns of text. In batches of format 'pyarrow' also nested fields: ``'user.comment'``.
     epsilon : float, optional
-        ε per unit of distance. Without it, ``Tem.recommended()``.
+        ε per unit of distance; by default ``Tem.recommended()`` is used.
     index : str or os.PathLike, optional
-        A file that ``Tem.save`` or ``fastdx index build`` wrote, at a path that all machines see;
-        the built-in words if left out.
+        A file from ``Tem.save`` or ``fastdx index build``, at a path that all machines see; by
+        default the built-in words.
     mechanism : str, optional
         A name in `fastdx.MECHANISMS`.
     **parameters
@@ -47,9 +47,9 @@ class Privatizer:
     Raises
     ------
     ParameterError
-        A parameter outside its domain.
+        A parameter lies outside its domain.
     MissingFileError, CorruptFileError
-        The index.
+        The index cannot be read.
 
     Examples
     --------
@@ -85,18 +85,18 @@ class Privatizer:
         Parameters
         ----------
         batch : dict of str to array, pyarrow.Table or pandas.DataFrame
-            Any of Ray's batch formats.
+            A batch in any of Ray's formats.
 
         Returns
         -------
         dict, pyarrow.Table or pandas.DataFrame
-            As given, with the columns in their places; all others are UNPROTECTED.
+            The batch with the new columns in their places; all other columns are UNPROTECTED.
         """
         return privatize_batch(self._recipe.mechanism(), batch, self._names)
 
 
 class _Actor(Privatizer):
-    """One of Ray's processes: its recipe was checked where it was written."""
+    """An actor in one of Ray's processes; the driver has already checked its recipe."""
 
     def __init__(self, names: list[str], recipe: Recipe) -> None:
         self._start(names, recipe)
@@ -112,11 +112,11 @@ def privatize(
     concurrency: int | tuple[int, int] = 1,
     **parameters: Any,
 ) -> Dataset:
-    """Replace the words of columns of a dataset by actors; all others are UNPROTECTED.
+    """Replace the words of columns of a dataset with actors; other columns are UNPROTECTED.
 
-    Unlike ``map_batches(Privatizer, …)`` it checks everything here, and every actor that the index
-    it finds is the one that was named here. No actor is started again, and no task: where Ray loses
-    one, or what it drew, the execution fails, so that no outcome holds two draws of a row.
+    Unlike ``map_batches(Privatizer, …)``, this function checks all parameters on the driver, and
+    every actor checks that its index is the same file. Ray restarts no actor and repeats no task.
+    If it loses an actor or its result, the execution fails. So no result holds two draws of a row.
 
     Parameters
     ----------
@@ -125,12 +125,12 @@ def privatize(
     columns, epsilon, index, mechanism, **parameters
         As for `Privatizer`.
     concurrency : int or (int, int), optional
-        How many actors, or at least and at most how many.
+        The number of actors, or their least and largest number.
 
     Returns
     -------
     ray.data.Dataset
-        Lazy, as Ray's are.
+        A lazy dataset.
     """
     from ray.data import ActorPoolStrategy
 
@@ -141,14 +141,14 @@ def privatize(
         fn_constructor_args=(column_names(columns), recipe),
         batch_format="pyarrow",
         compute=ActorPoolStrategy(min_size=least, max_size=most),
-        # A task that runs again cuts its new draws into other blocks, of which some have been read.
+        # A repeated task would cut its new draws into other blocks after some blocks were read.
         max_restarts=0,
         max_task_retries=0,
     )
 
 
 def features(dataset: Dataset, column: str, of: TextFeatures, *, into: str = "features") -> Dataset:
-    """Add a column of features of released texts; it draws nothing, so tasks may run again.
+    """Add a column of features of released texts. It draws nothing, so Ray may repeat tasks.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""A release record: what was done to texts, for a data-protection officer to read and sign."""
+"""A release record: a page about a release that a data-protection officer reads and signs."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from fastdx.exceptions import InputTypeError, ParameterError
 __all__ = ["Pair", "page", "pairs"]
 
 COMMON = 1000
-"""The first words of a vocabulary, of which pairs are taken."""
+"""The number of first words of a vocabulary from which pairs are chosen."""
 MOST_COMMON = 100
-"""Words at the start of a vocabulary that are mostly like "the", in order of frequency."""
+"""The number of first words of a vocabulary that are mostly function words like "the"."""
 MEASURED = 150
-"""Words of which all pairs are compared."""
+"""The number of words whose pairs are all compared."""
 BLANKS = (
     "controller",
     "texts, and whose they are",
@@ -30,26 +30,26 @@ BLANKS = (
     "why the result is acceptable",
     "name, place, date, signature",
 )
-"""What people fill in."""
+"""The fields that people fill in."""
 LINE = "_" * 30
-"""Where they write."""
+"""The empty line of a field."""
 SMALL = Decimal("0.0001")
-"""A number below which it is shown with a power of ten."""
+"""Numbers below this are shown with a power of ten."""
 CERTAIN = 99.9
-"""Percent above which a reader is practically certain."""
+"""The percentage above which a reader is called practically certain."""
 HOPELESS = 1e4
-"""A factor that hides nothing."""
+"""From this factor on, the promise is said to hide nothing."""
 
 
 class Pair(NamedTuple):
-    """Two words, and how far an output can move a reader from one to the other."""
+    """Two words with a bound on their log-ratio."""
 
     first: str
-    """A word."""
+    """One word."""
     second: str
-    """Another."""
+    """The other word."""
     bound: float
-    """The largest log-ratio in nats, arithmetic included; infinite where nothing is proved."""
+    """The largest log-ratio in nats, arithmetic included; infinite if nothing is proved."""
 
 
 def pairs(guarantee: Guarantee) -> list[Pair]:
@@ -58,12 +58,12 @@ def pairs(guarantee: Guarantee) -> list[Pair]:
     Parameters
     ----------
     guarantee : Guarantee
-        Of any mechanism.
+        The guarantee of any mechanism.
 
     Returns
     -------
     list of Pair
-        By growing bound; fewer than three where the vocabulary has fewer pairs.
+        The pairs by growing bound; fewer than three if the vocabulary has fewer pairs.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def pairs(guarantee: Guarantee) -> list[Pair]:
 
 
 class Described(Protocol):
-    """A mechanism, as a record reads it: `fastdx.mechanisms.Mechanism` is one."""
+    """The interface of a mechanism for a record; `fastdx.mechanisms.Mechanism` has it."""
 
     @property
     def space(self) -> Embedding | WordGraph:
@@ -90,19 +90,19 @@ class Described(Protocol):
 
     @property
     def guarantee(self) -> Guarantee:
-        """What is proved, with nothing around it."""
+        """The guarantee of the mechanism itself, without exceptions around it."""
 
     @property
     def unchanged(self) -> Unchanged:
-        """How often common words come back as they were."""
+        """How often common words come back unchanged."""
 
     @property
     def skip(self) -> set[str]:
-        """Words released as they are."""
+        """The words that are released unchanged."""
 
     @property
     def oov(self) -> str:
-        """How unknown words are handled."""
+        """The treatment of unknown words."""
 
     @property
     def consistent(self) -> bool | str:
@@ -115,16 +115,16 @@ def page(guarantee: Guarantee, ledger: LedgerLike | None = None, account: str | 
     Parameters
     ----------
     guarantee : Guarantee
-        What the mechanism that made the release proves.
+        The guarantee of the mechanism that made the release.
     ledger : Ledger, optional
-        What the release was charged to.
+        The ledger that the release was charged to.
     account : str, optional
-        The account of the ledger that is meant; by default all of them.
+        The account of the ledger that the page shows; by default all accounts.
 
     Returns
     -------
     str
-        The page. It names words of the vocabulary, which is public, and the account; no text.
+        The page. It names words of the vocabulary, which is public, and the account, but no text.
 
     Examples
     --------
@@ -200,7 +200,7 @@ _DRAWN: dict[bool | str, list[str]] = {
 
 
 def _releases_words(guarantee: Guarantee, mechanism: Described) -> bool:
-    """Whether words are released as they are: by the mechanism, or around it."""
+    """Return whether words are released unchanged, by the mechanism or outside of spans."""
     around = len(guarantee.exceptions) > len(mechanism.guarantee.exceptions)
     return around or bool(mechanism.skip) or mechanism.oov == "keep"
 
@@ -291,9 +291,9 @@ def _bits(guarantee: Guarantee) -> Iterator[str]:
         yield f"How many bits a release tells is not known: {_text(found['why'])}."
         return
     how = "computed over all words" if found["exact"] else "estimated"
-    told = math.ceil(100 * found["high"] - 1e-9) / 100
+    high = math.ceil(100 * found["high"] - 1e-9) / 100
     yield (
-        f"Measured, not proved: a release tells {told:.2f} of the {found['entropy']:.2f} bits of a "
+        f"Measured, not proved: a release tells {high:.2f} of the {found['entropy']:.2f} bits of a "
         f"word, where words are written by {found['prior']}. Of a text it tells at most so much "
         f"for each of its words. This is {how}, and rounded up."
     )
@@ -422,7 +422,7 @@ def _heading(text: str) -> list[str]:
 
 
 def _common(guarantee: Guarantee) -> list[str]:
-    """Some common words that the mechanism protects and that can be printed."""
+    """Return common words that the mechanism protects and that a page can print."""
     mechanism = guarantee._mechanism
     space = mechanism.space
     words = space.words[:COMMON]
@@ -438,7 +438,7 @@ def _common(guarantee: Guarantee) -> list[str]:
 
 
 def _factor(bound: float) -> str:
-    """E to a power, rounded up to three digits."""
+    """Return e^bound, rounded up to three digits."""
     if not math.isfinite(bound):
         return "no bound"
     with localcontext() as context:
@@ -453,13 +453,13 @@ def _factor(bound: float) -> str:
 
 
 def _sure(bound: float) -> str:
-    """The largest probability that even odds can become, rounded up."""
+    """Return the largest posterior probability from even odds, rounded up."""
     percent = 100 / (1 + math.exp(-bound)) if math.isfinite(bound) else 100.0
     return "practically certain" if percent > CERTAIN else _percent(percent)
 
 
 def _percent(percent: float) -> str:
-    """A share of a hundred with one digit, rounded up."""
+    """Return a percentage with one decimal digit, rounded up."""
     return f"{min(math.ceil(percent * (1 + 1e-12) * 10) / 10, 100.0):.1f}%"
 
 
@@ -476,7 +476,7 @@ def _rounded(amount: float, way: str) -> str:
         return "no finite number"
     with localcontext() as context:
         context.prec, context.rounding = 6, way
-        # As Python shows it, so that 2.66 stays 2.66.
+        # From Python's repr, so that 2.66 stays 2.66.
         rounded = (+Decimal(repr(amount))).normalize()
     return f"{rounded:f}" if not rounded or rounded >= SMALL else f"{rounded:E}"
 
@@ -489,5 +489,5 @@ _MARKS = {ord(sign): f"\\{sign}" for sign in "\\`*_[]<>|~&"}
 
 
 def _text(text: Any) -> str:
-    """Text whose signs mean nothing to Markdown, on one line."""
+    """Return a text on one line, with Markdown's signs escaped."""
     return " ".join(str(text).split()).translate(_MARKS)

@@ -1,4 +1,4 @@
-"""One self-contained page on which ε is chosen by eye: ``fastdx calibrate``."""
+"""Writes the page of ``fastdx calibrate``, one self-contained file that shows each ε."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ REPLACEMENTS = 6
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 GUESSES = (1, 10, 100)
 ATTACKED = 3
-"""At so many ε the attacker's success is computed: each is a pass over the laws of all words."""
+"""The number of ε at which the attacker's success is computed, by a pass over all laws each."""
 SENTENCE = "I would like to book a table for two at the restaurant near the station."
 RELEASES = 3
-"""How often the sentence is drawn at every ε."""
+"""The number of releases of the sentence at every ε."""
 
 
 def write(
@@ -55,37 +55,37 @@ def write(
     points: int = 13,
     progress: Callable[[str], object] | None = None,
 ) -> calibration.Choice:
-    """Write the page: choose ε, measure every step of the slider around it, lay it out.
+    """Choose ε, measure the mechanism at several ε around it, and write the page.
 
     Parameters
     ----------
     path : str or os.PathLike
-        An HTML file, written beside its place and renamed. It needs no network.
+        The HTML file. It replaces an existing file when it is complete, and needs no network.
     mechanism : Mechanism
-        Any; its own ε does not matter.
+        Any mechanism; the search starts at its ε.
     max_unchanged, min_outputs, max_reidentified, max_posterior : optional
         The promise, as for `calibration.choose_epsilon`.
     max_bits, max_named, texts, model, prior : optional
         The promise, as for `calibration.choose_epsilon`.
     words : iterable of str, optional
-        Words to measure, as for `calibration.statistics`; on large vocabularies a sample saves
+        Words to measure, as for `calibration.statistics`; for a large vocabulary a sample saves
         time.
     examples : sequence of str, optional
-        Words whose replacements are shown; by default a few of the measured ones.
+        Words whose replacements the page shows; by default a few of the measured ones.
     sentence : str, optional
-        A public sentence that is shown with releases at every ε; by default one in English, if the
-        vocabulary has its words.
+        A public sentence whose releases the page shows at every ε; by default an English one, if
+        the vocabulary has its words.
     draws : int, optional
-        Draws a word.
+        Draws per word.
     points : int, optional
-        How many ε the slider has, at least 3.
+        The number of ε on the slider, at least 3.
     progress : callable, optional
-        Called with a line on what is being done.
+        Called with a line about each step.
 
     Returns
     -------
     calibration.Choice
-        The chosen ε, and why.
+        The chosen ε and the reason.
     """
     if points < 3:
         raise ParameterError(f"points must be at least 3, got {points}")
@@ -103,7 +103,7 @@ def write(
         spread = np.linspace(0, len(measured) - 1, min(6, len(measured))).astype(int)
         examples = list(dict.fromkeys([*(measured[i] for i in spread),
                                        *([choice.word] if choice.word else [])]))  # fmt: skip
-    mechanism.space.ids(examples)  # names the first unknown one
+    mechanism.space.ids(examples)  # raises for an unknown word
     written = _written(mechanism, sentence)
     attacked = {round(i) for i in np.linspace(0, len(epsilons) - 1, ATTACKED)}
     attacked.add(epsilons.index(choice.epsilon))
@@ -159,7 +159,7 @@ def write(
 
 
 def _grid(mechanism: Mechanism, chosen: float, points: int) -> list[float]:
-    """Some ε around the chosen one, which is among them."""
+    """Return several ε around the chosen one, which is among them."""
     ratio = 16.0 ** (1 / (points - 1))
     grid = []
     for i in range(points):
@@ -169,13 +169,13 @@ def _grid(mechanism: Mechanism, chosen: float, points: int) -> list[float]:
         try:
             mechanism.with_epsilon(epsilon)
         except ParameterError:
-            continue  # below the smallest ε that this mechanism has
+            continue  # below the smallest ε of this mechanism
         grid.append(epsilon)
     return grid
 
 
 def _named(mechanism: Mechanism, prior: Prior) -> dict[str, Any] | None:
-    """What an attacker finds, where the law says so exactly."""
+    """Return the exact success of an attacker; None for a mechanism without a law."""
     if not mechanism.has_law:
         return None
     found = calibration.reidentification(mechanism, prior, GUESSES)
@@ -206,13 +206,13 @@ def _before(mechanism: Mechanism, prior: Prior) -> dict[str, Any]:
 
 
 def _near(mechanism: Mechanism) -> float | None:
-    """The mean over words of what an output tells at most between one and its nearest."""
+    """Return the mean of `near_losses`; None without a law or if it is infinite."""
     near = float(calibration.near_losses(mechanism).mean()) if mechanism.has_law else np.inf
     return near if np.isfinite(near) else None
 
 
 def _prior(mechanism: Mechanism, prior: Prior) -> dict[str, Any]:
-    """The attacker's prior, and how often he is right without looking."""
+    """Return the attacker's prior and his success without any output."""
     each = attacks.prior_of(mechanism, prior)
     shares = np.sort(each)[::-1].cumsum()
     count = len(each)
@@ -225,7 +225,7 @@ def _prior(mechanism: Mechanism, prior: Prior) -> dict[str, Any]:
 
 
 def _written(mechanism: Mechanism, sentence: str | None) -> list[str]:
-    """The words of the sentence that is shown; none if the usual one is not for this vocabulary."""
+    """Return the words of the shown sentence; none if the vocabulary lacks the default one's."""
     words = mechanism.tokenize(SENTENCE if sentence is None else sentence)
     known = sum(word in mechanism.space for word in words)
     if sentence is not None and not known:
@@ -245,7 +245,7 @@ def _replacements(mechanism: Mechanism, word: str, draws: int) -> list[tuple[str
 
 def _page(data: dict[str, Any]) -> str:
     template = (files("fastdx") / "report.html").read_text("utf-8")
-    # Inside a script nothing may look like a tag.
+    # Inside a script element no text may look like a tag.
     text = json.dumps(data, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
     title = html.escape(f"{data['mechanism']} on {data['words']:,} words")
     return template.replace("{{title}}", title).replace("{{data}}", text)

@@ -1,4 +1,4 @@
-"""Parts of texts privatised, the rest released as it is."""
+"""Privatises parts of texts and releases the rest unchanged."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from fastdx.exceptions import InputTypeError, ParameterError
 __all__ = ["PrivateSpans", "Select", "rare"]
 
 Select: TypeAlias = str | Collection[str] | Callable[[str], bool]
-"""Which words are privatised: 'rare', the words themselves, or a function of the word."""
+"""A selection of words to privatise: 'rare', the words themselves, or a function of the word."""
 
 COMMON = 1000
-"""Words of the built-in vocabulary, most frequent first, that are not rare."""
+"""The number of most frequent words of the built-in vocabulary that are not rare."""
 
 RELEASED = "all that lies outside the spans is RELEASED AS IT IS, and where the spans lie"
 
 
 @dataclass(frozen=True)
 class PrivateSpans:
-    """A text of which only some spans were privatised."""
+    """A text with privatised spans; the rest is unchanged."""
 
     text: str
     """The new text."""
     spans: list[tuple[int, int]]
-    """Where the spans are now, in characters."""
+    """The places of the spans in the new text, in characters."""
     counts: dict[str, int]
-    """Words of the spans: as `privatize_counted` counts."""
+    """Counts of the words in the spans, as from `privatize_counted`."""
     guarantee: Guarantee
-    """The mechanism's, which says that the rest is released as it is: its `bound` is infinite for
-    texts that differ in the rest, its `price` for all."""
+    """The mechanism's guarantee, with the exception that the rest is released unchanged. Its
+    `bound` is infinite for texts that differ in the rest, and its `price` is always infinite."""
 
 
 def _common(count: int) -> frozenset[str]:
@@ -40,15 +40,14 @@ def _common(count: int) -> frozenset[str]:
 
 
 def rare(common: int | Iterable[str] = COMMON) -> Callable[[str], bool]:
-    """Select the words that are not common: those that give a text's author or subject away.
+    """Select the words that are not common, which can reveal a text's author or subject.
 
-    Which words are common must be public: never count them in the texts that are to be protected.
+    The list of common words must be public: never count words in the texts to be protected.
 
     Parameters
     ----------
     common : int or iterable of str, optional
-        So many words of the built-in English vocabulary, most frequent first, or the common words
-        themselves.
+        The common words, or a number of most frequent words of the built-in English vocabulary.
 
     Examples
     --------
@@ -82,7 +81,7 @@ def selected(select: Select) -> Callable[[str], bool]:
 
 
 def spans_of(core: MechanismCore, text: str, select: Select) -> list[tuple[int, int]]:
-    """Return where the selected words of a text stand, in characters."""
+    """Return the spans of the selected words of a text, in characters."""
     wanted = selected(select)
     return [(a, b) for a, b in core._word_spans(text) if wanted(text[a:b])]
 

@@ -1,6 +1,6 @@
 """spaCy: a component that writes the private text to ``doc._.private`` (extra ``fastdx[spacy]``).
 
-The document itself, and whatever is saved of it, still holds the text as it was written.
+The document itself, and every file saved from it, still holds the original text.
 """
 
 from __future__ import annotations
@@ -28,12 +28,13 @@ class Privatizer:
     recipe : Recipe
         The mechanism.
     entities : bool or list of str
-        False: all words. True: only those of entities, or of entities with these labels; all else
-        is released as it is, UNPROTECTED, and so is where the entities lie.
+        False: replace all words. True: replace only the words of entities. A list: only those of
+        entities with these labels. The rest of the text, and the places of the entities, are
+        released UNPROTECTED.
     """
 
     def __init__(self, recipe: Recipe, entities: bool | list[str]) -> None:
-        """Keep what it takes."""
+        """Store the parameters and register the extension ``private``."""
         from spacy.tokens import Doc
 
         self._recipe, self._entities = recipe, entities
@@ -41,11 +42,11 @@ class Privatizer:
             Doc.set_extension("private", default=None)
 
     def __call__(self, doc: Doc) -> Doc:
-        """Write ``doc._.private``, a str; the document's own words stay."""
+        """Write ``doc._.private``, a str; the document's own words do not change."""
         return self._write([doc])[0]
 
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
-        """Write ``doc._.private`` of many documents, so many at a time."""
+        """Write ``doc._.private`` of many documents, `batch_size` at a time."""
         docs = iter(stream)
         while batch := list(islice(docs, batch_size)):
             yield from self._write(batch)
@@ -55,7 +56,7 @@ class Privatizer:
             with no_text():
                 new = self._private(docs)
         except UnknownWordError as error:
-            # spaCy takes a KeyError for a component that was not initialised.
+            # spaCy interprets a KeyError as a component that was not initialised.
             raise FastdxError(str(error)) from None
         for doc, text in zip(docs, new, strict=True):
             doc._.private = text
@@ -64,7 +65,7 @@ class Privatizer:
     def _private(self, docs: list[Doc]) -> list[str]:
         mechanism = self._recipe.mechanism()
         if self._entities is False:
-            # The words are fastdx's, not spaCy's: it is they that the guarantee counts.
+            # fastdx's tokeniser, not spaCy's, because the guarantee counts its words.
             return list(privatize_values(mechanism, [doc.text for doc in docs]))
         return [mechanism.privatize_spans(doc.text, self._spans(doc)).text for doc in docs]
 
@@ -91,25 +92,25 @@ def make(  # noqa: PLR0917 (spaCy's order, and names of the config)
     Parameters
     ----------
     nlp, name : Language, str
-        The pipeline, and what it calls the component.
+        The pipeline, and the component's name in it.
     epsilon : float or None
-        ε per unit of distance. Without it, ``Tem.recommended()``.
+        ε per unit of distance. None makes ``Tem.recommended()``.
     mechanism : str
-        A name in `fastdx.MECHANISMS`; 'tem' if left out.
+        A name in `fastdx.MECHANISMS`; by default 'tem'.
     index : str or None
-        A file that ``Tem.save`` or ``fastdx index build`` wrote, mapped once a process; the
-        built-in words if left out.
+        A file from ``Tem.save`` or ``fastdx index build``, which each process maps once; by default
+        the built-in words.
     entities : bool or list of str
-        As for `Privatizer`; all words if left out.
+        As for `Privatizer`; by default all words.
     parameters : dict
-        The mechanism's other parameters, as JSON can write them.
+        The mechanism's other parameters, as JSON values.
 
     Raises
     ------
     ParameterError
-        A parameter outside its domain.
+        A parameter lies outside its domain.
     MissingFileError, CorruptFileError
-        The index.
+        The index cannot be read.
     """
     return Privatizer(Recipe.of(epsilon, mechanism, index, **parameters), entities)
 

@@ -479,7 +479,7 @@ class TestPacked:
             ("in.jsonl", "out.csv", "its name says csv, and it would hold jsonl"),
             ("in.jsonl", "out.json.gz", "its name says json"),
             ("in.jsonl", "out.parquet", "its name says parquet"),
-            ("in.parquet", "out.parquet.gz", "packed within"),
+            ("in.parquet", "out.parquet.gz", "compressed inside"),
             ("in.parquet", "out.txt", "its name says text"),
         ]:
             args = ("--column", "t", "--epsilon", "1", "-o", tmp_path / out)

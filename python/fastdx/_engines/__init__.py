@@ -1,1 +1,1 @@
-"""What the modules of engines share: recipes of mechanisms, and Spark's side."""
+"""Private helpers of the engine modules: recipes of mechanisms, feature columns, Spark."""

@@ -1,4 +1,4 @@
-"""Features of private texts as engines add them to batches: a function that travels."""
+"""A picklable function with which engines add features of released texts to batches."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ __all__ = ["FeatureColumn"]
 
 
 class FeatureColumn:
-    """Adds a column of features to batches; picklable, its table travels with it.
+    """Adds a column of features to batches. It is pickled together with its table.
 
     Parameters
     ----------
     column : str
         A column of released texts.
     features : TextFeatures
-        What is computed; dense.
+        The features to compute, which must be dense.
     into : str, optional
-        The new column: a list of floats a row.
+        The name of the new column, with a list of floats per row.
     """
 
     def __init__(self, column: str, features: TextFeatures, into: str = "features") -> None:
-        """Keep them."""
+        """Store the parameters; refuse sparse features."""
         if features.sparse:
             raise ParameterError("features must be dense here: kind='means', or directions=")
         self.column, self.features, self.into = column, features, into

@@ -1,8 +1,8 @@
-"""A mechanism as engines carry it: parameters that travel, made into one mechanism a process.
+"""Recipes: the parameters of a mechanism that engines send to their processes.
 
-Spark, Ray, datasets and the others run copies of a function in processes of their own. What they
-copy is a `Recipe`, some hundred bytes; each process makes the mechanism once, maps the index once,
-and checks that it is the file that was meant.
+Spark, Ray, datasets and other engines run copies of a function in processes of their own. They copy
+a `Recipe` of a few hundred bytes. Each process makes the mechanism once, maps the index once, and
+checks that the index is the right file.
 """
 
 from __future__ import annotations
@@ -41,25 +41,25 @@ __all__ = [
 ]
 
 FRONT = 4096
-"""Bytes at the start of a file of ours that hold its header and the checksums of all sections."""
+"""The number of first bytes of a fastdx file, with its header and the checksums of all sections."""
 
 MAGIC = b"\x89FDX\r\n\x1a\n"
-"""How a file of ours begins."""
+"""The first bytes of a fastdx file."""
 
-KEPT = 16
-"""Mechanisms that a process keeps: a service with a policy of its own for each kind of entity needs
-several, one that changes ε all day must not keep them all."""
+CACHED = 16
+"""The most mechanisms in a process's cache. A service with one policy per kind of entity needs
+several; a service that keeps changing ε must not keep them all."""
 
 
 def fingerprint(path: str) -> str:
-    """Return what tells a file of ours from others: its size and all its checksums, hashed.
+    """Return a hash of the size and all checksums of a fastdx file.
 
-    It finds mix-ups and old copies, not forgery (see ``Tem.load(verify='recompute')``).
+    It finds mix-ups and old copies, but not forgery (see ``Tem.load(verify='recompute')``).
 
     Raises
     ------
     MissingFileError
-        There is no such file.
+        The file does not exist.
     """
     try:
         with Path(path).open("rb") as file:
@@ -71,7 +71,7 @@ def fingerprint(path: str) -> str:
 
 
 def is_index(index: Mapping[str, Any]) -> bool:
-    """Return whether the words of a Spec are in a file of ours, which processes share."""
+    """Return whether the words of a Spec are in a fastdx file, which processes can share."""
     if not {"file"} <= set(index) <= {"file", "fingerprint"}:
         return False
     with Path(index["file"]).open("rb") as file:
@@ -80,16 +80,16 @@ def is_index(index: Mapping[str, Any]) -> bool:
 
 @dataclass(frozen=True)
 class Recipe:
-    """What makes a mechanism in another process: small, hashable, picklable."""
+    """A small, hashable, picklable description from which a process makes a mechanism."""
 
     spec: str
-    """Its Spec as JSON, without the path of the index."""
+    """The Spec as JSON, without the path of the index."""
     index: str | None = field(compare=False)
-    """Where the file of words, metric, lists and cover is; None for the built-in words."""
+    """The path of the file of words, metric, lists and cover; None for the built-in words."""
     fingerprint: str | None
-    """The file's `fingerprint` when the recipe was written."""
+    """The file's `fingerprint` when the recipe was made."""
     held: bytes
-    """Covers that the Spec knows by their fingerprints only, pickled."""
+    """The pickled covers of which the Spec has only fingerprints."""
 
     @classmethod
     def of(
@@ -101,28 +101,28 @@ class Recipe:
         spec: Mapping[str, Any] | str | PathLike[str] | None = None,
         **parameters: Any,
     ) -> Recipe:
-        """Write a recipe, and make the mechanism once, so that what is wrong is said here.
+        """Make a recipe, and make the mechanism once, so that errors are raised here.
 
         Parameters
         ----------
         epsilon : float, optional
-            ε per unit of distance. Without it, ``Tem.recommended()``.
+            ε per unit of distance; by default ``Tem.recommended()`` is used.
         mechanism : str, optional
             A name in `fastdx.MECHANISMS`.
         index : str or os.PathLike, optional
-            A file that ``Tem.save``, ``Embedding.save`` or ``fastdx index build`` wrote.
+            A file from ``Tem.save``, ``Embedding.save`` or ``fastdx index build``.
         spec : dict, str or os.PathLike, optional
-            In place of all others: the mechanism's Spec, or a file of it.
+            The mechanism's Spec, or a file with it; it replaces all other parameters.
         **parameters
             The mechanism's other parameters.
 
         Raises
         ------
         ParameterError
-            A parameter outside its domain; ``consistent='call'``, since what a call is would be
-            the engine's choice.
+            A parameter lies outside its domain, or is ``consistent='call'``: the engine would
+            decide which texts one call gets.
         MissingFileError, CorruptFileError
-            The index.
+            The index cannot be read.
         """
         import json
 
@@ -138,7 +138,7 @@ class Recipe:
             raise ParameterError(
                 "consistent must not be 'call' here: the engine decides which texts one call gets"
             )
-        # Of a file in another format the Spec says how it is read.
+        # For a file in another format the Spec keeps the parameters of reading it.
         foreign = path is None and "file" in made.spec["index"]
         complete = made.spec if foreign else json.loads(made._complete_spec(False))
         if "law" in complete:
@@ -173,30 +173,30 @@ class Recipe:
         return made, path
 
     def mechanism(self, path: str | None = None) -> Mechanism:
-        """Return this process's mechanism, made when it is first asked for.
+        """Return this process's mechanism, which the first call makes.
 
         Parameters
         ----------
         path : str, optional
-            Where this process finds the index, if not at `index`.
+            The path of the index for this process, if it is not `index`.
 
         Raises
         ------
         MissingFileError, CorruptFileError
-            The index is not there, is damaged, or is not the file that the recipe was written with.
+            The index is missing or damaged, or is another file than that of the recipe.
         """
         return _mechanism(self if path is None else replace(self, index=path))
 
 
 @dataclass(frozen=True)
 class _Index:
-    """A file, the same wherever it lies."""
+    """A file that compares equal by its fingerprint, whatever its path."""
 
     fingerprint: str
     path: str = field(compare=False)
 
 
-@lru_cache(maxsize=KEPT)
+@lru_cache(maxsize=CACHED)
 def _mechanism(recipe: Recipe) -> Mechanism:
     import json
 
@@ -206,9 +206,9 @@ def _mechanism(recipe: Recipe) -> Mechanism:
     return from_spec(json.loads(recipe.spec), space, **pickle.loads(recipe.held))
 
 
-@lru_cache(maxsize=KEPT)
+@lru_cache(maxsize=CACHED)
 def _space(index: _Index) -> Embedding | WordGraph:
-    """Map a file, once a process."""
+    """Map a file, once per process."""
     if (found := fingerprint(index.path)) != index.fingerprint:
         raise CorruptFileError(
             f"{index.path} is not the file that was named at the start: its fingerprint is "
@@ -218,19 +218,19 @@ def _space(index: _Index) -> Embedding | WordGraph:
 
 
 def one_thread() -> None:
-    """Let this process, one of many that an engine runs, use one thread, unless told otherwise."""
+    """Let this process of an engine use one thread, unless FASTDX_NUM_THREADS is set."""
     os.environ.setdefault("FASTDX_NUM_THREADS", "1")
 
 
 def is_child() -> bool:
-    """Whether multiprocessing, or the fork of it that datasets use, started this process."""
+    """Return whether multiprocessing, or the fork of it that datasets use, started this process."""
     found = (sys.modules.get(name) for name in ("multiprocessing", "multiprocess"))
     return any(library.parent_process() is not None for library in found if library is not None)
 
 
 @contextmanager
 def no_text() -> Iterator[None]:
-    """Let errors, which engines send to other machines and into logs, carry no text with them."""
+    """Remove text from errors, because engines send them to other machines and into logs."""
     try:
         yield
     except UnknownWordError as error:
@@ -252,7 +252,7 @@ def privatize_batch(mechanism: Mechanism, batch: Any, names: list[str]) -> Any:
     Returns
     -------
     dict or frame
-        All columns, as given.
+        All columns, in the given form.
     """
     with no_text():
         if not isinstance(batch, Mapping):
@@ -266,7 +266,7 @@ def privatize_batch(mechanism: Mechanism, batch: Any, names: list[str]) -> Any:
 
 
 def privatize_values(mechanism: Mechanism, values: Any) -> Any:
-    """Privatise a column; an array of numpy stays one."""
+    """Privatise a column; a numpy array stays a numpy array."""
     if not isinstance(values, np.ndarray):
         return mechanism.privatize(values)
     new = np.empty(values.shape, dtype=object)

@@ -1,1 +1,1 @@
-"""Used in several places and not by users: files that are replaced, rounding of shown numbers."""
+"""Private helpers of several modules: atomic file replacement, rounding of shown numbers, …"""

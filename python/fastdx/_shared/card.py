@@ -1,4 +1,4 @@
-"""The channel card beside a release and in the metadata of tables: how it is written and read."""
+"""Reads and writes the channel card beside a release or in the metadata of a table."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ __all__ = ["KEY", "SUFFIX", "beside", "card_of", "found", "is_there", "no_card",
 KEY = "fastdx.channel"
 """The key of the card in the metadata of a schema or a column."""
 SUFFIX = ".channel.json"
-"""What the name of a release is followed by in that of its card."""
+"""The ending that makes the name of a card from the name of its release."""
 TABLES = {".parquet": "parquet", ".pq": "parquet", ".feather": "ipc", ".arrow": "ipc"}
-"""Files whose schema has metadata."""
+"""The formats, by ending, whose schema has metadata."""
 
 
 def no_card(mechanism: MechanismCore) -> str | None:
-    """Return why a mechanism has no card; None if it has one."""
+    """Return the reason why a mechanism has no card; None if it has one."""
     if mechanism.seed is not None:
         return "it has a seed: its releases protect nobody"
     if not mechanism.has_law:
@@ -34,13 +34,13 @@ def card_of(mechanism: MechanismCore) -> str | None:
 
 
 def beside(name: str | os.PathLike[str]) -> Path:
-    """Return where the card of a release lies."""
+    """Return the path of the card of a release."""
     path = Path(name)
     return path.with_name(path.name + SUFFIX)
 
 
 def is_there(name: str) -> bool:
-    """Return whether a name is one of a file, and no card itself."""
+    """Return whether a string is the name of an existing file, and not a card as JSON."""
     return not name.lstrip().startswith(("{", "[")) and os.path.exists(name)  # noqa: PTH110
 
 
@@ -52,14 +52,14 @@ def with_card(schema: Any, card: str | None) -> Any:
 
 
 def found(path: Path) -> str:
-    """Return the card that a file is, that a table holds, or that lies beside a release.
+    """Return the card in a file, in the metadata of a table, or beside a release.
 
     Raises
     ------
     MissingFileError
-        There is no such file.
+        The file does not exist.
     ParameterError
-        A release without a card.
+        The release has no card.
     """
     if path.suffix.lower() in TABLES and path.is_file():
         import pyarrow

@@ -1,4 +1,4 @@
-"""Intervals of what was measured."""
+"""Confidence intervals of measured shares."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from fastdx.exceptions import ParameterError
 __all__ = ["Interval", "of_share", "over_texts"]
 
 RESAMPLES = 2000
-"""Bootstrap samples of the texts."""
+"""The number of bootstrap samples of the texts."""
 AT_ONCE = 1 << 22
-"""Weights of resampled texts in memory."""
+"""The number of weights of resampled texts in memory at a time."""
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A measured number between its bounds. Printed, it is ``0.74 [0.72, 0.76]``."""
+    """A measured number with bounds. It prints as ``0.74 [0.72, 0.76]``."""
 
     mean: float
-    """The number."""
+    """The measured number."""
     low: float
-    """Its lower bound."""
+    """The lower bound."""
     high: float
-    """Its upper bound."""
+    """The upper bound."""
     confidence: float = 0.95
-    """How often such bounds hold the true number."""
+    """The probability with which such bounds contain the true number."""
 
     def __str__(self) -> str:
         """Return number and bounds to three digits."""
@@ -56,16 +56,16 @@ def of_share(hits: int, tries: int, *, confidence: float = 0.95) -> Interval:
 def over_texts(hits: ArrayLike, words: ArrayLike, *, confidence: float = 0.95) -> Interval:
     """Return the share of words that were hit, and its interval over texts.
 
-    Words of one text are named or not together, so texts are what is drawn: the interval holds the
-    middle shares of 2,000 bootstrap samples of the texts, drawn with a fixed seed. It is never
-    narrower than that of as many independent words (`of_share`), also where all texts agree.
+    Hits in one text depend on each other, so the interval treats texts as the samples. It contains
+    the middle shares of 2,000 bootstrap samples of the texts, drawn with a fixed seed. It is never
+    narrower than the interval of as many independent words (`of_share`), even if all texts agree.
 
     Parameters
     ----------
     hits, words : array_like of int, shape (texts,)
-        Words hit in each text, and words counted.
+        The number of words hit in each text, and the number of words counted.
     confidence : float, optional
-        Of the interval.
+        The confidence of the interval.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def over_texts(hits: ArrayLike, words: ArrayLike, *, confidence: float = 0.95) -
     if not 0 < confidence < 1:
         raise ParameterError(f"confidence must be between 0 and 1, got {confidence}")
     alone = of_share(int(hit.sum()), int(counted.sum()), confidence=confidence)
-    # A text without words says nothing.
+    # A text without words carries no information.
     hit, counted = hit[counted > 0], counted[counted > 0]
     rng = np.random.default_rng(0)
     texts = len(hit)

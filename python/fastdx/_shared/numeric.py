@@ -1,6 +1,6 @@
-"""Columns of numbers and dates as arrays, and back: numpy, pandas, polars, Arrow, lists.
+"""Converts columns of numbers and dates to arrays and back: numpy, pandas, polars, Arrow, lists.
 
-No library is imported that the caller has not imported. What is missing stays missing.
+Missing values stay missing. The module imports no library that the caller has not imported.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _loaded(name: str) -> Any:
 
 
 def _missing(value: Any) -> bool:
-    """None, NaN, NaT, pandas.NA, a Decimal that is no number."""
+    """Return whether a value is None, NaN, NaT, pandas.NA, or a Decimal NaN."""
     if value is None or (isinstance(value, float) and isnan(value)):
         return True
     if isinstance(value, Decimal):
@@ -65,7 +65,7 @@ def _float(x: Any) -> float:
 
 
 def _as_given(y: float, x: Any) -> Any:
-    """Return a draw as the type that its number had."""
+    """Return a draw in the type of the number that it replaces."""
     if isinstance(x, Decimal):
         exponent = x.as_tuple().exponent
         places = min(max(exponent, -MOST_PLACES), 0) if isinstance(exponent, int) else 0
@@ -76,20 +76,20 @@ def _as_given(y: float, x: Any) -> Any:
 
 
 def _of_dtype(y: NDArray[np.float64], dtype: Any) -> NDArray[Any]:
-    """Return draws as an array of a dtype: whole numbers are rounded and clamped to it."""
+    """Return draws as an array of a dtype; for integers they are rounded and clamped."""
     if dtype.kind not in "iu":
         most = float(np.finfo(dtype).max)
         return np.clip(y, -most, most).astype(dtype)
     ends = np.iinfo(dtype)
     rounded = np.rint(y)
-    # In f64 the largest of 64 bits would be one too much.
+    # As float64 the largest 64-bit integer rounds up to a value that does not fit.
     new = np.clip(rounded, float(ends.min), np.nextafter(float(ends.max), 0.0)).astype(dtype)
     new[rounded >= float(ends.max)] = ends.max
     return new
 
 
 def float_column(given: Any, draw: Floats) -> Any:  # noqa: PLR0911, a case a kind
-    """Draw for a number, or for a column of numbers of any kind."""
+    """Draw replacements for a number, or for a column of numbers of any kind."""
     if _missing(given):
         return given
     if isinstance(given, (Real, Decimal)) and not isinstance(given, (bool, np.bool_)):
@@ -125,7 +125,7 @@ def _masked(given: Any, drawn: Callable[[Any], Any]) -> Any:
 def _listed(  # noqa: PLR0917, one kind of list
     given: Any, number: Any, draw: Any, back: Any, kinds: tuple[type, ...], name: str
 ) -> Any:
-    """Draw for the items of a list, in one call; nested ones by themselves."""
+    """Draw replacements for the items of a list in one call; each nested list gets its own call."""
     items = given.ravel().tolist() if isinstance(given, np.ndarray) else list(given)
     flat = [i for i, x in enumerate(items) if not _missing(x) and not _is_column(x)]
     for i in flat:
@@ -148,9 +148,9 @@ def _dtype(number: Any) -> Any:
 
 
 def _pandas(column: Any, pandas: Any, drawn: Callable[[Any], Any]) -> Any:
-    """Draw for a pandas column, by its numpy or its Arrow form.
+    """Draw replacements for a pandas column, through its numpy or its Arrow form.
 
-    Categories and what a sparse column is filled with are values: new ones take their place.
+    Categories, and the fill value of a sparse column, are values: new ones take their place.
     """
     dtype = column.dtype
     if isinstance(dtype, pandas.CategoricalDtype):
@@ -199,7 +199,7 @@ def _arrow_floats(column: Any, draw: Floats, arrow: Any) -> Any:
 
 
 def floats_of(given: Any) -> NDArray[np.float64]:
-    """Return a column of numbers as float64, shape (n,); what is missing is NaN."""
+    """Return a column as float64, shape (n,), without missing values; NaN of numpy arrays stays."""
     kept: list[NDArray[np.float64]] = []
 
     def keep(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -260,7 +260,7 @@ def _of_unit(days: NDArray[np.int64], dtype: Any) -> NDArray[np.datetime64]:
 
 
 def _date_as_given(day: int, given: Any) -> Any:
-    """Return a day as the type that its date had, at midnight."""
+    """Return a day in the type of the date that it replaces, at midnight."""
     if isinstance(given, np.datetime64):
         return _of_unit(np.array([day]), given.dtype)[0]
     date = dt.date.fromordinal(int(day) + EPOCH)
@@ -270,7 +270,7 @@ def _date_as_given(day: int, given: Any) -> Any:
 
 
 def day_column(given: Any, draw: Days) -> Any:  # noqa: PLR0911, a case a kind
-    """Draw for a date, or for a column of dates of any kind."""
+    """Draw replacements for a date, or for a column of dates of any kind."""
     if _missing(given):
         return given
     if isinstance(given, (dt.date, np.datetime64)):

@@ -1,4 +1,4 @@
-"""Files that are complete or not there: written aside, then put in the place of what was there."""
+"""Writes files atomically: a temporary file replaces the target when it is complete."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from typing import Any, BinaryIO, cast
 from fastdx.exceptions import FileError
 
 PACKED = (".gz", ".zst")
-"""What names of packed files end in."""
+"""The endings of names of compressed files."""
 
 FOLDERS_OPEN = {os.open, os.link, os.unlink} <= os.supports_dir_fd
-"""Whether a folder can be held open while a file in it is made: not on Windows."""
+"""Whether files can be made relative to an open folder, which is not so on Windows."""
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 
 
 def zstd_reader(source: BinaryIO) -> Any:
-    """Return a stream of what zstd packed, or None where no library for it is there."""
+    """Return a stream that decompresses zstd, or None if no library for it is installed."""
     try:
         import zstandard
     except ImportError:
@@ -41,7 +41,7 @@ def zstd_reader(source: BinaryIO) -> Any:
 
 
 def zstd_writer(out: BinaryIO) -> Any:
-    """Return a stream that zstd packs, and that leaves `out` open; None as above."""
+    """Return a stream that compresses by zstd and leaves `out` open, or None without a library."""
     try:
         import zstandard
     except ImportError:
@@ -56,7 +56,7 @@ def zstd_writer(out: BinaryIO) -> Any:
 
 
 class _ZstdFrames:
-    """What zstd packed; unlike zstandard's own reader it does not take a file that is cut off."""
+    """A zstd reader that refuses a truncated file; zstandard's own reader accepts it."""
 
     def __init__(self, source: BinaryIO, unpacker: Any) -> None:
         self._source = source
@@ -67,7 +67,7 @@ class _ZstdFrames:
 
     def read(self, size: int = -1) -> bytes:
         while not self._ready:
-            # A little at a time: it may become much.
+            # Small reads, because compressed data may expand a lot.
             data = self._rest or self._source.read(1 << 13)
             if not data:
                 if self._frame is not None:
@@ -87,7 +87,7 @@ class _ZstdFrames:
 
 
 class _Open(io.RawIOBase):
-    """A stream that stays open when what writes to it is closed."""
+    """A stream that stays open when the stream above it is closed."""
 
     def __init__(self, out: BinaryIO) -> None:
         self._out = out
@@ -101,7 +101,7 @@ class _Open(io.RawIOBase):
 
 @contextlib.contextmanager
 def packed(out: BinaryIO, name: str | None) -> Iterator[BinaryIO]:
-    """Pack what is written as the name says: ``.gz``, ``.zst``."""
+    """Compress the output if the name ends in ``.gz`` or ``.zst``."""
     suffix = Path(name or "").suffix.lower()
     if suffix == ".gz":
         with gzip.GzipFile(filename="", fileobj=out, mode="wb", compresslevel=6, mtime=0) as zipped:
@@ -120,12 +120,12 @@ def packed(out: BinaryIO, name: str | None) -> Iterator[BinaryIO]:
 def open_output(
     name: str | None, inputs: Sequence[str] = (), *, pack: bool = True
 ) -> Iterator[BinaryIO]:
-    """Open the output: standard output, or a temporary file that takes the name at the end.
+    """Open standard output, or a temporary file that gets the name when it is complete.
 
-    The temporary file is readable by its owner alone. Where the platform can do it, it has no name
-    until it is complete: not even a killed process leaves half of it. At the end it gets the mode
-    of the file that it replaces, or else what the umask and the modes of the inputs allow. With
-    `pack` it is packed as the name says.
+    Only the owner can read the temporary file. If the platform allows it, the file has no name
+    until it is complete, so even a killed process leaves no partial file. At the end it gets the
+    mode of the file that it replaces, or else the mode that the umask and the modes of the inputs
+    allow. With `pack` it is compressed if the name ends in ``.gz`` or ``.zst``.
     """
     if name is None or name == "-":
         yield sys.stdout.buffer
@@ -133,11 +133,11 @@ def open_output(
         return
     target = Path(name)
     if target.exists() and not (target.is_file() or target.is_dir()):
-        # A pipe or a device is written to, not replaced.
+        # A pipe or a device cannot be replaced, so it is written to.
         with target.open("wb") as special:
             yield special
         return
-    target = target.resolve()  # a link stays a link
+    target = target.resolve()  # replaces the file behind a link, not the link
     with (
         _temporary(target, _mode(target, inputs)) as plain,
         packed(plain, name if pack else None) as out,
@@ -160,7 +160,7 @@ def _mode(target: Path, inputs: Sequence[str]) -> int:
 
 @contextlib.contextmanager
 def _temporary(target: Path, mode: int) -> Iterator[BinaryIO]:
-    """Yield a file that becomes `target`, with that mode, if nothing is raised."""
+    """Yield a file that becomes `target`, with this mode, unless an exception is raised."""
     if target.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(target))
     beside = f".{target.name}.{secrets.token_hex(8)}.tmp"
@@ -179,7 +179,7 @@ def _temporary(target: Path, mode: int) -> Iterator[BinaryIO]:
             os.fchmod(fd, mode)
             os.fsync(fd)
             if not named:
-                # linkat, because of dst_dir_fd: it follows the link to the open file.
+                # With dst_dir_fd Python calls linkat, which follows the link to the open file.
                 open_file = f"/proc/self/fd/{fd}"
                 try:
                     os.link(open_file, target.name, dst_dir_fd=folder, follow_symlinks=True)
@@ -197,7 +197,7 @@ def _temporary(target: Path, mode: int) -> Iterator[BinaryIO]:
 
 
 def _beside(target: Path, temporary: Path, mode: int) -> Iterator[BinaryIO]:
-    """Yield a file beside `target` that takes its place, where folders cannot be held open."""
+    """Yield a temporary file that replaces `target`, on platforms without `FOLDERS_OPEN`."""
     try:
         with open(os.open(temporary, _NEW, 0o600), "wb") as plain:  # noqa: PTH123 (a descriptor)
             yield plain
@@ -210,10 +210,10 @@ def _beside(target: Path, temporary: Path, mode: int) -> Iterator[BinaryIO]:
 
 
 def _unnamed(folder: int) -> int | None:
-    """Return a file without a name, or None where the platform has none."""
+    """Return a descriptor of a file without a name, or None if the platform has none."""
     if not hasattr(os, "O_TMPFILE") or not Path("/proc/self/fd").is_dir():
         return None
     try:
         return os.open(".", os.O_TMPFILE | os.O_WRONLY, 0o600, dir_fd=folder)
     except OSError:
-        return None  # not on this file system; if it cannot be written to, that is said next
+        return None  # not on this file system; the caller's next attempt reports other errors

@@ -1,4 +1,4 @@
-"""Bounds as text: what is shown is never on the wrong side of the number."""
+"""Prints bounds so that the shown number is never on the wrong side of the true one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["down", "up"]
 
 
 def up(x: float, digits: int = 6) -> str:
-    """Return a number as ``%g`` writes it, with so many digits and never below it.
+    """Return a number in the form ``%g`` with at most `digits` digits, rounded up.
 
     Examples
     --------
@@ -20,7 +20,7 @@ def up(x: float, digits: int = 6) -> str:
 
 
 def down(x: float, digits: int = 6) -> str:
-    """Return a number as ``%g`` writes it, with so many digits and never above it.
+    """Return a number in the form ``%g`` with at most `digits` digits, rounded down.
 
     Examples
     --------

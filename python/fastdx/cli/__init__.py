@@ -1,10 +1,10 @@
 """The command: ``fastdx privatize``, ``fastdx calibrate``, ``fastdx index`` and others.
 
-Exit codes: 0 done, 1 an input or file that is wrong, 2 wrong usage, 130 interrupted (129 and 143:
-by the signals HUP and TERM).
+Exit codes: 0 success, 1 a wrong input or file, 2 wrong usage, 130 interrupted by Ctrl-C, 129 and
+143 ended by the signals HUP and TERM.
 
-Messages show places and counts, never the content of a file, unless ``--show-text`` is given: what
-is written to the standard error ends in logs.
+Messages show places and counts, and never the content of a file, because logs keep the standard
+error. With ``--show-text`` they show content too.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ COMMANDS = {
     "serve": "serve",
     "completion": "completion",
 }
-"""The commands, and the module of each."""
+"""The module of each command."""
 
 EXAMPLES = """
   fastdx privatize < letter.txt
@@ -51,7 +51,7 @@ EXAMPLES = """
 def parser(asked: str | None = None) -> argparse.ArgumentParser:
     """Return the parser of all commands.
 
-    Where one is `asked` for, only its module is imported.
+    If `asked` names a command, only its module is imported.
     """
     made = argparse.ArgumentParser(
         prog="fastdx",
@@ -62,7 +62,7 @@ def parser(asked: str | None = None) -> argparse.ArgumentParser:
     modules = list(dict.fromkeys(COMMANDS.values()))
     every = None
     if asked in COMMANDS:
-        # Its usage names all commands, whichever it has.
+        # The usage line names all commands, although the parser has only one.
         modules, every = [COMMANDS[asked]], f"{{{','.join(COMMANDS)}}}"
     commands = made.add_subparsers(dest="command", required=True, metavar=every)
     for module in modules:
@@ -71,7 +71,7 @@ def parser(asked: str | None = None) -> argparse.ArgumentParser:
 
 
 class _Ended(BaseException):
-    """A signal that ends the command, as Ctrl-C does: nothing half done stays."""
+    """A signal ends the command, as Ctrl-C does; unfinished outputs are removed."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -80,7 +80,7 @@ class _Ended(BaseException):
 
 @contextmanager
 def _ending_signals() -> Iterator[None]:
-    """Turn SIGTERM and SIGHUP, where they would end the process, into an exception."""
+    """Turn SIGTERM and SIGHUP into an exception, unless the process ignores or handles them."""
 
     def end(number: int, _: FrameType | None) -> None:
         raise _Ended(number)
@@ -88,7 +88,7 @@ def _ending_signals() -> Iterator[None]:
     names = ("SIGTERM", "SIGHUP")
     numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
     try:
-        # nohup has SIGHUP ignored, and that stays so.
+        # Under nohup the process ignores SIGHUP, and continues to do so.
         before = {
             n: signal.signal(n, end) for n in numbers if signal.getsignal(n) == signal.SIG_DFL
         }
@@ -115,7 +115,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"fastdx: ended by {signal.Signals(e.number).name}", file=sys.stderr)
         return 128 + e.number
     except BrokenPipeError:
-        # The reader has gone, as with `| head`; keep the interpreter from flushing again.
+        # The reader has closed the pipe, as `| head` does. The interpreter must not flush again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except (FastdxError, CommandError, OSError, EOFError, UnicodeError, zlib.error) as e:
@@ -128,7 +128,7 @@ def _message(error: BaseException, *, show: bool) -> str:
     if isinstance(error, OSError) and error.filename is not None:
         return f"{os.fspath(error.filename)}: {error.strerror}"
     if isinstance(error, UnicodeError):
-        # Its own message shows a character.
+        # The message of a UnicodeError shows a character.
         return f"a text is not Unicode: {type(error).__name__}"
     shown = getattr(error, "shown", None) or getattr(error, "word", None)
     if show and shown:

@@ -1,4 +1,4 @@
-"""``fastdx calibrate``: ε chosen from its consequences, on a page."""
+"""``fastdx calibrate`` chooses ε from its consequences and writes a page."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from fastdx.cli.options import _Commands
 
 ANY = 1e6
-"""An ε that every noise takes."""
+"""An ε that every noise mechanism accepts."""
 EXAMPLES = """
   fastdx calibrate -o report.html
   fastdx calibrate --max-unchanged 0.2 --cover 40 --balance 0.1 -o report.html
@@ -42,48 +42,53 @@ def add(commands: _Commands) -> None:
     """Add the command."""
     p = commands.add_parser(
         "calibrate",
-        help="choose ε from its consequences, on a page to look at",
-        description="Measure what each ε does to words, choose the largest that keeps what you "
-        "ask for, and write a page with a slider.",
+        help="choose ε from its consequences and write a page about them",
+        description="Measure what each ε does to words, choose the largest ε within the bounds "
+        "that you give, and write a page with a slider.",
         **examples(EXAMPLES),
     )
     p.add_argument("--mechanism", choices=tuple(MECHANISMS), default="tem")
     p.add_argument("--embedding", metavar="PATH", help="default: 20,000 English words × 50")
     graph_option(p)
     p.add_argument("--max-unchanged", type=float, default=0.5, metavar="P",
-                   help="no word comes back unchanged more often (default 0.5)")  # fmt: skip
+                   help="a word comes back unchanged with probability at most P (default "
+                   "0.5)")  # fmt: skip
     p.add_argument("--min-outputs", type=int, default=300, metavar="N",
-                   help="every word has so many distinct outputs (default 300)")  # fmt: skip
+                   help="every word has at least N distinct outputs (default 300)")  # fmt: skip
     p.add_argument("--max-reidentified", type=float, metavar="P", help="an attacker who knows the "
-                   "mechanism names a word with no larger probability")  # fmt: skip
+                   "mechanism names a word with probability at most P")  # fmt: skip
     p.add_argument("--max-posterior", type=float, metavar="P", help="no output makes that attacker "
-                   "more certain of a word")  # fmt: skip
-    p.add_argument("--max-bits", type=float, metavar="B", help="a release tells no more bits a "
-                   "word, words being written by their rank")  # fmt: skip
-    p.add_argument("--max-named", type=float, metavar="P", help="the strongest attacker names no "
-                   "larger share of the content words of --texts in their sentences; the upper "
-                   "end of the interval counts")  # fmt: skip
-    p.add_argument("--texts", metavar="FILE", help="for --max-named: texts like yours, one a line; "
-                   "every second one is attacked, from the others the attacker has learned the "
-                   "language")  # fmt: skip
+                   "more certain of a word than P")  # fmt: skip
+    p.add_argument("--max-bits", type=float, metavar="B", help="a release tells at most B bits per "
+                   "word, under the prior by rank")  # fmt: skip
+    p.add_argument("--max-named", type=float, metavar="P", help="the strongest attacker names at "
+                   "most the share P of the content words of --texts in their sentences; the "
+                   "upper end of the interval counts")  # fmt: skip
+    p.add_argument("--texts", metavar="FILE", help="for --max-named: texts like yours, one per "
+                   "line; the attacker learns the language from every second one and attacks the "
+                   "others")  # fmt: skip
     p.add_argument("--by-rank", action="store_true", help="the attacker knows how often words are "
-                   "written, the vocabulary being in order of it; else all are alike")  # fmt: skip
-    p.add_argument("--sample", type=int, metavar="N", help="words measured, spread out (default "
-                   f"1000, or {SAMPLE} where draws measure them; 0: all)")  # fmt: skip
-    p.add_argument("--draws", type=int, default=1000, help="draws a word (default 1000)")
-    p.add_argument("--example", action="append", metavar="WORD", help="show its replacements")
-    p.add_argument("--sentence", metavar="TEXT", help="show releases of it at every ε: a public "
-                   "one, for it stands on the page (default one in English)")  # fmt: skip
+                   "written, by the order of the vocabulary; without it all words are equally "
+                   "likely")  # fmt: skip
+    p.add_argument("--sample", type=int, metavar="N", help="the number of words measured, spread "
+                   f"over the vocabulary (default 1000, or {SAMPLE} for mechanisms measured by "
+                   "draws; 0: all)")  # fmt: skip
+    p.add_argument("--draws", type=int, default=1000, help="draws per word (default 1000)")
+    p.add_argument("--example", action="append", metavar="WORD",
+                   help="show replacements of this word; repeatable")  # fmt: skip
+    p.add_argument("--sentence", metavar="TEXT", help="show releases of this sentence at every ε; "
+                   "it must be public, because the page shows it (default: an English "
+                   "one)")  # fmt: skip
     number_options(p)
     cover_options(p)
-    p.add_argument("-o", "--output", required=True, metavar="FILE", help="an HTML page")
-    p.add_argument("-q", "--quiet", action="store_true", help="no progress")
+    p.add_argument("-o", "--output", required=True, metavar="FILE", help="the HTML page")
+    p.add_argument("-q", "--quiet", action="store_true", help="show no progress")
     embedding_options(p)
     p.set_defaults(run=_calibrate)
 
 
 def _calibrate(args: argparse.Namespace) -> None:
-    # Its own ε does not matter, but some noises need one above a bound.
+    # The search replaces this ε, but some noise mechanisms need one above a bound.
     spec = {"mechanism": args.mechanism, "epsilon": ANY, **numbers_of(args),
             "index": index_of(args), **cover_of(args)}  # fmt: skip
     mechanism = made(without_none(spec))

@@ -1,4 +1,4 @@
-"""The closing lines of ``fastdx privatize``: what was done, left unprotected, and proved."""
+"""The closing lines of ``fastdx privatize``: counts, unprotected parts and the guarantee."""
 
 from __future__ import annotations
 
@@ -19,45 +19,45 @@ __all__ = ["Done", "Options", "report"]
 
 OOV = {"random": "drawn at random", "error": "refused", "drop": "left out", "mask": "masked",
        "keep": "RELEASED"}  # fmt: skip
-"""How unknown words are handled, for the closing line."""
+"""The treatment of unknown words, as the closing line says it."""
 FEW_WORDS = 10
-"""Below this many words, unknown ones say nothing of the language."""
+"""With fewer words than this, unknown ones say nothing about the language of the texts."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """How the closing lines are given."""
+    """The options of the closing lines."""
 
     report: bool
-    """Whether as JSON."""
+    """Whether to write them as JSON."""
     report_file: str | None
     quiet: bool
     guarantee: bool
-    """Whether what is proved is printed, too."""
+    """Whether to print the guarantee too."""
     show_text: bool
     """Whether names of columns may be shown."""
 
 
 @dataclass
 class Done:
-    """What all outputs are made of."""
+    """Totals over all outputs."""
 
     counts: Counter[str] = field(default_factory=Counter)
     left: Released = field(default_factory=Released)
     files: list[dict[str, Any]] = field(default_factory=list)
     skipped: int = 0
-    """Files that were finished before."""
+    """The number of files that earlier runs finished."""
     others: int = 0
-    """Files of other formats in folders."""
+    """The number of files of other formats in folders."""
     charged: dict[str, float] = field(default_factory=dict)
     no_card: str | None = None
-    """Why outputs got no channel card, if they should have one."""
+    """The reason why outputs got no channel card, if they should have one."""
     nearly: int = 0
-    """Words of these texts that come back as they are nearly always."""
+    """The number of different words of these texts that come back unchanged nearly always."""
 
 
 def report(options: Options, word: Mechanism, bags: BagOfWords | None, total: Done) -> None:
-    """Say what was done, of what is left unprotected, and what is proved."""
+    """Print or write counts, warnings about unprotected parts, and the guarantee."""
     mechanism = word if bags is None else bags
     warned = list(_warnings(word, total, show_text=options.show_text))
     if options.report:
@@ -93,7 +93,7 @@ def report(options: Options, word: Mechanism, bags: BagOfWords | None, total: Do
 def _closing(word: Mechanism, total: Done) -> str:
     counts = total.counts
     line = f"{counts['words']:,} words; "
-    # Words of bags are drawn elsewhere, and not counted one by one.
+    # Unchanged words of bags are not counted, because a bag has no order.
     if "unchanged" in counts:
         line += f"{counts['unchanged']:,} came back unchanged; "
     line += f"{counts['unknown']:,} were not in the vocabulary ({OOV[word.oov]})"
@@ -118,7 +118,7 @@ def _closing(word: Mechanism, total: Done) -> str:
 
 
 def _warnings(word: Mechanism, total: Done, *, show_text: bool) -> Iterator[str]:
-    """Yield what left unprotected, which ``-q`` does not hide."""
+    """Yield warnings about unprotected parts; ``-q`` does not hide them."""
     counts, left = total.counts, total.left
     if (warning := word.unchanged.warning) is not None:
         yield warning

@@ -1,4 +1,4 @@
-"""Files of records with labels and authors, as ``fastdx evaluate`` reads them."""
+"""Reads files of records with labels and authors, for ``fastdx evaluate``."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from fastdx.cli.messages import Bar, CommandError
 __all__ = ["Collection"]
 
 LONGEST = 64 << 20
-"""Bytes of a line at most. The whole file is held."""
+"""The most bytes of a line. The whole file is in memory."""
 
 
 @dataclass(frozen=True)
 class Collection:
-    """Files of records, and the fields of them that are read."""
+    """Files of records, and the names of the fields to read."""
 
     files: list[str]
     format: str | None
-    """The format of all of them; None: each by its name or content."""
+    """The format of all files. None: the name or the content of each file decides."""
     encoding: str | None
     text: str
     """The field of the text."""
@@ -47,7 +47,7 @@ class Collection:
         return [name for name in (self.text, self.label, self.author) if name is not None]
 
     def read(self) -> tuple[list[dict[str, str]], int]:
-        """Return the records that have all of these fields, and how many have not."""
+        """Return the records with all of these fields, and the number of other records."""
         opener = Opener(Bar(None, True), self.encoding)
         rows, left_out = [], 0
         for name in self.files:
@@ -63,7 +63,7 @@ class Collection:
         return rows, left_out
 
     def _row(self, at: str, record: dict[str, Any]) -> dict[str, str]:
-        """Return the fields that hold something."""
+        """Return the fields that are not empty."""
         row = {}
         for column in self.columns:
             value = record.get(column)
@@ -84,7 +84,7 @@ class Collection:
 def _records(
     name: str, kind: str, opener: Opener, columns: list[str]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield every record, and where it stands."""
+    """Yield every record with its place in the file."""
     if kind == "parquet":
         yield from _parquet(name, columns)
         return
@@ -97,7 +97,7 @@ def _records(
                 yield from _json_lines(name, block.text, block.line)
             return
         text = "".join(block.text for block in _blocks(source, name))
-    # A .json file may hold lines as well.
+    # A .json file may also hold one object per line.
     if text.lstrip().startswith("{"):
         yield from _json_lines(name, text, 1)
         return
@@ -173,5 +173,5 @@ def _parquet(name: str, columns: list[str]) -> Iterator[tuple[str, dict[str, Any
                 yield f"{name}, row {row}", record
                 row += 1
     except pa.ArrowException as e:
-        # Its message may hold content.
+        # The message of the exception may hold content.
         raise CommandError(f"{name}: damaged, or no Parquet file", str(e)) from None

@@ -1,4 +1,4 @@
-"""``fastdx compare``: mechanisms beside each other, in numbers and in words."""
+"""``fastdx compare`` compares mechanisms in numbers and in example sentences."""
 
 from __future__ import annotations
 
@@ -41,73 +41,72 @@ EXAMPLES = """
 """
 
 STANDARD_WORDS = 5000
-"""Words that are compared unless the caller says otherwise."""
+"""The default number of words."""
 STANDARD_LAWS = 2000
-"""The same where mechanisms are named: what a law costs takes V³ steps."""
+"""The default number of words with ``--mechanisms``: computing the ε of a law takes V³ steps."""
 COVERS = (10, 40, 80)
-"""Sizes of covers that are tried."""
+"""The default sizes of covers."""
 MEMORY = 8 << 30
-"""Bytes that laws of all words may take."""
+"""The most bytes of laws of all words."""
 COPIES = 4
-"""Laws of all words that are in memory at once, at most."""
+"""The most copies of the laws of all words in memory at once."""
 
 
 def add(commands: _Commands) -> None:
     """Add the command."""
     p = commands.add_parser(
         "compare",
-        help="Tem, covers and noise beside each other, in numbers and in words",
+        help="compare Tem, covers and noise in numbers and in example sentences",
         description="Compare Tem, Tem on covers, Tem on a word graph and multivariate Laplace "
-        "noise: at an equal certified ε (on the graph: per step), and at equal bits a word, words "
-        "being written by their rank. With "
-        "--mechanisms any mechanisms, those of fastdx.laws too: what is proved of each, what it "
-        "really costs on these words, what the attacker names, what replacements are worth. "
-        "Writes a page of Markdown.",
+        "noise, at an equal certified ε (on the graph: per step) and at equal bits per word. The "
+        "prior is by rank. --mechanisms compares any mechanisms, also those of fastdx.laws: the "
+        "proved ε, the ε computed on these words, the success of attacks and the similarity of "
+        "replacements. Writes a page of Markdown.",
         **examples(EXAMPLES),
     )
-    p.add_argument("--mechanisms", type=_names, metavar="NAMES", help="compare these, divided by "
-                   "commas: any of fastdx and of fastdx.laws, with a number behind a colon where "
-                   "they take one (custext:100); 'all'; 'list' shows their names")  # fmt: skip
-    p.add_argument("--named", type=_share, metavar="SHARE", help="with --mechanisms: at the ε at "
-                   "which the attacker names this share of the words, 5%% or 0.05")  # fmt: skip
-    p.add_argument("--bits", type=float, metavar="B", help="with --mechanisms: at the ε at which a "
-                   "release tells so many bits of a word")  # fmt: skip
-    p.add_argument("--texts", metavar="FILE", help="texts like yours, one a line: every second one "
-                   "is attacked by the strongest attacker, who has learned the language from the "
+    p.add_argument("--mechanisms", type=_names, metavar="NAMES", help="the mechanisms to compare, "
+                   "separated by commas: any of fastdx and fastdx.laws; some take a number after "
+                   "a colon (custext:100); 'all'; 'list' shows the names")  # fmt: skip
+    p.add_argument("--named", type=_share, metavar="SHARE", help="with --mechanisms: choose each ε "
+                   "so that the attacker names this share of the words, 5%% or 0.05")  # fmt: skip
+    p.add_argument("--bits", type=float, metavar="B", help="with --mechanisms: choose each ε so "
+                   "that a release tells B bits about a word")  # fmt: skip
+    p.add_argument("--texts", metavar="FILE", help="texts like yours, one per line; the strongest "
+                   "attacker learns the language from every second one and attacks the "
                    "others")  # fmt: skip
     p.add_argument("--epsilon", type=float, default=2.5,
-                   help="the certified ε per unit of distance; with --mechanisms the ε of each, "
-                   "in its own unit (default 2.5)")  # fmt: skip
+                   help="the certified ε per unit of distance; with --mechanisms the ε of each "
+                   "mechanism in its own unit (default 2.5)")  # fmt: skip
     p.add_argument("--embedding", metavar="PATH", help="default: 20,000 English words × 50")
-    p.add_argument("--words", type=int, metavar="N", help="only the first N words, which are the "
-                   f"most frequent ones (default {STANDARD_WORDS}, with --mechanisms "
-                   f"{STANDARD_LAWS}; 0: all, minutes)")  # fmt: skip
+    p.add_argument("--words", type=int, metavar="N", help="use the first N words, the most "
+                   f"frequent ones (default {STANDARD_WORDS}, with --mechanisms {STANDARD_LAWS}; "
+                   "0: all words, which takes minutes)")  # fmt: skip
     p.add_argument("--cover", type=int, action="append", metavar="K", dest="covers",
-                   help="sizes of covers to try (default 10, 40, 80); repeatable")  # fmt: skip
-    p.add_argument("--balance", type=float, default=0.1, metavar="A",
-                   help="how much covers even out frequencies (default 0.1)")  # fmt: skip
+                   help="a size of covers to try; repeatable (default 10, 40, 80)")  # fmt: skip
+    p.add_argument("--balance", type=float, default=0.1, metavar="A", help="the weight by which "
+                   "covers even out frequencies (default 0.1)")  # fmt: skip
     p.add_argument("--graph", metavar="EDGES", default="nouns", help="a word graph, as for "
-                   "privatize; 'nouns': WordNet's hierarchy as it is built in, a Poincaré "
-                   "embedding (default); 'none'")  # fmt: skip
-    p.add_argument("--judge", metavar="PATH", help="another embedding, which measures similarity")
-    p.add_argument("--sentences", metavar="FILE", help="sample sentences, one a line")
+                   "privatize; 'nouns' is the built-in Poincaré embedding of WordNet's nouns "
+                   "(default); 'none'")  # fmt: skip
+    p.add_argument("--judge", metavar="PATH", help="another embedding that measures similarity")
+    p.add_argument("--sentences", metavar="FILE", help="sample sentences, one per line")
     p.add_argument("--exclude", metavar="FILE", default="offensive",
                    help="words that are never released, as for privatize; with --mechanisms they "
                    "are left out of the vocabulary")  # fmt: skip
     p.add_argument("-o", "--output", metavar="FILE", help="by default standard output")
-    p.add_argument("-q", "--quiet", action="store_true", help="no progress")
+    p.add_argument("-q", "--quiet", action="store_true", help="show no progress")
     embedding_options(p)
     p.set_defaults(run=_compare)
 
 
 def _names(text: str) -> list[str] | str:
-    """Names divided by commas."""
+    """Return the names of a list separated by commas, or 'all' or 'list'."""
     names = [name.strip() for name in text.split(",") if name.strip()]
     return names[0] if names in (["all"], ["list"]) else names
 
 
 def _share(text: str) -> float:
-    """A share, in percent or as a number."""
+    """Return a share given in percent or as a number."""
     share = float(text[:-1]) / 100 if text.endswith("%") else float(text)
     if not 0 < share < 1:
         raise ValueError(text)
@@ -116,10 +115,10 @@ def _share(text: str) -> float:
 
 @dataclass(frozen=True)
 class Options:
-    """Which mechanisms are compared, and on what."""
+    """The mechanisms to compare, and the words and texts for the comparison."""
 
     mechanisms: list[str] | str | None
-    """Their names, 'all', or None for Tem, covers, a word graph and noise."""
+    """The names of mechanisms, 'all', or None for Tem, covers, a word graph and noise."""
     named: float | None
     bits: float | None
     epsilon: float
@@ -131,7 +130,7 @@ class Options:
     judge: Embedding | None
     sentences: list[str]
     texts: tuple[list[str], list[str]] | None
-    """Texts that the attacker knows, and those that he attacks."""
+    """The texts that the attacker knows, and those that he attacks."""
     quiet: bool
 
     @classmethod
@@ -154,7 +153,7 @@ class Options:
                    sentences, texts, args.quiet)  # fmt: skip
 
     def tell(self, line: str) -> None:
-        """Say what is being done."""
+        """Print the step that begins, unless quiet."""
         if not self.quiet:
             print(f"fastdx: {line}", file=sys.stderr)
 
@@ -169,8 +168,8 @@ def _compare(args: argparse.Namespace) -> None:
     if options.mechanisms is None:
         if e.metric != "euclidean":
             raise CommandError(
-                f"compare wants a euclidean embedding, for the noise, not {e.metric}; with "
-                "--mechanisms any one"
+                f"compare needs a euclidean embedding, for the noise, not {e.metric}; with "
+                "--mechanisms it takes any metric"
             )
         words = STANDARD_WORDS if options.words is None else options.words
         if 0 < words < len(e):
@@ -184,7 +183,7 @@ def _compare(args: argparse.Namespace) -> None:
 
 
 def _few(options: Options, e: Embedding) -> tuple[Embedding, str]:
-    """The most frequent words, without those that are never released, and which they are."""
+    """Return the most frequent words, without excluded ones, and a phrase that describes them."""
     excluded: set[str] = set()
     if options.exclude is not None:
         excluded = set(Tem(e, 1.0, exclude=options.exclude).excluded)
@@ -194,8 +193,8 @@ def _few(options: Options, e: Embedding) -> tuple[Embedding, str]:
     if needed > MEMORY:
         most = int((MEMORY / (8 * COPIES)) ** 0.5)
         raise CommandError(
-            f"the laws of {min(words, len(ids)):,} words need {needed:,} bytes, at most {MEMORY:,} "
-            f"are taken: give --words {most} or less"
+            f"the laws of {min(words, len(ids)):,} words need {needed:,} bytes, the limit is "
+            f"{MEMORY:,}: give --words {most} or less"
         )
     few = ids[:words]
     which = f"The first {len(few):,} of the embedding's {len(e):,} words"
@@ -206,7 +205,7 @@ def _few(options: Options, e: Embedding) -> tuple[Embedding, str]:
 
 
 def _named_page(options: Options, names: list[str] | str, e: Embedding) -> Iterator[str]:
-    """The mechanisms that were asked for by name."""
+    """Yield the page for mechanisms that were named."""
     judge = options.judge
     few, which = _few(options, e)
     options.tell(which)
@@ -221,41 +220,42 @@ def _named_page(options: Options, names: list[str] | str, e: Embedding) -> Itera
     yield f"{which}; {few.metric} metric, {few.dim} dimensions.\n"
     if options.bits is not None:
         yield (
-            f"Each is made with the largest ε at which a release tells no more than "
-            f"{options.bits:g} bits of a word. Where no ε does so, or the law cannot be computed, "
-            "it says so.\n"
+            "Each mechanism has the largest ε at which a release tells no more than "
+            f"{options.bits:g} bits about a word. The row says so if there is no such ε, or if the "
+            "law cannot be computed.\n"
         )
     elif options.named is None:
         yield (
-            f"Each is made with ε = {options.epsilon:g} in its own unit. Equal numbers in "
+            f"Each mechanism has ε = {options.epsilon:g} in its own unit. Equal numbers in "
             "different units are not equal protection: compare *bits a word*, *named* and the "
             "computed columns.\n"
         )
     else:
         yield (
-            "Each is made with the largest ε at which the attacker names no more than "
-            f"{options.named:.1%} of the words. Where no ε gives that success it says so.\n"
+            "Each mechanism has the largest ε at which the attacker names no more than "
+            f"{options.named:.1%} of the words. The row says so if there is no such ε.\n"
         )
     by = "another embedding" if judge is not None else "the mechanisms' own embedding, which "
     by += "" if judge is not None else "flatters those that use its distances (--judge)"
     yield (
-        "- *bits a word*: what a release tells of a word that is written by 1/(rank + 2.7). A "
-        "release of n words tells at most n times that of its text, whoever reads it.\n"
-        "- *named*: how often the best attacker names the written word from one output by itself; "
-        "he knows the mechanism and that words are written by 1/(rank + 2.7). *(draws)*: he "
-        "learned from draws, and finds less than there is. At equal success of this one guess "
-        "mechanisms may tell very different numbers of bits.\n"
-        "- *named in sentences*: the share of content words that the strongest attacker names who "
-        "knows the mechanism and which words follow each other (--texts), with an interval over "
-        "texts.\n"
-        "- *ε proved*: by its proof on any vocabulary. *ε computed*: the largest log-ratio of "
-        "these words, over all pairs and outputs, per unit of the embedding's distance, and for "
-        "any two words, which is the ε of local differential privacy. ∞: an output of one word is "
-        "impossible for another. –: the law cannot be computed. It is that of what is drawn: "
-        "integers, of laws none below 2⁻¹⁰⁰ of the likeliest output's, so that at a large ε it may "
-        "be below what is proved of the law.\n"
-        f"- *similarity*: the mean cosine of word and replacement in {by}; by *chance*: of those "
-        "that do not belong together.\n"
+        "- *bits a word*: the mutual information of a word and its replacement, if words are "
+        "written with probability ∝ 1/(rank + 2.7). A release of n words tells any reader at most "
+        "n times this about its text.\n"
+        "- *named*: how often the best attacker names the written word from one output by itself. "
+        "He knows the mechanism and these probabilities of words. *(draws)*: he learned the "
+        "mechanism from draws, and names fewer words than possible. At equal success of this one "
+        "guess, mechanisms may tell very different numbers of bits.\n"
+        "- *named in sentences*: the share of content words that the strongest attacker names, "
+        "with an interval over texts. He knows the mechanism and which words follow each other "
+        "(--texts).\n"
+        "- *ε proved*: the ε of the mechanism's proof, for any vocabulary. *ε computed*: the "
+        "largest log-ratio over all pairs of these words and all outputs, per unit of the "
+        "embedding's distance, and for any two words (the ε of local differential privacy). ∞: an "
+        "output of one word is impossible for another. –: the law cannot be computed. A law is "
+        "drawn from integers, none below 2⁻¹⁰⁰ of the largest of its row, so at a large ε the "
+        "computed ε may be below the proved one.\n"
+        f"- *similarity*: the mean cosine of word and replacement in {by}. *chance*: the mean "
+        "cosine of words and replacements paired at random.\n"
     )
     yield "| " + " | ".join(HEADER) + " |"
     yield "|" + "---|" * len(HEADER)
@@ -292,7 +292,7 @@ def _page(options: Options, e: Embedding) -> Iterator[str]:
     if graph is not None:
         tell("certifying the graph")
         mechanisms["Tem, word graph"] = Tem.certified(graph, options.epsilon, exclude=exclude)
-    # Its proof is the theorem's: nothing is certified of noise.
+    # Noise has no certificate: its ε is that of the theorem.
     mechanisms["MultivariateLaplace"] = MultivariateLaplace(e, options.epsilon, exclude=exclude)
     tell("attacking")
     yield f"# Mechanisms compared on {len(e):,} words\n"
@@ -300,8 +300,8 @@ def _page(options: Options, e: Embedding) -> Iterator[str]:
     yield f"## At {at}\n"
     if graph is not None:
         yield (
-            f"The graph has {len(graph):,} words, others are replaced at random; its ε is per unit "
-            "of its own distance.\n"
+            f"The graph has {len(graph):,} words; other words are replaced at random. Its ε is per "
+            "unit of its own distance.\n"
         )
     yield from _table(mechanisms, judge, e, options.texts)
     yield from _sentences(mechanisms, options.sentences)
@@ -315,15 +315,15 @@ def _page(options: Options, e: Embedding) -> Iterator[str]:
             equal[name] = found
     yield f"## At equal bits a word, {bits:.2f}\n"
     yield (
-        "ε is here what each mechanism was made with, not certified. What is missing tells fewer "
-        "bits at every ε, or is noise, whose law cannot be computed.\n"
+        "Here ε is the nominal one, not certified. A mechanism is missing if it tells fewer bits "
+        "at every ε, or if it is noise, whose law cannot be computed.\n"
     )
     yield from _table(equal, judge, e, options.texts)
     yield from _sentences(equal, options.sentences)
 
 
 def _graph(options: Options, e: Embedding) -> Embedding | WordGraph | None:
-    """The graph; of the built-in hierarchy only words that the embedding has."""
+    """Return the graph; the built-in hierarchy is limited to words of the embedding."""
     if options.graph == "none":
         return None
     if options.graph != "nouns":
@@ -337,16 +337,16 @@ def _graph(options: Options, e: Embedding) -> Embedding | WordGraph | None:
 
 
 def _prior(mechanism: Mechanism, e: Embedding) -> NDArray[np.float64]:
-    """How often the mechanism's words are written, by their rank in the embedding."""
+    """Return how often the mechanism's words are written, by their rank in the embedding."""
     ranks = {word: rank for rank, word in enumerate(e.words)}
-    # Words that the embedding does not have are as rare as its last.
+    # A word that the embedding lacks gets the rank after its last word.
     place = np.array([ranks.get(word, len(e)) for word in mechanism.space.words])
     prior: NDArray[np.float64] = 1 / (place + 3.7)
     return prior
 
 
 def _matched(mechanism: Mechanism, bits: float, e: Embedding) -> Mechanism | None:
-    """The mechanism at the largest ε at which it tells no more bits, if there is one."""
+    """Return the mechanism at the largest ε at which it tells at most `bits`, if there is one."""
     if not mechanism.has_law:
         return None
     between = (0.01, 1000.0)

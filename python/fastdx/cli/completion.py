@@ -1,4 +1,4 @@
-"""``fastdx completion``: what a shell needs to complete the command."""
+"""``fastdx completion`` prints a script with which a shell completes the command."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def add(commands: _Commands) -> None:
     """Add the command."""
     p = commands.add_parser(
         "completion",
-        help="print what a shell needs to complete this command",
+        help="print a script with which a shell completes this command",
         description="Print a script that completes fastdx's commands, options and file names.",
         **examples(EXAMPLES),
     )
@@ -36,7 +36,7 @@ def _completion(args: argparse.Namespace) -> None:
         import shtab
     except ImportError:
         raise CommandError("completion needs shtab: pip install 'fastdx[completion]'") from None
-    # Not at the top: the parser of all commands is made of this one, too.
+    # Imported here, because fastdx.cli imports this module for the parser of all commands.
     from fastdx.cli import parser
 
     made = parser()
@@ -45,7 +45,7 @@ def _completion(args: argparse.Namespace) -> None:
 
 
 def _with_files(parser: argparse.ArgumentParser, file: object, folder: object) -> None:
-    """Say of every option that takes a file or a folder that it does."""
+    """Mark every option that takes a file or a folder, for shtab."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             for inner in action.choices.values():

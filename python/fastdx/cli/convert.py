@@ -1,4 +1,4 @@
-"""``fastdx convert`` and ``fastdx info``: embedding files."""
+"""``fastdx convert`` and ``fastdx info`` convert and describe embedding files."""
 
 from __future__ import annotations
 

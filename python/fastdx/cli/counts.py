@@ -1,4 +1,4 @@
-"""``fastdx counts``: shares of words behind released files, with intervals."""
+"""``fastdx counts`` estimates shares of written words from released files, with intervals."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ def add(commands: _Commands) -> None:
     """Add the command."""
     p = commands.add_parser(
         "counts",
-        help="shares of words behind released files, with intervals",
-        description="Estimate which share of the words behind released texts is of a lexicon. "
-        "Reads what fastdx privatize wrote and its channel card, FILE.channel.json. Each text is a "
-        "document: of plain text each line. Intervals include the bias, whatever the texts say.",
+        help="estimate shares of written words from released files, with intervals",
+        description="Estimate the share of words of a lexicon in the texts that were written, from "
+        "the released texts. Reads an output of fastdx privatize and its channel card, "
+        "FILE.channel.json. Each text is a document; in plain text each line is one. The intervals "
+        "include a bound on the bias that holds for all texts.",
         **examples(
             """
   fastdx counts private.jsonl --column text --lexicon health.txt
@@ -40,25 +41,26 @@ def add(commands: _Commands) -> None:
     )
     p.add_argument("files", nargs="+", metavar="FILE", help="released files; '-': stdin")
     p.add_argument("--lexicon", action="append", required=True, metavar="FILE",
-                   help="words, one a line; repeatable")  # fmt: skip
-    p.add_argument("--each", action="store_true", help="each word of the lexicons by itself, too")
-    p.add_argument("--card", metavar="FILE", help="the channel card; by default the one that the "
-                   "first file holds, or that lies beside it")  # fmt: skip
-    p.add_argument("--column", metavar="NAME", help="column or field of text; within JSON and "
-                   "Parquet also user.comment, items[].text")  # fmt: skip
-    p.add_argument("--format", choices=tuple(FORMATS), help="by default from the files' names")
+                   help="a file of words, one per line; repeatable")  # fmt: skip
+    p.add_argument("--each", action="store_true", help="also estimate each word of the lexicons")
+    p.add_argument("--card", metavar="FILE", help="the channel card; by default the card in the "
+                   "first file, or the one beside it")  # fmt: skip
+    p.add_argument("--column", metavar="NAME", help="a column or field of text; in JSON and "
+                   "Parquet also nested fields: user.comment, items[].text")  # fmt: skip
+    p.add_argument("--format", choices=tuple(FORMATS),
+                   help="by default recognised by the files' names")  # fmt: skip
     p.add_argument("--confidence", type=float, default=0.95, metavar="P",
-                   help="of the intervals (default %(default)s)")  # fmt: skip
-    p.add_argument("--report", choices=("json",), help="print one JSON object, no table")
-    p.add_argument("--embedding", metavar="PATH", help="the words, if they are not built in; their "
-                   "fingerprint is checked")  # fmt: skip
+                   help="the confidence of the intervals (default %(default)s)")  # fmt: skip
+    p.add_argument("--report", choices=("json",), help="print one JSON object instead of a table")
+    p.add_argument("--embedding", metavar="PATH", help="the words, if they are not built in; the "
+                   "fingerprint in the card is checked")  # fmt: skip
     embedding_options(p)
     show_text(p)
     p.set_defaults(run=_counts)
 
 
 class _Counter:
-    """What takes texts in the place of what draws words, and leaves them as they are."""
+    """Takes the place of the drawing stage: it counts texts and returns them unchanged."""
 
     def __init__(self, estimator: Estimator, *, lines: bool) -> None:
         self._estimator = estimator
@@ -115,7 +117,7 @@ def _counts(args: argparse.Namespace) -> None:
 
 
 def _channel(args: argparse.Namespace) -> Channel:
-    """Make the channel of the card that is named, or that the first file has."""
+    """Make the channel from the card that is named, or from that of the first file."""
     card = Path(args.card if args.card is not None else args.files[0])
     if args.card is None and args.files[0] == "-":
         raise CommandError("standard input needs --card FILE")
@@ -127,11 +129,11 @@ def _channel(args: argparse.Namespace) -> Channel:
 
 
 def _lexicon(name: str) -> list[str]:
-    """Read words, one a line."""
+    """Read a file with one word per line."""
     lines = Path(name).read_text("utf-8").splitlines()
     words = list(dict.fromkeys(line.strip() for line in lines if line.strip()))
     if not words:
-        raise CommandError(f"{name}: no word in it")
+        raise CommandError(f"{name}: the file has no words")
     return words
 
 

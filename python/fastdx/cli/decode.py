@@ -1,4 +1,4 @@
-"""``fastdx decode``: releases as people read them, reconstructed by the law and a public model."""
+"""``fastdx decode`` reconstructs likely texts from a release, by the law and a public model."""
 
 from __future__ import annotations
 
@@ -42,32 +42,35 @@ def add(commands: _Commands) -> None:
     """Add the command."""
     p = commands.add_parser(
         "decode",
-        help="read a release: what is likely behind it, or what is certain",
+        help="reconstruct the likely or certain text of a release",
         description="Decode released texts by the mechanism's law and a public model of language. "
-        "What it writes is marked as reconstructed: it looks like what was written, and most of it "
-        "may be invented. With what may be said of it.",
+        "The output is marked as reconstructed: it looks like the written text, but most of it may "
+        "be invented. The command also prints a statement about the reconstruction.",
         **examples(EXAMPLES),
     )
-    p.add_argument("files", nargs="*", metavar="FILE", help="released texts: a text a file, or "
-                   "JSONL with --column; standard input if left out")  # fmt: skip
-    p.add_argument("--epsilon", type=float, help="of the mechanism that released them; by default "
-                   "the recommended policy")  # fmt: skip
-    p.add_argument("--channel", metavar="CARD", help="the card that Channel.card() returned, in "
-                   "the place of all options of the mechanism but --embedding")  # fmt: skip
+    p.add_argument("files", nargs="*", metavar="FILE", help="released texts: one text per file, or "
+                   "JSONL with --column; by default standard input")  # fmt: skip
+    p.add_argument("--epsilon", type=float, help="the ε of the mechanism that released the texts; "
+                   "by default that of the recommended policy")  # fmt: skip
+    p.add_argument("--channel", metavar="CARD", help="a channel card (see Channel.card); it "
+                   "replaces all options of the mechanism except --embedding")  # fmt: skip
     p.add_argument("--prior", metavar="FILE", help="a model that NgramPrior.save wrote; by default "
                    "bigrams of English if they are built in, else frequencies by rank")  # fmt: skip
-    p.add_argument("--view", choices=VIEWS, default="likely", help="the likeliest text; what is "
-                   "certain, with categories in brackets and … else; the likeliest word of each "
-                   "place; a text drawn from the posterior (default %(default)s)")  # fmt: skip
+    p.add_argument("--view", choices=VIEWS, default="likely", help="likely: the likeliest text; "
+                   "certain: words and [categories] that are certain, … for the rest; marginals: "
+                   "the likeliest word of each place; sample: a text drawn from the posterior "
+                   "(default %(default)s)")  # fmt: skip
     p.add_argument("--at-least", type=float, default=0.5, metavar="P", help="with --view certain: "
-                   "the probability of all that it says (default %(default)s)")  # fmt: skip
+                   "the least probability of each shown word or category (default "
+                   "%(default)s)")  # fmt: skip
     group = p.add_argument_group("input and output")
-    group.add_argument("--column", metavar="NAME", help="the files are JSONL, and this field of "
-                       "each record is decoded")  # fmt: skip
-    group.add_argument("--to", choices=OUTPUTS, default="text", help="html shows the likeliest "
-                       "words of a place on hover (default %(default)s)")  # fmt: skip
-    group.add_argument("-o", "--output", metavar="FILE", help="standard output if left out")
-    group.add_argument("-q", "--quiet", action="store_true", help="no progress")
+    group.add_argument("--column", metavar="NAME", help="read the files as JSONL and decode this "
+                       "field of each record")  # fmt: skip
+    group.add_argument("--to", choices=OUTPUTS, default="text", help="the format of the output; "
+                       "html shows the likeliest words of a place on hover (default "
+                       "%(default)s)")  # fmt: skip
+    group.add_argument("-o", "--output", metavar="FILE", help="by default standard output")
+    group.add_argument("-q", "--quiet", action="store_true", help="show no progress")
     show_text(group)
     mechanism_group(p)
     p.set_defaults(run=_decode)
@@ -106,14 +109,14 @@ def _decode(args: argparse.Namespace) -> None:
 
 
 def _guarantee(posterior: Posterior, right: float) -> str:
-    """Return what may be said of all texts: the last one's, with the mean of all."""
+    """Return the statement about all texts: that of the last text, with the mean over all."""
     from dataclasses import replace
 
     return str(replace(posterior.guarantee, right=right))
 
 
 def _part(args: argparse.Namespace, posterior: Posterior) -> str:
-    """Return one text as it is written out."""
+    """Return one text in the output format."""
     view = posterior.text(args.view, at_least=args.at_least)
     if args.to == "html":
         return view.to_html()
@@ -137,7 +140,7 @@ def _channel(args: argparse.Namespace) -> Channel:
     given = [option for option in given_of_mechanism(args) if option != "--embedding"]
     if given or args.epsilon is not None or args.spec is not None:
         option = given[0] if given else "--epsilon" if args.spec is None else "--spec"
-        raise CommandError(f"--channel describes all of the mechanism: leave out {option}")
+        raise CommandError(f"--channel describes the whole mechanism: leave out {option}")
     space: Embedding | WordGraph | None = None
     if args.embedding is not None:
         space = open_space(args.embedding, True, False)
@@ -156,16 +159,17 @@ def _prior(args: argparse.Namespace, channel: Channel) -> NgramPrior:
         try:
             found: NgramPrior = english(space)
         except ParameterError:
-            pass  # words that are not built in
+            pass  # the model has only the built-in words
         else:
             return found
     if not args.quiet:
-        print("fastdx: no --prior: words by themselves, by frequencies", file=sys.stderr)
+        print("fastdx: no --prior: each word is decoded by itself, by its frequency",
+              file=sys.stderr)  # fmt: skip
     return NgramPrior.of_frequencies(space)
 
 
 def _texts(args: argparse.Namespace) -> Iterator[tuple[str, str]]:
-    """Yield each text, and where it stands."""
+    """Yield each text with its place."""
     for name in args.files or ["-"]:
         data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
         try:

@@ -1,4 +1,4 @@
-"""What replaces the words of batches: the mechanism, what it counted, and what it costs."""
+"""Draws the words of batches, counts them, and adds up their price."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 
 class Bill:
-    """What the texts of one output cost, account by account; paid before it is released."""
+    """The prices of the texts of one output by account; they are paid before its release."""
 
     def __init__(
         self, ledger: Ledger, mechanism: Mechanism, account: str | None, *, whole: bool
     ) -> None:
-        """Start at nothing; `whole` says that texts are parts of one, as those of plain text."""
+        """Start with no charges; `whole` says that texts are parts of one text (plain text)."""
         self._ledger = ledger
         self._guarantee = mechanism.guarantee
         self._account = account
@@ -35,7 +35,7 @@ class Bill:
         self._wordless = False
 
     def add(self, parts: Sequence[str | list[str]], accounts: Sequence[str] | None) -> None:
-        """Price texts (or bags of words), or say which has no price."""
+        """Add the prices of texts or bags of words; refuse a text without a price."""
         for at, part in enumerate(parts):
             price, why, units = self._guarantee._price(part)
             if why is not None:
@@ -46,7 +46,7 @@ class Bill:
             words, numbers, dates = (a + b for a, b in zip(so_far, units, strict=True))
             self._units[account] = words, numbers, dates
             if any(units):
-                # Sums of a few, so that a million texts are not kept, and their sum is exact.
+                # Partial sums by `fsum` are accurate, and a million prices need not be stored.
                 sums = self._prices.setdefault(account, [])
                 sums.append(price)
                 if len(sums) > 4096:
@@ -63,7 +63,7 @@ class Bill:
         )
 
     def pay(self, name: str) -> dict[str, float]:
-        """Charge every account, or none; return what each was charged."""
+        """Charge every account, or none; return the charge of each."""
         from fastdx.budget import BudgetExceededError
 
         units = sum(map(sum, self._units.values()))
@@ -77,17 +77,17 @@ class Bill:
         except BudgetExceededError as e:
             if self._account is not None:
                 raise
-            # Accounts that a column holds are content.
+            # Account names from a column are content.
             message = f"{name}: one of {len(prices)} accounts would pass the budget"
             raise CommandError(message, str(e)) from None
         return prices
 
 
 class Drawing:
-    """Draws texts of one output, and counts."""
+    """Draws and counts the texts of one output."""
 
     def __init__(self, mechanism: Mechanism, bags: BagOfWords | None, *, whole: bool) -> None:
-        """Keep what draws; `whole` says that texts are parts of one, as those of plain text."""
+        """Store the mechanism; `whole` says that texts are parts of one text (plain text)."""
         self.counts: Counter[str] = Counter()
         self.bill: Bill | None = None
         self._mechanism = mechanism
@@ -96,12 +96,12 @@ class Drawing:
         self._kept: Replacements | None = None
 
     def start(self) -> None:
-        """Begin another file: of plain text, another text."""
+        """Begin another file; for plain text this is another text."""
         if self._whole and self._mechanism.consistent:
             self._kept = Replacements()
 
     def texts(self, texts: list[str], accounts: Sequence[str] | None = None) -> list[str]:
-        """Privatise texts, for which the accounts pay (one a text)."""
+        """Privatise texts; `accounts` names the account that pays for each."""
         if not texts:
             return []
         if self._bags is not None:
@@ -121,7 +121,7 @@ class Drawing:
         return out
 
     def column(self, array: Any, path: list[str], accounts: Sequence[str] | None = None) -> Any:
-        """Privatise an Arrow array of text; of structs the field that the path names."""
+        """Privatise an Arrow array of text; in structs, the field that the path names."""
         import pyarrow as pa
 
         if self._bags is not None:
@@ -133,7 +133,7 @@ class Drawing:
         if self.bill is not None:
             self.bill.add(list(leaves(array.to_pylist(), path)), accounts)
         with warnings.catch_warnings():
-            # What it warns of is counted, and said at the end.
+            # The closing lines report the same counts.
             warnings.simplefilter("ignore", FastdxWarning)
             column, counts = privatize_arrow(self._mechanism, array, path)
         self.counts.update(counts)
@@ -142,7 +142,7 @@ class Drawing:
     def _bags_of(
         self, bags: BagOfWords, texts: list[str], accounts: Sequence[str] | None
     ) -> list[str]:
-        # In plain text a line is a document, and line ends stay; elsewhere a field is one.
+        # A document is a line of plain text (line ends stay), or a field.
         split = [text.split("\n") if self._whole else [text] for text in texts]
         flat = [part for parts in split for part in parts]
         for at, text in enumerate(flat):
@@ -152,7 +152,7 @@ class Drawing:
                 unknown = next(w for w in words if bags.mechanism.count_tokens([w])["unknown"])
                 error = UnknownWordError()
                 error.word = unknown
-                # The lines of a piece of plain text, or the texts of a batch.
+                # The index of the line in a piece of plain text, or of the text in a batch.
                 error.text = at
                 error.start = sum(len(t.encode()) + 1 for t in flat[:at]) if self._whole else 0
                 raise error

@@ -1,4 +1,4 @@
-"""``fastdx emd``: the Earth Mover's distance of two texts."""
+"""``fastdx emd`` computes the Earth Mover's distance of two texts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def add(commands: _Commands) -> None:
     """Add the command."""
     p = commands.add_parser(
         "emd",
-        help="the Earth Mover's distance of two texts, exactly",
+        help="compute the exact Earth Mover's distance of two texts",
         description="Print the Earth Mover's distance of the words of two texts.",
         **examples(
             """
@@ -32,7 +32,7 @@ def add(commands: _Commands) -> None:
     p.add_argument("a", metavar="A")
     p.add_argument("b", metavar="B")
     p.add_argument("--embedding", metavar="PATH", help="default: 20,000 English words × 50")
-    p.add_argument("--all", action="store_true", help="stop words too")
+    p.add_argument("--all", action="store_true", help="include stop words")
     embedding_options(p)
     show_text(p)
     p.set_defaults(run=_emd)

@@ -1,4 +1,4 @@
-"""``fastdx evaluate``: attacks and tasks on the user's own texts, on a page."""
+"""``fastdx evaluate`` runs attacks and tasks on the user's own texts and writes a page."""
 
 from __future__ import annotations
 
@@ -38,50 +38,54 @@ def add(commands: _Commands) -> None:
     """Add the command."""
     p = commands.add_parser(
         "evaluate",
-        help="attack texts of your own, and learn from them, with and without privacy",
-        description="Run attacks and tasks on your own texts: which words an attacker names, "
-        "alone, in sentences and repeated; who wrote a text; whose texts a model learned from; "
-        "how well it learns. Several policies are judged on the same splits of the texts. Writes a "
-        "page, and JSON beside it, without any of the texts. Needs scikit-learn: pip install "
-        "'fastdx[experiments]'.",
+        help="attack your own texts, and learn from them, with and without privacy",
+        description="Run attacks and tasks on your own texts. Attackers name words (alone, in "
+        "sentences and repeated), the author of a text, and the authors or members of a model's "
+        "training texts; a task measures how well a model learns. Several policies are judged on "
+        "the same splits of the texts. Writes a page, and JSON beside it; neither holds any of the "
+        "texts. Needs scikit-learn: pip install 'fastdx[experiments]'.",
         **examples(EXAMPLES),
     )
     p.add_argument("files", nargs="+", metavar="FILE", help="JSONL, JSON, CSV, TSV or Parquet")
-    p.add_argument("--epsilon", type=float, help="ε per unit of distance; by default the "
+    p.add_argument("--epsilon", type=float, help="ε per unit of distance; without it the "
                    "recommended policy is judged")  # fmt: skip
     group = p.add_argument_group("policies")
-    group.add_argument("--policy", metavar="FILE", help="named mechanisms in TOML, as for the "
-                       "service (docs/service.md), in the place of --epsilon and of all options "
-                       "of the mechanism")  # fmt: skip
-    group.add_argument("--only", action="append", default=[], metavar="NAME", help="a policy of "
-                       "the file that is judged; repeatable (default all)")  # fmt: skip
+    group.add_argument("--policy", metavar="FILE", help="a TOML file of named mechanisms, as for "
+                       "the service (docs/service.md); it replaces --epsilon and all options of "
+                       "the mechanism")  # fmt: skip
+    group.add_argument("--only", action="append", default=[], metavar="NAME", help="judge this "
+                       "policy of the file; repeatable (default: all)")  # fmt: skip
     group = p.add_argument_group("input")
     group.add_argument("--format", choices=tuple(f for f in FORMATS if f != "text"),
-                       help="by default from the files' names, or else their content")  # fmt: skip
+                       help="by default recognised by the files' names, or else by their "
+                       "content")  # fmt: skip
     group.add_argument("--text-column", default="text", metavar="NAME",
-                       help="column or field of the text (default %(default)s)")  # fmt: skip
-    group.add_argument("--label-column", metavar="NAME", help="of a label that is to be learned: "
-                       "for the task and for membership inference")  # fmt: skip
-    group.add_argument("--author-column", metavar="NAME", help="of who wrote it: for authorship")
-    group.add_argument("--encoding", metavar="NAME", help="of the input (default utf-8)")
+                       help="the column or field of the text (default %(default)s)")  # fmt: skip
+    group.add_argument("--label-column", metavar="NAME", help="the column of a label to learn, for "
+                       "the task and for membership inference")  # fmt: skip
+    group.add_argument("--author-column", metavar="NAME",
+                       help="the column of the author, for attacks on authorship")  # fmt: skip
+    group.add_argument("--encoding", metavar="NAME",
+                       help="the encoding of the input (default utf-8)")  # fmt: skip
     group = p.add_argument_group("measuring")
     group.add_argument("--sample", type=int, default=5000, metavar="N",
-                       help="texts used, drawn by chance (0: all; default "
+                       help="the number of texts used, drawn at random (0: all; default "
                        "%(default)s)")  # fmt: skip
-    group.add_argument("--trials", type=int, default=5, help="splits of the texts, each with "
-                       "fresh draws (default %(default)s)")  # fmt: skip
-    group.add_argument("--attacked", type=int, default=100, metavar="N", help="texts whose "
-                       "sentences are attacked in a trial, and words that are repeated "
-                       "(default %(default)s)")  # fmt: skip
-    group.add_argument("--no-network", action="store_true", help="leave out the neural network "
-                       "that attacks sentences, which takes most of the time")  # fmt: skip
-    group.add_argument("--split-seed", type=int, default=0, metavar="SEED", help="of splits and "
-                       "samples (default %(default)s); --seed is the mechanism's")  # fmt: skip
+    group.add_argument("--trials", type=int, default=5, help="the number of splits of the texts, "
+                       "each with fresh draws (default %(default)s)")  # fmt: skip
+    group.add_argument("--attacked", type=int, default=100, metavar="N", help="per trial, the "
+                       "number of texts whose sentences are attacked, and of words that are "
+                       "repeated (default %(default)s)")  # fmt: skip
+    group.add_argument("--no-network", action="store_true", help="leave out the attack by a neural "
+                       "network, which takes most of the time")  # fmt: skip
+    group.add_argument("--split-seed", type=int, default=0, metavar="SEED", help="the seed of "
+                       "splits and samples (default %(default)s); --seed is that of the "
+                       "mechanism")  # fmt: skip
     group = p.add_argument_group("output")
-    group.add_argument("-o", "--output", required=True, metavar="FILE", help="an HTML page; JSON "
-                       "is written beside it")  # fmt: skip
+    group.add_argument("-o", "--output", required=True, metavar="FILE", help="the HTML page; a "
+                       "JSON file is written beside it")  # fmt: skip
     group.add_argument("--markdown", action="store_true", help="print the table as Markdown")
-    group.add_argument("-q", "--quiet", action="store_true", help="no progress")
+    group.add_argument("-q", "--quiet", action="store_true", help="show no progress")
     show_text(group)
     mechanism_group(p)
     p.set_defaults(run=_evaluate)
@@ -89,7 +93,7 @@ def add(commands: _Commands) -> None:
 
 @dataclass(frozen=True)
 class Options:
-    """How mechanisms are judged."""
+    """The options of the evaluation."""
 
     sample: int
     trials: int
@@ -109,12 +113,12 @@ class Options:
                    args.output, args.markdown, args.quiet)  # fmt: skip
 
     def progress(self, line: str) -> None:
-        """Say what is being done."""
+        """Print a line of progress, unless quiet."""
         if not self.quiet:
             print(f"fastdx: {line}", file=sys.stderr)
 
     def drawn(self, rows: list[dict[str, str]]) -> list[dict[str, str]]:
-        """Return the sample of the records, in their order."""
+        """Return a random sample of the records, in their order."""
         if not 0 < self.sample < len(rows):
             return rows
         order = np.random.default_rng(self.seed).permutation(len(rows))
@@ -122,7 +126,7 @@ class Options:
 
 
 def _judged(args: argparse.Namespace) -> Mechanism | dict[str, Mechanism]:
-    """Make the mechanisms that are judged."""
+    """Make the mechanisms to judge."""
     if args.mechanism == "bag":
         raise CommandError("evaluate takes mechanisms of words, not --mechanism bag")
     if args.epsilon is not None and args.policy is not None:
@@ -131,7 +135,7 @@ def _judged(args: argparse.Namespace) -> Mechanism | dict[str, Mechanism]:
         raise CommandError("--only goes with --policy")
     given = given_of_mechanism(args) + (["--spec"] if args.spec else [])
     if args.policy and given:
-        raise CommandError(f"--policy says which mechanism: not with {', '.join(given)}")
+        raise CommandError(f"--policy describes the mechanisms: leave out {', '.join(given)}")
     if args.policy:
         return policies.mechanisms(args.policy, args.only)
     return MechanismOptions.of(args).make()

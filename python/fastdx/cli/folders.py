@@ -1,4 +1,4 @@
-"""Many files at once: which go where, and which are finished."""
+"""Runs over many files: their outputs, and the record of finished ones."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from fastdx._shared.replace import open_output
 from fastdx.cli.messages import CommandError
 
 MANIFEST = ".fastdx-finished.json"
-"""Beside the outputs: what was finished, of which inputs, under which parameters."""
+"""The name of the record of finished outputs, their inputs and parameters. It lies beside them."""
 
 
-class Given(NamedTuple):
-    """An input file, and what its output is called within ``--output-dir``."""
+class InputFile(NamedTuple):
+    """An input file, with the path of its output relative to ``--output-dir``."""
 
     path: str
     relative: Path
     walked: bool
-    """Whether it was found in a folder, not named."""
+    """Whether the file comes from a folder. False: it was named."""
 
 
-def found(names: Sequence[str]) -> Iterator[Given]:
+def input_files(names: Sequence[str]) -> Iterator[InputFile]:
     """Yield the files that are named, that match a pattern, or that lie in a folder."""
     for name in names:
         path = Path(name)
@@ -41,7 +41,7 @@ def found(names: Sequence[str]) -> Iterator[Given]:
             files = [match for match in matches if Path(match).is_file()]
             if not files:
                 raise CommandError(f"{name}: no file matches")
-            # The part before the first sign of the pattern is not kept.
+            # Outputs keep only the folders from the first wildcard on.
             fixed = []
             for part in path.parts:
                 if glob.has_magic(part):
@@ -49,25 +49,25 @@ def found(names: Sequence[str]) -> Iterator[Given]:
                 fixed.append(part)
             base = Path(*fixed)
             for match in files:
-                yield Given(match, Path(match).relative_to(base), False)
+                yield InputFile(match, Path(match).relative_to(base), False)
         else:
-            yield Given(name, Path("stdin" if name == "-" else path.name), False)
+            yield InputFile(name, Path("stdin" if name == "-" else path.name), False)
 
 
-def _walk(folder: Path) -> Iterator[Given]:
-    """Yield the files of a folder and the folders in it, hidden ones left out."""
+def _walk(folder: Path) -> Iterator[InputFile]:
+    """Yield the files in a folder and its sub-folders, without hidden ones."""
     for where, folders, files in os.walk(folder):
         folders[:] = sorted(f for f in folders if not f.startswith("."))
         for file in sorted(files):
             path = Path(where) / file
-            # The card of a release is no text.
+            # A channel card beside a release is not a text.
             card = file.endswith(SUFFIX)
             if not card and not file.startswith(".") and path.is_file():
-                yield Given(str(path), path.relative_to(folder), True)
+                yield InputFile(str(path), path.relative_to(folder), True)
 
 
-def outputs(given: Sequence[Given], folder: Path) -> dict[str, str]:
-    """Return the output of every input, by the input's path; make the folders.
+def outputs(given: Sequence[InputFile], folder: Path) -> dict[str, str]:
+    """Return the output path of every input by the input's path, and create the folders.
 
     Raises
     ------
@@ -96,28 +96,28 @@ def outputs(given: Sequence[Given], folder: Path) -> dict[str, str]:
 
 
 class Hashed(io.RawIOBase):
-    """A stream that knows the SHA-256 of what was written to it."""
+    """A stream that computes the SHA-256 of the bytes written to it."""
 
     def __init__(self, out: BinaryIO) -> None:
-        """Start."""
+        """Start with no bytes."""
         self._out = out
         self._hash = hashlib.sha256()
         self.size = 0
 
     def write(self, data: Any) -> int:
-        """Write, and note what."""
+        """Write bytes and add them to the hash."""
         self._hash.update(data)
         self.size += len(data)
         self._out.write(data)
         return len(data)
 
     def writable(self) -> bool:
-        """Say that it can be written to."""
+        """Return True."""
         return True
 
     @property
     def sha256(self) -> str:
-        """Of all that was written."""
+        """The hash of all bytes written, in hexadecimal."""
         return self._hash.hexdigest()
 
 
@@ -137,19 +137,20 @@ def hash_of(parameters: dict[str, Any]) -> str:
 
 @dataclass
 class Finished:
-    """What ``--resume`` knows of earlier runs into a folder.
+    """The record of earlier runs into a folder, for ``--resume``.
 
-    An entry is written just before its file takes its name, and holds the file's hash: a run that
-    is killed in between leaves an entry without a file, which is done again. The input is known by
-    size and time; a hash of it would tell guesses about short texts from the truth.
+    The command writes an entry, with the hash of the output, just before it renames the temporary
+    file. If the run is killed in between, the entry has no output, and the file is done again. The
+    entry identifies the input by size and time. A hash of the input would let a reader confirm
+    guesses about short texts.
     """
 
     folder: Path
     parameters: str
-    """A hash of all that decides what is released."""
+    """A hash of all parameters that decide the output."""
 
     def __post_init__(self) -> None:
-        """Read what is there."""
+        """Read the record, if there is one."""
         self._file = self.folder / MANIFEST
         self._entries: dict[str, dict[str, Any]] = {}
         with contextlib.suppress(FileNotFoundError):
@@ -167,7 +168,7 @@ class Finished:
         return [of.st_size, of.st_mtime_ns]
 
     def has(self, name: str, output: str) -> bool:
-        """Whether an output is finished; refuse if something else stands in its place."""
+        """Return whether an output is finished; refuse any other file in its place."""
         if not Path(output).exists():
             return False
         entry = self._entries.get(self._key(output))
@@ -180,12 +181,12 @@ class Finished:
         else:
             return True
         raise CommandError(
-            f"{output} {why}: remove it to have it done again (another draw, which spends again), "
-            "or choose another --output-dir"
+            f"{output} {why}: remove it to draw and pay for it again, or choose another "
+            "--output-dir"
         )
 
     def add(self, name: str, output: str, written: Hashed) -> None:
-        """Note an output that is about to take its name."""
+        """Record an output whose temporary file is about to be renamed."""
         self._entries[self._key(output)] = {
             "parameters": self.parameters,
             "input": self._input(name),

@@ -1,4 +1,4 @@
-"""``fastdx index``: neighbour lists stored with the embedding, and whether a file is true."""
+"""``fastdx index`` builds, checks and describes files of neighbour lists and an embedding."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def add(commands: _Commands) -> None:
     """Add the command."""
     index = commands.add_parser(
         "index",
-        help="neighbour lists for Tem, stored with the embedding",
-        description="Build, check and describe index files: neighbour lists for Tem, stored with "
-        "the embedding and mapped by all workers.",
+        help="build and check files of neighbour lists for Tem",
+        description="Build, check and describe index files. An index file stores neighbour lists "
+        "for Tem with the embedding; all workers share its memory.",
         **examples(
             """
   fastdx index build --embedding glove.fdx -o glove.index
@@ -53,20 +53,20 @@ def add(commands: _Commands) -> None:
         ),
     )
     p.add_argument("--embedding", metavar="PATH", help="default: 20,000 English words × 50")
-    p.add_argument("--k", type=int, help="neighbours a word (default √V, between 256 and 1024)")
-    p.add_argument("--gamma", type=float, help="all neighbours within this distance instead")
-    p.add_argument("--memory", type=int, help="bytes the lists may take (default 8 GiB)")
+    p.add_argument("--k", type=int, help="neighbours per word (default √V, between 256 and 1024)")
+    p.add_argument("--gamma", type=float,
+                   help="store all neighbours within this distance instead")  # fmt: skip
+    p.add_argument("--memory", type=int, help="the most bytes for the lists (default 8 GiB)")
     p.add_argument("-o", "--output", required=True, metavar="FILE")
-    p.add_argument("-q", "--quiet", action="store_true", help="no progress")
+    p.add_argument("-q", "--quiet", action="store_true", help="show no progress")
     cover_options(p)
     embedding_options(p)
     p.set_defaults(run=_index_build, exclude="none")
     p = kinds.add_parser(
         "check",
-        help="compute again what an index file says: lists and certificates",
-        description="Compute again what a file says of its words, for files from others: the "
-        "lists of some words, drawn at random, or of all, and every certificate. Checksums find "
-        "damage, not forgery.",
+        help="compute the lists and certificates of an index file again",
+        description="Compute the lists of some random words (or of all) and every certificate of a "
+        "file again. Use this for files from others: checksums find damage, not forgery.",
         **examples(
             """
   fastdx index check glove.index
@@ -76,8 +76,8 @@ def add(commands: _Commands) -> None:
     )
     p.add_argument("input", metavar="FILE")
     p.add_argument("--words", type=int, default=1000, metavar="N",
-                   help="lists computed again (default 1000)")  # fmt: skip
-    p.add_argument("--all", action="store_true", help="the lists of all words")
+                   help="the number of lists to compute again (default 1000)")  # fmt: skip
+    p.add_argument("--all", action="store_true", help="compute the lists of all words again")
     p.set_defaults(run=_index_check)
     p = kinds.add_parser(
         "info", help="describe an index file", **examples("  fastdx index info glove.index")

@@ -1,4 +1,4 @@
-"""Which files become which outputs, and whether the options fit them."""
+"""The mapping from input files to outputs, with checks that the options fit the files."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ __all__ = ["Files", "Job", "jobs", "streams", "total_size"]
 
 @dataclass(frozen=True)
 class Files:
-    """What is read, as what, and where it goes."""
+    """The options that name inputs, formats and outputs."""
 
     names: tuple[str, ...]
-    """Files, patterns, folders; none for standard input."""
+    """Files, patterns and folders; empty for standard input."""
     format: str | None
     encoding: str | None
     choice: Choice
-    """Columns, and how records are read."""
+    """The columns, and how to read records."""
     output: str | None
     output_dir: str | None
     resume: bool
@@ -32,7 +32,7 @@ class Files:
 
 @dataclass
 class Job:
-    """An output, and what it is made of."""
+    """An output and its inputs."""
 
     kind: type[Format]
     names: list[str]
@@ -40,10 +40,16 @@ class Job:
 
 
 def jobs(files: Files, opener: Opener) -> tuple[list[Job], int]:
-    """Return what is to be made of which files, and how many others folders hold; or refuse."""
-    kept: list[tuple[folders.Given, type[Format]]] = []
+    """Return the jobs, and the number of files of other formats in folders.
+
+    Raises
+    ------
+    CommandError
+        The options do not fit the files.
+    """
+    kept: list[tuple[folders.InputFile, type[Format]]] = []
     others = 0
-    for g in _given(files):
+    for g in _input_files(files):
         if g.walked and files.format is None:
             named = format_named(g.path)
             if named is None or named.by_column != bool(files.choice.columns):
@@ -67,29 +73,29 @@ def jobs(files: Files, opener: Opener) -> tuple[list[Job], int]:
         raise CommandError(f"files of several formats at once: {several} (--output-dir takes them)")
     kind = kinds.pop()
     if len(kept) > 1 and not kind.joins:
-        raise CommandError(f"several {kind.name} files do not make one: --output-dir")
+        raise CommandError(f"several {kind.name} files cannot be joined: give --output-dir")
     _check_output(files, kind)
     return [Job(kind, [g.path for g, _ in kept], files.output)], others
 
 
 def streams(output: str) -> bool:
-    """Return whether an output is released as it is written."""
+    """Return whether an output is a stream, which releases text while it is written."""
     path = Path(output)
     return output == "-" or (path.exists() and not path.is_file() and not path.is_dir())
 
 
 def total_size(names: Sequence[str]) -> int | None:
-    """Return the bytes of all input files, or None when one has no size."""
+    """Return the bytes of all input files; None if standard input is one of them."""
     if "-" in names:
         return None
     return sum(Path(name).stat().st_size for name in names)
 
 
-def _given(files: Files) -> list[folders.Given]:
-    """Return the files that are named, by themselves, by patterns, by folders."""
+def _input_files(files: Files) -> list[folders.InputFile]:
+    """Return the files that names, patterns and folders stand for."""
     names = files.names or ("-",)
     walked = [name for name in names if name != "-" and Path(name).is_dir()]
-    given = list(folders.found(names))
+    given = list(folders.input_files(names))
     if not files.output_dir:
         if walked:
             raise CommandError(f"{walked[0]} is a folder: --output-dir takes folders")
@@ -98,7 +104,7 @@ def _given(files: Files) -> list[folders.Given]:
     for name in walked:
         if Path(name).resolve() == own:
             raise CommandError(f"{name}: --output-dir would replace an input; choose another")
-    # What an earlier run left in a folder within is no input.
+    # Outputs of an earlier run in a sub-folder are no inputs.
     return [g for g in given if not (g.walked and own in Path(g.path).resolve().parents)]
 
 
@@ -109,8 +115,8 @@ def _check_kind(files: Files, kind: type[Format], name: str) -> None:
         option = "--column" if choice.columns else "--account-column"
         raise CommandError(f"{option} goes with CSV, JSON and Parquet (see --format)")
     if kind.by_column and not choice.columns:
-        raise CommandError(f"{kind.name} needs --column NAME: which text to privatise "
-                           "(--format text: all of it)")  # fmt: skip
+        raise CommandError(f"{kind.name} needs --column NAME, the text to privatise "
+                           "(--format text privatises all of the file)")  # fmt: skip
     for option, kinds in (("--no-header", ("csv", "tsv")), ("--delimiter", ("csv",))):
         given = not choice.header if option == "--no-header" else choice.delimiter is not None
         if given and kind.name not in kinds:
@@ -118,11 +124,11 @@ def _check_kind(files: Files, kind: type[Format], name: str) -> None:
     if files.encoding and not kind.packs:
         raise CommandError(f"--encoding does not go with {kind.name}")
     if not kind.packs and bare(name) != name:
-        raise CommandError(f"{name}: a {kind.name} file is packed within, not as {name[-4:]}")
+        raise CommandError(f"{name}: a {kind.name} file is compressed inside, not as {name[-4:]}")
 
 
 def _check_output(files: Files, kind: type[Format]) -> None:
-    """Refuse a name that says something else than what the file would hold."""
+    """Refuse an output name whose ending belongs to another format."""
     if files.output is None or files.output == "-":
         return
     named = format_named(files.output)
@@ -132,5 +138,5 @@ def _check_output(files: Files, kind: type[Format]) -> None:
             raise CommandError(f"{files.output}: its name says {named.name}, and it would hold "
                                f"{kind.name}")  # fmt: skip
     if Path(files.output).suffix.lower() in PACKED and not kind.packs:
-        raise CommandError(f"{files.output}: a {kind.name} file is packed within: leave out "
+        raise CommandError(f"{files.output}: a {kind.name} file is compressed inside: leave out "
                            f"{Path(files.output).suffix}")  # fmt: skip

@@ -1,4 +1,4 @@
-"""What the command says: places and counts, never content, unless it is asked to."""
+"""Messages and progress of the command; they show content only with ``--show-text``."""
 
 from __future__ import annotations
 
@@ -11,41 +11,41 @@ from typing import Protocol
 
 
 class CommandError(Exception):
-    """A message for the user that ends the command: where and how many, never content.
+    """An error that ends the command; its message has places and counts, but no content.
 
-    `shown` is the content that it is about, for those who ask for it by ``--show-text``.
+    `shown` is the content in question, which the command prints only with ``--show-text``.
     """
 
     def __init__(self, message: str, shown: str = "") -> None:
-        """Keep both."""
+        """Store the message and the content."""
         super().__init__(message)
         self.shown = shown
 
 
 class Progress(Protocol):
-    """Told how many bytes of input have been read."""
+    """A function that is called with the number of bytes of input just read."""
 
     def __call__(self, count: int) -> None:
-        """Take note of `count` more bytes."""
+        """Add `count` bytes."""
 
 
 def _line(text: str) -> None:
-    """Show a line in the place of the last one."""
+    """Show a line in place of the previous one."""
     print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
 
 
 class Bar:
-    """A line on the terminal that shows how far the work is; silent elsewhere."""
+    """A line that shows progress on a terminal; without a terminal it shows nothing."""
 
     def __init__(self, total: int | None, quiet: bool) -> None:
-        """Start."""
+        """Start the clock."""
         self.total = total
         self.done = 0
         self.shown = self.start = time.monotonic()
         self.active = not quiet and sys.stderr.isatty()
 
     def __call__(self, count: int) -> None:
-        """Take note of `count` more bytes."""
+        """Add `count` bytes."""
         self.done += count
         now = time.monotonic()
         if self.active and now - self.shown > 0.1:
@@ -55,7 +55,7 @@ class Bar:
             _line(f"{share}{self.done / 1e6:.0f} MB, {rate:.1f} MB/s")
 
     def clear(self) -> None:
-        """Take the line away."""
+        """Remove the line."""
         if self.active:
             self.active = False
             _line("")
@@ -63,14 +63,14 @@ class Bar:
 
 FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 LATE = 0.5
-"""Seconds after which a step that still runs is shown."""
+"""Seconds after which a running step is shown."""
 
 
 @contextmanager
 def step(what: str, *, quiet: bool = False) -> Iterator[Callable[[int], None]]:
-    """Show that a step is under way, once it takes long; on a terminal only.
+    """Show that a step runs, if it takes long; on a terminal only.
 
-    Yields a function that is told how much is done, for steps that know it.
+    Yields a function that a step may call with the number of words done.
     """
     done = 0
 

@@ -1,4 +1,4 @@
-"""The options of a mechanism: what commands share, turned into a Spec once."""
+"""The options that commands share, and the Spec of a mechanism that they make."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 METRICS = ("euclidean", "manhattan", "chebyshev", "angular", "poincare")
 FORMATS = ("fastdx", "glove", "word2vec-text", "fasttext", "word2vec-binary", "npy")
 BAG = "bag"
-"""``--mechanism bag``: bags of words, by the mechanism of ``--words``."""
+"""``--mechanism bag`` makes bags of words with the mechanism of ``--words``."""
 
 KEYS = {
     "epsilon": "epsilon", "gamma": "gamma", "beta": "beta", "mixing": "mixing",
@@ -30,11 +30,11 @@ KEYS = {
     "limit": "limit", "format": "embedding-format", "vocabulary": "vocabulary",
     "numbers": "numbers", "dates": "dates",
 }  # fmt: skip
-"""The keys of a Spec that options set, and the options' names."""
+"""The names of options by the keys of a Spec that they set."""
 
 
 def examples(lines: str) -> dict[str, Any]:
-    """Return what shows examples below the help of a command."""
+    """Return the arguments of a parser that show examples below the help of a command."""
     return {
         "epilog": "examples:\n" + lines.strip("\n"),
         "formatter_class": argparse.RawDescriptionHelpFormatter,
@@ -44,59 +44,62 @@ def examples(lines: str) -> dict[str, Any]:
 def show_text(p: argparse._ActionsContainer) -> None:
     """Add ``--show-text``."""
     p.add_argument("--show-text", action="store_true",
-                   help="messages show the content that they are about")  # fmt: skip
+                   help="show private content in messages")  # fmt: skip
 
 
 def embedding_options(p: argparse.ArgumentParser) -> None:
-    """Add how an embedding file is read."""
+    """Add the options that say how to read an embedding file."""
     group = p.add_argument_group("reading the embedding")
-    group.add_argument("--embedding-format", choices=FORMATS, help="by default from its content")
+    group.add_argument("--embedding-format", choices=FORMATS,
+                       help="by default recognised by the content")  # fmt: skip
     group.add_argument("--metric", choices=METRICS, help="by default the file's own, or euclidean")
-    group.add_argument("--limit", type=int, help="only the first so many words")
-    group.add_argument("--vocabulary", metavar="FILE", help="for .npy: the words, one a line")
+    group.add_argument("--limit", type=int, metavar="N", help="read only the first N words")
+    group.add_argument("--vocabulary", metavar="FILE", help="for .npy: the words, one per line")
 
 
 def cover_options(p: argparse._ActionsContainer) -> None:
     """Add ``--cover``, ``--balance``, ``--cover-file`` and ``--exclude``."""
-    p.add_argument("--cover", type=int, metavar="K", help="tem, response: each word is at "
-                   "distance 0 from its K nearest outputs: none is likelier than 1/K")  # fmt: skip
-    p.add_argument("--balance", type=float, metavar="A", help="with --cover: outputs of like "
-                   "frequency, the vocabulary being in order of it (try 0.1)")  # fmt: skip
-    p.add_argument("--cover-file", metavar="FILE", help="tem, response: a cover that was saved")
-    p.add_argument("--exclude", metavar="FILE", default="offensive", help="words, one a line, that "
-                   "are never released; 'offensive': the built-in list; 'none'; default "
-                   "%(default)s")  # fmt: skip
+    p.add_argument("--cover", type=int, metavar="K", help="tem, response: each word has K outputs "
+                   "at distance 0, so no output is likelier than 1/K")  # fmt: skip
+    p.add_argument("--balance", type=float, metavar="A", help="with --cover: the weight of similar "
+                   "frequency in the choice of outputs; needs a vocabulary in order of frequency "
+                   "(try 0.1)")  # fmt: skip
+    p.add_argument("--cover-file", metavar="FILE", help="tem, response: a saved cover")
+    p.add_argument("--exclude", metavar="FILE", default="offensive", help="words, one per line, "
+                   "that are never released; 'offensive' is the built-in list, 'none' excludes "
+                   "none (default %(default)s)")  # fmt: skip
 
 
 def graph_option(p: argparse._ActionsContainer) -> None:
     """Add ``--graph``."""
-    p.add_argument("--graph", metavar="EDGES", help="tem: shortest paths as the metric instead; a "
-                   "file of word TAB word lines, with a weight perhaps")  # fmt: skip
+    p.add_argument("--graph", metavar="EDGES", help="tem: take shortest paths in a graph as the "
+                   "metric; a file of lines word TAB word, optionally TAB weight")  # fmt: skip
 
 
 def number_options(p: argparse._ActionsContainer) -> None:
-    """Add what the mechanisms take beside ε."""
+    """Add the numbers that mechanisms take besides ε."""
     for cls in MECHANISMS.values():
         for option in cls.options:
             p.add_argument(f"--{option.name}", type=float, help=f"{cls.name}: {option.help}")
 
 
 def mechanism_group(p: argparse.ArgumentParser) -> None:
-    """Add which mechanism, and all that it takes."""
+    """Add the options that choose a mechanism and its parameters."""
     before = len(p._actions)
     group = p.add_argument_group("mechanism")
-    group.add_argument("--spec", metavar="FILE", help="the mechanism as a Spec, JSON or TOML, "
-                       "such as a report holds; no other option of this group then")  # fmt: skip
+    group.add_argument("--spec", metavar="FILE", help="a file with the mechanism's Spec (JSON or "
+                       "TOML), for example from a report; excludes the other options of this "
+                       "group")  # fmt: skip
     group.add_argument(
         "--mechanism",
         choices=(*MECHANISMS, BAG),
         default="tem",
-        help="bag: each line or field becomes a bag of words, stop words left out, by --words",
+        help="bag: turn each line or field into a bag of words without stop words; see --words",
     )
     group.add_argument("--words", choices=tuple(MECHANISMS),
-                       help="bag: the mechanism for its words (default tem)")  # fmt: skip
-    group.add_argument("--certified", action="store_true", help="tem: --epsilon is what the "
-                       "certificate proves, so with less noise; takes a while")  # fmt: skip
+                       help="bag: the mechanism that draws its words (default tem)")  # fmt: skip
+    group.add_argument("--certified", action="store_true", help="tem: --epsilon is the certified "
+                       "ε, which needs less noise; takes a while")  # fmt: skip
     group.add_argument("--embedding", metavar="PATH", help="default: 20,000 English words × 50")
     graph_option(group)
     number_options(group)
@@ -105,41 +108,44 @@ def mechanism_group(p: argparse.ArgumentParser) -> None:
         "--oov",
         choices=("random", "error", "drop", "mask", "keep"),
         default="random",
-        help="unknown words (default random; keep releases them UNPROTECTED)",
+        help="how to treat unknown words (default random; keep releases them UNPROTECTED)",
     )
-    group.add_argument("--skip", metavar="FILE", help="words, one a line, released UNPROTECTED")
+    group.add_argument("--skip", metavar="FILE",
+                       help="words, one per line, that are released UNPROTECTED")  # fmt: skip
     group.add_argument(
         "--consistent",
         action="store_true",
-        help="the same word gets the same replacement throughout a text (a field, or a file of "
-        "plain text); which words are equal is released",
+        help="replace all occurrences of a word in a text (a field, or a file of plain text) by "
+        "the same word; shows which words are equal",
     )
-    group.add_argument("--numbers", metavar="EPS[,KEY=VALUE…]", help="numbers are drawn near "
-                       "themselves, in the form they have, by this ε per 1 of ln x; keys: scale, "
-                       "unit, low, high, smallest, decimal (--numbers 20,decimal=',')")  # fmt: skip
-    group.add_argument("--dates", metavar="EPS[,KEY=VALUE…]", help="dates are drawn near "
-                       "themselves, by this ε per day; keys: order (dmy or mdy, for 03/05/2026), "
-                       "low, high, unit")  # fmt: skip
-    group.add_argument("--pad", type=float, metavar="SECONDS", help="every call of the mechanism "
-                       "takes a whole multiple of it, so that its time tells less")  # fmt: skip
-    group.add_argument("--cache", type=int, metavar="BYTES", help="lists and laws kept at most "
-                       "(default FASTDX_CACHE_BYTES, or 128 MiB)")  # fmt: skip
-    group.add_argument("--threads", type=int, metavar="N", help="threads of the drawing (default "
-                       "FASTDX_NUM_THREADS, or one a core)")  # fmt: skip
-    group.add_argument("--seed", type=int, help="for tests only: reproducible, hence unprotected")
+    group.add_argument("--numbers", metavar="EPS[,KEY=VALUE…]", help="replace numbers by numbers "
+                       "near them, with this ε per 1 of ln x; their written form stays; keys: "
+                       "scale, unit, low, high, smallest, decimal "
+                       "(--numbers 20,decimal=',')")  # fmt: skip
+    group.add_argument("--dates", metavar="EPS[,KEY=VALUE…]", help="replace dates by dates near "
+                       "them, with this ε per day; keys: order (dmy or mdy, for 03/05/2026), low, "
+                       "high, unit")  # fmt: skip
+    group.add_argument("--pad", type=float, metavar="SECONDS", help="make every call of the "
+                       "mechanism last a multiple of this, so its time tells less")  # fmt: skip
+    group.add_argument("--cache", type=int, metavar="BYTES", help="the most bytes of cached lists "
+                       "and laws (default FASTDX_CACHE_BYTES, or 128 MiB)")  # fmt: skip
+    group.add_argument("--threads", type=int, metavar="N", help="threads that draw words (default "
+                       "FASTDX_NUM_THREADS, or one per core)")  # fmt: skip
+    group.add_argument("--seed", type=int, help="for tests only: makes the output reproducible, so "
+                       "unprotected")  # fmt: skip
     embedding_options(p)
     options = {a.dest: (a.option_strings[0], a.default) for a in p._actions[before:]}
     p.set_defaults(of_mechanism=options)
 
 
 def given_of_mechanism(args: argparse.Namespace) -> list[str]:
-    """Return the options of the mechanism that were given, but ``--spec`` and bags."""
+    """Return the options of the mechanism that were given, except ``--spec`` and bags."""
     return [option for dest, (option, default) in args.of_mechanism.items()
             if getattr(args, dest) not in (default, BAG) and dest != "spec"]  # fmt: skip
 
 
 def index_of(args: argparse.Namespace) -> dict[str, Any] | None:
-    """Return the words that the options name, as a Spec has them; None for the built-in ones."""
+    """Return the Spec's key ``index`` for the words of the options; None for built-in words."""
     graph = getattr(args, "graph", None)
     reading = {"format": args.embedding_format, "metric": args.metric, "limit": args.limit,
                "vocabulary": args.vocabulary}  # fmt: skip
@@ -148,7 +154,7 @@ def index_of(args: argparse.Namespace) -> dict[str, Any] | None:
         others = [f"--{KEYS[key]}" for key in given]
         others += ["--embedding"] if args.embedding is not None else []
         if others:
-            raise CommandError(f"--graph is its own metric: leave out {', '.join(others)}")
+            raise CommandError(f"--graph has its own metric: leave out {', '.join(others)}")
         return {"file": graph, "format": "edges"}
     if args.embedding is not None:
         return {"file": args.embedding, **given}
@@ -156,26 +162,26 @@ def index_of(args: argparse.Namespace) -> dict[str, Any] | None:
 
 
 def cover_of(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the cover that the options ask for, as a Spec has it."""
+    """Return the keys of a Spec for the cover that the options ask for."""
     if args.cover is not None and args.cover_file is not None:
         raise CommandError("--cover and --cover-file exclude each other")
-    # The cover of a file is named by an absolute path: "none" is no file.
+    # An absolute path, so that a file called "none" or "offensive" is not taken for a keyword.
     stored = None if args.cover_file is None else {"file": str(Path(args.cover_file).absolute())}
     return {"cover": stored if args.cover is None else args.cover, "balance": args.balance,
             "exclude": args.exclude}  # fmt: skip
 
 
 def numbers_of(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the numbers that mechanisms take beside ε."""
+    """Return the numbers that mechanisms take besides ε."""
     return {option.name: getattr(args, option.name)
             for cls in MECHANISMS.values() for option in cls.options}  # fmt: skip
 
 
 def figures_of(option: str, given: str | None) -> dict[str, Any] | None:
-    """Return what ``--numbers`` or ``--dates`` asks for, as a Spec has it."""
+    """Return the Spec's table for ``--numbers`` or ``--dates``."""
     if given is None:
         return None
-    # A comma may be a value: decimal=,
+    # The value of a key may be a comma: decimal=,
     first, *rest = given.replace("decimal=','", "decimal=COMMA").replace(
         "decimal=,", "decimal=COMMA").split(",")  # fmt: skip
     table: dict[str, Any] = {"epsilon": _number(first)}
@@ -195,18 +201,18 @@ def _number(text: str) -> float | str:
 
 
 def without_none(spec: dict[str, Any]) -> dict[str, Any]:
-    """Return a Spec without what was not given."""
+    """Return a Spec without the keys whose value is None."""
     return {key: value for key, value in spec.items() if value is not None}
 
 
 @dataclass(frozen=True)
 class MechanismOptions:
-    """The mechanism that the options of a command ask for."""
+    """The mechanism that the options of a command describe."""
 
     spec: dict[str, Any]
-    """Its Spec."""
+    """The Spec of the mechanism; empty if `file` has it."""
     file: str | None
-    """The file that the Spec is in, in its place."""
+    """The file with the Spec, if ``--spec`` names one."""
     bag: bool
     """Whether texts become bags of words."""
     quiet: bool
@@ -223,7 +229,7 @@ class MechanismOptions:
             given = given_of_mechanism(args)
             if given or args.epsilon is not None:
                 option = given[0] if given else "--epsilon"
-                raise CommandError(f"--spec describes all of the mechanism: leave out {option}")
+                raise CommandError(f"--spec describes the whole mechanism: leave out {option}")
             return cls({}, args.spec, bag, args.quiet)
         spec: dict[str, Any] = {
             "mechanism": (args.words or "tem") if bag else args.mechanism,
@@ -239,7 +245,7 @@ class MechanismOptions:
 
     @property
     def consistent(self) -> bool:
-        """Whether equal words of a text get the same replacement."""
+        """Whether equal words in a text get the same replacement."""
         return bool(self.spec.get("consistent"))
 
     def make(self, *, pieces: bool = False) -> Mechanism:
@@ -248,7 +254,7 @@ class MechanismOptions:
         Parameters
         ----------
         pieces : bool, optional
-            Whether a text comes in pieces: one call of the mechanism has all of them.
+            Whether one call of the mechanism gets the pieces of one text.
         """
         if self.file is not None:
             with step("making the mechanism", quiet=self.quiet) as progress:
@@ -266,14 +272,14 @@ class MechanismOptions:
         if not self.quiet and isinstance(tem, Tem):
             taken = tem.spec
             print(f"fastdx: the recommended policy: --epsilon {tem.nominal:g} --cover "
-                  f"{taken['cover']} --balance {taken['balance']:g}, chosen by what an attacker "
-                  "names in sentences (docs/explanation/what-you-keep.md)",
+                  f"{taken['cover']} --balance {taken['balance']:g}; attacks on sentences decided "
+                  "these numbers (docs/explanation/what-you-keep.md)",
                   file=sys.stderr)  # fmt: skip
         return tem
 
 
 def made(spec: dict[str, Any], progress: Callable[[int], object] | None = None) -> Mechanism:
-    """Make the mechanism of a Spec that options gave; errors name the options."""
+    """Make the mechanism of a Spec that comes from options; errors name the options."""
     try:
         return from_spec(spec, progress=progress)
     except ParameterError as e:
@@ -289,12 +295,12 @@ def made(spec: dict[str, Any], progress: Callable[[int], object] | None = None) 
 
 
 def refuse_unchanged(mechanism: Mechanism, *, allowed: bool) -> None:
-    """Refuse a policy under which more than half of the common words come back."""
+    """Refuse a policy under which more than half of the common words come back unchanged."""
     from fastdx._core import MOST_UNCHANGED
 
     found = mechanism.unchanged
     if found.mean > MOST_UNCHANGED and not allowed:
-        raise CommandError(f"{found.warning}; take a smaller --epsilon or a --cover, or insist by "
+        raise CommandError(f"{found.warning}; take a smaller --epsilon or a --cover, or give "
                            "--allow-unchanged")  # fmt: skip
 
 
@@ -310,25 +316,25 @@ def load(args: argparse.Namespace, path: str) -> Embedding:
 
 
 def excluded_words(args: argparse.Namespace) -> Path | str | None:
-    """Return what ``exclude=`` takes."""
+    """Return the value for the parameter ``exclude``."""
     if args.exclude in ("none", "offensive"):
         return "offensive" if args.exclude == "offensive" else None
     return Path(args.exclude)
 
 
 def attacked_texts(path: str) -> tuple[list[str], list[str]]:
-    """Return the texts of a file, one a line: those an attacker knows, and those he attacks.
+    """Return the texts, one per line, that an attacker knows, and those that he attacks.
 
-    By turns: the first line is known, the second attacked. Empty lines are left out.
+    Lines alternate: he knows the first and attacks the second. Empty lines are left out.
     """
     lines = [line for line in Path(path).read_text("utf-8").split("\n") if line.strip()]
     if len(lines) < 2:
-        raise CommandError(f"{path}: at least two lines, one text each, are needed for --texts")
+        raise CommandError(f"{path}: --texts needs at least two lines, one text each")
     return lines[::2], lines[1::2]
 
 
 def skipped_words(path: str | None) -> list[str] | None:
-    """Return the words of a file, one a line."""
+    """Return the words of a file with one word per line."""
     if path is None:
         return None
     lines = Path(path).read_text("utf-8").split("\n")
@@ -336,7 +342,7 @@ def skipped_words(path: str | None) -> list[str] | None:
 
 
 def shown_lists(tem: Tem) -> str:
-    """Return in words which lists a Tem has stored."""
+    """Describe the lists that a Tem has stored."""
     if tem.lists_k is not None:
         return f"{tem.lists_k} neighbours a word"
     if tem.lists_radius is not None:

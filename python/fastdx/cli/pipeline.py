@@ -1,4 +1,4 @@
-"""Reading, drawing and writing at the same time, with a few batches between them."""
+"""Read, draw and write at the same time, with a few batches between the stages."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 from fastdx.cli.formats.base import Batch, Draw
 
 AHEAD = 1
-"""Batches that wait before drawing, and before writing: what memory holds stays bounded."""
+"""The number of batches that wait before drawing and before writing; it bounds the memory."""
 PATIENCE = 10.0
-"""Seconds that an ended run waits for its threads. One that waits for input, or for a reader of its
-output, cannot be woken; it holds nothing and ends with the process."""
+"""Seconds that an ended run waits for its threads. A thread that waits for input, or for a reader
+of its output, cannot be woken. It holds no lock and ends with the process."""
 
 
 class _Stopped(Exception):
@@ -20,7 +20,7 @@ class _Stopped(Exception):
 
 
 class _Channel:
-    """A queue of a few batches that can be shut."""
+    """A bounded queue of batches that can be shut."""
 
     def __init__(self) -> None:
         self._items: queue.Queue[Batch | None] = queue.Queue(AHEAD)
@@ -47,10 +47,10 @@ class _Channel:
 
 
 def run(batches: Iterator[Batch], draw: Draw, write: Callable[[Batch], object]) -> None:
-    """Read batches on one thread, draw them here, write them on another, each in their order.
+    """Read batches on one thread, draw them on this one, write them on a third, all in order.
 
-    Here, because only the main thread sees Ctrl-C. The first error of any stage ends all of them
-    and is raised; nothing is written after that.
+    This thread draws, because only the main thread sees Ctrl-C. The first error of any stage ends
+    all stages and is raised; nothing is written after it.
     """
     read, drawn = _Channel(), _Channel()
     failed: list[BaseException] = []
@@ -84,7 +84,7 @@ def run(batches: Iterator[Batch], draw: Draw, write: Callable[[Batch], object]) 
     def writing() -> None:
         while (batch := drawn.get()) is not None:
             write(batch)
-            del batch  # it may take memory, and the next one may be long in coming
+            del batch  # frees its memory while this thread waits for the next one
 
     threads = [stage(reading), stage(writing)]
     try:
@@ -93,7 +93,7 @@ def run(batches: Iterator[Batch], draw: Draw, write: Callable[[Batch], object]) 
             drawn.put(batch)
             del batch
         drawn.put(None)
-        # A join without a limit would not see signals everywhere.
+        # On some platforms a join without a time limit does not see signals.
         while threads[1].is_alive():
             threads[1].join(0.1)
     except _Stopped:
@@ -102,7 +102,7 @@ def run(batches: Iterator[Batch], draw: Draw, write: Callable[[Batch], object]) 
         read.shut()
         drawn.shut()
         if failed or threads[1].is_alive():
-            # What still writes must not do so when the caller has closed the file.
+            # The writing thread must stop before the caller closes the file.
             threads[1].join(PATIENCE)
             threads[0].join(1.0)
     if failed:

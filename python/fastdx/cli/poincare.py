@@ -1,4 +1,4 @@
-"""``fastdx poincare``: Poincaré embeddings of a hierarchy."""
+"""``fastdx poincare`` trains Poincaré embeddings of a hierarchy."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def add(commands: _Commands) -> None:
     kinds = hyperbolic.add_subparsers(dest="poincare", required=True)
     p = kinds.add_parser(
         "train",
-        help="train one from word TAB hypernym lines",
+        help="train an embedding from word TAB hypernym lines",
         description="Train a Poincaré embedding from word TAB hypernym lines.",
         **examples(
             """
@@ -42,8 +42,9 @@ def add(commands: _Commands) -> None:
     p.add_argument("--lr", type=float, default=0.3)
     p.add_argument("--threads", type=int, help="default: all")
     p.add_argument("--seed", type=int, help="with --threads 1, one seed gives one embedding")
-    p.add_argument("--checkpoint", metavar="FILE", help="written every epoch; goes on from it")
-    p.add_argument("-q", "--quiet", action="store_true", help="no progress")
+    p.add_argument("--checkpoint", metavar="FILE",
+                   help="write this file after every epoch, and continue from it")  # fmt: skip
+    p.add_argument("-q", "--quiet", action="store_true", help="show no progress")
     p.set_defaults(run=_poincare_train)
 
 

@@ -1,4 +1,4 @@
-"""A file of named policies, as the service takes it: mechanisms in TOML."""
+"""Reads a TOML file of named policies, in the format of the service."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def mechanisms(path: str, only: Iterable[str] = ()) -> dict[str, Mechanism]:
     Parameters
     ----------
     path : str
-        The file. Files that it names are relative to where it stands.
+        The file. Paths in it are relative to its folder.
     only : iterable of str
-        Names of policies, in the order in which they are wanted; by default all of the file.
+        Names of policies, in the order of the result; by default all policies of the file.
 
     Raises
     ------
     CommandError
-        What is wrong, with the file, the policy and the key.
+        A policy is wrong; the message names the file, the policy and the key.
     """
     try:
         _, policies = read_policies(path)
@@ -39,7 +39,7 @@ def mechanisms(path: str, only: Iterable[str] = ()) -> dict[str, Mechanism]:
     for name in names:
         if name not in specs:
             raise CommandError(f"{path}: no policy is called {name!r}", ", ".join(specs))
-    # Policies on one file share it.
+    # Policies on one index file share its memory.
     spaces: dict[tuple[str, bool], Embedding | WordGraph] = {}
     made = {}
     for name in names:

@@ -1,4 +1,4 @@
-"""``fastdx privatize``: the words of files replaced."""
+"""``fastdx privatize`` replaces the words of files."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ def add(commands: _Commands) -> None:
         "privatize",
         help="replace the words of text, CSV, JSON or Parquet",
         description="Replace the words of text by words drawn with metric differential privacy. "
-        "White space, punctuation, and the number of words are not protected; nor are columns "
-        "that --column does not name.",
+        "White space, punctuation and the number of words are not protected. Columns that "
+        "--column does not name are not protected either.",
         **examples(EXAMPLES),
     )
     p.add_argument("files", nargs="*", default=[], metavar="FILE",
                    help="files, patterns in quotes, folders; '-' or none: stdin")  # fmt: skip
-    p.add_argument("--epsilon", type=float, help="ε per unit of distance; by default the policy "
-                   "that is recommended for the built-in English words")  # fmt: skip
+    p.add_argument("--epsilon", type=float, help="ε per unit of distance; without it the "
+                   "recommended policy for the built-in English words is used")  # fmt: skip
     _input_options(p)
     _output_options(p)
     mechanism_group(p)
@@ -73,21 +73,21 @@ def add(commands: _Commands) -> None:
 
 def _input_options(p: argparse.ArgumentParser) -> None:
     group = p.add_argument_group("input")
-    group.add_argument("--format", choices=tuple(FORMATS), help="by default from the files' names, "
-                       "or else their content")  # fmt: skip
+    group.add_argument("--format", choices=tuple(FORMATS), help="by default recognised by the "
+                       "files' names, or else by their content")  # fmt: skip
     group.add_argument(
-        "--column", action="append", default=[], metavar="NAME", help="column or field of text; "
-        "repeatable; within JSON and Parquet also user.comment, items[].text",
+        "--column", action="append", default=[], metavar="NAME", help="a column or field of text; "
+        "repeatable; in JSON and Parquet also nested fields: user.comment, items[].text",
     )  # fmt: skip
-    group.add_argument("--no-header", action="store_true", help="CSV, TSV: the first line is data; "
-                       "--column takes numbers, from 1 on")  # fmt: skip
-    group.add_argument("--delimiter", metavar="SIGN",
-                       help="CSV: what separates fields (default ','; '\\t': a tab)")  # fmt: skip
-    group.add_argument("--encoding", metavar="NAME", help="of the input, as Python calls it "
-                       "(default utf-8); the output is UTF-8")  # fmt: skip
+    group.add_argument("--no-header", action="store_true", help="CSV, TSV: the first line is data, "
+                       "and --column takes numbers from 1")  # fmt: skip
+    group.add_argument("--delimiter", metavar="SIGN", help="CSV: the sign between fields (default "
+                       "','; '\\t' is a tab)")  # fmt: skip
+    group.add_argument("--encoding", metavar="NAME", help="Python's name of the encoding of the "
+                       "input (default utf-8); the output is UTF-8")  # fmt: skip
     group.add_argument("--max-record", type=_megabytes, default=LONGEST >> 20, metavar="MB",
-                       help="a line, a row or a record may have so many MB (default "
-                       "%(default)s); memory grows with it")  # fmt: skip
+                       help="the largest line, row or record, in MB (default %(default)s); memory "
+                       "grows with it")  # fmt: skip
 
 
 def _megabytes(text: str) -> int:
@@ -98,41 +98,46 @@ def _megabytes(text: str) -> int:
 
 def _output_options(p: argparse.ArgumentParser) -> None:
     group = p.add_argument_group("output")
-    group.add_argument("-o", "--output", metavar="FILE", help="written beside, then renamed; "
-                       "packed if it ends in .gz or .zst")  # fmt: skip
-    group.add_argument("--output-dir", metavar="FOLDER", help="one output a file, of its name, "
-                       "sub-folders kept")  # fmt: skip
-    group.add_argument("--resume", action="store_true", help="with --output-dir: files that were "
-                       "finished under the same parameters stay; others are refused")  # fmt: skip
+    group.add_argument("-o", "--output", metavar="FILE", help="the output; a temporary file gets "
+                       "this name when it is complete; compressed if it ends in .gz or "
+                       ".zst")  # fmt: skip
+    group.add_argument("--output-dir", metavar="FOLDER", help="write one output per input, with "
+                       "its name and sub-folder")  # fmt: skip
+    group.add_argument("--resume", action="store_true", help="with --output-dir: keep outputs that "
+                       "an earlier run finished with the same parameters; refuse other existing "
+                       "files")  # fmt: skip
     group.add_argument("--report", choices=("json",), help="the closing lines as one JSON object")
-    group.add_argument("--report-file", metavar="FILE", help="where --report goes (default stderr)")
+    group.add_argument("--report-file", metavar="FILE",
+                       help="the file for --report (default stderr)")  # fmt: skip
     group.add_argument("-q", "--quiet", action="store_true",
-                       help="no progress, no closing line; warnings all the same")  # fmt: skip
-    group.add_argument("--guarantee", action="store_true", help="print what is proved, too")
+                       help="show no progress and no closing line, only warnings")  # fmt: skip
+    group.add_argument("--guarantee", action="store_true", help="print the guarantee too")
     group.add_argument("--no-channel-card", action="store_true", help="write no FILE.channel.json "
-                       "beside outputs: what their receivers must know to count or decode them, "
-                       "without secrets")  # fmt: skip
+                       "beside outputs; receivers need this card to count or decode them, and it "
+                       "holds no secrets")  # fmt: skip
     group.add_argument("--allow-unchanged", action="store_true", help="release the texts even if "
-                       "more than half of the common words come back as they were")  # fmt: skip
+                       "more than half of the common words come back unchanged")  # fmt: skip
     show_text(group)
 
 
 def _ledger_options(p: argparse.ArgumentParser) -> None:
-    group = p.add_argument_group("ledger", "ε·words is charged before a file takes its name; if "
-                                 "an account cannot pay, nothing is released")  # fmt: skip
-    group.add_argument("--ledger", metavar="FILE", help="a ledger (fastdx.budget), made if needed")
-    group.add_argument("--budget", type=float, metavar="B", help="what an account may spend in all "
-                       "(default: what the ledger says)")  # fmt: skip
-    group.add_argument("--account", metavar="NAME", help="who pays")
-    group.add_argument("--account-column", metavar="NAME", help="the column or field that says who "
-                       "pays for a record")  # fmt: skip
-    group.add_argument("--allow-wordless", action="store_true", help="release texts that hold no "
-                       "word, punctuation alone, as they are, for nothing")  # fmt: skip
+    group = p.add_argument_group("ledger", "The command charges ε·words before it renames a "
+                                 "temporary file to its output; if an account cannot pay, nothing "
+                                 "is released.")  # fmt: skip
+    group.add_argument("--ledger", metavar="FILE",
+                       help="the ledger (fastdx.budget); created if missing")  # fmt: skip
+    group.add_argument("--budget", type=float, metavar="B", help="the most that an account may "
+                       "spend in total (default: the budget in the ledger)")  # fmt: skip
+    group.add_argument("--account", metavar="NAME", help="the account that pays")
+    group.add_argument("--account-column", metavar="NAME", help="the column or field that names "
+                       "the account of a record")  # fmt: skip
+    group.add_argument("--allow-wordless", action="store_true", help="release texts without words "
+                       "(punctuation only) unchanged, and charge nothing for them")  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Account:
-    """Who pays for what is released."""
+    """The ledger and the account that pay for the outputs."""
 
     ledger: str
     budget: float | None
@@ -151,15 +156,15 @@ class Account:
         if (args.account is None) == (args.account_column is None):
             raise CommandError("--ledger needs --account NAME or --account-column NAME")
         if not args.output_dir and (args.output is None or streams(args.output)):
-            raise CommandError("--ledger needs -o FILE: what goes to a stream is released at once, "
-                               "and the ledger is charged before anything is")  # fmt: skip
+            raise CommandError("--ledger needs -o FILE: a stream releases text at once, and the "
+                               "ledger must be charged before that")  # fmt: skip
         return cls(args.ledger, args.budget, args.account, args.account_column,
                    args.allow_wordless)  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Options:
-    """The options of the command, as they are used."""
+    """The options of the command after parsing."""
 
     files: Files
     mechanism: MechanismOptions
@@ -172,7 +177,7 @@ class Options:
 
     @classmethod
     def of(cls, args: argparse.Namespace) -> Options:
-        """Read the options, and refuse those that contradict each other, before any file."""
+        """Read the options and refuse contradictions, before any file is opened."""
         if args.output and args.output_dir:
             raise CommandError("--output and --output-dir exclude each other")
         if args.resume and not args.output_dir:
@@ -180,7 +185,7 @@ class Options:
         if args.report_file and not args.report:
             raise CommandError("--report-file goes with --report json")
         if args.account_column in args.column:
-            raise CommandError("--account-column is one of the columns to privatise")
+            raise CommandError("--account-column must not be one of the columns to privatise")
         mechanism = MechanismOptions.of(args)
         choice = Choice(tuple(args.column), args.account_column, not args.no_header,
                         _delimiter(args.delimiter), by_line=mechanism.bag,
@@ -198,7 +203,7 @@ class Options:
         )  # fmt: skip
 
     def released_by(self, mechanism: Mechanism) -> dict[str, Any]:
-        """Return all that decides what is released: what ``--resume`` must find again."""
+        """Return all parameters that decide the output; ``--resume`` compares them."""
         choice = asdict(self.files.choice)
         choice.pop("longest")
         account = self.account
@@ -219,7 +224,7 @@ def _delimiter(given: str | None) -> str | None:
         return None
     sign = given.replace("\\t", "\t")
     if len(sign) != 1 or sign in '\r\n"':
-        raise CommandError("--delimiter must be one sign, and no quote or line end")
+        raise CommandError("--delimiter must be one sign that is no quote and no line end")
     return sign
 
 
@@ -233,7 +238,7 @@ def _privatize(args: argparse.Namespace) -> None:
     ledger = _ledger(options.account)
 
     def whole(job: Job) -> bool:
-        # Of plain text the pieces are one text, which the mechanism must know.
+        # The pieces of plain text are one text, so one call must keep their replacements.
         return job.kind.name == "text" and asked.consistent
 
     made: dict[bool, Mechanism] = {}
@@ -264,24 +269,24 @@ def _ledger(account: Account | None) -> Ledger | None:
         return None
     from fastdx.budget import Ledger
 
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", FastdxWarning)
         ledger = Ledger(account.ledger, account.budget, allow_wordless=account.allow_wordless)
-    for warning in told:
+    for warning in caught:
         print(f"fastdx: warning: {warning.message}", file=sys.stderr)
     return ledger
 
 
 def _finished(options: Options, mechanism: Mechanism) -> folders.Finished:
-    """Return what is known of earlier runs under these parameters."""
+    """Return the record of earlier runs, for comparison with these parameters."""
     known = folders.hash_of(options.released_by(mechanism))
     return folders.Finished(Path(str(options.files.output_dir)), known)
 
 
 class _Descriptor(io.RawIOBase):
-    """Standard output by a descriptor of its own.
+    """Standard output through a duplicated descriptor.
 
-    A thread that waits for a reader of it holds nothing that the interpreter's end wants.
+    A thread that waits for a reader then holds no lock that the interpreter needs to exit.
     """
 
     def __init__(self, number: int) -> None:
@@ -299,7 +304,7 @@ class _Descriptor(io.RawIOBase):
 
 @dataclass
 class _Run:
-    """A run of the command, of which each job is a part."""
+    """The parts that all jobs with one mechanism share."""
 
     options: Options
     mechanism: Mechanism
@@ -309,7 +314,7 @@ class _Run:
     total: Done
 
     def make(self, job: Job) -> None:
-        """Make an output: nothing of it has its name before all of it is there, and paid for."""
+        """Make an output; it gets its name when it is complete and paid for."""
         whole = job.kind.name == "text"
         bags = BagOfWords(self.mechanism) if self.options.mechanism.bag else None
         drawing = Drawing(self.mechanism, bags, whole=whole)
@@ -333,7 +338,7 @@ class _Run:
             sys.stdout.flush()
             fill(cast(BinaryIO, _Descriptor(number)))
         else:
-            with _named(output), open_output(output, job.names, pack=False) as plain:
+            with _naming(output), open_output(output, job.names, pack=False) as plain:
                 hashed = folders.Hashed(plain)
                 below = cast(BinaryIO, hashed if self.finished is not None else plain)
                 with packed(below, output) as file:
@@ -354,7 +359,7 @@ class _Run:
         )
 
     def _card(self, job: Job, bags: BagOfWords | None) -> str | None:
-        """Return the card of an output that stays, or say why it has none."""
+        """Return the channel card of an output file, or note why it has none."""
         if not self.options.cards or job.output is None or streams(job.output):
             return None
         why = "bags have none" if bags is not None else no_card(self.mechanism)
@@ -364,8 +369,8 @@ class _Run:
         return card_of(self.mechanism)
 
 
-class _named:
-    """Errors of writing name the output."""
+class _naming:
+    """Adds the output's name to errors of writing it."""
 
     def __init__(self, output: str | None) -> None:
         self._output = output

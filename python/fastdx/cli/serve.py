@@ -1,4 +1,4 @@
-"""``fastdx serve``: the service over HTTP, a program that the package ``fastdx-serve`` brings."""
+"""``fastdx serve`` starts the HTTP service, a program from the package ``fastdx-serve``."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def add(commands: _Commands) -> None:
         "serve",
         help="answer requests over HTTP",
         usage="fastdx serve [OPTIONS]",
-        description="Privatise texts over HTTP under named policies. All options are those of the "
-        "program fastdx-serve (pip install 'fastdx[serve]'), which takes the place of this one.",
-        # No argument begins with this: each of them, --help too, is the program's.
+        description="Privatise texts over HTTP under named policies. This command replaces itself "
+        "by the program fastdx-serve (pip install 'fastdx[serve]') and passes all options to it.",
+        # No argument begins with this sign, so all of them, even --help, go to the program.
         prefix_chars="\0",
         add_help=False,
         **examples(EXAMPLES),
@@ -44,7 +44,7 @@ def add(commands: _Commands) -> None:
 
 
 def _program() -> str | None:
-    """Return where the program is: beside this interpreter, among the user's own, on PATH."""
+    """Return the path of the program: beside this Python, in the user's scripts, or on PATH."""
     folders = [sysconfig.get_path("scripts"), str(Path(sys.executable).parent)]
     user = f"{os.name}_user"
     if user in sysconfig.get_scheme_names():
@@ -61,5 +61,5 @@ def _serve(args: argparse.Namespace) -> None:
         )
     sys.stdout.flush()
     sys.stderr.flush()
-    # Signals, the exit code and the standard streams are the program's own.
+    # The program replaces this process and takes signals, exit code and standard streams.
     os.execv(program, [program, *args.options])

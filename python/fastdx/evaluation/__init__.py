@@ -1,7 +1,8 @@
-"""Attacks and tasks on texts of your own: what an attacker finds, and what is left to learn.
+"""Attacks on your own texts, and learning tasks on them.
 
-Needs scikit-learn (``pip install 'fastdx[experiments]'``). `evaluate` runs them all and writes a
-page; ``fastdx evaluate`` does the same for a file.
+The package needs scikit-learn (``pip install 'fastdx[experiments]'``). `evaluate` runs all attacks
+and tasks and returns an `Evaluation`, which can be written as a page. ``fastdx evaluate`` does both
+for files.
 """
 
 from importlib.util import find_spec

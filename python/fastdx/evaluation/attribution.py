@@ -1,4 +1,4 @@
-"""Who wrote a text: the attacks that ICDM'19 and POST'19 measure."""
+"""Authorship attribution: attacks that name the author of a text, as in ICDM'19 and POST'19."""
 
 from __future__ import annotations
 
@@ -27,29 +27,29 @@ __all__ = [
 
 Label = TypeVar("Label", bound=Hashable)
 KNOWN = ("together", "mean", "each")
-"""What can stand for an author."""
+"""The ways to represent an author."""
 WEIGHTS = ("log", "log-idf", "counts")
-"""What a gram can count."""
+"""The ways to weight a gram."""
 
 
 @dataclass(frozen=True)
 class Attributed(Generic[Label]):
-    """Answers of an attribution."""
+    """The answers of an attribution."""
 
     authors: list[Label | None]
     """The likeliest author of each text; None for "don't know"."""
     shares: NDArray[np.float64]
-    """The share of rounds that author won: float64, shape (texts,)."""
+    """The share of rounds that this author won: float64, shape (texts,)."""
 
 
 def _grams(text: str, length: int, lower: bool) -> Iterator[str]:
-    """Every so many neighbouring characters of a word, and shorter words whole."""
+    """Yield all character n-grams of the words of a text; shorter words as a whole."""
     for word in (text.lower() if lower else text).split():
         yield from (word[i : i + length] for i in range(max(1, len(word) - length + 1)))
 
 
 def _columns(weights: Any, kept: NDArray[np.bool_]) -> Any:
-    """The kept features of each candidate, divided by the norm of what is kept."""
+    """Return the kept features of each candidate, normalised to length 1."""
     part = weights * kept[:, None] if isinstance(weights, np.ndarray) else weights[kept]
     squares = part**2 if isinstance(part, np.ndarray) else part.multiply(part)
     norms = np.sqrt(np.asarray(squares.sum(axis=0), dtype=np.float32)).ravel()
@@ -60,40 +60,40 @@ def _columns(weights: Any, kept: NDArray[np.bool_]) -> Any:
 class Attribution(Generic[Label]):
     """Authorship attribution in the wild (Koppel, Schler and Argamon 2011).
 
-    Texts are counts of character n-grams without spaces. In each round a random part of the
-    features is kept, and the author of the largest cosine wins. What the paper leaves open is a
-    parameter; `choose_attribution` chooses on the known texts.
+    A text is represented by its counts of character n-grams without spaces. Each round keeps a
+    random part of the features, and the author with the largest cosine wins the round. Choices that
+    the paper leaves open are parameters; `choose_attribution` chooses them on the known texts.
 
     Parameters
     ----------
     texts : sequence of str
-        Known texts.
+        The known texts.
     authors : sequence
-        The author of each.
+        The author of each known text.
     features : int, optional
-        The most frequent grams, at most so many.
+        The most grams to use; the most frequent ones are kept.
     rounds : int, optional
-        Rounds.
+        The number of rounds.
     fraction : float, optional
-        Probability that a feature is kept in a round.
+        The probability that a round keeps a feature.
     seed : int, optional
-        Of the random parts: one seed, one answer.
+        The seed of the random parts; with one seed the answers are always the same.
     grams : int, optional
-        Characters of a gram.
+        The number of characters in a gram.
     lower : bool, optional
-        Whether texts are brought to lower case, as words that a mechanism replaces are.
+        Whether to convert texts to lower case; words that a mechanism releases are lower-case.
     known : 'together', 'mean' or 'each', optional
-        What stands for an author: all known texts as one; the mean of the texts' vectors, each of
-        length 1, so that neither long texts nor many count for more; or every text by itself, and
-        the author of the nearest one is named.
+        The representation of an author. 'together': all known texts as one text. 'mean': the mean
+        of the texts' vectors, each of length 1, so neither long texts nor many texts count more.
+        'each': every text by itself; the author of the nearest text wins.
     weights : 'log', 'log-idf' or 'counts', optional
-        A gram that a text holds c times counts as ln(1 + c); as that times ln((1 + N)/(1 + n)), n
-        of the N known texts holding it; or as c.
+        The weight of a gram that occurs c times in a text. 'log': ln(1 + c). 'log-idf': this times
+        ln((1 + N)/(1 + n)) if n of the N known texts contain the gram. 'counts': c.
 
     Raises
     ------
     ParameterError
-        A parameter outside its domain, or not one author for each text.
+        A parameter lies outside its domain, or there is not one author for each text.
 
     Examples
     --------
@@ -145,7 +145,7 @@ class Attribution(Generic[Label]):
         if known == "each":
             self._weights = self._weighed(counts).T.tocsr()
         elif known == "mean":
-            # The sum: a candidate's length does not change a cosine.
+            # The sum instead of the mean, because the cosine does not depend on the length.
             self._weights = (sums @ normalize(self._weighed(counts))).toarray().T
         else:
             self._weights = self._weighed((sums @ counts).tocsr()).toarray().T
@@ -169,7 +169,7 @@ class Attribution(Generic[Label]):
         texts : iterable of str
             Texts of unknown authors.
         threshold : float, optional
-            With a smaller share of rounds won the answer is None, "don't know".
+            If the best author wins a smaller share of rounds, the answer is None, "don't know".
         """
         asked = self._weighed(self._counts.transform(texts).astype(np.float32))
         rng = np.random.default_rng(self.seed)
@@ -177,7 +177,7 @@ class Attribution(Generic[Label]):
         for _ in range(self.rounds):
             kept = rng.random(self._weights.shape[0]) < self.fraction
             columns = _columns(self._weights, kept)
-            # The text's own norm is the same for all candidates.
+            # The text's norm is left out, because it is the same for all candidates.
             found = asked @ columns if isinstance(columns, np.ndarray) else (
                 (asked[:, kept] @ columns).toarray())  # fmt: skip
             best = self._of[found.argmax(axis=1)]
@@ -192,21 +192,22 @@ class Attribution(Generic[Label]):
 
 @dataclass(frozen=True)
 class ChosenAttribution:
-    """Settings of `Attribution`, and why. Printed, it is a sentence."""
+    """Chosen settings of `Attribution`, and the reason. It prints as a sentence."""
 
     settings: dict[str, Any]
-    """What `Attribution` is to be given."""
+    """The keyword arguments for `Attribution`."""
     threshold: float
-    """The smallest share of rounds at which `sure` of the answers were right; 1 if none."""
+    """The smallest share of rounds at which at least `sure` of the answers were right; 1 if there
+    is none."""
     sure: float
-    """What share of right answers the threshold was chosen for."""
+    """The wanted share of right answers above the threshold."""
     tried: list[tuple[dict[str, Any], float]]
-    """All settings that were tried, and the share of the texts set aside that they named right."""
+    """All settings tried, with the share of held-out texts whose author they named."""
     asked: int
-    """Texts that were set aside."""
+    """The number of held-out texts."""
 
     def __str__(self) -> str:
-        """Return what was chosen and what it was chosen by."""
+        """Return the choice and the reason as a sentence."""
         best = max(share for _, share in self.tried)
         named = ", ".join(f"{key} = {value!r}" for key, value in self.settings.items())
         return (f"{named}: right for {best:.3f} of {self.asked:,} known texts that were set "
@@ -227,37 +228,38 @@ def choose_attribution(
 ) -> ChosenAttribution:
     """Choose the settings of an attribution on known texts alone.
 
-    A part of the known texts is set aside, and the settings are tried on it one after the other,
-    each with the best of those before: what stands for an author and how grams are weighted, the
-    length of grams, lower case, the number of features, the fraction of them in a round. It begins
-    with all texts of an author together, by logarithms; a change must be better, not as good.
+    A part of the known texts is held out to test settings. The function tries the settings one
+    after the other, each together with the best earlier ones: the representation of an author and
+    the weights of grams, the length of grams, lower case, the number of features, and the fraction
+    per round. It starts with ``known="together"`` and ``weights="log"``. A change is taken only if
+    it is strictly better.
 
     Parameters
     ----------
     texts : sequence of str
-        Known texts; never those that are to be attributed.
+        The known texts; never the texts to attribute.
     authors : sequence
-        The author of each.
+        The author of each known text.
     held : float, optional
-        The share of the texts that is set aside.
+        The share of the texts to hold out.
     most : int, optional
-        At most so many are.
+        The most texts to hold out.
     rounds : int, optional
-        Rounds of a trial.
+        The rounds of each test.
     sure : float, optional
-        The threshold is the smallest at which so many of the answers are right.
+        The wanted share of right answers above the threshold; the smallest such threshold is taken.
     seed : int, optional
-        Of what is set aside, and of the trials.
+        The seed of the held-out texts and of the tests.
 
     Returns
     -------
     ChosenAttribution
-        ``Attribution(texts, authors, **chosen.settings)`` is the attack.
+        ``Attribution(texts, authors, **chosen.settings)`` is then the attack.
 
     Raises
     ------
     ParameterError
-        A share outside its domain, or no text on either side.
+        A share lies outside its domain, or one of the two parts has no text.
 
     Examples
     --------
@@ -329,19 +331,19 @@ def classify_nearest(
 ) -> list[Label]:
     """Give every query the most frequent label of its k nearest bags under Earth Mover's distance.
 
-    With k=1 and authors this is POST'19's attack in the same representation, with k=5 and topics
-    its measure of use. Ties go to the nearer bag.
+    With k=1 and authors as labels this is the attack of POST'19. With k=5 and topics as labels it
+    is the paper's measure of utility. Ties go to the nearer bag.
 
     Parameters
     ----------
     query_bags, bags : iterable of bags
-        As for `fastdx.earth_movers_distance`.
+        Bags, as for `fastdx.earth_movers_distance`.
     labels : sequence
-        One a bag.
+        The label of each of `bags`.
     embedding : Embedding or WordGraph
         Words and their metric.
     k : int, optional
-        Neighbours.
+        The number of neighbours.
     progress : callable, optional
         Called now and then with the number of queries done.
     """
@@ -349,5 +351,5 @@ def classify_nearest(
     if len(labels) != len(bags):
         raise ParameterError(f"labels must be one for each of {len(bags)} bags, got {len(labels)}")
     found = nearest_documents(query_bags, bags, embedding, k, progress=progress)
-    # Counter keeps the order of first appearance, that of distance.
+    # Counter keeps the order of first appearance, which is by distance, so ties go to the nearer.
     return [Counter(labels[i] for i in row).most_common(1)[0][0] for row in found.ids]

@@ -1,7 +1,7 @@
-"""Was a user's text used to train a next-word model? The auditor of Song and Shmatikov (2019).
+"""The auditor of Song and Shmatikov (2019): did a next-word model learn from a user's texts?
 
-The auditor asks the model for the rank of every next word of a user's texts. From shadow models, of
-which it knows whose texts they learned from, it learns what the ranks of members look like.
+The auditor asks the model for the rank of every next word in a user's texts. It learns the typical
+ranks of members from a shadow model, whose members it knows.
 """
 
 from __future__ import annotations
@@ -25,42 +25,42 @@ __all__ = ["NextWord", "UserAudit", "audit_users", "runs_of"]
 _Run = NDArray[np.uint32]
 
 Users = Sequence[Sequence[_Run]]
-"""Of every user the runs of ids that `runs_of` gives."""
+"""The runs of ids of every user, from `runs_of`."""
 
 EDGES = np.array([1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 4096])
-"""Ranks are counted between these."""
+"""The edges of the classes in which ranks are counted."""
 
 
 class UserAudit(NamedTuple):
-    """What an auditor finds."""
+    """The result of an audit."""
 
     auc: float
     """The probability that a member is ranked above another user: 0.5 is chance."""
     precision: float
-    """The share of members among those that the auditor calls members."""
+    """The share of true members among the users that the auditor calls members."""
     recall: float
-    """The share of the members that the auditor calls members."""
+    """The share of the true members that the auditor calls members."""
 
 
 class Model(Protocol):
-    """What the auditor asks of a next-word model."""
+    """The interface of a next-word model for the auditor."""
 
     def ranks_of(self, runs: Sequence[NDArray[np.uint32]]) -> NDArray[np.int64]:
-        """The ranks, from 1 on, of the next words of all runs."""
+        """Return the ranks, from 1, of the next words of all runs."""
 
 
 class NextWord:
-    """Ranks of next words: those seen after a word by how often, then all by frequency.
+    """A next-word model that ranks words by how often they followed, then by frequency.
 
-    The smallest next-word model there is; the papers' is an LSTM. It learns its users' word pairs
-    by heart, which is what an auditor looks for.
+    It is a minimal next-word model; the paper uses an LSTM. It memorises the word pairs of its
+    users, and an auditor detects this.
 
     Parameters
     ----------
     runs : iterable of ndarray of uint32
-        Texts to learn from, as ids of words that stand side by side.
+        Texts to learn from, as runs of ids of adjacent words.
     words : int
-        Of the vocabulary.
+        The size of the vocabulary.
 
     Examples
     --------
@@ -90,30 +90,30 @@ class NextWord:
         self._keys, self._rank = keys[by_key], (np.arange(len(keys)) - first)[by_key]
 
     def ranks(self, run: _Run) -> NDArray[np.int64]:
-        """Return the rank, from 1 on, of every word after the one before: shape (len(run) - 1,)."""
+        """Return the rank, from 1, of every word given the previous one; shape (len(run) - 1,)."""
         if len(run) < 2 or not len(self._keys):
             return np.zeros(0, dtype=np.int64)
         keys = run[:-1].astype(np.int64) * self.words + run[1:]
         at = np.searchsorted(self._keys, keys).clip(max=len(self._keys) - 1)
         seen = self._keys[at] == keys
-        # What was never seen after the word comes after all that was, by frequency.
+        # Words never seen after the previous word rank by frequency, after all words seen there.
         after = np.searchsorted(self._keys, (run[:-1].astype(np.int64) + 1) * self.words)
         before = np.searchsorted(self._keys, run[:-1].astype(np.int64) * self.words)
         unseen = (after - before) + self._place[run[1:]]
         return np.where(seen, self._rank[at], unseen) + 1
 
     def ranks_of(self, runs: Sequence[NDArray[np.uint32]]) -> NDArray[np.int64]:
-        """The ranks of all the runs' next words."""
+        """Return the ranks of the next words of all runs."""
         return np.concatenate([self.ranks(run) for run in runs] or [np.zeros(0, dtype=np.int64)])
 
 
 def runs_of(space: Embedding | WordGraph, texts: Iterable[str]) -> list[_Run]:
-    """Return the known words of texts that stand side by side, as ids."""
+    """Return the runs of adjacent known words in the texts, as ids."""
     return list(known_runs(space, (text.lower() for text in texts)))
 
 
 def _evidence(model: Model, runs: Sequence[_Run]) -> NDArray[np.float64]:
-    """The share of a user's next words in each class of ranks."""
+    """Return the share of a user's next words in each class of ranks."""
     ranks = model.ranks_of(runs)
     if not len(ranks):
         return np.zeros(len(EDGES))
@@ -131,34 +131,36 @@ def audit_users(
     *,
     learn: Callable[[Iterable[_Run], int], Model] = NextWord,
 ) -> UserAudit:
-    """Train target and shadow on the private texts of their members; audit the target's users.
+    """Train a target and a shadow model on private texts of their members; audit the target.
 
-    The audit of Song and Shmatikov (2019, "Auditing Data Provenance in Text-Generation Models"),
-    with a model that counts pairs of words (`NextWord`) and logistic regression as the judge.
+    This is the audit of Song and Shmatikov (2019, "Auditing Data Provenance in Text-Generation
+    Models"). The model counts pairs of words (`NextWord`); the judge is a logistic regression.
 
     Parameters
     ----------
     plain, private : sequence of users' runs of ids
-        What users wrote, which the auditor asks about; and what the models learn from.
+        The texts that users wrote, with which the auditor queries the models, and the private texts
+        from which the models learn.
     members : ndarray of bool, shape (users,)
-        Whose texts the models learn from.
+        True for users from whose texts a model learns.
     target : ndarray of bool, shape (users,)
-        Users of the target's world; the others are the shadow's.
+        True for users of the target, False for users of the shadow.
     words : int
-        Of the vocabulary.
+        The size of the vocabulary.
     learn : callable, optional
-        Makes a next-word model of runs and the number of words: something with a method
-        ``ranks_of(runs)``, the ranks of their next words from 1 on. By default `NextWord`.
+        A function from runs and the number of words to a next-word model, whose method
+        ``ranks_of(runs)`` returns the ranks of next words from 1. By default `NextWord`.
 
     Returns
     -------
     UserAudit
-        AUC, precision and recall of what the auditor says of the target's users.
+        AUC, precision and recall of the auditor's answers about the target's users.
 
     Raises
     ------
     ParameterError
-        Not as many of each as there are users; or a world in which all users are members, or none.
+        The arguments do not have one entry per user, or all or no users of the target or of the
+        shadow are members.
 
     Examples
     --------

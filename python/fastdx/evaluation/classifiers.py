@@ -1,4 +1,4 @@
-"""Linear classifiers of texts: by their words, and by the mean of their words' vectors."""
+"""Linear classifiers of texts, on their words or on the mean of their words' vectors."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def text_classifier(
     Parameters
     ----------
     texts : iterable of str
-        Texts.
+        The texts to learn from.
     labels : iterable
-        One a text.
+        The label of each text.
     strength : float, optional
-        The inverse of the penalty on weights; the larger, the more it learns by heart.
+        The inverse of the penalty on weights; the larger, the more the classifier memorises.
 
     Returns
     -------
@@ -51,7 +51,7 @@ def text_classifier(
 
 
 class MeanVectors:
-    """The mean vector of each text's words, those of the vocabulary.
+    """A function from texts to the mean vectors of their known words.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class MeanVectors:
     """
 
     def __init__(self, embedding: Embedding) -> None:
-        """Look the words up."""
+        """Index the words of the embedding."""
         self.embedding = embedding
         self._places = {word: i for i, word in enumerate(embedding.words)}
         self._vectors = embedding.vectors
@@ -89,7 +89,7 @@ def vector_classifier(
 ) -> Any:
     """Return a classifier fitted to texts: the mean vector of the words and logistic regression.
 
-    As `text_classifier`, of vectors.
+    It is like `text_classifier`, but on vectors.
     """
     classifier = make_pipeline(
         FunctionTransformer(MeanVectors(embedding)),

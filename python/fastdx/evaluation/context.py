@@ -1,7 +1,7 @@
-"""A small network that says which word stood at a place, from the outputs around it.
+"""A small network that predicts the word at a place from the outputs around it.
 
-It is Bengio et al.'s (2003) network of fixed windows, with words on both sides, and learns from
-public texts that the attacker has privatised himself.
+It is the fixed-window network of Bengio et al. (2003), with words on both sides. It learns from
+public texts that the attacker privatises himself.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ BACKENDS = ("jax", "tensorflow", "torch")
 """Libraries of which Keras needs one, the smallest first."""
 BATCH = 512
 PATIENCE = 2
-"""Passes in a row that help nothing before learning ends."""
+"""Learning ends after this many passes in a row without an improvement."""
 PASS = 20_000
-"""Words that a pass learns from at least."""
+"""The least number of words that a pass learns from."""
 FAR = -1e9
-"""The logit of what is no candidate."""
+"""The logit of a word that is no candidate."""
 
 
 def missing() -> str | None:
-    """Return what must be installed before a `ContextModel` can be made, None if nothing."""
+    """Return the library that a `ContextModel` needs and that is not installed, or None."""
     if find_spec("keras") is None:
         return "keras"
     return None if any(map(find_spec, BACKENDS)) else "jax"
@@ -50,7 +50,7 @@ def _keras() -> Any:
     if lacking:
         raise ImportError(f"ContextModel needs {lacking}: pip install 'fastdx[experiments]'")
     if "keras" not in sys.modules:
-        # Keras would ask for TensorFlow, whatever is there.
+        # By default Keras takes TensorFlow, even if only another backend is installed.
         found = next(name for name in BACKENDS if find_spec(name))
         os.environ.setdefault("KERAS_BACKEND", found)
     import keras
@@ -60,7 +60,7 @@ def _keras() -> Any:
 
 @dataclass
 class _Weights:
-    """All that is learned. As it is made it knows frequencies alone."""
+    """The weights of the network. Fresh weights score all words equally."""
 
     hidden: _Floats
     """Shape (inputs, units)."""
@@ -69,7 +69,7 @@ class _Weights:
     """Shape (units, dim)."""
     out_bias: _Floats
     words: _Floats
-    """A vector a word, shape (V, dim)."""
+    """A vector for each word, shape (V, dim)."""
     word_bias: _Floats
     """Shape (V, 1)."""
 
@@ -82,44 +82,46 @@ class _Weights:
         return cls(hidden, bias, out, out_bias, vectors / np.float32(dim**0.5), word_bias)
 
     def scores(self, features: _Floats, words: _Ids) -> NDArray[np.float64]:
-        """Return by how much the context speaks for each word: shape of words."""
+        """Return the score that the context gives to each word, in the shape of `words`."""
         h = np.maximum(features @ self.hidden + self.hidden_bias, 0) @ self.out + self.out_bias
         fits = np.einsum("nmd,nd->nm", self.words[words], h) + self.word_bias[words, 0]
         return np.asarray(fits, dtype=np.float64)
 
 
 class ContextModel:
-    """What an attacker learns of a word from the outputs around it, by a small neural network.
+    """A small neural network that predicts a word from the outputs around it.
 
-    The attacker privatises public texts himself and trains the network to name each word from the
-    outputs of its neighbours, left and right, and of the whole run. With the known law of the
-    word's own output that is the posterior (Bayes), since an output depends on its word alone. The
-    network sees an output as the mean vector of the words that may stand behind it, and chooses
-    among the words that may stand behind the output to be explained. A tenth of the public texts
-    says when it has learned enough; if it never gets better than frequencies, it knows frequencies.
+    The attacker privatises public texts himself. He trains the network to name each word from the
+    outputs of its left and right neighbours and of the whole run. Since an output depends on its
+    word alone, Bayes' rule combines this with the known law of the word's own output to the
+    posterior.
 
-    Needs Keras and one of its backends (``pip install 'fastdx[experiments]'``).
+    The network sees an output as the mean vector of its likely inputs, and chooses among the likely
+    inputs of the output to be explained. A tenth of the public texts decides when learning stops.
+    If the network never beats the words' frequencies, it uses these.
+
+    It needs Keras and one of its backends (``pip install 'fastdx[experiments]'``).
 
     Parameters
     ----------
     mechanism : Mechanism
-        Any.
+        Any mechanism.
     texts : sequence of str
-        Public texts, like those that are attacked and none of them.
+        Public texts, similar to the attacked texts but different from them.
     inputs : LikelyInputs
-        What stands behind the mechanism's outputs.
+        The likely inputs of the mechanism's outputs.
     model : NgramPrior, optional
-        Frequencies, over the mechanism's words; by default those of the texts.
+        A model with the frequencies of the mechanism's words; by default it is trained on `texts`.
     window : int, optional
-        Neighbours on each side.
+        The number of neighbours on each side.
     units : int, optional
-        Of the hidden layer.
+        The size of the hidden layer.
     positions : int, optional
-        Words of the texts that are learned from, at most.
+        The most words of the texts to learn from.
     epochs : int, optional
-        Passes over fresh draws of the texts, at most.
+        The most passes over fresh draws of the texts.
     seed : int, optional
-        Of the network. The mechanism draws afresh unless it has a seed itself.
+        The seed of the network. The mechanism's draws are fresh unless it has a seed itself.
     progress : callable, optional
         Called with the number of passes done.
 
@@ -128,7 +130,7 @@ class ContextModel:
     ImportError
         Keras is not installed.
     ParameterError
-        Texts without words of the vocabulary; numbers out of range.
+        The texts have no words of the vocabulary, or a number is out of range.
 
     Examples
     --------
@@ -183,7 +185,7 @@ class ContextModel:
         net, layers = self._network(keras, int(rng.integers(1 << 30)))
         judged = checked.draw()
         best, least, since = self._weights, self._loss(checked, judged), 0
-        # Few texts are drawn several times before it is asked what that helped.
+        # Few texts are drawn several times per pass, before the loss is checked.
         times = -(-PASS // len(learned.written))
         for epoch in range(epochs):
             for _ in range(times):
@@ -209,7 +211,7 @@ class ContextModel:
         out : ndarray of uint32, shape (places,)
             The outputs of a run of words.
         words : ndarray of uint32, shape (places, words)
-            Words that may have stood at each place.
+            Candidate words for each place.
 
         Returns
         -------
@@ -219,7 +221,7 @@ class ContextModel:
         return found + self._weights.scores(self._features(*self._around([out])), words)
 
     def _around(self, outs: Iterable[_Ids]) -> tuple[_Ids, _Floats]:
-        """Each place's neighbours, shape (places, 2·window), and the sum of all others."""
+        """Return the neighbours of each place, shape (places, 2·window), and the sum of others."""
         beside = [d for d in range(-self._window, self._window + 1) if d]
         nothing = len(self._seen) - 1
         near, others = [], []
@@ -232,17 +234,17 @@ class ContextModel:
         return np.concatenate(near).astype(np.uint32), np.concatenate(others)
 
     def _features(self, near: _Ids, others: _Floats) -> _Floats:
-        """What the network is shown: shape (places, inputs)."""
+        """Return the inputs of the network, shape (places, inputs)."""
         return np.hstack([self._seen[near].reshape(len(near), -1), others])
 
     def _candidates(self, out: _Ids) -> tuple[_Ids, _Floats]:
-        """Words behind each output, and what is known of them without the context."""
+        """Return the candidates of each output and their log-probabilities without context."""
         words, likelihood = self._table.log_likelihood(out)
         known = np.where(likelihood > FAR, likelihood + self._log_prior[words], FAR)
         return words, known.astype(np.float32)
 
     def _loss(self, runs: _Runs, out: _Ids) -> float:
-        """The mean -ln of the probability that the attacker gives the word that was written."""
+        """Return the mean of -ln of the probability that the attacker gives to the written word."""
         total, number = 0.0, 0
         for part in runs.batches(out, 50):
             words, known = self._candidates(part.out)
@@ -254,15 +256,15 @@ class ContextModel:
         return total / max(number, 1)
 
     def _learn(self, net: Any, learned: _Runs, rng: np.random.Generator) -> None:
-        """Draw all runs afresh, and learn from them."""
+        """Draw all runs afresh and learn from them."""
         out = learned.draw()
         near, others = self._around(learned.split(out))
         words, known = self._candidates(out)
         right = (words == learned.written[:, None]) & (known > FAR)
-        # What the shortlist does not hold cannot be named.
+        # The network cannot learn a word that is not among the candidates.
         usable = rng.permutation(np.flatnonzero(right.any(axis=1)))
         target = right.argmax(axis=1)
-        # Batches of one size, for which the network is compiled once.
+        # All batches have one size, so the network is compiled once.
         for first in range(0, len(usable), BATCH):
             chosen = np.resize(usable[first : first + BATCH], BATCH)
             shown = self._features(near[chosen], others[chosen])
@@ -270,7 +272,7 @@ class ContextModel:
             net.train_on_batch(batch, target[chosen])
 
     def _network(self, keras: Any, seed: int) -> tuple[Any, list[Any]]:
-        """The network as Keras has it, and its layers in the order of `_Weights`."""
+        """Return the Keras network and its layers in the order of `_Weights`."""
         w, most = self._weights, self._table.words.shape[1]
 
         def dense(kernel: _Floats, **more: Any) -> Any:
@@ -296,16 +298,16 @@ class ContextModel:
 
 
 def _vectors(mechanism: Mechanism, rng: np.random.Generator) -> _Floats:
-    """A vector a word, each coordinate with mean 0 and variance 1."""
+    """Return a vector for each word; each coordinate has mean 0 and variance 1."""
     space = mechanism.space
-    # Graphs have no vectors: random ones tell words apart as well.
+    # Graphs have no vectors; random vectors distinguish words too.
     raw = space.vectors if isinstance(space, Embedding) else rng.normal(size=(len(space), 50))
     spread = raw.std(axis=0)
     return np.asarray((raw - raw.mean(axis=0)) / np.where(spread > 0, spread, 1), dtype=np.float32)
 
 
 def _seen(table: LikelyInputs, vectors: _Floats) -> _Floats:
-    """The mean vector of the words behind each output; last, zeros for no output."""
+    """Return the mean vector of the likely inputs of each output; the last row, for none, is 0."""
     count, dim = vectors.shape
     seen = np.zeros((count + 1, dim), dtype=np.float32)
     for first in range(0, count, 1000):
@@ -321,7 +323,7 @@ def _seen(table: LikelyInputs, vectors: _Floats) -> _Floats:
 
 @dataclass
 class _Part:
-    """Some runs: their outputs, joined and by themselves, and what was written."""
+    """Some runs: their outputs, joined and separate, and the written words."""
 
     out: _Ids
     runs: list[_Ids]
@@ -343,7 +345,7 @@ class _Runs:
         return np.split(out, self.ends[:-1])
 
     def batches(self, out: _Ids, size: int) -> Iterable[_Part]:
-        """Yield so many runs at a time."""
+        """Yield parts of `size` runs."""
         outs, written = self.split(out), self.split(self.written)
         for first in range(0, len(outs), size):
             runs = outs[first : first + size]

@@ -1,4 +1,4 @@
-"""Intervals of what was measured."""
+"""Confidence intervals of measurements."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ def over_trials(
     confidence: float = 0.95,
     within: tuple[float, float] = (-math.inf, math.inf),
 ) -> Interval:
-    """Return the mean of independent trials and Student's interval of it.
+    """Return the mean of independent trials and its Student interval.
 
     Parameters
     ----------
     values : iterable of float
-        One a trial, at least two.
+        The value of each trial; at least two.
     reused : float, optional
-        For trials that split the same texts anew: the number of test texts over that of training
-        texts. Such trials are not independent, and the interval widens as Nadeau and Bengio
-        (2003, "Inference for the generalization error") have it.
+        For trials that are different splits of the same texts: the number of test texts divided by
+        the number of training texts. Such trials are not independent, so the interval is widened as
+        in Nadeau and Bengio (2003, "Inference for the generalization error").
     confidence : float, optional
-        Of the interval.
+        The confidence of the interval.
     within : (float, float), optional
-        What the number can be at all; the interval is cut there.
+        The range of possible values; the interval is cut to it.
 
     Examples
     --------

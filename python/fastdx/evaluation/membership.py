@@ -1,4 +1,4 @@
-"""Membership inference: was this text among those that a classifier learned from?"""
+"""Membership inference: did a classifier learn from this text?"""
 
 from __future__ import annotations
 
@@ -17,11 +17,15 @@ from fastdx.exceptions import ParameterError
 __all__ = ["membership_inference"]
 
 Labelled = tuple[Sequence[str], Sequence[Hashable]]
-"""Texts, and the label of each."""
+"""Texts and their labels."""
 
 
 def _evidence(classifier: Any, texts: Labelled) -> NDArray[np.float64]:
-    """What a classifier says of texts: the true label's probability first, the others sorted."""
+    """Return features of a classifier's answers to texts.
+
+    They are the true label's probability, its loss, whether it is the answer, and the three largest
+    other probabilities.
+    """
     probabilities = np.asarray(classifier.predict_proba(list(texts[0])), dtype=np.float64)
     place = {label: i for i, label in enumerate(classifier.classes_)}
     of = np.array([place[label] for label in texts[1]])
@@ -44,24 +48,24 @@ def membership_inference(
     shadow_others: Labelled,
     seed: int = 0,
 ) -> float:
-    """Measure how well an attacker tells the texts that a classifier has learned from.
+    """Measure how well an attacker recognises the texts from which a classifier learned.
 
-    The attacker (Shokri et al. 2017, as TEM'21 section 5 uses it) trains a *shadow* classifier as
-    the target was trained, on other texts, and from it learns what a classifier says of texts that
-    it knows and of texts that it does not: by a network of two layers of 64. Then it is asked about
-    the target's.
+    The attacker (Shokri et al. 2017, as used in TEM'21 section 5) trains a *shadow* classifier on
+    other texts in the same way as the target. A network of two layers of 64 units learns how the
+    shadow's answers differ between its training texts and other texts. It then judges the target's
+    answers.
 
     Parameters
     ----------
     target, shadow : classifier
-        With ``predict_proba(texts)`` and ``classes_``. Whatever privacy protects the target's
-        training must protect the shadow's too.
+        Classifiers with ``predict_proba(texts)`` and ``classes_``. The training of both must have
+        the same privacy protection.
     members, others : (texts, labels)
-        Texts that the target learned from, as their authors wrote them, and such that it did not.
+        Texts from which the target learned, as their authors wrote them, and other texts.
     shadow_members, shadow_others : (texts, labels)
-        The same of the shadow.
+        Texts from which the shadow learned, and other texts.
     seed : int, optional
-        Of the attacker's network.
+        The seed of the attacker's network.
 
     Returns
     -------

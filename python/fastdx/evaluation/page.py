@@ -1,4 +1,4 @@
-"""The page of an evaluation: its tables and pictures, with nothing of the texts."""
+"""The page of an evaluation, with tables and pictures but no part of the texts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["render"]
 
 COLORS = 6
 WIDE, HIGH, LEFT, UP, DOWN = 480, 320, 40, 34, 44
-"""Of the picture of what privacy costs: its size, and the room for its axes."""
+"""The size of the picture of the trade-off, and the room for its axes."""
 
 
 def _percent(share: float) -> str:
@@ -25,7 +25,7 @@ def _color(number: int) -> str:
 
 
 def _scale(interval: dict[str, float], color: str, chance: float) -> str:
-    """Draw an interval from 0 to 1, and chance."""
+    """Draw an interval and chance on a scale from 0 to 1."""
     low, high = interval["low"], interval["high"]
     return (
         f'<div class="scale"><i class="chance" style="left:{_percent(chance)}"></i>'
@@ -55,7 +55,7 @@ def _verdict(measure: dict[str, Any]) -> str:
 
 
 def _measure(rows: Sequence[dict[str, Any]], names: Sequence[str]) -> str:
-    """Draw one measure: every policy, plain text, chance."""
+    """Draw one measure for every policy, with plain text and chance."""
     first = rows[0]
     drawn = "".join(
         _row(names[at] if len(names) > 1 else "private text", m["private"], _color(at), m["chance"])
@@ -101,7 +101,7 @@ def _policy(
 
 
 def _bits(policy: dict[str, Any]) -> str:
-    """Say what a release tells, whatever the attack."""
+    """Return the sentence about the bits that a release tells."""
     if policy["bits"] is None:
         return "How many bits a release tells is not known: its law cannot be computed."
     return (
@@ -112,7 +112,7 @@ def _bits(policy: dict[str, Any]) -> str:
 
 
 def _tradeoff(data: dict[str, Any]) -> str:
-    """Draw what is left to learn over what the strongest attack on sentences finds."""
+    """Draw the accuracy of the learning task over the success of the strongest sentence attack."""
     points = []
     tasks = [m for m in data["measures"] if m["kind"] == "task"]
     for number, policy in enumerate(data["policies"]):
@@ -162,7 +162,7 @@ def _tradeoff(data: dict[str, Any]) -> str:
 
 
 def render(data: dict[str, Any]) -> str:
-    """Return the page of what `Evaluation.to_dict` gives."""
+    """Return the HTML page of the data from `Evaluation.to_dict`."""
     policies = data["policies"]
     names = [p["name"] for p in policies]
     method = (f"{data['trials']} trials. Each splits the texts in four: two parts are known to "
@@ -191,6 +191,6 @@ def render(data: dict[str, Any]) -> str:
         "provenance": f"{escape(versions)}; seed {data['seed']}; {data['seconds']:.0f} s.{ran}",
     }  # fmt: skip
     text = (files("fastdx.evaluation") / "page.html").read_text("utf-8")
-    # One pass, so that braces in a text are no place to fill.
+    # One pass over the template, so that braces in an inserted text are not filled in.
     first, *rest = text.split("{{")
     return first + "".join(parts[name] + after for name, after in (r.split("}}", 1) for r in rest))

@@ -1,4 +1,4 @@
-"""What counting the outputs of one word recovers."""
+"""Attacks that count the outputs of one repeated word."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["frequency_attack", "likelihood_attack"]
 
 
 def _outputs(mechanism: Mechanism, words: Sequence[str], times: int) -> list[list[str]]:
-    """What is released of each word, repeated in a text of its own."""
+    """Return the outputs of each word, which is repeated in a text of its own."""
     if times < 1:
         raise ParameterError(f"times must be at least 1, got {times}")
     return [t.split() for t in mechanism.privatize([" ".join([word] * times) for word in words])]
@@ -30,16 +30,16 @@ def frequency_attack(mechanism: Mechanism, words: Sequence[str], times: int) -> 
     Parameters
     ----------
     mechanism : Mechanism
-        Any; with ``consistent=True`` each text of one word repeated is drawn once.
+        Any mechanism. With ``consistent=True`` it draws once for each text of one repeated word.
     words : sequence of str
-        Words that the tokeniser leaves whole.
+        Words that the tokeniser does not split.
     times : int
-        Outputs of each word.
+        The number of outputs of each word.
 
     Returns
     -------
     ndarray of bool, shape (words,)
-        Whether the most frequent output (ties: the first) is the word.
+        Whether the most frequent output (the first one at ties) is the word.
 
     Examples
     --------
@@ -64,24 +64,25 @@ def likelihood_attack(
 ) -> NDArray[np.bool_]:
     """Let an attacker who knows the law name words by the likeliest explanation of their outputs.
 
-    Each word is as likely as any other before its outputs are seen. Exact where there is a law:
-    one pass over the laws of all words. For the others the attacker knows what some draws say.
+    The prior is uniform over the words. The attack is exact for a mechanism with a law, and takes
+    one pass over the laws of all words. For other mechanisms the attacker learns from draws.
 
     Parameters
     ----------
     mechanism, words
         As for `frequency_attack`.
     times : sequence of int
-        Numbers of outputs of each word; drawn for each number anew.
+        Numbers of outputs of each word; each number has draws of its own.
     inputs : LikelyInputs, optional
-        Of this mechanism, where there is no law and they were made before.
+        The likely inputs of a mechanism without a law, if they exist already.
     progress : callable, optional
         Called now and then with the number of laws done.
 
     Returns
     -------
     ndarray of bool, shape (len(times), words)
-        Whether the word of the largest Σ ln Pr[output|word] (ties: the smallest id) is the word.
+        Whether the word with the largest Σ ln Pr[output|word] (the smallest id at ties) is the
+        written word.
 
     Examples
     --------
@@ -96,7 +97,7 @@ def likelihood_attack(
     ids = [np.array([place[y] for y in out if y in place], dtype=np.int64) for out in outputs]
     rows = np.repeat(np.arange(len(ids)), [len(i) for i in ids])
     entries = (np.ones(len(rows)), (rows, np.concatenate([np.zeros(0, dtype=np.int64), *ids])))
-    # Equal outputs are added up.
+    # The sparse array adds up equal outputs.
     counts = sparse.csr_array(entries, shape=(len(outputs), len(place)))
     if mechanism.has_law:
         best = _likeliest(mechanism, counts, progress)
@@ -112,7 +113,7 @@ def likelihood_attack(
 def _likeliest(
     mechanism: Mechanism, counts: Any, progress: Callable[[int], object] | None
 ) -> NDArray[np.int64]:
-    """The word that explains each row of outputs best, by the law."""
+    """Return the word that explains each row of outputs best, by the law."""
     best = np.zeros(counts.shape[0], dtype=np.int64)
     most = np.full(counts.shape[0], -np.inf)
     for w, word in enumerate(mechanism.space.words):
@@ -126,12 +127,12 @@ def _likeliest(
 
 
 def _shortlisted(inputs: LikelyInputs, counts: Any) -> int:
-    """The word that explains a row of outputs best, as far as likely inputs are known."""
+    """Return the likely input that explains a row of outputs best."""
     if not counts.nnz:
         return -1
     words, logs = inputs.log_likelihood(counts.indices.astype(np.uint32))
     known = logs > -np.inf
-    # A word that is not among an output's candidates explains it worse than they do.
+    # A word that is not among an output's candidates gets half the least probability of these.
     least = np.where(known, logs, np.inf).min(axis=1) - np.log(2)
     more = np.where(known, (logs - least[:, None]) * counts.data[:, None], 0.0)
     names, at = np.unique(words, return_inverse=True)

@@ -1,4 +1,4 @@
-"""What an evaluation found, and how it is shown."""
+"""The results of an evaluation, as a table, data or a page."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from fastdx.exceptions import ParameterError
 __all__ = ["KINDS", "REPEATED", "REPEATS", "WORD", "Evaluation", "Judged", "Kind", "Measure"]
 
 REPEATS = (1, 10, 100)
-"""Outputs of a word that are counted."""
+"""The numbers of outputs of a word in the attacks that count outputs."""
 
 
 class Kind(NamedTuple):
-    """Something that is measured."""
+    """A kind of measurement."""
 
     name: str
     kind: str
@@ -53,7 +53,7 @@ def _repeated() -> dict[tuple[str, int], Kind]:
 
 
 REPEATED = _repeated()
-"""What is measured once, over words that are drawn from the vocabulary."""
+"""Measurements that are made once, on words drawn from the vocabulary."""
 
 
 def _kinds() -> dict[str, Kind]:
@@ -97,7 +97,7 @@ def _kinds() -> dict[str, Kind]:
 
 
 KINDS = _kinds()
-"""What a trial measures, in the order in which it is shown."""
+"""Measurements of a trial, in the order of the table."""
 
 
 @dataclass(frozen=True)
@@ -105,71 +105,72 @@ class Measure:
     """One attack or one task, on private and on plain text."""
 
     name: str
-    """What is measured."""
+    """The name of the measurement."""
     kind: str
     """'attack' (lower is better) or 'task' (higher is better)."""
     policy: str
-    """Under which of the policies."""
+    """The name of the policy."""
     private: Interval
-    """With the mechanism."""
+    """The result on private text."""
     plain: Interval | None
-    """The same without any privacy; None where that is certain."""
+    """The result on plain text; None if plain text gives the answer away."""
     chance: float
-    """What guessing without looking reaches."""
+    """The result of a guess without looking at the release."""
     chance_is: str
-    """Which guess that is."""
+    """A description of that guess."""
     meaning: str
-    """What is measured, in a sentence."""
+    """A sentence that explains the measurement."""
 
     @property
     def found(self) -> bool:
-        """Whether the whole interval lies above chance: an attack finds something."""
+        """Whether the whole interval lies above chance, so that an attack finds something."""
         return self.private.low > self.chance
 
 
 @dataclass(frozen=True)
 class Judged:
-    """A mechanism that was judged."""
+    """A mechanism that the evaluation judged."""
 
     name: str
     """The policy's name."""
     mechanism: str
     """The mechanism's class."""
     epsilon: float
-    """Its ε."""
+    """The ε of the mechanism."""
     guarantee: str
-    """What is proved of it, as a sentence."""
+    """The guarantee as a sentence."""
     seeded: bool
-    """Whether the mechanism has a seed: then its output is reproducible, hence NOT protected."""
+    """Whether the mechanism has a seed. Its output is then reproducible, so NOT protected."""
     bits: Interval | None
-    """What a release tells of a word, in bits, by how often words are written in these texts; None
-    where there is no law to compute it from."""
+    """The bits that a release tells about a word, under the words' frequencies in these texts. None
+    for a mechanism without a law."""
     entropy: float
-    """The bits of a word before anything is released: plain text tells them all."""
+    """The entropy of a word in bits; plain text tells all of it."""
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What `evaluate` found. Printed, it is a table."""
+    """The results of `evaluate`. It prints as a table."""
 
     policies: list[Judged]
     """The mechanisms."""
     measures: list[Measure]
-    """Attacks, then tasks; of each all policies."""
+    """Attacks, then tasks; each one for all policies in turn."""
     texts: int
-    """Texts that were used."""
+    """The number of texts used."""
     trials: int
-    """Splits of the texts, each with fresh draws."""
+    """The number of splits of the texts; each has fresh draws."""
     seed: int
-    """Of splits, samples and attackers. A mechanism draws afresh unless it has a seed itself."""
+    """The seed of splits, samples and attackers. A mechanism's draws are fresh unless it has a seed
+    itself."""
     seconds: float
-    """Time taken."""
+    """The time taken."""
     versions: dict[str, str]
-    """Of fastdx, Python and the libraries."""
+    """The versions of fastdx, Python and the libraries."""
     command: str | None = None
-    """The command that did it."""
+    """The command that ran the evaluation."""
     notes: list[str] = field(default_factory=list)
-    """What was left out, and why."""
+    """The measurements that were left out, with reasons."""
 
     def of(self, policy: str) -> list[Measure]:
         """Return the measures of one policy."""
@@ -180,27 +181,27 @@ class Evaluation:
         return "\n".join([*_lines(self._rows()), *self.notes])
 
     def to_markdown(self) -> str:
-        """Return the same table as Markdown, one paragraph a note below it."""
+        """Return the table as Markdown, with one paragraph per note below it."""
         head, *rows = (f"| {' | '.join(map(_cell, row))} |" for row in self._rows())
         table = [head, "|" + "---|" * (len(self.policies) + 3), *rows]
         return "\n\n".join(["\n".join(table), *self.notes])
 
     def _rows(self) -> list[list[str]]:
-        """Return the cells of the table, its head first."""
+        """Return the cells of the table, the head first."""
         names = [p.name for p in self.policies]
         own = ["private text"] if len(names) == 1 else names
         rows = {"": ["measure", *own, "plain text", "chance"]}
         of = {p.name: p for p in self.policies}
-        told = ["–" if (bits := of[name].bits) is None else str(bits) for name in names]
+        bits_of = ["–" if (bits := of[name].bits) is None else str(bits) for name in names]
         rows["ε"] = [
             "ε per unit of distance",
             *(f"{up(of[n].epsilon, 4)}" for n in names),
             "–",
             "–",
         ]
-        # Vocabularies of several sizes tell the texts' words apart to several degrees.
+        # Policies with different vocabularies have different entropies of a word.
         plain = {f"{p.entropy:.3f}" for p in self.policies}
-        rows["bits"] = ["bits a word", *told, plain.pop() if len(plain) == 1 else "–", "0.000"]
+        rows["bits"] = ["bits a word", *bits_of, plain.pop() if len(plain) == 1 else "–", "0.000"]
         for m in self.measures:
             row = rows.setdefault(m.name, [m.name, *["–"] * len(names), "–", ""])
             row[1 + names.index(m.policy)] = str(m.private)
@@ -222,8 +223,8 @@ class Evaluation:
         Parameters
         ----------
         path : str or os.PathLike
-            Of the page; the other file has the suffix .json in the place of the page's own. None of
-            the texts is on it, nor a label or an author.
+            The path of the page. The JSON file has the same path with the suffix .json. Neither
+            holds a text, a label or an author.
         """
         name = os.fspath(path)
         root, suffix = os.path.splitext(name)  # noqa: PTH122
@@ -236,7 +237,7 @@ class Evaluation:
 
 
 def _cell(text: str) -> str:
-    """Names of policies come from a file: none of them ends a cell."""
+    """Escape a cell of Markdown, because names of policies come from a file."""
     return re.sub(r"([|\\`*_<])", r"\\\1", text)
 
 

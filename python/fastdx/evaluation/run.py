@@ -1,4 +1,4 @@
-"""All attacks and tasks on texts of your own, over several splits of them."""
+"""Runs all attacks and tasks on a user's texts, over several splits of them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from fastdx.mechanisms import Mechanism
 __all__ = ["evaluate"]
 
 LEAST = 40
-"""Texts, so that every quarter has some."""
+"""The least number of texts, so that every quarter has some."""
 
 Values = dict[str, list[float]]
 
@@ -53,37 +53,40 @@ def evaluate(
     command: str | None = None,
     progress: Callable[[str], object] | None = None,
 ) -> Evaluation:
-    """Attack texts of your own, and learn from them, with and without privacy.
+    """Attack your own texts, and learn from them, with and without privacy.
 
-    Every trial splits the texts in four: two parts are known to attackers and to learn from, two
-    are attacked and tested on; private text is drawn afresh. All measures share the splits, under
-    all mechanisms and on plain text. Intervals are Student's over the trials, widened because the
-    trials share texts (see `over_trials`); those of repeated words are exact (`of_share`). Nothing
-    is tuned on the parts that are tested on.
+    Every trial splits the texts into four parts and draws private text afresh. Attackers know two
+    parts, and models learn from these. The other two parts are attacked, and used as test texts.
+    All mechanisms and plain text share the splits. Nothing is tuned on the test parts.
+
+    Intervals are Student's over the trials, widened because the trials share texts (see
+    `over_trials`). The intervals of repeated words are exact (`of_share`).
 
     Parameters
     ----------
     mechanism : Mechanism or mapping of str to Mechanism
-        What is to be judged, with all that it does to unknown words; several by their names.
+        The mechanism to judge, or several mechanisms by name.
     texts : sequence of str
-        At least 40.
+        The texts, at least 40.
     labels : sequence, optional
-        A label of each text, of at least two kinds: for the task and for membership inference.
+        The label of each text, with at least two different labels; for the task and for membership
+        inference.
     authors : sequence, optional
-        The author of each text, at least two: for authorship, and from 8 on for the auditor.
+        The author of each text, at least two different authors; for attacks on authorship. The
+        auditor needs at least 8.
     trials : int, optional
-        Splits, at least 2.
+        The number of splits, at least 2.
     attacked : int, optional
-        Texts whose sentences are attacked in a trial (their first 600 characters), and words a
-        trial whose repeated outputs are counted.
+        Per trial, the number of texts whose sentences are attacked (their first 600 characters),
+        and the number of words whose repeated outputs are counted.
     seed : int, optional
-        Of the splits, samples and attackers.
+        The seed of the splits, samples and attackers.
     network : bool, optional
-        Whether sentences are attacked by a neural network too, where Keras is installed.
+        Whether a neural network attacks sentences too, if Keras is installed.
     command : str, optional
-        Stored in the result.
+        A command line to store in the result.
     progress : callable, optional
-        Called with a line on what is being done.
+        Called with a line about each step.
 
     Returns
     -------
@@ -93,9 +96,9 @@ def evaluate(
     Raises
     ------
     InputTypeError
-        What is no mechanism.
+        An argument is no mechanism.
     ParameterError
-        Too few texts, or labels that do not fit.
+        There are too few texts, or `labels` or `authors` do not fit them.
 
     Examples
     --------
@@ -142,16 +145,16 @@ def evaluate(
         for who in (None, *subjects):
             called = "plain text" if who is None else who.name
 
-            def told(line: str, prefix: str = f"trial {number} of {trials}: {called}") -> None:
+            def say(line: str, prefix: str = f"trial {number} of {trials}: {called}") -> None:
                 tell(f"{prefix}: {line}")
 
             own = (who or subjects[0]).mechanism
-            for key, value in trial.measure(who, own, told, network=network).items():
+            for key, value in trial.measure(who, own, say, network=network).items():
                 values[None if who is None else who.name][key].append(value)
     for name in named:
         found[name] += _measures(name, values[name], values[None], every)
         notes += _lacking(found[name], every, network)
-    # Of each measure all policies.
+    # Sorted by measurement; within one, by policy.
     kinds = [WORD, *REPEATED.values(), *KINDS.values()]
     order = [kind.name for kind in kinds]
     measures = sorted((m for own in found.values() for m in own),
@@ -175,7 +178,7 @@ def _named(mechanism: object) -> dict[str, Mechanism]:
 
 
 def _notes(every: Texts, network: bool) -> list[str]:
-    """What is left out, and why."""
+    """Return notes about attacks and tasks that are left out."""
     notes = [
         f"No {name} were given: what needs them was not measured."
         for name, given in (("labels", every.labels), ("authors", every.authors))
@@ -193,7 +196,7 @@ def _notes(every: Texts, network: bool) -> list[str]:
 
 
 def _lacking(measures: list[Measure], every: Texts, network: bool) -> list[str]:
-    """Say what too few texts allowed to measure, though there were data for it."""
+    """Return notes about measurements that had data, but too few texts."""
     wanted = [key for key in KINDS if key.startswith("sentence")
               and (network or key != "sentence network")]  # fmt: skip
     if every.authors is not None:
@@ -207,16 +210,16 @@ def _lacking(measures: list[Measure], every: Texts, network: bool) -> list[str]:
 
 
 def _judged(name: str, m: Mechanism, bits: Bits | None, entropy: float) -> Judged:
-    told = None if bits is None else Interval(float(bits), bits.low, bits.high)
-    return Judged(name, type(m).__name__, m.epsilon, str(m.guarantee), m.seed is not None, told,
+    interval = None if bits is None else Interval(float(bits), bits.low, bits.high)
+    return Judged(name, type(m).__name__, m.epsilon, str(m.guarantee), m.seed is not None, interval,
                   entropy)  # fmt: skip
 
 
 def _word(
     name: str, mechanism: Mechanism, texts: Sequence[str]
 ) -> tuple[Subject, Measure, tuple[Bits | None, float]]:
-    """Trace outputs back to words; say how often the best guess is right, and what it tells."""
-    # How often words are written: as in all of these texts.
+    """Return the subject, the success of the best guess of a word, and its bits and entropy."""
+    # The prior is the frequencies of words in all of these texts.
     frequencies = NgramPrior.train(mechanism.space, texts, 1).frequencies
     inputs = LikelyInputs.of(mechanism, frequencies)
     channel = bits = None
@@ -235,11 +238,11 @@ def _word(
 
 
 def _repeated(subject: Subject, number: int, seed: int) -> list[Measure]:
-    """Attack words of the vocabulary that are released again and again."""
+    """Attack words of the vocabulary that are released repeatedly."""
     mechanism = subject.mechanism
     names = mechanism.space.words
     order = np.random.default_rng([seed, 0]).permutation(len(names))
-    # Only words that come out of a text as they went in.
+    # Only words that the tokeniser does not split or change.
     words = [names[i] for i in order if mechanism.tokenize(names[i]) == [names[i]]][:number]
     if not words:
         return []
@@ -263,7 +266,7 @@ def _measures(policy: str, values: Values, plain: Values, every: Texts) -> list[
     }
     made = []
     for key, kind in KINDS.items():
-        # A measure that some trial could not take has no interval.
+        # An interval needs at least two trials with this measurement.
         if len(values.get(key, [])) < 2:
             continue
         if f"{key} chance" in values:
@@ -278,7 +281,7 @@ def _measures(policy: str, values: Values, plain: Values, every: Texts) -> list[
 
 
 def _interval(values: list[float]) -> Interval:
-    # Halves: as many texts are tested as are learned from.
+    # `reused` is 1, because there are as many test texts as training texts.
     return over_trials(values, reused=1.0, within=(0.0, 1.0))
 
 

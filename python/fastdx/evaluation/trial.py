@@ -1,4 +1,4 @@
-"""One split of the texts: all attacks and tasks on it, the same for every mechanism."""
+"""All attacks and tasks on one split of the texts, which all mechanisms share."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ from fastdx.mechanisms import Mechanism
 __all__ = ["USERS", "Subject", "Texts", "Trial", "splits"]
 
 USERS = 8
-"""Authors that the auditor needs at least: two of each kind, members or not, target or shadow."""
+"""The least number of authors for the auditor: two members and two others, in target and shadow."""
 LONGEST = 600
-"""Characters of a text whose words are attacked."""
+"""The number of characters of a text whose words are attacked."""
 HEART = 10.0
-"""The strength of the classifier that membership inference attacks: one that learns much by heart,
-for a cautious one gives nothing away with or without privacy."""
+"""The strength of the classifier that membership inference attacks. It memorises much; a stronger
+penalty would give nothing away, with or without privacy."""
 
 Ids = NDArray[np.int64]
 Values = dict[str, float]
-"""What was measured, by the names of `results.KINDS`; "… chance" is the chance of "…"."""
+"""Results by the names of `results.KINDS`; "… chance" is the chance of "…"."""
 
 
 @dataclass(frozen=True)
 class Texts:
-    """Texts with their labels and authors, as far as there are any."""
+    """Texts with their labels and authors, if given."""
 
     texts: Sequence[str]
     labels: Sequence[Hashable] | None
@@ -49,23 +49,23 @@ class Texts:
 
 @dataclass(frozen=True)
 class Subject:
-    """A mechanism that is judged, and what attackers know of it."""
+    """A mechanism to judge, with the attackers' knowledge of it."""
 
     name: str
     mechanism: Mechanism
     inputs: LikelyInputs
     channel: Channel | None
-    """None where there is no law."""
+    """The channel of the mechanism; None without a law."""
 
 
 def splits(groups: Sequence[Hashable], trials: int, rng: np.random.Generator) -> list[list[Ids]]:
-    """Return for every trial four parts of the texts, every group spread evenly over them."""
+    """Return four parts of the texts for every trial, with every group spread evenly over them."""
     by_group: dict[Hashable, list[int]] = defaultdict(list)
     for i, group in enumerate(groups):
         by_group[group].append(i)
     made = []
     for _ in range(trials):
-        # Where the parts do not come out even, chance says which group's text goes where.
+        # Groups that do not divide by four are distributed at random.
         order = np.concatenate([rng.permutation(ids) for ids in by_group.values()])
         start = int(rng.integers(4))
         made.append([order[(start + part) % 4 :: 4] for part in range(4)])
@@ -73,10 +73,10 @@ def splits(groups: Sequence[Hashable], trials: int, rng: np.random.Generator) ->
 
 
 class Trial:
-    """Four parts of the texts: two that attackers know, two that are attacked."""
+    """A split into four parts: attackers know two, and attack the other two."""
 
     def __init__(self, every: Texts, parts: list[Ids], seed: Sequence[int], attacked: int) -> None:
-        """Take the parts; chance is the same for all mechanisms."""
+        """Store the parts and the seed, which all mechanisms share."""
         self.every, self.parts, self.attacked = every, parts, attacked
         self.seed = tuple(seed)
         self.known, self.unknown = np.concatenate(parts[:2]), np.concatenate(parts[2:])
@@ -92,7 +92,7 @@ class Trial:
         *,
         network: bool,
     ) -> Values:
-        """Measure everything there is data for; without a subject, on the texts as they are."""
+        """Run all attacks and tasks that have data, on plain text if `subject` is None."""
         texts = list(self.every.texts)
         values: Values = {}
         if subject is not None:
@@ -119,7 +119,7 @@ class Trial:
             return {}
         context = None
         if network:
-            # Where there are too few words to learn from, it is not measured.
+            # With too few words to learn from there is no network, and nothing is measured.
             with suppress(ParameterError):
                 context = ContextModel(subject.mechanism, known, subject.inputs, model,
                                        seed=int(self._rng(1).integers(1 << 30)))  # fmt: skip
@@ -140,10 +140,10 @@ class Trial:
         return Attribution(_at(self.every.texts, self.known), who, seed=self.seed[0])
 
     def _authors(self, authors: Sequence[Hashable], texts: list[str]) -> Values:
-        """Name the authors of the unknown texts."""
+        """Return the success of attacks that name the authors of the unknown texts."""
         who, truth = _at(authors, self.known), _at(authors, self.unknown)
         plain = self._plain_attribution
-        # The attacker may run the mechanism on what is known of the authors.
+        # The attacker may run the mechanism on the authors' known texts.
         alike = Attribution(_at(texts, self.known), who, seed=self.seed[0])
         released = _at(texts, self.unknown)
 
@@ -156,7 +156,7 @@ class Trial:
     def _users(
         self, authors: Sequence[Hashable], texts: list[str], vocabulary: Mechanism
     ) -> Values:
-        """Ask whose texts a next-word model learned from."""
+        """Return the success of an auditor who names the users a next-word model learned from."""
         wrote: dict[Hashable, list[int]] = defaultdict(list)
         for i, author in enumerate(authors):
             wrote[author].append(i)
@@ -170,7 +170,7 @@ class Trial:
         return {"user": audit_users(plain, private, members, target, len(space)).auc}
 
     def _learning(self, labels: Sequence[Hashable], texts: list[str]) -> Values:
-        """Learn labels, and ask which texts were learned from."""
+        """Return the accuracy of learned labels and the success of membership inference."""
         plain = [_at(self.every.texts, part) for part in self.parts]
         drawn = [_at(texts, part) for part in self.parts]
         truth = [_at(labels, part) for part in self.parts]
@@ -180,7 +180,7 @@ class Trial:
             "label private private": float(learned.score(drawn[2] + drawn[3], tested)),
             "label private plain": float(learned.score(plain[2] + plain[3], tested)),
         }
-        # Rare labels may be missing from a quarter; nothing can be said of their texts then.
+        # A classifier cannot judge texts of rare labels that its quarter lacks.
         target, shadow = (text_classifier(drawn[i], truth[i], strength=HEART) for i in (0, 1))
         both = set(truth[0]) & set(truth[1])
         pairs = [_of(both, t, y) for t, y in zip(plain, truth, strict=True)]
@@ -202,7 +202,7 @@ def _of(known: set[str], texts: list[str], labels: list[str]) -> tuple[list[str]
 
 
 def _commonest(model: NgramPrior, texts: list[str]) -> float | None:
-    """The share of content words that is named right by always naming the commonest one known."""
+    """Return the success of always naming the content word that is commonest in the known texts."""
     content = np.array([word not in STOP_WORDS for word in model.space.words])
     runs = known_runs(model.space, texts)
     written = np.concatenate([np.zeros(0, dtype=np.uint32), *runs])

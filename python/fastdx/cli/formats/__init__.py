@@ -1,6 +1,7 @@
-"""Streaming text, CSV, TSV, JSON and Parquet through a function on texts: a file a format.
+"""Readers and writers of text, CSV, TSV, JSON and Parquet, one module per format.
 
-Every reader works on batches of bounded size, so memory stays flat whatever the size of a file.
+They stream files through a function on texts in batches of bounded size, so the memory does not
+depend on the size of a file.
 """
 
 from __future__ import annotations
@@ -31,16 +32,16 @@ FORMATS: dict[str, type[Format]] = {
 
 
 def format_named(name: str) -> type[Format] | None:
-    """Return the format that a file's name says, if it says one."""
+    """Return the format of a file's name, or None if the name has no known ending."""
     suffix = Path(bare(name)).suffix.lower()
     return next((cls for cls in FORMATS.values() if suffix in cls.suffixes), None)
 
 
 def format_of(name: str, opener: Opener) -> type[Format]:
-    """Return the format of a file: by its name, or else by how its content starts.
+    """Return the format of a file, by its name or else by the start of its content.
 
-    A ``.json`` file may hold lines of JSON as well: both are read as JSON. What is named as
-    nothing else and does not look like Parquet or JSON is plain text.
+    A ``.json`` file may hold one document or lines of JSON; both are read as JSON. A file whose
+    name has no known ending, and that does not look like Parquet or JSON, is plain text.
     """
     named = format_named(name)
     if named is not None:
@@ -54,7 +55,7 @@ def format_of(name: str, opener: Opener) -> type[Format]:
         try:
             loads(line)
         except (ValueError, RecursionError):
-            # A record that goes on, over lines or past what was looked at.
+            # The record continues on further lines, or beyond the bytes read here.
             rest = text[1:].lstrip()
             return Json if rest.startswith('"') or not rest else Text
         return JsonLines

@@ -1,4 +1,4 @@
-"""What all formats share: records that are read, drawn, and written, a batch at a time."""
+"""The base classes of all formats, which read, draw and write records batch by batch."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from fastdx.cli.messages import CommandError
 from fastdx.exceptions import UnknownWordError
 
 BATCH = 3 << 19
-"""Characters that are read, drawn and written at a time."""
+"""Characters per batch."""
 MOST_NAMES = 100
-"""Names of columns or fields that a message lists at most."""
+"""The most names of columns or fields in a message."""
 
 
 @dataclass
 class Released:
-    """What left as it came, and what did not."""
+    """The columns that an output releases unchanged, and the metadata that it drops."""
 
     names: dict[str, None] = field(default_factory=dict)
-    """Columns or fields released as they were, in their order."""
+    """Columns or fields released unchanged, in their order."""
     content: bool = False
-    """Whether the names are content themselves: JSON's fields, which every record names anew."""
+    """Whether the names are content themselves, as in JSON, where every record names its fields."""
     dropped: dict[str, None] = field(default_factory=dict)
     """Keys of metadata that were dropped."""
 
     def update(self, other: Released) -> None:
-        """Add what another output left."""
+        """Add the columns and metadata of another output."""
         self.names |= other.names
         self.content |= other.content
         self.dropped |= other.dropped
@@ -38,54 +38,54 @@ class Released:
 
 @dataclass(frozen=True)
 class Choice:
-    """What of a file is to be privatised, and how the file is read."""
+    """The parts of a file to privatise, and how to read the file."""
 
     columns: tuple[str, ...] = ()
-    """Columns or fields of text; fields within as ``user.comment``, ``items[].text``."""
+    """Columns or fields of text; nested fields as ``user.comment``, ``items[].text``."""
     account: str | None = None
-    """The column that says who pays for a record's texts."""
+    """The column that names the account of a record."""
     header: bool = True
-    """Of CSV and TSV: whether the first line names the columns; else they have numbers."""
+    """Whether the first line of CSV or TSV names the columns; if not, columns have numbers."""
     delimiter: str | None = None
-    """Of CSV: by default a comma."""
+    """The sign between fields of CSV; by default a comma."""
     by_line: bool = False
-    """Of plain text: cut at line ends only."""
+    """Whether plain text is cut at line ends only."""
     longest: int = LONGEST
-    """Bytes of a line, of a record, or of plain text without white space."""
+    """The most bytes of a line, a record, or plain text without white space."""
 
 
 class Draw(Protocol):
-    """What replaces words."""
+    """The interface of the stage that replaces words."""
 
     def start(self) -> None:
-        """Begin another file: of plain text, another text."""
+        """Begin another file; for plain text this is another text."""
 
     def texts(self, texts: list[str], accounts: Sequence[str] | None = None) -> list[str]:
-        """Privatise texts, for which the accounts pay (one a text)."""
+        """Privatise texts; `accounts` names the account that pays for each."""
 
     def strings(self, block: JsonBlock) -> Texts | list[str]:
         """Privatise the strings of some JSON records."""
 
     def column(self, array: Any, path: list[str], accounts: Sequence[str] | None = None) -> Any:
-        """Privatise an Arrow array of text; of structs the field that the path names."""
+        """Privatise an Arrow array of text; in structs, the field that the path names."""
 
 
 class Batch(ABC):
-    """Some records of a file. Read by one thread, drawn by another, written by a third."""
+    """Some records of a file. One thread reads them, another draws, a third writes."""
 
     texts: list[str]
-    """What is to be drawn."""
+    """The texts to privatise."""
     accounts: list[str] | None = None
-    """Who pays for each of the texts."""
+    """The account of each text."""
     new: list[str]
-    """What was drawn."""
+    """The privatised texts."""
 
     @abstractmethod
     def place(self, text: int) -> str:
-        """Say where the text stands: file, line, column."""
+        """Return the place of a text: file, line, column."""
 
     def unknown_place(self, error: UnknownWordError) -> str:
-        """Say where an unknown word stands."""
+        """Return the place of an unknown word."""
         return self.place(error.text or 0)
 
     def draw(self, draw: Draw) -> None:
@@ -102,32 +102,32 @@ class Batch(ABC):
 
 
 class TextError(Exception):
-    """Something is wrong with one of the texts of a call."""
+    """An error in one of the texts of a call."""
 
     def __init__(self, message: str, text: int) -> None:
-        """Keep which text, counted from 0."""
+        """Store the message and the index of the text, from 0."""
         super().__init__(message)
         self.text = text
 
 
 class Format(ABC):
-    """A format: how one output is made of one or several files of it. An object an output."""
+    """A format, which makes one output from one or several files. Each output has its object."""
 
     name: ClassVar[str]
-    """As ``--format`` has it."""
+    """The name of the format for ``--format``."""
     suffixes: ClassVar[tuple[str, ...]]
-    """What names of its files end in, the usual one first."""
+    """The endings of file names, the usual one first."""
     by_column: ClassVar[bool] = True
-    """Whether columns say what is text."""
+    """Whether ``--column`` selects the text."""
     joins: ClassVar[bool] = True
-    """Whether several files can become one."""
+    """Whether several files can be joined to one output."""
     packs: ClassVar[bool] = True
-    """Whether a file may be gzip or zstd."""
+    """Whether a file may be compressed by gzip or zstd."""
     card: str | None = None
     """The channel card of the output, for formats with metadata."""
 
     def __init__(self, choice: Choice) -> None:
-        """Keep what is to be privatised."""
+        """Store the choice of columns."""
         self.choice = choice
         self.left = Released()
 
@@ -137,33 +137,34 @@ class Format(ABC):
 
     @abstractmethod
     def write(self, batch: Any, out: BinaryIO) -> None:
-        """Write a batch that was drawn."""
+        """Write a privatised batch."""
 
-    def close(self) -> None:  # noqa: B027 (most have nothing to end with)
-        """End the output."""
+    def close(self) -> None:  # noqa: B027 (most formats write nothing at the end)
+        """Write the end of the output."""
 
     def abandon(self) -> None:  # noqa: B027
-        """Leave an output that will not be ended: nothing more is written."""
+        """Give up an unfinished output; nothing more is written to it."""
 
 
 def unknown(error: UnknownWordError, place: str) -> CommandError:
-    """Say where an unknown word stands."""
+    """Return the error about an unknown word, with its place."""
     word = error.word or ""
     message = f"{place}: a word of {len(word)} characters is not in the vocabulary (--oov error)"
     return CommandError(message, repr(word))
 
 
 LONGEST_NAME = 40
-"""Characters of the longest name that a header is taken to have."""
+"""The most characters of a column name in a line that is taken for a header."""
 MOST_WORDS = 4
-"""Words of such a name."""
+"""The most words of such a name."""
 
 
 def looks_like_header(first: Sequence[str]) -> bool:
-    """Return whether a first line can be shown as a header: in a file without one it is a record.
+    """Return whether a message may show a first line as a header.
 
-    A header names every column, each by another short name that starts with a letter. Numbers,
-    dates, addresses, sentences and empty fields are content.
+    In a file without a header the first line is a record, which is content. A header gives every
+    column a different short name that starts with a letter. Numbers, dates, addresses, sentences
+    and empty fields are content.
     """
     return len(set(first)) == len(first) and all(
         name[:1].replace("_", "a").isalpha()
@@ -176,7 +177,7 @@ def looks_like_header(first: Sequence[str]) -> bool:
 
 
 def column_of(name: str, header: Sequence[str], column: str, *, certain: bool = False) -> int:
-    """Return which column has a name; `certain` says that the header cannot be a record."""
+    """Return the index of a column by name; `certain` says that the header cannot be a record."""
     if column not in header:
         message = f"{name}: none of its {len(header)} columns is called {column!r}"
         if header and (certain or looks_like_header(header)):
@@ -188,13 +189,13 @@ def column_of(name: str, header: Sequence[str], column: str, *, certain: bool = 
 
 
 def listed(names: Sequence[str]) -> str:
-    """Return names of columns for a message, as the closing line has them."""
+    """Return names of columns as a list for a message."""
     more = "" if len(names) <= MOST_NAMES else f" and {len(names) - MOST_NAMES} more"
     return ", ".join(names[:MOST_NAMES]) + more
 
 
 def leaves(value: Any, path: Sequence[str]) -> Iterator[str]:
-    """Yield the texts of a value that Arrow gave as Python's, in their order."""
+    """Yield the texts in a Python value that comes from Arrow, in their order."""
     if isinstance(value, list):
         for item in value:
             yield from leaves(item, path)

@@ -14,7 +14,7 @@ from fastdx.cli.messages import CommandError
 
 
 class _Rows(Batch):
-    """Rows, and in which of their fields texts stand."""
+    """Rows of a file, with the texts in them."""
 
     def __init__(self, table: _Table) -> None:
         self.table = table
@@ -30,7 +30,7 @@ class _Rows(Batch):
 
 
 class _Table:
-    """A file: its name, which of its columns are text, and how its lines end."""
+    """A file with its name, its line ends and the places of its text columns."""
 
     def __init__(self, name: str, end: str, header: list[str] | None, choice: Choice) -> None:
         self.name = name
@@ -61,23 +61,23 @@ class _Table:
 
 
 class _TooLong(Exception):
-    """A row does not end."""
+    """A row is longer than allowed."""
 
 
 class Delimited(Format):
-    """Fields between commas, tabs or another sign; with a header unless it is said otherwise."""
+    """Fields separated by commas or another sign, by default with a header."""
 
     name = "csv"
     suffixes = (".csv",)
     delimiter = ","
 
     def __init__(self, choice: Choice) -> None:
-        """Keep how fields are separated."""
+        """Store how fields are separated."""
         super().__init__(choice)
         delimiter = choice.delimiter or self.delimiter
         self._form: dict[str, Any] = {"delimiter": delimiter, "strict": True}
         if delimiter == "\t":
-            # A tab-separated file has no quotes: no field can hold a tab.
+            # A tab-separated file has no quotes, so no field can hold a tab.
             self._form |= {"quoting": csv.QUOTE_NONE, "quotechar": None}
         self._first: _Table | None = None
         self._unfinished = 0
@@ -109,7 +109,7 @@ class Delimited(Format):
             yield from self._batches(table, chain([] if table.header else [top], rows), len(top[1]))
 
     def _name_left(self, first: list[str]) -> None:
-        """Note the columns that leave as they come."""
+        """Note the columns that are released unchanged."""
         names = first if self.choice.header else [str(i + 1) for i in range(len(first))]
         self.left.names.update(dict.fromkeys(c for c in names if c not in self.choice.columns))
 
@@ -122,13 +122,13 @@ class Delimited(Format):
         return opening
 
     def _lines(self, source: BinaryIO, name: str) -> Iterator[str]:
-        """Yield lines with their ends; only a line feed ends one.
+        """Yield lines with their ends; only a line feed ends a line.
 
-        A row may go on over lines, in quotes, and must end within the bound all the same.
+        A quoted row may span lines, but it must not be longer than the bound.
         """
         longest = self.choice.longest
         for block in blocks(source, name, 1 << 18, longest=longest):
-            # Of these blocks no row has ended.
+            # No row has ended in the blocks counted here.
             if self._unfinished > longest:
                 raise _TooLong
             self._unfinished += len(block.text)
@@ -183,13 +183,13 @@ class Delimited(Format):
         try:
             writer.writerows(batch.rows)
         except csv.Error as e:
-            # A field that holds what separates fields, where there are no quotes.
+            # A field contains the delimiter, and the format has no quotes.
             raise CommandError(f"{batch.table.name}: {e}") from None
         out.write(text.getvalue().encode())
 
 
 class TabSeparated(Delimited):
-    """The same between tabs, without quotes."""
+    """Fields separated by tabs, without quotes."""
 
     name = "tsv"
     suffixes = (".tsv",)

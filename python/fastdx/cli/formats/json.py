@@ -1,7 +1,7 @@
-"""JSON: records one a line, an array of them, or one.
+"""JSON: one record per line, an array of records, or one record.
 
-Only the strings that are to be replaced are looked at. All else, white space and the form of
-numbers too, is copied as it stands. `fastdx._core` reads, here the files are opened.
+Only the strings to be replaced change. Everything else is copied byte for byte, also white space
+and the form of numbers. `fastdx._core` parses; this module opens the files.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from fastdx.cli.messages import CommandError
 
 
 class _Records(Batch):
-    """Text of JSON, and the strings in it that are to be replaced."""
+    """A block of JSON text, with the strings to be replaced."""
 
-    new: Texts | list[str]  # type: ignore[assignment]  # what `replaced` takes
+    new: Texts | list[str]  # type: ignore[assignment]  # `replaced` accepts both
 
     def __init__(self, name: str, block: JsonBlock, choice: Choice) -> None:
         self._name = name
@@ -37,7 +37,7 @@ class _Records(Batch):
         return f"{self._name}, line {line}, column {self._choice.columns[column]!r}"
 
     def written(self) -> bytes:
-        """Return what is to be written."""
+        """Return the bytes to write."""
         return self._block.replaced(self.new)
 
 
@@ -49,20 +49,20 @@ def _fields(choice: Choice) -> JsonFields:
 
 
 def _refused(name: str, error: JsonError) -> CommandError:
-    """Name the file in an error."""
+    """Return a JSON error as a CommandError that names the file."""
     message, content = error.args
     return CommandError(f"{name}{message}", content)
 
 
 def _note(left: Released, block: JsonBlock) -> None:
-    """Keep the names of other fields, a hundred at most."""
+    """Note the names of other fields, at most `MOST_NAMES`."""
     for other in block.others:
         if len(left.names) < MOST_NAMES:
             left.names[other] = None
 
 
 class JsonLines(Format):
-    """Objects, one a line."""
+    """One JSON object per line."""
 
     name = "jsonl"
     suffixes = (".jsonl", ".ndjson")
@@ -77,11 +77,11 @@ class JsonLines(Format):
         """Read a file."""
         with opener.open(name) as source:
             lines = cut(source, name, BATCH, longest=self.choice.longest)
-            # By `map`, which does not keep the bytes of a block while others work on its records.
+            # `map` does not hold the bytes of a block while other threads use its records.
             yield from map(partial(self._records, name), lines)
 
     def _records(self, name: str, lines: Lines) -> Batch:
-        """Return the records of a block, whose last line ends."""
+        """Return the records of a block; a line feed is added if the last line has none."""
         data = lines.data if lines.data.endswith(b"\n") else lines.data + b"\n"
         try:
             block = self._fields.lines(data, lines.line, lines.offset)
@@ -96,7 +96,7 @@ class JsonLines(Format):
 
 
 class Json(Format):
-    """An array of objects; or one object, or several, one after the other."""
+    """An array of objects, or one or several objects one after the other."""
 
     name = "json"
     suffixes = (".json",)
@@ -109,14 +109,14 @@ class Json(Format):
         self._fields = _fields(choice)
 
     def read(self, name: str, opener: Opener) -> Iterator[Batch]:
-        """Read a file as it comes: it may be of any size, a record is bounded."""
+        """Read a file in pieces; only the size of a record is bounded."""
         with opener.open(name) as source:
             yield from self._batches(name, source)
 
     def _batches(self, name: str, source: BinaryIO) -> Iterator[Batch]:
         document, ended = self._fields.document(), False
         while not ended:
-            # Twice as much as there is: a record that is cut off is looked at again.
+            # As much again as is pending: the parser starts an unfinished record anew each time.
             data = source.read(max(BATCH, document.pending))
             ended = not data
             try:

@@ -1,4 +1,4 @@
-"""Files opened, unpacked, brought to UTF-8, cut into blocks of lines."""
+"""Opens files, decompresses them, converts them to UTF-8, and cuts them into blocks of lines."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from fastdx._shared.replace import PACKED, zstd_reader
 from fastdx.cli.messages import CommandError, Progress
 
 LONGEST = 16 << 20
-"""Bytes of a line, of a record, or of plain text without white space, beyond which input is
-refused unless more are allowed: memory must stay flat."""
+"""The default limit on the bytes of a line, a record, or plain text without white space. It bounds
+the memory."""
 HINT = " (--max-record allows more)"
 
 WITHOUT_DIGITS = re.compile(
@@ -37,7 +37,7 @@ def bare(name: str) -> str:
 
 
 class _Raw(io.RawIOBase):
-    """A raw stream of what `read` gives, whose errors name the file."""
+    """A raw stream around an object with `read`; its errors name the file."""
 
     def __init__(self, source: Any, name: str, progress: Progress | None = None) -> None:
         self._source = source
@@ -57,7 +57,7 @@ class _Raw(io.RawIOBase):
         except Exception as e:
             if isinstance(e, OSError) and e.errno is not None:
                 raise
-            # Whatever unpacks has errors of its own.
+            # Decompressors have errors of their own.
             raise CommandError(f"{self._name}: damaged or cut off") from None
         buffer[: len(data)] = data
         if self._progress is not None:
@@ -70,14 +70,14 @@ class _Raw(io.RawIOBase):
 
 
 class _Gunzipped:
-    """What a stream of gzip holds."""
+    """A reader that decompresses a gzip stream."""
 
     def __init__(self, packed: io.BufferedReader[Any]) -> None:
         self._packed = packed
         self._gunzip = Gunzip()
 
     def read(self, size: int) -> bytes:
-        """Return so many bytes; fewer at the end only."""
+        """Return `size` bytes, or fewer at the end."""
         parts: list[bytes] = []
         while size > 0:
             if data := self._gunzip.read(size):
@@ -96,7 +96,7 @@ class _Gunzipped:
 
 
 class _Utf8(io.RawIOBase):
-    """A stream in another encoding as UTF-8."""
+    """A stream that converts another encoding to UTF-8."""
 
     def __init__(self, source: BinaryIO, name: str, encoding: str) -> None:
         self._source = source
@@ -138,7 +138,7 @@ class _Utf8(io.RawIOBase):
 
 
 class Opener:
-    """Opens files ('-': standard input), whatever packs them, as UTF-8."""
+    """Opens files ('-' is standard input), decompresses them, and converts them to UTF-8."""
 
     def __init__(self, progress: Progress, encoding: str | None = None) -> None:
         """Check the encoding."""
@@ -151,19 +151,19 @@ class Opener:
                 if not isinstance(decoder.decode(b"", final=True), str):
                     raise LookupError
             except (LookupError, UnicodeError, TypeError):
-                # TypeError: some of Python's codecs make bytes of bytes, or text of text.
+                # TypeError: some of Python's codecs convert bytes to bytes, or text to text.
                 raise CommandError(f"--encoding {encoding!r} is no encoding of text") from None
-        # What cannot be opened twice without a loss: standard input, pipes.
+        # Standard input and pipes, which lose data if they are opened twice.
         self._kept: dict[str, BinaryIO] = {}
 
     def _unpacked(self, name: str) -> BinaryIO:
         if (kept := self._kept.get(name)) is not None:
             if kept.closed:
                 what = "standard input" if name == "-" else name
-                raise CommandError(f"{what} is named twice, and can be read once")
+                raise CommandError(f"{what} is named twice, but can be read only once")
             return kept
-        # A descriptor of its own: what waits for input holds nothing that the interpreter's end
-        # wants.
+        # A duplicated descriptor: a thread that waits for input then holds no lock that the
+        # interpreter needs to exit.
         raw = os.fdopen(os.dup(0), "rb", 0) if name == "-" else Path(name).open("rb", 0)  # noqa: SIM115
         packed = io.BufferedReader(_Raw(raw, name, self.progress), 1 << 20)
         start = packed.peek(4)[:4]
@@ -184,7 +184,7 @@ class Opener:
         return name == "-" or not Path(name).is_file()
 
     def start_of(self, name: str) -> bytes:
-        """Return how the content of a file starts; of a pipe it is not lost."""
+        """Return the start of a file's content; `open` still returns it, also for a pipe."""
         source = self._unpacked(name)
         start = cast(io.BufferedReader, source).peek(1 << 16)
         if not self._once(name):
@@ -204,7 +204,7 @@ class Block(NamedTuple):
 
     text: str
     line: int
-    """The number of its first line."""
+    """The number of the first line."""
 
 
 class Lines(NamedTuple):
@@ -212,19 +212,19 @@ class Lines(NamedTuple):
 
     data: bytes
     line: int
-    """The number of the first one."""
+    """The number of the first line."""
     offset: int
-    """The byte of the file where it starts."""
+    """The byte of the file at which the first line starts."""
 
 
 def decoded(data: bytes, name: str, offset: int, line: int) -> str:
-    """Decode UTF-8 that stands at a byte and a line of a file."""
+    """Decode UTF-8 from a place in a file, given as byte and line."""
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as e:
         line += data.count(b"\n", 0, e.start)
         raise CommandError(
-            f"{name}: byte {offset + e.start} is not UTF-8 (line {line}); --encoding takes others"
+            f"{name}: byte {offset + e.start} is not UTF-8 (line {line}); see --encoding"
         ) from None
 
 
@@ -256,7 +256,7 @@ def blocks(  # noqa: PLR0917 (as `cut`)
 ) -> Iterator[Block]:
     """Yield the text of a file in blocks of about `size` bytes that end where `end_of` says.
 
-    All but the last end so.
+    The last block may end in any way.
     """
     for data, line, offset in cut(source, name, size, end_of, longest, hint):
         yield Block(decoded(data, name, offset, line), line)
@@ -270,9 +270,9 @@ def cut(  # noqa: PLR0917 (how a file is cut)
     longest: int = LONGEST,
     hint: str = HINT,
 ) -> Iterator[Lines]:
-    """Yield the bytes of a file in blocks as `blocks` does.
+    """Yield the bytes of a file in blocks, cut as in `blocks`.
 
-    More than `longest` of them without an end are refused, and `hint` says what to do about it.
+    More than `longest` bytes without an end are refused; `hint` tells the user what to do.
     """
     parts: list[bytes] = []
     waiting, offset, line = 0, 0, 1
@@ -292,7 +292,7 @@ def cut(  # noqa: PLR0917 (how a file is cut)
         line += made[0].data.count(b"\n")
         parts, data = [data[end:]], b""
         waiting = len(parts[0])
-        # It is large, and not kept here while others work on it.
+        # `pop` drops the reference to this large block while other threads work on it.
         yield made.pop()
     if block := b"".join(parts):
         yield Lines(block, line, offset)

@@ -24,7 +24,7 @@ from fastdx.columns import own_schema
 from fastdx.exceptions import InputTypeError, UnknownWordError
 
 ROWS = 4096
-"""Rows that are read, drawn and written at a time."""
+"""Rows per batch."""
 
 
 def _arrow() -> Any:
@@ -37,14 +37,14 @@ def _arrow() -> Any:
 
 
 class _Column:
-    """A column of a file, and what of it is text."""
+    """A column of a file, with the path of the text in it."""
 
     def __init__(self, name: str, schema: Any, asked: str) -> None:
-        # A name with points is one of a nested field, unless a column is called so.
+        # A name with points names a nested field, unless a column has this name.
         parts = [asked] if asked in schema.names else field_steps(asked)
         self.asked = asked
         self.at = column_of(name, schema.names, parts[0], certain=True)
-        # The core goes into lists by itself; the brackets only say what the file must have.
+        # The core enters lists by itself; the brackets only require the file to have a list.
         self.path = [part for part in parts[1:] if part]
         kind, shown = schema.field(self.at).type, parts[0]
         for part in parts[1:]:
@@ -70,7 +70,7 @@ class _Column:
 
 
 def _short(kind: Any) -> str:
-    """A type without the names of its fields."""
+    """Return the name of a type without the names of its fields."""
     return str(kind).split("<", 1)[0]
 
 
@@ -88,7 +88,7 @@ class _Rows(Batch):
         return f"{self.source.name}, from row {self.row}"
 
     def _place_in(self, column: _Column, text: int) -> str:
-        """Say in which row the n-th text of a column stands."""
+        """Return the place of the n-th text of a column, with its row."""
         for row, value in enumerate(self.batch.column(column.at)):
             text -= sum(1 for _ in leaves(value.as_py(), column.path))
             if text < 0:
@@ -110,7 +110,7 @@ class _Rows(Batch):
                 ) from None
 
     def _payers(self, column: _Column) -> list[str] | None:
-        """Who pays for each text of a column."""
+        """Return the account of each text of a column."""
         if self.source.account is None:
             return None
         found: list[str] = []
@@ -129,7 +129,7 @@ class _Rows(Batch):
 
 
 class _Source:
-    """An open file."""
+    """An open file with its columns."""
 
     def __init__(self, name: str, schema: Any, choice: Choice) -> None:
         self.name = name
@@ -139,10 +139,10 @@ class _Source:
 
 
 class Parquet(Format):
-    """Columns of text, lists of it, dictionaries, and fields of structs.
+    """Columns of text, lists of text, dictionaries, and fields of structs.
 
-    Metadata that Arrow and pandas do not need to read the columns is dropped: nobody knows what it
-    says.
+    Metadata is dropped unless Arrow or pandas need it to read the columns, because it could hold
+    private content.
     """
 
     name = "parquet"
@@ -150,7 +150,7 @@ class Parquet(Format):
     packs = False
 
     def __init__(self, choice: Choice) -> None:
-        """Look for pyarrow."""
+        """Check that pyarrow is installed."""
         super().__init__(choice)
         _arrow()
         self._first: _Source | None = None
@@ -182,11 +182,11 @@ class Parquet(Format):
                 if row == 1:
                     yield _Rows(source, pa.RecordBatch.from_pylist([], schema=file.schema_arrow), 1)
         except pa.ArrowException as e:
-            # Its message may hold content.
+            # The message of the exception may hold content.
             raise CommandError(f"{name}: damaged, or no Parquet file", str(e)) from None
 
     def _check(self, source: _Source, batch: Any, row: int) -> None:
-        """Arrow reads any bytes as text."""
+        """Refuse text that is not UTF-8; Arrow itself reads any bytes as text."""
         for column in source.columns:
             try:
                 batch.column(column.at).validate(full=True)
@@ -199,7 +199,7 @@ class Parquet(Format):
         pa = _arrow()
         schema = batch.source.schema
         if self._writer is None:
-            # A dictionary's indices may have become wider.
+            # New words can make the indices of a dictionary wider.
             for column in batch.source.columns:
                 field = schema.field(column.at).with_type(batch.arrays[column.at].type)
                 schema = schema.set(column.at, own_schema(pa.schema([field]))[0].field(0))
@@ -216,13 +216,13 @@ class Parquet(Format):
             self._writer.close()
 
     def abandon(self) -> None:
-        """Keep the writer from ending the file when it is collected."""
+        """Prevent the writer from ending the file when it is garbage-collected."""
         if self._writer is not None:
             self._writer.is_open = False
 
 
 def _others(schema: Any, columns: Sequence[_Column]) -> Iterator[str]:
-    """Yield the columns, and fields within, that are released as they are."""
+    """Yield the columns and nested fields that are released unchanged."""
     types = _arrow().types
 
     def fields(kind: Any, name: str, paths: list[list[str]]) -> Iterator[str]:

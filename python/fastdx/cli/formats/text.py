@@ -1,4 +1,4 @@
-"""Plain text, cut at white space."""
+"""Plain text, which is cut at white space."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fastdx.exceptions import UnknownWordError
 
 
 class _Part(Batch):
-    """A part of a file, which is one text that comes in parts."""
+    """A part of a file; all parts together are one text."""
 
     def __init__(self, name: str, text: str, line: int, *, first: bool) -> None:
         self.texts = [text]
@@ -33,14 +33,14 @@ class _Part(Batch):
 
 
 class Text(Format):
-    """Everything between the words is kept byte for byte."""
+    """Plain text; everything between the words is kept byte for byte."""
 
     name = "text"
     suffixes = (".txt", ".text")
     by_column = False
 
     def read(self, name: str, opener: Opener) -> Iterator[Batch]:
-        """Read a file, which is one text; no word, number or date crosses where it is cut."""
+        """Read a file as one text; cuts split no word, number or date."""
         end_of = line_end if self.choice.by_line else between_words
         first = True
         with opener.open(name) as source:
