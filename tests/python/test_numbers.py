@@ -707,7 +707,7 @@ def test_the_command_charges_numbers_and_dates(tmp_path: Path) -> None:
     (entry,) = Ledger(ledger).entries("ann")
     assert entry.note == "3 words at ε = 2, 1 numbers at ε = 10, 1 dates at ε = 0.5"
     assert len(N.find((tmp_path / "out.txt").read_text())) == 1
-    refused = run(*given, *figures, "--overwrite", stdin=text)
+    refused = run(*given, *figures, stdin=text)
     assert refused.returncode == 1 and "would pass the budget" in refused.stderr
 
 
