@@ -601,7 +601,7 @@ impl PyMechanism {
         Ok(out)
     }
 
-    /// Replaces the words of a list at the chosen positions.
+    /// Returns the replacements of the words of a list at the chosen positions.
     fn _privatize_chosen(
         &self,
         py: Python<'_>,
