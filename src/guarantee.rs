@@ -1,4 +1,4 @@
-//! What a mechanism proves, as data that can be printed, compared and defended.
+//! The proved guarantee of a mechanism, as data that can be printed, compared and defended.
 //!
 //! [`Guarantee`] is [`Serialize`](serde::Serialize): Python, the command and the service show the same
 //! JSON, which `docs/reference/guarantee.schema.json` describes.
@@ -31,15 +31,15 @@ pub struct Guarantee {
     pub epsilon: f64,
     /// δ; 0 for pure metric privacy.
     pub delta: f64,
-    /// The computation that `epsilon` comes from, where it is below what the theorem gives.
+    /// The computation behind `epsilon`, if it is below the theorem's value.
     pub certificate: Option<NamedCertificate>,
-    /// What arithmetic adds to the log-ratio at most, d being the *computed* distance: the
-    /// sampler's rounding, and an absolute error of the distance times ε. Infinite where nothing
-    /// is proved.
+    /// The largest effect of arithmetic on the log-ratio, where d is the *computed* distance: the
+    /// sampler's rounding, and an absolute error of the distance times ε. Infinite if nothing is
+    /// proved.
     pub slack: f64,
-    /// Why nothing is proved of what is really drawn, where that is so.
+    /// The reason why nothing is proved about the actual draws, if that is so.
     pub void: Option<&'static str>,
-    /// What is said of its outputs, in sentences of their own: a floor, words never released.
+    /// Properties of the outputs in separate sentences: a floor, words that are never released.
     pub outputs: String,
     /// Why it holds, in one line with its source.
     pub theorem: &'static str,
@@ -48,18 +48,17 @@ pub struct Guarantee {
     /// The log-ratio between an unknown word that is replaced at random and any word of the
     /// vocabulary; infinite where no bound is proved.
     pub unknown_bound: f64,
-    /// Whether unknown words are replaced at random, with that bound; filled in by the handling
-    /// of text.
+    /// Whether unknown words are replaced at random, with that bound; set by the handling of text.
     pub unknown_is_random: bool,
     /// How it composes over a text.
     pub scope: &'static str,
-    /// What is not covered, one sentence each; filled in by the handling of text.
+    /// Exceptions from the guarantee, one sentence each; set by the handling of text.
     pub exceptions: Vec<String>,
-    /// How often common words come back as they were: measured, apart from what is proved. Filled in
-    /// where the guarantee is shown.
+    /// How often common words come back unchanged: measured, not proved. Set where the guarantee is
+    /// shown.
     pub unchanged: Option<Unchanged>,
-    /// The bits that a release tells of a word: measured, apart from what is proved. Filled in where
-    /// that was asked for, because it takes a pass over all laws.
+    /// The bits that a release reveals about a word: measured, not proved. Set only on request,
+    /// because it takes a pass over all laws.
     pub bits: Option<WordBits>,
 }
 
@@ -79,7 +78,7 @@ impl Guarantee {
         self.unknown_is_random.then_some(self.unknown_bound)
     }
 
-    /// What is said of words that are never released; nothing where all are.
+    /// The sentence about words that are never released; empty if all may be released.
     pub(crate) fn excluded(words: usize, released: usize) -> String {
         match words - released {
             0 => String::new(),
@@ -188,7 +187,7 @@ impl fmt::Display for Guarantee {
 }
 
 impl Guarantee {
-    /// The same in plain words, for the people whose words they are: a paragraph.
+    /// The guarantee in plain words, one paragraph for the people whose words it protects.
     pub fn for_users(&self) -> String {
         if let Some(why) = self.void {
             return format!("NOTHING IS PROTECTED: {why}. Do not release these texts as private.");

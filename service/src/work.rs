@@ -13,13 +13,13 @@ use crate::reply::Failure;
 /// threads for such work.
 const SHORT: usize = 2048;
 
-/// What is released of a piece of work.
+/// The release that a checked request produced.
 pub struct Done {
     /// The texts or words.
     pub released: Released,
-    /// What became of their words.
+    /// The counts of their words.
     pub counts: Counts,
-    /// Where the spans are now, in characters.
+    /// The positions of the spans in the new text, in characters.
     pub spans: Option<Vec<(u64, u64)>>,
     /// The replacements of words, for a request that comes in pieces.
     pub replacements: Replacements,
@@ -115,11 +115,11 @@ impl CheckedRequest {
     }
 }
 
-/// What a piece of work costs, and what the ledger notes of it; no note where there is nothing
-/// to pay for.
+/// Computes the cost of a checked request, and the ledger's note; no note if there is nothing to
+/// pay for.
 ///
 /// # Errors
-/// No finite number pays for it.
+/// [`Failure`] if no finite number pays for the request.
 pub fn price(work: &CheckedRequest) -> Result<(f64, Option<String>), Failure> {
     let invalid = |why: &str| Failure::invalid(format!("no budget pays for this release: {why}"));
     if work.spans.is_some() {

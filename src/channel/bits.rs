@@ -1,4 +1,5 @@
-//! What one output tells of one word: mutual information and Bayes capacity, by one pass over all laws.
+//! The information that one output reveals about one word: mutual information and Bayes capacity,
+//! in one pass over all laws.
 
 use rayon::prelude::*;
 
@@ -7,7 +8,7 @@ use crate::error::Result;
 use crate::guarantee::Bits;
 use crate::parallel::{Control, install};
 
-/// What a pass over all laws finds.
+/// The results of a pass over all laws.
 pub(super) struct Survey {
     /// The normaliser of every word, where laws have them.
     pub(super) totals: Vec<f64>,

@@ -1,4 +1,5 @@
-//! What features of releases are made of: blocks of laws, the rows of a table that words pick, and their means.
+//! The parts of features of releases: blocks of laws, the rows of a table that words select, and
+//! their means.
 
 use rayon::prelude::*;
 
@@ -13,8 +14,8 @@ const TOGETHER: usize = 32;
 const TEXTS: usize = 64;
 
 impl Channel {
-    /// What some words become in a release, a law a row: word by word the law of the mechanism, and of a word
-    /// that is skipped the word itself.
+    /// The laws of some words' outputs in a release, one law per row. A skipped word's law is the
+    /// word itself.
     ///
     /// # Errors
     /// [`Error::WordId`], a law that fails, [`Error::Interrupted`].

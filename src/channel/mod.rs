@@ -99,7 +99,7 @@ pub struct Channel {
     unknown: OnceLock<Arc<[f64]>>,
 }
 
-/// What a column that is kept takes beside its numbers.
+/// Bytes of a cached column besides its numbers.
 const KEPT_BYTES: usize = 64;
 
 impl std::fmt::Debug for Channel {
@@ -302,7 +302,7 @@ impl Channel {
     /// Pr\[w|y\] of an output y and every word w; `None` where no word that is ever written has this output.
     ///
     /// # Errors
-    /// As [`likelihood`](Self::likelihood), and a prior that is none.
+    /// The errors of [`likelihood`](Self::likelihood); [`Error::Parameter`] for an invalid prior.
     pub fn posterior(
         &self,
         output: u32,
@@ -329,7 +329,7 @@ impl Channel {
     /// Pr\[y|w\] of some outputs and every word w, in their order.
     ///
     /// # Errors
-    /// As [`likelihood`](Self::likelihood).
+    /// The errors of [`likelihood`](Self::likelihood).
     pub fn columns(&self, outputs: &[u32], control: &Control) -> Result<Vec<Arc<[f64]>>> {
         self.vocabulary().check_ids(outputs)?;
         let kept = |y: u32| self.kept.get(y).cloned();
@@ -357,7 +357,7 @@ impl Channel {
         let made = self.source.columns(&missing, words, totals, control)?;
         for (&y, column) in missing.iter().zip(&made) {
             let bytes = size_of_val(&**column) + KEPT_BYTES;
-            // Where there is no room it is made again next time.
+            // Without room it is recomputed next time.
             let _ = self.kept.keep(y, column.clone(), bytes);
         }
         let found = outputs.iter().map(|&y| match missing.binary_search(&y) {

@@ -26,7 +26,7 @@ const HELD: usize = 512;
 /// Sentences that are worked on before their sums are added up.
 const TOGETHER: usize = 64;
 
-/// What is known of one word after the release.
+/// The knowledge about one word after the release.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WordPosterior {
     /// The likeliest token, V for an unknown word.
@@ -37,7 +37,7 @@ pub struct WordPosterior {
     pub bits: f64,
     /// The probability that the word is not in the vocabulary.
     pub unknown: f64,
-    /// Whether the release shows the word as it was written.
+    /// Whether the release shows the original word.
     pub written: bool,
 }
 
@@ -50,7 +50,7 @@ pub struct Posterior {
     log_evidence: f64,
     /// Columns that only a pass over all laws gives.
     pinned: HashMap<u32, Column>,
-    /// What an output tells of an unknown word.
+    /// The likelihood of an output for an unknown word.
     unknown: Arc<[f64]>,
     skipped: Vec<u32>,
     enumerated: Option<Enumerated>,
@@ -85,7 +85,7 @@ impl Channel {
         self.decode_within(given, prior, MOST, control)
     }
 
-    /// [`decode`](Self::decode), writing out at most so many sentences of a consistent text.
+    /// [`decode`](Self::decode) that enumerates at most `most` sentences of a consistent text.
     pub(super) fn decode_within(
         self: &Arc<Self>,
         given: Given,
@@ -261,7 +261,7 @@ impl Posterior {
         })
     }
 
-    /// What `work` makes of every sentence, in order.
+    /// Applies `work` to every sentence, in order.
     fn sentences<T: Send>(
         &self,
         work: impl Fn(&Range<usize>) -> Result<T> + Sync,
@@ -418,12 +418,13 @@ impl Posterior {
         marginal
     }
 
-    /// Whether all numbers are exact sums. They are, but for consistent texts of more than a few words.
+    /// Whether all numbers are exact sums. They are, except for consistent texts of more than a few
+    /// words.
     pub fn is_exact(&self) -> bool {
         self.messages.is_none()
     }
 
-    /// What is known of every word.
+    /// The knowledge about every word.
     pub fn words(&self) -> &[WordPosterior] {
         &self.words
     }
@@ -433,7 +434,7 @@ impl Posterior {
         &self.channel
     }
 
-    /// ln of the probability of the release; NaN where it is not exact.
+    /// ln of the probability of the release; NaN if it is not exact.
     pub fn log_evidence(&self) -> f64 {
         self.log_evidence
     }

@@ -25,16 +25,16 @@ pub struct Certificate {
 }
 
 impl Certificate {
-    /// How it was found.
+    /// The method of computation.
     pub const METHOD: &'static str = "the supremum of the log-ratio per unit of distance over \
         all pairs of words and all outputs, computed from the law that is sampled";
 
-    /// The same with a cover, where the supremum is looked for in the order of upper bounds.
+    /// The method with a cover: the supremum is searched in the order of upper bounds.
     pub const COVER_METHOD: &'static str = "a bound of the log-ratio per unit of distance over \
         all pairs of words and all outputs, computed from the law that is sampled: the supremum \
         wherever the search of the pairs by their bounds came to an end";
 
-    /// How it was found.
+    /// The method of computation.
     pub fn method(&self) -> &'static str {
         match self.cover {
             0 => Self::METHOD,
@@ -42,12 +42,12 @@ impl Certificate {
         }
     }
 
-    /// The fingerprint of the space, as it is shown: 16 hexadecimal digits.
+    /// The fingerprint of the space in its shown form: 16 hexadecimal digits.
     pub fn vocabulary_name(&self) -> String {
         format!("{:016x}", self.vocabulary)
     }
 
-    /// The fingerprint of the cover, as it is shown, if there is one.
+    /// The fingerprint of the cover in its shown form, if there is one.
     pub fn cover_name(&self) -> Option<String> {
         (self.cover != 0).then(|| format!("{:016x}", self.cover))
     }
@@ -66,8 +66,9 @@ impl Certificate {
         }
     }
 
-    /// Whether it is about the Tem of this ε and γ on the space of this fingerprint: the one place
-    /// that decides. Another metric, other words or vectors, another cover, γ or ε are another mechanism.
+    /// Whether it concerns the Tem of this ε and γ on the space of this fingerprint; no other code
+    /// decides this. Another metric, other words or vectors, another cover, γ or ε are another
+    /// mechanism.
     pub fn covers(
         &self,
         fingerprint: impl FnOnce() -> u64,
@@ -80,7 +81,7 @@ impl Certificate {
     }
 }
 
-/// A certificate with its words, as it is shown.
+/// A certificate with its words, in its shown form.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NamedCertificate {
     /// The certificate.

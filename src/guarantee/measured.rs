@@ -1,11 +1,11 @@
-//! What is measured, apart from what is proved: words that come back, and bits.
+//! Measurements, as opposed to proofs: words that come back unchanged, and bits.
 
 use std::fmt;
 
 use super::decimals_up;
 use super::rounded::decimals_down;
 
-/// How often common words come back as they were.
+/// How often common words come back unchanged.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Unchanged {
     /// Mean of Pr\[M(w) = w\] over common words.
@@ -14,14 +14,14 @@ pub struct Unchanged {
     pub worst: f64,
     /// Words measured: of the first 1,000 of the vocabulary.
     pub words: usize,
-    /// Draws of each word that `mean` was counted in; 0 where it was computed from the law.
+    /// Draws per word behind `mean`; 0 if it was computed from the law.
     pub draws: usize,
 }
 
 impl Unchanged {
     /// Above this mean a policy is warned of.
     pub const MUCH: f64 = 0.2;
-    /// Above this mean it is refused where it is chosen, unless somebody insists.
+    /// Above this mean a policy is refused where it is chosen, unless the user insists.
     pub const MOST: f64 = 0.5;
     /// Above this probability a single word counts as released.
     pub const WORD: f64 = 0.9;
@@ -52,16 +52,16 @@ impl fmt::Display for Unchanged {
     }
 }
 
-/// A number of bits, and between what it lies where it is estimated.
+/// A number of bits, with an interval if it is estimated.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bits {
     /// Bits.
     pub value: f64,
-    /// The lower end of the interval; the value itself where it is exact.
+    /// The lower end of the interval; the value itself if it is exact.
     pub low: f64,
     /// The upper end.
     pub high: f64,
-    /// Words (of a capacity: outputs) that it is estimated from; 0 where it is a sum over all.
+    /// Number of words (for a capacity: outputs) behind the estimate; 0 for a sum over all.
     pub sampled: usize,
     /// Draws of every word that the law is estimated from; 0 where the law is exact.
     pub draws: usize,
@@ -79,8 +79,8 @@ impl Bits {
     }
 }
 
-/// What a release tells of a word under the public prior [`PRIOR`](Self::PRIOR), or why no number is
-/// known.
+/// The bits that a release reveals about a word under the public prior [`PRIOR`](Self::PRIOR), or
+/// the reason why no number is known.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum WordBits {
     /// The mutual information of a word and its output, and the entropy of a word before its output is
@@ -96,7 +96,7 @@ pub enum WordBits {
 }
 
 impl WordBits {
-    /// How often words are written, in the order of the vocabulary, its first word having rank 1.
+    /// The frequencies of words in the order of the vocabulary; its first word has rank 1.
     pub const PRIOR: &'static str = "1/(rank + 2.7)";
     /// Why noise mechanisms have no number.
     pub const NO_LAW: &'static str = "the law of this noise cannot be computed";
@@ -110,7 +110,7 @@ impl fmt::Display for WordBits {
                 return write!(f, "how many bits a release tells is not known: {why}");
             }
         };
-        // Never less than it is, nor more than there is to tell.
+        // Rounded up, but at most the entropy.
         write!(f, "a release tells {}", decimals_up(told.value, 2))?;
         if told.sampled > 0 {
             let (low, high) = (decimals_down(told.low, 2), decimals_up(told.high, 2));

@@ -1,6 +1,6 @@
 //! Bounds as text, never below the bound.
 
-/// A bound as a decimal number with so many digits behind the point, never below it.
+/// A bound as a decimal number with a number of digits after the point, never below the bound.
 pub(crate) fn decimals_up(x: f64, digits: usize) -> String {
     let nearest = format!("{x:.digits$}");
     match nearest.parse::<f64>() {
@@ -9,7 +9,8 @@ pub(crate) fn decimals_up(x: f64, digits: usize) -> String {
     }
 }
 
-/// A lower bound as a decimal number with so many digits behind the point, never above it.
+/// A lower bound as a decimal number with a number of digits after the point, never above the
+/// bound.
 pub(super) fn decimals_down(x: f64, digits: usize) -> String {
     let nearest = format!("{x:.digits$}");
     match nearest.parse::<f64>() {

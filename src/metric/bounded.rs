@@ -4,8 +4,8 @@
 //! vectors.
 //!
 //! **Products.** Let u = 2⁻²⁴ and s = ⌈n/16⌉. A lane of ⟨a, b⟩ is a chain of s fused multiply-adds,
-//! and sixteen lanes are added in four levels. The error is at most γ·Σ|aᵢbᵢ| ≤ γ·‖a‖‖b‖ ≤ γ·(‖a‖²
-//! + ‖b‖²)/2, with γ = (s + 4)u/(1 - (s + 4)u).
+//! and sixteen lanes are added in four levels. The error is at most γ·Σ|aᵢbᵢ| ≤ γ·‖a‖‖b‖ ≤
+//! γ·(‖a‖² + ‖b‖²)/2, with γ = (s + 4)u/(1 - (s + 4)u).
 //!
 //! **Euclidean.** A squared norm is four chains of ⌈s/4⌉ fused steps in each of sixteen lanes,
 //! added in six levels. All terms are positive, so its relative error is about (⌈s/4⌉ + 6)u. The

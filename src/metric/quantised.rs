@@ -1,8 +1,8 @@
 //! Lower and upper bounds on distances, from vectors quantised to one byte per coordinate.
 //!
-//! A vector x is stored as x̂ = c + unit·q, where c is the mean and q holds integers from -127 to
-//! 127. With δ = ‖x - x̂‖₂, the triangle inequality gives |‖a - b‖₂ - unit·‖q_a - q_b‖₂| ≤ δ_a +
-//! δ_b, and ‖q_a - q_b‖₂² is an integer. Callers compute the exact distance of the few words that
+//! A vector x is stored as x̂ = c + unit·q, where c is the mean and q holds integers from -127
+//! to 127. With δ = ‖x - x̂‖₂, the triangle inequality gives |‖a - b‖₂ - unit·‖q_a - q_b‖₂| ≤
+//! δ_a + δ_b, and ‖q_a - q_b‖₂² is an integer. Callers compute the exact distance of the few words that
 //! these bounds leave undecided.
 
 #[cfg(target_arch = "x86_64")]

@@ -23,13 +23,13 @@ const DASHES: [&str; 9] = [
 ];
 /// Signs that a number may have.
 const SIGNS: [char; 4] = ['+', '-', '\u{2212}', '–'];
-/// What may follow a time of day, and what may precede a version.
+/// Words that may follow a time of day, and words that may precede a version.
 const TIMES: [&str; 7] = ["am", "pm", "a.m", "p.m", "o'clock", "o’clock", "uhr"];
 const VERSIONS: [&str; 3] = ["version", "versions", "v"];
-/// What may stand between a day and its month.
+/// Words that may stand between a day and its month.
 const LINKS: [&str; 3] = ["of", "the", "de"];
 
-/// What numbers and dates of a text are drawn by; by default they are words.
+/// The laws of numbers and dates in texts; by default they are treated as words.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Figures {
     /// Numbers.
@@ -43,7 +43,7 @@ pub struct Figures {
 pub struct Figure {
     /// Its place on its grid.
     pub place: i64,
-    /// How it is written.
+    /// The form in which it is written.
     pub form: Form,
 }
 
@@ -69,7 +69,7 @@ impl<'a> Run<'a> {
         self.whole.end == self.core.end
     }
 
-    /// What stands behind the core.
+    /// The text after the core.
     fn behind(&self) -> &'a str {
         &self.text[self.core.end..self.whole.end]
     }
@@ -103,7 +103,7 @@ fn runs(text: &str) -> Vec<Run<'_>> {
             text,
         }
     };
-    // As the tokeniser has it: NEL stands within wrongly decoded words.
+    // Like the tokeniser: NEL occurs within wrongly decoded words.
     let parts = text.split(|c: char| c.is_whitespace() && c != '\u{85}');
     parts.filter(|part| !part.is_empty()).map(run).collect()
 }
@@ -203,7 +203,7 @@ impl Figures {
         Some((count, figure))
     }
 
-    /// That date itself.
+    /// Parses the date that begins with a run.
     fn date_read(&self, runs: &Runs<'_>, at: usize) -> Option<(usize, (Civil, DateForm))> {
         let first = &runs.runs[at];
         let begin = first.core().as_bytes().first().copied()?;
@@ -335,7 +335,7 @@ impl Runs<'_> {
         one && self.runs[at].ends_bare() && self.runs[at + 1].begins_bare()
     }
 
-    /// From the core of a run to that of the last of so many.
+    /// The range from the core of a run to that of the last of `count` runs.
     fn span(&self, at: usize, count: usize) -> Range<usize> {
         self.runs[at].core.start..self.runs[at + count - 1].core.end
     }

@@ -29,13 +29,13 @@ const MOST_BARE_GROUPS: usize = 1;
 const MOST_WHOLE: usize = 15;
 const MOST_GROUPED: usize = 15;
 const MOST_DECIMALS: usize = 9;
-/// The most digits that a number of the widest range has where it is written.
+/// Maximum digits of a number of the widest range as written.
 const MOST_WRITTEN: usize = 202;
 
 /// Whether a text is read before it is released, or is a release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reading {
-    /// What may be an identifier is no number.
+    /// A text before its release: a possible identifier is no number.
     Written,
     /// A number is whatever [`NumberForm::write`] writes.
     Released,
@@ -44,9 +44,9 @@ pub(super) enum Reading {
 /// The form of a figure.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Form {
-    /// Of a number.
+    /// The form of a number.
     Number(NumberForm),
-    /// Of a date.
+    /// The form of a date.
     Date(DateForm),
 }
 

@@ -231,7 +231,7 @@ impl Geometric {
         let (fine, coarse) = (&self.fine.law, &self.coarse.law);
         let (length, of_table) = (fine.len(), fine.total() as f64);
         let repeated = self.coarse.next as f64 / largest;
-        // Of all offsets of one sign, zero among them.
+        // The sum over all offsets of one sign, including zero.
         let side = coarse.total() as f64 / largest * of_table / (1.0 - repeated);
         let all = 2.0 * side - largest;
         let (mut weights, mut tails) = (Vec::with_capacity(far), Vec::with_capacity(far));

@@ -1,4 +1,4 @@
-//! The likeliest replacements of a number or a date, as they are written.
+//! The likeliest replacements of a number or a date, in written form.
 
 use std::collections::HashMap;
 
@@ -15,8 +15,8 @@ const FARTHEST: f64 = (1u64 << 13) as f64;
 pub struct Likeliest {
     /// The probability that it is released as it was written.
     pub unchanged: f64,
-    /// Replacements as they are written, and their probabilities, the likeliest first. Points of the grid that a
-    /// form writes alike are one replacement.
+    /// Replacements in written form with their probabilities, the likeliest first. Points of the
+    /// grid that a form writes alike are one replacement.
     pub replacements: Vec<(String, f64)>,
 }
 

@@ -38,7 +38,7 @@ pub use geometric::Geometric;
 use grid::{Days, Grid, MOST_POINTS};
 pub use likeliest::Likeliest;
 
-/// The most points whose probabilities are told.
+/// Maximum number of points whose probabilities are returned.
 pub const MOST_TOLD: u64 = 1 << 22;
 /// Points whose values are kept.
 const MOST_KEPT: i64 = 1 << 16;
@@ -57,7 +57,7 @@ pub enum Scale {
 
 named!(Scale, "scale", Scale::Log => "log", Scale::Linear => "linear");
 
-/// What a number is drawn by. See the [module](self).
+/// The law of a number: its parameters and its grid. See the [module](self).
 #[derive(Clone, Debug)]
 pub struct Number {
     epsilon: f64,
@@ -122,7 +122,7 @@ impl Number {
     /// The farthest that a range may reach.
     const FARTHEST: f64 = 1e200;
 
-    /// From its settings.
+    /// Creates the law from its settings.
     ///
     /// # Errors
     /// [`Error::Parameter`] that names what is outside its domain.
@@ -309,7 +309,7 @@ pub enum DateUnit {
 
 named!(DateUnit, "unit", DateUnit::Day => "day", DateUnit::Week => "week");
 
-/// What a date is drawn by. See the [module](self).
+/// The law of a date: its parameters and its grid. See the [module](self).
 #[derive(Clone, Debug)]
 pub struct Date {
     epsilon: f64,
@@ -334,7 +334,7 @@ impl Date {
         },
     );
 
-    /// Of an ε per day.
+    /// Creates the law with an ε per day.
     ///
     /// # Errors
     /// [`Error::Parameter`] that names what is outside its domain.

@@ -24,12 +24,12 @@ pub(super) struct PyNgramPrior {
     space: Space,
 }
 
-/// Frequencies, where there are some.
+/// Frequencies, if given.
 fn frequencies_of(given: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Vec<f64>>> {
     given.map(|given| numbers("frequencies", given)).transpose()
 }
 
-/// A prior, where there is one.
+/// A prior, if given.
 fn prior_of(given: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Vec<f64>>> {
     given.map(|given| numbers("prior", given)).transpose()
 }
@@ -200,7 +200,7 @@ pub(super) fn row_means<'py>(
     shaped(py, means, &[lengths.len(), width])
 }
 
-/// What a release tells: the core of `fastdx.channel.Channel`.
+/// The information that a release reveals: the core of `fastdx.channel.Channel`.
 #[pyclass(frozen, name = "ChannelCore", module = "fastdx._core")]
 pub(super) struct PyChannel {
     inner: Arc<Channel>,
@@ -319,7 +319,7 @@ impl PyChannel {
         PyArray1::from_slice(py, &self.inner.unknown_law())
     }
 
-    /// Ids of words that are released as they are.
+    /// Ids of words that are released unchanged.
     fn shown<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u32>> {
         PyArray1::from_vec(py, self.inner.shown())
     }
@@ -349,7 +349,7 @@ impl PyChannel {
         Ok((PyArray1::from_vec(py, ids), PyArray1::from_vec(py, lengths)))
     }
 
-    /// What some words become, a law a row.
+    /// The laws of some words, one per row.
     fn laws<'py>(
         &self,
         py: Python<'py>,

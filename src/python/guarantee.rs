@@ -18,7 +18,7 @@ type Reduced<'py> = (
     (Py<PyMechanism>, Vec<String>, Option<Vec<String>>, bool),
 );
 
-/// What a mechanism proves. Printed, it is a sentence.
+/// The proved guarantee of a mechanism. It prints as a sentence.
 ///
 /// For any two words w, w' of the vocabulary and any output y,
 /// Pr[y|w] ≤ exp(epsilon·d(w,w') + slack)·Pr[y|w'] + delta.
@@ -28,9 +28,9 @@ pub(super) struct PyGuarantee {
     mechanism: Py<PyMechanism>,
     /// Exceptions that are not the mechanism's own: a part of the text does not go through it.
     more: Vec<String>,
-    /// What that part is, where it is known: the text before, between and behind the spans that do.
+    /// The unprotected part, if it is known: the text before, between and after the spans.
     outside: Option<Vec<String>>,
-    /// Whether it shows the bits that a release tells.
+    /// Whether it shows the bits that a release reveals.
     bits: bool,
 }
 
@@ -71,9 +71,9 @@ impl PyGuarantee {
 
 #[pymethods]
 impl PyGuarantee {
-    /// What a mechanism proves; its `guarantee`. With further `exceptions`, where only a part of what
-    /// is released goes through it; `outside` is then the text before, between and behind the spans
-    /// that do. With `bits` it shows what a release tells.
+    /// The proved guarantee of a mechanism; its `guarantee`. `exceptions` are further exceptions,
+    /// if only a part of the release goes through the mechanism; `outside` is then the text before,
+    /// between and after the spans that do. With `bits` it shows the bits that a release reveals.
     #[new]
     #[pyo3(signature = (mechanism, exceptions = Vec::new(), outside = None, bits = false))]
     fn new(
@@ -93,7 +93,7 @@ impl PyGuarantee {
         }
     }
 
-    /// The same guarantee, which shows the bits that a release tells of a word.
+    /// Returns the same guarantee, which also shows the bits that a release reveals about a word.
     ///
     /// They are a measure under a named prior, words being written by 1/(rank + 2.7), apart from what
     /// is proved. They are computed when the guarantee is first shown, in seconds, and kept with the
@@ -125,8 +125,7 @@ impl PyGuarantee {
         self.guarantee.epsilon
     }
 
-    /// The computation that `epsilon` comes from, where it is below what the theorem gives; else
-    /// None.
+    /// The computation behind `epsilon`, if it is below the theorem's value; else None.
     #[getter]
     fn certificate(&self) -> Option<PyCertificate> {
         self.guarantee.certificate.clone().map(PyCertificate)
@@ -138,14 +137,14 @@ impl PyGuarantee {
         self.guarantee.delta
     }
 
-    /// What arithmetic adds to a log-ratio at most, d being the computed distance; infinite where
-    /// nothing is proved.
+    /// The largest effect of arithmetic on a log-ratio, where d is the computed distance; infinite
+    /// if nothing is proved.
     #[getter]
     fn slack(&self) -> f64 {
         self.guarantee.slack
     }
 
-    /// What it covers: a word; a text by the sum over its words, or its distinct words.
+    /// The scope: a word; a text by the sum over its words, or its distinct words.
     #[getter]
     fn scope(&self) -> &'static str {
         self.guarantee.scope
@@ -164,7 +163,7 @@ impl PyGuarantee {
         self.guarantee.unknown()
     }
 
-    /// What is said of the outputs: how likely one can be at most, words never released.
+    /// Properties of the outputs: their largest probability, words that are never released.
     #[getter]
     fn outputs(&self) -> &str {
         &self.guarantee.outputs
@@ -182,7 +181,7 @@ impl PyGuarantee {
         self.guarantee.arithmetic
     }
 
-    /// What is not covered, one sentence each.
+    /// Exceptions from the guarantee, one sentence each.
     #[getter]
     fn exceptions(&self) -> Vec<String> {
         self.guarantee.exceptions.clone()
@@ -229,9 +228,9 @@ impl PyGuarantee {
         })
     }
 
-    /// What releasing a text spends: ε times the number of its words, or of its distinct words
-    /// with ``consistent=True``. Between it and a text of as many words, each at most the
-    /// distance D from the word it stands for, the log-ratio is at most D times that.
+    /// The cost of releasing a text: ε times the number of its words, or of its distinct words with
+    /// ``consistent=True``. Consider another text of as many words, each at distance at most D from
+    /// the word at its position. The log-ratio between the two texts is at most D times the cost.
     ///
     /// Parameters
     /// ----------
@@ -285,7 +284,7 @@ impl PyGuarantee {
         Ok(priced(price, counts))
     }
 
-    /// What a ledger notes of a release of so many words, numbers and dates.
+    /// The ledger's note for a release of this many words, numbers and dates.
     fn _note(&self, words: u64, numbers: u64, dates: u64) -> String {
         let text = self.mechanism.get().text();
         text.note(words, numbers, dates)
@@ -405,7 +404,7 @@ impl PyCertificate {
         self.0.certificate.gamma
     }
 
-    /// The two words that are told apart best, per unit of distance.
+    /// The two words with the largest loss per unit of distance.
     #[getter]
     fn pair(&self) -> (String, String) {
         self.0.pair.clone()
@@ -423,7 +422,7 @@ impl PyCertificate {
         self.0.certificate.vocabulary_name()
     }
 
-    /// How it was found.
+    /// The method of computation.
     #[getter]
     fn method(&self) -> &'static str {
         self.0.certificate.method()

@@ -601,7 +601,7 @@ impl PyMechanism {
         Ok(out)
     }
 
-    /// What replaces the words of a list at some places.
+    /// Returns the replacements of the words of a list at the chosen positions.
     fn _privatize_chosen(
         &self,
         py: Python<'_>,

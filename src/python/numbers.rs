@@ -36,7 +36,7 @@ pub(super) struct PyNumber {
 
 #[pymethods]
 impl PyNumber {
-    /// From its settings as JSON.
+    /// Creates the law from its settings as JSON.
     #[new]
     #[pyo3(signature = (json, seed_of = None))]
     fn new(json: &str, seed_of: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
@@ -165,7 +165,7 @@ pub(super) struct PyDate {
 
 #[pymethods]
 impl PyDate {
-    /// From its settings as JSON.
+    /// Creates the law from its settings as JSON.
     #[new]
     #[pyo3(signature = (json, seed_of = None))]
     fn new(json: &str, seed_of: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {

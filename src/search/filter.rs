@@ -7,9 +7,9 @@
 //!
 //! |q̃·v - q̂·v̂| ≤ δq·‖v‖ + A·δ.
 //!
-//! Arithmetic adds a relative error r of A·(‖v‖ + δ) and of H·half. In f32, r = u/(1-u) with u = (n
-//! + 16)·2⁻²⁴ for sums of n + 2 terms (Higham 2002, §3.1). If the sum is an exact integer, r =
-//! 10·2⁻²⁴. A word's share of this error is at most E·e. Here e = max(‖v‖/V, δ/D, half/M) is its
+//! Arithmetic adds a relative error r of A·(‖v‖ + δ) and of H·half. In f32, r = u/(1-u) with
+//! u = (n + 16)·2⁻²⁴ for sums of n + 2 terms (Higham 2002, §3.1). If the sum is an exact integer,
+//! r = 10·2⁻²⁴. A word's share of this error is at most E·e. Here e = max(‖v‖/V, δ/D, half/M) is its
 //! *error share*, with the maxima V, D, M, and E = (δq + rA)V + (1+r)AD + rHM. So an upper bound on
 //! the score costs one more product. Differences have the same bounds times √n, and no products;
 //! the query's part is then the same for all words. `rounding_error` bounds the effect of rounding

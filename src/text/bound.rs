@@ -1,5 +1,5 @@
-//! What an observer can learn between two texts, and what a release spends, by the words the
-//! text layer really finds.
+//! Bounds on an observer's knowledge about two texts, and the cost of a release, by the words that
+//! the text layer actually finds.
 
 use std::collections::HashMap;
 
@@ -21,9 +21,9 @@ impl TextPrivatizer {
         self.bound_units(&self.text_units(a), &self.text_units(b))
     }
 
-    /// [`bound`](Self::bound) for [`privatize_spans`](Self::privatize_spans): `outside` is what stands
-    /// before, between and behind the spans, and is released as it is. Infinite for texts that do not have
-    /// just that around their spans, or where spans could lie in more than one way.
+    /// [`bound`](Self::bound) for [`privatize_spans`](Self::privatize_spans): `outside` is the text
+    /// before, between and after the spans, which is released unchanged. Infinite for texts that
+    /// differ from this around their spans, or if spans could lie in more than one way.
     pub fn bound_spans(&self, outside: &[String], a: &str, b: &str) -> f64 {
         if a == b {
             return 0.0;
@@ -60,11 +60,11 @@ impl TextPrivatizer {
         self.bound_units(&self.token_units(a), &self.token_units(b))
     }
 
-    /// What releasing a text spends in ε·words: ε for every word (every *distinct* word, if equal
-    /// words get the same replacement), times a distance an exponent. An unknown word counts as
-    /// one at the distance γ/2 from all others, which is what Tem's law makes of it; no certificate
-    /// is about that, so it costs the ε that the mechanism was made with. A number or a date that is
-    /// drawn as such costs the ε of its own law, each per unit of its own metric.
+    /// The cost of releasing a text in ε·words: ε for every word (every *distinct* word, if equal
+    /// words get the same replacement), times one unit of distance. An unknown word counts as a
+    /// word at distance γ/2 from all others, as in Tem's law. No certificate covers it, so it costs
+    /// the nominal ε. A number or a date that is drawn by its own law costs that law's ε, per unit
+    /// of its own metric.
     ///
     /// # Errors
     /// Why no finite number pays for it.
@@ -75,7 +75,7 @@ impl TextPrivatizer {
     /// [`price`](Self::price) of a list of words that somebody else has found.
     ///
     /// # Errors
-    /// As [`price`](Self::price).
+    /// The errors of [`price`](Self::price).
     pub fn price_tokens(&self, tokens: &[&str]) -> Result<f64, &'static str> {
         self.price_units(&self.token_units(tokens))
     }
@@ -83,13 +83,13 @@ impl TextPrivatizer {
     /// [`price`](Self::price) of word ids.
     ///
     /// # Errors
-    /// As [`price`](Self::price).
+    /// The errors of [`price`](Self::price).
     pub fn price_ids(&self, ids: &[u32]) -> Result<f64, &'static str> {
         let units: Vec<Unit<'_>> = ids.iter().map(|&id| Unit::Known(id)).collect();
         self.price_units(&units)
     }
 
-    /// What a ledger notes of a release of so many words, numbers and dates.
+    /// The ledger's note for a release of this many words, numbers and dates.
     pub fn note(&self, words: u64, numbers: u64, dates: u64) -> String {
         let figures = &self.policy().figures;
         let kinds = [
@@ -231,7 +231,7 @@ impl TextPrivatizer {
     }
 }
 
-/// For every unit the place where it stands first.
+/// For every unit, the position of its first occurrence.
 fn firsts(units: &[Unit<'_>]) -> Vec<usize> {
     let mut seen = HashMap::new();
     let first = |(i, unit)| *seen.entry(unit).or_insert(i);

@@ -1,8 +1,8 @@
 //! Numbers and dates of a text that a law of their own draws ([`Figures`](crate::numbers::Figures)).
 //!
-//! They are found in the text before its words are, and each is one word from then on. Where no number or date is,
-//! words are found as they are without this policy. The draws of a call come from a stream of their own, so that
-//! seeded words are the same with and without.
+//! They are found in the text before its words are, and each then counts as one word. Without
+//! numbers and dates, words are found as without this policy. The draws use a stream of their own,
+//! so that seeded words are the same with and without this policy.
 
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ use crate::random::{Bulk, Key};
 /// The stream of a call that numbers and dates draw from; no mechanism uses it.
 const FIGURE_STREAM: u64 = u64::MAX - 1;
 
-/// What the words of a text become, each kind in its order.
+/// The replacements of a text's words, each kind in order.
 pub(super) struct Replacing<'a> {
     pub(super) known: std::slice::Iter<'a, u32>,
     pub(super) unknown: std::slice::Iter<'a, u32>,

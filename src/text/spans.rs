@@ -1,5 +1,5 @@
-//! Parts of a text privatised, the rest released as it is: the bridge to whatever finds names, slot
-//! values or medical terms. Where the parts lie is not protected.
+//! Privatises parts of a text and releases the rest unchanged: the bridge to tools that find names,
+//! slot values or medical terms. The positions of the parts are not protected.
 
 use std::ops::Range;
 
@@ -7,15 +7,15 @@ use super::{Consistent, Counts, Policy, Replacements, TextPrivatizer};
 use crate::error::{Error, Result};
 use crate::parallel::Control;
 
-/// The parts of a text that stand between the strings of `outside`, in their order; none where it does
-/// not have these around its parts, or where the parts could lie in more than one way.
+/// The parts of a text between the strings of `outside`, in order. `None` if the text does not have
+/// these strings around its parts, or if the parts could lie in more than one way.
 pub(super) fn parts<'a>(text: &'a str, outside: &[String]) -> Option<Vec<&'a str>> {
     let (first, rest) = outside.split_first()?;
     let Some((last, between)) = rest.split_last() else {
         return (text == first).then(Vec::new);
     };
     let inner = text.strip_prefix(&**first)?.strip_suffix(&**last)?;
-    // As far to the left as they may be, and as far to the right.
+    // The leftmost possible positions, and the rightmost.
     let (mut left, mut from_left) = (Vec::new(), inner);
     for string in between {
         let (part, rest) = from_left.split_once(&**string)?;
@@ -55,7 +55,8 @@ impl TextPrivatizer {
     /// same text are kept, as [`privatize_texts_with`](Self::privatize_texts_with) keeps them.
     ///
     /// # Errors
-    /// As [`privatize_spans`](Self::privatize_spans), and replacements of another mechanism.
+    /// The errors of [`privatize_spans`](Self::privatize_spans); [`Error::Parameter`] for
+    /// replacements of another mechanism.
     pub fn privatize_spans_with(
         &self,
         text: &str,

@@ -26,7 +26,8 @@ impl TextPrivatizer {
     /// the same text are kept, as [`privatize_texts_with`](Self::privatize_texts_with) keeps them.
     ///
     /// # Errors
-    /// As [`privatize_tokens`](Self::privatize_tokens), and replacements of another mechanism.
+    /// The errors of [`privatize_tokens`](Self::privatize_tokens); [`Error::Parameter`] for
+    /// replacements of another mechanism.
     pub fn privatize_tokens_with(
         &self,
         tokens: &[&str],
@@ -41,7 +42,8 @@ impl TextPrivatizer {
     /// whether they are numbers, as in [`privatize_tokens`](Self::privatize_tokens).
     ///
     /// # Errors
-    /// As [`privatize_tokens`](Self::privatize_tokens), and places beyond the list.
+    /// The errors of [`privatize_tokens`](Self::privatize_tokens); [`Error::Parameter`] for
+    /// positions beyond the list.
     pub fn privatize_chosen_tokens(
         &self,
         tokens: &[&str],
@@ -108,7 +110,7 @@ impl TextPrivatizer {
         self.fates_of_tokens(&[word]).0[0].id()
     }
 
-    /// What [`privatize`](Self::privatize) would count of a text, without drawing.
+    /// The counts that [`privatize`](Self::privatize) would return for a text, without drawing.
     pub fn count_text(&self, text: &str) -> Counts {
         let mut counts = Counts::default();
         for (word, figure) in self.units(text) {
@@ -120,7 +122,7 @@ impl TextPrivatizer {
         counts
     }
 
-    /// What [`privatize_tokens`](Self::privatize_tokens) would count, without drawing.
+    /// The counts that [`privatize_tokens`](Self::privatize_tokens) would return, without drawing.
     pub fn count_tokens(&self, tokens: &[&str]) -> Counts {
         let mut counts = Counts::default();
         let (fates, _) = self.fates_of_tokens(tokens);

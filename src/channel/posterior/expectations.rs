@@ -1,4 +1,5 @@
-//! What is expected of a posterior's words: marginals, counts, means of vectors, the entropy that is left.
+//! Expectations over a posterior's words: marginals, counts, means of vectors, and the remaining
+//! entropy.
 
 use std::ops::Range;
 
@@ -89,7 +90,7 @@ impl Posterior {
         Ok(sum)
     }
 
-    /// How often each word stands in the text, in expectation; the unknown one last.
+    /// The expected count of each word in the text; the unknown one last.
     ///
     /// # Errors
     /// [`Error::Interrupted`].
@@ -152,8 +153,8 @@ impl Posterior {
         Ok(means)
     }
 
-    /// H(text | release) in bits: what the release leaves open of the whole text. At most the sum of the
-    /// words' own entropies; NaN where it is not exact.
+    /// H(text | release) in bits: the uncertainty about the whole text after the release. It is at
+    /// most the sum of the words' own entropies; NaN if it is not exact.
     ///
     /// # Errors
     /// [`Error::Interrupted`].
