@@ -39,6 +39,8 @@ ORDERS = [1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0]
 """Six orders of ε and of the scale."""
 
 E2 = Embedding(["the", "cat", "dog", "12"], [[0.0], [1.0], [2.0], [3.0]])
+WORDS = Embedding(["the", "cat", "dog"], [[0.0], [1.0], [2.0]])
+"""Without a word that looks like a number."""
 N = Number(10.0)
 D = Date(0.1, order="dmy")
 BOX = Embedding(["▢"], [[0.0]])
@@ -664,7 +666,7 @@ def test_errors_of_a_spec_name_the_key() -> None:
 
 
 def test_a_ledger_charges_each_by_its_own_law(tmp_path: Path) -> None:
-    tem = Tem(E2, 2.0, numbers=N, dates=D)
+    tem = Tem(WORDS, 2.0, numbers=N, dates=D)
     ledger = Ledger(tmp_path / "ledger.sqlite", budget=40.0)
     new = ledger.privatize(tem, "the cat paid €12 on 3 May 2026", account="ann")
     assert len(N.find(new)) == 1 and len(D.find(new)) == 1
@@ -690,7 +692,7 @@ def test_a_ledger_charges_each_by_its_own_law(tmp_path: Path) -> None:
         max(N.bound(12, 24), N.bound(12, 11) + tem.guarantee.bound("the", "cat"))
     )
     # Equal numbers are drawn, and paid for, once.
-    once = Tem(E2, 2.0, numbers=N, consistent=True)
+    once = Tem(WORDS, 2.0, numbers=N, consistent=True)
     ledger.privatize(once, "€12 €12 cat cat", account="cy")
     assert ledger.spent("cy") == pytest.approx(12.0)
 
