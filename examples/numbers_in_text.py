@@ -1,4 +1,4 @@
-"""Show the outputs for forty inputs with digits, with numbers= and dates= set.
+"""What becomes of forty inputs with digits where numbers= and dates= are set.
 
 python examples/numbers_in_text.py
 """

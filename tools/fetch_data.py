@@ -10,9 +10,9 @@ data. It writes every file to a temporary file, and renames that at the end.
 
 Checks
 ------
-If a file has a SHA-256 below, it must be byte for byte the file behind docs/papers.md, or it is
-refused. This is so for the sentiment sets, TREC, Snips and WordNet. For the others only the form
-and the number of records are checked, and they may differ from the measured files:
+A file with a SHA-256 below is byte for byte the one that docs/papers.md was measured on, or it is
+refused: the sentiment sets, TREC, Snips and WordNet. Of the others only the form and the number of
+records are checked, and they may differ from those that were measured on:
 
 - ``imdb``: the training reviews are split into 20,000 and 5,000 in another way.
 - ``glove``: the measured file is a selection of 12,691 words; this takes the first 12,691.

@@ -208,7 +208,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         line if in_code else LINK.sub(lambda m: linked(m, here, page.file.src_uri), line)
         for in_code, line in lines_of(markdown)
     )
-    text = re.sub(r" *# doctest:.*", "", text)  # marks for the tests
+    text = re.sub(r" *# doctest:.*", "", text)  # for the tests, not for readers
     return re.sub(r"^```python\n(?=>>>)", "```pycon\n", text, flags=re.M)
 
 
