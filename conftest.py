@@ -1,7 +1,7 @@
-"""What examples share: engines that are not installed are skipped, and policies are watched.
+"""Set-up of doctests: skips engines that are not installed, and checks the policies of examples.
 
-An example is read as advice. So one that makes a mechanism under which more than a fifth of common
-words come back as they were fails, unless the page says so beside it.
+Readers take an example as advice. So an example fails if it makes a mechanism under which more than
+a fifth of common words come back unchanged, unless the page says so near it.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ LIBRARIES = {
     "spacy": "spacy",
     "spark": "pyspark",
 }
-"""What fastdx.NAME and docs/engines/NAME.md need; and fastdx.evaluation.context."""
+"""The packages that fastdx.NAME, docs/engines/NAME.md and fastdx.evaluation.context need."""
 
 
-# Spark's workers run the python3 of the path unless told otherwise.
+# By default Spark's workers run the python3 on PATH.
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 
 
 def missing(path: Path) -> str | None:
-    """Why a page or module cannot run here."""
+    """Return the reason why a page or module cannot run here, or None."""
     python = ROOT / "python" / "fastdx"
     if path.parent not in (ROOT / "docs" / "engines", python, python / "evaluation"):
         return None
@@ -65,13 +65,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 COMMON = 1000
-"""A vocabulary of fewer words is a toy: nobody takes its ε for advice."""
+"""Nobody takes the ε of an example with fewer words as advice."""
 INNER = ("calibration", "laws", "attacks", "evaluation", "audit", "report", "plots", "cli")
-"""Parts of the package that make mechanisms to look at them, not to release anything."""
+"""Parts of the package that make mechanisms to measure them, not to release anything."""
 
 
 def _example(frame: FrameType | None) -> FrameType | None:
-    """The line of an example that a call comes from, through the package alone."""
+    """Return the frame of the example that caused a call, if only package code lies between."""
     package = ROOT / "python" / "fastdx"
     while frame is not None and (path := Path(frame.f_code.co_filename)).is_relative_to(package):
         if path.relative_to(package).parts[0].removesuffix(".py") in INNER:

@@ -1,4 +1,4 @@
-"""Closed forms, simulation and certificates beside blocked numpy. Needs ../shared/data."""
+"""Compare closed forms, simulation and certificates with blocked numpy. Needs ../shared/data."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def timed(call) -> tuple[float, object]:
 
 
 def weights(x: np.ndarray, tem: Tem) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-    """Distances and weights in blocks of rows, by products."""
+    """Compute distances and weights in blocks of rows by matrix products."""
     norms = (x * x).sum(1)
     for start in range(0, len(x), BLOCK):
         rows = x[start : start + BLOCK]
@@ -100,7 +100,7 @@ def certificates(name: str, e: Embedding) -> None:
 
 
 def other_metrics(name: str, e: Embedding) -> None:
-    """The same words as angles and on the ball, beside their Euclidean certificate."""
+    """Certify the words under the angular and Poincaré metrics, and compare with Euclidean."""
     longest = np.linalg.norm(e.vectors, axis=1).max()
     euclidean, _ = timed(lambda: audit.certify(Tem(e, 3.0)))
     for metric, scale in (("angular", 1.0), ("poincare", 0.95 / longest)):

@@ -1,11 +1,11 @@
-"""How long bits, capacity and columns take on a large vocabulary, and how much memory.
+"""Measure time and memory of bits, capacity and columns on a large vocabulary.
 
-Core-seconds are what the threads computed, whatever else the machine did meanwhile.
+Core-seconds are the processor time of all threads, so other load on the machine matters little.
 
     python benches/channel.py --words 400000            # bits and capacity from samples
     python benches/channel.py --words 40000 --pass      # and the pass over all laws, saved and read
 
-Synthetic vectors in clusters, 50 dimensions; Tem at the ε of --epsilon.
+The vectors are synthetic, in clusters, with 50 dimensions. Tem has the ε of --epsilon.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def row(name: str, work: Callable[[], T]) -> T:
 
 
 def main() -> None:
-    """Measure."""
+    """Measure all rows and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--words", type=int, default=400_000)
     parser.add_argument("--dim", type=int, default=50)

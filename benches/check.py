@@ -1,25 +1,24 @@
-"""Is a commit slower than another one? Ratios of small benchmarks, both commits in one run.
+"""Check whether a commit is slower than another one, by small benchmarks of both in one run.
 
-    make bench-check                        HEAD beside the commit of benches/baseline.json
-    make bench-check BASE=v0.1              beside another commit
-    make bench-check WRITE=1                keep the ratios as the accepted ones
+    make bench-check                        compare HEAD with the commit of benches/baseline.json
+    make bench-check BASE=v0.1              compare with another commit
+    make bench-check WRITE=1                store the ratios as the accepted ones
     make bench-check ROWS="emd-50 lists"    some rows; ROUNDS=20: more rounds; NEW=…: not HEAD
 
-Both commits are built (target/bench-check; an extension is built once for the sources it is made
-of). A round runs every row once for each, in fresh processes, the two one right after the other,
-and takes the ratio new/base of their times: what else the machine does changes between rounds,
-hardly between two neighbours. Of the rounds' ratios the table shows the median and an interval
-that holds the true median with a probability of at least 95%, whatever the noise is like (order
-statistics: the sign test turned round).
+The script builds both commits (in target/bench-check, once for equal sources). A round runs every
+row once per commit, in fresh processes, one right after the other. It takes the ratio new/base of
+the two times. Other load changes between rounds, but hardly between two neighbouring runs. The
+table shows the median ratio, and an interval that contains the true median with probability at
+least 95% under any noise (by order statistics, the inverse of the sign test).
 
-A row fails if the whole interval is above accepted × tolerance; rows that noise leaves open get up
-to twice the rounds. Accepted is the ratio that was stored last by a machine with the same
-instructions, so that what was gained cannot be lost again unseen; beside any other base, or where
-no such machine has stored one, it is 1. The exit code is 1 if a row fails. Write only what
-a quiet machine measured: a ratio that is stored too high hides a loss.
+A row fails if its whole interval is above accepted × tolerance. Rows that noise leaves undecided
+get up to twice the rounds. The accepted ratio is the last one stored by a machine with the same
+instructions, so a gain cannot be lost unnoticed. With another base, or without a stored ratio, it
+is 1. The exit code is 1 if a row fails. Store ratios only from a quiet machine: a stored ratio that
+is too high hides a loss.
 
-Time is processor time of one thread, where nothing else is said. What is judged in seconds of a
-clock ("wall") runs on two threads, and has a wider tolerance.
+By default time is processor time of one thread. Rows judged by wall-clock time ("wall") run on two
+threads and have a wider tolerance.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ TOLERANCE = {"cpu": 1.10, "wall": 1.25}
 ROUNDS = 9
 CONFIDENCE = 0.95
 SOURCES = ("src", "data", "Cargo.toml", "Cargo.lock", "build.rs", ".cargo")
-"""What an extension is built of."""
+"""The sources of the extension."""
 
 Work = Callable[[], object]
 
@@ -62,11 +61,11 @@ Work = Callable[[], object]
 class Row(NamedTuple):
     about: str
     prepare: Callable[[], Work]
-    """Makes what is needed, warms up, returns what is timed."""
+    """Prepares the data, warms up, and returns the function to time."""
     clocks: tuple[str, ...] = ("cpu",)
     threads: int = 1
     runs: int = 3
-    """At least so many runs a process, of which the best counts."""
+    """The least number of runs per process; the best run counts."""
 
 
 ROWS: dict[str, Row] = {}
@@ -110,7 +109,7 @@ def _() -> Work:
     return lambda: Tem(epsilon=3.0).privatize(texts)
 
 
-# Idle threads look for work for a while, so processor time says little here.
+# Idle threads search for work for a while, so processor time says little here.
 @row("text-threads", "Tem, 200,000 words of text, laws kept, 2 threads",
      clocks=("wall",), threads=2)  # fmt: skip
 def _() -> Work:
@@ -351,7 +350,7 @@ def used() -> float:
 
 
 def best(call: Work, runs: int, seconds: float = 0.3) -> dict[str, float]:
-    """The shortest of at least `runs` runs, and of as many as fill `seconds`, by both clocks."""
+    """Return the shortest time by both clocks, of at least `runs` runs in at least `seconds`."""
     times: dict[str, list[float]] = {"cpu": [], "wall": []}
     while len(times["wall"]) < runs or sum(times["wall"]) < seconds:
         cpu, wall = used(), time.perf_counter()
@@ -373,7 +372,7 @@ def run_here(name: str) -> None:
 
 
 def run_there(name: str, tree: Path) -> dict[str, Any]:
-    """A row by the commit that is checked out and built in `tree`."""
+    """Run a row with the commit that is built in `tree`."""
     threads = str(ROWS[name].threads)
     env = {**os.environ, "PYTHONPATH": str(tree / "python"), "FASTDX_NUM_THREADS": threads}
     command = [sys.executable, __file__, "--here", name]
@@ -400,11 +399,11 @@ class Verdict(NamedTuple):
 
 
 def interval(ratios: Sequence[float]) -> tuple[float, float, float]:
-    """Median of the ratios, and an interval that holds the true median in at least 95% of cases.
+    """Return the median ratio and an interval that contains the true median with at least 95%.
 
-    A ratio is below the true median with probability 1/2, independently of the others: so the k-th
-    smallest is above it with the probability that fewer than k of n are below. Under six rounds no
-    two of them are far enough apart; then the interval is everything.
+    A ratio is below the true median with probability 1/2, independently of the others. So the k-th
+    smallest ratio is above it with the probability that fewer than k of n are below. With fewer
+    than six rounds no two ratios give 95%; then the interval is unbounded.
     """
     ordered, n = sorted(ratios), len(ratios)
     k, tail = 0, 0.0  # tail: the probability of fewer than k of n
@@ -417,7 +416,7 @@ def interval(ratios: Sequence[float]) -> tuple[float, float, float]:
 
 
 def judge(ratios: Sequence[float], accepted: float, tolerance: float) -> Verdict:
-    """Whether times new/base of the rounds are beyond what is accepted."""
+    """Judge whether the ratios new/base of the rounds exceed the accepted one."""
     low, middle, high = interval(ratios)
     limit = accepted * tolerance
     if low > limit:
@@ -441,7 +440,7 @@ def git(*args: str) -> str:
 
 
 def sources(commit: str) -> str:
-    """What the extension of a commit is made of and by, as a short name."""
+    """Return a short name for the sources and the compiler of a commit's extension."""
     flags = ("RUSTFLAGS", "CARGO_BUILD_RUSTFLAGS", "CARGO_PROFILE_")
     settings = [f"{k}={v}" for k, v in sorted(os.environ.items()) if k.startswith(flags)]
     compiler = subprocess.run(["rustc", "-vV"], stdout=subprocess.PIPE, text=True, check=True)
@@ -450,7 +449,7 @@ def sources(commit: str) -> str:
 
 
 def checked_out(commit: str) -> Path:
-    """A work tree of the commit with its extension, built if there is none of these sources."""
+    """Return a work tree of the commit with its extension; build it if these sources are new."""
     tree = STORE / commit[:12]
     if not (tree / "python").is_dir():
         git("worktree", "prune")
@@ -479,7 +478,7 @@ def checked_out(commit: str) -> Path:
 
 
 def forget_others(*kept: Path) -> None:
-    """Work trees of earlier checks go; extensions stay."""
+    """Remove work trees of earlier checks; keep extensions."""
     for tree in STORE.glob("[0-9a-f]" * 12):
         if tree not in kept:
             git("worktree", "remove", "--force", str(tree))
@@ -490,11 +489,11 @@ def forget_others(*kept: Path) -> None:
 
 class Rounds(NamedTuple):
     ratios: dict[str, list[float]]
-    """By row, or by "row wall"."""
+    """The accepted ratios, by row or by "row wall"."""
     times: dict[str, list[float]]
-    """Of the base."""
+    """The hash of the base commit."""
     lacking: dict[str, str]
-    """Rows that the base cannot run, and why."""
+    """Rows that the base cannot run, with the reasons."""
 
 
 def key(name: str, clock: str) -> str:
@@ -506,7 +505,7 @@ def tolerance(name: str) -> float:
 
 
 def one_round(number: int, name: str, base: Path, new: Path, found: Rounds) -> None:
-    """Adds a pair of runs. Which of the two goes first changes from round to round."""
+    """Add a pair of runs; their order alternates from round to round."""
     if number % 2 == 0:
         old, mine = run_there(name, base), run_there(name, new)
     else:
@@ -525,7 +524,7 @@ def one_round(number: int, name: str, base: Path, new: Path, found: Rounds) -> N
 def measure(
     names: Sequence[str], base: Path, new: Path, rounds: int, accepted: dict[str, float]
 ) -> Rounds:
-    """All rounds; after them, as many again of the rows that noise leaves open."""
+    """Run all rounds, and as many again for rows that noise leaves undecided."""
     found = Rounds({}, {}, {})
     for number in range(2 * rounds):
         going = [n for n in names if n not in found.lacking]
@@ -551,7 +550,7 @@ def stored() -> dict[str, Any]:
 
 
 def write(commit: str, ratios: dict[str, float], old: dict[str, dict[str, float]]) -> None:
-    """Stores accepted ratios; those of rows that were not measured, and of other machines, stay."""
+    """Store accepted ratios; keep those of other machines and of rows that were not measured."""
     here = old.get(instructions(), {})
     kept = {**here, **{k: round(r, 3) for k, r in ratios.items()}}
     order = [key(n, c) for n, r in ROWS.items() for c in r.clocks]

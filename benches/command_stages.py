@@ -1,10 +1,10 @@
-"""Where the command's time goes on the IMDB reviews: processor seconds of every stage, one by one.
+"""Measure the processor seconds of each stage of the command on the IMDB reviews.
 
-python benches/command_stages.py              # ../shared/data/text/imdb.*.jsonl.gz, where it is
+python benches/command_stages.py              # ../shared/data/text/imdb.*.jsonl.gz, if it exists
 python benches/command_stages.py a.jsonl …    # any JSONL files with a field "text"
 
-Processor time of all threads, so that what else the machine does matters little. The command does
-the stages at the same time: on two cores it takes half of their sum at best.
+It is the processor time of all threads, so other load on the machine matters little. The command
+runs the stages at the same time, so on two cores it takes at best half of their sum.
 """
 
 from __future__ import annotations

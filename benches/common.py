@@ -1,11 +1,11 @@
-"""What the benchmark scripts share. Ratios are peer time / fastdx time."""
+"""Helpers of the benchmark scripts. Ratios are peer time / fastdx time."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
-# A machine may pin OpenBLAS to an older core, which halves numpy: undone before it is loaded.
+# A setting that pins OpenBLAS to an older core would halve numpy's speed; remove it before loading.
 _CPU = Path("/proc/cpuinfo")
 if _CPU.exists() and "avx512f" in _CPU.read_text():
     os.environ.setdefault("OPENBLAS_CORETYPE", "SkylakeX")
@@ -23,12 +23,12 @@ SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
 def as_installed() -> dict[str, str]:
-    """The environment of a program that is installed: its modules are compiled once, and kept."""
+    """Return the environment of an installed program, whose modules are compiled and cached."""
     return {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
 
 
 def median(call: Callable[[], object], runs: int = 5) -> float:
-    """Median seconds of a call."""
+    """Return the median seconds of a call."""
     times = []
     for _ in range(runs):
         start = time.perf_counter()
@@ -50,8 +50,11 @@ def report(what: str, ours: float, theirs: float, peer: str) -> None:
 
 
 def clustered(words: int, dim: int, seed: int = 0) -> NDArray[np.float32]:
-    """Vectors like GloVe's in what matters for neighbours: clusters of about a hundred words,
-    a spectrum that falls slowly, norms from 3.5 to 6.5."""
+    """Make vectors whose neighbourhoods are like GloVe's.
+
+    They have clusters of about a hundred words, a slowly falling spectrum, and norms from 3.5 to
+    6.5.
+    """
     rng = np.random.default_rng(seed)
     centers = rng.standard_normal((max(20, words // 100), dim)).astype(np.float32)
     x = 0.8 * centers[rng.integers(0, len(centers), words)]
@@ -66,7 +69,7 @@ def embedding(words: int, dim: int) -> Embedding:
 
 
 def texts(words: Sequence[str], count: int, length: int) -> list[str]:
-    """Texts of `length` words each, drawn by Zipf's law; `words` are in order of frequency."""
+    """Make texts of `length` words drawn by Zipf's law; `words` are in order of frequency."""
     rng = np.random.default_rng(1)
     rank = rng.zipf(1.2, 4 * count * length)
     ids = (rank[rank <= len(words)][: count * length] - 1).reshape(count, length)
@@ -74,7 +77,7 @@ def texts(words: Sequence[str], count: int, length: int) -> list[str]:
 
 
 def prose(words: Sequence[str], count: int, length: int) -> list[str]:
-    """The same as sentences of twelve words, with a capital, a comma and a full stop."""
+    """Make such texts as sentences of twelve words with a capital, a comma and a full stop."""
     made = []
     for text in texts(words, count, length):
         parts = text.split(" ")

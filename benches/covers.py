@@ -1,4 +1,4 @@
-"""Tem on covers beside Tem, in one run: text, ids, new words, small and large vocabularies.
+"""Compare Tem on covers with Tem: text, ids, new words, small and large vocabularies.
 
     python covers.py [--large]
 
@@ -40,7 +40,7 @@ def reviews() -> list[str]:
 
 
 def text(e: Embedding, cover: Cover) -> None:
-    """A corpus by a new mechanism, and once more."""
+    """Time a corpus with a new mechanism, and a second time."""
     texts = reviews()
     words = sum(len(t.split()) for t in texts)
     for epsilon in (3.0, 4.0, 6.0):
@@ -70,7 +70,7 @@ def draws(e: Embedding, cover: Cover) -> None:
 
 
 def new_words(e: Embedding, cover: Cover, epsilon: float, count: int) -> None:
-    """A word that was never seen, one a call; by a Tem that has its lists, and one that has not."""
+    """Time calls with one new word each, for a Tem with stored lists and one without."""
     ids = np.random.default_rng(1).permutation(len(e))[:count].astype(np.uint32)
     lists = Tem(e, epsilon).build_lists() if len(e) <= 100_000 else None
     for name, space in (("", e), ("with lists, ", lists)):

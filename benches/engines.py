@@ -1,12 +1,12 @@
-"""Columns and engines on the same reviews, as ratios to a list of str in the same run.
+"""Compare columns and engines with a list of str, on the same reviews in the same run.
 
-make bench-engines      # ../shared/data/text/imdb.*.jsonl.gz; what is not installed is left out
+make bench-engines      # ../shared/data/text/imdb.*.jsonl.gz; engines not installed are left out
 
-Everything works on one thread with one index, lists ready. Time is processor time, so that what
-else the machine does matters less. In this process kinds take turns, and the best of the rounds
-counts. Of Spark it is that of all its processes, for one partition and for several: the
-difference counts, so that its start is not in the rate. Ray starts its actors, whose caches are
-empty, for every run: a difference says nothing there.
+All run on one thread with one index, whose lists are ready. Time is processor time, so other load
+matters less. In this process the kinds of columns take turns, and the best round counts. For Spark
+it is the time of all its processes. The difference between several partitions and one counts, so
+the rate does not include the start. Ray starts actors with empty caches for every run, so such a
+difference would say nothing.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ TEXTS = Path(__file__).resolve().parents[2] / "shared" / "data" / "text"
 ROUNDS = 12
 OVER = 3
 PARTITION = 8
-"""How often a partition of Spark holds the texts: some 30 MB, of the 128 MB it has by default."""
+"""How often a partition of Spark repeats the texts: to some 30 MB, of 128 MB by default."""
 EPSILON = 3.0
 
 
@@ -56,7 +56,7 @@ def seconds(call: Callable[[], object]) -> float:
 
 
 def seconds_of_all(call: Callable[[], object]) -> float:
-    """Processor time of this process and of all that it started."""
+    """Return the processor time of this process and of all its children."""
     start = used()
     call()
     return used() - start
@@ -76,7 +76,7 @@ def used() -> float:
 
 
 def columns(texts: list[str]) -> dict[str, Callable[[], Any]]:
-    """The same texts as columns of every kind: functions that make them."""
+    """Return functions that make columns of every kind from the texts."""
     import pandas as pd
     import polars as pl
     import pyarrow as pa
@@ -91,7 +91,7 @@ def columns(texts: list[str]) -> dict[str, Callable[[], Any]]:
 
 
 def own_memory(pid: int | str = "self") -> float:
-    """MB that a process shares with no other."""
+    """Return the MB that a process shares with no other."""
     rollup = Path(f"/proc/{pid}/smaps_rollup").read_text("utf-8")
     return sum(int(line.split()[1]) for line in rollup.splitlines() if "Private" in line) / 1024
 
@@ -102,7 +102,7 @@ def status(field: str) -> float:
 
 
 def memory(kind: str, index: str, count: int) -> float:
-    """MB at the peak of a call, beside input and output; caches are full."""
+    """Return the peak MB of a call besides input and output, with full caches."""
     texts = reviews(count)
     column = columns(texts)[kind]()
     if kind != "list of str":
@@ -204,7 +204,7 @@ def spark_(parquet: str, index: str) -> Iterator[Callable[[int], tuple[float, fl
 
 
 def workers() -> list[str]:
-    """Spark's Python processes; those that were forked off its daemon."""
+    """Return Spark's Python processes that its daemon forked."""
     found = []
     for path in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):

@@ -1,12 +1,12 @@
-"""Where the time of a row of benches/check.py goes, as a flame graph.
+"""Draw a flame graph of the time of a row of benches/check.py.
 
     make profile ROW=search-50                  benches/profiles/search-50.svg
     make profile ROW=search-50 AS=before        benches/profiles/search-50-before.svg
 
-perf records the row's work alone: what prepares it is left out. Stacks are by the tables that
-unwind exceptions (DWARF), since the code keeps no frame pointers. Of names the types in angle
-brackets are left out; frames of closures and of rayon that only call on, too; Python's interpreter
-is one frame. Frames too narrow to read go until the picture is small enough to keep.
+perf records only the row's work, without its preparation. It finds stacks by the unwind tables of
+exceptions (DWARF), because the code has no frame pointers. The graph leaves out types in angle
+brackets, and frames of closures and of rayon that only call further functions. Python's interpreter
+is one frame. The narrowest frames are removed until the picture is small enough.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ NEEDED = {
 
 
 def tool(name: str) -> str:
-    """Where a program is; programs that cargo installs are often not on the path."""
+    """Return the path of a program; programs installed by cargo are often not on PATH."""
     cargo = Path(os.environ.get("CARGO_HOME", Path.home() / ".cargo")) / "bin"
     found = shutil.which(name) or shutil.which(name, path=str(cargo))
     if found is None:
@@ -51,7 +51,7 @@ def tool(name: str) -> str:
 
 
 def work(name: str, seconds: float, control: Path, answer: Path) -> None:
-    """The recorded process: prepares the row, then has perf record it for `seconds`."""
+    """Prepare the row in the recorded process, then let perf record it for `seconds`."""
     import fastdx
 
     call = ROWS[name].prepare()
@@ -90,7 +90,7 @@ def record(name: str, seconds: float, folder: Path) -> Path:
 
 
 def short(name: str) -> str:
-    """A function's name without the types in angle brackets: of `<A as B>::f` stays `A::f`."""
+    """Return a function's name without types in angle brackets; `<A as B>::f` becomes `A::f`."""
     name = re.sub(r"\+0x[0-9a-f]+$", "", name).replace("->", "")
     name = re.sub(r"^<(?:impl )?&?(?:mut )?([\w:]+).* as .*?>(::\w+)$", r"\1\2", name)
     while name != (fewer := re.sub(r"(::)?<[^<>]*>", "", name)):
@@ -99,9 +99,9 @@ def short(name: str) -> str:
 
 
 def frames(script: str) -> str:
-    """What `perf script` printed, with short names and without frames that only call on.
+    """Return the output of `perf script` with short names, without frames that only call further.
 
-    Neighbouring frames of one function, of which all but the outermost were inlined, become one.
+    Neighbouring frames of one function, where all but the outermost were inlined, become one.
     """
     lines: list[str] = []
     before = ""
@@ -124,7 +124,7 @@ def frames(script: str) -> str:
 
 
 def collapsed(data: Path) -> str:
-    """Stacks and how often each was met."""
+    """Return the stacks with their counts."""
     script = [tool("perf"), "script", "--input", str(data)]
     told = subprocess.run(
         script, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True
@@ -138,9 +138,9 @@ def collapsed(data: Path) -> str:
 
 
 def still(picture: str) -> str:
-    """The picture without its script (it can zoom and search), which is under a licence of its own.
+    """Return the picture without its zoom and search script, which has a licence of its own.
 
-    What a frame is stands in its title, which a browser shows where the mouse rests.
+    A frame's title describes it; a browser shows the title under the mouse.
     """
     picture = re.sub(r"<script.*?</script>", "", picture, flags=re.DOTALL)
     picture = re.sub(r"<!--.*?-->", "", picture, flags=re.DOTALL)
@@ -151,7 +151,7 @@ def still(picture: str) -> str:
 
 
 def drawn(stacks: str, title: str) -> str:
-    """The graph, without the narrowest frames, at most `MOST` bytes where that can be."""
+    """Return the graph without the narrowest frames, with at most `MOST` bytes if possible."""
     picture = ""
     for width in (0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5):
         command = [tool("inferno-flamegraph"), "--title", title, "--countname", "ns"]

@@ -1,8 +1,8 @@
-"""Three figures of speed, from Python: many texts, one text, and the first one of a program.
+"""Measure three speeds from Python: many texts, one text, and the first text of a program.
 
     python benches/headline.py
 
-Texts are made of the built-in vocabulary's words, drawn by Zipf's law; every word is drawn afresh.
+The texts have words of the built-in vocabulary, drawn by Zipf's law.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FIRST = (
 def main() -> None:
     tem = Tem(epsilon=3.0)
     many = texts(tem.embedding.words, 10_000, 200)
-    tem.privatize(many)  # lists of the words that come are made once
+    tem.privatize(many)  # makes the lists of these words
     times = []
     for _ in range(5):
         start = time.perf_counter()

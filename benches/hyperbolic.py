@@ -1,4 +1,4 @@
-"""Hyperbolic noise, nearest words and training beside numpy and gensim."""
+"""Compare hyperbolic noise, nearest words and training with numpy and gensim."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SIZE = 20_000
 
 
 def by_numpy(epsilon: float, n: int = 100) -> np.ndarray:
-    """The radius by its inverse distribution function on a grid, directions in one batch."""
+    """Draw radii by the inverse distribution function on a grid, and directions in one batch."""
     r = np.linspace(0, 1, 20_001)[1:-1]
     log = (n - 1) * np.log(r) + epsilon * np.log((1 - r) / (1 + r))
     cdf = np.cumsum(np.exp(log - log.max()))

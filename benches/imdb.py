@@ -1,6 +1,6 @@
-"""Privatise the IMDB reviews from the command line by both mechanisms: time, speed, memory.
+"""Measure time, speed and memory of the command on the IMDB reviews, with both mechanisms.
 
-make imdb                     # ../shared/data/text/imdb.*.jsonl.gz, where it is there
+make imdb                     # ../shared/data/text/imdb.*.jsonl.gz, if it exists
 make imdb IMDB="a.jsonl …"    # any JSONL files with a field "text"
 """
 
@@ -27,7 +27,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             program = [sys.executable, "-m", "fastdx", "privatize", "--column", "text"]
             program += ["--mechanism", mechanism, "--epsilon", str(epsilon)]
-            # Its modules are compiled, and come into the cache.
+            # The first run compiles the modules and fills the file cache.
             line = b'{"text": "tea"}\n'
             subprocess.run(program, input=line, capture_output=True, check=True, env=as_installed())
             command = [*program, *files, "-o", f"{folder}/out.jsonl"]
@@ -37,7 +37,7 @@ def main() -> None:
             ) as process:
                 assert process.stderr is not None
                 told = process.stderr.read()
-                # Of this process alone, not the largest of all children.
+                # The memory of this process alone; rusage would give the largest of all children.
                 _, status, used = os.wait4(process.pid, 0)
                 process.returncode = os.waitstatus_to_exitcode(status)
             seconds = time.perf_counter() - start

@@ -1,9 +1,9 @@
-"""How long `import fastdx` takes beyond numpy's, in fresh interpreters.
+"""Measure the time of `import fastdx` after numpy's, in fresh interpreters.
 
     python benches/import_time.py [--runs 41]
 
-numpy is imported first, for every program that uses fastdx needs it. The median, the fastest and
-the slowest of the runs; files are in the operating system's cache.
+numpy is imported first, because every program with fastdx needs it. Prints the median, the fastest
+and the slowest run; the operating system has the files in its cache.
 """
 
 from __future__ import annotations

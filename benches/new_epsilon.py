@@ -1,9 +1,9 @@
-"""Tem on 400,000 words × 300: the same word again and again, and random words at a new ε.
+"""Measure Tem on 400,000 words × 300: one repeated word, and random words at a new ε.
 
     python benches/new_epsilon.py
 
-One thread. The lists of 2,000 words are made beforehand; every call at a new ε is by a new Tem,
-whose making stands in a column of its own.
+It uses one thread. The lists of 2,000 words are made beforehand. Every call at a new ε uses a new
+Tem; a separate column has the time to make it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Loading and whole mechanisms beside their peers, in one run. `make bench` installs them."""
+"""Compare loading and whole mechanisms with other libraries, which `make bench` installs."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def drawing(path: Path) -> None:
 
 
 def published(path: Path) -> None:
-    """The published mechanisms beside PyPantera, which has most of them, in one process each."""
+    """Compare published mechanisms with PyPantera, which has most of them, a process for each."""
     try:
         from src.EmbeddingPerturbationMechanism.cmp import CMP
         from src.EmbeddingPerturbationMechanism.mahalanobis import Mahalanobis
@@ -96,7 +96,7 @@ def published(path: Path) -> None:
     ]
 
     def row(name: str, ours: fastdx.Mechanism, theirs: object, runs: int, call: str) -> None:
-        # Theirs keeps laws of whole texts: a new text each time.
+        # PyPantera caches laws of whole texts, so each run takes a new text.
         texts = iter([words[i:] + words[:i] for i in range(1, runs + 1)])
 
         def their() -> object:

@@ -1,8 +1,8 @@
-"""What an observer of response times learns about the word, with and without padding.
+"""Measure how well an observer of response times guesses the word, with and without padding.
 
-Two words are called in turn, one call each; the observer sees one call's time and guesses which
-word it was by a threshold. Printed: the share of right guesses of the best threshold, learnt on
-one half of the calls and judged on the other. One half right is nothing learnt.
+The script calls two words in turn. The observer sees the time of one call and guesses the word by a
+threshold. The best threshold is learned on one half of the calls. The script prints its share of
+right guesses on the other half; 0.5 means that the observer learns nothing.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def main() -> None:
         for label, pad, calls in (("plain", None, 4000), ("pad=0.001", 0.001, 1500)):
             share = []
             for repeat in range(1 if "never" not in name else 600):
-                # A new word is new once only: a fresh Tem for each call of it.
+                # A word is new only once, so each call with a new word gets a fresh Tem.
                 tem = Tem(epsilon=3.0, pad=pad)
                 if "never" in name:
                     tem.privatize_ids(np.repeat(ids[:1], 50))

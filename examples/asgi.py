@@ -1,6 +1,6 @@
-"""Tem in an ASGI service of your own: `uvicorn --app-dir examples asgi:app --workers 2`.
+"""A minimal ASGI service around Tem: `uvicorn --app-dir examples asgi:app --workers 2`.
 
-It answers as fastdx-serve does, without its limits, keys, ledger and metrics.
+It answers like fastdx-serve, but has no limits, keys, ledger or metrics.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ tem = Tem.recommended()
 
 
 async def privatize(request: Request) -> JSONResponse:
-    """Answer {"text": …} with the same, privatised; never with what was wrong in it."""
+    """Answer {"text": …} with the privatised text; an error never shows the request's content."""
     try:
         return JSONResponse({"text": tem.privatize((await request.json())["text"])})
     except (JSONDecodeError, KeyError, TypeError, UnicodeError):

@@ -1,13 +1,12 @@
-"""The same sentences by Tem as published and by the recommended policy, and what an attacker says.
+"""Privatise sentences by Tem as published and by the recommended policy, and attack them.
 
     python examples/beside.py [--plain 2.8] [--guesses] [--texts FILE.jsonl]
 
-Beside ε stand the bits that a release tells of a word. The attacker sees one output by itself,
-knows the mechanism and the words' frequencies (by rank), and names the likeliest of all words by
-one guess. With texts (one JSON object a line, its field "text") the strongest attacker reads whole
-sentences too: he has learned which words follow each other from every second text, and names the
-content words of the others. The built-in vocabulary; outputs are drawn at random, so they differ
-from run to run.
+The script prints ε and the bits that a release tells about a word. The attacker sees one output by
+itself, knows the mechanism and the words' frequencies (by rank), and makes one guess. With texts
+(one JSON object per line, field "text") the strongest attacker reads whole sentences. He learns
+from every second text which words follow each other, and names the content words of the others. The
+vocabulary is the built-in one. Outputs are random, so they differ from run to run.
 """
 
 from __future__ import annotations
@@ -28,23 +27,23 @@ SENTENCES = (
 )
 DRAWS = 3
 MOST = 1000
-"""Texts that are attacked at most."""
+"""The most texts to attack."""
 
 
 def in_place(sentence: str, words: list[str]) -> str:
-    """The sentence with other words."""
+    """Return the sentence with other words in place of its own."""
     rest = iter(words)
     return re.sub(r"\w+", lambda _: next(rest), sentence)
 
 
 def guesses(channels: dict[str, Channel], sentence: str) -> None:
-    """Print the sentence, an output of each mechanism and what the attacker takes it for."""
+    """Print the sentence, an output of each mechanism, and the attacker's guesses."""
     lines = [f"| written | {sentence} |"]
     for name, channel in channels.items():
         e = channel.mechanism.space
         written = e.ids(channel.mechanism.tokenize(sentence))
         out = channel.mechanism.privatize_ids(written)
-        # For every output the word that the attacker names.
+        # The word that the attacker names, for every output.
         best = [int(channel.posterior(y).argmax()) for y in out]
         shown = [f"**{e.words[g]}**" if g == w else e.words[g]
                  for g, w in zip(best, written, strict=True)]  # fmt: skip
@@ -54,7 +53,7 @@ def guesses(channels: dict[str, Channel], sentence: str) -> None:
 
 
 def attack(channels: dict[str, Channel]) -> str:
-    """What a release tells, who the attacker is, and how often he is right."""
+    """Describe the bits of a release, the attacker, and his success."""
     told = " and ".join(f"{channel.bits()} a word by {name}" for name, channel in channels.items())
     right = [f"{reidentification(channel.mechanism, 'rank').success[1]:.1%} behind {name}"
              for name, channel in channels.items()]  # fmt: skip
@@ -70,7 +69,7 @@ def attack(channels: dict[str, Channel]) -> str:
 
 
 def sentences(channels: dict[str, Channel], path: Path) -> str:
-    """What the strongest attacker names who reads whole sentences."""
+    """Describe the success of the strongest attacker, who reads whole sentences."""
     texts = [json.loads(line)["text"] for line in path.read_text("utf-8").splitlines() if line]
     model = NgramPrior.train(Embedding.default(), texts[::2])
     found = {

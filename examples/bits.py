@@ -1,9 +1,9 @@
-"""Bits a word beside ε and the success of one guess, on the built-in words.
+"""Compare bits per word with ε and the success of one guess, on the built-in words.
 
     python examples/bits.py
 
-writes the table of docs/explanation/bits.md. Takes some minutes: every number is a sum over all
-20,000 words and all outputs.
+This writes the table of docs/explanation/bits.md. It takes some minutes, because every number is a
+sum over all 20,000 words and all outputs.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from fastdx.calibration import reidentification
 from fastdx.channel import Channel
 
 READERS = (7.0, 3.5, 2.5)
-"""Bits that a word has left for a reader who knows what stands before it."""
+"""The bits of a word for a reader who knows the words before it."""
 
 
 def policies(e: Embedding) -> dict[str, Tem]:
@@ -27,7 +27,7 @@ def policies(e: Embedding) -> dict[str, Tem]:
 
 
 def row(name: str, tem: Tem) -> str:
-    """Return a line of the table."""
+    """Return a row of the table."""
     channel = Channel.of(tem)
     told = channel.bits()
     right = reidentification(tem, "rank").success[1]

@@ -1,9 +1,9 @@
-"""What words are replaced by, along WordNet's hierarchy and in a judge's eyes.
+"""Measure replacements by WordNet's hierarchy and by a judge embedding.
 
     python examples/hierarchy.py WORDNET.edges.tsv WORDNET.closure.tsv GLOVE.txt
 
-Mechanisms at an equal mean probability of leaving a word unchanged (N_w), on nouns that all
-vocabularies have. The judge, GloVe, is used by none of them.
+The mechanisms have an equal mean probability of leaving a word unchanged (N_w), on nouns that all
+vocabularies have. No mechanism uses the judge, GloVe.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def unchanged(m: Mechanism, words: list[str]) -> float:
 
 def at(make: Callable[[float], Mechanism], low: float, high: float, words: list[str],
        target: float) -> Mechanism:  # fmt: skip
-    """The mechanism whose mean N_w is the target, by bisection over ε."""
+    """Return the mechanism whose mean N_w is the target, by bisection over ε."""
     for _ in range(18):
         middle = (low * high) ** 0.5
         low, high = (middle, high) if unchanged(make(middle), words) < target else (low, middle)
@@ -54,7 +54,7 @@ def main() -> None:
     place = {w: i for i, w in enumerate(judge.words)}
     nouns, english = Embedding.default("nouns"), Embedding.default()
     common = [w for w in nouns.words if w in english and w in place]
-    # The same candidates for all: nouns that both vocabularies have and that stand in the graph.
+    # All mechanisms get these candidates: nouns of both vocabularies and of the graph.
     both = [w for w in nouns.words if w in english]
     graph = WordGraph(edges_file, words=both)
     nouns = Embedding(both, nouns.vectors[nouns.ids(both)], metric="poincare")

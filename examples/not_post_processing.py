@@ -1,11 +1,11 @@
-"""Releases that read the original once more: how far each tells two texts apart, exactly.
+"""Compute exactly how well releases that read the original again distinguish two texts.
 
     python examples/not_post_processing.py
 
-writes the table of docs/explanation/not-post-processing.md.
+This writes the table of docs/explanation/not-post-processing.md.
 
-Every release here begins with draws that keep ε·d, and then does what published code does with the
-original at hand. Vocabularies have three or four words, so all releases of a text are written out.
+Every release here begins with ε·d-private draws, and then reads the original again as published
+code does. The vocabularies have three or four words, so all releases of a text can be enumerated.
 """
 
 from __future__ import annotations
@@ -21,42 +21,42 @@ from fastdx import Embedding, Tem
 
 Text = tuple[str, ...]
 Law = dict[Text, float]
-"""The probability of every release of one text."""
+"""The probabilities of all releases of one text."""
 
 
 class Finding(NamedTuple):
-    """Two texts that a release tells apart further than its claim allows."""
+    """Two texts that a release distinguishes better than its claim allows."""
 
     release: str
     texts: tuple[Text, Text]
     claimed: str
     allowed: float
-    """What the claim allows the log-ratio of the two texts to be."""
+    """The largest log-ratio of the two texts under the claim."""
     laws: tuple[Law, Law]
     blind: tuple[Law, Law]
-    """The same kind of release, done without the original."""
+    """A correct release of this kind, which does not read the original again."""
 
 
 def line(**places: float) -> Embedding:
-    """Words at places in one dimension."""
+    """Return words at places in one dimension."""
     return Embedding(list(places), np.array(list(places.values()))[:, None])
 
 
 def word_law(space: Embedding, word: str, epsilon: float) -> dict[str, float]:
-    """Pr[y | word] ∝ exp(-(ε/2)·d(word, y)), which keeps ε·d: the law that all begin with."""
+    """Return the ε·d-private law of all first draws, Pr[y | word] ∝ exp(-(ε/2)·d(word, y))."""
     law = Tem(space, epsilon, gamma=inf).probabilities(word)
     return dict(zip(space.words, law.tolist(), strict=True))
 
 
 def drawn(space: Embedding, text: Text, epsilons: Iterable[float]) -> Law:
-    """Every word of a text is drawn by itself, each at its own ε."""
+    """Draw every word of a text by itself, each at its own ε."""
     laws = [word_law(space, w, e).items() for w, e in zip(text, epsilons, strict=True)]
     return {tuple(y for y, _ in found): float(np.prod([p for _, p in found]))
             for found in product(*laws)}  # fmt: skip
 
 
 def decoded(law: Law, decode: Callable[[Text], Text]) -> Law:
-    """Post-processing, if `decode` reads nothing but the release."""
+    """Apply `decode` to each release; this is post-processing if it reads only the release."""
     found: Law = {}
     for y, p in law.items():
         found[decode(y)] = found.get(decode(y), 0.0) + p
@@ -64,7 +64,7 @@ def decoded(law: Law, decode: Callable[[Text], Text]) -> Law:
 
 
 def loss(first: Law, second: Law) -> tuple[float, Text]:
-    """The largest log-ratio of two laws, and the release that has it."""
+    """Return the largest log-ratio of two laws, and the release that attains it."""
 
     def ratio(y: Text) -> float:
         p, q = first.get(y, 0.0), second.get(y, 0.0)
@@ -75,7 +75,7 @@ def loss(first: Law, second: Law) -> tuple[float, Text]:
 
 
 def distance(space: Embedding, first: Text, second: Text) -> float:
-    """The distance of two texts of one length: the sum over their places."""
+    """Return the distance of two texts of equal length, the sum over their places."""
     return sum(space.distance(a, b) for a, b in zip(first, second, strict=True))
 
 
@@ -84,9 +84,9 @@ GOOD = ("fair", "great")
 
 
 def with_the_feeling_of(read: str, text: Text, epsilon: float, heeded: float = 0.9) -> Law:
-    """Draw a word; a decoder that is told a sentiment moves the word there, 9 times in 10.
+    """Draw a word; a decoder that gets a sentiment moves the word to it, 9 times in 10.
 
-    `read` says whose sentiment that is: the "original"'s, or the "release"'s own.
+    `read` says where the sentiment comes from: the "original" or the "release".
     """
     law: Law = {}
     for (y,), p in drawn(FEELINGS, text, [epsilon]).items():
@@ -102,7 +102,7 @@ WARMTH = line(ice=-1, cool=0, mild=0.1, hot=1.05)
 
 
 def in_words(length: int, text: Text, epsilon: float) -> Law:
-    """Draw one word for the mean of a text; a decoder writes it so many times."""
+    """Draw one word for the mean of a text; a decoder writes it as often as the text has words."""
     mean = float(np.mean([WARMTH.vectors[WARMTH.ids([w])[0], 0] for w in text]))
     weights = np.exp(-epsilon / 2 * np.abs(WARMTH.vectors[:, 0] - mean))
     return {(y,) * length: float(p)
@@ -130,17 +130,17 @@ def drawn_again(word: str, epsilon: float) -> Law:
 
 CARE = line(pill=0, drug=0.1, home=3, work=5)
 SCORES = {"pill": 1.0, "drug": 4.0, "home": 1.0, "work": 1.0}
-"""How telling each word is, by a public list."""
+"""How much each word reveals, by a public list."""
 
 
 def with_shares_of(total: float, text: Text) -> Law:
-    """Share ε out among the words of a text, by how telling each is within the text."""
+    """Divide ε among the words of a text, by how much each reveals relative to the others."""
     scores = [SCORES[w] for w in text]
     return drawn(CARE, text, [total * s / sum(scores) for s in scores])
 
 
 def by_counts_of(counted: Text, text: Text, epsilon: float) -> Law:
-    """Draw each word of a text; name the likeliest word behind it, by counts of other texts."""
+    """Draw each word of a text; release its likeliest input, by counts of other texts."""
 
     def behind(y: str, word: str) -> float:
         return counted.count(word) * word_law(CARE, word, epsilon)[y]
@@ -152,18 +152,18 @@ def by_counts_of(counted: Text, text: Text, epsilon: float) -> Law:
 
 
 def kept_if_unknown(text: Text, epsilon: float) -> Law:
-    """Draw for a word that the vocabulary has; release any other as it is."""
+    """Draw a replacement for a known word; release an unknown word unchanged."""
     return drawn(CARE, text, [epsilon]) if text[0] in CARE.words else {text: 1.0}
 
 
 def drawn_if_unknown(text: Text, epsilon: float) -> Law:
-    """Draw for a word that the vocabulary has; for any other, each word is as likely."""
+    """Draw a replacement for a known word; for an unknown word, draw uniformly."""
     uniform: Law = {(y,): 1 / len(CARE) for y in CARE.words}
     return drawn(CARE, text, [epsilon]) if text[0] in CARE.words else uniform
 
 
 def findings() -> list[Finding]:
-    """One pair of texts for each kind of release."""
+    """Return one pair of texts for each kind of release."""
     near = WARMTH.distance("cool", "mild")
     cool, mild = ("cool",), ("mild",)
     poor, fair = ("poor",), ("fair",)
@@ -232,7 +232,7 @@ def findings() -> list[Finding]:
 
 
 def shown(value: float) -> str:
-    """A log-ratio, in three digits."""
+    """Return a log-ratio with three digits."""
     return "∞" if value == inf else f"{value:.3g}"
 
 

@@ -29,9 +29,9 @@ def shown(text: str) -> str:
 
 
 def main() -> None:
-    # A vocabulary of one word: every other word becomes it. The laws hardly move anything.
+    # A vocabulary of one word, so every word becomes it. The laws hardly move numbers.
     space = Embedding(["▢"], [[0.0]])
-    # Grids of one or two points: every number becomes 8, every date with a year one of 2000.
+    # Grids of one or two points: every number becomes 8, and every date with a year one in 2000.
     number = Number(1.0, "linear", low=8, high=8.5)
     date = Date(1e9, low="2000-01-01", high="2000-01-02", order="dmy")
     tem = Tem(space, 1.0, numbers=number, dates=date)

@@ -1,9 +1,9 @@
-"""How often texts hold an offensive word before and after, with and without `exclude="offensive"`.
+"""Count texts with an offensive word before and after, with and without `exclude="offensive"`.
 
     python examples/offensive.py [--texts 20000] [--epsilon 3]
 
-Texts of the built-in vocabulary, drawn by Zipf's law over its ranks, 20 words each; a word offends
-if it is in the built-in list (data/offensive.txt).
+The texts have 20 words each, drawn from the built-in vocabulary by Zipf's law over its ranks. A
+word is offensive if it is in the built-in list (data/offensive.txt).
 """
 
 from __future__ import annotations

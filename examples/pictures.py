@@ -1,10 +1,10 @@
-"""The pictures of docs/explanation, from the exact laws of the built-in vocabulary.
+"""Draw the pictures of docs/explanation from the exact laws of the built-in vocabulary.
 
     python examples/pictures.py docs/explanation
 
-Writes map.svg (what an output can change), law.svg (what a word becomes), loss.svg (what outputs
-do change, beside the bound) and wall.svg (what releases leave open). Colours are readable on light
-and dark pages.
+It writes map.svg (the bound on the change by an output), law.svg (the outputs of a word), loss.svg
+(the changes by outputs, with the bound) and wall.svg (the bits that releases leave unknown). The
+colours are readable on light and dark pages.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ STYLE = {
 
 
 def odds(axes: Axes, e: Embedding) -> None:
-    """The largest factor between the probabilities of two words, over their distance."""
+    """Draw the largest factor between the probabilities of two words, over their distance."""
     epsilon = 1.0
     words = ["drink", "tea", "breakfast", "kitchen", "parliament"]
     distances = np.array([e.distance(WORD, word) for word in words])
@@ -59,7 +59,7 @@ def odds(axes: Axes, e: Embedding) -> None:
 
 
 def replacements(axes: tuple[Axes, Axes], e: Embedding) -> None:
-    """The likeliest outputs of a word, without a cover and with one, on one scale."""
+    """Draw the likeliest outputs of a word, without and with a cover, on one scale."""
     cover = Tem.recommended()
     plain = Tem(e, 2.8)
     shown = {
@@ -81,7 +81,7 @@ def replacements(axes: tuple[Axes, Axes], e: Embedding) -> None:
 
 
 def losses(axes: Axes, e: Embedding) -> None:
-    """How much each output tells two words apart, in the order of it, and the bound."""
+    """Draw the sorted log-ratios of two words over all outputs, and the bound."""
     tem = Tem(e, 3.0)
     ratio = np.log(tem.probabilities(WORD)) - np.log(tem.probabilities(OTHER))
     bound = tem.guarantee.bound(WORD, OTHER)
@@ -97,7 +97,7 @@ def losses(axes: Axes, e: Embedding) -> None:
 
 
 def wall(axes: Axes, e: Embedding) -> None:
-    """The bits of a word that stay open at least, over the bits that a release tells of it."""
+    """Draw the least bits of a word that remain unknown, over the bits that a release tells."""
     most = 8.0
     for h, label in ((7.0, (2.9, 4.3)), (3.5, (1.4, 2.3)), (2.5, (0.93, 0.12))):
         axes.plot([0, h, most], [h, 0, 0], color=TEAL)

@@ -1,8 +1,8 @@
-"""A release record, filled in: the page that somebody signs before texts are released.
+"""Print a release record with filled-in fields, the page that somebody signs before a release.
 
     python examples/record.py
 
-The texts, the people and the account are invented. All else is computed when it runs.
+The texts, the people and the account are invented. Everything else is computed in the run.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ TEXTS = ("the doctor said that my knee is fine", "see you on monday", "thank you
 
 
 def filled() -> str:
-    """Release three invented texts of one person, and fill in their record."""
+    """Release three invented texts of one person, and fill in the record."""
     tem = Tem.recommended()
     attack = calibration.reidentification(tem, "rank", (1,))
     with tempfile.TemporaryDirectory() as folder:
@@ -48,7 +48,7 @@ def filled() -> str:
 
 
 def fill(page: str, answers: dict[str, str]) -> str:
-    """Write the answers on the page's lines."""
+    """Write the answers into the empty lines of the page."""
     for what, answer in answers.items():
         blank = f"- {what}: {LINE}"
         if blank not in page:
@@ -58,7 +58,7 @@ def fill(page: str, answers: dict[str, str]) -> str:
 
 
 def demoted(page: str) -> str:
-    """Make the page a part of another one: headings two levels below."""
+    """Lower all headings by two levels, so that the page fits into another one."""
     return re.sub(r"^#", "###", page, flags=re.MULTILINE)
 
 

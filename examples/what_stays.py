@@ -1,4 +1,4 @@
-"""What is released of twenty inputs: every word that is drawn is shown as ▢.
+"""Show the outputs for twenty inputs, with ▢ for every drawn word.
 
 python examples/what_stays.py
 """
@@ -32,7 +32,7 @@ INPUTS = [
 
 
 def main() -> None:
-    # A vocabulary of one word: every other word becomes it.
+    # A vocabulary of one word, so every word becomes it.
     tem = Tem(Embedding(["▢"], [[0.0]]), 1.0)
     print("| written | released (▢: a word that is drawn) |")
     print("|---|---|")

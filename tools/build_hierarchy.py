@@ -1,14 +1,15 @@
-"""Make python/fastdx/channel/nouns.tsv.gz: common nouns and what they are, by WordNet.
+"""Make python/fastdx/channel/nouns.tsv.gz: common nouns with their hypernyms, from WordNet.
 
     python tools/build_hierarchy.py DICT wordnet_nouns.edges.tsv words_by_frequency.txt OUT
 
 DICT is the folder of WordNet 3.0's database (`cntlist.rev`, `noun.exc`); the edges are those of
-tools/fetch_data.py: noun TAB hypernym, by first senses. Kept are the words of the list that are
-nouns or plurals of nouns, and all above them, a line each: the word; how likely it is written in
-the sense that the edges go by; its hypernyms. A plural has its singular there, behind '='.
+tools/fetch_data.py: noun TAB hypernym, by first senses. The script keeps the words of the list that
+are nouns or plurals of nouns, and all their hypernyms. Each line has a word, the probability that
+the word is meant in the sense of the edges, and the word's hypernyms. For a plural it has '=' and
+the singular instead of hypernyms.
 
-How likely: by how often WordNet's tagged texts have each sense of the word, in all parts of speech,
-half a time added to each. Letters and words of the closed classes are in no line.
+The probability comes from the counts of the word's senses in WordNet's tagged texts, over all parts
+of speech, with 1/2 added to each count. Letters and words of the closed classes are left out.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ CLOSED = STOP_WORDS | frozenset(
 NOUN = 1
 RULES = (("ses", "s"), ("xes", "x"), ("zes", "z"), ("ches", "ch"), ("shes", "sh"), ("men", "man"),
          ("ies", "y"), ("s", ""))  # fmt: skip
-"""The plurals that WordNet's own `morphy` undoes."""
+"""The endings of plurals and singulars in WordNet's own `morphy`."""
 
 
 def senses(dictionary: Path) -> dict[str, float]:
-    """How likely each noun is written in its first sense."""
+    """Return the probability that each noun is meant in its first sense."""
     first: Counter[str] = Counter()
     every: defaultdict[str, float] = defaultdict(float)
     listed: defaultdict[str, int] = defaultdict(int)
@@ -53,9 +54,9 @@ def senses(dictionary: Path) -> dict[str, float]:
 
 
 def named(dictionary: Path, nouns: set[str]) -> dict[str, list[str]]:
-    """What names are, which the edges leave out: `london` is an instance of a capital.
+    """Return the hypernyms of names, which the edges lack: `london` is an instance of a capital.
 
-    Of a synset without a noun of the edges the hypernyms are taken.
+    If a synset has no noun of the edges, its hypernyms are taken instead.
     """
     first: dict[str, str] = {}
     for line in (dictionary / "index.noun").read_text("latin-1").splitlines():
@@ -84,7 +85,7 @@ def named(dictionary: Path, nouns: set[str]) -> dict[str, list[str]]:
 
 
 def singular(word: str, nouns: set[str], irregular: dict[str, str]) -> str | None:
-    """The noun that a word is the plural of."""
+    """Return the noun of which a word is the plural."""
     if word in irregular:
         return irregular[word] if irregular[word] in nouns else None
     for ending, end in RULES:

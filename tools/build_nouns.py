@@ -2,9 +2,9 @@
 
     python tools/build_nouns.py wordnet_nouns.closure.tsv words_by_frequency.txt data/nouns.fdx
 
-The closure has one pair (noun, hypernym) a line, separated by a tab; the words are one a line,
-most frequent first. The 10,500 most frequent nouns that have a pair among themselves are kept.
-One thread and a fixed seed: the file is reproducible.
+The closure has one pair (noun, hypernym) per line, separated by a tab. The file of words has one
+word per line, most frequent first. The script keeps the 10,500 most frequent nouns that have a pair
+among themselves. It trains with one thread and a fixed seed, so the file is reproducible.
 """
 
 import sys
@@ -31,7 +31,7 @@ def main() -> None:
     trained = poincare.train(pairs, DIM, epochs=EPOCHS, lr=LR, seed=1, threads=1,
                              callback=progress)  # fmt: skip
     print(poincare.reconstruction(trained, pairs))
-    # Most frequent first, as everywhere.
+    # Words are most frequent first, as in all vocabularies.
     known = set(trained.words)
     words = [w for w in nouns if w in known]
     Embedding(words, trained.vectors[trained.ids(words)], metric="poincare").save(out)

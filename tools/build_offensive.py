@@ -1,11 +1,11 @@
-"""Rebuild data/offensive.txt, the words that `exclude="offensive"` stands for.
+"""Rebuild data/offensive.txt, the list of words for `exclude="offensive"`.
 
     pip download --no-deps better_profanity==0.7.0 && unzip better_profanity-*.whl
     python tools/build_offensive.py better_profanity/profanity_wordlist.txt -o data/offensive.txt
 
-The list was read word by word. `ORDINARY` holds the words that were taken out: they have an
-ordinary meaning that people need, name a group, a body part, a drug or a crime soberly, or are rare
-enough as insults that the ordinary meaning prevails. `ADDED` holds forms that it lacks.
+We read the list word by word. `ORDINARY` holds words that are removed from it. They have an
+ordinary meaning that people need, or they name a group, a body part, a drug or a crime in a neutral
+way, or they are rarely insults. `ADDED` holds forms of words that the list lacks.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Looks through a built site: nothing is loaded from elsewhere, every link leads somewhere.
+"""Checks that a built site loads nothing from other hosts, and that all its links have targets.
 
     python tools/check_site.py target/site
 
-Prints each fault with its page; the exit code is 1 if there is one. Without a network.
+Prints each fault with its page; the exit code is 1 if there is a fault. It needs no network.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-# What a browser fetches by itself; links in <a> are fetched when somebody follows them.
+# Attributes whose address a browser fetches by itself. It fetches links in <a> only on a click.
 LOADED = {
     "audio": ("src",),
     "embed": ("src",),
@@ -35,7 +35,7 @@ IN_CSS = re.compile(r"""url\(\s*["']?([^"')]+)|@import\s+["']([^"']+)""")
 
 
 class Page(HTMLParser):
-    """What a page loads, links to and can be linked to."""
+    """The addresses that a page loads or links to, and its own anchors."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -73,7 +73,7 @@ def in_css(text: str) -> list[str]:
 
 
 def faults(site: Path) -> Iterator[str]:
-    """Every fault, as a line."""
+    """Yield every fault as a line."""
     site = site.resolve()
     pages = {p: Page(p.read_text("utf-8")) for p in sorted(site.rglob("*.html"))}
     if not pages:
@@ -95,7 +95,7 @@ def faults(site: Path) -> Iterator[str]:
 def unreachable(
     url: str, path: Path, site: Path, pages: dict[Path, Page], *, loaded: bool
 ) -> str | None:
-    """Why an address leads nowhere, if so."""
+    """Return the reason why an address has no target, or None."""
     parts = urlsplit(url)
     if parts.scheme == "data":
         return None

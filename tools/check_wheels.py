@@ -1,8 +1,8 @@
-"""Looks into wheels: size, tags, exports, needs, the stable ABI.
+"""Checks wheels: size, tags, exported symbols, required libraries, the stable ABI.
 
     python tools/check_wheels.py target/wheels/*.whl
 
-Prints a row a wheel; the exit code is 1 if something is wrong. Needs requirements-release.txt.
+Prints a row per wheel; the exit code is 1 if there is a fault. Needs requirements-release.txt.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from elftools.elf.elffile import ELFFile
 
 LARGEST = 6_000_000
 EXPORTS = {"PyInit__core"}
-# What every system with glibc, or with musl, has; PEP 600 and PEP 656.
+# Libraries of every system with glibc, or with musl (PEP 600 and PEP 656).
 SYSTEM = {"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1", "libc.so",
           "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}  # fmt: skip
 
 
 def look(wheel: Path) -> list[str]:
-    """What is wrong with a wheel."""
+    """A fault of a wheel."""
     wrong = []
     size = wheel.stat().st_size
     if size > LARGEST:
@@ -84,7 +84,7 @@ def main() -> int:
     if not wheels:
         print("no wheels are named", file=sys.stderr)
         return 2
-    return int(any([look(wheel) for wheel in wheels]))  # each, not up to the first
+    return int(any([look(wheel) for wheel in wheels]))  # a list, so that all wheels are checked
 
 
 if __name__ == "__main__":

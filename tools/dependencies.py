@@ -1,11 +1,11 @@
-"""Licences, sources and versions of all crates in Cargo.lock, held against deny.toml.
+"""Checks licences, sources and versions of all crates in Cargo.lock by the rules of deny.toml.
 
     python tools/dependencies.py
 
-A small part of `cargo deny check licenses bans sources` (`make deny`) that needs cargo alone, so
-that `make lint` always runs it. It reads what a crate's manifest says; `make deny` reads the
-licence's text too where the manifest says nothing. Keys of deny.toml that this file does not know
-are faults: it skips no rule in silence.
+It does a small part of `cargo deny check licenses bans sources` (`make deny`). It needs only cargo,
+so `make lint` always runs it. It reads the manifests of crates; for a manifest without a licence,
+`make deny` also reads the licence's text. A key of deny.toml that this script does not know is a
+fault, so it never skips a rule silently.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ KNOWN = {
 
 
 def satisfied(expression: str, allowed: Collection[str]) -> bool:
-    """Whether an SPDX expression can be met with these licences; AND binds closer than OR.
+    """Return whether these licences satisfy an SPDX expression; AND binds closer than OR.
 
     Raises
     ------
     ValueError
-        If it is no such expression.
+        The string is no such expression.
     """
     tokens = re.findall(r"[()]|[^\s()/]+|/", expression)
 
     def either() -> bool:
         met = both()
-        while tokens and tokens[0] in ("OR", "/"):  # the slash is how it was written before SPDX
+        while tokens and tokens[0] in ("OR", "/"):  # older manifests write a slash for OR
             tokens.pop(0)
             met = both() or met
         return met
@@ -75,7 +75,7 @@ def satisfied(expression: str, allowed: Collection[str]) -> bool:
 
 
 def faults(metadata: dict[str, Any], rules: dict[str, Any]) -> list[str]:
-    """Return what the crates of `cargo metadata` break of the rules, a sentence each."""
+    """Return the violations of the rules by the crates of `cargo metadata`, a sentence each."""
     found = [f"deny.toml: tools/dependencies.py does not know [{table}] {key}"
              for table, keys in rules.items() for key in keys
              if key not in KNOWN.get(table, ())]  # fmt: skip

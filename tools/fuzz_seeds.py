@@ -1,4 +1,4 @@
-"""Small valid files for the fuzzers to start from: python tools/fuzz_seeds.py CORPUS."""
+"""Write small valid files from which fuzzers start: python tools/fuzz_seeds.py CORPUS."""
 
 import sys
 from pathlib import Path

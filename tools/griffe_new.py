@@ -1,4 +1,4 @@
-"""For the API's pages: a class that is made by `__new__` shows that signature."""
+"""A griffe extension for the API's pages that shows the signature of a class's `__new__`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import griffe
 
 
 class Constructors(griffe.Extension):
-    """Gives classes with `__new__` and without `__init__` an `__init__` of the same parameters.
+    """Gives a class with `__new__` and without `__init__` an `__init__` of the same parameters.
 
-    Only where the source is read, Python or stub: of what is compiled the signature is not known.
+    It works for Python sources and stubs only; the signatures of compiled classes are not known.
     """
 
     def on_class_members(

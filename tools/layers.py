@@ -1,19 +1,20 @@
-"""No file and no folder uses what stands above it: fails on every cycle.
+"""Checks that uses between files, and between folders, have no cycles.
 
     python tools/layers.py [ROOT]
 
-Looks at four things: the core (`src/`), the service (`service/src/`), the Python package
-(`python/fastdx/`), and where the core calls back into Python. Each is a graph of files and, at
-every depth, a graph of folders, a folder being all that lies in it.
+The script looks at the core (`src/`), the service (`service/src/`), the Python package
+(`python/fastdx/`), and the calls from the core back into Python. Each is a graph of files and, at
+every depth, a graph of folders. A folder stands for all files in it.
 
-Rust: every `use`, at the top or within a function, and every path that begins with `crate`,
-`super` or `self`. What is compiled for tests alone does not count. A folder's head (`mod.rs`, or
-the file of the folder's name) may use its own files: that is no edge. That they use it is one.
+In Rust an edge is every `use`, at the top or in a function, and every path that begins with
+`crate`, `super` or `self`. Code that is compiled only for tests does not count. If a folder's head
+(`mod.rs`, or the file with the folder's name) uses its own files, this is no edge. If they use the
+head, this is an edge.
 
-Python: every import, within functions and under TYPE_CHECKING too. A name that is taken from the
-package itself counts for the file that defines it. The extension module `fastdx._core` is a file
-like the others: it uses each module of the package that a string in `src/python/` names, and what
-its stub imports.
+In Python an edge is every import, also in functions and under TYPE_CHECKING. A name imported from
+the package itself counts for the file that defines it. The extension module `fastdx._core` is a
+file like the others. It uses the modules that its stub imports, and each module of the package that
+a string in `src/python/` names.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ ROOT = Path(__file__).resolve().parents[1]
 Graph = dict[str, set[str]]
 
 KNOWN: dict[str, tuple[frozenset[str], ...]] = {}
-"""Cycles that are to go: by part, the files of each. The list may only shrink."""
+"""Known cycles that must be removed, as files by part. The list may only get shorter."""
 
 
 # Graphs
 
 
 def cycles(graph: Graph) -> list[list[str]]:
-    """Sets of names that all reach each other, sorted; a set of one is no cycle."""
+    """Return the sorted sets of at least two names that all reach each other."""
     reached = {name: _reach(graph, name) for name in graph}
     found = {
         frozenset({name} | {other for other in there if name in reached[other]})
@@ -58,7 +59,7 @@ def _reach(graph: Graph, start: str) -> set[str]:
 
 
 def path_within(graph: Graph, names: Iterable[str]) -> list[str]:
-    """A shortest way round through some names that all reach each other."""
+    """Return a shortest cycle through names that all reach each other."""
     within = set(names)
     start = min(within)
     ways = [[start]]
@@ -72,7 +73,7 @@ def path_within(graph: Graph, names: Iterable[str]) -> list[str]:
 
 
 def folders(graph: Graph, separator: str) -> Iterator[tuple[str, Graph]]:
-    """For every folder, "" for all, the graph of what lies directly in it."""
+    """Return the graph of the direct members of every folder; "" is the root."""
     inner = {
         separator.join(parts[:end])
         for parts in (name.split(separator) for name in graph)
@@ -113,7 +114,7 @@ _RUST = re.compile(
 
 
 def code_and_strings(text: str) -> tuple[str, list[str]]:
-    """The text without comments and strings; the strings, each after what stands before it."""
+    """Return the text without comments and strings, and each string with the text before it."""
     out: list[str] = []
     strings: list[str] = []
     at = 0
@@ -136,7 +137,7 @@ def code_and_strings(text: str) -> tuple[str, list[str]]:
 
 
 def without_tests(code: str) -> str:
-    """Code without the items that are compiled for tests alone."""
+    """Return code without the items that are compiled only for tests."""
     while match := re.search(r"#\[cfg\(test\)\]", code):
         end = re.compile(r"[;{]").search(code, match.end())
         stop = end.end() if end else len(code)
@@ -150,7 +151,7 @@ def without_tests(code: str) -> str:
 
 
 def expanded(use: str) -> list[str]:
-    """The paths of a use declaration, braces multiplied out."""
+    """Yield the paths of a use declaration, with braces expanded."""
     match = re.match(r"^(.*?)\{(.*)\}$", use, re.S)
     if not match:
         return [use.split(" as ", maxsplit=1)[0].strip()]
@@ -166,7 +167,7 @@ def expanded(use: str) -> list[str]:
 
 
 def reexports(lib: Path) -> dict[str, str]:
-    """Names that lib.rs offers at the root, and the module that each comes from."""
+    """Return the names that lib.rs re-exports, with the module of each."""
     names = {}
     text = code_and_strings(lib.read_text("utf-8"))[0] if lib.exists() else ""
     for use in re.findall(r"\bpub(?:\([^)]*\))? use ([^;]+);", text):
@@ -177,7 +178,7 @@ def reexports(lib: Path) -> dict[str, str]:
 
 
 def rust_graph(src: Path, crate: str = "crate") -> Graph:
-    """Who uses whom; `crate` is what a binary beside the library calls it."""
+    """Return the graph of uses; `crate` is a binary's name for the library."""
     modules = rust_modules(src)
     roots = reexports(src / "lib.rs")
     graph: Graph = {name: set() for name in modules}
@@ -190,16 +191,16 @@ def rust_graph(src: Path, crate: str = "crate") -> Graph:
         for path in paths:
             target = absolute(path, name, crate, roots)
             found = owner(target, modules)
-            # That a folder's head names its files is no import.
+            # A folder's head may name its files; this is no import.
             if found and found != name and not found.startswith(f"{name}::"):
                 graph[name].add(found)
     return graph
 
 
 def absolute(path: str, here: str, crate: str, roots: dict[str, str]) -> str:
-    """A path from the root of its crate."""
+    """Return a path as one from the root of its crate."""
     first, _, rest = path.partition("::")
-    # A file's own names and its folder's: `self` of `a/mod.rs` is a, and so is that of `a.rs`.
+    # `self` is the module a both in `a/mod.rs` and in `a.rs`.
     base = here.split("::")
     if first in ("crate", crate):
         name = rest.split("::")[0]
@@ -211,7 +212,7 @@ def absolute(path: str, here: str, crate: str, roots: dict[str, str]) -> str:
 
 
 def owner(path: str, modules: dict[str, Path]) -> str | None:
-    """The module that a path begins with."""
+    """Return the module with which a path begins."""
     parts = path.split("::")
     for end in range(len(parts), 0, -1):
         if "::".join(parts[:end]) in modules:
@@ -231,7 +232,7 @@ def python_modules(folder: Path) -> dict[str, Path]:
 
 
 def imports(tree: ast.AST, name: str, package: str) -> Iterator[str]:
-    """Dotted names that a file imports: modules, or names of modules."""
+    """Yield the dotted names that a file imports: modules, or names in modules."""
     calls = ("import_module", "__import__", "find_spec")
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -253,7 +254,7 @@ def imports(tree: ast.AST, name: str, package: str) -> Iterator[str]:
 
 
 def offered(tree: ast.Module) -> dict[str, str]:
-    """Names that the package offers, and the module that each comes from."""
+    """Return the names that the package exports, with the module of each."""
     names: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module:
@@ -273,14 +274,14 @@ def python_graph(root: Path) -> Graph:
     roots = offered(trees["fastdx"]) if "fastdx" in trees else {}
 
     def add(name: str, asked: str) -> None:
-        """`asked` is a module or a name in one."""
+        """Return the module that `asked` names, or that contains the name `asked`."""
         _, _, rest = asked.partition("fastdx.")
         first = rest.split(".")[0]
         if f"fastdx.{first}" not in graph and first in roots:
             asked = f"{roots[first]}.{first}"
         while asked and asked not in graph:
             asked = asked.rpartition(".")[0]
-        # The package itself is what its files make up.
+        # The package itself stands for its files.
         if asked not in ("", "fastdx", name):
             graph[name].add(asked)
 
@@ -300,12 +301,12 @@ def python_graph(root: Path) -> Graph:
 
 
 def called_back(face: Path) -> Iterator[str]:
-    """Modules of the package that strings in the core's Python face name."""
+    """Return the modules of the package that strings in `src/python/` name."""
     for path in sorted(face.rglob("*.rs")):
         for string in code_and_strings(path.read_text("utf-8"))[1]:
             before, _, literal = string.partition('"')
             text = literal.rstrip('#"')
-            # Where a class says that it lives is no import.
+            # The `module` attribute of a class is no import.
             if re.fullmatch(r"fastdx(\.\w+)+", text) and not before.endswith("module = "):
                 yield text
             for found in re.finditer(r"\bimport (fastdx\.[\w.]+)", text):
@@ -318,7 +319,7 @@ def called_back(face: Path) -> Iterator[str]:
 
 
 def faults(part: str, graph: Graph, separator: str) -> Iterator[str]:
-    """Says every cycle of files and of folders that is not known, and what is known no longer."""
+    """Print every unknown cycle of files or folders, and every known one that is gone."""
     known = KNOWN.get(part, ())
     left = {name for names in known for name in names}
     kinds = [("files", "", graph)]
@@ -347,7 +348,7 @@ def faults(part: str, graph: Graph, separator: str) -> Iterator[str]:
 
 
 def _crosses(a: str, b: str, names: list[str], separator: str) -> bool:
-    """Whether an edge of files goes from one of some folders to another."""
+    """Return whether an edge of files connects two of these folders."""
 
     def within(file: str) -> str | None:
         found = [n for n in names if file == n or file.startswith(f"{n}{separator}")]

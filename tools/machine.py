@@ -1,4 +1,4 @@
-"""What machine a figure is of."""
+"""Describes the machine on which a figure was measured."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def _told() -> str:
 
 
 def instructions() -> str:
-    """The wide instructions that fastdx has ways of its own for."""
+    """The vector instructions for which fastdx has code of its own."""
     flags = re.search(r"^flags\s*: (.+)$", _told(), re.MULTILINE)
     has = flags[1].split() if flags else []
     wide = [name for flag, name in (("avx512f", "AVX-512"), ("amx_int8", "AMX")) if flag in has]
@@ -21,7 +21,7 @@ def instructions() -> str:
 
 
 def machine() -> str:
-    """Cores, processor, and its instructions."""
+    """Return the cores, the processor and its instructions as a phrase."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     model = re.search(r"^model name\s*: (.+)$", _told(), re.MULTILINE)
     return f"{cores} cores{f' of {model[1].strip()}' if model else ''} with {instructions()}"

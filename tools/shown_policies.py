@@ -1,7 +1,7 @@
-"""Policies that documents, help texts and docstrings show: a reader takes them for advice.
+"""Finds the policies that documents, help texts and docstrings show; readers take them as advice.
 
-Tests make every one of them and fail for one that protects hardly anything: see
-`tests/python/test_examples.py`, and conftest.py for examples as they run.
+Tests make every one of them, and fail for a policy that protects hardly anything. See
+`tests/python/test_examples.py`, and conftest.py for running examples.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ import shlex
 from collections.abc import Iterator
 
 MUCH = 0.2
-"""The largest mean probability that a common word comes back which needs no explanation."""
+"""The largest mean probability of an unchanged common word that needs no explanation."""
 NEAR = 4
-"""Lines before and after an example that may explain it."""
+"""The number of lines before and after an example in which an explanation is sought."""
 LINE = re.compile(
     r"(?:^|[\s`\"'(|$/])(?:python -m )?fastdx[ -](privatize|serve|evaluate)(?= )([^\n`]*)"
 )
 END = re.compile(r" [|<>#] ?|\s{2,}#|\"\)|-->|;|\.\.\.")
-"""Where a command ends within its line."""
+"""The ends of a command in its line."""
 FILES = ("--embedding", "--graph", "--policy", "--config", "--cover-file", "--help")
 
 
 def commands(text: str) -> Iterator[tuple[int, str, list[str]]]:
-    """Commands that a text shows: the line, the command, its words; continued lines joined."""
+    """Yield the line, the command and its words of each shown command; join continued lines."""
     joined = re.sub(r"\\{1,2}\n\s*", lambda m: " " + "\0" * m.group().count("\n"), text)
     at = 1
     for line in joined.split("\n"):
@@ -39,5 +39,5 @@ def commands(text: str) -> Iterator[tuple[int, str, list[str]]]:
 
 
 def said_beside(lines: list[str], at: int) -> bool:
-    """Whether the lines near a line (counted from 1) say that words come back."""
+    """Return whether the lines near a line (from 1) say that words come back unchanged."""
     return "come back" in " ".join(lines[max(0, at - 1 - NEAR) : at + NEAR])

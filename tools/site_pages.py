@@ -1,8 +1,8 @@
-"""What the documentation site shows beside docs/: mkdocs calls these functions (see mkdocs.yml).
+"""Functions that mkdocs calls for pages of the site outside of docs/ (see mkdocs.yml).
 
-Every document has one home in the repository. Those outside docs/ get a place on the site; the
-command's options, the file format and the API are read from the program itself. Links work in the
-repository; what they point at outside the site is shown as text.
+Every document has one home in the repository. This module gives documents outside docs/ a place on
+the site, and reads the command's options, the file format and the API from the program itself. All
+links work in the repository; the site shows a link to a file outside of it as text.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ INCLUDED = {
     "src/mechanism/tem/README.md": "project/how-a-tem-draws.md",
     "src/search/README.md": "project/how-the-search-is-exact.md",
 }
-"""Documents outside docs/ and where they stand on the site."""
+"""Documents outside docs/ with their places on the site."""
 
-# More pages of a kind, each in its section of the navigation as soon as it is there.
+# Patterns of further pages, each with its section of the navigation.
 MORE = (
     ("How to", "command*.md"),
     ("How to", "engines*.md"),
@@ -63,14 +63,14 @@ FENCE = re.compile(r"^(\s*)(```|~~~)")
 
 
 def public_modules() -> list[str]:
-    """The package's modules: Tem and its like first, then the package, then the others by name."""
+    """Return the package's modules: mechanisms first, then the package, then others by name."""
     found = {m.name for m in pkgutil.iter_modules(fastdx.__path__) if not m.name.startswith("_")}
     names = sorted(found - {"cli", "mechanisms"})
     return ["fastdx.mechanisms", "fastdx", *(f"fastdx.{n}" for n in names)]
 
 
 def api_navigation() -> list[dict[str, Any]]:
-    """The pages of the API; those of engines are together, as in docs/engines."""
+    """Yield the pages of the API; engines share a page, as in docs/engines."""
     engines = {f"fastdx.{p.stem}" for p in (ROOT / "docs" / "engines").glob("*.md")}
     pages = {name: f"{API}/{name}.md" for name in public_modules()}
     own = [{name: page} for name, page in pages.items() if name not in engines]
@@ -78,7 +78,7 @@ def api_navigation() -> list[dict[str, Any]]:
 
 
 def api_page(name: str) -> str:
-    """A module; of the package itself what is written in Rust, for the rest has its modules."""
+    """Return the page of a module; the page of the package itself has only names from Rust."""
     if name == "fastdx":
         inner = [n for n in sorted(fastdx.__all__) if n in _core.__all__ and not n.startswith("_")]
         about = (
@@ -89,11 +89,9 @@ def api_page(name: str) -> str:
     if name == MECHANISMS:
         kinds = [m.__name__ for m in fastdx.MECHANISMS.values() if m is not fastdx.Tem]
         inner = [*kinds, "FiniteLaw", "from_spec", "MECHANISMS", "Common", "Option", "Unchanged"]
-        # Most readers look for Tem: it is shown whole. The others show what is their own.
+        # Most readers look for Tem, so it shows all members. The other classes show only their own.
         whole = [described(f"{name}.{n}", "inherited_members: true") for n in ("Tem", "Mechanism")]
-        first = (
-            "---\nsearch:\n  boost: 2\n---\n\n"  # before the papers' tables, which name Tem often
-        )
+        first = "---\nsearch:\n  boost: 2\n---\n\n"  # before the papers' tables in a search
         return first + "\n\n".join(
             [f"# {name}", *whole, *(described(f"{name}.{n}") for n in inner)]
         )
@@ -101,13 +99,13 @@ def api_page(name: str) -> str:
 
 
 def described(name: str, *options: str) -> str:
-    """One object with a heading."""
+    """Return one object with a heading."""
     chosen = ["show_root_heading: true", "show_root_full_path: false", "show_root_toc_entry: true"]
     return "\n".join([f"::: {name}", "    options:", *(f"      {x}" for x in (*chosen, *options))])
 
 
 def command_page(parser: argparse.ArgumentParser) -> str:
-    """The options of every command, as the parser knows them."""
+    """Return the options of every command, from its parser."""
     page = ["# Command", f"{parser.description}", ""]
     for title, command, summary in commands(parser):
         page += ["#" * (1 + title.count(" ")) + f" {title}", ""]
@@ -120,7 +118,7 @@ def command_page(parser: argparse.ArgumentParser) -> str:
 def commands(
     parser: argparse.ArgumentParser,
 ) -> Iterator[tuple[str, argparse.ArgumentParser, str]]:
-    """Commands with their names and one-line summaries; those within others follow them."""
+    """Yield commands with their names and one-line summaries; sub-commands follow their command."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             summaries = {a.dest: a.help or "" for a in action._choices_actions}
@@ -130,7 +128,7 @@ def commands(
 
 
 def usage(command: argparse.ArgumentParser) -> str:
-    """How it is called, but for what can be left out."""
+    """Return the usage of a command, without options that may be left out."""
     inner = any(isinstance(a, argparse._SubParsersAction) for a in command._actions)
     needed = [
         shown(a).rpartition(", ")[2] for a in command._actions if a.required and a.option_strings
@@ -144,7 +142,7 @@ def skipped(action: argparse.Action) -> bool:
 
 
 def shown(action: argparse.Action) -> str:
-    """An option with its value, or what is given without one."""
+    """Return an option with its value, or a positional argument."""
     value = action.metavar if isinstance(action.metavar, str) else None
     if not action.option_strings:
         return f"[{value} ...]" if action.nargs == "*" else value or action.dest.upper()
@@ -154,7 +152,7 @@ def shown(action: argparse.Action) -> str:
 
 
 def option(action: argparse.Action) -> str:
-    """An option and what it does."""
+    """Return an option and its help text."""
     about = (action.help or "") % {**vars(action), "prog": "fastdx"}
     if action.choices:
         about += f" ({', '.join(map(str, action.choices))})"
@@ -166,7 +164,7 @@ def cell(text: str) -> str:
 
 
 def format_page() -> str:
-    """The specification of the file format: the first comment of the code that reads it."""
+    """Return the specification of the file format, the first comment of the code that reads it."""
     lines = (ROOT / FORMAT).read_text("utf-8").splitlines()
     about = [x[3:].removeprefix(" ") for x in lines if x.startswith("//!")]
     return "# File format\n\n" + "\n".join(about) + f"\n\nFrom `{FORMAT.as_posix()}`.\n"
@@ -176,8 +174,8 @@ def format_page() -> str:
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    # Classes written in Rust say that they live where they are exported. The reader of the API
-    # would go round in a circle between the two.
+    # Classes written in Rust name the module that exports them as their home. Without this loop
+    # griffe would follow aliases in a circle.
     for found in vars(_core).values():
         if isinstance(found, type) and found.__module__.startswith("fastdx"):
             found.__module__ = _core.__name__
@@ -220,17 +218,17 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
-    """Gives examples with prompts what their copy button copies."""
+    """Give each example with prompts the text that its copy button copies."""
     return PRE.sub(lambda block: copied(block.group()), output)
 
 
 def copied(block: str) -> str:
-    """A block of code; one with prompts says what to copy: without prompts, without outputs."""
+    """Return a block of code; with prompts, it also gets its text without prompts and outputs."""
     if not PROMPT.search(block):
         return block
     kept = []
     for line in re.sub(r"</?code>|</?pre[^>]*>", "", block).strip("\n").split("\n"):
-        # Of an example, lines of output have no prompt.
+        # Lines without a prompt are output.
         if found := PROMPT.search(line):
             kept.append(html.unescape(TAG.sub("", line[found.end() :])))
     text = html.escape("\n".join(kept), quote=True).replace("\n", "&#10;")
@@ -238,7 +236,7 @@ def copied(block: str) -> str:
 
 
 def lines_of(markdown: str) -> Iterator[tuple[bool, str]]:
-    """Lines, and whether they are code."""
+    """Yield each line, and whether it is code."""
     fence = None
     for line in markdown.split("\n"):
         mark = FENCE.match(line)
@@ -250,7 +248,7 @@ def lines_of(markdown: str) -> Iterator[tuple[bool, str]]:
 
 
 def linked(link: re.Match[str], here: Path, page: str) -> str:
-    """A link of the repository as a link of the site; as text where the site has no such page."""
+    """Return a link of the repository as a link of the site, or as text if there is no page."""
     label, target = link.groups()
     path, _, anchor = target.partition("#")
     if ":" in path or not path:

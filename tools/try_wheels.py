@@ -1,10 +1,10 @@
-"""Installs a wheel where nothing else is, asks for a private sentence, tests the laws.
+"""Installs a wheel in an empty environment, privatises a sentence and tests the laws.
 
     python tools/try_wheels.py target/wheels [PYTHON ...] [--laws NAME ...]
 
-Each interpreter (that of this script by default) gets an environment of its own, outside of this
-copy of the repository, so that the installed package is what is tested. Needs the standard library
-alone, so it runs in a root file system that has Python and nothing else:
+Each interpreter (by default that of this script) gets its own environment outside of this copy of
+the repository, so the tests run on the installed package. The script needs only the standard
+library, so it runs in a root file system with Python and nothing else:
 
     debootstrap --variant=minbase --include=python3-venv,ca-certificates trixie root
     mount --bind . root/mnt && chroot root python3 /mnt/tools/try_wheels.py /mnt/target/wheels
@@ -33,7 +33,7 @@ print(tem.privatize("I would like a cup of coffee, please."))
 
 
 def matching(folder: Path) -> Path:
-    """The wheel for this machine and its C library."""
+    """Return the wheel for this machine and its C library."""
     libc = "manylinux" if platform.libc_ver()[0] == "glibc" else "musllinux"
     found = sorted(
         folder.glob(f"*{libc}*{platform.machine()}.whl"), key=lambda p: p.stat().st_mtime
@@ -44,7 +44,7 @@ def matching(folder: Path) -> Path:
 
 
 def attempt(python: str, wheel: Path, laws: list[str]) -> bool:
-    """Whether all of it works with one interpreter."""
+    """Return whether all checks pass with one interpreter."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

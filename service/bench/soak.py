@@ -1,10 +1,10 @@
-"""fastdx-serve under load for minutes, beside connections that are idle: a table in Markdown.
+"""Load fastdx-serve for minutes while other connections are idle; print a table in Markdown.
 
     python service/bench/soak.py [--minutes 10] [--idle 1000] [--busy 256] [--bin DIRECTORY]
 
-On this machine alone, the load generator included. The exit code is 1 where a request failed, an
-idle connection was lost, resident memory moved by more than 5% after the first minute, or the p99
-of a minute was more than 3 times the first one's.
+Service and load generator run on this machine. The exit code is 1 if a request failed, an idle
+connection was lost, resident memory changed by more than 5% after the first minute, or the p99 of a
+minute was more than 3 times that of the first minute.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def resident(pid: int) -> float:
 
 
 def alive(connection: socket.socket) -> bool:
-    """Whether a connection that was idle is answered."""
+    """Return whether an idle connection still gets an answer."""
     try:
         connection.settimeout(30)
         connection.sendall(PROBE)
@@ -43,7 +43,7 @@ def alive(connection: socket.socket) -> bool:
 
 
 def main() -> int:
-    """Run, print a line a minute, and say what does not hold."""
+    """Run the load, print a line per minute, and print the violated conditions."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--minutes", type=int, default=10)
     parser.add_argument("--idle", type=int, default=1000)

@@ -2,9 +2,9 @@
 
     python service/bench/start.py [--words 400000 2050000] [--bin DIRECTORY] [--folder /tmp]
 
-Large indexes hold random vectors; they are written for this and removed at the end. They are opened
-with `verify = false`: a verified one is read once, as fast as the disk is. What else runs here
-lengthens the start, but not the processor's time for it.
+The script writes large indexes with random vectors and removes them at the end. It opens them with
+`verify = false`; a verified index is read once, at the speed of the disk. Other load makes the
+start longer, but not its processor time.
 """
 
 from __future__ import annotations

@@ -37,8 +37,8 @@ class Tem(Mechanism):
     """TEM, the truncated exponential mechanism (Carvalho et al. 2021).
 
     Releases y with probability ∝ exp(-(ε/2)·min(d(w,y), γ)), which is ε·d-private for every metric.
-    With a `cover`, d(w,y) is the distance from w to the nearest word that y stands for. The same
-    proof holds, and no output is likelier than 1/k (docs/covers.md).
+    With a `cover`, d(w,y) is the distance from w to the nearest word that y stands for. ε·d still
+    holds, and no output is likelier than 1/k (docs/covers.md).
 
     Parameters
     ----------
