@@ -8,13 +8,12 @@ import pytest
 from hypothesis import settings
 
 import fastdx
+from helpers import SHARED
 
 # The same cases each time, so that a run that passed passes again.
 settings.register_profile("repeatable", derandomize=True, database=None, deadline=None)
 settings.register_profile("explore", deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
-
-SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
 
 
 def pytest_report_header() -> str:

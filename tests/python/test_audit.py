@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import sys
 from collections.abc import Callable
 from itertools import combinations
 from pathlib import Path
@@ -19,11 +18,8 @@ from scipy import stats
 import fastdx
 from fastdx import Embedding, HyperbolicLaplace, MultivariateLaplace, Tem, WordGraph, audit
 from fastdx._core import binomial_bounds
+from helpers import SHARED, liars
 
-sys.path.insert(0, str(Path(__file__).parent))
-import liars
-
-SHARED = Path(__file__).parents[3] / "shared" / "data"
 # `make audit` sets it: more words, more draws.
 LONG = int(os.environ.get("FASTDX_AUDIT", "1"))
 ALPHA = 1e-6

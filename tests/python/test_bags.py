@@ -21,8 +21,8 @@ from fastdx import BagOfWords, Embedding, MultivariateLaplace, Tem, WordGraph
 from fastdx.bags import STOP_WORDS, text_of
 from fastdx.cli import main
 from fastdx.evaluation import Attribution, classify_nearest, text_classifier
+from helpers import SHARED
 
-SHARED = Path(__file__).parents[3] / "shared" / "data"
 ENGLISH = Embedding.default()
 
 SURE = ["--allow-unchanged"]

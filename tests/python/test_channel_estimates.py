@@ -14,9 +14,9 @@ import pytest
 import fastdx
 from fastdx import Cover, Embedding, FiniteLaw, MultivariateLaplace, NeighborResponse, Tem
 from fastdx.channel import Bits, Channel, NgramPrior
+from helpers import ROOT
 
 RNG = np.random.default_rng(9)
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def clustered(words: int, dim: int, seed: int) -> Embedding:

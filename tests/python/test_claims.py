@@ -27,7 +27,7 @@ from fastdx import (
     WordGraph,
 )
 from fastdx.budget import BudgetExceededError, Ledger
-from test_cli import run
+from helpers.command import run
 
 HYPHENS = Embedding(
     ["e-mail", "e", "mail", "merry-go-round", "go", "round", "letter"],

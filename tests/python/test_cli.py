@@ -22,16 +22,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import fastdx
-
-FASTDX = [sys.executable, "-m", "fastdx"]
-
-
-def run(*args: str | Path, stdin: str | bytes = b"") -> subprocess.CompletedProcess[str]:
-    data = stdin.encode() if isinstance(stdin, str) else stdin
-    done = subprocess.run([*FASTDX, *map(str, args)], input=data, capture_output=True, check=False)
-    return subprocess.CompletedProcess(
-        done.args, done.returncode, done.stdout.decode(), done.stderr.decode()
-    )
+from helpers import ROOT
+from helpers.command import FASTDX, run
 
 
 @pytest.fixture
@@ -282,12 +274,12 @@ def test_tab_separated_files_have_no_quotes(sure: list[str]) -> None:
 def test_index(tmp_path: Path) -> None:
     path = tmp_path / "index"
     done = run("index", "build", "--limit", "3000", "--k", "20", "-o", path, "--embedding",
-               Path(__file__).resolve().parents[2] / "data" / "default.fdx")  # fmt: skip
+               ROOT / "data" / "default.fdx")  # fmt: skip
     assert done.returncode == 0 and "20 neighbours a word" in done.stderr
     assert "lists      20" in run("index", "info", path).stdout
     assert run("privatize", "--epsilon", "3", "--embedding", path, stdin="coffee").returncode == 0
     done = run("index", "build", "--limit", "300", "--gamma", "0.5", "-o", path, "--embedding",
-               Path(__file__).resolve().parents[2] / "data" / "default.fdx")  # fmt: skip
+               ROOT / "data" / "default.fdx")  # fmt: skip
     assert done.returncode == 0 and "all neighbours within 0.5" in done.stderr
     done = run("index", "build", "--memory", "1000", "-o", path)
     assert done.returncode == 1 and "need 40960000 bytes, and 1000 are allowed" in done.stderr

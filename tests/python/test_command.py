@@ -24,7 +24,7 @@ from fastdx.budget import Ledger
 from fastdx.cli import COMMANDS, parser, pipeline
 from fastdx.cli.folders import MANIFEST
 from fastdx.cli.formats.base import Batch
-from test_cli import FASTDX, run
+from helpers.command import FASTDX, run
 
 SECRET = "Xanthippe"
 

@@ -28,7 +28,7 @@ from fastdx.cli.formats import Choice, Opener, format_of
 from fastdx.cli.formats.base import BATCH
 from fastdx.cli.formats.json import Json, JsonLines
 from fastdx.cli.messages import CommandError
-from test_cli import run
+from helpers.command import run
 
 SECRET = "Xanthippe"
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import fastdx
 from fastdx import BagOfWords, Embedding, MultivariateLaplace, Tem, audit
-from test_cli import run
+from helpers.command import run
 
 
 class TestConsistent:

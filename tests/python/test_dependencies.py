@@ -5,14 +5,15 @@ from __future__ import annotations
 import copy
 import importlib.util
 from collections.abc import Callable
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 
+from helpers import ROOT
+
 tomllib = pytest.importorskip("tomllib")
-ROOT = Path(__file__).resolve().parents[2]
+
 CRATES_IO = "registry+https://github.com/rust-lang/crates.io-index"
 Metadata = dict[str, Any]
 

@@ -19,8 +19,8 @@ from fastdx import Tem
 from fastdx.cli import COMMANDS, parser, policies
 from fastdx.cli.messages import CommandError
 from fastdx.cli.options import MechanismOptions
+from helpers import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 PLACES = sorted(
     {
         *ROOT.glob("*.md"),

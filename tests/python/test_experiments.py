@@ -14,8 +14,7 @@ from experiments.__main__ import PAPERS
 
 from fastdx import Embedding, Tem, calibration
 from fastdx.evaluation import audit_users, classify_nearest
-
-ROOT = Path(__file__).resolve().parents[2]
+from helpers import ROOT
 
 
 def run(paper: str, folder: Path | None = None) -> tables.Run:

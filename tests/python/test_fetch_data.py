@@ -13,11 +13,12 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from helpers import ROOT
+
 sys.path.insert(0, str(ROOT / "tools"))
 
-import fetch_data  # noqa: E402
-from fetch_data import DATA, DataError, Made  # noqa: E402
+import fetch_data
+from fetch_data import DATA, DataError, Made
 
 
 def records(data: bytes) -> list[dict[str, object]]:

@@ -27,10 +27,9 @@ from fastdx import (
     Vickrey,
     audit,
 )
+from helpers import ROOT
 
-SCHEMA = json.loads(
-    (Path(__file__).parents[2] / "docs" / "reference" / "guarantee.schema.json").read_text()
-)
+SCHEMA = json.loads((ROOT / "docs" / "reference" / "guarantee.schema.json").read_text())
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 
 

@@ -10,7 +10,9 @@ from types import ModuleType
 
 import pytest
 
-TOOL = Path(__file__).resolve().parents[2] / "tools" / "layers.py"
+from helpers import ROOT
+
+TOOL = ROOT / "tools" / "layers.py"
 SOUND = {
     "src/lib.rs": "pub mod high;\nmod low;\npub use low::one::Word;\n",
     "src/low/mod.rs": "pub mod one;\npub mod two;\nuse one::Word;\n",

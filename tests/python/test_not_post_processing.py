@@ -5,15 +5,14 @@ from __future__ import annotations
 import re
 from itertools import product
 from math import exp, inf, log
-from pathlib import Path
 
 import numpy as np
 import pytest
 from examples import not_post_processing as page
 
 from fastdx import Cover, FiniteLaw, Tem
+from helpers import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "docs" / "explanation" / "not-post-processing.md").read_text("utf-8")
 FINDINGS = page.findings()
 

@@ -25,7 +25,7 @@ from fastdx import MECHANISMS, Embedding, Tem, from_spec
 from fastdx.channel import Channel, NgramPrior
 from fastdx.exceptions import FastdxError, InputTypeError, ParameterError
 from fastdx.numbers import Date, Number
-from test_cli import run
+from helpers.command import run
 
 ORDERS = [1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0]
 """Six orders of ε and of the scale."""

@@ -24,9 +24,9 @@ from fastdx import (
     record,
 )
 from fastdx.budget import Ledger
-from test_registry import KINDS, made, space
+from helpers import ROOT
+from helpers.registry import KINDS, made, space
 
-ROOT = Path(__file__).resolve().parents[2]
 ENGLISH = Embedding.default()
 SMALL = Embedding(ENGLISH.words[:400], ENGLISH.vectors[:400])
 LINE = Embedding(["tea", "coffee", "law"], [[0.0], [1.0], [4.0]])

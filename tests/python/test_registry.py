@@ -13,22 +13,11 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import fastdx
-from fastdx import MECHANISMS, Embedding, Mechanism
-from test_cli import run
+from fastdx import MECHANISMS, Mechanism
+from helpers.command import run
+from helpers.registry import KINDS, made, space
 
-KINDS = pytest.mark.parametrize("kind", MECHANISMS.values(), ids=MECHANISMS)
 DRAWS = 4000
-
-
-def space(kind: type[Mechanism], rows: list[list[float]]) -> Embedding:
-    """Points that the mechanism works on: within the ball for hyperbolic ones."""
-    metric = Embedding.default(kind.default_space).metric
-    scale = 0.3 if metric == "poincare" else 1.0
-    return Embedding([f"w{i}" for i in range(len(rows))], np.array(rows) * scale, metric=metric)
-
-
-def made(kind: type[Mechanism], e: Embedding, epsilon: float, **parameters: object) -> Mechanism:
-    return kind.make(e, kind.smallest_epsilon(e) + epsilon, **parameters)
 
 
 E = [[0.0, 0.1], [1.0, 0.2], [0.9, -1.0], [-1.0, 0.7], [1.0, 0.2], [0.0, -1.2]]

@@ -21,7 +21,7 @@ import pytest
 
 import fastdx
 from fastdx import Embedding, Tem, WordGraph
-from test_cli import FASTDX, run
+from helpers.command import FASTDX, run
 
 SMALL = Embedding(["cat", "dog", "c", "42", "$"], [[0.0], [1.0], [2.0], [3.0], [4.0]])
 SECRET = "Xanthippe"

@@ -11,7 +11,9 @@ from urllib.parse import quote
 
 import pytest
 
-SITE = Path(__file__).resolve().parents[2] / "target" / "site"
+from helpers import ROOT
+
+SITE = ROOT / "target" / "site"
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
 
 pytestmark = [

@@ -17,10 +17,10 @@ from fastdx import Cover, Embedding, FiniteLaw, Mechanism, Tem, from_spec
 from fastdx._core import spec_keys
 from fastdx._engines.recipe import Recipe
 from fastdx.exceptions import InputTypeError, ParameterError
-from specs import WORDS, every_spec
-from test_cli import run
+from helpers import ROOT
+from helpers.command import run
+from helpers.specs import WORDS, every_spec, toml
 
-ROOT = Path(__file__).resolve().parents[2]
 TEXT = " ".join(WORDS) + ", and some words that nobody knows!"
 
 
@@ -65,13 +65,6 @@ def test_the_same_from_data_and_files(
     if made.has_law:
         law = again.probabilities(WORDS[0])
         assert (law == made.probabilities(WORDS[0])).all()
-
-
-def toml(value: Any) -> str:
-    """Write a value of a Spec as TOML."""
-    if isinstance(value, dict):
-        return "{ " + ", ".join(f"{key} = {toml(item)}" for key, item in value.items()) + " }"
-    return json.dumps(value)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -14,7 +14,7 @@ import pytest
 
 import fastdx
 from fastdx._engines.recipe import Recipe, column_names, no_text, privatize_batch, privatize_values
-from swapped import SECRET, TEXTS, WANTED
+from helpers.swapped import SECRET, TEXTS, WANTED
 
 
 def test_recipes_are_small_and_make_one_mechanism(swap: dict[str, Any], tmp_path: Path) -> None:

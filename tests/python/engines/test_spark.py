@@ -24,8 +24,8 @@ from scipy import stats
 import fastdx
 import fastdx.spark
 from fastdx import Embedding, from_spec
-from specs import WORDS, every_spec, follows_the_law
-from swapped import SECRET, SWAPPED, TEXTS, WANTED
+from helpers.specs import WORDS, every_spec, follows_the_law
+from helpers.swapped import SECRET, SWAPPED, TEXTS, WANTED
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from pathlib import Path
 from typing import Any
 
@@ -58,3 +59,10 @@ def follows_the_law(drawn: list[str], mechanism: Mechanism, word: str) -> bool:
     if counts[~possible].any():
         return False
     return bool(stats.chisquare(counts[possible], wanted[possible]).pvalue > 1e-7)
+
+
+def toml(value: Any) -> str:
+    """Write a value of a Spec as TOML."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{key} = {toml(item)}" for key, item in value.items()) + " }"
+    return json.dumps(value)
