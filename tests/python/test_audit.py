@@ -20,8 +20,8 @@ from fastdx import Embedding, HyperbolicLaplace, MultivariateLaplace, Tem, WordG
 from fastdx._core import binomial_bounds
 from helpers import SHARED, liars
 
-# `make audit` sets it: more words, more draws.
-LONG = int(os.environ.get("FASTDX_AUDIT", "1"))
+# `make test-bounds` sets it: more words, more draws.
+LONG = int(os.environ.get("FASTDX_TEST_FACTOR", "1"))
 ALPHA = 1e-6
 
 
