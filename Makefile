@@ -138,6 +138,7 @@ lint-rust: ## clippy, warnings as errors
 lint-python: $(VENV)/.made ## ruff, import cycles, and what deny.toml says of crates
 	$(BIN)/python tools/layers.py
 	$(BIN)/python tools/dependencies.py
+	$(BIN)/python tools/notice.py --check
 	$(BIN)/ruff check $(CHECKED)
 
 .PHONY: format
@@ -240,6 +241,10 @@ $(VENV)/.peers: $(STAMP) benches/requirements.txt requirements-dev.txt
 	@touch $@
 
 ##@ Release
+.PHONY: release-check
+release-check: $(VENV)/.made ## does everything of a release but publish, in a clean clone; ONLY="wheels trial" for some steps
+	$(BIN)/python tools/release_check.py $(if $(ONLY),--only $(ONLY))
+
 # The release: a source distribution, and wheels for Linux with glibc 2.17 or musl 1.2, by zig.
 # Each exports its module alone (tools/exports.map).
 LINUX := x86_64-unknown-linux-gnu x86_64-unknown-linux-musl aarch64-unknown-linux-gnu aarch64-unknown-linux-musl
@@ -321,6 +326,7 @@ lock: ## renews the lock files
 	$(PYTHON) -m piptools compile --quiet --strip-extras --no-annotate --no-emit-find-links \
 		-o requirements-release.txt requirements-release.in
 	cargo update
+	$(PYTHON) tools/notice.py
 
 .PHONY: clean
 clean: ## removes all that was built

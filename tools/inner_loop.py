@@ -35,7 +35,7 @@ def clone(warm: bool) -> None:
 
 
 def environment() -> None:
-    """Make an environment that sees the packages of this one, so that `make quick` installs there."""
+    """Make an environment for `make quick` that sees the packages of this one."""
     venv.create(VENV, with_pip=True, clear=True)
     inner, outer = (
         sysconfig.get_path("purelib", "venv", {"base": str(base), "platbase": str(base)})

@@ -15,6 +15,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import project
+
 import fastdx
 from fastdx import _core, cli
 
@@ -179,6 +181,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     for found in vars(_core).values():
         if isinstance(found, type) and found.__module__.startswith("fastdx"):
             found.__module__ = _core.__name__
+    config.repo_url = project.field("repository") or None
     sections: dict[str, list[Any]] = {k: v for part in config.nav for k, v in part.items()}
     docs = ROOT / "docs"
     for section, pattern in MORE:

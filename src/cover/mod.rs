@@ -72,7 +72,7 @@ struct Weighted {
     law: Law,
 }
 
-/// Words that offend, in lower case: what `exclude="offensive"` stands for. See data/NOTICE.
+/// Words that offend, in lower case: what `exclude="offensive"` stands for. See NOTICE.
 pub fn offensive() -> Vec<&'static str> {
     let lines = include_str!("../../data/offensive.txt").lines();
     lines.filter(|line| !line.is_empty()).collect()

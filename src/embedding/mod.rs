@@ -225,7 +225,7 @@ impl Embedding {
     }
 
     /// The 20,000 common English words that ship with the crate, in 50 dimensions, Euclidean.
-    /// See `data/NOTICE` for where they come from.
+    /// See `NOTICE` for where they come from.
     ///
     /// # Errors
     /// None in an intact build.

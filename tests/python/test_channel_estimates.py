@@ -284,7 +284,7 @@ class TestEnglish:
         code = "import english_prior as e; print(*(s.package for s in e.SOURCES))"
         run = subprocess.run([sys.executable, "-c", code], cwd=ROOT / "tools", check=True,
                              capture_output=True, text=True)  # fmt: skip
-        notice = (ROOT / "data" / "NOTICE").read_text()
+        notice = (ROOT / "NOTICE").read_text()
         packages = run.stdout.split()
         assert len(packages) == 6
         for package in packages:

@@ -113,12 +113,6 @@ def test_the_checker_as_a_command(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_one_version() -> None:
-    cargo = re.search(r'^version = "(.+)"', (ROOT / "Cargo.toml").read_text("utf-8"), re.M)
-    citation = re.search(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text("utf-8"), re.M)
-    assert cargo and citation and cargo[1] == citation[1]
-
-
 def site_pages() -> ModuleType:
     spec = importlib.util.spec_from_file_location("site_pages", ROOT / "tools" / "site_pages.py")
     assert spec and spec.loader
@@ -220,6 +214,6 @@ def test_links_on_the_site() -> None:
     assert linked("[l](../LIMITATIONS.md)", "docs/guide.md", "guide.md") == (
         "[l](reference/limitations.md)"
     )
-    assert linked("[n](data/NOTICE)", "README.md", "index.md") == "n"
+    assert linked("[n](NOTICE)", "README.md", "index.md") == "n"
     for kept in ("[x](https://x.org/a)", "[h](#here)", "[l](lost.md)"):
         assert linked(kept, "README.md", "index.md") == kept
