@@ -34,7 +34,7 @@ from fastdx import (
     Vickrey,
     laws,
 )
-from fastdx.calibration import compared, families, family_names
+from fastdx.calibration import compare, families, family_names
 from fastdx.calibration.families import HEADER
 from fastdx.laws import largest_loss
 
@@ -398,7 +398,7 @@ def field(count: int) -> None:
     for name, e, judge in (("MiniLM 50d", minilm, glove), ("GloVe 50d", glove, minilm)):
         made = families(e, names)
         for success in (0.05, 0.2):
-            for line in compared(made, named=success, judge=judge, draws=100_000):
+            for line in compare(made, named=success, judge=judge, draws=100_000):
                 print(f"| {name} | {success:.0%} | " + " | ".join(line.cells()) + " |", flush=True)
 
 

@@ -87,7 +87,7 @@ def api_page(name: str) -> str:
         )
         return "\n\n".join([f"# {name}", about, *(described(f"fastdx._core.{n}") for n in inner)])
     if name == MECHANISMS:
-        kinds = [m.__name__ for m in fastdx.MECHANISMS.values() if m is not fastdx.Tem]
+        kinds = [m.__name__ for m in fastdx.mechanisms.MECHANISMS.values() if m is not fastdx.Tem]
         inner = [*kinds, "FiniteLaw", "from_spec", "MECHANISMS", "Common", "Option", "Unchanged"]
         # Most readers look for Tem: it is shown whole. The others show what is their own.
         whole = [described(f"{name}.{n}", "inherited_members: true") for n in ("Tem", "Mechanism")]

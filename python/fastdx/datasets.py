@@ -64,7 +64,7 @@ def privatize(
     index : str or os.PathLike, optional
         A file that ``Tem.save`` or ``fastdx index build`` wrote; the built-in words if left out.
     mechanism : str, optional
-        A name in `fastdx.MECHANISMS`.
+        A name in `fastdx.mechanisms.MECHANISMS`.
     **parameters
         The mechanism's other parameters.
 

@@ -42,7 +42,7 @@ def register(
     returns : str, optional
         What it takes and gives: ``'VARCHAR'`` (default) or ``'VARCHAR[]'``.
     mechanism : str, optional
-        A name in `fastdx.MECHANISMS`.
+        A name in `fastdx.mechanisms.MECHANISMS`.
     **parameters
         The mechanism's other parameters.
 

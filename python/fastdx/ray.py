@@ -40,7 +40,7 @@ class Privatizer:
         A file that ``Tem.save`` or ``fastdx index build`` wrote, at a path that all machines see;
         the built-in words if left out.
     mechanism : str, optional
-        A name in `fastdx.MECHANISMS`.
+        A name in `fastdx.mechanisms.MECHANISMS`.
     **parameters
         The mechanism's other parameters.
 

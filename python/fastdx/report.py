@@ -175,7 +175,7 @@ def _named(mechanism: Mechanism, prior: Prior) -> dict[str, Any] | None:
     """What an attacker finds, where the law says so exactly."""
     if not mechanism.has_law:
         return None
-    found = calibration.reidentification(mechanism, prior, GUESSES)
+    found = attacks.reidentification(mechanism, prior, GUESSES)
     return {
         "guesses": [found.success[g] for g in GUESSES],
         "surest": found.worst_posterior,

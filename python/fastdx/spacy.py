@@ -95,7 +95,7 @@ def make(  # noqa: PLR0917 (spaCy's order, and names of the config)
     epsilon : float or None
         ε per unit of distance. Without it, ``Tem.recommended()``.
     mechanism : str
-        A name in `fastdx.MECHANISMS`; 'tem' if left out.
+        A name in `fastdx.mechanisms.MECHANISMS`; 'tem' if left out.
     index : str or None
         A file that ``Tem.save`` or ``fastdx index build`` wrote, mapped once a process; the
         built-in words if left out.

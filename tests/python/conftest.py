@@ -36,7 +36,7 @@ def small() -> fastdx.Embedding:
     return fastdx.Embedding(words, rng.normal(size=(50, 4)))
 
 
-EUCLIDEAN = [m for m in fastdx.MECHANISMS.values() if m.default_space == "english"]
+EUCLIDEAN = [m for m in fastdx.mechanisms.MECHANISMS.values() if m.default_space == "english"]
 
 
 @pytest.fixture(params=EUCLIDEAN, ids=lambda m: m.__name__)

@@ -12,11 +12,12 @@ import pytest
 from examples import field
 
 import fastdx
-from fastdx import MECHANISMS, Embedding, FiniteLaw, Tem, WordGraph, laws
-from fastdx.calibration import compared, families, family_names, frontier
+from fastdx import Embedding, FiniteLaw, Tem, WordGraph, laws
+from fastdx.calibration import compare, families, family_names, frontier
 from fastdx.calibration.families import HEADER, VARIANTS
 from fastdx.channel import NgramPrior
 from fastdx.cli import main
+from fastdx.mechanisms import MECHANISMS
 
 RNG = np.random.default_rng(7)
 WORDS = [f"w{i}" for i in range(24)]
@@ -73,7 +74,7 @@ def test_every_name_is_in_the_command(tmp_path: Path, capsys: pytest.CaptureFixt
 def test_the_numbers_are_those_of_the_law(name: str) -> None:
     space = LINE if name in ("vickrey-line", "truncated-laplace") else PLANE
     epsilon = 0.4 if name == "truncated-laplace" else 1.5
-    line = next(compared(families(space, [name]), epsilon=epsilon, judge=space))
+    line = next(compare(families(space, [name]), epsilon=epsilon, judge=space))
     law = laws.by_name(name, space)(epsilon)
     matrix = law.matrix()
     d = np.array([space.distances(w) for w in WORDS])
@@ -92,7 +93,7 @@ def test_the_numbers_are_those_of_the_law(name: str) -> None:
 
 def test_equal_success_is_equal() -> None:
     made = families(PLANE, ["tem", "tem-cover:3", "santext", "randomised-response", "response"])
-    for line in compared(made, named=0.4):
+    for line in compare(made, named=0.4):
         if line.made is None:
             # Three outputs a word: nobody is named so often.
             assert line.name == "tem-cover:3" and line.cells()[1] == "less at every ε"
@@ -101,9 +102,9 @@ def test_equal_success_is_equal() -> None:
         more = made[line.name].make(line.parameter * 1.01)
         assert frontier({"": more}, prior="rank")["R"][0] > 0.4
     # Sets of three words: an attacker names a third of them at any ε.
-    (line,) = compared(families(PLANE, ["custext:3"]), named=0.1)
+    (line,) = compare(families(PLANE, ["custext:3"]), named=0.1)
     assert line.made is None and line.cells()[1] == "more at every ε"
-    rows = {line.name: line.values for line in compared(made, named=0.4)}
+    rows = {line.name: line.values for line in compare(made, named=0.4)}
     # Randomised response: (1 + u)/(V + u) names the word itself, u = e^ε - 1, else the first one.
     epsilon = rows["randomised-response"]["epsilon"]
     law = laws.randomized_response(PLANE, epsilon).matrix()
@@ -129,10 +130,10 @@ def test_word_graphs_and_single_words() -> None:
         "vickrey-line", "truncated-laplace"}  # fmt: skip
     made = families(graph)
     assert set(made) == without_vectors
-    for line in compared(made, epsilon=1.0):
+    for line in compare(made, epsilon=1.0):
         assert line.made is not None and line.cells()[-1] == "–"
     one = Embedding(["a"], [[1.0, 2.0]])
-    for line in compared(families(one), epsilon=1.0, judge=one):
+    for line in compare(families(one), epsilon=1.0, judge=one):
         assert line.values["R"] == 1.0
         # Noise without a law that can be computed has no number.
         assert line.values["any_two"] == 0.0 or np.isnan(line.values["any_two"])
@@ -183,11 +184,11 @@ def test_what_cannot_be_compared(tmp_path: Path, capsys: pytest.CaptureFixture[s
     made = families(PLANE, ["tem"])
     for wrong in ({}, {"epsilon": 1.0, "named": 0.5}, {"named": 1.0}, {"named": 0.5, "bits": 1.0}):
         with pytest.raises(fastdx.ParameterError, match="named"):
-            next(compared(made, **wrong))
+            next(compare(made, **wrong))
     with pytest.raises(fastdx.ParameterError, match="bits must be above 0"):
-        next(compared(made, bits=0.0))
+        next(compare(made, bits=0.0))
     with pytest.raises(fastdx.ParameterError, match="model must be given"):
-        next(compared(made, epsilon=1.0, texts=["w1"]))
+        next(compare(made, epsilon=1.0, texts=["w1"]))
     PLANE.save(tmp_path / "e.fdx")
     small = ["compare", "--embedding", str(tmp_path / "e.fdx"), "-q"]
     for args, said in (
@@ -221,7 +222,7 @@ def bits_by_hand(matrix: np.ndarray) -> float:
 
 def test_equal_bits_are_equal() -> None:
     made = families(PLANE, ["tem", "tem-cover:3", "santext", "randomised-response", "custext:3"])
-    lines = {line.name: line for line in compared(made, bits=1.0)}
+    lines = {line.name: line for line in compare(made, bits=1.0)}
     for name, line in lines.items():
         if name == "custext:3":
             # Sets of three words tell which set it is at any ε.
@@ -239,7 +240,7 @@ def test_equal_bits_are_equal() -> None:
     assert bits_by_hand(law) == pytest.approx(1.0, rel=0.03)
     # Noise has no law in more than two dimensions.
     many = Embedding(PLANE.words, np.random.default_rng(1).normal(size=(len(PLANE), 3)))
-    (line,) = compared(families(many, ["laplace"]), bits=1.0)
+    (line,) = compare(families(many, ["laplace"]), bits=1.0)
     assert line.made is None
     assert "law" in line.why
 
@@ -249,7 +250,7 @@ def test_texts_are_attacked_beside(tmp_path: Path, capsys: pytest.CaptureFixture
     rng = np.random.default_rng(2)
     texts = [" ".join(rng.choice(PLANE.words, 8)) for _ in range(60)]
     model = NgramPrior.train(PLANE, texts[::2])
-    (line,) = compared(families(PLANE, ["tem"]), epsilon=2.0, texts=texts[1::2], model=model)
+    (line,) = compare(families(PLANE, ["tem"]), epsilon=2.0, texts=texts[1::2], model=model)
     at = HEADER.index("named in sentences")
     assert line.cells()[at].startswith(f"{line.values['sentence']:.1%} (")
     (tmp_path / "t.txt").write_text("\n".join(texts), "utf-8")

@@ -96,7 +96,7 @@ def test_explaining_repeats() -> None:
 
 
 needs_keras = pytest.mark.skipif(
-    not KERAS, reason="Keras is not installed: pip install 'fastdx[experiments]'"
+    not KERAS, reason="Keras is not installed: pip install 'fastdx[networks]'"
 )
 
 

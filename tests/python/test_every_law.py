@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import fastdx
-from fastdx import MECHANISMS, Embedding, FiniteLaw, Mechanism, audit, from_spec, laws
+from fastdx import Embedding, FiniteLaw, Mechanism, audit, from_spec, laws
 from fastdx.calibration import Family, families, family_names
 from fastdx.calibration.families import VARIANTS
 from fastdx.laws import Law, largest_loss
+from fastdx.mechanisms import MECHANISMS
 
 DISCRETE = "any two words"
 TINY, HUGE = 1e-6, 1e3

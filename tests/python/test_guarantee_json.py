@@ -13,7 +13,6 @@ import pytest
 
 import fastdx
 from fastdx import (
-    MECHANISMS,
     BagOfWords,
     Embedding,
     FiniteLaw,
@@ -27,6 +26,7 @@ from fastdx import (
     Vickrey,
     audit,
 )
+from fastdx.mechanisms import MECHANISMS
 from helpers import ROOT
 
 SCHEMA = json.loads((ROOT / "docs" / "reference" / "guarantee.schema.json").read_text())

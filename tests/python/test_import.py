@@ -35,7 +35,19 @@ def test_what_is_heavy_is_not_imported() -> None:
     )
     assert "fastdx" in loaded and "fastdx.mechanisms" in loaded
     assert not set(HEAVY) & set(loaded)
-    lazy = {f"fastdx.{name}" for name in ("attacks", "audit", "budget", "calibration", "report")}
+    lazy = {
+        f"fastdx.{name}"
+        for name in (
+            "attacks",
+            "audit",
+            "budget",
+            "calibration",
+            "report",
+            "channel",
+            "client",
+            "evaluation",
+        )
+    }
     assert not lazy & set(loaded)
 
 
@@ -98,6 +110,18 @@ def test_every_name_is_there_when_asked_for() -> None:
         assert getattr(fastdx, name) is not None
     stars = fresh("from fastdx import *; print(*sorted(vars()))")[0].split()
     assert set(fastdx.__all__) <= set(stars)
+
+
+def test_what_needs_other_packages_is_no_part_of_a_star() -> None:
+    left_out = set(fastdx._LAZY) - set(fastdx.__all__)
+    assert left_out == {"client", "evaluation"} <= set(dir(fastdx))
+    loaded = fresh("import sys\nfrom fastdx import *\nprint(*sorted(sys.modules), sep='\\n')")
+    assert not {"httpx", "sklearn", "fastdx.client", "fastdx.evaluation"} & set(loaded)
+
+
+def test_what_is_for_those_who_write_mechanisms_stands_in_its_module() -> None:
+    for name in ("MECHANISMS", "Common", "Option"):
+        assert not hasattr(fastdx, name) and name in fastdx.mechanisms.__all__
 
 
 @pytest.mark.parametrize("name", sorted(fastdx._LAZY))

@@ -21,9 +21,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import fastdx
-from fastdx import MECHANISMS, Embedding, Tem, from_spec
+from fastdx import Embedding, Tem, from_spec
 from fastdx.channel import Channel, NgramPrior
 from fastdx.exceptions import FastdxError, InputTypeError, ParameterError
+from fastdx.mechanisms import MECHANISMS
 from fastdx.numbers import Date, Number
 from helpers.command import run
 

@@ -13,7 +13,7 @@ from scipy import integrate, stats
 
 import fastdx
 from fastdx import Embedding, Mahalanobis, MultivariateLaplace, audit, laws
-from fastdx.calibration import compared, families, frontier
+from fastdx.calibration import compare, families, frontier
 
 RNG = np.random.default_rng(11)
 
@@ -201,7 +201,7 @@ def test_noise_in_the_plane_is_compared_by_its_law() -> None:
     found = audit.certify(m)
     assert isinstance(found, audit.LargestLoss)
     assert (table["per_distance"][0], table["any_two"][0]) == (found.epsilon, found.local)
-    line = next(compared(families(e, ["madlib"]), epsilon=2.0))
+    line = next(compare(families(e, ["madlib"]), epsilon=2.0))
     assert line.values["per_distance"] <= 2.0 and "–" not in line.cells()[6:8]
 
 

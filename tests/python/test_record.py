@@ -13,7 +13,6 @@ import pytest
 
 import fastdx
 from fastdx import (
-    MECHANISMS,
     Embedding,
     FiniteLaw,
     Guarantee,
@@ -24,6 +23,7 @@ from fastdx import (
     record,
 )
 from fastdx.budget import Ledger
+from fastdx.mechanisms import MECHANISMS
 from helpers import ROOT
 from helpers.registry import KINDS, made, space
 

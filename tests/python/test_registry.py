@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import fastdx
-from fastdx import MECHANISMS, Mechanism
+from fastdx import Mechanism
+from fastdx.mechanisms import MECHANISMS
 from helpers.command import run
 from helpers.registry import KINDS, made, space
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import fastdx
-from fastdx import Embedding, MultivariateLaplace, Tem, calibration, plots, report
+from fastdx import Embedding, MultivariateLaplace, Tem, attacks, calibration, plots, report
 from fastdx.cli import main
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -136,7 +136,7 @@ def test_covers_and_attackers_on_the_page(tmp_path: Path) -> None:
     assert [step["near"] is None for step in data["steps"]].index(False) == data["chosen"]
     for step in attacked:
         tem = fastdx.Tem(e, step["epsilon"], cover=5)
-        found = calibration.reidentification(tem, "rank", (1, 10, 100))
+        found = attacks.reidentification(tem, "rank", (1, 10, 100))
         assert step["named"]["guesses"] == pytest.approx(list(found.success.values()))
         assert step["near"] is None or step["near"] == pytest.approx(
             calibration.near_losses(tem).mean()

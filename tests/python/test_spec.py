@@ -36,7 +36,7 @@ NAMES = ["tem", "tem-cover", "tem-stored-cover", "tem-certified", "tem-graph", "
 def test_every_mechanism_is_here(specs: dict[str, dict[str, Any]]) -> None:
     assert list(specs) == NAMES
     kinds = {spec.get("mechanism", "tem") for spec in specs.values()}
-    assert kinds == {*fastdx.MECHANISMS, FiniteLaw.name}
+    assert kinds == {*fastdx.mechanisms.MECHANISMS, FiniteLaw.name}
 
 
 def seeded(spec: dict[str, Any], seed: int = 11) -> Mechanism:

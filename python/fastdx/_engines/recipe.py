@@ -108,7 +108,7 @@ class Recipe:
         epsilon : float, optional
             ε per unit of distance. Without it, ``Tem.recommended()``.
         mechanism : str, optional
-            A name in `fastdx.MECHANISMS`.
+            A name in `fastdx.mechanisms.MECHANISMS`.
         index : str or os.PathLike, optional
             A file that ``Tem.save``, ``Embedding.save`` or ``fastdx index build`` wrote.
         spec : dict, str or os.PathLike, optional

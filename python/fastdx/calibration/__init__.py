@@ -7,29 +7,27 @@ w with that probability, were all inputs equally likely (WSDM'20 section 4.1, IC
 For Tem all are exact sums over its law; for the other mechanisms they are counted in draws.
 """
 
-from fastdx.attacks import reidentification
 from fastdx.calibration.choice import Choice, Match, choose_epsilon, match
 from fastdx.calibration.comparison import CoverChoice, choose_cover, frontier
-from fastdx.calibration.families import Compared, Family, compared, families, family_names
+from fastdx.calibration.families import Comparison, Family, compare, families, family_names
 from fastdx.calibration.measures import near_losses, statistics, sweep
 from fastdx.calibration.table import Table
 
 __all__ = [
     "Choice",
-    "Compared",
+    "Comparison",
     "CoverChoice",
     "Family",
     "Match",
     "Table",
     "choose_cover",
     "choose_epsilon",
-    "compared",
+    "compare",
     "families",
     "family_names",
     "frontier",
     "match",
     "near_losses",
-    "reidentification",
     "statistics",
     "sweep",
 ]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fastdx import Cover, Embedding, MultivariateLaplace, Tem, WordGraph
 from fastdx._shared.replace import open_output
-from fastdx.calibration import compared, families, family_names, frontier
+from fastdx.calibration import compare, families, family_names, frontier
 from fastdx.calibration.comparison import largest_told
 from fastdx.calibration.families import FEWER, HEADER, MORE, description
 from fastdx.channel import Channel, NgramPrior
@@ -266,7 +266,7 @@ def _named_page(options: Options, names: list[str] | str, e: Embedding) -> Itera
     if options.texts is not None:
         known, attacked = options.texts
         at |= {"texts": attacked, "model": NgramPrior.train(few, known)}
-    for line in compared(made, judge=judge or few, progress=options.tell, **at):
+    for line in compare(made, judge=judge or few, progress=options.tell, **at):
         yield "| " + " | ".join(line.cells()) + " |"
         if line.made is not None:
             drawing[line.name] = drawn(line.made)

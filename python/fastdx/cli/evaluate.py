@@ -43,7 +43,7 @@ def add(commands: _Commands) -> None:
         "alone, in sentences and repeated; who wrote a text; whose texts a model learned from; "
         "how well it learns. Several policies are judged on the same splits of the texts. Writes a "
         "page, and JSON beside it, without any of the texts. Needs scikit-learn: pip install "
-        "'fastdx[experiments]'.",
+        "'fastdx[evaluate]'.",
         **examples(EXAMPLES),
     )
     p.add_argument("files", nargs="+", metavar="FILE", help="JSONL, JSON, CSV, TSV or Parquet")
@@ -141,7 +141,7 @@ def _evaluate(args: argparse.Namespace) -> None:
     try:
         from fastdx.evaluation import evaluate
     except ImportError:
-        message = "evaluate needs scikit-learn: pip install 'fastdx[experiments]'"
+        message = "evaluate needs scikit-learn: pip install 'fastdx[evaluate]'"
         raise CommandError(message) from None
     options, collection = Options.of(args), Collection.of(args)
     judged = _judged(args)

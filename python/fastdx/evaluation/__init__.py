@@ -1,13 +1,13 @@
 """Attacks and tasks on texts of your own: what an attacker finds, and what is left to learn.
 
-Needs scikit-learn (``pip install 'fastdx[experiments]'``). `evaluate` runs them all and writes a
+Needs scikit-learn (``pip install 'fastdx[evaluate]'``). `evaluate` runs them all and writes a
 page; ``fastdx evaluate`` does the same for a file.
 """
 
 from importlib.util import find_spec
 
 if find_spec("sklearn") is None:
-    raise ImportError("fastdx.evaluation needs scikit-learn: pip install 'fastdx[experiments]'")
+    raise ImportError("fastdx.evaluation needs scikit-learn: pip install 'fastdx[evaluate]'")
 
 from fastdx.evaluation.attribution import (
     Attributed,

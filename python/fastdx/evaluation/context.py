@@ -48,7 +48,7 @@ def missing() -> str | None:
 def _keras() -> Any:
     lacking = missing()
     if lacking:
-        raise ImportError(f"ContextModel needs {lacking}: pip install 'fastdx[experiments]'")
+        raise ImportError(f"ContextModel needs {lacking}: pip install 'fastdx[networks]'")
     if "keras" not in sys.modules:
         # Keras would ask for TensorFlow, whatever is there.
         found = next(name for name in BACKENDS if find_spec(name))
@@ -98,7 +98,7 @@ class ContextModel:
     among the words that may stand behind the output to be explained. A tenth of the public texts
     says when it has learned enough; if it never gets better than frequencies, it knows frequencies.
 
-    Needs Keras and one of its backends (``pip install 'fastdx[experiments]'``).
+    Needs Keras and one of its backends (``pip install 'fastdx[networks]'``).
 
     Parameters
     ----------
