@@ -33,7 +33,7 @@ SURE = ["--allow-unchanged"]
 def test_assignments_equal_scipy(n: int, seed: int, values: int) -> None:
     cost = np.random.default_rng(seed).integers(values, size=(n, n)) / 7
     rows, columns = linear_sum_assignment(cost)
-    t = fastdx.emd(np.ones(n), np.ones(n), cost)
+    t = fastdx.optimal_transport(np.ones(n), np.ones(n), cost)
     assert t.cost == pytest.approx(cost[rows, columns].sum(), rel=1e-9, abs=1e-9)
     assert sorted(t.plan.ravel())[-n:] == [1.0] * n
 
@@ -44,7 +44,7 @@ def test_transport_equals_linear_programming(m: int, k: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     a, b, cost = rng.random(m) + 0.01, rng.random(k) + 0.01, rng.random((m, k))
     a, b = a / a.sum(), b / b.sum()
-    t = fastdx.emd(a, b, cost)
+    t = fastdx.optimal_transport(a, b, cost)
     sums = np.vstack([np.kron(np.eye(m), np.ones(k)), np.kron(np.ones(m), np.eye(k))])
     solved = linprog(cost.ravel(), A_eq=sums, b_eq=np.concatenate([a, b]), method="highs")
     assert t.cost == pytest.approx(solved.fun, rel=1e-6, abs=1e-9)
@@ -103,7 +103,7 @@ def test_costs_in_any_memory() -> None:
     rng = np.random.default_rng(5)
     a, b, cost = rng.random(7), rng.random(9), rng.random((7, 9))
     b *= a.sum() / b.sum()
-    expected = fastdx.emd(a, b, cost)
+    expected = fastdx.optimal_transport(a, b, cost)
     locked = cost.copy()
     locked.setflags(write=False)
     wide = np.zeros((14, 27))
@@ -111,16 +111,16 @@ def test_costs_in_any_memory() -> None:
     forms = [cost.tolist(), np.asfortranarray(cost), locked, wide[::2, ::3], cost.astype(">f8")]
     forms += [cost[::-1][::-1], cost.copy().view(np.ma.MaskedArray)]
     for form in forms:
-        t = fastdx.emd(a, b, form)
+        t = fastdx.optimal_transport(a, b, form)
         assert t.cost == expected.cost
         assert (t.plan == expected.plan).all()
     apart = np.repeat(a, 2)[::2]
     for first, second in [(a.tolist(), b.tolist()), (apart, b.astype(">f8")), (a, tuple(b))]:
-        assert fastdx.emd(first, second, cost).cost == expected.cost
+        assert fastdx.optimal_transport(first, second, cost).cost == expected.cost
     whole = rng.integers(0, 5, (7, 7))
     ones = np.ones(7)
-    by_floats = fastdx.emd(ones, ones, whole * 1.0).cost
-    assert fastdx.emd(ones.astype(np.float32), ones, whole).cost == by_floats
+    by_floats = fastdx.optimal_transport(ones, ones, whole * 1.0).cost
+    assert fastdx.optimal_transport(ones.astype(np.float32), ones, whole).cost == by_floats
 
 
 def test_many_documents() -> None:
