@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fastdx._shared.rounded import up
 from fastdx.bags import BagOfWords, bag_tokens
 from fastdx.exceptions import (
     FastdxError,
@@ -405,7 +406,7 @@ class Ledger:
             )
         if why is not None:
             raise ParameterError(f"mechanism has no price for this release: {why}")
-        self.charge(account, price, f"{words} words at ε = {mechanism.epsilon:g}")
+        self.charge(account, price, f"{words} words at ε = {up(mechanism.epsilon)}")
 
     def charge_alternatives(
         self, mechanism: Mechanism, text: str, alternatives: Iterable[str], *, account: str

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from fastdx._core import JsonBlock, Replacements, Texts, privatize_arrow, privatize_json
+from fastdx._shared.rounded import up
 from fastdx.bags import STOP_WORDS, BagOfWords, text_of
 from fastdx.cli.formats.base import TextError, leaves
 from fastdx.cli.messages import CommandError
@@ -70,7 +71,7 @@ class Bill:
             message = "no word: all of it would be released as it is (--allow-wordless)"
             raise CommandError(f"{name}: {message}")
         prices = {account: math.fsum(sums) for account, sums in self._prices.items()}
-        notes = {a: f"{self._words[a]} words at ε = {self._epsilon:g}" for a in prices}
+        notes = {a: f"{self._words[a]} words at ε = {up(self._epsilon)}" for a in prices}
         try:
             self._ledger.charge_all(prices, notes)
         except BudgetExceededError as e:

@@ -8,6 +8,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, SupportsIndex, TypedDict
 
 from fastdx._core import Cover, Embedding, Guarantee, MechanismCore, WordGraph
+from fastdx._shared.rounded import up
 from fastdx._types import Bits, LedgerLike, Unchanged
 from fastdx.exceptions import InputTypeError, ParameterError
 from fastdx.selection import PrivateSpans, Select, private_spans, selected, spans_of
@@ -371,7 +372,7 @@ class Mechanism(MechanismCore):
 
     def _shown(self) -> str:
         """Return its parameters as `repr` shows them."""
-        return f"epsilon={_number(self.epsilon)}"
+        return f"epsilon={up(self.epsilon)}"
 
     def _held(self) -> dict[str, Any]:
         """Return what is in memory and makes an equal mechanism, with `spec`."""
@@ -413,7 +414,3 @@ class Mechanism(MechanismCore):
 def _restored(cls: type[Mechanism], spec: str, held: dict[str, Any]) -> Mechanism:
     """Make the mechanism of a Spec as JSON, with what is in memory."""
     return cls._from_spec(spec, held)
-
-
-def _number(x: float) -> str:
-    return f"{x:g}" if x == float(f"{x:g}") else repr(x)
