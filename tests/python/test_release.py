@@ -115,6 +115,15 @@ def test_the_notice_names_what_was_not_written_here() -> None:
     assert {"pyo3", "rayon", "serde_json", "ring", "hyper"} <= set(crates)
 
 
+def test_the_guide_lists_every_extra() -> None:
+    text = (ROOT / "pyproject.toml").read_text("utf-8")
+    table = text.split("[project.optional-dependencies]\n")[1].split("\n[")[0]
+    extras = set(re.findall(r"^([\w-]+) = ", table, re.M))
+    guide = (ROOT / "docs" / "guide.md").read_text("utf-8").split("## Installing")[1]
+    listed = re.findall(r"^\| ((?:`[\w-]+`(?:, )?)+) \|", guide.split("\n## ")[0], re.M)
+    assert set(re.findall(r"`([\w-]+)`", " ".join(listed))) == extras > {"evaluate", "networks"}
+
+
 def test_every_step_says_what_it_does() -> None:
     command = [sys.executable, str(ROOT / "tools" / "release_check.py"), "--list"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
