@@ -64,10 +64,10 @@ def seconds(command: list[str]) -> float:
     return time.monotonic() - start
 
 
-def change(path: Path, line: str) -> None:
-    """Append a line to a file of the clone."""
+def change(path: Path, lines: str) -> None:
+    """Append lines, formatted as their language wants it, to a file of the clone."""
     with (TREE / path).open("a", encoding="utf-8") as file:
-        file.write(f"\n{line}\n")
+        file.write(lines)
 
 
 def test_file(name: str) -> str:
@@ -96,9 +96,9 @@ def main() -> None:
     else:
         measure(first[0], build)
         measure(first[1], cargo)
-    change(PYTHON, "CHANGED = 1")
+    change(PYTHON, "\n\nCHANGED = 1\n")
     measure("change a line of Python, run one test of every mechanism", pytest)
-    change(RUST, "/// Changed.\npub const CHANGED: u32 = 1;")
+    change(RUST, "\n/// Changed.\npub const CHANGED: u32 = 1;\n")
     measure("change a line of Rust, run the tests of its file", cargo)
     measure("build the extension with that line", build)
     measure("check the format, names and imports", ["make", "format", "lint-python"])

@@ -58,10 +58,7 @@ def needs(*programs: str) -> None:
 
 def statements() -> None:
     """Version, changelog, release notes, citation and address agree."""
-    found = project.faults(CLONE)
-    if not project.field("repository", CLONE):
-        found.append("Cargo.toml: repository is still to be filled in")
-    if found:
+    if found := project.faults(CLONE):
         raise RuntimeError("; ".join(found))
 
 
@@ -211,6 +208,8 @@ def main() -> int:
             print(f"- {name}: {told} ({said.get(name, 'not asked for')})")
     for line in ELSEWHERE.splitlines():
         print(f"- {line}")
+    if not project.field("repository", CLONE):
+        print("\nTo fill in: the project's address, `repository` in Cargo.toml")
     if DIST.is_dir() and any(DIST.iterdir()):
         print(f"\nThe files are in {DIST}. Nothing was published.")
     return int(any(text.startswith("FAILED") for text in said.values()))
