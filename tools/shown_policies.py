@@ -1,7 +1,7 @@
 """Policies that documents, help texts and docstrings show: a reader takes them for advice.
 
 Tests make every one of them and fail for one that protects hardly anything: see
-`tests/python/test_examples.py`, and conftest.py for examples as they run.
+`tests/python/repository/test_examples.py`, and conftest.py for examples as they run.
 """
 
 from __future__ import annotations
