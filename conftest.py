@@ -46,7 +46,7 @@ def missing(path: Path) -> str | None:
         return None
     library = LIBRARIES.get(path.stem)
     if library is not None and find_spec(library) is None:
-        extra = "experiments" if library == "keras" else path.stem
+        extra = "networks" if library == "keras" else path.stem
         return f"{library} is not installed: pip install 'fastdx[{extra}]'"
     if path.stem == "spark" and shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         return "Spark needs Java, which is not there"

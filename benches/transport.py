@@ -35,12 +35,12 @@ def pairs(e: Embedding) -> None:
         by_scipy = median(partial(linear_sum_assignment, cost), runs)
         ours = median(partial(fastdx.earth_movers_distance, a, b, e), runs)
         report(f"one pair, N = {n}", ours, made + min(by_pot, by_scipy), "ot.dist and the faster")
-        report("  solved alone", median(partial(fastdx.emd, ones, ones, cost), runs),
+        report("  solved alone", median(partial(fastdx.optimal_transport, ones, ones, cost), runs),
                min(by_pot, by_scipy), "the faster of POT and scipy")  # fmt: skip
         if n in (50, 200, 500):
             u, v = RNG.random(n), RNG.random(n)
             u, v = u / u.sum(), v / v.sum()
-            report("  general weights", median(partial(fastdx.emd, u, v, cost), runs),
+            report("  general weights", median(partial(fastdx.optimal_transport, u, v, cost), runs),
                    median(partial(ot.emd2, u, v, cost), runs), "POT")  # fmt: skip
 
 

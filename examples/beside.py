@@ -17,8 +17,7 @@ import re
 from pathlib import Path
 
 from fastdx import Embedding, Tem
-from fastdx.attacks import sentence_attack
-from fastdx.calibration import reidentification
+from fastdx.attacks import reidentification, sentence_attack
 from fastdx.channel import Channel, NgramPrior
 
 SENTENCES = (

@@ -9,7 +9,7 @@ sum over all 20,000 words and all outputs.
 from __future__ import annotations
 
 from fastdx import Embedding, Tem
-from fastdx.calibration import reidentification
+from fastdx.attacks import reidentification
 from fastdx.channel import Channel
 
 READERS = (7.0, 3.5, 2.5)

@@ -34,7 +34,7 @@ from fastdx import (
     Vickrey,
     laws,
 )
-from fastdx.calibration import compared, families, family_names
+from fastdx.calibration import compare, families, family_names
 from fastdx.calibration.families import HEADER
 from fastdx.channel import NgramPrior
 from fastdx.laws import largest_loss
@@ -405,8 +405,8 @@ def field(count: int) -> None:
         made = families(e, names)
         model = NgramPrior.train(e, known, order=3)
         for bits in (1.0, 3.0):
-            for line in compared(made, bits=bits, judge=judge, draws=100_000, texts=unseen,
-                                 model=model):  # fmt: skip
+            for line in compare(made, bits=bits, judge=judge, draws=100_000, texts=unseen,
+                                model=model):  # fmt: skip
                 row = " | ".join(line.cells())
                 print(f"| {name} | {bits:g} bits | {row} |", flush=True)
 

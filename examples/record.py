@@ -11,7 +11,7 @@ import re
 import tempfile
 from pathlib import Path
 
-from fastdx import Tem, calibration
+from fastdx import Tem, attacks
 from fastdx.budget import Ledger
 from fastdx.record import LINE
 
@@ -21,7 +21,7 @@ TEXTS = ("the doctor said that my knee is fine", "see you on monday", "thank you
 def filled() -> str:
     """Release three invented texts of one person, and fill in the record."""
     tem = Tem.recommended()
-    attack = calibration.reidentification(tem, "rank", (1,))
+    attack = attacks.reidentification(tem, "rank", (1,))
     with tempfile.TemporaryDirectory() as folder:
         ledger = Ledger(Path(folder) / "budget.sqlite", budget=100.0)
         for text in TEXTS:

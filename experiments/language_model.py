@@ -1,6 +1,6 @@
 """A neural model of language as attacker, beside exact n-grams, at equal bits a word.
 
-    pip install 'fastdx[audit]'
+    pip install 'fastdx[language-model]'
     python -m experiments.language_model settle FOLDER     settings, from texts held out: minutes
     python -m experiments.language_model measure FOLDER    hours; goes on where it was stopped
     python -m experiments.language_model bits FOLDER       what every policy tells: minutes

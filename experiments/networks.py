@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from fastdx import Embedding, tokenize
 
 INSTALLED = find_spec("keras") is not None and find_spec("jax") is not None
-MISSING = "Keras and JAX are not installed (pip install 'fastdx[experiments]')"
+MISSING = "Keras and JAX are not installed (pip install 'fastdx[networks]')"
 
 Ids = NDArray[np.int32]
 

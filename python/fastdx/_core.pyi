@@ -48,7 +48,6 @@ __all__ = [
     "closed_forms",
     "distance",
     "earth_movers_distance",
-    "emd",
     "exp_map",
     "field_steps",
     "from_lorentz",
@@ -66,6 +65,7 @@ __all__ = [
     "near_losses",
     "nearest_documents",
     "open_space",
+    "optimal_transport",
     "pairwise_emd",
     "poincare_reconstruction",
     "privatize_arrow",
@@ -608,8 +608,8 @@ class Guarantee:
         cls,
         mechanism: MechanismCore,
         exceptions: list[str] = ...,
-        outside: list[str] | None = ...,
-        bits: bool = ...,
+        outside: list[str] | None = None,
+        bits: bool = False,
     ) -> Guarantee: ...
     def with_bits(self) -> Guarantee: ...
     @property
@@ -811,7 +811,7 @@ class NearestDocuments:
     @property
     def pruning(self) -> dict[str, int]: ...
 
-def emd(weights_a: ArrayLike, weights_b: ArrayLike, cost: ArrayLike) -> Transport: ...
+def optimal_transport(weights_a: ArrayLike, weights_b: ArrayLike, cost: ArrayLike) -> Transport: ...
 def earth_movers_distance(bag_a: _Bag, bag_b: _Bag, embedding: Embedding | WordGraph) -> float: ...
 def pairwise_emd(
     bags: Iterable[_Bag],

@@ -12,7 +12,7 @@ from fastdx._core import (
     Embedding,
     WordGraph,
     earth_movers_distance,
-    emd,
+    optimal_transport,
     tokenize,
 )
 from fastdx._shared.rounded import up
@@ -300,7 +300,9 @@ class BagOfWords:
         gone = Counter(words_a) - Counter(words_b)
         come = Counter(words_b) - Counter(words_a)
         cost = [[guarantee.bound([a], [b]) for b in come] for a in gone]
-        return emd(list(gone.values()), list(come.values()), cost).cost * (1 + 2.0**-36)
+        return optimal_transport(list(gone.values()), list(come.values()), cost).cost * (
+            1 + 2.0**-36
+        )
 
 
 def bag_tokens(bag: Mapping[str, int] | Iterable[str]) -> list[str]:

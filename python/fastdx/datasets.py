@@ -64,7 +64,7 @@ def privatize(
     index : str or os.PathLike, optional
         A file from ``Tem.save`` or ``fastdx index build``; by default the built-in words.
     mechanism : str, optional
-        A name in `fastdx.MECHANISMS`.
+        A name in `fastdx.mechanisms.MECHANISMS`.
     **parameters
         The mechanism's other parameters.
 

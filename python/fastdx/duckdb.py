@@ -42,7 +42,7 @@ def register(
     returns : str, optional
         The type of argument and result: ``'VARCHAR'`` (default) or ``'VARCHAR[]'``.
     mechanism : str, optional
-        A name in `fastdx.MECHANISMS`.
+        A name in `fastdx.mechanisms.MECHANISMS`.
     **parameters
         The mechanism's other parameters.
 

@@ -1,4 +1,4 @@
-"""Pictures of a calibration, as matplotlib figures (``pip install 'fastdx[experiments]'``)."""
+"""Pictures of a calibration, as matplotlib figures (``pip install 'fastdx[evaluate]'``)."""
 
 from __future__ import annotations
 

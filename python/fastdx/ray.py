@@ -40,7 +40,7 @@ class Privatizer:
         A file from ``Tem.save`` or ``fastdx index build``, at a path that all machines see; by
         default the built-in words.
     mechanism : str, optional
-        A name in `fastdx.MECHANISMS`.
+        A name in `fastdx.mechanisms.MECHANISMS`.
     **parameters
         The mechanism's other parameters.
 

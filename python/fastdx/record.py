@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
+from decimal import ROUND_CEILING, Decimal, localcontext
 from itertools import combinations
 from typing import Any, NamedTuple, Protocol, cast
 
 from fastdx._core import Cover, Embedding, Guarantee, WordGraph, __version__
+from fastdx._shared.rounded import down, up
 from fastdx._types import LedgerLike, Unchanged
 from fastdx.exceptions import InputTypeError, ParameterError
 
@@ -33,8 +34,8 @@ BLANKS = (
 """The fields that people fill in."""
 LINE = "_" * 30
 """The empty line of a field."""
-SMALL = Decimal("0.0001")
-"""Numbers below this are shown with a power of ten."""
+MONEY = 6
+"""The digits of an account's spending: more than an ε has, since charges add up."""
 CERTAIN = 99.9
 """The percentage above which a reader is called practically certain."""
 HOPELESS = 1e4
@@ -368,19 +369,19 @@ def _budget(ledger: LedgerLike | None, account: str | None) -> Iterator[str]:
     entries = ledger.entries(account)
     yield "| what | value |"
     yield "|---|---|"
-    yield f"| budget of an account | {_floor(ledger.budget)} |"
+    yield f"| budget of an account | {_floor(ledger.budget, MONEY)} |"
     if account is not None:
         most = ledger.spent(account)
         yield f"| account | {_text(account)} |"
-        yield f"| spent | {_ceiling(most)} |"
-        yield f"| left | {_floor(ledger.remaining(account))} |"
+        yield f"| spent | {_ceiling(most, MONEY)} |"
+        yield f"| left | {_floor(ledger.remaining(account), MONEY)} |"
     else:
         spent: dict[str, list[float]] = {}
         for entry in entries:
             spent.setdefault(entry.account, []).append(entry.amount)
         most = max((math.fsum(amounts) for amounts in spent.values()), default=0.0)
         yield f"| accounts | {len(spent):,} |"
-        yield f"| most that an account spent | {_ceiling(most)} |"
+        yield f"| most that an account spent | {_ceiling(most, MONEY)} |"
     yield f"| releases charged | {len(entries):,} |"
     if entries:
         yield f"| first and last | {_day(entries[0].time)}, {_day(entries[-1].time)} |"
@@ -389,7 +390,7 @@ def _budget(ledger: LedgerLike | None, account: str | None) -> Iterator[str]:
         "The unit is ε for each unit of distance, times words. It holds for releases that the "
         "ledger charged by their words, with any mechanism. Releases that were not charged are not "
         "counted. If every word changes by at most one unit of distance, a reader's odds change by "
-        f"a factor of at most e^{_ceiling(most)}: {_factor(most)}."
+        f"a factor of at most e^{_ceiling(most, MONEY)}: {_factor(most)}."
     )
 
 
@@ -463,22 +464,12 @@ def _percent(percent: float) -> str:
     return f"{min(math.ceil(percent * (1 + 1e-12) * 10) / 10, 100.0):.1f}%"
 
 
-def _ceiling(amount: float) -> str:
-    return _rounded(amount, ROUND_CEILING)
+def _ceiling(amount: float, digits: int = 4) -> str:
+    return up(amount, digits) if math.isfinite(amount) else "no finite number"
 
 
-def _floor(amount: float) -> str:
-    return _rounded(amount, ROUND_FLOOR)
-
-
-def _rounded(amount: float, way: str) -> str:
-    if not math.isfinite(amount):
-        return "no finite number"
-    with localcontext() as context:
-        context.prec, context.rounding = 6, way
-        # From Python's repr, so that 2.66 stays 2.66.
-        rounded = (+Decimal(repr(amount))).normalize()
-    return f"{rounded:f}" if not rounded or rounded >= SMALL else f"{rounded:E}"
+def _floor(amount: float, digits: int = 4) -> str:
+    return down(amount, digits) if math.isfinite(amount) else "no finite number"
 
 
 def _day(seconds: float) -> str:

@@ -178,7 +178,7 @@ def _named(mechanism: Mechanism, prior: Prior) -> dict[str, Any] | None:
     """Return the exact success of an attacker; None for a mechanism without a law."""
     if not mechanism.has_law:
         return None
-    found = calibration.reidentification(mechanism, prior, GUESSES)
+    found = attacks.reidentification(mechanism, prior, GUESSES)
     return {
         "guesses": [found.success[g] for g in GUESSES],
         "surest": found.worst_posterior,

@@ -92,7 +92,7 @@ class Privatizer(_Texts, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     mechanism : str, optional
-        A name in `fastdx.MECHANISMS`.
+        A name in `fastdx.mechanisms.MECHANISMS`.
     epsilon : float, optional
         ε per unit of distance. Without it, ``Tem.recommended()``.
     index : str or os.PathLike, optional

@@ -96,7 +96,7 @@ def make(  # noqa: PLR0917 (spaCy's order, and names of the config)
     epsilon : float or None
         ε per unit of distance. None makes ``Tem.recommended()``.
     mechanism : str
-        A name in `fastdx.MECHANISMS`; by default 'tem'.
+        A name in `fastdx.mechanisms.MECHANISMS`; by default 'tem'.
     index : str or None
         A file from ``Tem.save`` or ``fastdx index build``, which each process maps once; by default
         the built-in words.

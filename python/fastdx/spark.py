@@ -65,7 +65,7 @@ def privatize(
         True (default): Spark copies the index to every machine (``SparkContext.addFile``). False:
         all machines find it at this very path.
     mechanism : str, optional
-        A name in `fastdx.MECHANISMS`.
+        A name in `fastdx.mechanisms.MECHANISMS`.
     **parameters
         The mechanism's other parameters.
 

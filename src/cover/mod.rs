@@ -72,7 +72,7 @@ struct Weighted {
     law: Law,
 }
 
-/// Offensive words in lower case, for `exclude="offensive"`. See data/NOTICE.
+/// Offensive words in lower case, for `exclude="offensive"`. See NOTICE.
 pub fn offensive() -> Vec<&'static str> {
     let lines = include_str!("../../data/offensive.txt").lines();
     lines.filter(|line| !line.is_empty()).collect()

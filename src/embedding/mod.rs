@@ -227,7 +227,7 @@ impl Embedding {
     }
 
     /// The 20,000 common English words that ship with the crate, in 50 dimensions, Euclidean.
-    /// `data/NOTICE` states their sources.
+    /// `NOTICE` states their sources.
     ///
     /// # Errors
     /// [`Error::Corrupt`] only if the build is damaged.

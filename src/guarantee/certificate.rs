@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::decimals_up;
+use super::rounded_up;
 use crate::vocabulary::Vocabulary;
 
 /// A proved ε for one Tem on one vocabulary.
@@ -99,9 +99,9 @@ impl fmt::Display for NamedCertificate {
             f,
             "ε = {} per unit of distance on vocabulary {}, taken to be public, where the theorem \
              gives {}: {}. {a:?} and {b:?} bind, at the output {:?}.",
-            decimals_up(certificate.epsilon, 6),
+            rounded_up(certificate.epsilon),
             certificate.vocabulary_name(),
-            certificate.nominal,
+            rounded_up(certificate.nominal),
             certificate.method(),
             self.output
         )

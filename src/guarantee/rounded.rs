@@ -19,20 +19,33 @@ pub(super) fn decimals_down(x: f64, digits: usize) -> String {
     }
 }
 
-/// A bound as a number with two digits and an exponent, never below it.
-pub(super) fn two_digits_up(x: f64) -> String {
-    let nearest = format!("{x:.1e}");
+/// A bound with the digits that readers need, never below it: 2.563 for 2.562268875544929.
+pub(crate) fn rounded_up(x: f64) -> String {
+    let written = scientific_up(x, 4);
+    match written.parse::<f64>() {
+        Ok(shown) => shown.to_string(),
+        Err(_) => written,
+    }
+}
+
+/// A bound with a number of digits and an exponent, never below it.
+pub(super) fn scientific_up(x: f64, digits: usize) -> String {
+    let places = digits.saturating_sub(1);
+    let nearest = format!("{x:.places$e}");
     let above = nearest.parse::<f64>().is_ok_and(|shown| shown >= x);
-    let Some((digits, exponent)) = nearest.split_once('e').filter(|_| !above) else {
+    let Some((mantissa, exponent)) = nearest.split_once('e').filter(|_| !above) else {
         return nearest;
     };
-    let tenths = digits.replace('.', "").parse::<u32>();
-    match (tenths, exponent.parse::<i32>()) {
-        (Ok(99), Ok(exponent)) => format!("1.0e{}", exponent + 1),
-        (Ok(tenths), Ok(exponent)) => {
-            format!("{}.{}e{exponent}", (tenths + 1) / 10, (tenths + 1) % 10)
-        }
-        _ => nearest,
+    let next = mantissa
+        .replace('.', "")
+        .parse::<u64>()
+        .map(|last| last + 1);
+    let (Ok(next), Ok(exponent)) = (next, exponent.parse::<i32>()) else {
+        return nearest;
+    };
+    match format!("{next}e{}", exponent - places as i32).parse::<f64>() {
+        Ok(shown) => format!("{shown:.places$e}"),
+        Err(_) => nearest,
     }
 }
 
@@ -53,18 +66,30 @@ mod tests {
             (f64::INFINITY, "inf", "inf"),
         ] {
             assert_eq!(decimals_up(x, 3), decimals);
-            assert_eq!(two_digits_up(x), two_digits);
+            assert_eq!(scientific_up(x, 2), two_digits);
+        }
+        for (x, shown) in [
+            (2.562268875544929, "2.563"),
+            (2.25, "2.25"),
+            (3.0, "3"),
+            (99.999, "100"),
+            (0.000_123_41, "0.0001235"),
+            (0.0, "0"),
+            (f64::INFINITY, "inf"),
+        ] {
+            assert_eq!(rounded_up(x), shown);
         }
         for i in 1..20_000 {
             let x = (f64::from(i) * 0.001_234_567).exp();
-            for shown in [decimals_up(x, 3), two_digits_up(x)] {
+            for shown in [decimals_up(x, 3), scientific_up(x, 2), rounded_up(x)] {
                 assert!(shown.parse::<f64>().unwrap() >= x, "{shown} {x}");
             }
             let below = decimals_down(x, 3).parse::<f64>().unwrap();
             assert!(below <= x && below >= x - 0.001 * (1.0 + 1e-12) - x * 1e-12);
             let most = (x + 0.001) * (1.0 + 1e-12);
             assert!(decimals_up(x, 3).parse::<f64>().unwrap() <= most);
-            assert!(two_digits_up(x).parse::<f64>().unwrap() < x * 1.11);
+            assert!(scientific_up(x, 2).parse::<f64>().unwrap() < x * 1.11);
+            assert!(rounded_up(x).parse::<f64>().unwrap() < x * 1.001_01);
         }
     }
 }

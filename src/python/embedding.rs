@@ -163,7 +163,7 @@ impl PyEmbedding {
     ///     'english' (default): 20,000 common English words in 50 dimensions, Euclidean, made
     ///     from all-MiniLM-L6-v2 (Apache-2.0) on the most frequent words of wordfreq
     ///     (CC BY-SA 4.0). 'nouns': 10,498 common nouns in 10 dimensions on the Poincaré ball,
-    ///     trained on WordNet's is-a hierarchy (WordNet's licence). See data/NOTICE.
+    ///     trained on WordNet's is-a hierarchy (WordNet's licence). See NOTICE.
     ///
     /// Raises
     /// ------

@@ -102,7 +102,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(transport::utility_bound, m)?)?;
     m.add_class::<transport::PyTransport>()?;
     m.add_class::<transport::PyNearestDocuments>()?;
-    m.add_function(wrap_pyfunction!(transport::emd, m)?)?;
+    m.add_function(wrap_pyfunction!(transport::optimal_transport, m)?)?;
     m.add_function(wrap_pyfunction!(transport::earth_movers_distance, m)?)?;
     m.add_function(wrap_pyfunction!(transport::pairwise_emd, m)?)?;
     m.add_function(wrap_pyfunction!(transport::nearest_documents, m)?)?;

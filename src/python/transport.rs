@@ -1,4 +1,4 @@
-//! `fastdx.emd` and the Earth Mover's distances of bags of words.
+//! `fastdx.optimal_transport` and the Earth Mover's distances of bags of words.
 
 use numpy::ndarray::Array2;
 use numpy::{IntoPyArray, PyArray1, PyArray2};
@@ -15,7 +15,7 @@ use crate::transport::documents::{self, Centroids};
 use crate::transport::{self, CostMatrix};
 use crate::{Error, Vocabulary};
 
-/// An optimal plan and its proof; see ``fastdx.emd``.
+/// An optimal plan and its proof; see ``fastdx.optimal_transport``.
 #[pyclass(frozen, name = "Transport", module = "fastdx")]
 pub(super) struct PyTransport {
     inner: transport::Transport,
@@ -89,11 +89,11 @@ impl PyTransport {
 /// Examples
 /// --------
 /// >>> import fastdx
-/// >>> t = fastdx.emd([0.5, 0.5], [0.25, 0.75], [[0.0, 2.0], [1.0, 1.0]])
+/// >>> t = fastdx.optimal_transport([0.5, 0.5], [0.25, 0.75], [[0.0, 2.0], [1.0, 1.0]])
 /// >>> t.cost
 /// 1.0
 #[pyfunction]
-pub(super) fn emd(
+pub(super) fn optimal_transport(
     weights_a: &Bound<'_, PyAny>,
     weights_b: &Bound<'_, PyAny>,
     cost: &Bound<'_, PyAny>,
@@ -105,7 +105,9 @@ pub(super) fn emd(
         Ok(CostMatrix::new(costs, rows, columns)?)
     })?;
     let long = cost.rows().saturating_mul(cost.columns()) > 1 << 16;
-    let inner = run(py, long, |control| transport::emd(&a, &b, cost, control))?;
+    let inner = run(py, long, |control| {
+        transport::optimal_transport(&a, &b, cost, control)
+    })?;
     Ok(PyTransport { inner })
 }
 

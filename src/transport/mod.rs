@@ -166,9 +166,9 @@ impl Workspace {
 /// Finds the cheapest way to move the masses `a` of the rows to the masses `b` of the columns.
 ///
 /// ```
-/// use fastdx::transport::{CostMatrix, emd};
+/// use fastdx::transport::{CostMatrix, optimal_transport};
 /// let cost = CostMatrix::new(&[0.0, 2.0, 1.0, 1.0], 2, 2)?;
-/// let transport = emd(&[0.5, 0.5], &[0.25, 0.75], cost, &Default::default())?;
+/// let transport = optimal_transport(&[0.5, 0.5], &[0.25, 0.75], cost, &Default::default())?;
 /// assert!((transport.cost - 1.0).abs() < 1e-12);
 /// # Ok::<(), fastdx::Error>(())
 /// ```
@@ -176,7 +176,12 @@ impl Workspace {
 /// # Errors
 /// [`Error::Parameter`] for weights that are negative, not finite or all 0, a wrong number of
 /// weights, or sums that differ by more than a relative 10⁻⁹.
-pub fn emd(a: &[f64], b: &[f64], cost: CostMatrix, control: &Control) -> Result<Transport> {
+pub fn optimal_transport(
+    a: &[f64],
+    b: &[f64],
+    cost: CostMatrix,
+    control: &Control,
+) -> Result<Transport> {
     let CostMatrix(mut cost) = cost;
     let total = check("weights_a", a, cost.rows())?;
     let other = check("weights_b", b, cost.columns())?;

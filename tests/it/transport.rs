@@ -2,7 +2,7 @@
 
 use fastdx::transport::bags::{Bag, distance};
 use fastdx::transport::documents::{Centroids, nearest, pairwise};
-use fastdx::transport::{CostMatrix, Transport, emd};
+use fastdx::transport::{CostMatrix, Transport, optimal_transport};
 use fastdx::{Control, Metric, MetricSpace};
 use proptest::prelude::*;
 use rand::seq::SliceRandom;
@@ -10,7 +10,7 @@ use rand::{Rng, RngExt};
 
 fn solve(a: &[f64], b: &[f64], costs: &[f64]) -> Transport {
     let cost = CostMatrix::new(costs, a.len(), b.len()).unwrap();
-    let solved = emd(a, b, cost, &Control::new()).unwrap();
+    let solved = optimal_transport(a, b, cost, &Control::new()).unwrap();
     certify(a, b, costs, &solved);
     solved
 }
@@ -151,7 +151,7 @@ fn forbidden_pairs_leave_the_other_costs_exact() {
             let costs: Vec<f64> = each.map(|(&a, &c)| if a { c } else { forbidden }).collect();
             let ones = vec![1.0; n];
             let cost = CostMatrix::new(&costs, n, n).unwrap();
-            let found = emd(&ones, &ones, cost, &Control::new()).unwrap();
+            let found = optimal_transport(&ones, &ones, cost, &Control::new()).unwrap();
             let paid = |p: &Vec<usize>| (0..n).map(|i| costs[i * n + p[i]]).sum::<f64>();
             let best = permutations(n)
                 .iter()
@@ -341,7 +341,9 @@ fn centroids_that_cancel_rule_nothing_out() {
 fn errors_name_the_problem() {
     let message = |a: &[f64], b: &[f64]| {
         let cost = CostMatrix::new(&[1.0, 2.0, 3.0, 4.0], 2, 2).unwrap();
-        emd(a, b, cost, &Control::new()).unwrap_err().to_string()
+        optimal_transport(a, b, cost, &Control::new())
+            .unwrap_err()
+            .to_string()
     };
     assert!(message(&[1.0], &[1.0, 1.0]).contains("weights_a"));
     assert!(message(&[1.0, -1.0], &[1.0, 1.0]).contains("-1 at 1"));

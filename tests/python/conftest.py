@@ -8,13 +8,12 @@ import pytest
 from hypothesis import settings
 
 import fastdx
+from helpers import SHARED
 
 # The same cases each time, so that a run that passed passes again.
 settings.register_profile("repeatable", derandomize=True, database=None, deadline=None)
 settings.register_profile("explore", deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
-
-SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
 
 
 def pytest_report_header() -> str:
@@ -37,7 +36,7 @@ def small() -> fastdx.Embedding:
     return fastdx.Embedding(words, rng.normal(size=(50, 4)))
 
 
-EUCLIDEAN = [m for m in fastdx.MECHANISMS.values() if m.default_space == "english"]
+EUCLIDEAN = [m for m in fastdx.mechanisms.MECHANISMS.values() if m.default_space == "english"]
 
 
 @pytest.fixture(params=EUCLIDEAN, ids=lambda m: m.__name__)

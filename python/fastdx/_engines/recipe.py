@@ -108,7 +108,7 @@ class Recipe:
         epsilon : float, optional
             ε per unit of distance; by default ``Tem.recommended()`` is used.
         mechanism : str, optional
-            A name in `fastdx.MECHANISMS`.
+            A name in `fastdx.mechanisms.MECHANISMS`.
         index : str or os.PathLike, optional
             A file from ``Tem.save``, ``Embedding.save`` or ``fastdx index build``.
         spec : dict, str or os.PathLike, optional

@@ -1,14 +1,18 @@
-"""Prints bounds so that the shown number is never on the wrong side of the true one."""
+"""Prints numbers as people read them: a shown bound is never on the wrong side of the true one.
+
+It is the one home of such texts in Python; JSON, pickles and Specs keep every digit. `rounded_up` in
+`src/guarantee/rounded.rs` does the same for guarantees.
+"""
 
 from __future__ import annotations
 
 import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 
-__all__ = ["down", "up"]
+__all__ = ["down", "near", "up"]
 
 
-def up(x: float, digits: int = 6) -> str:
+def up(x: float, digits: int = 4) -> str:
     """Return a number in the form ``%g`` with at most `digits` digits, rounded up.
 
     Examples
@@ -19,7 +23,7 @@ def up(x: float, digits: int = 6) -> str:
     return _shown(x, digits, ROUND_CEILING)
 
 
-def down(x: float, digits: int = 6) -> str:
+def down(x: float, digits: int = 4) -> str:
     """Return a number in the form ``%g`` with at most `digits` digits, rounded down.
 
     Examples
@@ -28,6 +32,17 @@ def down(x: float, digits: int = 6) -> str:
     ('0.9999', '2.5')
     """
     return _shown(x, digits, ROUND_FLOOR)
+
+
+def near(x: float, digits: int = 4) -> str:
+    """Return a number that is no bound as ``%g`` writes it, to the nearest of so many digits.
+
+    Examples
+    --------
+    >>> near(0.20004), near(13.12134)
+    ('0.2', '13.12')
+    """
+    return f"{x:.{digits}g}"
 
 
 def _shown(x: float, digits: int, rounding: str) -> str:

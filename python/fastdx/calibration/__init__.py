@@ -11,29 +11,27 @@ For a word w (WSDM'20 section 4.1, ICDM'19 section V):
 For mechanisms with a law all are exact sums over it; for the others they are counted in draws.
 """
 
-from fastdx.attacks import reidentification
 from fastdx.calibration.choice import Choice, Match, choose_epsilon, match
 from fastdx.calibration.comparison import CoverChoice, choose_cover, frontier
-from fastdx.calibration.families import Compared, Family, compared, families, family_names
+from fastdx.calibration.families import Comparison, Family, compare, families, family_names
 from fastdx.calibration.measures import near_losses, statistics, sweep
 from fastdx.calibration.table import Table
 
 __all__ = [
     "Choice",
-    "Compared",
+    "Comparison",
     "CoverChoice",
     "Family",
     "Match",
     "Table",
     "choose_cover",
     "choose_epsilon",
-    "compared",
+    "compare",
     "families",
     "family_names",
     "frontier",
     "match",
     "near_losses",
-    "reidentification",
     "statistics",
     "sweep",
 ]

@@ -22,7 +22,7 @@ from fastdx.mechanisms import MECHANISMS, Mechanism, Tem
 if TYPE_CHECKING:
     from fastdx.laws import Law
 
-__all__ = ["HEADER", "Compared", "Family", "compared", "families", "family_names"]
+__all__ = ["HEADER", "Comparison", "Family", "compare", "families", "family_names"]
 
 Space = Embedding | WordGraph
 Make = Callable[[float], "Mechanism | Law"]
@@ -37,7 +37,7 @@ TOLERANCE = 0.005
 
 @dataclass(frozen=True)
 class Family:
-    """A mechanism as a function of its ε, in which `compared` searches for an ε.
+    """A mechanism as a function of its ε, in which `compare` searches for an ε.
 
     `families` makes the families of fastdx and of publications. Make a Family yourself to compare a
     mechanism of your own with them.
@@ -46,13 +46,13 @@ class Family:
     --------
     >>> import numpy as np
     >>> from fastdx import Embedding, Family, FiniteLaw
-    >>> from fastdx.calibration import compared, families
+    >>> from fastdx.calibration import compare, families
     >>> e = Embedding(["a", "b", "c", "d"], [[0.0], [0.1], [5.0], [5.1]])
     >>> def truthful(epsilon):
     ...     return FiniteLaw(e, np.ones((4, 4)) + (np.exp(epsilon) - 1) * np.eye(4))
     >>> mine = Family("truthful", "the word itself e^ε times as likely as another", truthful)
     >>> made = {**families(e, ["randomised-response"]), mine.name: mine}
-    >>> one, other = compared(made, named=0.7)
+    >>> one, other = compare(made, named=0.7)
     >>> abs(one.parameter - other.parameter) < 0.01  # it is the same mechanism
     True
     """
@@ -95,7 +95,8 @@ def family_names() -> tuple[str, ...]:
 
     Examples
     --------
-    >>> from fastdx import MECHANISMS, laws
+    >>> from fastdx import laws
+    >>> from fastdx.mechanisms import MECHANISMS
     >>> from fastdx.calibration import family_names
     >>> {*MECHANISMS, *laws.NAMES} <= set(family_names())
     True
@@ -216,8 +217,8 @@ def families(
 
 
 @dataclass(frozen=True)
-class Compared:
-    """One row of a comparison."""
+class Comparison:
+    """One row of a comparison: one mechanism beside others."""
 
     name: str
     """The name of the mechanism."""
@@ -253,14 +254,14 @@ class Compared:
 HEADER = ("mechanism", "its ε", "ε proved, for", "bits a word", "named", "named in sentences",
           "ε computed, per distance",
           "ε computed, any two words", "similarity (chance)")  # fmt: skip
-"""The column titles for `Compared.cells`."""
+"""The column titles for `Comparison.cells`."""
 
 
 def _number(x: float) -> str:
     return "–" if isnan(x) else "∞" if x == float("inf") else f"{x:.3g}"
 
 
-def compared(
+def compare(
     made: Mapping[str, Family],
     *,
     epsilon: float | None = None,
@@ -272,7 +273,7 @@ def compared(
     prior: Prior = "rank",
     draws: int = 20_000,
     progress: Callable[[str], object] | None = None,
-) -> Iterator[Compared]:
+) -> Iterator[Comparison]:
     """Compare mechanisms at one ε in their own units, at equal success of one guess, or equal bits.
 
     At equal success of one guess a cover tells several times the bits that Tem tells. So compare at
@@ -308,7 +309,7 @@ def compared(
 
     Yields
     ------
-    Compared
+    Comparison
         One row per mechanism. If no ε gives that success, ``made`` is None and ``why`` says why.
 
     Raises
@@ -319,10 +320,10 @@ def compared(
     Examples
     --------
     >>> from fastdx import Embedding
-    >>> from fastdx.calibration import compared, families
+    >>> from fastdx.calibration import compare, families
     >>> e = Embedding(["a", "b", "c", "d"], [[0.0], [0.1], [5.0], [5.1]])
     >>> made = families(e, ["tem", "randomised-response"])
-    >>> [round(line.values["R"], 1) for line in compared(made, named=0.7)]
+    >>> [round(line.values["R"], 1) for line in compare(made, named=0.7)]
     [0.7, 0.7]
     """
     if [epsilon, named, bits].count(None) != 2:
@@ -342,12 +343,12 @@ def compared(
             if bits is not None:
                 at = epsilon_by_bits(family.make, bits, prior, family.epsilons, TOLERANCE)
             if at is None or (epsilon is None and at == family.epsilons[1]):
-                yield Compared(name, nan, None, {}, MORE if at is None else FEWER)
+                yield Comparison(name, nan, None, {}, MORE if at is None else FEWER)
                 continue
             one = family.make(at)
         except FastdxError as e:
-            yield Compared(name, nan, None, {}, str(e))
+            yield Comparison(name, nan, None, {}, str(e))
             continue
         table = frontier({name: one}, judge=judge, prior=prior, certify=True, draws=draws,
                          texts=attacked, model=model)  # fmt: skip
-        yield Compared(name, at, one, next(iter(table)))
+        yield Comparison(name, at, one, next(iter(table)))

@@ -85,7 +85,7 @@ class NgramPrior:
     def english(cls, space: Embedding | WordGraph | None = None) -> NgramPrior:
         """Return the built-in bigrams of English.
 
-        Counted in six public sources, mostly conversations, definitions and speeches (data/NOTICE
+        Counted in six public sources, mostly conversations, definitions and speeches (NOTICE
         names them), with frequencies that are partly those of wordfreq. That is English in general:
         train a model on public texts of the kind that is protected where there are some.
 

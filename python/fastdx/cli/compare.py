@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from fastdx import Cover, Embedding, MultivariateLaplace, Tem, WordGraph
 from fastdx._shared.replace import open_output
-from fastdx.calibration import compared, families, family_names, frontier
+from fastdx._shared.rounded import near
+from fastdx.calibration import compare, families, family_names, frontier
 from fastdx.calibration.comparison import epsilon_by_bits
 from fastdx.calibration.families import FEWER, HEADER, MORE, description
 from fastdx.channel import Channel, NgramPrior
@@ -226,7 +227,7 @@ def _named_page(options: Options, names: list[str] | str, e: Embedding) -> Itera
         )
     elif options.named is None:
         yield (
-            f"Each mechanism has ε = {options.epsilon:g} in its own unit. Equal numbers in "
+            f"Each mechanism has ε = {near(options.epsilon)} in its own unit. Equal numbers in "
             "different units are not equal protection: compare *bits a word*, *named* and the "
             "computed columns.\n"
         )
@@ -266,7 +267,7 @@ def _named_page(options: Options, names: list[str] | str, e: Embedding) -> Itera
     if options.texts is not None:
         known, attacked = options.texts
         at |= {"texts": attacked, "model": NgramPrior.train(few, known)}
-    for line in compared(made, judge=judge or few, progress=options.tell, **at):
+    for line in compare(made, judge=judge or few, progress=options.tell, **at):
         yield "| " + " | ".join(line.cells()) + " |"
         if line.made is not None:
             drawing[line.name] = drawn(line.made)
@@ -296,7 +297,7 @@ def _page(options: Options, e: Embedding) -> Iterator[str]:
     mechanisms["MultivariateLaplace"] = MultivariateLaplace(e, options.epsilon, exclude=exclude)
     tell("attacking")
     yield f"# Mechanisms compared on {len(e):,} words\n"
-    at = f"a certified ε of {options.epsilon:g} per unit of distance (noise: by its theorem)"
+    at = f"a certified ε of {near(options.epsilon)} per unit of distance (noise: by its theorem)"
     yield f"## At {at}\n"
     if graph is not None:
         yield (

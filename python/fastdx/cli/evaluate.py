@@ -43,7 +43,7 @@ def add(commands: _Commands) -> None:
         "sentences and repeated), the author of a text, and the authors or members of a model's "
         "training texts; a task measures how well a model learns. Several policies are judged on "
         "the same splits of the texts. Writes a page, and JSON beside it; neither holds any of the "
-        "texts. Needs scikit-learn: pip install 'fastdx[experiments]'.",
+        "texts. Needs scikit-learn: pip install 'fastdx[evaluate]'.",
         **examples(EXAMPLES),
     )
     p.add_argument("files", nargs="+", metavar="FILE", help="JSONL, JSON, CSV, TSV or Parquet")
@@ -145,7 +145,7 @@ def _evaluate(args: argparse.Namespace) -> None:
     try:
         from fastdx.evaluation import evaluate
     except ImportError:
-        message = "evaluate needs scikit-learn: pip install 'fastdx[experiments]'"
+        message = "evaluate needs scikit-learn: pip install 'fastdx[evaluate]'"
         raise CommandError(message) from None
     options, collection = Options.of(args), Collection.of(args)
     judged = _judged(args)

@@ -1,6 +1,6 @@
 """Attacks on your own texts, and learning tasks on them.
 
-The package needs scikit-learn (``pip install 'fastdx[experiments]'``). `evaluate` runs all attacks
+The package needs scikit-learn (``pip install 'fastdx[evaluate]'``). `evaluate` runs all attacks
 and tasks and returns an `Evaluation`, which can be written as a page. ``fastdx evaluate`` does both
 for files.
 """
@@ -8,7 +8,7 @@ for files.
 from importlib.util import find_spec
 
 if find_spec("sklearn") is None:
-    raise ImportError("fastdx.evaluation needs scikit-learn: pip install 'fastdx[experiments]'")
+    raise ImportError("fastdx.evaluation needs scikit-learn: pip install 'fastdx[evaluate]'")
 
 from fastdx.evaluation.attribution import (
     Attributed,

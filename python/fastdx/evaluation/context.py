@@ -48,7 +48,7 @@ def missing() -> str | None:
 def _keras() -> Any:
     lacking = missing()
     if lacking:
-        raise ImportError(f"ContextModel needs {lacking}: pip install 'fastdx[experiments]'")
+        raise ImportError(f"ContextModel needs {lacking}: pip install 'fastdx[networks]'")
     if "keras" not in sys.modules:
         # By default Keras takes TensorFlow, even if only another backend is installed.
         found = next(name for name in BACKENDS if find_spec(name))
@@ -100,7 +100,7 @@ class ContextModel:
     inputs of the output to be explained. A tenth of the public texts decides when learning stops.
     If the network never beats the words' frequencies, it uses these.
 
-    It needs Keras and one of its backends (``pip install 'fastdx[experiments]'``).
+    It needs Keras and one of its backends (``pip install 'fastdx[networks]'``).
 
     Parameters
     ----------

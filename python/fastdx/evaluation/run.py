@@ -191,7 +191,7 @@ def _notes(every: Texts, network: bool) -> list[str]:
         notes.append("The neural network that attacks sentences was not run: it was not wanted.")
     elif lacking:
         notes.append(f"The neural network that attacks sentences was not run: {lacking} is not "
-                     "installed (pip install 'fastdx[experiments]').")  # fmt: skip
+                     "installed (pip install 'fastdx[networks]').")  # fmt: skip
     return notes
 
 

@@ -8,6 +8,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, SupportsIndex, TypedDict
 
 from fastdx._core import Cover, Embedding, Guarantee, MechanismCore, WordGraph
+from fastdx._shared.rounded import up
 from fastdx._types import Bits, LedgerLike, Unchanged
 from fastdx.exceptions import InputTypeError, ParameterError
 from fastdx.selection import PrivateSpans, Select, private_spans, selected, spans_of
@@ -377,7 +378,7 @@ class Mechanism(MechanismCore):
 
     def _shown(self) -> str:
         """Return the parameters as `repr` shows them."""
-        return f"epsilon={_number(self.epsilon)}"
+        return f"epsilon={up(self.epsilon)}"
 
     def _held(self) -> dict[str, Any]:
         """Return the in-memory parts that, together with `spec`, make an equal mechanism."""
@@ -419,7 +420,3 @@ class Mechanism(MechanismCore):
 def _restored(cls: type[Mechanism], spec: str, held: dict[str, Any]) -> Mechanism:
     """Make the mechanism that a Spec (JSON) and its in-memory parts describe."""
     return cls._from_spec(spec, held)
-
-
-def _number(x: float) -> str:
-    return f"{x:g}" if x == float(f"{x:g}") else repr(x)

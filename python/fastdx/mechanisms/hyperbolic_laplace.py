@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fastdx._core import Embedding, WordGraph
-from fastdx.mechanisms.base import Common, Mechanism, _number
+from fastdx._shared.rounded import up
+from fastdx.mechanisms.base import Common, Mechanism
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -115,5 +116,5 @@ class HyperbolicLaplace(Mechanism):
         return str(self._details["sampler"])
 
     def _shown(self) -> str:
-        nominal = f", nominal {_number(self.nominal)}" if self.base == "ball" else ""
+        nominal = f", nominal {up(self.nominal)}" if self.base == "ball" else ""
         return f"{super()._shown()}, base={self.base!r}{nominal}"

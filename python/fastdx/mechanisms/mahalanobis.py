@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from fastdx._core import Embedding
-from fastdx.mechanisms.base import Common, Mechanism, Option, _number
+from fastdx._shared.rounded import near, up
+from fastdx.mechanisms.base import Common, Mechanism, Option
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -104,5 +105,5 @@ class Mahalanobis(Mechanism):
         return float(self._details["mixing"])
 
     def _shown(self) -> str:
-        nominal, mixing = _number(self.nominal), _number(self.mixing)
+        nominal, mixing = up(self.nominal), near(self.mixing)
         return f"{super()._shown()}, nominal {nominal}, mixing={mixing}"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, SupportsIndex
 
 from fastdx._core import Cover, Embedding, WordGraph, mechanism_cover
-from fastdx.mechanisms.base import Common, Mechanism, _number
+from fastdx._shared.rounded import up
+from fastdx.mechanisms.base import Common, Mechanism
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -81,4 +82,4 @@ class NeighborResponse(Mechanism):
         return float(self._details["score"])
 
     def _shown(self) -> str:
-        return f"epsilon={_number(self.epsilon)} for any two words, cover={self.cover!r}"
+        return f"epsilon={up(self.epsilon)} for any two words, cover={self.cover!r}"

@@ -21,8 +21,9 @@ from fastdx._core import (
     save_space,
     tem_build_lists,
 )
+from fastdx._shared.rounded import up
 from fastdx.exceptions import ParameterError
-from fastdx.mechanisms.base import Common, Mechanism, Option, _number
+from fastdx.mechanisms.base import Common, Mechanism, Option
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -315,8 +316,8 @@ class Tem(Mechanism):
     def _shown(self) -> str:
         details = self._details
         certified = details["certified"]
-        shown = "" if certified is None else f", certified {_number(certified)}"
+        shown = "" if certified is None else f", certified {up(certified)}"
         shown += f", gamma={details['gamma']:.6f}"
         if (cover := self.cover) is not None:
             shown += f", cover={cover!r}"
-        return f"epsilon={_number(details['nominal'])}{shown}"
+        return f"epsilon={up(details['nominal'])}{shown}"

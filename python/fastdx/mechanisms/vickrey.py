@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from fastdx._core import Embedding
-from fastdx.mechanisms.base import Common, Mechanism, Option, _number
+from fastdx._shared.rounded import near
+from fastdx.mechanisms.base import Common, Mechanism, Option
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -81,5 +82,5 @@ class Vickrey(Mechanism):
         return float(self._details["mixing"])
 
     def _shown(self) -> str:
-        mixing = f", mixing={_number(self.mixing)}" if self.mixing else ""
-        return f"{super()._shown()}, tuning={_number(self.tuning)}{mixing}"
+        mixing = f", mixing={near(self.mixing)}" if self.mixing else ""
+        return f"{super()._shown()}, tuning={near(self.tuning)}{mixing}"

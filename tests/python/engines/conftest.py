@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fastdx import Cover, Embedding, Tem
-from swapped import SWAPPED
+from helpers.swapped import SWAPPED
 
 
 @pytest.fixture(scope="session")

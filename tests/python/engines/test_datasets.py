@@ -15,7 +15,7 @@ import datasets
 
 import fastdx
 from fastdx.datasets import privatize
-from swapped import SECRET, SWAPPED, TEXTS, WANTED
+from helpers.swapped import SECRET, SWAPPED, TEXTS, WANTED
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import duckdb
 
 import fastdx
 from fastdx.duckdb import register
-from swapped import SECRET, TEXTS, WANTED
+from helpers.swapped import SECRET, TEXTS, WANTED
 
 
 @pytest.fixture

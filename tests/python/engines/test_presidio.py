@@ -17,7 +17,7 @@ from presidio_anonymizer.entities import OperatorConfig, RecognizerResult
 
 import fastdx
 from fastdx.presidio import FastdxOperator
-from swapped import SECRET
+from helpers.swapped import SECRET
 
 TEXT = "Dear king, your tea is ready."
 FOUND = [RecognizerResult("PERSON", 5, 9, 0.9), RecognizerResult("DRINK", 16, 19, 0.9)]

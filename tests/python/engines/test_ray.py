@@ -20,7 +20,7 @@ import ray
 
 import fastdx
 from fastdx.ray import Privatizer, privatize
-from swapped import SECRET, SWAPPED, TEXTS, WANTED
+from helpers.swapped import SECRET, SWAPPED, TEXTS, WANTED
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -14,7 +14,7 @@ import pytest
 
 import fastdx
 from fastdx._engines.recipe import Recipe, column_names, no_text, privatize_batch, privatize_values
-from swapped import SECRET, TEXTS, WANTED
+from helpers.swapped import SECRET, TEXTS, WANTED
 
 
 def test_recipes_are_small_and_make_one_mechanism(swap: dict[str, Any], tmp_path: Path) -> None:
@@ -59,7 +59,7 @@ def test_another_or_a_damaged_file_is_refused(
 def test_every_mechanism_works_on_an_index(tmp_path: Path, small: fastdx.Embedding) -> None:
     path = tmp_path / "small.index"
     small.save(path)
-    for name, kind in fastdx.MECHANISMS.items():
+    for name, kind in fastdx.mechanisms.MECHANISMS.items():
         if kind.default_space == "english":
             more = {"cover": 5} if name == "response" else {}
             made = Recipe.of(5.0, name, path, **more).mechanism()

@@ -25,7 +25,7 @@ from sklearn.utils import estimator_checks
 
 import fastdx
 from fastdx.sklearn import Privatizer
-from swapped import SECRET, TEXTS, WANTED
+from helpers.swapped import SECRET, TEXTS, WANTED
 
 
 @pytest.fixture

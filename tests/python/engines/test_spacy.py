@@ -14,7 +14,8 @@ import spacy
 
 import fastdx
 import fastdx.spacy
-from swapped import SECRET, TEXTS, WANTED
+from helpers import ROOT
+from helpers.swapped import SECRET, TEXTS, WANTED
 
 GIVEN = [text for text in TEXTS if text is not None]
 EXPECTED = [text for text in WANTED if text is not None]
@@ -93,7 +94,7 @@ def test_the_package_tells_spacy_of_the_component() -> None:
         pytest.skip("tomllib comes with Python 3.11")
     import tomllib
 
-    project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text("utf-8"))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     points = project["project"]["entry-points"]["spacy_factories"]
     assert points == {"fastdx": "fastdx.spacy:make"}
     assert callable(fastdx.spacy.make)

@@ -28,8 +28,8 @@ from fastdx import Embedding, Tem, from_spec
 from fastdx.channel import Channel
 from fastdx.counts import Estimator
 from fastdx.spark import channel_card
-from specs import WORDS, every_spec, follows_the_law
-from swapped import SECRET, SWAPPED, TEXTS, WANTED
+from helpers.specs import WORDS, every_spec, follows_the_law
+from helpers.swapped import SECRET, SWAPPED, TEXTS, WANTED
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[3]
-TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+from helpers import ROOT, TARGET
+
 PLACES = [TARGET / kind / "fastdx-serve" for kind in ("release", "debug")]
 
 

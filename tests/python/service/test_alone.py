@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import TARGET
+from helpers import TARGET
 
 MOST_BYTES = 25e6
 NOBODY = 65534

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from conftest import ROOT
+from helpers import ROOT
 
 yaml = pytest.importorskip("yaml")
 

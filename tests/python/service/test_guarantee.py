@@ -12,8 +12,8 @@ from typing import Any
 import jsonschema
 import numpy as np
 
-from conftest import ROOT
 from fastdx import Embedding, Mechanism, MultivariateLaplace, Tem
+from helpers import ROOT
 
 SCHEMA = json.loads((ROOT / "docs" / "reference" / "guarantee.schema.json").read_text())
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browser import BROWSER, Browser
 
 from fastdx import Tem, calibration
+from helpers.browser import BROWSER, Browser
 
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="no chromium")
 

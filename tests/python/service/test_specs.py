@@ -11,8 +11,7 @@ import pytest
 
 from fastdx import from_spec
 from fastdx.client import Client
-from specs import WORDS, every_spec, follows_the_law
-from test_spec import toml
+from helpers.specs import WORDS, every_spec, follows_the_law, toml
 
 
 @pytest.fixture(scope="module")

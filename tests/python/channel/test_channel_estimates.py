@@ -1,0 +1,360 @@
+"""Estimates of bits beside exact numbers, normalisers in files, the built-in model of English."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fastdx
+from fastdx import Cover, Embedding, FiniteLaw, MultivariateLaplace, NeighborResponse, Tem
+from fastdx.channel import Bits, Channel, NgramPrior
+from helpers import ROOT
+
+RNG = np.random.default_rng(9)
+
+
+def clustered(words: int, dim: int, seed: int) -> Embedding:
+    """Words in clusters of different sizes, some of them alone."""
+    rng = np.random.default_rng(seed)
+    centers = rng.normal(size=(max(2, words // 20), dim)) * 3
+    vectors = centers[rng.zipf(1.6, words) % len(centers)] + rng.normal(size=(words, dim)) * 0.4
+    return Embedding([f"w{i}" for i in range(words)], vectors)
+
+
+SPACE = clustered(1500, 6, 0)
+
+
+def tems() -> list[Tem]:
+    cover = Cover.nearest(SPACE, 6)
+    return [
+        Tem(SPACE, 1.5),
+        Tem(SPACE, 6.0),
+        Tem(SPACE, 3.0, gamma=1.5, exclude=["w3"]),
+        Tem(SPACE, 5.0, cover=cover),
+        Tem(SPACE, 4.0, cover=cover.weighted(RNG.random(1500) + 0.5)),
+    ]
+
+
+@pytest.mark.parametrize("mechanism", [*tems(), NeighborResponse(SPACE, 3.0, cover=4)])
+def test_bits_of_sampled_words_hold_the_exact_number_in_their_interval(
+    mechanism: fastdx.Mechanism,
+) -> None:
+    channel = Channel.of(mechanism)
+    skewed = RNG.random(1500) ** 8
+    widths = []
+    for prior in (None, np.ones(1500), skewed):
+        exact = channel.bits(prior)
+        assert exact.sampled == 0
+        # A sample of a few, of many, and of more words than there are.
+        for sample in (50, 300, 4096):
+            estimate = channel.bits(prior, sample=sample)
+            assert estimate.low - 1e-9 <= exact <= estimate.high + 1e-9
+            assert estimate.low <= estimate <= estimate.high
+            # Where no word is left to be drawn, it is a sum.
+            assert estimate.sampled == sample or estimate == pytest.approx(exact, abs=1e-9)
+            widths.append(estimate.high - estimate.low)
+    # More words say more: an interval that holds everything would be no use.
+    assert np.all(np.array(widths[2::3]) < 0.8 * np.array(widths[0::3]) + 0.02)
+    assert max(widths[2::3]) < 0.6
+
+
+@pytest.mark.parametrize("mechanism", tems())
+def test_the_largest_of_a_column_is_at_a_word_that_the_output_stands_for(mechanism: Tem) -> None:
+    channel = Channel.of(mechanism)
+    exact = channel.capacity
+    assert exact.sampled == 0
+    whole = channel.sampled_capacity(sample=60_000)
+    assert whole.low <= exact <= whole.high
+    assert whole.high - whole.low < 0.25
+    assert abs(whole - exact) < 0.1
+    few = channel.sampled_capacity(sample=500)
+    assert few.low <= exact <= few.high
+    assert few.sampled >= 64
+    assert " to " in str(few)
+    with pytest.raises(fastdx.ParameterError, match="sample"):
+        channel.sampled_capacity(sample=1)
+
+
+def some_channels(count: int, words: int) -> Iterator[Channel]:
+    """Small channels of all kinds that capacity is estimated of, every one of its own space."""
+    for seed in range(count):
+        space = clustered(words, 1 + seed % 5, 100 + seed)
+        epsilon = (0.5, 1.5, 4.0, 10.0)[seed // 5 % 4]
+        cover = Cover.nearest(space, 4) if seed % 3 == 0 else None
+        yield Channel.of(Tem(space, epsilon, cover=cover))
+
+
+def test_capacity_lies_in_its_interval_as_often_as_promised() -> None:
+    """400 channels at 99.73%: ten misses have a probability below 1e-6."""
+    missed, widths = 0, []
+    for channel in some_channels(400, 120):
+        exact, found = channel.capacity, channel.sampled_capacity(sample=300)
+        assert found.low <= found <= found.high
+        missed += not found.low <= exact <= found.high
+        widths.append((found.high - found.low, exact))
+    assert missed < 10
+    # And it says something: not from nothing to all of log2(120) = 6.9 bits.
+    assert np.median([width for width, _ in widths]) < 1.5
+
+
+def test_bits_lie_in_their_interval() -> None:
+    """Bounds in expectation and three standard errors each: ten misses of 300 are far too many."""
+    missed = 0
+    for channel in some_channels(300, 120):
+        exact = channel.bits()
+        found = channel.bits(sample=40)
+        assert found.sampled == 40
+        assert found.low <= found <= found.high
+        missed += not found.low <= exact <= found.high
+    assert missed < 10
+
+
+def test_bits_of_guarantees_cost_no_more_than_20_000_words() -> None:
+    space = Embedding([f"w{i}" for i in range(24_000)], RNG.normal(size=(24_000, 2)))
+    tem = Tem(space, 8.0)
+    found = tem.guarantee.with_bits().to_dict()["bits"]
+    assert 512 <= found["sampled"] <= 20_000**2 // 24_000
+    assert not found["exact"]
+    assert 0 < found["low"] < found["value"] < found["high"] < found["entropy"]
+    exact = Channel.of(tem).bits()
+    assert exact.sampled == 0
+    assert found["low"] <= exact <= found["high"]
+    assert found["high"] - found["low"] < 0.5
+    assert tem.bits() == found["value"]
+    assert tem.bits().sampled == found["sampled"]
+    shown = re.search(
+        r"a release tells ([\d.]+) \(([\d.]+) to ([\d.]+), estimated from ([\d,]+) words\) of",
+        str(tem.guarantee.with_bits()),
+    )
+    assert shown is not None
+    value, low, high = (float(shown[i]) for i in (1, 2, 3))
+    assert low <= found["low"] and found["value"] <= value and found["high"] <= high
+    assert int(shown[4].replace(",", "")) == found["sampled"]
+    bag = str(fastdx.BagOfWords(tem).guarantee.with_bits())
+    assert f"estimated from {found['sampled']:,} words" in bag
+
+
+def test_capacity_of_other_mechanisms_is_always_a_sum() -> None:
+    for mechanism in (NeighborResponse(SPACE, 3.0, cover=4), Tem(SPACE, 3.0, remap=3)):
+        channel = Channel.of(mechanism)
+        assert channel.sampled_capacity(sample=100) == channel.capacity
+        assert channel.capacity.sampled == 0
+
+
+class TestNormalizers:
+    def test_a_channel_that_reads_them_is_the_same(self, tmp_path: Path) -> None:
+        path = tmp_path / "normalizers.fdx"
+        for tem in [*tems(), Tem(SPACE, 3.0, remap=3)]:
+            channel = Channel.of(tem)
+            channel.save(path)
+            again = Channel.of(tem, normalizers=path)
+            assert again.bits() == channel.bits()
+            assert again.capacity == channel.capacity
+            np.testing.assert_array_equal(again.likelihood("w7"), channel.likelihood("w7"))
+            assert again.bits(np.ones(1500)) == channel.bits(np.ones(1500))
+            card = channel.card()
+            assert Channel.load(card, SPACE, normalizers=path, cover=tem.cover).capacity == (
+                channel.capacity
+            )
+        assert list(tmp_path.iterdir()) == [path]
+
+    def test_those_of_another_mechanism_are_refused(self, tmp_path: Path) -> None:
+        path = tmp_path / "normalizers.fdx"
+        Channel.of(Tem(SPACE, 3.0)).save(path)
+        other = [Tem(SPACE, 3.1), Tem(SPACE, 3.0, gamma=2.0), Tem(SPACE, 3.0, cover=3),
+                 Tem(SPACE, 3.0, remap=2), Tem(clustered(1500, 6, 1), 3.0)]  # fmt: skip
+        for tem in other:
+            with pytest.raises(fastdx.ParameterError, match="normalizers"):
+                Channel.of(tem, normalizers=path)
+        response = NeighborResponse(SPACE, 3.0, cover=4)
+        with pytest.raises(fastdx.ParameterError, match="mechanism"):
+            Channel.of(response).save(path)
+        with pytest.raises(fastdx.ParameterError, match="mechanism"):
+            Channel.of(response, normalizers=path)
+
+    def test_damage_is_found(self, tmp_path: Path) -> None:
+        path, damaged = tmp_path / "normalizers.fdx", tmp_path / "damaged.fdx"
+        tem = Tem(SPACE, 3.0)
+        Channel.of(tem).save(path)
+        data = path.read_bytes()
+        for at in range(0, len(data), len(data) // 40):
+            bad = bytearray(data)
+            bad[at] ^= 0x40
+            damaged.write_bytes(bad)
+            with pytest.raises(fastdx.CorruptFileError):
+                Channel.of(tem, normalizers=damaged)
+        damaged.write_bytes(data[:-1])
+        with pytest.raises(fastdx.CorruptFileError):
+            Channel.of(tem, normalizers=damaged)
+        SPACE.save(damaged)
+        with pytest.raises(fastdx.CorruptFileError, match="normalisers"):
+            Channel.of(tem, normalizers=damaged)
+        with pytest.raises(FileNotFoundError):
+            Channel.of(tem, normalizers=tmp_path / "nothing")
+
+
+def line(epsilon: float, words: int = 30) -> tuple[MultivariateLaplace, np.ndarray]:
+    """Noise on a line, and its law: nobody needs to estimate this one, so it judges."""
+    places = np.sort(np.random.default_rng(3).normal(size=words) * 2)
+    space = Embedding([f"w{i}" for i in range(words)], places[:, None])
+    middle = np.concatenate([[-np.inf], (places[1:] + places[:-1]) / 2, [np.inf]])
+    x = middle[None, :] - places[:, None]
+    cumulative = np.where(x < 0, 0.5 * np.exp(epsilon * x), 1 - 0.5 * np.exp(-epsilon * x))
+    return MultivariateLaplace(space, epsilon), np.diff(cumulative, axis=1)
+
+
+class TestEstimates:
+    def test_bits_lie_around_those_of_the_law(self) -> None:
+        for epsilon in (0.5, 2.0, 8.0):
+            noise, law = line(epsilon)
+            exact = Channel.of(FiniteLaw(noise.space, law))
+            true = exact.bits()
+            gaps = []
+            for draws in (50, 1000):
+                channel = Channel.of(noise, estimate=draws)
+                assert channel.draws == draws
+                bits = channel.bits()
+                assert bits.draws == draws
+                # Bounds in expectation, of 30 words times so many draws each.
+                assert bits.low - 0.03 <= true <= bits.high + 0.03
+                assert bits.low <= bits <= bits.high
+                assert "estimated" in str(bits)
+                assert str(draws) in str(bits).replace(",", "")
+                assert bits.high - bits.low > 0
+                gaps.append(bits.high - bits.low)
+                assert channel.capacity >= exact.capacity - 0.05
+                assert channel.capacity.draws == draws
+                assert channel.capacity.low <= exact.capacity
+            assert gaps[1] < 0.5 * gaps[0]
+
+    def test_columns_and_posteriors_converge(self) -> None:
+        noise, law = line(2.0)
+        channel = Channel.of(noise, estimate=20_000)
+        columns = np.array([channel.likelihood(y) for y in range(30)]).T
+        np.testing.assert_allclose(columns.sum(axis=1), 1, atol=1e-6)
+        assert columns.min() > 0
+        # 900 numbers, each within 6 standard errors.
+        error = np.sqrt(law * (1 - law) / 20_000)
+        assert np.all(np.abs(columns - law) < 6 * error + 3e-4)
+        prior = NgramPrior.of_frequencies(noise.space)
+        exact = Channel.of(FiniteLaw(noise.space, law)).decode(["w3", "w9"], prior)
+        found = channel.decode(["w3", "w9"], prior)
+        np.testing.assert_allclose(found.marginals(0), exact.marginals(0), atol=0.02)
+        assert exact.exact
+        assert not found.exact
+        assert found.draws == 20_000
+        assert "20,000 draws" in repr(found)
+        assert "estimate=20000" in repr(channel)
+
+    def test_a_card_makes_the_same_estimate(self) -> None:
+        noise, _ = line(2.0)
+        # In more than two dimensions, with everything that is in the model.
+        space = Embedding([f"w{i}" for i in range(40)], RNG.normal(size=(40, 5)))
+        deep = MultivariateLaplace(space, 4.0, exclude=["w1"], skip=["w2"], consistent=True)
+        for mechanism in (noise, deep, MultivariateLaplace(space, 4.0, remap=2)):
+            channel = Channel.of(mechanism, estimate=200)
+            card = channel.card()
+            assert json.loads(card)["estimate"] == 200
+            again = Channel.load(card, mechanism.space)
+            assert again.draws == 200
+            np.testing.assert_array_equal(again.likelihood("w5"), channel.likelihood("w5"))
+            with pytest.raises(fastdx.ParameterError, match="card"):
+                Channel.load(card.replace("200", '"many"'), mechanism.space)
+        excluded = Channel.of(deep, estimate=200)
+        assert excluded.likelihood("w1").max() == 0
+
+    def test_without_it_the_reason_is_given(self) -> None:
+        noise, _ = line(2.0)
+        with pytest.raises(fastdx.ParameterError, match=r"estimate=draws.*fastdx\.laws"):
+            Channel.of(noise)
+        with pytest.raises(fastdx.ParameterError, match="estimate"):
+            Channel.of(noise, estimate=1)
+        with pytest.raises(fastdx.ParameterError, match="estimate"):
+            Channel.of(Tem(SPACE, 3.0), estimate=100)
+
+
+def test_rows_are_passed_over_once_where_all_columns_fit() -> None:
+    words = 200
+    law = RNG.dirichlet(np.ones(words), words)
+    space = Embedding([f"w{i}" for i in range(words)], RNG.normal(size=(words, 2)))
+    asked: list[int] = []
+
+    def row(word: int) -> np.ndarray:
+        asked.append(word)
+        return law[word]
+
+    mechanism = FiniteLaw(space, row)
+    for bytes_, passes in ((1 << 20, 1), (1 << 14, 12)):
+        channel = Channel.of(mechanism, cache_bytes=bytes_)
+        asked.clear()
+        for y in range(12):
+            np.testing.assert_allclose(channel.likelihood(y), law[:, y], rtol=1e-12)
+        assert len(asked) >= words
+        rows = len(asked)
+        channel.likelihood(50)
+        if passes == 1:
+            assert len(asked) == rows, "the whole law was kept"
+        else:
+            assert len(asked) > rows
+
+
+class TestEnglish:
+    def test_it_is_a_model_of_the_built_in_words(self) -> None:
+        prior = NgramPrior.english()
+        assert prior.order == 2
+        assert list(prior.space.words[:3]) == list(Embedding.default().words[:3])
+        assert abs(prior.next(["new"]).sum() - 1) < 1e-12
+        assert abs(prior.frequencies.sum() - 1) < 1e-12
+        assert 0 < prior.unknown < 0.2
+        assert prior.next(["united"]).argmax() == prior.space.ids(["states"])[0]
+        size = (ROOT / "data" / "english.ngrams").stat().st_size
+        assert size <= 3_000_000
+
+    def test_some_of_its_words_in_any_order(self) -> None:
+        whole = NgramPrior.english()
+        words = ["states", "the", "united", "of"]
+        some = Embedding(words, np.zeros((4, 1)) + np.arange(4)[:, None])
+        prior = NgramPrior.english(some)
+        ids = whole.space.ids(words)
+        for history in ([], ["united"], ["of", "the"]):
+            p = whole.next(history)[ids]
+            np.testing.assert_allclose(prior.next(history), p / p.sum(), rtol=1e-4)
+            left = 1 - (whole.next(history)[ids].sum()) * (1 - whole.unknown_next(history))
+            assert abs(prior.unknown_next(history) - left) < 1e-6
+        with pytest.raises(fastdx.ParameterError, match="1 of 2"):
+            NgramPrior.english(Embedding(["the", "xyzzyx"], [[0.0], [1.0]]))
+
+    def test_it_predicts_english_better_than_ranks(self, shared: Path) -> None:
+        rank = NgramPrior.of_frequencies(Embedding.default())
+        english = NgramPrior.english()
+        lines = (shared / "text" / "snips.validate.jsonl").read_text().splitlines()
+        snips = [json.loads(one)["text"] for one in lines if one.strip()]
+        with gzip.open(shared / "text" / "imdb.val.jsonl.gz", "rt") as file:
+            imdb = [json.loads(next(file))["text"] for _ in range(100)]
+        for texts in (snips, imdb):
+            assert english.perplexity(texts) < 0.75 * rank.perplexity(texts)
+
+    def test_every_source_stands_in_the_notice(self) -> None:
+        code = "import english_prior as e; print(*(s.package for s in e.SOURCES))"
+        run = subprocess.run([sys.executable, "-c", code], cwd=ROOT / "tools", check=True,
+                             capture_output=True, text=True)  # fmt: skip
+        notice = (ROOT / "NOTICE").read_text()
+        packages = run.stdout.split()
+        assert len(packages) == 6
+        for package in packages:
+            name, version = package.replace("==", "=").split("=", 1)
+            assert name in notice
+            assert version in notice
+
+
+def test_bits_of_draws_print_themselves() -> None:
+    bits = Bits(1.0, 0.5, 1.5, 0, 1000)
+    assert str(bits) == "1.00 (0.50 to 1.50) bits, estimated from 1,000 draws a word"

@@ -1,0 +1,620 @@
+"""The command on many files, with ledgers and reports; what is left when it does not end well."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import resource
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import fastdx
+from fastdx.budget import Ledger
+from fastdx.cli import COMMANDS, parser, pipeline
+from fastdx.cli.folders import MANIFEST
+from fastdx.cli.formats.base import Batch
+from helpers.command import FASTDX, run
+
+SECRET = "Xanthippe"
+
+
+@pytest.fixture
+def sure(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Options under which every known word becomes itself, and others [MASK]."""
+    path = tmp_path_factory.mktemp("sure") / "sure.fdx"
+    fastdx.Embedding(["cat", "dog", "bird"], np.eye(3) * 100).save(path)
+    return ["--embedding", str(path), "--mechanism", "laplace", "--epsilon", "1e6", "--oov", "mask",
+            "--allow-unchanged"]  # fmt: skip
+
+
+def record(text: str, **more: object) -> str:
+    return json.dumps({"t": text, **more}) + "\n"
+
+
+def files_in(folder: Path) -> list[str]:
+    """All files but channel cards."""
+    files = (p for p in folder.rglob("*") if p.is_file() and not p.match("*.channel.json"))
+    return sorted(p.relative_to(folder).as_posix() for p in files)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """A folder of several formats."""
+    folder = tmp_path / "data"
+    (folder / "sub").mkdir(parents=True)
+    (folder / "a.jsonl").write_text(record("x cat"))
+    (folder / "sub" / "a.jsonl.gz").write_bytes(gzip.compress(record("x dog").encode()))
+    (folder / "sub" / "b.csv").write_text("t,u\nx bird,raw\n")
+    (folder / "c.json").write_text('[{"t": "x"}]')
+    pq.write_table(pa.table({"t": ["x"]}), folder / "d.parquet")
+    (folder / "note.txt").write_text("x cat")
+    (folder / ".hidden.jsonl").write_text(record("x"))
+    return folder
+
+
+class TestFolders:
+    def test_one_output_a_file(self, data: Path, tmp_path: Path, sure: list[str]) -> None:
+        out = tmp_path / "out"
+        done = run("privatize", data, "--column", "t", "--output-dir", out, *sure)
+        assert done.returncode == 0, done.stderr
+        names = ["a.jsonl", "c.json", "d.parquet", "sub/a.jsonl.gz", "sub/b.csv"]
+        assert files_in(out) == sorted([MANIFEST, *names])
+        assert (out / "a.jsonl").read_text() == record("[MASK] cat")
+        assert gzip.decompress((out / "sub/a.jsonl.gz").read_bytes()).decode() == record(
+            "[MASK] dog"
+        )
+        assert (out / "sub/b.csv").read_text() == "t,u\n[MASK] bird,raw\n"
+        assert (
+            "5 files written" in done.stderr and "1 files of other formats left out" in done.stderr
+        )
+        done = run("privatize", data, "--output-dir", tmp_path / "text", *sure)
+        assert files_in(tmp_path / "text") == [MANIFEST, "note.txt"], done.stderr
+
+    def test_patterns(self, data: Path, tmp_path: Path, sure: list[str]) -> None:
+        out = tmp_path / "out"
+        pattern = f"{data}/**/*.jsonl*"
+        done = run("privatize", pattern, "--column", "t", "--output-dir", out, *sure)
+        assert done.returncode == 0, done.stderr
+        assert files_in(out) == [MANIFEST, "a.jsonl", "sub/a.jsonl.gz"]
+        done = run("privatize", pattern, "--column", "t", *sure)
+        assert done.stdout == record("[MASK] cat") + record("[MASK] dog")
+        assert "no file matches" in run("privatize", f"{data}/*.nope", *sure).stderr
+
+    def test_refused(self, data: Path, tmp_path: Path, sure: list[str]) -> None:
+        other = tmp_path / "other"
+        other.mkdir()
+        (other / "a.jsonl").write_text(record("x"))
+        chosen = ("--column", "t")
+        for args, message in [
+            ((data, *chosen), "is a folder: --output-dir takes folders"),
+            ((data, *chosen, "--output-dir", data), "replace an input"),
+            ((data / "a.jsonl", other / "a.jsonl", *chosen, "--output-dir", tmp_path / "o"),
+             "would both become"),
+            ((*chosen, "--output-dir", tmp_path / "o", "--format", "jsonl"), "standard input"),
+            ((data, *chosen, "--output-dir", tmp_path / "o", "-o", "x"), "exclude each other"),
+            ((data, *chosen, "--resume"), "--resume goes with --output-dir"),
+            ((other, "--output-dir", tmp_path / "o"), "no file to privatise: 1 have other formats"),
+        ]:  # fmt: skip
+            done = run("privatize", *args, *sure)
+            assert done.returncode == 1 and message in done.stderr, done.stderr
+        assert not (tmp_path / "o").exists()
+
+    def test_an_output_folder_within_the_input_is_no_input(
+        self, data: Path, sure: list[str]
+    ) -> None:
+        args = (data, "--column", "t", "--output-dir", data / "private", *sure)
+        for _ in range(2):
+            assert run("privatize", *args).returncode == 0
+            assert len(files_in(data / "private")) == 6
+
+    def test_resume(self, data: Path, tmp_path: Path) -> None:
+        out = tmp_path / "out"
+        base = ("privatize", data, "--column", "t", "--output-dir", out)
+        bad = data / "sub" / "b.csv"
+        bad.write_text("t,u\nx,raw,more\n")
+        done = run(*base, "--epsilon", "3")
+        assert done.returncode == 1 and "line 2" in done.stderr
+        before = {n: (out / n).read_bytes() for n in files_in(out) if n != MANIFEST}
+        assert "a.jsonl" in before and "sub/b.csv" not in before
+        bad.write_text("t,u\nx bird,raw\n")
+        done = run(*base, "--epsilon", "3", "--resume")
+        assert done.returncode == 0, done.stderr
+        assert f"{len(before)} finished before" in done.stderr
+        assert (out / "sub/b.csv").exists()
+        # Another draw would be another text.
+        assert all((out / n).read_bytes() == content for n, content in before.items())
+        assert "5 finished before" in run(*base, "--epsilon", "3", "--resume").stderr
+        for more in (("--epsilon", "4"), ("--epsilon", "3", "--oov", "mask")):
+            done = run(*base, *more, "--resume")
+            assert done.returncode == 1 and "under other parameters" in done.stderr, done.stderr
+        assert all((out / n).read_bytes() == content for n, content in before.items())
+
+    def test_resume_mistakes_nothing_for_finished(
+        self, data: Path, tmp_path: Path, sure: list[str]
+    ) -> None:
+        out, skip = tmp_path / "out", tmp_path / "skip.txt"
+        skip.write_text("nothing\n")
+        source = data / "a.jsonl"
+        args = ("privatize", source, "--column", "t", "--output-dir", out, "--skip", skip, *sure)
+        assert run(*args).returncode == 0
+        target = out / "a.jsonl"
+        released = target.read_bytes()
+        done = run(*args, "--resume")
+        assert done.returncode == 0 and "1 finished before" in done.stderr, done.stderr
+        # A file that decides what is released has other content now.
+        skip.write_text("x\n")
+        assert "under other parameters" in run(*args, "--resume").stderr
+        skip.write_text("nothing\n")
+        source.write_text(record("x dog dog"))
+        assert "another state of its input" in run(*args, "--resume").stderr
+        assert target.read_bytes() == released
+        target.write_bytes(released + b"\n")
+        assert "is not what an earlier run wrote" in run(*args, "--resume").stderr
+        target.unlink()
+        assert run(*args, "--resume").returncode == 0
+        assert target.read_text() == record("[MASK] dog dog")
+        # A file of somebody else's, in a folder without a record.
+        (out / MANIFEST).unlink()
+        assert "is not what an earlier run wrote" in run(*args, "--resume").stderr
+        (out / MANIFEST).write_text("[")
+        assert "damaged" in run(*args, "--resume").stderr
+
+    def test_the_record_tells_nothing_of_the_input(self, data: Path, tmp_path: Path) -> None:
+        out = tmp_path / "out"
+        # So long that it cannot come back as it was: equal files have equal digests.
+        (data / "a.jsonl").write_text(record("the cat saw a dog " * 100))
+        args = ("privatize", data / "a.jsonl", "--column", "t", "--output-dir", out)
+        assert run(*args, "--epsilon", "3").returncode == 0
+        import hashlib
+
+        kept = (out / MANIFEST).read_text()
+        assert hashlib.sha256((out / "a.jsonl").read_bytes()).hexdigest() in kept
+        assert hashlib.sha256((data / "a.jsonl").read_bytes()).hexdigest() not in kept
+
+
+class TestLedger:
+    def test_paid_by_one(self, tmp_path: Path) -> None:
+        ledger, out = tmp_path / "ledger", tmp_path / "out.txt"
+        args = ("privatize", "--epsilon", "3", "--ledger", ledger, "--account", "ann", "-o", out)
+        done = run(*args, stdin="coffee and tea")
+        assert done.returncode == 1 and "budget must be given" in done.stderr
+        assert not ledger.exists() and not out.exists()
+        done = run(*args, "--budget", "20", stdin="coffee and tea")
+        assert done.returncode == 0 and "9 charged to 1 accounts" in done.stderr, done.stderr
+        assert Ledger(ledger).spent("ann") == 9.0 and Ledger(ledger).budget == 20.0
+        before = out.read_bytes()
+        done = run(*args, stdin="coffee and tea and milk")
+        assert done.returncode == 1 and "would pass the budget" in done.stderr
+        assert Ledger(ledger).spent("ann") == 9.0 and out.read_bytes() == before
+        names = sorted(p.name for p in tmp_path.iterdir() if "ledger" not in p.name)
+        assert names == ["out.txt", "out.txt.channel.json"]
+
+    @pytest.mark.parametrize("kind", ["jsonl", "csv", "parquet"])
+    def test_paid_by_the_records(self, tmp_path: Path, kind: str) -> None:
+        rows = [("ann", "coffee and tea"), ("bob", "tea"), ("ann", "milk"), ("bob", "")]
+        source, out = tmp_path / f"in.{kind}", tmp_path / f"out.{kind}"
+        if kind == "jsonl":
+            source.write_text("".join(record(t, who=w) for w, t in rows))
+        elif kind == "csv":
+            source.write_text("who,t\n" + "".join(f"{w},{t}\n" for w, t in rows))
+        else:
+            columns = zip(*rows, strict=True)
+            pq.write_table(
+                pa.table(dict(zip(("who", "t"), map(list, columns), strict=True))), source
+            )
+        ledger = tmp_path / "ledger"
+        args = ("privatize", source, "--column", "t", "--epsilon", "2", "-o", out)
+        paid = (*args, "--ledger", ledger, "--account-column", "who")
+        done = run(*paid, "--budget", "10")
+        assert done.returncode == 0 and "10 charged to 2 accounts" in done.stderr, done.stderr
+        assert Ledger(ledger).spent("ann") == 8.0 and Ledger(ledger).spent("bob") == 2.0
+        out.unlink()
+        # Ann cannot pay again: nobody is charged, nothing is released, and her name is not told.
+        done = run(*paid)
+        assert done.returncode == 1 and "one of 2 accounts would pass" in done.stderr
+        assert "ann" not in done.stderr.replace(str(tmp_path), "") and not out.exists()
+        assert "'ann' has spent 8" in run(*paid, "--show-text").stderr
+        assert Ledger(ledger).spent("bob") == 2.0
+
+    def test_a_record_without_an_account(self, tmp_path: Path) -> None:
+        source = tmp_path / "in.jsonl"
+        args = ("--column", "t", "--epsilon", "2", "-o", tmp_path / "out.jsonl", "--budget", "9")
+        paid = (*args, "--ledger", tmp_path / "ledger", "--account-column", "who")
+        for text in (
+            record("tea", who="ann") + record("tea"),
+            record("t") + record("tea", who=None),
+        ):
+            source.write_text(text)
+            done = run("privatize", source, *paid)
+            assert done.returncode == 1 and "no account" in done.stderr, done.stderr
+        assert Ledger(tmp_path / "ledger").entries() == []
+
+    def test_what_has_no_price(self, tmp_path: Path) -> None:
+        source = tmp_path / "in.jsonl"
+        source.write_text(record("tea") + record("?!"))
+        args = ("privatize", source, "--column", "t", "--epsilon", "2")
+        paid = ("--ledger", tmp_path / "ledger", "--budget", "9", "--account", "ann")
+        out = ("-o", tmp_path / "out.jsonl")
+        for more, message in [
+            (out, "line 2, column 't': a text without a word"),
+            ((*out, "--seed", "1"), "line 1, column 't': this release has no price"),
+            ((), "--ledger needs -o FILE"),
+            (("-o", "-"), "--ledger needs -o FILE"),
+            (("-o", "/dev/null"), "--ledger needs -o FILE"),
+        ]:
+            done = run(*args, *paid, *more)
+            assert done.returncode == 1 and message in done.stderr, done.stderr
+        assert Ledger(tmp_path / "ledger").entries() == []
+        done = run(*args, *paid, *out, "--allow-wordless")
+        assert done.returncode == 0 and Ledger(tmp_path / "ledger").spent("ann") == 2.0
+        for more, message in [
+            (("--account", "x"), "--account goes with --ledger"),
+            (("--account-column", "t"), "one of the columns to privatise"),
+            (("--ledger", "x"), "needs --account NAME or"),
+        ]:
+            assert message in run(*args, *more, *out).stderr
+
+    def test_every_file_pays(self, data: Path, tmp_path: Path) -> None:
+        ledger, out = tmp_path / "ledger", tmp_path / "out"
+        args = ("privatize", data, "--column", "t", "--output-dir", out, "--epsilon", "1")
+        paid = ("--ledger", ledger, "--account", "ann", "--budget", "7.5")
+        done = run(*args, *paid)
+        # Eight words: the last file is not paid for, and is not there; the others are.
+        assert done.returncode == 1 and "would pass" in done.stderr
+        spent = Ledger(ledger).spent("ann")
+        assert len(files_in(out)) == 5 and spent == 6.0
+        paid = ("--ledger", ledger, "--account", "ann")
+        assert "would pass the budget" in run(*args, *paid, "--resume").stderr
+        assert Ledger(ledger).spent("ann") == spent
+
+    def test_bags_pay_for_the_words_they_release(self, tmp_path: Path) -> None:
+        ledger = tmp_path / "ledger"
+        paid = ("--ledger", ledger, "--account", "ann", "--budget", "90", "-o", tmp_path / "o.txt")
+        done = run("privatize", "--mechanism", "bag", "--epsilon", "3", *paid,
+                   stdin="the coffee\ntea of the house\n")  # fmt: skip
+        assert done.returncode == 0 and Ledger(ledger).spent("ann") == 9.0, done.stderr
+
+
+class TestReport:
+    def test_json(self, data: Path, tmp_path: Path) -> None:
+        args = ("privatize", data, "--column", "t", "--output-dir", tmp_path / "out")
+        done = run(*args, "--epsilon", "3", "--report", "json", "--oov", "keep")
+        report = json.loads(done.stderr)
+        assert report["counts"]["words"] == 8 and len(report["files"]) == 5
+        assert report["guarantee"]["epsilon"] == 3.0
+        assert any("RELEASED AS THEY ARE" in w for w in report["warnings"])
+        path = tmp_path / "report.json"
+        done = run("privatize", "--epsilon", "3", "--report", "json", "--report-file", path, "-q",
+                   stdin="coffee")  # fmt: skip
+        assert done.returncode == 0 and done.stderr == ""
+        assert json.loads(path.read_text())["counts"]["replaced"] == 1
+
+    def test_words_that_come_back_by_themselves(self) -> None:
+        """Told where the core counts them."""
+        from collections import Counter
+
+        from fastdx.cli.closing import Done, _closing
+
+        total = Done(Counter(words=5, replaced=4, unknown=1))
+        tem = fastdx.Tem(epsilon=3.0)
+        assert _closing(tem, total).startswith("5 words; 1 were not in the vocabulary (drawn at")
+        total.counts["unchanged"] = 2
+        assert _closing(tem, total).startswith("5 words; 2 came back unchanged; 1 were not")
+
+
+class TestMechanisms:
+    def test_certified(self, tmp_path: Path) -> None:
+        path = tmp_path / "e.fdx"
+        rng = np.random.default_rng(1)
+        fastdx.Embedding([f"w{i}" for i in range(60)], rng.normal(size=(60, 3))).save(path)
+        args = ("privatize", "--epsilon", "2", "--embedding", path, "--report", "json", "--exclude",
+                "none")  # fmt: skip
+        plain = json.loads(run(*args, stdin="w1").stderr)["guarantee"]
+        report = json.loads(run(*args, "--certified", stdin="w1").stderr)["guarantee"]
+        assert plain["certificate"] is None and report["certificate"]["nominal"] > 2.0
+        assert report["epsilon"] <= 2.0
+        done = run(*args, "--certified", "--mechanism", "laplace", stdin="w1")
+        assert done.returncode == 1 and "--certified must be left out" in done.stderr
+
+    def test_pad(self) -> None:
+        args = ("privatize", "--epsilon", "3", "-q")
+        assert run(*args, "--pad", "0.01", stdin="coffee").returncode == 0
+        done = run(*args, "--pad", "-1", stdin="coffee")
+        assert done.returncode == 1 and "pad" in done.stderr
+
+
+class TestInput:
+    def test_a_pipe_without_a_name_that_tells_its_format(self, tmp_path: Path) -> None:
+        """It is looked at, and nothing of it is lost."""
+        pipe = tmp_path / "pipe"
+        os.mkfifo(pipe)
+        for text in ("coffee and tea\n" * 20_000, record("coffee") * 20_000):
+            writer = threading.Thread(target=pipe.write_text, args=(text,))
+            writer.start()
+            column = ("--column", "t") if "{" in text else ()
+            done = run("privatize", pipe, *column, "--epsilon", "5", "-q")
+            writer.join(60)
+            assert done.returncode == 0 and done.stdout.count("\n") == 20_000, done.stderr
+
+    def test_standard_input_twice(self) -> None:
+        done = run("privatize", "-", "-", "--epsilon", "5", stdin="coffee")
+        assert done.returncode == 1 and "named twice" in done.stderr
+
+
+class TestHelp:
+    def test_every_help_has_an_example(self) -> None:
+        import argparse
+
+        def check(p: argparse.ArgumentParser) -> None:
+            shown = p.format_help()
+            assert "examples:\n  fastdx " in shown, p.prog
+            for action in p._actions:
+                if isinstance(action, argparse._SubParsersAction):
+                    for inner in action.choices.values():
+                        check(inner)
+
+        check(parser())
+        assert len(COMMANDS) > 7
+
+    def test_the_examples_are_understood(self) -> None:
+        import argparse
+        import shlex
+
+        def lines(p: argparse.ArgumentParser) -> Iterator[str]:
+            text = (p.epilog or "").replace("\\\n", " ")
+            yield from (line.strip() for line in text.split("\n")[1:])
+            for action in p._actions:
+                if isinstance(action, argparse._SubParsersAction):
+                    for inner in action.choices.values():
+                        yield from lines(inner)
+
+        found = [line for line in lines(parser()) if line]
+        assert len(found) > 20
+        for line in found:
+            words = shlex.split(line.split(" < ")[0].split(" > ")[0])
+            if "--help" not in words:
+                assert words[0] == "fastdx" and parser().parse_args(words[1:]).run, line
+
+    @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+    def test_completion(self, shell: str) -> None:
+        pytest.importorskip("shtab")
+        done = run("completion", shell)
+        assert done.returncode == 0, done.stderr
+        for word in ("privatize", "output-dir", "account-column", "calibrate"):
+            assert word in done.stdout
+
+    def test_completion_without_its_library(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        import sys
+
+        from fastdx.cli import main
+
+        monkeypatch.setitem(sys.modules, "shtab", None)
+        assert main(["completion", "bash"]) == 1
+        assert "fastdx[completion]" in capsys.readouterr().err
+
+
+class _Numbered(Batch):
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.texts = [str(number)]
+
+    def place(self, text: int) -> str:
+        return str(self.number)
+
+
+class _Echo:
+    def start(self) -> None: ...
+
+    def texts(self, texts: list[str], accounts: object = None) -> list[str]:
+        return [f"new {text}" for text in texts]
+
+    def column(self, array: object, path: list[str], accounts: object = None) -> object:
+        return array
+
+
+class TestPipeline:
+    def test_order_and_bounds(self) -> None:
+        made, written, most = 0, [], 0
+
+        def batches() -> Iterator[Batch]:
+            nonlocal made, most
+            for i in range(200):
+                made += 1
+                most = max(most, made - len(written))
+                yield _Numbered(i)
+
+        def write(batch: Batch) -> None:
+            time.sleep(0.001)
+            written.append(batch.new[0])
+
+        pipeline.run(batches(), _Echo(), write)
+        assert written == [f"new {i}" for i in range(200)]
+        # What waits in two queues, and one in the hands of each stage.
+        assert most <= 2 * pipeline.AHEAD + 4
+
+    @pytest.mark.parametrize("stage", ["read", "draw", "write"])
+    def test_an_error_ends_all(self, stage: str) -> None:
+        written: list[int] = []
+        closed = threading.Event()
+
+        def batches() -> Iterator[Batch]:
+            try:
+                for i in range(1000):
+                    if stage == "read" and i == 7:
+                        raise ValueError("read")
+                    yield _Numbered(i)
+            finally:
+                closed.set()
+
+        class Draw(_Echo):
+            def texts(self, texts: list[str], accounts: object = None) -> list[str]:
+                if stage == "draw" and texts == ["7"]:
+                    raise ValueError("draw")
+                return super().texts(texts)
+
+        def write(batch: Batch) -> None:
+            assert isinstance(batch, _Numbered)
+            if stage == "write" and batch.number == 7:
+                raise ValueError("write")
+            written.append(batch.number)
+
+        before = threading.active_count()
+        with pytest.raises(ValueError, match=stage):
+            pipeline.run(batches(), Draw(), write)
+        assert written == list(range(len(written))) and len(written) <= 7
+        assert closed.wait(10)
+        deadline = time.monotonic() + 30
+        while threading.active_count() > before and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert threading.active_count() <= before
+
+
+def limited() -> None:
+    """A disk that is full after 100 kB: what is written beyond it is an error."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+
+
+class TestWhatStays:
+    @pytest.mark.parametrize("name", ["out.jsonl", "out.jsonl.gz", "out.jsonl.zst", "out.parquet"])
+    def test_a_full_disk_leaves_no_half_file(self, tmp_path: Path, name: str) -> None:
+        rng = np.random.default_rng(1)
+        words = fastdx.Embedding.default().words
+        texts = [" ".join(words[i] for i in rng.integers(0, len(words), 20)) for _ in range(5000)]
+        source = tmp_path / ("in.parquet" if "parquet" in name else "in.jsonl")
+        if "parquet" in name:
+            pq.write_table(pa.table({"t": texts}), source)
+        else:
+            source.write_text("".join(map(record, texts)))
+        out = tmp_path / name
+        out.write_text("old")
+        done = subprocess.run(
+            [*FASTDX, "privatize", str(source), "--column", "t", "-o", str(out), "--epsilon", "5"],
+            capture_output=True, check=False, preexec_fn=limited,
+        )  # fmt: skip
+        assert done.returncode == 1 and b"Traceback" not in done.stderr, done.stderr
+        assert out.read_text() == "old"
+        assert sorted(p.name for p in tmp_path.iterdir()) == sorted([source.name, name])
+
+    def test_a_full_disk_in_a_folder_charges_nothing(self, tmp_path: Path) -> None:
+        source, ledger = tmp_path / "in.txt", tmp_path / "ledger"
+        source.write_text("coffee and tea " * 50_000)
+        Ledger(ledger, budget=1e9)
+        done = subprocess.run(
+            [*FASTDX, "privatize", str(source), "--output-dir", str(tmp_path / "out"), "--epsilon",
+             "5", "--ledger", str(ledger), "--account", "ann"],
+            capture_output=True, check=False, preexec_fn=limited,
+        )  # fmt: skip
+        assert done.returncode == 1 and b"Traceback" not in done.stderr, done.stderr
+        assert files_in(tmp_path / "out") == [] and Ledger(ledger).entries() == []
+
+    @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+    def test_dev_full(self) -> None:
+        with Path("/dev/full").open("wb") as full:
+            done = subprocess.run(
+                [*FASTDX, "privatize", "--epsilon", "5"], input=b"coffee", stdout=full,
+                stderr=subprocess.PIPE, check=False,
+            )  # fmt: skip
+        assert done.returncode == 1 and b"No space left" in done.stderr
+        done = run("privatize", "--epsilon", "5", "-o", "/dev/full", stdin="coffee")
+        assert done.returncode == 1 and "/dev/full: No space left" in done.stderr
+
+    @pytest.mark.parametrize(
+        ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130)]
+    )
+    def test_ended_while_it_waits_for_input(
+        self, tmp_path: Path, number: signal.Signals, code: int
+    ) -> None:
+        """A reader that cannot be woken does not keep the command from ending."""
+
+        def before() -> None:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+        out = tmp_path / "out.txt"
+        process = subprocess.Popen(
+            [*FASTDX, "privatize", "--format", "text", "--epsilon", "5", "-o", str(out)],
+            stdin=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=before,  # noqa: PLW1509
+        )  # fmt: skip
+        assert process.stdin is not None
+        process.stdin.write(b"coffee and tea " * 500_000)
+        process.stdin.flush()
+        time.sleep(1.5)
+        process.send_signal(number)
+        # The pipe stays open.
+        assert process.wait(60) == code
+        process.stdin.close()
+        assert process.stderr is not None
+        told = process.stderr.read()
+        process.stderr.close()
+        assert b"Traceback" not in told and b"Fatal" not in told, told
+        assert list(tmp_path.iterdir()) == []
+
+    def test_ended_in_the_middle_of_parquet(self, tmp_path: Path) -> None:
+        source, out = tmp_path / "in.parquet", tmp_path / "out.parquet"
+        texts = ["the quick brown fox jumps over the lazy dog"] * 1_000_000
+        pq.write_table(pa.table({"t": texts, "raw": texts}), source)
+        process = subprocess.Popen(
+            [*FASTDX, "privatize", str(source), "--column", "t", "--epsilon", "5",
+             "--mechanism=laplace", "-o", str(out)],
+            stderr=subprocess.PIPE,
+        )  # fmt: skip
+        time.sleep(2.0)
+        process.send_signal(signal.SIGTERM)
+        _, told = process.communicate(timeout=120)
+        assert process.returncode == 143 and b"Traceback" not in told, told
+        assert list(tmp_path.iterdir()) == [source]
+
+    def test_ended_while_nobody_reads(self) -> None:
+        """A writer that cannot be woken does not keep the command from ending."""
+        first, second = os.pipe()
+        process = subprocess.Popen(
+            [*FASTDX, "privatize", "--epsilon", "5"], stdin=subprocess.PIPE, stdout=second,
+            stderr=subprocess.PIPE,
+        )  # fmt: skip
+        os.close(second)
+        assert process.stdin is not None and process.stderr is not None
+        process.stdin.write(b"coffee and tea " * 20_000)
+        process.stdin.close()
+        time.sleep(2.0)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 143
+        assert b"Fatal" not in process.stderr.read()
+        process.stderr.close()
+        os.close(first)
+
+    def test_a_spinner_on_a_terminal(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        from fastdx.cli import messages
+
+        class Terminal(io.StringIO):
+            def isatty(self) -> bool:
+                return True
+
+        shown = Terminal()
+        monkeypatch.setattr("sys.stderr", shown)
+        monkeypatch.setattr(messages, "LATE", 0.0)
+        with messages.step("thinking") as progress:
+            progress(12_345)
+            deadline = time.monotonic() + 30
+            while "12,345 words" not in shown.getvalue() and time.monotonic() < deadline:
+                time.sleep(0.01)
+        assert "thinking, 12,345 words" in shown.getvalue()
+        assert shown.getvalue().endswith("\r\x1b[K")
+        shown = Terminal()
+        monkeypatch.setattr("sys.stderr", shown)
+        with messages.step("thinking", quiet=True):
+            time.sleep(0.05)
+        assert shown.getvalue() == ""

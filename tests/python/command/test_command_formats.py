@@ -1,0 +1,622 @@
+"""The formats of the command: what is replaced, what is copied, what is refused."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import os
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import fastdx
+import fastdx.budget
+from fastdx import _core
+from fastdx._shared.replace import packed
+from fastdx.cli.formats import Choice, Opener, format_of
+from fastdx.cli.formats.base import BATCH
+from fastdx.cli.formats.json import Json, JsonLines
+from fastdx.cli.messages import CommandError
+from helpers.command import run
+
+SECRET = "Xanthippe"
+
+
+@pytest.fixture
+def sure(tmp_path: Path) -> list[str]:
+    """Options under which every known word becomes itself, and others [MASK]."""
+    path = tmp_path / "sure.fdx"
+    fastdx.Embedding(["cat", "dog", "bird"], np.eye(3) * 100).save(path)
+    return ["--embedding", str(path), "--mechanism", "laplace", "--epsilon", "1e6", "--oov", "mask",
+            "--allow-unchanged"]  # fmt: skip
+
+
+class TestJson:
+    def test_an_array_is_copied_but_for_its_texts(self, tmp_path: Path, sure: list[str]) -> None:
+        path = tmp_path / "in.json"
+        text = (
+            '\ufeff [\r\n  {"id" : 1.50, "t": "Cat \\u0078",\n "big": 123456789012345678901234},\n'
+            '{"t":null,"n":1e400} , {"\\u0074":["dog", "é \\"q\\""], "t": "x", "u": [1, "é"]}\n]\n'
+        )
+        path.write_bytes(text.encode())
+        done = run("privatize", path, "--column", "t", "-o", tmp_path / "out.json", *sure)
+        assert done.returncode == 0, done.stderr
+        new = text.removeprefix("\ufeff").replace('"Cat \\u0078"', '"cat [MASK]"')
+        new = new.replace('"é \\"q\\""', '"[MASK] \\"[MASK]\\""').replace(
+            '"t": "x"', '"t": "[MASK]"'
+        )
+        assert (tmp_path / "out.json").read_bytes().decode() == new
+        assert "4 other fields released" in done.stderr
+
+    @pytest.mark.parametrize(
+        "text",
+        ['{"t": "x cat"}', '{\n "t": "x cat"\n}\n', '{"t": "x"} {"t":\n"dog"}\n', "[]", "[ ]\n",
+         '{"t": "x"}\n{"t": "x"}\n'],
+    )  # fmt: skip
+    def test_records_one_after_the_other(self, tmp_path: Path, sure: list[str], text: str) -> None:
+        path = tmp_path / "in.json"
+        path.write_text(text)
+        done = run("privatize", path, "--column", "t", "-q", *sure)
+        assert done.returncode == 0 and done.stdout == text.replace("x", "[MASK]")
+
+    @pytest.mark.parametrize(
+        ("text", "message"),
+        [
+            ("", "no record"),
+            (f'"{SECRET}"', "neither an array of records nor a record"),
+            (f'[{{"t": "a"}},\n"{SECRET}"]', "line 2: not a JSON object"),
+            ('[{"t": "a"}  ', "line 1: not JSON: the array does not end"),
+            ('[{"t": "a"},]', "not a JSON object"),
+            ('[{"t": "a"} {"t": "b"}]', "not JSON"),
+            ('[{"t": "a"}]\n\nx', "line 3: not JSON: something follows"),
+            (f'[{{"t": "{SECRET}', "not JSON"),
+            ('[{"t": "a"},\n{"u": 1}]', "line 2: none of its 1 fields is called 't'"),
+            ('{"t": "a", "u": NaN}', "a number that JSON"),
+            ('{"t": {"t": "a"}}', "field 't' holds a dict, not text"),
+            ('{"t": true}', "field 't' holds a bool, not text"),
+            ('{"t": ["a", 5]}', "field 't' holds a number, not text"),
+        ],
+    )  # fmt: skip
+    def test_refused(self, tmp_path: Path, text: str, message: str) -> None:
+        path = tmp_path / "in.json"
+        path.write_text(text)
+        done = run("privatize", path, "--column", "t", "--epsilon", "1")
+        told = done.stderr.replace(str(tmp_path), "")  # pytest names it after the parameters
+        assert done.returncode == 1 and message in told and SECRET not in told
+        assert "Traceback" not in told
+
+    def test_never_as_text(self, tmp_path: Path) -> None:
+        path = tmp_path / "in.json"
+        path.write_text('{"t": "a"}')
+        done = run("privatize", path, "--epsilon", "1")
+        assert done.returncode == 1 and "json needs --column" in done.stderr
+        for text in ('{"t": "a"}\n', '[\n {"t": "a"}]', '{\n "t": "a"}'):
+            done = run("privatize", "--epsilon", "1", stdin=text)
+            assert done.returncode == 1 and "needs --column" in done.stderr
+            done = run("privatize", "--epsilon", "1", "--format", "text", stdin=text)
+            assert done.returncode == 0
+        # A letter may begin with a bracket.
+        assert run("privatize", "--epsilon", "1", stdin="[sic] {it}").returncode == 0
+
+    def test_several_make_no_file(self, tmp_path: Path) -> None:
+        for name in ("a.json", "b.json"):
+            (tmp_path / name).write_text('{"t": "a"}')
+        args = ("--column", "t", "--epsilon", "1")
+        done = run("privatize", tmp_path / "a.json", tmp_path / "b.json", *args)
+        assert done.returncode == 1 and "--output-dir" in done.stderr
+
+    def test_fields_within(self, tmp_path: Path, sure: list[str]) -> None:
+        records = [
+            {
+                "user": {"id": "x1", "bio": "Cat x"},
+                "items": [{"text": "x", "n": "x"}, {"text": None}],
+            },
+            {"user": None, "items": [], "user.bio": "dog x"},
+            {"user": {"bio": ["x", "cat"]}, "items": None},
+        ]
+        path = tmp_path / "in.jsonl"
+        path.write_text("".join(json.dumps(r) + "\n" for r in records))
+        columns = ("--column", "user.bio", "--column", "items[].text")
+        done = run("privatize", path, *columns, "--show-text", *sure)
+        assert [json.loads(line) for line in done.stdout.splitlines()] == [
+            {"user": {"id": "x1", "bio": "cat [MASK]"},
+             "items": [{"text": "[MASK]", "n": "x"}, {"text": None}]},
+            {"user": None, "items": [], "user.bio": "dog [MASK]"},
+            {"user": {"bio": ["[MASK]", "cat"]}, "items": None},
+        ]  # fmt: skip
+        assert "released as they were: user.id, items[].n" in done.stderr
+        for record, message in [
+            ({"user": {"id": 1}, "items": []}, "field 'user.bio' is not there"),
+            ({"user": "x", "items": []}, "field 'user' holds a str, not a dict"),
+            ({"user": None, "items": {"text": "x"}}, "field 'items' holds a dict, not a list"),
+            ({"user": None, "items": ["x"]}, "field 'items[]' holds a str, not a dict"),
+        ]:
+            path.write_text(json.dumps(record))
+            done = run("privatize", path, *columns, *sure)
+            assert done.returncode == 1 and message in done.stderr, done.stderr
+
+    @pytest.mark.parametrize("form", ["jsonl", "json", "half"])
+    @pytest.mark.parametrize(
+        ("column", "record", "message"),
+        [
+            ("m[].txet", {"m": [{"text": SECRET}]}, "field 'm[].txet' is not there (item 1)"),
+            ("m[].text", {"m": [{"text": "x"}, {"t": SECRET}]}, "is not there (item 2)"),
+            ("m[].text", {"m": [{"t": SECRET}, {"text": "x"}]}, "is not there (item 1)"),
+            ("m[].text", {"m": [None, {}]}, "is not there (item 2)"),
+            ("m[].u.text", {"m": [{"u": {"t": SECRET}}]}, "'m[].u.text' is not there (item 1)"),
+            ("m[][].text", {"m": [[], [{"text": "x"}, {"t": SECRET}]]},
+             "field 'm[][].text' is not there (item 2, in it item 2)"),
+            ("m[][].text", {"m": [{"text": SECRET}]}, "'m[]' holds a dict, not a list (item 1)"),
+            ("m[].text", {"m": [[{"text": SECRET}]]}, "'m[]' holds a list, not a dict (item 1)"),
+            ("m[].text", {"m": {"text": SECRET}}, "'m' holds a dict, not a list"),
+            ("m.text", {"m": [{"text": SECRET}]}, "'m' holds a list, not a dict"),
+            ("m", {"m": [{"text": SECRET}]}, "'m' holds a dict, not text (item 1)"),
+            ("mm[].text", {"m": [{"text": SECRET}]}, "field 'mm[].text' is not there"),
+            ("m[].text", [{"text": SECRET}], "not a JSON object"),
+            ("[].text", [{"text": SECRET}], "not a JSON object"),
+        ],
+    )  # fmt: skip
+    def test_an_item_of_a_list_without_the_field_is_refused(
+        self, tmp_path: Path, sure: list[str], form: str, column: str, record: object, message: str
+    ) -> None:
+        """In lines, in an array, and beside half of a surrogate pair, which is copied."""
+        if form == "half":
+            record = record if isinstance(record, list) else {"half": "\ud800", **record}
+        path = tmp_path / f"in.{'json' if form == 'json' else 'jsonl'}"
+        good = {"m": [{"text": "cat", "u": {"text": "cat"}}]}
+        lines = [json.dumps(good), json.dumps(record)] if column == "m[].text" else [
+            json.dumps(record)]  # fmt: skip
+        path.write_text("[" + ",\n".join(lines) + "]" if form == "json" else "\n".join(lines))
+        ledger = ("--ledger", tmp_path / "ledger", "--account", "ann", "--budget", "1e9")
+        args = ("privatize", path, "--column", column, "-o", tmp_path / "out", *sure)
+        for more in ((), ledger):
+            done = run(*args, *more)
+            assert done.returncode == 1 and not (tmp_path / "out").exists()
+            told = done.stderr.replace(str(tmp_path), "")
+            assert message in told and f"line {len(lines)}: " in told and SECRET not in told, told
+
+    def test_nothing_is_below_null_and_an_empty_list(self, sure: list[str]) -> None:
+        records = [{"m": []}, {"m": None}, {"m": [None, []]}, {"m": [[{"t": None, "u": []}]]}]
+        lines = "".join(json.dumps(record) + "\n" for record in records)
+        columns = ("--column", "m[][].t", "--column", "m[][].u")
+        for half in ("", '{"m": [], "x": "\\ud800"}\n'):
+            done = run("privatize", "--format", "jsonl", *columns, *sure, stdin=lines + half)
+            assert done.returncode == 0 and done.stdout == lines + half, done.stderr
+
+    def test_text_or_a_list_of_parts(self, sure: list[str]) -> None:
+        """As chats have it: each of the columns says one of the forms."""
+        line = '{"m": [{"c": "x"}, {"c": [{"text": "x"}, "x"]}, {"c": {"text": "x"}}]}\n'
+        for half in ("", '{"m": [], "x": "\\ud800"}\n'):
+            columns = ("--column", "m[].c", "--column", "m[].c.text")
+            args = ("privatize", "--format", "jsonl", *columns, *sure)
+            done = run(*args, stdin=line + half)
+            assert done.stdout == line.replace('"x"', '"[MASK]"') + half, done.stderr
+            done = run(*args, stdin=line + line.replace('[{"text"', '[{"txet"') + half)
+            assert done.returncode == 1 and done.stdout == ""
+            assert "line 2: field 'm[].c.text' is not there (item 2, in it item 1)" in done.stderr
+
+    @pytest.mark.parametrize(
+        ("record", "payer"),
+        [
+            ({"m": [{"who": "ann"}, {"who": "ann"}]}, "ann"), ({"m": [{"who": 7}]}, "7"),
+            ({"m": [{"who": "ann"}, {"who": "bob"}]}, "several accounts"),
+            ({"m": [{"who": "ann"}, {}]}, "no account"), 
+            ({"m": [{}, {"who": "ann"}]}, "no account"),
+            ({"m": [{"who": "ann"}, {"who": None}]}, "no account"),
+            ({"m": [{"who": "ann"}, None]}, "no account"), ({"m": []}, "no account"),
+            ({"m": None}, "no account"), ({}, "no account"), ({"m": [{"who": ""}]}, "no account"),
+            ({"m": [{"who": ["ann"]}]}, "no account"), ({"m": [{"who": True}]}, "no account"),
+        ],
+    )  # fmt: skip
+    def test_one_account_pays_for_a_record(
+        self, tmp_path: Path, record: dict[str, object], payer: str
+    ) -> None:
+        path, ledger = tmp_path / "in.jsonl", tmp_path / "ledger"
+        path.write_text(json.dumps({**record, "t": "tea"}))
+        paid = ("--ledger", ledger, "--budget", "9", "--account-column", "m[].who")
+        args = ("--column", "t", "--epsilon", "2", "-o", tmp_path / "out.jsonl")
+        done = run("privatize", path, *args, *paid)
+        if "account" in payer:
+            assert done.returncode == 1 and payer in done.stderr and "ann" not in done.stderr
+            assert fastdx.budget.Ledger(ledger).entries() == []
+        else:
+            assert done.returncode == 0, done.stderr
+            assert fastdx.budget.Ledger(ledger).spent(payer) == 2.0
+
+    def test_paths(self) -> None:
+        steps = _core.field_steps
+        assert steps("a.b[].c") == ["a", "b", "", "c"] and steps("a[][]") == ["a", "", ""]
+        assert steps("a..b") == ["a..b"] and steps("a") == ["a"]
+        with pytest.raises(CommandError, match="asked for twice"):
+            JsonLines(Choice(("t",), account="t"))
+
+    def test_a_field_there_twice_is_replaced_twice(self, sure: list[str]) -> None:
+        line = f'{{"t": "{SECRET}", "t": "cat"}}\n'
+        args = ("privatize", "--format", "jsonl", "--column", "t")
+        assert run(*args, *sure, stdin=line).stdout == '{"t": "[MASK]", "t": "cat"}\n'
+
+    def test_a_record_may_not_go_on_over_lines(self, sure: list[str]) -> None:
+        args = ("privatize", "--format", "jsonl", "--column", "t", *sure)
+        done = run(*args, stdin='{"t": "cat"}\n{"t":\n"cat"}\n')
+        assert done.returncode == 1 and "line 2: not JSON" in done.stderr
+        done = run(*args, stdin='{"t": "cat"} {"t": "cat"}\n')
+        assert done.returncode == 1 and "line 1: not JSON at character" in done.stderr
+
+    values = st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats(-9e9, 9e9) | st.text(max_size=5),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
+        max_leaves=8,
+    )  # fmt: skip
+
+    @given(
+        st.lists(st.dictionaries(st.text(max_size=3), values, max_size=4), min_size=1, max_size=5),
+        st.integers(1, 40), st.sampled_from([None, 1]), st.booleans(),
+    )  # fmt: skip
+    def test_what_is_read_in_bits_is_what_is_there(
+        self, records: list[dict[str, object]], size: int, indent: int | None, escaped: bool
+    ) -> None:
+        """Texts are found wherever blocks end, and all else comes back as it was."""
+        for i, record in enumerate(records):
+            record["t"] = f'é"{i}\n'
+        text = json.dumps(records, indent=indent, ensure_ascii=escaped)
+        try:
+            data = text.encode()
+        except UnicodeEncodeError:  # half a surrogate pair
+            data = json.dumps(records, indent=indent).encode()
+
+        form = Json(Choice(("t",)))
+        document = form._fields.document()
+        out = b""
+        for at in range(0, len(data) + size, size):
+            block = document.feed(data[at : at + size])
+            out += block.replaced([t.upper() for t in block.texts()])
+        for record in records:
+            record["t"] = str(record["t"]).upper()
+        assert json.loads(out) == records
+
+    shapes = st.recursive(
+        st.none() | st.sampled_from(["x", "y"]),
+        lambda inner: st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["a", "b", "a[].b", "a.b"]), inner, max_size=3),
+        max_leaves=8,
+    )  # fmt: skip
+    paths = st.sampled_from(["a", "b", "a[]", "a.b", "a[].b", "a[][].b", "a[].a.b", "a.a[].b"])
+
+    @given(
+        st.dictionaries(st.sampled_from(["a", "b", "a[].b", "a.b"]), shapes, max_size=3),
+        st.lists(paths, min_size=1, max_size=3, unique=True),
+    )  # fmt: skip
+    def test_what_is_released_lacks_nothing(
+        self, record: dict[str, object], columns: list[str]
+    ) -> None:
+        """By the rule itself, written down once more: on every way all fields, or a refusal."""
+
+        def texts(value: object, ways: list[list[str]]) -> list[str]:
+            """What stands where the ways lead; ValueError if it is not all there."""
+            if value is None:
+                return []
+            if isinstance(value, str) and [] in ways:
+                return [value]
+            if isinstance(value, list) and ([] in ways or any(w[0] == "" for w in ways)):
+                into = [w[1:] for w in ways if w and w[0] == ""] or ways
+                return [text for item in value for text in texts(item, into)]
+            names = {w[0] for w in ways if w and w[0]}
+            if isinstance(value, dict) and names:
+                if not names <= value.keys():
+                    raise ValueError
+                return [
+                    text
+                    for name in value.keys() & names
+                    for text in texts(value[name], [w[1:] for w in ways if w[:1] == [name]])
+                ]
+            raise ValueError
+
+        ways = [_core.field_steps(column) for column in columns]
+        try:
+            # In the record, a field that has the path as its name will do.
+            first = {w[0] for w, c in zip(ways, columns, strict=True) if w[0] in record}
+            if not all(w[0] in record or c in record for w, c in zip(ways, columns, strict=True)):
+                raise ValueError
+            every = [*ways, *([c] for c in columns if [c] not in ways)]
+            names = first | {c for c in columns if c in record}
+            expected = sorted(
+                text for name in names
+                for text in texts(record[name], [w[1:] for w in every if w[0] == name])
+            )  # fmt: skip
+        except ValueError:
+            expected = None
+        data = json.dumps(record).encode()
+        fields = _core.JsonFields(columns, None, 1 << 20, 9)
+        for read in (lambda: fields.lines(data, 1, 0), lambda: fields.document().feed(data)):
+            try:
+                found = sorted(read().texts())
+            except _core.JsonError:
+                found = None
+            assert found == expected
+
+    def test_names_of_other_fields_are_kept_over_blocks(self, tmp_path: Path) -> None:
+        form = JsonLines(Choice(("t",)))
+        path = tmp_path / "in.jsonl"
+        path.write_text('{"t": "a \\u00e9", "n": [1.50, {"x": null}]}\n')
+        (batch,) = form.read(str(path), Opener(lambda count: None))
+        assert list(form.left.names) == ["n"] and batch.place(0) == f"{path}, line 1, column 't'"
+        path.write_text("".join(f'{{"t": "a", "x{i}": 1, "n": 2}}\n' for i in range(120)))
+        assert len(list(form.read(str(path), Opener(lambda count: None)))) == 1
+        assert list(form.left.names) == ["n", *(f"x{i}" for i in range(99))]
+
+    def test_a_long_array(self, tmp_path: Path, sure: list[str]) -> None:
+        """Several batches, each of whole records."""
+        path, out = tmp_path / "in.json", tmp_path / "out.json"
+        n = 4 * BATCH // 60
+        path.write_text(json.dumps([{"i": i, "t": "cat dog é bird", "u": "raw"} for i in range(n)]))
+        assert run("privatize", path, "--column", "t", "-o", out, *sure).returncode == 0
+        new = json.loads(out.read_text())
+        assert new == [{"i": i, "t": "cat dog [MASK] bird", "u": "raw"} for i in range(n)]
+
+
+class TestDelimited:
+    def test_without_a_header(self, tmp_path: Path, sure: list[str]) -> None:
+        path = tmp_path / "in.csv"
+        path.write_text('1;"x; cat"\n2;dog\n')
+        args = ("privatize", path, "--no-header", "--delimiter", ";", *sure)
+        done = run(*args, "--column", "2")
+        assert done.stdout == '1;"[MASK]; cat"\n2;dog\n'
+        assert "released as they were: 1" in done.stderr
+        for column in ("0", "3", "t", "-1", "²"):
+            done = run(*args, f"--column={column}")
+            assert done.returncode == 1 and "numbers from 1 to 2" in done.stderr, done.stderr
+        assert run(*args, "--column", "1", stdin="").returncode == 0
+
+    def test_no_header_and_nothing_there(self, sure: list[str]) -> None:
+        args = ("--format", "csv", "--no-header", "--column", "1")
+        done = run("privatize", *args, *sure)
+        assert done.returncode == 0 and done.stdout == ""
+
+    def test_options_that_do_not_fit(self, tmp_path: Path) -> None:
+        for args, message in [
+            (("--format", "jsonl", "--no-header", "--column", "t"), "--no-header goes with csv"),
+            (("--format", "tsv", "--delimiter", ";", "--column", "t"), "--delimiter goes with csv"),
+            (("--format", "csv", "--delimiter", ";;", "--column", "t"), "must be one sign"),
+            (("--encoding", "nonsense"), "no encoding"),
+            (("--encoding", "rot13"), "no encoding"),
+        ]:
+            done = run("privatize", "--epsilon", "1", *args)
+            assert done.returncode == 1 and message in done.stderr, done.stderr
+
+    @pytest.mark.parametrize("encoding", ["cp1252", "utf-16", "utf-8-sig", "shift_jis", "utf-8"])
+    def test_encodings(self, tmp_path: Path, sure: list[str], encoding: str) -> None:
+        path = tmp_path / "in.csv"
+        word = "ネコ" if encoding == "shift_jis" else "Müller"
+        text = f"n,t\n{word},cat {word}\n" * 1
+        path.write_bytes(text.encode(encoding))
+        done = run("privatize", path, "--column", "t", "--encoding", encoding, *sure)
+        assert done.returncode == 0, done.stderr
+        assert list(csv.reader(io.StringIO(done.stdout)))[1] == [word, "cat [MASK]"]
+
+    def test_a_wrong_encoding_is_placed(self, tmp_path: Path) -> None:
+        path = tmp_path / "in.txt"
+        path.write_bytes(f"{SECRET}\ntea\nM\xfcller".encode("latin-1"))
+        done = run("privatize", path, "--epsilon", "1")
+        assert "byte 15 is not UTF-8 (line 3)" in done.stderr and "--encoding" in done.stderr
+        done = run("privatize", path, "--epsilon", "1", "--encoding", "ascii")
+        assert "byte 15 (line 3) is not ascii" in done.stderr, done.stderr
+        path.write_bytes(b"tea\n" + "é".encode("utf-16-le")[:1])
+        done = run("privatize", path, "--epsilon", "1", "--encoding", "utf-16-le")
+        assert done.returncode == 1 and "is not utf-16-le" in done.stderr
+        (tmp_path / "in.json").write_bytes(b'[{"t": "a"},\n{"t": "\xff"}]')
+        done = run("privatize", tmp_path / "in.json", "--epsilon", "1", "--column", "t")
+        assert "byte 20 is not UTF-8 (line 2)" in done.stderr
+
+
+class TestPacked:
+    @pytest.mark.parametrize("suffix", [".gz", ".zst"])
+    def test_in_and_out(self, tmp_path: Path, sure: list[str], suffix: str) -> None:
+        source, out = tmp_path / f"in.txt{suffix}", tmp_path / f"out.txt{suffix}"
+        text = "x cat\n" * 100_000
+        with source.open("wb") as f, packed(f, source.name) as stream:
+            stream.write(text.encode())
+        assert source.stat().st_size < len(text) / 20
+        # Found by its content, whatever it is called.
+        other = tmp_path / "in.txt"
+        other.write_bytes(source.read_bytes())
+        for name in (source, other):
+            assert run("privatize", name, "-o", out, *sure).returncode == 0
+            data = out.read_bytes()
+            if suffix == ".gz":
+                assert gzip.decompress(data) == text.replace("x", "[MASK]").encode()
+            else:
+                assert data[:4] == b"\x28\xb5\x2f\xfd"
+                assert Opener(abs).open(str(out)).read() == text.replace("x", "[MASK]").encode()
+
+    @pytest.mark.parametrize("suffix", [".gz", ".zst"])
+    def test_two_in_a_row_and_damage(self, tmp_path: Path, sure: list[str], suffix: str) -> None:
+        made = io.BytesIO()
+        with packed(made, f"a{suffix}") as stream:
+            stream.write(
+                b"cat dog " * 5000 + np.random.default_rng(1).bytes(5000).hex().encode() + b" "
+            )
+        source = tmp_path / f"in.txt{suffix}"
+        source.write_bytes(made.getvalue() * 2)
+        done = run("privatize", source, *sure)
+        assert done.stdout.count("cat dog ") == 10_000
+        source.write_bytes(made.getvalue()[:-20])
+        done = run("privatize", source, "-o", tmp_path / "out.txt", *sure)
+        assert done.returncode == 1 and "in.txt" in done.stderr and "cut off" in done.stderr
+        assert "Traceback" not in done.stderr and not (tmp_path / "out.txt").exists()
+
+    def test_gzip_from_a_pipe_that_pauses(self, tmp_path: Path) -> None:
+        pipe = tmp_path / "pipe"
+        os.mkfifo(pipe)
+
+        def write() -> None:
+            with pipe.open("wb", 0) as out:
+                for part in (b"[", b'{"t": "tea"}]'):
+                    out.write(gzip.compress(part) + bytes(3))
+                    time.sleep(0.2)
+
+        with ThreadPoolExecutor() as pool:
+            written = pool.submit(write)
+            opener = Opener(lambda count: None)
+            assert format_of(str(pipe), opener) is Json
+            assert opener.open(str(pipe)).read() == b'[{"t": "tea"}]'
+            written.result()
+
+    def test_names_that_contradict(self, tmp_path: Path) -> None:
+        (tmp_path / "in.jsonl").write_text('{"t": "tea"}\n')
+        pq.write_table(pa.table({"t": ["tea"]}), tmp_path / "in.parquet")
+        for source, out, message in [
+            ("in.jsonl", "out.csv", "its name says csv, and it would hold jsonl"),
+            ("in.jsonl", "out.json.gz", "its name says json"),
+            ("in.jsonl", "out.parquet", "its name says parquet"),
+            ("in.parquet", "out.parquet.gz", "compressed inside"),
+            ("in.parquet", "out.txt", "its name says text"),
+        ]:
+            args = ("--column", "t", "--epsilon", "1", "-o", tmp_path / out)
+            done = run("privatize", tmp_path / source, *args)
+            assert done.returncode == 1 and message in done.stderr, done.stderr
+            assert not (tmp_path / out).exists()
+        args = ("--column", "t", "--epsilon", "1", "-o", tmp_path / "out.unknown")
+        assert run("privatize", tmp_path / "in.jsonl", *args).returncode == 0
+
+    def test_without_a_library(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+
+        monkeypatch.setitem(sys.modules, "zstandard", None)
+        path = tmp_path / "in.txt.zst"
+        with path.open("wb") as f, packed(f, path.name) as stream:  # pyarrow's
+            stream.write(b"cat")
+        opener = Opener(abs)
+        with opener.open(str(path)) as f:
+            assert f.read() == b"cat"
+        monkeypatch.setitem(sys.modules, "pyarrow", None)
+        with pytest.raises(CommandError, match=r"fastdx\[zstd\]"):
+            opener.open(str(path))
+        with (
+            pytest.raises(fastdx.FileError, match=r"fastdx\[zstd\]"),
+            packed(io.BytesIO(), "a.zst"),
+        ):
+            pass
+
+
+class TestParquet:
+    def test_lists_dictionaries_views_and_structs(self, tmp_path: Path, sure: list[str]) -> None:
+        texts = ["Cat x", None, "x", "dog"]
+        struct = pa.struct([("text", pa.string()), ("id", pa.int64())])
+        table = pa.table(
+            {
+                "large": pa.array(texts, pa.large_string()),
+                "view": pa.array(texts, pa.string_view()),
+                "code": pa.array(texts).dictionary_encode(),
+                "list": pa.array([["x", None], [], None, ["dog"]]),
+                "user": pa.array([{"text": t, "id": i} for i, t in enumerate(texts)], struct),
+                "items": pa.array([[{"text": "x", "id": 1}], [], None, [None]], pa.list_(struct)),
+                "kept": pa.array(texts),
+            }
+        )
+        source, out = tmp_path / "in.parquet", tmp_path / "out.parquet"
+        pq.write_table(table, source)
+        columns = ("large", "view", "code", "list", "user.text", "items[].text")
+        chosen = [a for c in columns for a in ("--column", c)]
+        done = run("privatize", source, "-o", out, *chosen, *sure)
+        assert done.returncode == 0, done.stderr
+        new = pq.read_table(out)
+        expected = ["cat [MASK]", None, "[MASK]", "dog"]
+        for name in ("large", "view", "code"):
+            assert new[name].to_pylist() == expected, name
+            assert new[name].type == pq.read_table(source)[name].type
+        assert new["list"].to_pylist() == [["[MASK]", None], [], None, ["dog"]]
+        assert new["user"].to_pylist() == [{"text": t, "id": i} for i, t in enumerate(expected)]
+        assert new["items"].to_pylist() == [[{"text": "[MASK]", "id": 1}], [], None, [None]]
+        assert new["kept"].to_pylist() == texts
+        assert "released as they were: user.id, items[].id, kept" in done.stderr
+
+    @pytest.mark.parametrize(
+        ("column", "message"),
+        [
+            ("n", "column 'n' holds"), ("user", "a struct of 1 fields: name one"),
+            ("user.nope", "'user' has no field 'nope'; its fields are text\n"),
+            ("list[].x", "not structs"),
+            ("list.x", "its items: with []"), ("n[]", "'n' holds int64, not lists"),
+            ("nope", "none of its 3 columns is called 'nope'; they are n, user, list\n"),
+        ],
+    )  # fmt: skip
+    def test_refused(self, tmp_path: Path, column: str, message: str) -> None:
+        source = tmp_path / "in.parquet"
+        table = {"n": [1], "user": [{"text": "x"}], "list": [["x"]]}
+        pq.write_table(pa.table(table), source)
+        args = ("--epsilon", "1", "--column", column, "-o", tmp_path / "out.parquet")
+        done = run("privatize", source, *args)
+        assert done.returncode == 1 and message in done.stderr, done.stderr
+        assert [p.name for p in tmp_path.iterdir()] == ["in.parquet"]
+
+    def test_unknown_words_are_placed_within_lists(self, tmp_path: Path) -> None:
+        source = tmp_path / "in.parquet"
+        rows = [["tea"], [], None, ["tea", None, f"tea {SECRET}"]]
+        pq.write_table(pa.table({"t": rows}), source)
+        args = ("--epsilon", "1", "--column", "t", "--oov", "error")
+        done = run("privatize", source, *args, "-o", tmp_path / "out.parquet")
+        assert "row 4, column 't'" in done.stderr and SECRET not in done.stderr
+
+    def test_bytes_that_are_no_text(self, tmp_path: Path) -> None:
+        bad = pa.array([b"tea", b"\xff\xfe"]).view(pa.string())
+        source = tmp_path / "in.parquet"
+        pq.write_table(pa.table({"t": bad}), source)
+        args = ("--epsilon", "1", "--column", "t", "-o", tmp_path / "out.parquet")
+        done = run("privatize", source, *args)
+        assert done.returncode == 1 and "from row 1: column 't' is not UTF-8" in done.stderr
+
+    def test_what_was_decoded_wrongly_is_told_once(self, tmp_path: Path) -> None:
+        source = tmp_path / "in.parquet"
+        pq.write_table(pa.table({"t": ["Müller".encode().decode("latin-1"), "tea"]}), source)
+        args = ("--epsilon", "1", "--column", "t", "-o", tmp_path / "out.parquet", "-q")
+        done = run("privatize", source, *args)
+        assert done.stderr.count("look") == 1 and "1 texts look like UTF-8" in done.stderr
+
+    def test_an_empty_table_and_content_without_a_name(self, tmp_path: Path) -> None:
+        source, out = tmp_path / "in", tmp_path / "out.parquet"
+        for table in (pa.table({"t": pa.array([], pa.string())}), pa.table({"t": ["tea"]})):
+            pq.write_table(table, source)
+            done = run("privatize", source, "--column", "t", "-o", out, "--epsilon", "1")
+            assert done.returncode == 0, done.stderr
+            assert pq.read_table(out).num_rows == table.num_rows
+            assert pq.read_schema(out) == table.schema
+
+
+def test_memory_stays_flat_on_one_long_array(tmp_path: Path) -> None:
+    """Ten times the records take no more memory."""
+    code = (
+        "import resource, sys; from fastdx.cli import main; main(sys.argv[1:]); "
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    )
+
+    def peak(records: int) -> int:
+        path = tmp_path / "in.json"
+        record = json.dumps({"t": "coffee and tea for the two of us", "kept": "x" * 100})
+        path.write_text("[" + ",\n".join([record] * records) + "]")
+        args = ["privatize", str(path), "--column", "t", "--epsilon", "5", "-q", "-o",
+                str(tmp_path / "out.json")]  # fmt: skip
+        done = subprocess.run(
+            [sys.executable, "-c", code, *args], capture_output=True, text=True, check=True
+        )
+        return int(done.stdout)
+
+    assert peak(300_000) < 1.4 * peak(30_000)
+
+
+def test_no_string_of_a_block_stays() -> None:
+    fields = _core.JsonFields(["text"], None, 99, 9)
+    found = fields.lines(b'{"text": "one"}\n{"text": "two"}\n', 1, 0)
+    assert found.replaced(["a", "b"]) == b'{"text": "a"}\n{"text": "b"}\n'
+    for new in (["a"], ["a", "b", "c"]):
+        with pytest.raises(ValueError, match="2 texts"):
+            found.replaced(new)

@@ -1,0 +1,491 @@
+"""No claim outlives what it rests on: what is printed of privacy, against what is drawn."""
+
+from __future__ import annotations
+
+import math
+import os
+import pickle
+import sqlite3
+import struct
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import fastdx
+from fastdx import (
+    BagOfWords,
+    Embedding,
+    HyperbolicLaplace,
+    MultivariateLaplace,
+    Tem,
+    WordGraph,
+)
+from fastdx.budget import BudgetExceededError, Ledger
+from helpers.command import run
+
+HYPHENS = Embedding(
+    ["e-mail", "e", "mail", "merry-go-round", "go", "round", "letter"],
+    [[0.0], [1.0], [2.0], [3.0], [4.0], [5.0], [6.0]],
+)
+POINCARE = Embedding(
+    [f"w{i}" for i in range(5)],
+    [[0.0, 0.0], [0.1, 0.2], [0.5, -0.4], [0.99, 0.0], [0.0, 0.9]],
+    metric="poincare",
+)
+
+
+def clustered(words: int = 60) -> Embedding:
+    rng = np.random.default_rng(7)
+    vectors = rng.normal(size=(words, 3)) * rng.choice([0.05, 2.0], words)[:, None]
+    return Embedding([f"w{i}" for i in range(words)], vectors)
+
+
+def worst(tem: Tem) -> float:
+    """The largest log-ratio per unit of distance, over all pairs and outputs."""
+    words = tem.space.words
+    law = np.log([tem.probabilities(w) for w in words])
+    d = np.array([tem.space.distances(w) for w in words])
+    ratio = np.abs(law[:, None] - law[None]).max(-1)
+    return float((ratio[d > 0] / d[d > 0]).max())
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, float]:
+    path = tmp_path_factory.mktemp("claims") / "certified.fdx"
+    tem = Tem.certified(clustered(), 1.0, gamma=3.0)
+    tem.save(path)
+    assert Tem.load(path, tem.nominal, gamma=3.0).guarantee.certificate is not None
+    return path, tem.nominal
+
+
+class TestCertificates:
+    @pytest.mark.parametrize("metric", ["chebyshev", "manhattan", "angular"])
+    def test_another_metric_loses_it(self, file: tuple[Path, float], metric: str) -> None:
+        path, nominal = file
+        tem = Tem(Embedding.load(path, metric=metric), nominal, gamma=3.0)
+        assert tem.guarantee.certificate is None and tem.epsilon == nominal
+        assert worst(tem) <= tem.epsilon + 1e-9
+
+    def test_fewer_words_lose_it(self, file: tuple[Path, float]) -> None:
+        path, nominal = file
+        tem = Tem(Embedding.load(path, limit=40), nominal, gamma=3.0)
+        assert tem.guarantee.certificate is None and worst(tem) <= tem.epsilon + 1e-9
+
+    def test_another_storage_loses_it(self, file: tuple[Path, float], tmp_path: Path) -> None:
+        path, nominal = file
+        Embedding.load(path).save(tmp_path / "short.fdx", storage="int16")
+        tem = Tem.load(tmp_path / "short.fdx", nominal, gamma=3.0)
+        assert tem.guarantee.certificate is None and worst(tem) <= tem.epsilon + 1e-9
+
+    def test_another_law_loses_it(self, file: tuple[Path, float]) -> None:
+        path, nominal = file
+        e = Embedding.load(path)
+        for other in (
+            Tem(e, nominal, gamma=2.0),
+            Tem(e, nominal * 1.1, gamma=3.0),
+            Tem(e, nominal, gamma=3.0).with_epsilon(2.5),
+            Tem(e, nominal, gamma=3.0, sampler="gumbel"),
+        ):
+            assert other.guarantee.certificate is None and other.epsilon == other.nominal
+        assert Tem(e, nominal, gamma=3.0).build_lists(9).guarantee.certificate is not None
+        assert pickle.loads(pickle.dumps(Tem(e, nominal, gamma=3.0))).epsilon <= 1.0
+
+
+def test_an_unverified_graph_claims_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "graph.fdx"
+    graph = WordGraph([(f"w{i}", f"w{i // 2}") for i in range(1, 30)])
+    tem = Tem.certified(graph, 1.0)
+    tem.save(path)
+    assert Tem.load(path, tem.nominal).epsilon == tem.epsilon
+    data = path.read_bytes()
+    path.write_bytes(data.replace(struct.pack("<d", tem.epsilon), struct.pack("<d", 1e-6)))
+    assert Tem.load(path, tem.nominal, verify=False).epsilon == tem.nominal
+    with pytest.raises(fastdx.CorruptFileError):
+        Tem.load(path, tem.nominal)
+
+
+class TestTexts:
+    def test_a_string_is_a_text_and_a_list_holds_words(self) -> None:
+        guarantee = Tem(HYPHENS, 2.0, gamma=np.inf).guarantee
+        assert guarantee.bound("e-mail", "letter") == pytest.approx(12.0)
+        assert guarantee.bound(["e-mail"], ["letter"]) == pytest.approx(12.0)
+        # Two words, whatever a vocabulary says of one of them.
+        assert guarantee.bound("go-mail", "letter") == math.inf
+        assert guarantee.bound("go-mail", "e-round") == pytest.approx(2.0 * (3 + 3))
+        assert guarantee.bound(["go", "mail"], ["e", "round"]) == pytest.approx(12.0)
+        with pytest.raises(fastdx.InputTypeError, match="not one of each"):
+            guarantee.bound("go", ["go"])
+
+    @given(st.lists(st.sampled_from([*HYPHENS.words, "x", "-", " ", ",", "a-b"]), max_size=12))
+    def test_bound_counts_words_as_privatize_does(self, parts: list[str]) -> None:
+        text = "".join(parts)
+        tem = Tem(HYPHENS, 1.0, oov="mask")
+        _, counts = tem.privatize_counted([text])
+        assert len(tem.tokenize(text)) == counts["words"]
+        if not counts["unknown"]:
+            assert tem.guarantee.price(text) == counts["words"]
+            assert len(fastdx.tokenize(text, HYPHENS)) == counts["words"]
+
+    def test_a_known_hyphenated_word_is_one(self) -> None:
+        sure = Tem(HYPHENS, 1e6, gamma=np.inf, oov="mask")
+        out = sure.privatize("An E-Mail, merry-go-round: go-mail.")
+        assert out == "[MASK] e-mail, merry-go-round: go-mail."
+        assert sure.tokenize("E-Mail merry-go-round-go e- mail") == [
+            "e-mail", "merry-go-round", "go", "e", "mail"
+        ]  # fmt: skip
+
+    def test_tokens_are_to_privatize_tokens_what_words_are_to_privatize(self) -> None:
+        cased = Embedding(["Paris", "london", "e-mail", "c"], np.eye(4) * 100)
+        tem = Tem(cased, 1e3, gamma=np.inf, oov="error")
+        text = "Paris LONDON, E-Mail c++"
+        assert (
+            tem.tokenize(text)
+            == ["Paris", "london", "e-mail", "c"]
+            == tem.privatize_tokens(tem.tokenize(text))
+        )
+        assert fastdx.tokenize("Paris LONDON", cased) == ["Paris", "london"]
+        guarantee = Tem(cased, 3.0).guarantee
+        assert guarantee.bound("Paris", "london") == guarantee.bound(
+            tem.tokenize("Paris"), ["london"]
+        )
+        bag = BagOfWords(tem).privatize_documents(["Paris and the LONDON"])[0]
+        assert bag == {"Paris": 1, "london": 1}
+
+    def test_a_ledger_charges_what_is_released(self, tmp_path: Path) -> None:
+        ledger = Ledger(tmp_path / "l", 100.0)
+        tem = Tem(HYPHENS, 2.0)
+        ledger.privatize(tem, "e-mail go-mail", account="a")
+        assert ledger.spent("a") == 2.0 * 3
+        with pytest.raises(fastdx.ParameterError, match="alternatives"):
+            ledger.charge_alternatives(tem, "go-mail", ["letter"], account="a")
+
+
+class TestLedger:
+    def test_budgets_of_any_size_and_none(self, tmp_path: Path) -> None:
+        for budget in (0, 0.25, 1):
+            ledger = Ledger(tmp_path / str(budget), budget)
+            assert ledger.budget == ledger.remaining("a") == budget
+        ledger = Ledger(tmp_path / "l", 1.0)
+        ledger.charge("a", 0.75)
+        ledger.charge("a", 0.25)  # all of it
+        assert ledger.remaining("a") == 0.0
+        with pytest.raises(BudgetExceededError):
+            ledger.charge("a", 1e-6)
+        # A file whose budget was taken out has none.
+        with sqlite3.connect(tmp_path / "l") as db:
+            db.execute("DELETE FROM terms")
+        assert ledger.budget == 0.0 and ledger.remaining("b") == 0.0
+        with pytest.raises(BudgetExceededError):
+            ledger.charge("b", 0.5)
+
+    @pytest.mark.parametrize("oov", ["drop", "mask", "error"])
+    def test_unknown_words_that_show_have_no_price(self, tmp_path: Path, oov: str) -> None:
+        ledger = Ledger(tmp_path / "l", 100.0)
+        tem = Tem(HYPHENS, 1.0, oov=oov)
+        assert tem.guarantee.bound(["go"], ["xyz"]) == math.inf == tem.guarantee.price(["xyz"])
+        with pytest.raises(fastdx.ParameterError, match=r"no price.*not in the vocabulary"):
+            ledger.privatize(tem, "go xyz", account="a")
+        assert ledger.entries() == []
+        ledger.privatize(tem, "go round", account="a")
+        assert ledger.spent("a") == 2.0
+
+    def test_a_mechanism_without_a_bound_for_unknown_words(self, tmp_path: Path) -> None:
+        ledger = Ledger(tmp_path / "l", 100.0)
+        with pytest.raises(fastdx.ParameterError, match="no price"):
+            ledger.privatize(MultivariateLaplace(HYPHENS, 1.0), "go xyz", account="a")
+        ledger.privatize(Tem(HYPHENS, 1.0), "go xyz", account="a")
+        assert ledger.spent("a") == 2.0
+
+    def test_a_chain_proves_nothing(self, tmp_path: Path) -> None:
+        walk = HyperbolicLaplace(POINCARE, 3.0, sampler="metropolis")
+        assert walk.guarantee.slack == math.inf == walk.guarantee.bound("w0", "w1")
+        assert "NOTHING IS PROTECTED" in str(walk.guarantee)
+        with pytest.raises(fastdx.ParameterError, match="no price"):
+            Ledger(tmp_path / "l", 100.0).privatize(walk, "w1", account="a")
+
+    def test_the_budget_is_kept_in_the_file(self, tmp_path: Path) -> None:
+        path = tmp_path / "l"
+        first = Ledger(path, 10.0)
+        first.charge("a", 6.0)
+        with pytest.raises(fastdx.ParameterError, match=r"at most the file's, 10.*raise_budget"):
+            Ledger(path, 20.0)
+        with pytest.raises(BudgetExceededError):
+            first.charge("a", 5.0)
+        assert Ledger(path, 20.0, raise_budget=True).charge("a", 5.0) == 9.0
+        # A smaller one holds for all who have the file open.
+        assert Ledger(path, 11.0).remaining("a") == 0.0 and first.budget == 11.0
+        with pytest.raises(BudgetExceededError):
+            first.charge("a", 1.0)
+
+    def test_an_account_has_one_name(self, tmp_path: Path) -> None:
+        ledger = Ledger(tmp_path / "l", 10.0)
+        ledger.charge("caf\u00e9", 6.0)
+        assert ledger.spent("cafe\u0301") == 6.0 == ledger.entries("cafe\u0301")[0].amount
+        with pytest.raises(BudgetExceededError):
+            ledger.charge("cafe\u0301", 6.0)
+
+    def test_a_file_of_an_earlier_version(self, tmp_path: Path) -> None:
+        path = tmp_path / "l"
+        with sqlite3.connect(path) as db:
+            db.execute(
+                "CREATE TABLE charges (id INTEGER PRIMARY KEY, account TEXT NOT NULL,"
+                " amount REAL NOT NULL, note TEXT NOT NULL, time REAL NOT NULL)"
+            )
+            for name in ("caf\u00e9", "cafe\u0301"):
+                db.execute("INSERT INTO charges VALUES (NULL, ?, 3.0, '', 0.0)", (name,))
+        db.close()
+        path.chmod(0o600)
+        assert Ledger(path, 10.0).spent("café") == 6.0
+
+    @pytest.mark.skipif(sys.platform == "win32", reason="POSIX modes")
+    def test_only_its_owner_reads_it(self, tmp_path: Path) -> None:
+        path = tmp_path / "l"
+        before = os.umask(0)
+        try:
+            ledger = Ledger(path, 10.0)
+            with sqlite3.connect(path) as db:
+                ledger.charge("a", 1.0)
+                modes = {p.name: p.stat().st_mode & 0o777 for p in tmp_path.iterdir()}
+            db.close()
+        finally:
+            os.umask(before)
+        assert modes and set(modes.values()) == {0o600}, modes
+        path.chmod(0o644)
+        with pytest.warns(fastdx.FastdxWarning, match="others could read"):
+            Ledger(path, 10.0)
+        assert path.stat().st_mode & 0o777 == 0o600
+
+    def test_a_text_without_words_is_released_raw(self, tmp_path: Path) -> None:
+        ledger = Ledger(tmp_path / "l", 10.0)
+        tem = Tem(HYPHENS, 1.0)
+        with pytest.raises(fastdx.ParameterError, match="no word"):
+            ledger.privatize(tem, "?! ...", account="a")
+        assert ledger.privatize(tem, "", account="a") == ""
+        free = Ledger(tmp_path / "l", 10.0, allow_wordless=True)
+        assert free.privatize(tem, "?! ...", account="a") == "?! ..."
+
+    def test_words_ids_and_bags_can_be_charged(self, tmp_path: Path) -> None:
+        ledger = Ledger(tmp_path / "l", 100.0)
+        tem = Tem(HYPHENS, 2.0)
+        assert len(ledger.privatize_tokens(tem, ["e-mail", "go"], account="a")) == 2
+        assert ledger.spent("a") == 4.0
+        assert ledger.privatize_ids(tem, [[0, 1], [2, 2]], account="a").shape == (2, 2)
+        assert ledger.spent("a") == 12.0
+        bag = ledger.privatize_bag(BagOfWords(tem), {"e-mail": 2, "go": 1}, account="a")
+        assert bag.total() == 3 and ledger.spent("a") == 18.0
+        for wrong in ([-1], [7]):
+            with pytest.raises(fastdx.FastdxError):
+                ledger.privatize_ids(tem, wrong, account="a")
+        for count in (-3, 1.5):
+            with pytest.raises(fastdx.ParameterError, match="count of word 0"):
+                ledger.privatize_bag(BagOfWords(tem), {"go": count}, account="a")
+        with pytest.raises(fastdx.InputTypeError, match="alternatives"):
+            ledger.charge_alternatives(tem, "go", "mail", account="a")
+        assert ledger.spent("a") == 18.0
+
+        class Shifty:
+            """One id when it is priced, a thousand when they are drawn."""
+
+            reads = 0
+
+            def __array__(self, dtype: object = None, copy: object = None) -> np.ndarray:
+                self.reads += 1
+                return np.zeros(1 if self.reads == 1 else 1000, np.uint32)
+
+        assert ledger.privatize_ids(tem, Shifty(), account="c").shape == (1,)  # type: ignore[arg-type]
+        assert ledger.spent("c") == 2.0
+        consistent = Tem(HYPHENS, 2.0, consistent=True)
+        ledger.privatize_ids(consistent, [3, 3, 4], account="b")
+        ledger.privatize(consistent, "go go GO mail", account="b")
+        assert ledger.spent("b") == 8.0
+
+
+class TestSeeds:
+    @pytest.mark.parametrize(
+        "mechanism",
+        [
+            Tem(HYPHENS, 1.0, seed=1),
+            MultivariateLaplace(HYPHENS, 1.0, seed=1),
+            HyperbolicLaplace(POINCARE, 3.0, seed=1),
+            Tem(HYPHENS, 1.0, seed=1).with_epsilon(2.0),
+        ],
+        ids=lambda m: type(m).__name__,
+    )
+    def test_a_seeded_mechanism_says_so(self, mechanism: fastdx.Mechanism) -> None:
+        guarantee = mechanism.guarantee
+        a, b = mechanism.space.words[:2]
+        assert guarantee.bound(a, b) == math.inf == guarantee.slack == guarantee.price(a)
+        for shown in (repr(guarantee), str(guarantee)):
+            assert "NOTHING IS PROTECTED" in shown and "SEEDED" in shown
+        bags = BagOfWords(mechanism)
+        assert "NOTHING IS PROTECTED" in str(bags.guarantee_for(3))
+        assert bags.bound([a], [b]) == math.inf
+
+    def test_quiet_hides_no_warning(self, tmp_path: Path) -> None:
+        skip = tmp_path / "skip"
+        skip.write_text("tea")
+        base = ("privatize", "--epsilon", "3", "-q")
+        assert "SEEDED" in run(*base, "--seed", "1", stdin="tea").stderr
+        assert "RELEASED AS THEY ARE" in run(*base, "--oov", "keep", stdin="tea zyxw").stderr
+        assert "RELEASED AS THEY ARE" in run(*base, "--skip", skip, stdin="tea").stderr
+        done = run(*base, "--format", "csv", "--column", "t", stdin="id,t\n1,tea\n")
+        assert "released as they were: id" in done.stderr
+        assert run(*base, stdin="tea").stderr == ""
+
+
+class TestSentence:
+    def test_it_names_what_is_between_words(self) -> None:
+        shown = str(Tem(HYPHENS, 1.0).guarantee)
+        for named in ("symbols", "invisible marks", "white space", "punctuation"):
+            assert named in shown
+
+    def test_it_prints_the_price_of_the_vocabulary_bit(self) -> None:
+        for epsilon in (1.0, 3.0, 30.0):
+            tem = Tem(epsilon=epsilon)
+            bit = tem.guarantee.bound(["coffee"], ["zyxw"])
+            assert bit == pytest.approx(math.log(0.999 * 19_999 / 0.001), abs=1e-9)
+            assert f"at most exp({math.ceil(1000 * bit) / 1000:.3f})" in str(tem.guarantee)
+        assert "at most exp(" not in str(Tem(HYPHENS, 1.0, oov="mask").guarantee).split("Why")[1]
+
+    def test_the_vocabulary_bit_is_what_the_laws_say(self) -> None:
+        tem = Tem(HYPHENS, 2.0, gamma=1.5)
+        n = len(HYPHENS)
+        law = np.array([tem.probabilities(w) for w in HYPHENS.words])
+        assert np.abs(np.log(law * n)).max() <= tem.guarantee.bound(["go"], ["zyxw"]) + 1e-9
+
+    def test_a_bag_prints_the_guarantee_of_bags(self) -> None:
+        done = run(
+            "privatize",
+            "--mechanism",
+            "bag",
+            "--epsilon",
+            "3",
+            "--guarantee",
+            stdin="strong coffee\n",
+        )
+        assert done.returncode == 0 and "Between any two bags" in done.stderr
+        assert "3·N·E(b,b')" in done.stderr and "Tem protects" not in done.stderr
+        assert "at most exp(16.811)" in done.stderr
+        bags = BagOfWords(Tem.certified(clustered(), 1.0))
+        assert "Certified" in str(bags.guarantee) and "exp(" in str(bags.guarantee_for(4))
+        done = run("privatize", "--words", "laplace", "--epsilon", "3", stdin="tea")
+        assert done.returncode == 1 and "--mechanism bag" in done.stderr
+
+    def test_a_graph_takes_no_metric(self, tmp_path: Path) -> None:
+        edges = tmp_path / "edges.tsv"
+        edges.write_text("dog\tanimal\n")
+        args = ("privatize", "--epsilon", "1", "--graph", edges, "--allow-unchanged")
+        assert run(*args, stdin="dog").returncode == 0
+        for option in (("--metric", "angular"), ("--limit", "1"), ("--embedding-format", "glove")):
+            done = run(*args, *option, stdin="dog")
+            assert done.returncode == 1 and option[0] in done.stderr
+
+
+class TestSlack:
+    def test_bound_and_slack_hold_for_the_distances_printed(self) -> None:
+        border = Embedding(POINCARE.words, POINCARE.vectors * 1.0099, metric="poincare")
+        graph = WordGraph([("a", "b"), ("b", "c"), ("c", "d")], [1e-20, 1.0, 1e4])
+        spaces = [clustered(30), border, graph]
+        for space in spaces:
+            for epsilon in (1e-3, 1.0, 50.0):
+                tem = Tem(space, epsilon, gamma=np.inf)
+                guarantee = tem.guarantee
+                laws = {w: np.log(tem.probabilities(w)) for w in space.words}
+                for a in space.words:
+                    for b in space.words:
+                        loss = np.abs(laws[a] - laws[b]).max()
+                        # f64 logarithms are exact to 1e-13.
+                        assert loss <= guarantee.bound([a], [b]) + guarantee.slack + 1e-12
+
+    def test_the_bound_covers_the_true_distance(self) -> None:
+        from fractions import Fraction
+
+        rng = np.random.default_rng(5)
+        e = Embedding(["a", "b"], rng.normal(size=(2, 300)) * 1e6)
+        a, b = (e.vectors[i].tolist() for i in (0, 1))
+        squared = sum((Fraction(x) - Fraction(y)) ** 2 for x, y in zip(a, b, strict=True))
+        for mechanism in (Tem(e, 1.0), MultivariateLaplace(e, 1.0)):
+            bound = mechanism.guarantee.bound("a", "b")
+            assert Fraction(bound) ** 2 >= squared and bound < e.distance("a", "b") * (1 + 1e-9)
+
+
+class TestForgery:
+    """Files sealed with right checksums whose lists or certificates are false."""
+
+    @staticmethod
+    def reseal(path: Path, change: object) -> None:
+        """Change sections of a file of ours and make its checksums right again."""
+        xxhash = pytest.importorskip("xxhash")
+        data = bytearray(path.read_bytes())
+        (count,) = struct.unpack_from("<I", data, 12)
+        for i in range(count):
+            at = 32 + 32 * i
+            kind, _, offset, length, _ = struct.unpack_from("<IIQQQ", data, at)
+            change(kind, memoryview(data)[offset : offset + length])  # type: ignore[operator]
+            padded = data[offset : offset + -(-length // 64) * 64]
+            struct.pack_into("<Q", data, at + 24, xxhash.xxh3_64_intdigest(bytes(padded)))
+        first = struct.unpack_from("<Q", data, 32 + 8)[0]
+        seal = xxhash.xxh3_64_intdigest(bytes(data[:24] + data[32:first]))
+        struct.pack_into("<Q", data, 24, seal)
+        path.write_bytes(data)
+
+    def test_forged_lists_are_found_by_computing_them(self, tmp_path: Path) -> None:
+        path = tmp_path / "lists.fdx"
+        Tem(clustered(), 1.0).build_lists(10).save(path)
+        assert run("index", "check", path, "--all").returncode == 0
+        Tem.load(path, 1.0, verify="recompute")
+
+        def forge(kind: int, section: memoryview) -> None:
+            if kind == 9:
+                entries = section.cast("Q")
+                # The first word's nearest neighbours all at distance 0.
+                bits = 6
+                for i in range(10):
+                    entries[i] &= (1 << bits) - 1
+                entries[:10] = (
+                    memoryview(np.sort(np.array(entries[:10], np.uint64))).cast("B").cast("Q")
+                )
+
+        self.reseal(path, forge)
+        Tem.load(path, 1.0)  # the checksums are right
+        with pytest.raises(fastdx.CorruptFileError, match="list of word 0"):
+            Tem.load(path, 1.0, verify="recompute")
+        done = run("index", "check", path, "--all")
+        assert done.returncode == 1 and "list of word 0" in done.stderr
+
+    def test_a_forged_certificate_is_found_by_certifying(self, tmp_path: Path) -> None:
+        path = tmp_path / "certified.fdx"
+        tem = Tem.certified(clustered(), 1.0)
+        tem.save(path)
+        assert "1 certificates computed again" in run("index", "check", path).stdout
+
+        def forge(kind: int, section: memoryview) -> None:
+            if kind == 17:
+                section[16:24] = struct.pack("<d", 0.0)
+
+        self.reseal(path, forge)
+        assert Tem.load(path, tem.nominal).epsilon == 0.0
+        with pytest.raises(fastdx.CorruptFileError, match="certificate claims ε = 0"):
+            Tem.load(path, tem.nominal, verify="recompute")
+        assert run("index", "check", path).returncode == 1
+
+    def test_verify_takes_three_values(self, tmp_path: Path) -> None:
+        path = tmp_path / "e.fdx"
+        HYPHENS.save(path)
+        for verify in (True, False, "recompute", None):
+            Tem.load(path, 1.0, verify=verify)
+        for wrong in ("yes", 3.5):
+            with pytest.raises(fastdx.ParameterError, match="verify"):
+                Tem.load(path, 1.0, verify=wrong)  # type: ignore[arg-type]
+
+
+def test_imports_stay_silent() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        subprocess.run([sys.executable, "-W", "error", "-c", "import fastdx"], check=True)

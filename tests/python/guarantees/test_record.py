@@ -1,0 +1,220 @@
+"""Release records: computed from what they are about, rounded up, plain about what is void."""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+from decimal import Decimal, localcontext
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fastdx
+from fastdx import (
+    Embedding,
+    FiniteLaw,
+    Guarantee,
+    Mechanism,
+    NeighborResponse,
+    Tem,
+    WordGraph,
+    record,
+)
+from fastdx.budget import Ledger
+from fastdx.mechanisms import MECHANISMS
+from helpers import ROOT
+from helpers.registry import KINDS, made, space
+
+ENGLISH = Embedding.default()
+SMALL = Embedding(ENGLISH.words[:400], ENGLISH.vectors[:400])
+LINE = Embedding(["tea", "coffee", "law"], [[0.0], [1.0], [4.0]])
+ROWS = np.random.default_rng(3).uniform(-1, 1, (30, 2)).tolist()
+HEADINGS = [
+    "What is protected, and against whom", "The promise in numbers",
+    "Singling out, linkability, inference", "What is not anonymous", "Budget used",
+    "Words of the GDPR that fit, and what is not claimed", "To be filled in and signed",
+]  # fmt: skip
+
+
+def rows(page: str) -> list[list[str]]:
+    """The cells of the table of pairs."""
+    table = page.split("## The promise in numbers")[1].split("##", maxsplit=1)[0]
+    lines = [line for line in table.splitlines() if line.startswith("| ")][1:]
+    return [re.split(r" (?<!\\)\| ", line.strip("| ")) for line in lines]
+
+
+def check(page: str, guarantee: Guarantee) -> None:
+    """A page is whole, and its bounds are the guarantee's, rounded up."""
+    assert re.findall(r"^## (.*)$", page, re.M) == HEADINGS
+    assert "not anonymous information in the sense of recital 26" in page
+    assert len({line.replace(r"\|", "").count("|") for line in page.split("\n\n")[1].splitlines()
+                if line.startswith("|")}) <= 1  # fmt: skip
+    found = record.pairs(guarantee)
+    assert len(rows(page)) == max(len(found), 1)
+    for pair, (words, factor, sure) in zip(found, rows(page), strict=False):
+        assert words.replace("\\", "").startswith(f"{pair.first}, {pair.second}")
+        least = guarantee.bound([pair.first], [pair.second])
+        if math.isinf(least):
+            assert (factor, sure) == ("no bound", "practically certain")
+            continue
+        value = Decimal(factor.replace(" · 10^", "E"))
+        with localcontext() as context:
+            context.prec = 50
+            exact = Decimal(least).exp()
+        assert exact <= value <= exact * Decimal("1.011") * Decimal(guarantee.slack).exp()
+        if sure != "practically certain":
+            assert 100 / (1 + math.exp(-least)) <= float(sure.rstrip("%"))
+
+
+@KINDS
+def test_every_mechanism_has_a_record(kind: type[Mechanism]) -> None:
+    m = made(kind, space(kind, ROWS), 2.0)
+    page = m.describe("reviewer")
+    check(page, m.guarantee)
+    assert page == m.guarantee.describe("reviewer") == record.page(m.guarantee)
+    assert page.startswith(f"# Release record: texts changed by {kind.__name__}\n")
+    assert f"| distance | {m.guarantee.metric}" in page and "DO NOT SIGN" not in page
+
+
+def test_other_kinds_of_spaces_and_laws() -> None:
+    certified = Tem.certified(SMALL, 2.0)
+    assert "| certificate | ε = " in certified.describe("reviewer")
+    graph = Tem(WordGraph(edges=[("a", "b"), ("b", "c"), ("c", "d")]), 1.0)
+    law = FiniteLaw(LINE, [[1.0, 0.0, 0.0], [0.0, 0.5, 0.5], [0.0, 0.5, 0.5]])
+    few = [Tem(Embedding(["a"], [[1.0]]), 1.0), Tem(Embedding(["a", "b"], [[1.0], [2.0]]), 1.0)]
+    for m in (
+        certified,
+        graph,
+        law,
+        *few,
+        *(Tem(SMALL, 2.0, consistent=c) for c in (True, "call")),
+    ):
+        check(m.describe("reviewer"), m.guarantee)
+    assert [row[1] for row in rows(law.describe("reviewer"))] == ["no bound"] * 3
+    response = NeighborResponse(LINE, 2.0, cover=2).describe("reviewer")
+    assert rows(response)[0][:2] == ["tea, coffee", "7.39"]
+    assert "fewer than two words" in few[0].describe("reviewer")
+    assert len(record.pairs(few[1].guarantee)) == 1
+    assert "equal, also in different texts" in m.describe("reviewer")
+
+
+def test_the_default_vocabularies_give_telling_pairs() -> None:
+    for kind in MECHANISMS.values():
+        e = Embedding.default(kind.default_space)
+        m = made(kind, e, 3.0)
+        found = record.pairs(m.guarantee)
+        assert len({(pair.first, pair.second) for pair in found}) == 3
+        assert [pair.bound for pair in found] == sorted(pair.bound for pair in found)
+        check(m.describe("reviewer"), m.guarantee)
+
+
+def test_pairs_are_of_words_that_may_be_shown_and_are_protected() -> None:
+    offensive = fastdx.Cover.identity(ENGLISH, exclude="offensive").excluded
+    some = Embedding(
+        [*offensive[:20], *ENGLISH.words[200:230]], np.random.default_rng(2).normal(size=(50, 3))
+    )
+    tem = Tem(some, 1.0, exclude=[ENGLISH.words[201]], skip=[ENGLISH.words[203]])
+    shown = {word for pair in record.pairs(tem.guarantee) for word in pair[:2]}
+    assert shown and not shown & {*offensive, ENGLISH.words[201], ENGLISH.words[203]}
+
+
+def test_words_do_not_break_the_page() -> None:
+    odd = Tem(Embedding(["a|b", "*x*", "`q`\n# y"], [[0.0], [1.0], [3.0]]), 1.0)
+    page = odd.describe("reviewer")
+    assert "\n# y" not in page and r"a\|b, \*x\* (nearest)" in page
+    assert len(rows(page)) == 3
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 3.0, 30.0])
+def test_what_comes_back_is_said(epsilon: float) -> None:
+    tem = Tem(SMALL, epsilon)
+    page, found = tem.describe("reviewer"), tem.unchanged
+    mean, worst = map(float, re.findall(r"([\d.]+)%", page.split("Measured, not proved")[1])[:2])
+    assert 0 <= mean - 100 * found.mean <= 0.1001 and 0 <= worst - 100 * found.worst <= 0.1001
+    assert "computed, for 400 words" in page
+    warned = page.splitlines()[2].startswith("> **WARNING: ")
+    assert warned == (found.warning is not None) == (found.mean > 0.2)
+
+
+@pytest.mark.parametrize("how", [{"seed": 1}, {"sampler": "gumbel"}])
+def test_what_is_void_is_not_to_be_signed(how: dict[str, object]) -> None:
+    page = Tem(SMALL, 2.0, **how).describe("reviewer")
+    assert page.splitlines()[2].startswith("> **DO NOT SIGN. NOTHING IS PROTECTED: ")
+    assert "**The promise:**" not in page and "**Protected:**" not in page
+    assert [row[1] for row in rows(page)] == ["no bound"] * 3
+
+
+def test_what_is_released_is_said_at_the_top() -> None:
+    warning = "> **SOME WORDS ARE RELEASED AS THEY ARE.**"
+    plain = Tem(SMALL, 2.0)
+    assert warning not in plain.describe("reviewer")
+    spans = plain.privatize_spans("the cat", [(4, 7)]).guarantee
+    for guarantee in (
+        spans,
+        Tem(SMALL, 2.0, oov="keep").guarantee,
+        Tem(SMALL, 2.0, skip=["the"]).guarantee,
+    ):
+        page = guarantee.describe("reviewer")
+        assert page.splitlines()[2].startswith(warning)
+        listed = page.split("## What is not anonymous")[1].replace("\\", "")
+        for exception in guarantee.exceptions:
+            assert exception.replace("\\", "") in listed
+
+
+def test_the_budget(tmp_path: Path) -> None:
+    tem = Tem(SMALL, 2.0)
+    ledger = Ledger(tmp_path / "ledger.sqlite", budget=50.0)
+    empty = tem.describe("reviewer", ledger=ledger)
+    assert "| accounts | 0 |" in empty and "first and last" not in empty
+    for account, text in (("ann", "in the house"), ("ann", "the"), ("b|b", "it was")):
+        ledger.privatize(tem, text, account=account)
+    ledger.charge("b|b", 0.1234567)
+    ann = tem.describe("reviewer", ledger=ledger, account="ann")
+    for line in ("| budget of an account | 50 |", "| account | ann |", "| spent | 8 |",
+                 "| left | 42 |", "| releases charged | 2 |", "at most e^8: 2990."):  # fmt: skip
+        assert line in ann, line
+    assert "b" + r"\|" + "b" not in ann
+    both = tem.describe("reviewer", ledger=ledger)
+    for line in ("| accounts | 2 |", "| most that an account spent | 8 |", "charged | 4 |"):
+        assert line in both, line
+    other = tem.describe("reviewer", ledger=ledger, account="b|b")
+    # Rounded up, and what is left down.
+    assert r"| account | b\|b |" in other and "| spent | 4.12346 |" in other
+    assert "| left | 45.8765 |" in other
+    assert "**No ledger was given.**" in tem.describe("reviewer")
+
+
+def test_wrong_arguments(tmp_path: Path) -> None:
+    tem = Tem(SMALL, 2.0)
+    ledger = Ledger(tmp_path / "ledger.sqlite", budget=5.0)
+    with pytest.raises(fastdx.ParameterError, match="ledger must be given with account"):
+        tem.describe("reviewer", account="ann")
+    with pytest.raises(fastdx.InputTypeError, match="ledger must be a Ledger, not str"):
+        tem.describe("reviewer", ledger="ledger.sqlite")
+    with pytest.raises(fastdx.ParameterError, match="audience must be 'reviewer' with ledger"):
+        tem.describe("user", ledger=ledger)
+    with pytest.raises(fastdx.ParameterError, match="'engineer', 'user' or 'reviewer'"):
+        tem.describe("nobody")
+    assert tem.describe() == str(tem.guarantee)
+    assert tem.describe("user") == tem.guarantee.describe("user")
+
+
+def test_the_example_is_what_the_code_writes_today() -> None:
+    sys.path.insert(0, str(ROOT / "examples"))
+    try:
+        import record as example
+    finally:
+        sys.path.pop(0)
+
+    def lasting(text: str) -> list[str]:
+        changing = ("| software", "| first and last")
+        return [line for line in text.splitlines() if line and not line.startswith(changing)]
+
+    document = (ROOT / "docs" / "how-to" / "defend-it.md").read_text("utf-8")
+    block = document.split("<!-- figures record")[1].split("-->\n", 1)[1]
+    shown = block.split("<!-- end of figures")[0].rsplit("*`python", 1)[0]
+    page = example.demoted(example.filled())
+    assert record.LINE not in page
+    assert lasting(shown) == lasting(page)

@@ -1,0 +1,73 @@
+"""Descriptions of every mechanism, for the tests of Specs: words, a law and a cover in files."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from fastdx import Cover, Embedding, Mechanism
+
+WORDS = [f"w{chr(97 + i // 10)}{chr(97 + i % 10)}" for i in range(60)]
+
+
+def every_spec(folder: Path) -> dict[str, dict[str, Any]]:
+    """Write the files, and return a Spec of every mechanism by a name of its own."""
+    rng = np.random.default_rng(3)
+    flat = Embedding(WORDS, rng.normal(size=(60, 2)))
+    curved = Embedding(WORDS, rng.uniform(-0.6, 0.6, size=(60, 2)), metric="poincare")
+    flat.save(folder / "flat.fdx")
+    curved.save(folder / "curved.fdx")
+    Cover.nearest(flat, 4).save(folder / "cover.fdx")
+    apart = np.abs(np.arange(60)[:, None] - np.arange(60)[None, :])
+    np.save(folder / "law.npy", np.exp(-0.3 * apart))
+    edges = [f"{a}\t{b}" for a, b in itertools.pairwise(WORDS)]
+    (folder / "edges.tsv").write_text("\n".join(edges) + "\n")
+    index = str(folder / "flat.fdx")
+    noise = {"index": index, "epsilon": 2.0, "exclude": "none"}
+    return {
+        "tem": {"index": index, "epsilon": 2.0, "gamma": 2.5, "exclude": [WORDS[3]]},
+        "tem-cover": {"index": index, "epsilon": 2.0, "cover": 5, "balance": 0.1, "oov": "mask"},
+        "tem-stored-cover": {"index": index, "epsilon": 2.0,
+                             "cover": {"file": str(folder / "cover.fdx")}, "remap": 2},
+        "tem-certified": {"index": index, "epsilon": 1.0, "certified": True, "consistent": True},
+        "tem-graph": {"index": {"file": str(folder / "edges.tsv"), "format": "edges"},
+                      "epsilon": 1.0},
+        "tem-numbers": {"index": index, "epsilon": 2.0, "cover": 4,
+                        "numbers": {"epsilon": 20.0, "low": 0.0, "decimal": ","}},
+        "tem-dates": {"index": index, "epsilon": 2.0, "numbers": 5.0,
+                      "dates": {"epsilon": 0.2, "unit": "week", "order": "mdy"}},
+        "laplace": {"mechanism": "laplace", **noise, "skip": ["qq"], "dates": 0.5,
+                    "numbers": {"epsilon": 1.0, "scale": "linear", "low": -5.0, "high": 500.0}},
+        "hyperbolic": {"mechanism": "hyperbolic", "index": str(folder / "curved.fdx"),
+                       "epsilon": 8.0, "base": "ball"},
+        "law": {"mechanism": "law", "law": str(folder / "law.npy"), "index": index},
+        "mahalanobis": {"mechanism": "mahalanobis", **noise, "mixing": 0.3},
+        "response": {"mechanism": "response", "index": index, "epsilon": 3.0, "cover": 4},
+        "vickrey": {"mechanism": "vickrey", **noise, "tuning": 0.6},
+    }  # fmt: skip
+
+
+def follows_the_law(drawn: list[str], mechanism: Mechanism, word: str) -> bool:
+    """Whether releases of one word look drawn from its law: χ², a false alarm in 10⁷."""
+    law = mechanism.probabilities(word)
+    ids = {word: i for i, word in enumerate(mechanism.space.words)}
+    seen = np.bincount([ids[word] for word in drawn], minlength=len(law))
+    likely = law * len(drawn) >= 10
+    counts = np.append(seen[likely], seen[~likely].sum())
+    wanted = np.append(law[likely], law[~likely].sum()) * len(drawn)
+    possible = wanted > 0
+    if counts[~possible].any():
+        return False
+    return bool(stats.chisquare(counts[possible], wanted[possible]).pvalue > 1e-7)
+
+
+def toml(value: Any) -> str:
+    """Write a value of a Spec as TOML."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{key} = {toml(item)}" for key, item in value.items()) + " }"
+    return json.dumps(value)

@@ -1,0 +1,209 @@
+"""Whatever is registered, a law or a mechanism whose law can be computed, keeps its price."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+import fastdx
+from fastdx import Embedding, FiniteLaw, Mechanism, audit, from_spec, laws
+from fastdx.calibration import Family, families, family_names
+from fastdx.calibration.families import VARIANTS
+from fastdx.laws import Law, largest_loss
+from fastdx.mechanisms import MECHANISMS
+
+DISCRETE = "any two words"
+TINY, HUGE = 1e-6, 1e3
+# The programme's solver sees no constraint beyond its own accuracy: it is asked for less.
+DOMAIN = {"truncated-laplace": (TINY, 0.49), "optimal": (1e-3, 60.0)}
+ON_A_LINE = ("vickrey-line", "truncated-laplace")
+
+
+def finite_names() -> list[str]:
+    """All that has a law: found by making each, so that none can be forgotten."""
+    line = Embedding(["a", "b", "c"], [[0.0], [1.0], [3.0]])
+    ball = Embedding(["a", "b", "c"], [[0.0], [0.3], [0.5]], metric="poincare")
+    found = []
+    for space in (line, ball):
+        for name, family in families(space).items():
+            made = family.make(min(family.epsilons[0] + 0.3, family.epsilons[1]))
+            if (isinstance(made, Law) or made.has_law) and name not in found:
+                found.append(name)
+    return found
+
+
+FINITE = finite_names()
+
+
+def test_none_escapes() -> None:
+    assert {*laws.NAMES, *VARIANTS, "tem", "response"} == set(FINITE)
+    # What is not here has no law, and says so.
+    e = Embedding(["a", "b"], np.eye(2, 3))
+    ball = Embedding(["a", "b"], np.eye(2, 3) / 3, metric="poincare")
+    for name in set(family_names()) - set(FINITE):
+        space = ball if MECHANISMS[name].default_space != "english" else e
+        m = MECHANISMS[name].make(space, 5.0)
+        assert not m.has_law
+
+
+def family(name: str, space: Embedding) -> Family:
+    return families(space, [name])[name]
+
+
+def matrix_of(made: Mechanism | Law) -> np.ndarray:
+    if isinstance(made, Law):
+        return made.matrix()
+    return np.array([made.probabilities(word) for word in made.space.words])
+
+
+def price_of(made: Mechanism | Law) -> tuple[float, np.ndarray | None, np.ndarray | None]:
+    """ε proved, the distances that it is per unit of (None: any two words), and the groups."""
+    space = made.space
+    if isinstance(made, Law):
+        row, groups = made.proved.distances, made.proved.groups
+        d = None if row is None else np.array([row(i) for i in range(len(space))], float)
+        return made.proved.epsilon, d, groups
+    if made.guarantee.metric.startswith("discrete"):
+        return made.epsilon, None, None
+    return made.epsilon, np.array([space.distances(w) for w in space.words], float), None
+
+
+@pytest.mark.parametrize("name", FINITE)
+@settings(max_examples=25)
+@given(
+    count=st.integers(1, 9),
+    dim=st.integers(1, 3),
+    epsilon=st.sampled_from([TINY, 1e-2, 1.0, 20.0, HUGE]),
+    scale=st.sampled_from([1e-3, 1.0, 100.0]),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_it_is_a_law_at_its_price(
+    name: str, count: int, dim: int, epsilon: float, scale: float, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    # Whole numbers: words at one place, and ties.
+    dim = 1 if name in ON_A_LINE else dim
+    points = rng.integers(-3, 4, size=(count, dim)) * scale
+    e = Embedding([f"w{i}" for i in range(count)], points)
+    epsilon = float(np.clip(epsilon, *DOMAIN.get(name, (TINY, HUGE))))
+    alone = np.ptp(points, axis=0).max() == 0
+    if (name in ON_A_LINE and alone) or (name == "words-blending-boxes" and count == 1):
+        # There is no such law, and the error says what is missing.
+        with pytest.raises(fastdx.ParameterError, match=r"distance|safe"):
+            family(name, e)
+        return
+    made = family(name, e).make(epsilon)
+    matrix = matrix_of(made)
+    assert matrix.shape == (count, count) and np.isfinite(matrix).all()
+    assert (matrix >= 0).all() and np.abs(matrix.sum(axis=1) - 1).max() <= 1e-12
+    proved, distances, groups = price_of(made)
+    lost = largest_loss(matrix, distances, groups)
+    # Rounding of a probability, per unit of the least distance.
+    apart = 1.0
+    if distances is not None and (distances > 0).any():
+        apart = float(distances[distances > 0].min())
+    slack = 0.0 if isinstance(made, Law) else made.guarantee.slack
+    assert lost <= proved * (1 + 1e-9) + (1e-12 + slack) / apart
+    # The certificate, of the law or of what draws it, is the same number.
+    found = audit.certify(made, metric=e)
+    assert isinstance(found, audit.LargestLoss)
+    assert found.local == pytest.approx(largest_loss(matrix), rel=1e-6, abs=1e-12)
+    if isinstance(made, Law):
+        drawn = FiniteLaw(law=made)
+        assert drawn.local is not None
+        if (matrix[matrix > 0] > 2.0**-60).all():
+            assert drawn.local == pytest.approx(found.local, rel=1e-6, abs=1e-12)
+            assert drawn.epsilon == pytest.approx(found.epsilon, rel=1e-6, abs=1e-12 / apart)
+        elif math.isfinite(found.epsilon):
+            # Integers are rounded down, to 1 at least: by a factor below 2.
+            assert drawn.local <= found.local + math.log(2)
+            assert drawn.epsilon <= found.epsilon + math.log(2) / apart
+
+
+@pytest.mark.parametrize("name", FINITE)
+def test_what_is_drawn_is_the_law(name: str) -> None:
+    dim = 1 if name in ON_A_LINE else 3
+    e = Embedding([f"w{i}" for i in range(25)], np.random.default_rng(4).normal(size=(25, dim)))
+    made = family(name, e).make(0.45 if name in DOMAIN else 2.0)
+    if isinstance(made, Law):
+        m: Mechanism = FiniteLaw(law=made, seed=21)
+    else:
+        m = from_spec({**made.spec, "seed": 21}, **made._held())
+    matrix, draws = matrix_of(made), 400_000
+    for word in (0, 20):
+        seen = np.bincount(m.sample(f"w{word}", draws), minlength=25)
+        expected = matrix[word] * draws
+        assert (seen[expected == 0] == 0).all()
+        rare = expected < 10
+        counts = np.append(seen[~rare], seen[rare].sum())
+        wanted = np.append(expected[~rare], expected[rare].sum())
+        possible = wanted > 0
+        if possible.sum() > 1:
+            found = stats.chisquare(counts[possible], wanted[possible]).pvalue
+            assert found > 1e-7, (name, word)
+
+
+SPACE = Embedding([f"w{i}" for i in range(6)], np.random.default_rng(1).normal(size=(6, 1)))
+SOUND: dict[str, Any] = {
+    "k": 3,
+    "sensitive": ["w1"],
+    "bound": 2.0,
+    "ratings": np.eye(6),
+    "rate": 0.1,
+}
+"""What the functions need beside the words and ε."""
+NOT_POSITIVE = (0.0, -1.0, math.nan, math.inf)
+WRONG: dict[str, tuple[Any, ...]] = {
+    "epsilon": NOT_POSITIVE,
+    "bound": NOT_POSITIVE,
+    "rate": NOT_POSITIVE,
+    "replace": (-0.1, 1.1, math.nan),
+    "t": (-0.1, 1.1, math.nan),
+    "sensitive": ([], ["nobody"]),
+    "keep": (["nobody"],),
+    "k": (0, 7, 2.5),
+    "safe": (0, 6, 1.5),
+    "candidates": (0, -3),
+    "gamma": (-1, 1.5),
+    "method": ("laplace", ""),
+    "orders": ([], [np.zeros(6, int)], [np.arange(5)]),
+    "iterations": (-1, 2.5),
+    "ratings": (np.zeros((5, 6)), np.full((6, 6), np.nan)),
+    "loss": (np.zeros((5, 6)), np.full((6, 6), np.inf)),
+    "prior": (np.zeros(6), np.ones(5), -np.ones(6), np.full(6, np.nan)),
+    "dilation": (1.0, 0.5, math.nan),
+    "gap": (-1.0, math.nan),
+}
+# A bool has no wrong value.
+FLAGS = {"partition"}
+UNKNOWN = "not in the vocabulary"
+
+
+@pytest.mark.parametrize("name", laws.NAMES)
+def test_every_bad_parameter_is_refused_by_name(name: str) -> None:
+    function = laws.NAMES[name].function
+    parameters = list(inspect.signature(function).parameters)
+    first: object = laws.santext(SPACE, 1.0) if parameters[0] == "law" else SPACE
+    own = {p: SOUND[p] for p in parameters[1:] if p in SOUND}
+    if "epsilon" in parameters:
+        own["epsilon"] = 0.4
+    function(first, **own)
+    for parameter in parameters[1:]:
+        if parameter in FLAGS:
+            continue
+        for wrong in WRONG[parameter]:
+            said = UNKNOWN if str(wrong) == "['nobody']" else parameter
+            with pytest.raises(fastdx.FastdxError, match=said):
+                function(first, **{**own, parameter: wrong})
+    for other in ("words", None, np.eye(3)):
+        with pytest.raises(
+            (fastdx.InputTypeError, AttributeError), match=f"{parameters[0]}|has no"
+        ):
+            function(other, **own)

@@ -1,0 +1,117 @@
+"""Whatever is registered is whole: every mechanism by the same tests, by that fact."""
+
+from __future__ import annotations
+
+import pickle
+from math import exp, inf
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+import fastdx
+from fastdx import Mechanism
+from fastdx.mechanisms import MECHANISMS
+from helpers.command import run
+from helpers.registry import KINDS, made, space
+
+DRAWS = 4000
+
+
+E = [[0.0, 0.1], [1.0, 0.2], [0.9, -1.0], [-1.0, 0.7], [1.0, 0.2], [0.0, -1.2]]
+
+
+def test_what_is_registered_is_exported() -> None:
+    for kind in MECHANISMS.values():
+        assert getattr(fastdx, kind.__name__) is kind and kind.__name__ in fastdx.__all__
+        assert kind.__doc__ and kind.__module__.startswith("fastdx.mechanisms.")
+
+
+@KINDS
+def test_it_has_the_face_of_all(kind: type[Mechanism]) -> None:
+    e = space(kind, E)
+    m = made(kind, e, 2.0)
+    assert isinstance(m, Mechanism) and MECHANISMS[kind.name] is kind
+    assert m.space is e and m.embedding is e and m.oov == "random"
+    assert kind.__name__ in repr(m) and "ε" in str(m.guarantee)
+    with pytest.raises(AttributeError):
+        m.anything = 1  # type: ignore[attr-defined]
+    at = m.with_epsilon(m.epsilon + 1.0)
+    assert type(at) is kind and at.epsilon == pytest.approx(m.epsilon + 1.0)
+    assert set(m.privatize("w1, w2").replace(",", "").split()) <= set(e.words)
+    assert m.privatize_tokens(["w1"] * 3).__len__() == 3
+    assert m.privatize_ids([[0, 1]]).shape == (1, 2)
+    assert fastdx.BagOfWords(m).privatize({"w1": 2}).total() == 2
+    with pytest.raises(fastdx.ParameterError, match="epsilon"):
+        kind.make(e, -1.0)
+    with pytest.raises(TypeError, match="nonsense"):
+        kind.make(e, 2.0, nonsense=1)
+
+
+@KINDS
+def test_copies_are_equal(kind: type[Mechanism]) -> None:
+    e = space(kind, E)
+    common = {"oov": "mask", "skip": ["the"], "consistent": True, "pad": 1e-4, "seed": 5}
+    m = made(kind, e, 2.0, **common)
+    copy = pickle.loads(pickle.dumps(m))
+    assert repr(copy) == repr(m) and copy.skip == {"the"} and copy.pad == 1e-4
+    assert np.array_equal(copy.sample("w1", 500), made(kind, e, 2.0, seed=5).sample("w1", 500))
+
+
+@KINDS
+def test_a_law_that_can_be_computed_is_the_one_drawn(kind: type[Mechanism]) -> None:
+    m = made(kind, space(kind, E), 1.5, seed=3)
+    if not m.has_law:
+        with pytest.raises(fastdx.ParameterError, match="law can be computed"):
+            m.probabilities("w1")
+        return
+    law = m.probabilities("w1")
+    drawn = np.bincount(m.sample("w1", 1_000_000), minlength=len(law))
+    assert stats.chisquare(drawn, law * 1_000_000).pvalue > 1e-7
+
+
+@KINDS
+@settings(max_examples=10)
+@given(
+    rows=st.lists(st.tuples(*[st.floats(-2, 2)] * 2), min_size=2, max_size=4),
+    epsilon=st.sampled_from([0.3, 1.0, 3.0]),
+)
+def test_the_bound_holds(
+    kind: type[Mechanism], rows: list[tuple[float, float]], epsilon: float
+) -> None:
+    """ε·d with exact intervals; a false alarm in one of 10⁶ runs."""
+    e = space(kind, [list(r) for r in rows])
+    m = made(kind, e, epsilon)
+    n = len(e)
+    counts = np.array([np.bincount(m.sample(w, DRAWS), minlength=n) for w in e.words])
+    alpha = 1e-7 / (2 * n * n)
+    low = stats.beta.ppf(alpha, counts, DRAWS - counts + 1)
+    high = stats.beta.isf(alpha, counts + 1, DRAWS - counts)
+    low[counts == 0] = 0.0
+    high[counts == DRAWS] = 1.0
+    for a in range(n):
+        for b in range(n):
+            bound = m.guarantee.bound(e.words[a], e.words[b]) + m.guarantee.slack
+            assert bound < inf
+            assert (low[a] <= exp(min(bound, 700.0)) * high[b]).all()
+
+
+@KINDS
+def test_the_command_offers_it(kind: type[Mechanism], tmp_path: Path) -> None:
+    shown = run("privatize", "--help").stdout
+    assert kind.name in shown and all(f"--{o.name}" in shown for o in kind.options)
+    path = tmp_path / "e.fdx"
+    e = space(kind, E)
+    e.save(path)
+    epsilon = str(kind.smallest_epsilon(e) + 2.0)
+    done = run("privatize", "--mechanism", kind.name, "--embedding", path, "--epsilon", epsilon,
+               "--guarantee", "--allow-unchanged", stdin="w1 w2")  # fmt: skip
+    assert done.returncode == 0 and set(done.stdout.split()) <= set(e.words), done.stderr
+    assert kind.__name__ in done.stderr
+    page = tmp_path / "page.html"
+    done = run("calibrate", "--mechanism", kind.name, "--embedding", path, "--draws", "50",
+               "--min-outputs", "1", "--max-unchanged", "0.9", "-o", page)  # fmt: skip
+    assert done.returncode == 0 and page.stat().st_size > 1000, done.stderr

@@ -1,0 +1,470 @@
+"""Nothing private leaves beside the mechanism: controls, errors, temporary files, metadata."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import fastdx
+from fastdx import Embedding, Tem, WordGraph
+from helpers.command import FASTDX, run
+
+SMALL = Embedding(["cat", "dog", "c", "42", "$"], [[0.0], [1.0], [2.0], [3.0], [4.0]])
+SECRET = "Xanthippe"
+
+
+CONTROLS = [c for c in [*range(0x20), *range(0x7F, 0xA0)] if chr(c) not in "\t\n\v\f\r"]
+
+
+class TestControlCharacters:
+    def test_they_are_parts_of_words(self) -> None:
+        tem = Tem(SMALL, 1.0)
+        for code in CONTROLS:
+            for text in (f"x{chr(code)}y", chr(code), f"cat {chr(code)}{chr(code)} dog"):
+                assert chr(code) not in tem.privatize(text), hex(code)
+
+    @pytest.mark.parametrize("name", ["Чехов", "习近平", "Ünal", "Παῦλος"])
+    def test_utf8_read_as_latin_1_is_replaced_and_said(self, name: str) -> None:
+        mojibake = name.encode().decode("latin-1")
+        tem = Tem(SMALL, 1.0)
+        with pytest.warns(fastdx.FastdxWarning, match="Latin-1"):
+            out = tem.privatize(f"cat {mojibake} dog")
+        # What may be left: no-break spaces, and signs that stand between no two letters.
+        left = {c for c in out if ord(c) > 0x7F}
+        assert not any(c.isalpha() or 0x7F < ord(c) < 0xA0 for c in left), left
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            tem.privatize(f"cat {mojibake} dog")  # said once
+            Tem(SMALL, 1.0).privatize(f"cat {name} «dog» 5 € ±3°")
+
+    @pytest.mark.parametrize("page", ["cp1251", "cp1250", "cp1254", "mac_roman", "iso8859_2"])
+    def test_utf8_read_as_another_code_page_is_said(self, page: str) -> None:
+        text = "Президент Чехов".encode().decode(page, "replace")
+        with pytest.warns(fastdx.FastdxWarning, match="decoded|read as"):
+            Tem(SMALL, 1.0).privatize(f"“{text}” (dog)")
+
+    def test_the_command_says_it(self) -> None:
+        text = "Чехов".encode().decode("latin-1")
+        done = run("privatize", "--epsilon", "3", "-q", stdin=text)
+        assert "1 texts look like UTF-8 that was read as another encoding" in done.stderr
+
+
+class TestStructure:
+    @pytest.mark.parametrize(
+        "secret",
+        ["123-45-6789", "+1(555)123-4567", "2024/11/21", "C++", "hunter2***", "€20", "$20", "#42",
+         "a+b", "p@ss^w0rd", "10:30-11:00", "R&D", "hunter2＊＊＊", "Ｃ＃", "５％", "5٪", "5‰"],
+    )  # fmt: skip
+    def test_one_word_comes_out_whole(self, secret: str) -> None:
+        tem = Tem(SMALL, 1.0, oov="mask")
+        # Known without its symbols, or unknown: one word in either case.
+        out = tem.privatize(f"({secret}), dog")
+        assert out in {f"({w}), {v}" for w in [*SMALL.words, "[MASK]"] for v in SMALL.words}
+
+    def test_symbols_are_dropped_for_look_up(self) -> None:
+        sure = Tem(SMALL, 1e6, gamma=np.inf, oov="mask")
+        assert sure.privatize("C++ $42 42€ #cat **dog** $ €") == "c 42 42 cat dog $ [MASK]"
+
+
+class TestErrors:
+    """Messages give places and counts."""
+
+    def check(self, done: subprocess.CompletedProcess[str], *parts: str) -> None:
+        assert done.returncode == 1, done.stderr
+        assert SECRET not in done.stderr + done.stdout and "Traceback" not in done.stderr
+        for part in parts:
+            assert part in done.stderr, done.stderr
+
+    def test_a_csv_without_a_header(self, tmp_path: Path) -> None:
+        path = tmp_path / "in.csv"
+        path.write_text(f"{SECRET},1\nb,2\n")
+        args = ("privatize", "--epsilon", "1", "--column", "t", path)
+        self.check(run(*args), "in.csv", "none of its 2 columns")
+        assert SECRET in run(*args, "--show-text").stderr
+
+    @pytest.mark.parametrize(
+        "record",
+        [f"{SECRET},2024-11-21", f"{SECRET},", f"{SECRET},{SECRET}", f"{SECRET} saw a doctor today",
+         f"{SECRET},a@b.org", f"{SECRET},{'long ' * 9}", f"{SECRET},3rd of May"],
+    )  # fmt: skip
+    def test_a_first_record_is_no_header(self, tmp_path: Path, record: str) -> None:
+        path = tmp_path / "in.csv"
+        path.write_text(f"{record}\n")
+        args = ("privatize", "--epsilon", "1", "--column", "t", path)
+        self.check(run(*args), "columns is called 't' (--show-text shows it)")
+
+    def test_a_record_without_the_field(self, tmp_path: Path) -> None:
+        path = tmp_path / "in.jsonl"
+        path.write_text(json.dumps({"t": "a"}) + "\n" + json.dumps({SECRET: 1}) + "\n")
+        args = ("privatize", "--epsilon", "1", "--column", "t", path)
+        self.check(run(*args), "line 2", "none of its 1 fields")
+        assert SECRET in run(*args, "--show-text").stderr
+
+    def test_the_closing_line_counts_fields(self, tmp_path: Path) -> None:
+        path = tmp_path / "in.jsonl"
+        path.write_text(json.dumps({"t": "tea", SECRET: 1}) + "\n")
+        args = ("privatize", "--epsilon", "1", "--column", "t", path)
+        done = run(*args)
+        assert "1 other fields released as they were" in done.stderr
+        assert SECRET not in done.stderr and SECRET in run(*args, "--show-text").stderr
+
+    def test_broken_json(self, tmp_path: Path) -> None:
+        path = tmp_path / "in.jsonl"
+        for broken in (
+            f'{{"t": "{SECRET}',
+            f'{{"t": {SECRET}}}',
+            f'"{SECRET}"',
+            f'{{"t": ["{SECRET}", 5]}}',
+        ):
+            path.write_text(broken + "\n")
+            self.check(run("privatize", "--epsilon", "1", "--column", "t", path), "line 1")
+
+    def test_a_letter_given_as_something_else(self, tmp_path: Path) -> None:
+        letter = tmp_path / "letter.txt"
+        for text in (
+            f"Dear {SECRET}\nI am well.\n",
+            f"{SECRET}\t{SECRET}\n",
+            f"a\tb\n{SECRET}\n",
+            f"a\t{SECRET}\t{SECRET}\n",
+            f"{SECRET} 1 2\n{SECRET} 3 4\n",
+            f"a 1 2\nb 3 {SECRET}\n",
+            f"{SECRET} 1e99 3\n",
+            f"2 3\n{SECRET} 1 2 3\nb 1 2\n",
+        ):
+            letter.write_text(text)
+            for option in ("--graph", "--embedding"):
+                done = run("privatize", "--epsilon", "1", option, letter, stdin="a")
+                if done.returncode:
+                    self.check(done, "letter.txt")
+            for build in (Embedding.load, WordGraph):
+                try:
+                    build(letter)
+                except fastdx.FastdxError as e:
+                    assert SECRET not in str(e)
+
+    def test_errors_carry_the_word_and_line(self, tmp_path: Path) -> None:
+        path = tmp_path / "e.txt"
+        path.write_text(f"a 1 2\n{SECRET} 1 x\nb 1 2\n")
+        with pytest.raises(fastdx.FormatError) as e:
+            Embedding.load(path)
+        assert (e.value.line, e.value.word) == (2, "x") and "line 2" in str(e.value)
+        path.write_text(f"{SECRET} 1 2\n{SECRET} 1 2\n")
+        with pytest.raises(fastdx.FormatError) as e:
+            Embedding.load(path)
+        assert (e.value.line, e.value.word) == (2, SECRET) and SECRET not in str(e.value)
+        with pytest.raises(fastdx.DuplicateWordError) as d:
+            Embedding(["a", "a"], [[1.0], [2.0]])
+        assert d.value.word == "a"
+
+    def test_unknown_words(self, tmp_path: Path) -> None:
+        strict = Tem(SMALL, 1.0, oov="error")
+        for call in (
+            lambda: strict.privatize(["cat", f"dog {SECRET}"]),
+            lambda: strict.privatize_tokens(["cat", SECRET]),
+            lambda: SMALL.ids(["cat", SECRET]),
+            lambda: fastdx.earth_movers_distance([SECRET], ["cat"], SMALL),
+            lambda: fastdx.earth_movers_distance({SECRET: 1}, ["cat"], SMALL),
+            lambda: fastdx.BagOfWords(strict).privatize([SECRET]),
+            lambda: fastdx.BagOfWords(strict).privatize_documents([f"dog {SECRET}"]),
+        ):
+            with pytest.raises(fastdx.UnknownWordError) as e:
+                call()
+            assert SECRET not in str(e.value) and e.value.word is not None
+            assert e.value.word.casefold() == SECRET.casefold()
+            assert str(len(SECRET)) in str(e.value)
+        with pytest.raises(fastdx.UnknownWordError, match=r"word 1 of text 1, at byte 4"):
+            strict.privatize(["cat", f"dog {SECRET}"])
+        with pytest.raises(fastdx.FastdxError) as wrong:
+            fastdx.BagOfWords(strict).privatize({SECRET: -1})
+        assert SECRET not in str(wrong.value)
+
+    @pytest.mark.parametrize("kind", ["text", "csv", "jsonl", "parquet", "bag"])
+    def test_the_command_gives_the_line(self, tmp_path: Path, kind: str) -> None:
+        base = ("privatize", "--epsilon", "1", "--oov", "error")
+        line, extra = 3, ("--column", "t")
+        path = tmp_path / f"in.{kind}"
+        if kind in ("text", "bag"):
+            path.write_text(f"coffee tea\ntea\nwine and {SECRET} tea\n")
+            extra = ("--mechanism", "bag") if kind == "bag" else ()
+        elif kind == "csv":
+            path.write_text(f"id,t\n1,tea\n2,coffee {SECRET}\n")
+        elif kind == "jsonl":
+            texts = ["tea", "wine", f"a {SECRET}"]
+            path.write_text("".join(json.dumps({"t": t}) + "\n" for t in texts))
+        else:
+            pq.write_table(pa.table({"t": ["tea", None, f"a {SECRET}"]}), path)
+        unit = "row" if kind == "parquet" else "line"
+        extra = (*extra, "-o", tmp_path / "out")
+        done = run(*base, *extra, path)
+        self.check(done, f"{unit} {line}", f"{len(SECRET)} characters")
+        assert SECRET.casefold() in run(*base, *extra, path, "--show-text").stderr.casefold()
+
+    def test_half_a_surrogate_pair_and_damaged_parquet_are_placed(self, tmp_path: Path) -> None:
+        path = tmp_path / "in.jsonl"
+        path.write_text('{"t": "tea"}\n{"t": "bad \\ud800 one"}\n')
+        self.check(run("privatize", "--epsilon", "1", "--column", "t", path), "line 2", "surrogate")
+        path = tmp_path / "in.parquet"
+        pq.write_table(pa.table({"t": [SECRET * 50] * 2000}), path, compression="none")
+        data = bytearray(path.read_bytes())
+        data[200:4000] = os.urandom(3800)
+        path.write_bytes(data)
+        done = run("privatize", "--epsilon", "1", "--column", "t", path, "-o", tmp_path / "out")
+        self.check(done, "in.parquet")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX files and signals")
+class TestTemporaryFiles:
+    LINES = b'{"secret": "raw", "t": "the quick brown fox jumps over the lazy dog"}\n' * 1_000_000
+
+    def start(self, tmp_path: Path, **kwargs: object) -> tuple[subprocess.Popen[bytes], Path]:
+        source, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+        lines = kwargs.get("lines", self.LINES)
+        assert isinstance(lines, bytes)
+        source.write_bytes(lines)
+        source.chmod(0o600)
+        process = subprocess.Popen(
+            [*FASTDX, "privatize", str(source), "--column", "t", "-o", str(out), "--epsilon=5",
+             "--mechanism=laplace"],
+            stderr=subprocess.PIPE,
+            preexec_fn=kwargs.get("before"),  # type: ignore[call-overload]  # noqa: PLW1509
+        )  # fmt: skip
+        # It is writing once its temporary file is open.
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline and not self.open_files(process, tmp_path):
+            time.sleep(0.02)
+        time.sleep(0.3)
+        return process, out
+
+    @staticmethod
+    def open_files(process: subprocess.Popen[bytes], folder: Path) -> list[Path]:
+        if not Path("/proc").is_dir():
+            return [Path()]
+        found = []
+        for fd in Path(f"/proc/{process.pid}/fd").iterdir():
+            try:
+                target = str(fd.readlink())
+            except OSError:
+                continue
+            if target.startswith(str(folder)) and stat.S_ISREG(fd.stat().st_mode):
+                if target.endswith("in.jsonl"):
+                    continue
+                found.append(fd)
+        return found
+
+    @pytest.mark.parametrize(
+        ("number", "code"),
+        [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130), (signal.SIGKILL, -9)],
+    )
+    def test_nothing_stays_after_a_signal(
+        self, tmp_path: Path, number: signal.Signals, code: int
+    ) -> None:
+        def before() -> None:
+            # The tests themselves may run in the background or under nohup.
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+        process, _ = self.start(tmp_path, before=before)
+        process.send_signal(number)
+        _, err = process.communicate(timeout=240)
+        if number == signal.SIGKILL and not hasattr(os, "O_TMPFILE"):
+            pytest.skip("no unnamed temporary files here")
+        assert process.returncode == code and b"Traceback" not in err
+        assert [p.name for p in tmp_path.iterdir()] == ["in.jsonl"]
+
+    def test_hangup_stays_ignored_under_nohup(self, tmp_path: Path) -> None:
+        process, out = self.start(
+            tmp_path,
+            before=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
+            # Enough to be at work still, few enough to wait for on a busy machine.
+            lines=self.LINES[: len(self.LINES) // 10],
+        )
+        assert process.poll() is None
+        process.send_signal(signal.SIGHUP)
+        process.communicate(timeout=120)
+        assert process.returncode == 0 and out.exists()
+
+    def test_the_open_file_is_its_owners_alone(self, tmp_path: Path) -> None:
+        if not Path("/proc").is_dir():
+            pytest.skip("no /proc")
+        process, _ = self.start(tmp_path)
+        try:
+            modes = [stat.S_IMODE(fd.stat().st_mode) for fd in self.open_files(process, tmp_path)]
+        finally:
+            process.kill()
+            process.communicate()
+        assert modes and all(mode == 0o600 for mode in modes)
+
+    def test_modes(self, tmp_path: Path) -> None:
+        a, b, out = (tmp_path / n for n in ("a.txt", "b.txt", "out.txt"))
+        a.write_text("tea")
+        b.write_text("tea")
+        for modes, umask, expected in (
+            ((0o644, 0o600), 0o022, 0o600),
+            ((0o644, 0o644), 0o022, 0o644),
+            ((0o666, 0o640), 0o000, 0o640),
+            ((0o666, 0o666), 0o077, 0o600),
+        ):
+            a.chmod(modes[0])
+            b.chmod(modes[1])
+            before = os.umask(umask)
+            try:
+                done = run("privatize", "--epsilon", "5", "-q", a, b, "-o", out)
+            finally:
+                os.umask(before)
+            assert done.returncode == 0, done.stderr
+            assert stat.S_IMODE(out.stat().st_mode) == expected
+            out.unlink()
+        # The mode of what it replaces.
+        out.write_text("old")
+        out.chmod(0o604)
+        assert run("privatize", "--epsilon", "5", "-q", a, "-o", out).returncode == 0
+        assert stat.S_IMODE(out.stat().st_mode) == 0o604 and out.read_text() != "old"
+        # An index keeps the ordinary mode.
+        before = os.umask(0o022)
+        try:
+            SMALL.save(tmp_path / "e.fdx")
+        finally:
+            os.umask(before)
+        assert stat.S_IMODE((tmp_path / "e.fdx").stat().st_mode) == 0o644
+
+    @pytest.mark.parametrize("folders", [True, False])
+    def test_without_unnamed_files(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folders: bool
+    ) -> None:
+        from fastdx._shared import replace
+
+        monkeypatch.setattr(replace, "_unnamed", lambda folder: None)
+        monkeypatch.setattr(replace, "FOLDERS_OPEN", folders)
+        seen: list[int] = []
+        out = tmp_path / "out.gz"
+        with replace.open_output(str(out)) as f:
+            f.write(b"x")
+            (temporary,) = tmp_path.iterdir()
+            seen.append(stat.S_IMODE(temporary.stat().st_mode))
+        assert seen == [0o600] and gzip.decompress(out.read_bytes()) == b"x"
+        out.chmod(0o604)
+        with replace.open_output(str(out)) as f:
+            f.write(b"y")
+        assert stat.S_IMODE(out.stat().st_mode) == 0o604
+        assert gzip.decompress(out.read_bytes()) == b"y"
+        with pytest.raises(RuntimeError), replace.open_output(str(tmp_path / "b")) as f:
+            f.write(b"x")
+            raise RuntimeError
+        assert [p.name for p in tmp_path.iterdir()] == ["out.gz"]
+
+
+def test_parquet_metadata_is_dropped_and_named(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"t": ["tea", "coffee"], "n": [1, 2]}, index=[5, 7])
+    table = pa.Table.from_pandas(frame)
+    field = table.schema.field("n").with_metadata({"comment": SECRET})
+    schema = table.schema.set(1, field)
+    metadata = {**(table.schema.metadata or {}), b"author": SECRET.encode()}
+    table = table.cast(schema.with_metadata(metadata))
+    source, out = tmp_path / "in.parquet", tmp_path / "out.parquet"
+    pq.write_table(table, source)
+    done = run("privatize", source, "--column", "t", "-o", out, "--epsilon", "5", "-q")
+    assert done.returncode == 0, done.stderr
+    assert "metadata dropped" in done.stderr and "author" in done.stderr
+    assert "comment" in done.stderr and SECRET not in done.stderr
+    assert SECRET.encode() not in out.read_bytes()
+    assert pandas.read_parquet(out).index.tolist() == [5, 7]
+
+
+def test_attrs_of_pandas_are_dropped_and_named(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    kinds = {
+        "t": ["tea", "coffee"],
+        "c": pandas.Categorical(["x", "y"], ordered=True),
+        "d": pandas.to_datetime(["2020-01-01", "2021-01-01"]).tz_localize("Europe/Paris"),
+    }
+    frame = pandas.DataFrame(kinds, index=pandas.Index(["a", "b"], name="key"))
+    frame.attrs = {"note": SECRET}
+    source, out = tmp_path / "in.parquet", tmp_path / "out.parquet"
+    frame.to_parquet(source)
+    assert SECRET.encode() in source.read_bytes()
+    done = run("privatize", source, "--column", "t", "-o", out, "--epsilon", "5", "-q")
+    assert done.returncode == 0, done.stderr
+    assert "metadata dropped from the schema: pandas: attributes" in done.stderr
+    raw = out.read_bytes()
+    assert SECRET.encode() not in raw and base64.b64encode(SECRET.encode())[:8] not in raw
+    back = pandas.read_parquet(out)
+    assert back.attrs == {} and back.index.name == "key"
+    pandas.testing.assert_frame_equal(back.drop(columns="t"), frame.drop(columns="t"))
+    # Whatever else stands there.
+    table = pq.read_table(source)
+    noted = json.loads(table.schema.metadata[b"pandas"])
+    noted["columns"][0]["metadata"] = {"note": SECRET, "encoding": "UTF-8"}
+    noted["columns"][0]["note"] = noted["creator"]["note"] = noted["more"] = SECRET
+    for metadata in (json.dumps(noted), SECRET, f'["{SECRET}"]', f'{{"columns": ["{SECRET}"]}}'):
+        pq.write_table(table.replace_schema_metadata({b"pandas": metadata.encode()}), source)
+        done = run("privatize", source, "--column", "t", "-o", out, "--epsilon", "5", "-q")
+        assert done.returncode == 0 and "dropped from the schema: pandas" in done.stderr
+        assert SECRET not in done.stderr and SECRET.encode() not in out.read_bytes()
+        assert SECRET not in str(pq.read_schema(out).metadata)
+
+
+def test_frames_come_back_without_attrs_and_metadata() -> None:
+    tem = fastdx.Tem(epsilon=5.0)
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"t": ["tea"], "n": [1]})
+    frame.attrs = {"note": SECRET}
+    assert tem.privatize_frame(frame, "t").attrs == {} and frame.attrs == {"note": SECRET}
+    noted = {"metadata": {"note": SECRET, "ARROW:extension:name": "x"}}
+    fields = [
+        pa.field("t", pa.string(), **noted),
+        pa.field("s", pa.struct([pa.field("t", pa.string(), **noted)]), **noted),
+        pa.field("l", pa.list_(pa.field("i", pa.struct([pa.field("t", pa.string(), **noted)])))),
+        pa.field("kept", pa.large_list(pa.field("i", pa.int64(), **noted))),
+    ]
+    schema = pa.schema(fields, metadata={"note": SECRET, "pandas": json.dumps({"attributes": 1})})
+    columns = [["tea"], [{"t": "tea"}], [[{"t": "tea"}]], [[1]]]
+    table = pa.table(columns, schema=schema)
+    for given in (table, table.to_batches()[0], table.slice(0, 0)):
+        for column in ("t", "s.t", "l.t"):
+            new = tem.privatize_frame(given, column)
+            assert type(new) is type(given) and new.schema.equals(schema)
+            assert SECRET not in new.schema.to_string(truncate_metadata=False)
+            assert b"attributes" not in new.schema.metadata[b"pandas"]
+            assert new.schema.field("t").metadata == {b"ARROW:extension:name": b"x"}
+            assert new["kept"].to_pylist() == given["kept"].to_pylist()
+    # A column alone may hold fields as well.
+    lists = pa.array([["tea"]], pa.list_(pa.field("i", pa.string(), metadata={"note": SECRET})))
+    new = tem.privatize(lists)
+    assert new.type == lists.type and not new.type.value_field.metadata
+
+
+def test_metadata_of_nested_fields_is_dropped(tmp_path: Path) -> None:
+    noted = pa.field("x", pa.int64(), metadata={"note": SECRET})
+    item = pa.field("item", pa.struct([noted]), metadata={"ARROW:mynote": SECRET})
+    table = pa.table(
+        [["tea"], [{"x": 1}], [[{"x": 2}]]],
+        schema=pa.schema(
+            [("t", pa.string()), ("s", pa.struct([noted])), ("l", pa.list_(item))],
+            metadata={"ARROW:other": SECRET},
+        ),
+    )
+    source, out = tmp_path / "in.parquet", tmp_path / "out.parquet"
+    pq.write_table(table, source)
+    done = run("privatize", source, "--column", "t", "-o", out, "--epsilon", "5", "-q")
+    assert done.returncode == 0, done.stderr
+    assert "note" in done.stderr and "ARROW:mynote" in done.stderr
+    raw = out.read_bytes()
+    assert SECRET.encode() not in raw
+    coded = base64.b64encode(SECRET.encode())[:8]
+    assert coded not in raw and not pq.read_schema(out).field("s").type.field(0).metadata
+    assert pq.read_table(out)["l"].to_pylist() == [[{"x": 2}]]

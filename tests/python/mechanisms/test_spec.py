@@ -1,0 +1,195 @@
+"""Specs: the same mechanism from Python, files, the command, and the recipes of engines."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fastdx
+from fastdx import Cover, Embedding, FiniteLaw, Mechanism, Tem, from_spec
+from fastdx._core import spec_keys
+from fastdx._engines.recipe import Recipe
+from fastdx.exceptions import InputTypeError, ParameterError
+from helpers import ROOT
+from helpers.command import run
+from helpers.specs import WORDS, every_spec, toml
+
+TEXT = (
+    " ".join(WORDS)
+    + ", and some words that nobody knows! Paid €12,50 on 05/03/2026, or 7 % of $1,249.90 by 3 May."
+)
+
+
+@pytest.fixture(scope="module")
+def specs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    return every_spec(tmp_path_factory.mktemp("specs"))
+
+
+NAMES = ["tem", "tem-cover", "tem-stored-cover", "tem-certified", "tem-graph",
+         "tem-numbers", "tem-dates", "laplace", "hyperbolic", "law", "mahalanobis", "response",
+         "vickrey"]  # fmt: skip
+
+
+def test_every_mechanism_is_here(specs: dict[str, dict[str, Any]]) -> None:
+    assert list(specs) == NAMES
+    kinds = {spec.get("mechanism", "tem") for spec in specs.values()}
+    assert kinds == {*fastdx.mechanisms.MECHANISMS, FiniteLaw.name}
+
+
+def seeded(spec: dict[str, Any], seed: int = 11) -> Mechanism:
+    return from_spec({**spec, "seed": seed})
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_same_from_data_and_files(
+    specs: dict[str, dict[str, Any]], name: str, tmp_path: Path
+) -> None:
+    made = from_spec(specs[name])
+    complete = made.spec
+    assert json.loads(json.dumps(complete)) == complete
+    again = from_spec(complete)
+    assert again == made and hash(again) == hash(made) and again.spec == complete
+    assert again.guarantee.to_dict() == made.guarantee.to_dict()
+    assert repr(again) == repr(made)
+    text = seeded(specs[name]).privatize(TEXT)
+    assert seeded(complete).privatize(TEXT) == text
+    # As JSON and as TOML.
+    as_json, as_toml = tmp_path / "spec.json", tmp_path / "spec.toml"
+    as_json.write_text(json.dumps(complete))
+    lines = [f"{key} = {toml(value)}" for key, value in complete.items()]
+    as_toml.write_text("\n".join(lines))
+    assert from_spec(as_json) == made == from_spec(str(as_toml))
+    if made.has_law:
+        law = again.probabilities(WORDS[0])
+        assert (law == made.probabilities(WORDS[0])).all()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_pickled(specs: dict[str, dict[str, Any]], name: str) -> None:
+    made = seeded(specs[name])
+    again = pickle.loads(pickle.dumps(made))
+    assert type(again) is type(made) and again == made and again.spec == made.spec
+    assert again.privatize(TEXT) == seeded(specs[name]).privatize(TEXT)
+    assert again.guarantee.to_dict() == made.guarantee.to_dict()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_command_runs_it(specs: dict[str, dict[str, Any]], name: str, tmp_path: Path) -> None:
+    path, report = tmp_path / "spec.json", tmp_path / "report.json"
+    path.write_text(json.dumps({**specs[name], "seed": 11}))
+    done = run("privatize", "--spec", path, "--report", "json", "--report-file", report,
+               "--allow-unchanged", "--format", "jsonl", "--column", "t",
+               stdin=json.dumps({"t": TEXT}) + "\n")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    told = json.loads(report.read_text())
+    made = seeded(specs[name])
+    assert told["spec"] == made.spec
+    assert json.loads(done.stdout)["t"] == made.privatize([TEXT])[0]
+    measured = made.unchanged
+    expected = json.loads(json.dumps(made.guarantee.with_bits().to_dict()))
+    assert told["guarantee"] == expected and measured.words > 0
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_recipe_of_engines_makes_it_in_another_process(
+    specs: dict[str, dict[str, Any]], name: str
+) -> None:
+    if name == "law":
+        with pytest.raises(ParameterError, match="without a law of its own"):
+            Recipe.of(spec=specs[name])
+        return
+    recipe = Recipe.of(spec={**specs[name], "seed": 11})
+    code = (
+        "import pickle, sys, json; recipe = pickle.load(sys.stdin.buffer); "
+        f"m = recipe.mechanism(); print(json.dumps([m.spec, m.privatize({TEXT!r}), "
+        "m.guarantee.to_dict()]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], input=pickle.dumps(recipe), check=True,
+                          capture_output=True)  # fmt: skip
+    spec, text, guarantee = json.loads(done.stdout)
+    made = seeded(specs[name])
+    expected = made.spec
+    expected["index"].pop("file", None)
+    for part in spec.values():
+        if isinstance(part, dict):
+            part.pop("file", None)
+    for part in expected.values():
+        if isinstance(part, dict):
+            part.pop("file", None)
+    assert text == made.privatize(TEXT)
+    assert guarantee == json.loads(json.dumps(made.guarantee.to_dict()))
+    assert {**spec, "index": 0} == {**expected, "index": 0}
+    assert spec["index"]["fingerprint"] == expected["index"]["fingerprint"]
+
+
+def test_options_make_the_same_spec(specs: dict[str, dict[str, Any]], tmp_path: Path) -> None:
+    report = tmp_path / "report.json"
+    index = specs["tem"]["index"]
+    done = run("privatize", "--embedding", index, "--epsilon", "2", "--cover", "5", "--balance",
+               "0.1", "--oov", "mask", "--report", "json", "--report-file", report,
+               stdin=TEXT)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert json.loads(report.read_text())["spec"] == from_spec(specs["tem-cover"]).spec
+
+
+def test_what_was_in_memory_is_asked_for() -> None:
+    space = Embedding(WORDS, np.random.default_rng(0).normal(size=(60, 3)))
+    cover = Cover.nearest(space, 3)
+    made = Tem(space, 2.0, cover=cover, remap=cover)
+    assert set(made.spec["index"]) == set(made.spec["cover"]) == {"fingerprint"}
+    with pytest.raises(ParameterError, match="space must be given: it was in memory"):
+        from_spec(made.spec)
+    with pytest.raises(ParameterError, match="cover must be given: it was in memory"):
+        from_spec(made.spec, space)
+    assert from_spec(made.spec, space, cover=cover, remap=cover) == made
+    other = Embedding(WORDS, space.vectors + 1e-3)
+    with pytest.raises(ParameterError, match="index must be the one with the fingerprint"):
+        from_spec(made.spec, other, cover=cover)
+    with pytest.raises(ParameterError, match="cover must be the one with the fingerprint"):
+        from_spec(made.spec, space, cover=Cover.nearest(space, 4), remap=cover)
+    law = np.exp(-np.abs(np.arange(60)[:, None] - np.arange(60)[None, :]))
+    finite = FiniteLaw(space, law)
+    assert from_spec(finite.spec, space, law=law) == finite
+    with pytest.raises(ParameterError, match="law must be the one with the fingerprint"):
+        from_spec(finite.spec, space, law=law + 0.1)
+    assert finite != FiniteLaw(space, law + 0.1) and finite != made
+
+
+def test_what_is_no_spec_is_refused(tmp_path: Path) -> None:
+    for spec, message in [
+        ({"epsilom": 1}, 'the key "epsilom"'),
+        ({"epsilon": "1"}, "epsilon must be a number, got a string"),
+        ({"mechanism": "gauss", "epsilon": 1}, "mechanism must be one of 'tem'"),
+        ({"cover": 40}, "epsilon must be given with cover"),
+        ({"mechanism": "laplace", "epsilon": 1, "cover": 3}, "cover must be left out"),
+    ]:
+        with pytest.raises(ParameterError, match=message):
+            from_spec(spec)
+    with pytest.raises(InputTypeError, match="what JSON can hold"):
+        from_spec({"epsilon": np.float64, "index": None})
+    path = tmp_path / "spec.toml"
+    path.write_text("epsilon = 1\ncoverr = 2\n")
+    with pytest.raises(fastdx.FormatError, match=r"spec\.toml, line 2"):
+        from_spec(path)
+    with pytest.raises(FileNotFoundError):
+        from_spec(tmp_path / "none.json")
+
+
+def test_without_epsilon_it_is_the_recommended_policy() -> None:
+    assert from_spec({}) == Tem.recommended()
+
+
+def test_the_page_has_every_key() -> None:
+    page = (ROOT / "docs" / "reference" / "spec.md").read_text("utf-8")
+    rows = [line.split("|")[1:3] for line in page.splitlines() if line.startswith("| `")]
+    shown = {key.strip(" `"): of.strip() for keys, of in rows for key in keys.split(",")}
+    for name, kinds in spec_keys():
+        assert name in shown, name
+        assert shown[name] == (", ".join(kinds) or "all"), name

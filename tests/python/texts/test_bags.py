@@ -1,0 +1,316 @@
+"""Earth Mover's distances, bags under privacy, attribution."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import pickle
+from collections import Counter
+from itertools import permutations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from scipy.optimize import linear_sum_assignment, linprog
+
+import fastdx
+from fastdx import BagOfWords, Embedding, MultivariateLaplace, Tem, WordGraph
+from fastdx.bags import STOP_WORDS, text_of
+from fastdx.cli import main
+from fastdx.evaluation import Attribution, classify_nearest, text_classifier
+from helpers import SHARED
+
+ENGLISH = Embedding.default()
+
+SURE = ["--allow-unchanged"]
+
+
+@given(st.integers(1, 40), st.integers(0, 2**32 - 1), st.sampled_from([2, 5, 10**9]))
+@settings(max_examples=300)
+def test_assignments_equal_scipy(n: int, seed: int, values: int) -> None:
+    cost = np.random.default_rng(seed).integers(values, size=(n, n)) / 7
+    rows, columns = linear_sum_assignment(cost)
+    t = fastdx.optimal_transport(np.ones(n), np.ones(n), cost)
+    assert t.cost == pytest.approx(cost[rows, columns].sum(), rel=1e-9, abs=1e-9)
+    assert sorted(t.plan.ravel())[-n:] == [1.0] * n
+
+
+@given(st.integers(1, 12), st.integers(1, 12), st.integers(0, 2**32 - 1))
+@settings(max_examples=100)
+def test_transport_equals_linear_programming(m: int, k: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    a, b, cost = rng.random(m) + 0.01, rng.random(k) + 0.01, rng.random((m, k))
+    a, b = a / a.sum(), b / b.sum()
+    t = fastdx.optimal_transport(a, b, cost)
+    sums = np.vstack([np.kron(np.eye(m), np.ones(k)), np.kron(np.ones(m), np.eye(k))])
+    solved = linprog(cost.ravel(), A_eq=sums, b_eq=np.concatenate([a, b]), method="highs")
+    assert t.cost == pytest.approx(solved.fun, rel=1e-6, abs=1e-9)
+    np.testing.assert_allclose(t.plan.sum(1), a, atol=1e-12)
+    np.testing.assert_allclose(t.plan.sum(0), b, atol=1e-12)
+    u, v = t.dual_potentials
+    assert (u[:, None] + v <= cost + 1e-12).all()
+    assert a @ u + b @ v == pytest.approx(t.cost, abs=1e-12) and abs(t.gap) < 1e-12
+
+
+def test_bags_in_every_form() -> None:
+    line = Embedding(["a", "b", "c"], [[0.0], [1.0], [3.0]])
+    for bag in (["a", "c", "c"], {"a": 1, "c": 2}, Counter("acc"), ([0, 2], [1, 2]), iter("acc")):
+        assert fastdx.earth_movers_distance(bag, ["b"] * 3, line) == pytest.approx(5 / 3)
+    assert fastdx.earth_movers_distance(["a"], ["a", "c"], line) == 1.5
+    with pytest.raises(fastdx.ParameterError, match="bag"):
+        fastdx.earth_movers_distance([], ["a"], line)
+    with pytest.raises(fastdx.UnknownWordError, match="bag_a: word 0, of 5 char"):
+        fastdx.earth_movers_distance(["zebra"], ["a"], line)
+    with pytest.raises(fastdx.InputTypeError, match="bag_b"):
+        fastdx.earth_movers_distance(["a"], "abc", line)
+    with pytest.raises(fastdx.ParameterError, match="count"):
+        fastdx.earth_movers_distance(["a"], {"a": -1}, line)
+    with pytest.raises(fastdx.WordIdError):
+        fastdx.earth_movers_distance(([7], [1]), ["a"], line)
+    with pytest.raises(fastdx.ParameterError, match="counts"):
+        fastdx.earth_movers_distance(([0], [1, 2]), ["a"], line)
+    with pytest.raises(fastdx.ParameterError, match="counts"):
+        fastdx.earth_movers_distance(([0], [-1]), ["a"], line)
+    graph = WordGraph([("a", "b"), ("b", "c")])
+    assert fastdx.earth_movers_distance(["a"], ["b", "c"], graph) == 1.5
+
+
+def test_the_papers_documents() -> None:
+    # POST'19, figure 1; the built-in vocabulary has no "greets".
+    vocabularies = [(ENGLISH, "welcomes")]
+    vectors = SHARED / "embeddings" / "minilm-40k-300d.npy"
+    if vectors.exists():
+        words = vectors.with_name("minilm-40k.vocab")
+        vocabularies.append((Embedding.load(vectors, vocabulary=words), "greets"))
+    for embedding, greets in vocabularies:
+        president = f"president {greets} press chicago".split()
+        chief = ["chief", "speaks", "media", "illinois"]
+        chef = ["chef", "breaks", "cooking", "record"]
+        near = fastdx.earth_movers_distance(president, chief, embedding)
+        assert near < fastdx.earth_movers_distance(president, chef, embedding)
+        assert near < fastdx.earth_movers_distance(chief, chef, embedding)
+        # The best of the 24 pairings, by hand.
+        d = [[embedding.distance(a, b) for b in chief] for a in president]
+        best = min(sum(d[i][p[i]] for i in range(4)) for p in permutations(range(4))) / 4
+        assert near == pytest.approx(best, rel=1e-12)
+
+
+def test_costs_in_any_memory() -> None:
+    """Arrays that are read where they stand, and those that numpy has to convert, say the same."""
+    rng = np.random.default_rng(5)
+    a, b, cost = rng.random(7), rng.random(9), rng.random((7, 9))
+    b *= a.sum() / b.sum()
+    expected = fastdx.optimal_transport(a, b, cost)
+    locked = cost.copy()
+    locked.setflags(write=False)
+    wide = np.zeros((14, 27))
+    wide[::2, ::3] = cost
+    forms = [cost.tolist(), np.asfortranarray(cost), locked, wide[::2, ::3], cost.astype(">f8")]
+    forms += [cost[::-1][::-1], cost.copy().view(np.ma.MaskedArray)]
+    for form in forms:
+        t = fastdx.optimal_transport(a, b, form)
+        assert t.cost == expected.cost
+        assert (t.plan == expected.plan).all()
+    apart = np.repeat(a, 2)[::2]
+    for first, second in [(a.tolist(), b.tolist()), (apart, b.astype(">f8")), (a, tuple(b))]:
+        assert fastdx.optimal_transport(first, second, cost).cost == expected.cost
+    whole = rng.integers(0, 5, (7, 7))
+    ones = np.ones(7)
+    by_floats = fastdx.optimal_transport(ones, ones, whole * 1.0).cost
+    assert fastdx.optimal_transport(ones.astype(np.float32), ones, whole).cost == by_floats
+
+
+def test_many_documents() -> None:
+    rng = np.random.default_rng(2)
+    bags = [rng.choice(ENGLISH.words, rng.integers(3, 15)).tolist() for _ in range(40)]
+    rows: list[int] = []
+    matrix = fastdx.pairwise_emd(bags, ENGLISH, progress=rows.append)
+    assert matrix.shape == (40, 40) and (matrix == matrix.T).all() and not matrix.diagonal().any()
+    d = fastdx.earth_movers_distance(bags[3], bags[7], ENGLISH)
+    assert matrix[3, 7] == pytest.approx(d, rel=1e-12)
+    np.testing.assert_allclose(fastdx.pairwise_emd(bags[:5], ENGLISH, bags), matrix[:5])
+    found = fastdx.nearest_documents(bags[:9], bags, ENGLISH, 4)
+    np.testing.assert_allclose(found.distances, np.sort(matrix[:9])[:, :4], rtol=1e-12)
+    assert (found.ids[:, 0] == np.arange(9)).all()
+    counts = found.pruning
+    assert counts.pop("pairs") == 360 == sum(counts.values())
+    with pytest.raises(fastdx.ParameterError, match="k must be"):
+        fastdx.nearest_documents(bags, bags, ENGLISH, 41)
+    with pytest.raises(fastdx.ParameterError, match=r"bags\[1\].*1 to 2\^31"):
+        fastdx.pairwise_emd([["coffee"], []], ENGLISH)
+    with pytest.raises(fastdx.ParameterError, match=r"bags\[0\].*word 0"):
+        fastdx.pairwise_emd([{"tea": -1}], ENGLISH)
+
+
+def test_a_private_bag_has_the_law_of_its_words() -> None:
+    e = Embedding(["a", "b", "c"], [[0.0], [1.0], [2.5]])
+    tem = Tem(e, 1.0, seed=3)
+    bags = BagOfWords(tem)
+    outputs = Counter(
+        tuple(sorted(b.elements()))
+        for b in bags.privatize_documents(["a a c"] * 60_000, stop_words=None)
+    )
+    law = {w: tem.probabilities(w) for w in "ac"}
+    expected: Counter[tuple[str, ...]] = Counter()
+    for x in range(3):
+        for y in range(3):
+            for z in range(3):
+                out = tuple(sorted(e.words[i] for i in (x, y, z)))
+                expected[out] += law["a"][x] * law["a"][y] * law["c"][z]
+    assert set(outputs) <= set(expected)
+    keys = sorted(expected)
+    counts = [outputs[k] for k in keys]
+    assert stats.chisquare(counts, [60_000 * expected[k] for k in keys]).pvalue > 1e-7
+
+
+@pytest.mark.parametrize("laplace", [False, True])
+def test_the_bound_for_bags(laplace: bool) -> None:
+    e = Embedding(["a", "b", "c"], [[0.0], [0.4], [1.0]])
+    kind = MultivariateLaplace if laplace else Tem
+    bags, claimed = BagOfWords(kind(e, 1.0, seed=5)), BagOfWords(kind(e, 1.0))
+    draws, inputs = 200_000, ["a a", "a b", "b c", "c c"]
+    drawn = []
+    for text in inputs:
+        out = bags.privatize_documents([text] * draws, stop_words=None)
+        drawn.append(Counter(tuple(sorted(b.elements())) for b in out))
+    outputs = set().union(*drawn)
+    alpha = 1e-6 / (2 * len(inputs) * len(outputs))
+    for x, one in zip(inputs, drawn, strict=True):
+        for y, other in zip(inputs, drawn, strict=True):
+            bound = claimed.bound(x.split(), y.split())
+            emd = fastdx.earth_movers_distance(x.split(), y.split(), e)
+            assert bound == pytest.approx(2 * emd)
+            for out in outputs:
+                low = stats.beta.ppf(alpha, one[out], draws - one[out] + 1) if one[out] else 0.0
+                high = stats.beta.ppf(1 - alpha, other[out] + 1, draws - other[out])
+                assert low <= np.exp(bound) * high
+
+
+def test_bags_of_words_api() -> None:
+    bags = BagOfWords(Tem(epsilon=3.0, seed=1))
+    out = bags.privatize({"coffee": 3, "tea": 0, "xyzzyx": 1})
+    assert out.total() == 4 and list(out) == sorted(out)
+    documents = bags.privatize_documents(["The coffee is good, isn't it?", "", "of the"])
+    assert [d.total() for d in documents] == [2, 0, 0]
+    guarantee = bags.guarantee_for({"coffee": 3, "tea": 1})
+    assert guarantee.epsilon == 12.0 == bags.guarantee_for(4).epsilon
+    assert "4 words" in str(guarantee) and "nothing is proved" in str(guarantee)
+    assert bags.bound(["tea"], ["tea", "tea"]) == float("inf")
+    assert pickle.loads(pickle.dumps(bags)).mechanism.epsilon == 3.0
+    assert bags.guarantee_for({"coffee": 10**12}).size == 10**12
+    for unproved in (Tem(epsilon=2.0, skip=["coffee"]), Tem(epsilon=2.0, sampler="gumbel")):
+        assert BagOfWords(unproved).bound(["coffee"], ["tea"]) == float("inf")
+        assert BagOfWords(unproved).bound(["coffee"], ["coffee"]) == 0.0
+    with pytest.raises(fastdx.InputTypeError, match="texts"):
+        bags.privatize_documents("tea")
+    for wrong in ("coffee", b"coffee"):
+        with pytest.raises(fastdx.InputTypeError):
+            bags.privatize(wrong)  # type: ignore[arg-type]
+    with pytest.raises(fastdx.ParameterError, match="count of word 0"):
+        bags.privatize({"tea": -1})
+    with pytest.raises(fastdx.ParameterError, match="drop"):
+        BagOfWords(Tem(epsilon=1.0, oov="drop"))
+    with pytest.raises(fastdx.InputTypeError):
+        BagOfWords("tem")  # type: ignore[arg-type]
+    with pytest.raises(fastdx.UnknownWordError, match="token 0, of 6 characters"):
+        BagOfWords(Tem(epsilon=1.0, oov="error")).privatize(["xyzzyx"])
+
+
+def test_the_corrected_utility_bound_holds_and_the_printed_one_does_not() -> None:
+    # DESIGN section 5: n = 10, N = 3, far-apart words, εNΔ = n/e.
+    n, size, epsilon = 10, 3, 1.0
+    delta = n / np.e / (epsilon * size)
+    draws = 40_000
+    noise = fastdx.noise.multivariate_laplace(n, epsilon, draws * size, seed=1)
+    emd = np.linalg.norm(noise, axis=1).reshape(draws, size).mean(1)
+    printed = 0.0047
+    upper = stats.beta.ppf(1 - 1e-7, (emd <= delta).sum() + 1, draws - (emd <= delta).sum())
+    assert upper < printed
+    for distance in (delta, 8.0, 10.0, 12.0, 15.0):
+        hits = int((emd <= distance).sum())
+        bound = fastdx.utility_bound(n, epsilon, size, distance)
+        assert stats.binomtest(hits, draws, max(bound, 1e-300)).pvalue > 1e-7
+        assert bound == pytest.approx(stats.gamma.cdf(size * distance, n * size), abs=1e-10)
+    assert fastdx.utility_bound(n, epsilon, size, 0.0) == 0.0
+    with pytest.raises(fastdx.ParameterError, match="distance"):
+        fastdx.utility_bound(n, epsilon, size, -1.0)
+    with pytest.raises(fastdx.ParameterError):
+        fastdx.utility_bound(0, epsilon, size, 1.0)
+
+
+def test_attribution() -> None:
+    rng = np.random.default_rng(1)
+    styles = {"ann": ["alpha", "alphabet", "salted"], "bob": ["omega", "megalith", "homage"]}
+    texts, authors = [], []
+    for author, words in styles.items():
+        for _ in range(5):
+            texts.append(" ".join(rng.choice(words, 20)))
+            authors.append(author)
+    known = Attribution(texts, authors, rounds=50)
+    found = known.attribute(["alphabet salted", "homage omega"])
+    assert found.authors == ["ann", "bob"] and (found.shares > 0.8).all()
+    assert known.attribute(["zzzz"], threshold=1.1).authors == [None]
+    bags = [Counter({"coffee": 2, "tea": 1}), Counter({"king": 1, "queen": 1})]
+    queries = [["espresso", "tea"], ["prince"]]
+    labels = classify_nearest(queries, bags, ["drink", "court"], ENGLISH)
+    assert labels == ["drink", "court"]
+    assert text_of(bags[0]) == "coffee coffee tea"
+    with pytest.raises(fastdx.ParameterError, match="labels"):
+        classify_nearest(queries, bags, ["drink"], ENGLISH)
+    with pytest.raises(fastdx.ParameterError, match="rounds"):
+        Attribution(texts, authors, rounds=0)
+
+
+def test_topics_by_a_classifier() -> None:
+    texts = ["coffee tea cup", "tea cup sugar", "king queen crown", "queen palace crown"]
+    classifier = text_classifier(texts, ["drink", "drink", "court", "court"])
+    assert classifier.predict(["cup of tea", "the crown"]).tolist() == ["drink", "court"]
+
+
+def test_attribution_of_real_authors() -> None:
+    files = [SHARED / "text" / f"reuters_c50.{part}.jsonl.gz" for part in ("train", "test")]
+    if not all(f.exists() for f in files):
+        pytest.skip("no ../shared/data")
+    train, test = (
+        [json.loads(line) for line in gzip.decompress(f.read_bytes()).splitlines()] for f in files
+    )
+    known = Attribution([d["text"] for d in train], [d["author"] for d in train], rounds=20)
+    found = known.attribute([d["text"] for d in test[::5]]).authors
+    right = np.mean([a == d["author"] for a, d in zip(found, test[::5], strict=True)])
+    assert right > 0.55  # chance is 0.02
+
+
+def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    a, b = tmp_path / "a.txt", tmp_path / "b.txt"
+    a.write_text("The coffee is hot\n\nA xyzzyx king\n", "utf-8")
+    b.write_text("tea queen", "utf-8")
+    assert main(["emd", str(a), str(b)]) == 0
+    out = capsys.readouterr()
+    expected = fastdx.earth_movers_distance(["coffee", "hot", "king"], ["tea", "queen"], ENGLISH)
+    assert float(out.out) == expected and "1 of 4 words" in out.err
+    b.write_text("xyzzyx", "utf-8")
+    assert main(["emd", str(a), str(b)]) == 1
+    assert "b.txt" in capsys.readouterr().err
+    assert main(["privatize", "--mechanism", "bag", "--epsilon", "80", str(a), *SURE]) == 0
+    out = capsys.readouterr()
+    lines = out.out.split("\n")
+    assert lines[0] == "coffee hot" and lines[1] == "" and len(lines[2].split()) == 2
+    assert "4 words" in out.err and "1 were not in the vocabulary" in out.err
+    # A form feed ends no line; a field of a table is one bag, whatever lines it has.
+    a.write_text("tea\x0ccoffee\n", "utf-8")
+    assert main(["privatize", "--mechanism", "bag", "--epsilon", "80", "-q", str(a), *SURE]) == 0
+    assert capsys.readouterr().out == "coffee tea\n"
+    table = tmp_path / "t.csv"
+    table.write_text('text\n"tea\nzebra coffee"\n', "utf-8")
+    assert main(["privatize", "--mechanism", "bag", "--epsilon", "80", "--column", "text", "-q",
+                 str(table), *SURE]) == 0  # fmt: skip
+    assert capsys.readouterr().out.split()[1:] == ["coffee", "tea", "zebra"]
+    assert main(["privatize", "--mechanism", "bag", "--words", "laplace", "--epsilon", "5",
+                 "-q", str(a)]) == 0  # fmt: skip
+
+
+def test_stop_words_are_words() -> None:
+    assert all(fastdx.tokenize(word) == [word] for word in STOP_WORDS)

@@ -1,0 +1,884 @@
+"""Numbers and dates by their own metrics, in columns and in texts."""
+
+from __future__ import annotations
+
+import csv
+import datetime as dt
+import io
+import itertools
+import json
+import math
+import pickle
+import random
+import re
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from runpy import run_path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+import fastdx
+from fastdx import Embedding, Tem, from_spec
+from fastdx.budget import BudgetExceededError, Ledger
+from fastdx.channel import Channel, NgramPrior
+from fastdx.cli.formats.base import BATCH
+from fastdx.cli.formats.opening import between_words, blocks
+from fastdx.exceptions import FastdxError, InputTypeError, ParameterError
+from fastdx.mechanisms import MECHANISMS
+from fastdx.numbers import Date, Number
+from helpers.command import run
+
+ROOT = Path(__file__).resolve().parents[2]
+ORDERS = [1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0]
+"""Six orders of ε and of the scale."""
+
+E2 = Embedding(["the", "cat", "dog", "12"], [[0.0], [1.0], [2.0], [3.0]])
+WORDS = Embedding(["the", "cat", "dog"], [[0.0], [1.0], [2.0]])
+"""Without a word that looks like a number."""
+N = Number(10.0)
+D = Date(0.1, order="dmy")
+BOX = Embedding(["▢"], [[0.0]])
+
+
+def chi_squared(draws: np.ndarray, values: np.ndarray, law: np.ndarray) -> float:
+    """Return the p-value of draws, points with few expected draws put together."""
+    expected = law * len(draws)
+    counts = np.bincount(np.searchsorted(values, draws - 1e-9 * np.abs(draws)), minlength=len(law))
+    bins = np.minimum(np.floor(np.cumsum(expected) / 30), expected.sum() // 30 - 1).astype(int)
+    a, b = np.bincount(bins, counts), np.bincount(bins, expected)
+    if len(b) == 1:
+        return 1.0
+    return float(stats.chisquare(a[b > 0], b[b > 0]).pvalue)
+
+
+# The law
+
+
+@pytest.mark.parametrize("epsilon", ORDERS)
+def test_a_linear_law_is_the_closed_form_and_what_is_drawn(epsilon: float) -> None:
+    number = Number(
+        epsilon, "linear", unit=0.1 / epsilon, low=-20 / epsilon, high=30 / epsilon, seed=7
+    )
+    r = math.exp(-0.1)
+    for x in (-20 / epsilon, 0.0, 3.7 / epsilon, 30 / epsilon, 1e9 / epsilon):
+        values, law = number.probabilities(x)
+        here = int(np.argmin(np.abs(values - np.clip(x, values[0], values[-1]))))
+        expected = r ** np.abs(np.arange(len(law)) - here) * (1 - r) / (1 + r)
+        expected[[0, -1]] = r ** np.abs(np.array([0, len(law) - 1]) - here) / (1 + r)
+        np.testing.assert_allclose(law, expected, rtol=1e-6)
+        assert chi_squared(number.sample(x, 100_000), values, law) > 1e-7
+
+
+@pytest.mark.parametrize("scale", ORDERS)
+@pytest.mark.parametrize("epsilon", [0.5, 20.0])
+def test_a_log_law_is_what_is_drawn_at_every_size(scale: float, epsilon: float) -> None:
+    number = Number(epsilon, unit=0.05, smallest=scale, high=1e4 * scale, low=-1e4 * scale, seed=3)
+    for x in (0.0, scale, -scale, 33.0 * scale, -1e4 * scale):
+        values, law = number.probabilities(x)
+        assert np.all(np.diff(values) > 0) and abs(law.sum() - 1) < 1e-9
+        assert np.any(values == 0.0) and np.allclose(values, -values[::-1])
+        assert chi_squared(number.sample(x, 60_000), values, law) > 1e-7
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 1e-4, *ORDERS])
+def test_the_bound_holds_for_the_integers_that_are_drawn(epsilon: float) -> None:
+    """In exact arithmetic: the law as fractions, for all pairs of neighbours and all outputs."""
+    core = Number(epsilon, "linear", low=0, high=60)._core
+    ratio, *tables = core.integers()
+    fine, coarse = ([int(x) for x in table] for table in tables)
+    v, u, t = fine[:-1], coarse[:-1], Fraction(coarse[-1], 2**63)
+    # r ≥ exp(-ε), by a fraction that is no smaller: exp(-ε) ≤ 1/(1 + ε + … + εⁿ/n!).
+    e = Fraction(min(epsilon, 42.0))
+    series, term = Fraction(1), Fraction(1)
+    for k in range(1, 160):
+        term = term * e / k
+        series += term
+    r = Fraction(ratio, 2**64)
+    assert r >= 1 / series > 0
+    assert fine[0] == coarse[0] == 2**63
+    assert all(r * a <= b <= a for a, b in itertools.pairwise(fine))
+    # From the end of the fine table to its next repetition.
+    assert all(r * a * v[-1] <= b * v[0] <= a * v[-1] for a, b in itertools.pairwise(coarse))
+    side = Fraction(sum(v)) * sum(u) / (1 - t)
+
+    def weight(m: int) -> Fraction:
+        table, s = divmod(m, len(v))
+        o, i = divmod(table, len(u))
+        return t**o * u[i] * v[s]
+
+    def tail(m: int) -> Fraction:
+        return side - sum(weight(k) for k in range(m))
+
+    last = 12
+    tails = [tail(m) for m in range(last + 1)]
+
+    def law(i: int) -> list[Fraction]:
+        return [tails[i], *(weight(abs(i - y)) for y in range(1, last)), tails[last - i]]
+
+    for i in range(last + 1):
+        assert sum(law(i)) == 2 * side - weight(0)
+        for j in (i - 1, i + 1):
+            if 0 <= j <= last:
+                assert all(r * a <= b for a, b in zip(law(i), law(j), strict=True))
+
+
+FINITE = st.floats(allow_nan=False, width=64)
+NUMBERS = st.one_of(
+    FINITE,
+    st.sampled_from([0.0, -0.0, 0.01, -0.01, 0.005, 0.004, 1e9, -1e9, 1e300, math.inf]),
+    st.integers(-10_000, 10_000).map(lambda k: k / 2),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(NUMBERS, NUMBERS, st.sampled_from(ORDERS), st.booleans(), st.data())
+def test_no_output_tells_more_than_the_bound(
+    x: float, y: float, epsilon: float, log: bool, data: st.DataObject
+) -> None:
+    if data.draw(st.booleans()):
+        y = data.draw(st.sampled_from([-x, math.nextafter(x, 0), x + 0.5, 0.0, x * 1.005]))
+    number = Number(epsilon) if log else Number(epsilon, "linear", low=-300, high=200.5, unit=0.5)
+    (values, p), (_, q) = number.probabilities(x), number.probabilities(y)
+    seen = (p > 1e-290) & (q > 1e-290)
+    loss = float(np.max(np.abs(np.log(p[seen]) - np.log(q[seen])), initial=0.0))
+    bound = number.bound(x, y)
+    assert loss <= bound * (1 + 1e-9) + 1e-9
+    # It is reached, but for the steepest laws.
+    if epsilon * number.unit < 30 and bound < 500:
+        assert loss >= bound * (1 - 1e-3) - 1e-6
+    cx, cy = (float(np.clip(v, values[0], values[-1])) for v in (x, y))
+    if log and cx * cy > 0 and min(abs(cx), abs(cy)) >= 0.01:
+        assert bound <= epsilon * (abs(math.log(cx / cy)) + number.unit) * (1 + 1e-9) + 1e-12
+    if not log:
+        assert bound <= epsilon * (abs(cx - cy) + number.unit) * (1 + 1e-9)
+
+
+def test_the_certificate_is_at_most_epsilon() -> None:
+    for epsilon in ORDERS:
+        for law in (Number(epsilon), Date(epsilon)):
+            assert 0 < law.certificate <= epsilon
+            if epsilon <= 10:
+                assert law.certificate > 0.999 * epsilon
+
+
+def test_an_audit_of_draws_finds_no_more_than_epsilon() -> None:
+    """Black box: exact intervals of both probabilities, for every threshold, corrected for all."""
+    number = Number(2.0, "linear", low=0, high=20, seed=11)
+    n, a, b = 200_000, number, number
+    x, y = a.sample(10, n), b.sample(11, n)
+    alpha = 1e-7 / 40
+    found = 0.0
+    for k in range(21):
+        hits, others = int((y >= k).sum()), int((x >= k).sum())
+        low = stats.beta.ppf(alpha, hits, n - hits + 1) if hits else 0.0
+        high = stats.beta.ppf(1 - alpha, others + 1, n - others) if others < n else 1.0
+        found = max(found, math.log(low / high) if low > 0 else 0.0)
+    assert 1.9 < found <= number.bound(10, 11) <= 2.0 + 1e-9
+
+
+def test_clamping_is_nearer_at_the_same_bound_than_conditioning() -> None:
+    """What the documents say of both truncations: `examples/range_of_numbers.py` has the table."""
+    ends = SimpleNamespace(**run_path(str(ROOT / "examples" / "range_of_numbers.py")))
+    for width in (1.0, 3.0, 10.0, 30.0, 100.0):
+        epsilon = width / (ends.POINTS - 1)
+        ours, other = ends.clamped(epsilon), ends.conditioned(epsilon)
+        assert ends.loss(ours) <= epsilon * (1 + 1e-9) and ends.loss(other) <= epsilon * (1 + 1e-9)
+        (_, end, mean, best), (_, other_end, other_mean, other_best) = map(
+            ends.errors, (ours, other)
+        )
+        # A receiver who reads it best is served as well by clamping at every ε (Ghosh et al.).
+        assert best < other_best and end < other_end
+        assert mean < other_mean or width < 3
+        # What a step from an end costs: up to twice as much.
+        r = math.exp(-epsilon)
+        weights = np.exp(-epsilon * ends.APART)
+        cost = ends.loss(weights / weights.sum(axis=1, keepdims=True))
+        limit = epsilon + math.log1p(r * (1 - r))
+        assert cost < 2 * epsilon and (cost == pytest.approx(limit, rel=1e-3) or width < 10)
+
+
+def test_dates_are_drawn_by_days() -> None:
+    date = Date(0.2, low="2026-01-01", high=dt.date(2026, 3, 1), seed=1)
+    day = dt.date(2026, 1, 20)
+    days, law = date.probabilities(day)
+    assert (
+        str(days[0]) == "2026-01-01" and str(days[-1]) == "2026-03-01" and days[law.argmax()] == day
+    )
+    counts = np.bincount((date.sample(day, 100_000) - days[0]).astype(int), minlength=len(law))
+    assert stats.chisquare(counts, law * 100_000).pvalue > 1e-7
+    assert date.bound(day, dt.date(2026, 1, 25)) == pytest.approx(1.0)
+    assert date.bound(dt.date(2000, 1, 1), dt.date(1990, 1, 1)) == 0.0
+    week = Date(0.2, "week", low="2026-01-01", high="2026-03-01")
+    assert week.bound(day, dt.date(2026, 1, 29)) == pytest.approx(1.4)
+    assert {int(d) for d in np.diff(week.probabilities(day)[0]).astype(int)} == {7}
+
+
+# Columns
+
+
+def test_types_and_nulls_are_kept() -> None:
+    assert isinstance(N.privatize(5), int) and isinstance(N.privatize(5.5), float)
+    assert N.privatize(Decimal("12.50")).as_tuple().exponent == -2
+    assert isinstance(N.privatize(np.float32(2)), np.float32) and N.privatize(None) is None
+    assert math.isnan(N.privatize(math.nan))
+    out = N.privatize([1, 2.5, None, Decimal("3"), [4, None]])
+    assert [type(x) for x in out[:4]] == [int, float, type(None), Decimal] and out[4][1] is None
+    for dtype in ("int8", "uint16", "int64", "float32", "float64"):
+        array = np.array([[1, 2], [100, 4]], dtype=dtype)
+        new = N.privatize(array)
+        assert new.dtype == array.dtype and new.shape == (2, 2)
+    huge = Number(1e-3, low=0)
+    assert set(huge.privatize(np.full(1000, 200, np.uint8)).tolist()) <= set(range(256))
+    assert N.privatize([]) == []
+
+
+def test_columns_of_pandas_polars_and_arrow() -> None:
+    pd, pl, pa = (pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow"))
+    series = [
+        pd.Series([1.0, None, 3.0], index=[5, 6, 7], name="x"),
+        pd.Series([1, 2, 3]),
+        pd.Series([1, None, 3], dtype="Int64"),
+        pd.Series([1.5, None], dtype="Float32"),
+        pd.Series([Decimal("1.20"), None]),
+        pd.Series([1, None], dtype=pd.ArrowDtype(pa.int32())),
+    ]
+    for column in series:
+        new = N.privatize(column)
+        assert (new.dtype, new.name, list(new.index)) == (
+            column.dtype,
+            column.name,
+            list(column.index),
+        )
+        assert list(new.isna()) == list(column.isna())
+    for column in (
+        pl.Series("x", [1, None, 3]),
+        pl.Series([1.5, None]),
+        pl.Series([Decimal("1.20"), None]),
+    ):
+        new = N.privatize(column)
+        assert (new.dtype, new.name, new.null_count()) == (column.dtype, column.name, 1)
+    for kind in (pa.int8(), pa.uint64(), pa.float32(), pa.float64(), pa.decimal128(9, 2)):
+        column = pa.array([1, None, 3]).cast(pa.float64()).cast(kind)
+        for given_ in (column, pa.chunked_array([column, column])):
+            new = N.privatize(given_)
+            assert (
+                new.type == kind
+                and new.null_count == given_.null_count
+                and type(new) is type(given_)
+            )
+
+
+def test_columns_whose_type_holds_values() -> None:
+    """Categories, and what fills a sparse column, would be released as they were written."""
+    pd = pytest.importorskip("pandas")
+    number = Number(1.0, low=1, high=1e6, smallest=1.0)
+    raw = [1249.9, 17.25, None, 1249.9]
+    for ordered in (False, True):
+        given = pd.Series(pd.Categorical(raw, ordered=ordered), index=[5, 6, 7, 8], name="x")
+        for column in (given, pd.CategoricalIndex(given, name="x")):
+            new = number.privatize(column)
+            assert isinstance(new.dtype, pd.CategoricalDtype) and new.dtype.ordered == ordered
+            assert new.name == "x" and list(new.isna()) == [False, False, True, False]
+            assert not {1249.9, 17.25} & set(new.dtype.categories)
+    whole = number.privatize(pd.Series([1, 2, 900], dtype="category"))
+    assert whole.dtype.categories.dtype.kind == "i"
+    days = pd.Series(pd.to_datetime(["2026-05-03", None, "2026-05-04"])).astype("category")
+    far = Date(1e-3, low="2030-01-01", high="2090-01-01").privatize(days)
+    assert far.isna().tolist() == [False, True, False]
+    assert all(day.year >= 2030 for day in far.dtype.categories)
+    sparse = pd.Series(pd.arrays.SparseArray([12.5, 12.5, 3.0], fill_value=12.5))
+    new = number.privatize(sparse)
+    assert new.dtype == np.float64 and 12.5 not in new.tolist() and len(new) == 3
+
+
+def test_what_is_masked_or_infinite() -> None:
+    masked = np.ma.array([1249.0, 2.0, 3.0], mask=[True, False, False])
+    new = N.privatize(masked)
+    assert isinstance(new, np.ma.MaskedArray) and new.mask.tolist() == [True, False, False]
+    assert 1249.0 not in new.data and new.dtype == np.float64
+    days = np.ma.array(np.array(["2026-05-03", "2026-05-04"], "datetime64[D]"), mask=[True, False])
+    assert D.privatize(days).mask.tolist() == [True, False]
+    # What is too large is clamped, whatever holds it.
+    wide = Number(1.0, "linear", low=0, high=10)
+    given_ = [Decimal("Infinity"), Decimal("1E-500"), 10**400, -(10**400), Fraction(10**400, 3),
+              Decimal("NaN"), Decimal("sNaN"), math.inf]  # fmt: skip
+    found = wide.privatize(given_)
+    assert [x.is_nan() for x in found[5:7]] == [True, True]
+    assert all(0 <= x <= 10 for i, x in enumerate(found) if i not in (5, 6))
+    assert type(found[2]) is int and isinstance(found[0], Decimal)
+    half = Number(1e-4, "linear", low=-1e9, high=1e9).privatize(np.full(1000, 9, np.float16))
+    assert half.dtype == np.float16 and np.isfinite(half).all()
+
+
+def test_timestamps_of_nanoseconds_end_in_2262() -> None:
+    pd, pa = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    wide = Date(1e-5, low="0100-01-01", high="9900-12-31")
+    ns = np.full(200, "2026-05-03T10", dtype="datetime64[ns]")
+    first, last = np.datetime64("1677-09-23"), np.datetime64("2262-04-10")
+    columns = [ns, pd.Series(ns), pd.Series(ns).dt.tz_localize("Asia/Tokyo"), pa.array(ns),
+               pa.array(ns).cast(pa.timestamp("ns", tz="UTC"))]  # fmt: skip
+    for column in columns:
+        new = wide.privatize(column)
+        drawn = new.to_numpy(zero_copy_only=False) if isinstance(new, pa.Array) else new
+        if isinstance(drawn, pd.Series):
+            drawn = drawn.dt.tz_localize(None).to_numpy()
+        assert drawn.min() >= first and drawn.max() <= last
+        # A tenth of the range fits: the others are its ends, on a midnight.
+        assert (drawn == drawn.astype("datetime64[D]")).all() and len(np.unique(drawn)) > 3
+    assert wide.privatize(ns[0]).dtype == ns.dtype
+    assert wide.privatize(ns.astype("datetime64[us]")).max() > last
+
+
+def test_columns_of_dates() -> None:
+    pd, pl, pa = (pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow"))
+    day, moment = dt.date(2026, 5, 3), dt.datetime(2026, 5, 3, 17, 45, tzinfo=dt.timezone.utc)
+    assert type(D.privatize(day)) is dt.date
+    new = D.privatize(moment)
+    assert (new.hour, new.minute, new.tzinfo) == (0, 0, dt.timezone.utc)
+    assert D.privatize([day, None])[1] is None
+    stamps = pd.Series([pd.Timestamp("2026-05-03 17:45"), pd.NaT], name="t")
+    for column in (stamps, stamps.dt.tz_localize("Europe/Berlin"), pd.Series([day, None])):
+        new = D.privatize(column)
+        assert (new.dtype, new.name, list(new.isna())) == (column.dtype, column.name, [False, True])
+    assert D.privatize(stamps).dt.hour[0] == 0
+    for column in (
+        pl.Series("t", [day, None]),
+        pl.Series("t", [moment.replace(tzinfo=None), None]),
+    ):
+        new = D.privatize(column)
+        assert (new.dtype, new.name, new.null_count()) == (column.dtype, "t", 1)
+    for kind in (pa.date32(), pa.date64(), pa.timestamp("us"), pa.timestamp("s", tz="UTC")):
+        column = pa.array(
+            [
+                moment
+                if pa.types.is_timestamp(kind) and kind.tz
+                else moment.replace(tzinfo=None)
+                if pa.types.is_timestamp(kind)
+                else day,
+                None,
+            ],
+            kind,
+        )
+        new = D.privatize(column)
+        assert new.type == kind and new.null_count == 1
+    array = np.array(["2026-05-03T10", "NaT"], dtype="datetime64[h]")
+    new = D.privatize(array)
+    assert (
+        new.dtype == array.dtype and np.isnat(new[1]) and new[0].astype("datetime64[D]") == new[0]
+    )
+
+
+def test_bad_input_names_the_parameter() -> None:
+    for make, said in [
+        (lambda: Number(-1), "epsilon"),
+        (lambda: Number(1, "linear"), "low"),
+        (lambda: Number(1, low=3, high=2), "high"),
+        (lambda: Number(math.nan), "epsilon"),
+        (lambda: Number("x"), "epsilon"),
+        (lambda: Number(1, "cube"), "scale"),  # type: ignore[arg-type]
+        (lambda: Number(1, unit=0), "unit"),
+        (lambda: Number(1e-9), "epsilon"),
+        (lambda: Number(1, decimal=";"), "decimal"),
+        (lambda: Date(1, "month"), "unit"),
+        (lambda: Date(1, low="soon"), "low"),
+        (lambda: Date(1, order="ymd"), "order"),
+        (lambda: N.privatize("5"), "numbers"),
+        (lambda: N.privatize([True]), "numbers"),
+        (lambda: N.privatize({}), "numbers"),
+        (lambda: D.privatize(5), "dates"),
+        (lambda: D.privatize(["5"]), "dates"),
+        (lambda: N.estimate_mean([]), "released"),
+        (lambda: N.estimate_mean([1.0], level=1.0), "level"),
+        (lambda: N.estimate_histogram([], [0, 1]), "released"),
+        (lambda: N.estimate_histogram([1.0], [0]), "edges"),
+        (lambda: N.estimate_histogram([1.0], [1, 1]), "edges"),
+        (lambda: Number(1, "linear", unit=1e-9, low=0, high=1).probabilities(0), "epsilon"),
+        (lambda: Tem(E2, 1.0, numbers=Number(1.0, seed=1)), "seed"),
+        (lambda: Tem(E2, 1.0, numbers="x"), "numbers"),
+        (lambda: Tem(E2, 1.0, dates={"epsilon": 1, "lo": 2}), "dates"),
+    ]:
+        with pytest.raises(FastdxError) as error:
+            make()
+        assert isinstance(error.value, (ParameterError, InputTypeError)) and said in str(
+            error.value
+        )
+
+
+def test_objects_are_equal_pickled_and_shown() -> None:
+    for law in (N, D, Number(1, "linear", low=0, high=5, seed=3), Date(1, low="2020-01-01")):
+        assert pickle.loads(pickle.dumps(law)) == law and hash(law) == hash(
+            pickle.loads(pickle.dumps(law))
+        )
+        assert eval(repr(law).split(", seed")[0].rstrip(")") + ")").settings == law.settings
+    assert "FOR TESTS ONLY" in repr(Number(1, seed=2)) and "SEEDED" in Number(1, seed=2).guarantee
+    assert (
+        Number(5.0).epsilon == 5.0 and Number(5.0).scale == "log" and Date(1.0).high == "2099-12-31"
+    )
+    assert N != D and Number(1.0) != Number(2.0)
+    a, b = Number(5.0, seed=4), Number(5.0, seed=4)
+    assert np.array_equal(a.sample(3, 100_000), b.sample(3, 100_000))
+    assert not np.array_equal(N.sample(3, 100), N.sample(3, 100))
+
+
+@pytest.mark.parametrize(
+    "number",
+    [
+        Number(10.0, seed=1),
+        Number(0.05, "linear", low=0, high=200, seed=2),
+        Number(3.0, low=0, high=100, seed=3),
+    ],
+)
+def test_means_are_estimated_without_bias(number: Number) -> None:
+    written = np.random.default_rng(0).gamma(2.0, 20.0, 4000)
+    true = number.estimate_mean([1.0]).value
+    on_grid = number._core.values(number._core.places(written)).mean()
+    off = []
+    for _ in range(60):
+        found = number.estimate_mean(number.privatize(written), level=0.95)
+        spread = (found.high - found.low) / 2 / 1.96
+        off.append((found.value - on_grid) / spread)
+    # The spread holds that of the population too: the standardised errors are no wider than normal.
+    assert abs(np.mean(off)) * math.sqrt(60) < 5.3 and math.isfinite(true)
+    assert sum(o * o for o in off) < stats.chi2.isf(1e-7, 60)
+
+
+def test_an_expectation_is_undone_exactly() -> None:
+    for number in (
+        Number(0.5, "linear", low=-3, high=7),
+        Number(2.0, unit=0.2, low=-50, high=20, smallest=1.0),
+    ):
+        for x in (-3.0, -2.0, 0.0, 5.0, 7.0, 20.0):
+            values, law = number.probabilities(x)
+            at = number._core.place(x)
+            h = number._undone(values, lambda x: np.array([x, x > 1.0, np.ones(len(x))]))
+            here = number._core.values(np.array([at]))[0]
+            assert h @ law == pytest.approx([here, float(here > 1.0), 1.0], abs=1e-6)
+
+
+@pytest.mark.parametrize("epsilon", [2.0, 20.0])
+def test_histograms_are_estimated_without_bias(epsilon: float) -> None:
+    number = Number(epsilon, low=0, high=1e4, seed=5)
+    written = np.random.default_rng(2).gamma(2.0, 20.0, 4000)
+    edges = [0.0, 10.0, 20.0, 50.0, 100.0, 1e4]
+    on_grid = number._core.values(number._core.places(written))
+    true = np.histogram(on_grid, edges)[0]
+    found = [number.estimate_histogram(number.privatize(written), edges) for _ in range(60)]
+    for estimates in found:
+        # All bins together hold everything.
+        assert sum(e.value for e in estimates) == pytest.approx(len(written))
+    for at, count in enumerate(true):
+        spread = [(e[at].high - e[at].low) / 2 / 1.96 for e in found]
+        off = [(e[at].value - count) / s for e, s in zip(found, spread, strict=True)]
+        assert abs(np.mean(off)) * math.sqrt(60) < 5.3
+        assert sum(o * o for o in off) < stats.chi2.isf(1e-7, 60)
+    (low, top) = Number(5.0, "linear", low=0, high=1, unit=0.5).estimate_histogram(
+        [1.0], [0, 1, 1.5]
+    )
+    assert (low.value, top.value) == pytest.approx(
+        (-math.exp(-2.5) / (1 - math.exp(-2.5)), 1.0 + math.exp(-2.5) / (1 - math.exp(-2.5)))
+    )
+
+
+# Texts
+
+
+def test_numbers_are_words_by_default() -> None:
+    plain, with_both = Tem(E2, 2.0, seed=5), Tem(E2, 2.0, seed=5, numbers=N, dates=D)
+    texts = ["the cat, the dog", "a dog xyz"] * 20
+    assert plain.privatize(texts) == with_both.privatize(texts)
+    assert plain.numbers is None and plain.dates is None and "numbers" not in plain.spec
+    assert plain.privatize_counted(["12 cats"])[1]["numbers"] == 0
+
+
+def test_texts_with_numbers_and_dates() -> None:
+    tem = Tem(BOX, 1.0, numbers=Number(1e5, unit=0.001), dates=Date(40.0, order="dmy"))
+    for text, expected in [
+        ("Refund 1,249.90 € for order of 3 May", "▢ 1,250.14 € ▢ ▢ ▢ 3 May"),
+        ("5th of 03/05/2026, €12!", "5th ▢ 03/05/2026, €12!"),
+        ("555 123 4567 and 12/31/99 in 2019", "▢ ▢ ▢ ▢ ▢ ▢ ▢"),
+        ("-3.5, (-3.5)", "-3.50, (-3.50)"),
+    ]:
+        out = tem.privatize(text)
+
+        # On a grid of a thousandth the number moves by half of it at most.
+        def shape(s: str) -> str:
+            return "".join("9" if c.isdigit() else c for c in s)
+
+        if "3.5" not in text:
+            assert shape(out) == shape(expected), out
+    text, counts = tem.privatize_counted(["12 of 3 May, xyz"])
+    assert counts["numbers"] == 1 and counts["dates"] == 1 and counts["words"] == 4
+    assert counts["unknown"] == 2 and counts["replaced"] == 0
+    # How a month was abbreviated and a day padded is not of the form: it depends on the date.
+    near = Tem(BOX, 1.0, dates=Date(40.0, order="dmy"))
+    for text, expected in [
+        ("3 Jun 2026", "3 June 2026"),
+        ("03 MAY 2026", "3 MAY 2026"),
+        ("3.5.2026", "03.05.2026"),
+    ]:
+        assert near.privatize(text) == expected
+        assert near.guarantee.bound(text, expected) == 0.0
+    # A number of the vocabulary is a number; a skipped one is released.
+    twelve = Tem(E2, 1.0, numbers=N, skip=["12"])
+    assert twelve.privatize_counted(["12 13"])[1]["skipped"] == 1
+    alone = Tem(E2, 1.0, numbers=N)
+    assert alone.tokenize("12 The 3 May") == ["12", "the", "3", "may"]
+    # A date that is not drawn as one is not drawn as numbers either.
+    assert alone.privatize_counted(["12 The 3 May"])[1]["numbers"] == 1
+    assert N.find("12 The 3 May 2026, May 3rd and 03/05/2026") == [12.0]
+    assert Tem(E2, 1.0, dates=D).tokenize("The 3 May 2026") == ["the", "3 May 2026"]
+    assert Tem(E2, 1.0, numbers=N).privatize_counted(["12"])[1]["numbers"] == 1
+    assert Tem(E2, 1.0, numbers=N).count_tokens(["12", "cat"])["numbers"] == 1
+
+
+def test_a_draw_in_text_follows_the_law() -> None:
+    number = Number(3.0, "linear", unit=1, low=0, high=40)
+    tem = Tem(E2, 1.0, numbers=number, seed=9)
+    drawn = np.array([float(t[1:]) for t in tem.privatize(["€20"] * 50_000)])
+    values, law = number.probabilities(20)
+    assert chi_squared(drawn, values, law) > 1e-7
+    date = Date(0.5, low="2026-01-01", high="2026-12-31")
+    out = Tem(E2, 1.0, dates=date, seed=9).privatize(["2026-12-24"] * 50_000)
+    days, law = date.probabilities(dt.date(2026, 12, 24))
+    at = (np.array(out, dtype="datetime64[D]") - days[0]).astype(float)
+    assert chi_squared(at, np.arange(len(law), dtype=float), law) > 1e-7
+    assert {t for t in Tem(E2, 1.0, dates=date).privatize(["3 May"] * 100)} <= {
+        f"{d.day} {d:%B}" for d in (dt.date(2024, 1, 1) + dt.timedelta(k) for k in range(366))
+    }
+
+
+def test_the_bound_of_texts_with_numbers() -> None:
+    tem = Tem(E2, 2.0, numbers=N, dates=D)
+    g = tem.guarantee
+    a, b = "the cat paid €12 on 3 May 2026", "the dog paid €24 on 13 May 2026"
+    words = Tem(E2, 2.0).guarantee.bound("the cat", "the dog")
+    expected = words + N.bound(12, 24) + D.bound(dt.date(2026, 5, 3), dt.date(2026, 5, 13))
+    assert g.bound(a, b) == pytest.approx(expected)
+    assert g.bound("x -3", "x 3") == pytest.approx(N.bound(-3, 3))
+    for other in (
+        "the dog paid $24 on 13 May 2026",
+        "the dog paid €24.00 on 13 May 2026",
+        "the dog paid xyz on 13 May 2026",
+        "the dog paid €24 on May 13",
+    ):
+        assert g.bound(a, other) == math.inf
+    assert g.bound(["€12"], ["€24"]) == pytest.approx(N.bound(12, 24))
+    assert g.price(a) == pytest.approx(2.0 * 4 + 10.0 + 0.1)
+    assert (
+        "exp(10·d)" in str(g)
+        and "the form of each" in str(g)
+        and "exp(0.1·d)" in g.describe("user")
+    )
+    assert "the form of each" not in str(Tem(E2, 2.0).guarantee)
+    once = Tem(E2, 2.0, numbers=N, consistent=True)
+    assert once.guarantee.bound("€12 €12 x", "€24 €24 x") == pytest.approx(N.bound(12, 24))
+    assert once.guarantee.bound("€12 €12 x", "€24 €25 x") == math.inf
+    seen = [t.split() for t in once.privatize(["€12 €12 €13"] * 50)]
+    assert all(x == y for x, y, _ in seen) and len({x for x, _, _ in seen}) > 5
+    everywhere = Tem(E2, 2.0, numbers=N, consistent="call").privatize(["€12", "€12"] * 10)
+    assert len(set(everywhere)) == 1
+
+
+@pytest.mark.parametrize("kind", MECHANISMS.values(), ids=MECHANISMS)
+def test_every_mechanism_and_its_spec(kind: Any) -> None:
+    space = (
+        None
+        if kind.default_space == "nouns"
+        else Embedding(["a", "b", "c"], [[0.0, 0.1], [1.0, 0.3], [0.5, 2.0]])
+    )
+    e = space or Embedding.default(kind.default_space)
+    made = kind.make(e, kind.smallest_epsilon(e) + 1.0, numbers=N, dates=D)
+    assert made.numbers == N and made.dates == D and "numbers=" in repr(made)
+    assert from_spec(made.spec, e) == made == pickle.loads(pickle.dumps(made))
+    assert from_spec({**made.spec, "numbers": 10}, e) == made
+    assert made.with_epsilon(made.epsilon + 1).numbers == N
+    assert made.privatize("€5 a").startswith(("€", "-€"))
+
+
+PHONE = "call 555 123 4567 on 3 May"
+
+
+def test_a_part_of_something_else_is_no_number_by_itself() -> None:
+    tem = Tem(BOX, 1.0, numbers=Number(1.0, "linear", low=8, high=8.5))
+    # As tokens, with spaces between.
+    assert tem.privatize_tokens(tem.tokenize(PHONE)) == ["▢"] * 7
+    assert tem.privatize_tokens(["€5", "x", "7 %", "y", "9"]) == ["€8", "▢", "8 %", "▢", "8"]
+    assert tem.privatize_tokens(["555", "123", "5 pm", "x", "7"], select=["555", "7"]) == [
+        "▢", "123", "5 pm", "x", "8",
+    ]  # fmt: skip
+    assert tem.count_tokens(["555", "123"])["numbers"] == 0
+    assert tem.guarantee.price(["555", "123"]) == 2.0
+    assert Tem(E2, 1.0, numbers=N).guarantee.bound(["5", "cat"], ["5", "6"]) == math.inf
+    # As spans: of every word, and of the words that a selection takes.
+    starts = [m.span() for m in re.finditer(r"\S+", PHONE)]
+    found = tem.privatize_spans(PHONE, starts)
+    assert found.text == "▢ ▢ ▢ ▢ ▢ ▢ ▢"
+    assert tem.privatize_spans(PHONE, [(5, 8), (21, 22)]).text == "call ▢ 123 4567 on ▢ May"
+    assert tem.privatize_spans("paid €5 and 12 %", [(5, 7), (12, 14)]).text == "paid €8 and ▢ %"
+    chosen = tem.privatize_spans(PHONE, select=lambda word: word.isdigit())
+    assert chosen.text == "call ▢ ▢ ▢ on ▢ May"
+    for consistent in (False, True, "call"):
+        same = Tem(E2, 1.0, numbers=N, consistent=consistent, seed=4)
+        new = same.privatize_spans(
+            "cat 555 123 cat €5", [(0, 3), (4, 7), (8, 11), (12, 15), (16, 18)]
+        )
+        words = new.text.split()
+        assert words[-1].lstrip("-").startswith("€") and len(words) == 5
+        assert not consistent or words[0] == words[3]
+    # The bound knows it: 123 beside 555 is a word, and beside a word a number.
+    spans = [(0, 3), (4, 7)]
+    guarantee = Tem(E2, 1.0, numbers=N).privatize_spans("555 123", spans).guarantee
+    assert guarantee.bound("555 123", "cat 123") == math.inf
+    assert guarantee.bound("555 123", "556 124") == 0.0
+    assert guarantee.bound("cat 123", "cat 124") == pytest.approx(N.bound(123, 124))
+
+
+def test_bags_take_no_numbers() -> None:
+    for figures in ({"numbers": N}, {"dates": D}):
+        with pytest.raises(ParameterError, match="numbers= or dates="):
+            fastdx.BagOfWords(Tem(E2, 1.0, **figures))
+
+
+def test_the_channel_takes_numbers_for_what_is_known() -> None:
+    e = Embedding(["a", "b", "c"], [[0.0], [1.0], [3.0]])
+    # To a model of language a number is a word that it does not know.
+    prior = NgramPrior.train(e, ["a zz b", "b c zz", "c a a"] * 10, 1)
+    found = Channel.of(Tem(e, 1.0, numbers=N)).decode("a €12.50 b", prior)
+    words = Channel.of(Tem(e, 1.0)).decode("a b", prior)
+    for place, other in ((0, 0), (2, 1)):
+        np.testing.assert_allclose(found.marginals(place), words.marginals(other))
+
+
+def test_errors_of_a_spec_name_the_key() -> None:
+    for value, said in [
+        (-1, "numbers.epsilon"),
+        ({"epsilon": 1, "scale": "linear"}, "numbers.low"),
+        ("x", "numbers"),
+    ]:
+        with pytest.raises(ParameterError, match=f"^{said} must be"):
+            from_spec({"mechanism": "tem", "epsilon": 1.0, "numbers": value})
+
+
+def test_a_ledger_charges_each_by_its_own_law(tmp_path: Path) -> None:
+    tem = Tem(WORDS, 2.0, numbers=N, dates=D)
+    ledger = Ledger(tmp_path / "ledger.sqlite", budget=40.0)
+    new = ledger.privatize(tem, "the cat paid €12 on 3 May 2026", account="ann")
+    assert len(N.find(new)) == 1 and len(D.find(new)) == 1
+    assert ledger.spent("ann") == pytest.approx(2.0 * 4 + 10.0 + 0.1)
+    ledger.privatize_tokens(tem, ["€12", "cat"], account="ann")
+    assert ledger.spent("ann") == pytest.approx(18.1 + 12.0)
+    # A text of nothing but a number has a word; an unknown word costs as a known one.
+    ledger.privatize(tem, "7 %", account="bob")
+    ledger.privatize(tem, "xyz 2019", account="bob")
+    assert ledger.spent("bob") == pytest.approx(10.0 + 4.0)
+    notes = [entry.note for entry in ledger.entries()]
+    assert notes == [
+        "4 words at ε = 2, 1 numbers at ε = 10, 1 dates at ε = 0.1",
+        "1 words at ε = 2, 1 numbers at ε = 10",
+        "1 numbers at ε = 10",
+        "2 words at ε = 2",
+    ]
+    with pytest.raises(BudgetExceededError):
+        ledger.privatize(tem, "€1, €2", account="ann")
+    assert ledger.spent("ann") == pytest.approx(30.1) and len(ledger.entries()) == 4
+    ledger.charge_alternatives(tem, "the €12", ["the €24", "cat €11"], account="eve")
+    assert ledger.spent("eve") == pytest.approx(
+        max(N.bound(12, 24), N.bound(12, 11) + tem.guarantee.bound("the", "cat"))
+    )
+    # Equal numbers are drawn, and paid for, once.
+    once = Tem(WORDS, 2.0, numbers=N, consistent=True)
+    ledger.privatize(once, "€12 €12 cat cat", account="cy")
+    assert ledger.spent("cy") == pytest.approx(12.0)
+
+
+def test_the_command_charges_numbers_and_dates(tmp_path: Path) -> None:
+    ledger, text = tmp_path / "ledger.sqlite", "hot coffee, €12 on 3 May 2026\n"
+    given = ("privatize", "--ledger", ledger, "--account", "ann", "--epsilon", "2",
+             "-o", tmp_path / "out.txt")  # fmt: skip
+    figures = ("--numbers", "10", "--dates", "0.5")
+    done = run(*given, *figures, "--budget", "20", stdin=text)
+    assert done.returncode == 0, done.stderr
+    spent = from_spec({"epsilon": 2.0, "numbers": 10, "dates": 0.5}).guarantee.price(text)
+    assert Ledger(ledger).spent("ann") == pytest.approx(2.0 * 3 + 10.5) == spent
+    (entry,) = Ledger(ledger).entries("ann")
+    assert entry.note == "3 words at ε = 2, 1 numbers at ε = 10, 1 dates at ε = 0.5"
+    assert len(N.find((tmp_path / "out.txt").read_text())) == 1
+    refused = run(*given, *figures, stdin=text)
+    assert refused.returncode == 1 and "would pass the budget" in refused.stderr
+
+
+WHOLE = [
+    "EUR 12.50", "12 %", "3 May 2026", "May 3, 2026", "May the 3rd", "the 3rd of May",
+    "call 555 123 4567 now", "version 2.5", "5 pm", "4111 - 1111 - 1111", "Jan. 5, 2026",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("whole", WHOLE)
+def test_no_piece_of_plain_text_ends_in_a_number_or_date(whole: str) -> None:
+    for size in range(100, 220):
+        text = f"{'and so on with words ' * 20}{whole} {'then some more of them ' * 20}"
+        pieces = [
+            block.text for block in blocks(io.BytesIO(text.encode()), "", size, between_words)
+        ]
+        assert "".join(pieces) == text and len(pieces) > 1
+        assert sum(whole in piece for piece in pieces) == 1, pieces
+    # Where every word has digits, it is cut somewhere.
+    numbers = "12 13 14 " * 20
+    pieces = [b.text for b in blocks(io.BytesIO(numbers.encode()), "", 30, between_words)]
+    assert "".join(pieces) == numbers and len(pieces) > 5
+
+
+def test_the_command_reads_a_date_across_a_piece_whole(tmp_path: Path) -> None:
+    tail = "3 May 2026 and €12 more of it, with 12 % of nothing at all"
+    word = "tea "
+    # The border of the first piece lies behind "3 May".
+    text = word * ((BATCH - 6) // len(word)) + " " * ((BATCH - 6) % len(word)) + tail
+    assert text.encode()[:BATCH].endswith(b" 3 May ")
+    (tmp_path / "in.txt").write_text(text)
+    done = run("privatize", tmp_path / "in.txt", "-o", tmp_path / "out.txt", "--epsilon", "9",
+               "--allow-unchanged", "--numbers", "1000", "--dates", "1000")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    new = (tmp_path / "out.txt").read_text()
+    assert "1 were dates" in done.stderr and "2 were numbers" in done.stderr
+    assert D.find(new[-200:]) == [dt.date(2026, 5, 3)]
+
+
+def test_the_command_and_frames(tmp_path: Path) -> None:
+    rows = [["id", "text"], ["1", "paid €12.50 on 2026-05-03"], ["2", "paid €9.00 on 2026-05-04"]]
+    with (tmp_path / "in.csv").open("w", newline="") as f:
+        csv.writer(f).writerows(rows)
+    done = run(
+        "privatize",
+        tmp_path / "in.csv",
+        "--column",
+        "text",
+        "-o",
+        tmp_path / "out.csv",
+        "--numbers",
+        "20,decimal=.,high=1000",
+        "--dates",
+        "0.2,order=dmy",
+    )
+    assert done.returncode == 0, done.stderr
+    assert "2 were numbers" in done.stderr and "2 were dates" in done.stderr
+    with (tmp_path / "out.csv").open(newline="") as f:
+        out = list(csv.reader(f))
+    assert [r[0] for r in out] == ["id", "1", "2"]
+    for row in out[1:]:
+        amounts, days = Number(20).find(row[1]), Date(1).find(row[1])
+        assert len(amounts) == 1 and len(days) == 1 and abs(math.log(amounts[0] / 10)) < 3
+    for wrong in (
+        ["--numbers", "x"],
+        ["--numbers", "-5"],
+        ["--dates", "1,order=ymd"],
+        ["--numbers", "1,low"],
+    ):
+        failed = run("privatize", tmp_path / "in.csv", "--column", "text", *wrong)
+        assert (
+            failed.returncode != 0
+            and wrong[0] in failed.stderr
+            and "Traceback" not in failed.stderr
+        )
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"text": [r[1] for r in rows[1:]]})
+    # The vocabulary has no word that looks like a number.
+    new = Tem(BOX, 2.0, numbers=N).privatize_frame(frame, "text")
+    assert all(len(N.find(t)) == 1 for t in new["text"])
+
+
+def test_policy_files_take_them(tmp_path: Path) -> None:
+    (tmp_path / "spec.toml").write_text(
+        'mechanism = "tem"\nepsilon = 2.0\n[numbers]\nepsilon = 20\nlow = 0\n'
+        '[dates]\nepsilon = 0.2\norder = "mdy"\n'
+    )
+    made = from_spec(tmp_path / "spec.toml")
+    assert made.numbers == Number(20, low=0) and made.dates == Date(0.2, order="mdy")
+
+
+# Hostile inputs
+
+WRITTEN = """
+0 1 12 999 1249 2019 007 3.14 1,249.90 1.249,90 1'249 12:30 1.2.3 12/31/99 03/05/2026
+2026-05-03 0x1F ½ ² Ⅳ XIV １２ ٣٤ १२ 𝟙𝟚 ① 〇 五 € $ % - − + e E5 1e9 th st . , ' ’ May Jan DEC
+am pm version of the Sept Jan. mai + EUR ( ) [ " / : ; _ * # @ http:// a Xy 🎉 1\u20e3
+"""
+UNSEEN = " \t\n\u00a0\u202f\u2007\u2009\x85\x00\u200b\u0301\u202e\ufeff\ue000"
+PARTS = [*WRITTEN.split(), *UNSEEN, "  "]
+
+
+NAMES = "January|February|March|April|May|June|July|August|September|October|November|December"
+# A date without a year may be any day: it is taken out before digits are looked at.
+YEARLESS = re.compile(
+    rf"\d{{1,2}}(st|nd|rd|th)? ({NAMES})\b|\b({NAMES}) \d{{1,2}}(st|nd|rd|th)?", re.IGNORECASE
+)
+FORMS = {"EUR", "e", "E", "st", "nd", "rd", "th", *NAMES.split("|"), *NAMES.upper().split("|")}
+
+
+def hostile_texts(count: int) -> list[str]:
+    rng = random.Random(20)
+    return ["".join(rng.choices(PARTS, k=rng.randint(1, 9))) for _ in range(count)]
+
+
+@pytest.mark.parametrize("which", ["numbers", "dates", "both"])
+def test_nothing_raw_passes_in_hostile_inputs(which: str) -> None:
+    """Digits and letters that are released were drawn, or are of a form.
+
+    Over grids of one point every number becomes 8 and every date with a year 8 or 9 August 2000, so
+    no other digit comes out, nor a letter that no form has. Texts without figures are as without.
+    """
+    number = Number(1.0, "linear", low=8, high=8.5) if which != "dates" else None
+    date = (
+        Date(1.0, low="2000-08-08", high="2000-08-09", order="dmy") if which != "numbers" else None
+    )
+    texts = hostile_texts(100_000)
+    out, counts = Tem(BOX, 1.0, numbers=number, dates=date).privatize_counted(texts)
+    words = Tem(BOX, 1.0).privatize(texts)
+    assert number is None or counts["numbers"] > 3000
+    assert date is None or counts["dates"] > 500
+    for text, new, drawn in zip(texts, out, words, strict=True):
+        if not ((number and number.find(text)) or (date and date.find(text))):
+            assert new == drawn, ascii(text)
+            continue
+        rest = new if date is None else YEARLESS.sub(" ", new)
+        digits = {c for c in rest if c.isnumeric()}
+        assert digits <= set("80" if which == "numbers" else "8029"), (ascii(text), ascii(new))
+        letters = "".join(c if c.isalpha() else " " for c in rest.replace("▢", " ")).split()
+        assert set(letters) <= FORMS, (ascii(text), ascii(new))
+        left = {c for c in rest if not (c.isalnum() or c.isspace() or c in "▢€$")}
+        assert left <= set(drawn) | set(text) & set(drawn) | set("-.,'’/%"), (
+            ascii(text),
+            ascii(new),
+        )
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.sampled_from(PARTS), min_size=1, max_size=12).map("".join), st.text(max_size=10))
+def test_the_account_of_a_text_is_one(text: str, more: str) -> None:
+    text += more
+    tem = Tem(E2, 1.0, numbers=N, dates=D)
+    out, counts = tem.privatize_counted([text])
+    tokens = tem.tokenize(text)
+    assert len(tokens) == counts["words"]
+    assert counts["words"] == sum(
+        counts[k] for k in ("replaced", "unknown", "skipped", "numbers", "dates")
+    )
+    g = tem.guarantee
+    assert g.bound(text, text) == 0.0 and math.isfinite(g.price(text))
+    spent = (
+        1.0 * (counts["replaced"] + counts["unknown"])
+        + 10.0 * counts["numbers"]
+        + 0.1 * counts["dates"]
+    )
+    assert g.price(text) == pytest.approx(spent)
+    assert json.loads(json.dumps(out)) == out
+
+
+def test_it_is_exported() -> None:
+    assert fastdx.numbers.Number is Number and "numbers" in fastdx.__all__
