@@ -33,9 +33,9 @@ from fastdx.cli.formats.opening import between_words, blocks
 from fastdx.exceptions import FastdxError, InputTypeError, ParameterError
 from fastdx.mechanisms import MECHANISMS
 from fastdx.numbers import Date, Number
+from helpers import ROOT
 from helpers.command import run
 
-ROOT = Path(__file__).resolve().parents[2]
 ORDERS = [1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0]
 """Six orders of ε and of the scale."""
 
