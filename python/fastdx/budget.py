@@ -20,7 +20,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastdx._shared.rounded import up
 from fastdx.bags import BagOfWords, bag_tokens
 from fastdx.exceptions import (
     FastdxError,

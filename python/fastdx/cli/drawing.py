@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from fastdx._core import JsonBlock, Replacements, Texts, privatize_arrow, privatize_json
-from fastdx._shared.rounded import up
 from fastdx.bags import STOP_WORDS, BagOfWords, text_of
 from fastdx.cli.formats.base import TextError, leaves
 from fastdx.cli.messages import CommandError
