@@ -63,7 +63,7 @@ def main() -> None:
     )
     row("bits as guarantees show them", tem.bits)
     row("bits, 4,096 sampled words", lambda: channel.bits(sample=4096))
-    row("capacity, 16,384 sampled outputs", channel.sampled_capacity)
+    row("capacity, 12,288 sampled outputs", channel.sampled_capacity)
     if not args.whole:
         return
     with tempfile.TemporaryDirectory() as folder:

@@ -22,6 +22,8 @@ from fastdx.channel import Channel, NgramPrior
 TEXTS, SENTENCES, BINS = 2000, 100, 10
 DRAWN, LENGTH = 300, 12
 """Sentences that are drawn from a model, and their words."""
+UNKNOWN = "zqxqz"
+"""A word that no space has."""
 SEED = 1
 
 
@@ -64,7 +66,10 @@ def error(certainty: np.ndarray, right: np.ndarray) -> float:
 def calibrated(
     tem: Tem, channel: Channel, prior: NgramPrior, written: Sequence[str]
 ) -> tuple[int, float, float, float]:
-    """Return how many words are known, the shares named and expected to be, and the error."""
+    """Return how many words there are, the shares named and expected to be, and the error.
+
+    Words that the space lacks are in it: the posterior may name them as unknown.
+    """
     certainty, right = [], []
     known = {word: i for i, word in enumerate(tem.space.words)}
     for text in written:
@@ -74,19 +79,22 @@ def calibrated(
             continue
         released = tem.privatize_tokens(words)
         posterior = channel.decode(released, prior)
-        certainty.append(posterior.certainty[ids >= 0])
-        right.append((posterior.best == ids)[ids >= 0])
+        certainty.append(posterior.certainty)
+        right.append(posterior.best == ids)
     sure, hit = np.concatenate(certainty), np.concatenate(right)
     return len(hit), float(hit.mean()), float(sure.mean()), error(sure, hit)
 
 
 def sentences_of(prior: NgramPrior, count: int) -> list[str]:
-    """Return sentences of known words that are drawn from the model itself."""
+    """Return sentences that are drawn from the model itself, unknown words among them."""
     rng = np.random.default_rng(SEED)
     words, made = prior.space.words, []
     for _ in range(count):
         written: list[str] = []
         for _ in range(LENGTH):
+            if rng.random() < prior.unknown_next(written):
+                written.append(UNKNOWN)
+                continue
             shares = prior.next(written)
             written.append(words[rng.choice(len(words), p=shares / shares.sum())])
         made.append(" ".join(written))

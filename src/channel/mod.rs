@@ -205,7 +205,7 @@ impl Channel {
     /// Laws that it takes where there are more.
     pub const SAMPLED: usize = 4096;
     /// Laws that [`capacity`](Self::capacity) takes where there are more.
-    pub const CAPACITY_SAMPLED: usize = 16_384;
+    pub const CAPACITY_SAMPLED: usize = 12_288;
 
     /// I(W;Y) in bits under a prior (by default 1/(rank + 2.7)). A sum over all words, or an estimate
     /// from `sample` laws, of common words and of others drawn by the prior: by default of [`SAMPLED`](Self::SAMPLED) where

@@ -290,7 +290,7 @@ class Channel:
 
     def sampled_capacity(
         self,
-        sample: SupportsIndex = 16_384,
+        sample: SupportsIndex = 12_288,
         *,
         progress: Callable[[int], object] | None = None,
     ) -> Bits:

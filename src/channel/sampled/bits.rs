@@ -210,11 +210,10 @@ impl Bounds {
         };
         let (mut low_error, mut high_error) = (0.0, 0.0);
         if !groups.is_empty() {
-            let (with, without);
-            (with, low_error) = own(|found| found.0);
-            (without, high_error) = own(|found| found.1);
-            below += with;
-            above += without;
+            let (with, without) = (own(|found| found.0), own(|found| found.1));
+            below += with.0;
+            above += without.0;
+            (low_error, high_error) = (with.1, without.1);
         }
         Bounds {
             below,

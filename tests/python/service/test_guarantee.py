@@ -18,7 +18,7 @@ from helpers import ROOT
 SCHEMA = json.loads((ROOT / "docs" / "reference" / "guarantee.schema.json").read_text())
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 # Measuring what comes back and what is told takes a while; nobody waits for it.
-PATIENCE = 120
+PATIENCE = 300
 
 
 def got(address: str, path: str) -> Any:
