@@ -197,11 +197,11 @@ def sentence_attack(
         if inputs is None:
             inputs = LikelyInputs.of(mechanism, model.frequencies, candidates, draws=draws)
         table = inputs.under(model.frequencies)
-    told = None
+    release_bits = None
     if mechanism.has_law:
         channel = Channel.of(mechanism) if channel is None else _checked(channel, mechanism)
         # Before decoding, so that bits and decoding share one pass over all laws.
-        told = channel.bits(model) if bits else None
+        release_bits = channel.bits(model) if bits else None
     release = _Release(mechanism, texts)
     content = _counted(release, stop_words)
     if channel is not None:
@@ -226,7 +226,7 @@ def sentence_attack(
     )
     return Recovered(
         words=int(content.sum()), texts=len(np.unique(release.text[content])), alone=share(one),
-        sentence=share(path), exact=channel is not None, bits=told,
+        sentence=share(path), exact=channel is not None, bits=release_bits,
         unchanged=float((y == w)[content].mean()), similarity=near, chance=chance,
         context=None if around is None else share(around),
     )  # fmt: skip

@@ -299,7 +299,7 @@ class TestCommand:
     @pytest.mark.parametrize(
         ("more", "text", "said"),
         [
-            (["--epsilon", "2"], "flu", "--channel describes all"),
+            (["--epsilon", "2"], "flu", "--channel describes the whole"),
             (["--at-least", "0"], "flu", "--at-least"),
             (["--mechanism", "bag"], "flu", "bag"),
             ([], "secretword", "word 0"),
