@@ -16,8 +16,8 @@ import numpy as np
 from fastdx import attacks, calibration
 from fastdx._shared.replace import open_output
 from fastdx.attacks import Prior
-from fastdx.calibration.measures import statistics_at
 from fastdx.calibration.leakage import bits_of
+from fastdx.calibration.measures import statistics_at
 from fastdx.channel import NgramPrior
 from fastdx.exceptions import ParameterError
 from fastdx.mechanisms import Mechanism
