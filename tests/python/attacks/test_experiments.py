@@ -220,10 +220,13 @@ def test_epsilons_are_those_that_are_asked_for() -> None:
         above = ours.certified(ours._mechanism(spaces, name, own * (1 + 2 * ours.TOLERANCE)))
         assert reached <= 2.0 < above, name
     assert ours._at_certified(spaces, "custext", 2.0) is None
-    own = ours._at_success(spaces, "tem", named=0.3)
-    assert own is not None
-    found = ours._measured(ours._mechanism(spaces, "tem", own), Planted(), SIZES)
-    assert 0.28 < found["named"] <= 0.3
+    for name in ("tem", "laplace"):
+        own = ours._at_bits(spaces, name, bits=0.5)
+        assert own is not None
+        found = ours._measured(ours._mechanism(spaces, name, own), Planted(), SIZES)
+        bits, low, high = found["bits"]
+        assert low <= bits <= high, name
+        assert 0.45 < high <= 0.5, name
 
 
 def test_who_wins_is_read_from_the_numbers() -> None:

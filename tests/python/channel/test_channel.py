@@ -24,6 +24,7 @@ from fastdx import (
     Tem,
 )
 from fastdx.channel import Bits, Channel, LanguageModel, NgramPrior, Posterior
+from fastdx.exceptions import ParameterError
 
 RNG = np.random.default_rng(5)
 WORDS = [f"w{i}" for i in range(60)]
@@ -468,3 +469,18 @@ class TestNgramPrior:
             NgramPrior.train(E, "one text", 2)
         with pytest.raises(fastdx.InputTypeError):
             NgramPrior("core")  # type: ignore[arg-type]
+
+
+def test_outputs_that_punctuation_joins_are_read_one_by_one() -> None:
+    """A symbol that touched a word is not released: an apostrophe may then join two outputs."""
+    e = Embedding(["scene", "film", "br"], np.array([[0.0], [0.5], [1.0]]))
+    tem = Tem(e, 1.0, oov="mask", seed=5)
+    channel, prior = Channel.of(tem), NgramPrior.train(e, ["scene film br", "film scene"])
+    assert len(tem.tokenize("scene'<br")) == 2
+    assert len(tem.tokenize(tem.privatize("scene'<br"))) == 1
+    read = channel.decode(tem.privatize("the 'scene'<br film'/<film>'br end"), prior)
+    plain = channel.decode(tem.privatize("the scene br film film br end"), prior)
+    assert len(read) == len(plain) == 7
+    for hostile in ("scene'house", "scene'" * 40 + "x", "'" * 300 + "x", "scene'" * 5000 + "x"):
+        with pytest.raises(ParameterError, match="none of its outputs"):
+            channel.decode(hostile, prior)
