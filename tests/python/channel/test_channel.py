@@ -85,10 +85,9 @@ def test_every_column_is_that_of_the_law_that_is_drawn(mechanism: fastdx.Mechani
         assert estimated.low <= bits <= estimated.high
         assert estimated.sampled == 40
         assert " to " in str(estimated)
-        # Where all words cost no more than the sample, they are summed over.
-        every = channel.bits(prior, sample=2000)
-        assert abs(every - bits) < 1e-9
-        assert every.sampled == 0
+        # Nearly all words are summed over, not drawn.
+        nearly = channel.bits(prior, sample=2000)
+        assert nearly.low - 1e-9 <= bits <= nearly.high + 1e-9
     assert abs(channel.capacity - np.log2(law.max(axis=0).sum())) < 1e-9
 
 
