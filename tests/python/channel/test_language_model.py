@@ -211,5 +211,5 @@ def test_what_was_measured_is_kept_and_shown(tmp_path: Path, monkeypatch: Any) -
 
 def test_a_missing_package_is_named(monkeypatch: Any) -> None:
     monkeypatch.setitem(__import__("sys").modules, "llama_cpp", None)
-    with pytest.raises(SystemExit, match=r"fastdx\[audit\]"):
+    with pytest.raises(SystemExit, match=r"fastdx\[language-model\]"):
         smollm._llama()
