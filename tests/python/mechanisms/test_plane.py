@@ -219,7 +219,7 @@ def test_what_has_no_such_law() -> None:
     e = words(RNG.normal(size=(5, 2)))
     with pytest.raises(fastdx.InputTypeError, match="MultivariateLaplace or a Mahalanobis"):
         laws.of_noise(fastdx.Tem(e, 1.0))  # type: ignore[arg-type]
-    with pytest.raises(fastdx.ParameterError, match="one and two dimensions, this one has 3"):
+    with pytest.raises(fastdx.ParameterError, match="one or two dimensions, this one has 3"):
         laws.of_noise(MultivariateLaplace(words(np.eye(3)), 1.0))
     with pytest.raises(fastdx.ParameterError, match="remap"):
         laws.of_noise(MultivariateLaplace(e, 1.0, remap=2))
