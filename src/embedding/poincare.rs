@@ -432,7 +432,7 @@ pub fn reconstruction(
                     group.iter().for_each(|&(_, v)| linked[v as usize] = false);
                     nearer.sort_unstable();
                     let ranks = nearer.iter().map(|&n| n as f64 + 1.0).sum();
-                    // The i-th target in order stands behind i targets and its nearer non-targets.
+                    // The i-th target in order stands behind i - 1 targets and its nearer non-targets.
                     let precision = (1..)
                         .zip(&nearer)
                         .map(|(i, &n)| f64::from(i) / (f64::from(i) + n as f64));

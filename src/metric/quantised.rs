@@ -491,8 +491,7 @@ mod tests {
         }
     }
 
-    /// The bounds are useful: for words in a ball, they prove that those at twice the limit are
-    /// beyond it.
+    /// The bounds are useful: they prove that words a little farther than the limit are beyond it.
     #[test]
     fn bounds_prove_that_far_words_are_beyond() {
         let mut rng = crate::Randomness::new(Some(1))

@@ -1,7 +1,8 @@
 //! Text in, text out: finds words, looks them up, replaces them, and puts the replacements in their
 //! positions.
 //!
-//! White space, punctuation and line structure do not change. They are **not protected**. Neither
+//! White space, punctuation and line structure do not change, except one space beside a dropped
+//! word. They are **not protected**. Neither
 //! are the number of words, nor which words the policy exempts.
 
 mod bound;
