@@ -12,8 +12,8 @@ impl TextPrivatizer {
     /// those of the text of these words with spaces between.
     ///
     /// # Errors
-    /// [`Error::UnknownInText`](crate::Error::UnknownInText) under [`Oov::Error`](super::Oov::Error),
-    /// [`Error::Interrupted`](crate::Error::Interrupted).
+    /// [`Error::UnknownInText`] under [`Oov::Error`](super::Oov::Error),
+    /// [`Error::Interrupted`].
     pub fn privatize_tokens(
         &self,
         tokens: &[&str],

@@ -14,7 +14,7 @@ impl Posterior {
     /// Texts drawn from the posterior: as likely as they are to stand behind the release.
     ///
     /// # Errors
-    /// [`Error::System`] if the operating system gives no entropy, [`Error::Interrupted`].
+    /// [`Error::System`](crate::Error::System) if the operating system gives no entropy, [`Error::Interrupted`](crate::Error::Interrupted).
     pub fn sample(&self, count: usize, seed: Option<u64>, control: &Control) -> Result<Vec<Given>> {
         let key = Randomness::new(seed).next_key()?;
         let places = self.words.len();
@@ -65,7 +65,7 @@ impl Posterior {
     /// The tokens of the likeliest text.
     ///
     /// # Errors
-    /// [`Error::Interrupted`].
+    /// [`Error::Interrupted`](crate::Error::Interrupted).
     pub fn likeliest(&self, control: &Control) -> Result<Vec<u32>> {
         if let Some(found) = &self.enumerated {
             let weights = found.weights.iter().zip(0usize..);
@@ -90,7 +90,7 @@ impl Posterior {
     /// The likeliest text.
     ///
     /// # Errors
-    /// [`Error::Interrupted`].
+    /// [`Error::Interrupted`](crate::Error::Interrupted).
     pub fn viterbi(&self, control: &Control) -> Result<Given> {
         Ok(self.reading.with(&self.channel, &self.likeliest(control)?))
     }
