@@ -27,7 +27,7 @@ run: $(STAMP) ## sets everything up and privatises a sentence
 quick: $(VENV)/.made ## builds and installs quickly, for `.venv/bin/python -m pytest FILE`
 	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --profile quick --locked --quiet
 
-# In a clone under target/inner-loop. CONTRIBUTING.md shows the figures: `tools/figures.py CONTRIBUTING.md`.
+# In a clone under target/inner-loop.
 .PHONY: inner-loop
 inner-loop: $(VENV)/.made ## measures the seconds from a changed line to a test that passed
 	$(BIN)/python tools/inner_loop.py

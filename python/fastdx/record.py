@@ -296,7 +296,8 @@ def _bits(guarantee: Guarantee) -> Iterator[str]:
     yield (
         f"Measured, not proved: a release tells {high:.2f} of the {found['entropy']:.2f} bits of a "
         f"word, where words are written by {found['prior']}. Of a text it tells at most so much "
-        f"for each of its words. This is {how}, and rounded up."
+        f"for each of its words; numbers and dates that have laws of their own are not counted. "
+        f"This is {how}, and rounded up."
     )
 
 

@@ -120,7 +120,7 @@ impl fmt::Display for WordBits {
         write!(
             f,
             " of the {entropy:.2} bits of a word where words are written by {}, and of a text at most \
-             so much for each of its words",
+             so much for each of its words, not counting numbers and dates that have laws of their own",
             Self::PRIOR
         )?;
         match told.sampled {
@@ -174,7 +174,7 @@ mod tests {
         assert!(printed.starts_with(&plain) && printed.contains(sentence));
         assert!(printed.contains(" Measured, not proved: a release"));
         assert!(plainly.contains(sentence));
-        assert!(printed.ends_with("each of its words (exact: a sum over all words)."));
+        assert!(printed.ends_with("laws of their own (exact: a sum over all words)."));
         let estimated = WordBits::Told {
             told: Bits {
                 low: 4.509,
