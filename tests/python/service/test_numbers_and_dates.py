@@ -52,7 +52,7 @@ def test_a_ledger_charges_what_python_charges(start: Callable[..., str], tmp_pat
             spent += guarantee.price(text)
             assert ledger.spent("ann") == pytest.approx(spent)
             assert ledger.entries("ann")[-1].note == note
-        with pytest.raises(ServiceError, match="budget"):
+        with pytest.raises(ServiceError, match="is left"):
             client.privatize("€1, €2 and €3")
     assert ledger.spent("ann") == pytest.approx(spent) == pytest.approx(41.2)
 

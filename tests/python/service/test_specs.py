@@ -35,8 +35,8 @@ def test_every_mechanism(
             told = client.guarantee(name)
             public = json.loads(made._complete_spec(False))
             assert told["spec"] == {k: v for k, v in public.items() if k != "verify"}, name
-            # The service may not have measured yet what comes back unchanged.
-            measured = {"unchanged": None, "sentence": None, "for_users": None}
+            # The service measures what comes back unchanged and the bits when it has started.
+            measured = {"unchanged": None, "bits": None, "sentence": None, "for_users": None}
             proved = json.loads(made.guarantee.to_json()) | measured
             assert told["guarantee"] | measured == proved, name
             if not made.has_law or spec.get("consistent"):
