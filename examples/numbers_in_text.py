@@ -1,4 +1,4 @@
-"""What becomes of some seventy inputs with digits where numbers= and dates= are set.
+"""Shows the outputs for some seventy inputs with digits where numbers= and dates= are set.
 
 python examples/numbers_in_text.py
 """

@@ -155,7 +155,7 @@ def _named(name: str, e: Embedding, features: TextFeatures, task: Task) -> list[
 
 
 def _alone(name: str, e: Embedding, features: TextFeatures, task: Task) -> dict[str, Any]:
-    """What is known without a release: of private texts, and of the clear ones."""
+    """Features known without a release, for private texts and for clear ones."""
     counts = {c: task.learned.labels.count(c) for c in set(task.learned.labels)}
     most = max(sorted(counts), key=counts.__getitem__)
     labels = task.tested.labels
@@ -163,7 +163,7 @@ def _alone(name: str, e: Embedding, features: TextFeatures, task: Task) -> dict[
 
 
 def _public(source: Source, name: str, words: int) -> dict[str, Any]:
-    """What is known without a release, and with the clear texts."""
+    """Features known without a release, and those of the clear texts."""
     e, task = _space(source, words), _task(source, name)
     features = TextFeatures(Channel.of(_at(e, None, 1.0)))
     clear = _judge(features.of_clear(task.learned.texts), task.learned.labels)

@@ -84,7 +84,7 @@ def _seeded(m: Mechanism) -> Mechanism:
 
 
 def _bits(m: Mechanism) -> Bits:
-    """What a release tells of a word; of noise estimated, not less than there is."""
+    """The bits that a release tells of a word; for noise an estimate with its interval."""
     channel = Channel.of(m, estimate=None if m.has_law else ESTIMATED)
     return channel.bits(prior_of(m, "rank"))
 

@@ -124,7 +124,7 @@ def _said(
 
 
 def _measured(source: Source, asked: tuple[str, bool, float], size: int, count: int) -> Any:
-    """What is said of sentences of a collection, by a model of its own kind or another, at an ε."""
+    """The statements about sentences of a collection at an ε, by a model of its kind or another."""
     name, own, epsilon = asked
     collection = COLLECTIONS[name](source)
     prior = _prior(collection, size, own)
@@ -179,7 +179,7 @@ class _Measures:
 
 
 def certain(run: Run) -> Table:
-    """What is said with a probability, and how often it is true."""
+    """The probability of statements, and how often they are true."""
     m = _Measures(run)
     table = Table(
         'Decoded by text("certain"): what is said, and how much of it is true',

@@ -25,7 +25,7 @@ def field(name: str, root: Path = ROOT) -> str:
 
 
 def faults(root: Path = ROOT) -> list[str]:
-    """What contradicts Cargo.toml in the files that cannot read it, a sentence each."""
+    """Return a sentence for each contradiction to Cargo.toml in files that cannot read it."""
     version, repository = field("version", root), field("repository", root)
     citation = (root / "CITATION.cff").read_text("utf-8")
     changelog = (root / "CHANGELOG.md").read_text("utf-8")

@@ -124,7 +124,7 @@ def oldest() -> None:
 
 
 def others() -> None:
-    """That it compiles for Windows and macOS."""
+    """Checks that it compiles for Windows and macOS."""
     run("make", "platforms", "check-platforms")
 
 

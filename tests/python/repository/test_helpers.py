@@ -1,4 +1,4 @@
-"""What tests share stands in `helpers`: no test file imports from another one."""
+"""Tests share code through `helpers`: no test file imports from another one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a release states is compared with its one home; faults that are planted are found."""
+"""Compares the statements of a release with their one home, and finds planted faults."""
 
 from __future__ import annotations
 

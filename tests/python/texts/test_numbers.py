@@ -184,7 +184,7 @@ def test_an_audit_of_draws_finds_no_more_than_epsilon() -> None:
 
 
 def test_clamping_is_nearer_at_the_same_bound_than_conditioning() -> None:
-    """What the documents say of both truncations: `examples/range_of_numbers.py` has the table."""
+    """The documents compare both truncations: `examples/range_of_numbers.py` has the table."""
     ends = SimpleNamespace(**run_path(str(ROOT / "examples" / "range_of_numbers.py")))
     for width in (1.0, 3.0, 10.0, 30.0, 100.0):
         epsilon = width / (ends.POINTS - 1)
@@ -196,7 +196,7 @@ def test_clamping_is_nearer_at_the_same_bound_than_conditioning() -> None:
         # A receiver who reads it best is served as well by clamping at every ε (Ghosh et al.).
         assert best < other_best and end < other_end
         assert mean < other_mean or width < 3
-        # What a step from an end costs: up to twice as much.
+        # A step from an end costs up to twice as much.
         r = math.exp(-epsilon)
         weights = np.exp(-epsilon * ends.APART)
         cost = ends.loss(weights / weights.sum(axis=1, keepdims=True))
@@ -305,7 +305,7 @@ def test_what_is_masked_or_infinite() -> None:
     assert 1249.0 not in new.data and new.dtype == np.float64
     days = np.ma.array(np.array(["2026-05-03", "2026-05-04"], "datetime64[D]"), mask=[True, False])
     assert D.privatize(days).mask.tolist() == [True, False]
-    # What is too large is clamped, whatever holds it.
+    # Too large values are clamped, whatever type holds them.
     wide = Number(1.0, "linear", low=0, high=10)
     given_ = [Decimal("Infinity"), Decimal("1E-500"), 10**400, -(10**400), Fraction(10**400, 3),
               Decimal("NaN"), Decimal("sNaN"), math.inf]  # fmt: skip
