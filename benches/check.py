@@ -52,7 +52,7 @@ CONFIDENCE = 0.95
 SOURCES = ("src", "data", "Cargo.toml", "Cargo.lock", "build.rs", ".cargo")
 """The sources of the extension."""
 
-Work = Callable[[], object]
+Task = Callable[[], object]
 
 
 # --- the rows
@@ -60,7 +60,7 @@ Work = Callable[[], object]
 
 class Row(NamedTuple):
     about: str
-    prepare: Callable[[], Work]
+    prepare: Callable[[], Task]
     """Prepares the data, warms up, and returns the function to time."""
     clocks: tuple[str, ...] = ("cpu",)
     threads: int = 1
@@ -71,8 +71,8 @@ class Row(NamedTuple):
 ROWS: dict[str, Row] = {}
 
 
-def row(name: str, about: str, **options: Any) -> Callable[[Callable[[], Work]], object]:
-    def add(prepare: Callable[[], Work]) -> object:
+def row(name: str, about: str, **options: Any) -> Callable[[Callable[[], Task]], object]:
+    def add(prepare: Callable[[], Task]) -> object:
         ROWS[name] = Row(about, prepare, **options)
         return prepare
 
@@ -87,14 +87,14 @@ def corpus(count: int) -> list[str]:
     return prose(Embedding.default().words, count, 200)
 
 
-def warm(call: Work, times: int = 3) -> Work:
+def warm(call: Task, times: int = 3) -> Task:
     for _ in range(times):
         call()
     return call
 
 
 @row("text-warm", "Tem, 100,000 words of text, laws kept")
-def _() -> Work:
+def _() -> Task:
     from fastdx import Tem
 
     texts, tem = corpus(500), Tem(epsilon=3.0)
@@ -102,7 +102,7 @@ def _() -> Work:
 
 
 @row("text-first", "Tem, the same by a new mechanism", runs=2)
-def _() -> Work:
+def _() -> Task:
     from fastdx import Tem
 
     texts = corpus(500)
@@ -112,7 +112,7 @@ def _() -> Work:
 # Idle threads search for work for a while, so processor time says little here.
 @row("text-threads", "Tem, 200,000 words of text, laws kept, 2 threads",
      clocks=("wall",), threads=2)  # fmt: skip
-def _() -> Work:
+def _() -> Task:
     from fastdx import Tem
 
     texts, tem = corpus(1000), Tem(epsilon=3.0)
@@ -121,7 +121,7 @@ def _() -> Work:
 
 @row("command", "fastdx privatize, 15 MB of text in a .jsonl.gz, 2 threads",
      clocks=("cpu", "wall"), threads=2, runs=1)  # fmt: skip
-def _() -> Work:
+def _() -> Task:
     from common import as_installed
 
     STORE.mkdir(parents=True, exist_ok=True)
@@ -148,7 +148,7 @@ def _() -> Work:
 
 
 @row("ids", "Tem.privatize_ids, 300,000 Zipf ids, warm")
-def _() -> Work:
+def _() -> Task:
     import numpy as np
 
     from fastdx import Tem
@@ -160,7 +160,7 @@ def _() -> Work:
 
 
 @row("new-epsilon", "Tem, 64 random words at an ε not seen before, 30,000 × 100, 40 times")
-def _() -> Work:
+def _() -> Task:
     import numpy as np
     from common import embedding
 
@@ -189,14 +189,14 @@ def covered() -> tuple[list[str], Callable[[], Any]]:
 
 
 @row("cover-warm", "Tem on a cover, 40,000 words of text, laws kept")
-def _() -> Work:
+def _() -> Task:
     texts, make = covered()
     tem = make()
     return warm(lambda: tem.privatize(texts), 5)
 
 
 @row("cover-first", "Tem on a cover, the same by a new mechanism", runs=2)
-def _() -> Work:
+def _() -> Task:
     texts, make = covered()
     return lambda: make().privatize(texts)
 
@@ -211,7 +211,7 @@ def points(e: Any, number: int) -> Any:
     return e.vectors[rng.integers(0, len(e), number)] + z
 
 
-def nearest(dim: int) -> Work:
+def nearest(dim: int) -> Task:
     from common import embedding
 
     e = embedding(20_000, dim)
@@ -220,17 +220,17 @@ def nearest(dim: int) -> Work:
 
 
 @row("search-50", "nearest words of 1,000 noisy points, 20,000 × 50")
-def _() -> Work:
+def _() -> Task:
     return nearest(50)
 
 
 @row("search-300", "the same, 20,000 × 300")
-def _() -> Work:
+def _() -> Task:
     return nearest(300)
 
 
 @row("search-one", "the same, 20,000 × 300, 200 points one by one")
-def _() -> Work:
+def _() -> Task:
     from common import embedding
 
     e = embedding(20_000, 300)
@@ -239,7 +239,7 @@ def _() -> Work:
 
 
 @row("lists", "lists of 256 nearest words for 20,000 × 100", runs=1)
-def _() -> Work:
+def _() -> Task:
     from common import embedding
 
     from fastdx import Tem
@@ -249,7 +249,7 @@ def _() -> Work:
 
 
 @row("laplace", "MultivariateLaplace, 10,000 ids, 20,000 × 50")
-def _() -> Work:
+def _() -> Task:
     import numpy as np
     from common import embedding
 
@@ -261,7 +261,7 @@ def _() -> Work:
 
 
 @row("hyperbolic", "hyperbolic noise, n = 100, ball, ε = 8, 20,000 vectors")
-def _() -> Work:
+def _() -> Task:
     from fastdx.noise import hyperbolic_laplace
 
     return warm(lambda: hyperbolic_laplace(100, 8.0, 20_000, base="ball"))
@@ -276,7 +276,7 @@ def bags(number: int, length: int) -> tuple[Any, list[list[str]]]:
     return e, [[e.words[i] for i in bag] for bag in picked]
 
 
-def pairs(length: int) -> Work:
+def pairs(length: int) -> Task:
     import fastdx
 
     e, made = bags(40, length)
@@ -285,17 +285,17 @@ def pairs(length: int) -> Work:
 
 
 @row("emd-50", "Earth Mover's distance of 20 pairs, N = 50, × 300")
-def _() -> Work:
+def _() -> Task:
     return pairs(50)
 
 
 @row("emd-200", "the same, N = 200")
-def _() -> Work:
+def _() -> Task:
     return pairs(200)
 
 
 @row("pairwise", "pairwise_emd, 60 × 60 documents, N = 50, × 300")
-def _() -> Work:
+def _() -> Task:
     import fastdx
 
     e, made = bags(120, 50)
@@ -303,7 +303,7 @@ def _() -> Work:
 
 
 @row("certificate", "audit.certify, 10,000 × 100", runs=1)
-def _() -> Work:
+def _() -> Task:
     from common import embedding
 
     from fastdx import Tem, audit
@@ -313,7 +313,7 @@ def _() -> Work:
 
 
 @row("balanced", "Cover.balanced of the built-in words, k = 40", runs=2)
-def _() -> Work:
+def _() -> Task:
     from fastdx import Cover, Embedding
 
     e = Embedding.default()
@@ -321,7 +321,7 @@ def _() -> Work:
 
 
 @row("reidentification", "attack on single words, a cover of 10,000 × 50", runs=1)
-def _() -> Work:
+def _() -> Task:
     from common import embedding
 
     from fastdx import Cover, Tem
@@ -333,7 +333,7 @@ def _() -> Work:
 
 
 @row("poincare", "Poincaré training, a tree of 20,000 nodes, 100 dimensions, 4 epochs")
-def _() -> Work:
+def _() -> Task:
     from fastdx import poincare
 
     edges = [(f"n{i}", f"n{(i - 1) // 4}") for i in range(1, 20_000)]
@@ -349,7 +349,7 @@ def used() -> float:
     return time.process_time() + ended.ru_utime + ended.ru_stime
 
 
-def best(call: Work, runs: int, seconds: float = 0.3) -> dict[str, float]:
+def best(call: Task, runs: int, seconds: float = 0.3) -> dict[str, float]:
     """Return the shortest time by both clocks, of at least `runs` runs in at least `seconds`."""
     times: dict[str, list[float]] = {"cpu": [], "wall": []}
     while len(times["wall"]) < runs or sum(times["wall"]) < seconds:

@@ -35,7 +35,7 @@ CHUNK = 10_000_000
 """The most words in memory at once."""
 PARTS = ("vocabulary", "text", "threads", "documents")
 
-Found = dict[str, float]
+Measurements = dict[str, float]
 
 
 # --- what a process of its own measures
@@ -88,7 +88,7 @@ def vectors(words: int) -> NDArray[np.float32]:
     return made
 
 
-def vocabulary(size: int) -> Found:
+def vocabulary(size: int) -> Measurements:
     from fastdx import Embedding, Tem
 
     x, names = vectors(size), [f"w{i}" for i in range(size)]
@@ -122,7 +122,7 @@ def corpus(words: int) -> list[str]:
     return part * (words // (len(part) * length))
 
 
-def text(words: int) -> Found:
+def text(words: int) -> Measurements:
     from fastdx import Tem
 
     texts = corpus(min(words, CHUNK))
@@ -140,7 +140,7 @@ def text(words: int) -> Found:
     return {"first": first, "warm": warm, "memory": memory.peak()}
 
 
-def threads(number: int) -> Found:
+def threads(number: int) -> Measurements:
     """Measure fixed work by the number of threads that the environment sets."""
     from common import clustered
 
@@ -159,7 +159,7 @@ def threads(number: int) -> Found:
     return found
 
 
-def process(_: int) -> Found:
+def process(_: int) -> Measurements:
     """Measure words per second of processor time by one thread, beside equal processes.
 
     Other load takes no processor time of this process. Contention between the processes does show,
@@ -180,7 +180,7 @@ def process(_: int) -> Found:
     return {"rate": 1_000_000 * runs / (time.process_time() - used)}
 
 
-def documents(number: int) -> Found:
+def documents(number: int) -> Measurements:
     """Make bags of 50 words: 20 of a topic (a word and its 100 nearest), others by Zipf's law."""
     import fastdx
 
@@ -214,16 +214,16 @@ def command(part: str, size: int, threads: int | None) -> tuple[list[str], dict[
     return [sys.executable, __file__, "--here", part, str(size)], env
 
 
-def told(output: str) -> Found:
-    found: Found = json.loads(output.splitlines()[-1])
+def last_line(output: str) -> Measurements:
+    found: Measurements = json.loads(output.splitlines()[-1])
     return found
 
 
-def measured(part: str, size: int, threads: int | None = None) -> Found:
+def measured(part: str, size: int, threads: int | None = None) -> Measurements:
     print(f"{part} {size:,}", file=sys.stderr, flush=True)
     words, env = command(part, size, threads)
     done = subprocess.run(words, env=env, stdout=subprocess.PIPE, text=True, check=True)
-    return told(done.stdout)
+    return last_line(done.stdout)
 
 
 def side_by_side(number: int) -> float:
@@ -241,7 +241,7 @@ def side_by_side(number: int) -> float:
         assert one.stdin is not None
         one.stdin.write("\n")
         one.stdin.flush()
-    return sum(told(one.communicate()[0])["rate"] for one in running)
+    return sum(last_line(one.communicate()[0])["rate"] for one in running)
 
 
 def cores() -> int:
@@ -321,7 +321,7 @@ def sizes(all_of_them: Sequence[int], most: float) -> list[int]:
 
 
 def of_vocabulary(most: float) -> list[Series]:
-    found: dict[int, Found] = {}
+    found: dict[int, Measurements] = {}
     left: list[str] = []
     for size in sizes(VOCABULARIES, most):
         needed = 4 * size * DIM * 4 / 2**30 + 0.2

@@ -6,6 +6,8 @@
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
+#[cfg(target_arch = "x86_64")]
+mod avx2;
 pub(crate) mod block;
 pub(crate) mod bounded;
 mod limits;
@@ -111,6 +113,12 @@ impl Metric {
                 unsafe { euclidean_avx512::<A, 1, false>(a, now, now, std::array::from_mut(out)) };
             }
             return;
+        }
+        #[cfg(target_arch = "x86_64")]
+        if self == Metric::Euclidean && Avx2::detect().is_some() {
+            let row = |i: usize| &rows[ids[i] as usize * n..][..n];
+            // SAFETY: the feature was detected.
+            return unsafe { avx2::euclidean(a, row, out) };
         }
         for (&id, out) in ids.iter().zip(out) {
             *out = self.distance(a, &rows[id as usize * n..][..n]);
@@ -367,6 +375,10 @@ fn sum_avx512(lanes: __m512d) -> f64 {
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 fn distances_avx2<A: Coordinate>(metric: Metric, a: &[A], rows: &[f32], out: &mut [f64]) {
+    let n = a.len();
+    if metric == Metric::Euclidean && n > 0 {
+        return avx2::euclidean(a, |i| &rows[i * n..][..n], out);
+    }
     distances_portable(metric, a, rows, out);
 }
 
@@ -629,6 +641,13 @@ mod tests {
             Metric::Euclidean.distances(&wide, &rows, &mut here);
             distances_portable(Metric::Euclidean, &wide, &rows, &mut plain);
             assert_eq!(here, plain);
+            // Also on machines that have something wider.
+            #[cfg(target_arch = "x86_64")]
+            if Avx2::detect().is_some() {
+                // SAFETY: the feature was detected.
+                unsafe { avx2::euclidean(&wide, |i| &rows[i * n..][..n], &mut here) };
+                assert_eq!(here, plain);
+            }
             // Rows that are apart in memory, one of them twice.
             for ids in [&[4, 0, 2, 2, 1, 3, 0, 4, 1][..], &[3], &[]] {
                 for metric in Metric::ALL {

@@ -10,10 +10,9 @@ use std::arch::x86_64::*;
 
 use crate::metric::{Limits, Proven};
 use crate::parallel::split;
-#[cfg(target_arch = "x86_64")]
 use crate::prefetch::prefetch;
 #[cfg(target_arch = "x86_64")]
-use crate::simd::Avx512VnniBytes;
+use crate::simd::{Avx2, Avx512VnniBytes};
 
 /// A cache line; every row starts on one.
 #[derive(Clone, Copy, Debug)]
@@ -88,6 +87,8 @@ pub(crate) struct QuantisedBounds {
 enum Isa {
     #[cfg(target_arch = "x86_64")]
     Avx512Vnni(Avx512VnniBytes),
+    #[cfg(target_arch = "x86_64")]
+    Avx2(Avx2),
     Portable,
 }
 
@@ -96,6 +97,10 @@ impl Isa {
         #[cfg(target_arch = "x86_64")]
         if let Some(proof) = Avx512VnniBytes::detect() {
             return Isa::Avx512Vnni(proof);
+        }
+        #[cfg(target_arch = "x86_64")]
+        if let Some(proof) = Avx2::detect() {
+            return Isa::Avx2(proof);
         }
         Isa::Portable
     }
@@ -185,16 +190,10 @@ impl QuantisedBounds {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: the variant holds the proof of its features; lengths were checked.
             Isa::Avx512Vnni(_) => unsafe { self.compare_avx512(a, b, limits) },
-            Isa::Portable => {
-                let mut proven = Proven::default();
-                for (i, &b) in b.iter().enumerate() {
-                    let (least, most) = self.between(self.row(a), self.row(b));
-                    proven.beyond |= u64::from(least > limits.far[i]) << i;
-                    proven.within |= u64::from(most <= limits.near[i]) << i;
-                    proven.outside |= u64::from(least > limits.least) << i;
-                }
-                proven
-            }
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: the variant holds the proof of its feature.
+            Isa::Avx2(_) => unsafe { self.compare_avx2(a, b, limits) },
+            Isa::Portable => self.compare_by(product_portable, a, b, limits),
         }
     }
 
@@ -215,15 +214,65 @@ impl QuantisedBounds {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: the variant holds the proof of its features.
             Isa::Avx512Vnni(_) => unsafe { self.nearest_avx512(a, b) },
-            Isa::Portable => {
-                let mut nearest = (f64::INFINITY, f64::INFINITY);
-                for &b in b {
-                    let (least, most) = self.between(self.row(a), self.row(b));
-                    nearest = (nearest.0.min(least), nearest.1.min(most));
-                }
-                nearest
-            }
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: the variant holds the proof of its feature.
+            Isa::Avx2(_) => unsafe { self.nearest_avx2(a, b) },
+            Isa::Portable => self.nearest_by(product_portable, a, b),
         }
+    }
+
+    /// Compares, by a function that computes ⟨q_a, q_b⟩.
+    #[inline(always)]
+    fn compare_by(
+        &self,
+        product: impl Fn(&[Line], &[Line]) -> i32,
+        a: u32,
+        b: &[u32],
+        limits: &Limits,
+    ) -> Proven {
+        let mut proven = Proven::default();
+        b.iter().for_each(|&b| self.prefetch(b));
+        for (i, &b) in b.iter().enumerate() {
+            let (least, most) = self.between(&product, self.row(a), self.row(b));
+            proven.beyond |= u64::from(least > limits.far[i]) << i;
+            proven.within |= u64::from(most <= limits.near[i]) << i;
+            proven.outside |= u64::from(least > limits.least) << i;
+        }
+        proven
+    }
+
+    /// Finds the bounds on the nearest word, by a function that computes ⟨q_a, q_b⟩.
+    #[inline(always)]
+    fn nearest_by(
+        &self,
+        product: impl Fn(&[Line], &[Line]) -> i32,
+        a: u32,
+        b: &[u32],
+    ) -> (f64, f64) {
+        let mut nearest = (f64::INFINITY, f64::INFINITY);
+        b.iter().for_each(|&b| self.prefetch(b));
+        for &b in b {
+            let (least, most) = self.between(&product, self.row(a), self.row(b));
+            nearest = (nearest.0.min(least), nearest.1.min(most));
+        }
+        nearest
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    fn compare_avx2(&self, a: u32, b: &[u32], limits: &Limits) -> Proven {
+        self.compare_by(|x, y| product_avx2(x, y), a, b, limits)
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    fn nearest_avx2(&self, a: u32, b: &[u32]) -> (f64, f64) {
+        self.nearest_by(|x, y| product_avx2(x, y), a, b)
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, id: u32) {
+        self.row(id).iter().for_each(|line| prefetch(line));
     }
 
     #[inline]
@@ -233,15 +282,14 @@ impl QuantisedBounds {
 
     /// Returns a lower and an upper bound on a distance. Computed distances have a relative error
     /// of (n/8 + 8)·2⁻⁵³ < 10⁻¹², and so has everything here.
-    fn between(&self, a: &[Line], b: &[Line]) -> (f64, f64) {
-        let mut product = 0;
-        let [x, y] = [a, b].map(|row| {
-            let bytes: &[u8] = bytemuck::cast_slice(row);
-            &bytes[..bytes.len() - ROW_SUMS]
-        });
-        for (&x, &y) in x.iter().zip(y) {
-            product += i32::from(x.cast_signed()) * i32::from(y.cast_signed());
-        }
+    #[inline(always)]
+    fn between(
+        &self,
+        product: impl Fn(&[Line], &[Line]) -> i32,
+        a: &[Line],
+        b: &[Line],
+    ) -> (f64, f64) {
+        let product = product(a, b);
         let [a, b] = [a, b].map(RowSums::of);
         let apart2 = a.norm + b.norm - 2 * product;
         let apart = self.unit * f64::from(apart2).sqrt();
@@ -394,6 +442,48 @@ fn product(a: &[Line], b: &[Line]) -> __m512i {
     sum
 }
 
+/// ⟨q_a, q_b⟩.
+fn product_portable(a: &[Line], b: &[Line]) -> i32 {
+    let [x, y] = [a, b].map(|row| {
+        let bytes: &[u8] = bytemuck::cast_slice(row);
+        &bytes[..bytes.len() - ROW_SUMS]
+    });
+    let each = x.iter().zip(y);
+    let each = each.map(|(&x, &y)| i32::from(x.cast_signed()) * i32::from(y.cast_signed()));
+    each.sum()
+}
+
+/// ⟨q_a, q_b⟩.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[target_feature(enable = "avx2")]
+fn product_avx2(a: &[Line], b: &[Line]) -> i32 {
+    let mut sum = _mm256_setzero_si256();
+    let mut left = a.len();
+    for (x, y) in a.iter().zip(b) {
+        left -= 1;
+        for part in 0..4 {
+            // SAFETY: a line is four times 16 bytes.
+            let [mut x, y] = [x, y].map(|line| unsafe {
+                _mm_load_si128(line.0.as_ptr().add(16 * part).cast::<__m128i>())
+            });
+            if left == 0 && part == 3 {
+                // The bytes of `RowSums` are no coordinates.
+                x = _mm_and_si128(x, _mm_setr_epi32(-1, 0, 0, 0));
+            }
+            let (x, y) = (_mm256_cvtepi8_epi16(x), _mm256_cvtepi8_epi16(y));
+            sum = _mm256_add_epi32(sum, _mm256_madd_epi16(x, y));
+        }
+    }
+    let half = _mm_add_epi32(
+        _mm256_castsi256_si128(sum),
+        _mm256_extracti128_si256::<1>(sum),
+    );
+    let quarter = _mm_add_epi32(half, _mm_shuffle_epi32::<0b00_00_11_10>(half));
+    let last = _mm_add_epi32(quarter, _mm_shuffle_epi32::<0b00_00_00_01>(quarter));
+    _mm_cvtsi128_si32(last)
+}
+
 /// Factors that cover the rounding of f64 arithmetic.
 const ROUND_DOWN: f64 = 1.0 - 1e-9;
 const ROUND_UP: f64 = 1.0 + 1e-9;
@@ -423,10 +513,13 @@ fn sums([a, b, c, d]: [__m512i; 4]) -> [i32; 4] {
 /// Rounds a vector to integers of at most 127 and passes them to `keep`; returns the norm of the
 /// rounding error.
 fn rounded(x: &[f32], center: &[f64], unit: f64, mut keep: impl FnMut(usize, i8)) -> f64 {
+    // Adding 1.5·2⁵² rounds to an integer, ties to even. `round_ties_even` is a call where the
+    // compiler may not assume SSE 4.1.
+    const ROUND: f64 = (3u64 << 51) as f64;
     let mut error2 = 0.0;
     for (d, (&x, c)) in x.iter().zip(center).enumerate() {
         let x = f64::from(x) - c;
-        let q = (x / unit).round_ties_even().clamp(-127.0, 127.0);
+        let q = (x / unit).clamp(-127.0, 127.0) + ROUND - ROUND;
         keep(d, q as i8);
         error2 += (x - q * unit).powi(2);
     }

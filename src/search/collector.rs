@@ -165,8 +165,8 @@ impl Collector {
         self.kept.clear();
     }
 
-    /// Takes the words of a panel whose bits are set in `hits`; `first` is the id of the panel's
-    /// first word. `distances(ids, out)` computes exact distances. If few words are wanted, words
+    /// Takes the words of a panel whose bits are set in `hits`; `id(w)` is the word at place w of the
+    /// panel. `distances(ids, out)` computes exact distances. If few words are wanted, words
     /// with better bounds than all so far are ranked at once. The bounds of later words are then
     /// compared with a score instead of another bound.
     #[inline]
@@ -174,19 +174,19 @@ impl Collector {
         &mut self,
         mut hits: u64,
         bounds: &[f32; WIDTH],
-        first: u32,
+        id: impl Fn(u32) -> u32,
         scoring: &Scoring,
         distances: impl FnMut(&[u32], &mut [f64]),
     ) {
         if self.few() {
-            return self.take_few(hits, bounds, first, scoring, distances);
+            return self.take_few(hits, bounds, id, scoring, distances);
         }
         while hits != 0 {
             let w = hits.trailing_zeros();
             hits &= hits - 1;
             let bound = bounds[w as usize];
             if bound >= self.threshold {
-                self.candidates.push(candidate(bound, first + w));
+                self.candidates.push(candidate(bound, id(w)));
             }
         }
         if self.candidates.len() >= self.full {
@@ -198,7 +198,7 @@ impl Collector {
         &mut self,
         mut hits: u64,
         bounds: &[f32; WIDTH],
-        first: u32,
+        id: impl Fn(u32) -> u32,
         scoring: &Scoring,
         mut distances: impl FnMut(&[u32], &mut [f64]),
     ) {
@@ -206,7 +206,7 @@ impl Collector {
         while hits != 0 {
             let w = hits.trailing_zeros();
             hits &= hits - 1;
-            found[count] = candidate(bounds[w as usize], first + w);
+            found[count] = candidate(bounds[w as usize], id(w));
             count += 1;
         }
         let found = &mut found[..count];

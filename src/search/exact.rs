@@ -1,9 +1,9 @@
-//! Exact nearest words: a filter in 8-bit integers or f32 discards most words, f64 distances rank
+//! Exact nearest words: a filter in integers or f32 discards most words, f64 distances rank
 //! the rest.
 //!
 //! A [`Filter`] leaves the few words that can be the nearest. They are ranked by their f64
-//! distances, so the answer is the minimum of the f64 distances, with ties to the smaller id. If 8
-//! bits leave too many words (for example, vectors in few directions), the f32 filter runs. If that
+//! distances, so the answer is the minimum of the f64 distances, with ties to the smaller id. If
+//! integers leave too many words (for example, vectors in few directions), the f32 filter runs. If that
 //! fails too (numbers beyond its range), all words are ranked.
 
 use std::sync::OnceLock;
@@ -22,8 +22,8 @@ use crate::search::{BATCH, MAX_QUERIES};
 pub struct ExactSearch {
     scoring: Scoring,
     isa: Isa,
-    int8: Option<Filter>,
-    /// The f32 filter behind an 8-bit one, built when it is first needed.
+    integers: Option<Filter>,
+    /// The f32 filter behind one of integers, built when it is first needed.
     single: OnceLock<Filter>,
 }
 
@@ -34,12 +34,12 @@ impl ExactSearch {
 
     fn with_isa(vectors: &[f32], dim: usize, metric: Metric, isa: Isa) -> Self {
         let scoring = Scoring::new(metric, dim, vectors);
-        let int8 = Filter::int8_serves(isa, &scoring)
-            .then(|| Filter::new(isa, Precision::Int8, &scoring, vectors));
+        let integers = Filter::integers(isa, &scoring)
+            .map(|precision| Filter::new(isa, precision, &scoring, vectors));
         ExactSearch {
             scoring,
             isa,
-            int8,
+            integers,
             single: OnceLock::new(),
         }
     }
@@ -53,7 +53,7 @@ impl ExactSearch {
     /// the second-level cache.
     pub(crate) fn batch(&self) -> usize {
         const BYTES: usize = 1 << 18;
-        let filter = self.int8.as_ref().or(self.single.get());
+        let filter = self.integers.as_ref().or(self.single.get());
         let bytes = filter.map_or(4 * self.scoring.dim, Filter::query_bytes);
         // Whole tiles of six and of sixteen.
         (BYTES / bytes.max(1) / 48 * 48).clamp(BATCH, MAX_QUERIES)
@@ -110,14 +110,14 @@ impl ExactSearch {
         collectors.resize_with(m.max(1), Collector::default);
         let collectors = &mut collectors[..m];
         // Ranking more words than this takes longer than another scan.
-        let most = match self.int8 {
+        let most = match self.integers {
             Some(_) => 16 * k + 256 + count / 64,
             None => count,
         };
         collectors.iter_mut().for_each(|c| c.reset(k, most));
         let scoring = &self.scoring;
-        let filter = match &self.int8 {
-            Some(int8) => int8,
+        let filter = match &self.integers {
+            Some(integers) => integers,
             None => self.single(vectors),
         };
         let distances = |i: usize, ids: &[u32], out: &mut [f64]| {
@@ -138,7 +138,7 @@ impl ExactSearch {
                 filter.scan(scoring, query, of_first, step, false, prepared, collector);
                 collector[0].rank(scoring, ranking, of_query);
             }
-            if collector[0].gave_up && self.int8.is_some() {
+            if collector[0].gave_up && self.integers.is_some() {
                 collector[0].reset(k, count);
                 let single = self.single(vectors);
                 single.scan(scoring, query, of_first, step, false, prepared, collector);
@@ -309,6 +309,35 @@ mod tests {
                         "{metric:?} {isa:?}: {ranked} of {count}, {gave_up}"
                     );
                 }
+            }
+        }
+    }
+
+    /// Vocabularies begin with frequent words, and in many embeddings these are near to all words.
+    #[test]
+    fn guesses_hold_where_the_first_words_are_near_to_all() {
+        let (n, count, k) = (16, 64 * 128, 256);
+        let mut rng = rng(5);
+        let mut vectors: Vec<f32> = (0..n * count).map(|_| rng.random::<f32>() - 0.5).collect();
+        vectors[..64 * n].iter_mut().for_each(|x| *x *= 0.2);
+        let scoring = Scoring::new(Metric::Euclidean, n, &vectors);
+        for isa in Isa::available() {
+            let precision = Filter::integers(isa, &scoring).unwrap_or(Precision::Single);
+            let filter = Filter::new(isa, precision, &scoring, &vectors);
+            let mut collectors = [Collector::default()];
+            for query in vectors.chunks_exact(n).step_by(97) {
+                let query: Vec<f64> = query.iter().map(|&x| f64::from(x)).collect();
+                let distances = |_: usize, ids: &[u32], out: &mut [f64]| {
+                    scoring.metric.distances_to(&query, &vectors, ids, out);
+                };
+                let [collector] = &mut collectors;
+                collector.reset(k, count);
+                let mut prepared = Prepared::default();
+                let first = std::slice::from_mut(collector);
+                filter.scan(&scoring, &query, distances, 0.0, true, &mut prepared, first);
+                let of_query = |ids: &[u32], out: &mut [f64]| distances(0, ids, out);
+                collector.rank(&scoring, &mut Ranking::default(), of_query);
+                assert!(!collector.missed && !collector.gave_up, "{isa:?}");
             }
         }
     }

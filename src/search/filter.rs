@@ -1,5 +1,5 @@
 //! A filter: finds for every query all words that can be among its k nearest. It computes products
-//! in f32 or 8-bit integers and adds proved error bounds.
+//! in f32 or integers of 8 or 16 bits and adds proved error bounds.
 //!
 //! Words v and queries q̃ (see [`scoring`](super::scoring)) are stored as v̂ and q̂: rounded to
 //! f32, or to multiples of a unit of their own. The errors δ = ‖v - v̂‖ and δq = ‖q̃ - q̂‖ are
@@ -30,11 +30,18 @@ use crate::parallel::split;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Precision {
     Int8,
+    Int16,
     Single,
 }
 
-/// Above this dimension, sums of 8-bit products could overflow i32.
-const INT8_DIM: usize = 60_000;
+/// Above this dimension, sums of products could overflow i32.
+const INTEGER_DIM: usize = 60_000;
+
+/// The largest 16-bit integer for which `n` products of two of them never exceed 32 bits.
+fn largest_int16(n: usize) -> f64 {
+    let most = (f64::from(i32::MAX) / n.max(1) as f64).sqrt().floor();
+    most.min(f64::from(i16::MAX))
+}
 
 /// All words in panels.
 #[derive(Debug)]
@@ -58,20 +65,28 @@ enum Data {
         panels: Vec<Line>,
         units: Vec<f32>,
     },
+    Int16 {
+        panels: Vec<i16>,
+        units: Vec<f32>,
+    },
 }
 
 impl Filter {
-    /// Whether 8 bits suffice for a scoring on this machine. On the ball, words near the boundary
-    /// have bounds too wide for 8 bits.
-    pub(crate) fn int8_serves(isa: Isa, scoring: &Scoring) -> bool {
-        isa.has_int8()
-            && scoring.dim <= INT8_DIM
-            && matches!(scoring.metric, Metric::Euclidean | Metric::Angular)
+    /// The integers that serve a scoring on this machine better than f32. On the ball, words near
+    /// the boundary have bounds too wide for them.
+    pub(crate) fn integers(isa: Isa, scoring: &Scoring) -> Option<Precision> {
+        let serve = scoring.dim <= INTEGER_DIM
+            && matches!(scoring.metric, Metric::Euclidean | Metric::Angular);
+        match serve {
+            true if isa.has_int8() => Some(Precision::Int8),
+            true if isa.has_int16() => Some(Precision::Int16),
+            _ => None,
+        }
     }
 
     /// Lays the words out in panels for the kernel, each with the parts of its bound: half of its
     /// offset, its norm, and the norm of its rounding error. `Single` rounds coordinates to f32.
-    /// `Int8` gives each word a unit and stores multiples of it.
+    /// `Int8` and `Int16` give each word a unit and store multiples of it.
     pub(crate) fn new(isa: Isa, precision: Precision, scoring: &Scoring, vectors: &[f32]) -> Self {
         let n = scoring.dim;
         let count = vectors.len() / n;
@@ -79,19 +94,21 @@ impl Filter {
         let width = match precision {
             Precision::Single => n,
             Precision::Int8 => n.next_multiple_of(4),
+            Precision::Int16 => n.next_multiple_of(2),
         };
         // half, ‖v‖ and δ of every word.
         let mut sides = vec![[f64::INFINITY, 0.0, 0.0]; padded];
-        for side in &mut sides[..count] {
-            side[0] = 0.0;
-        }
+        let spread = Spread::over(padded);
         let combine = match scoring.metric {
             Metric::Manhattan => Combine::Difference,
             Metric::Chebyshev => Combine::LargestDifference,
             _ => Combine::Product,
         };
-        let panel_words =
-            |p: usize| &vectors[p * WIDTH * n..vectors.len().min((p + 1) * WIDTH * n)];
+        let panel_words = |p: usize| {
+            let ids = (0..WIDTH).map(move |w| spread.id(p, w) as usize);
+            ids.take_while(|&id| id < count)
+                .map(|id| &vectors[id * n..][..n])
+        };
         let data = match precision {
             Precision::Single => {
                 let mut panels = vec![0.0f32; padded * width];
@@ -100,7 +117,7 @@ impl Filter {
                     .zip(sides.chunks_mut(WIDTH));
                 split(out.enumerate().collect(), |(p, (panel, sides))| {
                     let mut v = vec![0.0; n];
-                    for (w, word) in panel_words(p).chunks_exact(n).enumerate() {
+                    for (w, word) in panel_words(p).enumerate() {
                         let half = scoring.word(word, &mut v);
                         let (mut norm2, mut error2) = (0.0, 0.0);
                         for (d, &x) in v.iter().enumerate() {
@@ -123,9 +140,9 @@ impl Filter {
                 let out = out.zip(units.chunks_mut(WIDTH)).enumerate();
                 split(out.collect(), |(p, ((panel, sides), units))| {
                     let (mut v, mut integers) = (vec![0.0; n], vec![0i8; width]);
-                    for (w, word) in panel_words(p).chunks_exact(n).enumerate() {
+                    for (w, word) in panel_words(p).enumerate() {
                         let half = scoring.word(word, &mut v);
-                        let quantised = quantise(&v, &mut integers);
+                        let quantised = quantise(&v, 127.0, &mut integers);
                         for (d, &x) in integers.iter().enumerate() {
                             panel[d / 4 * 4 * WIDTH + 4 * w + d % 4] =
                                 x.cast_unsigned() ^ INT8_ZERO;
@@ -136,17 +153,41 @@ impl Filter {
                 });
                 Data::Int8 { panels, units }
             }
+            Precision::Int16 => {
+                let mut panels = vec![0i16; padded * width];
+                let mut units = vec![0.0f32; padded];
+                let out = panels
+                    .chunks_mut(WIDTH * width)
+                    .zip(sides.chunks_mut(WIDTH));
+                let out = out.zip(units.chunks_mut(WIDTH)).enumerate();
+                let most = largest_int16(n);
+                split(out.collect(), |(p, ((panel, sides), units))| {
+                    let (mut v, mut integers) = (vec![0.0; n], vec![0i16; width]);
+                    for (w, word) in panel_words(p).enumerate() {
+                        let half = scoring.word(word, &mut v);
+                        let quantised = quantise(&v, most, &mut integers);
+                        for (d, &x) in integers.iter().enumerate() {
+                            panel[kernel::int16_place(width, w, d)] = x;
+                        }
+                        units[w] = quantised.unit;
+                        sides[w] = [half, quantised.norm, quantised.error];
+                    }
+                });
+                Data::Int16 { panels, units }
+            }
         };
         let mut largest = [0.0f64; 3];
-        for &[half, norm, error] in &sides[..count] {
+        let is_padding = |at: usize| spread.id(at / WIDTH, at % WIDTH) as usize >= count;
+        let words = (0..padded).filter(|&at| !is_padding(at));
+        for [half, norm, error] in words.map(|at| sides[at]) {
             for (most, x) in largest.iter_mut().zip([norm, error, half]) {
                 *most = most.max(x);
             }
         }
         let share = |x: f64, most: f64| if most > 0.0 { x / most } else { 0.0 };
-        let error_share = |&[half, norm, error]: &[f64; 3]| {
-            if half == f64::INFINITY {
-                return 0.0; // padding
+        let error_share = |(at, &[half, norm, error]): (usize, &[f64; 3])| {
+            if is_padding(at) {
+                return 0.0;
             }
             let parts = [norm, error, half].into_iter().zip(largest);
             let most = parts.fold(0.0, |e: f64, (x, most)| e.max(share(x, most)));
@@ -159,7 +200,7 @@ impl Filter {
             data,
             // A word with NaNs, from a damaged file that was not verified, is never near.
             half: sides.iter().map(|s| finite_or_far(s[0] as f32)).collect(),
-            error_share: sides.iter().map(error_share).collect(),
+            error_share: sides.iter().enumerate().map(error_share).collect(),
             largest,
         }
     }
@@ -169,6 +210,7 @@ impl Filter {
         match self.data {
             Data::Single(_) => 4 * self.width,
             Data::Int8 { .. } => self.width,
+            Data::Int16 { .. } => 2 * self.width,
         }
     }
 
@@ -220,27 +262,35 @@ impl Filter {
             sides,
             single,
             int8,
+            int16,
             tiles,
         } = prepared;
         let (n, m) = (scoring.dim, collectors.len());
         q.resize(n, 0.0);
         sides.clear();
-        single.resize(m * n, 0.0);
-        int8.resize(m * self.width, 0);
+        match self.data {
+            Data::Single(_) => single.resize(m * n, 0.0),
+            Data::Int8 { .. } => int8.resize(m * self.width, 0),
+            Data::Int16 { .. } => int16.resize(m * self.width, 0),
+        }
+        let largest_int16 = largest_int16(n);
         let [v, d, half] = self.largest;
         let largest = v.max(half);
         let parts = queries.chunks_exact(n).zip(&mut *collectors);
         for (i, (query, collector)) in parts.enumerate() {
             let with = scoring.query(query, step, largest, q);
             let quantised = match self.data {
-                Data::Int8 { .. } => quantise(q, &mut int8[i * self.width..][..self.width]),
+                Data::Int8 { .. } => quantise(q, 127.0, &mut int8[i * self.width..][..self.width]),
+                Data::Int16 { .. } => {
+                    quantise(q, largest_int16, &mut int16[i * self.width..][..self.width])
+                }
                 Data::Single(_) => round(q, &mut single[i * n..][..n]),
             };
             let ordinary = with.norm < 1e30 && with.factor < 1e30 && largest < 1e30;
             let reliable = ordinary && n <= 1 << 20;
             let a = with.norm + quantised.error;
             let (r, spread) = match (&self.data, self.combine) {
-                (Data::Int8 { .. }, _) => (10.0, 1.0),
+                (Data::Int8 { .. } | Data::Int16 { .. }, _) => (10.0, 1.0),
                 (_, Combine::Product) => ((n + 16) as f64, 1.0),
                 _ => ((n + 16) as f64, (n as f64).sqrt()),
             };
@@ -287,6 +337,7 @@ impl Filter {
             sides,
             single,
             int8,
+            int16,
             tiles,
             ..
         } = prepared;
@@ -298,26 +349,27 @@ impl Filter {
         let (halves, error_shares) = (self.half.as_chunks().0, self.error_share.as_chunks().0);
         let matrices = match self.data {
             Data::Int8 { .. } => tiles.begin(self.isa),
-            Data::Single(_) => None,
+            Data::Int16 { .. } | Data::Single(_) => None,
         };
+        let spread = Spread::over(self.half.len());
         for p in panels {
             let of = Sides {
                 half: &halves[p],
                 error_share: &error_shares[p],
             };
-            let id = (p * WIDTH) as u32;
+            let ids = |w: u32| spread.id(p, w as usize);
             if let (Some(matrices), Data::Int8 { panels, units }) = (&matrices, &self.data) {
                 let (panel, units) = (&panels[p * self.width..], &units.as_chunks().0[p]);
                 matrices.panel(panel, units, of, sides, |i, hits, scores| {
                     let distances = |ids: &[u32], out: &mut [f64]| distances(i, ids, out);
-                    collectors[i].take(hits, scores, id, scoring, distances);
+                    collectors[i].take(hits, scores, ids, scoring, distances);
                     collectors[i].threshold()
                 });
                 continue;
             }
             for first in (0..m).step_by(TILE) {
                 let tile = first..m.min(first + TILE);
-                let at = (&single[..], &int8[..], &sides[..]);
+                let at = (&single[..], &int8[..], &int16[..], &sides[..]);
                 let to = (tile.clone(), &mut scores);
                 let hits = match tile.len() {
                     1 => self.tile::<1>(p, of, at, to),
@@ -330,7 +382,7 @@ impl Filter {
                 for (q, i) in tile.enumerate() {
                     if hits[q] != 0 {
                         let distances = |ids: &[u32], out: &mut [f64]| distances(i, ids, out);
-                        collectors[i].take(hits[q], &scores[q], id, scoring, distances);
+                        collectors[i].take(hits[q], &scores[q], ids, scoring, distances);
                         sides[i].threshold = collectors[i].threshold();
                     }
                 }
@@ -343,7 +395,7 @@ impl Filter {
         &self,
         p: usize,
         of: Sides,
-        (single, int8, sides): (&[f32], &[i8], &[QuerySide]),
+        (single, int8, int16, sides): (&[f32], &[i8], &[i16], &[QuerySide]),
         (tile, scores): (Range<usize>, &mut Scores),
     ) -> Hits {
         let at = tile.start * self.width..tile.end * self.width;
@@ -367,7 +419,37 @@ impl Filter {
                 let units = &units.as_chunks().0[p];
                 kernel::bounds_int8::<Q>(self.isa, panel, units, of, &int8[at], sides, scores)
             }
+            Data::Int16 { panels, units } => {
+                let size = WIDTH * self.width;
+                let panel = &panels[p * size..][..size];
+                let units = &units.as_chunks().0[p];
+                kernel::bounds_int16::<Q>(self.isa, panel, units, of, &int16[at], sides, scores)
+            }
         }
+    }
+}
+
+/// Which word stands where: panel p of P panels holds the words p, p + P, p + 2P, … So every panel is
+/// a sample of the whole vocabulary. Frequent words stand together in a vocabulary and are often near
+/// each other, or near all words. A threshold that is guessed from panels of neighbouring ids was too
+/// high for every word of a real embedding.
+#[derive(Clone, Copy)]
+struct Spread {
+    panels: usize,
+}
+
+impl Spread {
+    /// Of so many words, padding included.
+    fn over(padded: usize) -> Self {
+        Spread {
+            panels: padded / WIDTH,
+        }
+    }
+
+    /// The word at place `w` of a panel; at least the number of words for padding.
+    #[inline]
+    fn id(self, panel: usize, w: usize) -> u32 {
+        (w * self.panels + panel) as u32
     }
 }
 
@@ -383,6 +465,7 @@ pub(crate) struct Prepared {
     sides: Vec<QuerySide>,
     single: Vec<f32>,
     int8: Vec<i8>,
+    int16: Vec<i16>,
     tiles: Tiles,
 }
 
@@ -393,9 +476,27 @@ struct Quantised {
     sum: i32,
 }
 
-/// Rounds to integers of at most 127 times a unit; `out` may be longer and is filled with 0. NaNs
-/// give a NaN error.
-fn quantise(v: &[f64], out: &mut [i8]) -> Quantised {
+/// Integers that a filter stores.
+trait Integer: Copy + Default + Into<i32> {
+    /// From the lowest bits of a number.
+    fn lowest(bits: u64) -> Self;
+}
+
+impl Integer for i8 {
+    fn lowest(bits: u64) -> Self {
+        bits as i8
+    }
+}
+
+impl Integer for i16 {
+    fn lowest(bits: u64) -> Self {
+        bits as i16
+    }
+}
+
+/// Rounds to integers of at most `largest` times a unit; `out` may be longer and is filled with 0.
+/// NaNs give a NaN error.
+fn quantise<I: Integer>(v: &[f64], largest: f64, out: &mut [I]) -> Quantised {
     // Eight sums of each kind, for vector registers.
     const L: usize = 8;
     let (parts, rest) = v.as_chunks::<L>();
@@ -409,28 +510,28 @@ fn quantise(v: &[f64], out: &mut [i8]) -> Quantised {
         }
     }
     let most = most.into_iter().fold(0.0, f64::max);
-    // Rounded up slightly, so that 127 units always suffice.
-    let unit = ((most / 127.0) as f32).next_up();
+    // Rounded up slightly, so that `largest` units always suffice.
+    let unit = ((most / largest) as f32).next_up();
     let wide = f64::from(unit);
     let per_unit = wide.recip();
     let (mut sums, mut norm2, mut error2) = ([0i32; L], [0.0; L], [0.0; L]);
-    out[v.len()..].fill(0);
+    out[v.len()..].fill(I::default());
     let mut out = out[..v.len()].chunks_mut(L);
     for part in parts() {
-        let mut bytes = [0i8; L];
+        let mut integers = [I::default(); L];
         for l in 0..L {
             // Adding 1.5·2⁵² rounds to an integer, ties to even, and leaves it in the lowest bits.
             const ROUND: f64 = (3u64 << 51) as f64;
             let x = part[l];
-            let rounded = (x * per_unit).clamp(-127.0, 127.0) + ROUND;
-            bytes[l] = rounded.to_bits() as i8;
-            sums[l] += i32::from(bytes[l]);
+            let rounded = (x * per_unit).clamp(-largest, largest) + ROUND;
+            integers[l] = I::lowest(rounded.to_bits());
+            sums[l] += integers[l].into();
             norm2[l] += x * x;
             let error = x - (rounded - ROUND) * wide;
             error2[l] += error * error;
         }
         if let Some(out) = out.next() {
-            out.copy_from_slice(&bytes[..out.len()]);
+            out.copy_from_slice(&integers[..out.len()]);
         }
     }
     Quantised {
@@ -470,27 +571,38 @@ mod tests {
             v in prop::collection::vec(-1.0f64..1.0, 0..70), exponent in -30i32..30, padding in 0usize..5
         ) {
             let v: Vec<f64> = v.iter().map(|x| x * 10f64.powi(exponent)).collect();
-            let mut out = vec![99; v.len() + padding];
-            let got = quantise(&v, &mut out);
-            let (mut norm2, mut error2, unit) = (0.0, 0.0, f64::from(got.unit));
-            for (&x, &integer) in v.iter().zip(&out) {
-                prop_assert!(integer >= -127);
-                prop_assert_eq!(f64::from(integer), (x / unit).round_ties_even());
-                norm2 += x * x;
-                error2 += (x - f64::from(integer) * unit).powi(2);
-            }
-            prop_assert!(out[v.len()..].iter().all(|&x| x == 0));
-            prop_assert_eq!(got.sum, out.iter().map(|&x| i32::from(x)).sum::<i32>());
-            prop_assert!((got.norm - norm2.sqrt()).abs() <= 1e-12 * norm2.sqrt());
-            prop_assert!((got.error - error2.sqrt()).abs() <= 1e-12 * error2.sqrt());
+            nearest_integers::<i8>(&v, padding, 127.0)?;
+            nearest_integers::<i16>(&v, padding, largest_int16(v.len()))?;
         }
+    }
+
+    fn nearest_integers<I: Integer>(
+        v: &[f64],
+        padding: usize,
+        largest: f64,
+    ) -> Result<(), TestCaseError> {
+        let mut out = vec![I::lowest(99); v.len() + padding];
+        let got = quantise(v, largest, &mut out);
+        let out: Vec<i32> = out.into_iter().map(I::into).collect();
+        let (mut norm2, mut error2, unit) = (0.0, 0.0, f64::from(got.unit));
+        for (&x, &integer) in v.iter().zip(&out) {
+            prop_assert!(f64::from(integer).abs() <= largest);
+            prop_assert_eq!(f64::from(integer), (x / unit).round_ties_even());
+            norm2 += x * x;
+            error2 += (x - f64::from(integer) * unit).powi(2);
+        }
+        prop_assert!(out[v.len()..].iter().all(|&x| x == 0));
+        prop_assert_eq!(got.sum, out.iter().sum::<i32>());
+        prop_assert!((got.norm - norm2.sqrt()).abs() <= 1e-12 * norm2.sqrt());
+        prop_assert!((got.error - error2.sqrt()).abs() <= 1e-12 * error2.sqrt());
+        Ok(())
     }
 
     #[test]
     fn numbers_that_are_none_are_seen() {
         for bad in [f64::NAN, f64::INFINITY] {
-            let mut out = [0; 12];
-            let got = quantise(&[0.5, bad, -0.25, 0.1, 0.0, 0.0, 0.0, 0.0, 1.0], &mut out);
+            let v = [0.5, bad, -0.25, 0.1, 0.0, 0.0, 0.0, 0.0, 1.0];
+            let got = quantise(&v, 127.0, &mut [0i8; 12]);
             assert!(!got.error.is_finite(), "{}", got.error);
         }
     }

@@ -13,7 +13,7 @@ pub(crate) const WIDTH: usize = 64;
 /// registers.
 pub(crate) const TILE: usize = 6;
 
-/// Results of one tile; valid for queries that have a hit.
+/// Results of one tile; valid for the words whose bound reaches the query's threshold.
 pub(crate) type Scores = [[f32; WIDTH]; TILE];
 
 /// For every query of a tile: one bit per word whose bound reaches the query's threshold.
@@ -88,6 +88,14 @@ impl Isa {
         #[cfg(target_arch = "aarch64")]
         return matches!(self, Isa::NeonDotprod(_));
         #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+        false
+    }
+
+    /// Whether [`bounds_int16`] can run, and nothing better.
+    pub(crate) fn has_int16(self) -> bool {
+        #[cfg(target_arch = "x86_64")]
+        return matches!(self, Isa::Avx2(_));
+        #[cfg(not(target_arch = "x86_64"))]
         false
     }
 }
@@ -290,6 +298,113 @@ pub(crate) fn bounds_int8<const Q: usize>(
     }
 }
 
+/// Words of a 16-bit block: as many as two AVX2 registers hold with two coordinates each.
+const INT16_BLOCK: usize = 16;
+
+/// The place of a coordinate of a word in a 16-bit panel of `n` coordinates, an even number. A panel
+/// holds four blocks of sixteen words, and a block two coordinates of each word together.
+#[inline]
+pub(crate) fn int16_place(n: usize, w: usize, d: usize) -> usize {
+    w / INT16_BLOCK * INT16_BLOCK * n + d / 2 * 2 * INT16_BLOCK + w % INT16_BLOCK * 2 + d % 2
+}
+
+/// Computes [`bounds`] with 16-bit integers, laid out by [`int16_place`]. A score is integer product
+/// · word's unit · query's unit. No sum of products exceeds 32 bits.
+#[inline]
+pub(crate) fn bounds_int16<const Q: usize>(
+    isa: Isa,
+    panel: &[i16],
+    units: &[f32; WIDTH],
+    sides: Sides,
+    queries: &[i16],
+    query_sides: &[QuerySide],
+    scores: &mut Scores,
+) -> Hits {
+    let n = panel.len() / WIDTH;
+    assert!(n.is_multiple_of(2) && queries.len() == n * Q && query_sides.len() == Q && Q <= TILE);
+    match isa {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the variant holds the proof of its features; lengths were checked.
+        Isa::Avx2(_) => unsafe {
+            // Registers for sums: 8, 8, 12, 8, 10, 12 of the sixteen.
+            match Q {
+                1 => int16_avx2::<Q, 8>(panel, units, sides, queries, query_sides, scores),
+                2 | 3 => int16_avx2::<Q, 4>(panel, units, sides, queries, query_sides, scores),
+                _ => int16_avx2::<Q, 2>(panel, units, sides, queries, query_sides, scores),
+            }
+        },
+        // Not called if `has_int16` is false.
+        _ => [0; TILE],
+    }
+}
+
+/// See [`bounds_int16`]; `V` registers of eight words at a time.
+///
+/// # Safety
+/// The queries hold `Q` times as many integers as one word of the panel, an even number.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+unsafe fn int16_avx2<const Q: usize, const V: usize>(
+    panel: &[i16],
+    units: &[f32; WIDTH],
+    sides: Sides,
+    queries: &[i16],
+    query_sides: &[QuerySide],
+    scores: &mut Scores,
+) -> Hits {
+    let n = panel.len() / WIDTH;
+    let mut hits = [0; TILE];
+    for first in (0..WIDTH / 8).step_by(V) {
+        let mut acc = [[_mm256_setzero_si256(); V]; Q];
+        for pair in 0..n / 2 {
+            let mut words = [_mm256_setzero_si256(); V];
+            for (v, w) in words.iter_mut().enumerate() {
+                let at = int16_place(n, 8 * (first + v), 2 * pair);
+                // SAFETY: the panel holds n × 64 numbers.
+                *w = unsafe { _mm256_loadu_si256(panel.as_ptr().add(at).cast()) };
+            }
+            for (q, row) in acc.iter_mut().enumerate() {
+                // SAFETY: the queries hold Q × n numbers (the caller's).
+                let two = unsafe {
+                    let at = queries.as_ptr().add(q * n + 2 * pair);
+                    at.cast::<i32>().read_unaligned()
+                };
+                let x = _mm256_set1_epi32(two);
+                for v in 0..V {
+                    row[v] = _mm256_add_epi32(row[v], _mm256_madd_epi16(words[v], x));
+                }
+            }
+        }
+        for (q, (sums, side)) in acc.iter().zip(query_sides).enumerate() {
+            let scale = _mm256_set1_ps(side.scale);
+            let threshold = _mm256_set1_ps(side.threshold);
+            for (v, &sum) in sums.iter().enumerate() {
+                let at = 8 * (first + v);
+                // SAFETY: each holds 64 numbers.
+                let (unit, half, error_share) = unsafe {
+                    (
+                        _mm256_loadu_ps(units.as_ptr().add(at)),
+                        _mm256_loadu_ps(sides.half.as_ptr().add(at)),
+                        _mm256_loadu_ps(sides.error_share.as_ptr().add(at)),
+                    )
+                };
+                let error = _mm256_mul_ps(error_share, _mm256_set1_ps(side.error_scale));
+                let start = _mm256_fmadd_ps(half, _mm256_set1_ps(-side.factor), error);
+                let product = _mm256_mul_ps(_mm256_cvtepi32_ps(sum), unit);
+                let score = _mm256_fmadd_ps(product, scale, start);
+                let reached = _mm256_cmp_ps::<_CMP_GE_OQ>(score, threshold);
+                let reached = _mm256_movemask_ps(reached).cast_unsigned();
+                if reached != 0 {
+                    hits[q] |= u64::from(reached) << at;
+                    // SAFETY: a row holds 64 numbers.
+                    unsafe { _mm256_storeu_ps(scores[q].as_mut_ptr().add(at), score) };
+                }
+            }
+        }
+    }
+    hits
+}
+
 /// See [`bounds_int8`].
 ///
 /// # Safety
@@ -369,7 +484,12 @@ fn plain_avx2<const Q: usize>(
     query_sides: &[QuerySide],
     scores: &mut Scores,
 ) -> Hits {
-    plain::<Q, 16, true>(combine, panel, sides, queries, query_sides, scores)
+    // Registers for sums: 8, 8, 12, 8, 10, 12 of the sixteen. Fewer would wait for each other.
+    match Q {
+        1 => plain::<Q, 64, true>(combine, panel, sides, queries, query_sides, scores),
+        2 | 3 => plain::<Q, 32, true>(combine, panel, sides, queries, query_sides, scores),
+        _ => plain::<Q, 16, true>(combine, panel, sides, queries, query_sides, scores),
+    }
 }
 
 #[inline(always)]
@@ -411,12 +531,15 @@ fn rows<const Q: usize, const L: usize>(
     combine: impl Fn(f32, f32, f32) -> f32,
 ) {
     let n = panel.len() / WIDTH;
+    // Slices of equal length, so that nothing is checked within the loop.
+    let queries: [&[f32]; Q] = std::array::from_fn(|q| &queries[q * n..][..n]);
+    let coordinates = &panel.as_chunks::<WIDTH>().0[..n];
     for block in (0..WIDTH).step_by(L) {
         let mut acc = [[0.0f32; L]; Q];
         for d in 0..n {
-            let words: &[f32] = &panel[d * WIDTH + block..][..L];
-            for (q, row) in acc.iter_mut().enumerate() {
-                let x = queries[q * n + d];
+            let words = &coordinates[d][block..block + L];
+            for (row, query) in acc.iter_mut().zip(&queries) {
+                let x = query[d];
                 for l in 0..L {
                     row[l] = combine(row[l], x, words[l]);
                 }
@@ -524,6 +647,77 @@ mod tests {
                 });
                 for (q, (hits, scores)) in found.iter().enumerate() {
                     check(isa, q, true, *hits, scores);
+                }
+            }
+        }
+    }
+    /// The 16-bit bounds of every machine equal those of plain arithmetic, bit for bit.
+    #[test]
+    fn int16_bounds() {
+        let mut rng = ChaCha12Rng::seed_from_u64(21);
+        for isa in Isa::available() {
+            if isa.has_int16() {
+                for (n, largest) in [(2, i16::MAX), (60, 5982), (300, 2675)] {
+                    check_int16::<1>(isa, n, largest, &mut rng);
+                    check_int16::<2>(isa, n, largest, &mut rng);
+                    check_int16::<3>(isa, n, largest, &mut rng);
+                    check_int16::<5>(isa, n, largest, &mut rng);
+                    check_int16::<TILE>(isa, n, largest, &mut rng);
+                }
+            }
+        }
+    }
+
+    fn check_int16<const Q: usize>(isa: Isa, n: usize, largest: i16, rng: &mut ChaCha12Rng) {
+        let mut integers = |count: usize| -> Vec<i16> {
+            let some = (0..count).map(|_| rng.random_range(-largest..=largest));
+            some.collect()
+        };
+        let (mut words, queries) = (integers(n * WIDTH), integers(n * Q));
+        // The largest product there is.
+        for (x, &y) in words.iter_mut().zip(&queries[..n]) {
+            *x = y.signum() * largest;
+        }
+        let mut panel = vec![0; n * WIDTH];
+        for (at, &x) in words.iter().enumerate() {
+            panel[int16_place(n, at / n, at % n)] = x;
+        }
+        let units: [f32; WIDTH] = std::array::from_fn(|_| rng.random());
+        let mut half: [f32; WIDTH] = std::array::from_fn(|_| rng.random());
+        half[WIDTH - 1] = f32::INFINITY;
+        let error_share: [f32; WIDTH] = std::array::from_fn(|_| rng.random());
+        let spread = f32::from(largest).powi(2) * (n as f32).sqrt();
+        let query_sides: [QuerySide; Q] = std::array::from_fn(|_| QuerySide {
+            factor: 1.0,
+            threshold: rng.random_range(-spread..spread),
+            error_scale: spread * rng.random::<f32>(),
+            scale: rng.random(),
+            start: 0,
+        });
+        let mut scores = [[f32::NAN; WIDTH]; TILE];
+        let sides = Sides {
+            half: &half,
+            error_share: &error_share,
+        };
+        let hits = bounds_int16::<Q>(
+            isa,
+            &panel,
+            &units,
+            sides,
+            &queries,
+            &query_sides,
+            &mut scores,
+        );
+        for (q, side) in query_sides.iter().enumerate() {
+            for w in 0..WIDTH {
+                let pairs = words[w * n..][..n].iter().zip(&queries[q * n..][..n]);
+                let sum: i32 = pairs.map(|(&x, &y)| i32::from(x) * i32::from(y)).sum();
+                let start = half[w].mul_add(-side.factor, error_share[w] * side.error_scale);
+                let expected = (sum as f32 * units[w]).mul_add(side.scale, start);
+                let hit = hits[q] >> w & 1 == 1;
+                assert_eq!(hit, expected >= side.threshold, "{isa:?}, n = {n}, Q = {Q}");
+                if hit {
+                    assert_eq!(scores[q][w].to_bits(), expected.to_bits());
                 }
             }
         }
