@@ -1,4 +1,4 @@
-"""Measure the time of `import fastdx` after numpy's, in fresh interpreters.
+"""Measure the time of `import fastdx` after numpy's and of the command, in fresh interpreters.
 
     python benches/import_time.py [--runs 41]
 
@@ -12,6 +12,7 @@ import argparse
 import statistics
 import subprocess
 import sys
+import time
 
 from common import as_installed
 
@@ -37,6 +38,26 @@ def seconds(statement: str) -> float:
     return float(done.stdout)
 
 
+def process(*arguments: str) -> float:
+    """Return the seconds of a whole process, which gets one line."""
+    start = time.perf_counter()
+    subprocess.run(
+        [sys.executable, *arguments],
+        input="I would like to book a table for two.\n",
+        capture_output=True,
+        text=True,
+        check=True,
+        env=as_installed(),
+    )
+    return time.perf_counter() - start
+
+
+def row(name: str, runs: list[float]) -> None:
+    """Print a row of times in milliseconds."""
+    of = [f"{1e3 * x:.0f} ms" for x in (statistics.median(runs), min(runs), max(runs))]
+    print(f"| {name} | {' | '.join(of)} |", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=41)
@@ -44,9 +65,11 @@ def main() -> None:
     seconds("import fastdx")  # files come into the cache
     print("| beyond `import numpy` | median | fastest | slowest |\n|---|---|---|---|")
     for name, statement in STATEMENTS:
-        runs = [1e3 * seconds(statement) for _ in range(args.runs)]
-        print(f"| {name} | {statistics.median(runs):.0f} ms | {min(runs):.0f} ms "
-              f"| {max(runs):.0f} ms |")  # fmt: skip
+        row(name, [seconds(statement) for _ in range(args.runs)])
+    print("\n| a whole process | median | fastest | slowest |\n|---|---|---|---|")
+    row("Python that does nothing", [process("-c", "") for _ in range(args.runs)])
+    command = ("-m", "fastdx", "privatize", "-q")
+    row("`fastdx privatize` on one line", [process(*command) for _ in range(args.runs)])
 
 
 if __name__ == "__main__":

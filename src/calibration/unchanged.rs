@@ -27,11 +27,15 @@ const NOISE_DISTANCES: usize = 1_000_000_000;
 ///
 /// Common words are the first 1,000 of the vocabulary, or some of them if distances are expensive.
 /// In small vocabularies the law is summed. Otherwise words are drawn with a fixed key, so that the
-/// same mechanism gives the same number. (No text is involved, so the key may be known.)
+/// same mechanism gives the same number. (No text is involved, so the key may be known.) That of the
+/// recommended policy is [kept](Mechanism::known_unchanged).
 ///
 /// # Errors
 /// [`Error::Interrupted`](crate::Error::Interrupted).
 pub fn unchanged(mechanism: &dyn Mechanism, control: &Control) -> Result<Unchanged> {
+    if let Some(known) = mechanism.known_unchanged() {
+        return Ok(known);
+    }
     let count = mechanism.vocabulary().len();
     let (common, has_law) = (count.min(WORDS), mechanism.has_law());
     if has_law && common * count <= COMPUTED {
@@ -66,7 +70,7 @@ pub fn unchanged(mechanism: &dyn Mechanism, control: &Control) -> Result<Unchang
     })
 }
 
-/// Counts the words of `ids` that come back unchanged with a probability above [`Unchanged::WORD`].
+/// Counts the words of `ids` that come back unchanged with a probability above [`Unchanged::RELEASED_WORD`].
 /// Of more than 4,000 words, only the first are examined.
 ///
 /// # Errors
@@ -83,7 +87,10 @@ pub fn nearly_always_unchanged(
     let often = ids.iter().zip(counts).filter(|&(_, n)| n >= DRAWS * 5 / 8);
     let often: Vec<u32> = often.map(|(&id, _)| id).collect();
     let found = probabilities(mechanism, &often, control)?;
-    Ok(found.iter().filter(|&&p| p > Unchanged::WORD).count())
+    Ok(found
+        .iter()
+        .filter(|&&p| p > Unchanged::RELEASED_WORD)
+        .count())
 }
 
 /// Computes Pr\[M(w) = w\] of some words: from the law, or by many draws.
@@ -158,7 +165,10 @@ mod tests {
             );
             assert_eq!(found, unchanged(&tem, &control).unwrap());
             let nearly = nearly_always_unchanged(&tem, &ids, &control).unwrap();
-            let above = exact.iter().filter(|&&p| p > Unchanged::WORD).count();
+            let above = exact
+                .iter()
+                .filter(|&&p| p > Unchanged::RELEASED_WORD)
+                .count();
             assert_eq!(nearly, above);
         }
     }

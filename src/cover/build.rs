@@ -135,6 +135,25 @@ impl Cover {
         finish(space, chosen, build, &allowed, grid, control)
     }
 
+    /// A balanced cover with frequencies by rank ([`Balance::by_rank`]). That of the recommended
+    /// policy is kept, and not built.
+    ///
+    /// # Errors
+    /// The errors of [`balanced`](Self::balanced).
+    pub fn balanced_by_rank(
+        space: &dyn MetricSpace,
+        k: usize,
+        weight: f64,
+        build: &Build,
+        control: &Control,
+    ) -> Result<Self> {
+        if let Some(kept) = super::kept::cover(space, k, weight, build) {
+            return Ok(kept);
+        }
+        let balance = Balance::by_rank(space.vocabulary().len(), weight);
+        Self::balanced(space, k, &balance, build, control)
+    }
+
     /// A cover in which C(w) holds the k outputs with the smallest d(w, y) + a·m·|log₂ f(w) - log₂
     /// f(y)|. f are the words' frequencies, and m is the median distance to the 20th neighbour.
     /// Sets then hold words of similar frequency, so that the most frequent word of a set is not an

@@ -11,6 +11,7 @@
 //! never released: its word remains a protected input.
 
 mod build;
+mod kept;
 mod stored;
 
 use xxhash_rust::xxh3::Xxh3Default;

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use rand::rngs::ChaCha12Rng;
 
 use crate::error::Result;
-use crate::guarantee::Guarantee;
+use crate::guarantee::{Guarantee, Unchanged};
 use crate::parallel::Control;
 use crate::random::{Key, Randomness, uniform_below};
 use crate::space::MetricSpace;
@@ -73,6 +73,7 @@ pub trait WordMechanism: Any + Send + Sync {
 /// |---|---|
 /// | its laws can be computed | [`has_law`](Self::has_law), [`law`](Self::law); for speed [`scores`](Self::scores), [`law_of_scores`](Self::law_of_scores) |
 /// | it does not release all words alike | [`draw_unknown`](Self::draw_unknown) |
+/// | it knows how often words come back | [`known_unchanged`](Self::known_unchanged) |
 /// | its log-ratios are not bounded by ε·d alone | [`bound`](Self::bound) |
 /// | it post-processes another mechanism | [`inner`](Self::inner) |
 ///
@@ -105,6 +106,11 @@ pub trait Mechanism: WordMechanism {
     fn law_of_scores(&self, id: u32, scores: &[f64], probabilities: &mut [f64]) -> bool {
         let _ = scores;
         self.law(id, probabilities)
+    }
+
+    /// How often common words come back unchanged, if that is known without measuring it.
+    fn known_unchanged(&self) -> Option<Unchanged> {
+        None
     }
 
     /// Draws the replacement of an unknown word, without using any knowledge of that word. The

@@ -298,8 +298,8 @@ impl PyMechanism {
     /// value, low, high and sampled of `channel::word_bits`, or why there is no number.
     fn _bits(&self, py: Python<'_>) -> PyResult<(Option<Interval>, Option<&'static str>)> {
         Ok(match self.bits(py)? {
-            WordBits::Told { told, .. } => {
-                (Some((told.value, told.low, told.high, told.sampled)), None)
+            WordBits::Known { bits, .. } => {
+                (Some((bits.value, bits.low, bits.high, bits.sampled)), None)
             }
             WordBits::Unknown(why) => (None, Some(why)),
         })

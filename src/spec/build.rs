@@ -11,7 +11,7 @@ use super::defaults::{MIXING, TUNING, builtin_index, index_cover};
 use super::reference::EDGES;
 use super::{Built, CoverSource, IndexSource, Kind, Reference, Spec};
 use crate::audit;
-use crate::cover::{Balance, Build, Cover};
+use crate::cover::{Build, Cover};
 use crate::embedding::Embedding;
 use crate::embedding::format::{Options, matrix};
 use crate::error::{Error, Result};
@@ -428,10 +428,7 @@ impl Maker<'_> {
             ..Build::default()
         };
         let cover = match self.spec.balance.filter(|_| name == "cover") {
-            Some(weight) => {
-                let balance = Balance::by_rank(space.vocabulary().len(), weight);
-                Cover::balanced(&*space, k, &balance, &build, self.control)
-            }
+            Some(weight) => Cover::balanced_by_rank(&*space, k, weight, &build, self.control),
             None => Cover::nearest(&*space, k, &build, self.control),
         };
         let cover = cover.map_err(|e| e.renamed("k", name).renamed("weight", "balance"))?;

@@ -324,9 +324,9 @@ impl Spec {
             return Err(Error::parameter("pad", expected, pad));
         }
         if let Some(threads) = self.threads
-            && !(1..=crate::parallel::MOST_THREADS).contains(&threads)
+            && !(1..=crate::parallel::MAX_THREADS).contains(&threads)
         {
-            let expected = format!("a number from 1 to {}", crate::parallel::MOST_THREADS);
+            let expected = format!("a number from 1 to {}", crate::parallel::MAX_THREADS);
             return Err(Error::parameter("threads", expected, threads));
         }
         Ok(())

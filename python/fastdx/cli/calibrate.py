@@ -54,7 +54,8 @@ def add(commands: _Commands) -> None:
                    help="a word comes back unchanged with probability at most P (default "
                    "0.5)")  # fmt: skip
     p.add_argument("--min-outputs", type=int, default=300, metavar="N",
-                   help="every word has at least N distinct outputs (default 300)")  # fmt: skip
+                   help="every measured word has at least N distinct outputs in the draws of "
+                   "--draws, counted or (with a law) expected (default 300)")  # fmt: skip
     p.add_argument("--max-reidentified", type=float, metavar="P", help="an attacker who knows the "
                    "mechanism names a word with probability at most P")  # fmt: skip
     p.add_argument("--max-posterior", type=float, metavar="P", help="no output makes that attacker "

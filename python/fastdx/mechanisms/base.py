@@ -212,9 +212,9 @@ class Mechanism(MechanismCore):
 
         A release of n words tells any reader at most n times this about its text. It is a measure
         under one prior, not a proof: a word is written with probability ∝ 1/(rank + 2.7), the
-        vocabulary being in order of frequency. The first call computes it in seconds: a sum over
-        all words up to 20,000, above that an estimate from fewer laws, with its interval (``low``,
-        ``high``, ``sampled``). `fastdx.channel.Channel` takes other priors, and sums over more
+        vocabulary being in order of frequency. The first call computes it: a sum over all words up
+        to 20,000, above that an estimate from fewer laws, with its interval (``low``, ``high``,
+        ``sampled``). `fastdx.channel.Channel` takes other priors, and sums over more
         words.
 
         Raises

@@ -1,0 +1,23 @@
+"""Numbers of the recommended policy that are kept, since every start of the command shows them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fastdx import Tem
+
+
+def test_unchanged_words_of_the_recommended_policy_are_those_of_its_laws() -> None:
+    tem = Tem.recommended()
+    known = tem.unchanged
+    assert known.draws == 0
+    common = tem.space.words[: known.words]
+    same = np.array([tem.probabilities(word)[i] for i, word in enumerate(common)])
+    assert abs(known.mean - same.mean()) < 1e-12
+    assert abs(known.worst - same.max()) < 1e-12
+
+
+def test_other_policies_are_measured() -> None:
+    tem = Tem.recommended()
+    assert Tem(tem.space, np.nextafter(tem.nominal, 3), cover=tem.cover).unchanged.draws > 0
+    assert Tem(tem.space, tem.nominal, cover=tem.cover, beta=0.01).unchanged.draws > 0
