@@ -1,8 +1,12 @@
-"""Compare Tem on covers with Tem: text, ids, new words, small and large vocabularies.
+"""Compare Tem on covers with Tem: processor time of text, by one thread.
 
-    python covers.py [--large]
+    python benches/covers.py [--more] [--large]
 
---large: 400,000 words × 300 too (random vectors in clusters; its cover takes minutes to make).
+The text has words of the built-in vocabulary, by 1/(rank + 2.7). The first pass makes lists and
+tables; the warm passes come after two others. Mechanisms take turns, and medians are printed.
+
+--more: reviews, ids and new words, by the clock. --large: new words of 400,000 × 300 as well
+(random vectors in clusters; its cover takes minutes to make).
 """
 
 from __future__ import annotations
@@ -20,6 +24,42 @@ from fastdx import Cover, Embedding, NeighborResponse, Tem
 from fastdx.mechanisms import Mechanism
 
 K = 40
+WORDS = 300_000
+EPSILONS = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
+
+
+def table(runs: int) -> None:
+    """Print the processor time of a word for Tem and for balanced covers of 20 and 40."""
+    e = Embedding.default()
+    covers = {"Tem": None, **{f"cover={k}": Cover.balanced(e, k) for k in (20, 40)}}
+    share = 1 / (np.arange(len(e)) + 3.7)
+    ids = np.random.default_rng(5).choice(len(e), WORDS, p=share / share.sum())
+    texts = [" ".join(e.words[i] for i in part) for part in np.split(ids, WORDS // 100)]
+
+    def took(mechanism: Mechanism) -> float:
+        start = time.process_time()
+        mechanism.privatize(texts)
+        return (time.process_time() - start) / WORDS
+
+    print("| ε | " + " | ".join(f"{name}, {part}" for part in ("first pass", "warm")
+                                for name in covers) + " |")  # fmt: skip
+    print("|---" * (1 + 2 * len(covers)) + "|")
+    for epsilon in EPSILONS:
+        times: dict[tuple[str, str], list[float]] = {}
+        for _ in range(runs):
+            tems = {name: Tem(e, epsilon, cover=cover, threads=1) for name, cover in covers.items()}
+            for part in ("first pass", "second", "warm", "warm", "warm"):
+                for name, tem in tems.items():
+                    times.setdefault((part, name), []).append(took(tem))
+        cells = [f"{epsilon:g}"]
+        for part in ("first pass", "warm"):
+            tem = float(np.median(times[part, "Tem"]))
+            cells.append(seconds(tem))
+            for name in covers:
+                if name != "Tem":
+                    cover = float(np.median(times[part, name]))
+                    cells.append(f"{seconds(cover)} ({cover / tem:.2f} ×)")
+        print(f"| {' | '.join(cells)} |", flush=True)
 
 
 def beside(what: str, cover: float, plain: float) -> None:
@@ -90,8 +130,12 @@ def new_words(e: Embedding, cover: Cover, epsilon: float, count: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--more", action="store_true")
     parser.add_argument("--large", action="store_true")
+    parser.add_argument("--runs", type=int, default=1)
     args = parser.parse_args()
+    if not (args.more or args.large):
+        return table(args.runs)
     e = Embedding.default()
     cover = Cover.balanced(e, K)
     text(e, cover)

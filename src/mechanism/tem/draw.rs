@@ -9,6 +9,7 @@ use super::covered::{FoundOutputs, Head};
 use super::neighborhoods::Row;
 use super::outside::Distances;
 use super::rejection::{self, ListLaw, ListTable};
+use super::set_bounds::{Builder, LANES, Ladder, SetBounds};
 use super::shells::ShellLaw;
 use super::terms::Terms;
 use super::{Sampler, Tem, gumbel};
@@ -239,6 +240,17 @@ impl Tem {
         }
     }
 
+    fn terms<'a>(&self, cover: Option<&'a Cover>, grid: Grid) -> Terms<'a> {
+        Terms {
+            eta: self.epsilon / 2.0,
+            per_eta: 2.0 / self.epsilon,
+            gamma: self.gamma,
+            grid,
+            cover,
+            outputs: self.outputs(cover) as u32,
+        }
+    }
+
     /// Draws from the word's list, by rejection outside it.
     #[allow(clippy::too_many_arguments)]
     fn draw_from_list(
@@ -252,15 +264,13 @@ impl Tem {
         mut drawn: impl FnMut(u32),
     ) {
         let space = &*self.space;
-        let terms = Terms {
-            eta: self.epsilon / 2.0,
-            per_eta: 2.0 / self.epsilon,
-            gamma: self.gamma,
-            grid,
+        let terms = self.terms(cover, grid);
+        let distances = OutputDistances {
+            space,
+            id,
             cover,
-            outputs: self.outputs(cover) as u32,
+            bounds: cover.and_then(|_| self.cache.sets.get(id)),
         };
-        let distances = OutputDistances { space, id, cover };
         let most = self.cache.tries_per_row();
         let (mut tries, mut left) = (0, count);
         let released = |y| cover.map_or(y, |cover| cover.id(y));
@@ -388,7 +398,79 @@ impl Tem {
         }
         let ids = words.into_iter().map(|(id, _)| id);
         let missing = ids.filter(|&id| !self.cache.has(id));
-        self.neighborhoods.prepare(&*self.space, missing, control)
+        self.neighborhoods.prepare(&*self.space, missing, control)?;
+        self.prepare_sets(sheets, control)
+    }
+
+    /// Makes bounds on the distances to a cover's sets for the words that will make many tries.
+    fn prepare_sets(&self, sheets: &[Grouped], control: &Control) -> Result<()> {
+        const FEW: usize = 8;
+        let sets = &self.cache.sets;
+        let cover = self.cover.as_deref().filter(|cover| !cover.is_identity());
+        let (Some(cover), Some(grid)) = (cover, self.grid()) else {
+            return Ok(());
+        };
+        // Each thread holds a row of codes for every word while it makes them.
+        let (limit, _) = self.cache_bytes();
+        if cover.words().saturating_mul(LANES) > limit / 8 {
+            return Ok(());
+        }
+        let seeded = self.randomness.seed().is_some();
+        let mut words: Vec<_> = sheets.iter().flat_map(Grouped::words).collect();
+        words.sort_unstable();
+        words.dedup_by(|a, b| {
+            let same = a.0 == b.0;
+            b.1 += if same { a.1 } else { 0 };
+            same
+        });
+        // Three tries per draw are usual where the tail matters.
+        words.retain(|&(id, count)| {
+            let cache = &self.cache;
+            cache.set_bounds_pay(id, count, 3.0)
+                && sets.get(id).is_none()
+                && !cache.row_pays(id, count, seeded)
+                && (seeded || cache.rows.get(id).is_none())
+        });
+        if words.len() < FEW {
+            return Ok(());
+        }
+        let room = sets.room(SetBounds::bytes(cover.released().len()));
+        if words.len() > room {
+            words.sort_unstable_by_key(|&(_, count)| std::cmp::Reverse(count));
+            words.truncate(room);
+            words.sort_unstable();
+        }
+        let terms = self.terms(Some(cover), grid);
+        let scratch = || (DrawScratch::default(), Builder::default());
+        let build = |(scratch, builder): &mut (DrawScratch, Builder), words: &[(u32, usize)]| {
+            control.check()?;
+            let DrawScratch {
+                row,
+                list_law,
+                head,
+                found,
+                ..
+            } = scratch;
+            let mut pays = Vec::new();
+            for &(id, count) in words {
+                let list = self.neighborhoods.list(&*self.space, id, row);
+                head.fill(cover, list, grid, found);
+                list_law.fill(head.list(), terms);
+                let tries = list_law.tries().min(3.0);
+                let ladder = Ladder::new(list_law.least_outside(), terms);
+                let ladder = ladder.filter(|_| self.cache.set_bounds_pay(id, count, tries));
+                pays.extend(ladder.map(|ladder| (id, ladder)));
+            }
+            if pays.len() >= FEW {
+                let built = builder.build(&*self.space, cover, &pays);
+                let bytes = SetBounds::bytes(cover.released().len() * LANES / pays.len());
+                for (bounds, (id, _)) in built.into_iter().zip(pays) {
+                    let _ = sets.keep(id, bounds, bytes);
+                }
+            }
+            Ok(())
+        };
+        words.par_chunks(LANES).try_for_each_init(scratch, build)
     }
 }
 
@@ -422,9 +504,25 @@ struct OutputDistances<'a> {
     space: &'a dyn MetricSpace,
     id: u32,
     cover: Option<&'a Cover>,
+    /// Bounds on the distances to the cover's sets, if they are kept for the word.
+    bounds: Option<&'a SetBounds>,
 }
 
 impl OutputDistances<'_> {
+    /// Keeps the words that the bounds do not prove to be farther than `far`; at most 64.
+    fn not_beyond<'b>(&self, words: &[u32], far: f64, kept: &'b mut [u32; 64]) -> &'b [u32] {
+        let (far, near) = (&[far; 64][..words.len()], &[-1.0; 64][..words.len()]);
+        let least = f64::INFINITY;
+        let limits = Limits { far, near, least };
+        let proven = self.space.compare_bounds(self.id, words, &limits);
+        let mut count = 0;
+        for (i, &word) in words.iter().enumerate() {
+            kept[count] = word;
+            count += usize::from(proven.beyond >> i & 1 == 0);
+        }
+        &kept[..count]
+    }
+
     /// Whether the bounds prove that all words are farther than `far`.
     fn all_beyond(&self, words: &[u32], far: f64) -> bool {
         const SOME: usize = 64;
@@ -446,9 +544,21 @@ impl Distances for OutputDistances<'_> {
             return self.space.compare_bounds(self.id, outputs, limits);
         };
         // An output's distance is the least distance to its set.
-        outputs.iter().for_each(|&y| cover.prefetch(y));
+        match self.bounds {
+            Some(bounds) => outputs.iter().for_each(|&y| bounds.prefetch(y)),
+            None => outputs.iter().for_each(|&y| cover.prefetch(y)),
+        }
         let mut proven = Proven::default();
         for (i, &y) in outputs.iter().enumerate() {
+            if let Some((least, most)) = self.bounds.and_then(|bounds| bounds.between(y)) {
+                let (beyond, within) = (least > limits.far[i], most <= limits.near[i]);
+                if beyond || within {
+                    proven.beyond |= u64::from(beyond) << i;
+                    proven.within |= u64::from(within) << i;
+                    proven.outside |= u64::from(least > limits.least) << i;
+                    continue;
+                }
+            }
             let Some((least, most)) = self.space.nearest_bounds(self.id, cover.set(y)) else {
                 let beyond = self.all_beyond(cover.set(y), limits.far[i]);
                 proven.beyond |= u64::from(beyond) << i;
@@ -465,10 +575,16 @@ impl Distances for OutputDistances<'_> {
         let Some(cover) = self.cover else {
             return self.space.distances_to(self.id, outputs, out);
         };
-        let mut each = [0.0; 64];
+        let (mut each, mut near) = ([0.0; 64], [0; 64]);
         for (&y, out) in outputs.iter().zip(out) {
             *out = f64::INFINITY;
-            for some in cover.set(y).chunks(each.len()) {
+            let most = self.space.nearest_bounds(self.id, cover.set(y));
+            let most = most.map_or(f64::INFINITY, |(_, most)| most);
+            for mut some in cover.set(y).chunks(each.len()) {
+                // Words that are certainly farther than another word of the set do not matter.
+                if most < f64::INFINITY {
+                    some = self.not_beyond(some, most, &mut near);
+                }
                 let each = &mut each[..some.len()];
                 self.space.distances_to(self.id, some, each);
                 *out = each.iter().copied().fold(*out, f64::min);

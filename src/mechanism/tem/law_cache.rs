@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::alias::AliasTable;
 use super::rejection::ListTable;
+use super::set_bounds::SetBounds;
 use super::shells::ShellLaw;
 use crate::cover::Cover;
 use crate::prefetch::prefetch;
@@ -18,12 +19,18 @@ use crate::word_cache::{CacheBudget, WordCache};
 /// may take half.
 const ROW_EIGHTHS: usize = 4;
 const LIST_EIGHTHS: usize = 3;
+/// Eighths that bounds on the distances to a cover's sets may take.
+const SET_EIGHTHS: usize = 2;
 
 /// The cost of a try outside the list, in sixteenths of the unit of [`LawCache::row_price`].
 const TRY_COST: u32 = 16;
 /// A row with its table costs about as much as one try per this many words. Measured at n = 50:
 /// from 1 to 2, a first and a second pass over a text took the same time.
 const WORDS_PER_TRY: usize = 2;
+/// Bounds on the distances to all sets, made for 64 words together, cost about this part of a row.
+const SET_BOUNDS_PER_ROW: usize = 4;
+/// A try with such bounds costs about this part of one without.
+const TRIES_BY_SET_BOUNDS: u32 = 8;
 
 /// Number of counters of a word's cost. Two words that share a counter share the decision to keep a
 /// law, which then comes too early.
@@ -36,6 +43,8 @@ pub(super) struct LawCache {
     pub(super) rows: WordCache<AliasTable>,
     pub(super) lists: WordCache<ListTable>,
     pub(super) shells: WordCache<ShellLaw>,
+    /// Bounds on the distances to the sets of a cover.
+    pub(super) sets: WordCache<SetBounds>,
     /// The cost of each word so far. The system supplies zeroed pages on first use, so a Tem at
     /// another ε costs nothing at first.
     spent: OnceLock<Box<[AtomicU32]>>,
@@ -56,6 +65,7 @@ impl LawCache {
             rows: WordCache::new(words, budget.clone(), eighths(ROW_EIGHTHS)),
             lists: WordCache::new(words, budget.clone(), eighths(LIST_EIGHTHS)),
             shells: WordCache::new(words, budget.clone(), eighths(8)),
+            sets: WordCache::new(words, budget.clone(), eighths(SET_EIGHTHS)),
             spent: OnceLock::new(),
         }
     }
@@ -98,6 +108,15 @@ impl LawCache {
         before.saturating_add(now) >= self.row_price() as usize
     }
 
+    /// Whether bounds on the distances to all sets pay for `count` more outputs of a word, if each
+    /// takes `tries` tries. Draws do not depend on such bounds, so earlier draws always count.
+    pub(super) fn set_bounds_pay(&self, id: u32, count: usize, tries: f64) -> bool {
+        let before = self.spent_slot(id).load(Ordering::Relaxed);
+        let now = count as f64 * tries * f64::from(TRY_COST);
+        let price = self.row_price() as usize / SET_BOUNDS_PER_ROW;
+        f64::from(before) + now >= price as f64
+    }
+
     /// Number of tries outside a list that cost as much as a row.
     pub(super) fn tries_per_row(&self) -> u32 {
         // At most 2²⁷ words.
@@ -113,7 +132,10 @@ impl LawCache {
     }
 
     /// Charges a word with one call and its tries.
-    pub(super) fn charge(&self, id: u32, tries: u32) {
+    pub(super) fn charge(&self, id: u32, mut tries: u32) {
+        if self.sets.get(id).is_some() {
+            tries /= TRIES_BY_SET_BOUNDS;
+        }
         let price = tries.saturating_mul(TRY_COST).min(1 << 30) + 1;
         self.spent_slot(id).fetch_add(price, Ordering::Relaxed);
     }

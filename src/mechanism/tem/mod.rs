@@ -22,6 +22,7 @@ mod neighborhoods;
 mod outside;
 pub mod recommended;
 mod rejection;
+mod set_bounds;
 mod shells;
 mod terms;
 mod tries;
@@ -32,7 +33,7 @@ use rand::rngs::ChaCha12Rng;
 
 use crate::cover::Cover;
 use crate::error::{Error, Result, check_epsilon};
-use crate::guarantee::{Certificate, Guarantee};
+use crate::guarantee::{Certificate, Guarantee, Unchanged};
 use crate::law::{self, Law};
 use crate::mechanism::{Mechanism, WordMechanism};
 use crate::names::named;
@@ -499,6 +500,15 @@ impl Mechanism for Tem {
     fn law(&self, id: u32, probabilities: &mut [f64]) -> bool {
         probabilities.copy_from_slice(&self.probabilities(id));
         true
+    }
+
+    fn known_unchanged(&self) -> Option<Unchanged> {
+        let cover = self.cover.as_ref()?.fingerprint();
+        let recommended = cover == recommended::FINGERPRINT
+            && self.epsilon == recommended::EPSILON
+            && self.truncation == Truncation::default()
+            && self.sampler == Sampler::Exact;
+        recommended.then_some(recommended::UNCHANGED)
     }
 
     fn scores(&self, rows: &[f64], scores: &mut Vec<f64>) {

@@ -143,6 +143,17 @@ impl ListLaw {
         }
     }
 
+    /// About the most tries outside the list that a draw takes.
+    pub(super) fn tries(&self) -> f64 {
+        let inside = self.envelopes.total() + self.flat_sum;
+        self.outside.sum() as f64 / inside as f64
+    }
+
+    /// Every output farther than this is outside the list.
+    pub(super) fn least_outside(&self) -> f64 {
+        self.outside.least
+    }
+
     /// Builds the table for many draws from the list it was filled with; leaves itself empty.
     pub(super) fn table(&mut self, list: List, terms: Terms) -> ListTable {
         let law = whole(list, terms);
