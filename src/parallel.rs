@@ -129,9 +129,9 @@ pub fn pool() -> Result<&'static ThreadPool> {
 }
 
 /// Maximum number of threads of a pool.
-pub const MOST_THREADS: usize = 4096;
+pub const MAX_THREADS: usize = 4096;
 
-/// The pool with this number of threads, at most [`MOST_THREADS`]; 0 for that of [`pool`]. Work
+/// The pool with this number of threads, at most [`MAX_THREADS`]; 0 for that of [`pool`]. Work
 /// that runs in it uses only its threads.
 ///
 /// # Errors
@@ -192,10 +192,10 @@ fn from_environment() -> Result<usize> {
         return Ok(0);
     };
     match text.trim().parse::<usize>() {
-        Ok(n) if (1..=MOST_THREADS).contains(&n) => Ok(n),
+        Ok(n) if (1..=MAX_THREADS).contains(&n) => Ok(n),
         _ => Err(Error::parameter(
             "FASTDX_NUM_THREADS",
-            format!("a number from 1 to {MOST_THREADS}"),
+            format!("a number from 1 to {MAX_THREADS}"),
             format!("{text:?}"),
         )),
     }

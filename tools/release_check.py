@@ -204,8 +204,8 @@ def main() -> int:
     print("\nNot checked here:")
     for name, step in STEPS.items():
         if not said.get(name, "").startswith("passed"):
-            told = (step.__doc__ or "").rstrip(".")
-            print(f"- {name}: {told} ({said.get(name, 'not asked for')})")
+            purpose = (step.__doc__ or "").rstrip(".")
+            print(f"- {name}: {purpose} ({said.get(name, 'not asked for')})")
     for line in ELSEWHERE.splitlines():
         print(f"- {line}")
     if not project.field("repository", CLONE):

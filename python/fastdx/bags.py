@@ -89,11 +89,11 @@ class BagGuarantee:
     def _bits(self) -> str:
         if not self.shows_bits or self.mechanism is None:
             return ""
-        told, why = self.mechanism._bits()
-        if told is None:
+        bits, why = self.mechanism._bits()
+        if bits is None:
             return f" Measured, not proved: how many bits a bag tells is not known: {why}."
         # A bag has no order of words, so it may tell less than the words one by one.
-        one, size = Bits(*told), self.size
+        one, size = Bits(*bits), self.size
         how = f", estimated from {one.sampled:,} words" if one.sampled else ""
         whole = f"{size} words" if size else "N words"
         most = f"{up(size * one.high, 4)} bits" if size else f"N times {up(one.high, 4)} bits"

@@ -279,7 +279,7 @@ fn check(policies: &Policies) -> Result<ExitCode, String> {
         };
         let what = format!("policies.{}: {warning}", policy.name);
         say(&format!("WARNING: {what}"));
-        if found.mean > Unchanged::MOST && !policy.allow_unchanged {
+        if found.mean > Unchanged::REFUSED_MEAN && !policy.allow_unchanged {
             let how = "allow_unchanged = true, or --allow-unchanged beside --epsilon, accepts that";
             refused = refused.and(Err(format!("{what} ({how})")));
         }

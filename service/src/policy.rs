@@ -152,7 +152,7 @@ impl Policies {
                 MetricKind::Gauge,
                 "Bits that a release tells of a word under a policy, words being written by their rank.",
                 each(&|policy| match policy.bits.get() {
-                    Some(WordBits::Told { told, .. }) => Some(told.value),
+                    Some(WordBits::Known { bits, .. }) => Some(bits.value),
                     _ => None,
                 }),
             ),

@@ -6,10 +6,10 @@ use crate::error::Result;
 use crate::mechanism::Mechanism;
 use crate::parallel::Control;
 
-/// Number of words measured: up to `SAMPLE`, at least `LEAST`, and as many as keep the number of
+/// Number of words measured: up to `SAMPLE`, at least `MIN_WORDS`, and as many as keep the number of
 /// probabilities below `PROBABILITIES`.
 const SAMPLE: usize = 200;
-const LEAST: usize = 20;
+const MIN_WORDS: usize = 20;
 const PROBABILITIES: usize = 20_000_000;
 
 /// The success of one guess, and the probability of unchanged words, computed from a mechanism's
@@ -43,7 +43,7 @@ impl Measures {
     pub fn of(mechanism: &dyn Mechanism, control: &Control) -> Result<Self> {
         check_law(mechanism)?;
         let vocabulary = mechanism.vocabulary().len();
-        let affordable = (PROBABILITIES / vocabulary.max(1)).max(LEAST);
+        let affordable = (PROBABILITIES / vocabulary.max(1)).max(MIN_WORDS);
         let words = SAMPLE.min(affordable).min(vocabulary);
         let (mut law, mut likeliest) = (vec![0.0; vocabulary], vec![0.0f64; vocabulary]);
         let (mut sum, mut most) = (0.0, 0.0f64);

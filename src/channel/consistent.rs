@@ -2,7 +2,7 @@
 //!
 //! Two places with one word have one output, and two outputs have two words. This ties every place
 //! to every other, which no chain can represent. Sums over all sentences are exact if the sentences
-//! can be enumerated ([`MOST`]). Beyond that, loopy belief propagation runs for a few rounds:
+//! can be enumerated ([`MAX_ENUMERATED`]). Beyond that, loopy belief propagation runs for a few rounds:
 //! places of equal outputs exchange their evidence, and places of other outputs exchange which
 //! words are taken. This is an approximation, and the posterior says so. Unknown words are assumed
 //! to differ from each other.
@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::prior::NgramPrior;
 
 /// Maximum number of sentences that are enumerated.
-pub(super) const MOST: usize = 1 << 20;
+pub(super) const MAX_ENUMERATED: usize = 1 << 20;
 
 /// All sentences that explain a release, and their probabilities.
 pub(super) struct Enumerated {

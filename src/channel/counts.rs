@@ -13,7 +13,7 @@
 use rayon::prelude::*;
 
 use super::Channel;
-use super::read::{Given, Observed};
+use super::read::{Observed, TextOrTokens, ids_of_each};
 use crate::error::{Error, Result};
 use crate::parallel::{Control, install};
 #[cfg(target_arch = "x86_64")]
@@ -25,7 +25,7 @@ const PATIENCE: usize = 3;
 /// depend on it.
 const PARTS: usize = 32;
 /// Rows that are read together: they share one pass over the sums of outputs.
-const TOGETHER: usize = 4;
+const ROWS_PER_PASS: usize = 4;
 
 /// Estimated frequencies.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,7 +61,7 @@ impl Channel {
     ///
     /// # Errors
     /// [`Error::Parameter`] for a text that is no release of this mechanism.
-    pub fn outputs(&self, given: Given) -> Result<Vec<u32>> {
+    pub fn outputs(&self, given: TextOrTokens) -> Result<Vec<u32>> {
         let unknown = self.words() as u32;
         let observed = self.read(given)?.observed;
         let id = |seen: Observed| match seen {
@@ -77,22 +77,9 @@ impl Channel {
     /// The errors of [`outputs`](Self::outputs), with the number of the release;
     /// [`Error::Interrupted`].
     pub fn outputs_of(&self, texts: &[&str], control: &Control) -> Result<(Vec<u32>, Vec<u32>)> {
-        let work: usize = texts.iter().map(|text| text.len()).sum();
-        let found: Vec<Vec<u32>> = install(work, 0, || {
-            let each = texts.par_iter().enumerate().map(|(at, text)| {
-                control.check()?;
-                self.outputs(Given::Text((*text).to_owned()))
-                    .map_err(|error| match error {
-                        Error::Parameter { expected, got, .. } => {
-                            Error::parameter("texts", expected, format!("at {at} {got}"))
-                        }
-                        other => other,
-                    })
-            });
-            each.collect::<Result<_>>()
-        })??;
-        let lengths = found.iter().map(|ids| ids.len() as u32).collect();
-        Ok((found.concat(), lengths))
+        ids_of_each(texts, control, |text| {
+            self.outputs(TextOrTokens::Text(text.to_owned()))
+        })
     }
 
     /// Words of the vocabulary that are released unchanged.
@@ -268,7 +255,9 @@ impl<'a> Matrix<'a> {
                     control.check()?;
                     let from = part * each + 64 * block;
                     let rows = self.rows(from..from + x.len(), &mut fresh)?;
-                    let fours = rows.chunks(TOGETHER * width).zip(x.chunks_mut(TOGETHER));
+                    let fours = rows
+                        .chunks(ROWS_PER_PASS * width)
+                        .zip(x.chunks_mut(ROWS_PER_PASS));
                     fours.for_each(|(rows, x)| step(rows, x, ratios, &mut sums));
                 }
                 Ok(sums)
@@ -387,7 +376,7 @@ fn step_portable(rows: &[f32], x: &mut [f64], ratios: Option<&[f64]>, sums: &mut
             *x *= dot(row, ratios);
         }
     }
-    if let ([a, b, c, d], true) = (&*x, rows.len() == TOGETHER * width) {
+    if let ([a, b, c, d], true) = (&*x, rows.len() == ROWS_PER_PASS * width) {
         let (first, second) = rows.split_at(2 * width);
         let ((ra, rb), (rc, rd)) = (first.split_at(width), second.split_at(width));
         let each = sums.iter_mut().zip(ra).zip(rb).zip(rc).zip(rd);

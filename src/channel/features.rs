@@ -4,14 +4,14 @@
 use rayon::prelude::*;
 
 use super::Channel;
-use super::read::{Given, Observed};
+use super::read::{Observed, TextOrTokens, ids_of_each};
 use crate::error::{Error, Result};
 use crate::parallel::{Control, install};
 
 /// Laws that are computed together.
-const TOGETHER: usize = 32;
+const LAWS_PER_BLOCK: usize = 32;
 /// Texts whose means are computed together.
-const TEXTS: usize = 64;
+const TEXTS_PER_BLOCK: usize = 64;
 
 impl Channel {
     /// The laws of some words' outputs in a release, one law per row. A skipped word's law is the
@@ -25,9 +25,9 @@ impl Channel {
         let mut laws = vec![0.0; ids.len() * words];
         let shown = self.shown();
         install(laws.len(), 0, || {
-            let parts = laws.par_chunks_mut(TOGETHER * words.max(1));
+            let parts = laws.par_chunks_mut(LAWS_PER_BLOCK * words.max(1));
             parts
-                .zip(ids.par_chunks(TOGETHER))
+                .zip(ids.par_chunks(LAWS_PER_BLOCK))
                 .try_for_each(|(rows, ids)| {
                     control.check()?;
                     let mut rows = rows.chunks_exact_mut(words);
@@ -58,26 +58,12 @@ impl Channel {
         unknown: bool,
         control: &Control,
     ) -> Result<(Vec<u32>, Vec<u32>)> {
-        let work: usize = texts.iter().map(|text| text.len()).sum();
-        let found: Vec<Vec<u32>> = install(work, 0, || {
-            let each = texts.par_iter().enumerate().map(|(at, text)| {
-                control.check()?;
-                self.rows(text, unknown).map_err(|error| match error {
-                    Error::Parameter { expected, got, .. } => {
-                        Error::parameter("texts", expected, format!("at {at} {got}"))
-                    }
-                    other => other,
-                })
-            });
-            each.collect::<Result<_>>()
-        })??;
-        let lengths = found.iter().map(|ids| ids.len() as u32).collect();
-        Ok((found.concat(), lengths))
+        ids_of_each(texts, control, |text| self.rows(text, unknown))
     }
 
     fn rows(&self, text: &str, unknown: bool) -> Result<Vec<u32>> {
         let words = self.words() as u32;
-        let read = match self.read(Given::Text(text.to_owned())) {
+        let read = match self.read(TextOrTokens::Text(text.to_owned())) {
             Ok(read) => read,
             Err(error) => {
                 let written = self.text.units(text).map(|(range, _)| &text[range]);
@@ -138,10 +124,10 @@ pub fn row_means(
         return Ok(means);
     }
     install(ids.len() * width, 0, || {
-        let parts = means.par_chunks_mut(TEXTS * width).enumerate();
+        let parts = means.par_chunks_mut(TEXTS_PER_BLOCK * width).enumerate();
         parts.try_for_each(|(part, means)| {
             control.check()?;
-            for (mean, text) in means.chunks_exact_mut(width).zip(part * TEXTS..) {
+            for (mean, text) in means.chunks_exact_mut(width).zip(part * TEXTS_PER_BLOCK..) {
                 let length = lengths[text] as usize;
                 for &id in &ids[ends[text] - length..ends[text]] {
                     let row = &table[id as usize * width..][..width];

@@ -32,7 +32,7 @@ pub use counts::{Fit, Frequencies};
 pub use estimated::Draws;
 pub use features::row_means;
 pub use posterior::{Posterior, WordPosterior};
-pub use read::{Given, UNKNOWN};
+pub use read::{TextOrTokens, UNKNOWN};
 
 use crate::error::{Error, Result};
 pub use crate::guarantee::Bits;
@@ -47,10 +47,10 @@ use estimated::Estimated;
 use sampled::{sampled_bits, sampled_capacity};
 use source::{Column, Source};
 
-/// Laws times outputs that the bits of a guarantee take: an exact sum over 20,000 words.
-const SHOWN: usize = 20_000 * 20_000;
-/// Laws that they take at least.
-const FEWEST: usize = 512;
+/// Probabilities that the bits of a guarantee take at most: those of an exact sum over 20,000 words.
+const EXACT_TERMS: usize = 20_000 * 20_000;
+/// Laws that an estimate of these bits takes at least.
+const MIN_LAWS: usize = 512;
 
 /// The bits that a release tells of a word under the prior of ranks, as guarantees show them: a sum over
 /// all words up to 20,000, else an estimate from so many laws as cost the same, with its interval.
@@ -67,10 +67,10 @@ pub fn word_bits(text: &TextPrivatizer, control: &Control) -> Result<WordBits> {
     let channel = Channel::new(text.clone(), None)?;
     let prior = channel.prior(None)?;
     let words = prior.len();
-    let sample = (words > SHOWN / words).then_some((SHOWN / words).max(FEWEST));
-    let told = channel.bits(Some(&prior), sample, control)?;
+    let sample = (words > EXACT_TERMS / words).then_some((EXACT_TERMS / words).max(MIN_LAWS));
+    let bits = channel.bits(Some(&prior), sample, control)?;
     let entropy = prior.iter().map(|p| -p * p.log2()).sum();
-    Ok(WordBits::Told { told, entropy })
+    Ok(WordBits::Known { bits, entropy })
 }
 
 /// The law of a mechanism as a channel from words to outputs.
@@ -201,15 +201,15 @@ impl Channel {
     }
 
     /// Words up to which [`bits`](Self::bits) sums over all of them.
-    pub const SUMMED: usize = 50_000;
-    /// Laws that it takes where there are more.
-    pub const SAMPLED: usize = 4096;
-    /// Laws that [`capacity`](Self::capacity) takes where there are more.
-    pub const CAPACITY_SAMPLED: usize = 12_288;
+    pub const MAX_EXACT_WORDS: usize = 50_000;
+    /// Laws that [`bits`](Self::bits) takes by default where there are more words.
+    pub const SAMPLED_LAWS: usize = 4096;
+    /// Laws that [`capacity`](Self::capacity) takes by default where there are more words.
+    pub const CAPACITY_LAWS: usize = 12_288;
 
     /// I(W;Y) in bits under a prior (by default 1/(rank + 2.7)). A sum over all words, or an estimate
-    /// from `sample` laws, of common words and of others drawn by the prior: by default of [`SAMPLED`](Self::SAMPLED) where
-    /// there are more than [`SUMMED`](Self::SUMMED) and [`open`](Self::open) read no sum. `control` counts
+    /// from `sample` laws, of common words and of others drawn by the prior: by default of [`SAMPLED_LAWS`](Self::SAMPLED_LAWS) where
+    /// there are more than [`MAX_EXACT_WORDS`](Self::MAX_EXACT_WORDS) and [`open`](Self::open) read no sum. `control` counts
     /// laws.
     ///
     /// # Errors
@@ -228,7 +228,7 @@ impl Channel {
         {
             return Ok(self.rated(&prior, known.bits(&prior, outputs)));
         }
-        let many = (self.words() > Self::SUMMED).then_some(Self::SAMPLED);
+        let many = (self.words() > Self::MAX_EXACT_WORDS).then_some(Self::SAMPLED_LAWS);
         let exact = !matches!(self.source, Source::Estimated(_));
         if let Some(sample) = sample.or(many).filter(|_| exact) {
             if sample < 2 {
@@ -263,7 +263,7 @@ impl Channel {
 
     /// log₂ Σ_y max_w Pr\[y|w\]: no prior lets one guess gain more bits. A sum over all words, or (Tem with
     /// or without a cover) an estimate from so many laws: by default from
-    /// [`CAPACITY_SAMPLED`](Self::CAPACITY_SAMPLED) where there are more than [`SUMMED`](Self::SUMMED) words and [`open`](Self::open) read no sum. Of a law that
+    /// [`CAPACITY_LAWS`](Self::CAPACITY_LAWS) where there are more than [`MAX_EXACT_WORDS`](Self::MAX_EXACT_WORDS) words and [`open`](Self::open) read no sum. Of a law that
     /// is estimated from draws, an upper bound in expectation. `control` counts laws.
     ///
     /// # Errors
@@ -278,7 +278,7 @@ impl Channel {
             return Ok(estimated.capacity(least));
         }
         let known = self.survey.get().is_some();
-        let many = (self.words() > Self::SUMMED && !known).then_some(Self::CAPACITY_SAMPLED);
+        let many = (self.words() > Self::MAX_EXACT_WORDS && !known).then_some(Self::CAPACITY_LAWS);
         if let Some(sample) = sample.or(many) {
             let mut rng = Randomness::new(Some(0)).next_key()?.stream(1);
             let words = self.words();

@@ -11,8 +11,8 @@ use rayon::prelude::*;
 
 use super::Channel;
 use super::chain::{Chain, Logs};
-use super::consistent::{Enumerated, MOST, Messages, Problem, fits};
-use super::read::{Given, Observed, Reading};
+use super::consistent::{Enumerated, MAX_ENUMERATED, Messages, Problem, fits};
+use super::read::{Observed, Reading, TextOrTokens};
 use super::source::Column;
 use super::sweep::{Evidence, Likelihoods, View, sweep};
 use crate::calibration::sums::sums;
@@ -24,7 +24,7 @@ use crate::text::{Consistent, Oov};
 /// Columns of a sentence that are held at once.
 const HELD: usize = 512;
 /// Sentences that are worked on before their sums are added up.
-const TOGETHER: usize = 64;
+const SENTENCES_PER_BLOCK: usize = 64;
 
 /// The knowledge about one word after the release.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -78,17 +78,17 @@ impl Channel {
     /// [`Error::TooLarge`] for a long consistent text; a law that fails; [`Error::Interrupted`].
     pub fn decode(
         self: &Arc<Self>,
-        given: Given,
+        given: TextOrTokens,
         prior: &Arc<NgramPrior>,
         control: &Control,
     ) -> Result<Posterior> {
-        self.decode_within(given, prior, MOST, control)
+        self.decode_within(given, prior, MAX_ENUMERATED, control)
     }
 
     /// [`decode`](Self::decode) that enumerates at most `most` sentences of a consistent text.
     pub(super) fn decode_within(
         self: &Arc<Self>,
-        given: Given,
+        given: TextOrTokens,
         prior: &Arc<NgramPrior>,
         most: usize,
         control: &Control,
@@ -269,7 +269,7 @@ impl Posterior {
     ) -> Result<()> {
         let sentences = &self.reading.sentences;
         install(sentences.len() * self.tokens(), 0, || {
-            for some in sentences.chunks(TOGETHER) {
+            for some in sentences.chunks(SENTENCES_PER_BLOCK) {
                 let found: Vec<T> = some.par_iter().map(&work).collect::<Result<_>>()?;
                 found.into_iter().for_each(&mut each);
             }

@@ -2,8 +2,11 @@
 
 use std::ops::Range;
 
+use rayon::prelude::*;
+
 use super::Channel;
 use crate::error::{Error, Result};
+use crate::parallel::{Control, install};
 use crate::text::{MASK, Oov, ends_sentence, id_of, normalize};
 
 /// The text of an unknown word in a text drawn from a posterior: nothing else is known of it.
@@ -23,7 +26,7 @@ pub(super) enum Observed {
 
 /// A release in the form given.
 #[derive(Clone, Debug)]
-pub enum Given {
+pub enum TextOrTokens {
     /// A text, whose words are found.
     Text(String),
     /// Words that were found elsewhere: one sentence.
@@ -32,7 +35,7 @@ pub enum Given {
 
 /// A release and its observations.
 pub(super) struct Reading {
-    given: Given,
+    given: TextOrTokens,
     /// The positions of the words in a text.
     ranges: Vec<Range<usize>>,
     pub(super) observed: Vec<Observed>,
@@ -40,11 +43,38 @@ pub(super) struct Reading {
     pub(super) sentences: Vec<Range<usize>>,
 }
 
+/// Applies `ids_of` to many texts in parallel. Returns the ids of all texts, one text after the other, and the
+/// number of ids of each text.
+///
+/// # Errors
+/// The errors of `ids_of`, with the position of the text; [`Error::Interrupted`].
+pub(super) fn ids_of_each(
+    texts: &[&str],
+    control: &Control,
+    ids_of: impl Fn(&str) -> Result<Vec<u32>> + Sync,
+) -> Result<(Vec<u32>, Vec<u32>)> {
+    let bytes: usize = texts.iter().map(|text| text.len()).sum();
+    let found: Vec<Vec<u32>> = install(bytes, 0, || {
+        let each = texts.par_iter().enumerate().map(|(at, text)| {
+            control.check()?;
+            ids_of(text).map_err(|error| match error {
+                Error::Parameter { expected, got, .. } => {
+                    Error::parameter("texts", expected, format!("at {at} {got}"))
+                }
+                other => other,
+            })
+        });
+        each.collect::<Result<_>>()
+    })??;
+    let lengths = found.iter().map(|ids| ids.len() as u32).collect();
+    Ok((found.concat(), lengths))
+}
+
 impl Channel {
-    pub(super) fn read(&self, given: Given) -> Result<Reading> {
+    pub(super) fn read(&self, given: TextOrTokens) -> Result<Reading> {
         let (mut ranges, mut observed, mut starts) = (Vec::new(), Vec::new(), vec![0]);
         match &given {
-            Given::Text(text) => {
+            TextOrTokens::Text(text) => {
                 let mut done = 0;
                 for (range, figure) in self.text.units(text) {
                     if ends_sentence(&text[done..range.start]) && !ranges.is_empty() {
@@ -78,7 +108,7 @@ impl Channel {
                     }
                 }
             }
-            Given::Tokens(tokens) => {
+            TextOrTokens::Tokens(tokens) => {
                 for (at, token) in tokens.iter().enumerate() {
                     observed.push(match self.text.policy().figures.read(token) {
                         Some(_) => Observed::Written(self.vocabulary().len() as u32),
@@ -174,7 +204,7 @@ fn is_mask(word: &str) -> bool {
 
 impl Reading {
     /// Returns the release with other words.
-    pub(super) fn with(&self, channel: &Channel, tokens: &[u32]) -> Given {
+    pub(super) fn with(&self, channel: &Channel, tokens: &[u32]) -> TextOrTokens {
         let words = channel.vocabulary();
         let word = |place: usize, written: &str| -> String {
             match (self.observed[place], tokens[place]) {
@@ -184,7 +214,7 @@ impl Reading {
             }
         };
         match &self.given {
-            Given::Text(text) => {
+            TextOrTokens::Text(text) => {
                 let mut out = String::with_capacity(text.len());
                 let mut done = 0;
                 for (place, range) in self.ranges.iter().enumerate() {
@@ -193,11 +223,11 @@ impl Reading {
                     done = range.end;
                 }
                 out.push_str(&text[done..]);
-                Given::Text(out)
+                TextOrTokens::Text(out)
             }
-            Given::Tokens(given) => {
+            TextOrTokens::Tokens(given) => {
                 let words = given.iter().enumerate();
-                Given::Tokens(words.map(|(place, written)| word(place, written)).collect())
+                TextOrTokens::Tokens(words.map(|(place, written)| word(place, written)).collect())
             }
         }
     }

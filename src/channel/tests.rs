@@ -297,7 +297,7 @@ fn check(case: &Case, seed: u64, exact: bool) {
     }
     let all = brute(case, &channel.unknown_law());
     let sum: f64 = all.iter().map(|(_, p)| p).sum();
-    let decoded = channel.decode(Given::Text(written.clone()), &case.prior, &control);
+    let decoded = channel.decode(TextOrTokens::Text(written.clone()), &case.prior, &control);
     if sum == 0.0 {
         assert!(decoded.unwrap_err().to_string().contains("text"));
         return;
@@ -393,7 +393,7 @@ fn check(case: &Case, seed: u64, exact: bool) {
     }
     let mut seen: HashMap<String, f64> = HashMap::new();
     for text in decoded.sample(DRAWS, Some(seed), &control).unwrap() {
-        let Given::Text(text) = text else {
+        let TextOrTokens::Text(text) = text else {
             panic!("a text")
         };
         *seen.entry(text).or_default() += 1.0;
@@ -568,7 +568,7 @@ fn long_sentences_are_those_of_tables_over_all_pairs_of_words() {
             .collect();
         let prior = Arc::new(prior);
         let decoded = channel
-            .decode(Given::Tokens(given), &prior, &control)
+            .decode(TextOrTokens::Tokens(given), &prior, &control)
             .unwrap();
         assert!((decoded.log_evidence() - log).abs() < 1e-9, "{order}");
         for i in (1..n).step_by(7) {
@@ -590,7 +590,7 @@ fn long_sentences_are_those_of_tables_over_all_pairs_of_words() {
         let draws = 400;
         let mut seen = vec![0.0; tokens];
         for text in decoded.sample(draws, Some(1), &control).unwrap() {
-            let Given::Tokens(text) = text else {
+            let TextOrTokens::Tokens(text) = text else {
                 panic!("tokens")
             };
             for word in text {
@@ -672,7 +672,7 @@ fn messages_between_places_come_near_to_all_texts_written_out() {
         let text = TextPrivatizer::new(mechanism.clone(), policy.clone());
         let written = ["a", "b", "a", "c", "b"];
         let released = text.privatize_tokens(&written, &control).unwrap().0;
-        let given = || Given::Tokens(released.clone());
+        let given = || TextOrTokens::Tokens(released.clone());
         let exact = channel(&mechanism, policy.clone());
         let exact = exact.decode(given(), &prior, &control).unwrap();
         assert!(exact.is_exact());

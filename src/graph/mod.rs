@@ -9,7 +9,7 @@
 //! TEM's law is then drawn in two steps: a distance, by the number of words there, and one of these
 //! words ([`Shells`]). On a tree, a centroid decomposition in V log V memory supports both steps.
 //! On other graphs, the words are sorted by distance and cached for the words that were drawn.
-//! Graphs with more than [`MOST_SHELLS`] distances use whole rows.
+//! Graphs with more than [`MAX_SHELLS`] distances use whole rows.
 
 mod edges;
 mod file;
@@ -34,7 +34,7 @@ use paths::{Adjacency, NONE};
 use tree::CentroidTree;
 
 /// The largest number of distances by which words are grouped.
-pub const MOST_SHELLS: u64 = 4096;
+pub const MAX_SHELLS: u64 = 4096;
 /// The largest distance allowed, so that sums of distances stay finite.
 const LONGEST: f64 = 1e290;
 /// Maximum bytes that a graph caches of words sorted by distance.
@@ -197,7 +197,7 @@ impl WordGraph {
         }
         let forest = edges.len() + roots.len() == nodes;
         let widest = widest(&graph, &roots, forest);
-        let few = widest / unit < MOST_SHELLS;
+        let few = widest / unit < MAX_SHELLS;
         let orders = || WordCache::new(words, CacheBudget::new(ORDER_BYTES), ORDER_BYTES);
         let shape = match (few, forest) {
             (true, true) => match CentroidTree::new(&graph, unit, words) {

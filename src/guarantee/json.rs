@@ -129,13 +129,13 @@ impl Serialize for Unchanged {
 impl Serialize for WordBits {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let form = match *self {
-            WordBits::Told { told, entropy } => BitsForm {
-                value: Some(told.value),
-                low: Some(told.low),
-                high: Some(told.high),
+            WordBits::Known { bits, entropy } => BitsForm {
+                value: Some(bits.value),
+                low: Some(bits.low),
+                high: Some(bits.high),
                 entropy: Some(entropy),
-                exact: told.sampled == 0,
-                sampled: Some(told.sampled),
+                exact: bits.sampled == 0,
+                sampled: Some(bits.sampled),
                 ..BitsForm::default()
             },
             WordBits::Unknown(why) => BitsForm {
@@ -231,8 +231,8 @@ mod tests {
                 words: 2,
                 draws: 0,
             }),
-            bits: Some(WordBits::Told {
-                told: Bits::exact(2.5),
+            bits: Some(WordBits::Known {
+                bits: Bits::exact(2.5),
                 entropy: 11.0,
             }),
             ..guarantee()
@@ -257,8 +257,8 @@ mod tests {
         assert_eq!(found["bits"]["exact"], json!(true));
         assert_eq!(found["bits"]["sampled"], json!(0));
         let estimated = form(&Guarantee {
-            bits: Some(WordBits::Told {
-                told: Bits {
+            bits: Some(WordBits::Known {
+                bits: Bits {
                     low: 2.25,
                     high: 2.75,
                     sampled: 4096,

@@ -20,17 +20,17 @@ pub struct Unchanged {
 
 impl Unchanged {
     /// Above this mean a policy is warned of.
-    pub const MUCH: f64 = 0.2;
+    pub const WARNED_MEAN: f64 = 0.2;
     /// Above this mean a policy is refused where it is chosen, unless the user insists.
-    pub const MOST: f64 = 0.5;
+    pub const REFUSED_MEAN: f64 = 0.5;
     /// Above this probability a single word counts as released.
-    pub const WORD: f64 = 0.9;
+    pub const RELEASED_WORD: f64 = 0.9;
 
     /// A warning in plain words, where too many common words come back.
     pub fn warning(&self) -> Option<String> {
         let verdict = match self.mean {
-            m if m > Self::MOST => "this protects hardly anything",
-            m if m > Self::MUCH => "this protects little",
+            m if m > Self::REFUSED_MEAN => "this protects hardly anything",
+            m if m > Self::WARNED_MEAN => "this protects little",
             _ => return None,
         };
         Some(format!(
@@ -85,9 +85,9 @@ impl Bits {
 pub enum WordBits {
     /// The mutual information of a word and its output, and the entropy of a word before its output is
     /// seen: no release tells more.
-    Told {
+    Known {
         /// I(W;Y).
-        told: Bits,
+        bits: Bits,
         /// H(W), in bits.
         entropy: f64,
     },
@@ -104,17 +104,17 @@ impl WordBits {
 
 impl fmt::Display for WordBits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (told, entropy) = match self {
-            Self::Told { told, entropy } => (told, entropy),
+        let (bits, entropy) = match self {
+            Self::Known { bits, entropy } => (bits, entropy),
             Self::Unknown(why) => {
                 return write!(f, "how many bits a release tells is not known: {why}");
             }
         };
         // Rounded up, but at most the entropy.
-        write!(f, "a release tells {}", decimals_up(told.value, 2))?;
-        if told.sampled > 0 {
-            let (low, high) = (decimals_down(told.low, 2), decimals_up(told.high, 2));
-            let words = grouped(told.sampled);
+        write!(f, "a release tells {}", decimals_up(bits.value, 2))?;
+        if bits.sampled > 0 {
+            let (low, high) = (decimals_down(bits.low, 2), decimals_up(bits.high, 2));
+            let words = grouped(bits.sampled);
             write!(f, " ({low} to {high}, estimated from {words} words)")?;
         }
         write!(
@@ -123,7 +123,7 @@ impl fmt::Display for WordBits {
              so much for each of its words, not counting numbers and dates that have laws of their own",
             Self::PRIOR
         )?;
-        match told.sampled {
+        match bits.sampled {
             0 => f.write_str(" (exact: a sum over all words)"),
             _ => Ok(()),
         }
@@ -157,9 +157,9 @@ mod tests {
 
     #[test]
     fn bits_are_a_measure_beside_what_is_proved() {
-        let told = Bits::exact(4.586);
-        let bits = Some(WordBits::Told {
-            told,
+        let exact = Bits::exact(4.586);
+        let bits = Some(WordBits::Known {
+            bits: exact,
             entropy: 11.11,
         });
         let plain = guarantee().to_string();
@@ -175,12 +175,12 @@ mod tests {
         assert!(printed.contains(" Measured, not proved: a release"));
         assert!(plainly.contains(sentence));
         assert!(printed.ends_with("laws of their own (exact: a sum over all words)."));
-        let estimated = WordBits::Told {
-            told: Bits {
+        let estimated = WordBits::Known {
+            bits: Bits {
                 low: 4.509,
                 high: 4.601,
                 sampled: 4096,
-                ..told
+                ..exact
             },
             entropy: 11.11,
         };

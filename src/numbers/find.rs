@@ -16,7 +16,7 @@ use super::form::{Form, NO_BREAK, NumberForm, Reading};
 use super::{Date, Number};
 
 /// Runs that one number may have.
-const MOST_RUNS: usize = 6;
+const MAX_RUNS: usize = 6;
 /// Runs that stand between the parts of one number or code: 4111 - 1111.
 const DASHES: [&str; 9] = [
     "-", "\u{2010}", "\u{2011}", "\u{2012}", "–", "—", "\u{2212}", "/", "·",
@@ -227,7 +227,7 @@ impl Figures {
         {
             return None;
         }
-        let most = (1..MOST_RUNS)
+        let most = (1..MAX_RUNS)
             .take_while(|&k| runs.joined(at + k - 1, |gap| gap == ' ' || NO_BREAK.contains(&gap)));
         let most = most.count() + 1;
         let (count, (x, form)) = (1..=most).rev().find_map(|count| {

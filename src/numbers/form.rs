@@ -21,16 +21,16 @@ const SPACES: [char; 3] = [' ', '\u{a0}', '\u{202f}'];
 pub(super) const NO_BREAK: [char; 3] = ['\u{a0}', '\u{202f}', '\u{2009}'];
 
 /// The most digits of a number that nothing but its digits shows: four may be a year, a PIN, a part of a card.
-const MOST_BARE: usize = 3;
+const MAX_BARE: usize = 3;
 /// The most groups behind the first that points or spaces separate in such a number: more may be an address or a
 /// telephone number.
-const MOST_BARE_GROUPS: usize = 1;
+const MAX_BARE_GROUPS: usize = 1;
 /// The most digits of a number with a currency, decimals or an exponent, of one with separators, and of decimals.
-const MOST_WHOLE: usize = 15;
-const MOST_GROUPED: usize = 15;
-const MOST_DECIMALS: usize = 9;
+const MAX_WHOLE: usize = 15;
+const MAX_GROUPED: usize = 15;
+const MAX_DECIMALS: usize = 9;
 /// Maximum digits of a number of the widest range as written.
-const MOST_WRITTEN: usize = 202;
+const MAX_WRITTEN: usize = 202;
 
 /// Whether a text is read before it is released, or is a release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,11 +122,11 @@ impl<'a> Numeral<'a> {
         let zero = first.len() > 1 || group.is_some();
         let most = match group {
             Some(_) if first.len() > 3 => 0,
-            _ if reading == Reading::Released => MOST_WRITTEN,
-            Some(_) => MOST_GROUPED,
-            None => MOST_WHOLE,
+            _ if reading == Reading::Released => MAX_WRITTEN,
+            Some(_) => MAX_GROUPED,
+            None => MAX_WHOLE,
         };
-        let fits = !first.is_empty() && whole.len() <= most && decimals.len() <= MOST_DECIMALS;
+        let fits = !first.is_empty() && whole.len() <= most && decimals.len() <= MAX_DECIMALS;
         (fits && !(zero && first.starts_with('0'))).then_some((
             Numeral {
                 whole,
@@ -141,9 +141,9 @@ impl<'a> Numeral<'a> {
     /// A year, or what may be an identifier or an address, where nothing says that it is a number.
     fn is_bare_code(&self) -> bool {
         let code = match self.group {
-            None => self.whole.len() > MOST_BARE,
-            Some('.') => self.groups > MOST_BARE_GROUPS,
-            Some(group) => NO_BREAK.contains(&group) && self.groups > MOST_BARE_GROUPS,
+            None => self.whole.len() > MAX_BARE,
+            Some('.') => self.groups > MAX_BARE_GROUPS,
+            Some(group) => NO_BREAK.contains(&group) && self.groups > MAX_BARE_GROUPS,
         };
         code && self.decimals.is_empty()
     }

@@ -44,7 +44,7 @@ use crate::law::Law;
 const LOG2_LARGEST: u32 = 63;
 /// The most weights that a single table holds: it stays in a core's own cache. Longer ones are two of about
 /// the root of the length.
-const MOST_WEIGHTS: usize = 1 << 15;
+const MAX_WEIGHTS: usize = 1 << 15;
 /// The tables reach to exp(-REACH).
 const REACH: f64 = 20.0;
 /// Beyond this exponent ratios become no smaller, which costs no privacy.
@@ -93,14 +93,14 @@ impl Table {
 
 impl Geometric {
     /// The smallest ε per step.
-    pub const LEAST: f64 = 1e-6;
+    pub const MIN_EPSILON: f64 = 1e-6;
 
     /// The law of an ε per step.
     ///
     /// # Errors
-    /// [`Error::Parameter`] for an ε that is not finite, or below [`LEAST`](Self::LEAST).
+    /// [`Error::Parameter`] for an ε that is not finite, or below [`MIN_EPSILON`](Self::MIN_EPSILON).
     pub fn new(epsilon: f64) -> Result<Self> {
-        if !(epsilon.is_finite() && epsilon >= Self::LEAST) {
+        if !(epsilon.is_finite() && epsilon >= Self::MIN_EPSILON) {
             let expected = "finite and, times the unit, at least 1e-6";
             return Err(Error::parameter("epsilon", expected, epsilon));
         }
@@ -108,7 +108,7 @@ impl Geometric {
         let up = exp_minus(epsilon.min(STEEPEST)) * (1.0 + 2f64.powi(-48));
         let ratio = (up * 2f64.powi(64)).ceil() as u64;
         let length = ((REACH / epsilon).ceil() as usize).max(1);
-        let fine = match length <= MOST_WEIGHTS {
+        let fine = match length <= MAX_WEIGHTS {
             true => length,
             false => length.isqrt() + 1,
         };
@@ -286,8 +286,8 @@ mod tests {
             }
             // Two tables reach as far as a long one would.
             let reach = (fine.len() - 1) * (coarse.len() - 1);
-            assert!(reach as f64 * epsilon >= REACH && fine.len() <= MOST_WEIGHTS + 1);
-            assert_eq!(coarse.len() > 2, REACH / epsilon > MOST_WEIGHTS as f64);
+            assert!(reach as f64 * epsilon >= REACH && fine.len() <= MAX_WEIGHTS + 1);
+            assert_eq!(coarse.len() > 2, REACH / epsilon > MAX_WEIGHTS as f64);
         }
         for bad in [0.0, -1.0, 1e-7, f64::NAN, f64::INFINITY] {
             assert!(Geometric::new(bad).is_err(), "{bad}");

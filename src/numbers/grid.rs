@@ -4,7 +4,7 @@ use super::calendar::Civil;
 
 /// Maximum number of points on one side of zero: every place is an integer that f64 represents
 /// exactly.
-pub(super) const MOST_POINTS: f64 = (1u64 << 52) as f64;
+pub(super) const MAX_POINTS: f64 = (1u64 << 52) as f64;
 
 /// The points that numbers are drawn from: an integer place for each value.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -56,7 +56,7 @@ impl Grid {
     #[inline]
     pub(super) fn place(self, x: f64) -> i64 {
         // Infinities and too large values are clamped; callers pass no NaN.
-        self.exact(x).round().clamp(-MOST_POINTS, MOST_POINTS) as i64
+        self.exact(x).round().clamp(-MAX_POINTS, MAX_POINTS) as i64
     }
 
     /// The first place that is not below x, and the last that is not above it, up to rounding.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::form::Form;
 use super::{Date, Figure, Figures, Number};
 
-/// Steps of the grid whose draws are told: the rest has a probability of exp(-REACH) at most.
+/// Only draws within REACH/ε steps of the grid are listed: the others have a probability of at most exp(-REACH).
 const REACH: f64 = 16.0;
 /// The most of them, to either side.
 const FARTHEST: f64 = (1u64 << 13) as f64;

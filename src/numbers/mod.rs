@@ -35,15 +35,15 @@ pub use date_form::DateForm;
 pub use find::{Figure, Figures};
 pub use form::{Form, NumberForm};
 pub use geometric::Geometric;
-use grid::{Days, Grid, MOST_POINTS};
+use grid::{Days, Grid, MAX_POINTS};
 pub use likeliest::Likeliest;
 
 /// Maximum number of points whose probabilities are returned.
-pub const MOST_TOLD: u64 = 1 << 22;
-/// Points whose values are kept.
-const MOST_KEPT: i64 = 1 << 16;
-/// Numbers of a column that share a stream.
-const PIECE: usize = 1 << 16;
+pub const MAX_LISTED_POINTS: u64 = 1 << 22;
+/// Maximum number of points whose values are cached.
+const MAX_CACHED_POINTS: i64 = 1 << 16;
+/// Numbers of a column that share a stream of random bits.
+const ITEMS_PER_STREAM: usize = 1 << 16;
 
 /// The metric on numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -169,7 +169,7 @@ impl Number {
             return Err(Error::parameter("high", expected, high));
         }
         let (first, last) = grid.ends(low, high);
-        if first > last || first.abs().max(last.abs()) >= MOST_POINTS {
+        if first > last || first.abs().max(last.abs()) >= MAX_POINTS {
             let expected = "one of which the range holds from 1 to 2^52 steps";
             return Err(Error::parameter("unit", expected, grid.unit()));
         }
@@ -179,7 +179,7 @@ impl Number {
         }
         let law = Arc::new(Geometric::new(epsilon * grid.unit())?);
         let (first, last) = (first as i64, last as i64);
-        let values = match last - first < MOST_KEPT {
+        let values = match last - first < MAX_CACHED_POINTS {
             true => (first..=last).map(|place| grid.value(place)).collect(),
             false => Vec::new(),
         };
@@ -266,9 +266,9 @@ impl Number {
     /// The probability of every place of the grid, from the first, for the input at a place.
     ///
     /// # Errors
-    /// [`Error::Parameter`] where the grid has more than [`MOST_TOLD`] points.
+    /// [`Error::Parameter`] where the grid has more than [`MAX_LISTED_POINTS`] points.
     pub fn probabilities(&self, place: i64) -> Result<Vec<f64>> {
-        told(&self.law, place, self.ends, "unit")
+        probabilities_in(&self.law, place, self.ends, "unit")
     }
 
     /// Draws for a place.
@@ -278,7 +278,7 @@ impl Number {
 
     /// Replaces numbers by their draws; NaN stays.
     pub fn privatize(&self, numbers: &mut [f64], key: &Key) {
-        each_piece(numbers, key, |x, rng| {
+        change_all(numbers, key, |x, rng| {
             if let Some(place) = self.place(*x) {
                 *x = self.value(self.draw(place, rng));
             }
@@ -424,9 +424,9 @@ impl Date {
     /// The probability of every place of the grid, from the first, for the input at a place.
     ///
     /// # Errors
-    /// [`Error::Parameter`] where the grid has more than [`MOST_TOLD`] points.
+    /// [`Error::Parameter`] where the grid has more than [`MAX_LISTED_POINTS`] points.
     pub fn probabilities(&self, place: i64) -> Result<Vec<f64>> {
-        told(&self.law, place, self.ends(), "high")
+        probabilities_in(&self.law, place, self.ends(), "high")
     }
 
     /// Draws for a place.
@@ -436,7 +436,7 @@ impl Date {
 
     /// Replaces days by their draws.
     pub fn privatize(&self, days: &mut [i64], key: &Key) {
-        each_piece(days, key, |day, rng| {
+        change_all(days, key, |day, rng| {
             *day = self.days.days(self.draw(self.days.place(*day), true, rng));
         });
     }
@@ -463,24 +463,35 @@ fn bound(law: &Geometric, a: i64, b: i64) -> f64 {
     }
 }
 
-fn told(law: &Geometric, place: i64, ends: (i64, i64), name: &'static str) -> Result<Vec<f64>> {
-    if ends.1.abs_diff(ends.0) >= MOST_TOLD {
-        let expected = format!("one of which the range holds at most {MOST_TOLD} points");
+fn probabilities_in(
+    law: &Geometric,
+    place: i64,
+    ends: (i64, i64),
+    name: &'static str,
+) -> Result<Vec<f64>> {
+    if ends.1.abs_diff(ends.0) >= MAX_LISTED_POINTS {
+        let expected = format!("one of which the range holds at most {MAX_LISTED_POINTS} points");
         return Err(Error::parameter(name, expected, "more"));
     }
     Ok(law.probabilities(place, ends))
 }
 
-/// Changes all items, each piece by a stream of its own: the draws do not depend on the threads.
-fn each_piece<T: Send>(items: &mut [T], key: &Key, change: impl Fn(&mut T, &mut Bulk<'_>) + Sync) {
-    let work = |(at, piece): (usize, &mut [T])| {
+/// Changes all items. Each chunk has its own stream of random bits, so the draws do not depend on the number of threads.
+fn change_all<T: Send>(items: &mut [T], key: &Key, change: impl Fn(&mut T, &mut Bulk<'_>) + Sync) {
+    let work = |(at, chunk): (usize, &mut [T])| {
         let mut stream = key.stream(at as u64);
         let mut rng = Bulk::of(&mut stream);
-        piece.iter_mut().for_each(|item| change(item, &mut rng));
+        chunk.iter_mut().for_each(|item| change(item, &mut rng));
     };
     // Outside of a pool rayon would take its own, which does not survive a fork.
     match rayon::current_thread_index() {
-        Some(_) => items.par_chunks_mut(PIECE).enumerate().for_each(work),
-        None => items.chunks_mut(PIECE).enumerate().for_each(work),
+        Some(_) => items
+            .par_chunks_mut(ITEMS_PER_STREAM)
+            .enumerate()
+            .for_each(work),
+        None => items
+            .chunks_mut(ITEMS_PER_STREAM)
+            .enumerate()
+            .for_each(work),
     }
 }

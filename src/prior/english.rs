@@ -30,7 +30,7 @@ static BYTES: &[u8] = include_bytes!("../../data/english.ngrams");
 const MAGIC: &[u8; 8] = b"FDXNGRAM";
 const VERSION: u32 = 1;
 /// More than any such file holds.
-const MOST_BYTES: usize = 1 << 26;
+const MAX_BYTES: usize = 1 << 26;
 
 impl NgramPrior {
     /// The built-in bigrams of English. Without a space, they are those of the [built-in
@@ -113,7 +113,7 @@ fn unpack(packed: &[u8]) -> Parsed<Vec<u8>> {
         let (taken, written) = step.map_err(|e| e.to_string())?;
         done += taken;
         bytes.extend_from_slice(&room[..written]);
-        if bytes.len() > MOST_BYTES {
+        if bytes.len() > MAX_BYTES {
             return Err("the language model is too long".into());
         }
         if written == 0 && done == packed.len() {

@@ -161,7 +161,7 @@ impl std::fmt::Debug for NgramPrior {
 
 impl NgramPrior {
     /// Maximum order of a model.
-    pub const MOST_ORDER: usize = 3;
+    pub const MAX_ORDER: usize = 3;
 
     /// Creates the model without history. Words have the given frequencies, by default Zipf's law,
     /// 1/(rank + 2.7), in the order of the vocabulary. Unknown words have probability `unknown`.

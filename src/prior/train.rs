@@ -109,7 +109,7 @@ impl NgramPrior {
         frequencies: Option<&[f64]>,
         control: &Control,
     ) -> Result<Self> {
-        if !(1..=Self::MOST_ORDER).contains(&order) {
+        if !(1..=Self::MAX_ORDER).contains(&order) {
             return Err(Error::parameter("order", "1, 2 or 3", order));
         }
         let words = space.vocabulary().len();

@@ -13,8 +13,8 @@ use super::arguments::{
 use super::mechanism::PyMechanism;
 use super::run::{run, run_with};
 use super::space::Space;
-use super::text::Written;
-use crate::channel::{self, Bits, Channel, Draws, Fit, Given, Posterior};
+use super::text::TextArgument;
+use crate::channel::{self, Bits, Channel, Draws, Fit, Posterior, TextOrTokens};
 use crate::{Error, NgramPrior};
 
 /// An n-gram model of language: the core of `fastdx.channel.NgramPrior`.
@@ -419,10 +419,10 @@ impl PyChannel {
         prior: PyRef<'_, PyNgramPrior>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyPosterior> {
-        let given = match Written::of("text", text)? {
-            Written::Text(text) => Given::Text(text.to_string()),
-            Written::Tokens(tokens) => {
-                Given::Tokens(tokens.iter().map(ToString::to_string).collect())
+        let given = match TextArgument::of("text", text)? {
+            TextArgument::Text(text) => TextOrTokens::Text(text.to_string()),
+            TextArgument::Tokens(tokens) => {
+                TextOrTokens::Tokens(tokens.iter().map(ToString::to_string).collect())
             }
         };
         let prior = prior.inner.clone();
@@ -448,10 +448,10 @@ type Words<'py> = (
     Bound<'py, PyArray1<bool>>,
 );
 
-fn given<'py>(py: Python<'py>, text: Given) -> PyResult<Bound<'py, PyAny>> {
+fn given<'py>(py: Python<'py>, text: TextOrTokens) -> PyResult<Bound<'py, PyAny>> {
     Ok(match text {
-        Given::Text(text) => PyString::new(py, &text).into_any(),
-        Given::Tokens(tokens) => tokens.into_pyobject(py)?,
+        TextOrTokens::Text(text) => PyString::new(py, &text).into_any(),
+        TextOrTokens::Tokens(tokens) => tokens.into_pyobject(py)?,
     })
 }
 

@@ -8,7 +8,7 @@ use super::arguments::{as_strs, word_ids};
 use super::errors::wrong_type;
 use super::mechanism::PyMechanism;
 use super::run::run;
-use super::text::Written;
+use super::text::TextArgument;
 use crate::guarantee::NamedCertificate;
 use crate::text::Counts;
 
@@ -209,23 +209,30 @@ impl PyGuarantee {
     ///     rounding of the distance; `slack`, once a word, comes on top.
     fn bound(&self, a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> PyResult<f64> {
         let text = self.mechanism.get().text();
-        Ok(match (Written::of("a", a)?, Written::of("b", b)?) {
-            (Written::Text(a), Written::Text(b)) => match (&self.outside, self.payable()) {
-                (_, Ok(())) => text.bound(&a, &b),
-                (Some(outside), _) => text.bound_spans(outside, &a, &b),
-                (None, _) if *a == *b => 0.0,
-                (None, _) => f64::INFINITY,
+        Ok(
+            match (TextArgument::of("a", a)?, TextArgument::of("b", b)?) {
+                (TextArgument::Text(a), TextArgument::Text(b)) => {
+                    match (&self.outside, self.payable()) {
+                        (_, Ok(())) => text.bound(&a, &b),
+                        (Some(outside), _) => text.bound_spans(outside, &a, &b),
+                        (None, _) if *a == *b => 0.0,
+                        (None, _) => f64::INFINITY,
+                    }
+                }
+                (TextArgument::Tokens(a), TextArgument::Tokens(b)) => {
+                    match (as_strs(&a), as_strs(&b)) {
+                        (a, b) if self.payable().is_ok() => text.bound_tokens(&a, &b),
+                        (a, b) if a == b => 0.0,
+                        _ => f64::INFINITY,
+                    }
+                }
+                _ => {
+                    let message =
+                        "a and b must be two texts or two lists of words, not one of each";
+                    return Err(wrong_type(message.into()));
+                }
             },
-            (Written::Tokens(a), Written::Tokens(b)) => match (as_strs(&a), as_strs(&b)) {
-                (a, b) if self.payable().is_ok() => text.bound_tokens(&a, &b),
-                (a, b) if a == b => 0.0,
-                _ => f64::INFINITY,
-            },
-            _ => {
-                let message = "a and b must be two texts or two lists of words, not one of each";
-                return Err(wrong_type(message.into()));
-            }
-        })
+        )
     }
 
     /// The cost of releasing a text: ε times the number of its words, or of its distinct words with
@@ -252,14 +259,14 @@ impl PyGuarantee {
     #[pyo3(name = "_price")]
     fn priced(&self, py: Python<'_>, text: &Bound<'_, PyAny>) -> PyResult<Priced> {
         let core = self.mechanism.get().text();
-        let written = Written::of("text", text)?;
+        let written = TextArgument::of("text", text)?;
         run(py, false, |_| {
             Ok(match &written {
-                Written::Text(text) => {
+                TextArgument::Text(text) => {
                     let price = self.payable().and_then(|()| core.price(text));
                     priced(price, core.count_text(text))
                 }
-                Written::Tokens(tokens) => {
+                TextArgument::Tokens(tokens) => {
                     let price = self.payable();
                     let tokens = as_strs(tokens);
                     let price = price.and_then(|()| core.price_tokens(&tokens));

@@ -39,7 +39,7 @@ use crate::mechanism::tem::recommended;
 #[pymodule(gil_used = false)]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    m.add("MOST_UNCHANGED", Unchanged::MOST)?;
+    m.add("MOST_UNCHANGED", Unchanged::REFUSED_MEAN)?;
     m.add("CARD", crate::spec::CARD)?;
     m.add("TOKENIZER", crate::spec::TOKENIZER)?;
     m.add("RECOMMENDED_EPSILON", recommended::EPSILON)?;

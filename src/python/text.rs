@@ -26,16 +26,16 @@ pub(super) fn consistency(value: &Bound<'_, PyAny>) -> PyResult<Consistent> {
 }
 
 /// A text, or a list of words found elsewhere.
-pub(super) enum Written {
+pub(super) enum TextArgument {
     Text(PyBackedStr),
     Tokens(Vec<PyBackedStr>),
 }
 
-impl Written {
+impl TextArgument {
     pub(super) fn of(name: &str, given: &Bound<'_, PyAny>) -> PyResult<Self> {
         Ok(match given.cast::<PyString>() {
-            Ok(text) => Written::Text(Text::of(text)?),
-            Err(_) => Written::Tokens(strings(name, given)?),
+            Ok(text) => TextArgument::Text(Text::of(text)?),
+            Err(_) => TextArgument::Tokens(strings(name, given)?),
         })
     }
 }

@@ -398,9 +398,9 @@ impl<'a> Reader<'a> {
         let ends = memchr_iter(b'\n', text.as_bytes()).map(|end| end + 1);
         let line = std::iter::once(0).chain(ends).nth(error.line() - 1);
         let reached = (line.unwrap_or(0) + error.column()).min(text.len());
-        let told = error.to_string();
+        let message = error.to_string();
         // At an end or a control character, it has not read that byte.
-        let is_unread = error.is_eof() || told.starts_with("control character");
+        let is_unread = error.is_eof() || message.starts_with("control character");
         // Where it expects hexadecimal digits, it counts the bytes of other characters.
         let most = reached - usize::from(!is_unread && reached > 0);
         let whole = (0..=most).rev().find(|&at| text.is_char_boundary(at));
@@ -414,7 +414,7 @@ impl<'a> Reader<'a> {
         let mut wrong = match constant {
             Some(name) => Wrong::new(start + at, Problem::NoNumber(Hidden::new(*name))),
             None => {
-                let reason = told.split(" at line ").next().unwrap_or_default();
+                let reason = message.split(" at line ").next().unwrap_or_default();
                 Wrong::not_json(start + at, reason)
             }
         };

@@ -11,7 +11,7 @@ use super::tokenize::{Class, class, is_space, normalize, words};
 use crate::vocabulary::{Beginning, Vocabulary};
 
 /// Maximum number of joined parts in which a vocabulary's word is searched.
-const MOST_PARTS: usize = 16;
+const MAX_PARTS: usize = 16;
 
 /// Adds the next part of a run of words, in the form of [`normalize`]. Parts can be added one by
 /// one, because [`normalize`] changes nothing across the punctuation that a part starts with. The
@@ -74,7 +74,7 @@ pub fn known_words(
         push(&mut beginning, &text[first.clone()]);
         let (mut ahead, mut end) = (plain.clone(), first.end);
         let mut longest = None;
-        for _ in 1..MOST_PARTS {
+        for _ in 1..MAX_PARTS {
             if !begins(&beginning) {
                 break;
             }
@@ -125,7 +125,7 @@ mod tests {
         let plain: Vec<_> = words(text).collect();
         let (mut found, mut at) = (Vec::new(), 0);
         while let Some(first) = plain.get(at) {
-            let together = plain[at..].windows(2).take(MOST_PARTS - 1);
+            let together = plain[at..].windows(2).take(MAX_PARTS - 1);
             let joined =
                 together.take_while(|pair| !text[pair[0].end..pair[1].start].contains(is_space));
             let ends: Vec<usize> = joined.map(|pair| pair[1].end).collect();

@@ -6,6 +6,7 @@
 //! are the number of words, nor which words the policy exempts.
 
 mod bound;
+mod byte_span;
 mod came_back;
 mod compounds;
 mod consistent;
@@ -14,7 +15,6 @@ mod figures;
 mod ids;
 mod memo;
 mod pad;
-mod piece;
 mod places;
 mod policy;
 mod spans;
@@ -26,6 +26,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
+use byte_span::ByteSpan;
 use came_back::CameBack;
 use compounds::beginnings;
 pub(crate) use compounds::compounds_of;
@@ -36,7 +37,6 @@ use figures::{Replacing, figure_fate};
 pub use ids::{ends_sentence, id_of, word_ids};
 use memo::{Memo, MemoPool, UpcomingWord};
 pub use pad::padded;
-use piece::Piece;
 pub use places::{byte_ranges, character_spans};
 pub use policy::{Consistent, Counts, Oov, Policy};
 use tokenize::without_symbols;
@@ -275,7 +275,7 @@ impl TextPrivatizer {
     }
 
     /// Counts the words of the texts so far that came back unchanged and nearly always do, with a
-    /// probability above [`Unchanged::WORD`].
+    /// probability above [`Unchanged::RELEASED_WORD`].
     ///
     /// # Errors
     /// [`Error::Interrupted`].
@@ -441,8 +441,8 @@ impl TextPrivatizer {
         let mut waiting: [UpcomingWord; AHEAD] = Default::default();
         let mut count = 0;
         for range in self.words_only(&text[part.clone()]) {
-            let soon = memo.prefetch(text, range.start + part.start..range.end + part.start);
-            let word = std::mem::replace(&mut waiting[count % AHEAD], soon);
+            let upcoming = memo.prefetch(text, range.start + part.start..range.end + part.start);
+            let word = std::mem::replace(&mut waiting[count % AHEAD], upcoming);
             if count >= AHEAD {
                 settle(memo, word);
             }
@@ -472,9 +472,9 @@ impl TextPrivatizer {
         let bytes = text.as_bytes();
         let mut done = 0;
         for word in words {
-            Piece::new(bytes, done, word.start).append_to(&mut result);
+            ByteSpan::new(bytes, done, word.start).append_to(&mut result);
             done = word.end;
-            let original = Piece::new(bytes, word.start, word.end);
+            let original = ByteSpan::new(bytes, word.start, word.end);
             match self.replacement(word.fate, original, table, &mut drawn) {
                 Some(replacement) => replacement.append_to(&mut result),
                 // A dropped word also removes one of the two spaces around it.
@@ -587,22 +587,24 @@ impl TextPrivatizer {
     fn replacement<'a>(
         &self,
         fate: Fate,
-        original: Piece<'a>,
+        original: ByteSpan<'a>,
         table: WordTable<'a>,
         drawn: &mut Replacing<'a>,
-    ) -> Option<Piece<'a>> {
+    ) -> Option<ByteSpan<'a>> {
         let word = |&id: &u32| {
             let (bytes, start, end) = table.place(id);
-            Piece::new(bytes, start, end)
+            ByteSpan::new(bytes, start, end)
         };
         match fate {
             Fate::Skip => Some(original),
             Fate::Replace(_) => drawn.known.next().map(word),
-            Fate::Number | Fate::Date => drawn.figures.next().map(|f| Piece::whole(f.as_bytes())),
+            Fate::Number | Fate::Date => {
+                drawn.figures.next().map(|f| ByteSpan::whole(f.as_bytes()))
+            }
             Fate::Unknown => match self.policy.oov {
                 Oov::Random => drawn.unknown.next().map(word),
                 Oov::Keep => Some(original),
-                Oov::Mask => Some(Piece::whole(MASK.as_bytes())),
+                Oov::Mask => Some(ByteSpan::whole(MASK.as_bytes())),
                 Oov::Drop | Oov::Error => None,
             },
         }

@@ -1,7 +1,7 @@
 //! Words that somebody else has found.
 
+use super::byte_span::ByteSpan;
 use super::figures::{Replacing, figure_fate};
-use super::piece::Piece;
 use super::{Consistent, Counts, Fate, Replacements, TextPrivatizer, into_string};
 use crate::error::{Error, Result};
 use crate::numbers::Figure;
@@ -97,9 +97,9 @@ impl TextPrivatizer {
         };
         let table = self.mechanism.vocabulary().table();
         let replaced = tokens.iter().zip(fates).filter_map(|(token, &fate)| {
-            let original = Piece::whole(token.as_bytes());
+            let original = ByteSpan::whole(token.as_bytes());
             self.replacement(fate, original, table, &mut drawn)
-                .map(|piece| into_string(piece.bytes().to_vec()))
+                .map(|span| into_string(span.bytes().to_vec()))
         });
         Ok((replaced.collect(), counts))
     }

@@ -25,15 +25,15 @@ from fastdx.channel.ngrams import NgramPrior
 from fastdx.channel.posterior import Posterior
 from fastdx.channel.prefixes import LanguageModel
 from fastdx.channel.release import DecodedGuarantee
-from fastdx.channel.views import Piece, View
+from fastdx.channel.views import DecodedWord, View
 
 __all__ = [
     "Bits",
     "Channel",
     "DecodedGuarantee",
+    "DecodedWord",
     "LanguageModel",
     "NgramPrior",
-    "Piece",
     "Posterior",
     "RateDistortion",
     "View",

@@ -42,8 +42,8 @@ def shares_behind(
     """
     shares = np.tile(smooth / smooth.sum(), (len(counts), 1))
     for _ in range(rounds):
-        told = shares @ columns
-        weights = np.divide(counts, told, out=np.zeros_like(told), where=told > 0)
+        expected = shares @ columns
+        weights = np.divide(counts, expected, out=np.zeros_like(expected), where=expected > 0)
         shares *= weights @ columns.T
         shares += smooth
         shares /= shares.sum(axis=1, keepdims=True)

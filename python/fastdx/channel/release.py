@@ -15,7 +15,7 @@ from fastdx._core import Guarantee
 from fastdx.channel import views
 from fastdx.channel.hierarchy import hierarchy_of
 from fastdx.channel.ngrams import NgramPrior
-from fastdx.channel.views import Piece, View
+from fastdx.channel.views import DecodedWord, View
 from fastdx.mechanisms import Mechanism
 
 __all__ = ["DecodedGuarantee", "Release"]
@@ -105,36 +105,36 @@ class Release:
     def words(self, posterior: Decoded, ids: NDArray[np.int64]) -> View:
         """Return a view of one word a place."""
         names, (released, gaps) = self.mechanism.space.words, self._laid_out
-        pieces = []
+        words = []
         for i, id in enumerate(ids.tolist()):
             if posterior.written[i]:
-                pieces.append(Piece(released[i], "shown", 1.0))
+                words.append(DecodedWord(released[i], "shown", 1.0))
                 continue
             marginal = posterior.marginals(i)
             top = views.likely_words(marginal, names)
             if 0 <= id < len(names):
-                pieces.append(Piece(names[id], "word", float(marginal[id]), top))
+                words.append(DecodedWord(names[id], "word", float(marginal[id]), top))
             else:
-                pieces.append(Piece(UNKNOWN, "word", float(posterior.unknown[i]), top))
-        return self._view(pieces, gaps)
+                words.append(DecodedWord(UNKNOWN, "word", float(posterior.unknown[i]), top))
+        return self._view(words, gaps)
 
     def certain(self, posterior: Decoded, at_least: float) -> View:
         """Return a view of what is probable enough."""
         names, (released, gaps) = self.mechanism.space.words, self._laid_out
-        pieces = []
+        words = []
         for i in range(len(posterior)):
             if posterior.written[i]:
-                pieces.append(Piece(released[i], "shown", 1.0))
+                words.append(DecodedWord(released[i], "shown", 1.0))
                 continue
-            pieces.append(views.certain(
+            words.append(views.certain(
                 posterior.marginals(i), names, hierarchy=hierarchy_of(names),
                 prior=self.frequencies, at_least=at_least,
             ))  # fmt: skip
-        return self._view(pieces, gaps)
+        return self._view(words, gaps)
 
-    def _view(self, pieces: Sequence[Piece], gaps: Sequence[str]) -> View:
-        text = views.joined(pieces, gaps)
-        return View(text, views.right(pieces), tuple(pieces), tuple(gaps))
+    def _view(self, words: Sequence[DecodedWord], gaps: Sequence[str]) -> View:
+        text = views.joined(words, gaps)
+        return View(text, views.right(words), tuple(words), tuple(gaps))
 
     def sampled(self, posterior: Decoded, seed: SupportsIndex | None) -> View:
         """Return a view of a sample, of which a word is right as often as two samples agree."""

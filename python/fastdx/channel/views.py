@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fastdx.channel.hierarchy import Hierarchy
 
-__all__ = ["Piece", "View", "certain", "page"]
+__all__ = ["DecodedWord", "View", "certain", "page"]
 
 _Numbers = NDArray[np.float64]
 
@@ -23,8 +23,8 @@ SHOWN = 5
 
 
 @dataclass(frozen=True)
-class Piece:
-    """What stands at a place."""
+class DecodedWord:
+    """A decoded word, or what stands in its place."""
 
     text: str
     kind: str
@@ -43,10 +43,10 @@ class View:
     expected_right: float
     """The share of what it says in the place of replaced words that is expected to be right; NaN
     where it says nothing."""
-    pieces: tuple[Piece, ...] = ()
-    """A piece a word of the release; none for samples."""
+    words: tuple[DecodedWord, ...] = ()
+    """One for each word of the release; empty for samples."""
     gaps: tuple[str, ...] = field(default=(), repr=False)
-    """What stands before the pieces, and behind the last."""
+    """The text before each word, and after the last one."""
 
     @cached_property
     def mark(self) -> str:
@@ -62,32 +62,32 @@ class View:
 
     def to_html(self) -> str:
         """Return the text as a paragraph of HTML: a place's likeliest words show on hover."""
-        if not self.pieces:
+        if not self.words:
             return f'<p class="mark">{html.escape(self.mark)}</p>\n<p>{html.escape(self.text)}</p>'
         parts = []
-        for gap, piece in zip(self.gaps, self.pieces, strict=False):
-            likely = ", ".join(f"{word} {p:.0%}" for word, p in piece.top)
-            said = f"{piece.probability:.0%}" if piece.kind in ("word", "category") else piece.kind
+        for gap, word in zip(self.gaps, self.words, strict=False):
+            likely = ", ".join(f"{name} {p:.0%}" for name, p in word.top)
+            said = f"{word.probability:.0%}" if word.kind in ("word", "category") else word.kind
             title = html.escape(f"{said}: {likely}" if likely else said, quote=True)
             parts.append(
-                f'{html.escape(gap)}<span class="{piece.kind}" '
-                f'style="opacity:{0.35 + 0.65 * piece.probability:.2f}" title="{title}">'
-                f"{html.escape(piece.text)}</span>"
+                f'{html.escape(gap)}<span class="{word.kind}" '
+                f'style="opacity:{0.35 + 0.65 * word.probability:.2f}" title="{title}">'
+                f"{html.escape(word.text)}</span>"
             )
         parts.append(html.escape(self.gaps[-1]))
         mark = f'<p class="mark">{html.escape(self.mark)}</p>'
         return f"{mark}\n<p>{''.join(parts)}</p>"
 
 
-def joined(pieces: Sequence[Piece], gaps: Sequence[str]) -> str:
-    """Put pieces and what stands between them together; neighbouring open places become one."""
+def joined(words: Sequence[DecodedWord], gaps: Sequence[str]) -> str:
+    """Join words and the text between them; adjacent open places become one."""
     parts: list[str] = []
-    before: Piece | None = None
-    for gap, piece in zip(gaps, pieces, strict=False):
-        within = before is not None and before.kind == piece.kind == "open"
+    before: DecodedWord | None = None
+    for gap, word in zip(gaps, words, strict=False):
+        within = before is not None and before.kind == word.kind == "open"
         if not (within and not set(gap) & set(".!?\n")):
-            parts += [gap, piece.text]
-        before = piece
+            parts += [gap, word.text]
+        before = word
     return "".join([*parts, gaps[-1]])
 
 
@@ -98,15 +98,15 @@ def certain(
     hierarchy: Hierarchy,
     prior: _Numbers,
     at_least: float,
-) -> Piece:
+) -> DecodedWord:
     """Return the most specific thing that is probable enough at a place."""
     top = likely_words(marginal, words)
     if top[0][1] >= at_least:
-        return Piece(top[0][0], "word", top[0][1], top)
+        return DecodedWord(top[0][0], "word", top[0][1], top)
     found = hierarchy.most_specific(marginal, prior, at_least)
     if found is None:
-        return Piece(OPEN, "open", 0.0, top)
-    return Piece(f"[{found.name}]", "category", found.probability, top)
+        return DecodedWord(OPEN, "open", 0.0, top)
+    return DecodedWord(f"[{found.name}]", "category", found.probability, top)
 
 
 def likely_words(marginal: _Numbers, words: Sequence[str]) -> tuple[tuple[str, float], ...]:
@@ -117,9 +117,9 @@ def likely_words(marginal: _Numbers, words: Sequence[str]) -> tuple[tuple[str, f
     return tuple((words[i], float(marginal[i])) for i in ids)
 
 
-def right(pieces: Iterable[Piece]) -> float:
+def right(words: Iterable[DecodedWord]) -> float:
     """Return the mean probability of what is said; NaN where nothing is."""
-    said = [p.probability for p in pieces if p.kind in ("word", "category")]
+    said = [p.probability for p in words if p.kind in ("word", "category")]
     return float(np.mean(said)) if said else float("nan")
 
 

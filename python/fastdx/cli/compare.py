@@ -81,7 +81,7 @@ def add(commands: _Commands) -> None:
     p.add_argument("--embedding", metavar="PATH", help="default: 20,000 English words × 50")
     p.add_argument("--words", type=int, metavar="N", help="use the first N words, the most "
                    f"frequent ones (default {STANDARD_WORDS}, with --mechanisms {STANDARD_LAWS}; "
-                   "0: all words, which takes minutes)")  # fmt: skip
+                   "0: all words, which takes longer)")  # fmt: skip
     p.add_argument("--cover", type=int, action="append", metavar="K", dest="covers",
                    help="a size of covers to try; repeatable (default 10, 40, 80)")  # fmt: skip
     p.add_argument("--balance", type=float, default=0.1, metavar="A", help="the weight by which "

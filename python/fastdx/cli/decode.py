@@ -126,7 +126,7 @@ def _part(args: argparse.Namespace, posterior: Posterior) -> str:
     record = {
         "reconstructed": view.text, "view": args.view, "expected_right": right,
         "words": [{"text": p.text, "kind": p.kind, "probability": round(p.probability, 4)}
-                  for p in view.pieces],
+                  for p in view.words],
     }  # fmt: skip
     return json.dumps(record, ensure_ascii=False)
 

@@ -9,7 +9,7 @@ from fastdx.laws.base import Law, Price, Space, check_space, positive
 
 __all__ = ["randomized_response"]
 
-MOST = 700.0
+MAX_EPSILON = 700.0
 """The largest ε of the computed law, because e^-709 is no normal 64-bit number."""
 SOURCE = (
     "S. L. Warner, Randomized Response, Journal of the American Statistical Association 60, 1965; "
@@ -49,7 +49,7 @@ def randomized_response(space: Space, epsilon: float) -> Law:
     epsilon = positive("epsilon", epsilon)
     count = len(space)
     # Computed from e^-ε: a large ε then neither overflows nor makes an output impossible.
-    odds = np.exp(-min(epsilon, MOST))
+    odds = np.exp(-min(epsilon, MAX_EPSILON))
     other = odds / (1 + (count - 1) * odds)
 
     def row(word: int) -> NDArray[np.float64]:

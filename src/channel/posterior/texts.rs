@@ -3,7 +3,7 @@
 use rand::rngs::ChaCha12Rng;
 
 use super::Posterior;
-use crate::channel::read::Given;
+use crate::channel::read::TextOrTokens;
 use crate::channel::sweep::ahead;
 use crate::channel::viterbi::viterbi;
 use crate::error::Result;
@@ -15,7 +15,12 @@ impl Posterior {
     ///
     /// # Errors
     /// [`Error::System`](crate::Error::System) if the operating system gives no entropy, [`Error::Interrupted`](crate::Error::Interrupted).
-    pub fn sample(&self, count: usize, seed: Option<u64>, control: &Control) -> Result<Vec<Given>> {
+    pub fn sample(
+        &self,
+        count: usize,
+        seed: Option<u64>,
+        control: &Control,
+    ) -> Result<Vec<TextOrTokens>> {
         let key = Randomness::new(seed).next_key()?;
         let places = self.words.len();
         let mut drawn = vec![0u32; count * places];
@@ -91,7 +96,7 @@ impl Posterior {
     ///
     /// # Errors
     /// [`Error::Interrupted`](crate::Error::Interrupted).
-    pub fn viterbi(&self, control: &Control) -> Result<Given> {
+    pub fn viterbi(&self, control: &Control) -> Result<TextOrTokens> {
         Ok(self.reading.with(&self.channel, &self.likeliest(control)?))
     }
 }

@@ -12,11 +12,11 @@ use crate::parallel::{Control, install};
 use crate::random::uniform_below;
 
 /// How often the interval misses, at most: as three standard errors do.
-const MISSED: f64 = 0.0027;
+const MISS_RATE: f64 = 0.0027;
 /// Outputs whose laws are computed together.
-const TOGETHER: usize = 8;
+const OUTPUTS_PER_TASK: usize = 8;
 /// Outputs that an estimate draws at least.
-const LEAST: usize = 64;
+const MIN_OUTPUTS: usize = 64;
 
 /// log₂ Σ_y max_w Pr\[y|w\] from so many laws; `None` for mechanisms whose columns' largest number takes
 /// more than a few laws.
@@ -49,23 +49,25 @@ fn estimate(
     let cover = tem.cover().map(|cover| &**cover);
     let outputs = cover.map_or(words, |cover| cover.released().len());
     let mean_set = cover.map_or(1.0, |cover| cover.mean_set().max(1.0));
-    let sample = ((laws as f64 / mean_set) as usize).max(LEAST);
+    let sample = ((laws as f64 / mean_set) as usize).max(MIN_OUTPUTS);
     let ranks: Vec<u32> = (0..sample)
         .map(|_| uniform_below(rng, outputs as u32))
         .collect();
     let largest: Vec<f64> = install(laws * words, 0, || {
-        let each = ranks.par_chunks(TOGETHER).map(|ranks| -> Result<Vec<f64>> {
-            control.check()?;
-            let found = largest_of(source, tem, ranks, words)?;
-            control.advance(ranks.len());
-            Ok(found)
-        });
+        let each = ranks
+            .par_chunks(OUTPUTS_PER_TASK)
+            .map(|ranks| -> Result<Vec<f64>> {
+                control.check()?;
+                let found = largest_of(source, tem, ranks, words)?;
+                control.advance(ranks.len());
+                Ok(found)
+            });
         let found: Result<Vec<_>> = each.collect();
         found.map(|parts| parts.concat())
     })??;
     let most = bound(tem, words);
     let shares: Vec<f64> = largest.iter().map(|x| (x / most).min(1.0)).collect();
-    let (low, high) = interval_of_mean(&shares, MISSED);
+    let (low, high) = interval_of_mean(&shares, MISS_RATE);
     let bits = |mean: f64| {
         (mean * outputs as f64)
             .log2()

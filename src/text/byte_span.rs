@@ -1,15 +1,15 @@
-//! Assembles text from pieces: most are short, and copying sixteen bytes is faster than copying the
-//! exact number.
+//! Assembles text from spans of bytes. Most are short, and copying sixteen bytes is faster than
+//! copying the exact number.
 
 /// Some bytes of a text, or of a vocabulary's words.
 #[derive(Clone, Copy)]
-pub(super) struct Piece<'a> {
+pub(super) struct ByteSpan<'a> {
     of: &'a [u8],
     start: usize,
     end: usize,
 }
 
-impl<'a> Piece<'a> {
+impl<'a> ByteSpan<'a> {
     /// The bytes from `start` to `end`; start ≤ end ≤ the length of `of`.
     ///
     /// # Panics
@@ -17,12 +17,12 @@ impl<'a> Piece<'a> {
     #[inline]
     pub(super) fn new(of: &'a [u8], start: usize, end: usize) -> Self {
         assert!(start <= end && end <= of.len());
-        Piece { of, start, end }
+        ByteSpan { of, start, end }
     }
 
     /// All bytes of `of`.
     pub(super) fn whole(of: &'a [u8]) -> Self {
-        Piece::new(of, 0, of.len())
+        ByteSpan::new(of, 0, of.len())
     }
 
     pub(super) fn bytes(&self) -> &'a [u8] {
@@ -32,15 +32,15 @@ impl<'a> Piece<'a> {
     /// Appends the bytes to `out`.
     #[inline]
     pub(super) fn append_to(&self, out: &mut Vec<u8>) {
-        const MOST: usize = 16;
+        const COPIED: usize = 16;
         let (length, behind) = (self.end - self.start, out.len());
-        let there = self
+        let source = self
             .of
             .get(self.start..)
-            .and_then(<[u8]>::first_chunk::<MOST>);
-        match (there, out.spare_capacity_mut().first_chunk_mut::<MOST>()) {
-            (Some(there), Some(spare)) if length <= MOST => {
-                *spare = there.map(std::mem::MaybeUninit::new);
+            .and_then(<[u8]>::first_chunk::<COPIED>);
+        match (source, out.spare_capacity_mut().first_chunk_mut::<COPIED>()) {
+            (Some(source), Some(spare)) if length <= COPIED => {
+                *spare = source.map(std::mem::MaybeUninit::new);
                 // SAFETY: 16 bytes after the end were written, and these are the first of them.
                 unsafe { out.set_len(behind + length) };
             }
@@ -57,7 +57,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn pieces_stand_one_behind_the_other(
+        fn spans_stand_one_behind_the_other(
             of in proptest::collection::vec(any::<u8>(), 0..60),
             cuts in proptest::collection::vec((0usize..61, 0usize..30), 0..20), room in 0usize..200
         ) {
@@ -65,10 +65,10 @@ mod tests {
             for (start, length) in cuts {
                 let start = start.min(of.len());
                 let end = (start + length).min(of.len());
-                let piece = Piece::new(&of, start, end);
-                piece.append_to(&mut out);
+                let span = ByteSpan::new(&of, start, end);
+                span.append_to(&mut out);
                 expected.extend_from_slice(&of[start..end]);
-                prop_assert_eq!(piece.bytes(), &of[start..end]);
+                prop_assert_eq!(span.bytes(), &of[start..end]);
             }
             prop_assert_eq!(out, expected);
         }
