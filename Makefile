@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 # Modules are compiled when they are first imported; most of them never are.
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
-RUST_SOURCES := $(shell find src benches tests -name '*.rs') Cargo.toml Cargo.lock data/default.fdx data/nouns.fdx data/english.ngrams data/offensive.txt
+RUST_SOURCES := $(shell find src benches tests -name '*.rs') Cargo.toml Cargo.lock data/default.fdx data/nouns.fdx data/english.ngrams data/recommended.cover data/offensive.txt
 CHECKED := conftest.py python tests benches tools examples experiments service
 
 SERVICE := --locked -p fastdx-serve
@@ -64,14 +64,18 @@ test: test-rust test-python ## sets everything up and passes every test
 test-rust: ## tests of the core
 	PROPTEST_RNG_SEED=20 cargo test --locked --features hnsw
 
+# Hundreds of tests start a process, and each would compile every module that it imports where the environment has
+# PYTHONDONTWRITEBYTECODE: numpy, pandas and scikit-learn take four times as long to import then.
+COMPILED := PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(abspath target/pycache)
+
 .PHONY: test-python
 test-python: $(STAMP) ## tests of the package, the documents and the tools
-	$(BIN)/python -m pytest -n auto --dist worksteal
+	$(COMPILED) $(BIN)/python -m pytest -n auto --dist worksteal
 
 .PHONY: test-service
 test-service: $(STAMP) ## builds the service and tests it; its page where there is a Chromium
 	cargo test $(SERVICE)
-	$(BIN)/python -m pytest tests/python/service
+	$(COMPILED) $(BIN)/python -m pytest tests/python/service
 
 # Spark, Ray, spaCy too, which take minutes to install; Spark needs Java.
 .PHONY: test-engines

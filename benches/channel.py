@@ -4,6 +4,7 @@ Core-seconds are the processor time of all threads, so other load on the machine
 
     python benches/channel.py --words 400000            # bits and capacity from samples
     python benches/channel.py --words 40000 --pass      # and the pass over all laws, saved and read
+    python benches/channel.py --words 20000 --receiver  # counts and features from a million outputs
 
 The vectors are synthetic, in clusters, with 50 dimensions. Tem has the ε of --epsilon.
 """
@@ -22,7 +23,10 @@ import numpy as np
 
 from fastdx import Embedding, Tem
 from fastdx.channel import Channel
+from fastdx.counts import Estimator
+from fastdx.sklearn import PosteriorFeatures
 
+TEXTS, LENGTH = 5000, 200
 T = TypeVar("T")
 
 
@@ -46,6 +50,20 @@ def row(name: str, work: Callable[[], T]) -> T:
     return found
 
 
+def receiver(tem: Tem, channel: Channel) -> None:
+    """Measure what a receiver does with a million words: counts, and features for learning."""
+    rank = 1 / (np.arange(len(tem.space)) + 2.7)
+    ids = np.random.default_rng(1).choice(len(rank), (TEXTS, LENGTH), p=rank / rank.sum())
+    words = np.array(tem.space.words)
+    private = tem.privatize([" ".join(words[text]) for text in ids])
+    estimator = Estimator(channel)
+    row("`Estimator.add`, a million words", lambda: estimator.add(private))
+    row("`Estimator.distribution`, 100 rounds", lambda: estimator.distribution(100))
+    features = PosteriorFeatures(channel)
+    row("`PosteriorFeatures.fit`: one pass over all laws", lambda: features.fit(private))
+    row("`PosteriorFeatures.transform`, a million words", lambda: features.transform(private))
+
+
 def main() -> None:
     """Measure all rows and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -53,6 +71,7 @@ def main() -> None:
     parser.add_argument("--dim", type=int, default=50)
     parser.add_argument("--epsilon", type=float, default=2.66)
     parser.add_argument("--pass", dest="whole", action="store_true")
+    parser.add_argument("--receiver", action="store_true")
     args = parser.parse_args()
     tem = Tem(clustered(args.words, args.dim), args.epsilon)
     channel = Channel.of(tem)
@@ -61,6 +80,9 @@ def main() -> None:
         f"| {title} | result | core-seconds | seconds | peak MiB |\n|---|---|---:|---:|---:|",
         flush=True,
     )
+    if args.receiver:
+        receiver(tem, channel)
+        return
     row("bits as guarantees show them", tem.bits)
     row("bits, 4,096 sampled words", lambda: channel.bits(sample=4096))
     row("capacity, 12,288 sampled outputs", channel.sampled_capacity)

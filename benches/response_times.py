@@ -1,8 +1,8 @@
 """Measure how well an observer of response times guesses the word, with and without padding.
 
 The script calls two words in turn. The observer sees the time of one call and guesses the word by a
-threshold. The best threshold is learned on one half of the calls. The script prints its share of
-right guesses on the other half; 0.5 means that the observer learns nothing.
+threshold. The best threshold is learned on one half of the calls. The script prints a table of the
+share of right guesses on the other half; 0.5 means that the observer learns nothing.
 """
 
 from __future__ import annotations
@@ -40,15 +40,17 @@ def right(times: NDArray[np.float64]) -> float:
 def main() -> None:
     plain = Tem(epsilon=3.0)
     pairs = {
-        "seen often / never before": ("coffee", "jazz"),
-        "isolated / dense, both warm": ("jazz", "said"),
+        "one seen often, one never before": ("coffee", "jazz"),
+        "one isolated, one in a dense region, both warm": ("jazz", "said"),
         "two of a kind, both warm": ("coffee", "tea"),
     }
+    print("| two words | right guesses | with `pad=0.001` |\n|---|---|---|")
     for _ in range(3000):
         plain.privatize("coffee tea")
     for name, pair in pairs.items():
         ids = plain.embedding.ids(pair)
-        for label, pad, calls in (("plain", None, 4000), ("pad=0.001", 0.001, 1500)):
+        cells = [name]
+        for pad, calls in ((None, 4000), (0.001, 1500)):
             share = []
             for repeat in range(1 if "never" not in name else 600):
                 # A word is new only once, so each call with a new word gets a fresh Tem.
@@ -59,7 +61,12 @@ def main() -> None:
                 else:
                     tem.privatize_ids(np.tile(ids, 30))
                     share = list(timed(tem, ids, calls, 1))
-            print(f"{name:30s} {label:10s} {right(np.array(share)):.3f} of the guesses right")
+            times = np.array(share)
+            # Two standard errors of a share of 0.5 among the calls that judge.
+            chance = 1 / np.sqrt(2 * (len(times) - len(times) // 2))
+            cells.append(f"{right(times):.2f} (chance: 0.50 ± {chance:.2f})")
+        print(f"| {' | '.join(cells)} |")
+    print("\nTem, ε = 3, on the built-in vocabulary.")
 
 
 if __name__ == "__main__":

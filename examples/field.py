@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -379,7 +379,7 @@ def resident() -> int:
     return int(Path("/proc/self/statm").read_text("ascii").split()[1]) * getpagesize()
 
 
-def field(count: int) -> None:
+def field(count: int, limits: Sequence[float] = (1.0, 3.0)) -> None:
     """Print all mechanisms at equal bits a word, on two embeddings."""
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
     from experiments.cover import embeddings
@@ -404,7 +404,7 @@ def field(count: int) -> None:
     for name, e, judge in (("MiniLM 50d", minilm, glove), ("GloVe 50d", glove, minilm)):
         made = families(e, names)
         model = NgramPrior.train(e, known, order=3)
-        for bits in (1.0, 3.0):
+        for bits in limits:
             for line in compare(made, bits=bits, judge=judge, draws=100_000, texts=unseen,
                                 model=model):  # fmt: skip
                 row = " | ".join(line.cells())

@@ -5,7 +5,7 @@
 N_w is the percentage of 500 draws in which a word comes back unchanged. For each ε of the
 hyperbolic noise, each Euclidean mechanism gets the ε at which its worst word comes back equally
 often; a lower mean is then better. All mechanisms choose among the same nouns. Longer training
-moves the words of a Poincaré embedding apart, so there are three trainings.
+moves the words of a Poincaré embedding apart, so there are three trainings. Prints a table.
 """
 
 from __future__ import annotations
@@ -51,28 +51,28 @@ def main() -> None:
     nouns = [w for w in nouns if w in known]
     ids = np.linspace(0, len(nouns) - 1, MEASURED).astype(np.uint32)
     euclid = [Embedding(nouns, e.vectors[e.ids(nouns)]) for e in english]
-    print(f"{len(nouns):,} nouns, {MEASURED} measured, {DRAWS:,} draws each; N_w in percent")
-    print("dim epochs  norm  nominal ε  provable ε  worst N_w  mean N_w |"
-          + "".join(f"  Euclid {e.dim}: ε, mean N_w |" for e in euclid))  # fmt: skip
+    print("| n | training | nominal ε | provable ε | worst N_w | mean N_w, hyperbolic |"
+          + "".join(f" mean N_w, Euclid {e.dim} |" for e in euclid))  # fmt: skip
+    print("|---" * (6 + len(euclid)) + "|")
     for dim in (2, 10, 100):
         for epochs, rate in TRAININGS:
             trained = poincare.train(pairs, dim, epochs=epochs, lr=rate, seed=1,
                                      burn_in=min(10, epochs // 2))  # fmt: skip
             ball = Embedding(nouns, trained.vectors[trained.ids(nouns)], metric="poincare")
-            norm = np.median(np.linalg.norm(ball.vectors, axis=1))
             for nominal in NOMINAL:
                 m = HyperbolicLaplace.from_paper(ball, nominal)
                 share = unchanged(m, ids)
-                line = (f"{dim:3d} {epochs:6d} {norm:.3f} {nominal:10.3f} {m.epsilon:11.3f} "
-                        f"{share.max():10.1f} {share.mean():9.1f} |")  # fmt: skip
+                line = (f"| {dim} | {epochs} epochs, lr {rate:g} | {nominal:g} | {m.epsilon:g} | "
+                        f"{share.max():.1f} | {share.mean():.1f} |")  # fmt: skip
                 for e in euclid:
                     other = with_worst(
                         lambda eps, e=e: MultivariateLaplace(e, eps),  # type: ignore[misc]
                         ids,
                         share.max(),
                     )
-                    line += f"  {other.epsilon:8.2f} {unchanged(other, ids).mean():14.1f} |"
+                    line += f" {unchanged(other, ids).mean():.1f} |"
                 print(line, flush=True)
+    print(f"\n{len(nouns):,} nouns, {MEASURED} measured, {DRAWS:,} draws each; N_w in percent.")
 
 
 if __name__ == "__main__":

@@ -158,7 +158,7 @@ def _median_noise(dim: int, epsilon: float) -> float:
 
 
 def table_4_dimensions(run: Run) -> Table:
-    """Why our N_w is the contrary of the published one: it hangs on the embedding."""
+    """Why our N_w is the contrary of the published one: it depends on the embedding."""
     count, epsilon = run.of(200, 30), 1.0
     table = Table(
         f"ICDM'19 table IV: N_w at ε = {epsilon:g} against the dimensions and the training",

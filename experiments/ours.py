@@ -83,19 +83,23 @@ def _seeded(m: Mechanism) -> Mechanism:
 # At which ε a mechanism is measured.
 
 
-def _bits(m: Mechanism) -> Bits:
+def _bits(m: Mechanism, draws: int = ESTIMATED) -> Bits:
     """The bits that a release tells of a word; for noise an estimate with its interval."""
-    channel = Channel.of(m, estimate=None if m.has_law else ESTIMATED)
+    channel = Channel.of(m, estimate=None if m.has_law else draws)
     return channel.bits(prior_of(m, "rank"))
 
 
-def _at_bits(spaces: _Spaces, name: str, bits: float) -> float | None:
+def _at_bits(spaces: _Spaces, name: str, bits: float, draws: int = ESTIMATED) -> float | None:
     """The largest ε of its own at which a release tells no more; None where it always does."""
     family = _family(spaces, name)
     low, high = family.epsilons
     if name.startswith("tem"):
         high = LARGEST
-    return _last(lambda own: _bits(_seeded(drawn(family.make(own)))).high <= bits, low, high)
+
+    def keeps(own: float) -> bool:
+        return _bits(_seeded(drawn(family.make(own))), draws).high <= bits
+
+    return _last(keeps, low, high)
 
 
 def _least(source: Source, count: int, dim: int, epochs: int) -> tuple[float, float]:
@@ -361,7 +365,7 @@ def equal_bits(run: Run) -> Table:
     names = run.of([*NAMES, HYPERBOLIC], ["tem", "tem-balanced:40", "laplace", HYPERBOLIC])
     table = _table(
         run, f"Ours: all mechanisms where a release tells {bits:g} bits of a word",
-        partial(_at_bits, bits=bits), bits, names,
+        partial(_at_bits, bits=bits, draws=run.of(ESTIMATED, 1000)), bits, names,
     )  # fmt: skip
     table.notes.append(
         "A mechanism that tells fewer at every ε stands at the largest that was looked for (Tem's: "

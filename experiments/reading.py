@@ -107,7 +107,7 @@ def _said(
         posterior = channel.decode(tem.privatize_tokens(words), prior)
         found: dict[str, Any] = {"places": len(words)}
         for at_least in AT_LEAST:
-            pieces = posterior.text("certain", at_least=at_least).pieces
+            pieces = posterior.text("certain", at_least=at_least).words
             found[str(at_least)] = [
                 [piece.kind == "category", piece.probability,
                  covers(piece.text.strip("[]"), word) if piece.kind == "category"

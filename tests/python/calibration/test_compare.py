@@ -298,8 +298,8 @@ def test_the_tables_of_the_example(capsys: pytest.CaptureFixture[str], shared: P
     ]  # fmt: skip
     # Of Tem itself it is 1; every speed is a number above 0.
     assert rows[1].count("(1)") == 3
-    field.field(40)
+    field.field(40, limits=(1.0,))
     rows = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| ")]
     names = [name for name in family_names() if name not in field.NOT_IN_MANY_DIMENSIONS]
-    assert len(rows) == 1 + 4 * (len(names) + 1)
+    assert len(rows) == 1 + 2 * (len(names) + 1)
     assert all(row.count(" | ") == len(HEADER) + 1 for row in rows)

@@ -107,8 +107,8 @@ def test_masses_are_sums_over_all_descendants() -> None:
 def test_categories_and_open_places(channel: Channel, prior: NgramPrior) -> None:
     posterior = channel.decode("flu in london and restaurants.", prior)
     view = posterior.text("certain", at_least=0.8)
-    kinds = [piece.kind for piece in view.pieces]
-    for i, piece in enumerate(view.pieces):
+    kinds = [piece.kind for piece in view.words]
+    for i, piece in enumerate(view.words):
         p = posterior.marginals(i)
         assert piece.top[0] == pytest.approx((WORDS[int(p.argmax())], p.max()))
         if p.max() >= 0.8:
@@ -146,7 +146,7 @@ def test_likely_texts_and_their_expected_share(space: Embedding, channel: Channe
         posterior = channel.decode(release, prior)
         view = posterior.text()
         assert view.text == posterior.viterbi()
-        ids = [WORDS.index(piece.text) for piece in view.pieces]
+        ids = [WORDS.index(piece.text) for piece in view.words]
         want = np.mean([posterior.marginals(i)[id] for i, id in enumerate(ids)])
         assert view.expected_right == pytest.approx(want)
         best = posterior.text("marginals")
@@ -179,7 +179,7 @@ def test_what_is_said_is_right_as_often_as_said(space: Embedding, prior: NgramPr
                 total[0] += right - made.expected_right * 12
                 total[1] += 12 / 4
                 continue
-            for piece, true in zip(made.pieces, text, strict=True):
+            for piece, true in zip(made.words, text, strict=True):
                 if piece.kind == "word":
                     total[0] += (piece.text == true) - piece.probability
                     total[1] += piece.probability * (1 - piece.probability)
@@ -192,7 +192,7 @@ def test_shown_words_are_shown(space: Embedding, prior: NgramPrior) -> None:
     prior = NgramPrior.of_frequencies(space, prior.frequencies, unknown=0.05)
     posterior = skipping.decode("flu Weyland in", prior)
     view = posterior.text("certain", at_least=1.0)
-    assert view.text == "… Weyland …" and [p.kind for p in view.pieces][1] == "shown"
+    assert view.text == "… Weyland …" and [p.kind for p in view.words][1] == "shown"
     assert "Weyland" in posterior.text().text
 
 
