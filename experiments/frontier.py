@@ -184,16 +184,21 @@ def _named(
     priors = [_language(e, tuple(public), order) for order in orders]
     channel = Channel.of(m, cache_bytes=2**29)
     content = np.array([word not in STOP_WORDS for word in e.words])
-    right: list[list[float]] = [[] for _ in orders]
-    of = []
-    for ids in _ids(texts, e):
-        if not len(ids):
-            continue
-        out = [e.words[y] for y in m.privatize_ids(ids)]
-        of.append(float(content[ids].sum()))
-        for prior, found in zip(priors, right, strict=True):
-            best = channel.decode(out, prior).best
-            found.append(float((best == ids)[content[ids]].sum()))
+    written = [ids for ids in _ids(texts, e) if len(ids)]
+    released = [[e.words[y] for y in m.privatize_ids(ids)] for ids in written]
+    borders = np.cumsum([len(ids) for ids in written])[:-1]
+    everything = np.concatenate(written)
+    right: list[list[float]] = []
+    for prior in priors:
+        # An empty line ends the context of the model, so all texts are decoded as one.
+        together = channel.decode("\n\n".join(map(" ".join, released)), prior)
+        if len(together) == len(everything):
+            best = together.best
+        else:
+            best = np.concatenate([channel.decode(out, prior).best for out in released])
+        named = (best == everything) & content[everything]
+        right.append([float(some.sum()) for some in np.split(named, borders)])
+    of = [float(content[ids].sum()) for ids in written]
     return [_ratio(found, of) for found in right]
 
 

@@ -11,50 +11,47 @@
 //! n-grams plus a multiple of one vector. The backward step is similar: β(u,v) depends only on v if
 //! (u,v) was never seen. Nothing is truncated.
 
+use super::lanes::{LaneVec, Lanes, TOKENS_PER_TILE, add_scaled, any, dot, inverse};
+use super::probabilities::{Logs, Plain, Probabilities, Short, x_ln_x};
 use crate::prior::{NgramPrior, Triples};
+#[cfg(target_arch = "x86_64")]
+use crate::simd::{Avx2, Avx512};
 
 /// α after a word, scaled to sum to 1.
 #[derive(Clone)]
-pub(super) struct Forward {
+pub(super) struct Forward<const L: usize> {
     /// A(v) of every token, including the unknown one and the sentence's start.
-    pub(super) tokens: Vec<f64>,
+    pub(super) tokens: LaneVec<L>,
     /// R(v); empty below order 3, where it equals A.
-    rest: Vec<f64>,
+    rest: LaneVec<L>,
     /// α(u,v) of seen contexts; empty below order 3.
-    contexts: Vec<f64>,
+    contexts: LaneVec<L>,
 }
 
-/// β before the words after a place, up to a factor.
+/// β before the words after a place, up to a factor; 0 for words that the place rules out.
 #[derive(Clone)]
-pub(super) struct Backward {
+pub(super) struct Backward<const L: usize> {
     /// β(·,v) of a token v after a token with which it was never seen.
-    pub(super) tokens: Vec<f64>,
+    pub(super) tokens: LaneVec<L>,
     /// β(u,v) of seen contexts.
-    pub(super) contexts: Vec<f64>,
+    pub(super) contexts: LaneVec<L>,
+    /// Of each token, its likelihood times β after it.
+    ahead: LaneVec<L>,
+}
+
+impl<const L: usize> Backward<L> {
+    /// Begins a sentence at its end, in one lane.
+    pub(super) fn end(&mut self, lane: usize) {
+        for beta in self.tokens.iter_mut().chain(self.contexts.iter_mut()) {
+            beta[lane] = 1.0;
+        }
+    }
 }
 
 /// The chain under a model of language.
 #[derive(Clone, Copy)]
 pub(super) struct Chain<'a> {
     pub(super) prior: &'a NgramPrior,
-}
-
-/// x·ln x, 0 at 0.
-pub(super) fn x_ln_x(x: f64) -> f64 {
-    if x > 0.0 { x * x.ln() } else { 0.0 }
-}
-
-/// Independent partial sums, so that additions do not wait for each other.
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    let mut sums = [0.0; 8];
-    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<8>(), b.as_chunks::<8>());
-    for (a, b) in a.iter().zip(b) {
-        for l in 0..8 {
-            sums[l] += a[l] * b[l];
-        }
-    }
-    let rest: f64 = a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum();
-    sums.iter().sum::<f64>() + rest
 }
 
 impl<'a> Chain<'a> {
@@ -68,13 +65,14 @@ impl<'a> Chain<'a> {
     }
 
     /// The state before the first word of a sentence.
-    pub(super) fn start(&self) -> Forward {
-        let mut tokens = vec![0.0; self.tokens() + 1];
-        tokens[self.prior.start()] = 1.0;
-        let (rest, contexts) = match self.deep() {
-            true => (tokens.clone(), vec![0.0; self.prior.triples.first.len()]),
-            false => (Vec::new(), Vec::new()),
+    pub(super) fn start<const L: usize>(&self) -> Forward<L> {
+        let mut tokens = LaneVec::new(0.0, self.tokens() + 1);
+        tokens[self.prior.start()] = [1.0; L];
+        let rest = match self.deep() {
+            true => tokens.clone(),
+            false => LaneVec::new(0.0, 0),
         };
+        let contexts = LaneVec::new(0.0, self.prior.triples.first.len());
         Forward {
             tokens,
             rest,
@@ -83,43 +81,106 @@ impl<'a> Chain<'a> {
     }
 
     /// The state after the last word.
-    pub(super) fn end(&self) -> Backward {
-        let contexts = match self.deep() {
-            true => vec![1.0; self.prior.triples.first.len()],
-            false => Vec::new(),
-        };
+    pub(super) fn end<const L: usize>(&self) -> Backward<L> {
         Backward {
-            tokens: vec![1.0; self.tokens() + 1],
-            contexts,
+            tokens: LaneVec::new(1.0, self.tokens() + 1),
+            contexts: LaneVec::new(1.0, self.prior.triples.first.len()),
+            ahead: LaneVec::new(0.0, self.tokens()),
         }
     }
 
-    /// Bytes that a forward or backward state takes.
+    /// Bytes that a forward or backward state of one sentence takes.
     pub(super) fn bytes(&self) -> usize {
         8 * (2 * (self.tokens() + 1) + self.prior.triples.first.len())
     }
 
-    /// Advances by one word. Returns the factor that was divided out: the probability of the word's
+    /// Advances by one word. Returns the factors that were divided out: the probability of the word's
     /// output given those before, 0 if no word explains it.
-    pub(super) fn forward(&self, from: &Forward, likelihood: &[f64], to: &mut Forward) -> f64 {
+    pub(super) fn forward<const L: usize>(
+        &self,
+        from: &Forward<L>,
+        likelihood: &[Lanes<L>],
+        to: &mut Forward<L>,
+    ) -> Lanes<L> {
+        #[cfg(target_arch = "x86_64")]
+        {
+            if Avx512::detect().is_some() {
+                // SAFETY: the machine has the set, as the proof says.
+                return unsafe { self.forward_avx512(from, likelihood, to) };
+            }
+            if Avx2::detect().is_some() {
+                // SAFETY: the machine has the set, as the proof says.
+                return unsafe { self.forward_avx2(from, likelihood, to) };
+            }
+        }
+        self.forward_portable(from, likelihood, to)
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
+    fn forward_avx512<const L: usize>(
+        &self,
+        from: &Forward<L>,
+        likelihood: &[Lanes<L>],
+        to: &mut Forward<L>,
+    ) -> Lanes<L> {
+        self.forward_portable(from, likelihood, to)
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    fn forward_avx2<const L: usize>(
+        &self,
+        from: &Forward<L>,
+        likelihood: &[Lanes<L>],
+        to: &mut Forward<L>,
+    ) -> Lanes<L> {
+        self.forward_portable(from, likelihood, to)
+    }
+
+    #[inline(always)]
+    fn forward_portable<const L: usize>(
+        &self,
+        from: &Forward<L>,
+        likelihood: &[Lanes<L>],
+        to: &mut Forward<L>,
+    ) -> Lanes<L> {
         let prior = self.prior;
         let count = self.tokens();
-        let next = &mut to.tokens[..count];
+        let Forward {
+            tokens: next,
+            rest: left_over,
+            contexts: alphas,
+        } = to;
+        // As slices, whose places are found once.
+        let (next, left_over, alphas) = (&mut **next, &mut **left_over, &mut **alphas);
+        next[count] = [0.0; L];
+        let next = &mut next[..count];
         if prior.order() == 1 {
-            next.copy_from_slice(&prior.unigram);
+            for (p, one) in next.iter_mut().zip(&prior.unigram) {
+                *p = [*one; L];
+            }
         } else {
             let rest = if self.deep() {
                 &from.rest
             } else {
                 &from.tokens
             };
-            let mass = dot(rest, &prior.pairs.rest);
+            let mass = dot(&prior.pairs.rest, rest);
             for (p, one) in next.iter_mut().zip(&prior.unigram) {
-                *p = mass * one;
+                for l in 0..L {
+                    p[l] = mass[l] * one;
+                }
             }
-            for (v, &mass) in rest.iter().enumerate().filter(|(_, mass)| **mass > 0.0) {
-                for (w, p) in prior.pairs.row(v) {
-                    next[w] += mass * p;
+            let rows = &prior.pairs;
+            for (v, mass) in rest.iter().enumerate() {
+                if !any(mass) {
+                    continue;
+                }
+                let range = rows.range(v);
+                let weights = rows.weights[range.clone()].iter();
+                for (w, p) in rows.words[range].iter().zip(weights) {
+                    add_scaled(&mut next[*w as usize], f64::from(*p), mass);
                 }
             }
         }
@@ -131,90 +192,188 @@ impl<'a> Chain<'a> {
                 lower,
                 ..
             } = &prior.triples;
-            let short = first.iter().zip(lower);
-            for (alpha, (&u, &p)) in to.contexts.iter_mut().zip(short) {
-                *alpha = from.rest[u as usize] * p;
+            let rest = &*from.rest;
+            for (alpha, (&u, &p)) in alphas.iter_mut().zip(first.iter().zip(lower)) {
+                *alpha = [0.0; L];
+                add_scaled(alpha, p, &rest[u as usize]);
             }
-            for (context, &mass) in from.contexts.iter().enumerate() {
-                if mass <= 0.0 {
+            for (context, mass) in from.contexts.iter().enumerate() {
+                if !any(mass) {
                     continue;
                 }
                 for at in rows.range(context) {
-                    let p = mass * f64::from(rows.weights[at]);
-                    next[rows.words[at] as usize] += p;
-                    if let Some(alpha) = to.contexts.get_mut(follow[at] as usize) {
-                        *alpha += p;
+                    let p = f64::from(rows.weights[at]);
+                    add_scaled(&mut next[rows.words[at] as usize], p, mass);
+                    if let Some(alpha) = alphas.get_mut(follow[at] as usize) {
+                        add_scaled(alpha, p, mass);
                     }
                 }
             }
         }
-        let mut sum = 0.0;
-        for (p, l) in next.iter_mut().zip(likelihood) {
-            *p *= l;
-            sum += *p;
-        }
-        if sum <= 0.0 {
-            return 0.0;
-        }
-        let scale = 1.0 / sum;
-        next.iter_mut().for_each(|p| *p *= scale);
-        to.tokens[count] = 0.0;
-        if self.deep() {
-            to.rest.copy_from_slice(&to.tokens);
-            let Triples { last, rows, .. } = &prior.triples;
-            let each = last.iter().zip(&rows.rest);
-            for (alpha, (&v, left)) in to.contexts.iter_mut().zip(each) {
-                let v = v as usize;
-                *alpha *= likelihood[v] * scale;
-                to.rest[v] -= *alpha * (1.0 - left);
+        let mut sum = [0.0; L];
+        for (p, likelihood) in next.iter_mut().zip(likelihood) {
+            for l in 0..L {
+                p[l] *= likelihood[l];
+                sum[l] += p[l];
             }
-            to.rest.iter_mut().for_each(|p| *p = p.max(0.0));
+        }
+        let scale = inverse(&sum);
+        for p in next.iter_mut() {
+            for l in 0..L {
+                p[l] *= scale[l];
+            }
+        }
+        if self.deep() {
+            left_over[..count].copy_from_slice(next);
+            left_over[count] = [0.0; L];
+            let Triples { last, rows, .. } = &prior.triples;
+            for (alpha, (&v, left)) in alphas.iter_mut().zip(last.iter().zip(&rows.rest)) {
+                let v = v as usize;
+                let (likelihood, rest) = (&likelihood[v], &mut left_over[v]);
+                for l in 0..L {
+                    alpha[l] *= likelihood[l] * scale[l];
+                    rest[l] -= alpha[l] * (1.0 - left);
+                }
+            }
+            for p in left_over {
+                for value in p {
+                    *value = value.max(0.0);
+                }
+            }
         }
         sum
     }
 
-    /// Goes back by one word: computes β before a word from its likelihood and β after it.
-    pub(super) fn backward(&self, from: &Backward, likelihood: &[f64], to: &mut Backward) {
-        self.backward_by(from, likelihood, &Plain, to);
-        let most = to.tokens.iter().chain(&to.contexts);
-        let most = most.fold(0.0f64, |a, &b| a.max(b));
-        if most > 0.0 {
-            let scale = 1.0 / most;
-            to.tokens.iter_mut().for_each(|p| *p *= scale);
-            to.contexts.iter_mut().for_each(|p| *p *= scale);
-        }
+    /// Goes back by one word: computes β before a word from its likelihood and β after it. It is
+    /// needed only for words before it whose likelihood `before` is not 0; other words get 0.
+    pub(super) fn backward<const L: usize>(
+        &self,
+        from: &mut Backward<L>,
+        likelihood: &[Lanes<L>],
+        before: &[Lanes<L>],
+        to: &mut Backward<L>,
+    ) {
+        let mut ahead = std::mem::replace(&mut from.ahead, LaneVec::new(0.0, 0));
+        self.backward_by(from, likelihood, before, &Plain, &mut ahead, to);
+        from.ahead = ahead;
     }
 
     /// Σ_w f(P(w|u,v))·likelihood(w)·β(v,w) for a function f of the model's probabilities.
-    fn backward_by(
+    fn backward_by<const L: usize>(
         &self,
-        from: &Backward,
-        likelihood: &[f64],
+        from: &Backward<L>,
+        likelihood: &[Lanes<L>],
+        before: &[Lanes<L>],
         by: &impl Probabilities,
-        to: &mut Backward,
+        ahead: &mut [Lanes<L>],
+        to: &mut Backward<L>,
+    ) {
+        #[cfg(target_arch = "x86_64")]
+        {
+            if Avx512::detect().is_some() {
+                // SAFETY: the machine has the set, as the proof says.
+                return unsafe { self.backward_avx512(from, likelihood, before, by, ahead, to) };
+            }
+            if Avx2::detect().is_some() {
+                // SAFETY: the machine has the set, as the proof says.
+                return unsafe { self.backward_avx2(from, likelihood, before, by, ahead, to) };
+            }
+        }
+        self.backward_portable(from, likelihood, before, by, ahead, to);
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
+    fn backward_avx512<const L: usize>(
+        &self,
+        from: &Backward<L>,
+        likelihood: &[Lanes<L>],
+        before: &[Lanes<L>],
+        by: &impl Probabilities,
+        ahead: &mut [Lanes<L>],
+        to: &mut Backward<L>,
+    ) {
+        self.backward_portable(from, likelihood, before, by, ahead, to);
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    fn backward_avx2<const L: usize>(
+        &self,
+        from: &Backward<L>,
+        likelihood: &[Lanes<L>],
+        before: &[Lanes<L>],
+        by: &impl Probabilities,
+        ahead: &mut [Lanes<L>],
+        to: &mut Backward<L>,
+    ) {
+        self.backward_portable(from, likelihood, before, by, ahead, to);
+    }
+
+    #[inline(always)]
+    fn backward_portable<const L: usize>(
+        &self,
+        from: &Backward<L>,
+        likelihood: &[Lanes<L>],
+        before: &[Lanes<L>],
+        by: &impl Probabilities,
+        ahead: &mut [Lanes<L>],
+        to: &mut Backward<L>,
     ) {
         let prior = self.prior;
-        let ahead: Vec<f64> = likelihood
-            .iter()
-            .zip(&from.tokens)
-            .map(|(l, b)| l * b)
-            .collect();
-        let one = dot(&prior.unigram, &ahead);
-        let (one, two) = by.unigram(prior, &ahead, one);
+        for (ahead, (likelihood, beta)) in ahead
+            .iter_mut()
+            .zip(likelihood.iter().zip(from.tokens.iter()))
+        {
+            for l in 0..L {
+                ahead[l] = likelihood[l] * beta[l];
+            }
+        }
+        let one = dot(&prior.unigram, ahead);
+        let scale = by.scale(&one);
+        let (one, two) = by.unigram(prior, ahead, one);
         if prior.order() == 1 {
-            return to.tokens.fill(two);
+            let mut all = two;
+            for l in 0..L {
+                all[l] *= scale[l];
+            }
+            return to.tokens.fill(all);
         }
         let rows = &prior.pairs;
         for (v, beta) in to.tokens.iter_mut().enumerate() {
-            let mut sum = by.rest(rows.rest[v], one, two);
-            for at in rows.range(v) {
-                sum += by.pair(prior, at) * ahead[rows.words[at] as usize];
+            let mut sum = [0.0; L];
+            if before.get(v).is_some_and(any) {
+                for l in 0..L {
+                    sum[l] = by.rest(rows.rest[v], one[l], two[l]);
+                }
+                for at in rows.range(v) {
+                    let ahead = &ahead[rows.words[at] as usize];
+                    add_scaled(&mut sum, by.pair(prior, at), ahead);
+                }
             }
             *beta = sum;
         }
-        if !self.deep() {
-            return;
+        if self.deep() {
+            self.backward_contexts(from, likelihood, before, by, to);
         }
+        for beta in to.tokens.iter_mut().chain(to.contexts.iter_mut()) {
+            for l in 0..L {
+                beta[l] *= scale[l];
+            }
+        }
+    }
+
+    /// Adds to β the contributions of seen contexts.
+    #[inline(always)]
+    fn backward_contexts<const L: usize>(
+        &self,
+        from: &Backward<L>,
+        likelihood: &[Lanes<L>],
+        before: &[Lanes<L>],
+        by: &impl Probabilities,
+        to: &mut Backward<L>,
+    ) {
+        let prior = self.prior;
         let Triples {
             first,
             last,
@@ -222,45 +381,84 @@ impl<'a> Chain<'a> {
             next,
             ..
         } = &prior.triples;
-        for (context, (&u, &v)) in first.iter().zip(last).enumerate() {
-            let v = v as usize;
-            let more = from.contexts[context] - from.tokens[v];
-            to.tokens[u as usize] += by.lower(prior, context) * likelihood[v] * more;
+        // As slices, whose places are found once.
+        let (tokens, contexts) = (&*from.tokens, &*from.contexts);
+        let (to_tokens, to_contexts) = (&mut *to.tokens, &mut *to.contexts);
+        for (context, ((&u, &v), own)) in first.iter().zip(last).zip(contexts).enumerate() {
+            if !before.get(u as usize).is_some_and(any) {
+                continue;
+            }
+            let (beta, p) = (&mut to_tokens[u as usize], by.lower(prior, context));
+            let (likelihood, shorter) = (&likelihood[v as usize], &tokens[v as usize]);
+            for l in 0..L {
+                beta[l] += p * likelihood[l] * (own[l] - shorter[l]);
+            }
         }
-        to.tokens.iter_mut().for_each(|p| *p = by.floor(*p));
+        for beta in to_tokens.iter_mut() {
+            for value in beta {
+                *value = by.floor(*value);
+            }
+        }
         if !by.contexts() {
             return;
         }
-        for (context, beta) in to.contexts.iter_mut().enumerate() {
-            let mut sum = rows.rest[context] * to.tokens[last[context] as usize];
-            for at in rows.range(context) {
-                let w = rows.words[at] as usize;
-                let behind = from.contexts.get(next[at] as usize);
-                let behind = *behind.unwrap_or(&from.tokens[w]);
-                sum += f64::from(rows.weights[at]) * likelihood[w] * behind;
+        for (context, beta) in to_contexts.iter_mut().enumerate() {
+            let v = last[context] as usize;
+            let mut sum = [0.0; L];
+            if any(&before[v]) {
+                add_scaled(&mut sum, rows.rest[context], &to_tokens[v]);
+                for at in rows.range(context) {
+                    let w = rows.words[at] as usize;
+                    let behind = contexts.get(next[at] as usize);
+                    let behind = behind.unwrap_or(&tokens[w]);
+                    let p = f64::from(rows.weights[at]);
+                    for l in 0..L {
+                        sum[l] += p * likelihood[w][l] * behind[l];
+                    }
+                }
             }
             *beta = sum;
         }
     }
 
-    /// Writes the posterior of a word's token, which sums to 1.
-    pub(super) fn marginal(&self, alpha: &Forward, beta: &Backward, out: &mut Vec<f64>) -> f64 {
-        out.clear();
+    /// Writes the posteriors of a word's token in every lane; each sums to 1. Returns the sums before
+    /// they were scaled.
+    pub(super) fn marginals<const L: usize>(
+        &self,
+        alpha: &Forward<L>,
+        beta: &Backward<L>,
+        out: &mut [Vec<f64>; L],
+    ) -> Lanes<L> {
         let count = self.tokens();
-        let each = alpha.tokens[..count].iter().zip(&beta.tokens);
-        out.extend(each.map(|(a, b)| a * b));
-        let contexts = alpha.contexts.iter().zip(&beta.contexts);
-        for ((&a, &b), &v) in contexts.zip(&self.prior.triples.last) {
+        out.iter_mut().for_each(Vec::clear);
+        let alphas = alpha.tokens[..count].chunks(TOKENS_PER_TILE);
+        for (alphas, betas) in alphas.zip(beta.tokens.chunks(TOKENS_PER_TILE)) {
+            for (lane, out) in out.iter_mut().enumerate() {
+                let each = alphas.iter().zip(betas);
+                out.extend(each.map(|(a, b)| a[lane] * b[lane]));
+            }
+        }
+        let (contexts, tokens) = (
+            alpha.contexts.iter().zip(beta.contexts.iter()),
+            &*beta.tokens,
+        );
+        for ((a, b), &v) in contexts.zip(&self.prior.triples.last) {
             let v = v as usize;
-            out[v] += a * (b - beta.tokens[v]);
+            let shorter = &tokens[v];
+            for (lane, out) in out.iter_mut().enumerate() {
+                out[v] += a[lane] * (b[lane] - shorter[lane]);
+            }
         }
-        let mut sum = 0.0;
-        for p in out.iter_mut() {
-            *p = p.max(0.0);
-            sum += *p;
+        let mut sums = [0.0; L];
+        for (sum, out) in sums.iter_mut().zip(out) {
+            for p in out.iter_mut() {
+                *p = p.max(0.0);
+                *sum += *p;
+            }
+            let scale = 1.0 / *sum;
+            out.iter_mut().for_each(|p| *p *= scale);
         }
-        out.iter_mut().for_each(|p| *p /= sum);
-        sum
+        sums
     }
 
     /// Writes the posterior of the word after known ones, up to a factor; returns its sum. `beta`
@@ -269,21 +467,23 @@ impl<'a> Chain<'a> {
         &self,
         history: &[u32],
         likelihood: &[f64],
-        beta: &Backward,
+        beta: &Backward<1>,
         out: &mut Vec<f64>,
     ) -> f64 {
         self.prior.fill_next(history, out);
-        let each = out.iter_mut().zip(likelihood).zip(&beta.tokens);
+        let tokens = beta.tokens.as_flattened();
+        let contexts = beta.contexts.as_flattened();
+        let each = out.iter_mut().zip(likelihood).zip(tokens);
         each.for_each(|((p, l), b)| *p *= l * b);
         if self.deep() {
             let before = history.last().copied().unwrap_or(self.prior.start() as u32);
             let Triples { first, last, .. } = &self.prior.triples;
             let from = first.partition_point(|&u| u < before);
             let to = from + first[from..].partition_point(|&u| u == before);
-            for (&w, &own) in last[from..to].iter().zip(&beta.contexts[from..to]) {
+            for (&w, &own) in last[from..to].iter().zip(&contexts[from..to]) {
                 let w = w as usize;
-                if beta.tokens[w] > 0.0 {
-                    out[w] *= own / beta.tokens[w];
+                if tokens[w] > 0.0 {
+                    out[w] *= own / tokens[w];
                 }
             }
         }
@@ -294,167 +494,63 @@ impl<'a> Chain<'a> {
     /// marginal's sum before scaling, times the forward factor.
     pub(super) fn mean_log(
         &self,
-        before: &Forward,
-        likelihood: &[f64],
-        beta: &Backward,
+        before: &Forward<1>,
+        likelihood: &[Lanes<1>],
+        beta: &Backward<1>,
         sum: f64,
         logs: &Logs,
     ) -> f64 {
         let prior = self.prior;
+        let mut ahead = beta.ahead.clone();
         if prior.order() == 1 {
-            let weighed: Vec<f64> = likelihood
-                .iter()
-                .zip(&beta.tokens)
-                .map(|(l, b)| l * b)
-                .collect();
-            return dot(&logs.unigram, &weighed) / sum;
+            let each = likelihood.iter().zip(beta.tokens.iter());
+            for (ahead, ([l], [b])) in ahead.iter_mut().zip(each) {
+                *ahead = [l * b];
+            }
+            return dot(&logs.unigram, &ahead)[0] / sum;
         }
         let rest = if self.deep() {
             &before.rest
         } else {
             &before.tokens
         };
-        let mut found = Backward {
-            tokens: vec![0.0; self.tokens() + 1],
-            contexts: Vec::new(),
-        };
-        self.backward_by(beta, likelihood, logs, &mut found);
-        let mut total = dot(rest, &found.tokens);
+        let mut found: Backward<1> = self.end();
+        self.backward_by(
+            beta,
+            likelihood,
+            &before.tokens,
+            logs,
+            &mut ahead,
+            &mut found,
+        );
+        let mut total = dot(rest.as_flattened(), &found.tokens)[0];
         if !self.deep() {
             return total / sum;
         }
-        let mut plain = Backward {
-            tokens: vec![0.0; self.tokens() + 1],
-            contexts: Vec::new(),
-        };
-        self.backward_by(beta, likelihood, &Short, &mut plain);
+        let mut plain: Backward<1> = self.end();
+        self.backward_by(
+            beta,
+            likelihood,
+            &before.tokens,
+            &Short,
+            &mut ahead,
+            &mut plain,
+        );
         let Triples {
             last, rows, next, ..
         } = &prior.triples;
-        for (context, &mass) in before.contexts.iter().enumerate() {
+        for (context, &[mass]) in before.contexts.iter().enumerate() {
             if mass <= 0.0 {
                 continue;
             }
-            total += mass * x_ln_x(rows.rest[context]) * plain.tokens[last[context] as usize];
+            total += mass * x_ln_x(rows.rest[context]) * plain.tokens[last[context] as usize][0];
             for at in rows.range(context) {
                 let w = rows.words[at] as usize;
-                let behind = *beta
-                    .contexts
-                    .get(next[at] as usize)
-                    .unwrap_or(&beta.tokens[w]);
-                total += mass * logs.triples[at] * likelihood[w] * behind;
+                let behind = beta.contexts.get(next[at] as usize);
+                let [behind] = *behind.unwrap_or(&beta.tokens[w]);
+                total += mass * logs.triples[at] * likelihood[w][0] * behind;
             }
         }
         total / sum
-    }
-}
-
-/// The numbers that a backward step sums: the model's probabilities, or a function of them.
-trait Probabilities {
-    /// The sums of the words' own probabilities, weighed by λ alone and in full; `one` is the sum
-    /// of the probabilities themselves.
-    fn unigram(&self, prior: &NgramPrior, ahead: &[f64], one: f64) -> (f64, f64);
-    /// The contribution of all words after a context that leaves λ.
-    fn rest(&self, left: f64, one: f64, two: f64) -> f64;
-    fn pair(&self, prior: &NgramPrior, at: usize) -> f64;
-    fn lower(&self, prior: &NgramPrior, context: usize) -> f64;
-    fn contexts(&self) -> bool;
-    fn floor(&self, x: f64) -> f64;
-}
-
-/// Probabilities.
-struct Plain;
-/// Probabilities from the shorter history alone.
-struct Short;
-
-macro_rules! plain {
-    ($name:ty, $contexts:literal) => {
-        impl Probabilities for $name {
-            #[inline(always)]
-            fn unigram(&self, _: &NgramPrior, _: &[f64], one: f64) -> (f64, f64) {
-                (one, one)
-            }
-            #[inline(always)]
-            fn rest(&self, left: f64, one: f64, _: f64) -> f64 {
-                left * one
-            }
-            #[inline(always)]
-            fn pair(&self, prior: &NgramPrior, at: usize) -> f64 {
-                f64::from(prior.pairs.weights[at])
-            }
-            #[inline(always)]
-            fn lower(&self, prior: &NgramPrior, context: usize) -> f64 {
-                prior.triples.lower[context]
-            }
-            fn contexts(&self) -> bool {
-                $contexts
-            }
-            #[inline(always)]
-            fn floor(&self, x: f64) -> f64 {
-                x.max(0.0)
-            }
-        }
-    };
-}
-
-plain!(Plain, true);
-plain!(Short, false);
-
-/// P·ln P of a model's probabilities as a sparse and a rank-one part; entropies are sums of these.
-pub(super) struct Logs {
-    unigram: Vec<f64>,
-    pairs: Vec<f64>,
-    lower: Vec<f64>,
-    triples: Vec<f64>,
-}
-
-impl Logs {
-    pub(super) fn of(prior: &NgramPrior) -> Self {
-        let unigram = prior.unigram.iter().map(|&p| x_ln_x(p)).collect();
-        let rows = &prior.pairs;
-        let mut pairs = Vec::with_capacity(rows.words.len());
-        for context in 0..rows.rest.len() {
-            for (w, p) in rows.row(context) {
-                let backed = rows.rest[context] * prior.unigram[w];
-                pairs.push(x_ln_x(p + backed) - x_ln_x(backed));
-            }
-        }
-        let lower = prior.triples.lower.iter().map(|&p| x_ln_x(p)).collect();
-        let rows = &prior.triples.rows;
-        let mut triples = Vec::with_capacity(rows.words.len());
-        for context in 0..prior.triples.first.len() {
-            let last = prior.triples.last[context];
-            for (w, p) in rows.row(context) {
-                let backed = rows.rest[context] * prior.probability_behind(last, w as u32);
-                triples.push(x_ln_x(p + backed) - x_ln_x(backed));
-            }
-        }
-        Logs {
-            unigram,
-            pairs,
-            lower,
-            triples,
-        }
-    }
-}
-
-impl Probabilities for Logs {
-    fn unigram(&self, _: &NgramPrior, ahead: &[f64], one: f64) -> (f64, f64) {
-        (one, dot(&self.unigram, ahead))
-    }
-    fn rest(&self, left: f64, one: f64, two: f64) -> f64 {
-        x_ln_x(left) * one + left * two
-    }
-    fn pair(&self, _: &NgramPrior, at: usize) -> f64 {
-        self.pairs[at]
-    }
-    fn lower(&self, _: &NgramPrior, context: usize) -> f64 {
-        self.lower[context]
-    }
-    fn contexts(&self) -> bool {
-        false
-    }
-    fn floor(&self, x: f64) -> f64 {
-        x
     }
 }

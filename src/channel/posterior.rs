@@ -10,11 +10,12 @@ use std::sync::{Arc, Mutex, OnceLock};
 use rayon::prelude::*;
 
 use super::Channel;
-use super::chain::{Chain, Logs};
+use super::chain::Chain;
 use super::consistent::{Enumerated, MAX_ENUMERATED, Messages, Problem, fits};
+use super::probabilities::Logs;
 use super::read::{Observed, Reading, TextOrTokens};
 use super::source::Column;
-use super::sweep::{Evidence, Likelihoods, View, sweep};
+use super::sweep::{Evidence, Likelihoods, sweep};
 use crate::calibration::sums::sums;
 use crate::error::{Error, Result};
 use crate::parallel::{Control, install};
@@ -23,8 +24,14 @@ use crate::text::{Consistent, Oov};
 
 /// Columns of a sentence that are held at once.
 const HELD: usize = 512;
-/// Sentences that are worked on before their sums are added up.
-const SENTENCES_PER_BLOCK: usize = 64;
+/// Sentences that are sorted by length.
+const SENTENCES_PER_BLOCK: usize = 512;
+/// Groups of sentences that are worked on before their sums are added up.
+const GROUPS_PER_BLOCK: usize = 64;
+/// Sentences that are worked on together, one in each lane.
+const LANES: usize = 8;
+/// Bytes of states above which sentences are worked on one by one, to save memory.
+const LANE_BYTES: usize = 8 << 20;
 
 /// The knowledge about one word after the release.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -152,18 +159,18 @@ impl Channel {
     }
 }
 
-/// The likelihoods of a sentence's places.
-struct Sentence<'a> {
+/// The likelihoods of the places of some sentences.
+struct Sentences<'a> {
     of: &'a Posterior,
-    first: usize,
+    places: &'a [Range<usize>],
     held: HashMap<u32, Column>,
     control: &'a Control,
 }
 
-impl Likelihoods for Sentence<'_> {
-    fn fill(&self, place: usize, out: &mut Vec<f64>) -> Result<()> {
+impl Likelihoods for Sentences<'_> {
+    fn fill(&self, sentence: usize, place: usize, out: &mut Vec<f64>) -> Result<()> {
         self.control.check()?;
-        let place = self.first + place;
+        let place = self.places[sentence].start + place;
         self.of.fill(
             place,
             |y| match self.held.get(&y) {
@@ -225,11 +232,18 @@ impl Posterior {
         Ok(())
     }
 
-    fn sentence<'a>(&'a self, places: &Range<usize>, control: &'a Control) -> Result<Sentence<'a>> {
+    fn likelihoods<'a>(
+        &'a self,
+        places: &'a [Range<usize>],
+        control: &'a Control,
+    ) -> Result<Sentences<'a>> {
         let mut held = HashMap::new();
-        if places.len() <= HELD && self.pinned.is_empty() {
-            let seen = self.reading.observed[places.clone()].iter();
-            let mut outputs: Vec<u32> = seen
+        let count: usize = places.iter().map(Range::len).sum();
+        if count <= HELD && self.pinned.is_empty() {
+            let observed = places
+                .iter()
+                .flat_map(|places| &self.reading.observed[places.clone()]);
+            let mut outputs: Vec<u32> = observed
                 .filter_map(|seen| match seen {
                     Observed::Output(y) => Some(*y),
                     Observed::Written(_) => None,
@@ -240,37 +254,93 @@ impl Posterior {
             let columns = self.channel.columns(&outputs, control)?;
             held = outputs.into_iter().zip(columns).collect();
         }
-        Ok(Sentence {
+        Ok(Sentences {
             of: self,
-            first: places.start,
+            places,
             held,
             control,
         })
     }
 
-    /// Visits every place of a sentence, the last one first.
+    /// Visits every place of some sentences with its posterior, the last places first. Returns the sum
+    /// of the logarithms of their evidence, and a place that nothing explains.
     fn pass(
         &self,
-        places: &Range<usize>,
+        sentences: &[Range<usize>],
         control: &Control,
-        visit: &mut dyn FnMut(usize, &View<'_>),
+        visit: &mut dyn FnMut(usize, &[f64]),
     ) -> Result<Evidence> {
-        let sentence = self.sentence(places, control)?;
-        sweep(&self.chain(), places.len(), &sentence, &mut |at, view| {
-            visit(places.start + at, view);
-        })
+        let likelihoods = self.likelihoods(sentences, control)?;
+        let length = |lane: usize| sentences.get(lane).map_or(0, Range::len);
+        let place = |lane: usize, at: usize| sentences[lane].start + at;
+        let chain = self.chain();
+        let found = match sentences.len() {
+            1 => sweep(&chain, [length(0)], &likelihoods, &mut |lane, at, view| {
+                visit(place(lane, at), view.marginal);
+            })?
+            .to_vec(),
+            _ => {
+                let lengths: [usize; LANES] = std::array::from_fn(length);
+                sweep(&chain, lengths, &likelihoods, &mut |lane, at, view| {
+                    visit(place(lane, at), view.marginal);
+                })?
+                .to_vec()
+            }
+        };
+        let mut all = (0.0, None);
+        for (lane, (log, wrong)) in found.into_iter().enumerate() {
+            all.0 += log;
+            all.1 = all.1.or(wrong.map(|at| place(lane, at)));
+        }
+        Ok(all)
     }
 
     /// Applies `work` to every sentence, in order.
     fn sentences<T: Send>(
         &self,
         work: impl Fn(&Range<usize>) -> Result<T> + Sync,
+        each: impl FnMut(T) + Send,
+    ) -> Result<()> {
+        self.each(
+            self.reading.sentences.chunks(1),
+            |some| work(&some[0]),
+            each,
+        )
+    }
+
+    /// Applies `work` to all sentences, some at a time, those of about the same length together.
+    fn together<T: Send>(
+        &self,
+        work: impl Fn(&[Range<usize>]) -> Result<T> + Sync,
+        each: impl FnMut(T) + Send,
+    ) -> Result<()> {
+        let mut sentences = self.reading.sentences.clone();
+        for some in sentences.chunks_mut(SENTENCES_PER_BLOCK) {
+            some.sort_by_key(|places| std::cmp::Reverse(places.len()));
+        }
+        let together = match LANES * self.chain().bytes() <= LANE_BYTES {
+            true => LANES,
+            false => 1,
+        };
+        let groups = sentences
+            .chunks(SENTENCES_PER_BLOCK)
+            .flat_map(|some| some.chunks(together));
+        self.each(groups, work, each)
+    }
+
+    fn each<'a, T: Send>(
+        &self,
+        groups: impl Iterator<Item = &'a [Range<usize>]>,
+        work: impl Fn(&[Range<usize>]) -> Result<T> + Sync,
         mut each: impl FnMut(T) + Send,
     ) -> Result<()> {
-        let sentences = &self.reading.sentences;
-        install(sentences.len() * self.tokens(), 0, || {
-            for some in sentences.chunks(SENTENCES_PER_BLOCK) {
-                let found: Vec<T> = some.par_iter().map(&work).collect::<Result<_>>()?;
+        let groups: Vec<&[Range<usize>]> = groups.collect();
+        install(self.reading.sentences.len() * self.tokens(), 0, || {
+            for some in groups.chunks(GROUPS_PER_BLOCK) {
+                let found: Vec<T> = some
+                    .par_iter()
+                    .map(|some| work(some))
+                    .collect::<Result<_>>()?;
                 found.into_iter().for_each(&mut each);
             }
             Ok(())
@@ -322,11 +392,11 @@ impl Posterior {
         for _ in 0..Messages::ROUNDS {
             let mut marginals = HashMap::new();
             let mut wrong = None;
-            self.sentences(
-                |places| {
+            self.together(
+                |sentences| {
                     let mut found = Vec::new();
-                    let evidence = self.pass(places, control, &mut |place, view| {
-                        found.push((place, view.marginal.to_vec()));
+                    let evidence = self.pass(sentences, control, &mut |place, marginal| {
+                        found.push((place, marginal.to_vec()));
                     })?;
                     Ok((found, evidence.1))
                 },
@@ -381,27 +451,28 @@ impl Posterior {
             self.words = words.collect();
             return Ok(());
         }
-        let (mut words, mut log, mut wrong) = (Vec::new(), 0.0, None);
-        self.sentences(
-            |places| {
-                let mut found = Vec::with_capacity(places.len());
-                let (log, wrong) = self.pass(places, control, &mut |place, view| {
-                    found.push(self.word(place, view.marginal));
+        let (mut words, mut log, mut wrong) = (Vec::new(), 0.0, None::<usize>);
+        self.together(
+            |sentences| {
+                let mut found = Vec::new();
+                let (log, wrong) = self.pass(sentences, control, &mut |place, marginal| {
+                    found.push((place, self.word(place, marginal)));
                 })?;
-                control.advance(places.len());
-                Ok((found, log, wrong.map(|place| places.start + place)))
+                control.advance(found.len());
+                Ok((found, log, wrong))
             },
-            |(mut found, part, place)| {
-                found.reverse();
+            |(found, part, place)| {
                 words.extend(found);
                 log += part;
-                wrong = wrong.or(place);
+                wrong = wrong.into_iter().chain(place).min();
             },
         )?;
         if wrong.is_some() {
             return Err(self.unexplained(wrong));
         }
-        (self.words, self.log_evidence) = (words, log);
+        words.sort_unstable_by_key(|(place, _)| *place);
+        self.words = words.into_iter().map(|(_, word)| word).collect();
+        self.log_evidence = log;
         if self.messages.is_some() {
             self.log_evidence = f64::NAN;
         }

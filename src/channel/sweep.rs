@@ -1,30 +1,31 @@
-//! Passes over the places of a sentence, with memory for about the square root of their number.
+//! Passes over the places of sentences, with memory for about the square root of their number.
 
 use super::chain::{Backward, Chain, Forward};
+use super::lanes::{LaneVec, Lanes, TOKENS_PER_TILE};
 use crate::error::Result;
 
 /// Bytes of states above which a pass saves memory at the cost of time.
 const STATE_BYTES: usize = if cfg!(test) { 4 << 10 } else { 192 << 20 };
 
-/// Writes the likelihood of every token at a place.
+/// Writes the likelihood of every token at a place of a sentence.
 pub(super) trait Likelihoods {
-    fn fill(&self, place: usize, out: &mut Vec<f64>) -> Result<()>;
+    fn fill(&self, sentence: usize, place: usize, out: &mut Vec<f64>) -> Result<()>;
 }
 
-/// The state of knowledge at a place.
-pub(super) struct View<'a> {
-    pub(super) before: &'a Forward,
-    pub(super) likelihood: &'a [f64],
-    pub(super) beta: &'a Backward,
+/// The state of knowledge at a place of a sentence, which has a lane of its own.
+pub(super) struct View<'a, const L: usize> {
+    pub(super) before: &'a Forward<L>,
+    pub(super) likelihood: &'a [Lanes<L>],
+    pub(super) beta: &'a Backward<L>,
     /// The posterior of the token, which sums to 1.
     pub(super) marginal: &'a [f64],
     /// The sum of the posterior before scaling, times the step's factor.
     pub(super) sum: f64,
 }
 
-/// Places whose states are kept together.
-pub(super) fn block_of(chain: &Chain<'_>, places: usize) -> usize {
-    match places * chain.bytes() <= STATE_BYTES {
+/// Places whose states are kept together, of sentences that are worked on together.
+pub(super) fn block_of(chain: &Chain<'_>, places: usize, together: usize) -> usize {
+    match places * together * chain.bytes() <= STATE_BYTES {
         true => places.max(1),
         false => ((places as f64).sqrt() as usize).max(16),
     }
@@ -33,36 +34,82 @@ pub(super) fn block_of(chain: &Chain<'_>, places: usize) -> usize {
 /// ln of the probability of the outputs, or -∞ with the place whose output nothing explains.
 pub(super) type Evidence = (f64, Option<usize>);
 
-/// Calls a function with every place, the last one first.
-pub(super) fn sweep(
+/// The likelihoods of up to `L` sentences of different lengths at one place. A sentence that has
+/// ended has 1 for every token.
+struct Column<'a, const L: usize> {
+    lengths: &'a [usize; L],
+    source: &'a dyn Likelihoods,
+    lanes: [Vec<f64>; L],
+}
+
+impl<'a, const L: usize> Column<'a, L> {
+    fn new(lengths: &'a [usize; L], source: &'a dyn Likelihoods) -> Self {
+        Column {
+            lengths,
+            source,
+            lanes: std::array::from_fn(|_| Vec::new()),
+        }
+    }
+
+    fn fill(&mut self, place: usize, out: &mut [Lanes<L>]) -> Result<()> {
+        for ((sentence, lane), &length) in self.lanes.iter_mut().enumerate().zip(self.lengths) {
+            if place < length {
+                self.source.fill(sentence, place, lane)?;
+            } else {
+                lane.clear();
+                lane.resize(out.len(), 1.0);
+            }
+        }
+        for (tile, out) in out.chunks_mut(TOKENS_PER_TILE).enumerate() {
+            for (lane, values) in self.lanes.iter().enumerate() {
+                let values = values[tile * TOKENS_PER_TILE..].iter();
+                for (out, value) in out.iter_mut().zip(values) {
+                    out[lane] = *value;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Calls a function with every sentence and place, the last places first. Lanes of length 0 are idle.
+pub(super) fn sweep<const L: usize>(
     chain: &Chain<'_>,
-    places: usize,
+    lengths: [usize; L],
     likelihoods: &dyn Likelihoods,
-    visit: &mut dyn FnMut(usize, &View<'_>),
-) -> Result<Evidence> {
-    let block = block_of(chain, places);
-    let mut likelihood = Vec::new();
-    let mut log = 0.0;
+    visit: &mut dyn FnMut(usize, usize, &View<'_, L>),
+) -> Result<[Evidence; L]> {
+    let places = lengths.iter().copied().max().unwrap_or(0);
+    let block = block_of(chain, places, L);
+    let mut column = Column::new(&lengths, likelihoods);
+    let mut found: [Evidence; L] = [(0.0, None); L];
+    let mut learn = |place: usize, factors: &Lanes<L>| {
+        for ((evidence, &length), factor) in found.iter_mut().zip(&lengths).zip(factors) {
+            match (place < length && evidence.1.is_none(), *factor > 0.0) {
+                (true, true) => evidence.0 += factor.ln(),
+                (true, false) => *evidence = (f64::NEG_INFINITY, Some(place)),
+                (false, _) => {}
+            }
+        }
+    };
+    let mut likelihood: LaneVec<L> = LaneVec::new(1.0, chain.tokens());
     // The states before each block, and those of the last block.
     let mut borders = vec![chain.start()];
-    let mut state = chain.start();
+    let mut state: Forward<L> = chain.start();
     for first in (0..places).step_by(block).skip(1) {
         for place in first - block..first {
-            likelihoods.fill(place, &mut likelihood)?;
+            column.fill(place, &mut likelihood)?;
             let from = state.clone();
-            let factor = chain.forward(&from, &likelihood, &mut state);
-            if factor <= 0.0 {
-                return Ok((f64::NEG_INFINITY, Some(place)));
-            }
-            log += factor.ln();
+            learn(place, &chain.forward(&from, &likelihood, &mut state));
         }
         borders.push(state.clone());
     }
     let mut beta = chain.end();
     let mut spare = chain.end();
-    let mut marginal = Vec::new();
-    let mut states: Vec<Forward> = Vec::new();
-    let mut factors = Vec::new();
+    let mut marginals = std::array::from_fn(|_| Vec::new());
+    let mut earlier = likelihood.clone();
+    let mut states: Vec<Forward<L>> = Vec::new();
+    let mut factors: Vec<Lanes<L>> = Vec::new();
     let last = borders.len() - 1;
     while let Some(border) = borders.pop() {
         let first = borders.len() * block;
@@ -71,73 +118,89 @@ pub(super) fn sweep(
         states[0] = border;
         factors.clear();
         for place in first..end {
-            likelihoods.fill(place, &mut likelihood)?;
+            column.fill(place, &mut likelihood)?;
             let (before, after) = states.split_at_mut(place - first + 1);
             let factor = chain.forward(&before[place - first], &likelihood, &mut after[0]);
-            if factor <= 0.0 {
-                return Ok((f64::NEG_INFINITY, Some(place)));
+            if borders.len() == last {
+                learn(place, &factor);
             }
             factors.push(factor);
         }
-        if borders.len() == last {
-            log += factors.iter().map(|f| f.ln()).sum::<f64>();
-        }
         for place in (first..end).rev() {
             let at = place - first;
-            let sum = chain.marginal(&states[at + 1], &beta, &mut marginal) * factors[at];
-            likelihoods.fill(place, &mut likelihood)?;
-            let view = View {
-                before: &states[at],
-                likelihood: &likelihood,
-                beta: &beta,
-                marginal: &marginal,
-                sum,
-            };
-            visit(place, &view);
-            chain.backward(&beta, &likelihood, &mut spare);
-            std::mem::swap(&mut beta, &mut spare);
+            if place + 1 == end {
+                column.fill(place, &mut likelihood)?;
+            } else {
+                std::mem::swap(&mut likelihood, &mut earlier);
+            }
+            let ended = (0..L).filter(|&lane| lengths[lane] == place + 1);
+            ended.for_each(|lane| beta.end(lane));
+            let sums = chain.marginals(&states[at + 1], &beta, &mut marginals);
+            for lane in (0..L).filter(|&lane| place < lengths[lane]) {
+                let view = View {
+                    before: &states[at],
+                    likelihood: &likelihood,
+                    beta: &beta,
+                    marginal: &marginals[lane],
+                    sum: sums[lane] * factors[at][lane],
+                };
+                visit(lane, place, &view);
+            }
+            if place > 0 {
+                column.fill(place - 1, &mut earlier)?;
+                chain.backward(&mut beta, &likelihood, &earlier, &mut spare);
+                std::mem::swap(&mut beta, &mut spare);
+            }
         }
     }
-    Ok((log, None))
+    Ok(found)
 }
 
-/// Calls a function with every place in order, with its likelihood and β after it.
+/// Calls a function with every place of a sentence in order, with its likelihood and β after it.
 pub(super) fn ahead(
     chain: &Chain<'_>,
     places: usize,
     likelihoods: &dyn Likelihoods,
-    visit: &mut dyn FnMut(usize, &[f64], &Backward),
+    visit: &mut dyn FnMut(usize, &[f64], &Backward<1>),
 ) -> Result<()> {
-    let block = block_of(chain, places);
-    let mut likelihood = Vec::new();
-    let mut beta = chain.end();
+    let block = block_of(chain, places, 1);
+    let lengths = [places];
+    let mut column = Column::new(&lengths, likelihoods);
+    let mut likelihood = LaneVec::new(1.0, chain.tokens());
+    let mut earlier = likelihood.clone();
+    let mut back = |place: usize, from: &mut Backward<1>, to: &mut Backward<1>| {
+        column.fill(place, &mut likelihood)?;
+        column.fill(place - 1, &mut earlier)?;
+        chain.backward(from, &likelihood, &earlier, to);
+        Result::Ok(())
+    };
+    let mut beta: Backward<1> = chain.end();
     // β after the last place of each block, the last block first.
     let mut borders = vec![beta.clone()];
     let starts: Vec<usize> = (0..places).step_by(block).collect();
     for &first in starts.iter().skip(1).rev() {
         for place in (first..places.min(first + block)).rev() {
-            likelihoods.fill(place, &mut likelihood)?;
-            let from = beta.clone();
-            chain.backward(&from, &likelihood, &mut beta);
+            let mut from = beta.clone();
+            back(place, &mut from, &mut beta)?;
         }
         borders.push(beta.clone());
     }
+    let mut one = Vec::new();
     for first in starts {
         let end = places.min(first + block);
         let Some(border) = borders.pop() else { break };
         let mut states = vec![border];
         for place in (first + 1..end).rev() {
-            likelihoods.fill(place, &mut likelihood)?;
             let mut next = chain.end();
-            if let Some(from) = states.last() {
-                chain.backward(from, &likelihood, &mut next);
+            if let Some(from) = states.last_mut() {
+                back(place, from, &mut next)?;
             }
             states.push(next);
         }
         for place in first..end {
-            likelihoods.fill(place, &mut likelihood)?;
+            likelihoods.fill(0, place, &mut one)?;
             if let Some(beta) = states.pop() {
-                visit(place, &likelihood, &beta);
+                visit(place, &one, &beta);
             }
         }
     }

@@ -500,6 +500,59 @@ fn skipped_words_in_another_case_are_seen() {
     }
 }
 
+/// Sentences go through the chain side by side; each has the numbers that it has alone.
+#[test]
+fn sentences_together_have_the_numbers_that_each_has_alone() {
+    let mut rng = generator(50);
+    let words = 7;
+    let space = space(words, &mut rng);
+    let control = Control::new();
+    let public = texts(words, &mut rng);
+    for mechanism in mechanisms(&space, &mut rng) {
+        let text = TextPrivatizer::new(mechanism.clone(), Policy::default());
+        let sentences: Vec<String> = (0..21)
+            .map(|i| {
+                let length = [1, 2, 3, 40, 90][i % 5];
+                let words: Vec<&str> = (0..length)
+                    .map(|_| LETTERS[rng.random_range(0..words)])
+                    .collect();
+                text.privatize(&words.join(" ")).unwrap()
+            })
+            .collect();
+        let channel = channel(&mechanism, Policy::default());
+        for order in 1..=3 {
+            let prior = NgramPrior::train(space.clone(), &public, order, None, &control).unwrap();
+            let prior = Arc::new(prior);
+            let decode = |text: String| {
+                let posterior = channel.decode(TextOrTokens::Text(text), &prior, &control);
+                posterior.unwrap()
+            };
+            let together = decode(sentences.join("\n\n"));
+            let counts = together.expected_counts(&control).unwrap();
+            let (mut place, mut log, mut sums) = (0, 0.0, vec![0.0; words + 1]);
+            for sentence in &sentences {
+                let alone = decode(sentence.clone());
+                for (i, word) in alone.words().iter().enumerate() {
+                    assert_eq!(together.words()[place + i], *word);
+                    assert_eq!(
+                        together.marginal(place + i, &control).unwrap(),
+                        alone.marginal(i, &control).unwrap()
+                    );
+                }
+                place += alone.words().len();
+                log += alone.log_evidence();
+                let each = alone.expected_counts(&control).unwrap();
+                sums.iter_mut().zip(each).for_each(|(sum, p)| *sum += p);
+            }
+            assert_eq!(together.words().len(), place);
+            assert!((together.log_evidence() - log).abs() < 1e-9 * log.abs());
+            for (sum, count) in sums.iter().zip(counts) {
+                assert!((sum - count).abs() < 1e-9 * place as f64);
+            }
+        }
+    }
+}
+
 /// Sums over all pairs of words, for texts too long to write out: α(u,v) and β(u,v) as tables.
 #[test]
 fn long_sentences_are_those_of_tables_over_all_pairs_of_words() {

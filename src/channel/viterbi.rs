@@ -144,7 +144,7 @@ pub(super) fn viterbi(
     likelihoods: &dyn Likelihoods,
 ) -> Result<Vec<u32>> {
     // A place stores one previous state per state: half of what sums store.
-    let block = block_of(chain, places);
+    let block = block_of(chain, places, 1);
     let (tokens, contexts) = (chain.tokens() + 1, chain.prior.triples.first.len());
     let mut start = Best {
         tokens: vec![NOWHERE; tokens],
@@ -154,7 +154,7 @@ pub(super) fn viterbi(
     let mut likelihood = Vec::new();
     let mut back = Vec::new();
     let step = |from: &mut Best, place, likelihood: &mut Vec<f64>, back: &mut Vec<u32>| {
-        likelihoods.fill(place, likelihood)?;
+        likelihoods.fill(0, place, likelihood)?;
         let mut to = from.clone();
         chain.best(from, likelihood, &mut to, back);
         // Rescale far from underflow: only differences count.

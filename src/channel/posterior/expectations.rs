@@ -5,7 +5,8 @@ use std::ops::Range;
 
 use super::Posterior;
 use crate::calibration::sums::sums;
-use crate::channel::chain::Logs;
+use crate::channel::probabilities::Logs;
+use crate::channel::sweep::sweep;
 use crate::error::{Error, Result};
 use crate::parallel::{Control, install};
 
@@ -48,10 +49,10 @@ impl Posterior {
         let window = first..places.end.min(first + most);
         let mut kept = vec![0.0; window.len() * tokens];
         install(tokens, 0, || {
-            self.pass(&places, control, &mut |place, view| {
+            self.pass(&[places], control, &mut |place, marginal| {
                 if window.contains(&place) {
                     let at = (place - window.start) * tokens;
-                    kept[at..][..tokens].copy_from_slice(view.marginal);
+                    kept[at..][..tokens].copy_from_slice(marginal);
                 }
             })
         })??;
@@ -77,11 +78,11 @@ impl Posterior {
             }
             return Ok(sum);
         }
-        self.sentences(
-            |places| {
+        self.together(
+            |sentences| {
                 let mut part = vec![0.0; size];
-                self.pass(places, control, &mut |place, view| {
-                    add(&mut part, place, view.marginal);
+                self.pass(sentences, control, &mut |place, marginal| {
+                    add(&mut part, place, marginal);
                 })?;
                 Ok(part)
             },
@@ -139,16 +140,20 @@ impl Posterior {
                 .flat_map(|place| one(&self.written_out(found, place)))
                 .collect());
         }
-        let mut means = Vec::with_capacity(self.words.len() * dim);
-        self.sentences(
-            |places| {
-                let mut found = Vec::with_capacity(places.len());
-                self.pass(places, control, &mut |_, view| {
-                    found.push(one(view.marginal))
+        let mut means = vec![0.0; self.words.len() * dim];
+        self.together(
+            |sentences| {
+                let mut found = Vec::new();
+                self.pass(sentences, control, &mut |place, marginal| {
+                    found.push((place, one(marginal)));
                 })?;
                 Ok(found)
             },
-            |found| found.into_iter().rev().for_each(|mean| means.extend(mean)),
+            |found| {
+                for (place, mean) in found {
+                    means[place * dim..][..dim].copy_from_slice(&mean);
+                }
+            },
         )?;
         Ok(means)
     }
@@ -171,11 +176,13 @@ impl Posterior {
         self.sentences(
             |places| {
                 let mut sum = 0.0;
-                self.pass(places, control, &mut |_, view| {
+                let sentence = std::slice::from_ref(places);
+                let likelihoods = self.likelihoods(sentence, control)?;
+                sweep(&chain, [places.len()], &likelihoods, &mut |_, _, view| {
                     let (l, beta) = (view.likelihood, view.beta);
                     sum += chain.mean_log(view.before, l, beta, view.sum, logs);
                     let each = view.marginal.iter().zip(l).filter(|(p, _)| **p > 0.0);
-                    sum += each.map(|(p, l)| p * l.ln()).sum::<f64>();
+                    sum += each.map(|(p, [l])| p * l.ln()).sum::<f64>();
                 })?;
                 Ok(sum)
             },

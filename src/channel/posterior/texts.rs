@@ -35,7 +35,7 @@ impl Posterior {
             let chain = self.chain();
             self.sentences(
                 |range| {
-                    let sentence = self.sentence(range, control)?;
+                    let sentence = self.likelihoods(std::slice::from_ref(range), control)?;
                     let mut rng = key.stream(range.start as u64);
                     let mut found = vec![Vec::with_capacity(range.len()); count];
                     let mut weights = Vec::new();
@@ -84,7 +84,7 @@ impl Posterior {
                 viterbi(
                     &self.chain(),
                     places.len(),
-                    &self.sentence(places, control)?,
+                    &self.likelihoods(std::slice::from_ref(places), control)?,
                 )
             },
             |path| tokens.extend(path),

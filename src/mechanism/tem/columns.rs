@@ -22,6 +22,8 @@ pub(crate) struct LawRows {
 
 /// Words whose scores are computed together: their rows stay in the second-level cache.
 const WORDS_PER_BATCH: usize = 8;
+/// Words whose distances to a set are computed together.
+const COLUMNS_PER_BLOCK: usize = 256;
 
 impl Tem {
     /// Calls a function with each word, its law (every output's probability, by id), the normaliser
@@ -108,15 +110,28 @@ fn round(distances: &mut [f64], grid: Grid) {
 
 /// Writes the distance from every word to the nearest of `words`.
 fn nearest_of(space: &dyn MetricSpace, words: &[u32], out: &mut [f64]) {
-    let Some((&first, rest)) = words.split_first() else {
-        return out.fill(f64::INFINITY);
-    };
-    space.distances(first, out);
-    let mut row = vec![0.0; if rest.is_empty() { 0 } else { out.len() }];
-    for &word in rest {
-        space.distances(word, &mut row);
-        for (least, &d) in out.iter_mut().zip(&row) {
+    out.fill(f64::INFINITY);
+    let lower = |out: &mut [f64], row: &[f64]| {
+        for (least, &d) in out.iter_mut().zip(row) {
             *least = if d < *least { d } else { *least };
+        }
+    };
+    if space.distances_by_row() {
+        let mut row = vec![0.0; out.len()];
+        for &word in words {
+            space.distances(word, &mut row);
+            lower(out, &row);
+        }
+        return;
+    }
+    // Blocks that stay in the cache.
+    let all: Vec<u32> = (0..out.len() as u32).collect();
+    let mut block = vec![0.0; words.len() * COLUMNS_PER_BLOCK];
+    let each = all.chunks(COLUMNS_PER_BLOCK);
+    for (some, out) in each.zip(out.chunks_mut(COLUMNS_PER_BLOCK)) {
+        space.block(words, some, &mut block, some.len());
+        for row in block.chunks_exact(some.len()).take(words.len()) {
+            lower(out, row);
         }
     }
 }
