@@ -281,14 +281,17 @@ class _Release:
 
     def decoded(self, channel: Channel, prior: NgramPrior) -> _Places:
         """Return the likeliest word at each place, given the release of its text."""
-        plain = [out for out in self.outputs if isinstance(out, str)]
-        if not self.mechanism.consistent and len(plain) == len(self.outputs):
-            # An empty line ends the context of the model, so all texts can be decoded as one. The
-            # columns of the channel are then computed once.
-            together = channel.decode("\n\n".join(plain), prior)
-            if len(together) == len(self.written):
-                return together.best
-        each = [channel.decode(out, prior).best for out in self.outputs]
+        found: dict[int, _Places] = {}
+        plain = [i for i, out in enumerate(self.outputs) if isinstance(out, str)]
+        if plain and not self.mechanism.consistent:
+            # An empty line ends the context of the model, so texts can be decoded as one: their
+            # sentences are then worked on together.
+            together = channel.decode("\n\n".join(str(self.outputs[i]) for i in plain), prior)
+            borders = np.cumsum([self.lengths[i] for i in plain])
+            if len(together) == borders[-1]:
+                found = dict(zip(plain, np.split(together.best, borders[:-1]), strict=True))
+        each = [found[i] if i in found else channel.decode(out, prior).best
+                for i, out in enumerate(self.outputs)]  # fmt: skip
         return np.concatenate([np.zeros(0, dtype=np.int64), *each])
 
 
