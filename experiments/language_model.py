@@ -7,6 +7,9 @@
     python -m experiments.language_model keep FOLDER       experiments/results/language_model.json
     python -m experiments language-model --table named     the table, from what was kept
 
+A run goes on where the kept one ended: with its settings, at the sentences that it lacks. `keep`
+adds the new ones. Without that file all begins anew.
+
 Sentences of film reviews (IMDB, test), one a review, without marks inside, all words known; the
 built-in vocabulary. Each is released by Tem and by Tem on balanced covers, with ε chosen so that
 all tell equally many bits a word (`Channel.bits` under the words' frequencies in other reviews).
@@ -44,6 +47,7 @@ FEWEST = 30
 """Sentences below which a normal interval of a share is not to be trusted."""
 KEPT = Path(__file__).parent / "results" / "language_model.json"
 SETTLED, MEASURED = "settings.json", "measured.jsonl"
+SETTINGS = ("epsilon", "bits", "share", "entropy", "particles")
 HELD_OUT = 140
 """Sentences that the prior's shares come from; those that are attacked come after them."""
 CHOOSING = 4
@@ -237,6 +241,15 @@ def mixed(line: dict[str, Any], shares: Numbers) -> tuple[int, float, float]:
     return named, round(by_grams, 3), round(by_mix, 3)
 
 
+def published(path: Path | None = None) -> dict[str, Any]:
+    """Return what was kept before; nothing if there is no such file."""
+    path = KEPT if path is None else path
+    if not path.exists():
+        return {}
+    found: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    return found
+
+
 class Folder:
     """Where a run keeps what it did: settings, and a line of JSON for each attack."""
 
@@ -246,8 +259,13 @@ class Folder:
         self.settings, self.measured = path / SETTLED, path / MEASURED
 
     def load(self) -> dict[str, Any]:
+        """The settings: this run's, or else those of the kept one."""
         if not self.settings.exists():
-            return {"epsilon": {}, "bits": {}}
+            kept = published()
+            return {name: kept[name] for name in SETTINGS if name in kept} or {
+                "epsilon": {},
+                "bits": {},
+            }
         found: dict[str, Any] = json.loads(self.settings.read_text("utf-8"))
         return found
 
@@ -315,6 +333,8 @@ def measure(folder: Folder, know: Knowledge, count: int) -> None:
     """Attack sentence by sentence under all policies, from where an earlier run stopped."""
     settings = folder.load()
     done = {(line["sentence"], line["policy"]) for line in folder.lines()}
+    for policy_name, rows in published().get("attacks", {}).items():
+        done |= {(row[0], policy_name) for row in rows}
     model = neural(folder, know, settings["share"], settings["particles"])
     every = [Released.of(know, policy, settings["epsilon"][str(policy)], HELD_OUT + count)
              for policy in POLICIES]  # fmt: skip
@@ -348,21 +368,32 @@ def keep(folder: Folder, path: Path = KEPT) -> None:
     The mix of `PARTS` is the one that makes the true words of the first sentences likeliest; these
     do not count. Of every attack the file holds numbers, in the order of `columns`; no text.
     """
-    lines = folder.lines()
+    lines, before, settings = folder.lines(), published(path), folder.load()
     first = HELD_OUT + CHOOSING
-    truths = [place["truth"] for line in lines if line["sentence"] < first
-              for place in line["places"]]  # fmt: skip
-    shares = mixture(np.array(truths).T).round(2)
+    if before and any(before[name] != settings[name] for name in ("epsilon", "share", "particles")):
+        raise SystemExit(f"{path} was made with other settings: remove it to begin anew")
+    if before:
+        shares = np.array(before["parts"])
+    else:
+        truths = [place["truth"] for line in lines if line["sentence"] < first
+                  for place in line["places"]]  # fmt: skip
+        shares = mixture(np.array(truths).T).round(2)
     lines = [line for line in lines if line["sentence"] >= first]
     for line in lines:
         line["neural"], line["surprise trigram"], line["surprise neural"] = mixed(line, shares)
-    attacks = {str(p): [[line[c] for c in COLUMNS] for line in lines if line["policy"] == str(p)]
-               for p in POLICIES}  # fmt: skip
+    attacks: dict[str, list[list[float]]] = {}
+    seconds = before.get("seconds", 0.0)
+    for policy in map(str, POLICIES):
+        known = {row[0]: row for row in before.get("attacks", {}).get(policy, [])}
+        for line in lines:
+            if line["policy"] == policy and line["sentence"] not in known:
+                known[line["sentence"]] = [line[c] for c in COLUMNS]
+                seconds += line["seconds"]
+        attacks[policy] = [known[sentence] for sentence in sorted(known)]
     path.parent.mkdir(exist_ok=True)
     rows = ",\n".join(f" {json.dumps(p)}: {json.dumps(rows)}" for p, rows in attacks.items())
-    seconds = round(sum(line["seconds"] for line in lines))
     head = json.dumps(
-        {**folder.load(), "parts": shares.tolist(), "seconds": seconds, "columns": COLUMNS}
+        {**settings, "parts": shares.tolist(), "seconds": round(seconds), "columns": COLUMNS}
     )
     path.write_text(f'{head[:-1]}, "attacks": {{\n{rows}}}}}\n', "utf-8")
 

@@ -208,6 +208,23 @@ def test_what_was_measured_is_kept_and_shown(tmp_path: Path, monkeypatch: Any) -
     few = language_model.named(run)
     assert few.rows[0][7:10] == ["0.250", "0.500", "+0.250"] and "decide nothing" in few.notes[0]
 
+    # Again: nothing new. A later run has the kept one's settings, and adds what it lacks.
+    before = kept.read_text("utf-8")
+    language_model.keep(folder, kept)
+    assert kept.read_text("utf-8") == before
+    later = language_model.Folder(tmp_path / "later")
+    assert later.load() == folder.load()
+    more = [{**row, "sentence": int(row["sentence"]) + 3} for row in rows[-6:]]
+    later.measured.write_text("".join(json.dumps(r) + "\n" for r in more), "utf-8")
+    language_model.keep(later, kept)
+    both = language_model.published()
+    sentences = [row[0] for row in both["attacks"][policy]]
+    assert sentences == [first + language_model.CHOOSING + i for i in range(9)]
+    assert both["seconds"] == round(9 + 3 * 1.5)
+    later.save({**folder.load(), "share": 0.5})
+    with pytest.raises(SystemExit, match="other settings"):
+        language_model.keep(later, kept)
+
 
 def test_a_missing_package_is_named(monkeypatch: Any) -> None:
     monkeypatch.setitem(__import__("sys").modules, "llama_cpp", None)
