@@ -184,6 +184,7 @@ def _named(
     priors = [_language(e, tuple(public), order) for order in orders]
     channel = Channel.of(m, cache_bytes=2**29)
     content = np.array([word not in STOP_WORDS for word in e.words])
+    among = [word for word in e.words if word not in STOP_WORDS]
     written = [ids for ids in _ids(texts, e) if len(ids)]
     released = [[e.words[y] for y in m.privatize_ids(ids)] for ids in written]
     borders = np.cumsum([len(ids) for ids in written])[:-1]
@@ -191,11 +192,14 @@ def _named(
     right: list[list[float]] = []
     for prior in priors:
         # An empty line ends the context of the model, so all texts are decoded as one.
-        together = channel.decode("\n\n".join(map(" ".join, released)), prior)
+        text = "\n\n".join(map(" ".join, released))
+        together = channel.decode(text, prior, among=among)
         if len(together) == len(everything):
             best = together.best
         else:
-            best = np.concatenate([channel.decode(out, prior).best for out in released])
+            best = np.concatenate(
+                [channel.decode(out, prior, among=among).best for out in released]
+            )
         named = (best == everything) & content[everything]
         right.append([float(some.sum()) for some in np.split(named, borders)])
     of = [float(content[ids].sum()) for ids in written]

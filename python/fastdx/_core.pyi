@@ -407,6 +407,7 @@ class ChannelCore:
         self,
         text: str | Iterable[str],
         prior: NgramPriorCore,
+        among: Sequence[int] | None = None,
         progress: Callable[[int], object] | None = None,
     ) -> PosteriorCore: ...
 

@@ -36,7 +36,7 @@ const LANE_BYTES: usize = 8 << 20;
 /// The knowledge about one word after the release.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WordPosterior {
-    /// The likeliest token, V for an unknown word.
+    /// The likeliest token, V for an unknown word; or the likeliest of those that may be named.
     pub best: u32,
     /// Its probability.
     pub certainty: f64,
@@ -60,6 +60,8 @@ pub struct Posterior {
     /// The likelihood of an output for an unknown word.
     unknown: Arc<[f64]>,
     skipped: Vec<u32>,
+    /// Which tokens may be named as the likeliest; all without it.
+    among: Option<Vec<bool>>,
     enumerated: Option<Enumerated>,
     messages: Option<Messages>,
     /// Posteriors of places that stand side by side.
@@ -89,7 +91,29 @@ impl Channel {
         prior: &Arc<NgramPrior>,
         control: &Control,
     ) -> Result<Posterior> {
-        self.decode_within(given, prior, MAX_ENUMERATED, control)
+        self.decode_within(given, prior, MAX_ENUMERATED, None, control)
+    }
+
+    /// [`decode`](Self::decode) for a reader who names none but the words `among`: the `best` of each
+    /// place is the likeliest of these. So nobody names more words of a kind than one who names no
+    /// others.
+    ///
+    /// # Errors
+    /// As [`decode`](Self::decode); [`Error::Parameter`] for an id beyond the vocabulary or no ids.
+    pub fn decode_among(
+        self: &Arc<Self>,
+        given: TextOrTokens,
+        prior: &Arc<NgramPrior>,
+        among: &[u32],
+        control: &Control,
+    ) -> Result<Posterior> {
+        self.vocabulary().check_ids(among)?;
+        if among.is_empty() {
+            return Err(Error::parameter("among", "at least one word", "none"));
+        }
+        let mut named = vec![false; self.words() + 1];
+        among.iter().for_each(|&id| named[id as usize] = true);
+        self.decode_within(given, prior, MAX_ENUMERATED, Some(named), control)
     }
 
     /// [`decode`](Self::decode) that enumerates at most `most` sentences of a consistent text.
@@ -98,6 +122,7 @@ impl Channel {
         given: TextOrTokens,
         prior: &Arc<NgramPrior>,
         most: usize,
+        among: Option<Vec<bool>>,
         control: &Control,
     ) -> Result<Posterior> {
         let (own, other) = (self.vocabulary(), prior.space().vocabulary());
@@ -145,6 +170,7 @@ impl Channel {
             pinned,
             unknown,
             skipped: skip.collect(),
+            among,
             enumerated: None,
             messages: None,
             window: Mutex::default(),
@@ -432,8 +458,14 @@ impl Posterior {
 
     fn word(&self, place: usize, marginal: &[f64]) -> WordPosterior {
         let each = marginal.iter().zip(0u32..);
-        let (certainty, best) =
-            each.fold((0.0, 0), |a, (&p, id)| if p > a.0 { (p, id) } else { a });
+        let likelier = |a: (f64, u32), (&p, id): (&f64, u32)| if p > a.0 { (p, id) } else { a };
+        let (certainty, best) = match &self.among {
+            None => each.fold((0.0, 0), likelier),
+            Some(among) => {
+                let named = each.zip(among).filter(|(_, named)| **named);
+                named.map(|(each, _)| each).fold((0.0, 0), likelier)
+            }
+        };
         WordPosterior {
             best,
             certainty,

@@ -528,6 +528,20 @@ fn sentences_together_have_the_numbers_that_each_has_alone() {
                 posterior.unwrap()
             };
             let together = decode(sentences.join("\n\n"));
+            let some = [1, 4, 5];
+            let text = TextOrTokens::Text(sentences.join("\n\n"));
+            let named = channel.decode_among(text, &prior, &some, &control).unwrap();
+            for (i, word) in named.words().iter().enumerate() {
+                let marginal = together.marginal(i, &control).unwrap();
+                let most = some
+                    .iter()
+                    .map(|&id| marginal[id as usize])
+                    .fold(0.0, f64::max);
+                assert_eq!(word.certainty, most);
+                assert!(most == 0.0 || marginal[word.best as usize] == most);
+                assert!(most == 0.0 || some.contains(&word.best));
+                assert_eq!(word.bits, together.words()[i].bits);
+            }
             let counts = together.expected_counts(&control).unwrap();
             let (mut place, mut log, mut sums) = (0, 0.0, vec![0.0; words + 1]);
             for sentence in &sentences {
@@ -730,7 +744,9 @@ fn messages_between_places_come_near_to_all_texts_written_out() {
         let exact = exact.decode(given(), &prior, &control).unwrap();
         assert!(exact.is_exact());
         let near = channel(&mechanism, policy);
-        let near = near.decode_within(given(), &prior, 0, &control).unwrap();
+        let near = near
+            .decode_within(given(), &prior, 0, None, &control)
+            .unwrap();
         assert!(!near.is_exact() && near.log_evidence().is_nan());
         assert!(near.bits_left(&control).unwrap().is_nan());
         let single = channel(&mechanism, Policy::default());

@@ -411,12 +411,13 @@ impl PyChannel {
         ))
     }
 
-    #[pyo3(signature = (text, prior, progress = None))]
+    #[pyo3(signature = (text, prior, among = None, progress = None))]
     fn decode(
         &self,
         py: Python<'_>,
         text: &Bound<'_, PyAny>,
         prior: PyRef<'_, PyNgramPrior>,
+        among: Option<Vec<u32>>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyPosterior> {
         let given = match TextArgument::of("text", text)? {
@@ -426,8 +427,9 @@ impl PyChannel {
             }
         };
         let prior = prior.inner.clone();
-        let inner = run_with(py, true, progress, |control| {
-            self.inner.decode(given, &prior, control)
+        let inner = run_with(py, true, progress, |control| match &among {
+            None => self.inner.decode(given, &prior, control),
+            Some(among) => self.inner.decode_among(given, &prior, among, control),
         })?;
         Ok(PyPosterior { inner })
     }

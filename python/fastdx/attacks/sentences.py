@@ -23,6 +23,8 @@ __all__ = ["Context", "Recovered", "known_runs", "sentence_attack"]
 _Ids = NDArray[np.uint32]
 _Places = NDArray[np.int64]
 _Numbers = NDArray[np.float64]
+_Named = NDArray[np.bool_]
+"""Of every word, whether the attacker may name it."""
 
 
 @dataclass(frozen=True)
@@ -133,9 +135,10 @@ def sentence_attack(
     """Privatise texts, and recover their content words from the release.
 
     The strongest attacker knows the mechanism and the model of language. For each place he names
-    the word that is likeliest given the whole release, summed over all sentences
-    (`Channel.decode`). Nobody with the same knowledge names more words on average. A second
-    attacker sees each output by itself and knows only the words' frequencies.
+    the word that is likeliest given the whole release, summed over all sentences, of those words
+    that are counted (`Channel.decode` with `among`). Nobody with the same knowledge names more of
+    them on average. A second attacker sees each output by itself and knows only the words'
+    frequencies.
 
     With `context` a third attacker names the likeliest word given its own output and the outputs
     around it. Since a word's output depends on that word alone,
@@ -203,17 +206,24 @@ def sentence_attack(
         # Before decoding, so that bits and decoding share one pass over all laws.
         release_bits = channel.bits(model) if bits else None
     release = _Release(mechanism, texts)
+    stop_words = set(stop_words)
     content = _counted(release, stop_words)
+    left_out = {*stop_words, *mechanism.skip}
+    among = [word for word in mechanism.space.words if word not in left_out]
+    named = np.isin(mechanism.space.words, among)
     if channel is not None:
         alone = NgramPrior.of_frequencies(model.space, model.frequencies, unknown=model.unknown)
-        one, path = (release.decoded(channel, prior) for prior in (alone, model))
+        one, path = (release.decoded(channel, prior, among) for prior in (alone, model))
     else:
         assert table is not None
-        one = np.where(release.shown >= 0, table.words[release.shown, 0].astype(np.int64), -1)
-        path = _per_run(release, lambda out: _likeliest(table, model, out))
+        # Candidates stand in the order of their probability.
+        best = named[table.words].argmax(axis=1)
+        first = table.words[np.arange(len(best)), best].astype(np.int64)
+        one = np.where(release.shown >= 0, first[release.shown], -1)
+        path = _per_run(release, lambda out: _likeliest(table, model, out, named))
     around = None
     if context is not None and table is not None:
-        around = _per_run(release, lambda out: _by_context(table, context, out))
+        around = _per_run(release, lambda out: _by_context(table, context, out, named))
     w = release.written
 
     def share(named: _Places) -> Interval:
@@ -279,18 +289,20 @@ class _Release:
         """The index of each word's text."""
         self.lengths = lengths
 
-    def decoded(self, channel: Channel, prior: NgramPrior) -> _Places:
-        """Return the likeliest word at each place, given the release of its text."""
+    def decoded(self, channel: Channel, prior: NgramPrior, among: list[str]) -> _Places:
+        """Return the likeliest word of some at each place, given the release of its text."""
         found: dict[int, _Places] = {}
         plain = [i for i, out in enumerate(self.outputs) if isinstance(out, str)]
         if plain and not self.mechanism.consistent:
             # An empty line ends the context of the model, so texts can be decoded as one: their
             # sentences are then worked on together.
-            together = channel.decode("\n\n".join(str(self.outputs[i]) for i in plain), prior)
+            together = channel.decode(
+                "\n\n".join(str(self.outputs[i]) for i in plain), prior, among=among
+            )
             borders = np.cumsum([self.lengths[i] for i in plain])
             if len(together) == borders[-1]:
                 found = dict(zip(plain, np.split(together.best, borders[:-1]), strict=True))
-        each = [found[i] if i in found else channel.decode(out, prior).best
+        each = [found[i] if i in found else channel.decode(out, prior, among=among).best
                 for i, out in enumerate(self.outputs)]  # fmt: skip
         return np.concatenate([np.zeros(0, dtype=np.int64), *each])
 
@@ -322,16 +334,21 @@ def _per_run(release: _Release, named: _PerRun) -> _Places:
     return found
 
 
-def _by_context(table: LikelyInputs, context: Context, out: _Ids) -> _Ids:
-    """Return the likeliest candidate at each place, given its own output and the context."""
+def _by_context(table: LikelyInputs, context: Context, out: _Ids, named: _Named) -> _Ids:
+    """Return the likeliest candidate that is named, given its own output and the context."""
     words, likelihood = table.log_likelihood(out)
-    best = (likelihood + context.log_probability(out, words)).argmax(axis=1)
-    named: _Ids = words[np.arange(len(out)), best]
-    return named
+    log = likelihood + context.log_probability(out, words)
+    best = np.where(named[words], log, -np.inf).argmax(axis=1)
+    found: _Ids = words[np.arange(len(out)), best]
+    return found
 
 
-def _likeliest(table: LikelyInputs, model: NgramPrior, out: _Ids) -> _Ids:
-    """Return the likeliest candidate at each place, summed over the candidates at other places."""
+def _likeliest(table: LikelyInputs, model: NgramPrior, out: _Ids, named: _Named) -> _Ids:
+    """Return the likeliest candidate that is named at each place, summed over all at others."""
+
+    def best(words: _Ids, probability: _Numbers) -> np.uint32:
+        return words[int(np.where(named[words], probability, -1.0).argmax())]
+
     steps: Sequence[tuple[_Ids, _Numbers]] = [
         (words[logs > -np.inf], np.exp(logs[logs > -np.inf]))
         for words, logs in zip(*table.log_likelihood(out), strict=True)
@@ -343,9 +360,9 @@ def _likeliest(table: LikelyInputs, model: NgramPrior, out: _Ids) -> _Ids:
         state = (forward[-1] @ follows[-1]) * likelihood
         forward.append(state / state.sum())
     message = np.ones(len(steps[-1][0]))
-    named = [steps[-1][0][int(forward[-1].argmax())]]
+    found = [best(steps[-1][0], forward[-1])]
     for i in range(len(steps) - 2, -1, -1):
         message = follows[i] @ (message * steps[i + 1][1])
         message /= message.max()
-        named.append(steps[i][0][int((forward[i] * message).argmax())])
-    return np.array(named[::-1], dtype=np.uint32)
+        found.append(best(steps[i][0], forward[i] * message))
+    return np.array(found[::-1], dtype=np.uint32)
