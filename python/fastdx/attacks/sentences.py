@@ -347,7 +347,7 @@ def _likeliest(table: LikelyInputs, model: NgramPrior, out: _Ids, named: _Named)
     """Return the likeliest candidate that is named at each place, summed over all at others."""
 
     def best(words: _Ids, probability: _Numbers) -> np.uint32:
-        return words[int(np.where(named[words], probability, -1.0).argmax())]
+        return np.uint32(words[np.where(named[words], probability, -1.0).argmax()])
 
     steps: Sequence[tuple[_Ids, _Numbers]] = [
         (words[logs > -np.inf], np.exp(logs[logs > -np.inf]))
