@@ -210,7 +210,8 @@ def sentence_attack(
     content = _counted(release, stop_words)
     left_out = {*stop_words, *mechanism.skip}
     among = [word for word in mechanism.space.words if word not in left_out]
-    named = np.isin(mechanism.space.words, among)
+    # The last stands for no word, which fills rows of candidates up.
+    named = np.append(np.isin(mechanism.space.words, among), False)
     if channel is not None:
         alone = NgramPrior.of_frequencies(model.space, model.frequencies, unknown=model.unknown)
         one, path = (release.decoded(channel, prior, among) for prior in (alone, model))

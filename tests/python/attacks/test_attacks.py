@@ -201,6 +201,37 @@ def test_the_attack_is_the_argmax_of_sums_over_all_sentences(order: int) -> None
     assert found.alone.mean == pytest.approx(alone / 200)
 
 
+@pytest.mark.parametrize("order", [1, 2])
+def test_who_names_content_words_names_more_than_come_back(order: int) -> None:
+    """Stop words and unknown words are likelier, but they are not counted: nobody names them."""
+    rng = np.random.default_rng(18)
+    content = [f"c{i}" for i in range(30)]
+    e = Embedding(["the", "of", *content], rng.normal(size=(32, 20)))
+    written = ["the", "of", "zzz", *content]
+    p = np.array([0.25, 0.1, 0.4, *np.full(30, 0.25 / 30)])
+
+    def drawn(count: int) -> list[str]:
+        return [" ".join(row) for row in rng.choice(written, (count, 10), p=p)]
+
+    model = NgramPrior.train(e, drawn(2000), order)
+    for m in (Tem(e, 1.2, seed=1), NeighborResponse(e, 3.0, cover=4, seed=2)):
+        found = sentence_attack(m, drawn(3000), model)
+        # 7,500 words: four standard errors of the difference are .03 at most.
+        assert found.sentence.mean > found.unchanged - 0.03
+        assert found.alone.mean > found.unchanged - 0.03
+        # One in thirty by chance.
+        assert found.sentence.mean > 0.1
+        posterior = Channel.of(m).decode("the c1 c2 the of", model, among=content)
+        assert all(word >= 2 for word in posterior.best)
+        everything = Channel.of(m).decode("the c1 c2 the of", model)
+        np.testing.assert_array_equal(posterior.marginals(1), everything.marginals(1))
+        assert (posterior.certainty <= everything.certainty).all()
+    with pytest.raises(fastdx.UnknownWordError, match=r"words\[0\]"):
+        Channel.of(m).decode("the of", model, among=["yyy"])
+    with pytest.raises(fastdx.ParameterError, match="among"):
+        Channel.of(m).decode("the of", model, among=[])
+
+
 def test_what_text_is_handled_like_is_attacked_like() -> None:
     """Unknown, skipped and repeated words, boundaries of texts: one word each text is at stake."""
     e = Embedding(["sun", "moon", "rises", "wanes"], [[0.0], [0.1], [9.0], [20.0]])
