@@ -193,13 +193,10 @@ def _named(
     for prior in priors:
         # An empty line ends the context of the model, so all texts are decoded as one.
         text = "\n\n".join(map(" ".join, released))
-        together = channel.decode(text, prior, among=among)
-        if len(together) == len(everything):
-            best = together.best
-        else:
-            best = np.concatenate(
-                [channel.decode(out, prior, among=among).best for out in released]
-            )
+        best = channel._best_among(text, prior, among)
+        if len(best) != len(everything):
+            each = [channel._best_among(out, prior, among) for out in released]
+            best = np.concatenate(each)
         named = (best == everything) & content[everything]
         right.append([float(some.sum()) for some in np.split(named, borders)])
     of = [float(content[ids].sum()) for ids in written]

@@ -136,8 +136,8 @@ def sentence_attack(
 
     The strongest attacker knows the mechanism and the model of language. For each place he names
     the word that is likeliest given the whole release, summed over all sentences, of those words
-    that are counted (`Channel.decode` with `among`). Nobody with the same knowledge names more of
-    them on average. A second attacker sees each output by itself and knows only the words'
+    that are counted (exact sums, as in `Channel.decode`). Nobody with the same knowledge names more
+    of them on average. A second attacker sees each output by itself and knows only the words'
     frequencies.
 
     With `context` a third attacker names the likeliest word given its own output and the outputs
@@ -297,13 +297,12 @@ class _Release:
         if plain and not self.mechanism.consistent:
             # An empty line ends the context of the model, so texts can be decoded as one: their
             # sentences are then worked on together.
-            together = channel.decode(
-                "\n\n".join(str(self.outputs[i]) for i in plain), prior, among=among
-            )
+            text = "\n\n".join(str(self.outputs[i]) for i in plain)
+            together = channel._best_among(text, prior, among)
             borders = np.cumsum([self.lengths[i] for i in plain])
             if len(together) == borders[-1]:
-                found = dict(zip(plain, np.split(together.best, borders[:-1]), strict=True))
-        each = [found[i] if i in found else channel.decode(out, prior, among=among).best
+                found = dict(zip(plain, np.split(together, borders[:-1]), strict=True))
+        each = [found[i] if i in found else channel._best_among(out, prior, among)
                 for i, out in enumerate(self.outputs)]  # fmt: skip
         return np.concatenate([np.zeros(0, dtype=np.int64), *each])
 

@@ -457,7 +457,6 @@ class Channel:
         text: str | Iterable[str],
         prior: NgramPrior | LanguageModel,
         *,
-        among: Iterable[str] | None = None,
         progress: Callable[[int], object] | None = None,
     ) -> Posterior:
         """Return the posterior of the words behind a released text.
@@ -476,34 +475,37 @@ class Channel:
         prior : NgramPrior or LanguageModel
             What the reader knows of the language. Any model other than n-grams is summed over
             prefix by prefix, which only texts of a word or two allow, and texts over small spaces.
-        among : iterable of str, optional
-            The words that are to be named, such as all but stop words: `Posterior.best` is then the
-            likeliest of these at every place, and `Posterior.certainty` its probability. Whoever
-            names no others names most of them. All else stays as it is. Only with an NgramPrior.
         progress : callable, optional
             Called now and then with the number of words done.
 
         Raises
         ------
         ParameterError
-            The text is no release of this mechanism, the prior one of other words, or `among` is
-            empty.
-        UnknownWordError
-            The vocabulary lacks a word of `among`.
+            The text is no release of this mechanism, or the prior one of other words.
         """
         given = text if isinstance(text, str) else list(text)
-        ids = None if among is None else self._mechanism.space.ids(among).tolist()
         of = Release(self._mechanism, prior, given)
         if isinstance(prior, NgramPrior):
-            core = self._core.decode(given, prior._core, ids, progress)
+            core = self._core.decode(given, prior._core, None, progress)
             return Posterior(core, self._mechanism.space, of, self._draws)
         if not isinstance(prior, LanguageModel):
             kind = type(prior).__name__
             raise InputTypeError(f"prior must be an NgramPrior or have log_next, not {kind}")
-        if ids is not None:
-            raise InputTypeError("among needs an NgramPrior")
         found = written_out(self._core, self._mechanism, given, prior)
         return Posterior(found, self._mechanism.space, of, self._draws)
+
+    def _best_among(
+        self, text: str | list[str], prior: NgramPrior, among: list[str]
+    ) -> NDArray[np.int64]:
+        """Return the likeliest of given words at every place: whoever names no others names most.
+
+        For attacks, which know the original and count some words only. A decoder must not take it:
+        by the words of the original it would tell the original.
+        """
+        ids = self._mechanism.space.ids(among).tolist()
+        core = self._core.decode(text, prior._core, ids, None)
+        of = Release(self._mechanism, prior, text)
+        return Posterior(core, self._mechanism.space, of, self._draws).best
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the mechanism; columns are made anew."""

@@ -221,15 +221,6 @@ def test_who_names_content_words_names_more_than_come_back(order: int) -> None:
         assert found.alone.mean > found.unchanged - 0.03
         # One in thirty by chance.
         assert found.sentence.mean > 0.1
-        posterior = Channel.of(m).decode("the c1 c2 the of", model, among=content)
-        assert all(word >= 2 for word in posterior.best)
-        everything = Channel.of(m).decode("the c1 c2 the of", model)
-        np.testing.assert_array_equal(posterior.marginals(1), everything.marginals(1))
-        assert (posterior.certainty <= everything.certainty).all()
-    with pytest.raises(fastdx.UnknownWordError, match=r"words\[0\]"):
-        Channel.of(m).decode("the of", model, among=["yyy"])
-    with pytest.raises(fastdx.ParameterError, match="among"):
-        Channel.of(m).decode("the of", model, among=[])
 
 
 def test_what_text_is_handled_like_is_attacked_like() -> None:
