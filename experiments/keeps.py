@@ -3,7 +3,7 @@ task, size of the collection and policy, on the built-in vocabulary."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -185,9 +185,9 @@ class _Measures:
         return (
             f"The built-in vocabulary, {self.words:,} words. *Named*: content words of "
             f"{len(self.task.attacked):,} texts that nobody learned from, {words:,} in all, one "
-            "guess for each. The attacker knows the mechanism; his frequencies and bigrams come "
-            f"from {len(self.task.public):,} plain texts of the same kind. *One by one*: each "
-            "output by itself. *In sentences*: by the exact posterior given all outputs."
+            "guess among content words for each. The attacker knows the mechanism; his frequencies "
+            f"and bigrams come from {len(self.task.public):,} plain texts of the same kind. *One "
+            "by one*: each output by itself. *In sentences*: by the exact posterior given all outputs."
         )
 
 
@@ -241,35 +241,55 @@ def _equal_bits(k: int | None, words: int) -> list[float]:
     return [epsilon, float(Channel.of(made.with_epsilon(epsilon)).bits())]
 
 
-def summary(run: Run) -> Table:
-    """The recommended policy beside others that tell as many bits."""
-    measures = [_Measures(name, run) for name in TASKS]
-    words = measures[0].words
+def _as_much(run: Run, words: int) -> dict[int | None, tuple[Policy, float]]:
+    """The recommended policy and others that tell as many bits; the bits of each."""
     found = {k: run.step(partial(_equal_bits, k, words), "bits", k, words) for k in (40, 20, None)}
-    policies = {k: Policy(epsilon, k) for k, (epsilon, _) in found.items()}
-    shown = [f"{p}{' (recommended)' * (p == RECOMMENDED)}" for p in policies.values()]
-    table = Table("Three policies that tell as much", ["", "plain text", *shown])
+    return {k: (Policy(epsilon, k), bits) for k, (epsilon, bits) in found.items()}
+
+
+def _headed(policies: Iterable[Policy]) -> list[str]:
+    return [f"{p}{' (recommended)' * (p == RECOMMENDED)}" for p in policies]
+
+
+def summary(run: Run) -> Table:
+    """What classifiers keep behind the recommended policy, and behind others that tell as much."""
+    measures = [_Measures(name, run) for name in TASKS]
+    found = _as_much(run, measures[0].words)
+    policies = [policy for policy, _ in found.values()]
+    table = Table("Three policies that tell as much", ["", "plain text", *_headed(policies)])
     table.add("bits a word", "", *(f"{bits:.2f}" for _, bits in found.values()))
     for m in measures:
         # The largest collection.
         m.sizes, m.draws = m.sizes[-1:], run.of(SUMMARY_DRAWS, 2)
-        kept = [m.kept(policy)[:, 0, 0] for policy in (None, *policies.values())]
-        leaks = [m.leaks(policy) for policy in policies.values()]
+        kept = [m.kept(policy)[:, 0, 0] for policy in (None, *policies)]
         table.add(
             f"{m.title}, learned from {m.sizes[0]:,}: accuracy",
             f"{kept[0][0]:.2f}",
             *(_shown(over_trials(a.tolist(), within=(0.0, 1.0))) for a in kept[1:]),
         )
-        named = [f"{x['sentences']:.1%} ({x['low']:.1%} to {x['high']:.1%})" for x in leaks]
-        table.add("content words named in sentences", "", *named)
     table.notes.append(
         "*Bits a word*: what a release tells of a word at most on average, whoever reads it, words "
         "being written by 1/(rank + 2.7); a word has "
-        f"{_entropy(words):.1f}. *Accuracy*: of a classifier that learns from private texts and is "
-        f"used on plain ones; the mean of {run.of(SUMMARY_DRAWS, 2)} releases, with a 95% "
-        "interval. *Named*: by an attacker who reads private sentences with the "
-        "mechanism's law and a bigram model of such texts (exact posteriors, one guess a word; 95% "
-        "over texts). A large language model names more; no reader learns more than the bits."
+        f"{_entropy(measures[0].words):.1f}. *Accuracy*: of a classifier that learns from private "
+        "texts and is used on plain ones; the mean of "
+        f"{run.of(SUMMARY_DRAWS, 2)} releases, with a 95% interval."
+    )
+    return table
+
+
+def leaks(run: Run) -> Table:
+    """What an attacker of sentences names behind the same policies."""
+    measures = [_Measures(name, run) for name in TASKS]
+    policies = [policy for policy, _ in _as_much(run, measures[0].words).values()]
+    table = Table("Content words named behind them", ["texts", *_headed(policies)])
+    for m in measures:
+        found = [m.leaks(policy) for policy in policies]
+        named = [f"{x['sentences']:.1%} ({x['low']:.1%} to {x['high']:.1%})" for x in found]
+        table.add(f"{m.title}: {found[0]['words']:,} words", *named)
+    table.notes.append(
+        "By an attacker who reads private sentences with the mechanism's law and a bigram model of "
+        "such texts: exact posteriors, one guess among content words for each (95% over texts). A "
+        "large language model names more; no reader learns more than the bits."
     )
     return table
 
@@ -288,4 +308,5 @@ def _entropy(words: int) -> float:
 TABLES: dict[str, Experiment] = {
     **{name: partial(_table, name) for name in TASKS},
     "summary": summary,
+    "leaks": leaks,
 }
