@@ -187,7 +187,8 @@ class _Measures:
             f"{len(self.task.attacked):,} texts that nobody learned from, {words:,} in all, one "
             "guess among content words for each. The attacker knows the mechanism; his frequencies "
             f"and bigrams come from {len(self.task.public):,} plain texts of the same kind. *One "
-            "by one*: each output by itself. *In sentences*: by the exact posterior given all outputs."
+            "by one*: each output by itself. *In sentences*: by the exact posterior given all "
+            "outputs."
         )
 
 
