@@ -41,7 +41,7 @@ for i in range(charges):
     for account, amount in (("common", epsilon), ("small", 0.1), (own, 0.1)):
         note = f"{own} {account} {i}"
         try:
-            Ledger(path, budget, timeout=5.0).charge(account, amount, note)
+            Ledger(path, budget, timeout=60.0).charge(account, amount, note)
         except BudgetExceededError:
             found[f"refused {account}"] += 1
         except Exception as e:
