@@ -202,7 +202,7 @@ def test_columns_hold_their_card_and_a_receiver_counts(spark: SparkSession, tmp_
     channel = Channel.load(channel_card(read, "text"), space)
     found = (read.select("text").rdd
              .mapPartitions(lambda rows: [Estimator(channel).add(r.text for r in rows)])
-             .reduce(Estimator.__add__).share("w3"))  # fmt: skip
+             .reduce(Estimator.__add__).share("w3", confidence=1 - 1e-7))  # fmt: skip
     assert found.documents == 300 and found.low <= 0.5 <= found.high < 1
     with pytest.raises(fastdx.InputTypeError, match="Spark"):
         Estimator(channel).add(read, "text")
