@@ -56,7 +56,7 @@ PARTICLES = 32
 PARTS = ("paths", "steps", "trigrams")
 """Posteriors that the neural attacker mixes."""
 RIVALS = 10
-"""Of each part, the likeliest words at a place: the likeliest under a mix is one of them."""
+"""Of each part, the likeliest content words at a place: that of any mix is one of them."""
 LEAST = 1e-12
 """Posteriors below this count as this: a particle may miss a word altogether."""
 ATTACKERS = ("unigram", "bigram", "trigram", "neural")
@@ -199,8 +199,8 @@ def attack(
 ) -> dict[str, Any]:
     """Count the content words of a sentence that n-grams name; and tell what mixes would.
 
-    `places` has for every content word what `PARTS` say of it, and of its likeliest rivals: three
-    probabilities each, and no word.
+    All attackers name content words, since only these are counted. `places` has for every content
+    word what `PARTS` say of it, and of its likeliest rivals: three probabilities each, and no word.
     """
     words = np.array(know.attacked[i].words)
     (places,) = np.nonzero(know.content[words])
@@ -208,12 +208,16 @@ def attack(
     found: dict[str, Any] = {"sentence": i, "words": len(words), "content": len(places)}
     exact = [released.exact(know, i, order) for order in (1, 2, 3)]
     for name, posterior in zip(ATTACKERS, exact, strict=False):
-        found[name] = int((posterior.best[places] == truth).sum())
+        found[name] = 0
+        for place, word in zip(places.tolist(), truth.tolist(), strict=True):
+            likely = np.where(know.content, posterior.marginals(place), -1.0)
+            found[name] += int(likely.argmax() == word)
     paths, steps = released.neural(know, model, i, particles)
     found["places"] = []
     for place, word in zip(places.tolist(), truth.tolist(), strict=True):
         parts = np.array([paths[place], steps[place], exact[2].marginals(place)])
-        best = np.unique(np.argpartition(-parts, RIVALS, axis=1)[:, :RIVALS])
+        likely = np.where(know.content, parts, -1.0)
+        best = np.unique(np.argpartition(-likely, RIVALS, axis=1)[:, :RIVALS])
         rivals = parts[:, best[best != word]].T
         found["places"].append({"truth": _short(parts[:, word]), "rivals": _short(rivals)})
     return found
@@ -339,7 +343,9 @@ def measure(folder: Folder, know: Knowledge, count: int) -> None:
     every = [Released.of(know, policy, settings["epsilon"][str(policy)], HELD_OUT + count)
              for policy in POLICIES]  # fmt: skip
     with folder.measured.open("a", encoding="utf-8") as out:
-        for i in range(HELD_OUT, HELD_OUT + count):
+        # The mix is known from the kept run: nothing is measured to choose it.
+        first = HELD_OUT + (CHOOSING if "parts" in published() else 0)
+        for i in range(first, HELD_OUT + count):
             for released in every:
                 policy = released.policy
                 if (i, str(policy)) in done or i % EVERY[policy.bits]:
