@@ -35,7 +35,7 @@ pub(super) struct Backward<const L: usize> {
     pub(super) tokens: LaneVec<L>,
     /// β(u,v) of seen contexts.
     pub(super) contexts: LaneVec<L>,
-    /// Of each token, its likelihood times β after it.
+    /// Working memory: of each token, its likelihood times β after it.
     ahead: LaneVec<L>,
 }
 
@@ -248,14 +248,12 @@ impl<'a> Chain<'a> {
     /// needed only for words before it whose likelihood `before` is not 0; other words get 0.
     pub(super) fn backward<const L: usize>(
         &self,
-        from: &mut Backward<L>,
+        from: &Backward<L>,
         likelihood: &[Lanes<L>],
         before: &[Lanes<L>],
         to: &mut Backward<L>,
     ) {
-        let mut ahead = std::mem::replace(&mut from.ahead, LaneVec::new(0.0, 0));
-        self.backward_by(from, likelihood, before, &Plain, &mut ahead, to);
-        from.ahead = ahead;
+        self.backward_by(from, likelihood, before, &Plain, to);
     }
 
     /// Σ_w f(P(w|u,v))·likelihood(w)·β(v,w) for a function f of the model's probabilities.
@@ -265,21 +263,20 @@ impl<'a> Chain<'a> {
         likelihood: &[Lanes<L>],
         before: &[Lanes<L>],
         by: &impl Probabilities,
-        ahead: &mut [Lanes<L>],
         to: &mut Backward<L>,
     ) {
         #[cfg(target_arch = "x86_64")]
         {
             if Avx512::detect().is_some() {
                 // SAFETY: the machine has the set, as the proof says.
-                return unsafe { self.backward_avx512(from, likelihood, before, by, ahead, to) };
+                return unsafe { self.backward_avx512(from, likelihood, before, by, to) };
             }
             if Avx2::detect().is_some() {
                 // SAFETY: the machine has the set, as the proof says.
-                return unsafe { self.backward_avx2(from, likelihood, before, by, ahead, to) };
+                return unsafe { self.backward_avx2(from, likelihood, before, by, to) };
             }
         }
-        self.backward_portable(from, likelihood, before, by, ahead, to);
+        self.backward_portable(from, likelihood, before, by, to);
     }
 
     #[cfg(target_arch = "x86_64")]
@@ -290,10 +287,9 @@ impl<'a> Chain<'a> {
         likelihood: &[Lanes<L>],
         before: &[Lanes<L>],
         by: &impl Probabilities,
-        ahead: &mut [Lanes<L>],
         to: &mut Backward<L>,
     ) {
-        self.backward_portable(from, likelihood, before, by, ahead, to);
+        self.backward_portable(from, likelihood, before, by, to);
     }
 
     #[cfg(target_arch = "x86_64")]
@@ -304,10 +300,9 @@ impl<'a> Chain<'a> {
         likelihood: &[Lanes<L>],
         before: &[Lanes<L>],
         by: &impl Probabilities,
-        ahead: &mut [Lanes<L>],
         to: &mut Backward<L>,
     ) {
-        self.backward_portable(from, likelihood, before, by, ahead, to);
+        self.backward_portable(from, likelihood, before, by, to);
     }
 
     #[inline(always)]
@@ -317,14 +312,12 @@ impl<'a> Chain<'a> {
         likelihood: &[Lanes<L>],
         before: &[Lanes<L>],
         by: &impl Probabilities,
-        ahead: &mut [Lanes<L>],
         to: &mut Backward<L>,
     ) {
         let prior = self.prior;
-        for (ahead, (likelihood, beta)) in ahead
-            .iter_mut()
-            .zip(likelihood.iter().zip(from.tokens.iter()))
-        {
+        let ahead = &mut *to.ahead;
+        let each = likelihood.iter().zip(from.tokens.iter());
+        for (ahead, (likelihood, beta)) in ahead.iter_mut().zip(each) {
             for l in 0..L {
                 ahead[l] = likelihood[l] * beta[l];
             }
@@ -501,41 +494,19 @@ impl<'a> Chain<'a> {
         logs: &Logs,
     ) -> f64 {
         let prior = self.prior;
-        let mut ahead = beta.ahead.clone();
-        if prior.order() == 1 {
-            let each = likelihood.iter().zip(beta.tokens.iter());
-            for (ahead, ([l], [b])) in ahead.iter_mut().zip(each) {
-                *ahead = [l * b];
-            }
-            return dot(&logs.unigram, &ahead)[0] / sum;
-        }
         let rest = if self.deep() {
             &before.rest
         } else {
             &before.tokens
         };
         let mut found: Backward<1> = self.end();
-        self.backward_by(
-            beta,
-            likelihood,
-            &before.tokens,
-            logs,
-            &mut ahead,
-            &mut found,
-        );
+        self.backward_by(beta, likelihood, &before.tokens, logs, &mut found);
         let mut total = dot(rest.as_flattened(), &found.tokens)[0];
         if !self.deep() {
             return total / sum;
         }
         let mut plain: Backward<1> = self.end();
-        self.backward_by(
-            beta,
-            likelihood,
-            &before.tokens,
-            &Short,
-            &mut ahead,
-            &mut plain,
-        );
+        self.backward_by(beta, likelihood, &before.tokens, &Short, &mut plain);
         let Triples {
             last, rows, next, ..
         } = &prior.triples;

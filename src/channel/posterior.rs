@@ -30,6 +30,9 @@ const SENTENCES_PER_BLOCK: usize = 512;
 const GROUPS_PER_BLOCK: usize = 64;
 /// Sentences that are worked on together, one in each lane.
 const LANES: usize = 8;
+/// Fewer sentences than these are worked on one by one: idle lanes cost as much as others, and one by
+/// one they share the processors.
+const FEWEST_TOGETHER: usize = 6;
 /// Bytes of states above which sentences are worked on one by one, to save memory.
 const LANE_BYTES: usize = 8 << 20;
 
@@ -344,13 +347,14 @@ impl Posterior {
         for some in sentences.chunks_mut(SENTENCES_PER_BLOCK) {
             some.sort_by_key(|places| std::cmp::Reverse(places.len()));
         }
-        let together = match LANES * self.chain().bytes() <= LANE_BYTES {
-            true => LANES,
-            false => 1,
-        };
+        let fits = LANES * self.chain().bytes() <= LANE_BYTES;
         let groups = sentences
             .chunks(SENTENCES_PER_BLOCK)
-            .flat_map(|some| some.chunks(together));
+            .flat_map(|some| some.chunks(LANES))
+            .flat_map(|some| match fits && some.len() >= FEWEST_TOGETHER {
+                true => some.chunks(LANES),
+                false => some.chunks(1),
+            });
         self.each(groups, work, each)
     }
 

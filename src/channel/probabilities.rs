@@ -81,7 +81,7 @@ plain!(Short, false);
 
 /// P·ln P of a model's probabilities as a sparse and a rank-one part; entropies are sums of these.
 pub(super) struct Logs {
-    pub(super) unigram: Vec<f64>,
+    unigram: Vec<f64>,
     pairs: Vec<f64>,
     lower: Vec<f64>,
     pub(super) triples: Vec<f64>,

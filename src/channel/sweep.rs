@@ -128,9 +128,8 @@ pub(super) fn sweep<const L: usize>(
         }
         for place in (first..end).rev() {
             let at = place - first;
-            if place + 1 == end {
-                column.fill(place, &mut likelihood)?;
-            } else {
+            // That of the last place is there still.
+            if place + 1 < end {
                 std::mem::swap(&mut likelihood, &mut earlier);
             }
             let ended = (0..L).filter(|&lane| lengths[lane] == place + 1);
@@ -148,7 +147,7 @@ pub(super) fn sweep<const L: usize>(
             }
             if place > 0 {
                 column.fill(place - 1, &mut earlier)?;
-                chain.backward(&mut beta, &likelihood, &earlier, &mut spare);
+                chain.backward(&beta, &likelihood, &earlier, &mut spare);
                 std::mem::swap(&mut beta, &mut spare);
             }
         }
@@ -168,7 +167,7 @@ pub(super) fn ahead(
     let mut column = Column::new(&lengths, likelihoods);
     let mut likelihood = LaneVec::new(1.0, chain.tokens());
     let mut earlier = likelihood.clone();
-    let mut back = |place: usize, from: &mut Backward<1>, to: &mut Backward<1>| {
+    let mut back = |place: usize, from: &Backward<1>, to: &mut Backward<1>| {
         column.fill(place, &mut likelihood)?;
         column.fill(place - 1, &mut earlier)?;
         chain.backward(from, &likelihood, &earlier, to);
@@ -180,8 +179,8 @@ pub(super) fn ahead(
     let starts: Vec<usize> = (0..places).step_by(block).collect();
     for &first in starts.iter().skip(1).rev() {
         for place in (first..places.min(first + block)).rev() {
-            let mut from = beta.clone();
-            back(place, &mut from, &mut beta)?;
+            let from = beta.clone();
+            back(place, &from, &mut beta)?;
         }
         borders.push(beta.clone());
     }
@@ -192,7 +191,7 @@ pub(super) fn ahead(
         let mut states = vec![border];
         for place in (first + 1..end).rev() {
             let mut next = chain.end();
-            if let Some(from) = states.last_mut() {
+            if let Some(from) = states.last() {
                 back(place, from, &mut next)?;
             }
             states.push(next);
