@@ -187,17 +187,14 @@ def _named(
     among = [word for word in e.words if word not in STOP_WORDS]
     written = [ids for ids in _ids(texts, e) if len(ids)]
     released = [[e.words[y] for y in m.privatize_ids(ids)] for ids in written]
+    # As texts, which are decoded together, unless adjacent words form another word.
+    outputs = [text if tokenize(text, e) == out else out
+               for text, out in zip(map(" ".join, released), released, strict=True)]  # fmt: skip
     borders = np.cumsum([len(ids) for ids in written])[:-1]
     everything = np.concatenate(written)
     right: list[list[float]] = []
     for prior in priors:
-        # An empty line ends the context of the model, so all texts are decoded as one.
-        text = "\n\n".join(map(" ".join, released))
-        best = channel._best_among(text, prior, among)
-        if len(best) != len(everything):
-            each = [channel._best_among(out, prior, among) for out in released]
-            best = np.concatenate(each)
-        named = (best == everything) & content[everything]
+        named = (channel._best_among(outputs, prior, among) == everything) & content[everything]
         right.append([float(some.sum()) for some in np.split(named, borders)])
     of = [float(content[ids].sum()) for ids in written]
     return [_ratio(found, of) for found in right]

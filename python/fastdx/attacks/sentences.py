@@ -214,7 +214,7 @@ def sentence_attack(
     named = np.append(np.isin(mechanism.space.words, among), False)
     if channel is not None:
         alone = NgramPrior.of_frequencies(model.space, model.frequencies, unknown=model.unknown)
-        one, path = (release.decoded(channel, prior, among) for prior in (alone, model))
+        one, path = (channel._best_among(release.outputs, p, among) for p in (alone, model))
     else:
         assert table is not None
         # Candidates stand in the order of their probability.
@@ -289,22 +289,6 @@ class _Release:
         self.text: _Places = np.repeat(np.arange(self.texts), lengths)
         """The index of each word's text."""
         self.lengths = lengths
-
-    def decoded(self, channel: Channel, prior: NgramPrior, among: list[str]) -> _Places:
-        """Return the likeliest word of some at each place, given the release of its text."""
-        found: dict[int, _Places] = {}
-        plain = [i for i, out in enumerate(self.outputs) if isinstance(out, str)]
-        if plain and not self.mechanism.consistent:
-            # An empty line ends the context of the model, so texts can be decoded as one: their
-            # sentences are then worked on together.
-            text = "\n\n".join(str(self.outputs[i]) for i in plain)
-            together = channel._best_among(text, prior, among)
-            borders = np.cumsum([self.lengths[i] for i in plain])
-            if len(together) == borders[-1]:
-                found = dict(zip(plain, np.split(together, borders[:-1]), strict=True))
-        each = [found[i] if i in found else channel._best_among(out, prior, among)
-                for i, out in enumerate(self.outputs)]  # fmt: skip
-        return np.concatenate([np.zeros(0, dtype=np.int64), *each])
 
 
 def _counted(release: _Release, stop_words: Iterable[str]) -> NDArray[np.bool_]:

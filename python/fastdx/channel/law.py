@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -495,17 +495,32 @@ class Channel:
         return Posterior(found, self._mechanism.space, of, self._draws)
 
     def _best_among(
-        self, text: str | list[str], prior: NgramPrior, among: list[str]
+        self, outputs: Sequence[str | list[str]], prior: NgramPrior, among: Iterable[str]
     ) -> NDArray[np.int64]:
-        """Return the likeliest of given words at every place: whoever names no others names most.
+        """Return the likeliest of given words at every place of some releases, one after the other.
 
-        For attacks, which know the original and count some words only. A decoder must not take it:
-        by the words of the original it would tell the original.
+        Whoever names no others names most of them. This is for attacks, which know the original and
+        count some words only. A decoder must not take words: by those of the original it would tell
+        the original.
         """
         ids = self._mechanism.space.ids(among).tolist()
-        core = self._core.decode(text, prior._core, ids, None)
-        of = Release(self._mechanism, prior, text)
-        return Posterior(core, self._mechanism.space, of, self._draws).best
+
+        def best(out: str | list[str]) -> NDArray[np.int64]:
+            core = self._core.decode(out, prior._core, ids, None)
+            of = Release(self._mechanism, prior, out)
+            return Posterior(core, self._mechanism.space, of, self._draws).best
+
+        found: dict[int, NDArray[np.int64]] = {}
+        texts = {i: out for i, out in enumerate(outputs) if isinstance(out, str)}
+        if texts and not self._mechanism.consistent:
+            # An empty line ends the context of the model, so texts can be decoded as one: their
+            # sentences are then worked on together.
+            together = best("\n\n".join(texts.values()))
+            borders = np.cumsum([len(self._mechanism.tokenize(out)) for out in texts.values()])
+            if len(together) == borders[-1]:
+                found = dict(zip(texts, np.split(together, borders[:-1]), strict=True))
+        each = [found[i] if i in found else best(out) for i, out in enumerate(outputs)]
+        return np.concatenate([np.zeros(0, dtype=np.int64), *each])
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the mechanism; columns are made anew."""
