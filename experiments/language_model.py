@@ -206,16 +206,19 @@ def attack(
     (places,) = np.nonzero(know.content[words])
     truth = words[places]
     found: dict[str, Any] = {"sentence": i, "words": len(words), "content": len(places)}
-    exact = [released.exact(know, i, order) for order in (1, 2, 3)]
-    for name, posterior in zip(ATTACKERS, exact, strict=False):
-        found[name] = 0
-        for place, word in zip(places.tolist(), truth.tolist(), strict=True):
-            likely = np.where(know.content, posterior.marginals(place), -1.0)
-            found[name] += int(likely.argmax() == word)
+    # A row for each place; there may be none.
+    shape = (len(places), len(know.content))
+    exact = np.zeros(shape)
+    for name, order in zip(ATTACKERS, (1, 2, 3), strict=False):
+        posterior = released.exact(know, i, order)
+        exact = np.reshape([posterior.marginals(place) for place in places.tolist()], shape)
+        likeliest = np.where(know.content, exact, -1.0).argmax(axis=-1)
+        found[name] = int((likeliest == truth).sum())
     paths, steps = released.neural(know, model, i, particles)
     found["places"] = []
-    for place, word in zip(places.tolist(), truth.tolist(), strict=True):
-        parts = np.array([paths[place], steps[place], exact[2].marginals(place)])
+    # The last ones are those of trigrams.
+    for place, trigrams, word in zip(places.tolist(), exact, truth.tolist(), strict=True):
+        parts = np.array([paths[place], steps[place], trigrams])
         likely = np.where(know.content, parts, -1.0)
         best = np.unique(np.argpartition(-likely, RIVALS, axis=1)[:, :RIVALS])
         rivals = parts[:, best[best != word]].T
@@ -335,16 +338,16 @@ def _prior(know: Knowledge, model: NeuralWords) -> dict[str, Any]:
 
 def measure(folder: Folder, know: Knowledge, count: int) -> None:
     """Attack sentence by sentence under all policies, from where an earlier run stopped."""
-    settings = folder.load()
+    settings, before = folder.load(), published()
     done = {(line["sentence"], line["policy"]) for line in folder.lines()}
-    for policy_name, rows in published().get("attacks", {}).items():
+    for policy_name, rows in before.get("attacks", {}).items():
         done |= {(row[0], policy_name) for row in rows}
     model = neural(folder, know, settings["share"], settings["particles"])
     every = [Released.of(know, policy, settings["epsilon"][str(policy)], HELD_OUT + count)
              for policy in POLICIES]  # fmt: skip
     with folder.measured.open("a", encoding="utf-8") as out:
         # The mix is known from the kept run: nothing is measured to choose it.
-        first = HELD_OUT + (CHOOSING if "parts" in published() else 0)
+        first = HELD_OUT + (CHOOSING if before else 0)
         for i in range(first, HELD_OUT + count):
             for released in every:
                 policy = released.policy
