@@ -1,4 +1,4 @@
-"""What published word mechanisms claim, and what their laws really cost.
+"""Compares what published word mechanisms claim with what their laws really cost.
 
     python examples/field.py broken       # the smallest vocabularies on which a claim fails
     python examples/field.py kept         # every law of fastdx.laws on 150 words
@@ -41,7 +41,7 @@ from fastdx.laws import largest_loss
 
 Matrix = NDArray[np.float64]
 NOT_IN_MANY_DIMENSIONS = ("hyperbolic", "vickrey-line", "truncated-laplace", "optimal")
-"""What cannot be made of 2,000 words in 50 Euclidean dimensions."""
+"""Mechanisms that cannot be made for 2,000 words in 50 Euclidean dimensions."""
 FEW = 200
 """Different words of the second text that is drawn."""
 ATTACKED = 60
@@ -60,7 +60,7 @@ class Finding(NamedTuple):
     matrix: Matrix
     pair: tuple[int, int]
     allowed: float
-    """What the claim allows their log-ratio to be, or would, were it about them."""
+    """The largest log-ratio that the claim allows, or would allow if it were about them."""
 
     def ratios(self) -> Matrix:
         """Return the log-ratio of the pair at every output; 0 where neither has it."""

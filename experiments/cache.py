@@ -40,7 +40,7 @@ def fingerprint(module: str, *parts: Any) -> str:
 
 
 def kept(folder: Path | None, make: Callable[[], Any], module: str, *parts: Any) -> Any:
-    """What `make` returns, as JSON has it; from the folder where the same was made before.
+    """Return the result of `make` as JSON has it, from the folder if the same was made before.
 
     Without a folder nothing is kept.
     """

@@ -1,4 +1,4 @@
-"""What an attacker recovers and what replacements are worth: Tem, covers, the staircase, noise.
+"""Compares Tem, covers, the staircase and noise: words an attacker names, and similarity.
 
     python -m experiments.cover [--words 6000] [--epsilon 2.4 2.6] [--texts 150] [--small]
         [--plot FILE.svg]
@@ -50,7 +50,7 @@ def rich(source: Shared, e: Embedding) -> Embedding:
 def other_covers(
     e: Embedding, richer: Embedding | None, model: NgramPrior
 ) -> Iterator[tuple[str, Cover]]:
-    """What might be better: sets by another model, weights."""
+    """Covers that might be better: sets by another model, weights."""
     cover = Cover.balanced(e, 40, frequencies=model.frequencies)
     yield "q", cover.weighted(np.sqrt(model.frequencies))
     if richer is not None:
@@ -90,7 +90,7 @@ def mechanisms(
 
 PLOTTED = ("Tem", "cover k=10", "cover k=40", "balanced k=40, a=0.1", "staircase, balanced k=40",
            "MADLIB")  # fmt: skip
-"""What a picture shows of the table: more than six lines cannot be told apart."""
+"""The rows that a picture shows: more than six lines cannot be told apart."""
 
 
 def plot(rows: np.ndarray, path: Path) -> Any:

@@ -45,7 +45,7 @@ class Labelled(NamedTuple):
 
 
 class Source(Protocol):
-    """What experiments read."""
+    """The data that experiments read."""
 
     made_up: bool
 

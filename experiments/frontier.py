@@ -109,7 +109,7 @@ def _task(source: Source, name: str) -> tuple[Labelled, Labelled]:
 
 @cache
 def _public(source: Source, name: str) -> list[str]:
-    """What the attacker learned the language from: the same kind of texts, and film reviews."""
+    """The attacker's training texts: the same kind of texts, and film reviews."""
     return _task(source, name)[0].texts + source.imdb("val").texts
 
 
@@ -297,7 +297,7 @@ def _clear(source: Source, name: str, words: int) -> dict[str, Any]:
 
 
 class _Measures:
-    """What is measured on one embedding, each mechanism a step of the run."""
+    """The measurements on one embedding; each mechanism is a step of the run."""
 
     def __init__(self, name: str, run: Run) -> None:
         self.name, self.run = name, run
@@ -331,7 +331,7 @@ def _along(x: list[float], y: list[float], at: float) -> float:
 
 
 def _at_equal_use(points: list[Measured], wanted: float) -> Estimate | None:
-    """What is named where the accuracy by posterior means is as wanted.
+    """The share named where the accuracy by posterior means is as wanted.
 
     The interval has both errors: that of what is named, and that of the accuracy.
     """
@@ -381,7 +381,7 @@ def _frontier(name: str, run: Run) -> Table:
 
 
 def equal(run: Run) -> Table:
-    """What each mechanism gives away at equal use."""
+    """The share that each mechanism gives away at equal use."""
     table = Table(
         "Content words named in sentences, at equal accuracy by posterior means",
         ["embedding", "task", "accuracy", *KINDS.values()],
@@ -413,7 +413,7 @@ def _trigrams(source: Source, kind: str, bits: float, words: int, texts: int) ->
 
 
 def trigrams(run: Run) -> Table:
-    """What longer histories name."""
+    """The shares that longer histories name."""
     words, texts = run.of(WORDS, 300), run.of(200, 10)
     table = Table(
         "Named by unigrams / bigrams / trigrams, exact, at 3 bits a word, built-in words",

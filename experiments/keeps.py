@@ -253,7 +253,7 @@ def _headed(policies: Iterable[Policy]) -> list[str]:
 
 
 def summary(run: Run) -> Table:
-    """What classifiers keep behind the recommended policy, and behind others that tell as much."""
+    """Accuracy of classifiers behind the recommended policy and others that tell as much."""
     measures = [_Measures(name, run) for name in TASKS]
     found = _as_much(run, measures[0].words)
     policies = [policy for policy, _ in found.values()]
@@ -279,7 +279,7 @@ def summary(run: Run) -> Table:
 
 
 def leaks(run: Run) -> Table:
-    """What an attacker of sentences names behind the same policies."""
+    """Words that an attacker of sentences names behind the same policies."""
     measures = [_Measures(name, run) for name in TASKS]
     policies = [policy for policy, _ in _as_much(run, measures[0].words).values()]
     table = Table("Content words named behind them", ["texts", *_headed(policies)])

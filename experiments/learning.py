@@ -50,7 +50,7 @@ NAMES = {
     "sst2": {"0": "bad", "1": "good"},
     "imdb": {"neg": "bad", "pos": "good", "0": "bad", "1": "good"},
 }  # fmt: skip
-"""What the labels mean: all that a public model has to go by; Snips' intents say it themselves."""
+"""The meaning of the labels, which a public model needs; Snips' intents say it themselves."""
 
 
 class Task(NamedTuple):

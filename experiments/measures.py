@@ -1,4 +1,4 @@
-"""What more than one paper's tables show of a mechanism."""
+"""Measures of a mechanism that several papers' tables show."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was tried to come nearer to the limit under a computed ε, at equal bits.
+"""Attempts to come nearer to the limit under a computed ε, at equal bits.
 
 Every law is K[w, y] ∝ q_y·e^(-η·s(w, y)). Scores that change by at most d(w, w') between two words
 keep ε = 2η: the distance to the output, to a set, or to any fixed point, and Huber's function of

@@ -215,7 +215,7 @@ class NextWordLstm:
         self._weights = _copies(model.trainable_variables)
 
     def _pieces(self, run: NDArray[np.uint32]) -> list[tuple[Ids, Ids]]:
-        """What is read and what comes next, each of the length that is read; 0 fills up."""
+        """The tokens that are read and those that come next, of the same length; 0 fills up."""
         ids = np.where(run < self.most - 1, run.astype(np.int64) + 1, 0)
         found = []
         for first in range(0, len(ids) - 1, CONTEXT):

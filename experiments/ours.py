@@ -110,7 +110,7 @@ def _least(source: Source, count: int, dim: int, epochs: int) -> tuple[float, fl
 
 
 def certified(mechanism: Mechanism) -> float:
-    """What a mechanism costs per unit of distance: computed; of noise, which has no law, proved."""
+    """The ε per unit of distance: computed, or proved for noise, which has no law."""
     if not mechanism.has_law:
         return mechanism.epsilon
     loss = audit.certify(mechanism, metric=mechanism.space)
@@ -139,7 +139,7 @@ def _last(keeps: Callable[[float], bool], low: float, high: float) -> float | No
     return low
 
 
-# What is measured there.
+# Measurements at that ε.
 
 
 class _Texts:
@@ -291,7 +291,7 @@ def _told(found: dict[str, Any]) -> str:
 
 
 def _cheap(rows: dict[str, dict[str, Any]]) -> list[str]:
-    """Those that cost at most twice what the least costs, per unit of the same distance."""
+    """The mechanisms whose ε is at most twice the least, per unit of the same distance."""
     costs = {name: f["certified"] for name, f in rows.items() if name != HYPERBOLIC}
     return [name for name, cost in costs.items() if cost <= 2 * min(costs.values())]
 

@@ -30,7 +30,7 @@ def _bags(e: Embedding, texts: list[str]) -> Bags:
 
 
 class _Attackers:
-    """What is known of authors and topics, from bags of the known texts."""
+    """Classifiers of authors and topics, from bags of the known texts."""
 
     def __init__(self, e: Embedding, known: Labelled, rounds: int) -> None:
         self.e, self.known = e, _bags(e, known.texts)

@@ -34,7 +34,7 @@ class Line:
 
 @dataclass
 class Table:
-    """What an experiment found."""
+    """The result of an experiment."""
 
     title: str
     header: list[str]
@@ -98,7 +98,7 @@ class Table:
 
 @dataclass
 class Run:
-    """What an experiment is given: data, how much to do, where steps are kept."""
+    """The input of an experiment: data, how much to do, where steps are kept."""
 
     data: Source
     paper: str

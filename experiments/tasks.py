@@ -1,4 +1,4 @@
-"""What classifiers learn from private text, and what an attacker recovers of it.
+"""Measures what classifiers learn from private text, and what an attacker recovers of it.
 
     python -m experiments.tasks [--words 6000] [--epsilon 2.6] [--reviews 3000] [--small]
 

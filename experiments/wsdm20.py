@@ -125,7 +125,7 @@ def _topics(texts: list[str], e: Embedding, count: int) -> list[list[str]]:
     known = {w for w in e.words if w.isalpha() and w not in STOP_WORDS}
     counter = CountVectorizer(vocabulary=sorted(known), token_pattern=r"[a-z]+")
     counts = counter.transform([t.lower() for t in texts])
-    # What is in a tenth of all texts says nothing of a topic, nor what hardly ever comes.
+    # A word in a tenth of all texts says nothing of a topic, and neither does a very rare word.
     within = np.asarray((counts > 0).sum(axis=0)).ravel()
     told = np.flatnonzero((within >= len(texts) / 500) & (within <= len(texts) / 10))
     names = counter.get_feature_names_out()[told]

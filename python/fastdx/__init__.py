@@ -146,9 +146,9 @@ __all__ = [
     "utility_bound",
 ]
 
-# What is imported when it is first asked for (PEP 562), and the module that has it: without what
-# only some programs use (SQLite, JSON, HTML), `import fastdx` is quick. `client` and `evaluation`
-# need other packages, so `__all__` leaves them out: `from fastdx import *` works without these.
+# Names that are imported on first use (PEP 562), each with its module. `import fastdx` is quick,
+# because it does not load modules that only some programs use (SQLite, JSON, HTML). `client` and
+# `evaluation` need other packages, so `__all__` leaves them out: `from fastdx import *` works.
 _LAZY = {
     "BagGuarantee": "fastdx.bags",
     "BagOfWords": "fastdx.bags",

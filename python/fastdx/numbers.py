@@ -58,7 +58,7 @@ def _sum_of(values: NDArray[np.float64], level: float, weight: float = 1.0) -> E
 
 
 class _Drawn:
-    """What numbers and dates share."""
+    """The common part of numbers and dates."""
 
     __slots__ = ("_core", "_seed")
 
@@ -197,7 +197,7 @@ class Number(_Drawn):
 
     @property
     def guarantee(self) -> str:
-        """What is proved, as a sentence."""
+        """The guarantee as a sentence."""
         s = self.settings
         void = "" if self._seed is None else "NOTHING IS PROTECTED: it is SEEDED. Otherwise: "
         log = "|ln x - ln x'| (for 0 and unlike signs along the grid)"
@@ -463,7 +463,7 @@ class Date(_Drawn):
 
     @property
     def guarantee(self) -> str:
-        """What is proved, as a sentence."""
+        """The guarantee as a sentence."""
         s = self.settings
         void = "" if self._seed is None else "NOTHING IS PROTECTED: it is SEEDED. Otherwise: "
         return (

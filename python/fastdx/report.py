@@ -188,7 +188,7 @@ def _named(mechanism: Mechanism, prior: Prior) -> dict[str, Any] | None:
 
 
 def _bits(mechanism: Mechanism, prior: Prior) -> dict[str, float] | None:
-    """What a release tells of a word, where a law says so: without a prior, of words by rank."""
+    """Bits that a release tells of a word, if the law is known; without a prior, by rank."""
     if not mechanism.has_law:
         return None
     by_rank = prior is None or isinstance(prior, str)

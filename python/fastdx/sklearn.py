@@ -139,7 +139,7 @@ class Privatizer(_Texts, TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def guarantee(self) -> Guarantee:
-        """What is proved of one call of `transform`, with the parameters as they are now."""
+        """The guarantee of one call of `transform`, with the present parameters."""
         return self._recipe().mechanism().guarantee
 
     def __sklearn_tags__(self) -> Any:
@@ -152,7 +152,7 @@ class Privatizer(_Texts, TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
 
 class PosteriorFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """What is to be expected of private texts: features by the law of the mechanism.
+    """Expected features of private texts, by the law of the mechanism.
 
     Released words stand for other words with known probabilities. Their vectors mislead, and their
     posterior means do not: of all that can be made of a release, nothing is nearer to the written
@@ -377,7 +377,7 @@ class ChannelNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _scores(self, X: Any, shares: Any) -> Any:
         check_is_fitted(self)
-        # What no class can write or release says nothing of the class.
+        # An output that no class can release says nothing of the class.
         logs = np.log(np.maximum(shares, 1e-300))
         return self._counts.counted(_texts(X)) @ logs.T + self.class_log_prior_
 

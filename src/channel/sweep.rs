@@ -128,7 +128,7 @@ pub(super) fn sweep<const L: usize>(
         }
         for place in (first..end).rev() {
             let at = place - first;
-            // That of the last place is there still.
+            // The likelihood of the last place is still there.
             if place + 1 < end {
                 std::mem::swap(&mut likelihood, &mut earlier);
             }

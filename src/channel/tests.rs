@@ -150,7 +150,7 @@ fn columns_bits_and_capacity_are_those_of_the_law_that_is_drawn() {
             let most = |y: usize| laws.iter().fold(0.0f64, |a, law| a.max(law[y]));
             let expected = (0..words).map(most).sum::<f64>().log2();
             assert!((channel.capacity(None, &control).unwrap().value - expected).abs() < 1e-12);
-            // What unknown words become is what is drawn.
+            // Unknown words are drawn by this law.
             let unknown = channel.unknown_law();
             let mut counts = vec![0.0; words];
             let mut stream = Randomness::new(Some(9)).next_key().unwrap().stream(0);
@@ -440,7 +440,7 @@ fn cases(seed: u64, consistent: Consistent) {
                 consistent,
                 ..Policy::default()
             };
-            // What the mechanism makes of a text.
+            // A text and its release.
             let written: Vec<&str> = (0..places)
                 .map(|_| match rng.random_range(0..words + 2) {
                     n if n < words => LETTERS[n],

@@ -1,4 +1,4 @@
-"""What the Python tests share."""
+"""Fixtures of the Python tests."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What `fastdx.spark` does on the driver before a plan runs, and in the worker processes."""
+"""The work of `fastdx.spark` on the driver before a plan runs, and in the worker processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a release tells, exactly: bits, capacity, and the posterior of a released text.
+"""The exact information in a release: bits, capacity, and the posterior of a released text.
 
 A mechanism's law is known: K[w, y] = Pr[M(w) = y]. So what anybody can learn from a release is a
 computation, not a guess. `Channel` holds the law, `NgramPrior` what is known of the language, and

@@ -194,7 +194,7 @@ class TextFeatures:
 
     @property
     def _middle(self) -> _Numbers:
-        """What an unknown word counts as."""
+        """The features of an unknown word."""
         found: _Numbers = self._prior.frequencies @ self._columns
         return found
 

@@ -1,4 +1,4 @@
-"""What common nouns are, by WordNet: the categories that a text names where no word is certain."""
+"""The categories of common nouns in WordNet: those that a text names where no word is certain."""
 
 from __future__ import annotations
 

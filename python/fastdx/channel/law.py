@@ -33,14 +33,14 @@ _Numbers = NDArray[np.float64]
 
 
 class _Frequencies(Protocol):
-    """What knows how often each word is written: an `NgramPrior`."""
+    """A model that has word frequencies, such as an `NgramPrior`."""
 
     @property
     def frequencies(self) -> _Numbers: ...
 
 
 class Channel:
-    """What the release of a mechanism tells, exactly.
+    """The exact information in a mechanism's release.
 
     Made by `of`. Immutable and shared freely between threads; columns of the law are kept.
 

@@ -53,7 +53,7 @@ class RateDistortion:
     distortion: _Numbers
     """Of its best receiver, shape (n,)."""
     lower: _Numbers
-    """What bits + slope·distortion of any mechanism is at least, shape (n,)."""
+    """A lower bound on bits + slope·distortion of any mechanism, shape (n,)."""
     most: float
     """The distortion without any output."""
     least_possible: tuple[float, float]
@@ -122,7 +122,7 @@ class _State:
 
 @dataclass(frozen=True)
 class _Pass:
-    """What one pass over the words finds at a state, in nats."""
+    """The results of one pass over the words at a state, in nats."""
 
     state: _State
     ratios: _Numbers

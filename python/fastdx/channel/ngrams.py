@@ -1,4 +1,4 @@
-"""What is known of a language: n-grams over the words of a space."""
+"""Language models: n-grams over the words of a space."""
 
 from __future__ import annotations
 

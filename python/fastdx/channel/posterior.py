@@ -21,7 +21,7 @@ _Numbers = NDArray[np.float64]
 
 
 class Posterior:
-    """What is known of the words of a text after its release.
+    """The distribution of the words of a text, given its release.
 
     Made by `Channel.decode`. The strongest attack is `best`; the best use are `means` and
     `expected_counts`.
@@ -228,7 +228,7 @@ class Posterior:
 
     @property
     def guarantee(self) -> DecodedGuarantee:
-        """What may be said of a text that was decoded: printed, it is the mechanism's and more."""
+        """The guarantee of a decoded text. Printed, it is the mechanism's guarantee and more."""
         of = self._of()
         return DecodedGuarantee(of.mechanism.guarantee, of.model, self.expected_right_content)
 

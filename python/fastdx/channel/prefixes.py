@@ -24,7 +24,7 @@ MOST_TEXTS = 1 << 22
 
 @runtime_checkable
 class LanguageModel(Protocol):
-    """What a user's own model of language must be able to do."""
+    """The methods that a user's own language model must have."""
 
     def log_next(self, prefix: Sequence[int]) -> ArrayLike:
         """Return ln Pr[next word = w | prefix] of every word w: shape (V,).

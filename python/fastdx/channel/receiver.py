@@ -1,4 +1,4 @@
-"""What the best receiver of a release makes of each output: one pass over all laws."""
+"""The best receiver's estimate for each output, in one pass over all laws."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ UNKNOWN = "[UNKNOWN]"
 
 
 class Decoded(Protocol):
-    """What views ask of a posterior."""
+    """The part of a posterior that views use."""
 
     written: NDArray[np.bool_]
     unknown: _Numbers
@@ -39,10 +39,10 @@ class Decoded(Protocol):
 
 @dataclass(frozen=True)
 class DecodedGuarantee:
-    """What may be said of a decoded text. Printed, it is the mechanism's guarantee and more."""
+    """The guarantee of a decoded text. Printed, it is the mechanism's guarantee and more."""
 
     mechanism: Guarantee
-    """What is proved of the release, and so of all that is made of it."""
+    """The guarantee of the release. It holds for everything computed from the release."""
     model: str
     """The public model of language, with its fingerprint where it has one."""
     right: float
@@ -50,7 +50,7 @@ class DecodedGuarantee:
 
     @property
     def paragraph(self) -> str:
-        """What decoding adds."""
+        """The paragraph that decoding adds."""
         share = "none" if np.isnan(self.right) else f"{self.right:.0%}"
         return (
             "This text was reconstructed from the release, the mechanism's published law and the "

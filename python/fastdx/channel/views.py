@@ -30,7 +30,7 @@ class DecodedWord:
     kind: str
     """'word', 'category', 'open', or 'shown' where the release shows the word as written."""
     probability: float
-    """That it is true; 1 for what is shown, 0 for what is open."""
+    """The probability that it is true; 1 if the release shows it, 0 if it is open."""
     top: tuple[tuple[str, float], ...] = ()
     """The likeliest words of the place."""
 
@@ -50,7 +50,7 @@ class View:
 
     @cached_property
     def mark(self) -> str:
-        """What it is, in a line."""
+        """A description in one line."""
         if np.isnan(self.expected_right):
             return "[reconstructed; says nothing in the place of replaced words]"
         return (f"[reconstructed; {self.expected_right:.0%} of what it says in the place of "

@@ -30,7 +30,7 @@ class Difference:
     high: float
     """The upper end."""
     bias: float
-    """What the interval includes for bias."""
+    """The part of the interval that allows for bias."""
     p_value: float
     """How probable so large a difference is at most where the shares are the same."""
     differs: bool

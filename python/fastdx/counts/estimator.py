@@ -73,7 +73,7 @@ class Distribution(NamedTuple):
 
 
 class Estimator:
-    """What releases tell of the frequencies of words behind them.
+    """Estimates the frequencies of the words behind releases.
 
     Counts outputs by document, and needs nothing but the releases and the channel's card.
     Documents are the unit of all intervals: the texts of one person may be alike, and belong in

@@ -61,7 +61,7 @@ class _Law:
         hidden = channel.mechanism.oov == "random"
         self.unknown = self.core.unknown_law() if hidden else None
         self.rows = len(prior) + hidden
-        # What is written, unknown words included.
+        # The shares of written words, unknown words included.
         self.written = np.append(prior * (1 - unknown), unknown) if hidden else prior
 
     def columns(self, outputs: _Ids) -> _Numbers:

@@ -40,7 +40,7 @@ class Plan:
     epsilon: float
     """ε of the randomised response, and of the curator's noise."""
     bits: float
-    """What an output tells of a word: the same for the mechanism and the randomised response."""
+    """Bits that an output tells of a word, by the mechanism and by the randomised response."""
     words_per_document: float
     """Words of a document."""
 

@@ -378,7 +378,7 @@ def test_few_passes_over_all_laws_choose_epsilon(
     choice = choose_epsilon(tem, max_unchanged=0.4, min_outputs=1, max_reidentified=most)
     assert choice.reason == (reason or "reidentified")
     assert 1 <= len(asked) == len(set(asked)) <= passes
-    # What is promised was computed at the very ε, by all laws.
+    # The promise was computed at the very ε, by all laws.
     assert choice.epsilon in asked
     assert reidentification(choice.mechanism).success[1] <= most
     beyond = choose_epsilon(tem, max_unchanged=0.4, min_outputs=1).epsilon

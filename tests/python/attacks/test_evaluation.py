@@ -330,7 +330,7 @@ def test_several_policies_share_the_splits() -> None:
     assert [m.name for m in leak] == [m.name for m in noise]
     assert [m.plain for m in leak] == [m.plain for m in noise]
     user = next(m for m in leak if m.name.startswith("user"))
-    # What is released is what was written, word for word.
+    # The release is the written text, word for word.
     assert user.plain == user.private
     assert all(a.private.mean > b.private.mean for a, b in zip(leak, noise, strict=True)
                if "AUC" not in a.name)  # fmt: skip

@@ -200,7 +200,7 @@ def test_our_comparison_convicts_a_leak_and_is_at_chance_on_noise() -> None:
     source = Planted()
     leak, noise = (ours._measured(m, source, SIZES) for m in (LEAK, UNIFORM))
     for key in ours.TASKS:
-        # What learned from noise says anything of plain texts, alike for all of one kind.
+        # A classifier of noise says anything of plain texts, alike for all of one kind.
         assert np.mean(leak[key]) > 0.8, key
     for key in ours.AUTHORS:
         # The better of two attacks on 120 texts at 1/8: 42 hits have a probability below 1e-6.

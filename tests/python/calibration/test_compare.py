@@ -56,7 +56,7 @@ def test_every_name_is_in_the_command(tmp_path: Path, capsys: pytest.CaptureFixt
         rows = [line.split(" | ") for line in text.splitlines() if line.startswith("| ")][1:]
         assert all(len(row) == len(HEADER) for row in rows)
         names = {row[0].removeprefix("| ") for row in rows}
-        # What is not in the table is below it, with the reason, and in the messages.
+        # Mechanisms that are not in the table stand below it, with the reason, and in the messages.
         lost = {name for name in family_names() if f"Left out: {name}, " in text}
         assert names.isdisjoint(lost) and names | lost == set(family_names())
         told = capsys.readouterr().err
@@ -288,7 +288,7 @@ def test_words_that_are_never_released_are_left_out(
 
 
 def test_the_tables_of_the_example(capsys: pytest.CaptureFixture[str], shared: Path) -> None:
-    """What docs/mechanisms.md is written by, on few words."""
+    """The command that writes docs/mechanisms.md, on few words."""
     field.sampling(80, 300)
     rows = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| ")]
     assert [row.split(" | ")[0] for row in rows[1:]] == [

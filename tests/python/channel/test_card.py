@@ -74,7 +74,7 @@ def test_parquet_holds_its_card(folder: Path) -> None:
     (folder / "out.parquet.channel.json").unlink()
     assert Channel.load(folder / "out.parquet", E).mechanism == Tem(E, 3.0)
     assert KEY.encode() in parquet.read_schema(folder / "out.parquet").metadata
-    # What was private before has another law now: its card does not stay.
+    # The text that was private before has another law now, so its card does not stay.
     again = fastdx_("privatize", "out.parquet", "--column", "text", *MADE, "--no-channel-card",
                     "-o", "twice.parquet", folder=folder)  # fmt: skip
     assert again.returncode == 0, again.stderr

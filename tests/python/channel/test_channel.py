@@ -1,4 +1,4 @@
-"""What a release tells: against laws, against all texts written out, against its own promises."""
+"""Tests the channel against laws, against all texts written out, and against its own promises."""
 
 from __future__ import annotations
 
@@ -215,7 +215,7 @@ def test_marginals_are_calibrated(attacked: tuple[list[list[str]], list[Posterio
     certainty = np.concatenate([p.certainty for p in posteriors])
     best = np.concatenate([p.best for p in posteriors])
     right = best == E.ids([w for s in sentences for w in s])
-    # What is expected is what is found, and so in every tenth of certainty.
+    # The found share equals the expected share, in every tenth of certainty.
     assert abs(certainty.mean() - right.mean()) < 4 * right.std() / np.sqrt(len(right))
     place = np.minimum((certainty * 10).astype(int), 9)
     error = sum(abs((certainty - right)[place == b].sum()) for b in range(10)) / len(right)

@@ -201,7 +201,7 @@ def test_what_was_measured_is_kept_and_shown(tmp_path: Path, monkeypatch: Any) -
     assert run.seconds == 9
     (row,) = table.rows
     assert row[:5] == [policy, "4.50", "3.30", "6", "12"]
-    # What is measured has no say in the shares: all goes to the paths.
+    # Measured sentences do not change the shares: all goes to the paths.
     assert row[7] == "0.250 [0.031, 0.469]" and row[8] == "0.500 [0.500, 0.500]"
     assert row[-2:] == ["2.00", "1.00"]
     monkeypatch.setattr(language_model, "FEWEST", 7)

@@ -52,7 +52,7 @@ def test_text_from_standard_input() -> None:
 
 
 class TestUnchanged:
-    """What a policy leaves is said, and a policy that leaves most is refused."""
+    """The command says which words a policy leaves, and refuses a policy that leaves most."""
 
     def test_a_policy_that_releases_most_words_is_refused(self, tmp_path: Path) -> None:
         for args in (["--epsilon", "6"], ["--epsilon", "300"], ["--epsilon", "300", "-q"]):

@@ -442,7 +442,7 @@ class TestPipeline:
 
         pipeline.run(batches(), _Echo(), write)
         assert written == [f"new {i}" for i in range(200)]
-        # What waits in two queues, and one in the hands of each stage.
+        # Blocks in two queues, and one in the hands of each stage.
         assert most <= 2 * pipeline.AHEAD + 4
 
     @pytest.mark.parametrize("stage", ["read", "draw", "write"])

@@ -303,7 +303,7 @@ class TestJson:
         """By the rule itself, written down once more: on every way all fields, or a refusal."""
 
         def texts(value: object, ways: list[list[str]]) -> list[str]:
-            """What stands where the ways lead; ValueError if it is not all there."""
+            """Return the values at the paths; raise ValueError if one is missing."""
             if value is None:
                 return []
             if isinstance(value, str) and [] in ways:

@@ -1,4 +1,4 @@
-"""What the engines' tests share: a mechanism that never releases a word as it is."""
+"""The fixture of the engines' tests: a mechanism that never releases a word as it is."""
 
 from __future__ import annotations
 

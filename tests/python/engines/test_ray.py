@@ -123,7 +123,7 @@ def test_a_killed_actor_loses_and_releases_nothing(swap: dict[str, Any], tmp_pat
 def test_an_actor_that_dies_is_not_asked_again(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """What it drew before may have been read, and would be drawn again."""
+    """Earlier draws may have been read, and would be drawn again."""
     log = tmp_path / "log"
 
     class Killed(fastdx.ray._Actor):

@@ -1,4 +1,4 @@
-"""What all engines share: recipes, one mapping a process, errors without text."""
+"""Tests the common part of the engines: recipes, one mapping a process, errors without text."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def private(swap: dict[str, Any]) -> Privatizer:
     return Privatizer("tem", epsilon=swap["epsilon"], index=swap["index"], parameters=own)
 
 
-# Those of scikit-learn's checks that give no numbers; for what takes texts, `check_estimator`
+# The checks of scikit-learn that give no numbers. For classes that take texts, `check_estimator`
 # itself stops after the first.
 CHECKS = """do_not_raise_errors_in_init_or_set_params estimator_cloneable estimator_repr
 estimator_tags_renamed get_params_invariance mixin_order no_attributes_set_in_init

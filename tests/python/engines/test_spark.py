@@ -77,7 +77,7 @@ def test_columns(frame: DataFrame, swap: dict[str, Any], ship: bool) -> None:
 
 
 def test_every_spec_has_its_law(spark: SparkSession, tmp_path: Path) -> None:
-    """What Spark's workers draw is of the law that the Spec has in Python, for every mechanism."""
+    """Spark's workers draw by the law that the Spec has in Python, for every mechanism."""
     rows = [(i, WORDS[0]) for i in range(20_000)]
     frame = spark.createDataFrame(rows, "id int, text string").repartition(2)
     looked_at = 0

@@ -41,7 +41,7 @@ class Browser:
         self._numbers = itertools.count(1)
         self._session: str | None = None
         self.events: list[dict[str, Any]] = []
-        """What the page said by itself: requests, exceptions, messages of its console."""
+        """The page's own requests, exceptions and console messages."""
         pages = self("Target.getTargets")["targetInfos"]
         page = next(p["targetId"] for p in pages if p["type"] == "page")
         self._session = self("Target.attachToTarget", targetId=page, flatten=True)["sessionId"]

@@ -1,4 +1,4 @@
-"""What docs/explanation/bits.md says: the wall, the capacity, releases that add up."""
+"""Tests docs/explanation/bits.md: the wall, the capacity, releases that add up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every finite mechanism really costs, against any metric: by brute force in numpy."""
+"""Compares the computed ε of every finite mechanism, for any metric, with brute force."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ FINITE = finite_names()
 
 def test_none_escapes() -> None:
     assert {*laws.NAMES, *VARIANTS, "tem", "response"} == set(FINITE)
-    # What is not here has no law, and says so.
+    # Mechanisms that are not here have no law, and say so.
     e = Embedding(["a", "b"], np.eye(2, 3))
     ball = Embedding(["a", "b"], np.eye(2, 3) / 3, metric="poincare")
     for name in set(family_names()) - set(FINITE):
@@ -158,7 +158,7 @@ SOUND: dict[str, Any] = {
     "ratings": np.eye(6),
     "rate": 0.1,
 }
-"""What the functions need beside the words and ε."""
+"""Arguments of the functions beside the words and ε."""
 NOT_POSITIVE = (0.0, -1.0, math.nan, math.inf)
 WRONG: dict[str, tuple[Any, ...]] = {
     "epsilon": NOT_POSITIVE,

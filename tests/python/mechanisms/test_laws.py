@@ -289,7 +289,7 @@ def test_vickrey_by_quadrature(space: Embedding, epsilon: float, t: float) -> No
 
 @pytest.mark.parametrize("delta", [0.01, 1e-4])
 def test_vickrey_that_leaves_the_word_itself_out(delta: float) -> None:
-    """What public code does: the candidates are the nearest words other than the one written.
+    """Public code does this: the candidates are the nearest words other than the one written.
 
     Three words, two of them near each other: at δ → 0 the log-ratio does not shrink, so no ε per
     unit of distance holds. The law as published stays within ε·δ.
@@ -388,7 +388,7 @@ def test_syntf_by_hand() -> None:
 
 
 def test_synonyms_as_outputs_tell_words_apart() -> None:
-    """What public code sells as SynTF: the exponential mechanism on a word's own synonyms."""
+    """Public code calls this SynTF: the exponential mechanism on a word's own synonyms."""
     synonyms = np.array([[1, 1, 0], [1, 1, 1], [0, 1, 1]], bool)
     law = np.where(synonyms, np.exp(0.1 / 2 * RATINGS[:3, :3]), 0)
     assert largest_loss(law / law.sum(axis=1, keepdims=True)) == math.inf
@@ -586,7 +586,7 @@ def test_any_vocabulary(count: int, dim: int, epsilon: float, scale: float, seed
         matrix = law.matrix()
         assert (matrix >= 0).all() and np.abs(matrix.sum(axis=1) - 1).max() <= 1e-12
         if count > 1:
-            # What a double holds of 1 - p, where p is e^-60.
+            # A double holds only this much of 1 - p, where p is e^-60.
             assert slow_loss(law, law.proved) <= 1e-9 * max(1.0, law.proved.epsilon)
 
 

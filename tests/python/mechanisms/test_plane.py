@@ -155,7 +155,7 @@ def test_laws_keep_their_price(
     matrix = law.matrix()
     assert law.errors is not None and (matrix >= 0).all()
     errors = np.array([law.errors(i) for i in range(count)])
-    # What the errors allow the sum to miss 1 by.
+    # The errors allow the sum to miss 1 by this much.
     slack = (matrix * np.where(np.isfinite(errors), np.expm1(np.minimum(errors, 1)), 0)).sum(1)
     assert (np.abs(matrix.sum(axis=1) - 1) <= slack + 1e-12).all()
     found = audit.certify(m)

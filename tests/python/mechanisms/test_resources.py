@@ -126,7 +126,7 @@ def test_a_loaded_tem_is_pickled_as_its_file(index: Path) -> None:
     noise = MultivariateLaplace(Tem.load(index, 1.0).embedding, 3.0)
     assert len(pickle.dumps(noise)) < 2000
     assert pickle.loads(pickle.dumps(noise)).space.words[:2] == ("w0", "w1")
-    # What was computed since is no part of the file.
+    # Later results are no part of the file.
     listed = tem.build_lists(k=20)
     assert len(pickle.dumps(listed)) > 20_000
     assert pickle.loads(pickle.dumps(listed)).lists_k == 20

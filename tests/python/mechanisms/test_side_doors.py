@@ -43,7 +43,7 @@ class TestControlCharacters:
         tem = Tem(SMALL, 1.0)
         with pytest.warns(fastdx.FastdxWarning, match="Latin-1"):
             out = tem.privatize(f"cat {mojibake} dog")
-        # What may be left: no-break spaces, and signs that stand between no two letters.
+        # Only these may be left: no-break spaces, and signs that stand between no two letters.
         left = {c for c in out if ord(c) > 0x7F}
         assert not any(c.isalpha() or 0x7F < ord(c) < 0xA0 for c in left), left
         with warnings.catch_warnings():

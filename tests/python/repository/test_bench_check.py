@@ -1,4 +1,4 @@
-"""What `make bench-check` decides from what it measured, and the names in `make profile`."""
+"""The decisions of `make bench-check`, and the names in `make profile`."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def prose(text: str) -> str:
 
 
 def anchors(document: Path) -> set[str]:
-    """What headings are called, as GitHub and the site call them."""
+    """The anchors of headings on GitHub and on the site."""
     text = re.sub(r"^ *(```|~~~).*?^ *\1", "", document.read_text("utf-8"), flags=re.M | re.S)
     found: set[str] = set()
     for heading in re.findall(r"^#+ +(.+?) *#*$", text, flags=re.M):

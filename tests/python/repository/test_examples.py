@@ -90,7 +90,7 @@ def test_files_of_policies(place: Path, tmp_path: Path) -> None:
         if "[policies." not in block:
             continue
         file = tmp_path / "policies.toml"
-        # What a block names is not there; the service's own tables are not about mechanisms.
+        # Skips blocks whose files are not there. The service's own tables are not about mechanisms.
         shown = re.sub(r"^(index|warm|exclude) = .*\n", "", textwrap.dedent(block), flags=re.M)
         file.write_text(shown, "utf-8")
         try:

@@ -1,4 +1,4 @@
-"""What `import fastdx` does and does not do: in a fresh interpreter each."""
+"""Tests the effects of `import fastdx`, each in a fresh interpreter."""
 
 from __future__ import annotations
 

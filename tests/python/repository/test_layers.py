@@ -16,7 +16,7 @@ TOOL = ROOT / "tools" / "layers.py"
 SOUND = {
     "src/lib.rs": "pub mod high;\nmod low;\npub use low::one::Word;\n",
     "src/low/mod.rs": "pub mod one;\npub mod two;\nuse one::Word;\n",
-    # What is compiled for tests, comments and strings do not count; nor does a name in a path.
+    # Code of tests, comments, strings and names in a path do not count.
     "src/low/one.rs": 'pub struct Word;\n// use crate::high;\nconst S: &str = "use crate::high;";\n'
     "#[cfg(test)]\nmod tests {\n    use crate::high::at;\n    fn a() { at() }\n}\n",
     "src/low/two.rs": "use super::one::Word;\npub(in crate::high) fn two() -> Word { Word }\n",

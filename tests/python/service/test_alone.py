@@ -42,7 +42,7 @@ def segments(program: bytes) -> list[tuple[int, bytes]]:
 
 
 def needs(program: bytes) -> list[str]:
-    """What a program asks the system's loader for."""
+    """The libraries that a program asks the system's loader for."""
     found = ["a loader" for kind, _ in segments(program) if kind == INTERPRETER]
     for kind, content in segments(program):
         if kind == DYNAMIC:

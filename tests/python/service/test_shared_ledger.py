@@ -72,7 +72,7 @@ def begun(path: Path, charges: int, budget: float) -> list[subprocess.Popen[str]
 
 
 def charged(process: subprocess.Popen[str]) -> tuple[Counter[str], list[str]]:
-    """What a process was answered, and the notes of the charges that were accepted."""
+    """The answers to a process, and the notes of the charges that were accepted."""
     out, _ = process.communicate(timeout=300)
     assert process.returncode == 0
     found, accepted = json.loads(out)
@@ -80,7 +80,7 @@ def charged(process: subprocess.Popen[str]) -> tuple[Counter[str], list[str]]:
 
 
 def asked(address: str, account: str, requests: int) -> Counter[str]:
-    """What the service answered: so many texts of a word, on one connection."""
+    """The service's answers to so many texts of a word, on one connection."""
     found: Counter[str] = Counter()
     connection = http.client.HTTPConnection(address, timeout=120)
     headers = {"Authorization": f"Bearer {KEYS[account]}"}

@@ -160,7 +160,7 @@ def test_bounds_of_texts(small: Embedding, mechanism: type) -> None:
     g = mechanism(small, 2.0).guarantee
     words = g.bound("w1", "w2") + g.bound("w3", "w4")
     assert g.bound("W1, w3!", "w2, w4!") == pytest.approx(words)
-    # What is released as it is must be the same.
+    # Words that are released as they are must be the same.
     for a, b in [("!!!", "???"), ("w1!", "w2?"), ("w1 w2", "w1"), ("w1 w2", "w1  w2"), ("", "w1")]:
         assert g.bound(a, b) == np.inf and g.bound(a, a) == 0.0
 

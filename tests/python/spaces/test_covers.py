@@ -144,7 +144,7 @@ def test_what_is_excluded_is_never_released(kind: type[Mechanism], tmp_path: Pat
         assert m.excluded == out
         drawn = m.privatize_ids(np.zeros(5000, dtype=np.uint32))
         assert drawn.min() >= 5
-        # What was never released could not stand for an unknown word either.
+        # A word that is never released does not stand for an unknown word either.
         unknown = m.privatize_tokens(["zzz"] * 2000)
         assert not set(unknown) & set(out) and len(set(unknown)) == 15
         assert "5 of the 20 words" in str(m.guarantee) and "protected as inputs" in str(m.guarantee)
@@ -388,7 +388,7 @@ def test_outputs_are_remapped(kind: type[Mechanism]) -> None:
 
 
 def test_a_copy_draws_what_a_remapped_mechanism_draws() -> None:
-    """What the remapping never releases, the mechanism before it does."""
+    """The mechanism releases words that its remapping never releases."""
     e = Embedding(E.words[:20], E.vectors[:20])
     half = Cover.from_sets(e, {y: e.words for y in e.words[::2]})
     weighted = half.weighted([1.0 + (word == "w4") for word in e.words])
@@ -498,7 +498,7 @@ def test_the_largest_loss_is_that_of_all_pairs(
     if found.local > 1e-6:
         a, b, y = (names.index(w) for w in (*found.local_pair, found.local_output))
         assert logs[a, y] - logs[b, y] == pytest.approx(found.local)
-    # What is claimed holds.
+    # The claim holds.
     if kind in ("tem", "cover") and not other:
         assert found.epsilon <= mechanism.epsilon * (1 + 1e-9)
     if kind in ("response", "excluded"):

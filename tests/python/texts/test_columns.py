@@ -231,7 +231,7 @@ def test_spans() -> None:
             SWAP.privatize_spans(text, bad)
     with pytest.raises(fastdx.InputTypeError, match="give one"):
         SWAP.privatize_spans(text)
-    # What is outside of the spans goes out as it is: texts that differ there are told apart.
+    # Text outside of the spans is released as it is: texts that differ there are told apart.
     guarantee, plain = new.guarantee, SWAP.guarantee
     other = text.replace("tea", "king").replace("queen", "tea")
     for found in (guarantee, again):
