@@ -172,12 +172,7 @@ pub(super) struct Sums {
 impl Sums {
     /// Adds up the integers of a row.
     pub(super) fn fill(&mut self, row: &[f64], scale: Scale) {
-        call!(
-            fill_portable,
-            fill_avx2,
-            fill_avx512,
-            (self, row, scale)
-        );
+        call!(fill_portable, fill_avx2, fill_avx512, (self, row, scale));
     }
 
     /// Draws one output of the row, with probability integer / total exactly.
@@ -398,7 +393,14 @@ mod tests {
 
     #[test]
     fn wrong_numbers_are_seen() {
-        for wrong in [f64::NAN, -f64::NAN, f64::INFINITY, -1.0, -1e-320, f64::NEG_INFINITY] {
+        for wrong in [
+            f64::NAN,
+            -f64::NAN,
+            f64::INFINITY,
+            -1.0,
+            -1e-320,
+            f64::NEG_INFINITY,
+        ] {
             for at in [0, 40, 99] {
                 let mut row = vec![0.5; 100];
                 row[at] = wrong;
