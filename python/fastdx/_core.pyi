@@ -10,6 +10,7 @@ from fastdx._types import LedgerLike
 
 __all__ = [
     "CARD",
+    "LEAST_EXPONENT",
     "MOST_UNCHANGED",
     "RECOMMENDED_BALANCE",
     "RECOMMENDED_COVER",
@@ -26,6 +27,7 @@ __all__ = [
     "JsonDocument",
     "JsonError",
     "JsonFields",
+    "LawRows",
     "MechanismCore",
     "MetropolisSample",
     "NearestDocuments",
@@ -64,9 +66,11 @@ __all__ = [
     "multivariate_laplace",
     "near_losses",
     "nearest_documents",
+    "nearest_words",
     "open_space",
     "optimal_transport",
     "pairwise_emd",
+    "partition_words",
     "poincare_reconstruction",
     "privatize_arrow",
     "privatize_json",
@@ -87,6 +91,7 @@ __all__ = [
 
 __version__: str
 CARD: int
+LEAST_EXPONENT: float
 TOKENIZER: int
 MOST_UNCHANGED: float
 RECOMMENDED_EPSILON: float
@@ -792,6 +797,29 @@ def check_index(
 def utility_bound(
     n: SupportsIndex, epsilon: float, size: SupportsIndex, distance: float
 ) -> float: ...
+
+@final
+class LawRows:
+    @staticmethod
+    def alike(words: SupportsIndex, own: float, other: float) -> LawRows: ...
+    @staticmethod
+    def by_rank(space: Embedding | WordGraph, weights: ArrayLike) -> LawRows: ...
+    @staticmethod
+    def by_place(lines: Sequence[ArrayLike], weights: ArrayLike, end: float) -> LawRows: ...
+    @staticmethod
+    def in_sets(
+        space: Embedding | WordGraph, epsilon: float, sets: ArrayLike, kept: ArrayLike
+    ) -> LawRows: ...
+    @staticmethod
+    def in_nearest(
+        space: Embedding | WordGraph, epsilon: float, k: SupportsIndex, kept: ArrayLike
+    ) -> LawRows: ...
+    def __call__(self, word: SupportsIndex) -> NDArray[np.float64]: ...
+
+def nearest_words(
+    space: Embedding | WordGraph, word: SupportsIndex, k: SupportsIndex
+) -> NDArray[np.uint32]: ...
+def partition_words(space: Embedding | WordGraph, k: SupportsIndex) -> NDArray[np.uint32]: ...
 
 @final
 class Transport:

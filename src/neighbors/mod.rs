@@ -9,7 +9,11 @@
 //! bits, the word's id in the low bits. Sorting entries sorts by distance, with ties by id. A word
 //! is in a list exactly if its entry is at most the list's last entry.
 
+mod order;
+
 use crate::buffer::Buffer;
+
+pub(crate) use order::Order;
 
 /// Distances rounded to multiples of a power of two, so that distance and id fit in 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq)]

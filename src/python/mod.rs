@@ -14,6 +14,7 @@ mod graph;
 mod guarantee;
 mod gzip;
 mod hyperbolic_space;
+mod law_rows;
 mod lookup;
 mod mechanism;
 mod mechanisms;
@@ -34,6 +35,7 @@ mod transport;
 use pyo3::prelude::*;
 
 use crate::guarantee::Unchanged;
+use crate::mechanism::published;
 use crate::mechanism::tem::recommended;
 
 #[pymodule(gil_used = false)]
@@ -53,6 +55,10 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(channel::row_means, m)?)?;
     m.add_class::<channel::PyNgramPrior>()?;
     m.add_class::<channel::PyPosterior>()?;
+    m.add("LEAST_EXPONENT", published::LEAST_EXPONENT)?;
+    m.add_class::<law_rows::PyLawRows>()?;
+    m.add_function(wrap_pyfunction!(law_rows::nearest_words, m)?)?;
+    m.add_function(wrap_pyfunction!(law_rows::partition_words, m)?)?;
     m.add_class::<text::PyReplacements>()?;
     m.add_class::<numbers::PyNumber>()?;
     m.add_class::<numbers::PyDate>()?;

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use numpy::{PyArray1, PyArrayMethods};
+use numpy::{PyArray1, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use super::arguments::{matrix, numbers, shape_text, word_ids};
 use super::errors::wrong_type;
+use super::law_rows::PyLawRows;
 use crate::Error;
 use crate::mechanism::finite_law::Rows;
 use crate::spec::fingerprint_of_rows;
@@ -24,6 +25,13 @@ fn shape_error(words: usize, got: String) -> PyErr {
 /// Returns the rows of a law and its fingerprint (none for a function). The law is an array,
 /// (indptr, indices, data) of a sparse matrix by rows, or a function of a word's id.
 pub(super) fn rows_of(law: &Bound<'_, PyAny>, words: usize) -> PyResult<(Arc<Rows>, Option<u64>)> {
+    if let Ok(known) = law.cast::<PyLawRows>() {
+        let known = known.get();
+        return match known.words == words {
+            true => Ok((known.rows.clone(), None)),
+            false => Err(shape_error(words, shape_text(&[known.words; 2]))),
+        };
+    }
     if law.is_callable() {
         let function = law.clone().unbind();
         let rows: Arc<Rows> = Arc::new(move |id, out: &mut [f64]| {
@@ -79,10 +87,14 @@ pub(super) fn rows_of(law: &Bound<'_, PyAny>, words: usize) -> PyResult<(Arc<Row
 fn row_of(function: &Bound<'_, PyAny>, id: u32, out: &mut [f64]) -> PyResult<()> {
     let py = function.py();
     let row = function.call1((id,))?;
-    let row = py
-        .import("numpy")?
-        .call_method("ascontiguousarray", (row, numpy::dtype::<f64>(py)), None)?
-        .cast_into::<PyArray1<f64>>()?;
+    let ready = row.cast::<PyArray1<f64>>();
+    let row = match ready.map(|row| row.is_c_contiguous()) {
+        Ok(true) => row.cast_into::<PyArray1<f64>>()?,
+        _ => py
+            .import("numpy")?
+            .call_method("ascontiguousarray", (row, numpy::dtype::<f64>(py)), None)?
+            .cast_into::<PyArray1<f64>>()?,
+    };
     let row = row.readonly();
     let row = row.as_slice()?;
     if row.len() != out.len() {

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastdx._core import Embedding, WordGraph
+from fastdx._core import LEAST_EXPONENT, Embedding, WordGraph
 from fastdx._shared.rounded import up
 from fastdx.exceptions import InputTypeError, ParameterError, TooLargeError
 
@@ -22,7 +22,7 @@ Row: TypeAlias = Callable[[int], NDArray[np.float64]]
 
 LIMIT = 8 << 30
 """The most bytes of a matrix of all pairs of words."""
-LOWEST = -650.0
+LOWEST = LEAST_EXPONENT
 """The least log-weight, relative to the largest one of a word: see `softmax`."""
 
 
@@ -141,21 +141,6 @@ def distance_matrix(space: Space) -> NDArray[np.float64]:
     check_size(len(space))
     row = distance_rows(space)
     return np.stack([row(word) for word in range(len(space))])
-
-
-def ranks(distances: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Return the rank of every word by distance: 0 for the nearest, ties by id."""
-    order = np.argsort(distances, axis=-1, kind="stable")
-    places = np.empty_like(order)
-    np.put_along_axis(places, order, np.arange(distances.shape[-1]), axis=-1)
-    return places
-
-
-def nearest(distances: NDArray[np.float64], word: int) -> NDArray[np.intp]:
-    """Return the words from the nearest to the farthest, ties by id, the word itself first."""
-    moved = distances.copy()
-    moved[word] = -1.0
-    return np.argsort(moved, kind="stable")
 
 
 def check_size(count: int) -> None:

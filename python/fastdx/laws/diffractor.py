@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fastdx._core import Embedding
+from fastdx._core import Embedding, LawRows
 from fastdx.exceptions import ParameterError
-from fastdx.laws.base import LOWEST, Law, Price, Space, check_space, counted, positive, softmax
+from fastdx.laws.base import LOWEST, Law, Price, Space, check_space, counted, positive
 
 __all__ = ["greedy_order", "one_diffractor"]
 
@@ -140,20 +140,11 @@ def one_diffractor(
     for number, line in enumerate(lines):
         places[number, line] = np.arange(count)
 
-    def of_line(number: int, word: int) -> NDArray[np.float64]:
-        apart = np.abs(places[number] - places[number, word])
-        if method == "tem":
-            return softmax(-epsilon / 2 * np.minimum(apart, gamma))
-        # Two-sided geometric: (1 - a)/(1 + a)·a^|i - j| inside, a^|i - j|/(1 + a) at an end.
-        inside = (1 - np.exp(-epsilon)) / (1 + np.exp(-epsilon))
-        weights = np.exp(np.maximum(-epsilon * apart, LOWEST)) * inside
-        ends = [lines[number][0], lines[number][-1]]
-        weights[ends] *= 1 / (1 - np.exp(-epsilon))
-        return np.asarray(weights / weights.sum()) if count > 1 else np.ones(1)
-
-    def row(word: int) -> NDArray[np.float64]:
-        each = np.stack([of_line(number, word) for number in range(len(lines))])
-        return np.asarray(each.mean(axis=0))
+    far = np.arange(count)
+    exponents = -epsilon / 2 * np.minimum(far, gamma) if method == "tem" else -epsilon * far
+    # Two-sided geometric: (1 - a)/(1 + a)·a^|i - j| inside, a^|i - j|/(1 + a) at an end.
+    end = 1.0 if method == "tem" else 1 / (1 - np.exp(-epsilon))
+    row = LawRows.by_place(lines, np.exp(np.maximum(exponents, LOWEST)), end)
 
     def apart(word: int) -> NDArray[np.float64]:
         return np.asarray(np.abs(places - places[:, word, None]).max(axis=0), np.float64)

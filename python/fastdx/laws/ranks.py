@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from fastdx._core import LawRows, nearest_words
 from fastdx.laws.base import (
     Law,
     Price,
@@ -13,7 +14,6 @@ from fastdx.laws.base import (
     check_space,
     counted,
     distance_rows,
-    nearest,
     positive,
     softmax,
 )
@@ -58,13 +58,7 @@ def rank_based(space: Space, epsilon: float) -> Law:
     epsilon = positive("epsilon", epsilon)
     count = len(space)
     by_rank = softmax(-epsilon * np.arange(count) / max(count - 1, 1))
-    distances = distance_rows(space)
-
-    def row(word: int) -> NDArray[np.float64]:
-        law = np.empty(count)
-        law[nearest(distances(word), word)] = by_rank
-        return law
-
+    row = LawRows.by_rank(space, by_rank)
     claimed = Price(2 * epsilon, "The exponential mechanism with a score of sensitivity 1.")
     proved = Price(epsilon, "The normaliser is the same for every word, so only weights change.")
     source = "F. McSherry, K. Talwar, Mechanism Design via Differential Privacy, FOCS 2007"
@@ -122,7 +116,7 @@ def words_blending_boxes(
 
     def row(word: int) -> NDArray[np.float64]:
         d = distances(word)
-        chosen = nearest(d, word)[safe : safe + candidates]
+        chosen = nearest_words(space, word, safe + candidates)[safe:]
         spread = d[chosen].std()
         z = np.zeros(len(chosen))
         if spread > 0:
@@ -179,15 +173,14 @@ def with_neighbors(law: Law, rate: float) -> Law:
     rate = positive("rate", rate)
     count = len(law.space)
     check_size(count)
-    by_rank = softmax(-rate * np.arange(count))
-    distances = distance_rows(law.space)
+    by_rank = LawRows.by_rank(law.space, softmax(-rate * np.arange(count)))
     weights: list[NDArray[np.float64]] = []
 
     def row(word: int) -> NDArray[np.float64]:
         if not weights:
             kernel = np.empty((count, count))
             for x in range(count):
-                kernel[x, nearest(distances(x), x)] = by_rank
+                kernel[x] = by_rank(x)
             weights.append(kernel)
         return np.asarray(law.row(word) @ weights[0])
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fastdx._core import LawRows
 from fastdx.laws.base import Law, Price, Space, check_space, positive
 
 __all__ = ["randomized_response"]
@@ -51,11 +51,7 @@ def randomized_response(space: Space, epsilon: float) -> Law:
     # Computed from e^-ε: a large ε then neither overflows nor makes an output impossible.
     odds = np.exp(-min(epsilon, MAX_EPSILON))
     other = odds / (1 + (count - 1) * odds)
-
-    def row(word: int) -> NDArray[np.float64]:
-        law = np.full(count, other)
-        law[word] = 1 - (count - 1) * other
-        return law
+    row = LawRows.alike(count, 1 - (count - 1) * other, other)
 
     why = "Every output has one of two probabilities, and their ratio is e^ε."
     price = Price(epsilon, why)

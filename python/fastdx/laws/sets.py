@@ -5,19 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fastdx.laws.base import (
-    Law,
-    Price,
-    Space,
-    check_space,
-    counted,
-    distance_rows,
-    nearest,
-    positive,
-    softmax,
-)
+from fastdx._core import LawRows, partition_words
+from fastdx.laws.base import Law, Price, Space, check_space, counted, positive
 
 __all__ = ["custext"]
 
@@ -82,22 +72,13 @@ def custext(
     epsilon = positive("epsilon", epsilon)
     count = len(space)
     k = counted("k", k, 1, count)
-    kept = np.zeros(count, bool)
-    kept[space.ids(keep)] = True
-    distances = distance_rows(space)
-    sets = _partition(space, k) if partition else None
-
-    def row(word: int) -> NDArray[np.float64]:
-        law = np.zeros(count)
-        if kept[word]:
-            law[word] = 1.0
-            return law
-        d = distances(word)
-        outputs = nearest(d, word)[:k] if sets is None else np.flatnonzero(sets == sets[word])
-        far = d[outputs] - d[outputs].min()
-        # Words at equal distances are equally likely; the authors' code divides by 0 in this case.
-        law[outputs] = softmax(-epsilon / 2 * (far / far.max() if far.any() else far))
-        return law
+    kept = space.ids(keep)
+    sets = partition_words(space, k) if partition else None
+    row = (
+        LawRows.in_nearest(space, epsilon, k, kept)
+        if sets is None
+        else LawRows.in_sets(space, epsilon, sets, kept)
+    )
 
     claimed = Price(
         epsilon, "Called ε-differential privacy; the definition compares only words that share "
@@ -108,24 +89,10 @@ def custext(
             np.inf, "An output of one word's set and not of another's tells them apart for sure.",
         )  # fmt: skip
     else:
-        groups = np.zeros(count, np.intp) if sets is None else sets.copy()
+        groups = np.zeros(count, np.intp) if sets is None else sets.astype(np.intp)
         groups[kept] = -1
         proved = Price(
             epsilon, "Within a set the scores lie in [-1, 0]: weights and normaliser each change "
             "by a factor of at most e^(ε/2).", groups=groups,
         )  # fmt: skip
-    return Law("CusText+" if kept.any() else "CusText", space, row, claimed, proved, SOURCE)
-
-
-def _partition(space: Space, k: int) -> NDArray[np.intp]:
-    """Return the number of each word's set."""
-    sets = np.full(len(space), -1, np.intp)
-    distances = distance_rows(space)
-    number = 0
-    for word in range(len(space)):
-        if sets[word] < 0:
-            d = np.where(sets < 0, distances(word), np.inf)
-            chosen = nearest(d, word)[:k]
-            sets[chosen[sets[chosen] < 0]] = number
-            number += 1
-    return sets
+    return Law("CusText+" if len(kept) else "CusText", space, row, claimed, proved, SOURCE)

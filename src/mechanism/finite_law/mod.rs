@@ -9,91 +9,36 @@
 //! ([`largest_loss`](crate::audit::largest_loss)) and passed to [`FiniteLaw::with_loss`]. A paper's
 //! claim about a mechanism is not accepted as a proof.
 
+mod integers;
+mod tables;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 use rand::Rng;
 use rand::rngs::ChaCha12Rng;
 use rayon::prelude::*;
-use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::{Error, Result};
 use crate::guarantee::Guarantee;
 use crate::law::Law;
 use crate::mechanism::grouped::{Grouped, WordDraws};
-use crate::mechanism::tem::alias::AliasTable;
 use crate::mechanism::{Mechanism, WordMechanism};
 use crate::parallel::{Control, install};
 use crate::random::{Bulk, Key, Randomness, uniform_below};
 use crate::space::MetricSpace;
-use crate::word_cache::{CacheBudget, WordCache};
+use crate::word_cache::CacheBudget;
 
-/// Writes the relative probability of every output for a word.
+use integers::{Scale, Seen, Sums, see};
+use tables::{DrawTable, MIN_TABLE_DRAWS, Tables};
+
+/// Writes the relative probability of every output for a word, over zeros.
 pub type Rows = dyn Fn(u32, &mut [f64]) -> Result<()> + Send + Sync;
 
 /// Slack of a computed loss. Two words at distance 0 may differ by log-ratios of up to half of it,
 /// and the logarithms behind the loss are rounded.
 pub(crate) const SLACK: f64 = 2e-9;
-
-/// From this many draws of a word on, a table pays even if it is not kept.
-const MIN_TABLE_DRAWS: usize = 64;
-
-/// A word's law as an alias table for many draws. It covers all words, or only the possible outputs
-/// where these are few.
-#[derive(Debug)]
-struct DrawTable {
-    table: AliasTable,
-    /// The outputs with positive probability, ascending; `None` if the table covers all words.
-    outputs: Option<Box<[u32]>>,
-}
-
-impl DrawTable {
-    fn of(law: &Law, outputs: Option<Box<[u32]>>) -> Self {
-        let table = match &outputs {
-            None => AliasTable::new(law),
-            Some(_) => AliasTable::new(&positive(law)),
-        };
-        DrawTable { table, outputs }
-    }
-
-    fn bytes(&self) -> usize {
-        let outputs = self.outputs.as_deref().map_or(0, size_of_val);
-        size_of::<Self>() + self.table.size() + outputs
-    }
-
-    /// Draws `count` outputs; `law` recomputes the whole law when a draw needs further bits.
-    fn sample_many(
-        &self,
-        count: usize,
-        rng: &mut impl Rng,
-        law: impl Fn() -> Law,
-        mut drawn: impl FnMut(u32),
-    ) {
-        match &self.outputs {
-            None => self.table.sample_many(count, rng, law, drawn),
-            Some(outputs) => {
-                let law = || positive(&law());
-                let drawn = |at: u32| drawn(outputs[at as usize]);
-                self.table.sample_many(count, rng, law, drawn);
-            }
-        }
-    }
-}
-
-/// Returns the outputs with positive probability if they are at most half of the words.
-fn few_outputs(law: &Law) -> Option<Box<[u32]>> {
-    let released = || {
-        (0u32..)
-            .zip(law.weights())
-            .filter(|(_, weight)| *weight > 0)
-    };
-    (released().count() <= law.len() / 2).then(|| released().map(|(y, _)| y).collect())
-}
-
-/// Restricts a law to the outputs with positive probability.
-fn positive(law: &Law) -> Law {
-    Law::of_weights(law.weights().filter(|weight| *weight > 0))
-}
 
 /// The largest losses computed for a law against its space's metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -117,7 +62,7 @@ pub struct FiniteLaw {
     /// Ids of excluded words, ascending.
     excluded: Arc<[u32]>,
     loss: Option<Loss>,
-    tables: Arc<WordCache<DrawTable>>,
+    tables: Arc<Tables>,
     cache_bytes: Option<usize>,
     randomness: Randomness,
 }
@@ -144,8 +89,8 @@ impl FiniteLaw {
         randomness: Randomness,
     ) -> Result<Self> {
         let budget = cache_bytes.map_or_else(CacheBudget::standard, |b| Ok(CacheBudget::new(b)))?;
-        let (words, share) = (space.vocabulary().len(), budget.limit());
-        let tables = Arc::new(WordCache::new(words, budget, share));
+        let words = space.vocabulary().len();
+        let tables = Arc::new(Tables::new(words, budget));
         let row_hashes = (0..words).map(|_| AtomicU64::new(0)).collect();
         Ok(FiniteLaw {
             space,
@@ -176,9 +121,19 @@ impl FiniteLaw {
     /// [`Error::Parameter`] for a value that is no probability, a row without a positive value, or
     /// a row that changed. Errors of the `rows` function are passed on.
     pub fn integers(&self, id: u32) -> Result<Law> {
-        let mut row = vec![0.0; self.space.vocabulary().len()];
-        (self.rows)(id, &mut row)?;
-        let hash = xxh3_64(bytemuck::cast_slice(&row)) | 1;
+        let mut row = Vec::new();
+        let scale = self.read(id, &mut row)?;
+        Ok(scale.law(&row))
+    }
+
+    /// Reads a word's row, with excluded outputs at 0; returns the scale of its integers.
+    fn read(&self, id: u32, row: &mut Vec<f64>) -> Result<Scale> {
+        row.clear();
+        row.resize(self.space.vocabulary().len(), 0.0);
+        (self.rows)(id, row)?;
+        let Seen { hash, mut most } = see(row);
+        // 0 stands for a row that was never read.
+        let hash = hash | 1;
         let known = &self.row_hashes[id as usize];
         let known = known.compare_exchange(0, hash, Ordering::Relaxed, Ordering::Relaxed);
         if known.is_err_and(|known| known != hash) {
@@ -186,21 +141,24 @@ impl FiniteLaw {
             let got = format!("another row for word {id}");
             return Err(Error::parameter("law", expected, got));
         }
-        for &excluded in &*self.excluded {
-            row[excluded as usize] = 0.0;
+        if !self.excluded.is_empty() {
+            for &excluded in &*self.excluded {
+                row[excluded as usize] = 0.0;
+            }
+            most = see(row).most;
         }
         let wrong = |got: String| {
             let expected = "probabilities: numbers of at least 0, one of every row above 0";
             Error::parameter("law", expected, format!("{got} in the row of word {id}"))
         };
-        if let Some(p) = row.iter().find(|p| !(**p >= 0.0 && p.is_finite())) {
-            return Err(wrong(p.to_string()));
+        if most >= f64::INFINITY.to_bits() {
+            let bad = row.iter().find(|p| !(**p >= 0.0 && p.is_finite()));
+            return Err(wrong(bad.map_or_else(String::new, f64::to_string)));
         }
-        let most = row.iter().fold(0.0, |a: f64, &b| a.max(b));
-        if most == 0.0 {
+        if most == 0 {
             return Err(wrong("zeros alone".into()));
         }
-        Ok(Law::of_weights(row.into_iter().map(|p| scaled(p, most))))
+        Ok(Scale::of(f64::from_bits(most)))
     }
 
     /// Checks every row; returns the largest log-ratio between a row and the uniform law on all
@@ -230,6 +188,7 @@ impl FiniteLaw {
 
     fn draw_word(
         &self,
+        Scratch { row, sums }: &mut Scratch,
         id: u32,
         count: usize,
         rng: &mut impl Rng,
@@ -241,47 +200,23 @@ impl FiniteLaw {
             table.sample_many(count, rng, again, drawn);
             return Ok(());
         }
-        let law = self.integers(id)?;
+        let start = Instant::now();
+        let scale = self.read(id, row)?;
+        sums.fill(row, scale);
+        // A seed fixes the outputs, and a table draws others than the sums do: with a seed, it
+        // may not depend on earlier draws, nor on room, which of the two draws.
         let seeded = self.randomness.seed().is_some();
-        // Without room for the table, build it only for many draws.
-        let outputs = few_outputs(&law);
-        let least = match &outputs {
-            None => AliasTable::bytes(law.len()),
-            Some(outputs) => AliasTable::bytes(outputs.len()) + size_of_val(&**outputs),
-        };
-        if count < MIN_TABLE_DRAWS
-            && !seeded
-            && self.tables.free_bytes() < least + size_of::<DrawTable>()
-        {
-            (0..count).for_each(|_| drawn(law.sample(rng)));
+        let table = seeded || self.tables.pays(id, count, sums.positive, start.elapsed());
+        if !table {
+            (0..count).for_each(|_| drawn(sums.sample(row, scale, rng)));
             return Ok(());
         }
-        let kept = DrawTable::of(&law, outputs);
-        let bytes = kept.bytes();
-        match self.tables.keep(id, kept, bytes) {
+        let made = DrawTable::of(&scale.law(row), sums.positive);
+        match self.tables.keep(id, made) {
             Ok(table) => table.sample_many(count, rng, again, drawn),
             Err(table) => table.sample_many(count, rng, again, drawn),
         }
         Ok(())
-    }
-}
-
-/// Returns ⌊p·2^s⌋ for the s that brings `most` between 2⁹⁹ and 2¹⁰⁰; at least 1 if p is positive.
-fn scaled(p: f64, most: f64) -> u128 {
-    let parts = |x: f64| -> (u128, i32) {
-        let bits = x.to_bits();
-        let (exponent, fraction) = ((bits >> 52) as i32, u128::from(bits & ((1 << 52) - 1)));
-        match exponent {
-            0 => (fraction, -1074),
-            _ => (fraction | 1 << 52, exponent - 1075),
-        }
-    };
-    let (top, up) = parts(most);
-    let shift = 100 - (128 - top.leading_zeros() as i32) - up;
-    let (mantissa, exponent) = parts(p);
-    match exponent + shift {
-        left @ 0.. => mantissa << left,
-        right => (mantissa.checked_shr(right.unsigned_abs()).unwrap_or(0)).max(mantissa.min(1)),
     }
 }
 
@@ -394,14 +329,27 @@ impl Mechanism for FiniteLaw {
     }
 }
 
-impl WordDraws for FiniteLaw {
-    type Scratch = ();
+/// A row of one word, and its sums.
+#[derive(Default)]
+pub(super) struct Scratch {
+    row: Vec<f64>,
+    sums: Sums,
+}
 
-    fn draw(&self, _: &mut (), word: u32, rng: &mut Bulk, out: &mut [u32]) -> Result<()> {
+impl WordDraws for FiniteLaw {
+    type Scratch = Scratch;
+
+    fn draw(
+        &self,
+        scratch: &mut Scratch,
+        word: u32,
+        rng: &mut Bulk,
+        out: &mut [u32],
+    ) -> Result<()> {
         let count = out.len();
         let mut out = out.iter_mut();
         let drawn = |y| out.next().into_iter().for_each(|slot| *slot = y);
-        self.draw_word(word, count, rng, drawn)
+        self.draw_word(scratch, word, count, rng, drawn)
     }
 }
 
@@ -424,32 +372,6 @@ mod tests {
             Ok(())
         };
         FiniteLaw::new(space, Arc::new(rows), Some(1 << 20), Randomness::new(seed)).unwrap()
-    }
-
-    #[test]
-    fn integers_are_in_proportion() {
-        for (p, most) in [
-            (1.0, 1.0),
-            (0.25, 0.75),
-            (1e-30, 1.0),
-            (3e-300, 5e-300),
-            (0.1, 0.3),
-        ] {
-            let (weight, top) = (scaled(p, most), scaled(most, most));
-            assert!((1 << 99..=1 << 100).contains(&top), "{top}");
-            let expected = p / most * top as f64;
-            assert!(
-                (weight as f64 - expected).abs() <= expected * 1e-15 + 1.0,
-                "{p} {most}"
-            );
-        }
-        assert_eq!(scaled(0.0, 1.0), 0);
-        assert_eq!(
-            scaled(f64::from_bits(1), 1.0),
-            1,
-            "no possible output becomes impossible"
-        );
-        assert_eq!(scaled(1e-300, 1.0), 1);
     }
 
     #[test]
