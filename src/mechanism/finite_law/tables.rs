@@ -11,14 +11,15 @@ use std::time::Duration;
 
 use rand::Rng;
 
+use super::integers::Scale;
 use crate::law::Law;
 use crate::mechanism::tem::alias::AliasTable;
 use crate::word_cache::{CacheBudget, WordCache};
 
 /// From this many draws of a word in a call on, its table is built at once if there is room.
 pub(super) const MIN_TABLE_DRAWS: usize = 64;
-/// A table costs about this many nanoseconds for each possible output. Measured on rows of 20,000
-/// outputs.
+/// A table costs about this many nanoseconds for each possible output: an estimate from rows of
+/// 20,000 outputs. It decides when a table is made, and no output.
 const NANOS_PER_OUTPUT: usize = 13;
 /// A draw without a table costs about this many nanoseconds more than one with it.
 const NANOS_PER_DRAW: usize = 100;
@@ -33,20 +34,22 @@ pub(super) struct DrawTable {
 }
 
 impl DrawTable {
-    /// The table of a law with this many possible outputs.
-    pub(super) fn of(law: &Law, possible: usize) -> Self {
-        if !few(possible, law.len()) {
-            let table = AliasTable::new(law);
+    /// The table of a row with this many possible outputs.
+    pub(super) fn of(row: &[f64], scale: Scale, possible: usize) -> Self {
+        if !few(possible, row.len()) {
+            let table = AliasTable::new(&scale.law(row));
             return DrawTable {
                 table,
                 outputs: None,
             };
         }
-        let outputs = (0u32..).zip(law.weights());
-        let outputs = outputs.filter_map(|(y, weight)| (weight > 0).then_some(y));
+        // A positive probability has a positive integer.
+        let outputs = (0u32..).zip(row).filter(|(_, p)| **p > 0.0);
+        let outputs: Box<[u32]> = outputs.map(|(y, _)| y).collect();
+        let weights = outputs.iter().map(|&y| scale.integer(row[y as usize]));
         DrawTable {
-            table: AliasTable::new(&positive(law)),
-            outputs: Some(outputs.collect()),
+            table: AliasTable::new(&Law::of_weights(weights)),
+            outputs: Some(outputs),
         }
     }
 
