@@ -186,6 +186,29 @@ pub fn pool_of(threads: usize) -> Result<&'static ThreadPool> {
     }
 }
 
+/// Makes this thread a pool of its own for the rest of its life: calls on it use no other thread, and
+/// wait for none. It is for servers whose threads each answer a request. There, a hand-off to the
+/// common pool costs more than it saves, and waits behind all work that the pool has already.
+///
+/// # Errors
+/// [`Error::System`] if rayon refuses the pool.
+pub fn stay_on_this_thread() -> Result<()> {
+    if rayon::current_thread_index().is_some() {
+        return Ok(());
+    }
+    let pool = ThreadPoolBuilder::new()
+        .num_threads(1)
+        .use_current_thread()
+        .build();
+    let pool = pool.map_err(|e| Error::System {
+        what: "threads",
+        reason: e.to_string(),
+    })?;
+    // The thread refers to it until it ends, and rayon frees neither.
+    std::mem::forget(pool);
+    Ok(())
+}
+
 /// `FASTDX_NUM_THREADS`, or 0 for one thread per core.
 fn from_environment() -> Result<usize> {
     let Ok(text) = std::env::var("FASTDX_NUM_THREADS") else {
@@ -276,6 +299,22 @@ pub(crate) fn split<T: Send>(items: Vec<T>, work: impl Fn(T) + Sync) {
 #[cfg(all(test, unix))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_thread_that_stays_alone_shares_no_work() {
+        let alone = std::thread::spawn(|| {
+            stay_on_this_thread().unwrap();
+            stay_on_this_thread().unwrap();
+            let own = std::thread::current().id();
+            let items: Vec<u32> = (0..10_000).collect();
+            let threads = install(items.len(), 0, || {
+                map_all(&items, |_| std::thread::current().id())
+            });
+            threads.unwrap().iter().all(|thread| *thread == own)
+        });
+        assert!(alone.join().unwrap());
+        assert!(rayon::current_thread_index().is_none());
+    }
 
     /// A child counts one fork more than its parent, so it does not use the parent's pool.
     #[test]

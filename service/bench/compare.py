@@ -3,7 +3,8 @@
     python service/bench/compare.py [--seconds 5] [--bin DIRECTORY]
 
 Servers and load share the machine. Each round warms and measures all servers in turn; the table
-has the medians of three rounds. The binaries are those of `make bench-service`.
+has the medians of three rounds. The binaries are those of `make bench-service`. Where wrk is
+installed, it sends the same requests to fastdx-serve, and has rows of its own.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import signal
 import socket
 import statistics
@@ -37,6 +39,7 @@ LOADS = {
     ],
 }
 KEY = "0123456789abcdef"
+WRK = "fastdx-serve, by wrk"
 
 
 @contextmanager
@@ -70,6 +73,32 @@ def resident(pid: int) -> float:
     return int(status[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
+def by_wrk(where: str, requests: Path, connections: str, seconds: float) -> dict[str, float]:
+    """Send saved requests by wrk, which takes whole seconds."""
+    command = ["wrk", "--threads", "2", "--connections", connections,
+               "--duration", f"{max(1, round(seconds))}s", "--script", "service/bench/wrk.lua",
+               f"http://{where}", "--", str(requests)]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, check=True, text=True, cwd=ROOT)
+    one: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    if one["failed"] or one["broken"] or not one["per_second"]:
+        sys.exit(f"wrk: {done.stdout}")
+    return one
+
+
+def show(names: list[str], found: dict[tuple[str, str], list[dict[str, float]]]) -> None:
+    """Print a table per load, of the medians of the rounds."""
+    for load in LOADS:
+        print(f"| {load} | requests/s | p50, ms | p99, ms |\n|---|---|---|---|")
+        for name in names:
+            runs = found[load, name]
+            rate, p50, p99 = (
+                statistics.median(run[key] for run in runs)
+                for key in ("per_second", "p50_ms", "p99_ms")
+            )
+            print(f"| {name} | {rate:,.0f} | {p50:.2f} | {p99:.2f} |")
+        print()
+
+
 def main() -> None:
     """Measure, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -91,6 +120,13 @@ def main() -> None:
         "uvicorn, 1 worker": [*uvicorn, "1"],
         "uvicorn, 2 workers": [*uvicorn, "2"],
     }
+    names = list(servers)
+    saved = {load: folder / f"requests-{i}" for i, load in enumerate(LOADS)}
+    if shutil.which("wrk"):
+        names.insert(1, WRK)
+        for load, path in saved.items():
+            generator = [str(args.bin / "examples" / "fastdx-load"), where, *LOADS[load]]
+            subprocess.run([*generator, "--save", str(path)], check=True)
     found: dict[tuple[str, str], list[dict[str, float]]] = {}
     memory = 0.0
     for _ in range(ROUNDS):
@@ -110,19 +146,15 @@ def main() -> None:
                     if one["failed"] or one["broken"]:
                         sys.exit(f"{name}, {load}: {done.stdout}")
                     found.setdefault((load, name), []).append(one)
+                    if name == "fastdx-serve" and WRK in names:
+                        one = by_wrk(where, saved[load], flags[1], args.seconds)
+                        found.setdefault((load, WRK), []).append(one)
                 if name == "fastdx-serve":
                     memory = max(memory, resident(pid))
-    for load in LOADS:
-        print(f"| {load} | requests/s | p50, ms | p99, ms |\n|---|---|---|---|")
-        for name in servers:
-            runs = found[load, name]
-            rate, p50, p99 = (
-                statistics.median(run[key] for run in runs)
-                for key in ("per_second", "p50_ms", "p99_ms")
-            )
-            print(f"| {name} | {rate:,.0f} | {p50:.2f} | {p99:.2f} |")
-        print()
+    show(names, found)
     print(f"fastdx-serve held {memory:.0f} MB at most.")
+    if WRK not in names:
+        print("wrk was not installed, so only our own driver measured.")
 
 
 if __name__ == "__main__":

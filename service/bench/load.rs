@@ -1,8 +1,15 @@
 //! `fastdx-load`: closed-loop load on a service, and what it took.
 //!
 //! Each connection sends a request, waits for the answer, sends the next. One line of JSON comes out:
-//! answers a second, times in milliseconds, and how many were no 200.
+//! answers a second, times in milliseconds, and how many were no 200. `--save FILE` writes the requests
+//! instead, so that another driver can send them.
+//!
+//! A slow answer holds back the requests that its connection would send meanwhile. Their times would be
+//! long, and nobody measures them ("coordinated omission"). So the times count them, by the rule of wrk:
+//! an answer after t counts as answers after t, t - m, t - 2m, …, above m, which is the mean time.
+//! `measured_p99_ms` is without them.
 
+use std::io::Write;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
@@ -40,6 +47,9 @@ struct Flags {
     /// Authorization: Bearer …
     #[arg(long)]
     key: Option<String>,
+    /// Write the requests, each after a line with its bytes' number, and send nothing
+    #[arg(long)]
+    save: Option<std::path::PathBuf>,
 }
 
 /// Requests that are sent in turn.
@@ -119,9 +129,35 @@ async fn load(
     Ok((times, failed))
 }
 
+/// Adds the times of the requests that slow answers held back; `mean` is the time of one answer.
+fn with_held_back(times: &[u32], mean: u32) -> Vec<u32> {
+    let mean = mean.max(1);
+    let each = times.iter().flat_map(|&time| {
+        let rest = time.saturating_sub(mean);
+        let held_back = (0..).map_while(move |n| rest.checked_sub(n * mean).filter(|t| *t > mean));
+        std::iter::once(time).chain(held_back)
+    });
+    each.collect()
+}
+
+/// The time within which this share of the answers came, in milliseconds.
+fn quantile(sorted: &[u32], q: f64) -> Option<f64> {
+    let place = (sorted.len() as f64 * q) as usize;
+    let time = sorted.get(place.min(sorted.len().saturating_sub(1)))?;
+    Some(f64::from(*time) / 1e3)
+}
+
 fn main() -> std::io::Result<()> {
     let flags = Flags::parse();
     let requests = std::sync::Arc::new(requests(&flags));
+    if let Some(path) = &flags.save {
+        let mut out = std::io::BufWriter::new(std::fs::File::create(path)?);
+        for request in &*requests {
+            writeln!(out, "{}", request.len())?;
+            out.write_all(request)?;
+        }
+        return out.flush();
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(flags.threads)
         .enable_all()
@@ -154,17 +190,15 @@ fn main() -> std::io::Result<()> {
             }
         }
         times.sort_unstable();
-        let at = |q: f64| {
-            let place = (times.len() as f64 * q) as usize;
-            times
-                .get(place.min(times.len().saturating_sub(1)))
-                .map(|t| f64::from(*t) / 1e3)
-        };
+        let mean = flags.seconds * 1e6 * flags.connections as f64 / times.len().max(1) as f64;
+        let mut all = with_held_back(&times, mean as u32);
+        all.sort_unstable();
         println!(
             "{}",
             serde_json::json!({
                 "per_second": (times.len() as f64 / flags.seconds).round(),
-                "p50_ms": at(0.5), "p99_ms": at(0.99), "p999_ms": at(0.999),
+                "p50_ms": quantile(&all, 0.5), "p99_ms": quantile(&all, 0.99),
+                "p999_ms": quantile(&all, 0.999), "measured_p99_ms": quantile(&times, 0.99),
                 "failed": failed, "broken": broken,
             })
         );

@@ -7,6 +7,7 @@
 //! | what a client sends, and what it gets | [`body`] |
 //! | the most that a request may ask for | [`limits`] |
 //! | a request's work: checked, priced, drawn | [`work`] |
+//! | the threads that draw batches | [`drawing`] |
 //! | the state that all requests share | [`service`] |
 //! | the paths and what they answer | [`routes`] |
 //! | what is sent back | [`reply`] |
@@ -24,6 +25,7 @@
 
 pub mod answers;
 pub mod body;
+pub mod drawing;
 pub mod held;
 pub mod keys;
 pub mod ledger;

@@ -11,6 +11,7 @@ use clap::Parser;
 use fastdx::guarantee::Unchanged;
 use fastdx::spec::{self, Kind, Spec};
 use fastdx_serve::answers::Answers;
+use fastdx_serve::drawing::DrawingThreads;
 use fastdx_serve::keys::Keys;
 use fastdx_serve::ledger::Ledger;
 use fastdx_serve::limits::Limits;
@@ -240,6 +241,8 @@ fn run(flags: Flags) -> Result<ExitCode, String> {
         concurrency: flags.max_requests,
         body_time: seconds("body-time", flags.body_time)?,
     };
+    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = flags.threads.unwrap_or_else(cores).clamp(1, 1024);
     let service = Arc::new(Service {
         policies: ArcSwapOption::empty(),
         keys,
@@ -251,15 +254,14 @@ fn run(flags: Flags) -> Result<ExitCode, String> {
         )?,
         metrics: Metrics::default(),
         room: Arc::new(Semaphore::new(limits.concurrency)),
+        drawing: DrawingThreads::start(threads)?,
         limits,
         page: !flags.no_page,
         draining: AtomicBool::new(false),
     });
     service.affordable(&policies)?;
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
-    if let Some(threads) = flags.threads {
-        runtime.worker_threads(threads.clamp(1, 1024));
-    }
+    runtime.worker_threads(threads);
     let runtime = runtime.enable_all().build().map_err(|e| e.to_string())?;
     let code = runtime.block_on(main_task(flags, policies, service, tls, times));
     // Requests that outlast the drain time are dropped.

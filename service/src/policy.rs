@@ -24,8 +24,9 @@ const SPANS: &str = "all that lies outside the spans is RELEASED AS IT IS, and w
 const SHORTEST_PAD: f64 = 0.001;
 const LONGEST_PAD: f64 = 60.0;
 
-/// Bytes of texts that are drawn in one call: fewer than the library would give to its pool.
-const MAX_BYTES_PER_CALL: usize = 4095;
+/// Bytes of texts that are drawn in one call. In a longer request, others get their turn between two
+/// calls. In a shorter one, equal words are looked up and drawn together.
+const MAX_BYTES_PER_CALL: usize = 1 << 16;
 
 /// A named policy.
 pub struct Policy {
@@ -288,7 +289,6 @@ impl Policy {
         if whole || texts.len() == 1 {
             return self.text.privatize_texts_with(texts, kept, &control);
         }
-        // On this thread: other requests use the other threads.
         let mut out = Vec::with_capacity(texts.len());
         let mut counts = Counts::default();
         let mut rest = texts;

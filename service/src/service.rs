@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
+use fastdx::parallel::stay_on_this_thread;
 use fastdx::text::{Consistent, padded};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::{Body as _, Incoming};
@@ -18,6 +19,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::answers::Answers;
 use crate::body::Input;
+use crate::drawing::DrawingThreads;
 use crate::held::{Connection, Reservations};
 use crate::keys::Keys;
 use crate::ledger::{Ledger, Refusal};
@@ -25,7 +27,7 @@ use crate::limits::Limits;
 use crate::metrics::{Metrics, Refused};
 use crate::policy::{Policies, Policy};
 use crate::reply::Failure;
-use crate::work::{CheckedRequest, Done, caught, draw, price};
+use crate::work::{CheckedRequest, Done, Size, caught, draw, price};
 
 /// The shared state of the service.
 pub struct Service {
@@ -45,6 +47,8 @@ pub struct Service {
     pub limits: Limits,
     /// Permits for further requests.
     pub room: Arc<Semaphore>,
+    /// The threads that draw batches.
+    pub drawing: DrawingThreads,
     /// Whether the page is shown.
     pub page: bool,
     /// Whether the service is stopping.
@@ -339,9 +343,15 @@ impl Service {
             }
         }
         let (texts, policy) = (work.texts(), work.policy().clone());
-        let done = match work.is_short() {
-            true => caught(|| draw(work)),
-            false => {
+        let done = match work.size() {
+            Size::Short => {
+                // A hand-off would cost more than the draw. Without a pool of its own, the
+                // thread draws by the common one: slower.
+                let _ = stay_on_this_thread();
+                caught(|| draw(work))
+            }
+            Size::Batch => self.drawing.run(|| draw(work)).await,
+            Size::Long => {
                 let done = tokio::task::spawn_blocking(move || caught(|| draw(work)));
                 done.await.unwrap_or(None)
             }

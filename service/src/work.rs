@@ -9,9 +9,22 @@ use crate::limits::Limits;
 use crate::policy::Policy;
 use crate::reply::Failure;
 
-/// Texts of up to this many bytes are drawn on the thread that received them; longer ones on
-/// threads for such work.
+/// Texts of up to this many bytes are drawn on the thread that received them.
 const SHORT: usize = 2048;
+/// Texts of up to this many bytes are a batch, for a drawing thread. Longer ones would hold others up:
+/// they use the library's pool, and share the cores with the rest by the system's rules.
+const BATCH: usize = 1 << 16;
+
+/// The size of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Size {
+    /// Drawn so quickly that another thread does not pay.
+    Short,
+    /// Drawn in some milliseconds.
+    Batch,
+    /// Anything larger.
+    Long,
+}
 
 /// The release that a checked request produced.
 pub struct Done {
@@ -109,9 +122,13 @@ impl CheckedRequest {
         self.texts as u64
     }
 
-    /// Whether drawing is so quick that another thread does not pay.
-    pub fn is_short(&self) -> bool {
-        self.bytes <= SHORT
+    /// The size, which says where it is drawn.
+    pub fn size(&self) -> Size {
+        match self.bytes {
+            0..=SHORT => Size::Short,
+            0..=BATCH => Size::Batch,
+            _ => Size::Long,
+        }
     }
 }
 
