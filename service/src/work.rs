@@ -124,10 +124,12 @@ impl CheckedRequest {
 
     /// The size, which says where it is drawn.
     pub fn size(&self) -> Size {
-        match self.bytes {
-            0..=SHORT => Size::Short,
-            0..=BATCH => Size::Batch,
-            _ => Size::Long,
+        if self.bytes <= SHORT {
+            Size::Short
+        } else if self.bytes <= BATCH {
+            Size::Batch
+        } else {
+            Size::Long
         }
     }
 }

@@ -276,7 +276,7 @@ mod tests {
         assert!(by_rank(e.clone(), vec![1.0]).is_err());
 
         let line = vec![2, 0, 1];
-        let placed = by_place(&[line.clone()], vec![4.0, 2.0, 1.0], 2.0).unwrap();
+        let placed = by_place(std::slice::from_ref(&line), vec![4.0, 2.0, 1.0], 2.0).unwrap();
         near(&row(&*placed, 3, 0), &[0.5 / 1.5, 0.5 / 1.5, 0.5 / 1.5]);
         near(&row(&*placed, 3, 2), &[2.0 / 12.0, 2.0 / 12.0, 8.0 / 12.0]);
         let two = by_place(&[line, vec![0, 1, 2]], vec![4.0, 2.0, 1.0], 2.0).unwrap();

@@ -108,9 +108,11 @@ mod tests {
 
     fn agree(word: u32, distances: &[f64]) {
         let expected = slowly(word, distances);
-        let mut order = Order::default();
         // Memory that was used before.
-        order.keys = vec![7; 5];
+        let mut order = Order {
+            keys: vec![7; 5],
+            ..Order::default()
+        };
         assert!(order.all(word, distances).eq(expected.iter().copied()));
         let all = || 0..distances.len() as u32;
         for k in [0, 1, 2, 24, distances.len(), distances.len() + 3] {
