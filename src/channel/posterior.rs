@@ -35,6 +35,9 @@ const LANES: usize = 8;
 const FEWEST_TOGETHER: usize = 6;
 /// Bytes of states above which sentences are worked on one by one, to save memory.
 const LANE_BYTES: usize = 8 << 20;
+/// Bytes of posteriors below which those of all places are kept from the start: who asks for them
+/// need not wait for a second pass.
+const SMALL_BYTES: usize = if cfg!(test) { 1 << 10 } else { 8 << 20 };
 
 /// The knowledge about one word after the release.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -488,11 +491,13 @@ impl Posterior {
             return Ok(());
         }
         let (mut words, mut log, mut wrong) = (Vec::new(), 0.0, None::<usize>);
+        let small = 8 * self.tokens() * self.reading.observed.len() <= SMALL_BYTES;
         self.together(
             |sentences| {
                 let mut found = Vec::new();
                 let (log, wrong) = self.pass(sentences, control, &mut |place, marginal| {
-                    found.push((place, self.word(place, marginal)));
+                    let kept = if small { marginal.to_vec() } else { Vec::new() };
+                    found.push((place, self.word(place, marginal), kept));
                 })?;
                 control.advance(found.len());
                 Ok((found, log, wrong))
@@ -506,8 +511,15 @@ impl Posterior {
         if wrong.is_some() {
             return Err(self.unexplained(wrong));
         }
-        words.sort_unstable_by_key(|(place, _)| *place);
-        self.words = words.into_iter().map(|(_, word)| word).collect();
+        words.sort_unstable_by_key(|(place, ..)| *place);
+        let mut marginals = Vec::new();
+        for (_, word, marginal) in words {
+            self.words.push(word);
+            marginals.extend(marginal);
+        }
+        if small {
+            self.window = Mutex::new((0..self.words.len(), marginals));
+        }
         self.log_evidence = log;
         if self.messages.is_some() {
             self.log_evidence = f64::NAN;
