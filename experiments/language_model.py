@@ -66,7 +66,7 @@ PARTICLES = 16
 SHOWN = 10
 """Other sentences that the neural model reads first."""
 PARTS = ("trigrams", "gain")
-"""What the neural attacker weighs at each word: ln of the exact trigrams' posterior, and ln of what
+"""The neural attacker weighs at each word: ln of the exact trigrams' posterior, and ln of what
 the neural model adds."""
 RIVALS = 10
 """At each place, the likeliest content words by trigrams: the neural attacker names one of them."""
@@ -178,7 +178,7 @@ class Released(NamedTuple):
 
 
 class Ngrams(NamedTuple):
-    """What n-grams say of a sentence's content words, in their order."""
+    """N-grams say this of a sentence's content words, in their order."""
 
     first: Ids
     """The likeliest content word by orders 1, 2, 3: (3, places)."""
@@ -353,7 +353,7 @@ def _prior(know: Knowledge, model: NeuralWords) -> dict[str, Any]:
 
 
 def kept_ngrams(folder: Folder, know: Knowledge, released: Released, i: int) -> Ngrams:
-    """What n-grams say of a sentence, computed once: another neural attacker needs no new sums."""
+    """Return what n-grams say of a sentence; computed once, whichever neural attacker comes."""
     path = folder.path / "ngrams" / f"{i}-{POLICIES.index(released.policy)}.npz"
     if path.exists():
         with np.load(path) as held:
@@ -434,8 +434,9 @@ def keep(folder: Folder, path: Path = KEPT) -> None:
         known = {row[0]: row for row in rows if row[COLUMNS.index("neural")] is not None}
         spare = {row[0]: row for row in rows}
         for line in lines:
-            if line["policy"] == policy and line["sentence"] not in known:
-                known[line["sentence"]] = [line.get(c) for c in COLUMNS]
+            have = known if "neural" in line else spare
+            if line["policy"] == policy and line["sentence"] not in have:
+                have[line["sentence"]] = [line.get(c) for c in COLUMNS]
                 seconds += line["seconds"]
         found = spare | known
         attacks[policy] = [found[sentence] for sentence in sorted(found)]
@@ -512,7 +513,7 @@ def named(run: Run) -> Table:
 
 
 def _beside(data: dict[str, Numbers]) -> list[str]:
-    """What the neural attacker names, and trigrams of the same sentences."""
+    """Return what the neural attacker names, and trigrams of the same sentences."""
     there = ~np.isnan(data["neural"])
     if there.sum() < 2:
         return [f"{there.sum()}", *["-"] * 5]

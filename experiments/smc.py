@@ -46,7 +46,7 @@ class WordModel(Protocol):
 
     @property
     def grams(self) -> NDArray[Any]:
-        """What n-grams by themselves say of the words behind the prefixes: shape (N, V)."""
+        """N-grams' own probabilities of the words behind the prefixes: shape (N, V)."""
         ...
 
     def begin(self) -> Numbers:
@@ -236,7 +236,7 @@ class Particles:
     """Pr[word at place i | what was known at step i]: all that stands before place i under the
     model, all that stands behind it under the look-ahead: shape (n, V)."""
     gains: Gains
-    """What the model adds to n-grams."""
+    """The model adds this to n-grams."""
 
     def marginals(self) -> Numbers:
         """Return the posterior of every place by the paths that were kept: shape (n, V)."""

@@ -202,7 +202,7 @@ def test_what_was_measured_is_kept_and_shown(tmp_path: Path, monkeypatch: Any) -
 
     run = tables.Run(Real(), "language-model")
     table = language_model.named(run)
-    # What the weights come from does not count.
+    # Sentences that the weights come from do not count.
     assert run.seconds == round(7 * 1.5)
     (row,) = table.rows
     # One sentence was decoded by n-grams only.
