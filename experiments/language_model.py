@@ -505,7 +505,7 @@ def named(run: Run) -> Table:
         shown_bits = f"≈ {policy.split()[-2]}" if told is None else f"{told:.2f}"
         table.add(policy, f"{kept['epsilon'][policy]:.2f}", shown_bits,
                   f"{len(rows):,}", f"{content.sum():,.0f}", *shown, *_beside(data))  # fmt: skip
-    if any(len(rows) < FEWEST for rows in kept["attacks"].values()):
+    if any(2 <= len(rows) < FEWEST for rows in kept["attacks"].values()):
         table.notes.append(f"Of fewer than {FEWEST} sentences no interval is shown: such rows "
                            "are of a run that was not finished, and decide nothing.")  # fmt: skip
     table.notes.append(_note(kept, made_up))
