@@ -1,8 +1,8 @@
 """The four papers, beside what is measured here, and our own comparisons.
 
     python -m experiments [wsdm20 icdm19 post19 tem21 ours keeps counts frontier language-model
-        learning nearer ngrams weights reading] [--table NAME] [--quick] [--sample]
-        [--pictures FOLDER] [--json FILE] [--fresh]
+        learning nearer weights reading] [--table NAME] [--quick] [--sample] [--pictures FOLDER]
+        [--json FILE] [--fresh]
 
 Prints each table beside the published figures. Steps are kept in .papers/ under a fingerprint of
 fastdx, of the experiments and of what was asked, so a run that was stopped goes on where it was.
@@ -25,7 +25,6 @@ from experiments import (
     language_model,
     learning,
     nearer,
-    ngrams,
     ours,
     post19,
     reading,
@@ -41,7 +40,7 @@ from fastdx.exceptions import FastdxWarning
 PAPERS = {"wsdm20": wsdm20, "icdm19": icdm19, "post19": post19, "tem21": tem21,
           "ours": ours, "keeps": keeps, "counts": counts,
           "frontier": frontier, "language-model": language_model,
-          "learning": learning, "nearer": nearer, "ngrams": ngrams,
+          "learning": learning, "nearer": nearer,
           "weights": weights, "reading": reading}  # fmt: skip
 
 

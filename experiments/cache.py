@@ -13,7 +13,7 @@ import fastdx
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / ".papers"
-PARTS = {"language-model": ("smc.py", "smollm.py"), "ngrams": ("language_model.py",)}
+PARTS = {"language-model": ("sentences.py", "smc.py", "smollm.py")}
 """Modules that one experiment alone uses."""
 
 

@@ -15,18 +15,17 @@ built-in vocabulary. Each is released by Tem and by Tem on balanced covers, with
 all tell equally many bits a word (`Channel.bits` under the words' frequencies in other reviews).
 All attackers know the law. The n-grams learned from 25,000 other reviews, and their posteriors are
 exact sums (`Channel.decode`). The neural attacker (`experiments.smc`) has a prior that mixes the
-neural model with the trigrams, and names the likeliest word of a mix of three posteriors: of the
-paths that were kept, of each step with look-ahead, and of the exact trigrams. Shares of both mixes
-come from sentences that are not measured.
+neural model with the trigrams. A few particles do not stand for all texts, so it does not name
+words by them: it takes the exact posterior of the trigrams, and multiplies it by what the neural
+model adds behind the same particles, each to a power. The powers come from sentences that are not
+measured.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import re
 import time
-from collections.abc import Iterator, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -35,7 +34,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.data import Shared, Source
-from experiments.smc import LookAhead, NgramWords, Numbers, WordModel, decode, mixture
+from experiments.sentences import Sentence, plain, sentences
+from experiments.smc import (
+    Ids,
+    LookAhead,
+    NgramWords,
+    Numbers,
+    WordModel,
+    choice,
+    decode,
+    mixture,
+)
 from experiments.smollm import Engine, NeuralWords, Spelling, widened
 from experiments.tables import SEED, Experiment, Run, Table
 from fastdx import Cover, Embedding, Mechanism, Tem
@@ -50,18 +59,21 @@ SETTLED, MEASURED = "settings.json", "measured.jsonl"
 SETTINGS = ("epsilon", "bits", "share", "entropy", "particles")
 HELD_OUT = 140
 """Sentences that the prior's shares come from; those that are attacked come after them."""
-CHOOSING = 4
-"""Of those attacked, the first: shares of the mix that names come from them; they do not count."""
-PARTICLES = 32
-PARTS = ("paths", "steps", "trigrams")
-"""Posteriors that the neural attacker mixes."""
+CHOOSING = 50
+"""Of the sentences that are not attacked for the table, the first: their releases are attacked too,
+and the weights that name words come from them."""
+PARTICLES = 16
+SHOWN = 10
+"""Other sentences that the neural model reads first."""
+PARTS = ("trigrams", "gain")
+"""The neural attacker weighs at each word: ln of the exact trigrams' posterior, and ln of what
+the neural model adds."""
 RIVALS = 10
-"""Of each part, the likeliest content words at a place: that of any mix is one of them."""
-LEAST = 1e-12
-"""Posteriors below this count as this: a particle may miss a word altogether."""
+"""At each place, the likeliest content words by trigrams: the neural attacker names one of them."""
+LEAST = 1e-30
+"""Posteriors below this count as this."""
 ATTACKERS = ("unigram", "bigram", "trigram", "neural")
 COLUMNS = ("sentence", "words", "content", *ATTACKERS, "surprise trigram", "surprise neural")
-SENTENCE = re.compile(r"[A-Za-z' ]+[.!?]")
 
 
 class Policy(NamedTuple):
@@ -77,33 +89,6 @@ class Policy(NamedTuple):
 POLICIES = tuple(Policy(k, bits) for bits in (3.3, 2.0, 1.0) for k in (None, 20, 40))
 EVERY = {3.3: 1, 2.0: 4, 1.0: 8}
 """At few bits hardly any word is named, so only every fourth or eighth sentence is released."""
-
-
-class Sentence(NamedTuple):
-    """The ids of its words, and the mark at its end."""
-
-    review: int
-    words: list[int]
-    mark: str
-
-
-def plain(text: str) -> str:
-    """A review without its HTML."""
-    return text.replace("<br />", " ")
-
-
-def sentences(texts: Sequence[str], e: Embedding, seed: int = SEED) -> Iterator[Sentence]:
-    """One sentence of every review that has any of 6 to 20 known words without marks inside."""
-    rng = np.random.default_rng(seed)
-    ids = {word: i for i, word in enumerate(e.words)}
-    for review in rng.permutation(len(texts)).tolist():
-        found = []
-        for part in re.split(r"(?<=[.!?])\s+", plain(texts[review])):
-            words = [ids.get(w, -1) for w in part[:-1].lower().split()]
-            if SENTENCE.fullmatch(part) and 6 <= len(words) <= 20 and min(words) >= 0:
-                found.append(Sentence(review, words, part[-1]))
-        if found:
-            yield found[int(rng.integers(len(found)))]
 
 
 class Knowledge:
@@ -131,7 +116,7 @@ class Knowledge:
     def text(self, sentence: Sentence) -> str:
         return " ".join(self.space.words[w] for w in sentence.words) + sentence.mark
 
-    def prompt(self, count: int = 30) -> str:
+    def prompt(self, count: int = SHOWN) -> str:
         """Other sentences in the form of those attacked: what comes next is one more."""
         shown = [f"- {self.text(s)}" for s in sentences(self.public, self.space)][:count]
         return "\n".join(["from film reviews:", *shown, "-"])
@@ -180,10 +165,8 @@ class Released(NamedTuple):
         names = know.space.words
         return self.channel.decode([names[y] for y in self.outputs[i]], know.priors[order - 1])
 
-    def neural(
-        self, know: Knowledge, model: WordModel, i: int, particles: int
-    ) -> tuple[Numbers, Numbers]:
-        """Posteriors by the paths that were kept, and by steps with look-ahead: (n, V) each."""
+    def gains(self, know: Knowledge, model: WordModel, i: int, particles: int) -> Numbers:
+        """ln of what the model adds to n-grams, of every place and word: (n, V)."""
         likelihoods = self.likelihoods(i)
         ahead = know.ahead.messages(likelihoods)
         if isinstance(model, NeuralWords):
@@ -191,61 +174,94 @@ class Released(NamedTuple):
         # Chance depends on the sentence alone: a run that goes on where it was repeats nothing.
         rng = np.random.default_rng([SEED, i])
         found = decode(model, likelihoods, ahead, particles, rng)
-        return found.marginals(), found.seen
+        return found.gains.before + found.gains.behind
+
+
+class Ngrams(NamedTuple):
+    """N-grams say this of a sentence's content words, in their order."""
+
+    first: Ids
+    """The likeliest content word by orders 1, 2, 3: (3, places)."""
+    ids: Ids
+    """The `RIVALS` likeliest content words by trigrams, likeliest first: (places, RIVALS)."""
+    posterior: Numbers
+    """Their posterior by trigrams: (places, RIVALS)."""
+    truth: Numbers
+    """The true words' posterior by trigrams: (places,)."""
+
+    @classmethod
+    def of(cls, know: Knowledge, released: Released, i: int) -> Ngrams:
+        words = np.array(know.attacked[i].words)
+        (places,) = np.nonzero(know.content[words])
+        first = []
+        likely, exact = np.zeros((0, 0)), np.zeros((0, 0))
+        for order in (1, 2, 3):
+            posterior = released.exact(know, i, order)
+            # A row for each place; there may be none.
+            rows = [posterior.marginals(place) for place in places.tolist()]
+            exact = np.reshape(rows, (len(places), len(know.content)))
+            likely = np.where(know.content, exact, -1.0)
+            first.append(likely.argmax(axis=-1))
+        ids = np.argsort(-likely, axis=-1, kind="stable")[:, :RIVALS]
+        return cls(np.array(first), ids, np.take_along_axis(exact, ids, axis=-1),
+                   exact[np.arange(len(places)), words[places]])  # fmt: skip
 
 
 def attack(
-    know: Knowledge, released: Released, model: WordModel, i: int, particles: int
-) -> dict[str, Any]:
-    """Count the content words of a sentence that n-grams name; and tell what mixes would.
+    know: Knowledge, released: Released, model: WordModel, i: int, particles: int, *,
+    grams: Ngrams | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """Count the content words of a sentence that n-grams name; and tell what weights are for.
 
     All attackers name content words, since only these are counted. `places` has for every content
-    word what `PARTS` say of it, and of its likeliest rivals: three probabilities each, and no word.
+    word what `PARTS` say of its rivals, which of them it is (-1: none), and what trigrams say of
+    it; and no word.
     """
     words = np.array(know.attacked[i].words)
     (places,) = np.nonzero(know.content[words])
     truth = words[places]
+    if grams is None:
+        grams = Ngrams.of(know, released, i)
     found: dict[str, Any] = {"sentence": i, "words": len(words), "content": len(places)}
-    # A row for each place; there may be none.
-    shape = (len(places), len(know.content))
-    exact = np.zeros(shape)
-    for name, order in zip(ATTACKERS, (1, 2, 3), strict=False):
-        posterior = released.exact(know, i, order)
-        exact = np.reshape([posterior.marginals(place) for place in places.tolist()], shape)
-        likeliest = np.where(know.content, exact, -1.0).argmax(axis=-1)
-        found[name] = int((likeliest == truth).sum())
-    paths, steps = released.neural(know, model, i, particles)
+    for name, first in zip(ATTACKERS, grams.first, strict=False):
+        found[name] = int((first == truth).sum())
+    gains = released.gains(know, model, i, particles)
     found["places"] = []
-    # The last ones are those of trigrams.
-    for place, trigrams, word in zip(places.tolist(), exact, truth.tolist(), strict=True):
-        parts = np.array([paths[place], steps[place], trigrams])
-        likely = np.where(know.content, parts, -1.0)
-        best = np.unique(np.argpartition(-likely, RIVALS, axis=1)[:, :RIVALS])
-        rivals = parts[:, best[best != word]].T
-        found["places"].append({"truth": _short(parts[:, word]), "rivals": _short(rivals)})
+    for j, place in enumerate(places.tolist()):
+        ids = grams.ids[j]
+        parts = np.stack([np.log(np.maximum(grams.posterior[j], LEAST)), gains[place, ids]])
+        is_it = np.nonzero(ids == truth[j])[0]
+        found["places"].append({"truth": int(is_it[0]) if len(is_it) else -1,
+                                "trigrams": _short(grams.truth[j]),
+                                "parts": _short(parts)})  # fmt: skip
     return found
 
 
-def _short(probabilities: Numbers) -> Any:
-    """Seven digits are enough to compare mixes."""
+def _short(numbers: Any) -> Any:
+    """Seven digits are enough to compare weights."""
     return json.loads(
-        json.dumps(probabilities.tolist()), parse_float=lambda x: float(f"{float(x):.6e}")
+        json.dumps(np.asarray(numbers).tolist()), parse_float=lambda x: float(f"{float(x):.6e}")
     )
 
 
-def mixed(line: dict[str, Any], shares: Numbers) -> tuple[int, float, float]:
-    """Return how many words a mix of `PARTS` names, and the surprise at them: trigrams', its own.
+def weighed(line: dict[str, Any], weights: Numbers) -> tuple[int, float, float]:
+    """Return how many words weights of `PARTS` name, and the surprise: trigrams', their own.
 
-    Surprise is the sum of -log2 of the posterior of the true words.
+    Surprise is the sum of -log2 of the posterior of the true words. A word that is no rival keeps
+    its posterior by trigrams; rivals share out theirs.
     """
-    named, by_grams, by_mix = 0, 0.0, 0.0
+    named, by_grams, by_weights = 0, 0.0, 0.0
     for place in line["places"]:
-        truth = np.array(place["truth"])
-        own = float(shares @ truth)
-        named += int(own > (np.array(place["rivals"]) @ shares).max())
-        by_grams -= float(np.log2(max(truth[2], LEAST)))
-        by_mix -= float(np.log2(max(own, LEAST)))
-    return named, round(by_grams, 3), round(by_mix, 3)
+        parts, truth = np.array(place["parts"]), place["truth"]
+        scores = weights @ parts
+        own = max(place["trigrams"], LEAST)
+        by_grams -= float(np.log2(own))
+        if truth >= 0:
+            named += int(scores.argmax() == truth)
+            likely = np.exp(scores - scores.max())
+            own = float(likely[truth] / likely.sum() * np.exp(parts[0]).sum())
+        by_weights -= float(np.log2(max(own, LEAST)))
+    return named, round(by_grams, 3), round(by_weights, 3)
 
 
 def published(path: Path | None = None) -> dict[str, Any]:
@@ -336,25 +352,41 @@ def _prior(know: Knowledge, model: NeuralWords) -> dict[str, Any]:
     return {"share": share, "entropy": entropy, "particles": model.count}
 
 
+def kept_ngrams(folder: Folder, know: Knowledge, released: Released, i: int) -> Ngrams:
+    """Return what n-grams say of a sentence; computed once, whichever neural attacker comes."""
+    path = folder.path / "ngrams" / f"{i}-{POLICIES.index(released.policy)}.npz"
+    if path.exists():
+        with np.load(path) as held:
+            return Ngrams(*(held[name] for name in Ngrams._fields))
+    found = Ngrams.of(know, released, i)
+    path.parent.mkdir(exist_ok=True)
+    np.savez(path, **found._asdict())
+    return found
+
+
 def measure(folder: Folder, know: Knowledge, count: int) -> None:
-    """Attack sentence by sentence under all policies, from where an earlier run stopped."""
+    """Attack sentence by sentence under all policies, from where an earlier run stopped.
+
+    Those that the weights come from are the first.
+    """
     settings, before = folder.load(), published()
     done = {(line["sentence"], line["policy"]) for line in folder.lines()}
     for policy_name, rows in before.get("attacks", {}).items():
-        done |= {(row[0], policy_name) for row in rows}
+        done |= {(row[0], policy_name) for row in rows if row[COLUMNS.index("neural")] is not None}
     model = neural(folder, know, settings["share"], settings["particles"])
     every = [Released.of(know, policy, settings["epsilon"][str(policy)], HELD_OUT + count)
              for policy in POLICIES]  # fmt: skip
+    # The weights are known from the kept run: nothing is measured to choose them.
+    chosen = [] if "weights" in before else list(range(CHOOSING))
     with folder.measured.open("a", encoding="utf-8") as out:
-        # The mix is known from the kept run: nothing is measured to choose it.
-        first = HELD_OUT + (CHOOSING if before else 0)
-        for i in range(first, HELD_OUT + count):
+        for i in [*chosen, *range(HELD_OUT, HELD_OUT + count)]:
             for released in every:
                 policy = released.policy
                 if (i, str(policy)) in done or i % EVERY[policy.bits]:
                     continue
                 start = time.perf_counter()
-                found = attack(know, released, model, i, settings["particles"])
+                grams = kept_ngrams(folder, know, released, i)
+                found = attack(know, released, model, i, settings["particles"], grams=grams)
                 seconds = round(time.perf_counter() - start, 2)
                 line = {"policy": str(policy), **found, "seconds": seconds}
                 print(json.dumps(line), file=out, flush=True)
@@ -371,40 +403,49 @@ def bits(folder: Folder, know: Knowledge) -> None:
             folder.save(settings)
 
 
+def chosen_weights(lines: list[dict[str, Any]]) -> Numbers:
+    """The weights of `PARTS` that make the true words of sentences before `CHOOSING` likeliest."""
+    places = [place for line in lines if line["sentence"] < CHOOSING
+              for place in line["places"] if place["truth"] >= 0]  # fmt: skip
+    parts = [np.array(place["parts"]) for place in places]
+    return choice(parts, [place["truth"] for place in places]).round(3)
+
+
 def keep(folder: Folder, path: Path = KEPT) -> None:
     """Write settings and counts to the file that the table is made from.
 
-    The mix of `PARTS` is the one that makes the true words of the first sentences likeliest; these
-    do not count. Of every attack the file holds numbers, in the order of `columns`; no text.
+    Of every attack the file holds numbers, in the order of `columns`; no text. Where a sentence was
+    decoded by n-grams only, those of the neural attacker are null.
     """
     lines, before, settings = folder.lines(), published(path), folder.load()
-    first = HELD_OUT + CHOOSING
     if before and any(before[name] != settings[name] for name in ("epsilon", "share", "particles")):
         raise SystemExit(f"{path} was made with other settings: remove it to begin anew")
-    if before:
-        shares = np.array(before["parts"])
-    else:
-        truths = [place["truth"] for line in lines if line["sentence"] < first
-                  for place in line["places"]]  # fmt: skip
-        shares = mixture(np.array(truths).T).round(2)
-    lines = [line for line in lines if line["sentence"] >= first]
+    weights = np.array(before["weights"]) if before else chosen_weights(lines)
+    lines = [line for line in lines if line["sentence"] >= HELD_OUT]
     for line in lines:
-        line["neural"], line["surprise trigram"], line["surprise neural"] = mixed(line, shares)
+        if "places" in line:
+            line["neural"], line["surprise trigram"], line["surprise neural"] = weighed(
+                line, weights
+            )
     attacks: dict[str, list[list[float]]] = {}
     seconds = before.get("seconds", 0.0)
     for policy in map(str, POLICIES):
-        known = {row[0]: row for row in before.get("attacks", {}).get(policy, [])}
+        rows = before.get("attacks", {}).get(policy, [])
+        known = {row[0]: row for row in rows if row[COLUMNS.index("neural")] is not None}
+        spare = {row[0]: row for row in rows}
         for line in lines:
-            if line["policy"] == policy and line["sentence"] not in known:
-                known[line["sentence"]] = [line[c] for c in COLUMNS]
+            have = known if "neural" in line else spare
+            if line["policy"] == policy and line["sentence"] not in have:
+                have[line["sentence"]] = [line.get(c) for c in COLUMNS]
                 seconds += line["seconds"]
-        attacks[policy] = [known[sentence] for sentence in sorted(known)]
+        found = spare | known
+        attacks[policy] = [found[sentence] for sentence in sorted(found)]
     path.parent.mkdir(exist_ok=True)
-    rows = ",\n".join(f" {json.dumps(p)}: {json.dumps(rows)}" for p, rows in attacks.items())
+    listed = ",\n".join(f" {json.dumps(p)}: {json.dumps(rows)}" for p, rows in attacks.items())
     head = json.dumps(
-        {**settings, "parts": shares.tolist(), "seconds": round(seconds), "columns": COLUMNS}
+        {**settings, "weights": weights.tolist(), "seconds": round(seconds), "columns": COLUMNS}
     )
-    path.write_text(f'{head[:-1]}, "attacks": {{\n{rows}}}}}\n', "utf-8")
+    path.write_text(f'{head[:-1]}, "attacks": {{\n{listed}}}}}\n', "utf-8")
 
 
 def share_named(named: Numbers, content: Numbers) -> Interval:
@@ -420,13 +461,13 @@ def stand_in(run: Run) -> dict[str, Any]:
     know = Knowledge(run.data, 500)
     found: dict[str, Any] = {"epsilon": {}, "bits": {}, "share": 0.0, "particles": 8,
                              "entropy": {}, "attacks": {}}  # fmt: skip
-    model, shares = NgramWords(know.priors[2]), np.array([0.5, 0.5, 0.0])
+    model, weights = NgramWords(know.priors[2]), np.array([1.0, 1.0])
     for policy in (Policy(None, 2.0), Policy(20, 2.0)):
         epsilon = know.epsilon(policy)
         released = Released.of(know, policy, epsilon, 10)
         rows = [attack(know, released, model, i, 8) for i in range(10)]
         for row in rows:
-            row["neural"], row["surprise trigram"], row["surprise neural"] = mixed(row, shares)
+            row["neural"], row["surprise trigram"], row["surprise neural"] = weighed(row, weights)
         found["epsilon"][str(policy)] = epsilon
         found["bits"][str(policy)] = float(released.channel.bits(know.frequencies))
         found["columns"] = COLUMNS
@@ -450,30 +491,39 @@ def named(run: Run) -> Table:
     table = Table(
         "Content words named, by attacker, at equal bits a word",
         ["policy", "ε", "bits", "sentences", "content words", "one by one", "exact bigrams",
-         "exact trigrams", "neural", "neural - trigrams", "bits left: trigrams", "neural"],
+         "exact trigrams", "of these also neural", "exact trigrams", "neural",
+         "neural - trigrams", "bits left: trigrams", "neural"],
     )  # fmt: skip
     for policy, rows in kept["attacks"].items():
         if len(rows) < 2:
             continue
         data = dict(zip(kept["columns"], np.array(rows, dtype=float).T, strict=True))
-        content = data["content"]
-        shown = [share_named(data[name], content) for name in ATTACKERS]
-        gain = share_named(data["neural"] - data["trigram"], content)
-        left = [data[f"surprise {name}"].sum() / content.sum() for name in ATTACKERS[2:]]
-        few = len(rows) < FEWEST
-        more = f"{gain.mean:+.3f}"
-        more += "" if few else f" [{gain.low:+.3f}, {gain.high:+.3f}]"
+        content, few = data["content"], len(rows) < FEWEST
+        shown = [_cell(share_named(data[name], content), few) for name in ATTACKERS[:3]]
         told = kept["bits"].get(policy)
         # Without the exact sum there is the estimate by which ε was found.
         shown_bits = f"≈ {policy.split()[-2]}" if told is None else f"{told:.2f}"
         table.add(policy, f"{kept['epsilon'][policy]:.2f}", shown_bits,
-                  f"{len(rows):,}", f"{content.sum():,.0f}", *(_cell(x, few) for x in shown), more,
-                  *(f"{x:.2f}" for x in left))  # fmt: skip
-    if any(len(rows) < FEWEST for rows in kept["attacks"].values()):
+                  f"{len(rows):,}", f"{content.sum():,.0f}", *shown, *_beside(data))  # fmt: skip
+    if any(2 <= len(rows) < FEWEST for rows in kept["attacks"].values()):
         table.notes.append(f"Of fewer than {FEWEST} sentences no interval is shown: such rows "
                            "are of a run that was not finished, and decide nothing.")  # fmt: skip
     table.notes.append(_note(kept, made_up))
     return table
+
+
+def _beside(data: dict[str, Numbers]) -> list[str]:
+    """Return what the neural attacker names, and trigrams of the same sentences."""
+    there = ~np.isnan(data["neural"])
+    if there.sum() < 2:
+        return [f"{there.sum()}", *["-"] * 5]
+    some = {name: column[there] for name, column in data.items()}
+    content, few = some["content"], there.sum() < FEWEST
+    both = [_cell(share_named(some[name], content), few) for name in ATTACKERS[2:]]
+    gain = share_named(some["neural"] - some["trigram"], content)
+    more = f"{gain.mean:+.3f}" + ("" if few else f" [{gain.low:+.3f}, {gain.high:+.3f}]")
+    left = [some[f"surprise {name}"].sum() / content.sum() for name in ATTACKERS[2:]]
+    return [f"{there.sum():,}", *both, more, *(f"{x:.2f}" for x in left)]
 
 
 def _cell(x: Interval, few: bool) -> str:
@@ -483,7 +533,7 @@ def _cell(x: Interval, few: bool) -> str:
 def _note(kept: dict[str, Any], made_up: bool) -> str:
     if made_up:
         return "Trigrams by sequential Monte Carlo take the place of the neural model."
-    entropy, attacks, parts = kept["entropy"], kept["attacks"].values(), kept["parts"]
+    entropy, attacks, weights = kept["entropy"], kept["attacks"].values(), kept["weights"]
     words = sum(row[kept["columns"].index("words")] for row in max(attacks, key=len))
     return (
         f"Sentences of film reviews, one a review ({words:,} words), 95% intervals with sentences "
@@ -491,8 +541,9 @@ def _note(kept: dict[str, Any], made_up: bool) -> str:
         "under the words' frequencies in other reviews (≈: by an estimate). *Bits left*: mean of "
         "-log2 of the posterior of the true content word. The neural attacker: "
         f"{kept['particles']} particles; as prior {kept['share']:.2f} SmolLM2-135M-Instruct and "
-        f"the rest trigrams; words named by {parts[0]:.2f} of the paths' posterior, "
-        f"{parts[1]:.2f} of the steps', {parts[2]:.2f} of the exact trigrams'. A word of a plain "
+        f"the rest trigrams; it names the word that is greatest in {weights[0]:.2f}·ln(exact "
+        f"trigrams' posterior) + {weights[1]:.2f}·ln(what the neural model adds). Both weights "
+        f"come from {CHOOSING} other sentences. A word of a plain "
         f"sentence takes {entropy['trigrams']:.2f} bits by trigrams, {entropy['neural']:.2f} by "
         f"the neural model alone, {entropy['mix']:.2f} by their mix."
     )

@@ -17,13 +17,16 @@ p(w_1 … w_n)·Π K[w_i, y_i], and the sum of all weights is an unbiased estima
 - *The guess is put right.* A model may need a pass of its own for the exact probability of a word
   of several tokens. It guesses it for all words, and says exactly only for the pairs that are kept;
   their weights are multiplied by exact over guess.
+- *Compared with n-grams.* A few particles cannot stand for all texts, but exact sums under n-grams
+  do. So each step also computes what n-grams say behind the same particles. The ratio of both tells
+  what the model adds, and most of what the few particles get wrong cancels in it (`Gains`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -40,6 +43,11 @@ class WordModel(Protocol):
 
     It holds a generation of prefixes; at first one, the empty prefix.
     """
+
+    @property
+    def grams(self) -> NDArray[Any]:
+        """N-grams' own probabilities of the words behind the prefixes: shape (N, V)."""
+        ...
 
     def begin(self) -> Numbers:
         """Start a sentence; return guesses of Pr[first word = w]: shape (1, V).
@@ -75,6 +83,10 @@ class NgramWords:
         self._memory = max(prior.order - 1, 0)
         self._prefixes: list[tuple[int, ...]] = [()]
         self._rows: Numbers = np.zeros((0, 0))
+
+    @property
+    def grams(self) -> Numbers:
+        return self._rows
 
     def begin(self) -> Numbers:
         self._prefixes = [()]
@@ -187,6 +199,29 @@ def resample(weights: Numbers, count: int, rng: np.random.Generator) -> tuple[Id
     return kept[ascending], found[ascending]
 
 
+class Gains(NamedTuple):
+    """Of every place and word: ln of what the model says over what n-grams say, same particles."""
+
+    before: Numbers
+    """Of the word behind the prefixes, the outputs behind it being left to the look-ahead: shape
+    (n, V)."""
+    behind: Numbers
+    """Of the next output behind the prefixes and the word; of the sentence's end behind the last
+    word. Less the mean of all; 0 for words that no particle has: shape (n, V)."""
+
+
+def _gain(words: Ids, model: Numbers, grams: Numbers, count: int) -> Numbers:
+    """ln of the ratio of two weights of every word, less that of the sums; 0 where there are none.
+
+    Particles may share a word: their weights are added up.
+    """
+    above, below = (np.bincount(words, x, count) for x in (model, grams))
+    found: Numbers = np.zeros(count)
+    some = (above > 0) & (below > 0)
+    found[some] = np.log(above[some] / below[some]) - np.log(model.sum() / grams.sum())
+    return found
+
+
 @dataclass(frozen=True)
 class Particles:
     """What a run of sequential Monte Carlo found."""
@@ -200,6 +235,8 @@ class Particles:
     seen: Numbers
     """Pr[word at place i | what was known at step i]: all that stands before place i under the
     model, all that stands behind it under the look-ahead: shape (n, V)."""
+    gains: Gains
+    """The model adds this to n-grams."""
 
     def marginals(self) -> Numbers:
         """Return the posterior of every place by the paths that were kept: shape (n, V)."""
@@ -234,14 +271,22 @@ def decode(
     weights, twists, log_total = np.ones(1), np.ones(1), 0.0
     paths = np.zeros((1, 0), dtype=np.int64)
     seen = np.empty_like(likelihoods)
+    gains = Gains(np.zeros_like(likelihoods), np.zeros_like(likelihoods))
     for i, (likelihood, beta) in enumerate(zip(likelihoods, ahead, strict=True)):
-        pool = guesses * (likelihood * beta) * (weights / twists)[:, None]
+        factors, own = likelihood * beta, weights / twists
+        pool = guesses * factors * own[:, None]
         total = pool.sum()
         if not total > 0:
             raise ParameterError("likelihoods must leave words that the model allows")
         log_total += float(np.log(total))
+        if i:
+            by_grams = (model.grams @ factors) * own
+            gains.behind[i - 1] = _gain(paths[:, -1], pool.sum(axis=1), by_grams, len(beta))
+        by_grams = (own @ model.grams) * factors
         pool /= total
         seen[i] = pool.sum(axis=0)
+        some = (seen[i] > 0) & (by_grams > 0)
+        gains.before[i, some] = np.log(seen[i, some] / by_grams[some] * by_grams.sum())
         kept, weights = resample(pool.ravel(), count, rng)
         parents, words = np.divmod(kept, pool.shape[1])
         guessed = guesses[parents, words]
@@ -249,9 +294,10 @@ def decode(
         weights = weights * (exact / guessed)
         twists = beta[words]
         paths = np.concatenate([paths[parents], words[:, None]], axis=1)
-    weights = weights * model.end()
-    total = weights.sum()
-    return Particles(paths, weights / total, log_total + float(np.log(total)), seen)
+    ended = weights * model.end()
+    gains.behind[-1] = _gain(paths[:, -1], ended, weights, len(ahead[-1]))
+    total = ended.sum()
+    return Particles(paths, ended / total, log_total + float(np.log(total)), seen, gains)
 
 
 def mixture(parts: Sequence[ArrayLike], rounds: int = 200) -> Numbers:
@@ -269,3 +315,33 @@ def mixture(parts: Sequence[ArrayLike], rounds: int = 200) -> Numbers:
         by = shares[:, None] * table + 1e-300
         shares = (by / by.sum(axis=0)).mean(axis=1)
     return shares
+
+
+def choice(parts: Sequence[Numbers], truths: Sequence[int], ridge: float = 2.0) -> Numbers:
+    """Return the weights under which true words are likeliest: a conditional logit, by Newton.
+
+    Pr[rival] is in proportion to exp(weights @ parts). The first part alone is what is assumed
+    where data say little.
+
+    Parameters
+    ----------
+    parts : sequence of array, shape (P, rivals) each
+        What is known of the rivals at each place.
+    truths : sequence of int
+        Which rival is the true one.
+    ridge : float, optional
+        Of the squared distance of the weights from that assumption.
+    """
+    first = np.eye(len(parts[0]))[0]
+    weights = first.copy()
+    for _ in range(30):
+        slope, curve = -2 * ridge * (weights - first), -2 * ridge * np.eye(len(first))
+        for part, truth in zip(parts, truths, strict=True):
+            scores = weights @ part
+            likely = np.exp(scores - scores.max())
+            likely /= likely.sum()
+            mean = part @ likely
+            slope += part[:, truth] - mean
+            curve -= (part * likely) @ part.T - np.outer(mean, mean)
+        weights = weights - np.linalg.solve(curve, slope)
+    return weights

@@ -237,6 +237,7 @@ class NeuralWords:
         self._marks = {mark: spelling.marks(mark) for mark in ".!?"}
         self.mark = "."
         """The mark at the end of the sentence."""
+        self.grams: NDArray[np.float32] = np.zeros((0, 0), dtype=np.float32)
         self._side = 0
         self._prefixes: list[tuple[int, ...]] = [()]
         self._lengths = [self._length]
@@ -262,10 +263,10 @@ class NeuralWords:
         self._begins = begins
         # A word follows, and nothing else.
         self._scale = begins / over if self.shown else np.ones(len(over))
-        self._grams = self._look_up()
-        guesses = tokens[:, s.first] * s.within(self._grams)
+        self.grams = self._look_up()
+        guesses = tokens[:, s.first] * s.within(self.grams)
         guesses *= (self.share / begins)[:, None].astype(np.float32)
-        guesses += (1 - self.share) * self._grams
+        guesses += (1 - self.share) * self.grams
         guesses *= self._scale[:, None].astype(np.float32)
         return over, guesses
 
@@ -279,7 +280,7 @@ class NeuralWords:
 
     def extend(self, parents: Ids, words: Ids) -> tuple[Numbers, Numbers]:
         s, engine = self.spelling, self.engine
-        grams, scale = self._grams[parents, words].astype(np.float64), self._scale[parents]
+        grams, scale = self.grams[parents, words].astype(np.float64), self._scale[parents]
         logs = np.log(self._begins[parents])
         logs = self._logs[parents, s.first[words]] - logs
         targets = [1 + (1 - self._side) * self.count + j for j in range(len(words))]

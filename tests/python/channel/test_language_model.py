@@ -179,34 +179,42 @@ def test_what_was_measured_is_kept_and_shown(tmp_path: Path, monkeypatch: Any) -
     folder.save({"epsilon": {policy: 4.5}, "bits": {policy: 3.3}, "share": 0.6, "particles": 8,
                  "entropy": {"neural": 6.0, "trigrams": 6.6, "mix": 5.7}})  # fmt: skip
     first = language_model.HELD_OUT
-    # Paths are right, steps wrong, trigrams undecided; a rival wins at every other place.
-    places = [{"truth": [0.5, 1e-9, 0.25], "rivals": [[0.1, 0.9, 0.1], [0.4, 0.0, 0.3]]},
-              {"truth": [0.5, 1e-9, 0.25], "rivals": [[0.6, 0.0, 0.3]]}]  # fmt: skip
-    rows = [{"policy": policy, "sentence": first + i, "words": 9, "content": 2, "unigram": 0,
-             "bigram": 1, "trigram": i % 2, "places": places, "seconds": 1.5}
-            for i in range(language_model.CHOOSING + 6)]  # fmt: skip
-    for row in rows[language_model.CHOOSING :]:
-        row["places"] = [places[0], {**places[1], "truth": [0.5, 1.0, 0.25]}]
-    folder.measured.write_text("".join(json.dumps(r) + "\n" for r in rows), "utf-8")
+    # Trigrams mislead, and the gain of the neural model tells the truth.
+    place = {"truth": 1, "trigrams": 0.25, "parts": [np.log([0.5, 0.25]).tolist(), [0.0, 4.0]]}
+    missed = {"truth": -1, "trigrams": 2**-6, "parts": place["parts"]}
+    common = {"policy": policy, "words": 9, "content": 2, "unigram": 0, "bigram": 1,
+              "seconds": 1.5}  # fmt: skip
+    held = [{**common, "sentence": i, "places": [place] * 9} for i in range(3)]
+    rows = [{**common, "sentence": first + i, "trigram": i % 2, "places": [place, missed]}
+            for i in range(6)]  # fmt: skip
+    alone = {**common, "sentence": first + 30, "trigram": 1}
+    every = [*held, *rows, alone]
+    folder.measured.write_text("".join(json.dumps(r) + "\n" for r in every), "utf-8")
     kept = tmp_path / "kept.json"
     language_model.keep(folder, kept)
     monkeypatch.setattr(language_model, "KEPT", kept)
     monkeypatch.setattr(language_model, "FEWEST", 6)
+    weights = np.array(language_model.published()["weights"])
+    assert weights[1] > 0.3
 
     class Real(data.Sample):
         made_up = False
 
     run = tables.Run(Real(), "language-model")
     table = language_model.named(run)
-    assert run.seconds == 9
+    # Sentences that the weights come from do not count.
+    assert run.seconds == round(7 * 1.5)
     (row,) = table.rows
-    assert row[:5] == [policy, "4.50", "3.30", "6", "12"]
-    # Measured sentences do not change the shares: all goes to the paths.
-    assert row[7] == "0.250 [0.031, 0.469]" and row[8] == "0.500 [0.500, 0.500]"
-    assert row[-2:] == ["2.00", "1.00"]
-    monkeypatch.setattr(language_model, "FEWEST", 7)
+    # One sentence was decoded by n-grams only.
+    assert row[:5] == [policy, "4.50", "3.30", "7", "14"] and row[8] == "6"
+    assert row[9] == "0.250 [0.031, 0.469]" and row[10] == "0.500 [0.500, 0.500]"
+    assert row[11].startswith("+0.250 [")
+    scores = weights @ np.array(place["parts"])
+    own = 0.75 * np.exp(scores[1]) / np.exp(scores).sum()
+    assert row[-2:] == ["4.00", f"{(6 - np.log2(own)) / 2:.2f}"]
+    monkeypatch.setattr(language_model, "FEWEST", 8)
     few = language_model.named(run)
-    assert few.rows[0][7:10] == ["0.250", "0.500", "+0.250"] and "decide nothing" in few.notes[0]
+    assert few.rows[0][9:12] == ["0.250", "0.500", "+0.250"] and "decide nothing" in few.notes[0]
 
     # Again: nothing new. A later run has the kept one's settings, and adds what it lacks.
     before = kept.read_text("utf-8")
@@ -214,16 +222,40 @@ def test_what_was_measured_is_kept_and_shown(tmp_path: Path, monkeypatch: Any) -
     assert kept.read_text("utf-8") == before
     later = language_model.Folder(tmp_path / "later")
     assert later.load() == folder.load()
-    more = [{**row, "sentence": int(row["sentence"]) + 3} for row in rows[-6:]]
+    more = [{**rows[0], "sentence": first + i} for i in (5, 6, 7, 30)]
     later.measured.write_text("".join(json.dumps(r) + "\n" for r in more), "utf-8")
     language_model.keep(later, kept)
-    both = language_model.published()
-    sentences = [row[0] for row in both["attacks"][policy]]
-    assert sentences == [first + language_model.CHOOSING + i for i in range(9)]
-    assert both["seconds"] == round(9 + 3 * 1.5)
+    both = language_model.published()["attacks"][policy]
+    assert [row[0] for row in both] == [first + i for i in (0, 1, 2, 3, 4, 5, 6, 7, 30)]
+    # The neural attacker has caught up.
+    assert all(row[language_model.COLUMNS.index("neural")] == 1 for row in both)
     later.save({**folder.load(), "share": 0.5})
     with pytest.raises(SystemExit, match="other settings"):
         language_model.keep(later, kept)
+
+
+def test_ngrams_are_computed_once(tmp_path: Path, monkeypatch: Any) -> None:
+    words = [SPACE.words.index(w) for w in ("ax", "by", "a")]
+    priors = [NgramPrior.train(SPACE, ["a ax b by c. axy b."], order) for order in (1, 2, 3)]
+    content = np.array([True, True, True, True, True, False])
+    know: Any = SimpleNamespace(attacked=[language_model.Sentence(0, words, ".")], space=SPACE,
+                                priors=priors, content=content)  # fmt: skip
+    policy = language_model.POLICIES[0]
+    released = language_model.Released(policy, CHANNEL, [np.array([1, 4, 0])])
+    monkeypatch.setattr(language_model, "RIVALS", 3)
+    folder = language_model.Folder(tmp_path)
+    found = language_model.kept_ngrams(folder, know, released, 0)
+    exact = released.exact(know, 0, 3)
+    for place, word in enumerate(words):
+        marginal = exact.marginals(place)
+        best = np.argsort(-np.where(content, marginal, -1.0))[:3]
+        assert found.ids[place].tolist() == best.tolist()
+        assert np.allclose(found.posterior[place], marginal[best])
+        assert found.truth[place] == marginal[word]
+        assert found.first[2, place] == best[0]
+    monkeypatch.setattr(language_model.Ngrams, "of", None)
+    again = language_model.kept_ngrams(folder, know, released, 0)
+    assert all(np.array_equal(x, y) for x, y in zip(found, again, strict=True))
 
 
 def test_a_missing_package_is_named(monkeypatch: Any) -> None:

@@ -11,6 +11,7 @@ from experiments.smc import (
     LookAhead,
     NgramWords,
     Numbers,
+    choice,
     decode,
     mixture,
     resample,
@@ -216,3 +217,56 @@ def test_shares_of_a_mixture() -> None:
     data = rng.choice(3, 100_000, p=0.7 * laws[0] + 0.3 * laws[1])
     shares = mixture([law[data] for law in laws])
     assert shares.sum() == pytest.approx(1) and abs(shares[0] - 0.7) < 0.03
+
+
+class Longer(NgramWords):
+    """A model beside which n-grams of a shorter memory stand."""
+
+    def __init__(self, model: NgramPrior, shorter: NgramPrior) -> None:
+        super().__init__(model)
+        self._shorter = shorter
+
+    @property
+    def grams(self) -> Numbers:
+        rows = [self._shorter.next([WORDS[w] for w in p]) for p in self._prefixes]
+        return np.array(rows)
+
+
+def test_gains_are_what_the_model_adds() -> None:
+    model, shorter, likelihoods = prior(2), prior(1), columns()
+    ahead = LookAhead.of(shorter).messages(likelihoods)
+    found = decode(Longer(model, shorter), likelihoods, ahead, 6**5, np.random.default_rng(0))
+    # All prefixes are particles: the gain before a word is that of the first words' exact sums.
+    weights = np.ones(1)
+    paths = [()]
+    for i in range(len(RELEASE)):
+        rows = np.array([model.next([WORDS[u] for u in p]) for p in paths])
+        plain = np.array([shorter.next([WORDS[u] for u in p]) for p in paths])
+        ratio = (weights @ rows) / (weights @ plain)
+        gain = found.gains.before[i] - np.log(ratio)
+        assert np.allclose(gain, gain[0], atol=1e-9)
+        if i:
+            factors = likelihoods[i] * ahead[i]
+            sums = [np.bincount([p[-1] for p in paths], weights * (x @ factors), 6)
+                    for x in (rows, plain)]  # fmt: skip
+            expected = np.log(sums[0] / sums[1]) - np.log(sums[0].sum() / sums[1].sum())
+            assert np.allclose(found.gains.behind[i - 1], expected, atol=1e-9)
+        weights = (weights[:, None] * rows * likelihoods[i]).ravel()
+        paths = [(*p, w) for p in paths for w in range(6)]
+    assert np.allclose(found.gains.behind[-1], 0, atol=1e-9)
+
+
+def test_a_model_adds_nothing_to_itself() -> None:
+    model, likelihoods = prior(3), columns()
+    ahead = LookAhead.of(prior(2)).messages(likelihoods)
+    found = decode(NgramWords(model), likelihoods, ahead, 5, np.random.default_rng(0))
+    assert np.allclose(found.gains.before, 0) and np.allclose(found.gains.behind, 0)
+
+
+def test_weights_of_a_choice() -> None:
+    rng, true = np.random.default_rng(5), np.array([0.7, 1.5])
+    parts = [rng.normal(size=(2, 8)) for _ in range(4000)]
+    truths = [int((true @ p + rng.gumbel(size=8)).argmax()) for p in parts]
+    assert np.allclose(choice(parts, truths), true, atol=0.12)
+    # Where data say nothing, the first part alone counts.
+    assert np.allclose(choice([np.zeros((2, 4))], [1]), [1, 0])
