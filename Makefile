@@ -51,13 +51,14 @@ $(VENV)/.made: requirements-dev.txt
 	@touch $@
 
 $(STAMP): $(VENV)/.made $(RUST_SOURCES) pyproject.toml
-	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --locked --quiet
+	MAKEFLAGS= VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --locked --quiet
 	@touch $@
 
 ##@ Tests
 .PHONY: test
 test: ## sets everything up and passes every test
-	@# The two builds share nothing but crates that are fetched, and each leaves a core idle at times.
+	@# The two builds share nothing but crates that are fetched, and each leaves a core idle at times. Cargo cannot
+	@# use make's job server here, so its recipes do not see MAKEFLAGS.
 	$(MAKE) --jobs=2 --output-sync=target test-rust $(STAMP)
 	$(MAKE) test-python
 
@@ -65,7 +66,7 @@ test: ## sets everything up and passes every test
 # `cargo test`, and HYPOTHESIS_PROFILE=explore for pytest.
 .PHONY: test-rust
 test-rust: ## tests of the core
-	PROPTEST_RNG_SEED=20 cargo test --locked --features hnsw
+	MAKEFLAGS= PROPTEST_RNG_SEED=20 cargo test --locked --features hnsw
 
 # Hundreds of tests start a process, and each would compile every module that it imports where the environment has
 # PYTHONDONTWRITEBYTECODE: numpy, pandas and scikit-learn take four times as long to import then. Tests run side by
