@@ -42,9 +42,9 @@ def main() -> None:
                 process.returncode = os.waitstatus_to_exitcode(status)
             seconds = time.perf_counter() - start
         assert process.returncode == 0, told
-        found = re.search(r"([\d,]+) of ([\d,]+) words", told)
+        found = re.search(r"fastdx: ([\d,]+) words", told)
         assert found, told
-        words = int(found[2].replace(",", ""))
+        words = int(found[1].replace(",", ""))
         peak = used.ru_maxrss / 1024
         print(f"| `{mechanism}`, ε = {epsilon} | {words:,} | {seconds:.1f} s | "
               f"{words / seconds:,.0f} | {peak:.0f} MB |", flush=True)  # fmt: skip
