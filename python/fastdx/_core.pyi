@@ -72,6 +72,7 @@ __all__ = [
     "pairwise_emd",
     "partition_words",
     "poincare_reconstruction",
+    "prepare_recommended",
     "privatize_arrow",
     "privatize_json",
     "read_edges",
@@ -522,6 +523,7 @@ def privatize_json(mechanism: MechanismCore, block: JsonBlock) -> tuple[Texts, d
 def privatize_arrow(
     mechanism: MechanismCore, column: Any, path: list[str] | None = None
 ) -> tuple[Any, dict[str, int]]: ...
+def prepare_recommended() -> None: ...
 def read_spec(path: str | PathLike[str]) -> str: ...
 def read_policies(
     path: str | PathLike[str],

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from fastdx._core import Embedding, Guarantee, MechanismCore
 from fastdx.exceptions import InputTypeError, ParameterError
@@ -20,8 +19,7 @@ COMMON = 1000
 RELEASED = "all that lies outside the spans is RELEASED AS IT IS, and where the spans lie"
 
 
-@dataclass(frozen=True)
-class PrivateSpans:
+class PrivateSpans(NamedTuple):
     """A text with privatised spans; the rest is unchanged."""
 
     text: str

@@ -10,9 +10,13 @@
 //! size of a set, and the number of words V, in 64 bits each. Then follow V sizes of sets, 0 for a
 //! word that is never released, and the ids of all sets, in 16 bits each.
 
+use std::sync::{Arc, OnceLock};
+
 use super::{Build, Cover};
 use crate::space::MetricSpace;
 
+/// The cover, once it was read: every mechanism of the process shares it.
+static SHARED: OnceLock<Arc<Cover>> = OnceLock::new();
 static BYTES: &[u8] = include_bytes!("../../data/recommended.cover");
 
 const HEADER: usize = 5;
@@ -24,7 +28,7 @@ pub(super) fn cover(
     k: usize,
     weight: f64,
     build: &Build,
-) -> Option<Cover> {
+) -> Option<Arc<Cover>> {
     let words = space.vocabulary().len();
     let header = BYTES.as_chunks::<8>().0.iter().take(HEADER);
     let header: Vec<u64> = header.map(|&b| u64::from_le_bytes(b)).collect();
@@ -38,6 +42,15 @@ pub(super) fn cover(
     if header != expected || build.approximate {
         return None;
     }
+    let mut exclude = build.exclude.clone();
+    exclude.sort_unstable();
+    exclude.dedup();
+    if let Some(shared) = SHARED.get()
+        && shared.space == space.fingerprint()
+    {
+        let all = shared.released.len() + exclude.len() == words;
+        return (all && shared.excludes(&exclude)).then(|| shared.clone());
+    }
     let numbers = BYTES[8 * HEADER..].as_chunks::<2>().0;
     let numbers = numbers.iter().map(|&b| u32::from(u16::from_le_bytes(b)));
     let numbers: Vec<u32> = numbers.collect();
@@ -48,9 +61,6 @@ pub(super) fn cover(
             .filter(move |&(_, &size)| (size > 0) == released);
         ids.map(|(id, _)| id)
     };
-    let mut exclude = build.exclude.clone();
-    exclude.sort_unstable();
-    exclude.dedup();
     if !of(false).eq(exclude) {
         return None;
     }
@@ -61,12 +71,14 @@ pub(super) fn cover(
     let released = of(true).collect();
     let (ids, space) = (ids.to_vec(), space.fingerprint());
     let cover = Cover::from_parts(words, space, released, starts, ids, Vec::new()).ok()?;
-    (cover.fingerprint == header[0]).then_some(cover)
+    let is_kept = cover.fingerprint == header[0];
+    is_kept.then(|| SHARED.get_or_init(|| Arc::new(cover)).clone())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Vocabulary;
     use crate::cover::Balance;
     use crate::embedding::Embedding;
     use crate::mechanism::tem::recommended::{BALANCE, COVER};
@@ -114,5 +126,16 @@ mod tests {
         assert!(cover(&space, COVER, BALANCE, &build(least, &[])).is_none());
         let nouns = Embedding::default_nouns().expect("built in");
         assert!(cover(&nouns, COVER, BALANCE, &same).is_none());
+        // The same words elsewhere: other sets.
+        let mut vectors = space.vectors().to_vec();
+        vectors[0] += 1.0;
+        let words = space.vocabulary();
+        let words = Vocabulary::new((0..words.len() as u32).map(|id| words.word(id)));
+        let (words, metric) = (words.expect("distinct"), space.metric());
+        let moved = Embedding::new(words, vectors, space.dim(), metric).expect("points");
+        assert!(cover(&moved, COVER, BALANCE, &same).is_none());
+        // It is read once.
+        let again = || cover(&space, COVER, BALANCE, &same).expect("kept");
+        assert!(Arc::ptr_eq(&again(), &again()));
     }
 }

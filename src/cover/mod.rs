@@ -283,6 +283,12 @@ impl Cover {
         Ok(cover)
     }
 
+    /// Whether these are words, and none of them is an output.
+    pub(crate) fn excludes(&self, ids: &[u32]) -> bool {
+        let mut ids = ids.iter();
+        ids.all(|&id| (id as usize) < self.words && self.rank(id).is_none())
+    }
+
     /// Returns the cover without some outputs; their words remain protected inputs.
     ///
     /// # Errors

@@ -70,6 +70,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(records::field_steps, m)?)?;
     m.add_class::<records::PyTexts>()?;
     m.add_function(wrap_pyfunction!(records::privatize_json, m)?)?;
+    m.add_function(wrap_pyfunction!(spec::prepare_recommended, m)?)?;
     m.add_function(wrap_pyfunction!(spec::read_spec, m)?)?;
     m.add_function(wrap_pyfunction!(spec::read_policies, m)?)?;
     m.add_function(wrap_pyfunction!(spec::spec_keys, m)?)?;

@@ -16,7 +16,10 @@ use super::rows::rows_of;
 use super::space::Space;
 use super::text::consistency;
 use crate::cover::Cover;
-use crate::spec::{CoverSource, Exclude, IndexSource, KEYS, Kind, Parts, Reference, Spec, Type};
+use crate::parallel::Control;
+use crate::spec::{
+    CoverSource, Exclude, IndexSource, KEYS, Kind, Parts, Reference, Spaces, Spec, Type,
+};
 use crate::text::Consistent;
 use crate::{Error, Result};
 
@@ -221,6 +224,19 @@ pub(super) fn parsed(json: &str) -> Result<Spec> {
         Error::parameter("spec", "a table of the keys of a Spec", error.to_string())
     })?;
     Spec::from_map(&map)
+}
+
+/// Makes on a thread of its own all that mechanisms of the recommended policy share: the words,
+/// their search and the cover. A program that needs them soon goes on meanwhile.
+#[pyfunction]
+pub(super) fn prepare_recommended() {
+    // The thread knows nothing of Python, so the interpreter may end before it. Errors come to
+    // whoever makes the mechanism.
+    std::thread::spawn(|| {
+        let made =
+            Spec::recommended().build(Parts::default(), &mut Spaces::default(), &Control::new())?;
+        made.text.privatize("word").map(drop)
+    });
 }
 
 /// The Spec of a file, JSON or TOML, as JSON.

@@ -429,10 +429,9 @@ impl Maker<'_> {
         };
         let cover = match self.spec.balance.filter(|_| name == "cover") {
             Some(weight) => Cover::balanced_by_rank(&*space, k, weight, &build, self.control),
-            None => Cover::nearest(&*space, k, &build, self.control),
+            None => Cover::nearest(&*space, k, &build, self.control).map(Arc::new),
         };
-        let cover = cover.map_err(|e| e.renamed("k", name).renamed("weight", "balance"))?;
-        Ok(Arc::new(cover))
+        cover.map_err(|e| e.renamed("k", name).renamed("weight", "balance"))
     }
 
     fn stored_cover(&self, name: &'static str, reference: &Reference) -> Result<Arc<Cover>> {

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import gzip
 import io
 import os
-import secrets
 import stat
 import sys
 from collections.abc import Iterator, Sequence
@@ -104,6 +102,8 @@ def packed(out: BinaryIO, name: str | None) -> Iterator[BinaryIO]:
     """Compress the output if the name ends in ``.gz`` or ``.zst``."""
     suffix = Path(name or "").suffix.lower()
     if suffix == ".gz":
+        import gzip
+
         with gzip.GzipFile(filename="", fileobj=out, mode="wb", compresslevel=6, mtime=0) as zipped:
             yield cast(BinaryIO, zipped)
     elif suffix == ".zst":
@@ -163,7 +163,7 @@ def _temporary(target: Path, mode: int) -> Iterator[BinaryIO]:
     """Yield a file that becomes `target`, with this mode, unless an exception is raised."""
     if target.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(target))
-    beside = f".{target.name}.{secrets.token_hex(8)}.tmp"
+    beside = f".{target.name}.{os.urandom(8).hex()}.tmp"
     if not FOLDERS_OPEN:
         yield from _beside(target, target.with_name(beside), mode)
         return

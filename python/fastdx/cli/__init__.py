@@ -20,6 +20,7 @@ from importlib import import_module
 from types import FrameType
 
 from fastdx import FastdxError, __version__
+from fastdx._core import prepare_recommended
 from fastdx.cli.messages import CommandError
 from fastdx.cli.options import examples
 
@@ -103,7 +104,10 @@ def _ending_signals() -> Iterator[None]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return its exit code."""
-    given = sys.argv[1:] if argv is None else argv
+    given = list(sys.argv[1:] if argv is None else argv)
+    if given[:1] == ["privatize"] and not _own_policy(given):
+        # Meanwhile the modules of the command are imported.
+        prepare_recommended()
     args = parser(given[0] if given else None).parse_args(given)
     try:
         with _ending_signals():
@@ -122,6 +126,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"fastdx: {_message(e, show=getattr(args, 'show_text', False))}", file=sys.stderr)
         return 1
     return 0
+
+
+def _own_policy(given: Sequence[str]) -> bool:
+    """Whether arguments name ε or a file with the policy, or ask for help."""
+    return any(a.startswith(("--eps", "--sp", "-h", "--help")) for a in given)
 
 
 def _message(error: BaseException, *, show: bool) -> str:

@@ -7,13 +7,14 @@ import math
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fastdx._shared.replace import open_output
-from fastdx.bags import BagOfWords
 from fastdx.cli.formats import Released
 from fastdx.mechanisms import Mechanism
+
+if TYPE_CHECKING:
+    from fastdx.bags import BagOfWords
 
 __all__ = ["Done", "Options", "report"]
 
@@ -24,8 +25,7 @@ FEW_WORDS = 10
 """With fewer words than this, unknown ones say nothing about the language of the texts."""
 
 
-@dataclass(frozen=True)
-class Options:
+class Options(NamedTuple):
     """The options of the closing lines."""
 
     report: bool
@@ -38,22 +38,24 @@ class Options:
     """Whether names of columns may be shown."""
 
 
-@dataclass
 class Done:
     """Totals over all outputs."""
 
-    counts: Counter[str] = field(default_factory=Counter)
-    left: Released = field(default_factory=Released)
-    files: list[dict[str, Any]] = field(default_factory=list)
     skipped: int = 0
     """The number of files that earlier runs finished."""
     others: int = 0
     """The number of files of other formats in folders."""
-    charged: dict[str, float] = field(default_factory=dict)
     no_card: str | None = None
     """The reason why outputs got no channel card, if they should have one."""
     nearly: int = 0
     """The number of different words of these texts that come back unchanged nearly always."""
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self.counts: Counter[str] = Counter()
+        self.left = Released()
+        self.files: list[dict[str, Any]] = []
+        self.charged: dict[str, float] = {}
 
 
 def report(options: Options, word: Mechanism, bags: BagOfWords | None, total: Done) -> None:

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from fastdx._core import JsonBlock, Replacements, Texts, privatize_arrow, privatize_json
-from fastdx.bags import STOP_WORDS, BagOfWords, text_of
 from fastdx.cli.formats.base import TextError, leaves
 from fastdx.cli.messages import CommandError
 from fastdx.exceptions import FastdxWarning, UnknownWordError
 from fastdx.mechanisms import Mechanism
 
 if TYPE_CHECKING:
+    from fastdx.bags import BagOfWords
     from fastdx.budget import Ledger
 
 
@@ -142,6 +142,8 @@ class Drawing:
     def _bags_of(
         self, bags: BagOfWords, texts: list[str], accounts: Sequence[str] | None
     ) -> list[str]:
+        from fastdx.bags import STOP_WORDS, text_of
+
         # A document is a line of plain text (line ends stay), or a field.
         split = [text.split("\n") if self._whole else [text] for text in texts]
         flat = [part for parts in split for part in parts]

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import glob
-import hashlib
 import io
 import json
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -100,8 +98,10 @@ class Hashed(io.RawIOBase):
 
     def __init__(self, out: BinaryIO) -> None:
         """Start with no bytes."""
+        from hashlib import sha256
+
         self._out = out
-        self._hash = hashlib.sha256()
+        self._hash = sha256()
         self.size = 0
 
     def write(self, data: Any) -> int:
@@ -123,7 +123,9 @@ class Hashed(io.RawIOBase):
 
 def hash_of_file(path: str) -> str:
     """Return the SHA-256 of a file."""
-    digest = hashlib.sha256()
+    from hashlib import sha256
+
+    digest = sha256()
     with Path(path).open("rb") as f:
         while block := f.read(1 << 20):
             digest.update(block)
@@ -132,10 +134,11 @@ def hash_of_file(path: str) -> str:
 
 def hash_of(parameters: dict[str, Any]) -> str:
     """Return the SHA-256 of parameters."""
-    return hashlib.sha256(json.dumps(parameters, sort_keys=True).encode()).hexdigest()
+    from hashlib import sha256
+
+    return sha256(json.dumps(parameters, sort_keys=True).encode()).hexdigest()
 
 
-@dataclass
 class Finished:
     """The record of earlier runs into a folder, for ``--resume``.
 
@@ -145,12 +148,17 @@ class Finished:
     guesses about short texts.
     """
 
-    folder: Path
-    parameters: str
-    """A hash of all parameters that decide the output."""
+    def __init__(self, folder: Path, parameters: str) -> None:
+        """Read the record of a folder, if there is one.
 
-    def __post_init__(self) -> None:
-        """Read the record, if there is one."""
+        Parameters
+        ----------
+        folder : Path
+            Where outputs are written.
+        parameters : str
+            A hash of all parameters that decide the output.
+        """
+        self.folder, self.parameters = folder, parameters
         self._file = self.folder / MANIFEST
         self._entries: dict[str, dict[str, Any]] = {}
         with contextlib.suppress(FileNotFoundError):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from fastdx._shared.replace import PACKED
 from fastdx.cli import folders
@@ -15,8 +15,7 @@ from fastdx.cli.messages import CommandError
 __all__ = ["Files", "Job", "jobs", "streams", "total_size"]
 
 
-@dataclass(frozen=True)
-class Files:
+class Files(NamedTuple):
     """The options that name inputs, formats and outputs."""
 
     names: tuple[str, ...]
@@ -30,8 +29,7 @@ class Files:
     resume: bool
 
 
-@dataclass
-class Job:
+class Job(NamedTuple):
     """An output and its inputs."""
 
     kind: type[Format]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from fastdx import Embedding, Tem, from_spec
 from fastdx.cli.messages import CommandError, step
@@ -33,11 +35,33 @@ KEYS = {
 """The names of options by the keys of a Spec that they set."""
 
 
+class _Help(argparse.RawDescriptionHelpFormatter):
+    """Formats help for the terminal's width.
+
+    argparse makes a formatter for each option, and each asks for the width by a module that loads
+    all compressors: a part of every start.
+    """
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=_width() - 2)
+
+
+@lru_cache(1)
+def _width() -> int:
+    """Return the columns of the terminal, as `shutil.get_terminal_size` finds them."""
+    with contextlib.suppress(KeyError, ValueError):
+        if (columns := int(os.environ["COLUMNS"])) > 0:
+            return columns
+    with contextlib.suppress(AttributeError, ValueError, OSError):
+        return os.get_terminal_size(sys.__stdout__.fileno()).columns or 80  # type: ignore[union-attr]
+    return 80
+
+
 def examples(lines: str) -> dict[str, Any]:
     """Return the arguments of a parser that show examples below the help of a command."""
     return {
         "epilog": "examples:\n" + lines.strip("\n"),
-        "formatter_class": argparse.RawDescriptionHelpFormatter,
+        "formatter_class": _Help,
     }
 
 
@@ -205,8 +229,7 @@ def without_none(spec: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in spec.items() if value is not None}
 
 
-@dataclass(frozen=True)
-class MechanismOptions:
+class MechanismOptions(NamedTuple):
     """The mechanism that the options of a command describe."""
 
     spec: dict[str, Any]

@@ -8,14 +8,12 @@ import json
 import os
 import sys
 import warnings
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 
 from fastdx import __version__
 from fastdx._shared.card import beside, card_of, no_card
 from fastdx._shared.replace import open_output, packed
-from fastdx.bags import BagOfWords
 from fastdx.cli import closing, folders
 from fastdx.cli.closing import Done
 from fastdx.cli.drawing import Bill, Drawing
@@ -35,6 +33,7 @@ from fastdx.exceptions import FastdxWarning
 from fastdx.mechanisms import Mechanism
 
 if TYPE_CHECKING:
+    from fastdx.bags import BagOfWords
     from fastdx.budget import Ledger
     from fastdx.cli.options import _Commands
 
@@ -135,8 +134,7 @@ def _ledger_options(p: argparse.ArgumentParser) -> None:
                        "(punctuation only) unchanged, and charge nothing for them")  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Account:
+class Account(NamedTuple):
     """The ledger and the account that pay for the outputs."""
 
     ledger: str
@@ -162,8 +160,7 @@ class Account:
                    args.allow_wordless)  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Options:
+class Options(NamedTuple):
     """The options of the command after parsing."""
 
     files: Files
@@ -204,7 +201,7 @@ class Options:
 
     def released_by(self, mechanism: Mechanism) -> dict[str, Any]:
         """Return all parameters that decide the output; ``--resume`` compares them."""
-        choice = asdict(self.files.choice)
+        choice = self.files.choice._asdict()
         choice.pop("longest")
         account = self.account
         spec = json.loads(mechanism._complete_spec(False))
@@ -261,7 +258,14 @@ def _privatize(args: argparse.Namespace) -> None:
         bar.clear()
     total.nearly = sum(mechanism._nearly_always_unchanged() for mechanism in made.values())
     word = next(iter(made.values()))
-    closing.report(options.closing, word, BagOfWords(word) if asked.bag else None, total)
+    closing.report(options.closing, word, _bags(word) if asked.bag else None, total)
+
+
+def _bags(mechanism: Mechanism) -> BagOfWords:
+    # Most runs draw no bags, so they need not wait for the module.
+    from fastdx.bags import BagOfWords
+
+    return BagOfWords(mechanism)
 
 
 def _ledger(account: Account | None) -> Ledger | None:
@@ -302,8 +306,7 @@ class _Descriptor(io.RawIOBase):
         return len(data)
 
 
-@dataclass
-class _Run:
+class _Run(NamedTuple):
     """The parts that all jobs with one mechanism share."""
 
     options: Options
@@ -316,7 +319,7 @@ class _Run:
     def make(self, job: Job) -> None:
         """Make an output; it gets its name when it is complete and paid for."""
         whole = job.kind.name == "text"
-        bags = BagOfWords(self.mechanism) if self.options.mechanism.bag else None
+        bags = _bags(self.mechanism) if self.options.mechanism.bag else None
         drawing = Drawing(self.mechanism, bags, whole=whole)
         account = self.options.account
         if self.ledger is not None and account is not None:
@@ -339,15 +342,15 @@ class _Run:
             fill(cast(BinaryIO, _Descriptor(number)))
         else:
             with _naming(output), open_output(output, job.names, pack=False) as plain:
-                hashed = folders.Hashed(plain)
-                below = cast(BinaryIO, hashed if self.finished is not None else plain)
+                hashed = None if self.finished is None else folders.Hashed(plain)
+                below = plain if hashed is None else cast(BinaryIO, hashed)
                 with packed(below, output) as file:
                     fill(file)
                 plain.flush()
                 if drawing.bill is not None:
                     for name, price in drawing.bill.pay(job.names[0]).items():
                         self.total.charged[name] = self.total.charged.get(name, 0.0) + price
-                if self.finished is not None:
+                if self.finished is not None and hashed is not None:
                     self.finished.add(job.names[0], str(output), hashed)
             if card is not None and output is not None:
                 with open_output(str(beside(output)), job.names) as beside_it:

@@ -240,10 +240,11 @@ impl Tem {
     /// [`Error::WordId`]; [`Error::Parameter`] if no word is left.
     pub fn excluding(&self, ids: &[u32]) -> Result<Self> {
         let cover = match &self.cover {
-            None => Cover::identity(&*self.space, ids)?,
-            Some(cover) => cover.excluding(ids)?,
+            None => Arc::new(Cover::identity(&*self.space, ids)?),
+            Some(cover) if cover.excludes(ids) => cover.clone(),
+            Some(cover) => Arc::new(cover.excluding(ids)?),
         };
-        self.with_cover(Some(Arc::new(cover)))
+        self.with_cover(Some(cover))
     }
 
     /// The cover of its outputs, if it has one.

@@ -6,6 +6,7 @@ import io
 import subprocess
 import sys
 from contextlib import redirect_stdout
+from pathlib import Path
 
 import pytest
 
@@ -58,6 +59,21 @@ def test_text_needs_no_numpy() -> None:
         "print('numpy' in sys.modules)\n"
         "print(type(tem.privatize_ids([1, 2])).__module__)"
     ) == ["False", "numpy"]
+
+
+def test_the_command_starts_with_few_modules(tmp_path: Path) -> None:
+    # Each takes milliseconds of every start, and one line of text needs none of them.
+    text = tmp_path / "text.txt"
+    text.write_text("a cup of tea\n", "utf-8")
+    loaded = fresh(
+        "import sys\n"
+        "from fastdx.cli import main\n"
+        f"assert main(['privatize', '-q', {str(text)!r}, '-o', {str(tmp_path / 'out')!r}]) == 0\n"
+        "print(*sys.modules, sep='\\n')"
+    )
+    assert "fastdx.cli.privatize" in loaded
+    assert not {"bz2", "dataclasses", "fastdx.bags", "gzip", "hashlib", "inspect", "lzma", "numpy",
+                "secrets", "shutil"} & set(loaded)  # fmt: skip
 
 
 def test_a_command_imports_its_own_module_only() -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any, BinaryIO, ClassVar, Protocol
+from typing import Any, BinaryIO, ClassVar, NamedTuple, Protocol
 
 from fastdx._core import JsonBlock, Texts
 from fastdx.cli.formats.opening import LONGEST, Opener
@@ -18,16 +17,19 @@ MOST_NAMES = 100
 """The most names of columns or fields in a message."""
 
 
-@dataclass
 class Released:
     """The columns that an output releases unchanged, and the metadata that it drops."""
 
-    names: dict[str, None] = field(default_factory=dict)
+    names: dict[str, None]
     """Columns or fields released unchanged, in their order."""
-    content: bool = False
+    content: bool
     """Whether the names are content themselves, as in JSON, where every record names its fields."""
-    dropped: dict[str, None] = field(default_factory=dict)
+    dropped: dict[str, None]
     """Keys of metadata that were dropped."""
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self.names, self.content, self.dropped = {}, False, {}
 
     def update(self, other: Released) -> None:
         """Add the columns and metadata of another output."""
@@ -36,8 +38,7 @@ class Released:
         self.dropped |= other.dropped
 
 
-@dataclass(frozen=True)
-class Choice:
+class Choice(NamedTuple):
     """The parts of a file to privatise, and how to read the file."""
 
     columns: tuple[str, ...] = ()
