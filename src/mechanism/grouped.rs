@@ -29,6 +29,26 @@ pub(super) trait WordDraws: Sync {
         rng: &mut Bulk,
         out: &mut [u32],
     ) -> Result<()>;
+
+    /// Fills `out` with the draws of several chunks, in their order.
+    fn draw_chunks(
+        &self,
+        scratch: &mut Self::Scratch,
+        chunks: &[Chunk],
+        rng: &mut Bulk,
+        mut out: &mut [u32],
+    ) -> Result<()> {
+        for (i, chunk) in chunks.iter().enumerate() {
+            // Prefetch three chunks ahead: the data has arrived when that chunk is drawn.
+            if let Some(later) = chunks.get(i + 3) {
+                self.prefetch(later.word);
+            }
+            let (part, after) = out.split_at_mut(chunk.count);
+            self.draw(scratch, chunk.word, rng, part)?;
+            out = after;
+        }
+        Ok(())
+    }
 }
 
 /// The positions of a call, sorted by word; the positions of one word keep their order.
@@ -40,9 +60,10 @@ pub(super) struct Grouped {
 }
 
 /// A chunk of the draws of one word.
-struct Chunk {
-    word: u32,
-    count: usize,
+#[derive(Clone, Copy)]
+pub(super) struct Chunk {
+    pub(super) word: u32,
+    pub(super) count: usize,
 }
 
 impl Grouped {
@@ -135,20 +156,11 @@ impl Grouped {
         }
         tasks.push((first + tasks.len() as u64, task, rest));
         let each = |scratch: &mut D::Scratch,
-                    (stream, chunks, mut rest): (u64, Vec<Chunk>, &mut [u32])| {
+                    (stream, chunks, out): (u64, Vec<Chunk>, &mut [u32])| {
             control.check()?;
             let mut rng = key.stream(stream);
-            let mut rng = Bulk::of(&mut rng);
-            let size = rest.len();
-            for (i, chunk) in chunks.iter().enumerate() {
-                // Prefetch three chunks ahead: the data has arrived when that chunk is drawn.
-                if let Some(later) = chunks.get(i + 3) {
-                    draws.prefetch(later.word);
-                }
-                let (part, after) = rest.split_at_mut(chunk.count);
-                draws.draw(scratch, chunk.word, &mut rng, part)?;
-                rest = after;
-            }
+            let size = out.len();
+            draws.draw_chunks(scratch, &chunks, &mut Bulk::of(&mut rng), out)?;
             control.advance(size);
             Ok(())
         };

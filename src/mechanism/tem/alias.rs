@@ -188,6 +188,9 @@ fn column_of(x: u64, columns: usize) -> (usize, u64) {
 }
 
 impl AliasTable {
+    /// Draws of a word whose columns are fetched at once.
+    pub(super) const DRAWS_PER_BATCH: usize = 16;
+
     /// Builds the table of a law.
     pub(in crate::mechanism) fn new(law: &Law) -> Self {
         Self::with_scratch(law, &mut Thresholds::default())
@@ -291,18 +294,18 @@ impl AliasTable {
         law: impl Fn() -> Law,
         mut drawn: impl FnMut(u32),
     ) {
-        // A table is larger than the cache: fetch the columns of several draws at once.
-        const DRAWS_PER_BATCH: usize = 16;
+        // A table is larger than the cache.
+        const BATCH: usize = AliasTable::DRAWS_PER_BATCH;
         let mut rest = count;
-        while rest >= DRAWS_PER_BATCH {
-            let xs: [u64; DRAWS_PER_BATCH] = std::array::from_fn(|_| rng.next_u64());
+        while rest >= BATCH {
+            let xs: [u64; BATCH] = std::array::from_fn(|_| rng.next_u64());
             let positions = xs.map(|x| column_of(x, columns.len()));
             let there = positions.map(|(at, _)| columns[at]);
-            for i in 0..DRAWS_PER_BATCH {
+            for i in 0..BATCH {
                 let word = self.decide(there[i], positions[i], columns.len());
                 drawn(word.unwrap_or_else(|| Thresholds::of(&law()).finish(xs[i], rng)));
             }
-            rest -= DRAWS_PER_BATCH;
+            rest -= BATCH;
         }
         for _ in 0..rest {
             drawn(self.sample(rng, &law));
