@@ -6,6 +6,7 @@
     python -m experiments.language_model bits FOLDER       what every policy tells: minutes
     python -m experiments.language_model keep FOLDER       experiments/results/language_model.json
     python -m experiments language-model --table named     the table, from what was kept
+    python -m experiments language-model --table beam      beside beam search, from what was kept
 
 A run goes on where the kept one ended: with its settings, at the sentences that it lacks. `keep`
 adds the new ones. Without that file all begins anew.
@@ -26,6 +27,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from collections.abc import Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -43,6 +45,7 @@ from experiments.smc import (
     WordModel,
     choice,
     decode,
+    likeliest,
     mixture,
 )
 from experiments.smollm import Engine, NeuralWords, Spelling, widened
@@ -68,12 +71,15 @@ SHOWN = 10
 PARTS = ("trigrams", "gain")
 """The neural attacker weighs at each word: ln of the exact trigrams' posterior, and ln of what
 the neural model adds."""
+BEAM, BEAMED = 10, 100
+"""Prefixes of the beam search, and the sentences that it attacks too, at the most bits."""
 RIVALS = 10
 """At each place, the likeliest content words by trigrams: the neural attacker names one of them."""
 LEAST = 1e-30
 """Posteriors below this count as this."""
 ATTACKERS = ("unigram", "bigram", "trigram", "neural")
-COLUMNS = ("sentence", "words", "content", *ATTACKERS, "surprise trigram", "surprise neural")
+COLUMNS = ("sentence", "words", "content", *ATTACKERS, "surprise trigram", "surprise neural",
+           "beam")  # fmt: skip
 
 
 class Policy(NamedTuple):
@@ -169,12 +175,26 @@ class Released(NamedTuple):
         """ln of what the model adds to n-grams, of every place and word: (n, V)."""
         likelihoods = self.likelihoods(i)
         ahead = know.ahead.messages(likelihoods)
-        if isinstance(model, NeuralWords):
-            model.mark = know.attacked[i].mark
         # Chance depends on the sentence alone: a run that goes on where it was repeats nothing.
         rng = np.random.default_rng([SEED, i])
-        found = decode(model, likelihoods, ahead, particles, rng)
+        found = decode(marked(model, know.attacked[i]), likelihoods, ahead, particles, rng)
         return found.gains.before + found.gains.behind
+
+    def beam(self, know: Knowledge, model: WordModel, i: int) -> Ids:
+        """The content word that a beam search thinks likeliest at every place: no look-ahead."""
+        likelihoods = self.likelihoods(i)
+        found = decode(marked(model, know.attacked[i]), likelihoods, np.ones_like(likelihoods),
+                       BEAM, np.random.default_rng(SEED), keep=likeliest)  # fmt: skip
+        # A place at which no kept prefix has a content word is named by the prefixes before it.
+        kept = found.marginals() + 1e-9 * found.seen
+        return np.where(know.content, kept, -1.0).argmax(axis=1)
+
+
+def marked(model: WordModel, sentence: Sentence) -> WordModel:
+    """Tell a neural model how the sentence ends, which the release shows."""
+    if isinstance(model, NeuralWords):
+        model.mark = sentence.mark
+    return model
 
 
 class Ngrams(NamedTuple):
@@ -209,9 +229,11 @@ class Ngrams(NamedTuple):
 
 def attack(
     know: Knowledge, released: Released, model: WordModel, i: int, particles: int, *,
-    grams: Ngrams | None = None,
+    grams: Ngrams | None = None, beam: bool = False,
 ) -> dict[str, Any]:  # fmt: skip
     """Count the content words of a sentence that n-grams name; and tell what weights are for.
+
+    With `beam` also those that a beam search names.
 
     All attackers name content words, since only these are counted. `places` has for every content
     word what `PARTS` say of its rivals, which of them it is (-1: none), and what trigrams say of
@@ -225,6 +247,8 @@ def attack(
     found: dict[str, Any] = {"sentence": i, "words": len(words), "content": len(places)}
     for name, first in zip(ATTACKERS, grams.first, strict=False):
         found[name] = int((first == truth).sum())
+    if beam:
+        found["beam"] = int((released.beam(know, model, i)[places] == truth).sum())
     gains = released.gains(know, model, i, particles)
     found["places"] = []
     for j, place in enumerate(places.tolist()):
@@ -364,7 +388,9 @@ def kept_ngrams(folder: Folder, know: Knowledge, released: Released, i: int) -> 
     return found
 
 
-def measure(folder: Folder, know: Knowledge, count: int) -> None:
+def measure(
+    folder: Folder, know: Knowledge, count: int, policies: Sequence[Policy] = POLICIES
+) -> None:
     """Attack sentence by sentence under all policies, from where an earlier run stopped.
 
     Those that the weights come from are the first.
@@ -375,7 +401,7 @@ def measure(folder: Folder, know: Knowledge, count: int) -> None:
         done |= {(row[0], policy_name) for row in rows if row[COLUMNS.index("neural")] is not None}
     model = neural(folder, know, settings["share"], settings["particles"])
     every = [Released.of(know, policy, settings["epsilon"][str(policy)], HELD_OUT + count)
-             for policy in POLICIES]  # fmt: skip
+             for policy in policies]  # fmt: skip
     # The weights are known from the kept run: nothing is measured to choose them.
     chosen = [] if "weights" in before else list(range(CHOOSING))
     with folder.measured.open("a", encoding="utf-8") as out:
@@ -386,7 +412,9 @@ def measure(folder: Folder, know: Knowledge, count: int) -> None:
                     continue
                 start = time.perf_counter()
                 grams = kept_ngrams(folder, know, released, i)
-                found = attack(know, released, model, i, settings["particles"], grams=grams)
+                beam = policy.bits == POLICIES[0].bits and HELD_OUT <= i < HELD_OUT + BEAMED
+                found = attack(know, released, model, i, settings["particles"], grams=grams,
+                               beam=beam)  # fmt: skip
                 seconds = round(time.perf_counter() - start, 2)
                 line = {"policy": str(policy), **found, "seconds": seconds}
                 print(json.dumps(line), file=out, flush=True)
@@ -465,7 +493,7 @@ def stand_in(run: Run) -> dict[str, Any]:
     for policy in (Policy(None, 2.0), Policy(20, 2.0)):
         epsilon = know.epsilon(policy)
         released = Released.of(know, policy, epsilon, 10)
-        rows = [attack(know, released, model, i, 8) for i in range(10)]
+        rows = [attack(know, released, model, i, 8, beam=True) for i in range(10)]
         for row in rows:
             row["neural"], row["surprise trigram"], row["surprise neural"] = weighed(row, weights)
         found["epsilon"][str(policy)] = epsilon
@@ -549,7 +577,43 @@ def _note(kept: dict[str, Any], made_up: bool) -> str:
     )
 
 
-TABLES: dict[str, Experiment] = {"named": named}
+def beam(run: Run) -> Table:
+    """The neural attacker beside a beam search and n-grams, on the same sentences."""
+    kept = run.step(partial(stand_in, run)) if run.data.made_up else published()
+    table = Table(
+        "Content words named, by attacker, on the sentences that the beam search attacked",
+        ["policy", "sentences", "content words", "beam search", "exact bigrams", "exact trigrams",
+         "neural", "neural - beam search"],
+    )  # fmt: skip
+    for policy, rows in kept["attacks"].items():
+        if not rows:
+            continue
+        data = dict(zip(kept["columns"], np.array(rows, dtype=float).T, strict=True))
+        there = ~(np.isnan(data["beam"]) | np.isnan(data["neural"]))
+        if there.sum() < 2:
+            continue
+        some = {name: column[there] for name, column in data.items()}
+        content, few = some["content"], there.sum() < FEWEST
+        more = share_named(some["neural"] - some["beam"], content)
+        table.add(
+            policy,
+            f"{there.sum():,}",
+            f"{content.sum():,.0f}",
+            *(
+                _cell(share_named(some[name], content), few)
+                for name in ("beam", "bigram", "trigram", "neural")
+            ),
+            f"{more.mean:+.3f}" + ("" if few else f" [{more.low:+.3f}, {more.high:+.3f}]"),
+        )
+    table.notes.append(
+        f"Beam search: the {BEAM} likeliest prefixes under the same prior as that of the neural "
+        "attacker, with the exact law and without look-ahead. 95% intervals, sentences as the "
+        "unit; the difference is paired."
+    )
+    return table
+
+
+TABLES: dict[str, Experiment] = {"named": named, "beam": beam}
 
 
 def main() -> None:
@@ -557,6 +621,7 @@ def main() -> None:
     parser.add_argument("step", choices=("settle", "measure", "bits", "keep"))
     parser.add_argument("folder", type=Path, help="where a run keeps what it did")
     parser.add_argument("--sentences", type=int, default=1000)
+    parser.add_argument("--bits", type=float, help="for measure: only policies of so many bits")
     parser.add_argument("--particles", type=int, default=PARTICLES, help="for settle")
     args = parser.parse_args()
     folder = Folder(args.folder)
@@ -573,7 +638,10 @@ def main() -> None:
     elif "share" not in folder.load():
         raise SystemExit(f"{folder.settings} is not complete: settle first")
     else:
-        measure(folder, know, args.sentences)
+        some = [policy for policy in POLICIES if args.bits in (None, policy.bits)]
+        if not some:
+            raise SystemExit(f"--bits must be one of {', '.join(f'{b:g}' for b in EVERY)}")
+        measure(folder, know, args.sentences, some)
 
 
 if __name__ == "__main__":

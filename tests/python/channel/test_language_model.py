@@ -212,6 +212,15 @@ def test_what_was_measured_is_kept_and_shown(tmp_path: Path, monkeypatch: Any) -
     scores = weights @ np.array(place["parts"])
     own = 0.75 * np.exp(scores[1]) / np.exp(scores).sum()
     assert row[-2:] == ["4.00", f"{(6 - np.log2(own)) / 2:.2f}"]
+    # No sentence was searched by a beam; then the first two are, and half of one's words are named.
+    assert not language_model.beam(run).rows
+    whole = language_model.published()
+    for attack, named in zip(whole["attacks"][policy], (1, 0), strict=False):
+        attack[language_model.COLUMNS.index("beam")] = named
+    with monkeypatch.context() as patch:
+        patch.setattr(language_model, "published", lambda: whole)
+        (beside,) = language_model.beam(run).rows
+    assert beside[1:4] == ["2", "4", "0.250"] and beside[6:] == ["0.500", "+0.250"]
     monkeypatch.setattr(language_model, "FEWEST", 8)
     few = language_model.named(run)
     assert few.rows[0][9:12] == ["0.250", "0.500", "+0.250"] and "decide nothing" in few.notes[0]
