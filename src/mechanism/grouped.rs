@@ -71,17 +71,35 @@ impl Grouped {
     pub(super) fn new(ids: &[u32], words: usize) -> Self {
         match ids.len() > words {
             true => Self::counted(ids, words),
-            false => Self::sorted(ids),
+            false => Self::sorted(ids, words),
         }
     }
 
-    fn sorted(ids: &[u32]) -> Self {
+    /// Sorts by the digits of the ids, the last digit first: each pass keeps the order of equal
+    /// digits.
+    fn sorted(ids: &[u32], words: usize) -> Self {
         let entries = (0u64..).zip(ids);
         let mut entries: Vec<u64> = entries.map(|(at, &id)| u64::from(id) << 32 | at).collect();
-        // Few ids are not worth a thread pool, and there may be no pool.
-        match rayon::current_thread_index() {
-            Some(_) => entries.par_sort_unstable(),
-            None => entries.sort_unstable(),
+        let mut other = vec![0; entries.len()];
+        let bits = words
+            .saturating_sub(1)
+            .checked_ilog2()
+            .map_or(0, |log| log + 1);
+        for shift in (32..32 + bits).step_by(8) {
+            let digit = |entry: u64| (entry >> shift & 0xFF) as usize;
+            let mut starts = [0u32; 257];
+            entries
+                .iter()
+                .for_each(|&entry| starts[digit(entry) + 1] += 1);
+            for i in 0..256 {
+                starts[i + 1] += starts[i];
+            }
+            for &entry in &entries {
+                let at = &mut starts[digit(entry)];
+                other[*at as usize] = entry;
+                *at += 1;
+            }
+            std::mem::swap(&mut entries, &mut other);
         }
         let mut ranks = vec![0; ids.len()];
         for (rank, &entry) in (0..).zip(&entries) {
@@ -211,9 +229,22 @@ mod tests {
     #[test]
     fn every_position_gets_a_draw_of_its_word() {
         let key = Randomness::new(Some(2)).next_key().unwrap();
-        for (count, words) in [(0, 5), (1, 5), (5, 5), (6, 5), (100, 7), (40_000, 2)] {
+        for (count, words) in [
+            (0, 5),
+            (1, 5),
+            (5, 5),
+            (6, 5),
+            (100, 7),
+            (40_000, 2),
+            (1, 1),
+            (2000, 300),
+            (3000, 90_000),
+        ] {
             let ids: Vec<u32> = (0..count).map(|i| (i * i + 3) % words).collect();
             let grouped = Grouped::new(&ids, words as usize);
+            let mut places: Vec<usize> = (0..ids.len()).collect();
+            places.sort_unstable_by_key(|&at| grouped.ranks[at]);
+            assert!(places.is_sorted_by_key(|&at| (ids[at], at)));
             let mut distinct = ids.clone();
             distinct.sort_unstable();
             distinct.dedup();
