@@ -7,7 +7,6 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -46,7 +45,6 @@ class _Help(argparse.RawDescriptionHelpFormatter):
         super().__init__(prog, width=_width() - 2)
 
 
-@lru_cache(1)
 def _width() -> int:
     """Return the columns of the terminal, as `shutil.get_terminal_size` finds them."""
     with contextlib.suppress(KeyError, ValueError):

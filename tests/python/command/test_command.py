@@ -306,7 +306,8 @@ class TestReport:
 
         from fastdx.cli.closing import Done, _closing
 
-        total = Done(Counter(words=5, replaced=4, unknown=1))
+        total = Done()
+        total.counts = Counter(words=5, replaced=4, unknown=1)
         tem = fastdx.Tem(epsilon=3.0)
         assert _closing(tem, total).startswith("5 words; 1 were not in the vocabulary (drawn at")
         total.counts["unchanged"] = 2
