@@ -230,13 +230,14 @@ pub(super) fn parsed(json: &str) -> Result<Spec> {
 /// their search and the cover. A program that needs them soon goes on meanwhile.
 #[pyfunction]
 pub(super) fn prepare_recommended() {
-    // The thread knows nothing of Python, so the interpreter may end before it. Errors come to
-    // whoever makes the mechanism.
-    std::thread::spawn(|| {
-        let made =
-            Spec::recommended().build(Parts::default(), &mut Spaces::default(), &Control::new())?;
+    let prepare = || {
+        let (mut spaces, control) = (Spaces::default(), Control::new());
+        let made = Spec::recommended().build(Parts::default(), &mut spaces, &control)?;
         made.text.privatize("word").map(drop)
-    });
+    };
+    // The thread knows nothing of Python, so the interpreter may end before it. Without a thread, or
+    // after an error, whoever makes the mechanism does the work and gets the error.
+    let _ = std::thread::Builder::new().spawn(prepare);
 }
 
 /// The Spec of a file, JSON or TOML, as JSON.
