@@ -16,7 +16,10 @@ from pathlib import Path
 from elftools.elf.dynamic import DynamicSection
 from elftools.elf.elffile import ELFFile
 
-LARGEST = 6_000_000
+TOOLS = Path(sys.executable).parent
+"""Where the programs of requirements-release.txt are, on the path or not."""
+LARGEST = 10_000_000
+"""Bytes. Data take most of a wheel: vectors, n-grams and the recommended cover."""
 EXPORTS = {"PyInit__core"}
 # Libraries of every system with glibc, or with musl (PEP 600 and PEP 656).
 SYSTEM = {"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1", "libc.so",
@@ -60,7 +63,7 @@ def look(wheel: Path) -> list[str]:
             if any(section.name.startswith(".debug") for section in elf.iter_sections()):
                 wrong.append("holds debug information")
         stable = subprocess.run(
-            ["abi3audit", "--strict", "--assume-minimum-abi3", "3.10", str(extension)],
+            [TOOLS / "abi3audit", "--strict", "--assume-minimum-abi3", "3.10", str(extension)],
             capture_output=True,
             text=True,
             check=False,
@@ -68,7 +71,7 @@ def look(wheel: Path) -> list[str]:
         if stable.returncode:
             wrong.append(f"abi3audit: {stable.stdout.strip()} {stable.stderr.strip()}")
     if "manylinux" in wheel.name:
-        shown = subprocess.run(["auditwheel", "show", str(wheel)],
+        shown = subprocess.run([TOOLS / "auditwheel", "show", str(wheel)],
                                capture_output=True, text=True, check=False)  # fmt: skip
         platform = (
             wheel.stem.rsplit("-", 1)[1].split(".")[0].replace("manylinux2014", "manylinux_2_17")

@@ -40,7 +40,8 @@ def matching(folder: Path) -> Path:
     )
     if not found:
         raise SystemExit(f"{folder} has no wheel for {libc} on {platform.machine()}")
-    return found[-1]
+    # It is installed from another folder.
+    return found[-1].resolve()
 
 
 def attempt(python: str, wheel: Path, laws: list[str]) -> bool:
