@@ -104,10 +104,14 @@ def offline() -> None:
     shutil.rmtree(folder, ignore_errors=True)
     shutil.unpack_archive(source, folder, filter="data")
     (tree,) = folder.iterdir()
+    # Its Cargo.lock names the crates of the whole workspace; cargo removes those of other members.
+    lock = tree / "Cargo.lock"
+    before = _crates(lock)
     config = subprocess.run(
-        ["cargo", "vendor", "--locked", "--quiet"], cwd=tree, check=True, text=True,
-        stdout=subprocess.PIPE,
-    ).stdout  # fmt: skip
+        ["cargo", "vendor", "--quiet"], cwd=tree, check=True, text=True, stdout=subprocess.PIPE
+    ).stdout
+    if new := _crates(lock) - before:
+        raise RuntimeError(f"the source distribution builds with other crates: {sorted(new)}")
     (tree / ".cargo").mkdir()
     (tree / ".cargo" / "config.toml").write_text(config, "utf-8")
     maturin = CLONE / ".venv-release" / "bin"
@@ -116,6 +120,16 @@ def offline() -> None:
         "pip", "wheel", "--no-build-isolation", "--no-deps", "--wheel-dir", folder, tree,
         cwd=folder, PATH=path, CARGO_NET_OFFLINE="true",
     )  # fmt: skip
+
+
+def _crates(lock: Path) -> set[tuple[str, str]]:
+    """Names and versions in a lock file."""
+    import tomllib  # of Python 3.11, and others may read this file
+
+    return {
+        (crate["name"], crate["version"])
+        for crate in tomllib.loads(lock.read_text("utf-8"))["package"]
+    }
 
 
 def oldest() -> None:
