@@ -11,24 +11,10 @@ const DRAWS_PER_CHUNK: usize = 1 << 14;
 /// Approximate number of draws in one parallel task; each task has its own random stream.
 const DRAWS_PER_TASK: usize = 512;
 
-/// Draws the outputs of one word at a time.
+/// Draws the outputs of words.
 pub(super) trait WordDraws: Sync {
     /// Working memory of one thread.
     type Scratch: Default;
-
-    /// Prefetches the data of a word that is drawn soon.
-    fn prefetch(&self, word: u32) {
-        let _ = word;
-    }
-
-    /// Fills `out` with draws of one word.
-    fn draw(
-        &self,
-        scratch: &mut Self::Scratch,
-        word: u32,
-        rng: &mut Bulk,
-        out: &mut [u32],
-    ) -> Result<()>;
 
     /// Fills `out` with the draws of several chunks, in their order.
     fn draw_chunks(
@@ -36,19 +22,22 @@ pub(super) trait WordDraws: Sync {
         scratch: &mut Self::Scratch,
         chunks: &[Chunk],
         rng: &mut Bulk,
-        mut out: &mut [u32],
-    ) -> Result<()> {
-        for (i, chunk) in chunks.iter().enumerate() {
-            // Prefetch three chunks ahead: the data has arrived when that chunk is drawn.
-            if let Some(later) = chunks.get(i + 3) {
-                self.prefetch(later.word);
-            }
-            let (part, after) = out.split_at_mut(chunk.count);
-            self.draw(scratch, chunk.word, rng, part)?;
-            out = after;
-        }
-        Ok(())
+        out: &mut [u32],
+    ) -> Result<()>;
+}
+
+/// Fills the part of each chunk in `out`, chunk by chunk.
+pub(super) fn each_chunk(
+    chunks: &[Chunk],
+    mut out: &mut [u32],
+    mut fill: impl FnMut(u32, &mut [u32]) -> Result<()>,
+) -> Result<()> {
+    for chunk in chunks {
+        let (part, after) = out.split_at_mut(chunk.count);
+        fill(chunk.word, part)?;
+        out = after;
     }
+    Ok(())
 }
 
 /// The positions of a call, sorted by word; the positions of one word keep their order.
@@ -144,7 +133,7 @@ impl Grouped {
     /// number of threads.
     ///
     /// # Errors
-    /// The errors of [`WordDraws::draw`]; [`Error::Interrupted`](crate::Error::Interrupted).
+    /// The errors of [`WordDraws::draw_chunks`]; [`Error::Interrupted`](crate::Error::Interrupted).
     pub(super) fn draw<D: WordDraws>(
         &self,
         first: u64,
@@ -219,10 +208,18 @@ mod tests {
     impl WordDraws for TenMore {
         type Scratch = ();
 
-        fn draw(&self, _: &mut (), word: u32, _: &mut Bulk, out: &mut [u32]) -> Result<()> {
-            assert!(out.len() <= DRAWS_PER_CHUNK);
-            out.fill(word + 10);
-            Ok(())
+        fn draw_chunks(
+            &self,
+            _: &mut (),
+            chunks: &[Chunk],
+            _: &mut Bulk,
+            out: &mut [u32],
+        ) -> Result<()> {
+            each_chunk(chunks, out, |word, out| {
+                assert!(out.len() <= DRAWS_PER_CHUNK);
+                out.fill(word + 10);
+                Ok(())
+            })
         }
     }
 

@@ -23,7 +23,7 @@ use rayon::prelude::*;
 use crate::error::{Error, Result};
 use crate::guarantee::Guarantee;
 use crate::law::Law;
-use crate::mechanism::grouped::{Grouped, WordDraws};
+use crate::mechanism::grouped::{Chunk, Grouped, WordDraws, each_chunk};
 use crate::mechanism::{Mechanism, WordMechanism};
 use crate::parallel::{Control, install};
 use crate::random::{Bulk, Key, Randomness, uniform_below};
@@ -339,17 +339,19 @@ pub(super) struct Scratch {
 impl WordDraws for FiniteLaw {
     type Scratch = Scratch;
 
-    fn draw(
+    fn draw_chunks(
         &self,
         scratch: &mut Scratch,
-        word: u32,
+        chunks: &[Chunk],
         rng: &mut Bulk,
         out: &mut [u32],
     ) -> Result<()> {
-        let count = out.len();
-        let mut out = out.iter_mut();
-        let drawn = |y| out.next().into_iter().for_each(|slot| *slot = y);
-        self.draw_word(scratch, word, count, rng, drawn)
+        each_chunk(chunks, out, |word, out| {
+            let count = out.len();
+            let mut out = out.iter_mut();
+            let drawn = |y| out.next().into_iter().for_each(|slot| *slot = y);
+            self.draw_word(scratch, word, count, rng, drawn)
+        })
     }
 }
 

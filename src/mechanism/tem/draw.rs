@@ -16,18 +16,15 @@ use super::{Sampler, Tem, gumbel};
 use crate::cover::Cover;
 use crate::error::Result;
 use crate::law::Law;
-use crate::mechanism::grouped::{Chunk, Grouped, WordDraws};
+use crate::mechanism::grouped::{Chunk, Grouped};
 use crate::metric::{Limits, Proven};
 use crate::neighbors::Grid;
 use crate::parallel::{Control, install, map_all};
-use crate::random::{Bulk, Key};
+use crate::random::Key;
 use crate::space::MetricSpace;
 
 /// Calls of up to this many words are drawn one by one; larger calls are grouped by word.
 const MAX_UNGROUPED: usize = 64;
-/// Chunks whose columns are fetched together. More of them would not fit in the nearest cache
-/// beside what the other draws read.
-const CHUNKS_AHEAD: usize = 16;
 /// How often draws of excluded words are repeated before the whole row is used.
 const MAX_REDRAWS: usize = 64;
 /// Positions that are grouped by word at a time. More positions visit each word less often; fewer
@@ -62,91 +59,10 @@ impl Tem {
         })?
     }
 
-    /// Draws chunks of words in their order; `chunk` returns each by its index.
-    ///
-    /// The columns that draws read lie at random places of tables larger than the cache. Without a
-    /// seed, the random bits of several chunks are drawn first and their columns fetched together:
-    /// draws are independent, so their order does not change the law.
-    fn draw_in_turn(
-        &self,
-        chunk: impl Fn(usize) -> Option<Chunk>,
-        rng: &mut impl Rng,
-        scratch: &mut DrawScratch,
-        mut out: &mut [u32],
-    ) {
-        let mut xs = [0; CHUNKS_AHEAD * AliasTable::DRAWS_PER_BATCH];
-        for first in (0..).step_by(CHUNKS_AHEAD) {
-            let (mut tables, mut count) = ([None; CHUNKS_AHEAD], 0);
-            for (i, table) in (first..).zip(&mut tables) {
-                // Prefetch three chunks ahead: the data has arrived when that chunk is drawn.
-                if let Some(later) = chunk(i + 3) {
-                    self.prefetch(later.word);
-                }
-                let Some(chunk) = chunk(i) else { break };
-                *table = self.kept_table(chunk);
-                let Some(table) = table else { continue };
-                for x in &mut xs[count..count + chunk.count] {
-                    *x = rng.next_u64();
-                    table.prefetch_at(*x);
-                }
-                count += chunk.count;
-            }
-            let mut xs = xs.iter();
-            for (i, table) in (first..).zip(tables) {
-                let Some(Chunk { word, count }) = chunk(i) else {
-                    return;
-                };
-                let (part, after) = out.split_at_mut(count);
-                match table {
-                    Some(table) => self.look_up(word, table, &mut xs, rng, scratch, part),
-                    None => {
-                        let mut part = part.iter_mut();
-                        let drawn = |y| part.next().into_iter().for_each(|slot| *slot = y);
-                        self.draw_word(word, count, rng, scratch, drawn);
-                    }
-                }
-                out = after;
-            }
-        }
-    }
-
-    /// The table that draws a chunk, if its random bits may be drawn ahead.
-    fn kept_table(&self, chunk: Chunk) -> Option<&AliasTable> {
-        // A longer chunk fetches its own columns together. With a seed, draws must not depend on
-        // which tables are kept.
-        let ahead = chunk.count < AliasTable::DRAWS_PER_BATCH
-            && self.sampler == Sampler::Exact
-            && self.randomness.seed().is_none();
-        let table = self.cache.rows.get(chunk.word).filter(|_| ahead)?;
-        let (cover, _) = self.drawn_by(chunk.word);
-        let by_distance = cover.is_none() && self.space.shells(chunk.word).is_some();
-        (!by_distance).then_some(table)
-    }
-
-    /// Draws one word from the table of its law, by random bits that were drawn ahead.
-    fn look_up<'a>(
-        &self,
-        id: u32,
-        table: &AliasTable,
-        xs: &mut impl Iterator<Item = &'a u64>,
-        rng: &mut impl Rng,
-        scratch: &mut DrawScratch,
-        out: &mut [u32],
-    ) {
-        let (cover, excluding) = self.drawn_by(id);
-        for (slot, &x) in out.iter_mut().zip(xs) {
-            let y = table.sample_by(x, rng, || self.law_with(cover, id));
-            *slot = cover.map_or(y, |cover| cover.id(y));
-            if excluding.is_some_and(|cover| cover.rank(*slot).is_none()) {
-                self.draw_word(id, 1, rng, scratch, |y| *slot = y);
-            }
-        }
-    }
-
     /// Draws one word `count` times, in order. If the cover only excludes words, it draws from the
     /// law without the cover and repeats draws of excluded words. The remaining outputs have the
     /// weights that the cover gives them.
-    fn draw_word(
+    pub(super) fn draw_word(
         &self,
         id: u32,
         count: usize,
@@ -182,7 +98,7 @@ impl Tem {
     }
 
     /// The cover to draw a word's outputs from, and a cover whose excluded outputs are drawn again.
-    fn drawn_by(&self, id: u32) -> (Option<&Cover>, Option<&Cover>) {
+    pub(super) fn drawn_by(&self, id: u32) -> (Option<&Cover>, Option<&Cover>) {
         // If the word itself may be released, it has the largest weight, so few draws are repeated.
         let only_excludes = |cover: &Cover| cover.is_identity() && cover.rank(id).is_some();
         match self.cover.as_deref() {
@@ -300,7 +216,7 @@ impl Tem {
     }
 
     /// Keeps the table of a word's whole law if there is room for it.
-    fn keep_row(&self, id: u32, scratch: &mut DrawScratch) {
+    pub(super) fn keep_row(&self, id: u32, scratch: &mut DrawScratch) {
         let (rows, bytes) = (
             &self.cache.rows,
             AliasTable::bytes(self.outputs(self.drawn_by(id).0)),
@@ -554,41 +470,6 @@ impl Tem {
     }
 }
 
-impl WordDraws for Tem {
-    type Scratch = DrawScratch;
-
-    fn prefetch(&self, word: u32) {
-        match self.cache.has(word) {
-            true => self.cache.prefetch(word),
-            false => self.neighborhoods.prefetch(&*self.space, word),
-        }
-    }
-
-    fn draw(
-        &self,
-        scratch: &mut DrawScratch,
-        word: u32,
-        rng: &mut Bulk,
-        out: &mut [u32],
-    ) -> Result<()> {
-        let count = out.len();
-        let one = |i| (i == 0).then_some(Chunk { word, count });
-        self.draw_in_turn(one, rng, scratch, out);
-        Ok(())
-    }
-
-    fn draw_chunks(
-        &self,
-        scratch: &mut DrawScratch,
-        chunks: &[Chunk],
-        rng: &mut Bulk,
-        out: &mut [u32],
-    ) -> Result<()> {
-        self.draw_in_turn(|i| chunks.get(i).copied(), rng, scratch, out);
-        Ok(())
-    }
-}
-
 /// The distances from a word to the outputs: to words, or to the sets of a cover's ranks.
 struct OutputDistances<'a> {
     space: &'a dyn MetricSpace,
@@ -693,110 +574,4 @@ pub(in crate::mechanism) struct DrawScratch {
     whole: Law,
     thresholds: Thresholds,
     found: FoundOutputs,
-}
-
-#[cfg(test)]
-mod tests {
-    use rand::RngExt;
-
-    use super::super::Truncation;
-    use super::*;
-    use crate::{Embedding, Metric, Randomness, Vocabulary};
-    use std::sync::Arc;
-
-    const WORDS: u32 = 60;
-
-    fn embedding() -> Arc<Embedding> {
-        let mut rng = Randomness::new(Some(3)).next_key().unwrap().stream(0);
-        let words = Vocabulary::new((0..WORDS).map(|i| i.to_string())).expect("distinct");
-        let vectors = (0..WORDS * 4).map(|_| rng.random::<f32>()).collect();
-        Arc::new(Embedding::new(words, vectors, 4, Metric::Euclidean).expect("points"))
-    }
-
-    /// A Tem that keeps the tables of all words.
-    fn tem(epsilon: f64, seed: Option<u64>) -> Tem {
-        let (gamma, random) = (Truncation::Gamma(9.0), Randomness::new(seed));
-        with_tables(Tem::new(embedding(), epsilon, gamma, random).expect("Tem"))
-    }
-
-    fn with_tables(tem: Tem) -> Tem {
-        (0..WORDS).for_each(|id| tem.keep_row(id, &mut DrawScratch::default()));
-        tem
-    }
-
-    #[test]
-    fn draws_ahead_have_the_law() {
-        let plain = tem(6.0, None);
-        let near = |id: u32| vec![id, (id + 1) % WORDS, (id * 7 + 3) % WORDS];
-        let members = (0..WORDS).map(near).collect();
-        let cover = Cover::from_members(&*embedding(), members).expect("a cover");
-        let covered = plain.with_cover(Some(Arc::new(cover))).unwrap();
-        let excluding = plain.excluding(&[0, 5, 9]).unwrap();
-        for tem in [plain, covered, excluding].map(with_tables) {
-            let mut rng = Randomness::new(Some(8)).next_key().unwrap().stream(0);
-            let mut scratch = DrawScratch::default();
-            let counts = [1, 3, 15, 2, 16, 7];
-            let chunk = |i: usize| Chunk {
-                word: [4, 5, 31][i % 3],
-                count: counts[i % counts.len()],
-            };
-            let tables = (0..6).filter(|&i| tem.kept_table(chunk(i)).is_some());
-            // The longest chunk fetches its own columns, and an excluded word has no kept table.
-            assert!(tables.count() >= 3);
-            let (chunks, runs) = (90, 400);
-            let total: usize = (0..chunks).map(|i| chunk(i).count).sum();
-            let mut found = [[0u32; WORDS as usize]; 3];
-            let mut out = vec![0; total];
-            for _ in 0..runs {
-                let each = |i| (i < chunks).then(|| chunk(i));
-                tem.draw_in_turn(each, &mut rng, &mut scratch, &mut out);
-                let words = (0..chunks).flat_map(|i| std::iter::repeat_n(i % 3, chunk(i).count));
-                for (which, &y) in words.zip(&out) {
-                    found[which][y as usize] += 1;
-                }
-            }
-            for (found, word) in found.iter().zip([4, 5, 31]) {
-                let draws = f64::from(found.iter().sum::<u32>());
-                let law = tem.probabilities(word);
-                assert!(found.iter().zip(&law).all(|(&c, &p)| p > 0.0 || c == 0));
-                let law = found.iter().zip(&law).filter(|&(_, &p)| p > 0.0);
-                let each = law.map(|(&c, p)| (f64::from(c) - p * draws).powi(2) / (p * draws));
-                let chi2: f64 = each.sum();
-                // Wilson and Hilferty at 59 degrees: six deviations, false alarms below 1e-8.
-                let scale: f64 = 2.0 / (9.0 * 59.0);
-                let limit = 59.0 * (1.0 - scale + 6.0 * scale.sqrt()).powi(3);
-                assert!(chi2 <= limit, "{chi2}: {word}");
-            }
-        }
-    }
-
-    #[test]
-    fn every_chunk_gets_its_own_word() {
-        // At a large ε every word comes back.
-        let tem = tem(4000.0, None);
-        let key = Randomness::new(Some(8)).next_key().unwrap();
-        let mut scratch = DrawScratch::default();
-        for chunks in [0, 1, 2, 15, 16, 17, 33, 200] {
-            let chunk = |i: usize| Chunk {
-                word: (i * 13 % 60) as u32,
-                count: 1 + i % 20,
-            };
-            let each = |i| (i < chunks).then(|| chunk(i));
-            let words = (0..chunks).map(chunk);
-            let expected = words.flat_map(|c| std::iter::repeat_n(c.word, c.count));
-            let expected: Vec<u32> = expected.collect();
-            let mut out = vec![u32::MAX; expected.len()];
-            tem.draw_in_turn(each, &mut key.stream(0), &mut scratch, &mut out);
-            assert_eq!(out, expected);
-        }
-    }
-
-    #[test]
-    fn nothing_is_drawn_ahead_with_a_seed() {
-        let chunk = Chunk { word: 7, count: 1 };
-        assert!(tem(6.0, None).kept_table(chunk).is_some());
-        assert!(tem(6.0, Some(1)).kept_table(chunk).is_none());
-        let long = Chunk { word: 7, count: 16 };
-        assert!(tem(6.0, None).kept_table(long).is_none());
-    }
 }

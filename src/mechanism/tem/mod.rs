@@ -12,6 +12,7 @@
 //! exactly, using the k nearest words; [`gumbel`] is the paper's, kept as the reference. README.md,
 //! beside this file, explains the samplers step by step.
 
+mod ahead;
 pub(super) mod alias;
 pub(crate) mod columns;
 mod covered;
