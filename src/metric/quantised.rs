@@ -6,6 +6,9 @@
 //! these bounds leave undecided.
 
 #[cfg(target_arch = "x86_64")]
+mod avx512;
+
+#[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
 
 use crate::metric::{Limits, Proven};
@@ -189,7 +192,12 @@ impl QuantisedBounds {
         match self.isa {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: the variant holds the proof of its features; lengths were checked.
-            Isa::Avx512Vnni(_) => unsafe { self.compare_avx512(a, b, limits) },
+            Isa::Avx512Vnni(_) => unsafe {
+                match self.width {
+                    1 => self.compare_avx512::<1>(a, b, limits),
+                    _ => self.compare_avx512::<0>(a, b, limits),
+                }
+            },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: the variant holds the proof of its feature.
             Isa::Avx2(_) => unsafe { self.compare_avx2(a, b, limits) },
@@ -213,7 +221,12 @@ impl QuantisedBounds {
         match self.isa {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: the variant holds the proof of its features.
-            Isa::Avx512Vnni(_) => unsafe { self.nearest_avx512(a, b) },
+            Isa::Avx512Vnni(_) => unsafe {
+                match self.width {
+                    1 => self.nearest_avx512::<1>(a, b),
+                    _ => self.nearest_avx512::<0>(a, b),
+                }
+            },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: the variant holds the proof of its feature.
             Isa::Avx2(_) => unsafe { self.nearest_avx2(a, b) },
@@ -270,9 +283,17 @@ impl QuantisedBounds {
         self.nearest_by(|x, y| product_avx2(x, y), a, b)
     }
 
+    /// Prefetches the row of a word.
     #[inline(always)]
     fn prefetch(&self, id: u32) {
-        self.row(id).iter().for_each(|line| prefetch(line));
+        for line in 0..self.width {
+            // Any address may be prefetched.
+            prefetch(
+                self.lines
+                    .as_ptr()
+                    .wrapping_add(id as usize * self.width + line),
+            );
+        }
     }
 
     #[inline]
@@ -296,150 +317,6 @@ impl QuantisedBounds {
         let error = f64::from(a.error) + f64::from(b.error);
         ((apart - error) * ROUND_DOWN, (apart + error) * ROUND_UP)
     }
-
-    /// Writes ‖q_a - q_b‖₂² and δ_b of the words b; returns δ_a.
-    #[cfg(target_arch = "x86_64")]
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-    fn apart_avx512(&self, a: u32, b: &[u32], out: &mut SquaresAndErrors) -> __m512d {
-        for &b in b {
-            for line in self.row(b) {
-                prefetch(line);
-            }
-        }
-        let own = self.row(a);
-        let RowSums { norm, error, .. } = RowSums::of(own);
-        let (four, rest) = b.as_chunks::<4>();
-        for (apart2, b) in out.squares.as_chunks_mut().0.iter_mut().zip(four) {
-            *apart2 = sums(b.map(|b| product(own, self.row(b))));
-        }
-        for (apart2, &b) in out.squares[b.len() - rest.len()..].iter_mut().zip(rest) {
-            *apart2 = _mm512_reduce_add_epi32(product(own, self.row(b)));
-        }
-        for ((apart2, error_b), &b) in out.squares.iter_mut().zip(&mut out.errors).zip(b) {
-            // No value reaches 2³¹: each sums at most 2¹⁴ terms, of up to 127², 256·127 and
-            // 2·255·127.
-            let of = RowSums::of(self.row(b));
-            *apart2 = of.norm + of.sum - 2 * *apart2 + norm;
-            *error_b = of.error;
-        }
-        _mm512_set1_pd(error.into())
-    }
-
-    /// Computes [`between`](Self::between) for eight words of `apart`, starting at `first`.
-    #[cfg(target_arch = "x86_64")]
-    #[inline]
-    #[target_feature(enable = "avx512f")]
-    fn between_avx512(&self, own: __m512d, apart: &SquaresAndErrors, first: usize) -> [__m512d; 2] {
-        let (squares, errors) = (&apart.squares[first..][..8], &apart.errors[first..][..8]);
-        // SAFETY: there are eight of each.
-        let (squares, errors) = unsafe {
-            (
-                _mm256_loadu_si256(squares.as_ptr().cast()),
-                _mm256_loadu_ps(errors.as_ptr()),
-            )
-        };
-        let unit = _mm512_set1_pd(self.unit);
-        let apart = _mm512_mul_pd(unit, _mm512_sqrt_pd(_mm512_cvtepi32_pd(squares)));
-        let error = _mm512_add_pd(own, _mm512_cvtps_pd(errors));
-        [
-            _mm512_mul_pd(_mm512_sub_pd(apart, error), _mm512_set1_pd(ROUND_DOWN)),
-            _mm512_mul_pd(_mm512_add_pd(apart, error), _mm512_set1_pd(ROUND_UP)),
-        ]
-    }
-
-    /// Computes [`compare`](Self::compare), eight words at a time.
-    ///
-    /// # Safety
-    /// `far` and `near` have one limit per word.
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-    unsafe fn compare_avx512(&self, a: u32, b: &[u32], limits: &Limits) -> Proven {
-        let mut apart = SquaresAndErrors::NONE;
-        let own = self.apart_avx512(a, b, &mut apart);
-        let mut proven = Proven::default();
-        for first in (0..b.len()).step_by(8) {
-            let some: u8 = 0xFF >> (8 - (b.len() - first).min(8));
-            let [least, most] = self.between_avx512(own, &apart, first);
-            // SAFETY: the mask covers only existing limits.
-            let (far, near) = unsafe {
-                (
-                    _mm512_maskz_loadu_pd(some, limits.far.as_ptr().add(first)),
-                    _mm512_maskz_loadu_pd(some, limits.near.as_ptr().add(first)),
-                )
-            };
-            let beyond = _mm512_mask_cmp_pd_mask::<_CMP_GT_OQ>(some, least, far);
-            let within = _mm512_mask_cmp_pd_mask::<_CMP_LE_OQ>(some, most, near);
-            let inner = _mm512_set1_pd(limits.least);
-            let outside = _mm512_mask_cmp_pd_mask::<_CMP_GT_OQ>(some, least, inner);
-            proven.beyond |= u64::from(beyond) << first;
-            proven.within |= u64::from(within) << first;
-            proven.outside |= u64::from(outside) << first;
-        }
-        proven
-    }
-
-    /// Computes [`nearest`](Self::nearest) for at most [`MAX_WORDS`] words, eight at a time.
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-    fn nearest_avx512(&self, a: u32, b: &[u32]) -> (f64, f64) {
-        let mut apart = SquaresAndErrors::NONE;
-        let own = self.apart_avx512(a, b, &mut apart);
-        let mut nearest = [_mm512_set1_pd(f64::INFINITY); 2];
-        for first in (0..b.len()).step_by(8) {
-            let some: u8 = 0xFF >> (8 - (b.len() - first).min(8));
-            let each = self.between_avx512(own, &apart, first);
-            for (nearest, each) in nearest.iter_mut().zip(each) {
-                *nearest = _mm512_mask_min_pd(*nearest, some, *nearest, each);
-            }
-        }
-        let [least, most] = nearest;
-        (_mm512_reduce_min_pd(least), _mm512_reduce_min_pd(most))
-    }
-}
-
-/// ‖q_a - q_b‖₂² and δ_b of some words b.
-#[cfg(target_arch = "x86_64")]
-struct SquaresAndErrors {
-    squares: [i32; MAX_WORDS],
-    errors: [f32; MAX_WORDS],
-}
-
-#[cfg(target_arch = "x86_64")]
-impl SquaresAndErrors {
-    const NONE: Self = SquaresAndErrors {
-        squares: [0; MAX_WORDS],
-        errors: [0.0; MAX_WORDS],
-    };
-}
-
-/// Returns sixteen partial sums of ⟨q_a + 128, q_b⟩, which equals ⟨q_a, q_b⟩ + 128·Σq_b. VNNI needs
-/// an unsigned first factor.
-#[cfg(target_arch = "x86_64")]
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-fn product(a: &[Line], b: &[Line]) -> __m512i {
-    let mut sum = _mm512_setzero_si512();
-    let mut left = a.len();
-    for (x, y) in a.iter().zip(b) {
-        left -= 1;
-        // The bytes of `RowSums` are no coordinates.
-        let integers = if left == 0 {
-            u64::MAX >> ROW_SUMS
-        } else {
-            u64::MAX
-        };
-        // SAFETY: a line is 64 bytes.
-        let (x, y) = unsafe {
-            (
-                _mm512_load_si512(x.0.as_ptr().cast()),
-                _mm512_load_si512(y.0.as_ptr().cast()),
-            )
-        };
-        let x = _mm512_xor_si512(x, _mm512_set1_epi8(i8::MIN));
-        sum = _mm512_dpbusd_epi32(sum, _mm512_maskz_mov_epi8(integers, x), y);
-    }
-    sum
 }
 
 /// ⟨q_a, q_b⟩.
@@ -487,28 +364,6 @@ fn product_avx2(a: &[Line], b: &[Line]) -> i32 {
 /// Factors that cover the rounding of f64 arithmetic.
 const ROUND_DOWN: f64 = 1.0 - 1e-9;
 const ROUND_UP: f64 = 1.0 + 1e-9;
-
-/// The sum of each vector's lanes.
-#[cfg(target_arch = "x86_64")]
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn sums([a, b, c, d]: [__m512i; 4]) -> [i32; 4] {
-    let ab = _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
-    let cd = _mm512_add_epi32(_mm512_unpacklo_epi32(c, d), _mm512_unpackhi_epi32(c, d));
-    let abcd = _mm512_add_epi32(_mm512_unpacklo_epi64(ab, cd), _mm512_unpackhi_epi64(ab, cd));
-    let half = _mm256_add_epi32(
-        _mm512_castsi512_si256(abcd),
-        _mm512_extracti64x4_epi64::<1>(abcd),
-    );
-    let quarter = _mm_add_epi32(
-        _mm256_castsi256_si128(half),
-        _mm256_extracti128_si256::<1>(half),
-    );
-    let mut out = [0; 4];
-    // SAFETY: four integers.
-    unsafe { _mm_storeu_si128(out.as_mut_ptr().cast(), quarter) };
-    out
-}
 
 /// Rounds a vector to integers of at most 127 and passes them to `keep`; returns the norm of the
 /// rounding error.

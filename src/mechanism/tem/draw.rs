@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use super::alias::{AliasTable, Thresholds};
 use super::covered::{FoundOutputs, Head};
 use super::neighborhoods::Row;
-use super::outside::Distances;
+use super::outside::{Distances, Needed};
 use super::rejection::{self, ListLaw, ListTable};
 use super::set_bounds::{Builder, LANES, Ladder, SetBounds};
 use super::shells::ShellLaw;
@@ -479,7 +479,40 @@ struct OutputDistances<'a> {
     bounds: Option<&'a SetBounds>,
 }
 
+/// What bounds prove of one output.
+#[derive(Default)]
+struct OutputProven {
+    beyond: bool,
+    within: bool,
+    outside: bool,
+}
+
 impl OutputDistances<'_> {
+    /// Compares bounds on the distance to the output y, which is the least distance to its set, with
+    /// the limits at `i`.
+    #[inline]
+    fn compare_set(&self, cover: &Cover, y: u32, limits: &Limits, i: usize) -> OutputProven {
+        let compared = |(least, most): (f64, f64)| OutputProven {
+            beyond: least > limits.far[i],
+            within: most <= limits.near[i],
+            outside: least > limits.least,
+        };
+        let kept = self.bounds.and_then(|bounds| bounds.between(y));
+        if let Some(proven) = kept.map(compared)
+            && (proven.beyond || proven.within)
+        {
+            return proven;
+        }
+        let set = cover.set(y);
+        match self.space.nearest_bounds(self.id, set) {
+            Some(bounds) => compared(bounds),
+            None => OutputProven {
+                beyond: self.all_beyond(set, limits.far[i]),
+                ..OutputProven::default()
+            },
+        }
+    }
+
     /// Keeps the words that the bounds do not prove to be farther than `far`; at most 64.
     fn not_beyond<'b>(&self, words: &[u32], far: f64, kept: &'b mut [u32; 64]) -> &'b [u32] {
         let (far, near) = (&[far; 64][..words.len()], &[-1.0; 64][..words.len()]);
@@ -510,34 +543,28 @@ impl OutputDistances<'_> {
 
 impl Distances for OutputDistances<'_> {
     #[inline]
-    fn compare_bounds(&self, outputs: &[u32], limits: &Limits) -> Proven {
+    fn compare_bounds(&self, outputs: &[u32], limits: &Limits, needed: Needed) -> Proven {
         let Some(cover) = self.cover else {
             return self.space.compare_bounds(self.id, outputs, limits);
         };
-        // An output's distance is the least distance to its set.
         match self.bounds {
             Some(bounds) => outputs.iter().for_each(|&y| bounds.prefetch(y)),
             None => outputs.iter().for_each(|&y| cover.prefetch(y)),
         }
-        let mut proven = Proven::default();
+        let (mut proven, mut certain) = (Proven::default(), 0);
         for (i, &y) in outputs.iter().enumerate() {
-            if let Some((least, most)) = self.bounds.and_then(|bounds| bounds.between(y)) {
-                let (beyond, within) = (least > limits.far[i], most <= limits.near[i]);
-                if beyond || within {
-                    proven.beyond |= u64::from(beyond) << i;
-                    proven.within |= u64::from(within) << i;
-                    proven.outside |= u64::from(least > limits.least) << i;
-                    continue;
-                }
+            if needed.inside >> i & 1 == 1 {
+                certain += 1;
+            } else {
+                let each = self.compare_set(cover, y, limits, i);
+                proven.beyond |= u64::from(each.beyond) << i;
+                proven.within |= u64::from(each.within) << i;
+                proven.outside |= u64::from(each.outside) << i;
+                certain += usize::from(each.within && each.outside);
             }
-            let Some((least, most)) = self.space.nearest_bounds(self.id, cover.set(y)) else {
-                let beyond = self.all_beyond(cover.set(y), limits.far[i]);
-                proven.beyond |= u64::from(beyond) << i;
-                continue;
-            };
-            proven.beyond |= u64::from(least > limits.far[i]) << i;
-            proven.within |= u64::from(most <= limits.near[i]) << i;
-            proven.outside |= u64::from(least > limits.least) << i;
+            if certain == needed.left {
+                break;
+            }
         }
         proven
     }

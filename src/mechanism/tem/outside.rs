@@ -38,10 +38,21 @@ impl Class {
     }
 }
 
+/// The tries of a batch whose distances matter: those outside the list, up to the one with which
+/// enough outputs are certain.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Needed {
+    /// Bit i is set if try i falls into the list, which makes its output certain.
+    pub(super) inside: u64,
+    /// The number of outputs to draw.
+    pub(super) left: usize,
+}
+
 /// Distances from a word to outputs.
 pub(super) trait Distances {
-    /// Compares bounds on the distances with limits; much faster than exact distances.
-    fn compare_bounds(&self, outputs: &[u32], limits: &Limits) -> Proven;
+    /// Compares bounds on the distances with limits; much faster than exact distances. It may say
+    /// nothing about outputs that `needed` leaves out.
+    fn compare_bounds(&self, outputs: &[u32], limits: &Limits, needed: Needed) -> Proven;
     /// Writes the exact distances of some outputs.
     fn distances(&self, outputs: &[u32], out: &mut [f64]);
 }
@@ -228,7 +239,9 @@ impl Outside {
                 }
             }
             let (near, far, least) = (&near[..count], &far[..count], self.least);
-            let proven = distances.compare_bounds(&outputs[..count], &Limits { far, near, least });
+            let limits = Limits { far, near, least };
+            let needed = Needed { inside: 0, left: 1 };
+            let proven = distances.compare_bounds(&outputs[..count], &limits, needed);
             let (mut left, certain) = (
                 !proven.beyond & ((1 << count) - 1),
                 proven.within & proven.outside,

@@ -305,6 +305,7 @@ impl ListTable {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mechanism::tem::outside::Needed;
     use crate::metric::{Limits, Proven};
     use crate::neighbors::Grid;
     use proptest::prelude::*;
@@ -367,10 +368,21 @@ mod tests {
         }
         struct Away;
         impl Distances for Away {
-            fn compare_bounds(&self, outputs: &[u32], limits: &Limits) -> Proven {
-                let mut proven = Proven::default();
+            fn compare_bounds(&self, outputs: &[u32], limits: &Limits, needed: Needed) -> Proven {
+                let (mut proven, mut certain) = (Proven::default(), 0);
                 for (i, &y) in outputs.iter().enumerate() {
+                    let inside = needed.inside >> i & 1 == 1;
+                    if inside || certain == needed.left {
+                        // What is said of these is false, which the law would show.
+                        certain += usize::from(inside && certain < needed.left);
+                        proven.beyond |= u64::from(y % 2 == 0) << i;
+                        proven.within |= u64::from(y % 2 == 1) << i;
+                        proven.outside |= 1 << i;
+                        continue;
+                    }
                     // The bounds decide nothing for every third output.
+                    let is_certain = away(y) <= limits.near[i] && away(y) > limits.least;
+                    certain += usize::from(y % 3 != 0 && is_certain);
                     let bit = |is: bool| u64::from(is && y % 3 != 0) << i;
                     proven.beyond |= bit(away(y) > limits.far[i]);
                     proven.within |= bit(away(y) <= limits.near[i]);

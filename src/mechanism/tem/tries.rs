@@ -6,7 +6,7 @@
 
 use rand::Rng;
 
-use super::outside::{Distances, Outside, Share, Try, limits};
+use super::outside::{Distances, Needed, Outside, Share, Try, limits};
 use super::rejection::ListTable;
 use super::terms::Terms;
 use crate::cover::Cover;
@@ -145,7 +145,9 @@ impl ListTable {
                 self.prefetch_at(tries.x[i]);
             }
             let (near, far, least) = (&tries.near[..], &tries.far[..], outside.least);
-            let proven = distances.compare_bounds(&tries.outputs, &Limits { far, near, least });
+            let limits = Limits { far, near, least };
+            let inside = tries.inside;
+            let proven = distances.compare_bounds(&tries.outputs, &limits, Needed { inside, left });
             let certain = tries.inside | proven.within & proven.outside;
             let every = u64::MAX >> (64 - N);
             let fell_outside = !tries.inside & every;
