@@ -87,8 +87,11 @@ def test_bad_reports_are_refused(tmp_path: Path) -> None:
 
 
 def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    page = tmp_path / "r.html"
-    arguments = ["calibrate", "-o", str(page), "--sample", "30", "--example", "coffee", "-q"]
+    page, words = tmp_path / "r.html", tmp_path / "words.fdx"
+    english = Embedding.default()  # of whose 20,000 words the bits at every step take a minute
+    Embedding(english.words[:2000], english.vectors[:2000]).save(words)
+    arguments = ["calibrate", "--embedding", str(words), "--exclude", "none", "-o", str(page),
+                 "--sample", "30", "--example", "coffee", "-q"]  # fmt: skip
     assert main(arguments) == 0
     assert "is the largest at which every word" in capsys.readouterr().out
     assert "coffee" in page.read_text("utf-8")

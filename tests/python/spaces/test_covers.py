@@ -266,7 +266,10 @@ def test_statistics_of_covers() -> None:
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = tmp_path / "in.txt"
     text.write_text("cancer treatment in Boston\n", "utf-8")
-    base = ["privatize", "--epsilon", "3", "--guarantee", "-o", str(tmp_path / "out"), str(text)]
+    words = Embedding(ENGLISH.words[:4000], ENGLISH.vectors[:4000])
+    words.save(tmp_path / "words.fdx")
+    base = ["privatize", "--epsilon", "3", "--guarantee", "--embedding",
+            str(tmp_path / "words.fdx"), "-o", str(tmp_path / "out"), str(text)]  # fmt: skip
     for more, said in [
         ([], "never released"),
         (["--cover", "40"], "above 0.025"),
@@ -278,7 +281,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
         assert said in capsys.readouterr().err
     assert main([*base, "--exclude", "none"]) == 0
     assert "never released" not in capsys.readouterr().err
-    Cover.nearest(ENGLISH, 25).save(tmp_path / "cover")
+    Cover.nearest(words, 25).save(tmp_path / "cover")
     assert main([*base, "--cover-file", str(tmp_path / "cover"), "--exclude", "none"]) == 0
     assert "above 0.04" in capsys.readouterr().err
     for wrong in (
