@@ -3,7 +3,8 @@
     python benches/covers.py [--more] [--large]
 
 The text has words of the built-in vocabulary, by 1/(rank + 2.7). The first pass makes lists and
-tables; the warm passes come after two others. Mechanisms take turns, and medians are printed.
+tables; the warm passes come after two others, the late ones after twenty. Mechanisms take turns,
+and medians are printed.
 
 --more: reviews, ids and new words, by the clock. --large: new words of 400,000 × 300 as well
 (random vectors in clusters; its cover takes minutes to make).
@@ -26,6 +27,7 @@ from fastdx.mechanisms import Mechanism
 K = 40
 WORDS = 300_000
 EPSILONS = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
+PARTS = ("first pass", "warm", "late")
 
 
 def table(runs: int) -> None:
@@ -41,18 +43,18 @@ def table(runs: int) -> None:
         mechanism.privatize(texts)
         return (time.process_time() - start) / WORDS
 
-    print("| ε | " + " | ".join(f"{name}, {part}" for part in ("first pass", "warm")
-                                for name in covers) + " |")  # fmt: skip
-    print("|---" * (1 + 2 * len(covers)) + "|")
+    print("| ε | " + " | ".join(f"{name}, {part}" for part in PARTS for name in covers) + " |")
+    print("|---" * (1 + len(PARTS) * len(covers)) + "|")
     for epsilon in EPSILONS:
         times: dict[tuple[str, str], list[float]] = {}
         for _ in range(runs):
             tems = {name: Tem(e, epsilon, cover=cover, threads=1) for name, cover in covers.items()}
-            for part in ("first pass", "second", "warm", "warm", "warm"):
+            between = ("between",) * 15
+            for part in ("first pass", "second", *("warm",) * 3, *between, *("late",) * 3):
                 for name, tem in tems.items():
                     times.setdefault((part, name), []).append(took(tem))
         cells = [f"{epsilon:g}"]
-        for part in ("first pass", "warm"):
+        for part in PARTS:
             tem = float(np.median(times[part, "Tem"]))
             cells.append(seconds(tem))
             for name in covers:
