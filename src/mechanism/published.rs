@@ -6,41 +6,26 @@
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::mechanism::finite_law::Rows;
+use crate::mechanism::finite_law::{LawByRank, Rows};
 use crate::neighbors::Order;
 use crate::parallel::Control;
 use crate::space::MetricSpace;
 
 /// The word itself has one probability, every other output another.
-pub fn alike(own: f64, other: f64) -> Arc<Rows> {
-    Arc::new(move |word, out: &mut [f64]| {
+pub fn alike(own: f64, other: f64) -> Arc<dyn Rows> {
+    Arc::new(move |word: u32, out: &mut [f64]| {
         out.fill(other);
         out[word as usize] = own;
         Ok(())
     })
 }
 
-/// The output of rank r has the probability `weights[r]`: rank 0 is the word itself, rank 1 its
-/// nearest word, and so on, ties by id.
+/// The output of rank r has the probability `weights[r]` ([`LawByRank`]).
 ///
 /// # Errors
 /// [`Error::Parameter`] if there is not one weight for every word.
-pub fn by_rank(space: Arc<dyn MetricSpace>, weights: Vec<f64>) -> Result<Arc<Rows>> {
-    let words = space.vocabulary().len();
-    if weights.len() != words {
-        let got = format!("{} of {words}", weights.len());
-        return Err(Error::parameter("weights", "one for every word", got));
-    }
-    Ok(Arc::new(move |word, out: &mut [f64]| {
-        // The row serves for the distances, until their order is known.
-        space.distances(word, out);
-        let mut order = Order::default();
-        let ranked: Vec<u32> = order.all(word, out).collect();
-        for (id, &weight) in ranked.into_iter().zip(&weights) {
-            out[id as usize] = weight;
-        }
-        Ok(())
-    }))
+pub fn by_rank(space: Arc<dyn MetricSpace>, weights: Vec<f64>) -> Result<Arc<dyn Rows>> {
+    Ok(Arc::new(LawByRank::new(space, weights)?))
 }
 
 /// A line of all words.
@@ -56,7 +41,7 @@ struct Line {
 ///
 /// # Errors
 /// [`Error::Parameter`] for a line that is no permutation, no line, or another number of weights.
-pub fn by_place(lines: &[Vec<u32>], weights: Vec<f64>, end: f64) -> Result<Arc<Rows>> {
+pub fn by_place(lines: &[Vec<u32>], weights: Vec<f64>, end: f64) -> Result<Arc<dyn Rows>> {
     let words = weights.len();
     let mut placed = Vec::with_capacity(lines.len());
     for line in lines {
@@ -98,7 +83,7 @@ pub fn by_place(lines: &[Vec<u32>], weights: Vec<f64>, end: f64) -> Result<Arc<R
     let last = last.map_or(0, |place| place + 1).min(words - 1);
     let near: Box<[f64]> = weights[..=last].into();
     let share = 1.0 / lines.len() as f64;
-    Ok(Arc::new(move |word, out: &mut [f64]| {
+    Ok(Arc::new(move |word: u32, out: &mut [f64]| {
         for (nth, line) in placed.iter().enumerate() {
             let place = line.places[word as usize];
             let before = place as usize;
@@ -146,7 +131,7 @@ pub fn in_sets(
     epsilon: f64,
     outputs: Outputs,
     kept: &[u32],
-) -> Result<Arc<Rows>> {
+) -> Result<Arc<dyn Rows>> {
     let vocabulary = space.vocabulary();
     let words = vocabulary.len();
     vocabulary.check_ids(kept)?;
@@ -165,7 +150,7 @@ pub fn in_sets(
             members[set as usize].push(id);
         }
     }
-    Ok(Arc::new(move |word, out: &mut [f64]| {
+    Ok(Arc::new(move |word: u32, out: &mut [f64]| {
         if unchanged[word as usize] {
             out.fill(0.0);
             out[word as usize] = 1.0;
@@ -253,9 +238,9 @@ mod tests {
         Arc::new(Embedding::new(vocabulary, places.to_vec(), 1, Metric::Euclidean).unwrap())
     }
 
-    fn row(rows: &Rows, words: usize, word: u32) -> Vec<f64> {
+    fn row(rows: &dyn Rows, words: usize, word: u32) -> Vec<f64> {
         let mut row = vec![0.0; words];
-        rows(word, &mut row).unwrap();
+        rows.write(word, &mut row).unwrap();
         row
     }
 

@@ -42,6 +42,40 @@ impl Order {
         std::iter::once(word).chain(others)
     }
 
+    /// The word of one rank: that at this place of [`all`](Self::all).
+    pub(crate) fn at(&mut self, word: u32, rank: usize, distances: &[f64]) -> u32 {
+        let Some(others) = rank.checked_sub(1) else {
+            return word;
+        };
+        let Order {
+            keys,
+            moved: counts,
+        } = self;
+        let bits = |id: u32| bits_of(distances[id as usize]);
+        let ids = || (0..distances.len() as u32).filter(move |&id| id != word);
+        let (least, most) = ids().fold((u64::MAX, 0), |(least, most), id| {
+            (least.min(bits(id)), most.max(bits(id)))
+        });
+        // Count the words by the leading digit above the least, and order those with the digit at
+        // which the rank falls.
+        let shift = u64::BITS - most.saturating_sub(least).leading_zeros();
+        let shift = shift.saturating_sub(DIGIT);
+        let digit = |id: u32| ((bits(id) - least) >> shift) as usize;
+        counts.clear();
+        counts.resize(VALUES, 0);
+        ids().for_each(|id| counts[digit(id)] += 1);
+        let (mut at, mut before) = (0, 0);
+        while before + counts[at] as usize <= others {
+            before += counts[at] as usize;
+            at += 1;
+        }
+        keys.clear();
+        keys.extend(ids().filter(|&id| digit(id) == at).map(u64::from));
+        let by = |&id: &u64| (bits(id as u32), id);
+        let (_, &mut found, _) = keys.select_nth_unstable_by_key(others - before, by);
+        found as u32
+    }
+
     /// The `k` nearest of the words `among`, with `word` first, which is one of them.
     pub(crate) fn nearest(
         word: u32,
@@ -114,6 +148,9 @@ mod tests {
             ..Order::default()
         };
         assert!(order.all(word, distances).eq(expected.iter().copied()));
+        for rank in (0..expected.len()).step_by(1 + expected.len() / 40) {
+            assert_eq!(order.at(word, rank, distances), expected[rank]);
+        }
         let all = || 0..distances.len() as u32;
         for k in [0, 1, 2, 24, distances.len(), distances.len() + 3] {
             let found = Order::nearest(word, k, distances, all());

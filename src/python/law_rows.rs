@@ -15,7 +15,7 @@ use crate::mechanism::published::{self, Outputs};
 /// A function from a word's id to its row. A `FiniteLaw` reads the rows without the interpreter.
 #[pyclass(name = "LawRows", module = "fastdx._core", frozen)]
 pub(super) struct PyLawRows {
-    pub(super) rows: Arc<Rows>,
+    pub(super) rows: Arc<dyn Rows>,
     pub(super) words: usize,
 }
 
@@ -93,7 +93,7 @@ impl PyLawRows {
         let id = id_of(word, self.words)?;
         let row = run(py, false, |_| {
             let mut row = vec![0.0; self.words];
-            (self.rows)(id, &mut row)?;
+            self.rows.write(id, &mut row)?;
             Ok(row)
         })?;
         Ok(PyArray1::from_vec(py, row))

@@ -24,7 +24,10 @@ fn shape_error(words: usize, got: String) -> PyErr {
 
 /// Returns the rows of a law and its fingerprint (none for a function). The law is an array,
 /// (indptr, indices, data) of a sparse matrix by rows, or a function of a word's id.
-pub(super) fn rows_of(law: &Bound<'_, PyAny>, words: usize) -> PyResult<(Arc<Rows>, Option<u64>)> {
+pub(super) fn rows_of(
+    law: &Bound<'_, PyAny>,
+    words: usize,
+) -> PyResult<(Arc<dyn Rows>, Option<u64>)> {
     if let Ok(known) = law.cast::<PyLawRows>() {
         let known = known.get();
         return match known.words == words {
@@ -34,7 +37,7 @@ pub(super) fn rows_of(law: &Bound<'_, PyAny>, words: usize) -> PyResult<(Arc<Row
     }
     if law.is_callable() {
         let function = law.clone().unbind();
-        let rows: Arc<Rows> = Arc::new(move |id, out: &mut [f64]| {
+        let rows: Arc<dyn Rows> = Arc::new(move |id: u32, out: &mut [f64]| {
             Python::attach(|py| row_of(function.bind(py), id, out)).map_err(|e| {
                 // The function's own message may contain anything.
                 let kind = Python::attach(|py| e.get_type(py).qualname().map(|q| q.to_string()));
@@ -62,7 +65,7 @@ pub(super) fn rows_of(law: &Bound<'_, PyAny>, words: usize) -> PyResult<(Arc<Row
                 "a sparse matrix of another shape".into(),
             ));
         }
-        let rows: Arc<Rows> = Arc::new(move |id, out: &mut [f64]| {
+        let rows: Arc<dyn Rows> = Arc::new(move |id: u32, out: &mut [f64]| {
             let row = starts[id as usize]..starts[id as usize + 1];
             for (&column, &p) in columns[row.clone()].iter().zip(&data[row]) {
                 out[column as usize] += p;
@@ -76,7 +79,7 @@ pub(super) fn rows_of(law: &Bound<'_, PyAny>, words: usize) -> PyResult<(Arc<Row
     if (rows, columns) != (words, words) {
         return Err(shape_error(words, shape_text(&[rows, columns])));
     }
-    let rows: Arc<Rows> = Arc::new(move |id, out: &mut [f64]| {
+    let rows: Arc<dyn Rows> = Arc::new(move |id: u32, out: &mut [f64]| {
         out.copy_from_slice(&law[id as usize * words..][..words]);
         Ok(())
     });

@@ -53,7 +53,7 @@ pub struct Parts {
     /// The cover that outputs are remapped by.
     pub remap: Option<Arc<Cover>>,
     /// The law of a [`FiniteLaw`].
-    pub law: Option<Arc<Rows>>,
+    pub law: Option<Arc<dyn Rows>>,
 }
 
 /// Open index files: descriptions that name the same file share it.
@@ -477,7 +477,7 @@ pub(crate) fn certified_law(law: FiniteLaw, control: &Control) -> Result<FiniteL
 }
 
 /// Reads the rows of a law from a .npy file.
-fn rows_of(reference: &Reference, words: usize) -> Result<Arc<Rows>> {
+fn rows_of(reference: &Reference, words: usize) -> Result<Arc<dyn Rows>> {
     let Some(path) = &reference.file else {
         let expected = "given: it was in memory";
         return Err(Error::parameter("law", expected, "none"));
@@ -490,7 +490,7 @@ fn rows_of(reference: &Reference, words: usize) -> Result<Arc<Rows>> {
             got: format!("({rows}, {columns})"),
         });
     }
-    let rows: Arc<Rows> = Arc::new(move |id, out: &mut [f64]| {
+    let rows: Arc<dyn Rows> = Arc::new(move |id: u32, out: &mut [f64]| {
         out.copy_from_slice(&law[id as usize * words..][..words]);
         Ok(())
     });
@@ -502,11 +502,11 @@ fn rows_of(reference: &Reference, words: usize) -> Result<Arc<Rows>> {
 ///
 /// # Errors
 /// The errors of the rows.
-pub(crate) fn fingerprint_of_rows(rows: &Arc<Rows>, words: usize) -> Result<u64> {
+pub(crate) fn fingerprint_of_rows(rows: &Arc<dyn Rows>, words: usize) -> Result<u64> {
     let (mut hash, mut row) = (Xxh3Default::new(), vec![0.0; words]);
     for id in 0..words as u32 {
         row.fill(0.0);
-        rows(id, &mut row)?;
+        rows.write(id, &mut row)?;
         hash.update(bytemuck::cast_slice(&row));
     }
     Ok(hash.digest())

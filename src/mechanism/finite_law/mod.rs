@@ -9,6 +9,7 @@
 //! ([`largest_loss`](crate::audit::largest_loss)) and passed to [`FiniteLaw::with_loss`]. A paper's
 //! claim about a mechanism is not accepted as a proof.
 
+mod by_rank;
 mod integers;
 mod tables;
 
@@ -30,11 +31,31 @@ use crate::random::{Bulk, Key, Randomness, uniform_below};
 use crate::space::MetricSpace;
 use crate::word_cache::CacheBudget;
 
+pub use by_rank::LawByRank;
+use by_rank::Ranked;
 use integers::{Scale, Seen, Sums, see};
 use tables::{DrawTable, MIN_TABLE_DRAWS, Tables};
 
-/// Writes the relative probability of every output for a word, over zeros.
-pub type Rows = dyn Fn(u32, &mut [f64]) -> Result<()> + Send + Sync;
+/// The rows of a law. Every function of a word's id and a row is one.
+pub trait Rows: Send + Sync {
+    /// Writes the relative probability of every output for a word, over zeros.
+    ///
+    /// # Errors
+    /// Those of a function that the caller has passed.
+    fn write(&self, word: u32, row: &mut [f64]) -> Result<()>;
+
+    /// The law of ranks, if a word's row is this law in the order of its distances. Then draws need
+    /// no row.
+    fn by_rank(&self) -> Option<&LawByRank> {
+        None
+    }
+}
+
+impl<F: Fn(u32, &mut [f64]) -> Result<()> + Send + Sync> Rows for F {
+    fn write(&self, word: u32, row: &mut [f64]) -> Result<()> {
+        self(word, row)
+    }
+}
 
 /// Slack of a computed loss. Two words at distance 0 may differ by log-ratios of up to half of it,
 /// and the logarithms behind the loss are rounded.
@@ -55,7 +76,7 @@ pub struct Loss {
 #[derive(Clone)]
 pub struct FiniteLaw {
     space: Arc<dyn MetricSpace>,
-    rows: Arc<Rows>,
+    rows: Arc<dyn Rows>,
     /// A hash of every row read so far, 0 if unread. A row must not change when it is read again:
     /// the computed loss would then belong to another law.
     row_hashes: Arc<[AtomicU64]>,
@@ -84,7 +105,7 @@ impl FiniteLaw {
     /// [`Error::Parameter`] for a wrong `FASTDX_CACHE_BYTES`. Rows are checked when they are used.
     pub fn new(
         space: Arc<dyn MetricSpace>,
-        rows: Arc<Rows>,
+        rows: Arc<dyn Rows>,
         cache_bytes: Option<usize>,
         randomness: Randomness,
     ) -> Result<Self> {
@@ -130,7 +151,7 @@ impl FiniteLaw {
     fn read(&self, id: u32, row: &mut Vec<f64>) -> Result<Scale> {
         row.clear();
         row.resize(self.space.vocabulary().len(), 0.0);
-        (self.rows)(id, row)?;
+        self.rows.write(id, row)?;
         let Seen { hash, mut most } = see(row);
         // 0 stands for a row that was never read.
         let hash = hash | 1;
@@ -188,12 +209,18 @@ impl FiniteLaw {
 
     fn draw_word(
         &self,
-        Scratch { row, sums }: &mut Scratch,
+        Scratch { row, sums, ranked }: &mut Scratch,
         id: u32,
         count: usize,
         rng: &mut impl Rng,
         mut drawn: impl FnMut(u32),
     ) -> Result<()> {
+        if let Some(law) = self.rows.by_rank()
+            && self.excluded.is_empty()
+        {
+            ranked.draw(law, &self.tables, id, count, rng, drawn);
+            return Ok(());
+        }
         // A row that was read once without error is read again without error.
         let again = || self.integers(id).unwrap_or_default();
         if let Some(table) = self.tables.get(id) {
@@ -329,11 +356,12 @@ impl Mechanism for FiniteLaw {
     }
 }
 
-/// A row of one word, and its sums.
+/// A row of one word, and its sums or its order.
 #[derive(Default)]
 pub(super) struct Scratch {
     row: Vec<f64>,
     sums: Sums,
+    ranked: Ranked,
 }
 
 impl WordDraws for FiniteLaw {

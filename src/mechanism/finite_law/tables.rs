@@ -21,6 +21,8 @@ pub(super) const MIN_TABLE_DRAWS: usize = 64;
 /// A table costs about this many nanoseconds for each possible output: an estimate from rows of
 /// 20,000 outputs. It decides when a table is made, and no output.
 const NANOS_PER_OUTPUT: usize = 13;
+/// An order costs about this many nanoseconds for each word.
+const NANOS_PER_WORD: usize = 8;
 /// A draw without a table costs about this many nanoseconds more than one with it.
 const NANOS_PER_DRAW: usize = 100;
 
@@ -100,6 +102,8 @@ fn positive(law: &Law) -> Law {
 pub(super) struct Tables {
     words: usize,
     kept: WordCache<DrawTable>,
+    /// All words in the order of their distances from a word.
+    orders: WordCache<Box<[u32]>>,
     /// Nanoseconds that each word's rows and draws have cost so far. The system supplies zeroed
     /// pages on first use.
     spent: Box<[AtomicU32]>,
@@ -110,7 +114,8 @@ impl Tables {
         let share = budget.limit();
         Tables {
             words,
-            kept: WordCache::new(words, budget, share),
+            kept: WordCache::new(words, budget.clone(), share),
+            orders: WordCache::new(words, budget, share),
             spent: bytemuck::zeroed_slice_box(words),
         }
     }
@@ -134,6 +139,34 @@ impl Tables {
         let now = (row.as_nanos() as usize).saturating_add(draws).min(1 << 30);
         let before = self.spent[id as usize].fetch_add(now as u32, Ordering::Relaxed);
         count >= MIN_TABLE_DRAWS || before as usize + now >= price
+    }
+
+    /// The words in the order of their distances from a word, if it is kept.
+    #[inline]
+    pub(super) fn order(&self, id: u32) -> Option<&[u32]> {
+        self.orders.get(id).map(|order| &**order)
+    }
+
+    /// Whether a word's order pays now: its distances took `row`, and `count` words of it are looked
+    /// up.
+    pub(super) fn order_pays(&self, id: u32, count: usize, row: Duration) -> bool {
+        if self.orders.room(self.order_bytes()) == 0 {
+            return false;
+        }
+        let price = self.words * NANOS_PER_WORD;
+        let looks = count.saturating_mul(price / 4);
+        let now = (row.as_nanos() as usize).saturating_add(looks).min(1 << 30);
+        let before = self.spent[id as usize].fetch_add(now as u32, Ordering::Relaxed);
+        before as usize + now >= price
+    }
+
+    fn order_bytes(&self) -> usize {
+        size_of::<Box<[u32]>>() + self.words * size_of::<u32>()
+    }
+
+    /// Keeps a word's order, if there is room.
+    pub(super) fn keep_order(&self, id: u32, order: Box<[u32]>) {
+        let _ = self.orders.keep(id, order, self.order_bytes());
     }
 
     /// Keeps a table; gives it back if there is no room.

@@ -1,0 +1,56 @@
+"""Compare published laws, drawn by FiniteLaw, with Tem: processor time of text, by one thread.
+
+    python benches/laws.py
+
+The text has words of the built-in vocabulary, by 1/(rank + 2.7). A law is new in its first pass
+over 30,000 words; *again* is the tenth. In brackets: its speed as a part of Tem's.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+from common import seconds
+
+from fastdx import Embedding, FiniteLaw, Tem, laws
+from fastdx.mechanisms import Mechanism
+
+WORDS = 30_000
+RUNS = 5
+
+
+def main() -> None:
+    e = Embedding.default()
+    share = 1 / (np.arange(len(e)) + 3.7)
+    ids = np.random.default_rng(5).choice(len(e), WORDS, p=share / share.sum())
+    texts = [" ".join(e.words[i] for i in part) for part in np.split(ids, WORDS // 100)]
+
+    def took(mechanism: Mechanism) -> float:
+        start = time.process_time()
+        mechanism.privatize(texts)
+        return (time.process_time() - start) / WORDS
+
+    def passes(new: Mechanism) -> tuple[float, float]:
+        each = [took(new) for _ in range(10)]
+        return each[0], each[-1]
+
+    tem = np.median([passes(Tem(e, 3.0, threads=1)) for _ in range(RUNS)], axis=0)
+    print("| law | first pass | again |\n|---|---|---|")
+    print(f"| Tem, ε = 3 | {seconds(tem[0])} | {seconds(tem[1])} |")
+    for name, law in (
+        ("randomised response, ε = 12", laws.randomized_response(e, 12.0)),
+        ("CusText, sets of 20, ε = 6", laws.custext(e, 6.0, k=20)),
+        ("1-Diffractor, ε = 1", laws.one_diffractor(e, 1.0)),
+        ("rank-based, ε = 6", laws.rank_based(e, 6.0)),
+    ):
+        runs = [passes(FiniteLaw(law=law, threads=1)) for _ in range(RUNS)]
+        cells = [
+            f"{seconds(ours)} ({theirs / ours:.2g} ×)"
+            for ours, theirs in zip(np.median(runs, axis=0), tem, strict=True)
+        ]
+        print(f"| {name} | {' | '.join(cells)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
