@@ -37,8 +37,8 @@ LIBRARIES = {
 
 # By default Spark's workers run the python3 on PATH.
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-# Spark's default for Parquet is snappy, which loads a library of musl where musl is installed beside
-# glibc, as for `make release-check`. Java itself has gzip.
+# Spark's default for Parquet is snappy, which loads a library of musl where musl is installed
+# beside glibc, as for `make release-check`. Java itself has gzip.
 os.environ.setdefault(
     "PYSPARK_SUBMIT_ARGS", "--conf spark.sql.parquet.compression.codec=gzip pyspark-shell"
 )

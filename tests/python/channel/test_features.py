@@ -332,10 +332,15 @@ def test_spark(space: Embedding) -> None:
     sql = pytest.importorskip("pyspark.sql", reason="pyspark is not installed")
     from fastdx.spark import features
 
-    spark = sql.SparkSession.builder.master("local[1]").getOrCreate()
     of = TextFeatures(Channel.of(Tem(space, 1.0)), PI)
-    df = spark.createDataFrame([(t,) for t in TEXTS], ["text"])
-    found = [row["features"] for row in features(df, "text", of).collect()]
+    before = sql.SparkSession.getActiveSession()
+    spark = before or sql.SparkSession.builder.master("local[1]").getOrCreate()
+    try:
+        df = spark.createDataFrame([(t,) for t in TEXTS], ["text"])
+        found = [row["features"] for row in features(df, "text", of).collect()]
+    finally:
+        if before is None:  # other tests of this process ask for a session of their own
+            spark.stop()
     assert np.allclose(found, of(TEXTS))
 
 
