@@ -45,6 +45,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
         .getOrCreate()
     )
+    # A session that another test of this process left would be taken as it is.
+    assert session.sparkContext.master == "local[2, 3]"
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()
@@ -366,7 +368,8 @@ def losing(local: Path, mark: Path) -> Any:
 
 
 def test_lost_shuffles_leave_one_draw_of_every_row(spark: SparkSession, tmp_path: Path) -> None:
-    local = Path(spark.sparkContext.getConf().get("spark.local.dir") or "")
+    local = Path(str(spark.sparkContext.getConf().get("spark.local.dir")))
+    assert local.is_absolute() and tmp_path.parent in local.parents  # files will be deleted there
     frame = spark.range(0, 200, 1, 4).selectExpr("id", "'coffee and tea' AS text")
     shuffled = frame.repartition(4, "id")
     lost = shuffled.mapInArrow(losing(local, tmp_path / "below"), shuffled.schema)
