@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastdx import Embedding
+from fastdx.mechanisms import Mechanism
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 
@@ -74,6 +75,20 @@ def texts(words: Sequence[str], count: int, length: int) -> list[str]:
     rank = rng.zipf(1.2, 4 * count * length)
     ids = (rank[rank <= len(words)][: count * length] - 1).reshape(count, length)
     return [" ".join(words[i] for i in row) for row in ids]
+
+
+def by_rank(words: Sequence[str], count: int, length: int = 100) -> list[str]:
+    """Make texts of `count` words in all. The word of rank r has a share ∝ 1/(r + 2.7)."""
+    share = 1 / (np.arange(len(words)) + 3.7)
+    ids = np.random.default_rng(5).choice(len(words), count, p=share / share.sum())
+    return [" ".join(words[i] for i in part) for part in np.split(ids, count // length)]
+
+
+def processor_time(mechanism: Mechanism, texts: Sequence[str]) -> float:
+    """Return the seconds of processor time that texts take; new words count, as in a first pass."""
+    start = time.process_time()
+    mechanism.privatize(texts)
+    return time.process_time() - start
 
 
 def prose(words: Sequence[str], count: int, length: int) -> list[str]:

@@ -19,7 +19,7 @@ import time
 from functools import partial
 
 import numpy as np
-from common import SHARED, clustered, embedding, median, seconds
+from common import SHARED, by_rank, clustered, embedding, median, processor_time, seconds
 
 from fastdx import Cover, Embedding, NeighborResponse, Tem
 from fastdx.mechanisms import Mechanism
@@ -34,14 +34,10 @@ def table(runs: int) -> None:
     """Print the processor time of a word for Tem and for balanced covers of 20 and 40."""
     e = Embedding.default()
     covers = {"Tem": None, **{f"cover={k}": Cover.balanced(e, k) for k in (20, 40)}}
-    share = 1 / (np.arange(len(e)) + 3.7)
-    ids = np.random.default_rng(5).choice(len(e), WORDS, p=share / share.sum())
-    texts = [" ".join(e.words[i] for i in part) for part in np.split(ids, WORDS // 100)]
+    texts = by_rank(e.words, WORDS)
 
     def took(mechanism: Mechanism) -> float:
-        start = time.process_time()
-        mechanism.privatize(texts)
-        return (time.process_time() - start) / WORDS
+        return processor_time(mechanism, texts) / WORDS
 
     print("| ε | " + " | ".join(f"{name}, {part}" for part in PARTS for name in covers) + " |")
     print("|---" * (1 + len(PARTS) * len(covers)) + "|")

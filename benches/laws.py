@@ -8,10 +8,8 @@ over 30,000 words; *again* is the tenth. In brackets: its speed as a part of Tem
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
-from common import seconds
+from common import by_rank, processor_time, seconds
 
 from fastdx import Embedding, FiniteLaw, Tem, laws
 from fastdx.mechanisms import Mechanism
@@ -22,14 +20,10 @@ RUNS = 5
 
 def main() -> None:
     e = Embedding.default()
-    share = 1 / (np.arange(len(e)) + 3.7)
-    ids = np.random.default_rng(5).choice(len(e), WORDS, p=share / share.sum())
-    texts = [" ".join(e.words[i] for i in part) for part in np.split(ids, WORDS // 100)]
+    texts = by_rank(e.words, WORDS)
 
     def took(mechanism: Mechanism) -> float:
-        start = time.process_time()
-        mechanism.privatize(texts)
-        return (time.process_time() - start) / WORDS
+        return processor_time(mechanism, texts) / WORDS
 
     def passes(new: Mechanism) -> tuple[float, float]:
         each = [took(new) for _ in range(10)]

@@ -320,6 +320,8 @@ pub(crate) fn bounds_int16<const Q: usize>(
     query_sides: &[QuerySide],
     scores: &mut Scores,
 ) -> Hits {
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (units, sides, scores);
     let n = panel.len() / WIDTH;
     assert!(n.is_multiple_of(2) && queries.len() == n * Q && query_sides.len() == Q && Q <= TILE);
     match isa {
