@@ -17,10 +17,8 @@ impl Order {
     /// The words from the nearest to the farthest.
     pub(crate) fn all(&mut self, word: u32, distances: &[f64]) -> impl Iterator<Item = u32> {
         let bits = |id: u32| bits_of(distances[id as usize]);
-        let ids = || (0..distances.len() as u32).filter(move |&id| id != word);
-        let (least, most) = ids().fold((u64::MAX, 0), |(least, most), id| {
-            (least.min(bits(id)), most.max(bits(id)))
-        });
+        let ids = || others(word, distances);
+        let (least, most) = least_and_most(ids().map(bits));
         // The two leading digits of the bits above the least.
         let shift = u64::BITS - most.saturating_sub(least).leading_zeros();
         let shift = shift.saturating_sub(2 * DIGIT);
@@ -44,7 +42,7 @@ impl Order {
 
     /// The word of one rank: that at this place of [`all`](Self::all).
     pub(crate) fn at(&mut self, word: u32, rank: usize, distances: &[f64]) -> u32 {
-        let Some(others) = rank.checked_sub(1) else {
+        let Some(place) = rank.checked_sub(1) else {
             return word;
         };
         let Order {
@@ -52,10 +50,8 @@ impl Order {
             moved: counts,
         } = self;
         let bits = |id: u32| bits_of(distances[id as usize]);
-        let ids = || (0..distances.len() as u32).filter(move |&id| id != word);
-        let (least, most) = ids().fold((u64::MAX, 0), |(least, most), id| {
-            (least.min(bits(id)), most.max(bits(id)))
-        });
+        let ids = || others(word, distances);
+        let (least, most) = least_and_most(ids().map(bits));
         // Count the words by the leading digit above the least, and order those with the digit at
         // which the rank falls.
         let shift = u64::BITS - most.saturating_sub(least).leading_zeros();
@@ -65,14 +61,14 @@ impl Order {
         counts.resize(VALUES, 0);
         ids().for_each(|id| counts[digit(id)] += 1);
         let (mut at, mut before) = (0, 0);
-        while before + counts[at] as usize <= others {
+        while before + counts[at] as usize <= place {
             before += counts[at] as usize;
             at += 1;
         }
         keys.clear();
         keys.extend(ids().filter(|&id| digit(id) == at).map(u64::from));
         let by = |&id: &u64| (bits(id as u32), id);
-        let (_, &mut found, _) = keys.select_nth_unstable_by_key(others - before, by);
+        let (_, &mut found, _) = keys.select_nth_unstable_by_key(place - before, by);
         found as u32
     }
 
@@ -98,6 +94,17 @@ impl Order {
         let others = others.into_iter().map(|(_, id)| id);
         std::iter::once(word).chain(others).take(k).collect()
     }
+}
+
+/// All words but `word`.
+fn others(word: u32, distances: &[f64]) -> impl Iterator<Item = u32> {
+    (0..distances.len() as u32).filter(move |&id| id != word)
+}
+
+fn least_and_most(bits: impl Iterator<Item = u64>) -> (u64, u64) {
+    bits.fold((u64::MAX, 0), |(least, most), x| {
+        (least.min(x), most.max(x))
+    })
 }
 
 /// The bits of a distance. They sort like distances.

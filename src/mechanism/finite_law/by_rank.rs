@@ -13,7 +13,6 @@ use super::integers::{Scale, see};
 use super::tables::Tables;
 use super::{Result, Rows};
 use crate::error::Error;
-use crate::law::Law;
 use crate::mechanism::tem::alias::AliasTable;
 use crate::neighbors::Order;
 use crate::space::MetricSpace;
@@ -66,10 +65,12 @@ impl LawByRank {
         };
         self.ranks.get_or_init(made).as_ref()
     }
+}
 
-    fn integers(&self, scale: Scale) -> Law {
-        scale.law(&self.weights)
-    }
+/// A law by rank, with the table of its ranks.
+pub struct Ranks<'a> {
+    law: &'a LawByRank,
+    table: &'a RankTable,
 }
 
 impl Rows for LawByRank {
@@ -83,9 +84,10 @@ impl Rows for LawByRank {
         Ok(())
     }
 
-    fn by_rank(&self) -> Option<&LawByRank> {
+    fn by_rank(&self) -> Option<Ranks<'_>> {
         // Without a table, reading a row says what is wrong with it.
-        self.ranks().map(|_| self)
+        let table = self.ranks()?;
+        Some(Ranks { law: self, table })
     }
 }
 
@@ -101,17 +103,15 @@ impl Ranked {
     /// Draws `count` outputs of a word. The random bits do not depend on what is kept.
     pub(super) fn draw(
         &mut self,
-        law: &LawByRank,
+        Ranks { law, table }: Ranks<'_>,
         tables: &Tables,
         word: u32,
         count: usize,
         rng: &mut impl Rng,
         mut drawn: impl FnMut(u32),
     ) {
-        let Some(RankTable { scale, table }) = law.ranks() else {
-            return;
-        };
-        let again = || law.integers(*scale);
+        let RankTable { scale, table } = table;
+        let again = || scale.law(&law.weights);
         if let Some(order) = tables.order(word) {
             return table.sample_many(count, rng, again, |r| drawn(order[r as usize]));
         }

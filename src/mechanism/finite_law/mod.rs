@@ -31,8 +31,8 @@ use crate::random::{Bulk, Key, Randomness, uniform_below};
 use crate::space::MetricSpace;
 use crate::word_cache::CacheBudget;
 
-pub use by_rank::LawByRank;
 use by_rank::Ranked;
+pub use by_rank::{LawByRank, Ranks};
 use integers::{Scale, Seen, Sums, see};
 use tables::{DrawTable, MIN_TABLE_DRAWS, Tables};
 
@@ -46,7 +46,7 @@ pub trait Rows: Send + Sync {
 
     /// The law of ranks, if a word's row is this law in the order of its distances. Then draws need
     /// no row.
-    fn by_rank(&self) -> Option<&LawByRank> {
+    fn by_rank(&self) -> Option<Ranks<'_>> {
         None
     }
 }
@@ -215,10 +215,10 @@ impl FiniteLaw {
         rng: &mut impl Rng,
         mut drawn: impl FnMut(u32),
     ) -> Result<()> {
-        if let Some(law) = self.rows.by_rank()
+        if let Some(ranks) = self.rows.by_rank()
             && self.excluded.is_empty()
         {
-            ranked.draw(law, &self.tables, id, count, rng, drawn);
+            ranked.draw(ranks, &self.tables, id, count, rng, drawn);
             return Ok(());
         }
         // A row that was read once without error is read again without error.

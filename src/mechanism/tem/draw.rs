@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use super::alias::{AliasTable, Thresholds};
 use super::covered::{FoundOutputs, Head};
 use super::neighborhoods::Row;
-use super::outside::{Distances, Needed};
+use super::output_distances::OutputDistances;
 use super::rejection::{self, ListLaw, ListTable};
 use super::set_bounds::{Builder, LANES, Ladder, SetBounds};
 use super::shells::ShellLaw;
@@ -17,11 +17,9 @@ use crate::cover::Cover;
 use crate::error::Result;
 use crate::law::Law;
 use crate::mechanism::grouped::{Chunk, Grouped};
-use crate::metric::{Limits, Proven};
 use crate::neighbors::Grid;
 use crate::parallel::{Control, install, map_all};
 use crate::random::Key;
-use crate::space::MetricSpace;
 
 /// Calls of up to this many words are drawn one by one; larger calls are grouped by word.
 const MAX_UNGROUPED: usize = 64;
@@ -467,127 +465,6 @@ impl Tem {
             Ok(())
         };
         words.par_chunks(LANES).try_for_each_init(scratch, build)
-    }
-}
-
-/// The distances from a word to the outputs: to words, or to the sets of a cover's ranks.
-struct OutputDistances<'a> {
-    space: &'a dyn MetricSpace,
-    id: u32,
-    cover: Option<&'a Cover>,
-    /// Bounds on the distances to the cover's sets, if they are kept for the word.
-    bounds: Option<&'a SetBounds>,
-}
-
-/// What bounds prove of one output.
-#[derive(Default)]
-struct OutputProven {
-    beyond: bool,
-    within: bool,
-    outside: bool,
-}
-
-impl OutputDistances<'_> {
-    /// Compares bounds on the distance to the output y, which is the least distance to its set, with
-    /// the limits at `i`.
-    #[inline]
-    fn compare_set(&self, cover: &Cover, y: u32, limits: &Limits, i: usize) -> OutputProven {
-        let compared = |(least, most): (f64, f64)| OutputProven {
-            beyond: least > limits.far[i],
-            within: most <= limits.near[i],
-            outside: least > limits.least,
-        };
-        let kept = self.bounds.and_then(|bounds| bounds.between(y));
-        if let Some(proven) = kept.map(compared)
-            && (proven.beyond || proven.within)
-        {
-            return proven;
-        }
-        let set = cover.set(y);
-        match self.space.nearest_bounds(self.id, set) {
-            Some(bounds) => compared(bounds),
-            None => OutputProven {
-                beyond: self.all_beyond(set, limits.far[i]),
-                ..OutputProven::default()
-            },
-        }
-    }
-
-    /// Keeps the words that the bounds do not prove to be farther than `far`; at most 64.
-    fn not_beyond<'b>(&self, words: &[u32], far: f64, kept: &'b mut [u32; 64]) -> &'b [u32] {
-        let (far, near) = (&[far; 64][..words.len()], &[-1.0; 64][..words.len()]);
-        let least = f64::INFINITY;
-        let limits = Limits { far, near, least };
-        let proven = self.space.compare_bounds(self.id, words, &limits);
-        let mut count = 0;
-        for (i, &word) in words.iter().enumerate() {
-            kept[count] = word;
-            count += usize::from(proven.beyond >> i & 1 == 0);
-        }
-        &kept[..count]
-    }
-
-    /// Whether the bounds prove that all words are farther than `far`.
-    fn all_beyond(&self, words: &[u32], far: f64) -> bool {
-        const SOME: usize = 64;
-        words.chunks(SOME).all(|some| {
-            let (far, near) = (&[far; SOME][..some.len()], &[-1.0; SOME][..some.len()]);
-            let least = f64::INFINITY;
-            let proven = self
-                .space
-                .compare_bounds(self.id, some, &Limits { far, near, least });
-            proven.beyond.count_ones() as usize == some.len()
-        })
-    }
-}
-
-impl Distances for OutputDistances<'_> {
-    #[inline]
-    fn compare_bounds(&self, outputs: &[u32], limits: &Limits, needed: Needed) -> Proven {
-        let Some(cover) = self.cover else {
-            return self.space.compare_bounds(self.id, outputs, limits);
-        };
-        match self.bounds {
-            Some(bounds) => outputs.iter().for_each(|&y| bounds.prefetch(y)),
-            None => outputs.iter().for_each(|&y| cover.prefetch(y)),
-        }
-        let (mut proven, mut certain) = (Proven::default(), 0);
-        for (i, &y) in outputs.iter().enumerate() {
-            if needed.inside >> i & 1 == 1 {
-                certain += 1;
-            } else {
-                let each = self.compare_set(cover, y, limits, i);
-                proven.beyond |= u64::from(each.beyond) << i;
-                proven.within |= u64::from(each.within) << i;
-                proven.outside |= u64::from(each.outside) << i;
-                certain += usize::from(each.within && each.outside);
-            }
-            if certain == needed.left {
-                break;
-            }
-        }
-        proven
-    }
-
-    fn distances(&self, outputs: &[u32], out: &mut [f64]) {
-        let Some(cover) = self.cover else {
-            return self.space.distances_to(self.id, outputs, out);
-        };
-        let (mut each, mut near) = ([0.0; 64], [0; 64]);
-        for (&y, out) in outputs.iter().zip(out) {
-            *out = f64::INFINITY;
-            let most = self.space.nearest_bounds(self.id, cover.set(y));
-            let most = most.map_or(f64::INFINITY, |(_, most)| most);
-            for mut some in cover.set(y).chunks(each.len()) {
-                // Words that are certainly farther than another word of the set do not matter.
-                if most < f64::INFINITY {
-                    some = self.not_beyond(some, most, &mut near);
-                }
-                let each = &mut each[..some.len()];
-                self.space.distances_to(self.id, some, each);
-                *out = each.iter().copied().fold(*out, f64::min);
-            }
-        }
     }
 }
 

@@ -20,6 +20,7 @@ mod draw;
 pub mod gumbel;
 mod law_cache;
 mod neighborhoods;
+mod output_distances;
 mod outside;
 pub mod recommended;
 mod rejection;
