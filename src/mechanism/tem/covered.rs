@@ -6,7 +6,15 @@
 
 use super::neighborhoods::List;
 use crate::cover::Cover;
-use crate::neighbors::Grid;
+use crate::neighbors::{Grid, NeighborLists};
+
+/// The length of the lists of nearest words that suits a cover, at most that without one. With sets
+/// of 20 and 40 words, 27 and 13 words have [`MIN_OUTPUTS`] outputs on average: a quarter of this.
+pub(super) fn list_length(words: usize, cover: Option<&Cover>) -> usize {
+    let longest = NeighborLists::default_k(words);
+    let each = cover.map_or(1.0, Cover::mean_set).max(1.0);
+    longest.min((8 * MIN_OUTPUTS) / each as usize).max(1)
+}
 
 /// The search stops once it has this many outputs. More outputs cost time and memory, and save
 /// tries outside the list.

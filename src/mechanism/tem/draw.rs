@@ -7,9 +7,9 @@ use rayon::prelude::*;
 use super::alias::{AliasTable, Thresholds};
 use super::covered::{FoundOutputs, Head};
 use super::neighborhoods::Row;
+use super::output_bounds::{Builder, LANES, Ladder, OutputBounds, Wanted};
 use super::output_distances::OutputDistances;
 use super::rejection::{self, ListLaw, ListTable};
-use super::set_bounds::{Builder, LANES, Ladder, SetBounds};
 use super::shells::ShellLaw;
 use super::terms::Terms;
 use super::{Sampler, Tem, gumbel};
@@ -263,9 +263,11 @@ impl Tem {
             space,
             id,
             cover,
-            bounds: cover.and_then(|_| self.cache.sets.get(id)),
+            bounds: self.cache.bounds.get(id),
         };
-        let most = self.cache.tries_per_row();
+        // With a seed, the output must not depend on the bounds that are kept.
+        let bounded = distances.bounds.is_some() && self.randomness.seed().is_none();
+        let most = self.cache.tries_per_row(bounded);
         let (mut tries, mut left) = (0, count);
         let released = |y| cover.map_or(y, |cover| cover.id(y));
         let mut from_table = |table: &ListTable| {
@@ -381,7 +383,10 @@ impl Tem {
                 same
             });
             let seeded = self.randomness.seed().is_some();
-            let pays = |&&(id, count): &&(u32, usize)| self.cache.row_pays(id, count, seeded);
+            let bounded = !seeded && self.bounded_cover().is_some();
+            let pays = |&&(id, count): &&(u32, usize)| {
+                self.cache.row_pays_beside(bounded, id, count, seeded)
+            };
             let rows: Vec<u32> = words.iter().filter(pays).map(|&(id, _)| id).collect();
             rows.par_iter()
                 .try_for_each_init(DrawScratch::default, |scratch, &id| {
@@ -393,22 +398,29 @@ impl Tem {
         let ids = words.into_iter().map(|(id, _)| id);
         let missing = ids.filter(|&id| !self.cache.has(id));
         self.neighborhoods.prepare(&*self.space, missing, control)?;
-        self.prepare_sets(sheets, control)
+        self.prepare_bounds(sheets, control)
     }
 
-    /// Makes bounds on the distances to a cover's sets for the words that will make many tries.
-    fn prepare_sets(&self, sheets: &[Grouped], control: &Control) -> Result<()> {
+    /// The cover whose outputs' distances are bounded for words that make many tries.
+    fn bounded_cover(&self) -> Option<&Cover> {
+        let cover = self.cover.as_deref()?;
+        // Each thread holds codes of every word while it makes them.
+        let (limit, _) = self.cache_bytes();
+        let fits = cover.words().saturating_mul(LANES) <= limit / 8;
+        (fits && !cover.is_identity()).then_some(cover)
+    }
+
+    /// Makes bounds on the distances to all outputs for the words that will make many tries.
+    fn prepare_bounds(&self, sheets: &[Grouped], control: &Control) -> Result<()> {
         const FEW: usize = 8;
-        let sets = &self.cache.sets;
-        let cover = self.cover.as_deref().filter(|cover| !cover.is_identity());
-        let (Some(cover), Some(grid)) = (cover, self.grid()) else {
+        let kept = &self.cache.bounds;
+        let Some(grid) = self.grid() else {
             return Ok(());
         };
-        // Each thread holds a row of codes for every word while it makes them.
-        let (limit, _) = self.cache_bytes();
-        if cover.words().saturating_mul(LANES) > limit / 8 {
+        // Without a cover a try takes one distance, and tables of rows pay more.
+        let Some(cover) = self.bounded_cover() else {
             return Ok(());
-        }
+        };
         let seeded = self.randomness.seed().is_some();
         let mut words: Vec<_> = sheets.iter().flat_map(Grouped::words).collect();
         words.sort_unstable();
@@ -420,15 +432,16 @@ impl Tem {
         // Three tries per draw are usual where the tail matters.
         words.retain(|&(id, count)| {
             let cache = &self.cache;
-            cache.set_bounds_pay(id, count, 3.0)
-                && sets.get(id).is_none()
-                && !cache.row_pays(id, count, seeded)
+            cache.bounds_pay(id, count, 3.0)
+                && kept.get(id).is_none()
+                && !cache.row_pays_beside(!seeded, id, count, seeded)
                 && (seeded || cache.rows.get(id).is_none())
         });
         if words.len() < FEW {
             return Ok(());
         }
-        let room = sets.room(SetBounds::bytes(cover.released().len()));
+        let bytes = OutputBounds::bytes(cover.released().len());
+        let room = kept.room(bytes);
         if words.len() > room {
             words.sort_unstable_by_key(|&(_, count)| std::cmp::Reverse(count));
             words.truncate(room);
@@ -447,19 +460,28 @@ impl Tem {
             } = scratch;
             let mut pays = Vec::new();
             for &(id, count) in words {
-                let list = self.neighborhoods.list(&*self.space, id, row);
-                head.fill(cover, list, grid, found);
-                list_law.fill(head.list(), terms);
-                let tries = list_law.tries().min(3.0);
-                let ladder = Ladder::new(list_law.least_outside(), terms);
-                let ladder = ladder.filter(|_| self.cache.set_bounds_pay(id, count, tries));
-                pays.extend(ladder.map(|ladder| (id, ladder)));
+                let (outside, tries) = match self.cache.lists.get(id) {
+                    Some(table) => (&table.outside, table.share.tries()),
+                    None => {
+                        let list = self.neighborhoods.list(&*self.space, id, row);
+                        head.fill(cover, list, grid, found);
+                        list_law.fill(head.list(), terms);
+                        (list_law.outside(), list_law.tries())
+                    }
+                };
+                let exponent = outside.exponent;
+                let ladder = Ladder::new(outside.least, terms);
+                let ladder = ladder.filter(|_| self.cache.bounds_pay(id, count, tries.min(3.0)));
+                pays.extend(ladder.map(|ladder| Wanted {
+                    id,
+                    ladder,
+                    exponent,
+                }));
             }
             if pays.len() >= FEW {
-                let built = builder.build(&*self.space, cover, &pays);
-                let bytes = SetBounds::bytes(cover.released().len() * LANES / pays.len());
-                for (bounds, (id, _)) in built.into_iter().zip(pays) {
-                    let _ = sets.keep(id, bounds, bytes);
+                let built = builder.build(&*self.space, cover, terms, &pays);
+                for (bounds, wanted) in built.into_iter().zip(pays) {
+                    let _ = kept.keep(wanted.id, bounds, bytes);
                 }
             }
             Ok(())

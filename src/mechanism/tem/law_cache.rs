@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use super::alias::AliasTable;
+use super::output_bounds::OutputBounds;
 use super::rejection::ListTable;
-use super::set_bounds::SetBounds;
 use super::shells::ShellLaw;
 use crate::cover::Cover;
 use crate::prefetch::prefetch;
@@ -19,18 +19,22 @@ use crate::word_cache::{CacheBudget, WordCache};
 /// may take half.
 const ROW_EIGHTHS: usize = 4;
 const LIST_EIGHTHS: usize = 3;
-/// Eighths that bounds on the distances to a cover's sets may take.
-const SET_EIGHTHS: usize = 2;
+/// Eighths that bounds on the distances to all outputs may take.
+const BOUND_EIGHTHS: usize = 4;
 
 /// The cost of a try outside the list, in sixteenths of the unit of [`LawCache::row_price`].
 const TRY_COST: u32 = 16;
 /// A row with its table costs about as much as one try per this many words. Measured at n = 50:
 /// from 1 to 2, a first and a second pass over a text took the same time.
 const WORDS_PER_TRY: usize = 2;
-/// Bounds on the distances to all sets, made for 64 words together, cost about this part of a row.
-const SET_BOUNDS_PER_ROW: usize = 4;
+/// The same behind a cover. A try and a row both look at each word of a set. Measured with sets of 40
+/// words: 230 ns and a millisecond.
+const WORDS_PER_TRY_BY_SETS: usize = 5;
+/// Bounds on the distances to all outputs, made for 64 words together, cost about this part of a
+/// row.
+const BOUNDS_PER_ROW: usize = 14;
 /// A try with such bounds costs about this part of one without.
-const TRIES_BY_SET_BOUNDS: u32 = 8;
+const TRIES_BY_BOUNDS: u32 = 10;
 
 /// Number of counters of a word's cost. Two words that share a counter share the decision to keep a
 /// law, which then comes too early.
@@ -43,8 +47,8 @@ pub(super) struct LawCache {
     pub(super) rows: WordCache<AliasTable>,
     pub(super) lists: WordCache<ListTable>,
     pub(super) shells: WordCache<ShellLaw>,
-    /// Bounds on the distances to the sets of a cover.
-    pub(super) sets: WordCache<SetBounds>,
+    /// Bounds on the distances to all outputs.
+    pub(super) bounds: WordCache<OutputBounds>,
     /// The cost of each word so far. The system supplies zeroed pages on first use, so a Tem at
     /// another ε costs nothing at first.
     spent: OnceLock<Box<[AtomicU32]>>,
@@ -53,19 +57,17 @@ pub(super) struct LawCache {
 impl LawCache {
     pub(super) fn new(words: usize, cover: Option<&Cover>, budget: &Arc<CacheBudget>) -> Self {
         let eighths = |eighths| budget.limit() / 8 * eighths;
-        let words_per_try = cover.map_or(WORDS_PER_TRY, |cover| {
-            // A try computes a distance to each word of a set; a row computes one distance per word
-            // and reads each of them.
-            let each = cover.mean_set();
-            (WORDS_PER_TRY as f64 * each * 1.1 / (1.0 + 0.1 * each)) as usize
-        });
+        let words_per_try = match cover.is_some_and(|cover| cover.mean_set() > 2.0) {
+            true => WORDS_PER_TRY_BY_SETS,
+            false => WORDS_PER_TRY,
+        };
         LawCache {
             words,
-            words_per_try: words_per_try.max(1),
+            words_per_try,
             rows: WordCache::new(words, budget.clone(), eighths(ROW_EIGHTHS)),
             lists: WordCache::new(words, budget.clone(), eighths(LIST_EIGHTHS)),
             shells: WordCache::new(words, budget.clone(), eighths(8)),
-            sets: WordCache::new(words, budget.clone(), eighths(SET_EIGHTHS)),
+            bounds: WordCache::new(words, budget.clone(), eighths(BOUND_EIGHTHS)),
             spent: OnceLock::new(),
         }
     }
@@ -96,10 +98,25 @@ impl LawCache {
     }
 
     /// Whether it pays to draw `count` more outputs of a word from its whole row. With `forget`,
-    /// earlier draws do not count.
+    /// earlier draws do not count, nor does what is kept.
     pub(super) fn row_pays(&self, id: u32, count: usize, forget: bool) -> bool {
+        let bounded = !forget && self.bounds.get(id).is_some();
+        self.row_pays_beside(bounded, id, count, forget)
+    }
+
+    /// The same for a word that has bounds on the distances to all outputs, or not.
+    pub(super) fn row_pays_beside(
+        &self,
+        bounded: bool,
+        id: u32,
+        count: usize,
+        forget: bool,
+    ) -> bool {
         // Three tries per draw are usual where the tail matters.
-        let now = count.saturating_mul(3 * TRY_COST as usize);
+        let mut now = count.saturating_mul(3 * TRY_COST as usize);
+        if bounded {
+            now /= TRIES_BY_BOUNDS as usize;
+        }
         let before = match !forget && self.rows.free_bytes() > self.row_bytes() {
             // Earlier draws count only if there is room to keep the row.
             true => self.spent_slot(id).load(Ordering::Relaxed) as usize,
@@ -108,23 +125,27 @@ impl LawCache {
         before.saturating_add(now) >= self.row_price() as usize
     }
 
-    /// Whether bounds on the distances to all sets pay for `count` more outputs of a word, if each
+    /// Whether bounds on the distances to all outputs pay for `count` more outputs of a word, if each
     /// takes `tries` tries. Draws do not depend on such bounds, so earlier draws always count.
-    pub(super) fn set_bounds_pay(&self, id: u32, count: usize, tries: f64) -> bool {
+    pub(super) fn bounds_pay(&self, id: u32, count: usize, tries: f64) -> bool {
         let before = self.spent_slot(id).load(Ordering::Relaxed);
         let now = count as f64 * tries * f64::from(TRY_COST);
-        let price = self.row_price() as usize / SET_BOUNDS_PER_ROW;
+        let price = self.row_price() as usize / BOUNDS_PER_ROW;
         f64::from(before) + now >= price as f64
     }
 
-    /// Number of tries outside a list that cost as much as a row.
-    pub(super) fn tries_per_row(&self) -> u32 {
+    /// Number of tries outside a list that cost as much as a row, with bounds on the distances to
+    /// all outputs or without.
+    pub(super) fn tries_per_row(&self, bounded: bool) -> u32 {
         // At most 2²⁷ words.
-        self.words.div_ceil(self.words_per_try).max(16) as u32
+        let tries = self.words.div_ceil(self.words_per_try).max(16) as u32;
+        tries.saturating_mul(if bounded { TRIES_BY_BOUNDS } else { 1 })
     }
 
     fn row_price(&self) -> u32 {
-        self.tries_per_row().saturating_mul(TRY_COST).min(1 << 30)
+        self.tries_per_row(false)
+            .saturating_mul(TRY_COST)
+            .min(1 << 30)
     }
 
     fn row_bytes(&self) -> usize {
@@ -133,8 +154,8 @@ impl LawCache {
 
     /// Charges a word with one call and its tries.
     pub(super) fn charge(&self, id: u32, mut tries: u32) {
-        if self.sets.get(id).is_some() {
-            tries /= TRIES_BY_SET_BOUNDS;
+        if self.bounds.get(id).is_some() {
+            tries /= TRIES_BY_BOUNDS;
         }
         let price = tries.saturating_mul(TRY_COST).min(1 << 30) + 1;
         self.spent_slot(id).fetch_add(price, Ordering::Relaxed);

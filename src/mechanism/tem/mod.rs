@@ -20,11 +20,11 @@ mod draw;
 pub mod gumbel;
 mod law_cache;
 mod neighborhoods;
+mod output_bounds;
 mod output_distances;
 mod outside;
 pub mod recommended;
 mod rejection;
-mod set_bounds;
 mod shells;
 mod terms;
 mod tries;
@@ -126,7 +126,7 @@ impl Tem {
         truncation: Truncation,
         randomness: Randomness,
     ) -> Result<Self> {
-        let neighborhoods = Arc::new(Neighborhoods::new(&*space, CacheBudget::standard()?));
+        let neighborhoods = Arc::new(Neighborhoods::new(&*space, None, CacheBudget::standard()?));
         Self::around(space, neighborhoods, epsilon, truncation, None, randomness)
     }
 
@@ -199,9 +199,9 @@ impl Tem {
     /// derived from the result share the cache.
     pub fn with_cache_bytes(&self, bytes: usize) -> Self {
         let budget = CacheBudget::new(bytes);
-        let neighborhoods = Arc::new(Neighborhoods::new(&*self.space, budget));
-        let mut tem = self.clone();
         let (words, cover) = (self.space.vocabulary().len(), self.cover.as_deref());
+        let neighborhoods = Arc::new(Neighborhoods::new(&*self.space, cover, budget));
+        let mut tem = self.clone();
         tem.cache = Arc::new(LawCache::new(words, cover, neighborhoods.budget()));
         tem.neighborhoods = neighborhoods;
         tem
@@ -229,7 +229,8 @@ impl Tem {
             cover.check_space(&*self.space)?;
         }
         let randomness = self.randomness.clone();
-        let (space, neighborhoods) = (self.space.clone(), self.neighborhoods.clone());
+        let space = self.space.clone();
+        let neighborhoods = self.neighborhoods.for_cover(&*space, cover.as_deref());
         let (epsilon, truncation) = (self.epsilon, self.truncation);
         let tem = Self::around(space, neighborhoods, epsilon, truncation, cover, randomness)?;
         Ok(tem.with_sampler(self.sampler))

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
+use super::covered;
+use crate::cover::Cover;
 use crate::error::Result;
 use crate::neighbors::{Grid, NeighborLists};
 use crate::parallel::Control;
@@ -23,16 +25,34 @@ pub(super) struct Neighborhoods {
 }
 
 impl Neighborhoods {
-    pub(super) fn new(space: &dyn MetricSpace, budget: Arc<CacheBudget>) -> Self {
+    /// Lists that suit a cover, or the words themselves.
+    pub(super) fn new(
+        space: &dyn MetricSpace,
+        cover: Option<&Cover>,
+        budget: Arc<CacheBudget>,
+    ) -> Self {
         let words = space.vocabulary().len();
         let grid = space
             .lists()
             .map_or_else(|| Grid::of(space), NeighborLists::grid);
         Neighborhoods {
             grid,
-            k: NeighborLists::default_k(words),
+            k: covered::list_length(words, cover),
             kept: WordCache::new(words, budget.clone(), budget.limit() / 2),
             budget,
+        }
+    }
+
+    /// The lists for another cover, within the same budget: these ones if they suit it.
+    pub(super) fn for_cover(
+        self: &Arc<Self>,
+        space: &dyn MetricSpace,
+        cover: Option<&Cover>,
+    ) -> Arc<Self> {
+        let other = Self::new(space, cover, self.budget.clone());
+        match other.k == self.k {
+            true => self.clone(),
+            false => Arc::new(other),
         }
     }
 

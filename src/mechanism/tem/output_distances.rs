@@ -1,7 +1,7 @@
 //! Distances from a word to outputs, for tries outside the list: bounds first, then the distance.
 
+use super::output_bounds::OutputBounds;
 use super::outside::{Distances, Needed};
-use super::set_bounds::SetBounds;
 use crate::cover::Cover;
 use crate::metric::{Limits, Proven};
 use crate::space::MetricSpace;
@@ -11,8 +11,8 @@ pub(super) struct OutputDistances<'a> {
     pub(super) space: &'a dyn MetricSpace,
     pub(super) id: u32,
     pub(super) cover: Option<&'a Cover>,
-    /// Bounds on the distances to the cover's sets, if they are kept for the word.
-    pub(super) bounds: Option<&'a SetBounds>,
+    /// Bounds on the distances to all outputs, if they are kept for the word.
+    pub(super) bounds: Option<&'a OutputBounds>,
 }
 
 /// What bounds prove of one output.
@@ -79,14 +79,16 @@ impl OutputDistances<'_> {
 
 impl Distances for OutputDistances<'_> {
     #[inline]
+    fn bounds(&self) -> Option<&OutputBounds> {
+        self.bounds
+    }
+
+    #[inline]
     fn compare_bounds(&self, outputs: &[u32], limits: &Limits, needed: Needed) -> Proven {
         let Some(cover) = self.cover else {
             return self.space.compare_bounds(self.id, outputs, limits);
         };
-        match self.bounds {
-            Some(bounds) => outputs.iter().for_each(|&y| bounds.prefetch(y)),
-            None => outputs.iter().for_each(|&y| cover.prefetch(y)),
-        }
+        outputs.iter().for_each(|&y| cover.prefetch(y));
         let (mut proven, mut certain) = (Proven::default(), 0);
         for (i, &y) in outputs.iter().enumerate() {
             if needed.inside >> i & 1 == 1 {
@@ -105,20 +107,15 @@ impl Distances for OutputDistances<'_> {
         proven
     }
 
-    fn distances(&self, outputs: &[u32], out: &mut [f64]) {
+    fn distances(&self, outputs: &[u32], far: &[f64], out: &mut [f64]) {
         let Some(cover) = self.cover else {
             return self.space.distances_to(self.id, outputs, out);
         };
         let (mut each, mut near) = ([0.0; 64], [0; 64]);
-        for (&y, out) in outputs.iter().zip(out) {
+        for ((&y, &far), out) in outputs.iter().zip(far).zip(out) {
             *out = f64::INFINITY;
-            let most = self.space.nearest_bounds(self.id, cover.set(y));
-            let most = most.map_or(f64::INFINITY, |(_, most)| most);
-            for mut some in cover.set(y).chunks(each.len()) {
-                // Words that are certainly farther than another word of the set do not matter.
-                if most < f64::INFINITY {
-                    some = self.not_beyond(some, most, &mut near);
-                }
+            for some in cover.set(y).chunks(each.len()) {
+                let some = self.not_beyond(some, far, &mut near);
                 let each = &mut each[..some.len()];
                 self.space.distances_to(self.id, some, each);
                 *out = each.iter().copied().fold(*out, f64::min);

@@ -10,6 +10,7 @@ use std::cmp::Ordering;
 
 use rand::Rng;
 
+use super::output_bounds::OutputBounds;
 use super::terms::Terms;
 use crate::law::{LOG2_LARGEST, weight};
 use crate::metric::{Limits, Proven};
@@ -50,11 +51,16 @@ pub(super) struct Needed {
 
 /// Distances from a word to outputs.
 pub(super) trait Distances {
+    /// Bounds on the distances to all outputs, if they are kept for the word.
+    fn bounds(&self) -> Option<&OutputBounds> {
+        None
+    }
     /// Compares bounds on the distances with limits; much faster than exact distances. It may say
     /// nothing about outputs that `needed` leaves out.
     fn compare_bounds(&self, outputs: &[u32], limits: &Limits, needed: Needed) -> Proven;
-    /// Writes the exact distances of some outputs.
-    fn distances(&self, outputs: &[u32], out: &mut [f64]);
+    /// Writes the exact distances of some outputs; of those beyond `far` it may write any number
+    /// beyond `far`.
+    fn distances(&self, outputs: &[u32], far: &[f64], out: &mut [f64]);
 }
 
 /// All outputs that are not in a list. Fields that every try reads come first.
@@ -128,6 +134,11 @@ impl Share {
             Ordering::Greater => false,
             Ordering::Equal => self.continues(rng),
         }
+    }
+
+    /// About the most tries outside the list that a draw takes.
+    pub(super) fn tries(&self) -> f64 {
+        (self.total - self.inside) as f64 / self.inside as f64
     }
 
     /// S and the total.
@@ -251,7 +262,7 @@ impl Outside {
                 left &= left - 1;
                 let mut apart = [0.0];
                 if certain >> i & 1 == 0 {
-                    distances.distances(&outputs[i..=i], &mut apart);
+                    distances.distances(&outputs[i..=i], &limits.far[i..=i], &mut apart);
                 }
                 if certain >> i & 1 == 1 || self.accepts(&tries[i], apart[0], terms, rng) {
                     return (Some(outputs[i]), made + i as u32 + 1);

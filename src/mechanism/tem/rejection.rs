@@ -149,9 +149,9 @@ impl ListLaw {
         self.outside.sum() as f64 / inside as f64
     }
 
-    /// Every output farther than this is outside the list.
-    pub(super) fn least_outside(&self) -> f64 {
-        self.outside.least
+    /// The outputs outside the list.
+    pub(super) fn outside(&self) -> &Outside {
+        &self.outside
     }
 
     /// Builds the table for many draws from the list it was filled with; leaves itself empty.
@@ -390,7 +390,7 @@ mod tests {
                 }
                 proven
             }
-            fn distances(&self, outputs: &[u32], out: &mut [f64]) {
+            fn distances(&self, outputs: &[u32], _: &[f64], out: &mut [f64]) {
                 out.iter_mut()
                     .zip(outputs)
                     .for_each(|(out, &y)| *out = away(y));

@@ -6,6 +6,7 @@
 
 use rand::Rng;
 
+use super::output_bounds::Decided;
 use super::outside::{Distances, Needed, Outside, Share, Try, limits};
 use super::rejection::ListTable;
 use super::terms::Terms;
@@ -56,13 +57,23 @@ impl<const N: usize> Tries<N> {
     }
 
     /// Computes where the tries fall.
-    fn fall(&mut self, share: u64, outside: &Outside, terms: Terms) {
+    fn fall(&mut self, share: u64, outside: &Outside) {
         #[cfg(target_arch = "x86_64")]
         if crate::simd::Avx512::detect().is_some() {
             // SAFETY: the features were detected.
-            return unsafe { self.fall_avx512(share, outside, terms) };
+            return unsafe { self.fall_avx512(share, outside) };
         }
-        self.fall_portable(share, outside, terms);
+        self.fall_portable(share, outside);
+    }
+
+    /// Computes the limits of all tries.
+    fn limit(&mut self, outside: &Outside, terms: Terms) {
+        #[cfg(target_arch = "x86_64")]
+        if crate::simd::Avx512::detect().is_some() {
+            // SAFETY: the features were detected.
+            return unsafe { self.limit_avx512(outside, terms) };
+        }
+        self.limit_portable(outside, terms);
     }
 
     /// Handles rare cases: 64 bits do not decide whether a try is inside, or 32 bits would not be
@@ -82,13 +93,21 @@ impl<const N: usize> Tries<N> {
 
     /// Measures the distances of the selected tries, each at its index.
     #[inline]
-    fn measure(&self, which: u64, distances: &impl Distances) -> [f64; N] {
-        let (mut outputs, mut apart, mut count) = ([0; N], [0.0; N], 0);
+    fn measure(
+        &self,
+        which: u64,
+        outside: &Outside,
+        terms: Terms,
+        distances: &impl Distances,
+    ) -> [f64; N] {
+        let (mut outputs, mut far, mut apart) = ([0; N], [0.0; N], [0.0; N]);
+        let mut count = 0;
         for i in bits(which) {
             outputs[count] = self.outputs[i];
+            (_, far[count]) = limits(terms, self.x[i], outside.exponent, 0.0);
             count += 1;
         }
-        distances.distances(&outputs[..count], &mut apart[..count]);
+        distances.distances(&outputs[..count], &far[..count], &mut apart[..count]);
         let mut placed = [f64::NAN; N];
         for (i, apart) in bits(which).zip(apart) {
             placed[i] = apart;
@@ -98,26 +117,99 @@ impl<const N: usize> Tries<N> {
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
-    fn fall_avx512(&mut self, share: u64, outside: &Outside, terms: Terms) {
-        self.fall_portable(share, outside, terms);
+    fn fall_avx512(&mut self, share: u64, outside: &Outside) {
+        self.fall_portable(share, outside);
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
+    fn limit_avx512(&mut self, outside: &Outside, terms: Terms) {
+        self.limit_portable(outside, terms);
     }
 
     #[inline(always)]
     #[allow(clippy::needless_range_loop)] // lanes, for the vectoriser
-    fn fall_portable(&mut self, share: u64, outside: &Outside, terms: Terms) {
+    fn fall_portable(&mut self, share: u64, outside: &Outside) {
         for i in 0..N {
             let product = u64::from(self.index[i]) * u64::from(outside.count);
             self.outputs[i] = outside.first + (product >> 32) as u32;
             self.low[i] = product as u32;
-        }
-        for i in 0..N {
-            (self.near[i], self.far[i]) = limits(terms, self.x[i], outside.exponent, 0.0);
         }
         let mut inside = 0;
         for i in 0..N {
             inside |= u64::from(self.land[i] < share) << i;
         }
         self.inside = inside;
+    }
+
+    #[inline(always)]
+    fn limit_portable(&mut self, outside: &Outside, terms: Terms) {
+        for i in 0..N {
+            (self.near[i], self.far[i]) = limits(terms, self.x[i], outside.exponent, 0.0);
+        }
+    }
+
+    /// Decides tries for `left` outputs, by bounds on distances.
+    #[inline]
+    fn decide(
+        &mut self,
+        outside: &Outside,
+        terms: Terms,
+        left: usize,
+        distances: &impl Distances,
+    ) -> Decided {
+        let Some(bounds) = distances.bounds() else {
+            self.limit(outside, terms);
+            let (near, far, least) = (&self.near[..], &self.far[..], outside.least);
+            let (limits, inside) = (Limits { far, near, least }, self.inside);
+            let needed = Needed { inside, left };
+            let proven = distances.compare_bounds(&self.outputs, &limits, needed);
+            return Decided {
+                beyond: proven.beyond,
+                accepted: proven.within & proven.outside,
+            };
+        };
+        let mut decided = bounds.decide(&self.outputs, &self.x);
+        let certain = self.inside | decided.accepted;
+        let every = u64::MAX >> (64 - N);
+        let open = (self.inside | !decided.beyond) & every;
+        let undecided = first_of(open, certain, left) & !certain;
+        if undecided != 0 {
+            let more = self.compare(undecided, outside, terms, left, distances);
+            decided.beyond |= more.beyond;
+            decided.accepted |= more.accepted;
+        }
+        decided
+    }
+
+    /// Compares bounds on the distances of some tries with their limits.
+    #[inline(never)]
+    fn compare(
+        &self,
+        which: u64,
+        outside: &Outside,
+        terms: Terms,
+        left: usize,
+        distances: &impl Distances,
+    ) -> Decided {
+        let (mut outputs, mut count) = ([0; N], 0);
+        let (mut near, mut far) = ([0.0; N], [0.0; N]);
+        for i in bits(which) {
+            outputs[count] = self.outputs[i];
+            (near[count], far[count]) = limits(terms, self.x[i], outside.exponent, 0.0);
+            count += 1;
+        }
+        let (near, far, least) = (&near[..count], &far[..count], outside.least);
+        let limits = Limits { far, near, least };
+        let needed = Needed { inside: 0, left };
+        let proven = distances.compare_bounds(&outputs[..count], &limits, needed);
+        let accepted = proven.within & proven.outside;
+        let mut decided = Decided::default();
+        for (at, i) in bits(which).enumerate() {
+            decided.beyond |= (proven.beyond >> at & 1) << i;
+            decided.accepted |= (accepted >> at & 1) << i;
+        }
+        decided
     }
 }
 
@@ -139,20 +231,20 @@ impl ListTable {
         let mut made = 0;
         while left > 0 && made < most {
             let mut tries = Tries::<N>::new(rng);
-            tries.fall(share.first, outside, terms);
+            tries.fall(share.first, outside);
             tries.finish(share, outside, rng);
             for i in bits(tries.inside) {
                 self.prefetch_at(tries.x[i]);
             }
-            let (near, far, least) = (&tries.near[..], &tries.far[..], outside.least);
-            let limits = Limits { far, near, least };
-            let inside = tries.inside;
-            let proven = distances.compare_bounds(&tries.outputs, &limits, Needed { inside, left });
-            let certain = tries.inside | proven.within & proven.outside;
+            let Decided { beyond, accepted } = tries.decide(outside, terms, left, distances);
+            let certain = tries.inside | accepted;
             let every = u64::MAX >> (64 - N);
             let fell_outside = !tries.inside & every;
-            let open = (tries.inside | !proven.beyond) & every;
-            let exact = tries.measure(first_of(open, certain, left) & !certain, distances);
+            let open = (tries.inside | !beyond) & every;
+            let exact = {
+                let which = first_of(open, certain, left) & !certain;
+                tries.measure(which, outside, terms, distances)
+            };
             // A caller that switches to the row after failed tries must not have drawn where the
             // next try would fall. So everything after the last try that counts is treated as not
             // made.
@@ -232,8 +324,10 @@ mod tests {
                 *x = x.unbounded_shr(bits);
             }
             let mut portable = Tries { ..tries };
-            tries.fall(share, &outside, terms);
-            portable.fall_portable(share, &outside, terms);
+            tries.fall(share, &outside);
+            tries.limit(&outside, terms);
+            portable.fall_portable(share, &outside);
+            portable.limit_portable(&outside, terms);
             let all = |tries: &Tries<16>| {
                 let bits = |each: [f64; 16]| each.map(f64::to_bits);
                 (tries.outputs, tries.low, tries.inside, bits(tries.near), bits(tries.far))
