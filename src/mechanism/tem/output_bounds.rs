@@ -335,7 +335,7 @@ fn code_all(rows: &[f32], lanes: &Lanes, columns: &mut [[u8; BYTES]]) {
 }
 
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+#[target_feature(enable = "avx512f,avx512dq,avx512vl")]
 fn code_avx512(rows: &[f32], lanes: &Lanes, columns: &mut [[u8; BYTES]]) {
     code_portable(rows, lanes, columns);
 }
