@@ -126,7 +126,9 @@ impl Tem {
         truncation: Truncation,
         randomness: Randomness,
     ) -> Result<Self> {
-        let neighborhoods = Arc::new(Neighborhoods::new(&*space, None, CacheBudget::standard()?));
+        let k = covered::list_length(space.vocabulary().len(), None);
+        let neighborhoods = Neighborhoods::new(&*space, k, CacheBudget::standard()?);
+        let neighborhoods = Arc::new(neighborhoods);
         Self::around(space, neighborhoods, epsilon, truncation, None, randomness)
     }
 
@@ -200,7 +202,8 @@ impl Tem {
     pub fn with_cache_bytes(&self, bytes: usize) -> Self {
         let budget = CacheBudget::new(bytes);
         let (words, cover) = (self.space.vocabulary().len(), self.cover.as_deref());
-        let neighborhoods = Arc::new(Neighborhoods::new(&*self.space, cover, budget));
+        let k = covered::list_length(words, cover);
+        let neighborhoods = Arc::new(Neighborhoods::new(&*self.space, k, budget));
         let mut tem = self.clone();
         tem.cache = Arc::new(LawCache::new(words, cover, neighborhoods.budget()));
         tem.neighborhoods = neighborhoods;
@@ -230,7 +233,8 @@ impl Tem {
         }
         let randomness = self.randomness.clone();
         let space = self.space.clone();
-        let neighborhoods = self.neighborhoods.for_cover(&*space, cover.as_deref());
+        let k = covered::list_length(space.vocabulary().len(), cover.as_deref());
+        let neighborhoods = self.neighborhoods.of_length(&*space, k);
         let (epsilon, truncation) = (self.epsilon, self.truncation);
         let tem = Self::around(space, neighborhoods, epsilon, truncation, cover, randomness)?;
         Ok(tem.with_sampler(self.sampler))

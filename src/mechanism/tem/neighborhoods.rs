@@ -5,8 +5,6 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::covered;
-use crate::cover::Cover;
 use crate::error::Result;
 use crate::neighbors::{Grid, NeighborLists};
 use crate::parallel::Control;
@@ -25,34 +23,25 @@ pub(super) struct Neighborhoods {
 }
 
 impl Neighborhoods {
-    /// Lists that suit a cover, or the words themselves.
-    pub(super) fn new(
-        space: &dyn MetricSpace,
-        cover: Option<&Cover>,
-        budget: Arc<CacheBudget>,
-    ) -> Self {
+    /// Lists of the `k` nearest words, unless the space has lists.
+    pub(super) fn new(space: &dyn MetricSpace, k: usize, budget: Arc<CacheBudget>) -> Self {
         let words = space.vocabulary().len();
         let grid = space
             .lists()
             .map_or_else(|| Grid::of(space), NeighborLists::grid);
         Neighborhoods {
             grid,
-            k: covered::list_length(words, cover),
+            k,
             kept: WordCache::new(words, budget.clone(), budget.limit() / 2),
             budget,
         }
     }
 
-    /// The lists for another cover, within the same budget: these ones if they suit it.
-    pub(super) fn for_cover(
-        self: &Arc<Self>,
-        space: &dyn MetricSpace,
-        cover: Option<&Cover>,
-    ) -> Arc<Self> {
-        let other = Self::new(space, cover, self.budget.clone());
-        match other.k == self.k {
+    /// Lists of another length within the same budget; these ones if they have it.
+    pub(super) fn of_length(self: &Arc<Self>, space: &dyn MetricSpace, k: usize) -> Arc<Self> {
+        match k == self.k {
             true => self.clone(),
-            false => Arc::new(other),
+            false => Arc::new(Self::new(space, k, self.budget.clone())),
         }
     }
 
