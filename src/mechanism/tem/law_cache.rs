@@ -34,7 +34,7 @@ const WORDS_PER_TRY_BY_SETS: usize = 5;
 /// row.
 const BOUNDS_PER_ROW: usize = 14;
 /// A try with such bounds costs about this part of one without.
-const TRIES_BY_BOUNDS: u32 = 10;
+const TRIES_BY_BOUNDS: u32 = 8;
 
 /// Number of counters of a word's cost. Two words that share a counter share the decision to keep a
 /// law, which then comes too early.
@@ -153,11 +153,12 @@ impl LawCache {
     }
 
     /// Charges a word with one call and its tries.
-    pub(super) fn charge(&self, id: u32, mut tries: u32) {
+    pub(super) fn charge(&self, id: u32, tries: u32) {
+        let mut price = tries.saturating_mul(TRY_COST).min(1 << 30);
         if self.bounds.get(id).is_some() {
-            tries /= TRIES_BY_BOUNDS;
+            price /= TRIES_BY_BOUNDS;
         }
-        let price = tries.saturating_mul(TRY_COST).min(1 << 30) + 1;
+        let price = price + 1;
         self.spent_slot(id).fetch_add(price, Ordering::Relaxed);
     }
 
