@@ -3,8 +3,8 @@
     python benches/covers.py [--more] [--large]
 
 The text has words of the built-in vocabulary, by 1/(rank + 2.7). The first pass makes lists and
-tables; the warm passes come after two others, the late ones after twenty. Mechanisms take turns,
-and medians are printed.
+tables; the warm passes come after two others, the late ones after forty, and tables are made in
+all between. Mechanisms take turns, and medians are printed; for all passes together, the mean.
 
 --more: reviews, ids and new words, by the clock. --large: new words of 400,000 × 300 as well
 (random vectors in clusters; its cover takes minutes to make).
@@ -28,6 +28,7 @@ K = 40
 WORDS = 300_000
 EPSILONS = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 PARTS = ("first pass", "warm", "late")
+EVERY = ("first pass", "second", *("warm",) * 3, *("between",) * 35, *("late",) * 3)
 
 
 def table(runs: int) -> None:
@@ -39,23 +40,26 @@ def table(runs: int) -> None:
     def took(mechanism: Mechanism) -> float:
         return processor_time(mechanism, texts) / WORDS
 
-    print("| ε | " + " | ".join(f"{name}, {part}" for part in PARTS for name in covers) + " |")
-    print("|---" * (1 + len(PARTS) * len(covers)) + "|")
+    parts = (*PARTS, f"all {len(EVERY)} passes")
+    print("| ε | " + " | ".join(f"{name}, {part}" for part in parts for name in covers) + " |")
+    print("|---" * (1 + len(parts) * len(covers)) + "|")
     for epsilon in EPSILONS:
         times: dict[tuple[str, str], list[float]] = {}
         for _ in range(runs):
             tems = {name: Tem(e, epsilon, cover=cover, threads=1) for name, cover in covers.items()}
-            between = ("between",) * 15
-            for part in ("first pass", "second", *("warm",) * 3, *between, *("late",) * 3):
+            for part in EVERY:
                 for name, tem in tems.items():
-                    times.setdefault((part, name), []).append(took(tem))
+                    once = took(tem)
+                    for which in (part, parts[-1]):
+                        times.setdefault((which, name), []).append(once)
         cells = [f"{epsilon:g}"]
-        for part in PARTS:
-            tem = float(np.median(times[part, "Tem"]))
+        for part in parts:
+            middle = np.mean if part == parts[-1] else np.median
+            tem = float(middle(times[part, "Tem"]))
             cells.append(seconds(tem))
             for name in covers:
                 if name != "Tem":
-                    cover = float(np.median(times[part, name]))
+                    cover = float(middle(times[part, name]))
                     cells.append(f"{seconds(cover)} ({cover / tem:.2f} ×)")
         print(f"| {' | '.join(cells)} |", flush=True)
 
