@@ -1,9 +1,10 @@
 //! Bounds on a word's distances to all outputs of a cover: four bits per output.
 //!
 //! A try outside the list takes the least distance to a set, which costs a bound for each of its
-//! words. Most tries need to know only roughly how far the set is. So the distances of a word that is drawn
-//! often are put on a ladder: a code tells between which two rungs an output's distance lies. A code
-//! never decides which random bits are drawn, so draws are the same with and without it.
+//! words. Most tries need to know only roughly how far the set is. So the distances of a word that
+//! is drawn often are put on a ladder: a code tells between which two rungs an output's distance
+//! lies, or that it is in the list. A code never decides which random bits are drawn, so draws are
+//! the same with and without it.
 //!
 //! The codes of 64 words are made together. Each word of the vocabulary has a row of 64 codes, and
 //! the code of a set is the least of its words' codes. So a set is looked up once for 64 words. Then
@@ -18,7 +19,7 @@ use crate::space::MetricSpace;
 
 /// Words whose codes are made together.
 pub(super) const LANES: usize = 64;
-/// Outputs whose codes are turned from rows of words to words of outputs together.
+/// Outputs whose codes are written to the words together.
 const TILE: usize = 16;
 /// Bytes of the codes of [`LANES`] words for one output: those of the first half in the low bits.
 const BYTES: usize = LANES / 2;
