@@ -61,13 +61,13 @@ pub(super) struct OutputBounds {
     /// four bytes can be read at every place.
     codes: Box<[u8]>,
     ladder: Ladder,
-    /// For each code: a try whose u has more in its first 32 bits than `beyond` is certainly not
-    /// accepted, one that has less than `within` certainly is.
+    /// Two numbers for each code, compared with the first 32 bits of a try's u. Above `beyond`, the
+    /// try is certainly refused; below `within`, it is certainly accepted.
     beyond: [u32; 16],
     within: [u32; 16],
 }
 
-/// What codes decide about tries; bit i is for try i.
+/// Decisions that codes allow about tries; bit i is for try i.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Decided {
     /// Certainly not accepted.
@@ -185,8 +185,8 @@ impl OutputBounds {
         self.ladder.between(self.code(y))
     }
 
-    /// What the codes decide about tries of outputs, each with the first 64 bits of its u. All
-    /// outputs must share one envelope, that of `Wanted`.
+    /// Decides tries of outputs as far as their codes allow; `x` has the first 64 bits of each u.
+    /// All outputs must share one envelope, that of `Wanted`.
     #[inline]
     pub(super) fn decide<const N: usize>(&self, outputs: &[u32; N], x: &[u64; N]) -> Decided {
         #[cfg(target_arch = "x86_64")]
@@ -508,8 +508,8 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(60))]
-        /// What codes decide about a try is what the exact weight decides, whatever further bits u
-        /// has; also where the first 32 bits are those at which the decision changes.
+        /// Codes decide a try as the exact weight does, whatever further bits u has. The first 32
+        /// bits are tried where the decision changes, too.
         #[test]
         fn codes_decide_as_weights_do(
             count in 2usize..300, dim in 1usize..20, k in 1usize..9, seed: u64,

@@ -15,7 +15,7 @@ pub(super) struct OutputDistances<'a> {
     pub(super) bounds: Option<&'a OutputBounds>,
 }
 
-/// What bounds prove of one output.
+/// The comparisons that bounds prove for one output.
 #[derive(Default)]
 struct OutputProven {
     beyond: bool,
