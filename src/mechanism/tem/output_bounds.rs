@@ -332,6 +332,17 @@ fn code_all(rows: &[f32], lanes: &Lanes, columns: &mut [[u8; BYTES]]) {
         // SAFETY: the machine has the set, as the proof says.
         return unsafe { code_avx512(rows, lanes, columns) };
     }
+    #[cfg(target_arch = "x86_64")]
+    if Avx2::detect().is_some() {
+        // SAFETY: as above.
+        return unsafe { code_avx2(rows, lanes, columns) };
+    }
+    code_portable(rows, lanes, columns);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn code_avx2(rows: &[f32], lanes: &Lanes, columns: &mut [[u8; BYTES]]) {
     code_portable(rows, lanes, columns);
 }
 
