@@ -13,7 +13,14 @@ pub(crate) enum Backing {
     Mapped(Arc<Mmap>),
     /// Bytes on the heap, kept 8-byte aligned.
     Heap(Arc<Vec<u64>>, usize),
+    /// Bytes of the program itself, which are not copied.
+    Program(&'static Aligned<[u8]>),
 }
+
+/// Bytes of the program at an address that suits any plain value.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub(crate) struct Aligned<T: ?Sized>(pub(crate) T);
 
 impl Backing {
     /// Copies `bytes` to aligned memory.
@@ -27,6 +34,7 @@ impl Backing {
         match self {
             Backing::Mapped(map) => map,
             Backing::Heap(words, len) => &bytemuck::cast_slice(words)[..*len],
+            Backing::Program(bytes) => &bytes.0,
         }
     }
 }

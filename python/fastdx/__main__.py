@@ -1,8 +1,33 @@
-"""``python -m fastdx``."""
+"""The command as a process: ``fastdx`` and ``python -m fastdx``.
 
+What it does is in `fastdx.cli`. Here is what makes it start and end sooner.
+"""
+
+import gc
 import sys
 
-from fastdx.cli import main
+from fastdx._core import prepare_recommended
+
+
+def command() -> int:
+    """Run the command with the arguments of the process; return its exit code."""
+    given = sys.argv[1:]
+    if given[:1] == ["privatize"] and not _own_policy(given):
+        # A thread makes the words and their search, while the modules of the command are imported.
+        prepare_recommended()
+    from fastdx.cli import main
+
+    code = main(given)
+    # The operating system takes everything back. Without this, the interpreter would look through
+    # all objects for cycles first.
+    gc.freeze()
+    return code
+
+
+def _own_policy(given: list[str]) -> bool:
+    """Whether arguments name ε or a file with the policy, or ask for help."""
+    return any(a.startswith(("--eps", "--sp", "-h", "--help")) for a in given)
+
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command())

@@ -52,12 +52,15 @@ pub(super) fn cover(
         return (all && shared.excludes(&exclude)).then(|| shared.clone());
     }
     let numbers = BYTES[8 * HEADER..].as_chunks::<2>().0;
-    let numbers = numbers.iter().map(|&b| u32::from(u16::from_le_bytes(b)));
-    let numbers: Vec<u32> = numbers.collect();
     let (sizes, ids) = numbers.split_at_checked(words)?;
+    let of_bytes = |numbers: &[[u8; 2]]| -> Vec<u32> {
+        let each = numbers.iter().map(|&b| u16::from_le_bytes(b).into());
+        each.collect()
+    };
+    let (sizes, ids) = (of_bytes(sizes), of_bytes(ids));
     let of = |released: bool| {
         let ids = (0..)
-            .zip(sizes)
+            .zip(&sizes)
             .filter(move |&(_, &size)| (size > 0) == released);
         ids.map(|(id, _)| id)
     };
@@ -65,11 +68,11 @@ pub(super) fn cover(
         return None;
     }
     let mut starts = vec![0];
-    for &size in sizes.iter().filter(|&&size| size > 0) {
+    for size in sizes.iter().filter(|&&size| size > 0) {
         starts.push(starts[starts.len() - 1] + size);
     }
     let released = of(true).collect();
-    let (ids, space) = (ids.to_vec(), space.fingerprint());
+    let space = space.fingerprint();
     let cover = Cover::from_parts(words, space, released, starts, ids, Vec::new()).ok()?;
     let is_kept = cover.fingerprint == header[0];
     is_kept.then(|| SHARED.get_or_init(|| Arc::new(cover)).clone())

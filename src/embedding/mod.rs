@@ -12,7 +12,7 @@ use rayon::prelude::*;
 
 use xxhash_rust::xxh3::Xxh3Default;
 
-use crate::buffer::{Backing, Buffer};
+use crate::buffer::{Aligned, Backing, Buffer};
 use crate::cover::Cover;
 use crate::error::{Error, Result};
 use crate::guarantee::Certificate;
@@ -233,7 +233,7 @@ impl Embedding {
     /// [`Error::Corrupt`] only if the build is damaged.
     pub fn default_english() -> Result<Self> {
         static SHARED: OnceLock<Embedding> = OnceLock::new();
-        static BYTES: &[u8] = include_bytes!("../../data/default.fdx");
+        static BYTES: &Aligned<[u8]> = &Aligned(*include_bytes!("../../data/default.fdx"));
         embedded(&SHARED, BYTES, "default.fdx")
     }
 
@@ -244,7 +244,7 @@ impl Embedding {
     /// [`Error::Corrupt`] only if the build is damaged.
     pub fn default_nouns() -> Result<Self> {
         static SHARED: OnceLock<Embedding> = OnceLock::new();
-        static BYTES: &[u8] = include_bytes!("../../data/nouns.fdx");
+        static BYTES: &Aligned<[u8]> = &Aligned(*include_bytes!("../../data/nouns.fdx"));
         embedded(&SHARED, BYTES, "nouns.fdx")
     }
 
@@ -386,12 +386,16 @@ impl Embedding {
 }
 
 /// The embedding in the program's own bytes, parsed once.
-fn embedded(shared: &OnceLock<Embedding>, bytes: &[u8], name: &str) -> Result<Embedding> {
+fn embedded(
+    shared: &OnceLock<Embedding>,
+    bytes: &'static Aligned<[u8]>,
+    name: &str,
+) -> Result<Embedding> {
     if let Some(embedding) = shared.get() {
         return Ok(embedding.clone());
     }
     let embedding = format::native::read(
-        &Backing::copy(bytes),
+        &Backing::Program(bytes),
         Path::new(name),
         crate::file::Checks::Every,
     )?;

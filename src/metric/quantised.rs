@@ -143,15 +143,20 @@ impl QuantisedBounds {
         }
         // A smaller unit is more exact for most rows, and less exact for rows with coordinates
         // beyond 127 units.
-        let some = || vectors.chunks_exact(dim).step_by(count.div_ceil(1000));
-        let errors = |unit| {
-            some()
-                .map(|x| rounded(x, &center, unit, |_, _| ()))
-                .sum::<f64>()
+        let mut integers = vec![0; dim];
+        let mut errors = |unit| {
+            let some = vectors.chunks_exact(dim).step_by(count.div_ceil(1000));
+            let each = some.map(|x| rounded(x, &center, unit, &mut integers));
+            each.sum::<f64>()
         };
         let mut unit = most / 127.0;
-        while errors(unit / 1.25) < errors(unit) {
-            unit /= 1.25;
+        let mut error = errors(unit);
+        loop {
+            let smaller = errors(unit / 1.25);
+            if smaller >= error {
+                break;
+            }
+            (unit, error) = (unit / 1.25, smaller);
         }
         let width = (dim + ROW_SUMS).div_ceil(64);
         let mut lines = vec![Line([0; 64]); count * width];
@@ -165,12 +170,10 @@ impl QuantisedBounds {
         split(tasks.collect(), |(lines, vectors)| {
             let rows = lines.chunks_exact_mut(width).zip(vectors.chunks_exact(dim));
             for (row, x) in rows {
-                let (mut norm, mut sum) = (0, 0);
-                let own = rounded(x, &center, unit, |d, q| {
-                    row[d / 64].0[d % 64] = q.cast_unsigned();
-                    norm += i32::from(q).pow(2);
-                    sum += 256 * i32::from(q);
-                });
+                let integers = &mut bytemuck::cast_slice_mut(row)[..dim];
+                let own = rounded(x, &center, unit, integers);
+                let each = integers.iter().map(|&q| i32::from(q));
+                let (norm, sum) = (each.clone().map(|q| q * q).sum(), 256 * each.sum::<i32>());
                 let error = ((own * (1.0 + 1e-9) + rounding) as f32).next_up();
                 RowSums { norm, sum, error }.store(row);
             }
@@ -365,20 +368,33 @@ fn product_avx2(a: &[Line], b: &[Line]) -> i32 {
 const ROUND_DOWN: f64 = 1.0 - 1e-9;
 const ROUND_UP: f64 = 1.0 + 1e-9;
 
-/// Rounds a vector to integers of at most 127 and passes them to `keep`; returns the norm of the
-/// rounding error.
-fn rounded(x: &[f32], center: &[f64], unit: f64, mut keep: impl FnMut(usize, i8)) -> f64 {
+/// Rounds a vector to integers of at most 127; returns the norm of the rounding error.
+fn rounded(x: &[f32], center: &[f64], unit: f64, out: &mut [i8]) -> f64 {
     // Adding 1.5·2⁵² rounds to an integer, ties to even. `round_ties_even` is a call where the
     // compiler may not assume SSE 4.1.
     const ROUND: f64 = (3u64 << 51) as f64;
-    let mut error2 = 0.0;
-    for (d, (&x, c)) in x.iter().zip(center).enumerate() {
+    // Eight sums, for vector registers.
+    const L: usize = 8;
+    let per_unit = unit.recip();
+    let mut error2 = [0.0; L];
+    let one = |error2: &mut f64, x: f32, c: f64, out: &mut i8| {
         let x = f64::from(x) - c;
-        let q = (x / unit).clamp(-127.0, 127.0) + ROUND - ROUND;
-        keep(d, q as i8);
-        error2 += (x - q * unit).powi(2);
+        let rounded = (x * per_unit).clamp(-127.0, 127.0) + ROUND;
+        // The integer is in the lowest bits.
+        *out = rounded.to_bits() as i8;
+        *error2 += (x - (rounded - ROUND) * unit).powi(2);
+    };
+    let ((x, x_rest), (c, c_rest)) = (x.as_chunks::<L>(), center.as_chunks::<L>());
+    let (out, out_rest) = out.as_chunks_mut::<L>();
+    for ((x, c), out) in x.iter().zip(c).zip(out) {
+        for l in 0..L {
+            one(&mut error2[l], x[l], c[l], &mut out[l]);
+        }
     }
-    error2.sqrt()
+    for (((e, &x), &c), out) in error2.iter_mut().zip(x_rest).zip(c_rest).zip(out_rest) {
+        one(e, x, c, out);
+    }
+    error2.iter().sum::<f64>().sqrt()
 }
 
 #[cfg(test)]

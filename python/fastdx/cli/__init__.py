@@ -20,7 +20,6 @@ from importlib import import_module
 from types import FrameType
 
 from fastdx import FastdxError, __version__
-from fastdx._core import prepare_recommended
 from fastdx.cli.messages import CommandError
 from fastdx.cli.options import examples
 
@@ -105,9 +104,6 @@ def _ending_signals() -> Iterator[None]:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return its exit code."""
     given = list(sys.argv[1:] if argv is None else argv)
-    if given[:1] == ["privatize"] and not _own_policy(given):
-        # Meanwhile the modules of the command are imported.
-        prepare_recommended()
     args = parser(given[0] if given else None).parse_args(given)
     try:
         with _ending_signals():
@@ -128,11 +124,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _own_policy(given: Sequence[str]) -> bool:
-    """Whether arguments name ε or a file with the policy, or ask for help."""
-    return any(a.startswith(("--eps", "--sp", "-h", "--help")) for a in given)
-
-
 def _message(error: BaseException, *, show: bool) -> str:
     if isinstance(error, OSError) and error.filename is not None:
         return f"{os.fspath(error.filename)}: {error.strerror}"
@@ -144,7 +135,3 @@ def _message(error: BaseException, *, show: bool) -> str:
         return f"{error}: {shown}"
     more = " (--show-text shows it)" if isinstance(error, CommandError) and shown else ""
     return f"{error}{more}"
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -245,10 +245,11 @@ fn parse(backing: &Backing, checks: Checks) -> std::result::Result<Embedding, St
             if dim == 0 || integers.len() != scales.len().saturating_mul(dim) {
                 return Err("the vectors do not fit their scales".into());
             }
-            let rows = integers.chunks_exact(dim).zip(scales.iter());
-            rows.flat_map(|(row, &scale)| row.iter().map(move |&x| f32::from(x) * scale))
-                .collect::<Vec<f32>>()
-                .into()
+            let mut vectors = Vec::with_capacity(integers.len());
+            for (row, &scale) in integers.chunks_exact(dim).zip(scales.iter()) {
+                vectors.extend(row.iter().map(|&x| f32::from(x) * scale));
+            }
+            vectors.into()
         }
     };
     if dim == 0

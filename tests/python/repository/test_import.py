@@ -76,6 +76,14 @@ def test_the_command_starts_with_few_modules(tmp_path: Path) -> None:
                 "secrets", "shutil"} & set(loaded)  # fmt: skip
 
 
+def test_words_are_prepared_before_the_command_is_imported() -> None:
+    # These modules take as long as the words and their search, which a thread makes meanwhile.
+    assert fresh(
+        "import sys, fastdx.__main__\n"
+        "print(*({'argparse', 'fastdx.cli', 'pathlib'} & sys.modules.keys()))"
+    ) == [""]
+
+
 def test_a_command_imports_its_own_module_only() -> None:
     assert fresh(
         "import io, sys\n"
