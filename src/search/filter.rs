@@ -2,7 +2,7 @@
 //! in f32 or integers of 8 or 16 bits and adds proved error bounds.
 //!
 //! Words v and queries q̃ (see [`scoring`](super::scoring)) are stored as v̂ and q̂: rounded to
-//! f32, or to multiples of a unit of their own. The errors δ = ‖v - v̂‖ and δq = ‖q̃ - q̂‖ are
+//! f32, or to multiples of a unit: of the panel and the tile for 8 bits, their own for 16. The errors δ = ‖v - v̂‖ and δq = ‖q̃ - q̂‖ are
 //! computed. With A = ‖q̃‖ + δq, the Cauchy-Schwarz inequality bounds the error of a product:
 //!
 //! |q̃·v - q̂·v̂| ≤ δq·‖v‖ + A·δ.
@@ -20,9 +20,10 @@ use std::ops::Range;
 
 use super::collector::{Collector, STRIDE};
 use super::kernel::{
-    self, Combine, Hits, INT8_ZERO, Isa, Line, QuerySide, Scores, Sides, TILE, Tiles, WIDTH,
+    self, Combine, Hits, INT8_ZERO, Isa, Line, QuerySide, Scores, Sides, TILE, TileSide, Tiles,
+    WIDTH,
 };
-use super::scoring::Scoring;
+use super::scoring::{QueryTerms, Scoring};
 use crate::metric::Metric;
 use crate::parallel::split;
 
@@ -60,10 +61,10 @@ pub(crate) struct Filter {
 #[derive(Debug)]
 enum Data {
     Single(Vec<f32>),
-    /// [`AFTER`](kernel::AFTER) lines follow the last panel.
+    /// A unit for each panel, and its reciprocal. [`AFTER`](kernel::AFTER) lines follow the last panel.
     Int8 {
         panels: Vec<Line>,
-        units: Vec<f32>,
+        units: Vec<(f32, f32)>,
     },
     Int16 {
         panels: Vec<i16>,
@@ -134,21 +135,26 @@ impl Filter {
             Precision::Int8 => {
                 let lines = padded * width / size_of::<Line>();
                 let mut panels = vec![Line([INT8_ZERO; 64]); lines + kernel::AFTER];
-                let mut units = vec![0.0f32; padded];
+                let mut units = vec![(0.0, 0.0); padded / WIDTH];
                 let bytes = bytemuck::cast_slice_mut(&mut panels[..lines]);
                 let out = bytes.chunks_mut(WIDTH * width).zip(sides.chunks_mut(WIDTH));
-                let out = out.zip(units.chunks_mut(WIDTH)).enumerate();
+                let out = out.zip(&mut units).enumerate();
                 split(out.collect(), |(p, ((panel, sides), units))| {
-                    let (mut v, mut integers) = (vec![0.0; n], vec![0i8; width]);
-                    for (w, word) in panel_words(p).enumerate() {
-                        let half = scoring.word(word, &mut v);
-                        let quantised = quantise(&v, 127.0, &mut integers);
+                    let (mut all, mut integers) = (vec![0.0; WIDTH * n], vec![0i8; width]);
+                    let words = panel_words(p).zip(all.chunks_exact_mut(n)).zip(&mut *sides);
+                    for ((word, v), side) in words {
+                        side[0] = scoring.word(word, v);
+                    }
+                    let unit = unit_of(&all, 127.0);
+                    *units = (unit, unit.recip());
+                    let words = all.chunks_exact(n).zip(sides).take(panel_words(p).count());
+                    for (w, (v, side)) in words.enumerate() {
+                        let quantised = quantise(v, unit, 127.0, &mut integers);
                         for (d, &x) in integers.iter().enumerate() {
                             panel[d / 4 * 4 * WIDTH + 4 * w + d % 4] =
                                 x.cast_unsigned() ^ INT8_ZERO;
                         }
-                        units[w] = quantised.unit;
-                        sides[w] = [half, quantised.norm, quantised.error];
+                        *side = [side[0], quantised.norm, quantised.error];
                     }
                 });
                 Data::Int8 { panels, units }
@@ -165,7 +171,7 @@ impl Filter {
                     let (mut v, mut integers) = (vec![0.0; n], vec![0i16; width]);
                     for (w, word) in panel_words(p).enumerate() {
                         let half = scoring.word(word, &mut v);
-                        let quantised = quantise(&v, most, &mut integers);
+                        let quantised = quantise(&v, unit_of(&v, most), most, &mut integers);
                         for (d, &x) in integers.iter().enumerate() {
                             panel[kernel::int16_place(width, w, d)] = x;
                         }
@@ -260,67 +266,99 @@ impl Filter {
         let Prepared {
             scoring: q,
             sides,
+            tile_sides,
             single,
             int8,
             int16,
             tiles,
         } = prepared;
         let (n, m) = (scoring.dim, collectors.len());
-        q.resize(n, 0.0);
+        q.resize(TILE * n, 0.0);
         sides.clear();
+        tile_sides.clear();
         match self.data {
             Data::Single(_) => single.resize(m * n, 0.0),
             Data::Int8 { .. } => int8.resize(m * self.width, 0),
             Data::Int16 { .. } => int16.resize(m * self.width, 0),
         }
         let largest_int16 = largest_int16(n);
-        let [v, d, half] = self.largest;
-        let largest = v.max(half);
-        let parts = queries.chunks_exact(n).zip(&mut *collectors);
-        for (i, (query, collector)) in parts.enumerate() {
-            let with = scoring.query(query, step, largest, q);
-            let quantised = match self.data {
-                Data::Int8 { .. } => quantise(q, 127.0, &mut int8[i * self.width..][..self.width]),
-                Data::Int16 { .. } => {
-                    quantise(q, largest_int16, &mut int16[i * self.width..][..self.width])
-                }
-                Data::Single(_) => round(q, &mut single[i * n..][..n]),
-            };
-            let ordinary = with.norm < 1e30 && with.factor < 1e30 && largest < 1e30;
-            let reliable = ordinary && n <= 1 << 20;
-            let a = with.norm + quantised.error;
-            let (r, spread) = match (&self.data, self.combine) {
-                (Data::Int8 { .. } | Data::Int16 { .. }, _) => (10.0, 1.0),
-                (_, Combine::Product) => ((n + 16) as f64, 1.0),
-                _ => ((n + 16) as f64, (n as f64).sqrt()),
-            };
-            let r = r / f64::from(1u32 << 24);
-            let r = r / (1.0 - r).max(0.5);
-            let tiny = (n as f64 + 2.0) * 2f64.powi(-110) * (1.0 + a);
-            let own = spread * (quantised.error + r * a);
-            let (error_scale, constant) = if self.combine == Combine::Product {
-                (own * v + (1.0 + r) * a * d + r * with.factor * half, 0.0)
-            } else {
-                (spread * (r * v + (1.0 + r) * d), own)
-            };
-            let error_scale = (error_scale * (1.0001 + r)) as f32;
-            let rounding_error = (with.rounding_error + constant + tiny) * 1.0001;
-            sides.push(QuerySide {
-                factor: with.factor as f32,
-                error_scale,
-                scale: quantised.unit,
-                start: -i32::from(INT8_ZERO) * quantised.sum,
-                ..QuerySide::default()
-            });
-            collector.begin(
-                reliable && error_scale < 1e30,
-                error_scale,
-                rounding_error,
-                with,
-            );
+        let largest = self.largest[0].max(self.largest[2]);
+        let of_tiles = queries.chunks(TILE * n).zip(collectors.chunks_mut(TILE));
+        for (first, (queries, collectors)) in (0..).step_by(TILE).zip(of_tiles) {
+            let mut terms = [QueryTerms::default(); TILE];
+            let each = queries.chunks_exact(n).zip(q.chunks_exact_mut(n));
+            for ((query, q), terms) in each.zip(&mut terms) {
+                *terms = scoring.query(query, step, largest, q);
+            }
+            let each = || q.chunks_exact(n).zip(&terms).take(collectors.len());
+            // The kernel wants one unit for the tile. What is not finite gets its own.
+            let finite = each().filter(|(_, terms)| terms.norm.is_finite());
+            let common = finite.fold(0.0f32, |unit, (q, _)| unit.max(unit_of(q, 127.0)));
+            for ((i, (q, &with)), collector) in (first..).zip(each()).zip(&mut *collectors) {
+                let quantised = match self.data {
+                    Data::Int8 { .. } => {
+                        let unit = match with.norm.is_finite() {
+                            true => common,
+                            false => unit_of(q, 127.0),
+                        };
+                        quantise(q, unit, 127.0, &mut int8[i * self.width..][..self.width])
+                    }
+                    Data::Int16 { .. } => {
+                        let (out, most) = (&mut int16[i * self.width..], largest_int16);
+                        quantise(q, unit_of(q, most), most, &mut out[..self.width])
+                    }
+                    Data::Single(_) => round(q, &mut single[i * n..][..n]),
+                };
+                sides.push(self.begin(scoring, with, &quantised, collector));
+            }
+            tile_sides.push(TileSide::new(&sides[first..], self.largest[2], self.width));
         }
         if let Data::Int8 { .. } = self.data {
             tiles.pack(self.isa, int8, self.width, sides);
+        }
+    }
+
+    /// Begins the collection of a query; returns what its bounds need.
+    fn begin(
+        &self,
+        scoring: &Scoring,
+        with: QueryTerms,
+        quantised: &Quantised,
+        collector: &mut Collector,
+    ) -> QuerySide {
+        let n = scoring.dim;
+        let [v, d, half] = self.largest;
+        let ordinary = with.norm < 1e30 && with.factor < 1e30 && v.max(half) < 1e30;
+        let reliable = ordinary && n <= 1 << 20;
+        let a = with.norm + quantised.error;
+        let (r, spread) = match (&self.data, self.combine) {
+            (Data::Int8 { .. } | Data::Int16 { .. }, _) => (10.0, 1.0),
+            (_, Combine::Product) => ((n + 16) as f64, 1.0),
+            _ => ((n + 16) as f64, (n as f64).sqrt()),
+        };
+        let r = r / f64::from(1u32 << 24);
+        let r = r / (1.0 - r).max(0.5);
+        let tiny = (n as f64 + 2.0) * 2f64.powi(-110) * (1.0 + a);
+        let own = spread * (quantised.error + r * a);
+        let (error_scale, constant) = if self.combine == Combine::Product {
+            (own * v + (1.0 + r) * a * d + r * with.factor * half, 0.0)
+        } else {
+            (spread * (r * v + (1.0 + r) * d), own)
+        };
+        let error_scale = (error_scale * (1.0001 + r)) as f32;
+        let rounding_error = (with.rounding_error + constant + tiny) * 1.0001;
+        collector.begin(
+            reliable && error_scale < 1e30,
+            error_scale,
+            rounding_error,
+            with,
+        );
+        QuerySide {
+            factor: with.factor as f32,
+            error_scale,
+            scale: quantised.unit,
+            start: -i32::from(INT8_ZERO) * quantised.sum,
+            ..QuerySide::default()
         }
     }
 
@@ -335,6 +373,7 @@ impl Filter {
     ) {
         let Prepared {
             sides,
+            tile_sides,
             single,
             int8,
             int16,
@@ -359,17 +398,17 @@ impl Filter {
             };
             let ids = |w: u32| spread.id(p, w as usize);
             if let (Some(matrices), Data::Int8 { panels, units }) = (&matrices, &self.data) {
-                let (panel, units) = (&panels[p * self.width..], &units.as_chunks().0[p]);
-                matrices.panel(panel, units, of, sides, |i, hits, scores| {
+                let panel = &panels[p * self.width..];
+                matrices.panel(panel, units[p].0, of, sides, |i, hits, scores| {
                     let distances = |ids: &[u32], out: &mut [f64]| distances(i, ids, out);
                     collectors[i].take(hits, scores, ids, scoring, distances);
                     collectors[i].threshold()
                 });
                 continue;
             }
-            for first in (0..m).step_by(TILE) {
+            for (first, tile_side) in (0..m).step_by(TILE).zip(&*tile_sides) {
                 let tile = first..m.min(first + TILE);
-                let at = (&single[..], &int8[..], &int16[..], &sides[..]);
+                let at = (&single[..], &int8[..], &int16[..], (tile_side, &sides[..]));
                 let to = (tile.clone(), &mut scores);
                 let hits = match tile.len() {
                     1 => self.tile::<1>(p, of, at, to),
@@ -395,11 +434,11 @@ impl Filter {
         &self,
         p: usize,
         of: Sides,
-        (single, int8, int16, sides): (&[f32], &[i8], &[i16], &[QuerySide]),
+        (single, int8, int16, sides): (&[f32], &[i8], &[i16], (&TileSide, &[QuerySide])),
         (tile, scores): (Range<usize>, &mut Scores),
     ) -> Hits {
         let at = tile.start * self.width..tile.end * self.width;
-        let sides = &sides[tile];
+        let (tile_side, sides) = (sides.0, &sides.1[tile]);
         match &self.data {
             Data::Single(panels) => {
                 let size = WIDTH * self.width;
@@ -416,8 +455,8 @@ impl Filter {
             }
             Data::Int8 { panels, units } => {
                 let panel = &panels[p * self.width..][..self.width];
-                let units = &units.as_chunks().0[p];
-                kernel::bounds_int8::<Q>(self.isa, panel, units, of, &int8[at], sides, scores)
+                let sides = (tile_side, sides);
+                kernel::bounds_int8::<Q>(self.isa, panel, units[p], of, &int8[at], sides, scores)
             }
             Data::Int16 { panels, units } => {
                 let size = WIDTH * self.width;
@@ -463,6 +502,7 @@ fn finite_or_far(half: f32) -> f32 {
 pub(crate) struct Prepared {
     scoring: Vec<f64>,
     sides: Vec<QuerySide>,
+    tile_sides: Vec<TileSide>,
     single: Vec<f32>,
     int8: Vec<i8>,
     int16: Vec<i16>,
@@ -494,24 +534,34 @@ impl Integer for i16 {
     }
 }
 
-/// Rounds to integers of at most `largest` times a unit; `out` may be longer and is filled with 0.
+/// A unit of which no number needs more than `largest`; NaNs are passed over.
+fn unit_of(v: &[f64], largest: f64) -> f32 {
+    // Eight maxima, for vector registers.
+    let (parts, rest) = v.as_chunks::<8>();
+    let mut most = [0.0f64; 8];
+    let larger = |most: &mut f64, x: &f64| *most = if x.abs() > *most { x.abs() } else { *most };
+    for part in parts {
+        most.iter_mut()
+            .zip(part)
+            .for_each(|(most, x)| larger(most, x));
+    }
+    most.iter_mut()
+        .zip(rest)
+        .for_each(|(most, x)| larger(most, x));
+    let most = most.into_iter().fold(0.0, f64::max);
+    // Rounded up slightly, so that `largest` units always suffice.
+    ((most / largest) as f32).next_up()
+}
+
+/// Rounds to integers of at most `largest` times `unit`; `out` may be longer and is filled with 0.
 /// NaNs give a NaN error.
-fn quantise<I: Integer>(v: &[f64], largest: f64, out: &mut [I]) -> Quantised {
+fn quantise<I: Integer>(v: &[f64], unit: f32, largest: f64, out: &mut [I]) -> Quantised {
     // Eight sums of each kind, for vector registers.
     const L: usize = 8;
     let (parts, rest) = v.as_chunks::<L>();
     let mut last = [0.0; L];
     last[..rest.len()].copy_from_slice(rest);
     let parts = || parts.iter().chain((!rest.is_empty()).then_some(&last));
-    let mut most = [0.0f64; L];
-    for part in parts() {
-        for (most, x) in most.iter_mut().zip(part) {
-            *most = if x.abs() > *most { x.abs() } else { *most };
-        }
-    }
-    let most = most.into_iter().fold(0.0, f64::max);
-    // Rounded up slightly, so that `largest` units always suffice.
-    let unit = ((most / largest) as f32).next_up();
     let wide = f64::from(unit);
     let per_unit = wide.recip();
     let (mut sums, mut norm2, mut error2) = ([0i32; L], [0.0; L], [0.0; L]);
@@ -582,7 +632,7 @@ mod tests {
         largest: f64,
     ) -> Result<(), TestCaseError> {
         let mut out = vec![I::lowest(99); v.len() + padding];
-        let got = quantise(v, largest, &mut out);
+        let got = quantise(v, unit_of(v, largest), largest, &mut out);
         let out: Vec<i32> = out.into_iter().map(I::into).collect();
         let (mut norm2, mut error2, unit) = (0.0, 0.0, f64::from(got.unit));
         for (&x, &integer) in v.iter().zip(&out) {
@@ -602,7 +652,7 @@ mod tests {
     fn numbers_that_are_none_are_seen() {
         for bad in [f64::NAN, f64::INFINITY] {
             let v = [0.5, bad, -0.25, 0.1, 0.0, 0.0, 0.0, 0.0, 1.0];
-            let got = quantise(&v, 127.0, &mut [0i8; 12]);
+            let got = quantise(&v, unit_of(&v, 127.0), 127.0, &mut [0i8; 12]);
             assert!(!got.error.is_finite(), "{}", got.error);
         }
     }

@@ -176,7 +176,13 @@ mod tiles;
 #[cfg(not(target_arch = "x86_64"))]
 #[path = "kernel/no_tiles.rs"]
 mod tiles;
+#[cfg(target_arch = "x86_64")]
+mod vnni;
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) use tiles::TileSide;
 pub(crate) use tiles::Tiles;
+#[cfg(target_arch = "x86_64")]
+pub(crate) use vnni::TileSide;
 
 #[cfg(target_arch = "aarch64")]
 use crate::simd::NeonDotprod;
@@ -268,15 +274,16 @@ unsafe fn products_avx512<const Q: usize>(
 
 /// Computes [`bounds`] with 8-bit integers. `panel` holds the words' integers, with 0 stored as
 /// [`INT8_ZERO`], four coordinates of sixteen words together. `queries` holds 4·`groups` integers
-/// per query. A score is integer product · word's unit · query's unit.
+/// per query. A score is integer product · panel's unit · query's unit. `units` is the panel's and its
+/// reciprocal.
 #[inline]
 pub(crate) fn bounds_int8<const Q: usize>(
     isa: Isa,
     panel: &[Line],
-    units: &[f32; WIDTH],
+    units: (f32, f32),
     sides: Sides,
     queries: &[i8],
-    query_sides: &[QuerySide],
+    (tile, query_sides): (&TileSide, &[QuerySide]),
     scores: &mut Scores,
 ) -> Hits {
     let panel: &[u8] = bytemuck::cast_slice(panel);
@@ -286,12 +293,12 @@ pub(crate) fn bounds_int8<const Q: usize>(
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the variants hold the proof of their features; lengths were checked.
         Isa::Amx(_) | Isa::Avx512Vnni(_) => unsafe {
-            int8_avx512::<Q>(panel, units, sides, queries, query_sides, scores)
+            vnni::int8::<Q>(panel, units, sides, queries, (tile, query_sides), scores)
         },
         #[cfg(target_arch = "aarch64")]
         // SAFETY: as above.
         Isa::NeonDotprod(_) => unsafe {
-            neon::int8::<Q>(panel, units, sides, queries, query_sides, scores)
+            neon::int8::<Q>(panel, units.0, sides, queries, query_sides, scores)
         },
         // Not called if `has_int8` is false.
         _ => [0; TILE],
@@ -407,62 +414,6 @@ unsafe fn int16_avx2<const Q: usize, const V: usize>(
     hits
 }
 
-/// See [`bounds_int8`].
-///
-/// # Safety
-/// The queries hold `Q` times as many integers as one word of the panel, a multiple of four.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512vnni")]
-unsafe fn int8_avx512<const Q: usize>(
-    panel: &[u8],
-    units: &[f32; WIDTH],
-    sides: Sides,
-    queries: &[i8],
-    query_sides: &[QuerySide],
-    scores: &mut Scores,
-) -> Hits {
-    let n = panel.len() / WIDTH;
-    let mut acc = [[_mm512_setzero_si512(); 4]; Q];
-    for (row, side) in acc.iter_mut().zip(query_sides) {
-        *row = [_mm512_set1_epi32(side.start); 4];
-    }
-    for g in 0..n / 4 {
-        let mut words = [_mm512_setzero_si512(); 4];
-        for (v, w) in words.iter_mut().enumerate() {
-            // SAFETY: the panel holds n × 64 bytes.
-            *w = unsafe { _mm512_loadu_si512(panel.as_ptr().add(g * 256 + 64 * v).cast()) };
-        }
-        for (q, row) in acc.iter_mut().enumerate() {
-            // SAFETY: the queries hold Q × n bytes (the caller's).
-            let four = unsafe {
-                queries
-                    .as_ptr()
-                    .add(q * n + 4 * g)
-                    .cast::<i32>()
-                    .read_unaligned()
-            };
-            let x = _mm512_set1_epi32(four);
-            for v in 0..4 {
-                row[v] = _mm512_dpbusd_epi32(row[v], words[v], x);
-            }
-        }
-    }
-    let mut hits = [0; TILE];
-    for q in 0..Q {
-        let side = &query_sides[q];
-        let scale = _mm512_set1_ps(side.scale);
-        let mut row = [_mm512_setzero_ps(); 4];
-        for v in 0..4 {
-            // SAFETY: units holds 64 numbers.
-            let unit = unsafe { _mm512_loadu_ps(units.as_ptr().add(16 * v)) };
-            let product = _mm512_mul_ps(_mm512_cvtepi32_ps(acc[q][v]), unit);
-            row[v] = _mm512_fmadd_ps(product, scale, start_avx512(sides, v, side));
-        }
-        hits[q] = report_avx512(&row, side.threshold, &mut scores[q]);
-    }
-    hits
-}
-
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
 fn plain_avx512<const Q: usize>(
@@ -564,10 +515,20 @@ mod tests {
     #[test]
     fn int8_bounds() {
         let mut rng = ChaCha12Rng::seed_from_u64(20);
-        for (n, queries_in_all) in [(4, 6), (8, 16), (60, 3), (64, 35), (300, 37)] {
+        let shapes = [
+            (4, 6),
+            (8, 16),
+            (60, 3),
+            (64, 35),
+            (52, 600),
+            (300, 37),
+            (9000, 6),
+        ];
+        for ((n, queries_in_all), alike) in shapes.into_iter().flat_map(|s| [(s, true), (s, false)])
+        {
             let words: Vec<i8> = (0..n * WIDTH).map(|_| rng.random()).collect();
             let queries: Vec<i8> = (0..n * queries_in_all).map(|_| rng.random()).collect();
-            let units: [f32; WIDTH] = std::array::from_fn(|_| rng.random());
+            let unit: f32 = rng.random();
             let mut half: [f32; WIDTH] = std::array::from_fn(|_| rng.random());
             half[WIDTH - 1] = f32::INFINITY;
             let error_share: [f32; WIDTH] = std::array::from_fn(|_| rng.random());
@@ -583,30 +544,38 @@ mod tests {
                 bytes[d / 4 * 4 * WIDTH + 4 * w + d % 4] = x.cast_unsigned() ^ INT8_ZERO;
             }
             let of = |q: usize| &queries[q * n..][..n];
-            let spread = 2000.0 * n as f32;
-            let query_sides: Vec<QuerySide> = (0..queries_in_all)
+            let (spread, common) = (2000.0 * n as f32, rng.random());
+            let mut query_sides: Vec<QuerySide> = (0..queries_in_all)
                 .map(|q| QuerySide {
                     factor: 1.0,
                     threshold: rng.random_range(-spread..2.0 * spread),
                     error_scale: spread * rng.random::<f32>(),
-                    scale: rng.random(),
+                    scale: if alike { common } else { rng.random() },
                     start: -i32::from(INT8_ZERO) * of(q).iter().map(|&x| i32::from(x)).sum::<i32>(),
                 })
                 .collect();
-            let expected = |q: usize, w: usize, tiles: bool| {
-                let side = &query_sides[q];
+            let expected = |side: &QuerySide, q: usize, w: usize, tiles: bool| {
                 let pairs = words[w * n..][..n].iter().zip(of(q));
                 let sum: i32 = pairs.map(|(&x, &y)| i32::from(x) * i32::from(y)).sum();
                 let start = match tiles {
                     true => error_share[w].mul_add(side.error_scale, -half[w]),
                     false => half[w].mul_add(-side.factor, error_share[w] * side.error_scale),
                 };
-                (sum as f32 * units[w]).mul_add(side.scale, start)
+                (sum as f32 * unit).mul_add(side.scale, start)
             };
+            // A bound that just reaches the threshold, or just fails.
+            for (q, side) in query_sides
+                .iter_mut()
+                .enumerate()
+                .filter(|(q, _)| q % 3 > 0)
+            {
+                let some = expected(side, q, rng.random_range(0..WIDTH - 1), false);
+                side.threshold = if q % 3 == 1 { some } else { some.next_up() };
+            }
             let check = |isa: Isa, q: usize, tiles: bool, hits: u64, scores: &[f32; WIDTH]| {
                 let mut reached = 0;
                 for (w, got) in scores.iter().enumerate() {
-                    let score = expected(q, w, tiles);
+                    let score = expected(&query_sides[q], q, w, tiles);
                     reached |= u64::from(score >= query_sides[q].threshold) << w;
                     if hits != 0 {
                         assert_eq!(got.to_bits(), score.to_bits(), "{isa:?}");
@@ -626,10 +595,10 @@ mod tests {
                     let hits = bounds_int8::<TILE>(
                         isa,
                         panel,
-                        &units,
+                        (unit, unit.recip()),
                         sides,
                         queries,
-                        sides_of,
+                        (&TileSide::new(sides_of, 1.0, n), sides_of),
                         &mut scores,
                     );
                     for q in 0..TILE {
@@ -643,7 +612,7 @@ mod tests {
                 };
                 let mut found = vec![(0, [0.0; WIDTH]); queries_in_all];
                 let mut sides_of = query_sides.clone();
-                matrices.panel(&panel, &units, sides, &mut sides_of, |q, hits, scores| {
+                matrices.panel(&panel, unit, sides, &mut sides_of, |q, hits, scores| {
                     found[q] = (hits, *scores);
                     query_sides[q].threshold
                 });

@@ -17,6 +17,16 @@ impl Tiles {
     }
 }
 
+/// Empty: what the queries of a tile have in common matters to AVX-512 alone.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct TileSide;
+
+impl TileSide {
+    pub(crate) fn new(_: &[QuerySide], _: f64, _: usize) -> Self {
+        TileSide
+    }
+}
+
 /// Has no values.
 pub(crate) struct Matrices<'a>(Infallible, PhantomData<&'a Tiles>);
 
@@ -24,7 +34,7 @@ impl Matrices<'_> {
     pub(crate) fn panel(
         &self,
         _: &[Line],
-        _: &[f32; WIDTH],
+        _: f32,
         _: Sides,
         _: &mut [QuerySide],
         _: impl FnMut(usize, u64, &[f32; WIDTH]) -> f32,
