@@ -408,15 +408,16 @@ impl Filter {
             }
             for (first, tile_side) in (0..m).step_by(TILE).zip(&*tile_sides) {
                 let tile = first..m.min(first + TILE);
-                let at = (&single[..], &int8[..], &int16[..], (tile_side, &sides[..]));
+                let at = (&single[..], &int8[..], &int16[..]);
+                let of_queries = (tile_side, &sides[tile.clone()]);
                 let to = (tile.clone(), &mut scores);
                 let hits = match tile.len() {
-                    1 => self.tile::<1>(p, of, at, to),
-                    2 => self.tile::<2>(p, of, at, to),
-                    3 => self.tile::<3>(p, of, at, to),
-                    4 => self.tile::<4>(p, of, at, to),
-                    5 => self.tile::<5>(p, of, at, to),
-                    _ => self.tile::<TILE>(p, of, at, to),
+                    1 => self.tile::<1>(p, of, at, of_queries, to),
+                    2 => self.tile::<2>(p, of, at, of_queries, to),
+                    3 => self.tile::<3>(p, of, at, of_queries, to),
+                    4 => self.tile::<4>(p, of, at, of_queries, to),
+                    5 => self.tile::<5>(p, of, at, of_queries, to),
+                    _ => self.tile::<TILE>(p, of, at, of_queries, to),
                 };
                 for (q, i) in tile.enumerate() {
                     if hits[q] != 0 {
@@ -434,11 +435,11 @@ impl Filter {
         &self,
         p: usize,
         of: Sides,
-        (single, int8, int16, sides): (&[f32], &[i8], &[i16], (&TileSide, &[QuerySide])),
+        (single, int8, int16): (&[f32], &[i8], &[i16]),
+        (tile_side, sides): (&TileSide, &[QuerySide]),
         (tile, scores): (Range<usize>, &mut Scores),
     ) -> Hits {
         let at = tile.start * self.width..tile.end * self.width;
-        let (tile_side, sides) = (sides.0, &sides.1[tile]);
         match &self.data {
             Data::Single(panels) => {
                 let size = WIDTH * self.width;

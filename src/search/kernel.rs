@@ -286,6 +286,8 @@ pub(crate) fn bounds_int8<const Q: usize>(
     (tile, query_sides): (&TileSide, &[QuerySide]),
     scores: &mut Scores,
 ) -> Hits {
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = tile;
     let panel: &[u8] = bytemuck::cast_slice(panel);
     let n = panel.len() / WIDTH;
     assert!(n.is_multiple_of(4) && queries.len() == n * Q && query_sides.len() == Q && Q <= TILE);
@@ -544,12 +546,12 @@ mod tests {
                 bytes[d / 4 * 4 * WIDTH + 4 * w + d % 4] = x.cast_unsigned() ^ INT8_ZERO;
             }
             let of = |q: usize| &queries[q * n..][..n];
-            let (spread, common) = (2000.0 * n as f32, rng.random());
+            let (spread, common, error) = (2000.0 * n as f32, rng.random(), rng.random::<f32>());
             let mut query_sides: Vec<QuerySide> = (0..queries_in_all)
                 .map(|q| QuerySide {
                     factor: 1.0,
                     threshold: rng.random_range(-spread..2.0 * spread),
-                    error_scale: spread * rng.random::<f32>(),
+                    error_scale: spread * if alike { error } else { rng.random() },
                     scale: if alike { common } else { rng.random() },
                     start: -i32::from(INT8_ZERO) * of(q).iter().map(|&x| i32::from(x)).sum::<i32>(),
                 })
@@ -563,14 +565,15 @@ mod tests {
                 };
                 (sum as f32 * unit).mul_add(side.scale, start)
             };
-            // A bound that just reaches the threshold, or just fails.
+            // The largest bound just reaches the threshold, or just fails.
             for (q, side) in query_sides
                 .iter_mut()
                 .enumerate()
                 .filter(|(q, _)| q % 3 > 0)
             {
-                let some = expected(side, q, rng.random_range(0..WIDTH - 1), false);
-                side.threshold = if q % 3 == 1 { some } else { some.next_up() };
+                let each = (0..WIDTH).map(|w| expected(side, q, w, false));
+                let most = each.fold(f32::NEG_INFINITY, f32::max);
+                side.threshold = if q % 3 == 1 { most } else { most.next_up() };
             }
             let check = |isa: Isa, q: usize, tiles: bool, hits: u64, scores: &[f32; WIDTH]| {
                 let mut reached = 0;

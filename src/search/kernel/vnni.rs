@@ -62,7 +62,7 @@ impl Whole {
         let rest = tile.rest * per_bound;
         // NaNs are not less.
         let fits = rest < MOST && tile.product < MOST;
-        fits.then(|| Whole {
+        fits.then_some(Whole {
             per_bound,
             error_scale: tile.error_scale * per_bound,
             // A threshold that a sum can just reach is as large as these, or smaller.
