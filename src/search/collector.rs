@@ -238,7 +238,7 @@ impl Collector {
 
     /// Whether so few words are wanted that it pays to rank some of them during the scan.
     #[inline]
-    fn few(&self) -> bool {
+    pub(crate) fn few(&self) -> bool {
         self.k < 16
     }
 

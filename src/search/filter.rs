@@ -2,7 +2,7 @@
 //! in f32 or integers of 8 or 16 bits and adds proved error bounds.
 //!
 //! Words v and queries q̃ (see [`scoring`](super::scoring)) are stored as v̂ and q̂: rounded to
-//! f32, or to multiples of a unit: of the panel and the tile for 8 bits, their own for 16. The errors δ = ‖v - v̂‖ and δq = ‖q̃ - q̂‖ are
+//! f32, or to multiples of a unit: their own, but queries of a tile share one of 8 bits. The errors δ = ‖v - v̂‖ and δq = ‖q̃ - q̂‖ are
 //! computed. With A = ‖q̃‖ + δq, the Cauchy-Schwarz inequality bounds the error of a product:
 //!
 //! |q̃·v - q̂·v̂| ≤ δq·‖v‖ + A·δ.
@@ -21,7 +21,7 @@ use std::ops::Range;
 use super::collector::{Collector, STRIDE};
 use super::kernel::{
     self, Combine, Hits, INT8_ZERO, Isa, Line, QuerySide, Scores, Sides, TILE, TileSide, Tiles,
-    WIDTH,
+    Units, WIDTH,
 };
 use super::scoring::{QueryTerms, Scoring};
 use crate::metric::Metric;
@@ -61,10 +61,10 @@ pub(crate) struct Filter {
 #[derive(Debug)]
 enum Data {
     Single(Vec<f32>),
-    /// A unit for each panel, and its reciprocal. [`AFTER`](kernel::AFTER) lines follow the last panel.
+    /// [`AFTER`](kernel::AFTER) lines follow the last panel.
     Int8 {
         panels: Vec<Line>,
-        units: Vec<(f32, f32)>,
+        units: Vec<Units>,
     },
     Int16 {
         panels: Vec<i16>,
@@ -135,27 +135,25 @@ impl Filter {
             Precision::Int8 => {
                 let lines = padded * width / size_of::<Line>();
                 let mut panels = vec![Line([INT8_ZERO; 64]); lines + kernel::AFTER];
-                let mut units = vec![(0.0, 0.0); padded / WIDTH];
+                // Padding has the unit 1.
+                let mut units = vec![Units::new([1.0; WIDTH]); padded / WIDTH];
                 let bytes = bytemuck::cast_slice_mut(&mut panels[..lines]);
                 let out = bytes.chunks_mut(WIDTH * width).zip(sides.chunks_mut(WIDTH));
                 let out = out.zip(&mut units).enumerate();
                 split(out.collect(), |(p, ((panel, sides), units))| {
-                    let (mut all, mut integers) = (vec![0.0; WIDTH * n], vec![0i8; width]);
-                    let words = panel_words(p).zip(all.chunks_exact_mut(n)).zip(&mut *sides);
-                    for ((word, v), side) in words {
-                        side[0] = scoring.word(word, v);
-                    }
-                    let unit = unit_of(&all, 127.0);
-                    *units = (unit, unit.recip());
-                    let words = all.chunks_exact(n).zip(sides).take(panel_words(p).count());
-                    for (w, (v, side)) in words.enumerate() {
-                        let quantised = quantise(v, unit, 127.0, &mut integers);
+                    let (mut v, mut integers) = (vec![0.0; n], vec![0i8; width]);
+                    let mut of_words = [1.0; WIDTH];
+                    for (w, word) in panel_words(p).enumerate() {
+                        let half = scoring.word(word, &mut v);
+                        let quantised = quantise(&v, unit_of(&v, 127.0), 127.0, &mut integers);
                         for (d, &x) in integers.iter().enumerate() {
                             panel[d / 4 * 4 * WIDTH + 4 * w + d % 4] =
                                 x.cast_unsigned() ^ INT8_ZERO;
                         }
-                        *side = [side[0], quantised.norm, quantised.error];
+                        of_words[w] = quantised.unit;
+                        sides[w] = [half, quantised.norm, quantised.error];
                     }
+                    *units = Units::new(of_words);
                 });
                 Data::Int8 { panels, units }
             }
@@ -291,13 +289,16 @@ impl Filter {
                 *terms = scoring.query(query, step, largest, q);
             }
             let each = || q.chunks_exact(n).zip(&terms).take(collectors.len());
-            // The kernel wants one unit for the tile. What is not finite gets its own.
-            let finite = each().filter(|(_, terms)| terms.norm.is_finite());
+            // Where few words are wanted, most panels have none, and the kernel sees that sooner if
+            // the tile has one unit. What is not finite has its own.
+            let few = collectors.iter().all(|collector| collector.few());
+            let alike = |terms: &QueryTerms| few && terms.norm.is_finite();
+            let finite = each().filter(|(_, terms)| alike(terms));
             let common = finite.fold(0.0f32, |unit, (q, _)| unit.max(unit_of(q, 127.0)));
             for ((i, (q, &with)), collector) in (first..).zip(each()).zip(&mut *collectors) {
                 let quantised = match self.data {
                     Data::Int8 { .. } => {
-                        let unit = match with.norm.is_finite() {
+                        let unit = match alike(&with) {
                             true => common,
                             false => unit_of(q, 127.0),
                         };
@@ -311,7 +312,10 @@ impl Filter {
                 };
                 sides.push(self.begin(scoring, with, &quantised, collector));
             }
-            tile_sides.push(TileSide::new(&sides[first..], self.largest[2], self.width));
+            tile_sides.push(match few {
+                true => TileSide::new(&sides[first..], self.largest[2], self.width),
+                false => TileSide::default(),
+            });
         }
         if let Data::Int8 { .. } = self.data {
             tiles.pack(self.isa, int8, self.width, sides);
@@ -399,7 +403,7 @@ impl Filter {
             let ids = |w: u32| spread.id(p, w as usize);
             if let (Some(matrices), Data::Int8 { panels, units }) = (&matrices, &self.data) {
                 let panel = &panels[p * self.width..];
-                matrices.panel(panel, units[p].0, of, sides, |i, hits, scores| {
+                matrices.panel(panel, &units[p].unit, of, sides, |i, hits, scores| {
                     let distances = |ids: &[u32], out: &mut [f64]| distances(i, ids, out);
                     collectors[i].take(hits, scores, ids, scoring, distances);
                     collectors[i].threshold()
@@ -419,6 +423,9 @@ impl Filter {
                     5 => self.tile::<5>(p, of, at, of_queries, to),
                     _ => self.tile::<TILE>(p, of, at, of_queries, to),
                 };
+                if hits == [0; TILE] {
+                    continue;
+                }
                 for (q, i) in tile.enumerate() {
                     if hits[q] != 0 {
                         let distances = |ids: &[u32], out: &mut [f64]| distances(i, ids, out);
@@ -457,7 +464,7 @@ impl Filter {
             Data::Int8 { panels, units } => {
                 let panel = &panels[p * self.width..][..self.width];
                 let sides = (tile_side, sides);
-                kernel::bounds_int8::<Q>(self.isa, panel, units[p], of, &int8[at], sides, scores)
+                kernel::bounds_int8::<Q>(self.isa, panel, &units[p], of, &int8[at], sides, scores)
             }
             Data::Int16 { panels, units } => {
                 let size = WIDTH * self.width;

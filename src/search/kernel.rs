@@ -272,15 +272,36 @@ unsafe fn products_avx512<const Q: usize>(
     hits
 }
 
+/// The units of a panel's 8-bit words.
+#[derive(Clone, Debug)]
+pub(crate) struct Units {
+    pub(crate) unit: [f32; WIDTH],
+    /// Their reciprocals, and the largest of these, for AVX-512.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+    per_unit: [f32; WIDTH],
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+    most_per_unit: f32,
+}
+
+impl Units {
+    pub(crate) fn new(unit: [f32; WIDTH]) -> Self {
+        let per_unit = unit.map(f32::recip);
+        Units {
+            unit,
+            per_unit,
+            most_per_unit: per_unit.into_iter().fold(0.0, f32::max),
+        }
+    }
+}
+
 /// Computes [`bounds`] with 8-bit integers. `panel` holds the words' integers, with 0 stored as
 /// [`INT8_ZERO`], four coordinates of sixteen words together. `queries` holds 4·`groups` integers
-/// per query. A score is integer product · panel's unit · query's unit. `units` is the panel's and its
-/// reciprocal.
+/// per query. A score is integer product · word's unit · query's unit.
 #[inline]
 pub(crate) fn bounds_int8<const Q: usize>(
     isa: Isa,
     panel: &[Line],
-    units: (f32, f32),
+    units: &Units,
     sides: Sides,
     queries: &[i8],
     (tile, query_sides): (&TileSide, &[QuerySide]),
@@ -300,7 +321,7 @@ pub(crate) fn bounds_int8<const Q: usize>(
         #[cfg(target_arch = "aarch64")]
         // SAFETY: as above.
         Isa::NeonDotprod(_) => unsafe {
-            neon::int8::<Q>(panel, units.0, sides, queries, query_sides, scores)
+            neon::int8::<Q>(panel, &units.unit, sides, queries, query_sides, scores)
         },
         // Not called if `has_int8` is false.
         _ => [0; TILE],
@@ -530,7 +551,7 @@ mod tests {
         {
             let words: Vec<i8> = (0..n * WIDTH).map(|_| rng.random()).collect();
             let queries: Vec<i8> = (0..n * queries_in_all).map(|_| rng.random()).collect();
-            let unit: f32 = rng.random();
+            let units = Units::new(std::array::from_fn(|_| rng.random()));
             let mut half: [f32; WIDTH] = std::array::from_fn(|_| rng.random());
             half[WIDTH - 1] = f32::INFINITY;
             let error_share: [f32; WIDTH] = std::array::from_fn(|_| rng.random());
@@ -563,7 +584,7 @@ mod tests {
                     true => error_share[w].mul_add(side.error_scale, -half[w]),
                     false => half[w].mul_add(-side.factor, error_share[w] * side.error_scale),
                 };
-                (sum as f32 * unit).mul_add(side.scale, start)
+                (sum as f32 * units.unit[w]).mul_add(side.scale, start)
             };
             // The largest bound just reaches the threshold, or just fails.
             for (q, side) in query_sides
@@ -598,7 +619,7 @@ mod tests {
                     let hits = bounds_int8::<TILE>(
                         isa,
                         panel,
-                        (unit, unit.recip()),
+                        &units,
                         sides,
                         queries,
                         (&TileSide::new(sides_of, 1.0, n), sides_of),
@@ -615,10 +636,16 @@ mod tests {
                 };
                 let mut found = vec![(0, [0.0; WIDTH]); queries_in_all];
                 let mut sides_of = query_sides.clone();
-                matrices.panel(&panel, unit, sides, &mut sides_of, |q, hits, scores| {
-                    found[q] = (hits, *scores);
-                    query_sides[q].threshold
-                });
+                matrices.panel(
+                    &panel,
+                    &units.unit,
+                    sides,
+                    &mut sides_of,
+                    |q, hits, scores| {
+                        found[q] = (hits, *scores);
+                        query_sides[q].threshold
+                    },
+                );
                 for (q, (hits, scores)) in found.iter().enumerate() {
                     check(isa, q, true, *hits, scores);
                 }

@@ -31,7 +31,7 @@ fn dot(mut sums: int32x4_t, words: int8x16_t, query: int8x16_t) -> int32x4_t {
 #[target_feature(enable = "neon,dotprod")]
 pub(super) unsafe fn int8<const Q: usize>(
     panel: &[u8],
-    unit: f32,
+    units: &[f32; WIDTH],
     sides: Sides,
     queries: &[i8],
     query_sides: &[QuerySide],
@@ -62,8 +62,9 @@ pub(super) unsafe fn int8<const Q: usize>(
             for v in 0..4 {
                 let at = block + 4 * v;
                 // SAFETY: each of them holds 64 numbers.
-                let (half, error_share) = unsafe {
+                let (unit, half, error_share) = unsafe {
                     (
+                        vld1q_f32(units.as_ptr().add(at)),
                         vld1q_f32(sides.half.as_ptr().add(at)),
                         vld1q_f32(sides.error_share.as_ptr().add(at)),
                     )
@@ -74,7 +75,7 @@ pub(super) unsafe fn int8<const Q: usize>(
                     -side.factor,
                 );
                 let sum = vaddq_s32(acc[q][v], vdupq_n_s32(side.start));
-                let product = vmulq_n_f32(vcvtq_f32_s32(sum), unit);
+                let product = vmulq_f32(vcvtq_f32_s32(sum), unit);
                 let score = vfmaq_n_f32(start, product, side.scale);
                 // SAFETY: a row of scores holds 64 numbers.
                 unsafe { vst1q_f32(scores[q].as_mut_ptr().add(at), score) };

@@ -34,7 +34,7 @@ impl Matrices<'_> {
     pub(crate) fn panel(
         &self,
         _: &[Line],
-        _: f32,
+        _: &[f32; WIDTH],
         _: Sides,
         _: &mut [QuerySide],
         _: impl FnMut(usize, u64, &[f32; WIDTH]) -> f32,

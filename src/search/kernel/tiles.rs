@@ -101,7 +101,7 @@ impl Matrices<'_> {
     pub(crate) fn panel(
         &self,
         panel: &[Line],
-        unit: f32,
+        units: &[f32; WIDTH],
         sides: Sides,
         query_sides: &mut [QuerySide],
         found: impl FnMut(usize, u64, &[f32; WIDTH]) -> f32,
@@ -120,7 +120,7 @@ impl Matrices<'_> {
         );
         // SAFETY: `self` shows that the registers are enabled, which implies AVX-512 (`Amx`); the
         // lengths are asserted.
-        unsafe { self.panel_within(panel, unit, sides, query_sides, found) }
+        unsafe { self.panel_within(panel, units, sides, query_sides, found) }
     }
 
     /// # Safety
@@ -129,13 +129,13 @@ impl Matrices<'_> {
     unsafe fn panel_within(
         &self,
         panel: &[Line],
-        unit: f32,
+        units: &[f32; WIDTH],
         sides: Sides,
         query_sides: &mut [QuerySide],
         mut found: impl FnMut(usize, u64, &[f32; WIDTH]) -> f32,
     ) {
         let steps = self.tiles.steps;
-        let words = Words::new(unit, sides);
+        let words = Words::new(units, sides);
         let mut sums = [const { Sums([[0; WIDTH]; QUERIES_PER_TILE]) }; 2];
         let mut scores = [0.0; WIDTH];
         // Queries whose sums are computed but not yet compared.
@@ -260,7 +260,7 @@ unsafe fn store(sums: &mut Sums) {
 
 /// The data of a panel's words, in registers. H is 1 whenever 8 bits are used.
 struct Words {
-    unit: __m512,
+    unit: [__m512; 4],
     half: [__m512; 4],
     error_share: [__m512; 4],
 }
@@ -268,13 +268,13 @@ struct Words {
 impl Words {
     #[inline]
     #[target_feature(enable = "avx512f")]
-    fn new(unit: f32, sides: Sides) -> Self {
+    fn new(units: &[f32; WIDTH], sides: Sides) -> Self {
         let load = |of: &[f32; WIDTH]| -> [__m512; 4] {
             // SAFETY: there are 64 numbers.
             std::array::from_fn(|v| unsafe { _mm512_loadu_ps(of.as_ptr().add(16 * v)) })
         };
         Words {
-            unit: _mm512_set1_ps(unit),
+            unit: load(units),
             half: load(sides.half),
             error_share: load(sides.error_share),
         }
@@ -290,7 +290,7 @@ impl Words {
         for (v, bound) in bounds.iter_mut().enumerate() {
             // SAFETY: there are 64 numbers.
             let sum = unsafe { _mm512_loadu_si512(sums.as_ptr().add(16 * v).cast()) };
-            let product = _mm512_mul_ps(_mm512_cvtepi32_ps(sum), self.unit);
+            let product = _mm512_mul_ps(_mm512_cvtepi32_ps(sum), self.unit[v]);
             let start = _mm512_fmsub_ps(self.error_share[v], error_scale, self.half[v]);
             *bound = _mm512_fmadd_ps(product, scale, start);
         }

@@ -1,24 +1,25 @@
 //! The 8-bit bounds with AVX-512 VNNI.
 //!
 //! Products take one instruction for sixteen words and four coordinates. To turn a sum into a bound
-//! and compare it takes six more, which is a third of the time at 50 coordinates. So whole
-//! numbers are compared first: a panel's words have one unit and a tile's queries another, and the
-//! sums begin with the rest of the bound in these units, rounded up. One comparison is left. Only a
-//! query that it does not rule out gets bounds.
+//! and compare it takes six more, which is a third of the time at 50 coordinates. So a coarse
+//! comparison comes first. A tile's queries have one unit, and the sums begin with the rest of the
+//! bound, as whole numbers. Then three instructions tell whether any of 64 words can reach
+//! a query's threshold. Only if one can, the query gets bounds. Where many words are wanted, most
+//! panels have one, and all queries get bounds at once.
 
 use std::arch::x86_64::*;
 
-use super::{Hits, QuerySide, Scores, Sides, TILE, WIDTH, report_avx512, start_avx512};
+use super::{Hits, QuerySide, Scores, Sides, TILE, Units, WIDTH, report_avx512, start_avx512};
 
 /// Whole numbers below this are added without overflow.
 const MOST: f32 = (1 << 28) as f32;
 /// Sixteen times the relative error of an f32.
 const RELATIVE: f32 = 16.0 / (1 << 24) as f32;
 
-/// What the queries of a tile have in common.
+/// What the queries of a tile have in common; by default nothing, and all get bounds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TileSide {
-    /// The reciprocal of the unit of all queries; infinite if they have several.
+    /// The reciprocal of the unit of all queries; 0 if they have several.
     per_scale: f32,
     /// The largest scale of their errors.
     error_scale: f32,
@@ -35,7 +36,7 @@ impl TileSide {
         let alike = sides.iter().all(|s| s.scale == scale && s.factor == 1.0);
         let error_scale = sides.iter().fold(0.0f32, |most, s| most.max(s.error_scale));
         TileSide {
-            per_scale: if alike { scale.recip() } else { f32::INFINITY },
+            per_scale: if alike { scale.recip() } else { 0.0 },
             error_scale,
             rest: error_scale + half as f32,
             product: width as f32 * 128.0 * 255.0,
@@ -43,60 +44,42 @@ impl TileSide {
     }
 }
 
-/// The conversion of bounds to whole numbers for a panel and a tile.
+/// Bounds of a tile, in units of its queries.
 #[derive(Clone, Copy)]
-struct Whole {
-    /// Sums of products in a bound of 1.
-    per_bound: f32,
-    /// The scale of errors, in sums of products.
+struct Coarse {
+    /// The reciprocal of the queries' unit.
+    per_scale: f32,
     error_scale: f32,
-    /// More than rounding can change.
+    /// More than rounding can change, as a multiple of a word's unit.
     slack: f32,
 }
 
-impl Whole {
-    /// `None` if numbers are too large.
+impl Coarse {
+    /// `None` if numbers are too large. `per_unit` is the reciprocal of the words' least unit.
     #[inline]
     fn new(tile: &TileSide, per_unit: f32) -> Option<Self> {
-        let per_bound = per_unit * tile.per_scale;
-        let rest = tile.rest * per_bound;
+        let rest = tile.rest * tile.per_scale * per_unit;
         // NaNs are not less.
-        let fits = rest < MOST && tile.product < MOST;
-        fits.then_some(Whole {
-            per_bound,
-            error_scale: tile.error_scale * per_bound,
+        let fits = tile.per_scale > 0.0 && rest < MOST && tile.product < MOST;
+        fits.then_some(Coarse {
+            per_scale: tile.per_scale,
+            error_scale: tile.error_scale * tile.per_scale,
             // A threshold that a sum can just reach is as large as these, or smaller.
-            slack: 2.0 + 2.0 * (rest + tile.product) * RELATIVE,
+            slack: 2.0 + 4.0 * (rest + tile.product) * RELATIVE,
         })
     }
 
-    /// The rest of the bounds of a quarter of the words, rounded to whole numbers.
+    /// The rest of the bounds of a quarter of the words, rounded to whole multiples of their units.
     #[inline]
     #[target_feature(enable = "avx512f")]
-    fn rest(&self, sides: Sides, v: usize) -> __m512i {
-        let at = 16 * v..16 * v + 16;
-        // SAFETY: sixteen numbers of each.
-        let (half, error_share) = unsafe {
-            (
-                _mm512_loadu_ps(sides.half[at.clone()].as_ptr()),
-                _mm512_loadu_ps(sides.error_share[at].as_ptr()),
-            )
-        };
-        let minus = _mm512_mul_ps(half, _mm512_set1_ps(-self.per_bound));
+    fn rest(&self, sides: Sides, units: &Units, v: usize) -> __m512i {
+        let (half, error_share) = (load(sides.half, v), load(sides.error_share, v));
+        let per_unit = load(&units.per_unit, v);
+        let minus = _mm512_mul_ps(half, _mm512_set1_ps(-self.per_scale));
         let rest = _mm512_fmadd_ps(error_share, _mm512_set1_ps(self.error_scale), minus);
+        let rest = _mm512_fmadd_ps(rest, per_unit, _mm512_set1_ps(self.slack));
         // The half of padding is infinite.
         _mm512_cvtps_epi32(_mm512_max_ps(rest, _mm512_set1_ps(-MOST)))
-    }
-
-    /// Sums below this belong to bounds below the threshold.
-    #[inline]
-    #[target_feature(enable = "avx512f")]
-    fn threshold(&self, side: &QuerySide) -> i32 {
-        const MOST: f32 = (1 << 30) as f32;
-        let reached = _mm_set_ss(side.threshold * self.per_bound - self.slack);
-        // Thresholds may be infinite. No start and no sum is as large as half of MOST.
-        let reached = _mm_max_ss(_mm_min_ss(reached, _mm_set_ss(MOST)), _mm_set_ss(-MOST));
-        _mm_cvttss_si32(reached) - side.start
     }
 }
 
@@ -107,20 +90,18 @@ impl Whole {
 #[target_feature(enable = "avx512f,avx512vnni")]
 pub(super) unsafe fn int8<const Q: usize>(
     panel: &[u8],
-    (unit, per_unit): (f32, f32),
+    units: &Units,
     sides: Sides,
     queries: &[i8],
     (tile, query_sides): (&TileSide, &[QuerySide]),
     scores: &mut Scores,
 ) -> Hits {
     let n = panel.len() / WIDTH;
-    let whole = Whole::new(tile, per_unit);
+    let coarse = Coarse::new(tile, units.most_per_unit);
     let mut acc = [[_mm512_setzero_si512(); 4]; Q];
-    if let Some(whole) = &whole {
-        for v in 0..4 {
-            let rest = whole.rest(sides, v);
-            acc.iter_mut().for_each(|row| row[v] = rest);
-        }
+    let rest = rest(&coarse, sides, units);
+    for (row, side) in acc.iter_mut().zip(query_sides) {
+        *row = rest.map(|rest| _mm512_add_epi32(rest, _mm512_set1_epi32(side.start)));
     }
     for g in 0..n / 4 {
         let mut words = [_mm512_setzero_si512(); 4];
@@ -143,55 +124,75 @@ pub(super) unsafe fn int8<const Q: usize>(
             }
         }
     }
-    let mut beyond = 0;
-    match &whole {
-        None => beyond = (1 << Q) - 1,
-        Some(whole) => {
-            for q in 0..Q {
-                let least = _mm512_set1_epi32(whole.threshold(&query_sides[q]));
-                let [a, b, c, d] = acc[q];
-                let best = _mm512_max_epi32(_mm512_max_epi32(a, b), _mm512_max_epi32(c, d));
-                beyond |= u32::from(_mm512_cmpge_epi32_mask(best, least) != 0) << q;
-            }
+    let mut beyond = (1 << Q) - 1;
+    if let Some(coarse) = &coarse {
+        beyond = 0;
+        let unit: [__m512; 4] = std::array::from_fn(|v| load(&units.unit, v));
+        for q in 0..Q {
+            let [a, b, c, d] =
+                std::array::from_fn(|v| _mm512_mul_ps(_mm512_cvtepi32_ps(acc[q][v]), unit[v]));
+            let best = _mm512_max_ps(_mm512_max_ps(a, b), _mm512_max_ps(c, d));
+            let least = _mm512_set1_ps(query_sides[q].threshold * coarse.per_scale);
+            beyond |= u32::from(_mm512_cmp_ps_mask::<_CMP_GE_OQ>(best, least) != 0) << q;
         }
     }
     let mut hits = [0; TILE];
     if beyond != 0 {
         // A copy, so that the sums themselves stay in registers.
         let sums = acc;
-        let sides = (sides, query_sides);
-        report(&sums, beyond, &whole, unit, sides, (&mut hits, scores));
+        let of_words = (sides, units);
+        report(
+            &sums,
+            beyond,
+            &coarse,
+            of_words,
+            query_sides,
+            (&mut hits, scores),
+        );
     }
     hits
 }
 
+/// What the sums of a panel begin with, besides the queries' starts.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn rest(coarse: &Option<Coarse>, sides: Sides, units: &Units) -> [__m512i; 4] {
+    std::array::from_fn(|v| match coarse {
+        Some(coarse) => coarse.rest(sides, units, v),
+        None => _mm512_setzero_si512(),
+    })
+}
+
+/// A quarter of the numbers of a panel's words.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn load(numbers: &[f32; WIDTH], v: usize) -> __m512 {
+    // SAFETY: there are sixteen numbers.
+    unsafe { _mm512_loadu_ps(numbers[16 * v..16 * v + 16].as_ptr()) }
+}
+
 /// Computes the bounds of some queries, a bit for each, and reports those that reach the thresholds.
-#[cold]
 #[inline(never)]
 #[target_feature(enable = "avx512f")]
 fn report(
     sums: &[[__m512i; 4]],
     mut beyond: u32,
-    whole: &Option<Whole>,
-    unit: f32,
-    (sides, query_sides): (Sides, &[QuerySide]),
+    coarse: &Option<Coarse>,
+    (sides, units): (Sides, &Units),
+    query_sides: &[QuerySide],
     (hits, scores): (&mut Hits, &mut Scores),
 ) {
+    let rest = rest(coarse, sides, units);
     while beyond != 0 {
         let q = beyond.trailing_zeros() as usize;
         beyond &= beyond - 1;
         let side = &query_sides[q];
         let scale = _mm512_set1_ps(side.scale);
-        let mut row = [_mm512_setzero_ps(); 4];
-        for v in 0..4 {
-            let sum = match whole {
-                Some(whole) => _mm512_sub_epi32(sums[q][v], whole.rest(sides, v)),
-                None => sums[q][v],
-            };
-            let sum = _mm512_add_epi32(sum, _mm512_set1_epi32(side.start));
-            let product = _mm512_mul_ps(_mm512_cvtepi32_ps(sum), _mm512_set1_ps(unit));
-            row[v] = _mm512_fmadd_ps(product, scale, start_avx512(sides, v, side));
-        }
+        let row: [__m512; 4] = std::array::from_fn(|v| {
+            let sum = _mm512_cvtepi32_ps(_mm512_sub_epi32(sums[q][v], rest[v]));
+            let product = _mm512_mul_ps(sum, load(&units.unit, v));
+            _mm512_fmadd_ps(product, scale, start_avx512(sides, v, side))
+        });
         hits[q] = report_avx512(&row, side.threshold, &mut scores[q]);
     }
 }
