@@ -280,6 +280,7 @@ impl Filter {
             Data::Int16 { .. } => int16.resize(m * self.width, 0),
         }
         let largest_int16 = largest_int16(n);
+        let is_int8 = matches!(self.data, Data::Int8 { .. });
         let largest = self.largest[0].max(self.largest[2]);
         let of_tiles = queries.chunks(TILE * n).zip(collectors.chunks_mut(TILE));
         for (first, (queries, collectors)) in (0..).step_by(TILE).zip(of_tiles) {
@@ -289,10 +290,11 @@ impl Filter {
                 *terms = scoring.query(query, step, largest, q);
             }
             let each = || q.chunks_exact(n).zip(&terms).take(collectors.len());
-            // Where few words are wanted, most panels have none, and the kernel sees that sooner if
+            // Where few words are wanted, most panels have none, and some kernels see that sooner if
             // the tile has one unit. What is not finite has its own.
             let few = collectors.iter().all(|collector| collector.few());
-            let alike = |terms: &QueryTerms| few && terms.norm.is_finite();
+            let share = few && is_int8 && self.isa.shares_units();
+            let alike = |terms: &QueryTerms| share && terms.norm.is_finite();
             let finite = each().filter(|(_, terms)| alike(terms));
             let common = finite.fold(0.0f32, |unit, (q, _)| unit.max(unit_of(q, 127.0)));
             for ((i, (q, &with)), collector) in (first..).zip(each()).zip(&mut *collectors) {
@@ -312,7 +314,7 @@ impl Filter {
                 };
                 sides.push(self.begin(scoring, with, &quantised, collector));
             }
-            tile_sides.push(match few {
+            tile_sides.push(match share {
                 true => TileSide::new(&sides[first..], self.largest[2], self.width),
                 false => TileSide::default(),
             });

@@ -91,6 +91,14 @@ impl Isa {
         false
     }
 
+    /// Whether [`bounds_int8`] rules panels out sooner if the queries of a tile share a unit.
+    pub(crate) fn shares_units(self) -> bool {
+        #[cfg(target_arch = "x86_64")]
+        return matches!(self, Isa::Avx512Vnni(_));
+        #[cfg(not(target_arch = "x86_64"))]
+        false
+    }
+
     /// Whether [`bounds_int16`] can run, and nothing better.
     pub(crate) fn has_int16(self) -> bool {
         #[cfg(target_arch = "x86_64")]
