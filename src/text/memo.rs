@@ -1,30 +1,40 @@
 //! A memo of how the mechanism treats short words: most words of a text have occurred before.
+//!
+//! It outlives a call, so it remembers only words that the mechanism or the policy knows anyway.
 
 use std::ops::{Deref, DerefMut, Range};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Fate;
 use crate::prefetch::prefetch;
 
 /// Number of slots; each remembers the last word that fell on it.
 const SLOTS: usize = 1 << 15;
+/// Bytes of text after which memos pay for their memory.
+const MANY_BYTES: usize = 4 * SLOTS;
 
-/// The remembered words of one thread during one block of texts.
+/// The remembered words of one thread. An empty memo remembers nothing.
 #[derive(Default)]
 pub(super) struct Memo {
     slots: Vec<([u64; 2], Fate)>,
 }
 
-/// The pool of memos for one call: threads check them out for a block and return them.
-pub(super) struct MemoPool {
-    bytes: usize,
+/// The memos of one mechanism and policy: threads check them out for a block and return them.
+#[derive(Clone, Default)]
+pub(super) struct MemoPool(Arc<Pool>);
+
+#[derive(Default)]
+struct Pool {
+    /// Bytes of all texts so far.
+    bytes: AtomicUsize,
     idle: Mutex<Vec<Memo>>,
 }
 
 /// A memo checked out of the pool by one thread; returned on drop.
 pub(super) struct CheckedOutMemo<'a> {
     memo: Memo,
-    pool: &'a MemoPool,
+    pool: &'a Pool,
 }
 
 /// A word of a text that is looked up soon; its slot is being prefetched.
@@ -37,27 +47,38 @@ pub(super) struct UpcomingWord {
 }
 
 impl MemoPool {
-    /// Creates a pool for texts of `bytes` bytes in total.
-    pub(super) fn new(bytes: usize) -> Self {
-        let idle = Mutex::default();
-        MemoPool { bytes, idle }
-    }
-
-    fn idle(&self) -> MutexGuard<'_, Vec<Memo>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Counts the texts of a call.
+    pub(super) fn expect(&self, bytes: usize) {
+        let before = self.0.bytes.load(Ordering::Relaxed);
+        if before <= MANY_BYTES {
+            self.0
+                .bytes
+                .store(before.saturating_add(bytes), Ordering::Relaxed);
+        }
     }
 
     /// Checks out a memo for this thread.
     pub(super) fn check_out(&self) -> CheckedOutMemo<'_> {
-        let idle = self.idle().pop();
-        let memo = idle.unwrap_or_else(|| Memo::new(self.bytes));
-        CheckedOutMemo { memo, pool: self }
+        let pool = &*self.0;
+        let memo = match pool.bytes.load(Ordering::Relaxed) > MANY_BYTES {
+            true => pool.idle().pop().unwrap_or_else(Memo::new),
+            false => Memo::default(),
+        };
+        CheckedOutMemo { memo, pool }
+    }
+}
+
+impl Pool {
+    fn idle(&self) -> MutexGuard<'_, Vec<Memo>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for CheckedOutMemo<'_> {
     fn drop(&mut self) {
-        self.pool.idle().push(std::mem::take(&mut self.memo));
+        if !self.memo.slots.is_empty() {
+            self.pool.idle().push(std::mem::take(&mut self.memo));
+        }
     }
 }
 
@@ -76,13 +97,9 @@ impl Deref for CheckedOutMemo<'_> {
 }
 
 impl Memo {
-    /// Creates a memo for texts of `bytes` bytes; for few bytes it remembers nothing.
-    pub(super) fn new(bytes: usize) -> Self {
-        let slots = match bytes > 4 * SLOTS {
-            // No word has this key.
-            true => vec![([0; 2], Fate::Unknown); SLOTS],
-            false => Vec::new(),
-        };
+    fn new() -> Self {
+        // No word has this key.
+        let slots = vec![([0; 2], Fate::Unknown); SLOTS];
         Memo { slots }
     }
 
@@ -107,11 +124,14 @@ impl Memo {
             return find();
         }
         let (kept, fate) = &mut self.slots[word.slot];
-        if *kept != word.key {
-            *fate = find();
-            *kept = word.key;
+        if *kept == word.key {
+            return *fate;
         }
-        *fate
+        let found = find();
+        if found != Fate::Unknown {
+            (*kept, *fate) = (word.key, found);
+        }
+        found
     }
 }
 
@@ -164,7 +184,7 @@ mod tests {
         /// Words that share a slot never get each other's fate.
         #[test]
         fn words_in_one_slot_keep_their_fates(words in proptest::collection::vec("[a-z]{1,3}|[a-z]{14,17}", 1..3000)) {
-            let mut memo = Memo::new(1 << 20);
+            let mut memo = Memo::new();
             let find = |word: &str| Fate::Replace(word.bytes().fold(7, |n, b| 31 * (n % 1_000_003) + u32::from(b)));
             let text = words.join(" ");
             let mut start = 0;

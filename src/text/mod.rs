@@ -76,6 +76,8 @@ pub struct TextPrivatizer {
     unchanged: OnceLock<Unchanged>,
     /// The beginnings of the compounds among the skipped words.
     skipped: Arc<HashSet<Beginning>>,
+    /// A clone shares them: it has the same vocabulary and the same skipped words.
+    memos: MemoPool,
 }
 
 /// The treatment of one word.
@@ -151,6 +153,7 @@ impl TextPrivatizer {
             came_back,
             unchanged: OnceLock::new(),
             skipped,
+            memos: MemoPool::default(),
         }
     }
 
@@ -320,7 +323,7 @@ impl TextPrivatizer {
         replacements.tie(&self.mechanism)?;
         let mut out = Vec::with_capacity(texts.len());
         let mut counts = Counts::default();
-        let memos = MemoPool::new(texts.iter().map(|text| text.len()).sum());
+        self.memos.expect(texts.iter().map(|text| text.len()).sum());
         let mut rest = texts;
         while !rest.is_empty() {
             let mut size = 0;
@@ -330,7 +333,7 @@ impl TextPrivatizer {
             });
             let (block, later) = rest.split_at(fits.count().max(1));
             install(block.iter().map(|t| t.len()).sum(), SMALL, || {
-                self.privatize_block(block, &memos, &mut out, &mut counts, replacements, control)
+                self.privatize_block(block, &mut out, &mut counts, replacements, control)
             })??;
             rest = later;
         }
@@ -340,7 +343,6 @@ impl TextPrivatizer {
     fn privatize_block(
         &self,
         texts: &[&str],
-        memos: &MemoPool,
         out: &mut Vec<String>,
         counts: &mut Counts,
         replacements: &mut Replacements,
@@ -348,7 +350,7 @@ impl TextPrivatizer {
     ) -> Result<()> {
         let found = map_all_with(
             texts,
-            || memos.check_out(),
+            || self.memos.check_out(),
             |memo, text| {
                 control.check()?;
                 Ok(self.find(text, memo))

@@ -15,6 +15,8 @@ use rand::Rng;
 use crate::law::Law;
 use crate::prefetch::prefetch;
 use crate::random::{continued, uniform_below, uniform_below_u128};
+#[cfg(target_arch = "x86_64")]
+use crate::simd::Avx512;
 
 /// The alias table of one law.
 #[derive(Debug)]
@@ -38,6 +40,8 @@ const MAX_NARROW_WORDS: usize = 1 << 16;
 trait Packed: Copy {
     const BITS: u32;
     fn wide(self) -> u64;
+    /// From a number of so many bits.
+    fn packed(wide: u64) -> Self;
 }
 
 impl Packed for u32 {
@@ -45,6 +49,10 @@ impl Packed for u32 {
     #[inline]
     fn wide(self) -> u64 {
         self.into()
+    }
+    #[inline]
+    fn packed(wide: u64) -> Self {
+        wide as u32
     }
 }
 
@@ -54,6 +62,10 @@ impl Packed for u64 {
     fn wide(self) -> u64 {
         self
     }
+    #[inline]
+    fn packed(wide: u64) -> Self {
+        wide
+    }
 }
 
 /// Working memory: thresholds as integers below the law's total, which stands for a whole column.
@@ -62,6 +74,9 @@ pub(super) struct Thresholds {
     total: u128,
     each: Vec<u128>,
     others: Vec<u32>,
+    /// Words of less than a column, and the others.
+    light: Vec<u32>,
+    heavy: Vec<u32>,
 }
 
 impl Thresholds {
@@ -72,40 +87,54 @@ impl Thresholds {
     }
 
     /// Fills the table from the weights times their number, so that every column holds the total.
-    /// One sweep goes over the light words and one over the heavy words.
     fn fill(&mut self, law: &Law) {
         let (count, total) = (law.len(), law.total());
-        let Thresholds { each, others, .. } = self;
+        let Thresholds {
+            each,
+            others,
+            light,
+            heavy,
+            ..
+        } = self;
         self.total = total;
         each.clear();
         // At most 2²⁷ words of at most 2¹⁰⁰ each: the product stays below 2¹²⁷.
         each.extend(law.weights().map(|weight| weight * count as u128));
+        // Light and heavy words follow each other at random, so a branch would often be mispredicted.
+        light.resize(count, 0);
+        heavy.resize(count, 0);
+        let (mut lights, mut heavies) = (0, 0);
+        for (word, &mass) in (0u32..).zip(&*each) {
+            (light[lights], heavy[heavies]) = (word, word);
+            lights += usize::from(mass < total);
+            heavies += usize::from(mass >= total);
+        }
         others.clear();
-        others.extend(0..count as u32);
-        let next_heavy = |each: &[u128], from: usize| {
-            let found = each[from..].iter().position(|&mass| mass >= total);
-            found.map(|at| from + at)
-        };
+        others.resize(count, 0);
+        let (mut light, mut heavy) = (light[..lights].iter(), heavy[..heavies].iter());
         // The sums are exact, so every light word finds a heavy one, and each word left at the end
         // fills exactly one column.
-        let mut heavy = next_heavy(each, 0);
-        for word in 0..count {
-            // A heavy word that became light already has its second word.
-            if each[word] >= total || others[word] != word as u32 {
-                continue;
-            }
-            let mut light = word;
-            while let Some(large) = heavy {
-                others[light] = large as u32;
+        let Some(&first) = heavy.next() else { return };
+        let mut large = first as usize;
+        let mut mass = each[large];
+        loop {
+            if mass >= total {
+                let Some(&word) = light.next() else { break };
+                others[word as usize] = large as u32;
                 // The heavy word fills the part of the column that the light word leaves free.
-                each[large] -= total - each[light];
-                if each[large] >= total {
-                    break;
-                }
-                light = large;
-                heavy = next_heavy(each, large + 1);
+                mass -= total - each[word as usize];
+            } else {
+                // The heavy word became light.
+                let Some(&next) = heavy.next() else { break };
+                each[large] = mass;
+                others[large] = next;
+                mass = each[next as usize] - (total - mass);
+                large = next as usize;
             }
         }
+        each[large] = mass;
+        others[large] = large as u32;
+        heavy.for_each(|&word| others[word as usize] = word);
     }
 
     /// Draws further bits of u until the draw is decided; called when its first 64 bits, x, are not
@@ -145,17 +174,24 @@ impl Fraction {
     /// Returns the fraction for part ≤ total.
     #[inline]
     fn floor(&self, part: u128) -> u64 {
+        let (q, decided) = self.guess(part);
+        let q = match decided {
+            true => q,
+            false => self.corrected(part, q),
+        };
+        q.min((1 << self.bits) - 1)
+    }
+
+    /// The quotient in floating point, rounded down, and whether that is certainly right.
+    #[inline(always)]
+    fn guess(&self, part: u128) -> (u64, bool) {
         const HALF: f64 = (1u128 << 64) as f64;
         // Five roundings, each by a relative 2⁻⁵³: the error is below 2⁻¹⁷ for quotients below 2³².
         let quotient = ((part >> 64) as u64 as f64 * HALF + part as u64 as f64) * self.scale;
         let q = quotient as u64;
         let rest = quotient - q as f64;
         const NEAR: f64 = 1.0 / (1u64 << 16) as f64;
-        let q = match (NEAR..1.0 - NEAR).contains(&rest) {
-            true => q,
-            false => self.corrected(part, q),
-        };
-        q.min((1 << self.bits) - 1)
+        (q, (rest >= NEAR) & (rest < 1.0 - NEAR))
     }
 
     /// Corrects a guess that is close to the quotient.
@@ -179,6 +215,57 @@ impl Fraction {
     }
 }
 
+/// Packs the thresholds above the second words, which take `bits` bits.
+fn pack<C: Packed>(thresholds: &Thresholds, bits: u32) -> Box<[C]> {
+    #[cfg(target_arch = "x86_64")]
+    if Avx512::detect().is_some() {
+        // SAFETY: the features were detected.
+        return unsafe { pack_avx512(thresholds, bits) };
+    }
+    pack_portable(thresholds, bits)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512dq,avx512vl")]
+fn pack_avx512<C: Packed>(thresholds: &Thresholds, bits: u32) -> Box<[C]> {
+    pack_portable(thresholds, bits)
+}
+
+#[inline(always)]
+fn pack_portable<C: Packed>(thresholds: &Thresholds, bits: u32) -> Box<[C]> {
+    const LANES: usize = 16;
+    let Thresholds {
+        total,
+        each,
+        others,
+        ..
+    } = thresholds;
+    let fraction = Fraction::of(*total, (C::BITS - bits).min(32));
+    let column = |threshold: u64, other: u32| C::packed(threshold << bits | u64::from(other));
+    let mut columns = Vec::with_capacity(each.len());
+    let (blocks, rest) = each.as_chunks::<LANES>();
+    let (others, others_rest) = others.as_chunks::<LANES>();
+    let most = (1 << fraction.bits) - 1;
+    for (each, others) in blocks.iter().zip(others) {
+        // All at once, so that they are vectorised; few blocks have one that is not decided.
+        let guesses = each.map(|part| fraction.guess(part));
+        let mut packed = [C::packed(0); LANES];
+        for l in 0..LANES {
+            packed[l] = column(guesses[l].0.min(most), others[l]);
+        }
+        if !guesses
+            .iter()
+            .fold(true, |all, &(_, decided)| all & decided)
+        {
+            packed = std::array::from_fn(|l| column(fraction.floor(each[l]), others[l]));
+        }
+        columns.extend_from_slice(&packed);
+    }
+    let rest = rest.iter().zip(others_rest);
+    columns.extend(rest.map(|(&part, &other)| column(fraction.floor(part), other)));
+    columns.into()
+}
+
 /// Returns the column that the first 64 bits of u select, and the fractional part of u·V to 64
 /// bits.
 #[inline]
@@ -199,22 +286,12 @@ impl AliasTable {
     /// Builds the table of a law, reusing `scratch`.
     pub(super) fn with_scratch(law: &Law, scratch: &mut Thresholds) -> Self {
         scratch.fill(law);
-        let Thresholds {
-            total,
-            each,
-            others,
-        } = scratch;
         // A damaged file may have an empty list.
         let last = (law.len() as u64).saturating_sub(1);
         let bits = last.checked_ilog2().map_or(0, |log| log + 1);
-        let column = |width: u32| {
-            let fraction = Fraction::of(*total, (width - bits).min(32));
-            let columns = each.iter().zip(&*others);
-            columns.map(move |(&each, &other)| fraction.floor(each) << bits | u64::from(other))
-        };
         let columns = match law.len() <= MAX_NARROW_WORDS {
-            true => Columns::Narrow(column(u32::BITS).map(|packed| packed as u32).collect()),
-            false => Columns::Wide(column(u64::BITS).collect()),
+            true => Columns::Narrow(pack(scratch, bits)),
+            false => Columns::Wide(pack(scratch, bits)),
         };
         AliasTable { columns, bits }
     }
