@@ -99,7 +99,10 @@ pub(super) unsafe fn int8<const Q: usize>(
     let n = panel.len() / WIDTH;
     let coarse = Coarse::new(tile, units.most_per_unit);
     let mut acc = [[_mm512_setzero_si512(); 4]; Q];
-    let rest = rest(&coarse, sides, units);
+    let rest: [__m512i; 4] = std::array::from_fn(|v| match &coarse {
+        Some(coarse) => coarse.rest(sides, units, v),
+        None => _mm512_setzero_si512(),
+    });
     for (row, side) in acc.iter_mut().zip(query_sides) {
         *row = rest.map(|rest| _mm512_add_epi32(rest, _mm512_set1_epi32(side.start)));
     }
@@ -124,19 +127,22 @@ pub(super) unsafe fn int8<const Q: usize>(
             }
         }
     }
-    let mut beyond = (1 << Q) - 1;
-    if let Some(coarse) = &coarse {
-        beyond = 0;
-        let unit: [__m512; 4] = std::array::from_fn(|v| load(&units.unit, v));
-        for q in 0..Q {
-            let [a, b, c, d] =
-                std::array::from_fn(|v| _mm512_mul_ps(_mm512_cvtepi32_ps(acc[q][v]), unit[v]));
-            let best = _mm512_max_ps(_mm512_max_ps(a, b), _mm512_max_ps(c, d));
-            let least = _mm512_set1_ps(query_sides[q].threshold * coarse.per_scale);
-            beyond |= u32::from(_mm512_cmp_ps_mask::<_CMP_GE_OQ>(best, least) != 0) << q;
-        }
-    }
     let mut hits = [0; TILE];
+    let Some(coarse) = coarse else {
+        for q in 0..Q {
+            hits[q] = all_bounds(&acc[q], sides, units, &query_sides[q], &mut scores[q]);
+        }
+        return hits;
+    };
+    let mut beyond = 0;
+    let unit: [__m512; 4] = std::array::from_fn(|v| load(&units.unit, v));
+    for q in 0..Q {
+        let [a, b, c, d] =
+            std::array::from_fn(|v| _mm512_mul_ps(_mm512_cvtepi32_ps(acc[q][v]), unit[v]));
+        let best = _mm512_max_ps(_mm512_max_ps(a, b), _mm512_max_ps(c, d));
+        let least = _mm512_set1_ps(query_sides[q].threshold * coarse.per_scale);
+        beyond |= u32::from(_mm512_cmp_ps_mask::<_CMP_GE_OQ>(best, least) != 0) << q;
+    }
     if beyond != 0 {
         // A copy, so that the sums themselves stay in registers.
         let sums = acc;
@@ -153,14 +159,28 @@ pub(super) unsafe fn int8<const Q: usize>(
     hits
 }
 
-/// What the sums of a panel begin with, besides the queries' starts.
+/// Computes and stores the bounds of a query. Where most panels have a word for it, that takes less
+/// time than to find out first.
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn rest(coarse: &Option<Coarse>, sides: Sides, units: &Units) -> [__m512i; 4] {
-    std::array::from_fn(|v| match coarse {
-        Some(coarse) => coarse.rest(sides, units, v),
-        None => _mm512_setzero_si512(),
-    })
+fn all_bounds(
+    sums: &[__m512i; 4],
+    sides: Sides,
+    units: &Units,
+    side: &QuerySide,
+    scores: &mut [f32; WIDTH],
+) -> u64 {
+    let scale = _mm512_set1_ps(side.scale);
+    let threshold = _mm512_set1_ps(side.threshold);
+    let mut hits = 0;
+    for v in 0..4 {
+        let product = _mm512_mul_ps(_mm512_cvtepi32_ps(sums[v]), load(&units.unit, v));
+        let bound = _mm512_fmadd_ps(product, scale, start_avx512(sides, v, side));
+        hits |= u64::from(_mm512_cmp_ps_mask::<_CMP_GE_OQ>(bound, threshold)) << (16 * v);
+        // SAFETY: there are 64 numbers.
+        unsafe { _mm512_storeu_ps(scores.as_mut_ptr().add(16 * v), bound) };
+    }
+    hits
 }
 
 /// A quarter of the numbers of a panel's words.
@@ -177,12 +197,12 @@ fn load(numbers: &[f32; WIDTH], v: usize) -> __m512 {
 fn report(
     sums: &[[__m512i; 4]],
     mut beyond: u32,
-    coarse: &Option<Coarse>,
+    coarse: &Coarse,
     (sides, units): (Sides, &Units),
     query_sides: &[QuerySide],
     (hits, scores): (&mut Hits, &mut Scores),
 ) {
-    let rest = rest(coarse, sides, units);
+    let rest: [__m512i; 4] = std::array::from_fn(|v| coarse.rest(sides, units, v));
     while beyond != 0 {
         let q = beyond.trailing_zeros() as usize;
         beyond &= beyond - 1;
