@@ -6,18 +6,14 @@
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::mechanism::finite_law::{LawByRank, Rows};
+use crate::mechanism::finite_law::{Alike, LawByRank, Rows};
 use crate::neighbors::Order;
 use crate::parallel::Control;
 use crate::space::MetricSpace;
 
-/// The word itself has one probability, every other output another.
+/// The word itself has one probability, every other output another ([`Alike`]).
 pub fn alike(own: f64, other: f64) -> Arc<dyn Rows> {
-    Arc::new(move |word: u32, out: &mut [f64]| {
-        out.fill(other);
-        out[word as usize] = own;
-        Ok(())
-    })
+    Arc::new(Alike { own, other })
 }
 
 /// The output of rank r has the probability `weights[r]` ([`LawByRank`]).

@@ -61,7 +61,7 @@ impl MemoPool {
     pub(super) fn check_out(&self) -> CheckedOutMemo<'_> {
         let pool = &*self.0;
         let memo = match pool.bytes.load(Ordering::Relaxed) > MANY_BYTES {
-            true => pool.idle().pop().unwrap_or_else(Memo::new),
+            true => pool.idle().pop().unwrap_or_else(Memo::with_slots),
             false => Memo::default(),
         };
         CheckedOutMemo { memo, pool }
@@ -97,7 +97,7 @@ impl Deref for CheckedOutMemo<'_> {
 }
 
 impl Memo {
-    fn new() -> Self {
+    fn with_slots() -> Self {
         // No word has this key.
         let slots = vec![([0; 2], Fate::Unknown); SLOTS];
         Memo { slots }
@@ -184,7 +184,7 @@ mod tests {
         /// Words that share a slot never get each other's fate.
         #[test]
         fn words_in_one_slot_keep_their_fates(words in proptest::collection::vec("[a-z]{1,3}|[a-z]{14,17}", 1..3000)) {
-            let mut memo = Memo::new();
+            let mut memo = Memo::with_slots();
             let find = |word: &str| Fate::Replace(word.bytes().fold(7, |n, b| 31 * (n % 1_000_003) + u32::from(b)));
             let text = words.join(" ");
             let mut start = 0;

@@ -10,7 +10,7 @@ use std::time::Instant;
 use rand::Rng;
 
 use super::integers::{Scale, see};
-use super::tables::Tables;
+use super::tables::{Tables, WordOrder};
 use super::{Result, Rows};
 use crate::error::Error;
 use crate::mechanism::tem::alias::AliasTable;
@@ -113,7 +113,7 @@ impl Ranked {
         let RankTable { scale, table } = table;
         let again = || scale.law(&law.weights);
         if let Some(order) = tables.order(word) {
-            return table.sample_many(count, rng, again, |r| drawn(order[r as usize]));
+            return table.sample_many(count, rng, again, |r| drawn(order.at(r)));
         }
         let Ranked {
             ranks,
@@ -128,8 +128,8 @@ impl Ranked {
         law.space.distances(word, distances);
         let pays = tables.order_pays(word, count, start.elapsed());
         if pays || count >= MANY {
-            let order: Box<[u32]> = order.all(word, distances).collect();
-            ranks.iter().for_each(|&r| drawn(order[r as usize]));
+            let order = WordOrder::of(words, order.all(word, distances));
+            ranks.iter().for_each(|&r| drawn(order.at(r)));
             if pays {
                 tables.keep_order(word, order);
             }

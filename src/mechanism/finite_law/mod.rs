@@ -9,6 +9,7 @@
 //! ([`largest_loss`](crate::audit::largest_loss)) and passed to [`FiniteLaw::with_loss`]. A paper's
 //! claim about a mechanism is not accepted as a proof.
 
+mod alike;
 mod by_rank;
 mod integers;
 mod tables;
@@ -31,6 +32,8 @@ use crate::random::{Bulk, Key, Randomness, uniform_below};
 use crate::space::MetricSpace;
 use crate::word_cache::CacheBudget;
 
+pub use alike::Alike;
+use alike::AlikeLaw;
 use by_rank::Ranked;
 pub use by_rank::{LawByRank, Ranks};
 use integers::{Scale, Seen, Sums, see};
@@ -47,6 +50,12 @@ pub trait Rows: Send + Sync {
     /// The law of ranks, if a word's row is this law in the order of its distances. Then draws need
     /// no row.
     fn by_rank(&self) -> Option<Ranks<'_>> {
+        None
+    }
+
+    /// The probabilities of the word itself and of any other output, if these are the same for all
+    /// words. Then draws need no row.
+    fn alike(&self) -> Option<Alike> {
         None
     }
 }
@@ -215,6 +224,13 @@ impl FiniteLaw {
         rng: &mut impl Rng,
         mut drawn: impl FnMut(u32),
     ) -> Result<()> {
+        if let Some(alike) = self.rows.alike()
+            && self.excluded.is_empty()
+            && let Some(law) = AlikeLaw::of(alike, self.vocabulary().len() as u32)
+        {
+            (0..count).for_each(|_| drawn(law.sample(id, rng)));
+            return Ok(());
+        }
         if let Some(ranks) = self.rows.by_rank()
             && self.excluded.is_empty()
         {

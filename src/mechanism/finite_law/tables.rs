@@ -98,12 +98,54 @@ fn positive(law: &Law) -> Law {
     Law::of_weights(law.weights().filter(|weight| *weight > 0))
 }
 
+/// All words in the order of their distances from a word.
+#[derive(Debug)]
+pub(super) enum WordOrder {
+    /// For up to 2¹⁶ words.
+    Short(Box<[u16]>),
+    Long(Box<[u32]>),
+}
+
+impl WordOrder {
+    /// The order of so many words, given from the first.
+    pub(super) fn of(words: usize, ids: impl Iterator<Item = u32>) -> Self {
+        match Self::is_short(words) {
+            true => WordOrder::Short(ids.map(|id| id as u16).collect()),
+            false => WordOrder::Long(ids.collect()),
+        }
+    }
+
+    /// The word of a rank.
+    ///
+    /// # Panics
+    /// Panics if there are not so many words.
+    #[inline]
+    pub(super) fn at(&self, rank: u32) -> u32 {
+        match self {
+            WordOrder::Short(ids) => ids[rank as usize].into(),
+            WordOrder::Long(ids) => ids[rank as usize],
+        }
+    }
+
+    fn is_short(words: usize) -> bool {
+        words <= 1 << u16::BITS
+    }
+
+    /// The bytes of the order of so many words.
+    fn bytes(words: usize) -> usize {
+        let each = match Self::is_short(words) {
+            true => size_of::<u16>(),
+            false => size_of::<u32>(),
+        };
+        size_of::<Self>() + words * each
+    }
+}
+
 /// The tables that are kept, and what the rows of other words have cost.
 pub(super) struct Tables {
     words: usize,
     kept: WordCache<DrawTable>,
-    /// All words in the order of their distances from a word.
-    orders: WordCache<Box<[u32]>>,
+    orders: WordCache<WordOrder>,
     /// Nanoseconds that each word's rows and draws have cost so far. The system supplies zeroed
     /// pages on first use.
     spent: Box<[AtomicU32]>,
@@ -143,14 +185,14 @@ impl Tables {
 
     /// The words in the order of their distances from a word, if it is kept.
     #[inline]
-    pub(super) fn order(&self, id: u32) -> Option<&[u32]> {
-        self.orders.get(id).map(|order| &**order)
+    pub(super) fn order(&self, id: u32) -> Option<&WordOrder> {
+        self.orders.get(id)
     }
 
     /// Whether a word's order pays now: its distances took `row`, and `count` words of it are looked
     /// up.
     pub(super) fn order_pays(&self, id: u32, count: usize, row: Duration) -> bool {
-        if self.orders.room(self.order_bytes()) == 0 {
+        if self.orders.room(WordOrder::bytes(self.words)) == 0 {
             return false;
         }
         let price = self.words * NANOS_PER_WORD;
@@ -160,13 +202,9 @@ impl Tables {
         before as usize + now >= price
     }
 
-    fn order_bytes(&self) -> usize {
-        size_of::<Box<[u32]>>() + self.words * size_of::<u32>()
-    }
-
     /// Keeps a word's order, if there is room.
-    pub(super) fn keep_order(&self, id: u32, order: Box<[u32]>) {
-        let _ = self.orders.keep(id, order, self.order_bytes());
+    pub(super) fn keep_order(&self, id: u32, order: WordOrder) {
+        let _ = self.orders.keep(id, order, WordOrder::bytes(self.words));
     }
 
     /// Keeps a table; gives it back if there is no room.

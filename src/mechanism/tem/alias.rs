@@ -174,24 +174,24 @@ impl Fraction {
     /// Returns the fraction for part ≤ total.
     #[inline]
     fn floor(&self, part: u128) -> u64 {
-        let (q, decided) = self.guess(part);
+        let (guess, decided) = self.guess(part);
         let q = match decided {
-            true => q,
-            false => self.corrected(part, q),
+            true => guess as u64,
+            false => self.corrected(part, guess as u64),
         };
         q.min((1 << self.bits) - 1)
     }
 
     /// The quotient in floating point, rounded down, and whether that is certainly right.
     #[inline(always)]
-    fn guess(&self, part: u128) -> (u64, bool) {
+    fn guess(&self, part: u128) -> (f64, bool) {
         const HALF: f64 = (1u128 << 64) as f64;
         // Five roundings, each by a relative 2⁻⁵³: the error is below 2⁻¹⁷ for quotients below 2³².
         let quotient = ((part >> 64) as u64 as f64 * HALF + part as u64 as f64) * self.scale;
-        let q = quotient as u64;
-        let rest = quotient - q as f64;
+        let q = quotient.floor();
+        let rest = quotient - q;
         const NEAR: f64 = 1.0 / (1u64 << 16) as f64;
-        (q, (rest >= NEAR) & (rest < 1.0 - NEAR))
+        (q, (NEAR..1.0 - NEAR).contains(&rest))
     }
 
     /// Corrects a guess that is close to the quotient.
@@ -232,8 +232,10 @@ fn pack_avx512<C: Packed>(thresholds: &Thresholds, bits: u32) -> Box<[C]> {
 }
 
 #[inline(always)]
+#[allow(clippy::needless_range_loop)] // lanes, for the vectoriser
 fn pack_portable<C: Packed>(thresholds: &Thresholds, bits: u32) -> Box<[C]> {
     const LANES: usize = 16;
+    const WHOLE: f64 = (1u64 << 52) as f64;
     let Thresholds {
         total,
         each,
@@ -248,15 +250,15 @@ fn pack_portable<C: Packed>(thresholds: &Thresholds, bits: u32) -> Box<[C]> {
     let most = (1 << fraction.bits) - 1;
     for (each, others) in blocks.iter().zip(others) {
         // All at once, so that they are vectorised; few blocks have one that is not decided.
-        let guesses = each.map(|part| fraction.guess(part));
-        let mut packed = [C::packed(0); LANES];
+        let (mut packed, mut open) = ([C::packed(0); LANES], 0);
         for l in 0..LANES {
-            packed[l] = column(guesses[l].0.min(most), others[l]);
+            let (guess, decided) = fraction.guess(each[l]);
+            // The bits of 2⁵² plus a whole number below it are its own bits plus that number.
+            let q = (guess + WHOLE).to_bits() - WHOLE.to_bits();
+            packed[l] = column(q.min(most), others[l]);
+            open += u32::from(!decided);
         }
-        if !guesses
-            .iter()
-            .fold(true, |all, &(_, decided)| all & decided)
-        {
+        if open > 0 {
             packed = std::array::from_fn(|l| column(fraction.floor(each[l]), others[l]));
         }
         columns.extend_from_slice(&packed);

@@ -173,8 +173,8 @@ fn all_bounds(
     let scale = _mm512_set1_ps(side.scale);
     let threshold = _mm512_set1_ps(side.threshold);
     let mut hits = 0;
-    for v in 0..4 {
-        let product = _mm512_mul_ps(_mm512_cvtepi32_ps(sums[v]), load(&units.unit, v));
+    for (v, &sum) in sums.iter().enumerate() {
+        let product = _mm512_mul_ps(_mm512_cvtepi32_ps(sum), load(&units.unit, v));
         let bound = _mm512_fmadd_ps(product, scale, start_avx512(sides, v, side));
         hits |= u64::from(_mm512_cmp_ps_mask::<_CMP_GE_OQ>(bound, threshold)) << (16 * v);
         // SAFETY: there are 64 numbers.
