@@ -408,7 +408,8 @@ def field(count: int, limits: Sequence[float] = (1.0, 3.0)) -> None:
             for line in compare(made, bits=bits, judge=judge, draws=100_000, texts=unseen,
                                 model=model):  # fmt: skip
                 row = " | ".join(line.cells())
-                print(f"| {name} | {bits:g} bits | {row} |", flush=True)
+                most = "1 bit" if bits == 1 else f"{bits:g} bits"
+                print(f"| {name} | {most} | {row} |", flush=True)
 
 
 def main() -> None:
