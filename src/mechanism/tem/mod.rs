@@ -21,6 +21,7 @@ pub mod gumbel;
 mod law_cache;
 mod neighborhoods;
 mod output_bounds;
+mod output_codes;
 mod output_distances;
 mod outside;
 pub mod recommended;
