@@ -3,7 +3,8 @@
     python benches/laws.py
 
 The text has words of the built-in vocabulary, by 1/(rank + 2.7). A law is new in its first pass
-over 30,000 words; *again* is the tenth. In brackets: its speed as a part of Tem's.
+over 30,000 words; *again* is the twentieth, when most tables are made. In brackets: its speed as a
+part of Tem's.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ def main() -> None:
         return processor_time(mechanism, texts) / WORDS
 
     def passes(new: Mechanism) -> tuple[float, float]:
-        each = [took(new) for _ in range(10)]
+        each = [took(new) for _ in range(20)]
         return each[0], each[-1]
 
     tem = np.median([passes(Tem(e, 3.0, threads=1)) for _ in range(RUNS)], axis=0)
