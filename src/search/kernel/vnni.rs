@@ -83,6 +83,35 @@ impl Coarse {
     }
 }
 
+/// Adds the products of all coordinates to the sums. As a function it would return the sums in
+/// memory.
+macro_rules! add_products {
+    ($acc:ident, $panel:ident, $queries:ident) => {
+        let n = $panel.len() / WIDTH;
+        for g in 0..n / 4 {
+            let mut words = [_mm512_setzero_si512(); 4];
+            for (v, w) in words.iter_mut().enumerate() {
+                // SAFETY: the panel holds n × 64 bytes.
+                *w = unsafe { _mm512_loadu_si512($panel.as_ptr().add(g * 256 + 64 * v).cast()) };
+            }
+            for (q, row) in $acc.iter_mut().enumerate() {
+                // SAFETY: the queries hold Q × n bytes (the caller's).
+                let four = unsafe {
+                    $queries
+                        .as_ptr()
+                        .add(q * n + 4 * g)
+                        .cast::<i32>()
+                        .read_unaligned()
+                };
+                let x = _mm512_set1_epi32(four);
+                for v in 0..4 {
+                    row[v] = _mm512_dpbusd_epi32(row[v], words[v], x);
+                }
+            }
+        }
+    };
+}
+
 /// See [`bounds_int8`](super::bounds_int8).
 ///
 /// # Safety
@@ -96,53 +125,30 @@ pub(super) unsafe fn int8<const Q: usize>(
     (tile, query_sides): (&TileSide, &[QuerySide]),
     scores: &mut Scores,
 ) -> Hits {
-    let n = panel.len() / WIDTH;
+    if tile.per_scale == 0.0 {
+        // SAFETY: the same conditions.
+        return unsafe { all_bounds::<Q>(panel, units, sides, queries, query_sides, scores) };
+    }
     let coarse = Coarse::new(tile, units.most_per_unit);
     let mut acc = [[_mm512_setzero_si512(); 4]; Q];
-    let rest: [__m512i; 4] = std::array::from_fn(|v| match &coarse {
-        Some(coarse) => coarse.rest(sides, units, v),
-        None => _mm512_setzero_si512(),
-    });
+    let rest = rest(&coarse, sides, units);
     for (row, side) in acc.iter_mut().zip(query_sides) {
         *row = rest.map(|rest| _mm512_add_epi32(rest, _mm512_set1_epi32(side.start)));
     }
-    for g in 0..n / 4 {
-        let mut words = [_mm512_setzero_si512(); 4];
-        for (v, w) in words.iter_mut().enumerate() {
-            // SAFETY: the panel holds n × 64 bytes.
-            *w = unsafe { _mm512_loadu_si512(panel.as_ptr().add(g * 256 + 64 * v).cast()) };
-        }
-        for (q, row) in acc.iter_mut().enumerate() {
-            // SAFETY: the queries hold Q × n bytes (the caller's).
-            let four = unsafe {
-                queries
-                    .as_ptr()
-                    .add(q * n + 4 * g)
-                    .cast::<i32>()
-                    .read_unaligned()
-            };
-            let x = _mm512_set1_epi32(four);
-            for v in 0..4 {
-                row[v] = _mm512_dpbusd_epi32(row[v], words[v], x);
-            }
+    add_products!(acc, panel, queries);
+    let mut beyond = (1 << Q) - 1;
+    if let Some(coarse) = &coarse {
+        beyond = 0;
+        let unit: [__m512; 4] = std::array::from_fn(|v| load(&units.unit, v));
+        for q in 0..Q {
+            let [a, b, c, d] =
+                std::array::from_fn(|v| _mm512_mul_ps(_mm512_cvtepi32_ps(acc[q][v]), unit[v]));
+            let best = _mm512_max_ps(_mm512_max_ps(a, b), _mm512_max_ps(c, d));
+            let least = _mm512_set1_ps(query_sides[q].threshold * coarse.per_scale);
+            beyond |= u32::from(_mm512_cmp_ps_mask::<_CMP_GE_OQ>(best, least) != 0) << q;
         }
     }
     let mut hits = [0; TILE];
-    let Some(coarse) = coarse else {
-        for q in 0..Q {
-            hits[q] = all_bounds(&acc[q], sides, units, &query_sides[q], &mut scores[q]);
-        }
-        return hits;
-    };
-    let mut beyond = 0;
-    let unit: [__m512; 4] = std::array::from_fn(|v| load(&units.unit, v));
-    for q in 0..Q {
-        let [a, b, c, d] =
-            std::array::from_fn(|v| _mm512_mul_ps(_mm512_cvtepi32_ps(acc[q][v]), unit[v]));
-        let best = _mm512_max_ps(_mm512_max_ps(a, b), _mm512_max_ps(c, d));
-        let least = _mm512_set1_ps(query_sides[q].threshold * coarse.per_scale);
-        beyond |= u32::from(_mm512_cmp_ps_mask::<_CMP_GE_OQ>(best, least) != 0) << q;
-    }
     if beyond != 0 {
         // A copy, so that the sums themselves stay in registers.
         let sums = acc;
@@ -159,11 +165,38 @@ pub(super) unsafe fn int8<const Q: usize>(
     hits
 }
 
-/// Computes and stores the bounds of a query. Where most panels have a word for it, that takes less
-/// time than to find out first.
+/// Computes and stores the bounds of all queries. Where most panels have a word for a query, that
+/// takes less time than to find out first. A function of its own: with two uses of the sums, neither
+/// would keep them in registers.
+///
+/// # Safety
+/// As for [`int8`].
+#[inline(never)]
+#[target_feature(enable = "avx512f,avx512vnni")]
+unsafe fn all_bounds<const Q: usize>(
+    panel: &[u8],
+    units: &Units,
+    sides: Sides,
+    queries: &[i8],
+    query_sides: &[QuerySide],
+    scores: &mut Scores,
+) -> Hits {
+    let mut acc = [[_mm512_setzero_si512(); 4]; Q];
+    for (row, side) in acc.iter_mut().zip(query_sides) {
+        *row = [_mm512_set1_epi32(side.start); 4];
+    }
+    add_products!(acc, panel, queries);
+    let mut hits = [0; TILE];
+    for q in 0..Q {
+        hits[q] = bounds(&acc[q], sides, units, &query_sides[q], &mut scores[q]);
+    }
+    hits
+}
+
+/// Computes and stores the bounds of a query.
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn all_bounds(
+fn bounds(
     sums: &[__m512i; 4],
     sides: Sides,
     units: &Units,
@@ -183,6 +216,16 @@ fn all_bounds(
     hits
 }
 
+/// What the sums of a panel begin with, besides the queries' starts.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn rest(coarse: &Option<Coarse>, sides: Sides, units: &Units) -> [__m512i; 4] {
+    std::array::from_fn(|v| match coarse {
+        Some(coarse) => coarse.rest(sides, units, v),
+        None => _mm512_setzero_si512(),
+    })
+}
+
 /// A quarter of the numbers of a panel's words.
 #[inline]
 #[target_feature(enable = "avx512f")]
@@ -197,12 +240,12 @@ fn load(numbers: &[f32; WIDTH], v: usize) -> __m512 {
 fn report(
     sums: &[[__m512i; 4]],
     mut beyond: u32,
-    coarse: &Coarse,
+    coarse: &Option<Coarse>,
     (sides, units): (Sides, &Units),
     query_sides: &[QuerySide],
     (hits, scores): (&mut Hits, &mut Scores),
 ) {
-    let rest: [__m512i; 4] = std::array::from_fn(|v| coarse.rest(sides, units, v));
+    let rest = rest(coarse, sides, units);
     while beyond != 0 {
         let q = beyond.trailing_zeros() as usize;
         beyond &= beyond - 1;
