@@ -160,6 +160,19 @@ mod tests {
 
     use super::*;
 
+    #[test]
+    fn unknown_words_are_not_kept() {
+        let mut memo = Memo::with_slots();
+        let text = "known secret";
+        for (range, fate) in [(0..5, Fate::Replace(7)), (6..12, Fate::Unknown)] {
+            let word = memo.prefetch(text, range);
+            assert_eq!(memo.fate(&word, || fate), fate);
+        }
+        let kept: Vec<_> = memo.slots.iter().filter(|slot| slot.0 != [0; 2]).collect();
+        assert_eq!(kept.len(), 1);
+        assert_eq!(Some(kept[0].0), key(text.as_bytes(), &(0..5)));
+    }
+
     proptest! {
         #[test]
         fn equal_words_have_equal_keys_and_no_others(words in proptest::collection::vec("[a-c\0é]{1,20}", 1..30)) {
