@@ -26,6 +26,7 @@ mod output_distances;
 mod outside;
 pub mod recommended;
 mod rejection;
+mod rough_distances;
 mod shells;
 mod terms;
 mod tries;

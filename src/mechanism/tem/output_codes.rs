@@ -5,19 +5,15 @@
 //! each word gets the codes of all outputs side by side, which fit into the nearer caches.
 
 use super::output_bounds::{INSIDE, LAST, Ladder, OutputBounds, TILE, UNSURE};
+use super::rough_distances::{LANES, ROWS, RoughDistances};
 use super::terms::Terms;
 use crate::cover::Cover;
 #[cfg(target_arch = "x86_64")]
 use crate::simd::{Avx2, Avx512};
 use crate::space::MetricSpace;
 
-/// Words whose codes are made together.
-pub(super) const LANES: usize = 64;
 /// Bytes of the codes of [`LANES`] words for one output: those of the first half in the low bits.
 const BYTES: usize = LANES / 2;
-/// Words of the vocabulary whose distances are computed together.
-const ROWS: usize = 256;
-
 /// A word whose codes are to be made.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted {
@@ -31,8 +27,7 @@ pub(super) struct Wanted {
 #[derive(Default)]
 pub(super) struct Builder {
     columns: Vec<[u8; BYTES]>,
-    rough: Vec<f32>,
-    exact: Vec<f64>,
+    distances: RoughDistances,
 }
 
 impl Builder {
@@ -47,25 +42,11 @@ impl Builder {
         let ids: Vec<u32> = words.iter().map(|wanted| wanted.id).collect();
         let count = space.vocabulary().len();
         self.columns.resize(count, [0; BYTES]);
-        self.rough.resize(ROWS * LANES, 0.0);
         let mut error = 0.0;
         let mut ladders: Vec<Ladder> = Vec::new();
         let mut lanes = Lanes::default();
-        let all: Vec<u32> = (0..count as u32).collect();
-        for (some, columns) in all.chunks(ROWS).zip(self.columns.chunks_mut(ROWS)) {
-            let rough = &mut self.rough[..some.len() * LANES];
-            let relative = match space.bounded_distances(some, &ids, rough, LANES) {
-                Some(relative) => relative,
-                None => {
-                    self.exact.resize(ROWS * LANES, 0.0);
-                    space.block(some, &ids, &mut self.exact, LANES);
-                    for (rough, &exact) in rough.iter_mut().zip(&self.exact) {
-                        *rough = exact as f32;
-                    }
-                    f64::from(f32::EPSILON)
-                }
-            };
-            // A part with a larger error makes the ladders anew, and with them all codes so far.
+        let mut parts = self.columns.chunks_mut(ROWS);
+        let done = self.distances.each_block(space, &ids, |rough, relative| {
             if ladders.is_empty() {
                 error = relative;
                 let each = words.iter().map(|wanted| wanted.ladder.with_error(error));
@@ -75,10 +56,14 @@ impl Builder {
                     lanes.first[lane] = ladder.first as f32;
                     lanes.per_step[lane] = ladder.step.recip() as f32;
                 }
-            } else if relative > error {
-                return Vec::new();
             }
-            code_all(rough, &lanes, columns);
+            // The ladders have no room for a larger error of a later part.
+            let codes = parts.next().filter(|_| relative <= error)?;
+            code_all(rough, &lanes, codes);
+            Some(())
+        });
+        if done.is_none() {
+            return Vec::new();
         }
         let length = OutputBounds::length(cover.released().len());
         let mut codes: Vec<Box<[u8]>> = words.iter().map(|_| vec![0; length].into()).collect();
@@ -218,7 +203,7 @@ fn pack_portable(cover: &Cover, columns: &[[u8; BYTES]], codes: &mut [Box<[u8]>]
 
 /// Transposes a square of eight times eight bytes (Warren 2013, section 7-3).
 #[inline(always)]
-fn transpose(rows: &mut [u64; 8]) {
+pub(super) fn transpose(rows: &mut [u64; 8]) {
     for (apart, mask) in [
         (4, 0x0000_0000_FFFF_FFFF),
         (2, 0x0000_FFFF_0000_FFFF),
@@ -431,15 +416,13 @@ mod tests {
                 .unwrap()
                 .with_cover(Some(Arc::new(cover.clone())))
                 .unwrap();
-            let ids: Vec<u32> = (0..64 * 100).map(|i| i % 64).collect();
+            let ids: Vec<u32> = (0..64 * 50).map(|i| i % 64).collect();
             let laws: Vec<Vec<f64>> = (0..64).map(|id| tem.probabilities(id)).collect();
             let mut counts = vec![vec![0u32; 4000]; 64];
             let (mut calls, mut by_codes, mut tem) = (0, 0, tem);
-            while calls < 100 {
-                // Few calls each: words that are drawn more often get a row.
-                if calls % 4 == 0 {
-                    tem = tem.with_cache_bytes(64 << 20);
-                }
+            while calls < 200 {
+                // One call each: words that are drawn more often get a row.
+                tem = tem.with_cache_bytes(64 << 20);
                 let out = tem.privatize_ids(&ids).unwrap();
                 let codes =
                     |id| tem.cache.bounds.get(id).is_some() && tem.cache.rows.get(id).is_none();
@@ -450,7 +433,7 @@ mod tests {
                 calls += 1;
             }
             assert_eq!(by_codes, 64 * calls);
-            let draws = calls as f64 * 100.0;
+            let draws = calls as f64 * 50.0;
             let (mut chi2, mut freedom) = (0.0, 0.0);
             for (law, counts) in laws.iter().zip(&counts) {
                 let mut order: Vec<usize> = (0..4000).collect();
