@@ -123,6 +123,11 @@ impl Grouped {
         Grouped { ranks, groups }
     }
 
+    /// The number of positions.
+    pub(super) fn len(&self) -> usize {
+        self.ranks.len()
+    }
+
     /// The distinct words, ascending, with their counts.
     pub(super) fn words(&self) -> impl Iterator<Item = (u32, usize)> {
         self.groups.iter().copied()

@@ -2,8 +2,8 @@
 
 use rand::Rng;
 
-use super::alias::AliasTable;
 use super::draw::DrawScratch;
+use super::row_table::{RowLaw, RowTable};
 use super::{Sampler, Tem};
 use crate::error::Result;
 use crate::mechanism::grouped::{Chunk, WordDraws};
@@ -26,7 +26,7 @@ impl Tem {
         scratch: &mut DrawScratch,
         mut out: &mut [u32],
     ) {
-        let mut xs = [0; CHUNKS_AHEAD * AliasTable::DRAWS_PER_BATCH];
+        let mut xs = [0; CHUNKS_AHEAD * RowTable::DRAWS_PER_BATCH];
         for first in (0..).step_by(CHUNKS_AHEAD) {
             let (mut tables, mut count) = ([None; CHUNKS_AHEAD], 0);
             for (i, table) in (first..).zip(&mut tables) {
@@ -39,9 +39,16 @@ impl Tem {
                 let Some(table) = table else { continue };
                 for x in &mut xs[count..count + chunk.count] {
                     *x = rng.next_u64();
-                    table.prefetch_at(*x);
+                    table.prefetch_first(*x);
                 }
                 count += chunk.count;
+            }
+            let mut next = xs[..count].iter();
+            for (i, table) in (first..).zip(tables) {
+                let Some(chunk) = chunk(i) else { break };
+                let Some(table) = table else { continue };
+                let own = next.by_ref().take(chunk.count);
+                own.for_each(|&x| table.prefetch_next(x));
             }
             let mut xs = xs.iter();
             for (i, table) in (first..).zip(tables) {
@@ -63,10 +70,10 @@ impl Tem {
     }
 
     /// The table that draws a chunk, if its random bits may be drawn ahead.
-    fn kept_table(&self, chunk: Chunk) -> Option<&AliasTable> {
+    fn kept_table(&self, chunk: Chunk) -> Option<&RowTable> {
         // A longer chunk fetches its own columns together. With a seed, draws must not depend on
         // which tables are kept.
-        let ahead = chunk.count < AliasTable::DRAWS_PER_BATCH
+        let ahead = chunk.count < RowTable::DRAWS_PER_BATCH
             && self.sampler == Sampler::Exact
             && self.randomness.seed().is_none();
         let table = self.cache.rows.get(chunk.word).filter(|_| ahead)?;
@@ -80,15 +87,20 @@ impl Tem {
     fn look_up<'a>(
         &self,
         id: u32,
-        table: &AliasTable,
+        table: &RowTable,
         xs: &mut impl Iterator<Item = &'a u64>,
         rng: &mut impl Rng,
         scratch: &mut DrawScratch,
         out: &mut [u32],
     ) {
         let (cover, excluding) = self.drawn_by(id);
+        let mut law = RowLaw {
+            tem: self,
+            cover,
+            id,
+        };
         for (slot, &x) in out.iter_mut().zip(xs) {
-            let y = table.sample_by(x, rng, || self.law_with(cover, id));
+            let y = table.sample_by(x, rng, &mut law);
             *slot = cover.map_or(y, |cover| cover.id(y));
             if excluding.is_some_and(|cover| cover.rank(*slot).is_none()) {
                 self.draw_word(id, 1, rng, scratch, |y| *slot = y);

@@ -6,12 +6,15 @@ use rayon::prelude::*;
 
 use super::alias::{AliasTable, Thresholds};
 use super::covered::{FoundOutputs, Head};
+use super::level_bins::BinBuilder;
+use super::levels::{Bins, LevelTable};
 use super::neighborhoods::Row;
 use super::output_bounds::{Ladder, OutputBounds};
 use super::output_codes::{Builder, Wanted};
 use super::output_distances::OutputDistances;
 use super::rejection::{self, ListLaw, ListTable};
 use super::rough_distances::LANES;
+use super::row_table::{RowLaw, RowTable};
 use super::shells::ShellLaw;
 use super::terms::Terms;
 use super::{Sampler, Tem, gumbel};
@@ -152,8 +155,9 @@ impl Tem {
         // With a seed, draws must not depend on earlier draws or on the thread.
         let seeded = self.randomness.seed().is_some();
         let row_pays = self.cache.row_pays(id, count, seeded);
-        if let Some(law) = self.cache.rows.get(id).filter(|_| row_pays || !seeded) {
-            return self.sample_table(cover, id, law, count, rng, drawn);
+        let fits = |table: &&RowTable| !seeded || row_pays && table.is_exact();
+        if let Some(table) = self.cache.rows.get(id).filter(fits) {
+            return self.sample_table(cover, id, table, count, rng, drawn);
         }
         match self.grid().filter(|_| !row_pays) {
             Some(grid) => self.draw_from_list(cover, id, count, grid, rng, scratch, drawn),
@@ -166,16 +170,22 @@ impl Tem {
         &self,
         cover: Option<&Cover>,
         id: u32,
-        table: &AliasTable,
+        table: &RowTable,
         count: usize,
         rng: &mut impl Rng,
         mut drawn: impl FnMut(u32),
     ) {
-        let law = || self.law_with(cover, id);
+        let mut law = RowLaw {
+            tem: self,
+            cover,
+            id,
+        };
         // Two loops: without a cover, the drawn rank is the word itself.
         match cover {
-            None => table.sample_many(count, rng, law, drawn),
-            Some(cover) => table.sample_many(count, rng, law, |rank| drawn(cover.id(rank))),
+            None => table.sample_many(count, rng, &mut law, drawn),
+            Some(cover) => {
+                table.sample_many(count, rng, &mut law, |rank| drawn(cover.id(rank)));
+            }
         }
     }
 
@@ -189,22 +199,17 @@ impl Tem {
         scratch: &mut DrawScratch,
         mut drawn: impl FnMut(u32),
     ) {
-        let DrawScratch {
-            row,
-            whole,
-            thresholds,
-            ..
-        } = scratch;
-        self.fill_law(cover, id, row, whole);
-        let bytes = AliasTable::bytes(whole.len());
+        let (outputs, bytes) = (self.outputs(cover), self.row_bytes(cover));
         let fits = self.cache.rows.free_bytes() > bytes;
         // Without room for the table, building it pays only for many draws. With a seed, the output
         // must not depend on the room.
-        if !fits && count < whole.len() / 4 && self.randomness.seed().is_none() {
+        if !fits && count < outputs / 4 && self.randomness.seed().is_none() {
+            let DrawScratch { row, whole, .. } = scratch;
+            self.fill_law(cover, id, row, whole);
             let released = |rank| cover.map_or(rank, |cover| cover.id(rank));
             return (0..count).for_each(|_| drawn(released(whole.sample(rng))));
         }
-        let table = AliasTable::with_scratch(whole, thresholds);
+        let table = self.row_table(cover, id, scratch);
         // Another thread may have kept a row meanwhile: it has the same law.
         match self.cache.rows.keep(id, table, bytes) {
             Ok(table) => {
@@ -215,28 +220,99 @@ impl Tem {
         }
     }
 
+    /// Bytes of the table of a word's whole law.
+    fn row_bytes(&self, cover: Option<&Cover>) -> usize {
+        RowTable::bytes(&*self.space, self.outputs(cover))
+    }
+
+    /// Makes the table of a word's whole law from exact distances.
+    fn row_table(&self, cover: Option<&Cover>, id: u32, scratch: &mut DrawScratch) -> RowTable {
+        let DrawScratch {
+            row,
+            whole,
+            thresholds,
+            bins: each,
+            ..
+        } = scratch;
+        if !RowTable::has_levels(&*self.space, self.outputs(cover)) {
+            self.fill_law(cover, id, row, whole);
+            return RowTable::Columns(AliasTable::with_scratch(whole, thresholds));
+        }
+        row.distances(&*self.space, id);
+        let Row {
+            distances, scores, ..
+        } = row;
+        // The exponents η·d, or those of a cover with weights.
+        let eta = self.epsilon / 2.0;
+        let exponents = match cover {
+            None => distances,
+            Some(cover) => {
+                cover.scores(distances, scores);
+                scores
+            }
+        };
+        match cover.filter(|cover| cover.is_weighted()) {
+            None => exponents.iter_mut().for_each(|d| *d *= eta),
+            Some(cover) => cover.weigh_scores(eta, self.gamma, exponents),
+        }
+        let farthest = exponents.iter().copied().fold(0.0, f64::max);
+        let bins = self.bins(cover, farthest);
+        each.clear();
+        each.extend(exponents.iter().map(|&x| bins.bin(x)));
+        RowTable::Levels(LevelTable::new(&bins, each, true))
+    }
+
+    /// The bins of a word whose exponents are mostly below `reach`.
+    fn bins(&self, cover: Option<&Cover>, reach: f64) -> Bins {
+        let weighted = cover.is_some_and(Cover::is_weighted);
+        Bins::new(self.epsilon / 2.0, self.gamma, weighted, reach)
+    }
+
     /// Keeps the table of a word's whole law if there is room for it.
     pub(super) fn keep_row(&self, id: u32, scratch: &mut DrawScratch) {
-        let (rows, bytes) = (
-            &self.cache.rows,
-            AliasTable::bytes(self.outputs(self.drawn_by(id).0)),
-        );
-        if rows.free_bytes() <= bytes {
+        let (cover, _) = self.drawn_by(id);
+        let bytes = self.row_bytes(cover);
+        if self.cache.rows.free_bytes() <= bytes {
             return;
         }
-        self.fill_law(
-            self.drawn_by(id).0,
-            id,
-            &mut scratch.row,
-            &mut scratch.whole,
-        );
-        let table = AliasTable::with_scratch(&scratch.whole, &mut scratch.thresholds);
-        if rows.keep(id, table, bytes).is_ok() {
+        let table = self.row_table(cover, id, scratch);
+        if self.cache.rows.keep(id, table, bytes).is_ok() {
             self.cache.settle(id);
         }
     }
 
-    fn terms<'a>(&self, cover: Option<&'a Cover>, grid: Grid) -> Terms<'a> {
+    /// Keeps the tables of the whole laws of up to [`LANES`] words if there is room for them. With
+    /// a seed, they come from exact distances.
+    fn keep_rows(&self, ids: &[u32], scratch: &mut DrawScratch) {
+        const FEW: usize = 4;
+        let mut left = ids;
+        let (cover, _) = ids.first().map_or((None, None), |&id| self.drawn_by(id));
+        let (limit, _) = self.cache_bytes();
+        let together = ids.len() >= FEW
+            && self.randomness.seed().is_none()
+            && RowTable::has_levels(&*self.space, self.outputs(cover))
+            && !cover.is_some_and(Cover::is_weighted)
+            && BinBuilder::bytes(self.space.vocabulary().len()) <= limit / 8
+            // Where words are only excluded, most words are drawn without the cover.
+            && ids.iter().all(|&id| self.drawn_by(id).0.is_some() == cover.is_some());
+        if together {
+            let (eta, bytes) = (self.epsilon / 2.0, self.row_bytes(cover));
+            let space = &*self.space;
+            let bins = |far: f64| self.bins(cover, eta * far);
+            let one = |id, bins: &Bins, each: &[u8]| {
+                let table = RowTable::Levels(LevelTable::new(bins, each, false));
+                if self.cache.rows.keep(id, table, bytes).is_ok() {
+                    self.cache.settle(id);
+                }
+            };
+            if scratch.builder.build(space, cover, eta, bins, ids, one) {
+                left = &[];
+            }
+        }
+        left.iter().for_each(|&id| self.keep_row(id, scratch));
+    }
+
+    pub(super) fn terms<'a>(&self, cover: Option<&'a Cover>, grid: Grid) -> Terms<'a> {
         Terms {
             eta: self.epsilon / 2.0,
             per_eta: 2.0 / self.epsilon,
@@ -373,34 +449,38 @@ impl Tem {
         if self.sampler != Sampler::Exact || self.grid().is_none() {
             return Ok(());
         }
-        // Skip words that already have a list or row: few of them start to need a row within two
-        // sheets.
-        let words = sheets.iter().flat_map(Grouped::words);
-        let mut words: Vec<_> = words.filter(|&(id, _)| !self.cache.has(id)).collect();
-        if sheets.len() > 1 {
-            words.sort_unstable();
-            words.dedup_by(|a, b| {
-                let same = a.0 == b.0;
-                b.1 += if same { a.1 } else { 0 };
-                same
-            });
-            let seeded = self.randomness.seed().is_some();
-            let bounded = !seeded && self.bounded_cover().is_some();
-            let pays = |&&(id, count): &&(u32, usize)| {
-                self.cache.row_pays_beside(bounded, id, count, seeded)
-            };
-            let rows: Vec<u32> = words.iter().filter(pays).map(|&(id, _)| id).collect();
-            rows.par_iter()
-                .try_for_each_init(DrawScratch::default, |scratch, &id| {
-                    control.check()?;
-                    self.keep_row(id, scratch);
-                    Ok(())
-                })?;
-        }
-        let ids = words.into_iter().map(|(id, _)| id);
+        self.prepare_rows(sheets, control)?;
+        let ids = words_of(sheets).into_iter().map(|(id, _)| id);
         let missing = ids.filter(|&id| !self.cache.has(id));
         self.neighborhoods.prepare(&*self.space, missing, control)?;
         self.prepare_bounds(sheets, control)
+    }
+
+    /// Makes the tables of the words for which they pay, many at a time.
+    fn prepare_rows(&self, sheets: &[Grouped], control: &Control) -> Result<()> {
+        const FEW: usize = 1 << 12;
+        if sheets.iter().map(Grouped::len).sum::<usize>() < FEW {
+            return Ok(());
+        }
+        let seeded = self.randomness.seed().is_some();
+        let bounded = !seeded && self.bounded_cover().is_some();
+        let rows = &self.cache.rows;
+        let mut words = words_of(sheets);
+        words.retain(|&(id, count)| {
+            rows.get(id).is_none() && self.cache.row_pays_together(bounded, id, count, seeded)
+        });
+        let room = rows.room(self.row_bytes(self.cover.as_deref()));
+        if words.len() > room {
+            words.sort_unstable_by_key(|&(_, count)| std::cmp::Reverse(count));
+            words.truncate(room);
+        }
+        let ids: Vec<u32> = words.into_iter().map(|(id, _)| id).collect();
+        ids.par_chunks(LANES)
+            .try_for_each_init(DrawScratch::default, |scratch, ids| {
+                control.check()?;
+                self.keep_rows(ids, scratch);
+                Ok(())
+            })
     }
 
     /// The cover whose outputs' distances are bounded for words that make many tries.
@@ -424,19 +504,13 @@ impl Tem {
             return Ok(());
         };
         let seeded = self.randomness.seed().is_some();
-        let mut words: Vec<_> = sheets.iter().flat_map(Grouped::words).collect();
-        words.sort_unstable();
-        words.dedup_by(|a, b| {
-            let same = a.0 == b.0;
-            b.1 += if same { a.1 } else { 0 };
-            same
-        });
+        let mut words = words_of(sheets);
         // Three tries per draw are usual where the tail matters.
         words.retain(|&(id, count)| {
             let cache = &self.cache;
             cache.bounds_pay(id, count, 3.0)
                 && kept.get(id).is_none()
-                && !cache.row_pays_beside(!seeded, id, count, seeded)
+                && !cache.row_pays_together(!seeded, id, count, seeded)
                 && (seeded || cache.rows.get(id).is_none())
         });
         if words.len() < FEW {
@@ -492,6 +566,20 @@ impl Tem {
     }
 }
 
+/// The words of some sheets, ascending, with their counts.
+fn words_of(sheets: &[Grouped]) -> Vec<(u32, usize)> {
+    let mut words: Vec<_> = sheets.iter().flat_map(Grouped::words).collect();
+    if sheets.len() > 1 {
+        words.sort_unstable();
+        words.dedup_by(|a, b| {
+            let same = a.0 == b.0;
+            b.1 += if same { a.1 } else { 0 };
+            same
+        });
+    }
+    words
+}
+
 /// Working memory of one thread.
 #[derive(Default)]
 pub(in crate::mechanism) struct DrawScratch {
@@ -501,5 +589,7 @@ pub(in crate::mechanism) struct DrawScratch {
     shell_law: ShellLaw,
     whole: Law,
     thresholds: Thresholds,
+    bins: Vec<u8>,
+    builder: BinBuilder,
     found: FoundOutputs,
 }

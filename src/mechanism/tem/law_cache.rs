@@ -7,32 +7,40 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use super::alias::AliasTable;
 use super::output_bounds::OutputBounds;
 use super::rejection::ListTable;
+use super::row_table::RowTable;
 use super::shells::ShellLaw;
 use crate::cover::Cover;
 use crate::prefetch::prefetch;
+use crate::space::MetricSpace;
 use crate::word_cache::{CacheBudget, WordCache};
 
-/// Eighths of the budget that rows and list laws may take while there is room. The lists themselves
-/// may take half.
-const ROW_EIGHTHS: usize = 4;
+/// Eighths of the budget that rows may take while there is room, without a cover and behind one, and
+/// those of list laws. The lists themselves may take half. Where rows leave no room for lists, these
+/// are made anew each time.
+const ROW_EIGHTHS: usize = 3;
+const ROW_EIGHTHS_BY_SETS: usize = 4;
 const LIST_EIGHTHS: usize = 3;
 /// Eighths that bounds on the distances to all outputs may take.
 const BOUND_EIGHTHS: usize = 4;
 
 /// The cost of a try outside the list, in sixteenths of the unit of [`LawCache::row_price`].
 const TRY_COST: u32 = 16;
-/// A row with its table costs about as much as one try per this many words. Measured at n = 50:
-/// from 1 to 2, a first and a second pass over a text took the same time.
-const WORDS_PER_TRY: usize = 2;
+/// A row with its table, made alone, costs about as much as one try per this many words. Measured at
+/// n = 50: 170 µs.
+const WORDS_PER_TRY: usize = 6;
 /// The same behind a cover. A try and a row both look at each word of a set. Measured with sets of 40
-/// words: 230 ns and a millisecond.
-const WORDS_PER_TRY_BY_SETS: usize = 5;
+/// words: 230 ns and 600 µs.
+const WORDS_PER_TRY_BY_SETS: usize = 8;
+/// A row that is made with those of other words counts as this part of a row. It costs about a half
+/// or, behind a cover, a fifth. But those who wait until the tries have cost as much pay for both, and
+/// lower prices make a text of twenty million words faster.
+const ROWS_TOGETHER: u32 = 5;
+const ROWS_TOGETHER_BY_SETS: u32 = 16;
 /// Bounds on the distances to all outputs, made for 64 words together, cost about this part of a
 /// row.
-const BOUNDS_PER_ROW: usize = 14;
+const BOUNDS_PER_ROW: usize = 10;
 /// A try with such bounds costs about this part of one without.
 const TRIES_BY_BOUNDS: u32 = 8;
 
@@ -44,7 +52,9 @@ const COUNTERS: usize = 1 << 17;
 pub(super) struct LawCache {
     words: usize,
     words_per_try: usize,
-    pub(super) rows: WordCache<AliasTable>,
+    rows_together: u32,
+    row_bytes: usize,
+    pub(super) rows: WordCache<RowTable>,
     pub(super) lists: WordCache<ListTable>,
     pub(super) shells: WordCache<ShellLaw>,
     /// Bounds on the distances to all outputs.
@@ -55,16 +65,29 @@ pub(super) struct LawCache {
 }
 
 impl LawCache {
-    pub(super) fn new(words: usize, cover: Option<&Cover>, budget: &Arc<CacheBudget>) -> Self {
+    pub(super) fn new(
+        space: &dyn MetricSpace,
+        cover: Option<&Cover>,
+        budget: &Arc<CacheBudget>,
+    ) -> Self {
+        let words = space.vocabulary().len();
+        let outputs = cover.map_or(words, |cover| cover.released().len());
         let eighths = |eighths| budget.limit() / 8 * eighths;
-        let words_per_try = match cover.is_some_and(|cover| cover.mean_set() > 2.0) {
-            true => WORDS_PER_TRY_BY_SETS,
-            false => WORDS_PER_TRY,
-        };
+        let (words_per_try, rows_together, row_eighths) =
+            match cover.is_some_and(|cover| cover.mean_set() > 2.0) {
+                true => (
+                    WORDS_PER_TRY_BY_SETS,
+                    ROWS_TOGETHER_BY_SETS,
+                    ROW_EIGHTHS_BY_SETS,
+                ),
+                false => (WORDS_PER_TRY, ROWS_TOGETHER, ROW_EIGHTHS),
+            };
         LawCache {
             words,
             words_per_try,
-            rows: WordCache::new(words, budget.clone(), eighths(ROW_EIGHTHS)),
+            rows_together,
+            row_bytes: RowTable::bytes(space, outputs),
+            rows: WordCache::new(words, budget.clone(), eighths(row_eighths)),
             lists: WordCache::new(words, budget.clone(), eighths(LIST_EIGHTHS)),
             shells: WordCache::new(words, budget.clone(), eighths(8)),
             bounds: WordCache::new(words, budget.clone(), eighths(BOUND_EIGHTHS)),
@@ -97,32 +120,39 @@ impl LawCache {
         self.spent_slot(id).load(Ordering::Relaxed) > 0
     }
 
-    /// Whether it pays to draw `count` more outputs of a word from its whole row. With `forget`,
-    /// earlier draws do not count, nor does what is kept.
+    /// Whether it pays to draw `count` more outputs of a word from its whole row, made for this draw.
+    /// With `forget`, earlier draws do not count, nor does what is kept.
     pub(super) fn row_pays(&self, id: u32, count: usize, forget: bool) -> bool {
         let bounded = !forget && self.bounds.get(id).is_some();
-        self.row_pays_beside(bounded, id, count, forget)
+        self.pays(bounded, id, count, forget, self.row_price())
     }
 
-    /// The same for a word that has bounds on the distances to all outputs, or not.
-    pub(super) fn row_pays_beside(
+    /// The same for a row that is made together with those of other words, for a word that has bounds
+    /// on the distances to all outputs, or not.
+    pub(super) fn row_pays_together(
         &self,
         bounded: bool,
         id: u32,
         count: usize,
         forget: bool,
     ) -> bool {
+        // With a seed, each row is made alone.
+        let price = self.row_price() / if forget { 1 } else { self.rows_together };
+        self.pays(bounded, id, count, forget, price)
+    }
+
+    fn pays(&self, bounded: bool, id: u32, count: usize, forget: bool, price: u32) -> bool {
         // Three tries per draw are usual where the tail matters.
         let mut now = count.saturating_mul(3 * TRY_COST as usize);
         if bounded {
             now /= TRIES_BY_BOUNDS as usize;
         }
-        let before = match !forget && self.rows.free_bytes() > self.row_bytes() {
+        let before = match !forget && self.rows.free_bytes() > self.row_bytes {
             // Earlier draws count only if there is room to keep the row.
             true => self.spent_slot(id).load(Ordering::Relaxed) as usize,
             false => 0,
         };
-        before.saturating_add(now) >= self.row_price() as usize
+        before.saturating_add(now) >= price as usize
     }
 
     /// Whether bounds on the distances to all outputs pay for `count` more outputs of a word, if each
@@ -146,10 +176,6 @@ impl LawCache {
         self.tries_per_row(false)
             .saturating_mul(TRY_COST)
             .min(1 << 30)
-    }
-
-    fn row_bytes(&self) -> usize {
-        AliasTable::bytes(self.words)
     }
 
     /// Charges a word with one call and its tries.

@@ -19,6 +19,8 @@ mod covered;
 mod draw;
 pub mod gumbel;
 mod law_cache;
+mod level_bins;
+mod levels;
 mod neighborhoods;
 mod output_bounds;
 mod output_codes;
@@ -27,6 +29,7 @@ mod outside;
 pub mod recommended;
 mod rejection;
 mod rough_distances;
+mod row_table;
 mod shells;
 mod terms;
 mod tries;
@@ -169,12 +172,12 @@ impl Tem {
         let sets = cover.as_ref().map_or(0, |cover| cover.fingerprint());
         let certificate = space.certificate(epsilon, gamma, sets);
         Ok(Tem {
-            space,
             cache: Arc::new(LawCache::new(
-                words,
+                &*space,
                 cover.as_deref(),
                 neighborhoods.budget(),
             )),
+            space,
             neighborhoods,
             epsilon,
             truncation,
@@ -207,7 +210,7 @@ impl Tem {
         let k = covered::list_length(words, cover);
         let neighborhoods = Arc::new(Neighborhoods::new(&*self.space, k, budget));
         let mut tem = self.clone();
-        tem.cache = Arc::new(LawCache::new(words, cover, neighborhoods.budget()));
+        tem.cache = Arc::new(LawCache::new(&*self.space, cover, neighborhoods.budget()));
         tem.neighborhoods = neighborhoods;
         tem
     }

@@ -114,7 +114,16 @@ impl Distances for OutputDistances<'_> {
         let (mut each, mut near) = ([0.0; 64], [0; 64]);
         for ((&y, &far), out) in outputs.iter().zip(far).zip(out) {
             *out = f64::INFINITY;
-            for some in cover.set(y).chunks(each.len()) {
+            let set = cover.set(y);
+            if set.contains(&self.id) {
+                let own = std::slice::from_mut(out);
+                self.space.distances_to(self.id, &[self.id], own);
+                if own == [0.0] {
+                    // No other word is nearer.
+                    continue;
+                }
+            }
+            for some in set.chunks(each.len()) {
                 let some = self.not_beyond(some, far, &mut near);
                 let each = &mut each[..some.len()];
                 self.space.distances_to(self.id, some, each);

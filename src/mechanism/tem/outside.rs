@@ -339,7 +339,7 @@ pub(super) fn limits(terms: Terms, x: u64, exponent: f64, penalty: f64) -> (f64,
 }
 
 /// -ln(weight·2⁻¹⁰⁰), slightly rounded up.
-fn exponent(weight: u128) -> f64 {
+pub(super) fn exponent(weight: u128) -> f64 {
     (f64::from(LOG2_LARGEST) - (weight as f64).log2()) * std::f64::consts::LN_2 + 1e-7
 }
 

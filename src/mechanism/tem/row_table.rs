@@ -1,0 +1,152 @@
+//! The table of a word's whole law, for words that are drawn often.
+
+use rand::Rng;
+
+use super::Tem;
+use super::alias::AliasTable;
+use super::levels::{Asked, LevelTable, Weights};
+use super::output_distances::OutputDistances;
+use super::outside::{Distances, exponent};
+use crate::cover::Cover;
+use crate::law::{Law, weight};
+use crate::space::MetricSpace;
+
+/// The table of a whole law.
+#[derive(Debug)]
+#[allow(clippy::large_enum_variant)] // nearly all are levels
+pub(super) enum RowTable {
+    /// Where a distance costs as much as a whole row, or there are few outputs.
+    Columns(AliasTable),
+    Levels(LevelTable),
+}
+
+/// A word's law, which its table does not hold in full.
+pub(super) struct RowLaw<'a> {
+    pub(super) tem: &'a Tem,
+    pub(super) cover: Option<&'a Cover>,
+    pub(super) id: u32,
+}
+
+impl RowTable {
+    /// From so many draws of a word on, its table lets them wait for memory together.
+    pub(super) const DRAWS_PER_BATCH: usize = AliasTable::DRAWS_PER_BATCH;
+
+    /// Whether tables have levels, for so many outputs of a space.
+    pub(super) fn has_levels(space: &dyn MetricSpace, outputs: usize) -> bool {
+        // Fewer take no more memory with columns.
+        const FEW: usize = 1 << 10;
+        outputs > FEW && !space.distances_by_row()
+    }
+
+    /// Bytes of a table of so many outputs of a space.
+    pub(super) fn bytes(space: &dyn MetricSpace, outputs: usize) -> usize {
+        match Self::has_levels(space, outputs) {
+            true => LevelTable::bytes(outputs),
+            false => AliasTable::bytes(outputs),
+        }
+    }
+
+    /// Whether the same law has the same table on every machine.
+    pub(super) fn is_exact(&self) -> bool {
+        match self {
+            RowTable::Columns(_) => true,
+            RowTable::Levels(levels) => levels.is_exact(),
+        }
+    }
+
+    /// Prefetches what the draw with the bits x reads first.
+    #[inline]
+    pub(super) fn prefetch_first(&self, x: u64) {
+        match self {
+            RowTable::Columns(columns) => {
+                columns.prefetch_at(x);
+            }
+            RowTable::Levels(levels) => levels.prefetch_part(x),
+        }
+    }
+
+    /// Prefetches what it reads next, once the first has arrived.
+    #[inline]
+    pub(super) fn prefetch_next(&self, x: u64) {
+        if let RowTable::Levels(levels) = self {
+            levels.prefetch_at(x);
+        }
+    }
+
+    /// Draws one output with x as the first 64 bits.
+    #[inline]
+    pub(super) fn sample_by(&self, x: u64, rng: &mut impl Rng, law: &mut RowLaw) -> u32 {
+        match self {
+            RowTable::Columns(columns) => columns.sample_by(x, rng, || law.law()),
+            RowTable::Levels(levels) => levels.sample_by(x, rng, law),
+        }
+    }
+
+    /// Draws `count` outputs.
+    pub(super) fn sample_many(
+        &self,
+        count: usize,
+        rng: &mut impl Rng,
+        law: &mut RowLaw,
+        drawn: impl FnMut(u32),
+    ) {
+        match self {
+            RowTable::Columns(columns) => columns.sample_many(count, rng, || law.law(), drawn),
+            RowTable::Levels(levels) => levels.sample_many(count, rng, law, drawn),
+        }
+    }
+}
+
+impl RowLaw<'_> {
+    fn law(&self) -> Law {
+        self.tem.law_with(self.cover, self.id)
+    }
+}
+
+impl Weights for RowLaw<'_> {
+    fn outweigh(&mut self, asked: &[Asked]) -> u64 {
+        const SOME: usize = 8;
+        let (mut enough, mut before) = (0, 0);
+        for some in asked.chunks(SOME) {
+            enough |= self.outweigh_some::<SOME>(some) << before;
+            before += some.len();
+        }
+        enough
+    }
+}
+
+impl RowLaw<'_> {
+    /// The same for at most `SOME` weights.
+    fn outweigh_some<const SOME: usize>(&self, asked: &[Asked]) -> u64 {
+        let (eta, gamma, grid) = (self.tem.epsilon / 2.0, self.tem.gamma, self.tem.grid());
+        let distances = OutputDistances {
+            space: &*self.tem.space,
+            id: self.id,
+            cover: self.cover,
+            bounds: None,
+        };
+        let penalties = self.cover.and_then(Cover::penalties);
+        let penalty = |y: u32| penalties.map_or(0.0, |penalties| penalties[y as usize]);
+        let (mut outputs, mut far, mut apart) = ([0; SOME], [f64::INFINITY; SOME], [0.0; SOME]);
+        let count = asked.len();
+        for (each, (output, far)) in asked.iter().zip(outputs.iter_mut().zip(&mut far)) {
+            *output = each.output;
+            // A set's distance is cheaper where it need not be known beyond a limit.
+            if let (Some(_), Some(grid)) = (self.cover, grid) {
+                let exponent = exponent((each.number / u128::from(each.times)).max(1));
+                let terms = self.tem.terms(self.cover, grid);
+                (_, *far) = terms.limits(exponent, penalty(each.output));
+            }
+        }
+        // At once: they wait for memory together.
+        distances.distances(&outputs[..count], &far[..count], &mut apart[..count]);
+        let mut enough = 0;
+        for (i, (each, apart)) in asked.iter().zip(apart).enumerate() {
+            let apart = grid.map_or(apart, |grid| grid.round(apart));
+            let weight = weight(eta * apart.min(gamma) + penalty(each.output));
+            // At most 2¹⁰⁰ times 2²⁷.
+            enough |= u64::from(weight * u128::from(each.times) > each.number) << i;
+        }
+        enough
+    }
+}
