@@ -7,7 +7,8 @@ use rayon::prelude::*;
 use super::alias::{AliasTable, Thresholds};
 use super::covered::{FoundOutputs, Head};
 use super::level_bins::BinBuilder;
-use super::levels::{Bins, LevelTable};
+use super::level_cuts::Bins;
+use super::levels::LevelTable;
 use super::neighborhoods::Row;
 use super::output_bounds::{Ladder, OutputBounds};
 use super::output_codes::{Builder, Wanted};
@@ -259,7 +260,7 @@ impl Tem {
         let bins = self.bins(cover, farthest);
         each.clear();
         each.extend(exponents.iter().map(|&x| bins.bin(x)));
-        RowTable::Levels(LevelTable::new(&bins, each, true))
+        RowTable::Levels(Box::new(LevelTable::new(&bins, each, true)))
     }
 
     /// The bins of a word whose exponents are mostly below `reach`.
@@ -300,7 +301,7 @@ impl Tem {
             let space = &*self.space;
             let bins = |far: f64| self.bins(cover, eta * far);
             let one = |id, bins: &Bins, each: &[u8]| {
-                let table = RowTable::Levels(LevelTable::new(bins, each, false));
+                let table = RowTable::Levels(Box::new(LevelTable::new(bins, each, false)));
                 if self.cache.rows.keep(id, table, bytes).is_ok() {
                     self.cache.settle(id);
                 }

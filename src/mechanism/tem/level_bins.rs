@@ -1,7 +1,7 @@
 //! Finds the bins of all outputs for the [levels](super::levels) of many words together, from rough
 //! distances.
 
-use super::levels::{Bins, LAST, MOST_ERROR};
+use super::level_cuts::{Bins, LAST, MOST_ERROR};
 use super::output_codes::transpose;
 use super::rough_distances::{LANES, ROWS, RoughDistances};
 use crate::cover::Cover;

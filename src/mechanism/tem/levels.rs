@@ -19,75 +19,13 @@
 
 use rand::Rng;
 
-use crate::law::{FLOOR_EXPONENT, LOG2_FLOOR, weight};
+use super::level_cuts::{BINS, Bins, Group, LAST, ROUNDING, counts, levels, ordered};
 use crate::prefetch::prefetch;
 use crate::random::{continued, uniform_below, uniform_below_u128};
 
-/// The last bin, which has no upper end.
-pub(super) const LAST: u8 = u8::MAX;
-/// The number of bins.
-const BINS: usize = LAST as usize + 1;
-/// A relative error of the exponents that bins have room for.
-pub(super) const MOST_ERROR: f64 = 1e-5;
 /// log₂ of the number of parts of a table.
 const LOG2_PARTS: u32 = 8;
 const PARTS: usize = 1 << LOG2_PARTS;
-
-/// Bins of the exponents of one word's outputs: all of equal width but the last.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Bins {
-    /// Bins for a difference of exponents of 1.
-    pub(super) per_exponent: f64,
-    /// By how much an exponent may be wrong.
-    margin: f64,
-    /// From this exponent on, all weights are `flat`.
-    cap: f64,
-    flat: u128,
-}
-
-impl Bins {
-    /// Bins for the exponents η·min(d, γ), or those of a cover with weights. Most exponents should
-    /// be below `reach`.
-    pub(super) fn new(eta: f64, gamma: f64, weighted: bool, reach: f64) -> Self {
-        const FLOOR: f64 = FLOOR_EXPONENT + 0.01;
-        let cap = match weighted {
-            false => (eta * gamma).min(FLOOR),
-            true => FLOOR,
-        };
-        // Covers the arithmetic in f32, and distances that are rounded to a grid.
-        let margin = cap * 2.0 * MOST_ERROR + 1.0 / (1u64 << 32) as f64;
-        Bins {
-            per_exponent: f64::from(LAST) / (reach.min(cap) + 2.0 * margin),
-            margin,
-            cap,
-            flat: weight(cap),
-        }
-    }
-
-    /// The bin of an exponent η·d, which may be beyond η·γ.
-    #[inline(always)]
-    pub(super) fn bin(&self, exponent: f64) -> u8 {
-        (exponent * self.per_exponent) as u8
-    }
-
-    /// Two weights: those of the outputs of a bin lie between them.
-    fn between(&self, bin: u8) -> (u128, u128) {
-        let nearest = f64::from(bin) / self.per_exponent - self.margin;
-        if nearest >= self.cap {
-            return (self.flat, self.flat);
-        }
-        let farthest = match bin {
-            LAST => self.cap,
-            _ => (f64::from(bin) + 1.0) / self.per_exponent + self.margin,
-        };
-        // The exponential is monotone only up to its rounding: leave room for it.
-        let room = |weight: u128| (weight >> 48) + 1;
-        let heaviest = weight(nearest.max(0.0));
-        let lightest = weight(farthest.min(self.cap));
-        let least = lightest.saturating_sub(room(lightest));
-        (least.max(1 << LOG2_FLOOR), heaviest + room(heaviest))
-    }
-}
 
 /// The outputs of one law by levels of weight.
 #[derive(Debug)]
@@ -134,7 +72,8 @@ const MAX_NARROW: usize = 1 << 16;
 
 /// The weights of outputs.
 pub(super) trait Weights {
-    /// Compares up to [`LevelTable::DRAWS_PER_BATCH`] weights; bit i is set if the weight of `asked[i]` is large enough.
+    /// Compares up to [`LevelTable::DRAWS_PER_BATCH`] weights; bit i is set if that of `asked[i]` is
+    /// large enough.
     fn outweigh(&mut self, asked: &[Asked]) -> u64;
 }
 
@@ -406,116 +345,15 @@ fn bits_of(x: u64) -> u16 {
     (x >> (48 - LOG2_PARTS)) as u16
 }
 
-/// Covers the rounding of a few operations in 64-bit floating point.
-const ROUNDING: f64 = 1.0 / (1u64 << 48) as f64;
-
-/// Outputs of one bin: their number, and numbers below and above their weights.
-#[derive(Clone, Copy, Debug)]
-struct Group {
-    count: u32,
-    least: f64,
-    most: f64,
-}
-
-impl Group {
-    fn new(count: u32, (least, most): (u128, u128)) -> Self {
-        Group {
-            count,
-            least: least as f64 * (1.0 - ROUNDING),
-            most: most as f64 * (1.0 + ROUNDING),
-        }
-    }
-}
-
-/// Outputs that are together in some parts.
-#[derive(Clone, Copy, Debug)]
-struct Level {
-    count: u32,
-    parts: u32,
-    least: f64,
-    most: f64,
-}
-
-/// The part of a level's mass that its outputs should fill at least.
-const WELL_FILLED: f64 = 0.85;
-
-/// Cuts the outputs into levels that fit into parts of this mass.
-fn levels(groups: &[Group], mass: f64, mut one: impl FnMut(Level)) {
-    let per_mass = 1.0 / mass;
-    let mut left = groups.first().map_or(0, |group| group.count);
-    let mut at = 0;
-    while let Some(&Group { least, most, .. }) = groups.get(at) {
-        let share = most * per_mass * (1.0 + ROUNDING);
-        let fit = (1.0 / share).min(f64::from(u32::MAX)) as u32;
-        let shares = share * f64::from(left);
-        let mut level = Level {
-            count: 0,
-            parts: 1,
-            least,
-            most,
-        };
-        // What is left of a group is a level if it fills its parts, or if a part is too small for
-        // one output.
-        let together = shares > WELL_FILLED * shares.ceil() || fit == 0;
-        let room = if together { left } else { fit };
-        if together {
-            level.parts = shares.ceil() as u32;
-        }
-        while level.count < room && at < groups.len() {
-            let some = left.min(room - level.count);
-            level.count += some;
-            level.least = level.least.min(groups[at].least);
-            left -= some;
-            if left == 0 {
-                at += 1;
-                left = groups.get(at).map_or(0, |group| group.count);
-            }
-        }
-        one(level);
-    }
-}
-
-/// The number of outputs in each bin.
-fn counts(each: &[u8]) -> [u32; BINS] {
-    // Four tables: equal bins in a row do not wait for each other.
-    let mut counts = [[0u32; BINS]; 4];
-    let (fours, rest) = each.as_chunks::<4>();
-    for four in fours {
-        for i in 0..4 {
-            counts[i][usize::from(four[i])] += 1;
-        }
-    }
-    rest.iter()
-        .for_each(|&bin| counts[0][usize::from(bin)] += 1);
-    let [mut sum, b, c, d] = counts;
-    for i in 0..BINS {
-        sum[i] += b[i] + c[i] + d[i];
-    }
-    sum
-}
-
-/// The outputs in the order of their bins, which begin at `starts`.
-fn ordered<T: Copy + Default>(
-    each: &[u8],
-    starts: &mut [u32; BINS],
-    output: impl Fn(u32) -> T,
-) -> Box<[T]> {
-    let mut outputs = vec![T::default(); each.len()].into_boxed_slice();
-    for (y, &bin) in (0..).zip(each) {
-        let at = &mut starts[usize::from(bin)];
-        outputs[*at as usize] = output(y);
-        *at += 1;
-    }
-    outputs
-}
-
 #[cfg(test)]
 pub(super) mod tests {
     use proptest::prelude::*;
     use rand::RngExt;
 
+    use super::super::level_cuts::MOST_ERROR;
     use super::*;
     use crate::Randomness;
+    use crate::law::weight;
 
     impl LevelTable {
         fn order(&self) -> Vec<u32> {

@@ -20,6 +20,7 @@ mod draw;
 pub mod gumbel;
 mod law_cache;
 mod level_bins;
+mod level_cuts;
 mod levels;
 mod neighborhoods;
 mod output_bounds;

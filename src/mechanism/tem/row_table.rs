@@ -13,11 +13,10 @@ use crate::space::MetricSpace;
 
 /// The table of a whole law.
 #[derive(Debug)]
-#[allow(clippy::large_enum_variant)] // nearly all are levels
 pub(super) enum RowTable {
     /// Where a distance costs as much as a whole row, or there are few outputs.
     Columns(AliasTable),
-    Levels(LevelTable),
+    Levels(Box<LevelTable>),
 }
 
 /// A word's law, which its table does not hold in full.
@@ -101,22 +100,8 @@ impl RowLaw<'_> {
     fn law(&self) -> Law {
         self.tem.law_with(self.cover, self.id)
     }
-}
 
-impl Weights for RowLaw<'_> {
-    fn outweigh(&mut self, asked: &[Asked]) -> u64 {
-        const SOME: usize = 8;
-        let (mut enough, mut before) = (0, 0);
-        for some in asked.chunks(SOME) {
-            enough |= self.outweigh_some::<SOME>(some) << before;
-            before += some.len();
-        }
-        enough
-    }
-}
-
-impl RowLaw<'_> {
-    /// The same for at most `SOME` weights.
+    /// Compares at most `SOME` weights.
     fn outweigh_some<const SOME: usize>(&self, asked: &[Asked]) -> u64 {
         let (eta, gamma, grid) = (self.tem.epsilon / 2.0, self.tem.gamma, self.tem.grid());
         let distances = OutputDistances {
@@ -146,6 +131,18 @@ impl RowLaw<'_> {
             let weight = weight(eta * apart.min(gamma) + penalty(each.output));
             // At most 2¹⁰⁰ times 2²⁷.
             enough |= u64::from(weight * u128::from(each.times) > each.number) << i;
+        }
+        enough
+    }
+}
+
+impl Weights for RowLaw<'_> {
+    fn outweigh(&mut self, asked: &[Asked]) -> u64 {
+        const SOME: usize = 8;
+        let (mut enough, mut before) = (0, 0);
+        for some in asked.chunks(SOME) {
+            enough |= self.outweigh_some::<SOME>(some) << before;
+            before += some.len();
         }
         enough
     }
