@@ -350,6 +350,7 @@ pub(super) mod tests {
     use proptest::prelude::*;
     use rand::RngExt;
 
+    use super::super::chi_squared::chi_squared;
     use super::super::level_cuts::MOST_ERROR;
     use super::*;
     use crate::Randomness;
@@ -510,7 +511,7 @@ pub(super) mod tests {
                 exact(each.output) * u128::from(each.times) > each.number
             };
             let draws: usize = 600_000;
-            let mut counts = vec![0u64; distances.len()];
+            let mut counts = vec![0u32; distances.len()];
             let mut more = |y: u32| counts[y as usize] += 1;
             for count in [1, 5, 31, 32, 33, 100_000, draws / 2 - 100_102] {
                 table.sample_many(count, &mut rng, &mut weights, &mut more);
@@ -519,22 +520,12 @@ pub(super) mod tests {
                 let x = rng.next_u64();
                 more(table.sample_by(x, &mut rng, &mut weights));
             }
-            assert_eq!(counts.iter().sum::<u64>(), draws as u64);
+            assert_eq!(counts.iter().sum::<u32>() as usize, draws);
             assert!(asked > 0);
-            let total: f64 = (0..distances.len() as u32).map(|y| exact(y) as f64).sum();
-            let mut order: Vec<u32> = (0..distances.len() as u32).collect();
-            order.sort_by_key(|&y| std::cmp::Reverse(exact(y)));
-            let (mut chi2, mut degrees) = (0.0, -1.0);
-            let (mut expected, mut found) = (0.0, 0.0);
-            for y in order {
-                expected += exact(y) as f64 / total * draws as f64;
-                found += counts[y as usize] as f64;
-                if expected >= 20.0 {
-                    chi2 += (found - expected) * (found - expected) / expected;
-                    degrees += 1.0;
-                    (expected, found) = (0.0, 0.0);
-                }
-            }
+            let each = (0..distances.len() as u32).map(|y| exact(y) as f64);
+            let total: f64 = each.clone().sum();
+            let law: Vec<f64> = each.map(|weight| weight / total).collect();
+            let (chi2, degrees) = chi_squared(&law, &counts);
             // Wilson and Hilferty: six deviations, false alarms below 1e-8.
             let degrees: f64 = f64::max(degrees, 1.0);
             let scale = 2.0 / (9.0 * degrees);

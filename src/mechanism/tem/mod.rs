@@ -14,6 +14,8 @@
 
 mod ahead;
 pub(super) mod alias;
+#[cfg(test)]
+mod chi_squared;
 pub(crate) mod columns;
 mod covered;
 mod draw;

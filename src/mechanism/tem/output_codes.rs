@@ -224,6 +224,7 @@ mod tests {
     use proptest::prelude::*;
     use rand::RngExt;
 
+    use super::super::chi_squared::chi_squared;
     use super::super::outside::{Class, Outside};
     use super::super::{Tem, Truncation};
     use super::*;
@@ -433,22 +434,10 @@ mod tests {
                 calls += 1;
             }
             assert_eq!(by_codes, 64 * calls);
-            let draws = calls as f64 * 50.0;
             let (mut chi2, mut freedom) = (0.0, 0.0);
             for (law, counts) in laws.iter().zip(&counts) {
-                let mut order: Vec<usize> = (0..4000).collect();
-                order.sort_by(|&a, &b| law[b].total_cmp(&law[a]));
-                let (mut expected, mut found) = (0.0, 0.0);
-                for y in order {
-                    expected += law[y] * draws;
-                    found += f64::from(counts[y]);
-                    if expected >= 20.0 {
-                        chi2 += (found - expected) * (found - expected) / expected;
-                        freedom += 1.0;
-                        (expected, found) = (0.0, 0.0);
-                    }
-                }
-                freedom -= 1.0;
+                let (chi, more) = chi_squared(law, counts);
+                (chi2, freedom) = (chi2 + chi, freedom + more);
             }
             let z = (chi2 - freedom) / (2.0f64 * freedom).sqrt();
             assert!(z.abs() < 5.5, "ε = {epsilon}: χ² = {chi2} at {freedom}");
