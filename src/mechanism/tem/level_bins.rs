@@ -45,11 +45,13 @@ impl BinBuilder {
         let (rough, _) = self.distances.block(space, &some, ids);
         let far = &farthest(rough)[..ids.len()];
         let each: Vec<Bins> = far.iter().map(|&far| bins(far.into())).collect();
+        // Rough and exact distances have an absolute error each.
+        let absolute = 2.0 * eta * space.distance_error();
         let (mut scales, mut zeros) = ([0.0; LANES], [0.0; LANES]);
         for (scale, bins) in scales.iter_mut().zip(&each) {
             let exact = eta * bins.per_exponent;
             // Far inside the range of f32.
-            if !(1e-15..1e15).contains(&exact) {
+            if !bins.have_room_for(absolute) || !(1e-15..1e15).contains(&exact) {
                 return false;
             }
             *scale = exact as f32;
@@ -244,7 +246,7 @@ mod tests {
         #[test]
         fn tables_from_rough_distances_hold_the_weights(
             count in 2usize..700, dim in 1usize..20, k in 0usize..9, lanes in 1usize..=LANES,
-            metric in 0usize..3, eta in prop_oneof![1e-3..1.0f64, 1.0..60.0f64],
+            metric in 0usize..3, eta in prop_oneof![1e-3..1.0f64, 1.0..60.0f64, 60.0..30_000.0f64],
             gamma in prop_oneof![Just(f64::INFINITY), 0.0..2.0f64], seed: u64
         ) {
             let metric = [Metric::Euclidean, Metric::Angular, Metric::Poincare][metric];
@@ -270,8 +272,10 @@ mod tests {
                     let weight = |y: u32| crate::law::weight(eta * grid.round(scores[y as usize]).min(gamma));
                     LevelTable::new(bins, each, false).check(weight);
                 });
-                prop_assert!(built);
-                prop_assert_eq!(&found, &ids);
+                // At a large ε, angles and hyperbolic distances may be too rough.
+                prop_assert!(built || eta > 60.0 || gamma < 1e-3);
+                prop_assert_eq!(found.len(), if built { ids.len() } else { 0 });
+                prop_assert!(!built || found == ids);
             }
         }
     }

@@ -40,6 +40,11 @@ impl Bins {
         }
     }
 
+    /// Whether there is room for an absolute error of the exponents, too.
+    pub(super) fn have_room_for(&self, error: f64) -> bool {
+        error <= self.cap * (MOST_ERROR / 2.0)
+    }
+
     /// The bin of an exponent η·d, which may be beyond η·γ.
     #[inline(always)]
     pub(super) fn bin(&self, exponent: f64) -> u8 {
@@ -113,8 +118,8 @@ pub(super) fn levels(groups: &[Group], mass: f64, mut one: impl FnMut(Level)) {
             least,
             most,
         };
-        // What is left of a group is a level if it fills its parts, or if a part is too small for
-        // one output.
+        // The outputs left of a group become a level if they fill its parts, or if one of them is
+        // too heavy for a part.
         let together = shares > WELL_FILLED * shares.ceil() || fit == 0;
         let room = if together { left } else { fit };
         if together {

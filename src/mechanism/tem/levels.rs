@@ -54,7 +54,7 @@ struct Part {
     last: u16,
 }
 
-/// What the first 64 bits of a draw decide.
+/// The decision that the first 64 bits of a draw allow, if any.
 #[derive(Clone, Copy, Default)]
 struct Decided {
     accepted: bool,
@@ -263,7 +263,7 @@ impl LevelTable {
         let (mut xs, mut places) = ([0; BATCH], [(0, Decided::default()); BATCH]);
         // The outputs in the order of the draws.
         let mut ys = [0; BATCH];
-        // What is asked about open draws, and for which draws.
+        // The questions about open draws, and the draws that they belong to.
         let (mut asked, mut which) = ([Asked::default(); BATCH], [0; BATCH]);
         while rest > 0 {
             let some = rest.min(BATCH);
@@ -306,7 +306,7 @@ impl LevelTable {
         }
     }
 
-    /// What decides a draw that is open; `None` if it is refused.
+    /// Returns the question whose answer decides an open draw; `None` if the draw is refused.
     #[cold]
     fn ask<T: Copy + Into<u32>>(&self, outputs: &[T], x: u64, rng: &mut impl Rng) -> Option<Asked> {
         let &Part {

@@ -14,6 +14,7 @@ use crate::space::MetricSpace;
 
 /// Bytes of the codes of [`LANES`] words for one output: those of the first half in the low bits.
 const BYTES: usize = LANES / 2;
+
 /// A word whose codes are to be made.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted {
