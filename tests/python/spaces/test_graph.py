@@ -146,7 +146,9 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         "--allow-unchanged",
         str(text),
     ]
-    assert main(arguments) == 0
+    # Within this γ, a word changes with a probability below 1e-12. Beyond the default one, one draw
+    # in 1,000 falls.
+    assert main([*arguments, "--gamma", "5"]) == 0
     assert capsys.readouterr().out == "dog cat\n"
     assert main([*arguments, "--mechanism", "laplace"]) == 1
     assert "--graph" in capsys.readouterr().err

@@ -25,7 +25,9 @@ from helpers import SHARED
 
 ENGLISH = Embedding.default()
 
-SURE = ["--allow-unchanged"]
+# Within this γ, Tem at ε = 80 changes a word with a probability below 1e-13. Beyond the default
+# one, one draw in 1,000 falls.
+SURE = ["--allow-unchanged", "--gamma", "20"]
 
 
 @given(st.integers(1, 40), st.integers(0, 2**32 - 1), st.sampled_from([2, 5, 10**9]))
