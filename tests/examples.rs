@@ -28,28 +28,31 @@ impl Drop for Running {
     }
 }
 
+/// Whether any of a few attempts succeeds. At a large ε a word comes back unchanged, but one draw in
+/// 1,000 falls beyond γ. So an attempt with eight words fails once in 125 times, and all four do once
+/// in 10⁸.
+fn once(mut attempt: impl FnMut() -> bool) -> bool {
+    (0..4).any(|_| attempt())
+}
+
 #[test]
 fn batch() {
-    let mut child = example("batch").arg("1e9").spawn().unwrap();
     let lines = "A cup of coffee, please!\n\nSome tea.\n";
-    child
-        .stdin
-        .take()
-        .unwrap()
-        .write_all(lines.as_bytes())
-        .unwrap();
-    let done = child.wait_with_output().unwrap();
-    assert!(done.status.success());
-    // At such an ε every word comes back unchanged, and the guarantee states the ε.
-    assert_eq!(
-        String::from_utf8(done.stdout).unwrap().to_lowercase(),
-        lines.to_lowercase()
-    );
-    assert!(
-        String::from_utf8(done.stderr)
-            .unwrap()
-            .contains("1000000000")
-    );
+    let unchanged = once(|| {
+        let mut child = example("batch").arg("1e9").spawn().unwrap();
+        let mut input = child.stdin.take().unwrap();
+        input.write_all(lines.as_bytes()).unwrap();
+        drop(input);
+        let done = child.wait_with_output().unwrap();
+        assert!(done.status.success());
+        // The guarantee states the ε.
+        let said = String::from_utf8(done.stderr).unwrap();
+        assert!(said.contains("1000000000"), "{said}");
+        let drawn = String::from_utf8(done.stdout).unwrap();
+        assert_eq!(drawn.lines().count(), 3);
+        drawn.to_lowercase() == lines.to_lowercase()
+    });
+    assert!(unchanged);
 
     let done = example("batch").arg("-1").output().unwrap();
     assert!(!done.status.success() && done.stdout.is_empty());
@@ -70,13 +73,15 @@ fn service() {
     let connect = || TcpStream::connect(address.trim()).unwrap();
     let (first, mut second) = (connect(), connect());
     let mut answers = BufReader::new(first.try_clone().unwrap()).lines();
-    for text in ["a cup of coffee, please!", "", "some tea."] {
+    let mut answer = |text: &str| {
         writeln!(&first, "{text}").unwrap();
-        assert_eq!(answers.next().unwrap().unwrap(), text);
+        answers.next().unwrap().unwrap()
+    };
+    for text in ["a cup of coffee, please!", "", "some tea."] {
+        assert!(once(|| answer(text) == text), "{text}");
     }
     // Not UTF-8: the connection ends, and the others go on.
     second.write_all(b"\xff\xfe\n").unwrap();
     assert_eq!(second.read_to_end(&mut Vec::new()).unwrap(), 0);
-    writeln!(&first, "tea").unwrap();
-    assert_eq!(answers.next().unwrap().unwrap(), "tea");
+    assert!(once(|| answer("tea") == "tea"));
 }
