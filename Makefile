@@ -63,10 +63,11 @@ test: ## sets everything up and passes every test
 	$(MAKE) test-python
 
 # The same cases each time, so that a run that passed passes again. New ones:
-# `cargo test`, and HYPOTHESIS_PROFILE=explore for pytest.
+# `cargo test`, and HYPOTHESIS_PROFILE=explore for pytest. Core and service in one call, so that the core and what
+# both depend on are compiled once: alone, each asks for other features.
 .PHONY: test-rust
-test-rust: ## tests of the core
-	MAKEFLAGS= PROPTEST_RNG_SEED=20 cargo test --locked --features hnsw
+test-rust: ## tests of the core and of the service
+	MAKEFLAGS= PROPTEST_RNG_SEED=20 cargo test --locked --workspace --exclude fastdx-fuzz --features fastdx/hnsw
 
 # Hundreds of tests start a process, and each would compile every module that it imports where the environment has
 # PYTHONDONTWRITEBYTECODE: numpy, pandas and scikit-learn take four times as long to import then. Tests run side by
@@ -78,7 +79,7 @@ test-python: $(STAMP) ## tests of the package, the documents and the tools
 	$(COMPILED) $(BIN)/python -m pytest -n auto --dist worksteal
 
 .PHONY: test-service
-test-service: $(STAMP) ## builds the service and tests it; its page where there is a Chromium
+test-service: $(STAMP) ## builds and tests the service alone; its page where there is a Chromium
 	cargo test $(SERVICE)
 	$(COMPILED) $(BIN)/python -m pytest tests/python/service
 
