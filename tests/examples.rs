@@ -29,8 +29,8 @@ impl Drop for Running {
 }
 
 /// Whether any of a few attempts succeeds. At a large ε a word comes back unchanged, but one draw in
-/// 1,000 falls beyond γ. So an attempt with eight words fails once in 125 times, and all four do once
-/// in 10⁸.
+/// 1,000 falls beyond γ. So an attempt with seven words fails less than once in 100 times, and all
+/// four do less than once in 10⁸ times.
 fn once(mut attempt: impl FnMut() -> bool) -> bool {
     (0..4).any(|_| attempt())
 }
