@@ -2,8 +2,9 @@
 //!
 //! The cache adds up what a word's tries outside its list cost. Once they have cost as much as the
 //! word's whole row, it builds and keeps the row, and the word needs no tries any more. So no word
-//! costs more than about twice the best choice in hindsight. Rows that are made together are made
-//! sooner than that: words that have come often mostly come again. There it can be four times.
+//! costs more than about twice the best choice in hindsight. Behind a cover, rows that are made
+//! together are made sooner than that: words that have come often mostly come again. There it can be
+//! four times.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -35,8 +36,8 @@ const WORDS_PER_TRY: usize = 6;
 /// words: 230 ns and 600 µs.
 const WORDS_PER_TRY_BY_SETS: usize = 8;
 /// A row that is made with those of other words counts as this part of a row. Measured, it costs a
-/// half or, behind a cover, a fifth. These lower prices were the best for twenty million words.
-const ROWS_TOGETHER: u32 = 5;
+/// half or, behind a cover, a fifth. The lower price there was the best from a million words on.
+const ROWS_TOGETHER: u32 = 2;
 const ROWS_TOGETHER_BY_SETS: u32 = 16;
 /// Bounds on the distances to all outputs, made for 64 words together, cost about this part of a
 /// row.
