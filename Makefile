@@ -65,9 +65,15 @@ test: ## sets everything up and passes every test
 # The same cases each time, so that a run that passed passes again. New ones:
 # `cargo test`, and HYPOTHESIS_PROFILE=explore for pytest. Core and service in one call, so that the core and what
 # both depend on are compiled once: alone, each asks for other features.
+TESTED := --locked --workspace --exclude fastdx-fuzz --features fastdx/hnsw
+
 .PHONY: test-rust
 test-rust: ## tests of the core and of the service
-	MAKEFLAGS= PROPTEST_RNG_SEED=20 cargo test --locked --workspace --exclude fastdx-fuzz --features fastdx/hnsw
+	MAKEFLAGS= PROPTEST_RNG_SEED=20 cargo test $(TESTED)
+
+.PHONY: build-tests
+build-tests: ## compiles the tests of the core and of the service
+	MAKEFLAGS= cargo test $(TESTED) --no-run
 
 # Hundreds of tests start a process, and each would compile every module that it imports where the environment has
 # PYTHONDONTWRITEBYTECODE: numpy, pandas and scikit-learn take four times as long to import then. Tests run side by
@@ -139,7 +145,7 @@ lint: lint-rust lint-python ## all linters
 
 .PHONY: lint-rust
 lint-rust: ## clippy, warnings as errors
-	cargo clippy --locked --workspace --exclude fastdx-fuzz --all-targets --features fastdx/hnsw -- -D warnings
+	cargo clippy $(TESTED) --all-targets -- -D warnings
 	cargo clippy --locked --features python -- -D warnings
 	cargo clippy --locked -p fastdx-fuzz --bins -- -D warnings
 	cargo check --locked --no-default-features --all-targets
@@ -159,6 +165,9 @@ format: $(VENV)/.made ## checks the format; `make fix` changes it
 .PHONY: mypy
 mypy: $(VENV)/.made ## mypy, which needs no build
 	MYPYPATH=python $(BIN)/mypy
+
+.PHONY: package
+package: $(STAMP) ## builds and installs the package
 
 .PHONY: types
 types: $(STAMP) mypy ## mypy, and stubs against signatures
