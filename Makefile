@@ -92,7 +92,7 @@ test-service: $(STAMP) ## builds and tests the service alone; its page where the
 # Spark, Ray, spaCy too, which take minutes to install; Spark needs Java.
 .PHONY: test-engines
 test-engines: $(STAMP) $(VENV)/.engines ## tests with Spark, Ray, spaCy, Presidio (a gigabyte to install; Spark needs Java)
-	$(BIN)/python -m pytest tests/python/engines docs/engines \
+	$(COMPILED) $(BIN)/python -m pytest tests/python/engines docs/engines \
 		$(patsubst %,python/fastdx/%.py,spark ray spacy presidio duckdb datasets sklearn)
 
 .PHONY: engines
