@@ -166,9 +166,6 @@ format: $(VENV)/.made ## checks the format; `make fix` changes it
 mypy: $(VENV)/.made ## mypy, which needs no build
 	MYPYPATH=python $(BIN)/mypy
 
-.PHONY: package
-package: $(STAMP) ## builds and installs the package
-
 .PHONY: types
 types: $(STAMP) mypy ## mypy, and stubs against signatures
 	cd $(VENV) && bin/python -m mypy.stubtest fastdx --mypy-config-file ../pyproject.toml --allowlist ../tools/stubtest_allowed.txt
