@@ -42,7 +42,7 @@
 //!
 //! let embedding = Embedding::default_english()?;
 //! let tem = Tem::new(Arc::new(embedding), 3.0, Default::default(), Randomness::new(None))?;
-//! let private = TextPrivatizer::new(Arc::new(tem), Policy::default());
+//! let private = TextPrivatizer::new(Arc::new(tem), Policy::default())?;
 //! println!("{}", private.privatize("I would like a cup of coffee, please.")?);
 //! println!("{}", private.guarantee());
 //! # Ok::<(), fastdx::Error>(())
@@ -69,6 +69,7 @@ pub mod cover;
 pub mod embedding;
 mod error;
 mod file;
+mod fork;
 pub mod graph;
 pub mod guarantee;
 mod gzip;

@@ -1,10 +1,8 @@
 //! Threads, cancellation and progress.
 //!
 //! rayon's global pool does not survive `fork`: a child that uses it waits for threads that do not
-//! exist. So each pool is labelled with the number of forks before this process, and a child
-//! creates a new pool. (The process id would not do: in a new namespace a child may have its
-//! parent's id.) Pools and that number are the crate's only process-wide state. They hold no data
-//! and are never locked.
+//! exist. So each pool is labelled with the number of forks before this process ([`fork`]), and a
+//! child creates a new pool. Pools hold no data and are never locked.
 
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -13,6 +11,7 @@ use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::error::{Error, Result};
+use crate::fork;
 
 /// Cancellation and progress of one long call, shared with its caller.
 #[derive(Debug, Default)]
@@ -55,62 +54,11 @@ impl Control {
     }
 }
 
-/// Counts the forks between the first process and this one.
-#[cfg(unix)]
-mod forks {
-    use std::ffi::c_int;
-    use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-
-    use super::{Error, Result};
-
-    static COUNT: AtomicU32 = AtomicU32::new(0);
-    static WATCHED: AtomicBool = AtomicBool::new(false);
-
-    unsafe extern "C" {
-        fn pthread_atfork(
-            prepare: Option<unsafe extern "C" fn()>,
-            parent: Option<unsafe extern "C" fn()>,
-            child: Option<unsafe extern "C" fn()>,
-        ) -> c_int;
-    }
-
-    /// Runs in every child before `fork` returns there.
-    unsafe extern "C" fn forked() {
-        COUNT.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// The number of forks. Counting starts at the first call, before which there is no pool.
-    pub(super) fn count() -> Result<u32> {
-        if !WATCHED.load(Ordering::Acquire) {
-            // Two threads may both register: a fork then counts twice, which also distinguishes
-            // processes. A lock could be held while another thread forks. SAFETY: the function
-            // lives as long as the process and only adds to a number.
-            let refused = unsafe { pthread_atfork(None, None, Some(forked)) };
-            if refused != 0 {
-                return Err(Error::System {
-                    what: "a watch for forks",
-                    reason: std::io::Error::from_raw_os_error(refused).to_string(),
-                });
-            }
-            WATCHED.store(true, Ordering::Release);
-        }
-        Ok(COUNT.load(Ordering::Relaxed))
-    }
-}
-
-/// For systems without fork.
-#[cfg(not(unix))]
-mod forks {
-    pub(super) fn count() -> super::Result<u32> {
-        Ok(0)
-    }
-}
-
 /// The pools of this process, followed by those of the processes it was forked from: a list that
 /// only grows.
 struct ProcessPool {
     /// The number of forks before the process that created it.
-    forks: u32,
+    forks: u64,
     /// The requested number; 0 for the default.
     threads: usize,
     pool: ThreadPool,
@@ -137,7 +85,7 @@ pub const MAX_THREADS: usize = 4096;
 /// # Errors
 /// The errors of [`pool`].
 pub fn pool_of(threads: usize) -> Result<&'static ThreadPool> {
-    let forks = forks::count()?;
+    let forks = fork::count()?;
     let mut made: Option<Box<ProcessPool>> = None;
     loop {
         let first = POOLS.load(Ordering::Acquire);
@@ -314,28 +262,5 @@ mod tests {
         });
         assert!(alone.join().unwrap());
         assert!(rayon::current_thread_index().is_none());
-    }
-
-    /// A child counts one fork more than its parent, so it does not use the parent's pool.
-    #[test]
-    fn a_forked_child_makes_its_own_pool() {
-        use std::ffi::c_int;
-        unsafe extern "C" {
-            fn fork() -> c_int;
-            fn waitpid(process: c_int, status: *mut c_int, options: c_int) -> c_int;
-            fn _exit(status: c_int) -> !;
-        }
-        let parents = forks::count().unwrap();
-        // SAFETY: the child reads an atomic number and exits.
-        let (process, mut status) = (unsafe { fork() }, 0);
-        if process == 0 {
-            let counted = forks::count().is_ok_and(|count| count > parents);
-            // SAFETY: as above.
-            unsafe { _exit(c_int::from(!counted)) };
-        }
-        assert!(process > 0);
-        // SAFETY: it writes one number.
-        assert_eq!(unsafe { waitpid(process, &raw mut status, 0) }, process);
-        assert_eq!((status, forks::count().unwrap()), (0, parents));
     }
 }

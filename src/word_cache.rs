@@ -6,10 +6,11 @@
 
 use std::marker::PhantomData;
 use std::ptr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
 
 use crate::error::{Error, Result as Outcome};
+use crate::fork::Once;
 
 /// The default limit of one mechanism, in bytes.
 pub(crate) const DEFAULT_BYTES: usize = 128 << 20;
@@ -158,7 +159,7 @@ pub(crate) struct WordCache<T> {
     share: usize,
     used: AtomicUsize,
     /// Created when the first value is kept: a Tem that is only configured costs nothing.
-    kept: OnceLock<Option<Slots<T>>>,
+    kept: Once<Option<Slots<T>>>,
 }
 
 impl<T> Drop for WordCache<T> {
@@ -175,7 +176,7 @@ impl<T> WordCache<T> {
             budget,
             share,
             used: AtomicUsize::new(0),
-            kept: OnceLock::new(),
+            kept: Once::new(),
         }
     }
 

@@ -5,7 +5,7 @@ mod texts;
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 
 use rayon::prelude::*;
 
@@ -18,6 +18,7 @@ use super::source::Column;
 use super::sweep::{Evidence, Likelihoods, sweep};
 use crate::calibration::sums::sums;
 use crate::error::{Error, Result};
+use crate::fork::Once;
 use crate::parallel::{Control, install};
 use crate::prior::{NgramPrior, words_fingerprint};
 use crate::text::{Consistent, Oov};
@@ -69,7 +70,7 @@ pub struct Posterior {
     messages: Option<Messages>,
     /// Posteriors of places that stand side by side.
     window: Mutex<(Range<usize>, Vec<f64>)>,
-    logs: OnceLock<Logs>,
+    logs: Once<Logs>,
 }
 
 impl std::fmt::Debug for Posterior {
@@ -177,7 +178,7 @@ impl Channel {
             enumerated: None,
             messages: None,
             window: Mutex::default(),
-            logs: OnceLock::new(),
+            logs: Once::new(),
             reading,
         };
         if policy.consistent != Consistent::Never && hidden > 0 {

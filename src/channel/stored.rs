@@ -127,7 +127,7 @@ impl Channel {
             })?;
         match same {
             true => {
-                let _ = self.survey.set(survey);
+                self.survey.get_or_init(|| survey);
                 Ok(())
             }
             false => Err(other()),

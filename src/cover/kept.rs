@@ -10,13 +10,14 @@
 //! size of a set, and the number of words V, in 64 bits each. Then follow V sizes of sets, 0 for a
 //! word that is never released, and the ids of all sets, in 16 bits each.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use super::{Build, Cover};
+use crate::fork::Once;
 use crate::space::MetricSpace;
 
 /// The cover, once it was read: every mechanism of the process shares it.
-static SHARED: OnceLock<Arc<Cover>> = OnceLock::new();
+static SHARED: Once<Arc<Cover>> = Once::new();
 static BYTES: &[u8] = include_bytes!("../../data/recommended.cover");
 
 const HEADER: usize = 5;

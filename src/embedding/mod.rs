@@ -6,7 +6,7 @@ pub mod format;
 pub mod poincare;
 
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use rayon::prelude::*;
 
@@ -15,6 +15,7 @@ use xxhash_rust::xxh3::Xxh3Default;
 use crate::buffer::{Aligned, Backing, Buffer};
 use crate::cover::Cover;
 use crate::error::{Error, Result};
+use crate::fork::Once;
 use crate::guarantee::Certificate;
 use crate::metric::Metric;
 use crate::metric::bounded::{self, Norms, Vectors};
@@ -47,14 +48,14 @@ pub struct Embedding {
 /// calls [`Embedding::from_parts`], which starts with none of it.
 #[derive(Clone, Debug, Default)]
 struct Derived {
-    search: Arc<OnceLock<ExactSearch>>,
-    fingerprint: Arc<OnceLock<u64>>,
+    search: Arc<Once<ExactSearch>>,
+    fingerprint: Arc<Once<u64>>,
     /// Fast bounds on distances, if they are small enough.
-    quantised: Arc<OnceLock<Option<QuantisedBounds>>>,
+    quantised: Arc<Once<Option<QuantisedBounds>>>,
     /// Cached, because every Tem needs it and it takes all distances of a word.
-    farthest: Arc<OnceLock<f64>>,
+    farthest: Arc<Once<f64>>,
     /// The squared norms of words whose bounded distances were computed.
-    norms: Arc<OnceLock<Norms>>,
+    norms: Arc<Once<Norms>>,
     lists: Option<NeighborLists>,
     hnsw: Option<Arc<Hnsw>>,
     certificates: Vec<Certificate>,
@@ -232,7 +233,7 @@ impl Embedding {
     /// # Errors
     /// [`Error::Corrupt`] only if the build is damaged.
     pub fn default_english() -> Result<Self> {
-        static SHARED: OnceLock<Embedding> = OnceLock::new();
+        static SHARED: Once<Embedding> = Once::new();
         static BYTES: &Aligned<[u8]> = &Aligned(*include_bytes!("../../data/default.fdx"));
         embedded(&SHARED, BYTES, "default.fdx")
     }
@@ -243,7 +244,7 @@ impl Embedding {
     /// # Errors
     /// [`Error::Corrupt`] only if the build is damaged.
     pub fn default_nouns() -> Result<Self> {
-        static SHARED: OnceLock<Embedding> = OnceLock::new();
+        static SHARED: Once<Embedding> = Once::new();
         static BYTES: &Aligned<[u8]> = &Aligned(*include_bytes!("../../data/nouns.fdx"));
         embedded(&SHARED, BYTES, "nouns.fdx")
     }
@@ -387,7 +388,7 @@ impl Embedding {
 
 /// The embedding in the program's own bytes, parsed once.
 fn embedded(
-    shared: &OnceLock<Embedding>,
+    shared: &Once<Embedding>,
     bytes: &'static Aligned<[u8]>,
     name: &str,
 ) -> Result<Embedding> {

@@ -1,6 +1,6 @@
 //! Unpacks gzip data for the command, outside of the interpreter.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use crate::fork::Lock;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -11,7 +11,7 @@ use crate::gzip::{Damaged, Gunzip};
 
 /// Unpacks the data that it is fed.
 #[pyclass(frozen, name = "Gunzip", module = "fastdx._core")]
-pub(super) struct PyGunzip(Mutex<State>);
+pub(super) struct PyGunzip(Lock<State>);
 
 #[derive(Default)]
 struct State {
@@ -20,30 +20,25 @@ struct State {
     taken: usize,
 }
 
-impl PyGunzip {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 #[pymethods]
 impl PyGunzip {
     #[new]
     fn new() -> Self {
-        PyGunzip(Mutex::default())
+        PyGunzip(Lock::default())
     }
 
     /// Takes more packed bytes, after all earlier ones were read.
-    fn feed(&self, packed: PyBackedBytes) {
-        let mut state = self.state();
+    fn feed(&self, packed: PyBackedBytes) -> PyResult<()> {
+        let mut state = self.0.lock()?;
         (state.packed, state.taken) = (Some(packed), 0);
+        Ok(())
     }
 
     /// Returns at most `size` unpacked bytes, `size` above 0; none if it needs more packed bytes.
     /// ValueError for data that is no gzip.
     fn read<'py>(&self, py: Python<'py>, size: usize) -> PyResult<Bound<'py, PyBytes>> {
         let read = py.detach(|| {
-            let mut state = self.state();
+            let mut state = self.0.lock()?;
             let mut out = vec![0; size];
             let mut written = 0;
             loop {
@@ -53,23 +48,24 @@ impl PyGunzip {
                     taken,
                 } = &mut *state;
                 let left = packed.as_ref().map_or(&[][..], |packed| &packed[*taken..]);
-                let (took, made) = gunzip.unpack(left, &mut out[written..])?;
+                let (took, made) = gunzip
+                    .unpack(left, &mut out[written..])
+                    .map_err(|e: Damaged| PyValueError::new_err(e.to_string()))?;
                 *taken += took;
                 written += made;
                 let wants_more = took == left.len() && made == 0;
                 if wants_more || written == size {
                     out.truncate(written);
-                    return Ok(out);
+                    return PyResult::Ok(out);
                 }
             }
         });
-        let read = read.map_err(|e: Damaged| PyValueError::new_err(e.to_string()))?;
-        Ok(PyBytes::new(py, &read))
+        Ok(PyBytes::new(py, &read?))
     }
 
     /// Whether the data may end here.
     #[getter]
-    fn complete(&self) -> bool {
-        self.state().gunzip.is_complete()
+    fn complete(&self) -> PyResult<bool> {
+        Ok(self.0.lock()?.gunzip.is_complete())
     }
 }

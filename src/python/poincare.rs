@@ -1,7 +1,6 @@
 //! `fastdx._core.PoincareTraining`: the core of `fastdx.poincare`.
 
-use std::sync::Mutex;
-use std::sync::PoisonError;
+use crate::fork::Lock;
 
 use pyo3::prelude::*;
 
@@ -18,7 +17,7 @@ pub(super) struct PyTraining {
     vocabulary: Vocabulary,
     dim: usize,
     key: Key,
-    training: Mutex<Training>,
+    training: Lock<Training>,
 }
 
 fn pairs(edges: &Bound<'_, PyAny>, nodes: usize) -> PyResult<Vec<(u32, u32)>> {
@@ -76,34 +75,26 @@ impl PyTraining {
             vocabulary,
             dim: parameters.dim,
             key,
-            training: Mutex::new(training),
+            training: Lock::new(training),
         })
     }
 
     /// Epochs done.
     #[getter]
-    fn epoch(&self) -> usize {
-        self.training
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .epoch()
+    fn epoch(&self) -> PyResult<usize> {
+        Ok(self.training.lock()?.epoch())
     }
 
     /// Makes one pass over the edges; returns the mean loss per edge.
     fn run_epoch(&self, py: Python<'_>) -> PyResult<f64> {
         run(py, true, |control| {
-            let mut training = self.training.lock().unwrap_or_else(PoisonError::into_inner);
-            training.run_epoch(&self.key, control)
+            self.training.lock()?.run_epoch(&self.key, control)
         })
     }
 
     /// The current embedding.
     fn embedding(&self, py: Python<'_>) -> PyResult<Py<PyEmbedding>> {
-        let vectors = self
-            .training
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .vectors();
+        let vectors = self.training.lock()?.vectors();
         let words = self.vocabulary.clone();
         let embedding = Embedding::new(words, vectors, self.dim, Metric::Poincare)?;
         Py::new(py, PyEmbedding::from(embedding))

@@ -1,6 +1,6 @@
 //! JSON records for the command: found, drawn and written outside of the interpreter.
 
-use std::sync::{Mutex, PoisonError};
+use crate::fork::Lock;
 
 use pyo3::create_exception;
 use pyo3::exceptions::PyValueError;
@@ -85,33 +85,32 @@ impl PyFields {
 
     /// A document that is read in parts.
     fn document(&self) -> PyDocument {
-        PyDocument(Mutex::new(Document::new(self.fields.clone(), self.limits)))
+        PyDocument(Lock::new(Document::new(self.fields.clone(), self.limits)))
     }
 }
 
 /// A document that is read in parts.
 #[pyclass(frozen, name = "JsonDocument", module = "fastdx._core")]
-pub(super) struct PyDocument(Mutex<Document>);
+pub(super) struct PyDocument(Lock<Document>);
 
 #[pymethods]
 impl PyDocument {
     /// The records that end in the next bytes; empty bytes mark the end of the document.
     fn feed(&self, py: Python<'_>, data: PyBackedBytes) -> PyResult<PyBlock> {
         let block = py.detach(|| {
-            let mut document = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            match data.is_empty() {
+            let mut document = self.0.lock()?;
+            PyResult::Ok(match data.is_empty() {
                 true => document.end(),
                 false => document.feed(&data),
-            }
-        });
+            })
+        })?;
         Ok(PyBlock(block.map_err(to_python)?))
     }
 
     /// Number of bytes that wait for the end of their record.
     #[getter]
-    fn pending(&self) -> usize {
-        let document = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        document.pending()
+    fn pending(&self) -> PyResult<usize> {
+        Ok(self.0.lock()?.pending())
     }
 }
 

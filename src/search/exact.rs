@@ -6,7 +6,7 @@
 //! integers leave too many words (for example, vectors in few directions), the f32 filter runs. If that
 //! fails too (numbers beyond its range), all words are ranked.
 
-use std::sync::OnceLock;
+use crate::fork::Once;
 
 use super::collector::{Collector, Ranking};
 use super::filter::{Filter, Precision, Prepared};
@@ -24,7 +24,7 @@ pub struct ExactSearch {
     isa: Isa,
     integers: Option<Filter>,
     /// The f32 filter behind one of integers, built when it is first needed.
-    single: OnceLock<Filter>,
+    single: Once<Filter>,
 }
 
 impl ExactSearch {
@@ -40,7 +40,7 @@ impl ExactSearch {
             scoring,
             isa,
             integers,
-            single: OnceLock::new(),
+            single: Once::new(),
         }
     }
 

@@ -4,7 +4,7 @@
 
 use std::ops::{Deref, DerefMut, Range};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::Fate;
 use crate::prefetch::prefetch;
@@ -28,6 +28,7 @@ pub(super) struct MemoPool(Arc<Pool>);
 struct Pool {
     /// Bytes of all texts so far.
     bytes: AtomicUsize,
+    /// Never waited for: a thread that was lost by a fork may hold it.
     idle: Mutex<Vec<Memo>>,
 }
 
@@ -61,23 +62,23 @@ impl MemoPool {
     pub(super) fn check_out(&self) -> CheckedOutMemo<'_> {
         let pool = &*self.0;
         let memo = match pool.bytes.load(Ordering::Relaxed) > MANY_BYTES {
-            true => pool.idle().pop().unwrap_or_else(Memo::with_slots),
+            true => {
+                let idle = pool.idle.try_lock().ok();
+                idle.and_then(|mut idle| idle.pop())
+                    .unwrap_or_else(Memo::with_slots)
+            }
             false => Memo::default(),
         };
         CheckedOutMemo { memo, pool }
     }
 }
 
-impl Pool {
-    fn idle(&self) -> MutexGuard<'_, Vec<Memo>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl Drop for CheckedOutMemo<'_> {
     fn drop(&mut self) {
-        if !self.memo.slots.is_empty() {
-            self.pool.idle().push(std::mem::take(&mut self.memo));
+        if !self.memo.slots.is_empty()
+            && let Ok(mut idle) = self.pool.idle.try_lock()
+        {
+            idle.push(std::mem::take(&mut self.memo));
         }
     }
 }

@@ -4,7 +4,7 @@
 //! rank first, from one table for all words. Then it finds the word of this rank, which needs no row of
 //! probabilities and no complete order.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Instant;
 
 use rand::Rng;
@@ -13,6 +13,7 @@ use super::integers::{Scale, see};
 use super::tables::{Tables, WordOrder};
 use super::{Result, Rows};
 use crate::error::Error;
+use crate::fork::Once;
 use crate::mechanism::tem::alias::AliasTable;
 use crate::neighbors::Order;
 use crate::space::MetricSpace;
@@ -23,7 +24,7 @@ pub struct LawByRank {
     space: Arc<dyn MetricSpace>,
     weights: Vec<f64>,
     /// Of all words together; `None` for weights that are no probabilities.
-    ranks: OnceLock<Option<RankTable>>,
+    ranks: Once<Option<RankTable>>,
 }
 
 /// The weights as integers, and a table of their ranks.
@@ -49,7 +50,7 @@ impl LawByRank {
         Ok(LawByRank {
             space,
             weights,
-            ranks: OnceLock::new(),
+            ranks: Once::new(),
         })
     }
 

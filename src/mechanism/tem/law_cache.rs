@@ -6,14 +6,15 @@
 //! together are made sooner than that: words that have come often mostly come again. There it can be
 //! four times.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, OnceLock};
 
 use super::output_bounds::OutputBounds;
 use super::rejection::ListTable;
 use super::row_table::RowTable;
 use super::shells::ShellLaw;
 use crate::cover::Cover;
+use crate::fork::Once;
 use crate::prefetch::prefetch;
 use crate::space::MetricSpace;
 use crate::word_cache::{CacheBudget, WordCache};
@@ -62,7 +63,7 @@ pub(super) struct LawCache {
     pub(super) bounds: WordCache<OutputBounds>,
     /// The cost of each word so far. The system supplies zeroed pages on first use, so a Tem at
     /// another ε costs nothing at first.
-    spent: OnceLock<Box<[AtomicU32]>>,
+    spent: Once<Box<[AtomicU32]>>,
 }
 
 impl LawCache {
@@ -92,7 +93,7 @@ impl LawCache {
             lists: WordCache::new(words, budget.clone(), eighths(LIST_EIGHTHS)),
             shells: WordCache::new(words, budget.clone(), eighths(8)),
             bounds: WordCache::new(words, budget.clone(), eighths(BOUND_EIGHTHS)),
-            spent: OnceLock::new(),
+            spent: Once::new(),
         }
     }
 

@@ -15,7 +15,7 @@
 #[cfg_attr(not(feature = "hnsw"), path = "absent.rs")]
 mod graph;
 
-use std::sync::OnceLock;
+use crate::fork::Once;
 
 pub(crate) use graph::Searcher;
 
@@ -91,7 +91,7 @@ pub struct Hnsw {
     parameters: HnswParameters,
     rows: Rows,
     lists: Lists,
-    searcher: OnceLock<Searcher>,
+    searcher: Once<Searcher>,
 }
 
 /// The lists of neighbours, as in our file.
@@ -156,7 +156,7 @@ impl Hnsw {
             parameters,
             rows,
             lists,
-            searcher: OnceLock::new(),
+            searcher: Once::new(),
         }
     }
 
