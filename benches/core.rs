@@ -45,7 +45,7 @@ fn core(c: &mut Criterion) {
         .sample_size(10)
         .throughput(Throughput::Bytes(text.len() as u64));
     group.bench_function("tokenise", |b| b.iter(|| words(&text).count()));
-    let private = TextPrivatizer::new(Arc::new(tem), Policy::default());
+    let private = TextPrivatizer::new(Arc::new(tem), Policy::default()).unwrap();
     group.bench_function("Tem, 13,000 words of text", |b| {
         b.iter(|| private.privatize(&text))
     });

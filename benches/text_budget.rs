@@ -145,7 +145,7 @@ fn measure() {
     });
     let control = Control::new();
     let of_texts = |mechanism: Arc<dyn Mechanism>| {
-        let private = TextPrivatizer::new(mechanism, Policy::default());
+        let private = TextPrivatizer::new(mechanism, Policy::default()).unwrap();
         let draw = || _ = black_box(private.privatize_texts(&texts, &control).expect("texts"));
         for _ in 0..4 {
             draw();

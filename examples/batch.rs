@@ -36,7 +36,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         Randomness::new(None),
     )?
     .excluding(&unwanted)?;
-    let private = TextPrivatizer::new(Arc::new(tem), Policy::default());
+    let private = TextPrivatizer::new(Arc::new(tem), Policy::default())?;
     eprintln!("{}", private.guarantee());
 
     let control = Control::new();

@@ -33,7 +33,7 @@ fn main() -> std::result::Result<(), Box<dyn Error>> {
         Randomness::new(None),
     )?;
     // Shared by all threads: draws of two threads never use the same randomness.
-    let private = Arc::new(TextPrivatizer::new(Arc::new(tem), Policy::default()));
+    let private = Arc::new(TextPrivatizer::new(Arc::new(tem), Policy::default())?);
     let listener = TcpListener::bind(address)?;
     eprintln!("{}\n{}", listener.local_addr()?, private.guarantee());
     for stream in listener.incoming() {

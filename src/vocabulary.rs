@@ -2,12 +2,13 @@
 //! stored in the index file, so that opening a file builds nothing.
 
 use std::collections::HashSet;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
 use crate::buffer::Buffer;
 use crate::error::{Error, Result};
+use crate::fork::Once;
 
 const EMPTY: u32 = u32::MAX;
 
@@ -19,7 +20,8 @@ pub struct Vocabulary {
     pub(crate) offsets: Buffer<u64>,
     /// Slots, a power of two in number and at most half occupied: [`EMPTY`] or a word id.
     pub(crate) slots: Buffer<u32>,
-    compounds: Arc<OnceLock<HashSet<Beginning>>>,
+    compounds: Arc<Once<HashSet<Beginning>>>,
+    unreadable: Arc<Once<Arc<[u32]>>>,
 }
 
 /// The beginning of a word: its first characters, hashed. Equal beginnings have equal values;
@@ -121,6 +123,7 @@ impl Vocabulary {
             offsets: offsets.into(),
             slots: Vec::new().into(),
             compounds: Arc::default(),
+            unreadable: Arc::default(),
         };
         vocabulary.indexed()
     }
@@ -172,6 +175,7 @@ impl Vocabulary {
                 offsets,
                 slots: Vec::new().into(),
                 compounds: Arc::default(),
+                unreadable: Arc::default(),
             };
             return vocabulary.indexed().map_err(|e| e.to_string());
         };
@@ -187,6 +191,7 @@ impl Vocabulary {
             offsets,
             slots,
             compounds: Arc::default(),
+            unreadable: Arc::default(),
         })
     }
 
@@ -220,6 +225,11 @@ impl Vocabulary {
         find: impl FnOnce(&Self) -> HashSet<Beginning>,
     ) -> &HashSet<Beginning> {
         self.compounds.get_or_init(|| find(self))
+    }
+
+    /// The words that a text cannot release; `find` computes them on first use.
+    pub(crate) fn unreadable(&self, find: impl FnOnce(&Self) -> Arc<[u32]>) -> &Arc<[u32]> {
+        self.unreadable.get_or_init(|| find(self))
     }
 
     /// The words as bytes, for many look-ups.

@@ -28,7 +28,7 @@ mod sweep;
 mod tests;
 mod viterbi;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 pub use counts::{Fit, Frequencies};
 pub use estimated::Draws;
@@ -37,6 +37,7 @@ pub use posterior::{Posterior, WordPosterior};
 pub use read::{TextOrTokens, UNKNOWN};
 
 use crate::error::{Error, Result};
+use crate::fork::Once;
 pub use crate::guarantee::Bits;
 use crate::guarantee::{Guarantee, WordBits};
 use crate::parallel::Control;
@@ -84,7 +85,7 @@ pub fn word_bits(text: &TextPrivatizer, control: &Control) -> Result<WordBits> {
 /// use fastdx::{Control, Embedding, Randomness, Tem};
 /// let space = Arc::new(Embedding::default_english()?.first(300)?);
 /// let tem = Tem::new(space, 2.66, Default::default(), Randomness::new(None))?;
-/// let text = TextPrivatizer::new(Arc::new(tem), Policy::default());
+/// let text = TextPrivatizer::new(Arc::new(tem), Policy::default())?;
 /// let channel = Channel::new(text, None)?;
 /// let bits = channel.bits(None, None, &Control::new())?;
 /// assert!(bits.value < channel.capacity(None, &Control::new())?.value);
@@ -96,9 +97,9 @@ pub struct Channel {
     kept: WordCache<Column>,
     /// Two threads that need it at the same time both make it: a pool's thread that waits for a lock
     /// could hold up the holder.
-    survey: OnceLock<Survey>,
+    survey: Once<Survey>,
     /// Pr\[y | the word is unknown\].
-    unknown: OnceLock<Arc<[f64]>>,
+    unknown: Once<Arc<[f64]>>,
 }
 
 /// Bytes of a cached column besides its numbers.
@@ -151,8 +152,8 @@ impl Channel {
         Ok(Channel {
             source,
             kept: WordCache::new(words, budget, share),
-            survey: OnceLock::new(),
-            unknown: OnceLock::new(),
+            survey: Once::new(),
+            unknown: Once::new(),
             text,
         })
     }

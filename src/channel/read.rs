@@ -12,9 +12,6 @@ use crate::text::{MASK, Oov, ends_sentence, id_of, normalize};
 /// The text of an unknown word in a text drawn from a posterior: nothing else is known of it.
 pub const UNKNOWN: &str = "[UNKNOWN]";
 
-/// Bytes of a word in which joined outputs are looked for: the search takes quadratic time.
-const MAX_JOINED: usize = 256;
-
 /// The observation of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Observed {
@@ -90,22 +87,12 @@ impl Channel {
                     let masked =
                         text[..range.start].ends_with('[') && text[range.end..].starts_with(']');
                     let word = &text[range.clone()];
-                    match self.observe(word, masked && is_mask(word)) {
-                        Some(one) => {
-                            observed.push(one);
-                            ranges.push(range);
-                        }
-                        None => {
-                            let at = range.start;
-                            let place =
-                                || format!("word {} of the text, at byte {at}", ranges.len());
-                            let parts = self.joined_outputs(word).ok_or_else(|| none(place()))?;
-                            for (part, one) in parts {
-                                observed.push(one);
-                                ranges.push(part.start + at..part.end + at);
-                            }
-                        }
-                    }
+                    let one = self.observe(word, masked && is_mask(word)).ok_or_else(|| {
+                        let place = ranges.len();
+                        none(format!("word {place} of the text, at byte {}", range.start))
+                    })?;
+                    observed.push(one);
+                    ranges.push(range);
                 }
             }
             TextOrTokens::Tokens(tokens) => {
@@ -147,49 +134,6 @@ impl Channel {
             Oov::Mask if masked => Some(Observed::Written(unknown)),
             _ => None,
         }
-    }
-
-    /// The outputs that punctuation joins into one word, with their places in it; None if there are
-    /// none. Symbols that touched a written word are not released with its output, so the apostrophe
-    /// of "'scene'<br" then stands between two letters.
-    fn joined_outputs(&self, word: &str) -> Option<Vec<(Range<usize>, Observed)>> {
-        if word.len() > MAX_JOINED {
-            return None;
-        }
-        let apart: Vec<(usize, usize)> = word
-            .char_indices()
-            .filter(|(_, c)| !c.is_alphanumeric())
-            .map(|(at, c)| (at, at + c.len_utf8()))
-            .collect();
-        // From the last start to the first one: the longest output that the others can follow.
-        let mut found: Vec<Option<(usize, Observed, Option<usize>)>> = vec![None; apart.len() + 1];
-        for start in (0..=apart.len()).rev() {
-            let from = start.checked_sub(1).map_or(0, |before| apart[before].1);
-            let ends = (start..apart.len()).map(|i| (apart[i].0, Some(i)));
-            found[start] = std::iter::once((word.len(), None))
-                .chain(ends.rev())
-                .filter(|&(end, _)| end > from)
-                .find_map(|(end, i)| {
-                    let output = self.observe(&word[from..end], false)?;
-                    let Some(first) = i else {
-                        return Some((end, output, None));
-                    };
-                    // Several characters may stand between two outputs.
-                    let run =
-                        (first + 1..apart.len()).take_while(|&j| apart[j].0 == apart[j - 1].1);
-                    let next = std::iter::once(first).chain(run).map(|j| j + 1);
-                    let next = next.into_iter().find(|&next| found[next].is_some())?;
-                    Some((end, output, Some(next)))
-                });
-        }
-        let (mut parts, mut start) = (Vec::new(), Some(0));
-        while let Some(at) = start {
-            let (end, output, next) = found[at]?;
-            let from = at.checked_sub(1).map_or(0, |before| apart[before].1);
-            parts.push((from..end, output));
-            start = next;
-        }
-        Some(parts)
     }
 }
 

@@ -89,7 +89,7 @@ fn law(mechanism: &dyn Mechanism, id: u32) -> Vec<f64> {
 }
 
 fn channel(mechanism: &Arc<dyn Mechanism>, policy: Policy) -> Arc<Channel> {
-    let text = TextPrivatizer::new(mechanism.clone(), policy);
+    let text = TextPrivatizer::new(mechanism.clone(), policy).unwrap();
     Arc::new(Channel::new(text, None).unwrap())
 }
 
@@ -179,7 +179,7 @@ fn columns_do_not_depend_on_what_is_kept() {
     let mut rng = generator(2);
     let space = space(8, &mut rng);
     for mechanism in mechanisms(&space, &mut rng) {
-        let text = TextPrivatizer::new(mechanism.clone(), Policy::default());
+        let text = TextPrivatizer::new(mechanism.clone(), Policy::default()).unwrap();
         let none = Channel::new(text, Some(0)).unwrap();
         let kept = channel(&mechanism, Policy::default());
         let control = Control::new();
@@ -197,7 +197,7 @@ fn columns_do_not_depend_on_what_is_kept() {
 fn noise_in_many_dimensions_is_refused_with_the_reason() {
     let mut rng = generator(3);
     let noise = MultivariateLaplace::new(space(5, &mut rng), 3.0, Randomness::new(Some(1)));
-    let text = TextPrivatizer::new(Arc::new(noise.unwrap()), Policy::default());
+    let text = TextPrivatizer::new(Arc::new(noise.unwrap()), Policy::default()).unwrap();
     let error = Channel::new(text, None).unwrap_err().to_string();
     assert!(
         error.contains("mechanism") && error.contains("two dimensions"),
@@ -286,7 +286,7 @@ fn brute(case: &Case, unknown_law: &[f64]) -> Vec<(Vec<u32>, f64)> {
 
 fn check(case: &Case, seed: u64, exact: bool) {
     let control = Control::new();
-    let text = TextPrivatizer::new(case.mechanism.clone(), case.policy.clone());
+    let text = TextPrivatizer::new(case.mechanism.clone(), case.policy.clone()).unwrap();
     let channel = Arc::new(Channel::new(text, None).unwrap());
     let mut written = String::new();
     for (word, &start) in case.released.iter().zip(&case.starts) {
@@ -449,7 +449,7 @@ fn cases(seed: u64, consistent: Consistent) {
                     _ => "a",
                 })
                 .collect();
-            let text = TextPrivatizer::new(mechanism.clone(), policy.clone());
+            let text = TextPrivatizer::new(mechanism.clone(), policy.clone()).unwrap();
             let released = text.privatize_tokens(&written, &Control::new()).unwrap().0;
             let starts = (0..places).map(|at| at == 0 || rng.random_range(0..4) == 0);
             let case = Case {
@@ -509,7 +509,7 @@ fn sentences_together_have_the_numbers_that_each_has_alone() {
     let control = Control::new();
     let public = texts(words, &mut rng);
     for mechanism in mechanisms(&space, &mut rng) {
-        let text = TextPrivatizer::new(mechanism.clone(), Policy::default());
+        let text = TextPrivatizer::new(mechanism.clone(), Policy::default()).unwrap();
         let sentences: Vec<String> = (0..21)
             .map(|i| {
                 let length = [1, 2, 3, 40, 90][i % 5];
@@ -736,7 +736,7 @@ fn messages_between_places_come_near_to_all_texts_written_out() {
             consistent: Consistent::Text,
             ..Policy::default()
         };
-        let text = TextPrivatizer::new(mechanism.clone(), policy.clone());
+        let text = TextPrivatizer::new(mechanism.clone(), policy.clone()).unwrap();
         let written = ["a", "b", "a", "c", "b"];
         let released = text.privatize_tokens(&written, &control).unwrap().0;
         let given = || TextOrTokens::Tokens(released.clone());

@@ -192,3 +192,15 @@ impl dyn Mechanism {
         found.or_else(|| self.inner()?.downcast_ref())
     }
 }
+
+/// The mechanism without some outputs: itself if it has none of them.
+///
+/// # Errors
+/// The errors of [`WordMechanism::excluding`].
+pub(crate) fn excluding(mechanism: Arc<dyn Mechanism>, ids: &[u32]) -> Result<Arc<dyn Mechanism>> {
+    let done = mechanism.excluded();
+    match ids.iter().all(|id| done.binary_search(id).is_ok()) {
+        true => Ok(mechanism),
+        false => mechanism.excluding(ids),
+    }
+}

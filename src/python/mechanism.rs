@@ -2,8 +2,8 @@
 //! core objects.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use numpy::{PyArray1, PyArrayDyn};
@@ -21,6 +21,7 @@ use super::space::Space;
 use super::spec::{Described, parsed, shown_consistent};
 use super::text::{PyReplacements, dict_of};
 use crate::channel::word_bits;
+use crate::fork::Once;
 use crate::guarantee::{Unchanged, WordBits};
 use crate::mechanism::remapped::Remapped;
 use crate::numbers::{Date, Number};
@@ -43,7 +44,7 @@ pub(super) struct PyMechanism {
     /// Whether the warning about a wrongly decoded text was given.
     warned: AtomicBool,
     /// The bits that a release reveals about a word, once requested.
-    bits: OnceLock<WordBits>,
+    bits: Once<WordBits>,
 }
 
 impl PyMechanism {
@@ -74,7 +75,7 @@ impl PyMechanism {
             built,
             space,
             warned: AtomicBool::new(false),
-            bits: OnceLock::new(),
+            bits: Once::new(),
         }
     }
 
@@ -87,9 +88,14 @@ impl PyMechanism {
     }
 
     /// The handling of text of this mechanism, around another word mechanism of its kind.
-    pub(super) fn around(&self, space: Space, mechanism: Arc<dyn Mechanism>, spec: Spec) -> Self {
-        let built = self.built.around(mechanism, space.index(), spec);
-        Self::from_built(built, space)
+    pub(super) fn around(
+        &self,
+        space: Space,
+        mechanism: Arc<dyn Mechanism>,
+        spec: Spec,
+    ) -> PyResult<Self> {
+        let built = self.built.around(mechanism, space.index(), spec)?;
+        Ok(Self::from_built(built, space))
     }
 
     /// Threads of a call; 0 for the default.
@@ -177,7 +183,7 @@ impl PyMechanism {
         if let Ok(other) = kind.cast::<PyMechanism>() {
             let other = other.get();
             let (made, spec) = (other.mechanism().clone(), other.built.given().clone());
-            return Ok(other.around(other.space.clone_ref(py), made, spec));
+            return other.around(other.space.clone_ref(py), made, spec);
         }
         let kind = kind.extract::<PyBackedStr>()?;
         let arguments = arguments.unwrap_or_else(|| PyDict::new(py));

@@ -26,13 +26,14 @@ use crate::mechanism::neighbor_response::NeighborResponse;
 use crate::mechanism::remapped::Remapped;
 use crate::mechanism::tem::{Tem, Truncation};
 use crate::mechanism::vickrey::{EllipticalVickrey, Vickrey};
-use crate::mechanism::{Mechanism, WordMechanism};
+use crate::mechanism::{self, Mechanism, WordMechanism};
 use crate::numbers::Figures;
 use crate::parallel::Control;
 use crate::random::Randomness;
 use crate::search::{HnswParameters, Search};
 use crate::space::MetricSpace;
-use crate::text::{Policy, TextPrivatizer};
+use crate::text::{Policy, TextPrivatizer, unreadable_beside};
+use crate::vocabulary::Vocabulary;
 
 /// Number of candidates of the graph search, if the description does not give it.
 const EF: usize = 256;
@@ -151,14 +152,19 @@ impl Spec {
         let spec = self.completed()?;
         spec.check()?;
         let index = spaces.open(spec.mechanism, &spec, parts.index.as_ref(), control)?;
+        let figures = Figures {
+            numbers: spec.numbers.clone(),
+            dates: spec.dates.clone(),
+        };
         let exclude = spec.exclude.ids(index.space().vocabulary())?;
+        let never = never_released(index.space().vocabulary(), &exclude, &figures);
         let mut maker = Maker {
             spec: &spec,
             parts: &parts,
             index,
             // A law determines its own ε.
             epsilon: spec.epsilon.unwrap_or(f64::NAN),
-            exclude: &exclude,
+            exclude: &never,
             randomness: Randomness::new(spec.seed),
             control,
             cover: None,
@@ -168,22 +174,16 @@ impl Spec {
         if let Some(cover) = &remap {
             mechanism = Arc::new(Remapped::new(mechanism, cover.clone())?);
         }
-        let done = mechanism.excluded();
-        if exclude.iter().any(|id| done.binary_search(id).is_err()) {
-            mechanism = mechanism.excluding(&exclude)?;
-        }
+        mechanism = mechanism::excluding(mechanism, &never)?;
         let Maker { index, cover, .. } = maker;
         let policy = Policy {
             oov: spec.oov,
             skip: spec.skip.iter().cloned().collect(),
             consistent: spec.consistent,
-            figures: Figures {
-                numbers: spec.numbers.clone(),
-                dates: spec.dates.clone(),
-            },
+            figures,
         };
         Ok(Built {
-            text: TextPrivatizer::new(mechanism, policy),
+            text: TextPrivatizer::new(mechanism, policy)?,
             index,
             pad: spec.pad.map(Duration::from_secs_f64),
             exclude,
@@ -195,6 +195,15 @@ impl Spec {
             },
         })
     }
+}
+
+/// The ids of the excluded words and of those that a text cannot release, ascending.
+fn never_released(vocabulary: &Vocabulary, exclude: &[u32], figures: &Figures) -> Vec<u32> {
+    let unreadable = unreadable_beside(vocabulary, figures);
+    let mut ids = [exclude, &unreadable].concat();
+    ids.sort_unstable();
+    ids.dedup();
+    ids
 }
 
 impl Maker<'_> {

@@ -138,20 +138,28 @@ impl Built {
             paper: None,
             ..self.spec.clone()
         };
-        Ok(self.around(mechanism, self.index.clone(), spec))
+        self.around(mechanism, self.index.clone(), spec)
     }
 
     /// Returns the same handling of text around another mechanism of its kind.
-    pub(crate) fn around(&self, mechanism: Arc<dyn Mechanism>, index: Index, spec: Spec) -> Self {
-        Built {
-            text: TextPrivatizer::new(mechanism, self.text.policy().clone()),
+    ///
+    /// # Errors
+    /// The errors of [`TextPrivatizer::new`].
+    pub(crate) fn around(
+        &self,
+        mechanism: Arc<dyn Mechanism>,
+        index: Index,
+        spec: Spec,
+    ) -> Result<Self> {
+        Ok(Built {
+            text: TextPrivatizer::new(mechanism, self.text.policy().clone())?,
             index,
             pad: self.pad,
             exclude: self.exclude.clone(),
             cover: self.cover.clone(),
             remap: self.remap.clone(),
             spec,
-        }
+        })
     }
 
     /// The description that it was built from, as given.

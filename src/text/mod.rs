@@ -17,6 +17,7 @@ mod memo;
 mod pad;
 mod places;
 mod policy;
+mod release;
 mod spans;
 mod tokenize;
 mod tokens;
@@ -24,7 +25,7 @@ mod tokens;
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use byte_span::ByteSpan;
 use came_back::CameBack;
@@ -39,13 +40,16 @@ use memo::{Memo, MemoPool, UpcomingWord};
 pub use pad::padded;
 pub use places::{byte_ranges, character_spans};
 pub use policy::{Consistent, Counts, Oov, Policy};
+use release::Assembly;
+pub use release::{unreadable, unreadable_beside};
 use tokenize::without_symbols;
 pub use tokenize::{BETWEEN, Words, normalize, words};
 
 use crate::calibration::{self, Unchanged};
 use crate::error::{Error, Hidden, Result};
+use crate::fork::Once;
 use crate::guarantee::Guarantee;
-use crate::mechanism::Mechanism;
+use crate::mechanism::{self, Mechanism};
 use crate::numbers::Figure;
 use crate::parallel::{Control, both, install, map_all, map_all_with};
 use crate::vocabulary::{Beginning, Vocabulary, WordTable};
@@ -73,7 +77,7 @@ pub struct TextPrivatizer {
     mechanism: Arc<dyn Mechanism>,
     policy: Policy,
     came_back: CameBack,
-    unchanged: OnceLock<Unchanged>,
+    unchanged: Once<Unchanged>,
     /// The beginnings of the compounds among the skipped words.
     skipped: Arc<HashSet<Beginning>>,
     /// A clone shares them: it has the same vocabulary and the same skipped words.
@@ -138,8 +142,18 @@ struct Drawn {
 }
 
 impl TextPrivatizer {
-    /// Applies `mechanism` under `policy`. The words of `policy.skip` are normalised.
-    pub fn new(mechanism: Arc<dyn Mechanism>, policy: Policy) -> Self {
+    /// Applies `mechanism` under `policy`. The words of `policy.skip` are normalised. Words that a
+    /// reader of the release would not read back ([`unreadable_beside`]) are excluded from the
+    /// outputs.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] if no output is left.
+    pub fn new(mechanism: Arc<dyn Mechanism>, policy: Policy) -> Result<Self> {
+        let never = unreadable_beside(mechanism.vocabulary(), &policy.figures);
+        let mechanism = match never.is_empty() {
+            true => mechanism,
+            false => mechanism::excluding(mechanism, &never)?,
+        };
         let skip = policy.skip.iter().map(|w| normalize(w).into_owned());
         let policy = Policy {
             skip: skip.collect(),
@@ -147,14 +161,14 @@ impl TextPrivatizer {
         };
         let came_back = CameBack::new(mechanism.vocabulary().len());
         let skipped = beginnings(policy.skip.iter().map(String::as_str)).into();
-        TextPrivatizer {
+        Ok(TextPrivatizer {
             mechanism,
             policy,
             came_back,
-            unchanged: OnceLock::new(),
+            unchanged: Once::new(),
             skipped,
             memos: MemoPool::default(),
-        }
+        })
     }
 
     /// The mechanism.
@@ -470,26 +484,33 @@ impl TextPrivatizer {
             unknown: unknown.iter(),
             figures: figures.iter(),
         };
-        let mut result = Vec::with_capacity(text.len() + text.len() / 8 + 32);
+        let mut result = Assembly::new(text.len() + text.len() / 8 + 32, |run: &str| {
+            self.words_only(run).collect()
+        });
         let bytes = text.as_bytes();
         let mut done = 0;
         for word in words {
-            ByteSpan::new(bytes, done, word.start).append_to(&mut result);
+            result.between(ByteSpan::new(bytes, done, word.start));
             done = word.end;
             let original = ByteSpan::new(bytes, word.start, word.end);
-            match self.replacement(word.fate, original, table, &mut drawn) {
-                Some(replacement) => replacement.append_to(&mut result),
-                // A dropped word also removes one of the two spaces around it.
-                None if result.ends_with(b" ")
-                    && (done == text.len() || text[done..].starts_with(AFTER_SPACELESS)) =>
-                {
-                    result.pop();
+            match (
+                word.fate,
+                self.replacement(word.fate, original, table, &mut drawn),
+            ) {
+                (Fate::Number | Fate::Date, Some(figure)) => result.figure(figure),
+                (Fate::Unknown, Some(mask)) if self.policy.oov == Oov::Mask => {
+                    result.word(mask, 1..MASK.len() - 1);
                 }
-                None => {}
+                (_, Some(replacement)) => result.word(replacement, 0..replacement.len()),
+                // A dropped word also removes one of the two spaces around it.
+                (_, None) if done == text.len() || text[done..].starts_with(AFTER_SPACELESS) => {
+                    result.drop_space();
+                }
+                (_, None) => {}
             }
         }
-        result.extend_from_slice(&bytes[done..]);
-        into_string(result)
+        result.between(ByteSpan::new(bytes, done, bytes.len()));
+        into_string(result.finish())
     }
 
     /// Replaces word ids, consistently if the policy says so: the array is one text.

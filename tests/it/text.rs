@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use proptest::prelude::*;
+
 use crate::common::from_vectors;
 use fastdx::mechanism::tem::Truncation;
 use fastdx::text::{Consistent, Oov, Policy, Replacements, TextPrivatizer};
@@ -21,6 +23,7 @@ fn private(oov: Oov, skip: &[&str]) -> TextPrivatizer {
             ..Policy::default()
         },
     )
+    .unwrap()
 }
 
 #[test]
@@ -104,7 +107,7 @@ fn line(policy: Policy, seed: Option<u64>) -> TextPrivatizer {
     let e = Embedding::new(vocabulary, vectors, 1, Metric::Euclidean).unwrap();
     let gamma = Truncation::Gamma(10.0);
     let tem = Tem::new(Arc::new(e), 2.0, gamma, Randomness::new(seed)).unwrap();
-    TextPrivatizer::new(Arc::new(tem), policy)
+    TextPrivatizer::new(Arc::new(tem), policy).unwrap()
 }
 
 fn near(a: f64, b: f64) -> bool {
@@ -239,4 +242,180 @@ fn a_token_is_what_its_word_is() {
     assert_eq!(p.tokenize("A, E-Mail c++ Xyz"), ["a", "e-mail", "c", "xyz"]);
     let counts = p.count_tokens(&["a", "E-Mail", "c++", "xyz"]);
     assert_eq!((counts.words, counts.replaced, counts.unknown), (4, 3, 1));
+}
+
+/// Words of real vocabularies, of which some cannot be read back.
+const ODD: &[&str] = &[
+    "game",
+    "Game",
+    "Paris",
+    "e",
+    "mail",
+    "e-mail",
+    "u.s.",
+    "'s",
+    "new york",
+    "'90s",
+    "</s>",
+    "<unk>",
+    ",",
+    ".",
+    "-",
+    "–",
+    "...",
+    "@",
+    "a\u{a0}b",
+    "\u{2028}",
+    "game.",
+    "3.5",
+    "½",
+    "7",
+    "2010",
+    "www",
+    "http",
+    "a@b",
+    "x.org",
+    "c++",
+    "#tag",
+    "don't",
+    "it’s",
+    "café",
+    "caf\u{e9}s",
+    "CAFÉ",
+    "日本",
+    "\u{200b}z",
+    "co\u{ad}op",
+    "may",
+    "MASK",
+    "unknown",
+    "i",
+    "İ",
+    "ß",
+    "SS",
+    "σ",
+    "ς",
+    "Σ",
+    "§",
+    "a§b",
+    "n.y.c",
+    "and/or",
+    "or",
+    "\u{301}",
+    "e\u{301}",
+    "€",
+    "$5",
+    "😀",
+];
+
+fn odd(oov: Oov, skip: &[&str], consistent: Consistent) -> TextPrivatizer {
+    let vocabulary = Vocabulary::new(ODD).unwrap();
+    let vectors = (0..ODD.len()).map(|i| (i % 7) as f32).collect();
+    let e = Embedding::new(vocabulary, vectors, 1, Metric::Euclidean).unwrap();
+    let gamma = Truncation::Gamma(f64::INFINITY);
+    let tem = Tem::new(Arc::new(e), 0.5, gamma, Randomness::new(Some(7))).unwrap();
+    let policy = Policy {
+        oov,
+        skip: skip.iter().map(|w| (*w).to_owned()).collect(),
+        consistent,
+        ..Policy::default()
+    };
+    TextPrivatizer::new(Arc::new(tem), policy).unwrap()
+}
+
+#[test]
+fn words_that_are_not_read_back_are_inputs_only() {
+    let p = odd(Oov::Random, &[], Consistent::Never);
+    let vocabulary = p.mechanism().vocabulary();
+    let excluded = p.mechanism().excluded();
+    let excluded: Vec<&str> = excluded.iter().map(|&id| vocabulary.word(id)).collect();
+    // "Game" is read as "game", "it’s" as "it's"; "İ" has no lower case of one character.
+    for word in [
+        "Game",
+        "u.s.",
+        "'s",
+        "new york",
+        "</s>",
+        ",",
+        "...",
+        "@",
+        "a\u{a0}b",
+        "game.",
+        "CAFÉ",
+        "\u{200b}z",
+    ] {
+        assert!(excluded.contains(&word), "{word}");
+    }
+    for word in [
+        "game", "Paris", "e-mail", "<unk>", "3.5", "½", "c++", "#tag", "日本", "n.y.c", "a@b", "😀",
+    ] {
+        assert!(!excluded.contains(&word), "{word}");
+    }
+    assert!(p.guarantee().outputs.contains("never released"));
+    // As inputs they are protected as before.
+    assert!(p.mechanism().space().distance(0, 1) > 0.0);
+    // Labels of which no text has any are outputs all the same.
+    let labels = Vocabulary::new(["new york", "u.s."]).unwrap();
+    let e = Embedding::new(labels, vec![0.0, 1.0], 1, Metric::Euclidean).unwrap();
+    let tem = Tem::new(
+        Arc::new(e),
+        1.0,
+        Truncation::default(),
+        Randomness::new(None),
+    )
+    .unwrap();
+    let p = TextPrivatizer::new(Arc::new(tem), Policy::default()).unwrap();
+    assert!(p.mechanism().excluded().is_empty());
+}
+
+/// The words of a release are the words that were drawn, in their number and their order.
+fn reads_as_drawn(
+    p: &TextPrivatizer,
+    again: &TextPrivatizer,
+    text: &str,
+) -> Result<(), TestCaseError> {
+    let words: Vec<&str> = p.words(text).map(|range| &text[range]).collect();
+    let (release, _) = p.privatize_texts(&[text], &Control::new()).unwrap();
+    let (drawn, _) = again.privatize_tokens(&words, &Control::new()).unwrap();
+    let found: Vec<&str> = p
+        .words(&release[0])
+        .map(|range| &release[0][range])
+        .collect();
+    let mask = |word: &String| word.trim_matches(['[', ']']).to_owned();
+    let drawn: Vec<String> = drawn.iter().map(mask).collect();
+    prop_assert_eq!(found, drawn, "{:?} {:?}", text, release[0]);
+    Ok(())
+}
+
+fn odd_text() -> impl Strategy<Value = String> {
+    let word = prop_oneof![
+        proptest::sample::select(ODD).prop_map(str::to_owned),
+        "[a-z0-9]{1,3}",
+        "[#@+*$<>€½²]{0,2}[a-zA-Zé7½]{1,2}[#@+*_~€]{0,2}",
+        any::<char>().prop_map(String::from),
+    ];
+    let gap = prop_oneof![
+        4 => Just(" ".to_owned()),
+        4 => "[-'’.,:/@+#·§…\u{ad}\u{200d}\u{200b}\u{a0}\u{2028}\u{85}()\\[\\]!^ ]{0,3}",
+        1 => any::<char>().prop_map(String::from),
+    ];
+    proptest::collection::vec((word, gap), 0..10)
+        .prop_map(|parts| parts.into_iter().flat_map(|(a, b)| [a, b]).collect())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    #[test]
+    fn a_release_is_read_as_it_was_drawn(
+        texts in proptest::collection::vec(odd_text(), 20),
+        oov in proptest::sample::select(&[Oov::Random, Oov::Mask, Oov::Keep][..]),
+        skip in proptest::sample::subsequence(ODD, 0..4),
+        consistent in proptest::bool::ANY,
+    ) {
+        let consistent = if consistent { Consistent::Text } else { Consistent::Never };
+        let (p, again) = (odd(oov, &skip, consistent), odd(oov, &skip, consistent));
+        for text in texts {
+            reads_as_drawn(&p, &again, &text)?;
+        }
+    }
 }

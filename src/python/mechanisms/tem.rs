@@ -63,7 +63,7 @@ pub(in crate::python) fn tem_build_lists(
     let space = Space::Embedding(Py::new(py, PyEmbedding::from(embedding))?);
     let made = remapped(&core, Arc::new(tem.on(space.space())?))?;
     let spec = core.built.given().clone();
-    Ok(core.around(space, made, spec))
+    core.around(space, made, spec)
 }
 
 /// Writes the words, their metric and the data computed for them to one file.

@@ -1,0 +1,266 @@
+//! A release can be read again: [`words`](super::words) finds in it the words that were put there.
+//!
+//! Two rules make it so.
+//!
+//! 1. **An output is a word that the tokeniser reads back as that word.** Others (",", "u.s.", "new
+//!    york", "Game" beside "game") are [`unreadable`]: they stay protected inputs and are never
+//!    released. Whether a word is readable depends on the vocabulary alone, so leaving the others
+//!    out changes nothing in a proof.
+//! 2. **A release joins no words.** "a-b" may become "e-mail", and "#a’b" without its symbol would
+//!    become one word. Where the words of a run without white space would not be found again, each
+//!    gets a space on both sides ([`Assembly`]). This reads only the release and what stands between
+//!    its words, so it is post-processing.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::byte_span::ByteSpan;
+use super::tokenize::is_space;
+use super::{compounds_of, id_of, known_words, look_up, normalize};
+use crate::numbers::Figures;
+use crate::vocabulary::Vocabulary;
+
+/// The ids of the words that the tokeniser does not read back as themselves, ascending. Where no
+/// word can be read back, the words are those of no text, and none is returned.
+pub fn unreadable(vocabulary: &Vocabulary) -> Arc<[u32]> {
+    let found = vocabulary.unreadable(|vocabulary| {
+        let ids = 0..vocabulary.len() as u32;
+        let found = ids
+            .filter(|&id| !is_read_back(vocabulary, id))
+            .collect::<Arc<[u32]>>();
+        match found.len() < vocabulary.len() {
+            true => found,
+            false => Arc::default(),
+        }
+    });
+    found.clone()
+}
+
+/// [`unreadable`], and the words that a text with numbers and dates could not release: those that a
+/// reader would take for a part of a number or a date ("5", "May" before "3", "pm" behind it).
+pub fn unreadable_beside(vocabulary: &Vocabulary, figures: &Figures) -> Arc<[u32]> {
+    let plain = unreadable(vocabulary);
+    if figures.is_empty() {
+        return plain;
+    }
+    let ids = 0..vocabulary.len() as u32;
+    let all = ids.filter(|id| {
+        plain.binary_search(id).is_ok() || changes_figures(figures, vocabulary.word(*id))
+    });
+    all.collect()
+}
+
+fn is_read_back(vocabulary: &Vocabulary, id: u32) -> bool {
+    let word = vocabulary.word(id);
+    // Most words: they are their own form, and nothing splits them.
+    if word
+        .bytes()
+        .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
+    {
+        return true;
+    }
+    let known = |word: &str| look_up(vocabulary, &normalize(word), word).is_some();
+    let begins = |beginning: &_| compounds_of(vocabulary).contains(beginning);
+    let mut words = known_words(word, known, begins);
+    words.next() == Some(0..word.len())
+        && words.next().is_none()
+        && id_of(vocabulary, word) == Some(id)
+}
+
+/// Whether a word changes which numbers and dates are found around it.
+fn changes_figures(figures: &Figures, word: &str) -> bool {
+    let found = |word: &str, before: &str, behind: &str| -> Vec<(usize, usize)> {
+        let text = format!("{before}{word}{behind}");
+        let start = before.len();
+        let each = figures.find(&text, |_| false).into_iter();
+        // Positions on both sides, counted from the word.
+        let each = each.map(|(span, _)| match span.start < start {
+            true => (span.start, span.end),
+            false => (span.start - word.len(), span.end - word.len()),
+        });
+        each.collect()
+    };
+    [
+        ("", ""),
+        ("7 ", ""),
+        ("", " 7"),
+        ("7 ", " 7"),
+        ("7. ", " 2020"),
+        ("", " 7, 2020"),
+    ]
+    .iter()
+    .any(|(before, behind)| found(word, before, behind) != found("x", before, behind))
+}
+
+/// Classes of the bytes between words: white space, ASCII punctuation that no word takes in where
+/// it stands alone, and others.
+const PLAIN: u8 = 0;
+const SPACE: u8 = 1;
+const OTHER: u8 = 2;
+
+const BYTES: [u8; 256] = {
+    let mut kinds = [OTHER; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        match byte as u8 {
+            b' ' | b'\t'..=b'\r' => kinds[byte] = SPACE,
+            b'!' | b'"' | b'\'' | b'(' | b')' | b',' | b'-' | b'.' | b':' | b';' | b'?' => {
+                kinds[byte] = PLAIN;
+            }
+            _ => {}
+        }
+        byte += 1;
+    }
+    kinds
+};
+
+/// A text that is put together from words and the text between them.
+pub(super) struct Assembly<W> {
+    bytes: Vec<u8>,
+    /// Finds the words of a run without white space.
+    words_of: W,
+    /// The words of the present run.
+    run: Vec<Range<usize>>,
+    /// The end of the last white space, where the run begins, and the end of its last word.
+    start: usize,
+    end: usize,
+    /// Whether the run may be read otherwise than it was put together.
+    doubtful: bool,
+}
+
+impl<W: Fn(&str) -> Vec<Range<usize>>> Assembly<W> {
+    pub(super) fn new(capacity: usize, words_of: W) -> Self {
+        Assembly {
+            bytes: Vec::with_capacity(capacity),
+            words_of,
+            run: Vec::new(),
+            start: 0,
+            end: 0,
+            doubtful: false,
+        }
+    }
+
+    /// Appends text between words.
+    #[inline]
+    pub(super) fn between(&mut self, text: ByteSpan<'_>) {
+        text.append_to(&mut self.bytes);
+    }
+
+    /// Removes a space at the end, as beside a word that is dropped.
+    pub(super) fn drop_space(&mut self) {
+        if self.bytes.len() > self.end && self.bytes.ends_with(b" ") {
+            self.bytes.pop();
+        }
+    }
+
+    /// Appends a word; `within` is the part of it that the tokeniser finds.
+    #[inline]
+    pub(super) fn word(&mut self, word: ByteSpan<'_>, within: Range<usize>) {
+        self.end_gap();
+        // Two words in one run.
+        self.doubtful |= !self.run.is_empty();
+        let start = self.bytes.len();
+        word.append_to(&mut self.bytes);
+        self.end = self.bytes.len();
+        self.run.push(start + within.start..start + within.end);
+    }
+
+    /// Appends a number or a date, which stands in a run of its own, or in several.
+    pub(super) fn figure(&mut self, figure: ByteSpan<'_>) {
+        self.end_gap();
+        figure.append_to(&mut self.bytes);
+        self.run.clear();
+        (self.start, self.end, self.doubtful) = (self.bytes.len(), self.bytes.len(), false);
+    }
+
+    /// Looks at the text since the last word.
+    #[inline]
+    fn end_gap(&mut self) {
+        match self.bytes[self.end..] {
+            // Most words.
+            [b' '] if !self.doubtful => {
+                self.run.clear();
+                self.start = self.bytes.len();
+            }
+            _ => self.end_any_gap(),
+        }
+    }
+
+    fn end_any_gap(&mut self) {
+        let gap = &self.bytes[self.end..];
+        let (mut first, mut last) = (None, 0);
+        let mut others = [false; 2];
+        for (at, &byte) in gap.iter().enumerate() {
+            match BYTES[usize::from(byte)] {
+                SPACE => {
+                    first.get_or_insert(at);
+                    last = at + 1;
+                }
+                OTHER => others[usize::from(first.is_some())] = true,
+                _ => {}
+            }
+        }
+        // Other white space is rare, and so is what joins words.
+        if others != [false; 2] && !gap.is_ascii() {
+            let text = String::from_utf8_lossy(gap).into_owned();
+            first = text.find(is_space);
+            last = text.rfind(is_space).map_or(0, |at| {
+                at + text[at..].chars().next().map_or(0, char::len_utf8)
+            });
+            others = [true; 2];
+        }
+        self.doubtful |= others[0];
+        let Some(first) = first else {
+            return;
+        };
+        let (at, last) = (self.end + first, self.end + last);
+        let added = self.end_run(at);
+        self.start = last + added;
+        self.doubtful = others[1];
+    }
+
+    /// Ends the present run before the byte `end`, and returns how many bytes it grew by.
+    fn end_run(&mut self, end: usize) -> usize {
+        let run = std::mem::take(&mut self.run);
+        let mut added = 0;
+        if self.doubtful && !run.is_empty() {
+            let text = String::from_utf8_lossy(&self.bytes[self.start..end]);
+            let found = (self.words_of)(&text);
+            let placed = run.iter().map(|w| w.start - self.start..w.end - self.start);
+            if !placed.eq(found) {
+                added = self.part(&run, end);
+            }
+        }
+        // Its memory serves the next run.
+        self.run = run;
+        self.run.clear();
+        added
+    }
+
+    /// Puts a space on both sides of each word of a run that ends at the byte `end`, where none is.
+    fn part(&mut self, run: &[Range<usize>], end: usize) -> usize {
+        let rest = self.bytes.split_off(self.start);
+        let mut done = 0;
+        for word in run {
+            let word = word.start - self.start..word.end - self.start;
+            self.bytes.extend_from_slice(&rest[done..word.start]);
+            if word.start > 0 {
+                self.bytes.push(b' ');
+            }
+            self.bytes.extend_from_slice(&rest[word.clone()]);
+            if word.end < end - self.start {
+                self.bytes.push(b' ');
+            }
+            done = word.end;
+        }
+        self.bytes.extend_from_slice(&rest[done..]);
+        self.bytes.len() - self.start - rest.len()
+    }
+
+    /// The whole text.
+    pub(super) fn finish(mut self) -> Vec<u8> {
+        self.end_any_gap();
+        self.end_run(self.bytes.len());
+        self.bytes
+    }
+}
