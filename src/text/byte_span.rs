@@ -25,10 +25,6 @@ impl<'a> ByteSpan<'a> {
         ByteSpan::new(of, 0, of.len())
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.end - self.start
-    }
-
     pub(super) fn bytes(&self) -> &'a [u8] {
         &self.of[self.start..self.end]
     }

@@ -499,9 +499,9 @@ impl TextPrivatizer {
             ) {
                 (Fate::Number | Fate::Date, Some(figure)) => result.figure(figure),
                 (Fate::Unknown, Some(mask)) if self.policy.oov == Oov::Mask => {
-                    result.word(mask, 1..MASK.len() - 1);
+                    result.word(mask, 1);
                 }
-                (_, Some(replacement)) => result.word(replacement, 0..replacement.len()),
+                (_, Some(replacement)) => result.word(replacement, 0),
                 // A dropped word also removes one of the two spaces around it.
                 (_, None) if done == text.len() || text[done..].starts_with(AFTER_SPACELESS) => {
                     result.drop_space();

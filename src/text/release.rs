@@ -119,8 +119,9 @@ pub(super) struct Assembly<W> {
     bytes: Vec<u8>,
     /// Finds the words of a run without white space.
     words_of: W,
-    /// The words of the present run.
-    run: Vec<Range<usize>>,
+    /// The words of the present run, and how many bytes at each end of one the tokeniser does not
+    /// find: the brackets of a mask.
+    run: Vec<(Range<usize>, usize)>,
     /// The end of the last white space, where the run begins, and the end of its last word.
     start: usize,
     end: usize,
@@ -153,16 +154,16 @@ impl<W: Fn(&str) -> Vec<Range<usize>>> Assembly<W> {
         }
     }
 
-    /// Appends a word; `within` is the part of it that the tokeniser finds.
+    /// Appends a word; the tokeniser finds it without `brackets` bytes at each end.
     #[inline]
-    pub(super) fn word(&mut self, word: ByteSpan<'_>, within: Range<usize>) {
+    pub(super) fn word(&mut self, word: ByteSpan<'_>, brackets: usize) {
         self.end_gap();
         // Two words in one run.
         self.doubtful |= !self.run.is_empty();
         let start = self.bytes.len();
         word.append_to(&mut self.bytes);
         self.end = self.bytes.len();
-        self.run.push(start + within.start..start + within.end);
+        self.run.push((start..self.end, brackets));
     }
 
     /// Appends a number or a date, which stands in a run of its own, or in several.
@@ -226,7 +227,9 @@ impl<W: Fn(&str) -> Vec<Range<usize>>> Assembly<W> {
         if self.doubtful && !run.is_empty() {
             let text = String::from_utf8_lossy(&self.bytes[self.start..end]);
             let found = (self.words_of)(&text);
-            let placed = run.iter().map(|w| w.start - self.start..w.end - self.start);
+            let placed = run.iter().map(|(word, brackets)| {
+                word.start + brackets - self.start..word.end - brackets - self.start
+            });
             if !placed.eq(found) {
                 added = self.part(&run, end);
             }
@@ -238,10 +241,10 @@ impl<W: Fn(&str) -> Vec<Range<usize>>> Assembly<W> {
     }
 
     /// Puts a space on both sides of each word of a run that ends at the byte `end`, where none is.
-    fn part(&mut self, run: &[Range<usize>], end: usize) -> usize {
+    fn part(&mut self, run: &[(Range<usize>, usize)], end: usize) -> usize {
         let rest = self.bytes.split_off(self.start);
         let mut done = 0;
-        for word in run {
+        for (word, _) in run {
             let word = word.start - self.start..word.end - self.start;
             self.bytes.extend_from_slice(&rest[done..word.start]);
             if word.start > 0 {

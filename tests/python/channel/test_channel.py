@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import chi2_contingency
 
 import fastdx
 from fastdx import (
@@ -474,16 +475,34 @@ class TestNgramPrior:
             NgramPrior("core")  # type: ignore[arg-type]
 
 
-def test_outputs_that_punctuation_joins_are_read_one_by_one() -> None:
-    """A symbol that touched a word is not released: an apostrophe may then join two outputs."""
-    e = Embedding(["scene", "film", "br"], np.array([[0.0], [0.5], [1.0]]))
-    tem = Tem(e, 1.0, oov="mask", seed=5)
-    channel, prior = Channel.of(tem), NgramPrior.train(e, ["scene film br", "film scene"])
-    assert len(tem.tokenize("scene'<br")) == 2
-    assert len(tem.tokenize(tem.privatize("scene'<br"))) == 1
-    read = channel.decode(tem.privatize("the 'scene'<br film'/<film>'br end"), prior)
-    plain = channel.decode(tem.privatize("the scene br film film br end"), prior)
-    assert len(read) == len(plain) == 7
-    for hostile in ("scene'house", "scene'" * 40 + "x", "'" * 300 + "x", "scene'" * 5000 + "x"):
-        with pytest.raises(ParameterError, match="none of its outputs"):
-            channel.decode(hostile, prior)
+# Words of real vocabularies: marks, names with spaces, two spellings of one word, numbers.
+ODD = [",", "-", "...", "@", "\u00a0", "\u2028", "Game", "game", "game.", "3.5", "7", "½", "U.S.", "'s", "new york",
+       "</s>", "tea", "coffee", "e", "mail", "e-mail", "www", "c++", "a@b"]  # fmt: skip
+
+
+@pytest.mark.parametrize("mechanism", [Tem, MultivariateLaplace, NeighborResponse])
+@pytest.mark.filterwarnings("ignore:.*never released")
+def test_what_is_read_back_has_the_law_of_what_was_drawn(mechanism: type[fastdx.Mechanism]) -> None:
+    e = Embedding(ODD, np.arange(len(ODD), dtype=np.float32)[:, None] / 4)
+    own: dict[str, Any] = {"cover": 3} if mechanism is NeighborResponse else {}
+    m = mechanism.make(e, 2.0, oov="mask", **own)
+    # Symbols that drop, and marks that join what stands beside them.
+    text = (
+        "Game'<tea e-mail 3.5-7 7·½ www.coffee @tea+’e c++’tea- a@b mail/½/tea, unknown-7-unknown"
+    )
+    words = m.tokenize(text)
+    draws = 40_000
+    channel = Channel.of(m, estimate=100 if mechanism is MultivariateLaplace else None)
+    ids, lengths = channel._core.outputs_of(m.privatize([text] * draws))
+    assert set(lengths) == {len(words)}
+    seen = ids.reshape(draws, len(words))
+    known = [i for i, word in enumerate(words) if word in ODD]
+    masked = [i for i in range(len(words)) if i not in known]
+    assert len(known) >= 10 and (seen[:, masked] == len(ODD)).all()
+    excluded = set(e.ids(m.excluded))
+    for i in known:
+        counts = np.bincount(seen[:, i], minlength=len(ODD))
+        drawn = np.bincount(m.sample(words[i], draws), minlength=len(ODD))
+        assert not any(counts[id] for id in excluded)
+        used = counts + drawn > 10
+        assert chi2_contingency([counts[used], drawn[used]]).pvalue > 1e-8, words[i]
