@@ -176,7 +176,9 @@ class Posterior:
         ----------
         view : {'likely', 'certain', 'marginals', 'sample'}, optional
             'likely': the likeliest text as a whole (`viterbi`), which is fluent as far as the prior
-            is, and mostly fiction. 'marginals': the likeliest word of each place, of which more are
+            is, and mostly fiction. If fewer of its words are expected to be right than of the most
+            frequent word everywhere, the release says too little for a text, and each place is
+            "…". 'marginals': the likeliest word of each place, of which more are
             right. 'sample': a text drawn from the posterior. 'certain': at each place the most
             specific thing that is probable enough: the word, else in brackets what the probable
             words are by WordNet's hierarchy of nouns, else "…", of which neighbours merge.
@@ -210,7 +212,7 @@ class Posterior:
         if view == "marginals":
             return of.words(self, self.best)
         if view == "likely":
-            return of.words(self, self._core.likeliest().astype(np.int64))
+            return of.likely(self, self._core.likeliest().astype(np.int64))
         raise ParameterError(
             f"view must be 'likely', 'certain', 'marginals' or 'sample', got {view!r}"
         )

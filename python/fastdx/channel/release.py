@@ -118,6 +118,15 @@ class Release:
                 words.append(DecodedWord(UNKNOWN, "word", float(posterior.unknown[i]), top))
         return self._view(words, gaps)
 
+    def likely(self, posterior: Decoded, ids: NDArray[np.int64]) -> View:
+        """Return `words`, or nothing where naming the most frequent word is right more often."""
+        found = self.words(posterior, ids)
+        if not found.expected_right < float(self.frequencies.max()):
+            return found
+        nothing = [word if word.kind == "shown" else DecodedWord(views.OPEN, "open", 0.0, word.top)
+                   for word in found.words]  # fmt: skip
+        return self._view(nothing, found.gaps)
+
     def certain(self, posterior: Decoded, at_least: float) -> View:
         """Return a view of what is probable enough."""
         names, (released, gaps) = self.mechanism.space.words, self._laid_out

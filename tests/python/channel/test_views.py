@@ -323,3 +323,20 @@ def test_every_view_of_every_pair(channel: Channel, prior: NgramPrior) -> None:
         posterior = channel.decode(list(pair), prior)
         for view in ("likely", "certain", "marginals", "sample"):
             assert isinstance(posterior.text(view, seed=1), View)
+
+
+def test_a_likely_text_that_says_less_than_one_word_everywhere_says_nothing() -> None:
+    """A model that repeats "ha" would else make "ha ha ha …" of whatever is released."""
+    words = ["the", "ha", *(f"w{i}" for i in range(200))]
+    space = Embedding(words, np.arange(len(words))[:, None])
+    lines = ["the the " + " the ".join(words[2:])] * 20 + ["ha " * 40]
+    prior = NgramPrior.train(space, lines, order=2)
+    private = "w1 w2 w3 w4 w5 w6 w7 w8"
+    for epsilon, says in ((0.01, False), (40.0, True)):
+        posterior = Channel.of(Tem(space, epsilon, oov="error")).decode(private, prior)
+        view = posterior.text("likely")
+        right = [posterior.marginals(i)[id] for i, id in enumerate(posterior._core.likeliest())]
+        assert (np.mean(right) >= prior.frequencies.max()) == says
+        assert (view.text == posterior.viterbi()) == says
+        if not says:
+            assert set(view.text) <= {"…", " "} and "says nothing" in str(view)
