@@ -1,7 +1,9 @@
 //! `fastdx.optimal_transport` and the Earth Mover's distances of bags of words.
 
 use numpy::ndarray::Array2;
-use numpy::{IntoPyArray, PyArray1, PyArray2};
+use numpy::{
+    IntoPyArray, PyArray1, PyArray2, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods,
+};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyMapping, PyString, PyTuple};
 
@@ -71,7 +73,9 @@ impl PyTransport {
 /// weights_a : array_like of float, shape (m,)
 ///     The masses to move, ≥ 0.
 /// weights_b : array_like of float, shape (k,)
-///     The masses to arrive, ≥ 0, of the same sum.
+///     The masses to arrive, ≥ 0, of the same sum. Weights in float32 or float16 were normalised with
+///     the rounding of their type. If the sums differ by no more than that, `weights_b` is scaled in
+///     float64 to the sum of `weights_a`.
 /// cost : array_like of float, shape (m, k)
 ///     Cost of moving a unit of mass, finite.
 ///
@@ -100,7 +104,12 @@ pub(super) fn optimal_transport(
 ) -> PyResult<PyTransport> {
     let py = cost.py();
     let a = numbers("weights_a", weights_a)?;
-    let b = numbers("weights_b", weights_b)?;
+    let mut b = numbers("weights_b", weights_b)?;
+    let rounding = rounding(weights_a)?.max(rounding(weights_b)?);
+    let [total, other]: [f64; 2] = [a.iter().sum(), b.iter().sum()];
+    if rounding > 0.0 && (total - other).abs() <= rounding * total.max(other) {
+        b.iter_mut().for_each(|w| *w *= total / other);
+    }
     let cost = matrix_with("cost", cost, |costs: &[f64], rows, columns| {
         Ok(CostMatrix::new(costs, rows, columns)?)
     })?;
@@ -109,6 +118,20 @@ pub(super) fn optimal_transport(
         transport::optimal_transport(&a, &b, cost, control)
     })?;
     Ok(PyTransport { inner })
+}
+
+/// The relative error that the sum of a normalised array of this type may have; 0 for float64 and
+/// integers.
+fn rounding(weights: &Bound<'_, PyAny>) -> PyResult<f64> {
+    let Ok(array) = weights.cast::<PyUntypedArray>() else {
+        return Ok(0.0);
+    };
+    let dtype = array.dtype();
+    Ok(match (dtype.kind(), dtype.itemsize()) {
+        (b'f', 2) => 1e-2,
+        (b'f', 4) => 1e-6,
+        _ => 0.0,
+    })
 }
 
 /// A bag from a mapping of words to counts, a list of words, or (ids, counts).
