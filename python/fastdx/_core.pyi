@@ -68,6 +68,7 @@ __all__ = [
     "nearest_documents",
     "nearest_words",
     "open_space",
+    "open_words",
     "optimal_transport",
     "pairwise_emd",
     "partition_words",
@@ -113,6 +114,7 @@ class Embedding:
         metric: str | None = None,
         vocabulary: str | PathLike[str] | None = None,
         verify: bool = True,
+        duplicates: str = "first",
     ) -> Embedding: ...
     @staticmethod
     def default(name: str = "english") -> Embedding: ...
@@ -537,6 +539,7 @@ def certify_law(
 def open_space(
     path: str | PathLike[str], verify: bool, by_reference: bool
 ) -> Embedding | WordGraph: ...
+def open_words(description: str) -> Embedding | WordGraph: ...
 def reopen(
     path: str | PathLike[str],
     fingerprint: str,

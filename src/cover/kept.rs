@@ -79,6 +79,12 @@ pub(super) fn cover(
     is_kept.then(|| SHARED.get_or_init(|| Arc::new(cover)).clone())
 }
 
+/// Whether this is the kept cover itself.
+#[cfg(feature = "python")]
+pub(crate) fn is_kept(cover: &Arc<Cover>) -> bool {
+    SHARED.get().is_some_and(|kept| Arc::ptr_eq(kept, cover))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

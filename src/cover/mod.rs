@@ -25,6 +25,8 @@ use crate::space::MetricSpace;
 
 pub(crate) use build::{Allowed, each_block, finish};
 pub use build::{Balance, Build};
+#[cfg(feature = "python")]
+pub(crate) use kept::is_kept;
 
 /// One set of words and one weight per output. Outputs are numbered by *rank*: the released words
 /// in the order of their ids.

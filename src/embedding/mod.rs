@@ -182,6 +182,16 @@ impl Embedding {
         self.derived.hnsw.as_ref()
     }
 
+    /// Whether it holds nothing but its words and vectors: no lists, graph, cover or certificates.
+    #[cfg(feature = "python")]
+    pub(crate) fn is_bare(&self) -> bool {
+        let derived = &self.derived;
+        derived.lists.is_none()
+            && derived.hnsw.is_none()
+            && derived.cover.is_none()
+            && derived.certificates.is_empty()
+    }
+
     /// The graph in the form that hnsw_rs searches; `None` without a graph.
     pub(crate) fn hnsw_searcher(&self) -> Result<Option<&Searcher>> {
         self.hnsw().map(|hnsw| hnsw.searcher()).transpose()

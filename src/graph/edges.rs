@@ -88,6 +88,10 @@ impl Edges {
                 std::io::ErrorKind::InvalidData => wrong("is not UTF-8".into()),
                 _ => Error::io(path)(e),
             })?;
+            let line = match number {
+                1 => line.trim_start_matches('\u{feff}'),
+                _ => &line,
+            };
             if line.trim().is_empty() {
                 continue;
             }

@@ -10,11 +10,13 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyTuple, PyType};
 
 use super::arguments::{Text, as_strs, count, matrix, matrix_f32, shape_text, shaped, strings};
+use super::errors::{warn_repeated, warn_unreadable};
 use super::lookup;
 use super::run::{run, run_with};
-use super::source::Source;
+use super::source::Origin;
 use crate::embedding::format::{self, native};
 use crate::search::HnswParameters;
+use crate::spec::IndexSource;
 use crate::{Embedding, Error, Vocabulary};
 
 /// Words with their vectors and a metric on them.
@@ -49,8 +51,8 @@ use crate::{Embedding, Error, Vocabulary};
 #[pyclass(frozen, name = "Embedding", module = "fastdx")]
 pub(super) struct PyEmbedding {
     pub(super) inner: Arc<Embedding>,
-    /// The file to pickle it as, if any.
-    pub(super) source: Option<Source>,
+    /// Where it came from, if it need not be pickled whole.
+    pub(super) origin: Option<Origin>,
     words: PyOnceLock<Py<PyTuple>>,
 }
 
@@ -64,7 +66,7 @@ impl From<Arc<Embedding>> for PyEmbedding {
     fn from(inner: Arc<Embedding>) -> Self {
         PyEmbedding {
             inner,
-            source: None,
+            origin: None,
             words: PyOnceLock::new(),
         }
     }
@@ -94,6 +96,7 @@ impl PyEmbedding {
         let embedding = run(py, false, |_| {
             Embedding::new(Vocabulary::new(as_strs(&words))?, numbers, dim, metric)
         })?;
+        warn_unreadable(py, embedding.vocabulary())?;
         Ok(embedding.into())
     }
 
@@ -121,6 +124,9 @@ impl PyEmbedding {
     /// verify : bool, optional
     ///     For a file of ours: check every checksum (default). Without, opening takes
     ///     milliseconds whatever the size.
+    /// duplicates : 'first' or 'error', optional
+    ///     What a repeated word of a file of another format means: its first vector counts, with a
+    ///     warning (default), or an error.
     ///
     /// Raises
     /// ------
@@ -132,7 +138,8 @@ impl PyEmbedding {
     /// CorruptFileError
     ///     A file of ours that is damaged, truncated, extended or foreign.
     #[staticmethod]
-    #[pyo3(signature = (path, *, format = None, limit = None, metric = None, vocabulary = None, verify = true))]
+    #[pyo3(signature = (path, *, format = None, limit = None, metric = None, vocabulary = None, verify = true, duplicates = "first"))]
+    #[allow(clippy::too_many_arguments)]
     fn load(
         py: Python<'_>,
         path: PathBuf,
@@ -141,18 +148,40 @@ impl PyEmbedding {
         metric: Option<&str>,
         vocabulary: Option<PathBuf>,
         verify: bool,
+        duplicates: &str,
     ) -> PyResult<Self> {
         let options = format::Options {
+            refuse_repeated: match duplicates {
+                "first" => false,
+                "error" => true,
+                _ => {
+                    let got = format!("{duplicates:?}");
+                    return Err(Error::parameter("duplicates", "'first' or 'error'", got).into());
+                }
+            },
             format: format.map(str::parse).transpose()?,
             limit: limit.map(|l| count("limit", l)).transpose()?,
             metric: metric.map(str::parse).transpose()?,
             vocabulary,
             verify,
         };
-        Ok(run(py, true, |control| {
+        let (embedding, repeated) = run(py, true, |control| {
             format::load_with(&path, &options, control)
-        })?
-        .into())
+        })?;
+        warn_repeated(py, repeated)?;
+        warn_unreadable(py, embedding.vocabulary())?;
+        let source = IndexSource {
+            file: Some(std::path::absolute(&path).map_err(Error::io(&path))?),
+            format: options.format.map(|format| format.name().to_owned()),
+            limit: options.limit,
+            metric: options.metric,
+            vocabulary: options.vocabulary,
+            ..IndexSource::default()
+        };
+        Ok(PyEmbedding {
+            origin: Some(Origin::Words(source)),
+            ..embedding.into()
+        })
     }
 
     /// An embedded vocabulary; no network is used.
@@ -189,7 +218,10 @@ impl PyEmbedding {
                 return Err(Error::parameter("name", expected, format!("{name:?}")).into());
             }
         };
-        Ok(run(py, false, |_| open())?.into())
+        Ok(PyEmbedding {
+            origin: Some(Origin::Words(IndexSource::builtin(name.parse()?))),
+            ..run(py, false, |_| open())?.into()
+        })
     }
 
     /// An embedding from a gensim ``KeyedVectors`` object (or anything with ``index_to_key``
@@ -433,8 +465,11 @@ impl PyEmbedding {
         slf: &Bound<'py, Self>,
     ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let py = slf.py();
-        if let Some(source) = &slf.get().source {
-            return source.reduced(py);
+        let this = slf.get();
+        if let Some(origin) = &this.origin
+            && let Some(reduced) = origin.reduced(py, Some(&this.inner))?
+        {
+            return Ok(reduced);
         }
         let bytes = PyBytes::new(py, &native::to_bytes(&slf.get().inner));
         let class: Bound<'py, PyType> = py.get_type::<Self>();

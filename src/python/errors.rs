@@ -4,6 +4,8 @@ use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 
 use crate::Error;
+use crate::Vocabulary;
+use crate::text::unreadable;
 
 /// The Python classes, imported once.
 mod classes {
@@ -75,6 +77,36 @@ fn to_python(py: Python<'_>, error: Error) -> PyResult<PyErr> {
         _ => {}
     }
     Ok(raised)
+}
+
+/// Says how many words of a new space are never released in text.
+pub(super) fn warn_unreadable(py: Python<'_>, vocabulary: &Vocabulary) -> PyResult<()> {
+    let unreadable = unreadable(vocabulary);
+    let Some(&first) = unreadable.first() else {
+        return Ok(());
+    };
+    let message = format!(
+        "{} of the {} words are never released: read in a text, they would not be found as these \
+         words (the first one: {:?}). They stay protected inputs",
+        unreadable.len(),
+        vocabulary.len(),
+        vocabulary.word(first)
+    );
+    warn(py, &message)
+}
+
+/// Says how many words of a file were left out because they are repeated.
+pub(super) fn warn_repeated(py: Python<'_>, repeated: usize) -> PyResult<()> {
+    match repeated {
+        0 => Ok(()),
+        _ => warn(
+            py,
+            &format!(
+                "{repeated} entries of the file repeat a word: the first vector of each counts \
+                 (Embedding.load has duplicates='error')"
+            ),
+        ),
+    }
 }
 
 /// Issues a warning, which is no error.

@@ -10,10 +10,10 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyString, PyTuple, PyType};
 
 use super::arguments::{Text, as_strs, numbers, strings};
-use super::errors::format_error;
+use super::errors::{format_error, warn_unreadable};
 use super::lookup;
 use super::run::run;
-use super::source::Source;
+use super::source::Origin;
 use crate::graph::{Edges, WordGraph};
 use crate::{Error, WordMetric};
 
@@ -102,8 +102,8 @@ pub(super) fn read_edges<'py>(
 #[pyclass(frozen, name = "WordGraph", module = "fastdx")]
 pub(super) struct PyWordGraph {
     pub(super) inner: Arc<WordGraph>,
-    /// The file to pickle it as, if any.
-    pub(super) source: Option<Source>,
+    /// Where it came from, if it need not be pickled whole.
+    pub(super) origin: Option<Origin>,
     words: PyOnceLock<Py<PyTuple>>,
 }
 
@@ -117,7 +117,7 @@ impl From<Arc<WordGraph>> for PyWordGraph {
     fn from(inner: Arc<WordGraph>) -> Self {
         PyWordGraph {
             inner,
-            source: None,
+            origin: None,
             words: PyOnceLock::new(),
         }
     }
@@ -145,6 +145,7 @@ impl PyWordGraph {
         let graph = run(py, true, |_| {
             WordGraph::new(&edges, weights.as_deref(), words.as_deref())
         })?;
+        warn_unreadable(py, graph.vocabulary())?;
         Ok(graph.into())
     }
 
@@ -266,8 +267,10 @@ impl PyWordGraph {
         slf: &Bound<'py, Self>,
     ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let py = slf.py();
-        if let Some(source) = &slf.get().source {
-            return source.reduced(py);
+        if let Some(origin) = &slf.get().origin
+            && let Some(reduced) = origin.reduced(py, None)?
+        {
+            return Ok(reduced);
         }
         let bytes = PyBytes::new(py, &slf.get().inner.to_bytes());
         let class: Bound<'py, PyType> = py.get_type::<Self>();

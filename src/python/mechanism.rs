@@ -15,8 +15,9 @@ use super::arguments::{Text, as_strs, count, real, shaped, strings, word_ids};
 use super::cover::PyCover;
 use super::details::mechanism_details;
 use super::embedding::PyEmbedding;
-use super::errors::{warn, wrong_type};
+use super::errors::{warn, warn_repeated, warn_unreadable, wrong_type};
 use super::run::{run, run_in};
+use super::source::Origin;
 use super::space::Space;
 use super::spec::{Described, parsed, shown_consistent};
 use super::text::{PyReplacements, dict_of};
@@ -60,12 +61,23 @@ impl PyMechanism {
         // A quick construction needs no pool.
         let (long, threads) = (spec.takes_long(), spec.threads.unwrap_or(0));
         spec.check()?;
+        let mut spaces = Spaces::default();
         let built = run_in(py, threads, long, progress.as_ref(), |control| {
-            spec.build(parts, &mut Spaces::default(), control)
+            spec.build(parts, &mut spaces, control)
         })?;
+        warn_repeated(py, spaces.repeated)?;
         let space = match space {
             Some(space) if space.is(&built.index) => space,
-            _ => Space::from_file(py, built.index.clone(), None)?,
+            space => {
+                let source = built.given().index.clone().unwrap_or_default();
+                let named = source.file.is_some() || source.builtin.is_some();
+                let read = source.file.is_some() && space.is_none();
+                if read {
+                    warn_unreadable(py, built.index.space().vocabulary())?;
+                }
+                let origin = named.then_some(Origin::Words(source));
+                Space::from_file(py, built.index.clone(), origin)?
+            }
         };
         Ok(Self::from_built(built, space))
     }

@@ -77,6 +77,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(mechanisms::tem::check_index, m)?)?;
     m.add_function(wrap_pyfunction!(mechanisms::tem::open_space, m)?)?;
     m.add_function(wrap_pyfunction!(mechanisms::tem::reopen, m)?)?;
+    m.add_function(wrap_pyfunction!(source::open_words, m)?)?;
     m.add_function(wrap_pyfunction!(mechanisms::finite_law::certify_law, m)?)?;
     m.add_function(wrap_pyfunction!(mechanisms::tem::save_space, m)?)?;
     m.add_function(wrap_pyfunction!(mechanisms::tem::space_cover, m)?)?;

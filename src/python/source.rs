@@ -1,5 +1,5 @@
-//! Index files by reference. An object from a file is pickled as a path and a fingerprint, and all
-//! processes that unpickle it share the file.
+//! Where spaces came from. A built-in space and one from a file are pickled by what they came from and a
+//! fingerprint; all processes that unpickle an index file share it.
 
 use std::fs::{File, Metadata};
 use std::path::{Path, PathBuf};
@@ -8,16 +8,107 @@ use std::time::{Duration, SystemTime};
 
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
+use serde_json::Value;
 
 use super::run::run;
+use super::space::Space;
 use crate::index::{Checks, Index};
-use crate::{Embedding, Error, Result, WordGraph};
+use crate::spec::{IndexSource, Spaces, Spec};
+use crate::{Embedding, Error, Result, WordGraph, WordMetric};
 
 /// A file that changed less than this before the check may change again without a new time stamp: a
 /// file system's clock has steps.
 const STEP: Duration = Duration::from_secs(2);
 
-/// The file that a space was opened from.
+/// The origin of a space that need not be pickled whole.
+#[derive(Clone, Debug)]
+pub(super) enum Origin {
+    /// An index file.
+    Index(Source),
+    /// A built-in space, or a file that is read: the words and vectors, and nothing else.
+    Words(IndexSource),
+}
+
+impl Origin {
+    /// As part of a description.
+    pub(super) fn described(&self) -> IndexSource {
+        match self {
+            Origin::Index(source) => IndexSource::file(&source.path),
+            Origin::Words(source) => source.clone(),
+        }
+    }
+
+    /// The function and the arguments that make an equal object; None if it is pickled whole.
+    pub(super) fn reduced<'py>(
+        &self,
+        py: Python<'py>,
+        embedding: Option<&Embedding>,
+    ) -> PyResult<Option<(Bound<'py, PyAny>, Bound<'py, PyTuple>)>> {
+        match (self, embedding) {
+            (Origin::Index(source), _) => source.reduced(py).map(Some),
+            (Origin::Words(source), Some(embedding)) if embedding.is_bare() => {
+                let fingerprint = run(py, false, |_| Ok(embedding.fingerprint()))?;
+                let source = IndexSource {
+                    fingerprint: Some(fingerprint),
+                    ..source.clone()
+                };
+                let open = py.import("fastdx._core")?.getattr("open_words")?;
+                Ok(Some((
+                    open,
+                    PyTuple::new(py, [source.value().to_string()])?,
+                )))
+            }
+            (Origin::Words(_), _) => Ok(None),
+        }
+    }
+}
+
+/// Embeddings that [`open_words`] has read: those unpickled later share them. Never waited for, as
+/// [`OPENED`].
+static READ: Mutex<Vec<(String, Weak<Embedding>)>> = Mutex::new(Vec::new());
+
+/// Opens the built-in space or the file that a pickled Embedding came from, described in JSON.
+///
+/// Raises
+/// ------
+/// FileNotFoundError, OSError
+///     The file cannot be read here.
+/// ParameterError
+///     Another file stands in its place.
+#[pyfunction]
+pub(super) fn open_words(py: Python<'_>, description: String) -> PyResult<Py<PyAny>> {
+    let known = READ.try_lock().ok().and_then(|read| {
+        let (_, known) = read.iter().find(|(key, _)| *key == description)?;
+        known.upgrade()
+    });
+    let source = IndexSource::of(&parsed_json(&description)?)?;
+    let index = match known {
+        Some(known) => Index::Embedding(known),
+        None => run(py, true, |control| {
+            let spec = Spec {
+                index: Some(source.clone()),
+                ..Spec::default()
+            };
+            Spaces::default().open(spec.mechanism, &spec, None, control)
+        })?,
+    };
+    if let (Index::Embedding(embedding), Ok(mut read)) = (&index, READ.try_lock()) {
+        read.retain(|(key, known)| known.strong_count() > 0 && *key != description);
+        read.push((description, Arc::downgrade(embedding)));
+    }
+    let origin = Origin::Words(IndexSource {
+        fingerprint: None,
+        ..source
+    });
+    Ok(Space::from_file(py, index, Some(origin))?.object(py))
+}
+
+fn parsed_json(description: &str) -> Result<Value> {
+    serde_json::from_str(description)
+        .map_err(|error| Error::parameter("description", "JSON", error.to_string()))
+}
+
+/// The index file that a space was opened from.
 #[derive(Clone, Debug)]
 pub(super) struct Source {
     path: PathBuf,

@@ -10,7 +10,7 @@ use super::embedding::PyEmbedding;
 use super::errors::wrong_type;
 use super::graph::PyWordGraph;
 use super::run::run;
-use super::source::Source;
+use super::source::Origin;
 use crate::index::Index;
 use crate::{Cover, Embedding, MetricSpace, WordMetric};
 
@@ -40,32 +40,36 @@ impl Space {
         Self::from_file(py, run(py, true, |_| Index::open(path, verify))?, None)
     }
 
-    /// Wraps the contents of a file; with its source it is pickled by reference.
+    /// Wraps the contents of a file; with its origin it need not be pickled whole.
     pub(super) fn from_file(
         py: Python<'_>,
         index: Index,
-        source: Option<Source>,
+        origin: Option<Origin>,
     ) -> PyResult<Self> {
         Ok(match index {
             Index::Embedding(inner) => {
                 let mut embedding = PyEmbedding::from(inner);
-                embedding.source = source;
+                embedding.origin = origin;
                 Space::Embedding(Py::new(py, embedding)?)
             }
             Index::Graph(inner) => {
                 let mut graph = PyWordGraph::from(inner);
-                graph.source = source;
+                graph.origin = origin;
                 Space::Graph(Py::new(py, graph)?)
             }
         })
     }
 
-    /// Whether it is pickled as a reference to its file.
-    pub(super) fn is_referenced(&self) -> bool {
+    pub(super) fn origin(&self) -> Option<&Origin> {
         match self {
-            Space::Embedding(embedding) => embedding.get().source.is_some(),
-            Space::Graph(graph) => graph.get().source.is_some(),
+            Space::Embedding(embedding) => embedding.get().origin.as_ref(),
+            Space::Graph(graph) => graph.get().origin.as_ref(),
         }
+    }
+
+    /// Whether it is pickled as a reference to its index file, which holds a cover of its own.
+    pub(super) fn is_referenced(&self) -> bool {
+        matches!(self.origin(), Some(Origin::Index(_)))
     }
 
     pub(super) fn clone_ref(&self, py: Python<'_>) -> Self {

@@ -122,9 +122,11 @@ impl<'py> Described<'py> {
     fn hold_space(&mut self, space: &Bound<'py, PyAny>) -> PyResult<()> {
         let space = Space::of(space)?;
         self.parts.index = Some(space.index());
-        // In memory, unless a file is named.
-        let held = || IndexSource::held(None);
-        self.spec.index.get_or_insert_with(held);
+        let origin = || match space.origin() {
+            Some(origin) => origin.described(),
+            None => IndexSource::held(None),
+        };
+        self.spec.index.get_or_insert_with(origin);
         self.space = Some(space);
         Ok(())
     }

@@ -61,11 +61,13 @@ pub struct Parts {
 #[derive(Default)]
 pub struct Spaces {
     files: HashMap<(PathBuf, bool), Index>,
+    /// Number of words left out because they are repeated in their file.
+    pub repeated: usize,
 }
 
 impl Spaces {
     /// Opens the index that a source names, or returns it if it is open.
-    fn open(
+    pub(crate) fn open(
         &mut self,
         kind: Kind,
         spec: &Spec,
@@ -122,8 +124,10 @@ impl Spaces {
             metric: source.metric,
             vocabulary: source.vocabulary.clone(),
             verify,
+            refuse_repeated: false,
         };
-        let embedding = crate::embedding::format::load_with(path, &options, control)?;
+        let (embedding, repeated) = crate::embedding::format::load_with(path, &options, control)?;
+        self.repeated += repeated;
         Ok(Index::Embedding(Arc::new(embedding)))
     }
 }

@@ -95,6 +95,7 @@ fn lines(path: &Path) -> Result<Vec<String>> {
             offender: None,
         }
     })?;
+    let text = text.trim_start_matches('\u{feff}');
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     Ok(lines.map(str::to_owned).collect())
 }

@@ -171,7 +171,7 @@ impl IndexSource {
         }
     }
 
-    pub(super) fn of(value: &Value) -> Result<Self> {
+    pub(crate) fn of(value: &Value) -> Result<Self> {
         const NAME: &str = "index";
         let table = match value {
             Value::String(path) => return Ok(IndexSource::file(path)),
@@ -202,7 +202,7 @@ impl IndexSource {
         Ok(new)
     }
 
-    pub(super) fn value(&self) -> Value {
+    pub(crate) fn value(&self) -> Value {
         let mut table = Map::new();
         if let Some(builtin) = self.builtin {
             table.insert("builtin".into(), builtin.name().into());

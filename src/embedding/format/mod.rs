@@ -5,6 +5,7 @@ mod npy;
 mod text;
 mod word2vec;
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -56,6 +57,9 @@ pub struct Options {
     pub vocabulary: Option<PathBuf>,
     /// For [`Format::Fastdx`]: verify every checksum.
     pub verify: bool,
+    /// Whether a repeated word is an error. By default its first vector is taken, as gensim and
+    /// spaCy do.
+    pub refuse_repeated: bool,
 }
 
 impl Default for Options {
@@ -66,6 +70,7 @@ impl Default for Options {
             metric: None,
             vocabulary: None,
             verify: true,
+            refuse_repeated: false,
         }
     }
 }
@@ -86,7 +91,7 @@ pub(crate) struct Table {
 /// [`Error::Io`]; [`Error::Format`] with the line for a file that does not follow its format;
 /// [`Error::Corrupt`] for a damaged file in fastdx's format.
 pub fn load(path: &Path, options: &Options) -> Result<Embedding> {
-    load_with(path, options, &Control::new())
+    load_with(path, options, &Control::new()).map(|(embedding, _)| embedding)
 }
 
 /// Reads a two-dimensional array of float32 or float64 from a .npy file. Returns its numbers row by
@@ -100,11 +105,12 @@ pub(crate) fn matrix(path: &Path) -> Result<(Vec<f64>, usize, usize)> {
     npy::matrix(backing.bytes()).map_err(|reason| format_error(path, None, reason, None))
 }
 
-/// [`load`] that can be cancelled.
+/// [`load`] that can be cancelled. Also returns the number of words left out because they are
+/// repeated.
 ///
 /// # Errors
 /// The errors of [`load`]; [`Error::Interrupted`].
-pub fn load_with(path: &Path, options: &Options, control: &Control) -> Result<Embedding> {
+pub fn load_with(path: &Path, options: &Options, control: &Control) -> Result<(Embedding, usize)> {
     if options.limit == Some(0) {
         return Err(Error::parameter("limit", "at least 1", 0));
     }
@@ -113,7 +119,7 @@ pub fn load_with(path: &Path, options: &Options, control: &Control) -> Result<Em
     if backing.bytes().starts_with(&[0x1f, 0x8b]) {
         backing = gunzip(path, backing.bytes(), control)?;
     }
-    let bytes = backing.bytes();
+    let bytes = without_mark(backing.bytes());
     if bytes.is_empty() {
         return Err(format_error(path, None, "the file is empty", None));
     }
@@ -123,24 +129,55 @@ pub fn load_with(path: &Path, options: &Options, control: &Control) -> Result<Em
     let format = options.format.unwrap_or_else(|| detect(bytes));
     let metric = options.metric.unwrap_or(Metric::Euclidean);
     let limit = options.limit.unwrap_or(usize::MAX);
-    let table = match format {
+    let mut table = match format {
         Format::Fastdx => {
             let embedding = native::read(&backing, path, options.verify.into())?;
             let embedding = match options.limit {
                 Some(limit) if limit < embedding.len() => embedding.first(limit)?,
                 _ => embedding,
             };
-            return embedding.with_metric(options.metric.unwrap_or(embedding.metric()));
+            let metric = options.metric.unwrap_or(embedding.metric());
+            return Ok((embedding.with_metric(metric)?, 0));
         }
         Format::Glove => text::parse(path, bytes, false, limit, control)?,
         Format::Word2vecText => text::parse(path, bytes, true, limit, control)?,
         Format::Word2vecBinary => word2vec::parse(path, bytes, limit)?,
         Format::Npy => npy::parse(path, bytes, options.vocabulary.as_deref(), limit)?,
     };
-    table.into_embedding(path, metric)
+    let repeated = match options.refuse_repeated {
+        true => 0,
+        false => table.keep_first(),
+    };
+    Ok((table.into_embedding(path, metric)?, repeated))
+}
+
+/// The bytes of a text without its byte order mark.
+pub(crate) fn without_mark(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)
 }
 
 impl Table {
+    /// Keeps the first of equal words; returns how many others there were.
+    fn keep_first(&mut self) -> usize {
+        let mut seen = HashSet::with_capacity(self.words.len());
+        let kept: Vec<bool> = self.words.iter().map(|word| seen.insert(&**word)).collect();
+        let repeated = kept.iter().filter(|&&kept| !kept).count();
+        if repeated == 0 {
+            return 0;
+        }
+        let rows = self.vectors.chunks_exact(self.dim).zip(&kept);
+        self.vectors = rows
+            .filter(|&(_, &kept)| kept)
+            .flat_map(|(row, _)| row)
+            .copied()
+            .collect();
+        let mut of_words = kept.iter();
+        self.words.retain(|_| of_words.next() == Some(&true));
+        // Entries no longer stand on lines that follow each other.
+        self.first_line = None;
+        repeated
+    }
+
     fn into_embedding(self, path: &Path, metric: Metric) -> Result<Embedding> {
         let line = |entry: usize| self.first_line.map(|first| first + entry as u64);
         let vocabulary = crate::Vocabulary::new(&self.words).map_err(|e| match e {
@@ -247,6 +284,12 @@ fn unreadable(bytes: &[u8]) -> Option<&'static str> {
             }
             false => "a zip archive: unpack it and give the file that it holds",
         }),
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => Some("text in UTF-16: save it in UTF-8"),
+        [b'v', b'e', b'r', b's', b'i', b'o', b'n', b' ', ..]
+            if bytes.starts_with(b"version https://git-lfs.github.com/spec/") =>
+        {
+            Some("a pointer of Git LFS, in place of the file itself: fetch it with git lfs pull")
+        }
         [0xba, 0x16, 0x4f, 0x2f, ..] => {
             Some("a fastText model (.bin): give the vectors in text (.vec)")
         }

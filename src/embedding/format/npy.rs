@@ -39,9 +39,10 @@ pub(super) fn parse(
     };
     let text = std::fs::read(&vocabulary).map_err(Error::io(&vocabulary))?;
     let mut words = Vec::with_capacity(rows.min(limit));
+    let text = super::without_mark(&text);
     let lines = text
         .strip_suffix(b"\n")
-        .unwrap_or(&text)
+        .unwrap_or(text)
         .split(|&b| b == b'\n');
     let mut count = 0;
     for (i, line) in lines.enumerate() {

@@ -12,7 +12,7 @@ use crate::python::cover::PyCover;
 use crate::python::embedding::PyEmbedding;
 use crate::python::mechanism::PyMechanism;
 use crate::python::run::{run, run_with};
-use crate::python::source::{self, Source, Stamp};
+use crate::python::source::{self, Origin, Source, Stamp};
 use crate::python::space::Space;
 use crate::{Error, NeighborLists, Tem};
 
@@ -99,7 +99,7 @@ pub(in crate::python) fn open_space(
         return Ok(Space::open(py, &path, verify)?.object(py));
     }
     let (index, source) = Source::open(py, &path, verify)?;
-    Ok(Space::from_file(py, index, Some(source))?.object(py))
+    Ok(Space::from_file(py, index, Some(Origin::Index(source)))?.object(py))
 }
 
 /// Opens the Embedding or WordGraph of the file that a pickled one came from.
@@ -121,7 +121,7 @@ pub(in crate::python) fn reopen(
     let (index, source) = run(py, true, |_| {
         source::reopen(&path, fingerprint, verified, stamp)
     })?;
-    Ok(Space::from_file(py, index, Some(source))?.object(py))
+    Ok(Space::from_file(py, index, Some(Origin::Index(source)))?.object(py))
 }
 
 /// The cover in the file of a space, or None.

@@ -12,8 +12,16 @@ import numpy as np
 import pytest
 
 from fastdx import (
-    BagOfWords, Cover, Embedding, FiniteLaw, HyperbolicLaplace, Mahalanobis, MultivariateLaplace,
-    NeighborResponse, Tem, Vickrey,
+    BagOfWords,
+    Cover,
+    Embedding,
+    FiniteLaw,
+    HyperbolicLaplace,
+    Mahalanobis,
+    MultivariateLaplace,
+    NeighborResponse,
+    Tem,
+    Vickrey,
 )  # fmt: skip
 from fastdx.channel import Channel
 from fastdx.counts import Estimator
@@ -56,7 +64,7 @@ FIRST: dict[str, tuple[Callable[[], Any], Callable[[Any], object]]] = {
     "tem, guarantee": (lambda: Tem(space(), 3.0), lambda m: str(m.guarantee)),
     "tem, hash": (lambda: Tem(space(), 3.0), hash),
     "tem on a cover": (lambda: Tem(space(), 3.0, cover=10), lambda m: m.privatize(TEXTS)),
-    "certified": (lambda: small(), lambda e: Tem.certified(e, 3.0)),
+    "certified": (small, lambda e: Tem.certified(e, 3.0)),
     "laplace": (lambda: MultivariateLaplace(space(), 8.0), lambda m: m.privatize(TEXTS)),
     "laplace, one word": (lambda: MultivariateLaplace(space(), 8.0), lambda m: m.sample("w1", 5)),
     "laplace, unchanged": (lambda: MultivariateLaplace(space(), 8.0), lambda m: m.unchanged),

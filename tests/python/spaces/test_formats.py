@@ -148,7 +148,6 @@ BAD = {
     "NaN": (b"a 1 2\nb nan 2\n", "line 2.*not finite"),
     "infinity": (b"a 1 2\nb 1 -inf\n", "line 2.*not finite"),
     "beyond float32": (b"a 1 2\nb 1 1e39\n", "line 2.*not finite"),
-    "repeated word": (b"a 1 2\nb 1 2\na 3 4\n", 'line 3: a word is repeated, first on line 1'),
     "empty line": (b"a 1 2\n\nb 1 2\n", "line 2.*empty"),
     "no word": (b"a 1 2\n 1 2\n", "line 2"),
     "empty file": (b"", "empty"),
@@ -191,6 +190,11 @@ BAD |= {
     "NumPy archive": (numpy_archive(), r"NumPy archive \(\.npz\).*numpy\.save"),
     "zip": (zip_archive(), "zip archive: unpack it"),
     "zip cut": (zip_archive()[:20], "zip archive"),
+    "UTF-16": (glove().decode().encode("utf-16"), "UTF-16: save it in UTF-8"),
+    "a pointer": (
+        b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n",
+        "Git LFS.*git lfs pull",
+    ),
     "fastText model": (struct.pack("<ii", 793712314, 12) + bytes(64), r"fastText model.*\.vec"),
 }
 
@@ -215,7 +219,6 @@ def test_bad_arrays_and_vocabularies(tmp_path: Path) -> None:
     for text, message in [
         ("a\nb\n", "2 words, and the array has 6 rows"),
         ("a\nb\nc\n\ne\nf\n", "line 4.*empty"),
-        ("a\nb\nc\nb\ne\nf\n", "line 4.*repeated, first on line 2"),
     ]:
         vocabulary.write_text(text)
         with pytest.raises(FormatError, match=message):
@@ -259,3 +262,83 @@ def test_files_that_cannot_be_opened(tmp_path: Path) -> None:
         Embedding.load(tmp_path)
     with pytest.raises(FileNotFoundError):
         Embedding(WORDS, VECTORS).save(tmp_path / "no" / "e")
+
+
+def test_the_first_of_repeated_words_counts_unless_they_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "e.txt"
+    path.write_bytes(b"a 1 2\nb 1 2\na 3 4\nc 5 6\nb 7 8\n")
+    with pytest.warns(fastdx.FastdxWarning, match="2 entries of the file repeat a word"):
+        e = Embedding.load(path)
+    assert e.words == ("a", "b", "c") and e.vectors.tolist() == [[1, 2], [1, 2], [5, 6]]
+    with pytest.warns(fastdx.FastdxWarning, match="repeat a word"):
+        fastdx.from_spec({"mechanism": "tem", "epsilon": 1, "index": str(path)})
+    with pytest.raises(FormatError, match="line 3: a word is repeated, first on line 1"):
+        Embedding.load(path, duplicates="error")
+    with pytest.raises(fastdx.ParameterError, match="duplicates must be 'first' or 'error'"):
+        Embedding.load(path, duplicates="last")
+    np.save(tmp_path / "n.npy", VECTORS[:3])
+    (tmp_path / "n.vocab").write_text("a\nb\na\n")
+    with pytest.raises(FormatError, match="line 3.*repeated, first on line 1"):
+        Embedding.load(tmp_path / "n.npy", duplicates="error")
+
+
+def test_a_byte_order_mark_is_part_of_no_word(tmp_path: Path) -> None:
+    mark = "\ufeff".encode()
+    for name, data in (
+        ("glove", b"a 1 2\nb 3 4\n"),
+        ("word2vec", b"2 2\na 1 2\nb 3 4\n"),
+        ("packed", gzip.compress(mark + b"a 1 2\nb 3 4\n")),
+    ):
+        path = tmp_path / name
+        path.write_bytes(data if name == "packed" else mark + data)
+        assert Embedding.load(path).words == ("a", "b"), name
+    np.save(tmp_path / "n.npy", VECTORS[:2])
+    (tmp_path / "n.vocab").write_bytes(mark + b"a\nb\n")
+    assert Embedding.load(tmp_path / "n.npy").words == ("a", "b")
+    (tmp_path / "edges").write_bytes(mark + b"a\tb\nb\tc\n")
+    assert fastdx.WordGraph(tmp_path / "edges").words == ("a", "b", "c")
+    (tmp_path / "list").write_bytes(mark + b"a\n")
+    e = Embedding(["a", "b"], [[0.0], [1.0]])
+    assert fastdx.Tem(e, 1.0, exclude=tmp_path / "list").excluded == ["a"]
+
+
+def test_a_space_from_a_file_is_found_again(tmp_path: Path) -> None:
+    """By a Spec, which needs no space, and by pickle, which does not hold it."""
+    path = tmp_path / "e.npy"
+    vectors = np.random.default_rng(3).normal(size=(3000, 20)).astype("f4")
+    np.save(path, vectors)
+    path.with_suffix(".vocab").write_text("\n".join(f"w{i}" for i in range(3000)))
+    tem = fastdx.Tem(Embedding.load(path, metric="manhattan"), 3.0)
+    assert tem.spec["index"]["file"] == str(path)
+    assert fastdx.from_spec(tem.spec) == tem
+    for held in (tem, tem.space, tem.guarantee, fastdx.BagOfWords(tem)):
+        data = pickle.dumps(held)
+        assert len(data) < 10_000, held
+        copies = [pickle.loads(data), pickle.loads(data)]
+    copies = [pickle.loads(pickle.dumps(tem)) for _ in range(2)]
+    assert copies[0] == tem and copies[0].space is not tem.space
+    # Data that was computed for it goes along.
+    listed = tem.build_lists(20)
+    assert len(pickle.dumps(listed)) > vectors.nbytes and pickle.loads(pickle.dumps(listed)) == tem
+    del copies
+    np.save(path, vectors[::-1])
+    for again in (
+        lambda: fastdx.from_spec(tem.spec),
+        lambda: pickle.loads(pickle.dumps(tem.space)),
+    ):
+        with pytest.raises(fastdx.ParameterError, match="index"):
+            again()
+    path.unlink()
+    with pytest.raises(FileNotFoundError):
+        fastdx.from_spec(tem.spec)
+
+
+@pytest.mark.parametrize("kind", [fastdx.Tem, fastdx.MultivariateLaplace, fastdx.HyperbolicLaplace])
+def test_a_mechanism_on_built_in_words_is_pickled_by_their_name(
+    kind: type[fastdx.Mechanism],
+) -> None:
+    m = kind.make(None, 12.0)
+    copy = pickle.loads(pickle.dumps(m))
+    assert copy == m and len(pickle.dumps(m)) < 10_000 and len(pickle.dumps(m.guarantee)) < 10_000
+    tem = fastdx.Tem.recommended()
+    assert len(pickle.dumps(tem)) < 10_000 and pickle.loads(pickle.dumps(tem)) == tem
