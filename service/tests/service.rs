@@ -7,8 +7,10 @@ mod common;
 use std::collections::{HashMap, HashSet};
 use std::io::{BufReader, Write};
 use std::sync::Arc;
+use std::time::Duration;
 
 use common::Running;
+use common::http2::{DATA, HEADERS, Http2};
 use fastdx::{Embedding, Mechanism, Randomness, Tem};
 use serde_json::{Value, json};
 use statrs::distribution::{ChiSquared, ContinuousCDF};
@@ -253,7 +255,31 @@ fn a_policy_in_the_query() {
     assert_eq!(policy("/v1/privatize?policy=b", tea), "b");
     assert_eq!(
         policy(
+        // HEAD is answered as GET is, without the body.
+        if methods.get("get").is_some() {
+            let names = |head: &str| -> Vec<String> {
+                let name = |line: &str| line.split(':').next().unwrap().to_owned();
+                let mut names: Vec<String> = head.lines().map(name).collect();
+                names.sort();
+                names
+            };
+            let head = service.ask("HEAD", &path);
+            assert_eq!(names(&head.head), names(&got.head), "{path}");
+            assert!(!head.whole && head.body.iter().all(|byte| *byte == 0));
+            assert!(path == "/metrics" || head.body.len() == got.body.len());
+            let mut client = Http2::connect(&service, 1 << 16);
+            client.ask("HEAD", &path, b"");
+            loop {
+                let frame = client.read(Duration::from_secs(30)).unwrap();
+                assert!(frame.kind != DATA, "{path}");
+                if frame.kind == HEADERS {
+                    assert!(frame.ends, "{path}");
+                    break;
+                }
+            }
+        }
             "/v1/privatize?policy=b",
+    assert_eq!(service.ask("HEAD", "/zqx").status, 404);
             r#"{"text": "tea", "policy": "b"}"#
         ),
         "b"
