@@ -295,7 +295,8 @@ class Mechanism(MechanismCore):
         frame : pandas.DataFrame, polars.DataFrame, pyarrow.Table or RecordBatch, DuckDB relation
             The frame.
         columns : str or iterable of str
-            The columns of text. For Arrow tables also fields of structs: ``'user.comment'``.
+            The columns of text, also fields of structs of Arrow, polars and DuckDB:
+            ``'user.comment'``.
 
         Returns
         -------

@@ -210,6 +210,133 @@ def test_two_fields_of_one_name_are_refused() -> None:
 
 
 def test_columns_of_others() -> None:
+def struct_frames(rows: list[Any]) -> list[Any]:
+    """Frames of every library with a struct column."""
+    table = pa.table({"id": list(range(len(rows))), "user": rows})
+    batch = table.to_batches()[0]
+    arrow = table.to_pandas(types_mapper=pd.ArrowDtype)
+    return [table, batch, pl.from_arrow(table), arrow, duckdb.from_arrow(table)]
+
+
+def rows_of(frame: Any) -> list[Any]:
+    if isinstance(frame, pd.DataFrame):
+        frame = pa.Table.from_pandas(frame)
+    rows: list[Any] = pa.table(frame).column("user").to_pylist()
+    return rows
+
+
+def test_fields_of_structs_in_every_library() -> None:
+    rows = [
+        {"said": "tea", "tags": ["king", None], "deep": [{"a": "tea", "b": "tea"}]},
+        {"said": None, "tags": [], "deep": None},
+        None,
+    ]
+    for frame in struct_frames(rows):
+        kind = type(frame)
+        new = SWAP.privatize_frame(frame, ["user.said", "user.deep.a"])
+        assert isinstance(new, pa.Table if "duckdb" in kind.__module__ else kind), kind
+        assert rows_of(new) == [
+            {"said": "coffee", "tags": ["king", None], "deep": [{"a": "coffee", "b": "tea"}]},
+            {"said": None, "tags": [], "deep": None},
+            None,
+        ]
+        assert rows_of(SWAP.privatize_frame(frame, "user.tags"))[0]["tags"] == ["queen", None]
+        assert rows_of(frame) == rows, "the given frame stays"
+        for wrong, message in [
+            ("user", "struct of 3 fields: name one"),
+            ("user.sad", "without a field"),
+            ("usr.said", "'usr'"),
+            ("id.said", "no field|to have fields"),
+        ]:
+            with pytest.raises(fastdx.FastdxError, match=message):
+                SWAP.privatize_frame(frame, wrong)
+    # A column's own name goes first.
+    for frame in (pl.DataFrame({"user.said": ["tea"], "user": [{"said": "tea"}]}),
+                  pa.table({"user.said": ["tea"], "user": [{"said": "tea"}]})):  # fmt: skip
+        new = pa.table(SWAP.privatize_frame(frame, "user.said"))
+        assert new.to_pylist() == [{"user.said": "coffee", "user": {"said": "tea"}}]
+    enum = pl.DataFrame({"user": [{"said": "tea"}]}).cast({
+        "user": pl.Struct({"said": pl.Enum(["tea", "coffee"])})
+    })  # fmt: skip
+    with pytest.raises(fastdx.InputTypeError, match="Enum"):
+        SWAP.privatize_frame(enum, "user.said")
+
+
+def test_a_column_that_is_named_twice_is_drawn_once() -> None:
+    rows = {"t": ["tea"]}
+    for frame in (pd.DataFrame(rows), pl.DataFrame(rows), pa.table(rows)):
+        assert str(list(SWAP.privatize_frame(frame, ["t", "t"])["t"])).count("coffee") == 1
+
+
+def test_dropped_selected_and_renamed_columns() -> None:
+    """Nothing of a column that is left behind comes back, before or after."""
+    rows = {"email": ["zqx@y.z", "zqx"], "text": ["tea", "king"], "id": [1, 2]}
+    given = pa.table(rows).replace_schema_metadata({"email": "zqx"})
+    pandas = pd.DataFrame(rows)
+    pandas.attrs = {"email": "zqx"}
+    polars = pl.DataFrame(rows)
+    relation = duckdb.from_arrow(given)
+    new = [
+        SWAP.privatize_frame(pandas.drop(columns="email").rename(columns={"text": "t"}), "t"),
+        SWAP.privatize_frame(pandas, "text").drop(columns="email").rename(columns={"text": "t"}),
+        SWAP.privatize_frame(polars.drop("email").rename({"text": "t"}), "t"),
+        SWAP.privatize_frame(polars, "text").select(t="text", id="id"),
+        SWAP.privatize_frame(given.drop_columns("email").rename_columns(["t", "id"]), "t"),
+        SWAP.privatize_frame(given, "text").select(["text", "id"]).rename_columns(["t", "id"]),
+        SWAP.privatize_frame(given.to_batches()[0].select(["text"]), "text"),
+        SWAP.privatize_frame(relation.project("text AS t, id"), "t"),
+        SWAP.privatize_frame(duckdb.sql("SELECT * EXCLUDE (email) FROM relation"), "text"),
+    ]
+    for frame in new:
+        names = getattr(frame, "column_names", None) or list(frame.columns)
+        values = [list(frame[name]) for name in names]
+        shown = f"{values} {getattr(frame, 'schema', '')} {getattr(frame, 'attrs', '')}"
+        assert "zqx" not in shown and "email" not in shown and "tea" not in shown
+        assert "coffee" in shown and "queen" in shown
+
+
+def json_columns() -> list[Any]:
+    text = ['{"tea": 1, "said": "king"}']
+    json_array = pa.array(text, pa.json_())
+    listed = pa.ListArray.from_arrays([0, 1], json_array)
+    struct = pa.StructArray.from_arrays([json_array, pa.array(["tea"])], ["a", "b"])
+    other = pa.field("t", pa.string(), metadata={"ARROW:extension:name": "google:sqlType:json"})
+    query = f"SELECT '{text[0]}'::JSON AS t, ['{text[0]}'::JSON] AS l"
+    return [
+        (json_array, "t"),
+        (listed, "t"),
+        (struct, "t.a"),
+        (pd.Series(json_array, dtype=pd.ArrowDtype(pa.json_())), "t"),
+        (pl.Series(json_array), "t"),
+        (pa.table([text], schema=pa.schema([other])), "t"),
+        (duckdb.sql(query), "t"),
+        (duckdb.sql(query), "l"),
+        (duckdb.sql(f"SELECT {{'a': '{text[0]}'::JSON, 'b': 'tea'}} AS t"), "t.a"),
+    ]
+
+
+def test_json_is_not_drawn_as_text() -> None:
+    for column, name in json_columns():
+        frames: list[Any] = [column]
+        if isinstance(column, pa.Array):
+            frames = [pa.table({"t": column}), pl.DataFrame({"t": column})]
+        elif isinstance(column, pd.Series):
+            frames = [pd.DataFrame({"t": column})]
+        elif isinstance(column, pl.Series):
+            frames = [pl.DataFrame({"t": column})]
+        for frame in frames:
+            with pytest.raises(fastdx.InputTypeError, match="JSON") as refused:
+                SWAP.privatize_frame(frame, name)
+            assert "king" not in str(refused.value)
+            if name == "t.a":
+                new = pa.table(SWAP.privatize_frame(frame, "t.b"))
+                assert new["t"].to_pylist()[0]["b"] == "coffee"
+    arrays = [column for column, name in json_columns()[:5] if name == "t"]
+    for column in (*arrays, arrays[0][0], duckdb.sql("SELECT '1'::JSON AS t")):
+        with pytest.raises(fastdx.InputTypeError, match="JSON"):
+            SWAP.privatize(column)
+
+
     new = SWAP.privatize(Producer(pa.chunked_array([TEXTS])))
     assert pa.chunked_array(new).to_pylist() == WANTED
 
