@@ -257,7 +257,7 @@ async fn answer(
     let request = PrivatizeRequest::read(body)
         .map_err(|wrong| Failure::new(StatusCode::BAD_REQUEST, "invalid", wrong))?;
     let policy = service.policy(one_policy(request.policy.as_deref(), query)?)?;
-    let work = service.check(policy.clone(), request.given, request.spans.as_deref())?;
+    let work = service.check(policy.clone(), request.given, request.spans.as_ref())?;
     let done = service.release(account, work).await?;
     let response = PrivatizeResponse {
         released: done.released,

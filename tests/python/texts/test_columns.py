@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import pickle
+import re
 from typing import Any
 
 import duckdb
@@ -209,7 +210,6 @@ def test_two_fields_of_one_name_are_refused() -> None:
         Tem(epsilon=1.0).privatize_frame(pa.table({"user": struct}), "user.text")
 
 
-def test_columns_of_others() -> None:
 def struct_frames(rows: list[Any]) -> list[Any]:
     """Frames of every library with a struct column."""
     table = pa.table({"id": list(range(len(rows))), "user": rows})
@@ -337,6 +337,7 @@ def test_json_is_not_drawn_as_text() -> None:
             SWAP.privatize(column)
 
 
+def test_columns_of_others() -> None:
     new = SWAP.privatize(Producer(pa.chunked_array([TEXTS])))
     assert pa.chunked_array(new).to_pylist() == WANTED
 
@@ -352,10 +353,7 @@ def test_spans() -> None:
     again = pickle.loads(pickle.dumps(new.guarantee))
     assert again.exceptions == new.guarantee.exceptions != SWAP.guarantee.exceptions
     assert SWAP.privatize_spans(text, []).text == text
-    assert SWAP.privatize_spans("", [(0, 0)]).text == ""
-    for bad in ([(18, 22), (7, 10)], [(7, 12), (10, 13)], [(0, 999)], [(5, 3)]):
-        with pytest.raises(fastdx.ParameterError, match="spans must be"):
-            SWAP.privatize_spans(text, bad)
+    assert SWAP.privatize_spans("", []).text == ""
     with pytest.raises(fastdx.InputTypeError, match="give one"):
         SWAP.privatize_spans(text)
     # Text outside of the spans is released as it is: texts that differ there are told apart.
@@ -382,6 +380,134 @@ def test_spans() -> None:
     drawn = {once.privatize_spans("tea " * 40, [(4 * i, 4 * i + 3) for i in range(40)]).text
              for _ in range(20)}  # fmt: skip
     assert all(len(set(text.split())) == 1 for text in drawn) and len(drawn) > 1
+
+
+ANNA = "☕😀 Dear Anna-Lena, tea!"
+"""The words "Anna" at 8 in code points, 9 in UTF-16, 14 in bytes, and "Lena" after it."""
+
+
+def unit_of(text: str, unit: str) -> int:
+    return {
+        "codepoint": len(text),
+        "utf16": len(text.encode("utf-16-le")) // 2,
+        "byte": len(text.encode()),
+    }[unit]
+
+
+@pytest.mark.parametrize("unit", ["codepoint", "utf16", "byte"])
+def test_spans_in_every_unit(unit: str) -> None:
+    start = unit_of(ANNA[: ANNA.index("Anna")], unit)
+    tea = unit_of(ANNA[: ANNA.index("tea")], unit)
+    # Unsorted, overlapping, nested, adjacent, and of half words: the words that they touch.
+    for spans in (
+        [(start, start + 4), (tea, tea + 3)],
+        [(tea + 2, tea + 3), (start + 2, start + 4), (tea, tea + 2), (start + 1, start + 3)],
+        [(start + 3, start + 4), (tea + 1, tea + 2), (start, start + 1), (start + 1, start + 2)],
+        [(tea, tea + 3), (start, start + 3), (start + 1, start + 2), (start, start + 3)],
+    ):
+        new = SWAP.privatize_spans(ANNA, spans, unit=unit)
+        assert new.text == "☕😀 Dear [MASK]-Lena, coffee!"
+        places = [(new.text.index(w), new.text.index(w) + len(w)) for w in ("[MASK]", "coffee")]
+        assert new.spans == [
+            (unit_of(new.text[:a], unit), unit_of(new.text[:b], unit)) for a, b in places
+        ]
+        assert new.counts["words"] == 2
+        assert new.guarantee.bound(ANNA, ANNA.replace("tea", "king")) < math.inf
+    joined = SWAP.privatize_spans(ANNA, [(start + 2, start + 6)], unit=unit)
+    assert joined.text == "☕😀 Dear [MASK]-[MASK], tea!" and len(joined.spans) == 1
+    end = unit_of(ANNA, unit)
+    assert SWAP.privatize_spans(ANNA, [(tea, end)], unit=unit).text.endswith("coffee!")
+    for wrong, why in [
+        ((tea, end + 1), f"ends at {end}"),
+        ((0, 10**30), f"ends at {end}"),
+        ((-1, 3), "from 0 on"),
+        ((-(10**30), 3), "from 0 on"),
+        ((5, 3), "later end, got 5 to 3"),
+        ((5, 5), "later end, got 5 to 5"),
+    ]:
+        with pytest.raises(fastdx.ParameterError, match=f"{why}.* at position 1 of the list"):
+            SWAP.privatize_spans(ANNA, [(start, start + 1), wrong], unit=unit)
+    within = {"codepoint": [], "utf16": [2], "byte": [1, 2, 4, 6]}[unit]
+    for position in within:
+        for span in ((position, end), (0, position)):
+            with pytest.raises(fastdx.ParameterError, match=f"{position} lies within one"):
+                SWAP.privatize_spans(ANNA, [span], unit=unit)
+
+
+def test_units_are_named() -> None:
+    with pytest.raises(fastdx.ParameterError, match="'utf16', 'codepoint', 'byte', got \"utf-16\""):
+        SWAP.privatize_spans("tea", [(0, 1)], unit="utf-16")
+    with pytest.raises(fastdx.InputTypeError, match="unit with spans"):
+        SWAP.privatize_spans("tea", select=["tea"], unit="utf16")
+
+
+class Result:
+    """A RecognizerResult of Presidio."""
+
+    def __init__(self, start: object, end: object) -> None:
+        self.entity_type, self.start, self.end, self.score = "PERSON", start, end, 0.9
+
+
+class TokenSpan(Result):
+    """A Span of spaCy, whose start and end count tokens."""
+
+    start_char, end_char = 4, 7
+
+
+INTEGERS = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", ">i4"]
+
+
+@pytest.mark.parametrize(
+    "spans",
+    [
+        *(np.array([[4, 7]], dtype=kind) for kind in INTEGERS),
+        np.array([[9, 4, 9, 7]])[:, 1::2],
+        np.array([[4], [7]]).T,
+        [np.array([4, 7], dtype=np.uint8)],
+        [(np.int64(4), np.uint8(7))],
+        [Result(4, 7)],
+        iter([vars(Result(4, 7))]),
+        json.loads(json.dumps([vars(Result(4, 7))])),
+        [{"entity_group": "PER", "start": 4, "end": 7, "word": "tea"}],
+        [TokenSpan(0, 1)],
+        {(4, 7)},
+    ],
+    ids=lambda spans: getattr(getattr(spans, "dtype", None), "name", type(spans).__name__),
+)  # fmt: skip
+def test_spans_of_other_tools(spans: Any) -> None:
+    assert SWAP.privatize_spans("tea tea tea", spans).text == "tea coffee tea"
+
+
+def test_no_spans() -> None:
+    nothing: list[Any] = [[], (), np.empty((0, 2), dtype=int), iter(())]
+    for empty in nothing:
+        assert SWAP.privatize_spans("tea", empty).text == "tea"
+
+
+@pytest.mark.parametrize(
+    "spans",
+    [
+        [(0, 3), (4.0, 7.0)],
+        [(0, 3), ("4", "7")],
+        [(0, 3), (None, 7)],
+        [(0, 3), (4, 7, 9)],
+        [(0, 3), 4],
+        [(0, 3), "zqx"],
+        [(0, 3), {"start": 4, "zqx": 7}],
+        [(0, 3), Result(4, None)],
+        [(0, 3), re.match("zqx", "zqx")],
+        [(0, 3), slice(4, 7)],
+    ],
+)
+def test_what_is_no_span_is_named(spans: Any) -> None:
+    with pytest.raises(fastdx.InputTypeError, match="item at position 1 is none") as refused:
+        SWAP.privatize_spans("tea tea zqx", spans)
+    assert refused.value.__context__ is None and "zqx" not in str(refused.value)
+    wholes: list[Any] = [np.array([[4.0, 7.0]]), np.zeros((2, 3), dtype=int), np.array([4, 7])]
+    wholes += [(4, 7), 4, Result(4, 7), {"start": 4, "end": 7}, "text"]
+    for whole in wholes:
+        with pytest.raises(fastdx.InputTypeError, match="position 0 is none"):
+            SWAP.privatize_spans("tea tea zqx", whole)
 
 
 def test_selection() -> None:
