@@ -10,7 +10,7 @@ import asyncio
 import json
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
 from types import TracebackType
@@ -20,6 +20,7 @@ from urllib.parse import quote
 import httpx
 
 from .exceptions import FastdxError, ParameterError
+from .selection import pairs
 
 __all__ = ["AsyncClient", "Client", "ServiceError"]
 
@@ -149,12 +150,14 @@ def _released_spans(
     """Return a released text and its spans, or raise ServiceError."""
     new, spans = _released(answer, "text", given["text"]), _read(answer).get("spans")
     try:
-        pairs = [(int(start), int(end)) for start, end in spans or ()]
+        places = [(int(start), int(end)) for start, end in spans or ()]
     except (TypeError, ValueError):
         raise _other(answer) from None
-    if len(pairs) != len(given["spans"]):
+    # Spans that touch one word, or each other, are one span of the release.
+    most = len(given["spans"])
+    if not min(most, 1) <= len(places) <= most:
         raise _other(answer)
-    return new, pairs
+    return new, places
 
 
 # Errors in transit, and addresses that are not valid.
@@ -171,8 +174,8 @@ def _text(text: str | _Texts) -> dict[str, Any]:
     return {"text": text if isinstance(text, str) else list(text)}
 
 
-def _spans(text: str, spans: Sequence[tuple[int, int]]) -> dict[str, Any]:
-    return {"text": text, "spans": [tuple(span) for span in spans]}
+def _spans(text: str, spans: Iterable[Any], unit: str) -> dict[str, Any]:
+    return {"text": text, "spans": pairs(spans), "unit": unit}
 
 
 class _Base:
@@ -250,13 +253,19 @@ class Client(_Base):
         return result
 
     def privatize_spans(
-        self, text: str, spans: Sequence[tuple[int, int]], policy: str | None = None
+        self,
+        text: str,
+        spans: Iterable[Any],
+        policy: str | None = None,
+        *,
+        unit: str = "codepoint",
     ) -> tuple[str, list[tuple[int, int]]]:
-        """Privatise spans of a text; return the new text and its spans, in characters.
+        """Privatise spans of a text; return the new text and the places of their union in it.
 
-        The rest of the text is released unchanged. Raises as `privatize`.
+        Spans and `unit` are those of `Mechanism.privatize_spans`: whole words are replaced, and the
+        rest of the text is released unchanged. Raises as `privatize`.
         """
-        given = _spans(text, spans)
+        given = _spans(text, spans, unit)
         return _released_spans(self._send(given, policy), given)
 
     def guarantee(self, policy: str) -> dict[str, Any]:
@@ -356,10 +365,15 @@ class AsyncClient(_Base):
         return result
 
     async def privatize_spans(
-        self, text: str, spans: Sequence[tuple[int, int]], policy: str | None = None
+        self,
+        text: str,
+        spans: Iterable[Any],
+        policy: str | None = None,
+        *,
+        unit: str = "codepoint",
     ) -> tuple[str, list[tuple[int, int]]]:
         """As `Client.privatize_spans`."""
-        given = _spans(text, spans)
+        given = _spans(text, spans, unit)
         return _released_spans(await self._send(given, policy), given)
 
     async def guarantee(self, policy: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ imports no library that the caller has not imported.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from math import isnan
 from typing import Any
 
@@ -16,6 +16,12 @@ from fastdx._shared.card import card_of, with_card
 from fastdx.exceptions import InputTypeError, ParameterError
 
 __all__ = ["privatize_column", "privatize_frame"]
+
+
+JSON = (
+    "text must be a column of text, not JSON, which would not be valid then: take its texts out "
+    "first"
+)
 
 
 def _loaded(name: str) -> Any:
@@ -60,8 +66,7 @@ def privatize_column(mechanism: MechanismCore, column: Any) -> Any:  # noqa: PLR
     if polars is not None and isinstance(column, polars.Series):
         return _polars(mechanism, column, polars)
     if arrow is not None and isinstance(column, arrow.Scalar):
-        value = column.as_py()
-        return column if value is None else arrow.scalar(mechanism.privatize(value), column.type)
+        return _arrow(mechanism, arrow.array([column.as_py()], column.type), arrow)[0]
     if arrow is not None and isinstance(column, (arrow.Array, arrow.ChunkedArray)):
         return _arrow(mechanism, column, arrow)
     if (duckdb := _loaded("duckdb")) is not None and isinstance(column, duckdb.DuckDBPyRelation):
@@ -69,8 +74,7 @@ def privatize_column(mechanism: MechanismCore, column: Any) -> Any:  # noqa: PLR
             raise InputTypeError(
                 f"text is a relation of {len(column.columns)} columns: use privatize_frame"
             )
-        table = _table(column)
-        return _arrow(mechanism, table.column(0), _loaded("pyarrow"))
+        return privatize_frame(mechanism, column, column.columns).column(0)
     if hasattr(column, "__arrow_c_stream__") or hasattr(column, "__arrow_c_array__"):
         return privatize_arrow(mechanism, column)[0]
     return _nested(mechanism, column)
@@ -119,10 +123,12 @@ def _refilled(shape: list[Any], new: Iterator[str]) -> list[Any]:
     ]
 
 
-def _pandas(mechanism: MechanismCore, column: Any, pandas: Any) -> Any:
+def _pandas(mechanism: MechanismCore, column: Any, pandas: Any, path: Sequence[str] = ()) -> Any:
     dtype = column.dtype
     if isinstance(column, pandas.MultiIndex):
         raise InputTypeError("text is a MultiIndex: privatise its levels as columns")
+    if path and not isinstance(dtype, pandas.ArrowDtype):
+        raise InputTypeError(f"text must be a struct of Arrow, not {dtype}, to have fields")
     values: Any
     if isinstance(dtype, pandas.CategoricalDtype):
         # The old categories would release words, so the new ones are made from the outputs.
@@ -140,7 +146,7 @@ def _pandas(mechanism: MechanismCore, column: Any, pandas: Any) -> Any:
         if surrogate is not None:
             # Outside of the clause, because the handled error holds the text.
             raise InputTypeError(f"a text holds a lone surrogate, character {surrogate} of it")
-        values = dtype.__from_arrow__(_arrow(mechanism, old, pyarrow))
+        values = dtype.__from_arrow__(_arrow(mechanism, old, pyarrow, path))
     else:
         values = _nested(mechanism, column.tolist())
     if isinstance(column, pandas.Index):
@@ -148,15 +154,22 @@ def _pandas(mechanism: MechanismCore, column: Any, pandas: Any) -> Any:
     return pandas.Series(values, index=column.index, name=column.name, dtype=dtype)
 
 
-def _polars(mechanism: MechanismCore, column: Any, polars: Any) -> Any:
-    if isinstance(column.dtype, polars.Enum):
+def _polars(mechanism: MechanismCore, column: Any, polars: Any, path: Sequence[str] = ()) -> Any:
+    def leaf(kind: Any, path: Sequence[str]) -> Any:
+        if isinstance(kind, (polars.List, polars.Array)):
+            return leaf(kind.inner, path)
+        if isinstance(kind, polars.Struct) and path:
+            return leaf(dict(kind).get(path[0]), path[1:])
+        return kind
+
+    if isinstance(leaf(column.dtype, path), polars.Enum):
         raise InputTypeError("text is an Enum, which holds no other words: cast it to String")
-    new = polars.Series(column.name, privatize_arrow(mechanism, column)[0])
+    new = polars.Series(column.name, privatize_arrow(mechanism, column, list(path))[0])
     return new if new.dtype == column.dtype else new.cast(column.dtype)
 
 
-def _arrow(mechanism: MechanismCore, column: Any, arrow: Any, path: list[str] | None = None) -> Any:
-    new = privatize_arrow(mechanism, column, path)[0]
+def _arrow(mechanism: MechanismCore, column: Any, arrow: Any, path: Sequence[str] = ()) -> Any:
+    new = privatize_arrow(mechanism, column, list(path))[0]
     made = arrow.chunked_array(new) if hasattr(column, "chunks") else arrow.array(new)
     schema = own_schema(arrow.schema([arrow.field("", made.type)]))[0]
     return _of_type(made, schema.field(0).type)
@@ -167,11 +180,14 @@ def _of_type(column: Any, kind: Any) -> Any:
     return column if column.type.equals(kind, check_metadata=True) else column.cast(kind)
 
 
-def _table(relation: Any) -> Any:
-    """Return the rows of a DuckDB relation as a pyarrow.Table."""
-    import pyarrow
-
-    return pyarrow.table(relation)
+def _is_json(kind: Any, path: list[str]) -> bool:
+    """Return whether a type of DuckDB is JSON, which comes to Arrow as plain strings."""
+    if kind.id in ("list", "array"):
+        return _is_json(dict(kind.children)["child"], path)
+    if kind.id == "struct" and path:
+        inner = dict(kind.children).get(path[0])
+        return inner is not None and _is_json(inner, path[1:])
+    return str(kind) == "JSON"
 
 
 def privatize_frame(mechanism: MechanismCore, frame: Any, columns: str | Iterable[str]) -> Any:
@@ -184,7 +200,8 @@ def privatize_frame(mechanism: MechanismCore, frame: Any, columns: str | Iterabl
     frame : pandas.DataFrame, polars.DataFrame, pyarrow.Table or RecordBatch, or DuckDB relation
         The frame; its other columns are released unchanged.
     columns : str or iterable of str
-        The names of the columns of text.
+        The names of the columns of text. A name with points names a field within structs of Arrow,
+        polars or DuckDB, unless a column has this name.
 
     Returns
     -------
@@ -208,22 +225,29 @@ def privatize_frame(mechanism: MechanismCore, frame: Any, columns: str | Iterabl
     >>> privatize_frame(tem, table, "order").column_names
     ['id', 'order']
     """
-    names = [columns] if isinstance(columns, str) else list(columns)
+    names = [columns] if isinstance(columns, str) else list(dict.fromkeys(columns))
     if not names:
         raise ParameterError("columns must be at least one, got none")
     pandas, polars, arrow = _loaded("pandas"), _loaded("polars"), _loaded("pyarrow")
     if pandas is not None and isinstance(frame, pandas.DataFrame):
-        _check_columns(names, list(frame.columns))
-        new = frame.assign(**{name: privatize_column(mechanism, frame[name]) for name in names})
-        new.attrs = {}
-        return new
+        frame = frame.copy(deep=False)
+        frame.attrs = {}
+        for first, path in _paths(names, list(frame.columns)):
+            frame[first] = _pandas(mechanism, frame[first], pandas, path)
+        return frame
     if polars is not None and isinstance(frame, polars.LazyFrame):
         raise InputTypeError("frame is lazy: a plan that runs again draws again; collect() it")
     if polars is not None and isinstance(frame, polars.DataFrame):
-        _check_columns(names, frame.columns)
-        return frame.with_columns([privatize_column(mechanism, frame[name]) for name in names])
+        for first, path in _paths(names, frame.columns):
+            frame = frame.with_columns(_polars(mechanism, frame[first], polars, path))
+        return frame
     if (duckdb := _loaded("duckdb")) is not None and isinstance(frame, duckdb.DuckDBPyRelation):
-        frame, arrow = _table(frame), _loaded("pyarrow")
+        for first, path in _paths(names, frame.columns):
+            if _is_json(frame.types[frame.columns.index(first)], path):
+                raise InputTypeError(JSON)
+        import pyarrow
+
+        frame, arrow = pyarrow.table(frame), pyarrow
     if arrow is not None and isinstance(frame, (arrow.Table, arrow.RecordBatch)):
         return _arrow_table(mechanism, frame, names, arrow)
     raise InputTypeError(
@@ -232,23 +256,31 @@ def privatize_frame(mechanism: MechanismCore, frame: Any, columns: str | Iterabl
     )
 
 
-def _check_columns(names: list[str], there: list[Any]) -> None:
+def _paths(names: list[str], there: list[Any]) -> list[tuple[str, list[str]]]:
+    """Return the column of each name, and the path of the field within it."""
+    paths = []
     for name in names:
-        if there.count(name) != 1:
+        # A name with points names a nested field, unless a column has this name.
+        first, *path = [name] if name in there else str(name).split(".")
+        if there.count(first) != 1:
             raise ParameterError(
-                f"columns must be of the frame, each there once: {name!r} is there "
-                f"{there.count(name)} times"
+                f"columns must be of the frame, each there once: {first!r} is there "
+                f"{there.count(first)} times"
             )
+        paths.append((first, path))
+    return paths
 
 
 def _arrow_table(mechanism: MechanismCore, table: Any, names: list[str], arrow: Any) -> Any:
-    for name in names:
-        # A name with points names a nested field, unless a column has this name.
-        first, *path = [name] if name in table.schema.names else name.split(".")
-        _check_columns([first], table.schema.names)
+    for first, path in _paths(names, table.schema.names):
         at = table.schema.get_field_index(first)
+        field = table.schema.field(at)
+        # A column by itself has no metadata, by which BigQuery marks JSON.
+        extension = (field.metadata or {}).get(b"ARROW:extension:name", b"")
+        if extension.lower().endswith(b"json"):
+            raise InputTypeError(JSON)
         new = _arrow(mechanism, table.column(at), arrow, path)
-        field = table.schema.field(at).with_type(new.type)
+        field = field.with_type(new.type)
         table = table.set_column(at, field, new)
     schema = own_schema(table.schema)[0]
     columns = [_of_type(c, f.type) for c, f in zip(table.columns, schema, strict=True)]

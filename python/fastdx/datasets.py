@@ -5,17 +5,22 @@ again. For privatised text this would be silently wrong. The second release woul
 but a user who counts draws, charges a ledger or compares releases would believe in two. And a
 changed policy could return old results. So a function from `privatize` never has the same
 fingerprint twice.
+
+``map`` also keeps every column that a function returns, even one that ``remove_columns=`` names. So
+the functions return no column that they have not made.
 """
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from os import PathLike
+from traceback import walk_stack
 from typing import TYPE_CHECKING, Any
 
 from fastdx._engines.features import FeatureColumn
 from fastdx._engines.recipe import Recipe, column_names, is_child, one_thread, privatize_batch
+from fastdx.exceptions import ParameterError
 
 if TYPE_CHECKING:
     from fastdx.channel.features import TextFeatures
@@ -23,14 +28,45 @@ if TYPE_CHECKING:
 __all__ = ["features", "privatize"]
 
 
-class _Privatizer:
-    """The function that ``map`` calls with each batch."""
+class _Function:
+    """A function that ``map`` calls with each batch.
 
-    def __init__(self, names: list[str], recipe: Recipe) -> None:
-        self._names, self._recipe = names, recipe
+    `whole` returns a batch with the columns `makes`, for which it needs the columns `reads`.
+    """
+
+    def __init__(self, whole: Callable[[Any], Any], reads: list[str], makes: list[str]) -> None:
+        self._whole, self._reads, self._makes = whole, reads, makes
 
     def __call__(self, batch: Any) -> Any:
-        return privatize_batch(self._recipe.mechanism(), batch, self._names)
+        if isinstance(batch, Mapping):
+            new = self._whole({name: batch[name] for name in self._reads if name in batch})
+            return {name: new[name] for name in self._makes}
+        # A table replaces all columns, so it has to have those that stay.
+        new, removed = self._whole(batch), _removed_columns()
+        is_arrow = hasattr(new, "column_names")
+        names = new.column_names if is_arrow else list(new.columns)
+        kept = [name for name in names if name in self._makes or name not in removed]
+        return new.select(kept) if is_arrow else new[kept]
+
+
+def _removed_columns() -> list[str]:
+    """Return the ``remove_columns=`` of the ``map`` that called, which ignores them for tables."""
+    ours = "datasets.arrow_dataset"
+    frames = [frame for frame, _ in walk_stack(None) if frame.f_globals.get("__name__") == ours]
+    for frame in frames:
+        if "remove_columns" in frame.f_locals:
+            return list(frame.f_locals["remove_columns"] or [])
+    if frames:
+        raise ParameterError("batch must be a dict for this version of datasets: with_format(None)")
+    return []
+
+
+class _Privatizer(_Function):
+    def __init__(self, names: list[str], recipe: Recipe) -> None:
+        super().__init__(
+            lambda batch: privatize_batch(recipe.mechanism(), batch, names), names, names
+        )
+        self._names, self._recipe = names, recipe
 
     def __reduce__(self) -> tuple[Any, ...]:
         # The fingerprint is a hash of the pickled function; the random argument changes it.
@@ -71,7 +107,7 @@ def privatize(
     Returns
     -------
     callable
-        A function that returns a batch with the new columns in their places.
+        A function that returns the new columns, which ``map`` puts in their places.
 
     Raises
     ------
@@ -85,8 +121,8 @@ def privatize(
     >>> from fastdx.datasets import privatize
     >>> private = privatize("text")
     >>> batch = private({"text": ["A cup of tea, please.", None], "stars": [5, 1]})
-    >>> batch["text"][0].count(","), batch["text"][1], batch["stars"]
-    (1, None, [5, 1])
+    >>> batch["text"][0].count(","), batch["text"][1], list(batch)
+    (1, None, ['text'])
     """
     return _Privatizer(column_names(columns), Recipe.of(epsilon, mechanism, index, **parameters))
 
@@ -106,7 +142,7 @@ def features(column: str, of: TextFeatures, *, into: str = "features") -> Any:
     Returns
     -------
     callable
-        A function that adds the column to a batch. It draws nothing, so ``map`` may cache it.
+        A function that returns the column. It draws nothing, so ``map`` may cache it.
 
     Examples
     --------
@@ -119,4 +155,4 @@ def features(column: str, of: TextFeatures, *, into: str = "features") -> Any:
     >>> len(batch["features"]), batch["features"][1]
     (2, [0.0])
     """
-    return FeatureColumn(column, of, into)
+    return _Function(FeatureColumn(column, of, into), [column], [into])

@@ -2,6 +2,9 @@
 
 The operator replaces only entities that the analyzer finds. The rest of the text is released
 unchanged, and the output shows the places of the entities.
+
+Presidio gives an operator the found text alone, so a finding over half a word releases the other
+half. `Mechanism.privatize_spans` takes the analyzer's results as they are and widens them.
 """
 
 from __future__ import annotations

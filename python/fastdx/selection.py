@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Callable, Collection, Iterable, Mapping
+from operator import index
+from typing import Any, NamedTuple, TypeAlias
 
 from fastdx._core import Embedding, Guarantee, MechanismCore
 from fastdx.exceptions import InputTypeError, ParameterError
@@ -25,7 +26,7 @@ class PrivateSpans(NamedTuple):
     text: str
     """The new text."""
     spans: list[tuple[int, int]]
-    """The places of the spans in the new text, in characters."""
+    """The places of the union of the spans in the new text, in the unit of the given ones."""
     counts: dict[str, int]
     """Counts of the words in the spans, as from `privatize_counted`."""
     guarantee: Guarantee
@@ -84,9 +85,39 @@ def spans_of(core: MechanismCore, text: str, select: Select) -> list[tuple[int, 
     return [(a, b) for a, b in core._word_spans(text) if wanted(text[a:b])]
 
 
-def private_spans(core: MechanismCore, text: str, spans: Sequence[tuple[int, int]]) -> PrivateSpans:
+def pairs(spans: Any) -> list[tuple[int, int]]:
+    """Return spans as pairs: of pairs, rows of an array, dicts, or objects with a start and end."""
+
+    def position(value: Any) -> int:
+        # The core takes 64 bits; a number beyond them lies outside of every text.
+        return max(-(2**63), min(2**63 - 1, index(value)))
+
+    found = []
+    try:
+        for span in spans:
+            if isinstance(span, Mapping):
+                start, end = span["start"], span["end"]
+            elif hasattr(span, "start_char"):  # spaCy, where start and end count tokens
+                start, end = span.start_char, span.end_char
+            elif hasattr(span, "start"):
+                start, end = span.start, span.end
+            else:
+                start, end = span
+            found.append((position(start), position(end)))
+    except (TypeError, ValueError, KeyError, AttributeError):
+        pass
+    else:
+        return found
+    # Outside of the clause, because the handled error may hold content.
+    raise InputTypeError(
+        "spans must be a list of pairs of whole numbers, of dicts or objects with 'start' and "
+        f"'end', or an array of shape (n, 2); the item at position {len(found)} is none of these"
+    )
+
+
+def private_spans(
+    core: MechanismCore, text: str, spans: list[tuple[int, int]], unit: str
+) -> PrivateSpans:
     """Privatise only the spans; see `Mechanism.privatize_spans`."""
-    new, places, counts = core._privatize_spans(text, list(spans))
-    ends = [0, *(end for _, end in places)]
-    outside = [new[a:b] for a, b in zip(ends, [*(start for start, _ in places), None], strict=True)]
+    new, places, counts, outside = core._privatize_spans(text, spans, unit)
     return PrivateSpans(new, places, counts, Guarantee(core, [RELEASED], outside))

@@ -15,7 +15,7 @@ from fastdx.exceptions import FastdxError, UnknownWordError
 
 if TYPE_CHECKING:
     from spacy.language import Language
-    from spacy.tokens import Doc
+    from spacy.tokens import Doc, Span
 
 __all__ = ["Privatizer", "make"]
 
@@ -69,13 +69,9 @@ class Privatizer:
             return list(privatize_values(mechanism, [doc.text for doc in docs]))
         return [mechanism.privatize_spans(doc.text, self._spans(doc)).text for doc in docs]
 
-    def _spans(self, doc: Doc) -> list[tuple[int, int]]:
+    def _spans(self, doc: Doc) -> list[Span]:
         labels = self._entities if isinstance(self._entities, list) else None
-        return [
-            (entity.start_char, entity.end_char)
-            for entity in doc.ents
-            if labels is None or entity.label_ in labels
-        ]
+        return [entity for entity in doc.ents if labels is None or entity.label_ in labels]
 
 
 def make(  # noqa: PLR0917 (spaCy's order, and names of the config)

@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use fastdx::text::Counts;
+use fastdx::text::{Counts, PositionUnit};
 use serde::de::{Deserializer, Error as _, SeqAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize};
@@ -83,8 +83,8 @@ const MAX_TEXTS: usize = 1 << 20;
 pub struct PrivatizeRequest {
     /// The input to privatise.
     pub given: Input,
-    /// Parts of the text, as ranges of characters.
-    pub spans: Option<Vec<(u64, u64)>>,
+    /// Parts of the text.
+    pub spans: Option<Spans>,
     /// The policy.
     pub policy: Option<String>,
 }
@@ -97,40 +97,64 @@ struct Fields {
     text: Option<Input>,
     #[serde(default, deserialize_with = "present")]
     tokens: Option<Input>,
-    #[serde(default, deserialize_with = "positions")]
-    spans: Option<Vec<(u64, u64)>>,
+    #[serde(default)]
+    spans: Option<Vec<Span>>,
+    #[serde(default)]
+    unit: Option<String>,
     #[serde(default)]
     policy: Option<String>,
 }
 
-/// Pairs of positions. JSON has one number type: 3.0 is the integer 3.
-fn positions<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Vec<(u64, u64)>>, D::Error> {
-    struct Position(u64);
-    impl<'de> Deserialize<'de> for Position {
-        fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-            struct Whole;
-            impl Visitor<'_> for Whole {
-                type Value = Position;
-                fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                    f.write_str("a whole number, at least 0")
-                }
-                fn visit_u64<E: serde::de::Error>(self, place: u64) -> Result<Position, E> {
-                    Ok(Position(place))
-                }
-                fn visit_f64<E: serde::de::Error>(self, place: f64) -> Result<Position, E> {
-                    match place >= 0.0 && place.fract() == 0.0 {
-                        // A number beyond u64 lies outside every text, and so does the largest u64.
-                        true => Ok(Position(place as u64)),
-                        false => Err(E::custom("no whole number")),
-                    }
-                }
-            }
-            from.deserialize_any(Whole)
+/// A part of a text, `[start, end]` or an object, of which other fields (Presidio's type and score)
+/// are ignored.
+#[derive(Deserialize)]
+struct Span {
+    start: Position,
+    end: Position,
+}
+
+/// A position. JSON has one number type: 3.0 is the integer 3. A number beyond i64 lies outside of
+/// every text, and so does the last i64.
+struct Position(i64);
+
+impl<'de> Deserialize<'de> for Position {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let number = serde_json::Number::deserialize(from)?;
+        let whole = number.as_f64().filter(|at| at.fract() == 0.0);
+        let position = number.as_i64().or(whole.map(|at| at as i64));
+        position
+            .map(Position)
+            .ok_or_else(|| D::Error::custom("no whole number"))
+    }
+}
+
+/// Parts of a text.
+#[derive(Debug)]
+pub struct Spans {
+    /// Their starts and ends.
+    pub pairs: Vec<(i64, i64)>,
+    /// The unit of these.
+    pub unit: PositionUnit,
+}
+
+impl Spans {
+    fn of(spans: Option<Vec<Span>>, unit: Option<String>) -> Result<Option<Self>, &'static str> {
+        match (spans, unit) {
+            (None, None) => Ok(None),
+            (None, Some(_)) => Err("unit is the unit of spans, which are missing"),
+            (Some(_), None) => Err(
+                "spans need a unit, because one number is another position in \
+                each: \"utf16\" (JavaScript, Java, C#), \"codepoint\" (Python), or \"byte\" \
+                (UTF-8: Rust, Go)",
+            ),
+            (Some(spans), Some(unit)) => Ok(Some(Spans {
+                pairs: spans.into_iter().map(|s| (s.start.0, s.end.0)).collect(),
+                unit: unit
+                    .parse()
+                    .map_err(|_| "unit must be \"utf16\", \"codepoint\" or \"byte\"")?,
+            })),
         }
     }
-    let pairs: Option<Vec<(Position, Position)>> = Deserialize::deserialize(from)?;
-    let plain = |(start, end): (Position, Position)| (start.0, end.0);
-    Ok(pairs.map(|pairs| pairs.into_iter().map(plain).collect()))
 }
 
 /// A field that may be omitted, but not null.
@@ -145,10 +169,12 @@ impl PrivatizeRequest {
     /// A message with the position of the problem, never its content.
     pub fn read(body: &[u8]) -> Result<Self, String> {
         let fields: Fields = object(body).map_err(|e| place(&e))?;
-        let given = Input::of(fields.text, fields.tokens).map_err(|e| format!("the body: {e}"))?;
+        let wrong = |e| format!("the body: {e}");
+        let given = Input::of(fields.text, fields.tokens).map_err(wrong)?;
+        let spans = Spans::of(fields.spans, fields.unit).map_err(wrong)?;
         Ok(PrivatizeRequest {
             given,
-            spans: fields.spans,
+            spans,
             policy: fields.policy,
         })
     }
@@ -159,8 +185,8 @@ impl PrivatizeRequest {
 pub struct Line {
     /// The input to privatise.
     pub given: Option<Input>,
-    /// Parts of the text, as ranges of characters.
-    pub spans: Option<Vec<(u64, u64)>>,
+    /// Parts of the text.
+    pub spans: Option<Spans>,
 }
 
 /// A line that is an object.
@@ -171,8 +197,10 @@ struct LineFields {
     text: Option<String>,
     #[serde(default)]
     tokens: Option<Input>,
-    #[serde(default, deserialize_with = "positions")]
-    spans: Option<Vec<(u64, u64)>>,
+    #[serde(default)]
+    spans: Option<Vec<Span>>,
+    #[serde(default)]
+    unit: Option<String>,
 }
 
 /// The released texts or words, in the form of the input.
@@ -245,7 +273,7 @@ pub struct PrivatizeResponse<'a> {
     pub counts: WordCounts,
     /// The policy that was applied.
     pub policy: &'a str,
-    /// The positions of the parts in the new text, in characters.
+    /// The positions of the parts in the new text, in the unit of the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spans: Option<Vec<(u64, u64)>>,
 }
@@ -279,10 +307,8 @@ pub fn line(json: &[u8]) -> Result<Line, &'static str> {
         (None, None) => None,
         (text, tokens) => Some(Input::of(text.map(Input::One), tokens)?),
     };
-    Ok(Line {
-        given,
-        spans: fields.spans,
-    })
+    let spans = Spans::of(fields.spans, fields.unit)?;
+    Ok(Line { given, spans })
 }
 
 fn is_object(json: &[u8]) -> bool {

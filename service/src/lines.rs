@@ -20,7 +20,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::Sender;
 use tokio::time::timeout;
 
-use crate::body::{self, Input, Line, Released, WordCounts};
+use crate::body::{self, Input, Line, Released, Spans, WordCounts};
 use crate::held::{Active, Connection};
 use crate::metrics::Refused;
 use crate::policy::Policy;
@@ -185,7 +185,7 @@ impl Batch {
             }
             (Some(alone), spans) => {
                 self.flush().await?;
-                self.draw(alone, spans.as_deref()).await?;
+                self.draw(alone, spans.as_ref()).await?;
             }
         }
         let batch = LINES_PER_BATCH.min(self.service.limits.texts);
@@ -204,7 +204,7 @@ impl Batch {
         self.draw(Input::Many(texts), None).await
     }
 
-    async fn draw(&mut self, given: Input, spans: Option<&[(u64, u64)]>) -> Result<(), Failure> {
+    async fn draw(&mut self, given: Input, spans: Option<&Spans>) -> Result<(), Failure> {
         let room = match self.long.take() {
             Some(room) => room,
             None => {

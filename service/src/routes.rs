@@ -9,7 +9,9 @@ use bytes::Bytes;
 use fastdx::Control;
 use fastdx::calibration::Measures;
 use hyper::body::Incoming;
-use hyper::header::{ALLOW, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+use hyper::header::{
+    ALLOW, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE,
+};
 use hyper::{Method, Request, Response, StatusCode, Uri};
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -137,8 +139,9 @@ impl Serve for Routes {
             ("/v1/privatize", true) => Route::Lines,
             _ => Route::Other,
         };
+        let is_head = request.method() == Method::HEAD;
         let answer = Caught::new(handle(service, request, route, &connection)).await;
-        let answer = match answer {
+        let mut answer = match answer {
             Some(Ok(answer)) => answer,
             Some(Err(failure)) => {
                 let retry = match failure.code {
@@ -167,6 +170,13 @@ impl Serve for Routes {
         service
             .metrics
             .answered(route, answer.status().as_u16(), start.elapsed());
+        if is_head {
+            // hyper leaves the body out by itself only over HTTP/1.
+            let length = http_body::Body::size_hint(answer.body()).exact();
+            let length = HeaderValue::from(length.unwrap_or_default());
+            answer.headers_mut().insert(CONTENT_LENGTH, length);
+            answer = answer.map(|_| Body::Whole(None, None));
+        }
         Ok(answer.map(|body| body.of(&connection)))
     }
 }
@@ -247,7 +257,7 @@ async fn answer(
     let request = PrivatizeRequest::read(body)
         .map_err(|wrong| Failure::new(StatusCode::BAD_REQUEST, "invalid", wrong))?;
     let policy = service.policy(one_policy(request.policy.as_deref(), query)?)?;
-    let work = service.check(policy.clone(), request.given, request.spans.as_deref())?;
+    let work = service.check(policy.clone(), request.given, request.spans.as_ref())?;
     let done = service.release(account, work).await?;
     let response = PrivatizeResponse {
         released: done.released,

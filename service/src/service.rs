@@ -18,7 +18,7 @@ use hyper::{HeaderMap, Request, StatusCode, Uri};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::answers::Answers;
-use crate::body::Input;
+use crate::body::{Input, Spans};
 use crate::drawing::DrawingThreads;
 use crate::held::{Connection, Reservations};
 use crate::keys::Keys;
@@ -301,7 +301,7 @@ impl Service {
         &self,
         policy: Arc<Policy>,
         given: Input,
-        spans: Option<&[(u64, u64)]>,
+        spans: Option<&Spans>,
     ) -> Result<CheckedRequest, Failure> {
         let work = CheckedRequest::new(&self.limits, policy, given, spans);
         work.inspect_err(|failure| {

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use fastdx::text::{Counts, Replacements, byte_ranges, character_spans};
+use fastdx::text::{Counts, PositionUnit, Replacements, byte_ranges, spans_in};
 
-use crate::body::{Input, Released};
+use crate::body::{Input, Released, Spans};
 use crate::limits::Limits;
 use crate::policy::Policy;
 use crate::reply::Failure;
@@ -32,7 +32,7 @@ pub struct Done {
     pub released: Released,
     /// The counts of their words.
     pub counts: Counts,
-    /// The positions of the spans in the new text, in characters.
+    /// The positions of the spans in the new text, in the unit of the request.
     pub spans: Option<Vec<(u64, u64)>>,
     /// The replacements of words, for a request that comes in pieces.
     pub replacements: Replacements,
@@ -42,7 +42,7 @@ pub struct Done {
 pub struct CheckedRequest {
     policy: Arc<Policy>,
     given: Input,
-    spans: Option<Vec<std::ops::Range<usize>>>,
+    spans: Option<(Vec<std::ops::Range<usize>>, PositionUnit)>,
     /// Number of texts that are not null; a list of words counts as one.
     texts: usize,
     /// Bytes of them.
@@ -60,7 +60,7 @@ impl CheckedRequest {
         limits: &Limits,
         policy: Arc<Policy>,
         given: Input,
-        spans: Option<&[(u64, u64)]>,
+        spans: Option<&Spans>,
     ) -> Result<CheckedRequest, Failure> {
         let (texts, of, bytes, words, empty) = {
             let all = given.strs();
@@ -89,8 +89,11 @@ impl CheckedRequest {
         }
         let spans = match (&given, spans) {
             (Input::One(text), Some(spans)) => {
-                let ranges = byte_ranges(text, spans.iter().copied());
-                Some(ranges.map_err(|e| Failure::invalid(e.to_string()))?)
+                let ranges = byte_ranges(text, &spans.pairs, spans.unit);
+                Some((
+                    ranges.map_err(|e| Failure::invalid(e.to_string()))?,
+                    spans.unit,
+                ))
             }
             (_, Some(_)) => {
                 return Err(Failure::invalid("spans go with one text, not with a list"));
@@ -184,11 +187,11 @@ pub fn draw(mut work: CheckedRequest) -> Result<Done, Failure> {
     let (policy, kept) = (&work.policy, &mut work.replacements);
     let mut at = None;
     let (released, counts) = match (&work.given, work.spans) {
-        (Input::One(text), Some(spans)) => {
+        (Input::One(text), Some((spans, unit))) => {
             let (new, spans, counts) = policy
                 .privatize_spans(text, &spans, kept)
                 .map_err(refused)?;
-            at = Some(character_spans(&new, spans));
+            at = Some(spans_in(&new, spans, unit));
             (Released::One(new), counts)
         }
         (Input::One(text), None) => {

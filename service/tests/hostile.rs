@@ -36,7 +36,8 @@ fn body(rng: &mut ChaCha12Rng) -> Vec<u8> {
         }
         3 => {
             let digits = "9".repeat(rng.random_range(1..400));
-            bytes = format!(r#"{{"text": "{PRIVATE}", "spans": [[0, {digits}]]}}"#).into_bytes();
+            bytes = format!(r#"{{"text": "{PRIVATE}", "spans": [[0, {digits}]], "unit": "byte"}}"#)
+                .into_bytes();
         }
         4 => bytes = format!(r#"{{"text": {}, "policy": "{PRIVATE}"}}"#, "1e999").into_bytes(),
         5 => bytes = format!(r#"{{"text": "\ud800{PRIVATE}"}}"#).into_bytes(),

@@ -97,7 +97,7 @@ fn a_budget_is_spent_and_no_more() {
     // Requests that no budget can pay for.
     for body in [
         r#"{"text": "!?"}"#,
-        r#"{"text": "hot tea", "spans": [[0, 3]]}"#,
+        r#"{"text": "hot tea", "spans": [[0, 3]], "unit": "byte"}"#,
     ] {
         assert_eq!(
             service.post("/v1/privatize", B, body.as_bytes()).status,

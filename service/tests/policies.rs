@@ -56,7 +56,8 @@ fn policies() {
     assert_eq!(of("noise", "hot tea").json()["counts"]["replaced"], 2);
     assert_eq!(of("padded", "hot tea").status, 200);
     assert_eq!(of("slots", "hot tea").status, 422);
-    let slots = service.privatize(r#"{"text": "hot tea", "policy": "slots", "spans": [[4, 7]]}"#);
+    let slots = service
+        .privatize(r#"{"text": "hot tea", "policy": "slots", "spans": [[4, 7]], "unit": "byte"}"#);
     assert!(slots.json()["text"].as_str().unwrap().starts_with("hot "));
     let shown = |policy: &str| {
         service

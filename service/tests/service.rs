@@ -7,8 +7,10 @@ mod common;
 use std::collections::{HashMap, HashSet};
 use std::io::{BufReader, Write};
 use std::sync::Arc;
+use std::time::Duration;
 
 use common::Running;
+use common::http2::{DATA, HEADERS, Http2};
 use fastdx::{Embedding, Mechanism, Randomness, Tem};
 use serde_json::{Value, json};
 use statrs::distribution::{ChiSquared, ContinuousCDF};
@@ -34,7 +36,10 @@ fn texts_come_back_as_they_were_given() {
     assert_eq!(body["text"].as_array().unwrap().len(), 3);
     assert!(body["text"][1].is_null() && body["text"][2] == "" && body.get("spans").is_none());
     let spans = service
-        .privatize(r#"{"text": "Grüße, Anna! ☕ tea", "spans": [[7, 11], [15, 18]]}"#)
+        .privatize(
+            r#"{"text": "Grüße, Anna! ☕ tea", "spans": [[7, 11], [15, 18]],
+                       "unit": "codepoint"}"#,
+        )
         .json();
     let text: Vec<char> = spans["text"].as_str().unwrap().chars().collect();
     let at = |i: usize, j: usize| spans["spans"][i][j].as_u64().unwrap() as usize;
@@ -46,8 +51,39 @@ fn texts_come_back_as_they_were_given() {
     assert_eq!((at(0, 0), at(1, 1)), (7, text.len()));
     assert_eq!(spans["counts"]["words"], 2);
     // An integer in any JSON spelling.
-    let spelt = r#"{"text": "Grüße, Anna! ☕ tea", "spans": [[7.0, 11], [1.5e1, 18.0]]}"#;
+    let spelt = r#"{"text": "Grüße, Anna! ☕ tea", "spans": [[7.0, 11], [1.5e1, 18.0]], "unit": "codepoint"}"#;
     assert_eq!(service.privatize(spelt).json()["counts"]["words"], 2);
+}
+
+#[test]
+fn spans_have_a_unit() {
+    let service = Running::english(&[]);
+    let text = "☕😀 Dear Anna, thanks.";
+    // "nn" of "Anna": whole words are released, and positions in the unit of the request.
+    let length = |unit, text: &str| match unit {
+        "utf16" => text.encode_utf16().count(),
+        "codepoint" => text.chars().count(),
+        _ => text.len(),
+    };
+    for unit in ["utf16", "codepoint", "byte"] {
+        let before = length(unit, "☕😀 Dear ");
+        let start = before + 1;
+        let nested = json!({"start": start, "end": start + 1, "entity_type": "PERSON", "score": 1});
+        let spans = json!([[start, start + 2], nested]);
+        let got = service
+            .privatize(&json!({"text": text, "spans": spans, "unit": unit}).to_string())
+            .json();
+        let new = got["text"].as_str().unwrap();
+        let word = new.strip_prefix("☕😀 Dear ").unwrap();
+        let word = word.strip_suffix(", thanks.").unwrap();
+        let end = before + length(unit, word);
+        assert_eq!(got["spans"], json!([[before, end]]), "{unit}");
+    }
+    for (unit, start) in [("utf16", 2), ("byte", 1)] {
+        let body = json!({"text": text, "spans": [[start, 10]], "unit": unit});
+        let got = service.privatize(&body.to_string());
+        assert!(got.status == 422 && got.text().contains("lies within one"));
+    }
 }
 
 #[test]
@@ -112,25 +148,49 @@ fn settings_beyond_a_client_are_refused_without_an_echo() {
         (400, r#"{"tokens": "zqxprivate"}"#),
         (400, r#"{"tokens": ["zqxprivate", null]}"#),
         (400, r#"{"tokens": ["zqxprivate", 3]}"#),
-        (422, r#"{"tokens": ["zqxprivate"], "spans": [[0, 3]]}"#),
         (404, r#"{"text": "zqxprivate", "policy": "zqxprivate"}"#),
-        (422, r#"{"text": "zqxprivate", "spans": [[0, 99]]}"#),
-        (422, r#"{"text": "zqxprivate", "spans": [[3, 2]]}"#),
-        (422, r#"{"text": "zqxprivate", "spans": [[3, 5], [4, 6]]}"#),
-        (422, r#"{"text": ["zqxprivate"], "spans": [[0, 3]]}"#),
-        (400, r#"{"text": "zqxprivate", "spans": [[-1, 3]]}"#),
-        (400, r#"{"text": "zqxprivate", "spans": [[0, 3.5]]}"#),
-        (400, r#"{"text": "zqxprivate", "spans": [[0, "3"]]}"#),
-        (422, r#"{"text": "zqxprivate", "spans": [[0, 1e300]]}"#),
-        (
-            422,
-            r#"{"text": "zqxprivate", "spans": [[18446744073709551615, 18446744073709551615]]}"#,
-        ),
+        (400, r#"{"text": "zqxprivate", "spans": [[0, 3]]}"#),
+        (400, r#"{"text": "zqxprivate", "spans": []}"#),
+        (400, r#"{"text": "zqxprivate", "unit": "byte"}"#),
     ] {
         let got = service.privatize(body);
         assert_eq!(got.status, status, "{body}: {}", got.text());
         assert!(!got.text().contains("zqx"), "{}", got.text());
         assert!(got.json()["error"]["message"].is_string());
+    }
+    let spans = |field: &str, spans: &str, unit: &str| {
+        let body = format!(r#"{{{field}, "spans": {spans}, "unit": {unit}}}"#);
+        let got = service.privatize(&body);
+        assert!(!got.text().contains("zqx"), "{}", got.text());
+        let message = got.json()["error"]["message"].to_string();
+        (got.status, message)
+    };
+    let text = r#""text": "zqxprivate""#;
+    for (status, wrong, why) in [
+        (422, "[[0, 99]]", "ends at 10"),
+        (422, "[[0, 1], [3, 2]]", "3 to 2 at position 1"),
+        (422, "[[3, 3]]", "a later end"),
+        (422, "[[-1, 3]]", "from 0 on"),
+        (422, "[[0, 1e300]]", "ends at 10"),
+        (
+            422,
+            "[[18446744073709551615, 18446744073709551615]]",
+            "later end",
+        ),
+        (422, r#"[{"start": 0, "end": 99}]"#, "ends at 10"),
+        (400, "[[0, 3.5]]", "wrong type"),
+        (400, r#"[[0, "3"]]"#, "wrong type"),
+        (400, r#"[{"start": 0}]"#, "missing"),
+        (400, "[[0]]", "wrong type"),
+        (400, "[3]", "wrong type"),
+    ] {
+        let got = spans(text, wrong, r#""codepoint""#);
+        assert!(got.0 == status && got.1.contains(why), "{wrong}: {got:?}");
+    }
+    assert_eq!(spans(text, "[[0, 3]]", r#""zqx""#).0, 400);
+    assert_eq!(spans(text, "[[0, 3]]", "null").0, 400);
+    for field in [r#""tokens": ["zqxprivate"]"#, r#""text": ["zqxprivate"]"#] {
+        assert_eq!(spans(field, "[[0, 3]]", r#""byte""#).0, 422);
     }
     assert!(!service.get("/metrics").text().contains("zqx"));
     service.stop();
@@ -195,7 +255,31 @@ fn other_paths() {
             got.status == 200 || methods.get("post").is_some() && got.status == 400,
             "{path}"
         );
+        // HEAD is answered as GET is, without the body.
+        if methods.get("get").is_some() {
+            let names = |head: &str| -> Vec<String> {
+                let name = |line: &str| line.split(':').next().unwrap().to_owned();
+                let mut names: Vec<String> = head.lines().map(name).collect();
+                names.sort();
+                names
+            };
+            let head = service.ask("HEAD", &path);
+            assert_eq!(names(&head.head), names(&got.head), "{path}");
+            assert!(!head.whole && head.body.iter().all(|byte| *byte == 0));
+            assert!(path == "/metrics" || head.body.len() == got.body.len());
+            let mut client = Http2::connect(&service, 1 << 16);
+            client.ask("HEAD", &path, b"");
+            loop {
+                let frame = client.read(Duration::from_secs(30)).unwrap();
+                assert!(frame.kind != DATA, "{path}");
+                if frame.kind == HEADERS {
+                    assert!(frame.ends, "{path}");
+                    break;
+                }
+            }
+        }
     }
+    assert_eq!(service.ask("HEAD", "/zqx").status, 404);
     assert_eq!(described["paths"].as_object().unwrap().len(), 11);
     // The description has the same schema of a guarantee as the documentation.
     let mut schema: Value = serde_json::from_str(GUARANTEE).unwrap();
@@ -294,7 +378,7 @@ fn lines_of_one_request_are_one_call() {
     let service = Running::start(&["--config", &file]);
     // More lines than are drawn together, with every form of a line.
     let other = "{\"tokens\": [\"coffee\", \"zqxqz\"]}\n\
-                 {\"text\": \"my coffee\", \"spans\": [[3, 9]]}\n\"zqxqz coffee\"\n";
+                 {\"text\": \"my coffee\", \"spans\": [[3, 9]], \"unit\": \"byte\"}\n\"zqxqz coffee\"\n";
     let body = format!("{}{other}", "\"coffee\"\n".repeat(1000)).repeat(2);
     let kind = "content-type: application/x-ndjson\r\n";
     let replaced = || {
@@ -505,7 +589,9 @@ fn lines() {
     let many: String = (0..1000).map(|i| format!("\"hot tea {i}\"\n")).collect();
     let got = post(
         "/v1/privatize",
-        &format!("null\n\n{many}{{\"text\": \"my Anna\", \"spans\": [[3, 7]]}}"),
+        &format!(
+            "null\n\n{many}{{\"text\": \"my Anna\", \"spans\": [[3, 7]], \"unit\": \"utf16\"}}"
+        ),
     );
     assert!(got.status == 200 && got.whole);
     let lines: Vec<serde_json::Value> = got
@@ -526,6 +612,7 @@ fn lines() {
     // An error ends the answer, and shows that it is incomplete.
     for wrong in [
         "{\"txt\": \"zqx\"}\n",
+        "{\"text\": \"zqx\", \"spans\": [[0, 3]]}\n",
         "zqx\n",
         "[\"zqx\"]\n",
         &format!("\"{}\"\n", "zqx ".repeat(1000)),

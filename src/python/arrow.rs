@@ -30,19 +30,25 @@ const ROWS: usize = 1 << 16;
 /// Bytes of a chunk with 32-bit offsets that are processed at a time: outputs may be longer.
 const CHUNK: usize = 1 << 30;
 
+/// A field with its output type. JSON is text to Arrow, but its names and syntax are no words.
+fn field_becomes(field: &Field, path: &[String]) -> std::result::Result<FieldRef, String> {
+    let extension = field.extension_type_name().unwrap_or_default();
+    if extension.to_ascii_lowercase().ends_with("json") {
+        return Err("JSON, which would not be valid then: take its texts out first".into());
+    }
+    let kind = becomes(field.data_type(), path)?;
+    Ok(Arc::new(field.clone().with_data_type(kind)))
+}
+
 /// The output type of a column of text: its own type, except that dictionaries get indices of at
 /// least 32 bits. `Err` names a type that is no text.
 fn becomes(kind: &DataType, path: &[String]) -> std::result::Result<DataType, String> {
     use DataType as D;
-    let within = |field: &FieldRef| -> std::result::Result<FieldRef, String> {
-        let inner = becomes(field.data_type(), path)?;
-        Ok(Arc::new(field.as_ref().clone().with_data_type(inner)))
-    };
     let text = |kind: &D| matches!(kind, D::Utf8 | D::LargeUtf8 | D::Utf8View);
     match kind {
-        D::List(field) => Ok(D::List(within(field)?)),
-        D::LargeList(field) => Ok(D::LargeList(within(field)?)),
-        D::FixedSizeList(field, size) => Ok(D::FixedSizeList(within(field)?, *size)),
+        D::List(field) => Ok(D::List(field_becomes(field, path)?)),
+        D::LargeList(field) => Ok(D::LargeList(field_becomes(field, path)?)),
+        D::FixedSizeList(field, size) => Ok(D::FixedSizeList(field_becomes(field, path)?, *size)),
         D::Struct(fields) => {
             let Some((name, rest)) = path.split_first() else {
                 return Err(format!("a struct of {} fields: name one", fields.len()));
@@ -54,9 +60,8 @@ fn becomes(kind: &DataType, path: &[String]) -> std::result::Result<DataType, St
             if fields.iter().filter(|field| field.name() == name).count() > 1 {
                 return Err(format!("a struct with several fields {name:?}"));
             }
-            let inner = becomes(field.data_type(), rest)?;
             let mut new: Vec<FieldRef> = fields.iter().cloned().collect();
-            new[at] = Arc::new(field.as_ref().clone().with_data_type(inner));
+            new[at] = field_becomes(field, rest)?;
             Ok(D::Struct(new.into()))
         }
         _ if !path.is_empty() => Err(format!("{kind}, which has no field {:?}", path[0])),
@@ -327,10 +332,8 @@ pub(super) fn privatize_arrow<'py>(
     let mechanism = &*mechanism;
     let text = mechanism.text();
     let new_field = |field: &FieldRef| -> PyResult<FieldRef> {
-        let kind = becomes(field.data_type(), &path);
-        let kind =
-            kind.map_err(|got| wrong_type(format!("text must be a column of text, not {got}")))?;
-        Ok(Arc::new(field.as_ref().clone().with_data_type(kind)))
+        let refused = |got| wrong_type(format!("text must be a column of text, not {got}"));
+        field_becomes(field, &path).map_err(refused)
     };
     let (single, field, mut chunks): (_, _, Box<dyn Iterator<Item = PyResult<ArrayRef>> + Send>) =
         match InputColumn::of(column)? {

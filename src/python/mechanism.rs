@@ -28,7 +28,7 @@ use crate::mechanism::remapped::Remapped;
 use crate::numbers::{Date, Number};
 use crate::parallel::Control;
 use crate::spec::{Built, Kind, Spaces, Spec};
-use crate::text::{Counts, TextPrivatizer, byte_ranges, character_spans, padded};
+use crate::text::{Counts, PositionUnit, TextPrivatizer, byte_ranges, padded, spans_in};
 use crate::{Error, Mechanism, Result};
 
 /// Number of words from which a call runs in the pool, where Ctrl-C is checked.
@@ -499,29 +499,33 @@ impl PyMechanism {
         )))
     }
 
-    /// `privatize_spans` on one text, spans being pairs of places in it.
+    /// `privatize_spans` on one text: the new text, its spans, the counts, and the parts outside.
     #[allow(clippy::type_complexity)]
     fn _privatize_spans<'py>(
         &self,
         py: Python<'py>,
         text: Text,
-        spans: Vec<(usize, usize)>,
-    ) -> PyResult<(String, Vec<(u64, u64)>, Bound<'py, PyDict>)> {
-        let spans = spans
-            .into_iter()
-            .map(|(start, end)| (start as u64, end as u64));
-        let ranges = byte_ranges(&text, spans)?;
+        spans: Vec<(i64, i64)>,
+        unit: &str,
+    ) -> PyResult<(String, Vec<(u64, u64)>, Bound<'py, PyDict>, Vec<String>)> {
+        let unit: PositionUnit = unit.parse()?;
+        let ranges = byte_ranges(&text, &spans, unit)?;
         let (out, places, counts) = self.run(py, text.len() > LONG, |control| {
             self.text().privatize_spans(&text, &ranges, control)
         })?;
-        let places = character_spans(&out, places);
         self.warn(py, counts)?;
-        Ok((out, places, dict_of(py, counts)?))
+        let ends = places.iter().map(|place| place.end);
+        let starts = places.iter().map(|place| place.start);
+        let between = [0].into_iter().chain(ends).zip(starts.chain([out.len()]));
+        let outside = between.map(|(end, start)| out[end..start].to_owned());
+        let outside = outside.collect();
+        let places = spans_in(&out, places, unit);
+        Ok((out, places, dict_of(py, counts)?, outside))
     }
 
     /// The positions of a text's words, in characters.
     fn _word_spans(&self, text: Text) -> Vec<(u64, u64)> {
-        character_spans(&text, self.text().words(&text))
+        spans_in(&text, self.text().words(&text), PositionUnit::Codepoint)
     }
 
     /// As privatize for a list, with counts of what was done.

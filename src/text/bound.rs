@@ -37,8 +37,14 @@ impl TextPrivatizer {
                 let start = part.as_ptr() as usize - whole.as_ptr() as usize;
                 start..start + part.len()
             };
-            self.has_own_figures(whole, &parts.iter().map(place).collect::<Vec<_>>())
+            let places: Vec<_> = parts.iter().map(place).collect();
+            // Spans are whole words, so a part that cuts one is no span of this text.
+            let whole_words = self.whole_words(whole, &places) == places;
+            whole_words.then(|| self.has_own_figures(whole, &places))
         });
+        let (Some(figures_a), Some(figures_b)) = (figures_a, figures_b) else {
+            return f64::INFINITY;
+        };
         if figures_a != figures_b {
             return f64::INFINITY;
         }

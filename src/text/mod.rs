@@ -38,7 +38,7 @@ use figures::{Replacing, figure_fate};
 pub use ids::{ends_sentence, id_of, word_ids};
 use memo::{Memo, MemoPool, UpcomingWord};
 pub use pad::padded;
-pub use places::{byte_ranges, character_spans};
+pub use places::{PositionUnit, byte_ranges, spans_in};
 pub use policy::{Consistent, Counts, Oov, Policy};
 use release::Assembly;
 pub use release::{unreadable, unreadable_beside};

@@ -35,12 +35,35 @@ pub(super) fn parts<'a>(text: &'a str, outside: &[String]) -> Option<Vec<&'a str
 }
 
 impl TextPrivatizer {
-    /// Privatises only the `spans` of a text, byte ranges in order that do not overlap: the new
-    /// text, where the spans are in it, and counts of their words. The spans of a text count as one
-    /// text to [`Consistent`].
+    /// The union of spans, in any order, each widened to the words that it touches: the other half
+    /// of a word would be released. Spans that touch become one.
+    pub(super) fn whole_words(&self, text: &str, spans: &[Range<usize>]) -> Vec<Range<usize>> {
+        let mut spans = spans.to_vec();
+        spans.sort_unstable_by_key(|span| span.start);
+        let mut words = self.words(text).peekable();
+        let mut union: Vec<Range<usize>> = Vec::with_capacity(spans.len());
+        for span in spans {
+            let (mut start, mut end) = (span.start, span.end);
+            while words.next_if(|word| word.end <= span.start).is_some() {}
+            // A word that an earlier span took lies within that span.
+            while let Some(word) = words.next_if(|word| word.start < span.end) {
+                start = start.min(word.start);
+                end = end.max(word.end);
+            }
+            match union.last_mut() {
+                Some(last) if start <= last.end => last.end = last.end.max(end),
+                _ => union.push(start..end),
+            }
+        }
+        union
+    }
+
+    /// Privatises only the `spans` of a text, byte ranges in any order: the new text, where the
+    /// union of the spans is in it, and counts of their words. A span that touches a word has the
+    /// whole word. The spans of a text count as one text to [`Consistent`].
     ///
     /// # Errors
-    /// [`Error::Parameter`] for spans that are out of order, overlap, or lie outside or within a
+    /// [`Error::Parameter`] for a span that is empty, or lies outside the text or within a
     /// character; as [`privatize_texts`](Self::privatize_texts).
     pub fn privatize_spans(
         &self,
@@ -64,18 +87,15 @@ impl TextPrivatizer {
         replacements: &mut Replacements,
         control: &Control,
     ) -> Result<(String, Vec<Range<usize>>, Counts)> {
-        let mut parts = Vec::with_capacity(spans.len());
-        let mut done = 0;
-        for (i, span) in spans.iter().enumerate() {
-            let part = text.get(span.clone()).filter(|_| span.start >= done);
-            let Some(part) = part else {
-                let expected = "ascending ranges of the text that do not overlap";
-                let got = format!("{} to {} at place {i}", span.start, span.end);
+        for (at, span) in spans.iter().enumerate() {
+            if text.get(span.clone()).is_none_or(str::is_empty) {
+                let expected = "non-empty ranges of the text, between its characters";
+                let got = format!("{} to {} at position {at}", span.start, span.end);
                 return Err(Error::parameter("spans", expected, got));
-            };
-            parts.push(part);
-            done = span.end;
+            }
         }
+        let spans = &self.whole_words(text, spans);
+        let parts: Vec<&str> = spans.iter().map(|span| &text[span.clone()]).collect();
         let own_figures = self.has_own_figures(text, spans);
         let (new, counts) = match self.policy().consistent {
             Consistent::Text => {
@@ -134,5 +154,92 @@ impl TextPrivatizer {
             false => without.next(),
         });
         Ok((new.collect(), counts))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::mechanism::tem::{Tem, Truncation};
+    use crate::text::Oov;
+    use crate::{Embedding, Metric, Randomness, Vocabulary};
+
+    /// Masks every word but "e-mail", "x" and "y", so that a part of a word that is released is seen.
+    fn masking() -> TextPrivatizer {
+        let vocabulary = Vocabulary::new(["e-mail", "x", "y"]).unwrap();
+        let e = Embedding::new(vocabulary, vec![0.0, 1.0, 2.0], 1, Metric::Euclidean).unwrap();
+        let random = Randomness::new(None);
+        let tem = Tem::new(Arc::new(e), 1.0, Truncation::Gamma(9.0), random).unwrap();
+        let policy = Policy {
+            oov: Oov::Mask,
+            ..Policy::default()
+        };
+        TextPrivatizer::new(Arc::new(tem), policy)
+    }
+
+    proptest! {
+        #[test]
+        fn spans_are_the_words_that_they_touch(
+            text in "([ae5é😀.,@:/#'+ -]|e-mail|a@b[.]c|\u{ad}){0,12}",
+            given in proptest::collection::vec((0usize..40, 1usize..9), 0..5),
+        ) {
+            let masking = masking();
+            let ends: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
+            let span = |&(start, length): &(usize, usize)| {
+                let end = ends.get(start + length).copied().unwrap_or(text.len());
+                Some(*ends.get(start)?..end)
+            };
+            let spans: Vec<Range<usize>> = given.iter().filter_map(span).collect();
+            // Byte by byte: the spans, and the words that they touch.
+            let mut wanted = vec![false; text.len()];
+            spans.iter().for_each(|span| wanted[span.clone()].fill(true));
+            let given = wanted.clone();
+            for word in masking.words(&text) {
+                if given[word.clone()].contains(&true) {
+                    wanted[word].fill(true);
+                }
+            }
+            let union = masking.whole_words(&text, &spans);
+            let mut covered = vec![false; text.len()];
+            union.iter().for_each(|span| covered[span.clone()].fill(true));
+            prop_assert_eq!(&covered, &wanted);
+            prop_assert!(union.is_sorted_by(|a, b| a.end < b.start));
+            // A part by itself has the words that it has in the text.
+            let words: Vec<_> = masking.words(&text).filter(|word| wanted[word.start]).collect();
+            let of_parts = union.iter().flat_map(|span| {
+                let words = masking.words(&text[span.clone()]);
+                words.map(|word| word.start + span.start..word.end + span.start).collect::<Vec<_>>()
+            });
+            prop_assert_eq!(of_parts.collect::<Vec<_>>(), words);
+            let (new, places, _) = masking
+                .privatize_spans(&text, &spans, &Control::new())
+                .unwrap();
+            let outside = |text: &str, spans: &[Range<usize>]| {
+                let mut out = text.to_owned();
+                spans.iter().rev().for_each(|span| out.replace_range(span.clone(), "|"));
+                out
+            };
+            prop_assert_eq!(outside(&new, &places), outside(&text, &union));
+        }
+    }
+
+    #[test]
+    fn a_span_is_a_range_of_the_text() {
+        for span in [0..0, 0..9, 1..2, 9..10] {
+            let error = masking().privatize_spans("éa", &[0..2, span], &Control::new());
+            assert!(error.unwrap_err().to_string().ends_with("at position 1"));
+        }
+    }
+
+    #[test]
+    fn a_part_that_cuts_a_word_is_no_span() {
+        let outside = ["".to_owned(), "-mail".to_owned()];
+        let bound = |a, b| masking().bound_spans(&outside, a, b);
+        assert!(bound("x-mail", "y-mail").is_finite());
+        assert_eq!(bound("x-mail", "e-mail"), f64::INFINITY);
     }
 }

@@ -11,7 +11,7 @@ from fastdx._core import Cover, Embedding, Guarantee, MechanismCore, WordGraph
 from fastdx._shared.rounded import up
 from fastdx._types import Bits, LedgerLike, Unchanged
 from fastdx.exceptions import InputTypeError, ParameterError
-from fastdx.selection import PrivateSpans, Select, private_spans, selected, spans_of
+from fastdx.selection import PrivateSpans, Select, pairs, private_spans, selected, spans_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -295,7 +295,8 @@ class Mechanism(MechanismCore):
         frame : pandas.DataFrame, polars.DataFrame, pyarrow.Table or RecordBatch, DuckDB relation
             The frame.
         columns : str or iterable of str
-            The columns of text. For Arrow tables also fields of structs: ``'user.comment'``.
+            The columns of text, also fields of structs of Arrow, polars and DuckDB:
+            ``'user.comment'``.
 
         Returns
         -------
@@ -312,21 +313,27 @@ class Mechanism(MechanismCore):
     def privatize_spans(
         self,
         text: str,
-        spans: Iterable[tuple[int, int]] | None = None,
+        spans: Iterable[Any] | None = None,
         *,
+        unit: str = "codepoint",
         select: Select | None = None,
     ) -> PrivateSpans:
         """Replace the words of some spans of a text; the rest is released as it is, UNPROTECTED.
 
         Use it with a tool that finds names, slot values or medical terms. The places of the spans,
-        and so the findings of that tool, are not protected.
+        and so the findings of that tool, are not protected. A span is widened to the whole words
+        that it touches: the other half of a word would be released.
 
         Parameters
         ----------
         text : str
             The text.
         spans : iterable of (int, int), optional
-            Starts and ends in characters, ascending, without overlap.
+            Starts and ends, in any order; their union counts. Also an array of shape (n, 2), dicts
+            or objects with ``start`` and ``end`` (Presidio's results), and spans of spaCy.
+        unit : 'codepoint', 'utf16' or 'byte', optional
+            The unit of starts and ends: Python counts code points, JavaScript, Java and C# units of
+            UTF-16, Rust and Go bytes of UTF-8.
         select : 'rare', collection of str, or callable, optional
             Selects words instead of `spans`: 'rare' takes rare words (`fastdx.selection.rare`), a
             collection takes its members, a function takes the words for which it returns True.
@@ -334,7 +341,16 @@ class Mechanism(MechanismCore):
         Returns
         -------
         PrivateSpans
-            ``.text``, ``.spans`` (their places in the new text), ``.counts``, ``.guarantee``.
+            ``.text``, ``.spans`` (the places of their union in the new text, in `unit`),
+            ``.counts``, ``.guarantee``.
+
+        Raises
+        ------
+        ParameterError
+            A span that is empty, ends before it starts, or does not start and end between
+            characters of the text; its position in the list is named.
+        InputTypeError
+            Something that is no span.
 
         Examples
         --------
@@ -346,8 +362,10 @@ class Mechanism(MechanismCore):
         if (spans is None) == (select is None):
             raise InputTypeError("spans and select: give one of them")
         if select is not None:
-            return private_spans(self, text, spans_of(self, text, select))
-        return private_spans(self, text, [(int(a), int(b)) for a, b in spans or ()])
+            if unit != "codepoint":
+                raise InputTypeError("select finds words in code points: give unit with spans")
+            return private_spans(self, text, spans_of(self, text, select), unit)
+        return private_spans(self, text, pairs(spans), unit)
 
     def privatize_tokens(self, tokens: Iterable[str], *, select: Select | None = None) -> list[str]:
         """Replace the words of a list; each string is one word, whatever characters it holds.

@@ -61,9 +61,14 @@ impl Http2 {
 
     /// Sends a request with a body and its length; returns the number of its stream.
     pub fn post(&mut self, path: &str, body: &[u8]) -> u32 {
+        self.ask("POST", path, body)
+    }
+
+    /// [`post`](Self::post) by another method.
+    pub fn ask(&mut self, method: &str, path: &str, body: &[u8]) -> u32 {
         let length = body.len().to_string();
         let all = [
-            (":method", "POST"),
+            (":method", method),
             (":scheme", "http"),
             (":authority", "x"),
             (":path", path),

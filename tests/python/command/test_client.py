@@ -138,7 +138,10 @@ def test_texts_that_are_not_as_many(call: Callable[..., Any], texts: Any) -> Non
 
 def test_other_calls_with_foreign_answers() -> None:
     answers = [[], {"tokens": ["hot", None]}, {"tokens": "hot"}, {"text": "hot cup"}]
-    answers += [{"text": "hot cup", "spans": spans} for spans in (7, [7], [[0]], [["a", "b"]])]
+    answers += [
+        {"text": "hot cup", "spans": spans}
+        for spans in (7, [7], [[0]], [["a", "b"]], [], [[0, 1], [2, 3]])
+    ]
     for answer in answers:
         service = httpx.MockTransport(lambda _, body=answer: httpx.Response(200, json=body))
         with Client("http://x", transport=service) as client:
@@ -191,10 +194,14 @@ def test_words_that_were_found() -> None:
 
 
 def test_spans_and_guarantees() -> None:
-    service = Service(good())
+    service = Service(good(), good())
     with Client("http://x", transport=httpx.MockTransport(service)) as client:
-        assert client.privatize_spans("my Anna", [(3, 7)]) == ("hot cup", [(0, 3)])
-    assert service.seen[0][1]["spans"] == [[3, 7]]
+        result = {"start": 3, "end": 6, "score": 1.0}
+        assert client.privatize_spans("my Anna", [(3, 7), result]) == ("hot cup", [(0, 3)])
+        client.privatize_spans("my Anna", [(3, 7)], unit="utf16")
+    first, second = (body for _, body in service.seen)
+    assert (first["spans"], first["unit"]) == ([[3, 7], [3, 6]], "codepoint")
+    assert (second["spans"], second["unit"]) == ([[3, 7]], "utf16")
     found = httpx.MockTransport(lambda request: httpx.Response(200, json={"url": str(request.url)}))
     with Client("http://x", transport=found) as client:
         assert client.guarantee("a") == {"url": "http://x/v1/guarantee/a"}

@@ -14,7 +14,9 @@ pytest.importorskip("datasets", reason="datasets is not installed: pip install '
 import datasets
 
 import fastdx
-from fastdx.datasets import privatize
+from fastdx.channel import Channel
+from fastdx.channel.features import TextFeatures
+from fastdx.datasets import features, privatize
 from helpers.swapped import SECRET, SWAPPED, TEXTS, WANTED
 
 
@@ -115,6 +117,86 @@ def test_a_killed_process_releases_nothing(
     with pytest.raises(RuntimeError):
         stored.map(killed, batched=True, batch_size=50, num_proc=2, cache_file_name=str(out))
     assert not out.exists()
+
+
+FORMATS = [None, "numpy", "arrow", "pandas", "polars"]
+# polars itself does not survive a fork.
+SOURCES = [
+    *((kind, stream, None) for kind in FORMATS for stream in (False, True)),
+    (None, False, 2),
+    ("arrow", False, 2),
+]
+
+
+@pytest.mark.parametrize(("kind", "stream", "num_proc"), SOURCES)
+def test_removed_columns_stay_removed(
+    swap: dict[str, Any], kind: str | None, stream: bool, num_proc: int | None
+) -> None:
+    rows = {"id": list(range(len(TEXTS))), "email": ["zqx@y.z"] * len(TEXTS), "text": TEXTS}
+    given: Any = datasets.Dataset.from_dict(rows)
+    given = given.to_iterable_dataset() if stream else given
+    given = given.with_format(kind)
+    more = {} if stream else {"num_proc": num_proc}
+
+    def outcome(function: Any, **removed: Any) -> dict[str, list[Any]]:
+        new = given.map(function, batched=True, batch_size=2, **removed, **more).with_format(None)
+        out: list[Any] = list(new)
+        return {name: [row[name] for row in out] for name in out[0]}
+
+    private = privatize("text", **swap)
+    assert outcome(private) == {**rows, "text": WANTED}
+    kept = outcome(private, remove_columns=["email"])
+    assert kept == {"id": rows["id"], "text": WANTED}
+    assert outcome(private, remove_columns=["email", "id"]) == {"text": WANTED}
+
+    # A function of a user's own that calls ours.
+    def own(batch: Any) -> Any:
+        return private(batch)
+
+    assert "email" not in outcome(own, remove_columns=["email"])
+    # The text itself is replaced, but of a stream of tables map removes also what is new.
+    if not stream or kind in (None, "numpy"):
+        assert outcome(private, remove_columns=["text", "email"])["text"] == WANTED
+
+
+@pytest.mark.parametrize("kind", [None, "numpy", "arrow", "pandas"])
+@pytest.mark.parametrize("stream", [False, True])
+def test_features_without_the_texts(kind: str | None, stream: bool) -> None:
+    words = fastdx.Embedding(["tea", "law"], [[0.0], [9.0]])
+    made = features("text", TextFeatures(Channel.of(fastdx.Tem(words, 2.0))))
+    given: Any = datasets.Dataset.from_dict({"text": ["tea", "law"], "email": ["zqx", "zqx"]})
+    given = (given.to_iterable_dataset() if stream else given).with_format(kind)
+    new = given.map(made, batched=True, remove_columns=["email", "text"]).with_format(None)
+    assert [sorted(row) for row in new] == [["features"]] * 2
+
+
+def test_selected_and_renamed_columns(swap: dict[str, Any]) -> None:
+    rows = {"id": list(range(len(TEXTS))), "email": ["zqx"] * len(TEXTS), "text": TEXTS}
+    whole = datasets.Dataset.from_dict(rows)
+    for given in (whole, whole.to_iterable_dataset()):
+        names = {"text": "t"}
+        first = given.remove_columns("email").rename_columns(names)
+        first = first.map(privatize("t", **swap), batched=True)
+        last = given.map(privatize("text", **swap), batched=True).rename_columns(names)
+        for new in (first, last.select_columns(["id", "t"])):
+            out = list(new)
+            assert [row["t"] for row in out] == WANTED and set(out[0]) == {"id", "t"}
+    # Only the columns of a format are seen, and the others stay, as map has it.
+    new = whole.with_format("numpy", columns=["text"]).map(privatize("text", **swap), batched=True)
+    assert new.with_format(None)["id"][:] == rows["id"]
+
+
+def test_a_version_that_hides_what_it_removes_is_refused(
+    swap: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of tables the function has to know it."""
+    import pyarrow as pa
+
+    source = "def map(function, batch):\n    return function(batch)\n"
+    module: dict[str, Any] = {"__name__": "datasets.arrow_dataset"}
+    exec(source, module)
+    with pytest.raises(fastdx.ParameterError, match="with_format"):
+        module["map"](privatize("text", **swap), pa.table({"text": ["tea"]}))
 
 
 def test_mistakes(reviews: datasets.Dataset, swap: dict[str, Any]) -> None:

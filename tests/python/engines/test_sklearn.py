@@ -118,6 +118,8 @@ def test_one_column_and_several(private: Privatizer) -> None:
         1,
         2,
     ]
+    dropping = ColumnTransformer([("words", private, ["a"])], verbose_feature_names_out=False)
+    assert dropping.set_output(transform="pandas").fit_transform(frame).columns.tolist() == ["a"]
     one = ColumnTransformer([("words", make_pipeline(private, CountVectorizer()), "a")],
                             sparse_threshold=0)  # fmt: skip
     assert np.asarray(one.fit_transform(frame)).tolist() == [[1, 0], [0, 1]]

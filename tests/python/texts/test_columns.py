@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import pickle
+import re
 from typing import Any
 
 import duckdb
@@ -209,6 +210,133 @@ def test_two_fields_of_one_name_are_refused() -> None:
         Tem(epsilon=1.0).privatize_frame(pa.table({"user": struct}), "user.text")
 
 
+def struct_frames(rows: list[Any]) -> list[Any]:
+    """Frames of every library with a struct column."""
+    table = pa.table({"id": list(range(len(rows))), "user": rows})
+    batch = table.to_batches()[0]
+    arrow = table.to_pandas(types_mapper=pd.ArrowDtype)
+    return [table, batch, pl.from_arrow(table), arrow, duckdb.from_arrow(table)]
+
+
+def rows_of(frame: Any) -> list[Any]:
+    if isinstance(frame, pd.DataFrame):
+        frame = pa.Table.from_pandas(frame)
+    rows: list[Any] = pa.table(frame).column("user").to_pylist()
+    return rows
+
+
+def test_fields_of_structs_in_every_library() -> None:
+    rows = [
+        {"said": "tea", "tags": ["king", None], "deep": [{"a": "tea", "b": "tea"}]},
+        {"said": None, "tags": [], "deep": None},
+        None,
+    ]
+    for frame in struct_frames(rows):
+        kind = type(frame)
+        new = SWAP.privatize_frame(frame, ["user.said", "user.deep.a"])
+        assert isinstance(new, pa.Table if "duckdb" in kind.__module__ else kind), kind
+        assert rows_of(new) == [
+            {"said": "coffee", "tags": ["king", None], "deep": [{"a": "coffee", "b": "tea"}]},
+            {"said": None, "tags": [], "deep": None},
+            None,
+        ]
+        assert rows_of(SWAP.privatize_frame(frame, "user.tags"))[0]["tags"] == ["queen", None]
+        assert rows_of(frame) == rows, "the given frame stays"
+        for wrong, message in [
+            ("user", "struct of 3 fields: name one"),
+            ("user.sad", "without a field"),
+            ("usr.said", "'usr'"),
+            ("id.said", "no field|to have fields"),
+        ]:
+            with pytest.raises(fastdx.FastdxError, match=message):
+                SWAP.privatize_frame(frame, wrong)
+    # A column's own name goes first.
+    for frame in (pl.DataFrame({"user.said": ["tea"], "user": [{"said": "tea"}]}),
+                  pa.table({"user.said": ["tea"], "user": [{"said": "tea"}]})):  # fmt: skip
+        new = pa.table(SWAP.privatize_frame(frame, "user.said"))
+        assert new.to_pylist() == [{"user.said": "coffee", "user": {"said": "tea"}}]
+    enum = pl.DataFrame({"user": [{"said": "tea"}]}).cast({
+        "user": pl.Struct({"said": pl.Enum(["tea", "coffee"])})
+    })  # fmt: skip
+    with pytest.raises(fastdx.InputTypeError, match="Enum"):
+        SWAP.privatize_frame(enum, "user.said")
+
+
+def test_a_column_that_is_named_twice_is_drawn_once() -> None:
+    rows = {"t": ["tea"]}
+    for frame in (pd.DataFrame(rows), pl.DataFrame(rows), pa.table(rows)):
+        assert str(list(SWAP.privatize_frame(frame, ["t", "t"])["t"])).count("coffee") == 1
+
+
+def test_dropped_selected_and_renamed_columns() -> None:
+    """Nothing of a column that is left behind comes back, before or after."""
+    rows = {"email": ["zqx@y.z", "zqx"], "text": ["tea", "king"], "id": [1, 2]}
+    given = pa.table(rows).replace_schema_metadata({"email": "zqx"})
+    pandas = pd.DataFrame(rows)
+    pandas.attrs = {"email": "zqx"}
+    polars = pl.DataFrame(rows)
+    relation = duckdb.from_arrow(given)
+    new = [
+        SWAP.privatize_frame(pandas.drop(columns="email").rename(columns={"text": "t"}), "t"),
+        SWAP.privatize_frame(pandas, "text").drop(columns="email").rename(columns={"text": "t"}),
+        SWAP.privatize_frame(polars.drop("email").rename({"text": "t"}), "t"),
+        SWAP.privatize_frame(polars, "text").select(t="text", id="id"),
+        SWAP.privatize_frame(given.drop_columns("email").rename_columns(["t", "id"]), "t"),
+        SWAP.privatize_frame(given, "text").select(["text", "id"]).rename_columns(["t", "id"]),
+        SWAP.privatize_frame(given.to_batches()[0].select(["text"]), "text"),
+        SWAP.privatize_frame(relation.project("text AS t, id"), "t"),
+        SWAP.privatize_frame(duckdb.sql("SELECT * EXCLUDE (email) FROM relation"), "text"),
+    ]
+    for frame in new:
+        names = getattr(frame, "column_names", None) or list(frame.columns)
+        values = [list(frame[name]) for name in names]
+        shown = f"{values} {getattr(frame, 'schema', '')} {getattr(frame, 'attrs', '')}"
+        assert "zqx" not in shown and "email" not in shown and "tea" not in shown
+        assert "coffee" in shown and "queen" in shown
+
+
+def json_columns() -> list[Any]:
+    text = ['{"tea": 1, "said": "king"}']
+    json_array = pa.array(text, pa.json_())
+    listed = pa.ListArray.from_arrays([0, 1], json_array)
+    struct = pa.StructArray.from_arrays([json_array, pa.array(["tea"])], ["a", "b"])
+    other = pa.field("t", pa.string(), metadata={"ARROW:extension:name": "google:sqlType:json"})
+    query = f"SELECT '{text[0]}'::JSON AS t, ['{text[0]}'::JSON] AS l"
+    return [
+        (json_array, "t"),
+        (listed, "t"),
+        (struct, "t.a"),
+        (pd.Series(json_array, dtype=pd.ArrowDtype(pa.json_())), "t"),
+        (pl.Series(json_array), "t"),
+        (pa.table([text], schema=pa.schema([other])), "t"),
+        (duckdb.sql(query), "t"),
+        (duckdb.sql(query), "l"),
+        (duckdb.sql(f"SELECT {{'a': '{text[0]}'::JSON, 'b': 'tea'}} AS t"), "t.a"),
+    ]
+
+
+def test_json_is_not_drawn_as_text() -> None:
+    for column, name in json_columns():
+        frames: list[Any] = [column]
+        if isinstance(column, pa.Array):
+            frames = [pa.table({"t": column}), pl.DataFrame({"t": column})]
+        elif isinstance(column, pd.Series):
+            frames = [pd.DataFrame({"t": column})]
+        elif isinstance(column, pl.Series):
+            frames = [pl.DataFrame({"t": column})]
+        for frame in frames:
+            with pytest.raises(fastdx.InputTypeError, match="JSON") as refused:
+                SWAP.privatize_frame(frame, name)
+            assert "king" not in str(refused.value)
+            if name == "t.a":
+                new = pa.table(SWAP.privatize_frame(frame, "t.b"))
+                assert new["t"].to_pylist()[0]["b"] == "coffee"
+    arrays = [column for column, name in json_columns()[:5] if name == "t"]
+    for column in (*arrays, arrays[0][0], duckdb.sql("SELECT '1'::JSON AS t")):
+        with pytest.raises(fastdx.InputTypeError, match="JSON"):
+            SWAP.privatize(column)
+
+
 def test_columns_of_others() -> None:
     new = SWAP.privatize(Producer(pa.chunked_array([TEXTS])))
     assert pa.chunked_array(new).to_pylist() == WANTED
@@ -225,10 +353,7 @@ def test_spans() -> None:
     again = pickle.loads(pickle.dumps(new.guarantee))
     assert again.exceptions == new.guarantee.exceptions != SWAP.guarantee.exceptions
     assert SWAP.privatize_spans(text, []).text == text
-    assert SWAP.privatize_spans("", [(0, 0)]).text == ""
-    for bad in ([(18, 22), (7, 10)], [(7, 12), (10, 13)], [(0, 999)], [(5, 3)]):
-        with pytest.raises(fastdx.ParameterError, match="spans must be"):
-            SWAP.privatize_spans(text, bad)
+    assert SWAP.privatize_spans("", []).text == ""
     with pytest.raises(fastdx.InputTypeError, match="give one"):
         SWAP.privatize_spans(text)
     # Text outside of the spans is released as it is: texts that differ there are told apart.
@@ -255,6 +380,134 @@ def test_spans() -> None:
     drawn = {once.privatize_spans("tea " * 40, [(4 * i, 4 * i + 3) for i in range(40)]).text
              for _ in range(20)}  # fmt: skip
     assert all(len(set(text.split())) == 1 for text in drawn) and len(drawn) > 1
+
+
+ANNA = "☕😀 Dear Anna-Lena, tea!"
+"""The words "Anna" at 8 in code points, 9 in UTF-16, 14 in bytes, and "Lena" after it."""
+
+
+def unit_of(text: str, unit: str) -> int:
+    return {
+        "codepoint": len(text),
+        "utf16": len(text.encode("utf-16-le")) // 2,
+        "byte": len(text.encode()),
+    }[unit]
+
+
+@pytest.mark.parametrize("unit", ["codepoint", "utf16", "byte"])
+def test_spans_in_every_unit(unit: str) -> None:
+    start = unit_of(ANNA[: ANNA.index("Anna")], unit)
+    tea = unit_of(ANNA[: ANNA.index("tea")], unit)
+    # Unsorted, overlapping, nested, adjacent, and of half words: the words that they touch.
+    for spans in (
+        [(start, start + 4), (tea, tea + 3)],
+        [(tea + 2, tea + 3), (start + 2, start + 4), (tea, tea + 2), (start + 1, start + 3)],
+        [(start + 3, start + 4), (tea + 1, tea + 2), (start, start + 1), (start + 1, start + 2)],
+        [(tea, tea + 3), (start, start + 3), (start + 1, start + 2), (start, start + 3)],
+    ):
+        new = SWAP.privatize_spans(ANNA, spans, unit=unit)
+        assert new.text == "☕😀 Dear [MASK]-Lena, coffee!"
+        places = [(new.text.index(w), new.text.index(w) + len(w)) for w in ("[MASK]", "coffee")]
+        assert new.spans == [
+            (unit_of(new.text[:a], unit), unit_of(new.text[:b], unit)) for a, b in places
+        ]
+        assert new.counts["words"] == 2
+        assert new.guarantee.bound(ANNA, ANNA.replace("tea", "king")) < math.inf
+    joined = SWAP.privatize_spans(ANNA, [(start + 2, start + 6)], unit=unit)
+    assert joined.text == "☕😀 Dear [MASK]-[MASK], tea!" and len(joined.spans) == 1
+    end = unit_of(ANNA, unit)
+    assert SWAP.privatize_spans(ANNA, [(tea, end)], unit=unit).text.endswith("coffee!")
+    for wrong, why in [
+        ((tea, end + 1), f"ends at {end}"),
+        ((0, 10**30), f"ends at {end}"),
+        ((-1, 3), "from 0 on"),
+        ((-(10**30), 3), "from 0 on"),
+        ((5, 3), "later end, got 5 to 3"),
+        ((5, 5), "later end, got 5 to 5"),
+    ]:
+        with pytest.raises(fastdx.ParameterError, match=f"{why}.* at position 1 of the list"):
+            SWAP.privatize_spans(ANNA, [(start, start + 1), wrong], unit=unit)
+    within = {"codepoint": [], "utf16": [2], "byte": [1, 2, 4, 6]}[unit]
+    for position in within:
+        for span in ((position, end), (0, position)):
+            with pytest.raises(fastdx.ParameterError, match=f"{position} lies within one"):
+                SWAP.privatize_spans(ANNA, [span], unit=unit)
+
+
+def test_units_are_named() -> None:
+    with pytest.raises(fastdx.ParameterError, match="'utf16', 'codepoint', 'byte', got \"utf-16\""):
+        SWAP.privatize_spans("tea", [(0, 1)], unit="utf-16")
+    with pytest.raises(fastdx.InputTypeError, match="unit with spans"):
+        SWAP.privatize_spans("tea", select=["tea"], unit="utf16")
+
+
+class Result:
+    """A RecognizerResult of Presidio."""
+
+    def __init__(self, start: object, end: object) -> None:
+        self.entity_type, self.start, self.end, self.score = "PERSON", start, end, 0.9
+
+
+class TokenSpan(Result):
+    """A Span of spaCy, whose start and end count tokens."""
+
+    start_char, end_char = 4, 7
+
+
+INTEGERS = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", ">i4"]
+
+
+@pytest.mark.parametrize(
+    "spans",
+    [
+        *(np.array([[4, 7]], dtype=kind) for kind in INTEGERS),
+        np.array([[9, 4, 9, 7]])[:, 1::2],
+        np.array([[4], [7]]).T,
+        [np.array([4, 7], dtype=np.uint8)],
+        [(np.int64(4), np.uint8(7))],
+        [Result(4, 7)],
+        iter([vars(Result(4, 7))]),
+        json.loads(json.dumps([vars(Result(4, 7))])),
+        [{"entity_group": "PER", "start": 4, "end": 7, "word": "tea"}],
+        [TokenSpan(0, 1)],
+        {(4, 7)},
+    ],
+    ids=lambda spans: getattr(getattr(spans, "dtype", None), "name", type(spans).__name__),
+)  # fmt: skip
+def test_spans_of_other_tools(spans: Any) -> None:
+    assert SWAP.privatize_spans("tea tea tea", spans).text == "tea coffee tea"
+
+
+def test_no_spans() -> None:
+    nothing: list[Any] = [[], (), np.empty((0, 2), dtype=int), iter(())]
+    for empty in nothing:
+        assert SWAP.privatize_spans("tea", empty).text == "tea"
+
+
+@pytest.mark.parametrize(
+    "spans",
+    [
+        [(0, 3), (4.0, 7.0)],
+        [(0, 3), ("4", "7")],
+        [(0, 3), (None, 7)],
+        [(0, 3), (4, 7, 9)],
+        [(0, 3), 4],
+        [(0, 3), "zqx"],
+        [(0, 3), {"start": 4, "zqx": 7}],
+        [(0, 3), Result(4, None)],
+        [(0, 3), re.match("zqx", "zqx")],
+        [(0, 3), slice(4, 7)],
+    ],
+)
+def test_what_is_no_span_is_named(spans: Any) -> None:
+    with pytest.raises(fastdx.InputTypeError, match="item at position 1 is none") as refused:
+        SWAP.privatize_spans("tea tea zqx", spans)
+    assert refused.value.__context__ is None and "zqx" not in str(refused.value)
+    wholes: list[Any] = [np.array([[4.0, 7.0]]), np.zeros((2, 3), dtype=int), np.array([4, 7])]
+    wholes += [(4, 7), 4, Result(4, 7), {"start": 4, "end": 7}, "text"]
+    for whole in wholes:
+        with pytest.raises(fastdx.InputTypeError, match="position 0 is none"):
+            SWAP.privatize_spans("tea tea zqx", whole)
 
 
 def test_selection() -> None:
