@@ -1,6 +1,7 @@
 //! Privatises parts of a text and releases the rest unchanged: the bridge to tools that find names,
 //! slot values or medical terms. The positions of the parts are not protected.
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use super::{Consistent, Counts, Policy, Replacements, TextPrivatizer};
@@ -32,6 +33,34 @@ pub(super) fn parts<'a>(text: &'a str, outside: &[String]) -> Option<Vec<&'a str
     right.push(from_right);
     right.reverse();
     (left == right).then_some(left)
+}
+
+/// Puts the new parts in the places of the spans, with a space at each end of one that is `parted`
+/// by its position without spaces; also returns where they are.
+fn put_together(
+    text: &str,
+    spans: &[Range<usize>],
+    new: &[String],
+    parted: impl Fn(usize) -> bool,
+) -> (String, Vec<Range<usize>>) {
+    let (mut out, mut places) = (String::new(), Vec::new());
+    let (mut done, mut added) = (0, 0);
+    let mut space = |out: &mut String| {
+        if parted(out.len() - added) {
+            out.push(' ');
+            added += 1;
+        }
+    };
+    for (span, new) in spans.iter().zip(new) {
+        out.push_str(&text[done..span.start]);
+        space(&mut out);
+        places.push(out.len()..out.len() + new.len());
+        out.push_str(new);
+        space(&mut out);
+        done = span.end;
+    }
+    out.push_str(&text[done..]);
+    (out, places)
 }
 
 impl TextPrivatizer {
@@ -116,14 +145,18 @@ impl TextPrivatizer {
             }
             _ => self.privatize_parts(&parts, &own_figures, replacements, control)?,
         };
-        let (mut out, mut places, mut done) = (String::new(), Vec::new(), 0);
-        for (span, new) in spans.iter().zip(&new) {
-            out.push_str(&text[done..span.start]);
-            places.push(out.len()..out.len() + new.len());
-            out.push_str(new);
-            done = span.end;
+        let (mut out, mut places) = put_together(text, spans, &new, |_| false);
+        // A space parts what would be read as one word: an output and the text beside it.
+        let ends: Vec<usize> = places.iter().flat_map(|p| [p.start, p.end]).collect();
+        let mut inside = HashSet::new();
+        for word in self.words(&out) {
+            let first = ends.partition_point(|&end| end <= word.start);
+            let ends = ends[first..].iter().take_while(|&&end| end < word.end);
+            inside.extend(ends.copied());
         }
-        out.push_str(&text[done..]);
+        if !inside.is_empty() {
+            (out, places) = put_together(text, spans, &new, |end| inside.contains(&end));
+        }
         Ok((out, places, counts))
     }
 

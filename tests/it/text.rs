@@ -420,4 +420,26 @@ proptest! {
             reads_as_drawn(&p, &again, &text)?;
         }
     }
+
+    #[test]
+    fn spans_are_read_as_they_were_drawn(
+        text in odd_text(),
+        spans in proptest::collection::vec((any::<prop::sample::Index>(), 1usize..6), 1..4),
+        oov in proptest::sample::select(&[Oov::Random, Oov::Mask, Oov::Keep][..]),
+    ) {
+        let p = odd(oov, &[], Consistent::Never);
+        let places: Vec<usize> = text.char_indices().map(|(at, _)| at).chain([text.len()]).collect();
+        let spans = spans.iter().filter_map(|(start, length)| {
+            let start = start.index(places.len());
+            let end = (start + length).min(places.len() - 1);
+            (start < end).then(|| places[start]..places[end])
+        });
+        let spans: Vec<_> = spans.collect();
+        let (release, new, _) = p.privatize_spans(&text, &spans, &Control::new()).unwrap();
+        // As many words as before, none of them across the end of a span.
+        prop_assert_eq!(p.words(&release).count(), p.words(&text).count(), "{:?} {:?}", &text, &release);
+        for end in new.iter().flat_map(|place| [place.start, place.end]) {
+            prop_assert!(p.words(&release).all(|w| w.end <= end || end <= w.start), "{:?}", &release);
+        }
+    }
 }
