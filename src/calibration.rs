@@ -23,7 +23,7 @@ pub use explained::{LikeliestInputs, likeliest_inputs};
 pub use measures::Measures;
 use sums::{Sets, sums};
 
-pub use unchanged::{Unchanged, nearly_always_unchanged, unchanged};
+pub use unchanged::{Unchanged, leaves_most, nearly_always_unchanged, unchanged};
 
 /// Closed forms for one word.
 #[derive(Clone, Copy, Debug, PartialEq)]

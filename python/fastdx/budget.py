@@ -463,4 +463,6 @@ def _nfc(name: str) -> str:
 def _account(name: str) -> str:
     if not isinstance(name, str) or not name:
         raise InputTypeError(f"account must be a str, not empty, got {name!r}")
+    if any("\ud800" <= c <= "\udfff" for c in name):
+        raise ParameterError("account must be Unicode, and holds a lone surrogate")
     return _nfc(name)

@@ -6,6 +6,7 @@ imports no library that the caller has not imported.
 
 from __future__ import annotations
 
+import difflib
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from math import isnan
@@ -95,7 +96,12 @@ def _nested(mechanism: MechanismCore, given: Any) -> Any:
             f"text must be a str, a list of str or a column of text, not {type(given).__name__}"
         )
     texts: list[str] = []
-    shape = _shape(given, "text", texts)
+    try:
+        shape = _shape(given, "text", texts)
+    except RecursionError:
+        shape = None
+    if shape is None:
+        raise InputTypeError("text is a list that is nested too deeply, or holds itself")
     new = iter(mechanism.privatize(texts))
     return _refilled(shape, new)
 
@@ -162,7 +168,10 @@ def _polars(mechanism: MechanismCore, column: Any, polars: Any, path: Sequence[s
             return leaf(dict(kind).get(path[0]), path[1:])
         return kind
 
-    if isinstance(leaf(column.dtype, path), polars.Enum):
+    kind = leaf(column.dtype, path)
+    if isinstance(kind, polars.Null):
+        return column  # it has no texts
+    if isinstance(kind, polars.Enum):
         raise InputTypeError("text is an Enum, which holds no other words: cast it to String")
     new = polars.Series(column.name, privatize_arrow(mechanism, column, list(path))[0])
     return new if new.dtype == column.dtype else new.cast(column.dtype)
@@ -190,7 +199,9 @@ def _is_json(kind: Any, path: list[str]) -> bool:
     return str(kind) == "JSON"
 
 
-def privatize_frame(mechanism: MechanismCore, frame: Any, columns: str | Iterable[str]) -> Any:
+def privatize_frame(
+    mechanism: MechanismCore, frame: Any, columns: str | int | Iterable[str | int]
+) -> Any:
     """Privatise columns of a frame; `Mechanism.privatize_frame` calls it.
 
     Parameters
@@ -199,8 +210,8 @@ def privatize_frame(mechanism: MechanismCore, frame: Any, columns: str | Iterabl
         Any mechanism.
     frame : pandas.DataFrame, polars.DataFrame, pyarrow.Table or RecordBatch, or DuckDB relation
         The frame; its other columns are released unchanged.
-    columns : str or iterable of str
-        The names of the columns of text. A name with points names a field within structs of Arrow,
+    columns : str, int, or iterable of these
+        The names of the columns of text (numbers where pandas has numbers). A name with points names a field within structs of Arrow,
         polars or DuckDB, unless a column has this name.
 
     Returns
@@ -225,11 +236,14 @@ def privatize_frame(mechanism: MechanismCore, frame: Any, columns: str | Iterabl
     >>> privatize_frame(tem, table, "order").column_names
     ['id', 'order']
     """
-    names = [columns] if isinstance(columns, str) else list(dict.fromkeys(columns))
+    names: list[Any] = (list(dict.fromkeys(columns)) if isinstance(columns, Iterable)
+                        and not isinstance(columns, str) else [columns])  # fmt: skip
     if not names:
         raise ParameterError("columns must be at least one, got none")
     pandas, polars, arrow = _loaded("pandas"), _loaded("polars"), _loaded("pyarrow")
     if pandas is not None and isinstance(frame, pandas.DataFrame):
+        if isinstance(frame.columns, pandas.MultiIndex):
+            raise InputTypeError("frame has a MultiIndex of columns: flatten their names first")
         frame = frame.copy(deep=False)
         frame.attrs = {}
         for first, path in _paths(names, list(frame.columns)):
@@ -256,17 +270,24 @@ def privatize_frame(mechanism: MechanismCore, frame: Any, columns: str | Iterabl
     )
 
 
-def _paths(names: list[str], there: list[Any]) -> list[tuple[str, list[str]]]:
+def missing_column(name: object, there: Sequence[object]) -> str:
+    """Say that a frame has no such column, and which ones it has."""
+    shown = [str(column) for column in there]
+    near = difflib.get_close_matches(str(name), shown, 1)
+    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(map(repr, shown[:20]))}"
+    return f"no column {name!r}: {hint}"
+
+
+def _paths(names: list[Any], there: list[Any]) -> list[tuple[Any, list[str]]]:
     """Return the column of each name, and the path of the field within it."""
     paths = []
     for name in names:
         # A name with points names a nested field, unless a column has this name.
         first, *path = [name] if name in there else str(name).split(".")
+        if first not in there:
+            raise ParameterError(missing_column(first, there))
         if there.count(first) != 1:
-            raise ParameterError(
-                f"columns must be of the frame, each there once: {first!r} is there "
-                f"{there.count(first)} times"
-            )
+            raise ParameterError(f"column {first!r} is there {there.count(first)} times: rename it")
         paths.append((first, path))
     return paths
 

@@ -13,7 +13,9 @@ __all__ = [
     "ShapeError",
     "SystemResourceError",
     "TooLargeError",
+    "UnchangedWarning",
     "UnknownWordError",
+    "UnknownWordsWarning",
     "VectorError",
     "WordIdError",
 ]
@@ -25,6 +27,17 @@ class FastdxError(Exception):
 
 class FastdxWarning(UserWarning):
     """A fact that is no error but that the caller should know."""
+
+
+class UnchangedWarning(FastdxWarning):
+    """A policy under which more than half of the common words come back as they were.
+
+    Silence it by ``warnings.simplefilter("ignore", fastdx.UnchangedWarning)``.
+    """
+
+
+class UnknownWordsWarning(FastdxWarning):
+    """Texts of which more than half of the words are not in the vocabulary."""
 
 
 class ParameterError(FastdxError, ValueError):

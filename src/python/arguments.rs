@@ -344,6 +344,11 @@ pub(super) fn exclude(given: &Bound<'_, PyAny>) -> PyResult<Exclude> {
         match &*name {
             "offensive" => return Ok(Exclude::Offensive),
             "none" => return Ok(Exclude::None),
+            path if !std::path::Path::new(path).exists() => {
+                let expected = "a list of words, the path of a file, 'offensive' or 'none'";
+                let got = format!("{path:?}, and no file has this name (one word is ['…'])");
+                return Err(Error::parameter("exclude", expected, got).into());
+            }
             _ => {}
         }
     }

@@ -1,7 +1,10 @@
 //! Converts core errors to Python exceptions from `fastdx.exceptions`, in one exhaustive match.
 
+use std::ffi::CString;
+
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
+use pyo3::types::PyType;
 
 use crate::Error;
 use crate::Vocabulary;
@@ -22,7 +25,9 @@ mod classes {
     import_exception!(fastdx.exceptions, ShapeError);
     import_exception!(fastdx.exceptions, SystemResourceError);
     import_exception!(fastdx.exceptions, TooLargeError);
+    import_exception!(fastdx.exceptions, UnchangedWarning);
     import_exception!(fastdx.exceptions, UnknownWordError);
+    import_exception!(fastdx.exceptions, UnknownWordsWarning);
     import_exception!(fastdx.exceptions, VectorError);
     import_exception!(fastdx.exceptions, WordIdError);
 }
@@ -111,8 +116,22 @@ pub(super) fn warn_repeated(py: Python<'_>, repeated: usize) -> PyResult<()> {
 
 /// Issues a warning, which is no error.
 pub(super) fn warn(py: Python<'_>, message: &str) -> PyResult<()> {
-    let message = std::ffi::CString::new(message).unwrap_or_default();
-    PyErr::warn(py, &py.get_type::<classes::FastdxWarning>(), &message, 1)
+    warn_as(py, &py.get_type::<classes::FastdxWarning>(), message)
+}
+
+/// Warns of a policy that releases most words as they are.
+pub(super) fn warn_unchanged(py: Python<'_>, message: &str) -> PyResult<()> {
+    warn_as(py, &py.get_type::<classes::UnchangedWarning>(), message)
+}
+
+/// Warns of texts of another language than the vocabulary's.
+pub(super) fn warn_unknown(py: Python<'_>, message: &str) -> PyResult<()> {
+    warn_as(py, &py.get_type::<classes::UnknownWordsWarning>(), message)
+}
+
+fn warn_as(py: Python<'_>, class: &Bound<'_, PyType>, message: &str) -> PyResult<()> {
+    let message = CString::new(message).unwrap_or_default();
+    PyErr::warn(py, class, &message, 1)
 }
 
 /// An input that cannot be read in its format.

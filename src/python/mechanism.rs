@@ -3,7 +3,6 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use numpy::{PyArray1, PyArrayDyn};
@@ -15,12 +14,13 @@ use super::arguments::{Text, as_strs, count, real, shaped, strings, word_ids};
 use super::cover::PyCover;
 use super::details::mechanism_details;
 use super::embedding::PyEmbedding;
-use super::errors::{warn, warn_repeated, warn_unreadable, wrong_type};
+use super::errors::{warn_repeated, warn_unreadable, wrong_type};
 use super::run::{run, run_in};
 use super::source::Origin;
 use super::space::Space;
 use super::spec::{Described, parsed, shown_consistent};
 use super::text::{PyReplacements, dict_of};
+use super::warned::Warned;
 use crate::channel::word_bits;
 use crate::fork::Once;
 use crate::guarantee::{Unchanged, WordBits};
@@ -42,8 +42,7 @@ const LONG: usize = 64;
 pub(super) struct PyMechanism {
     pub(super) built: Built,
     pub(super) space: Space,
-    /// Whether the warning about a wrongly decoded text was given.
-    warned: AtomicBool,
+    pub(super) warned: Warned,
     /// The bits that a release reveals about a word, once requested.
     bits: Once<WordBits>,
 }
@@ -86,7 +85,7 @@ impl PyMechanism {
         PyMechanism {
             built,
             space,
-            warned: AtomicBool::new(false),
+            warned: Warned::default(),
             bits: Once::new(),
         }
     }
@@ -167,14 +166,13 @@ impl PyMechanism {
         Ok(*self.bits.get_or_init(|| found))
     }
 
-    /// Warns once that texts look wrongly decoded.
-    pub(super) fn warn(&self, py: Python<'_>, counts: Counts) -> PyResult<()> {
-        if counts.misdecoded == 0 || self.warned.swap(true, Ordering::Relaxed) {
-            return Ok(());
-        }
-        let message = "a text looks like UTF-8 that was read as another encoding (Latin-1, \
-                       Windows-1251, …): parts of its words stand as punctuation and are released as they are";
-        warn(py, message)
+    /// Runs short work that takes no part in the padding of a call.
+    pub(super) fn run_unpadded<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&Control) -> Result<T> + Send,
+    ) -> PyResult<T> {
+        run_in(py, self.threads_of_a_call(), false, None, work)
     }
 }
 
@@ -467,6 +465,10 @@ impl PyMechanism {
     /// FastdxWarning
     ///     Once, if a text looks wrongly decoded (UTF-8 read as Latin-1): parts of its words stand
     ///     as punctuation.
+    /// UnchangedWarning
+    ///     Once, if more than half of the common words come back as they were.
+    /// UnknownWordsWarning
+    ///     Once, if more than half of the words so far, at least 50, are not in the vocabulary.
     fn privatize<'py>(
         slf: &Bound<'py, Self>,
         text: &Bound<'py, PyAny>,

@@ -31,6 +31,7 @@ mod spec;
 mod text;
 mod tokenize;
 mod transport;
+mod warned;
 
 use pyo3::prelude::*;
 

@@ -10,16 +10,19 @@ error. With ``--show-text`` they show content too.
 from __future__ import annotations
 
 import argparse
+import difflib
 import os
 import signal
 import sys
+import warnings
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
 from types import FrameType
 
-from fastdx import FastdxError, __version__
+from fastdx import FastdxError, FastdxWarning, __version__
 from fastdx.cli.messages import CommandError
 from fastdx.cli.options import examples
 
@@ -101,12 +104,49 @@ def _ending_signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
+OUTPUTS = ("output", "report_file", "checkpoint")
+"""Options that name a file that is written. All other names of files are inputs."""
+
+
+def _refuse_own_input(args: argparse.Namespace) -> None:
+    """Refuse an output that is also an input: by the same path, another one, or a link."""
+    values = vars(args)
+    given = [
+        Path(name)
+        for option, value in values.items()
+        if option not in OUTPUTS
+        for name in (value if isinstance(value, list) else [value])
+        if isinstance(name, str) and Path(name).is_file()
+    ]
+    for option in OUTPUTS:
+        name = values.get(option)
+        if not isinstance(name, str) or not Path(name).is_file():
+            continue
+        if any(Path(name).samefile(other) for other in given) and not values.get("in_place"):
+            more = "; --in-place replaces it" if "in_place" in values else ""
+            raise CommandError(f"{name} is an input, too, and would be replaced: "
+                               f"choose another --{option.replace('_', '-')}{more}")  # fmt: skip
+
+
+def _show_warning(message: Warning | str, *_: object) -> None:
+    print(f"fastdx: warning: {message}", file=sys.stderr)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return its exit code."""
     given = list(sys.argv[1:] if argv is None else argv)
-    args = parser(given[0] if given else None).parse_args(given)
+    asked = given[0] if given else None
+    if asked is not None and not asked.startswith("-") and asked not in COMMANDS:
+        near = difflib.get_close_matches(asked, COMMANDS, 1)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(COMMANDS)}"
+        print(f"fastdx: no command {asked!r}: {hint}", file=sys.stderr)
+        return 2
+    args = parser(asked).parse_args(given)
     try:
-        with _ending_signals():
+        with _ending_signals(), warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            warnings.simplefilter("default", FastdxWarning)
+            _refuse_own_input(args)
             args.run(args)
     except KeyboardInterrupt:
         print("fastdx: interrupted", file=sys.stderr)

@@ -14,6 +14,7 @@ import numpy as np
 from fastdx import Embedding, WordGraph
 from fastdx._core import open_space
 from fastdx._shared.replace import open_output
+from fastdx.cli.formats import format_named
 from fastdx.cli.messages import CommandError, step
 from fastdx.cli.options import (
     MechanismOptions,
@@ -171,6 +172,10 @@ def _prior(args: argparse.Namespace, channel: Channel) -> NgramPrior:
 def _texts(args: argparse.Namespace) -> Iterator[tuple[str, str]]:
     """Yield each text with its place."""
     for name in args.files or ["-"]:
+        named = format_named(name)
+        if named is not None and named.name not in ("text", "json", "jsonl"):
+            raise CommandError(f"{name}: decode reads text, or JSON lines with --column, and no "
+                               f"{named.name}: write its texts out first")  # fmt: skip
         data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
         try:
             text = data.decode("utf-8").removeprefix("\ufeff")
@@ -188,7 +193,7 @@ def _field(place: str, line: str, column: str) -> str:
     try:
         record = json.loads(line)
     except ValueError:
-        raise CommandError(f"{place}: not JSON") from None
+        raise CommandError(f"{place}: not JSON, and --column names a field of JSON") from None
     if not isinstance(record, dict) or not isinstance(record.get(column), str):
         raise CommandError(f"{place}: has no field {column!r} of text")
     return str(record[column])

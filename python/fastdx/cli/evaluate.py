@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fastdx._shared import LEAST_TEXTS
 from fastdx.cli import policies
 from fastdx.cli.collection import Collection
 from fastdx.cli.formats import FORMATS
@@ -142,15 +143,17 @@ def _judged(args: argparse.Namespace) -> Mechanism | dict[str, Mechanism]:
 
 
 def _evaluate(args: argparse.Namespace) -> None:
+    options, collection = Options.of(args), Collection.of(args)
+    rows, left_out = collection.read()
+    rows = options.drawn(rows)
+    if len(rows) < LEAST_TEXTS:
+        raise CommandError(f"an evaluation needs at least {LEAST_TEXTS} texts, got {len(rows)}")
     try:
         from fastdx.evaluation import evaluate
     except ImportError:
         message = "evaluate needs scikit-learn: pip install 'fastdx[evaluate]'"
         raise CommandError(message) from None
-    options, collection = Options.of(args), Collection.of(args)
     judged = _judged(args)
-    rows, left_out = collection.read()
-    rows = options.drawn(rows)
 
     def column(name: str | None) -> list[str] | None:
         return None if name is None else [row[name] for row in rows]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from fastdx import Embedding, Tem, from_spec
+from fastdx._core import RECOMMENDED_BALANCE, RECOMMENDED_COVER, RECOMMENDED_EPSILON
 from fastdx.cli.messages import CommandError, step
 from fastdx.exceptions import ParameterError
 from fastdx.mechanisms import MECHANISMS, Mechanism
@@ -285,7 +286,13 @@ class MechanismOptions(NamedTuple):
             return self._recommended(spec)
         doing = "certifying" if spec.get("certified") else "making the mechanism"
         with step(doing, quiet=self.quiet) as progress:
-            return made(spec, progress)
+            mechanism = made(spec, progress)
+        if (not self.quiet and isinstance(mechanism, Tem) and "cover" not in spec
+                and "index" not in spec):  # fmt: skip
+            print(f"fastdx: not the recommended policy, which has a cover: --epsilon "
+                  f"{RECOMMENDED_EPSILON:g} --cover {RECOMMENDED_COVER} --balance "
+                  f"{RECOMMENDED_BALANCE:g}", file=sys.stderr)  # fmt: skip
+        return mechanism
 
     def _recommended(self, spec: dict[str, Any]) -> Mechanism:
         with step("making the recommended policy", quiet=self.quiet):

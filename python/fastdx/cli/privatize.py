@@ -100,6 +100,8 @@ def _output_options(p: argparse.ArgumentParser) -> None:
     group.add_argument("-o", "--output", metavar="FILE", help="the output; a temporary file gets "
                        "this name when it is complete; compressed if it ends in .gz or "
                        ".zst")  # fmt: skip
+    group.add_argument("--in-place", action="store_true", help="let the output replace its input, "
+                       "by default the only input, once it is complete")  # fmt: skip
     group.add_argument("--output-dir", metavar="FOLDER", help="write one output per input, with "
                        "its name and sub-folder")  # fmt: skip
     group.add_argument("--resume", action="store_true", help="with --output-dir: keep outputs that "
@@ -177,6 +179,10 @@ class Options(NamedTuple):
         """Read the options and refuse contradictions, before any file is opened."""
         if args.output and args.output_dir:
             raise CommandError("--output and --output-dir exclude each other")
+        if args.in_place and (args.output_dir or len(args.files) != 1):
+            raise CommandError("--in-place goes with one input file")
+        if args.in_place and args.output is None:
+            args.output = args.files[0]
         if args.resume and not args.output_dir:
             raise CommandError("--resume goes with --output-dir")
         if args.report_file and not args.report:
@@ -273,12 +279,7 @@ def _ledger(account: Account | None) -> Ledger | None:
         return None
     from fastdx.budget import Ledger
 
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", FastdxWarning)
-        ledger = Ledger(account.ledger, account.budget, allow_wordless=account.allow_wordless)
-    for warning in caught:
-        print(f"fastdx: warning: {warning.message}", file=sys.stderr)
-    return ledger
+    return Ledger(account.ledger, account.budget, allow_wordless=account.allow_wordless)
 
 
 def _finished(options: Options, mechanism: Mechanism) -> folders.Finished:

@@ -13,6 +13,7 @@ import scipy
 import sklearn
 from numpy.typing import NDArray
 
+from fastdx._shared import LEAST_TEXTS
 from fastdx._core import __version__
 from fastdx.attacks import LikelyInputs, reidentification
 from fastdx.channel import Bits, Channel, NgramPrior
@@ -34,7 +35,6 @@ from fastdx.mechanisms import Mechanism
 
 __all__ = ["evaluate"]
 
-LEAST = 40
 """The least number of texts, so that every quarter has some."""
 
 Values = dict[str, list[float]]
@@ -116,8 +116,8 @@ def evaluate(
     tell = progress or (lambda line: None)
     start = time.perf_counter()
     named = _named(mechanism)
-    if isinstance(texts, str) or len(texts) < LEAST:
-        raise ParameterError(f"texts must be a sequence of at least {LEAST}")
+    if isinstance(texts, str) or len(texts) < LEAST_TEXTS:
+        raise ParameterError(f"texts must be a sequence of at least {LEAST_TEXTS}, got {len(texts)}")
     if trials < 2 or attacked < 1:
         raise ParameterError("trials must be at least 2, and attacked at least 1")
     for name, given in (("labels", labels), ("authors", authors)):

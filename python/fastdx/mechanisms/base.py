@@ -287,7 +287,7 @@ class Mechanism(MechanismCore):
 
         return privatize_column(self, text)
 
-    def privatize_frame(self, frame: Any, columns: str | Iterable[str]) -> Any:
+    def privatize_frame(self, frame: Any, columns: str | int | Iterable[str | int]) -> Any:
         """Replace the words of columns of a frame; all others stay as they are, UNPROTECTED.
 
         Parameters

@@ -155,7 +155,7 @@ class Tem(Mechanism):
         return cls._new(space, embedding, epsilon, own, common)
 
     @classmethod
-    def recommended(cls, **common: Unpack[Common]) -> Self:
+    def recommended(cls, epsilon: float = RECOMMENDED_EPSILON, **common: Unpack[Common]) -> Self:
         """Make the policy that the documents use, on the built-in English words.
 
         It is a Tem on a balanced cover that excludes offensive words. Attacks on sentences decided
@@ -164,6 +164,9 @@ class Tem(Mechanism):
 
         Parameters
         ----------
+        epsilon : float, optional
+            Another ε for the same words and cover. What is measured of the recommended policy is no
+            longer so.
         **common : optional
             As for the constructor. ``exclude`` is ``"offensive"`` unless given.
 
@@ -176,7 +179,7 @@ class Tem(Mechanism):
         """
         own = {"cover": RECOMMENDED_COVER, "balance": RECOMMENDED_BALANCE}
         parameters: dict[str, Any] = {"exclude": "offensive", **own, **common}
-        return cls(epsilon=RECOMMENDED_EPSILON, **parameters)
+        return cls(epsilon=epsilon, **parameters)
 
     @property
     def nominal(self) -> float:

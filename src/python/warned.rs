@@ -1,0 +1,60 @@
+//! Warnings about a mechanism and the texts that it gets, each of them once.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use pyo3::prelude::*;
+
+use super::errors::{warn, warn_unchanged, warn_unknown};
+use super::mechanism::PyMechanism;
+use crate::calibration;
+use crate::text::Counts;
+
+/// With fewer words than this, unknown ones say nothing about the language of the texts.
+const FEW_WORDS: u64 = 50;
+
+/// The warnings that were given, and the words so far.
+#[derive(Default)]
+pub(super) struct Warned {
+    misdecoded: AtomicBool,
+    unchanged: AtomicBool,
+    unknown: AtomicBool,
+    words: AtomicU64,
+    unknown_words: AtomicU64,
+}
+
+impl PyMechanism {
+    /// Warns of texts that look wrongly decoded, of a policy that releases most words as they are,
+    /// and of texts of another language than the vocabulary's.
+    pub(super) fn warn(&self, py: Python<'_>, counts: Counts) -> PyResult<()> {
+        let warned = &self.warned;
+        if counts.misdecoded > 0 && !warned.misdecoded.swap(true, Ordering::Relaxed) {
+            let message = "a text looks like UTF-8 that was read as another encoding (Latin-1, \
+                           Windows-1251, …): parts of its words stand as punctuation and are released as they are";
+            warn(py, message)?;
+        }
+        if counts.replaced > 0 && !warned.unchanged.swap(true, Ordering::Relaxed) {
+            let leaves_most = self.run_unpadded(py, |control| {
+                calibration::leaves_most(&**self.mechanism(), control)
+            })?;
+            if leaves_most && let Some(warning) = self.unchanged(py)?.warning() {
+                warn_unchanged(py, &warning)?;
+            }
+        }
+        let add = |sum: &AtomicU64, count| sum.fetch_add(count, Ordering::Relaxed) + count;
+        let words = add(&warned.words, counts.words);
+        let unknown = add(&warned.unknown_words, counts.unknown);
+        if words >= FEW_WORDS
+            && 2 * unknown > words
+            && !warned.unknown.swap(true, Ordering::Relaxed)
+        {
+            let share = 100 * unknown / words;
+            warn_unknown(
+                py,
+                &format!(
+                    "{share}% of the words are not in the vocabulary: is it of the language of these texts?"
+                ),
+            )?;
+        }
+        Ok(())
+    }
+}
