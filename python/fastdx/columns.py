@@ -211,8 +211,8 @@ def privatize_frame(
     frame : pandas.DataFrame, polars.DataFrame, pyarrow.Table or RecordBatch, or DuckDB relation
         The frame; its other columns are released unchanged.
     columns : str, int, or iterable of these
-        The names of the columns of text (numbers where pandas has numbers). A name with points names a field within structs of Arrow,
-        polars or DuckDB, unless a column has this name.
+        The names of the columns of text (numbers where pandas has numbers). A name with points
+        names a field within structs of Arrow, polars or DuckDB, unless a column has this name.
 
     Returns
     -------

@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from fastdx import FastdxError, FastdxWarning, __version__
 from fastdx.cli.messages import CommandError
@@ -128,7 +129,7 @@ def _refuse_own_input(args: argparse.Namespace) -> None:
                                f"choose another --{option.replace('_', '-')}{more}")  # fmt: skip
 
 
-def _show_warning(message: Warning | str, *_: object) -> None:
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     print(f"fastdx: warning: {message}", file=sys.stderr)
 
 

@@ -7,7 +7,6 @@ import io
 import json
 import os
 import sys
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 
@@ -29,7 +28,6 @@ from fastdx.cli.options import (
     show_text,
 )
 from fastdx.cli.pipeline import run
-from fastdx.exceptions import FastdxWarning
 from fastdx.mechanisms import Mechanism
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ import scipy
 import sklearn
 from numpy.typing import NDArray
 
-from fastdx._shared import LEAST_TEXTS
 from fastdx._core import __version__
+from fastdx._shared import LEAST_TEXTS
 from fastdx.attacks import LikelyInputs, reidentification
 from fastdx.channel import Bits, Channel, NgramPrior
 from fastdx.evaluation import context
@@ -117,7 +117,7 @@ def evaluate(
     start = time.perf_counter()
     named = _named(mechanism)
     if isinstance(texts, str) or len(texts) < LEAST_TEXTS:
-        raise ParameterError(f"texts must be a sequence of at least {LEAST_TEXTS}, got {len(texts)}")
+        raise ParameterError(f"texts must be a sequence of at least {LEAST_TEXTS}")
     if trials < 2 or attacked < 1:
         raise ParameterError("trials must be at least 2, and attacked at least 1")
     for name, given in (("labels", labels), ("authors", authors)):

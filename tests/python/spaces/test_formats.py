@@ -278,7 +278,7 @@ def test_the_first_of_repeated_words_counts_unless_they_are_refused(tmp_path: Pa
         Embedding.load(path, duplicates="last")
     np.save(tmp_path / "n.npy", VECTORS[:3])
     (tmp_path / "n.vocab").write_text("a\nb\na\n")
-    with pytest.raises(FormatError, match="line 3.*repeated, first on line 1"):
+    with pytest.raises(FormatError, match=r"line 3.*repeated, first on line 1"):
         Embedding.load(tmp_path / "n.npy", duplicates="error")
 
 
