@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use fastdx::{Embedding, Metric, Randomness, Vocabulary};
+use fastdx::{Embedding, Guarantee, Mechanism, Metric, Randomness, Vocabulary};
 use rand::RngExt;
 use statrs::distribution::{Beta, ChiSquared, ContinuousCDF};
 
@@ -102,4 +102,28 @@ pub fn interval(count: u64, draws: u64, alpha: f64) -> (f64, f64) {
         Beta::new(k + 1.0, n - k).unwrap().inverse_cdf(1.0 - alpha)
     };
     (low, high)
+}
+
+/// The largest log-ratio that a guarantee allows at a distance. One that allows everything passes
+/// every comparison, so it is an error here; a seeded mechanism has such a guarantee.
+pub fn allowed(guarantee: &Guarantee, distance: f64) -> f64 {
+    assert_eq!(guarantee.void, None);
+    let bound = guarantee.epsilon * distance + guarantee.slack;
+    assert!(bound.is_finite(), "{bound}: nothing can be refuted");
+    bound
+}
+
+/// The first two words and output whose counts, one row a word, refute a mechanism's guarantee.
+pub fn refuted(counts: &[Vec<u64>], claim: &dyn Mechanism) -> Option<(usize, usize, usize)> {
+    let (words, guarantee) = (counts.len(), claim.guarantee());
+    let bounds = |w: usize, y| {
+        let draws = counts[w].iter().sum();
+        assert!(draws > 0);
+        interval(counts[w][y], draws, 1e-9)
+    };
+    let split = |i| (i / words / words, i / words % words, i % words);
+    (0..words.pow(3)).map(split).find(|&(a, b, y)| {
+        let bound = allowed(&guarantee, claim.distance(a as u32, b as u32));
+        bounds(a, y).0 > bound.exp() * bounds(b, y).1
+    })
 }
