@@ -41,9 +41,11 @@ pub fn counts(drawn: &[u32], words: usize) -> Vec<u64> {
     counts
 }
 
-/// χ² of counts against a law; outcomes with fewer than 10 expected draws are combined.
+/// χ² of counts against a law; outcomes with fewer than 10 expected draws are combined, and
+/// impossible ones have none.
 pub fn assert_law(counts: &[u64], law: &[f64], what: &str) {
     let draws: u64 = counts.iter().sum();
+    assert!(draws > 0 && counts.len() == law.len(), "{what}");
     let (mut chi2, mut cells) = (0.0, 0);
     let (mut rare_count, mut rare_law) = (0.0, 0.0);
     let mut add = |count: f64, expected: f64| {
@@ -52,6 +54,10 @@ pub fn assert_law(counts: &[u64], law: &[f64], what: &str) {
     };
     for (&count, &p) in counts.iter().zip(law) {
         let expected = p * draws as f64;
+        assert!(
+            p > 0.0 || count == 0,
+            "{what}: {count} of an impossible outcome"
+        );
         if expected < 10.0 {
             rare_count += count as f64;
             rare_law += expected;
@@ -78,8 +84,11 @@ pub fn assert_law(counts: &[u64], law: &[f64], what: &str) {
 pub fn assert_distribution(sample: &mut [f64], cdf: impl Fn(f64) -> f64, what: &str) {
     sample.sort_by(f64::total_cmp);
     let n = sample.len() as f64;
+    assert!(n > 0.0, "{what}");
     let d = sample.iter().enumerate().fold(0.0f64, |d, (i, &x)| {
         let f = cdf(x);
+        // NaN would pass: it is never the larger one.
+        assert!(f >= 0.0, "{what}: cdf({x}) = {f}");
         d.max((f - i as f64 / n).abs())
             .max(((i + 1) as f64 / n - f).abs())
     });
