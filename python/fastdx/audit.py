@@ -264,6 +264,8 @@ def _distances(metric: Metric, words: Sequence[str]) -> tuple[NDArray[np.float64
             "metric must be symmetric, not negative, and 0 from a word to itself; it is "
             f"{found[i, j]} from word {i} to word {j}, and {found[j, i]} back"
         )
+    if count > 1 and np.isinf(found).sum() == count * (count - 1):
+        raise ParameterError("metric must hold a finite distance: without one, any ε holds")
     return found, name
 
 
@@ -357,8 +359,8 @@ def likelihood_ratio(  # noqa: PLR0917
         The inputs to compare, in both directions: hashable, and accepted by `sample` and
         `distance`.
     distance : callable, Embedding or WordGraph
-        ``distance(a, b)`` ≥ 0, or an object with such a method. Pairs at distance infinity are left
-        out.
+        ``distance(a, b)`` ≥ 0, or an object with such a method. At distance infinity a claim allows
+        everything, so such a pair is an error.
     epsilon : float
         The claimed ε, per unit of distance.
     draws : int, optional
@@ -366,7 +368,8 @@ def likelihood_ratio(  # noqa: PLR0917
     confidence : float, optional
         The confidence of the verdict.
     slack : float, optional
-        The amount that the claim adds to a log-ratio (`Guarantee.slack`).
+        The amount that the claim adds to a log-ratio (`Guarantee.slack`). It must be finite: take
+        it from a mechanism without a seed.
     events : int, optional
         Single outputs tested for each ordered pair.
 
@@ -378,8 +381,8 @@ def likelihood_ratio(  # noqa: PLR0917
     Raises
     ------
     ParameterError
-        There is no pair, a parameter lies outside its range, a distance is negative, or `sample`
-        returns a wrong number of outputs.
+        There is no pair, a parameter lies outside its range, the claim allows everything (a slack
+        or a distance is infinite), or `sample` returns a wrong number of outputs.
 
     Examples
     --------
@@ -392,23 +395,18 @@ def likelihood_ratio(  # noqa: PLR0917
     pairs = [tuple(pair) for pair in pairs]
     if not pairs or any(len(pair) != 2 for pair in pairs):
         raise ParameterError("pairs must be at least one pair of words")
-    if not (np.isfinite(epsilon) and epsilon >= 0):
-        raise ParameterError(f"epsilon must be finite, at least 0, got {epsilon}")
+    for name, value in (("epsilon", epsilon), ("slack", slack)):
+        if not 0 <= value < np.inf:
+            raise ParameterError(
+                f"{name} must be finite, at least 0, got {value}: of a claim without a bound (a "
+                "seeded mechanism's) nothing can be refuted"
+            )
     if not 0 < confidence < 1:
         raise ParameterError(f"confidence must be between 0 and 1, got {confidence}")
-    if draws < 2:
-        raise ParameterError(f"draws must be at least 2, got {draws}")
-    between = distance if callable(distance) else distance.distance
-    both = list(dict.fromkeys([*pairs, *((b, a) for a, b in pairs)]))
-    distances = {}
-    for a, b in both:
-        d = float(between(a, b))
-        if not d >= 0:
-            raise ParameterError(f"distance of {a!r} and {b!r} must be at least 0, got {d}")
-        if a != b and np.isfinite(d):
-            distances[a, b] = d
-    if not distances:
-        raise ParameterError("pairs must hold two different words at a finite distance")
+    for name, value, least in (("draws", draws, 2), ("events", events, 1)):
+        if value < least:
+            raise ParameterError(f"{name} must be at least {least}, got {value}")
+    distances = _finite(pairs, distance, epsilon, slack)
     words = list(dict.fromkeys(word for pair in distances for word in pair))
     first = draws // 2
     second = draws - first
@@ -434,6 +432,30 @@ def likelihood_ratio(  # noqa: PLR0917
     bound = max([0.0, *(f.epsilon for f in findings)])
     return Report(bound > epsilon, float(epsilon), bound, tuple(findings[:10]), len(findings),
                   draws, confidence)  # fmt: skip
+
+
+def _finite(
+    pairs: Sequence[tuple[Any, ...]],
+    distance: Callable[[Any, Any], float] | Embedding | WordGraph,
+    epsilon: float,
+    slack: float,
+) -> dict[tuple[Any, Any], float]:
+    """Return the distances of all pairs both ways; refuse a pair for which all is allowed."""
+    between = distance if callable(distance) else distance.distance
+    distances = {}
+    for at, (one, other) in enumerate(pairs):
+        for a, b in ((one, other), (other, one)):
+            d = float(between(a, b))
+            if not (0 <= d < np.inf and np.isfinite(epsilon * d + slack)):
+                raise ParameterError(
+                    f"pairs[{at}] must be two words at a finite distance, at least 0, got {d} at "
+                    f"epsilon = {epsilon:g}: otherwise nothing can be refuted. Leave the pair out"
+                )
+            if a != b:
+                distances[a, b] = d
+    if not distances:
+        raise ParameterError("pairs must hold two different words: nothing can be refuted")
+    return distances
 
 
 def _count(sample: Callable[[Any, int], Iterable[Any]], word: Any, size: int) -> dict[Any, int]:

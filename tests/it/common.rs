@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use fastdx::{Embedding, Metric, Randomness, Vocabulary};
+use fastdx::{Embedding, Guarantee, Mechanism, Metric, Randomness, Vocabulary};
 use rand::RngExt;
 use statrs::distribution::{Beta, ChiSquared, ContinuousCDF};
 
@@ -41,9 +41,11 @@ pub fn counts(drawn: &[u32], words: usize) -> Vec<u64> {
     counts
 }
 
-/// χ² of counts against a law; outcomes with fewer than 10 expected draws are combined.
+/// χ² of counts against a law; outcomes with fewer than 10 expected draws are combined, and
+/// impossible ones have none.
 pub fn assert_law(counts: &[u64], law: &[f64], what: &str) {
     let draws: u64 = counts.iter().sum();
+    assert!(draws > 0 && counts.len() == law.len(), "{what}");
     let (mut chi2, mut cells) = (0.0, 0);
     let (mut rare_count, mut rare_law) = (0.0, 0.0);
     let mut add = |count: f64, expected: f64| {
@@ -52,6 +54,10 @@ pub fn assert_law(counts: &[u64], law: &[f64], what: &str) {
     };
     for (&count, &p) in counts.iter().zip(law) {
         let expected = p * draws as f64;
+        assert!(
+            p > 0.0 || count == 0,
+            "{what}: {count} of an impossible outcome"
+        );
         if expected < 10.0 {
             rare_count += count as f64;
             rare_law += expected;
@@ -78,8 +84,11 @@ pub fn assert_law(counts: &[u64], law: &[f64], what: &str) {
 pub fn assert_distribution(sample: &mut [f64], cdf: impl Fn(f64) -> f64, what: &str) {
     sample.sort_by(f64::total_cmp);
     let n = sample.len() as f64;
+    assert!(n > 0.0, "{what}");
     let d = sample.iter().enumerate().fold(0.0f64, |d, (i, &x)| {
         let f = cdf(x);
+        // NaN would pass: it is never the larger one.
+        assert!(f >= 0.0, "{what}: cdf({x}) = {f}");
         d.max((f - i as f64 / n).abs())
             .max(((i + 1) as f64 / n - f).abs())
     });
@@ -102,4 +111,28 @@ pub fn interval(count: u64, draws: u64, alpha: f64) -> (f64, f64) {
         Beta::new(k + 1.0, n - k).unwrap().inverse_cdf(1.0 - alpha)
     };
     (low, high)
+}
+
+/// The largest log-ratio that a guarantee allows at a distance. One that allows everything passes
+/// every comparison, so it is an error here; a seeded mechanism has such a guarantee.
+pub fn allowed(guarantee: &Guarantee, distance: f64) -> f64 {
+    assert_eq!(guarantee.void, None);
+    let bound = guarantee.epsilon * distance + guarantee.slack;
+    assert!(bound.is_finite(), "{bound}: nothing can be refuted");
+    bound
+}
+
+/// The first two words and output whose counts, one row a word, refute a mechanism's guarantee.
+pub fn refuted(counts: &[Vec<u64>], claim: &dyn Mechanism) -> Option<(usize, usize, usize)> {
+    let (words, guarantee) = (counts.len(), claim.guarantee());
+    let bounds = |w: usize, y| {
+        let draws = counts[w].iter().sum();
+        assert!(draws > 0);
+        interval(counts[w][y], draws, 1e-9)
+    };
+    let split = |i| (i / words / words, i / words % words, i % words);
+    (0..words.pow(3)).map(split).find(|&(a, b, y)| {
+        let bound = allowed(&guarantee, claim.distance(a as u32, b as u32));
+        bounds(a, y).0 > bound.exp() * bounds(b, y).1
+    })
 }

@@ -187,6 +187,7 @@ fn certain_loss(mechanism: &impl Mechanism, e: &Embedding, draws: usize) -> f64 
     for a in 0..words {
         for b in (0..words).filter(|&b| b != a) {
             let d = WordMetric::distance(e, a as u32, b as u32);
+            assert!(d > 0.0 && d.is_finite(), "{d}");
             for (&in_a, &in_b) in counts[a].iter().zip(&counts[b]) {
                 let (low, _) = interval(in_a, draws as u64, alpha);
                 let (_, high) = interval(in_b, draws as u64, alpha);

@@ -1,6 +1,8 @@
 //! The mechanisms' draws, compared with closed forms and independent computations.
 
-use crate::common::{assert_distribution, assert_law, counts, embedding, from_vectors, interval};
+use crate::common::{
+    allowed, assert_distribution, assert_law, counts, embedding, from_vectors, refuted,
+};
 use fastdx::law;
 use fastdx::mechanism::tem::{Sampler, Truncation, gumbel};
 use fastdx::noise;
@@ -246,34 +248,71 @@ fn madlib_in_space_equals_an_independent_simulation() {
     assert!(distance < 0.01, "total variation {distance}");
 }
 
+type Make = fn(&Arc<Embedding>, f64, Randomness) -> Arc<dyn Mechanism>;
+
+/// Mechanisms whose bound is tested by draws, on spaces of four words.
+const BOUNDED: [Make; 3] = [
+    |e, epsilon, r| Arc::new(Tem::new(e.clone(), epsilon, Truncation::default(), r).unwrap()),
+    |e, epsilon, r| Arc::new(Tem::new(e.clone(), epsilon, Truncation::Gamma(0.3), r).unwrap()),
+    |e, epsilon, r| Arc::new(MultivariateLaplace::new(e.clone(), epsilon, r).unwrap()),
+];
+
+/// Counts of draws of each word.
+fn drawn(m: &dyn Mechanism, draws: usize) -> Vec<Vec<u64>> {
+    let of = |w| counts(&m.sample(&format!("w{w}"), draws).unwrap(), 4);
+    (0..4).map(of).collect()
+}
+
 #[test]
-fn the_bound_holds_with_exact_confidence_intervals() {
-    // With few words, a violation of e^(ε·d) by 5% would show: 2·10⁶ draws per word.
-    let draws = 2_000_000;
-    for dim in [1, 2, 5] {
+fn the_bound_holds_with_exact_confidence_intervals_and_liars_are_convicted() {
+    let (epsilon, draws, few) = (2.0, 2_000_000, 200_000);
+    for (dim, (at, make)) in [1, 2, 5]
+        .into_iter()
+        .flat_map(|dim| BOUNDED.into_iter().enumerate().map(move |m| (dim, m)))
+    {
         let e = embedding(4, dim, 0.5, Metric::Euclidean, 20 + dim as u64);
-        let mechanisms: [Arc<dyn Mechanism>; 3] = [
-            Arc::new(tem(&e, 2.0, Truncation::default(), 21)),
-            Arc::new(tem(&e, 2.0, Truncation::Gamma(0.3), 22)),
-            Arc::new(MultivariateLaplace::new(e.clone(), 2.0, Randomness::new(Some(23))).unwrap()),
-        ];
-        for m in mechanisms {
-            let all: Vec<Vec<u64>> = (0..4)
-                .map(|w| counts(&m.sample(&format!("w{w}"), draws).unwrap(), 4))
-                .collect();
-            let guarantee = m.guarantee();
-            for (a, b, y) in (0..64).map(|i| (i / 16, i / 4 % 4, i % 4)) {
-                let (low, _) = interval(all[a][y], draws as u64, 1e-9);
-                let (_, high) = interval(all[b][y], draws as u64, 1e-9);
-                let bound = guarantee.epsilon * m.distance(a as u32, b as u32) + guarantee.slack;
-                assert!(
-                    low <= bound.exp() * high,
-                    "{} {a} {b} {y}",
-                    guarantee.mechanism
-                );
-            }
+        let claim = make(&e, epsilon, Randomness::new(None));
+        let seeded = |epsilon| make(&e, epsilon, Randomness::new(Some(21 + at as u64)));
+        let honest = drawn(&*seeded(epsilon), draws);
+        assert_eq!(refuted(&honest, &*claim), None, "{dim} {at}");
+        let itself: Vec<Vec<u64>> = (0..4)
+            .map(|w| (0..4).map(|y| u64::from(w == y) * draws as u64).collect())
+            .collect();
+        let one = [&itself[..1], &honest[1..]].concat();
+        let four_times = drawn(&*seeded(4.0 * epsilon), few);
+        let mut liars = vec![itself, one, four_times];
+        if (dim, at) == (1, 2) {
+            // Twice ε may be within Tem's bound, and in five dimensions words' cells hide it.
+            liars.push(drawn(&*seeded(2.0 * epsilon), few));
+        }
+        for (lie, liar) in liars.iter().enumerate() {
+            assert!(refuted(liar, &*claim).is_some(), "{dim} {at}: lie {lie}");
         }
     }
+}
+
+#[test]
+fn a_violation_by_5_percent_shows() {
+    let e = from_vectors(vec![0.0, 0.5], 1, Metric::Euclidean);
+    let (draws, rare) = (2_000_000, 100_000u32);
+    for make in BOUNDED {
+        let claim = make(&e, 2.0, Randomness::new(None));
+        let ratio = allowed(&claim.guarantee(), claim.distance(0, 1)).exp();
+        for (factor, found) in [(0.95, None), (1.05, Some((0, 1, 0)))] {
+            let hits = (factor * ratio * f64::from(rare)) as u64;
+            let other = u64::from(rare);
+            let counts = [vec![hits, draws - hits], vec![other, draws - other]];
+            assert_eq!(refuted(&counts, &*claim), found);
+        }
+    }
+}
+
+#[test]
+#[should_panic(expected = "SEEDED")]
+fn nothing_is_compared_with_a_guarantee_that_allows_everything() {
+    let e = embedding(4, 2, 0.5, Metric::Euclidean, 22);
+    let seeded = tem(&e, 2.0, Truncation::default(), 1);
+    refuted(&drawn(&seeded, 100), &seeded);
 }
 
 #[test]

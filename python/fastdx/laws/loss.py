@@ -52,10 +52,12 @@ class Logs:
         errors: NDArray[np.float64] | None = None,
         sign: float = 0.0,
     ) -> Logs:
-        """Make the logarithms of a law; refuse one that does not have the shape (V, V)."""
+        """Make the logarithms of a law; refuse what is no law of V words."""
         law = np.asarray(matrix, float)
         if law.ndim != 2 or law.shape[0] != law.shape[1]:
             raise ParameterError(f"matrix must have the shape (V, V), got {law.shape}")
+        if not (law >= 0).all():
+            raise ParameterError("matrix must hold probabilities, at least 0 and not NaN")
         numbers = np.zeros(len(law), np.intp) if groups is None else np.asarray(groups, np.intp)
         with np.errstate(divide="ignore"):
             return cls(np.log(law), numbers, errors, sign)
@@ -204,4 +206,6 @@ def largest_loss(
         raise ParameterError(
             f"distances must have the shape {logs.values.shape}, got {units.shape}"
         )
+    if not (units >= 0).all():
+        raise ParameterError("distances must be at least 0 and not NaN")
     return logs.per_distance(lambda word: units[word]).loss

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
@@ -19,6 +19,7 @@ import fastdx
 from fastdx import Embedding, HyperbolicLaplace, MultivariateLaplace, Tem, WordGraph, audit
 from fastdx._core import binomial_bounds
 from helpers import SHARED, liars
+from helpers.bounds import slack
 
 # `make test-bounds` sets it: more words, more draws.
 LONG = int(os.environ.get("FASTDX_TEST_FACTOR", "1"))
@@ -63,7 +64,7 @@ def test_certificates_equal_brute_force(
     # The integers' rounding, per unit of distance.
     near = min(d for w in e.words for d in e.distances(w) if d > 0)
     assert found.epsilon <= epsilon * (1 + 1e-9)
-    assert found.epsilon == pytest.approx(expected, rel=1e-9, abs=4 * tem.guarantee.slack / near)
+    assert found.epsilon == pytest.approx(expected, rel=1e-9, abs=4 * slack(tem.guarantee) / near)
 
 
 def test_certificates_of_graphs_duplicates_and_single_words() -> None:
@@ -250,34 +251,32 @@ def test_true_claims_are_refuted_as_seldom_as_stated() -> None:
     assert stats.binomtest(refuted, 2_000, 0.1, alternative="greater").pvalue > ALPHA
 
 
+@pytest.mark.parametrize("kind", ["tem", "graph", "laplace", "volume", "ball", "bag"])
 @given(
     st.integers(2, 12),
     st.integers(1, 4),
     st.sampled_from([0.2, 1.0, 4.0]),
-    st.sampled_from(["tem", "graph", "laplace", "volume", "ball", "bag"]),
     st.integers(0, 2**32 - 1),
 )
-@settings(max_examples=40 * LONG)
+# A random seed has no simpler one, so a failure is not shrunk.
+@settings(max_examples=8 * LONG, phases=[Phase.generate])
 def test_our_mechanisms_on_random_vocabularies(
-    words: int, dim: int, epsilon: float, kind: str, seed: int
+    kind: str, words: int, dim: int, epsilon: float, seed: int
 ) -> None:
     rng = np.random.default_rng(seed)
-    slack = 0.0
-    mechanism: fastdx.Mechanism
-    if kind == "graph":
-        edges = [(f"w{i}", f"w{rng.integers(i)}") for i in range(1, words)]
-        mechanism = Tem(WordGraph(edges), epsilon, seed=seed)
-    elif kind in ("volume", "ball"):
-        e = vocabulary(words, dim, seed, "poincare")
-        mechanism = (
-            HyperbolicLaplace(e, dim - 1 + epsilon, seed=seed)
-            if kind == "volume"
-            else HyperbolicLaplace.from_paper(e, epsilon, seed=seed)
-        )
-    else:
-        e = vocabulary(words, dim, seed)
-        mechanism = (MultivariateLaplace if kind == "laplace" else Tem)(e, epsilon, seed=seed)
-    slack = mechanism.guarantee.slack
+    edges = [(f"w{i}", f"w{rng.integers(i)}") for i in range(1, words)]
+
+    def made(seed: int | None) -> fastdx.Mechanism:
+        if kind == "graph":
+            return Tem(WordGraph(edges), epsilon, seed=seed)
+        if kind == "volume":
+            return HyperbolicLaplace(e, dim - 1 + epsilon, seed=seed)
+        if kind == "ball":
+            return HyperbolicLaplace.from_paper(e, epsilon, seed=seed)
+        return (MultivariateLaplace if kind == "laplace" else Tem)(e, epsilon, seed=seed)
+
+    e = vocabulary(words, dim, seed, "poincare" if kind in ("volume", "ball") else "euclidean")
+    mechanism, more = made(seed), slack(made(None).guarantee)
     space = mechanism.space
     pairs = [("w0", f"w{i}") for i in range(1, min(words, 5))]
     draws = 10_000 * LONG
@@ -293,13 +292,23 @@ def test_our_mechanisms_on_random_vocabularies(
             return 2 * fastdx.earth_movers_distance(a, b, space)
 
         report = audit.likelihood_ratio(
-            sample, pairs, distance, mechanism.epsilon, draws, 1 - ALPHA, slack=2 * slack
+            sample, pairs, distance, mechanism.epsilon, draws, 1 - ALPHA, slack=2 * more
         )
     else:
         report = audit.likelihood_ratio(
-            mechanism.sample, pairs, space, mechanism.epsilon, draws, 1 - ALPHA, slack=slack
+            mechanism.sample, pairs, space, mechanism.epsilon, draws, 1 - ALPHA, slack=more
         )
     assert not report.violated, str(report)
+
+
+@pytest.mark.parametrize("kind", ["tem", "graph", "laplace", "volume", "ball", "bag"])
+@pytest.mark.parametrize("lie", liars.LIES)
+def test_liars_on_random_vocabularies_are_convicted(
+    lie: liars.Lie, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    liars.tell(monkeypatch, lie)
+    with pytest.raises(AssertionError, match="REFUTED"):
+        test_our_mechanisms_on_random_vocabularies(kind=kind)
 
 
 def test_bad_audits_are_refused() -> None:
@@ -309,14 +318,35 @@ def test_bad_audits_are_refused() -> None:
         {"pairs": []},
         {"pairs": [("w0", "w0")]},
         {"epsilon": -1.0},
-        {"epsilon": float("nan")},
+        *({name: value} for name in ("epsilon", "slack") for value in (np.nan, np.inf, -np.inf)),
+        {"slack": -1e-9},
+        {"slack": Tem(e, 1.0, seed=1).guarantee.slack},
         {"confidence": 1.0},
         {"draws": 1},
+        {"events": 0},
     ):
         arguments = {"pairs": [("w0", "w1")], "distance": e, "epsilon": 1.0} | wrong
         with pytest.raises(fastdx.ParameterError, match=next(iter(wrong))):
             audit.likelihood_ratio(sample, **arguments)  # type: ignore[arg-type]
     with pytest.raises(fastdx.ParameterError, match=r"returned|must return"):
         audit.likelihood_ratio(lambda w, n: [1, 2], [("w0", "w1")], e, 1.0, 100)
-    with pytest.raises(fastdx.ParameterError, match="distance"):
-        audit.likelihood_ratio(sample, [("w0", "w1")], lambda a, b: -1.0, 1.0, 100)
+    for d, epsilon in ((-1.0, 1.0), (np.nan, 1.0), (np.inf, 1.0), (np.inf, 0.0), (1e200, 1e200)):
+        with pytest.raises(fastdx.ParameterError, match=r"pairs\[1\].*distance"):
+            audit.likelihood_ratio(
+                sample,
+                [("w0", "w1"), ("w1", "w2")],
+                lambda a, b, d=d: d if "w2" in (a, b) else 1.0,  # type: ignore[misc]
+                epsilon,
+                100,
+            )
+    with pytest.raises(fastdx.ParameterError, match="metric"):
+        audit.certify(Tem(e, 1.0), metric=np.where(np.eye(3), 0.0, np.inf))
+
+
+def test_what_is_no_law_or_no_distance_has_no_loss() -> None:
+    uniform, apart = np.full((2, 2), 0.5), 1 - np.eye(2)
+    for wrong in (np.nan, -0.5):
+        with pytest.raises(fastdx.ParameterError, match="matrix"):
+            fastdx.laws.largest_loss([[1.0, 0.0], [wrong, 1.0]], apart)
+        with pytest.raises(fastdx.ParameterError, match="distances"):
+            fastdx.laws.largest_loss(uniform, wrong * apart)

@@ -1,11 +1,54 @@
-"""Mechanisms that break their claim, each as published code does: what an audit must convict."""
+"""Mechanisms that break their claim: a test of the bound must convict each of them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from typing import TypeAlias
+
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
-from fastdx import Embedding, HyperbolicLaplace, Tem
+from fastdx import Embedding, HyperbolicLaplace, Mechanism, Tem
+
+Ids: TypeAlias = NDArray[np.uint32]
+Lie: TypeAlias = Callable[[Mechanism, Ids], Ids]
+
+
+def itself(_: Mechanism, ids: Ids) -> Ids:
+    """Every word is released as itself."""
+    return ids
+
+
+def one_word_as_itself(m: Mechanism, ids: Ids) -> Ids:
+    """The first word is released as itself, all others honestly."""
+    return np.where(ids == 0, ids, m.privatize_ids(ids))
+
+
+def twice_epsilon(m: Mechanism, ids: Ids) -> Ids:
+    """Too little noise, but maybe enough for Tem: its true ε may be half of the claimed one."""
+    return m.with_epsilon(2 * m.epsilon).privatize_ids(ids)
+
+
+def four_times_epsilon(m: Mechanism, ids: Ids) -> Ids:
+    """Too little noise for every mechanism."""
+    return m.with_epsilon(4 * m.epsilon).privatize_ids(ids)
+
+
+LIES = [itself, one_word_as_itself, four_times_epsilon]
+
+
+def tell(monkeypatch: pytest.MonkeyPatch, lie: Lie) -> None:
+    """Let every mechanism draw by a lie."""
+
+    def sample(m: Mechanism, word: str, size: int) -> Ids:
+        return lie(m, np.repeat(m.space.ids([word]), size))
+
+    def privatize_tokens(m: Mechanism, tokens: Iterable[str]) -> list[str]:
+        return [m.space.words[i] for i in lie(m, m.space.ids(list(tokens)))]
+
+    monkeypatch.setattr(Mechanism, "sample", sample)
+    monkeypatch.setattr(Mechanism, "privatize_tokens", privatize_tokens)
 
 
 class _Exponential:

@@ -18,12 +18,15 @@ from fastdx.calibration import Family, families, family_names
 from fastdx.calibration.families import VARIANTS
 from fastdx.laws import Law, largest_loss
 from fastdx.mechanisms import MECHANISMS
+from helpers.bounds import slack
 
 DISCRETE = "any two words"
 TINY, HUGE = 1e-6, 1e3
 # The programme's solver sees no constraint beyond its own accuracy: it is asked for less.
 DOMAIN = {"truncated-laplace": (TINY, 0.49), "optimal": (1e-3, 60.0)}
 ON_A_LINE = ("vickrey-line", "truncated-laplace")
+UNPROVED = ("truncated-laplace", "words-blending-boxes")
+"""Their loss is infinite, as test_laws.py shows."""
 
 
 def finite_names() -> list[str]:
@@ -104,13 +107,14 @@ def test_it_is_a_law_at_its_price(
     assert matrix.shape == (count, count) and np.isfinite(matrix).all()
     assert (matrix >= 0).all() and np.abs(matrix.sum(axis=1) - 1).max() <= 1e-12
     proved, distances, groups = price_of(made)
+    assert math.isfinite(proved) or name in UNPROVED
     lost = largest_loss(matrix, distances, groups)
     # Rounding of a probability, per unit of the least distance.
     apart = 1.0
     if distances is not None and (distances > 0).any():
         apart = float(distances[distances > 0].min())
-    slack = 0.0 if isinstance(made, Law) else made.guarantee.slack
-    assert lost <= proved * (1 + 1e-9) + (1e-12 + slack) / apart
+    more = 0.0 if isinstance(made, Law) else slack(made.guarantee)
+    assert lost <= proved * (1 + 1e-9) + (1e-12 + more) / apart
     # The certificate, of the law or of what draws it, is the same number.
     found = audit.certify(made, metric=e)
     assert isinstance(found, audit.LargestLoss)

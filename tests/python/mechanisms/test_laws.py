@@ -43,6 +43,7 @@ def slow_loss(law: Law, price: Price) -> float:
             )):  # fmt: skip
                 continue
             unit = 1.0 if price.distances is None else float(price.distances(a)[b])
+            assert math.isfinite(price.epsilon * unit), "any ratio is allowed"
             for x, y in zip(p, q, strict=True):
                 if x > 0:
                     ratio = math.log(x) - math.log(y) if y > 0 else math.inf

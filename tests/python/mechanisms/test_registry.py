@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from math import exp, inf
 from pathlib import Path
 
 import numpy as np
@@ -15,11 +14,10 @@ from scipy import stats
 import fastdx
 from fastdx import Mechanism
 from fastdx.mechanisms import MECHANISMS
+from helpers.bounds import assert_bound
 from helpers.command import run
+from helpers.liars import LIES, Lie, tell
 from helpers.registry import KINDS, made, space
-
-DRAWS = 4000
-
 
 E = [[0.0, 0.1], [1.0, 0.2], [0.9, -1.0], [-1.0, 0.7], [1.0, 0.2], [0.0, -1.2]]
 
@@ -82,21 +80,18 @@ def test_a_law_that_can_be_computed_is_the_one_drawn(kind: type[Mechanism]) -> N
 def test_the_bound_holds(
     kind: type[Mechanism], rows: list[tuple[float, float]], epsilon: float
 ) -> None:
-    """ε·d with exact intervals; a false alarm in one of 10⁶ runs."""
     e = space(kind, [list(r) for r in rows])
-    m = made(kind, e, epsilon)
-    n = len(e)
-    counts = np.array([np.bincount(m.sample(w, DRAWS), minlength=n) for w in e.words])
-    alpha = 1e-7 / (2 * n * n)
-    low = stats.beta.ppf(alpha, counts, DRAWS - counts + 1)
-    high = stats.beta.isf(alpha, counts + 1, DRAWS - counts)
-    low[counts == 0] = 0.0
-    high[counts == DRAWS] = 1.0
-    for a in range(n):
-        for b in range(n):
-            bound = m.guarantee.bound(e.words[a], e.words[b]) + m.guarantee.slack
-            assert bound < inf
-            assert (low[a] <= exp(min(bound, 700.0)) * high[b]).all()
+    assert_bound(made(kind, e, epsilon, seed=1), made(kind, e, epsilon).guarantee, 4000)
+
+
+@KINDS
+@pytest.mark.parametrize("lie", LIES)
+def test_liars_are_convicted(
+    lie: Lie, kind: type[Mechanism], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tell(monkeypatch, lie)
+    with pytest.raises(AssertionError, match="REFUTED"):
+        test_the_bound_holds(kind=kind)
 
 
 @KINDS
