@@ -456,13 +456,13 @@ impl WordMechanism for Tem {
                 None => {
                     "the score -min(d(w,y),γ) changes by at most d(w,w') between two words, and \
                      the exponential mechanism with exponent ε/2 pays once for the score and \
-                     once for the normaliser (TEM'21, Theorem 1)"
+                     once for the normaliser (TEM'21, Theorem 2)"
                 }
                 Some(_) => {
                     "the score -min(d(w,A_y),γ), A_y the public set of words that y stands for, \
                      changes by at most d(w,w') between two words, and the exponential mechanism \
                      with exponent ε/2 pays once for the score and once for the normaliser \
-                     (TEM'21, Theorem 1, with sets)"
+                     (TEM'21, Theorem 2, with sets)"
                 }
             },
             outputs: self.cover.as_deref().map_or_else(String::new, described),
