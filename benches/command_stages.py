@@ -14,8 +14,9 @@ import resource
 import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import TypeVar
+
+from common import reviews
 
 import fastdx
 from fastdx.cli.drawing import Drawing
@@ -38,10 +39,7 @@ def timed(what: str, work: Callable[[], T]) -> T:
 
 
 def main() -> None:
-    shared = Path(__file__).resolve().parents[2] / "shared" / "data" / "text"
-    files = sys.argv[1:] or sorted(map(str, shared.glob("imdb.*.jsonl.gz")))
-    if not files:
-        sys.exit("no files given, and ../shared/data/text/imdb.*.jsonl.gz is not there")
+    files = reviews()
     opener, form = Opener(lambda count: None), JsonLines(Choice(("text",)))
 
     def unpack() -> int:

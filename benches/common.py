@@ -11,6 +11,8 @@ if _CPU.exists() and "avx512f" in _CPU.read_text():
     os.environ.setdefault("OPENBLAS_CORETYPE", "SkylakeX")
 
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
 
@@ -23,9 +25,24 @@ from fastdx.mechanisms import Mechanism
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
+def reviews() -> list[str]:
+    """Return the files named on the command line, or those of IMDB's reviews."""
+    files = sys.argv[1:] or sorted(map(str, SHARED.glob("text/imdb.*.jsonl.gz")))
+    return files or sys.exit("no files given, and ../shared/data/text/imdb.*.jsonl.gz is not there")
+
+
 def as_installed() -> dict[str, str]:
     """Return the environment of an installed program, whose modules are compiled and cached."""
     return {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+
+
+def fresh(statement: str) -> float:
+    """Return the seconds of a statement in a new interpreter that has imported numpy."""
+    program = (f"import numpy, time\nstart = time.perf_counter()\n{statement}\n"
+               "print(time.perf_counter() - start)")  # fmt: skip
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, env=as_installed())
+    return float(done.stdout)
 
 
 def median(call: Callable[[], object], runs: int = 5) -> float:
@@ -89,18 +106,3 @@ def processor_time(mechanism: Mechanism, texts: Sequence[str]) -> float:
     start = time.process_time()
     mechanism.privatize(texts)
     return time.process_time() - start
-
-
-def prose(words: Sequence[str], count: int, length: int) -> list[str]:
-    """Make such texts as sentences of twelve words with a capital, a comma and a full stop."""
-    made = []
-    for text in texts(words, count, length):
-        parts = text.split(" ")
-        for start in range(0, length, 12):
-            end = min(start + 12, length) - 1
-            parts[start] = parts[start].capitalize()
-            if end - start > 6:
-                parts[start + 5] += ","
-            parts[end] += "."
-        made.append(" ".join(parts))
-    return made

@@ -1,6 +1,6 @@
 """Compare columns and engines with a list of str, on the same reviews in the same run.
 
-make bench-engines      # ../shared/data/text/imdb.*.jsonl.gz; engines not installed are left out
+Reads ../shared/data/text/imdb.*.jsonl.gz. Engines that are not installed are left out.
 
 All run on one thread with one index, whose lists are ready. Time is processor time, so other load
 matters less. In this process the kinds of columns take turns, and the best round counts. For Spark
@@ -16,7 +16,6 @@ import gzip
 import io
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -55,14 +54,8 @@ def seconds(call: Callable[[], object]) -> float:
     return time.process_time() - start
 
 
-def seconds_of_all(call: Callable[[], object]) -> float:
-    """Return the processor time of this process and of all its children."""
-    start = used()
-    call()
-    return used() - start
-
-
 def used() -> float:
+    """Return the processor time of this process and of all its children."""
     parents, ticks = {}, {}
     for path in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
@@ -88,34 +81,6 @@ def columns(texts: list[str]) -> dict[str, Callable[[], Any]]:
         "polars": lambda: pl.Series(texts),
         "pyarrow": lambda: pa.array(texts),
     }
-
-
-def own_memory(pid: int | str = "self") -> float:
-    """Return the MB that a process shares with no other."""
-    rollup = Path(f"/proc/{pid}/smaps_rollup").read_text("utf-8")
-    return sum(int(line.split()[1]) for line in rollup.splitlines() if "Private" in line) / 1024
-
-
-def status(field: str) -> float:
-    lines = Path("/proc/self/status").read_text("utf-8").splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith(field)) / 1024
-
-
-def memory(kind: str, index: str, count: int) -> float:
-    """Return the peak MB of a call besides input and output, with full caches."""
-    texts = reviews(count)
-    column = columns(texts)[kind]()
-    if kind != "list of str":
-        del texts
-    tem = Tem.load(index, EPSILON)
-    tem.privatize(column)
-    before = status("VmRSS")
-    Path("/proc/self/clear_refs").write_text("5", "utf-8")  # the peak is that of what follows
-    out = tem.privatize(column)
-    size = status("VmRSS") - before
-    peak = status("VmHWM") - before
-    del out
-    return peak - max(size, 0.0)
 
 
 def sklearn_(texts: list[str], index: str) -> Callable[[], object]:
@@ -176,7 +141,7 @@ def presidio_(texts: list[str], index: str) -> Callable[[], object]:
 
 
 @contextlib.contextmanager
-def spark_(parquet: str, index: str) -> Iterator[Callable[[int], tuple[float, float]]]:
+def spark_(parquet: str, index: str) -> Iterator[Callable[[int], float]]:
     from pyspark.sql import SparkSession
 
     import fastdx.spark
@@ -191,34 +156,20 @@ def spark_(parquet: str, index: str) -> Iterator[Callable[[int], tuple[float, fl
     spark.sparkContext.setLogLevel("OFF")
     once = spark.read.parquet(parquet)
 
-    def run(times: int) -> tuple[float, float]:
+    def run(times: int) -> float:
         given = once
         for _ in range(times - 1):
             given = given.union(once)
         private = fastdx.spark.privatize(given, "text", epsilon=EPSILON, index=index)
-        took = seconds_of_all(lambda: private.write.format("noop").mode("overwrite").save())
-        return took, max(own_memory(pid) for pid in workers())
+        start = used()
+        private.write.format("noop").mode("overwrite").save()
+        return used() - start
 
     yield run
     spark.stop()
 
 
-def workers() -> list[str]:
-    """Return Spark's Python processes that its daemon forked."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            if b"pyspark/daemon" in (line := (path / "cmdline").read_bytes()) or (
-                b"pyspark.daemon" in line
-            ):
-                found.append(path.name)
-    return found
-
-
 def main() -> None:
-    if len(sys.argv) == 5 and sys.argv[1] == "memory":
-        print(memory(sys.argv[2], sys.argv[3], int(sys.argv[4])))
-        return
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 3_000
     texts, few = reviews(count), reviews(count // 5)
     folder = tempfile.mkdtemp()
@@ -228,8 +179,7 @@ def main() -> None:
     words = tem.privatize_counted(texts)[1]["words"]
     few_words = tem.privatize_counted(few)[1]["words"]
     print(f"{count:,} reviews of IMDB, {words:,} words, ε = {EPSILON:g}, one thread:\n")
-    print("| | words a second of processor time | of a list's | memory beside input and output |")
-    print("|---|---|---|---|")
+    print("| | words a second of processor time | of a list's |\n|---|---|---|")
 
     calls: dict[str, tuple[Callable[[], object], int]] = {}
     for name, make in columns(texts).items():
@@ -250,31 +200,21 @@ def main() -> None:
                 best[name] = min(best[name], seconds(call) / number)
     base = best["list of str"]
     for name, took in best.items():
-        beside = ""
-        if name in columns(texts):
-            command = [sys.executable, __file__, "memory", name, index, str(count)]
-            told = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
-            beside = f"{float(told):.0f} MB"
-        print(f"| {name} | {1 / took:,.0f} | {base / took:.0%} | {beside} |", flush=True)
+        print(f"| {name} | {1 / took:,.0f} | {base / took:.0%} |", flush=True)
+    if find_spec("pyspark") is None:
+        return
 
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     parquet = f"{folder}/reviews.parquet"
     pq.write_table(pa.table({"text": texts * PARTITION}), parquet)
-    for name, library, engine in [
-        ("Spark, `local[1]`", "pyspark", spark_),
-    ]:
-        if find_spec(library) is None:
-            continue
-        with engine(parquet, index) as run:
-            run(1)
-            short = min(run(1)[0] for _ in range(2))
-            runs = [run(1 + OVER) for _ in range(2)]
-            took = (min(long for long, _ in runs) - short) / (OVER * PARTITION * words)
-            own = max(used for _, used in runs)
-        beside = f"{own:.0f} MB of the worker's own" if own else ""
-        print(f"| {name} | {1 / took:,.0f} | {base / took:.0%} | {beside} |", flush=True)
+    with spark_(parquet, index) as run:
+        run(1)
+        short = min(run(1) for _ in range(2))
+        long = min(run(1 + OVER) for _ in range(2))
+    took = (long - short) / (OVER * PARTITION * words)
+    print(f"| Spark, `local[1]` | {1 / took:,.0f} | {base / took:.0%} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -9,20 +9,14 @@ from __future__ import annotations
 
 import os
 import statistics
-import subprocess
-import sys
 import time
 
 import numpy as np
-from common import as_installed, seconds, texts
+from common import fresh, seconds, texts
 
 from fastdx import Tem
 
-FIRST = (
-    "import time, numpy; start = time.perf_counter(); import fastdx\n"
-    "fastdx.Tem(epsilon=3.0).privatize('I would like a cup of coffee, please.')\n"
-    "print(time.perf_counter() - start)"
-)
+FIRST = "import fastdx\nfastdx.Tem(epsilon=3.0).privatize('I would like a cup of coffee, please.')"
 
 
 def main() -> None:
@@ -49,13 +43,7 @@ def main() -> None:
         single.append(time.perf_counter() - start)
     middle, high = np.quantile(single, [0.5, 0.99])
 
-    program = [sys.executable, "-c", FIRST]
-    first = [
-        float(
-            subprocess.run(program, stdout=subprocess.PIPE, check=True, env=as_installed()).stdout
-        )
-        for _ in range(11)
-    ]
+    first = [fresh(FIRST) for _ in range(11)]
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     print("| `Tem(epsilon=3.0)`, 20,000 words × 50, from Python | |\n|---|---|")
     print(f"| 10,000 texts of 200 words in one call, {cores} threads | "

@@ -1,7 +1,7 @@
 """Measure time, speed and memory of the command on the IMDB reviews, with both mechanisms.
 
-make imdb                     # ../shared/data/text/imdb.*.jsonl.gz, if it exists
-make imdb IMDB="a.jsonl …"    # any JSONL files with a field "text"
+python benches/imdb.py              # ../shared/data/text/imdb.*.jsonl.gz, if it exists
+python benches/imdb.py a.jsonl …    # any JSONL files with a field "text"
 """
 
 from __future__ import annotations
@@ -12,16 +12,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from pathlib import Path
 
-from common import as_installed
+from common import as_installed, reviews
 
 
 def main() -> None:
-    shared = Path(__file__).resolve().parents[2] / "shared" / "data" / "text"
-    files = sys.argv[1:] or sorted(map(str, shared.glob("imdb.*.jsonl.gz")))
-    if not files:
-        sys.exit("no files given, and ../shared/data/text/imdb.*.jsonl.gz is not there")
+    files = reviews()
     print("| IMDB by the command | words | time | words/s | peak memory |\n|---|---|---|---|---|")
     for mechanism, epsilon in [("tem", 3), ("laplace", 6)]:
         with tempfile.TemporaryDirectory() as folder:

@@ -14,28 +14,13 @@ import subprocess
 import sys
 import time
 
-from common import as_installed
+from common import as_installed, fresh
 
 STATEMENTS = (
     ("`import fastdx`", "import fastdx"),
     ("`from fastdx import *`: everything", "from fastdx import *"),
     ("the first private sentence", "import fastdx; fastdx.Tem(epsilon=3.0).privatize('A coffee')"),
 )
-
-
-def seconds(statement: str) -> float:
-    program = (
-        f"import numpy, time\nstart = time.perf_counter()\n{statement}\n"
-        "print(time.perf_counter() - start)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        capture_output=True,
-        text=True,
-        check=True,
-        env=as_installed(),
-    )
-    return float(done.stdout)
 
 
 def process(*arguments: str) -> float:
@@ -62,10 +47,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=41)
     args = parser.parse_args()
-    seconds("import fastdx")  # files come into the cache
+    fresh("import fastdx")  # files come into the cache
     print("| beyond `import numpy` | median | fastest | slowest |\n|---|---|---|---|")
     for name, statement in STATEMENTS:
-        row(name, [seconds(statement) for _ in range(args.runs)])
+        row(name, [fresh(statement) for _ in range(args.runs)])
     print("\n| a whole process | median | fastest | slowest |\n|---|---|---|---|")
     row("Python that does nothing", [process("-c", "") for _ in range(args.runs)])
     command = ("-m", "fastdx", "privatize", "-q")

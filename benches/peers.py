@@ -1,7 +1,8 @@
-"""Compare loading and whole mechanisms with other libraries, which `make bench` installs."""
+"""Compare loading and whole mechanisms with other libraries, which `make .venv/.peers` installs."""
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from pathlib import Path
 
@@ -9,19 +10,6 @@ import numpy as np
 from common import SHARED, median, report
 
 import fastdx
-
-
-def glove(folder: Path) -> Path:
-    real = SHARED / "embeddings" / "glove.6B.50d.12k.txt"
-    if real.is_file():
-        return real
-    print("../shared is not there: random vectors instead of GloVe")
-    rng = np.random.default_rng(0)
-    path = folder / "random.txt"
-    with path.open("w") as out:
-        for i, row in enumerate(rng.normal(size=(12_691, 50)).astype(np.float32)):
-            out.write(f"w{i} " + " ".join(f"{x:.5f}" for x in row) + "\n")
-    return path
 
 
 def loading(path: Path, folder: Path) -> None:
@@ -114,11 +102,13 @@ def published(path: Path) -> None:
 
 
 def main() -> None:
+    path = SHARED / "embeddings" / "glove.6B.50d.12k.txt"
+    if not path.exists():
+        sys.exit(f"no {path}")
     with tempfile.TemporaryDirectory() as folder:
-        path = glove(Path(folder))
         loading(path, Path(folder))
-        drawing(path)
-        published(path)
+    drawing(path)
+    published(path)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Compare Tem with numpy, faiss and mldp-text in one run; `make bench` installs them."""
+"""Compare Tem with numpy, faiss and mldp-text in one run; `make .venv/.peers` installs them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import partial
 from itertools import pairwise
 
 import numpy as np
-from common import embedding, median, report, seconds
+from common import embedding, median, report
 
 from fastdx import Embedding, Tem
 
@@ -38,24 +38,6 @@ def batch(e: Embedding) -> None:
            "numpy, sums ready")  # fmt: skip
     report("1,000,000 Zipf ids, warm", median(lambda: tem.privatize_ids(ids), 30), theirs,
            "numpy, sums ready")  # fmt: skip
-
-
-def text() -> None:
-    """Time ten words of text from Python, warm."""
-    tem = Tem(epsilon=3.0)
-    rank = np.random.default_rng(2).zipf(1.3, 400_000)
-    rank = rank[rank <= 20_000][:300_000] - 1
-    words = tem.embedding.words
-    texts = [" ".join(words[i] for i in rank[k : k + 10]) for k in range(0, len(rank), 10)]
-    for t in texts[10_000:]:
-        tem.privatize(t)
-    times = []
-    for t in texts[:10_000]:
-        start = time.perf_counter()
-        tem.privatize(t)
-        times.append(time.perf_counter() - start)
-    low, high = np.percentile(times, [50, 99])
-    print(f"privatize, 10 words of text, warm: median {seconds(low)}, p99 {seconds(high)}")
 
 
 def lists() -> None:
@@ -94,7 +76,6 @@ def published() -> None:
 
 def main() -> None:
     batch(embedding(20_000, 50))
-    text()
     published()
     lists()
 

@@ -16,13 +16,12 @@ a table is shown verbatim.
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import shlex
 import subprocess
 import sys
 from pathlib import Path
-
-from machine import machine
 
 ROOT = Path(__file__).resolve().parents[1]
 BLOCK = re.compile(r"(<!-- figures ([\w-]+): (.*?) -->\n).*?(<!-- end of figures -->)", re.DOTALL)
@@ -35,6 +34,18 @@ def commit() -> str:
 
     changed = " with changes" if git("status", "--porcelain", "--", "src", "python") else ""
     return f"{git('rev-parse', '--short', 'HEAD')}{changed}"
+
+
+def machine() -> str:
+    """Return the cores, the processor and its vector instructions as a phrase."""
+    cpuinfo = Path("/proc/cpuinfo")
+    text = cpuinfo.read_text("utf-8") if cpuinfo.exists() else ""
+    told = dict(re.findall(r"^(flags|model name)\s*: (.+)$", text, re.M))
+    flags = told.get("flags", "").split()
+    wide = [name for flag, name in (("avx512f", "AVX-512"), ("amx_int8", "AMX")) if flag in flags]
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    of = f" of {told['model name'].strip()}" if "model name" in told else ""
+    return f"{cores} cores{of} with {' and '.join(wide) or 'no AVX-512'}"
 
 
 def main() -> None:

@@ -15,8 +15,6 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import project
-
 import fastdx
 from fastdx import _core, cli
 
@@ -181,7 +179,9 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     for found in vars(_core).values():
         if isinstance(found, type) and found.__module__.startswith("fastdx"):
             found.__module__ = _core.__name__
-    config.repo_url = project.field("repository") or None
+    cargo = (ROOT / "Cargo.toml").read_text("utf-8")
+    address = re.search(r'^repository = "(.+)"$', cargo, re.M)  # empty until the project has one
+    config.repo_url = address[1] if address else None
     sections: dict[str, list[Any]] = {k: v for part in config.nav for k, v in part.items()}
     docs = ROOT / "docs"
     for section, pattern in MORE:
