@@ -476,7 +476,8 @@ class TestNgramPrior:
 
 # Words of real vocabularies: marks, names with spaces, two spellings of one word, numbers.
 ODD = [",", "-", "...", "@", "\u00a0", "\u2028", "Game", "game", "game.", "3.5", "7", "½", "U.S.",
-       "'s", "new york", "</s>", "tea", "coffee", "e", "mail", "e-mail", "www", "c++", "a@b"]  # fmt: skip
+       "'s", "new york", "</s>", "tea", "coffee", "e", "mail", "e-mail", "www", "c++",
+       "a@b"]  # fmt: skip
 
 
 @pytest.mark.parametrize("mechanism", [Tem, MultivariateLaplace, NeighborResponse])
