@@ -317,7 +317,7 @@ lock: ## renews the lock files
 .PHONY: notice
 notice: ## writes the crates' licences into NOTICE, behind its mark
 	sed -i '/^Crates: /q' NOTICE
-	cargo about generate --locked --fail --manifest-path service/Cargo.toml --features fastdx/python about.hbs >> NOTICE
+	cargo about generate --locked --offline --workspace --all-features about.hbs >> NOTICE
 
 .PHONY: clean
 clean: ## removes all that was built

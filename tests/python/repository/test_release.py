@@ -29,7 +29,7 @@ def test_the_notice_names_data_and_every_crate_that_is_compiled_in() -> None:
     notice = text("NOTICE")
     for name in ("default.fdx", "nouns.fdx", "english.ngrams", "offensive.txt", "nouns.tsv.gz"):
         assert name in notice
-    named = set(re.findall(r"^- ([\w-]+) (\d\S*)", notice, re.M))
+    named = set(re.findall(r"^- ([\w-]+) (\d[^\s,]*)", notice, re.M))
     tree = ["cargo", "tree", "--locked", "-e", "normal,no-proc-macro", "--target", "all",
             "--prefix", "none", "--format", "{p}", "-p", "fastdx-serve", "-p", "fastdx",
             "--features", "fastdx/python"]  # fmt: skip
