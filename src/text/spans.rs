@@ -211,7 +211,7 @@ mod tests {
             oov: Oov::Mask,
             ..Policy::default()
         };
-        TextPrivatizer::new(Arc::new(tem), policy)
+        TextPrivatizer::new(Arc::new(tem), policy).unwrap()
     }
 
     proptest! {
