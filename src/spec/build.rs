@@ -32,7 +32,7 @@ use crate::parallel::Control;
 use crate::random::Randomness;
 use crate::search::{HnswParameters, Search};
 use crate::space::MetricSpace;
-use crate::text::{Policy, TextPrivatizer, unreadable_beside};
+use crate::text::{Policy, TextPrivatizer, unreadable};
 use crate::vocabulary::Vocabulary;
 
 /// Number of candidates of the graph search, if the description does not give it.
@@ -161,7 +161,9 @@ impl Spec {
             dates: spec.dates.clone(),
         };
         let exclude = spec.exclude.ids(index.space().vocabulary())?;
-        let never = never_released(index.space().vocabulary(), &exclude, &figures);
+        // A cover is made without them. Words that numbers and dates exclude, too, are left out of it
+        // afterwards, so that the recommended cover is the one that is kept.
+        let never = never_released(index.space().vocabulary(), &exclude);
         let mut maker = Maker {
             spec: &spec,
             parts: &parts,
@@ -202,9 +204,8 @@ impl Spec {
 }
 
 /// The ids of the excluded words and of those that a text cannot release, ascending.
-fn never_released(vocabulary: &Vocabulary, exclude: &[u32], figures: &Figures) -> Vec<u32> {
-    let unreadable = unreadable_beside(vocabulary, figures);
-    let mut ids = [exclude, &unreadable].concat();
+fn never_released(vocabulary: &Vocabulary, exclude: &[u32]) -> Vec<u32> {
+    let mut ids = [exclude, &unreadable(vocabulary)].concat();
     ids.sort_unstable();
     ids.dedup();
     ids

@@ -243,6 +243,7 @@ class MechanismOptions(NamedTuple):
     def of(cls, args: argparse.Namespace) -> MechanismOptions:
         """Read the options, and refuse those that contradict each other."""
         bag = args.mechanism == BAG
+        quiet = args.quiet or getattr(args, "report", None) is not None
         if args.words and not bag:
             raise CommandError("--words goes with --mechanism bag")
         if args.skip and bag:
@@ -252,7 +253,7 @@ class MechanismOptions(NamedTuple):
             if given or args.epsilon is not None:
                 option = given[0] if given else "--epsilon"
                 raise CommandError(f"--spec describes the whole mechanism: leave out {option}")
-            return cls({}, args.spec, bag, args.quiet)
+            return cls({}, args.spec, bag, quiet)
         spec: dict[str, Any] = {
             "mechanism": (args.words or "tem") if bag else args.mechanism,
             "epsilon": args.epsilon, **numbers_of(args), "certified": args.certified or None,
@@ -263,7 +264,7 @@ class MechanismOptions(NamedTuple):
             "pad": args.pad, "cache_bytes": args.cache, "threads": args.threads,
             "seed": args.seed,
         }  # fmt: skip
-        return cls(without_none(spec), None, bag, args.quiet)
+        return cls(without_none(spec), None, bag, quiet)
 
     @property
     def consistent(self) -> bool:

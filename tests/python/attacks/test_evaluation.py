@@ -491,9 +491,9 @@ def test_the_command_prints_markdown(tmp_path: Path, capsys: pytest.CaptureFixtu
         ('{"text": "secret" x\n', [], "line 1: not JSON at character"),
         ('{"body": "secret"}\n', [], "line 1: none of its 1 fields is called 'text'"),
         ('{"text": "a"}\n', ["--label-column", "text"], "must differ"),
-        ('{"text": "a"}\n', ["--mechanism", "bag"], "not --mechanism bag"),
+        ('{"text": "a"}\n' * 40, ["--mechanism", "bag"], "not --mechanism bag"),
         ('{"text": "a"}\n', ["--sample", "-1"], "--sample"),
-        ('{"text": "a"}\n', [], "texts must be"),
+        ('{"text": "a"}\n', [], "at least 40 texts, got 1"),
     ],
 )
 def test_mistakes_of_the_command(

@@ -490,11 +490,21 @@ def test_histograms_are_estimated_without_bias(epsilon: float) -> None:
 
 
 def test_numbers_are_words_by_default() -> None:
-    plain, with_both = Tem(E2, 2.0, seed=5), Tem(E2, 2.0, seed=5, numbers=N, dates=D)
+    plain, with_both = Tem(WORDS, 2.0, seed=5), Tem(WORDS, 2.0, seed=5, numbers=N, dates=D)
     texts = ["the cat, the dog", "a dog xyz"] * 20
     assert plain.privatize(texts) == with_both.privatize(texts)
     assert plain.numbers is None and plain.dates is None and "numbers" not in plain.spec
     assert plain.privatize_counted(["12 cats"])[1]["numbers"] == 0
+
+
+def test_words_that_would_be_read_as_numbers_are_inputs_only() -> None:
+    assert Tem(E2, 2.0, numbers=N).excluded == ["12"] and not Tem(E2, 2.0).excluded
+    words = Embedding(["tea", "May", "pm", "version", "of"], [[0.0], [1.0], [2.0], [3.0], [4.0]])
+    both = Tem(words, 0.1, numbers=N, dates=D)
+    assert both.excluded == ["May", "pm", "version"] and not Tem(words, 0.1).excluded
+    texts = ["tea 7 tea", "7 tea of May", "version tea 7 pm", "tea 3 May 2020 tea", "tea 7"] * 300
+    for text, private in zip(texts, both.privatize(texts), strict=True):
+        assert len(both.tokenize(private)) == len(both.tokenize(text)), (text, private)
 
 
 def test_texts_with_numbers_and_dates() -> None:
