@@ -360,11 +360,14 @@ mod tests {
 
     #[test]
     fn weights_in_a_row_are_those_of_each_and_their_sum() {
-        for count in [1usize, 31, 32, 33, 100] {
+        // At η = 20 most are at the floor.
+        let sizes = [1usize, 31, 32, 33, 100];
+        for (count, eta) in sizes.into_iter().flat_map(|n| [(n, 1.5), (n, 20.0)]) {
             let distances: Vec<f64> = (0..count).map(|i| i as f64 * 0.3).collect();
             let mut row = distances.clone();
-            let sum = weights(&mut row, 1.5, 6.0);
-            let each = distances.iter().map(|d| (-1.5 * d.min(6.0)).exp());
+            let sum = weights(&mut row, eta, 6.0);
+            let each = distances.iter();
+            let each = each.map(|d| (-eta * d.min(6.0)).exp().max(2f64.powi(-60)));
             let expected: f64 = each.clone().sum();
             assert!((sum / expected - 1.0).abs() < 1e-12);
             assert!(

@@ -503,6 +503,36 @@ mod tests {
         }
     }
 
+    /// No loss of a pair that is not compared is forgotten.
+    #[test]
+    fn bounds_that_are_left_out_count() {
+        let mut bounds = Bounds::default();
+        let count = 3 * MAX_COMPARED_PAIRS as u32;
+        (0..count).for_each(|i| bounds.add(f64::from(i), (i, i)));
+        bounds.sort();
+        let kept = bounds.largest_first.len() as u32;
+        assert_eq!(kept as usize, MAX_COMPARED_PAIRS);
+        assert_eq!(bounds.left_out, f64::from(count - kept - 1));
+        let words = Vocabulary::new(["a", "b"].map(str::to_owned)).expect("two words");
+        let e = Embedding::new(words, vec![0.0, 1.0], 1, Metric::Euclidean).expect("points");
+        let cover = Arc::new(Cover::identity(&e, &[]).expect("a cover"));
+        let tem = Tem::new(
+            Arc::new(e),
+            1.0,
+            Truncation::default(),
+            Randomness::new(None),
+        );
+        let tem = tem.expect("a mechanism").with_cover(Some(cover.clone()));
+        let losses = Losses {
+            tem: &tem.expect("its words"),
+            ln_z: vec![0.0; 2],
+            near: &[],
+        };
+        bounds.largest_first = vec![(9e9, (0, 1))];
+        let found = losses.look(&mut bounds, Worst::default(), &cover, &Control::new());
+        assert_eq!(found.expect("a loss").loss, bounds.left_out);
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(200))]
         /// The certificate equals the largest loss over all pairs and outputs of the sampled law:
@@ -510,7 +540,8 @@ mod tests {
         #[test]
         fn a_certificate_is_the_largest_log_ratio_per_distance(
             rows in proptest::collection::vec([-2.0f32..2.0, -2.0f32..2.0], 2..40),
-            epsilon in prop_oneof![0.05..1.0f64, 1.0..12.0f64],
+            // At the largest, weights are at the floor.
+            epsilon in prop_oneof![0.05..1.0f64, 1.0..12.0f64, 30.0..60.0f64],
             gamma in prop_oneof![Just(f64::INFINITY), 0.05..3.0f64],
             metric in 0usize..3,
             sets in proptest::option::of(proptest::collection::vec(0u64..1 << 40, 40)),

@@ -253,6 +253,44 @@ def test_true_claims_are_refuted_as_seldom_as_stated() -> None:
     assert stats.binomtest(refuted, 2_000, 0.1, alternative="greater").pvalue > ALPHA
 
 
+@pytest.mark.parametrize(("outputs", "events"), [(400, 1), (100, 60)])
+def test_chosen_events_are_tested_on_other_draws_and_for_their_number(
+    outputs: int, events: int
+) -> None:
+    """Some of many equal outputs exceed in any draws."""
+    e, refuted = Embedding(["a", "b"], [[0.0], [1.0]]), 0
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+
+        def sample(_: str, size: int, rng: np.random.Generator = rng) -> NDArray[np.int64]:
+            return rng.integers(outputs, size=size)
+
+        report = audit.likelihood_ratio(sample, [("a", "b")], e, 0.0, 1_000, 0.9, events=events)
+        refuted += report.violated
+    assert stats.binomtest(refuted, 200, 0.1, alternative="greater").pvalue > ALPHA
+
+
+def test_an_excess_spread_over_many_outputs_is_found() -> None:
+    """No single output is drawn often enough to show it."""
+    e, half = Embedding(["a", "b"], [[0.0], [1.0]]), 3000
+    rng = np.random.default_rng(1)
+
+    def sample(word: str, size: int) -> NDArray[np.int64]:
+        first = rng.random(size) < (0.75 if word == "a" else 0.25)
+        return np.where(first, 0, half) + rng.integers(half, size=size)
+
+    report = audit.likelihood_ratio(sample, [("a", "b")], e, 0.5, 10_000)
+    assert report.violated and report.worst[0].size > 100
+
+
+def test_the_slack_is_allowed() -> None:
+    e = Embedding(["a", "b"], [[0.0], [1.0]])
+    for more, violated in ((0.3, True), (0.6, False)):
+        sample = randomised_response(1, np.exp(1.5) / (1 + np.exp(1.5)))
+        report = audit.likelihood_ratio(sample, [("a", "b")], e, 1.0, slack=more)
+        assert report.violated == violated
+
+
 @pytest.mark.parametrize("kind", ["tem", "graph", "laplace", "volume", "ball", "bag"])
 @given(
     st.integers(2, 12),

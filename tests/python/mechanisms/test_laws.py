@@ -120,6 +120,8 @@ def test_the_largest_loss_is_the_slow_one() -> None:
     assert largest_loss(law.matrix(), d, groups) == pytest.approx(expected, rel=1e-12)
     assert largest_loss(law.matrix(), d) == math.inf
     # Words at one place that are told apart.
+    alone = [[0.6, 0.4], [0.4, 0.6]], None, [-1, -1]
+    assert largest_loss(*alone) == 0.0  # words that are compared with none
     assert largest_loss([[0.6, 0.4], [0.4, 0.6]], [[0.0, 0.0], [0.0, 0.0]]) == math.inf
     assert largest_loss([[0.6, 0.4], [0.6, 0.4]], [[0.0, 0.0], [0.0, 0.0]]) == 0.0
 

@@ -23,6 +23,8 @@ from fastdx.bags import STOP_WORDS, text_of
 from fastdx.cli import main
 from fastdx.evaluation import Attribution, classify_nearest, text_classifier
 from helpers import SHARED
+from helpers.bounds import slack
+from helpers.liars import LIES, Lie, tell
 
 ENGLISH = Embedding.default()
 
@@ -170,12 +172,11 @@ def test_a_private_bag_has_the_law_of_its_words() -> None:
 
 
 @pytest.mark.parametrize("laplace", [False, True])
-def test_the_bound_for_bags(laplace: bool) -> None:
+def test_the_bound_for_bags(laplace: bool, draws: int = 200_000) -> None:
     e = Embedding(["a", "b", "c"], [[0.0], [0.4], [1.0]])
     kind = MultivariateLaplace if laplace else Tem
     bags, claimed = BagOfWords(kind(e, 1.0, seed=5)), BagOfWords(kind(e, 1.0))
-    draws, inputs = 200_000, ["a a", "a b", "b c", "c c"]
-    drawn = []
+    inputs, drawn = ["a a", "a b", "b c", "c c"], []
     for text in inputs:
         out = bags.privatize_documents([text] * draws, stop_words=None)
         drawn.append(Counter(tuple(sorted(b.elements())) for b in out))
@@ -189,17 +190,32 @@ def test_the_bound_for_bags(laplace: bool) -> None:
             for out in outputs:
                 low = stats.beta.ppf(alpha, one[out], draws - one[out] + 1) if one[out] else 0.0
                 high = stats.beta.ppf(1 - alpha, other[out] + 1, draws - other[out])
-                assert low <= np.exp(bound) * high
+                assert low <= np.exp(bound) * high, "REFUTED"
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_liars_with_bags_are_convicted(lie: Lie, monkeypatch: pytest.MonkeyPatch) -> None:
+    tell(monkeypatch, lie)
+    with pytest.raises(AssertionError, match="REFUTED"):
+        test_the_bound_for_bags(laplace=False, draws=10_000)
+
+
+def test_the_bound_for_bags_covers_the_rounding_of_distances() -> None:
+    e = Embedding(["a", "b"], np.random.default_rng(3).normal(size=(2, 50)))
+    for m in (Tem(e, 1.0), MultivariateLaplace(e, 1.0)):
+        bound = BagOfWords(m).bound(["a"], ["b"])
+        assert bound == pytest.approx(m.guarantee.bound("a", "b"), rel=1e-13)
 
 
 def test_bags_of_words_api() -> None:
-    bags = BagOfWords(Tem(epsilon=3.0, seed=1))
+    bags = BagOfWords(Tem(epsilon=3.0))
     out = bags.privatize({"coffee": 3, "tea": 0, "xyzzyx": 1})
     assert out.total() == 4 and list(out) == sorted(out)
     documents = bags.privatize_documents(["The coffee is good, isn't it?", "", "of the"])
     assert [d.total() for d in documents] == [2, 0, 0]
     guarantee = bags.guarantee_for({"coffee": 3, "tea": 1})
     assert guarantee.epsilon == 12.0 == bags.guarantee_for(4).epsilon
+    assert guarantee.slack == 4 * slack(bags.mechanism.guarantee) > 0
     assert "4 words" in str(guarantee) and "nothing is proved" in str(guarantee)
     assert bags.bound(["tea"], ["tea", "tea"]) == float("inf")
     assert pickle.loads(pickle.dumps(bags)).mechanism.epsilon == 3.0

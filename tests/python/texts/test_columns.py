@@ -372,6 +372,10 @@ def test_spans() -> None:
     twice = SWAP.privatize_spans("tea tea tea", [(0, 3), (8, 11)]).guarantee
     assert twice.bound("tea tea tea", "king tea tea") == plain.bound("tea", "king")
     assert twice.bound("tea tea tea tea tea", "king tea tea tea tea") == math.inf
+    # So is what is between the words of a span.
+    pair = SWAP.privatize_spans("tea king", [(0, 8)]).guarantee
+    assert pair.bound("tea king", "king tea") == plain.bound("tea king", "king tea") < math.inf
+    assert pair.bound("tea king", "king, tea") == math.inf
     more = Guarantee(SWAP, ["more"])
     assert more.bound("tea", "king") == more.bound(["tea"], ["king"]) == math.inf
     assert more.bound("tea", "tea") == 0 and more.price("tea") == math.inf
