@@ -105,12 +105,13 @@ def figure_2(run: Run) -> Table:
 
 
 def figure_4(run: Run) -> Table:
-    """The paper's other embedding has 300 dimensions: fastText there, MiniLM here."""
+    """The paper's others have 300 dimensions: GloVe (figure 3) and fastText; here it is MiniLM."""
     epsilons = run.of([5.0, 8.0, 10.0, 12.0, 15.0, 20.0, 30.0, 50.0], [12.0])
     table = _table(run, "MiniLM 300d", run.data.minilm(300, run.of(40_000, 4000)), epsilons,
                    claimed=False)  # fmt: skip
-    table.notes.append("The paper's embedding of 300 dimensions is fastText's, so its figures are "
-                       "not comparable at equal ε: the scale of the vectors differs.")  # fmt: skip
+    table.notes.append("The paper's embeddings of 300 dimensions are GloVe's (figure 3) and "
+                       "fastText's (figure 4), so its figures are not comparable at equal ε: the "
+                       "scale of the vectors differs.")  # fmt: skip
     return table
 
 
@@ -300,8 +301,8 @@ def figure_5(run: Run) -> Table:
 
 AUC = {23.0: 0.36}
 AUC_SOURCE = (
-    "WSDM'20 tables 3 and 4: an AUC of 0.36 at ε = 23, rising to 0.98; an LSTM, search logs, "
-    "another embedding"
+    "WSDM'20 tables 3 and 4: an AUC of 0.36 at ε = 23, rising to 0.98; an LSTM, search logs, other "
+    "embeddings, in table 4 GloVe in 300 dimensions"
 )
 
 

@@ -2,10 +2,12 @@
 //!
 //! For a word w: N_w is the probability that it comes back unchanged. The support is the size of
 //! the smallest set of outputs with probability at least 1 - η. S_w is the number of distinct
-//! outputs in a number of draws. K_w is the size of the smallest set of inputs that explains an
-//! output w with probability at least 1 - η, if all inputs are equally likely. Entropies of the
-//! output are from WSDM'20 section 4.1 and ICDM'19 section V. If a mechanism has a law (Tem), these
-//! are sums over it, streamed; for other mechanisms they are counted in draws.
+//! outputs in a number of draws. Of the inputs that explain an output w there are two numbers. A
+//! law gives the credible inputs: the size of the smallest set of inputs with posterior probability
+//! at least 1 - η, if all inputs are equally likely. Draws give K_w: the number of inputs that had
+//! w as an output at least once. N_w and S_w are from WSDM'20 section 3.2, K_w and the entropies of
+//! the output from ICDM'19 section VI. If a mechanism has a law (Tem), the rest are sums over it,
+//! streamed; for other mechanisms they are counted in draws.
 
 mod explained;
 mod measures;
@@ -51,7 +53,7 @@ pub struct DrawCounts {
     pub distinct: u32,
     /// The size of the smallest set of outputs with at least the share 1 - η of the draws.
     pub outputs: u32,
-    /// The number of measured words that gave this word as an output at least once.
+    /// K_w: the number of measured words that gave this word as an output at least once.
     pub inputs: u32,
 }
 
@@ -149,15 +151,16 @@ fn nearest_mass(law: &[f64], distances: &[f64], k: usize) -> f64 {
     mass + ties.iter().take(k - count).copied().sum::<f64>()
 }
 
-/// Maximum bytes of columns that [`inputs`] holds at a time.
+/// Maximum bytes of columns that [`credible_inputs`] holds at a time.
 const COLUMN_BYTES: usize = 256 << 20;
 
-/// Computes K_w for `words`. The laws of all words are computed once for every block of `words`
-/// that fits in memory.
+/// Computes the size of the smallest credible set of inputs for each of `words`: posterior
+/// probability at least 1 - `eta`, all inputs being equally likely. The laws of all words are
+/// computed once for every block of `words` that fits in memory.
 ///
 /// # Errors
 /// The errors of [`closed_form`].
-pub fn inputs(
+pub fn credible_inputs(
     mechanism: &dyn Mechanism,
     words: &[u32],
     eta: f64,

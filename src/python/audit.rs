@@ -100,7 +100,7 @@ fn columns<'py, 'a>(
     )
 }
 
-/// K_w, from the laws of all words.
+/// The sizes of the smallest credible sets of inputs, from the laws of all words.
 #[pyfunction]
 #[pyo3(signature = (mechanism, ids, eta, progress = None))]
 pub(super) fn inputs<'py>(
@@ -114,7 +114,7 @@ pub(super) fn inputs<'py>(
     let (ids, _) = word_ids(ids, core.vocabulary().len())?;
     let eta = real("eta", eta)?;
     let found = run_with(py, true, progress, |control| {
-        calibration::inputs(&*core, &ids, eta, control)
+        calibration::credible_inputs(&*core, &ids, eta, control)
     })?;
     Ok(PyArray1::from_vec(py, found))
 }

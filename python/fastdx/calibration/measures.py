@@ -1,4 +1,4 @@
-"""N_w, S_w, support, K_w and entropies of words."""
+"""N_w, S_w, support, credible inputs, K_w and entropies of words."""
 
 from __future__ import annotations
 
@@ -63,11 +63,11 @@ def statistics(
     draws : int, optional
         Draws per word in a simulation; also the number of draws that S_w refers to.
     eta : float, optional
-        Support and K_w are sizes of sets of probability 1 - eta.
+        Support and credible inputs are sizes of sets of probability 1 - eta.
     near : int, optional
         The column ``near`` is the probability that the output is among so many nearest words.
     inputs : bool, optional
-        Whether to compute K_w, which needs the laws of the whole vocabulary.
+        Whether to compute credible_inputs, which needs the laws of the whole vocabulary.
     confidence : float, optional
         The confidence of the bounds of a simulated N_w.
     half_width : float, optional
@@ -79,9 +79,10 @@ def statistics(
     Returns
     -------
     Table
-        word, N_w, N_w_low and N_w_high (all three equal if exact), support, S_w (its expectation
-        for a mechanism with a law) and K_w. In a simulation K_w counts measured words only. For a
-        mechanism with a law also shannon, min_entropy and hartley (bits), and near.
+        word, N_w, N_w_low and N_w_high (all three equal if exact), support and S_w (its expectation
+        for a mechanism with a law). For a mechanism with a law also credible_inputs, shannon,
+        min_entropy and hartley (bits), and near; in a simulation K_w, which counts measured words
+        only.
 
     Examples
     --------
@@ -98,7 +99,7 @@ def statistics(
     names = np.array(names_of(mechanism, ids), dtype=object)
     if mechanism.has_law:
         found = closed_form(mechanism, ids, eta, near, draws, progress)
-        more = {"K_w": inputs_of(mechanism, ids, eta, progress)} if inputs else {}
+        more = {"credible_inputs": inputs_of(mechanism, ids, eta, progress)} if inputs else {}
         return _exact(names, len(mechanism.space), found, **more)
     unchanged, distinct_found, outputs, k = simulate(mechanism, ids, draws, eta, progress)
     low, high = binomial_bounds(unchanged, draws, (1 - confidence) / 2)
@@ -125,7 +126,7 @@ def statistics_at(
     eta: float = 0.05,
     progress: Callable[[int], object] | None = None,
 ) -> list[Table]:
-    """Return `statistics` at several ε, without K_w and `near`; distances are computed once."""
+    """Return `statistics` at several ε, without inputs and `near`; distances are computed once."""
     ids = measured_ids(mechanism, words)
     names = names_of(mechanism, ids)
     if not mechanism.has_law:

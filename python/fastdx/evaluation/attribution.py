@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.preprocessing import normalize
 
 from fastdx._core import Embedding, WordGraph, nearest_documents
+from fastdx.bags import bag_tokens
 from fastdx.exceptions import ParameterError
 
 __all__ = [
@@ -327,29 +328,61 @@ def classify_nearest(
     embedding: Embedding | WordGraph,
     k: int = 1,
     *,
+    distance: Literal["earth-movers", "euclidean"] = "earth-movers",
     progress: Callable[[int], object] | None = None,
 ) -> list[Label]:
-    """Give every query the most frequent label of its k nearest bags under Earth Mover's distance.
+    """Give every query the most frequent label of its k nearest bags.
 
-    With k=1 and authors as labels this is the attack of POST'19. With k=5 and topics as labels it
-    is the paper's measure of utility. Ties go to the nearer bag.
+    With k=1 and authors as labels this is an attack, with k=5 and topics as labels a measure of
+    utility. POST'19 takes both by the Euclidean distance. Ties go to the nearer bag.
 
     Parameters
     ----------
     query_bags, bags : iterable of bags
-        Bags, as for `fastdx.earth_movers_distance`.
+        Bags, as for `fastdx.earth_movers_distance`; without (ids, counts) for Euclidean distances.
     labels : sequence
         The label of each of `bags`.
     embedding : Embedding or WordGraph
         Words and their metric.
     k : int, optional
         The number of neighbours.
+    distance : {'earth-movers', 'euclidean'}, optional
+        The distance of two bags: the Earth Mover's distance of the metric, for which `BagOfWords`
+        has its guarantee, or the Euclidean distance between the means of their words' vectors.
     progress : callable, optional
         Called now and then with the number of queries done.
+
+    Raises
+    ------
+    ParameterError
+        A label too few or too many, an empty bag, `k` outside 1..len(bags), or Euclidean distances
+        of a WordGraph, which has no vectors.
     """
     bags = list(bags)
     if len(labels) != len(bags):
         raise ParameterError(f"labels must be one for each of {len(bags)} bags, got {len(labels)}")
-    found = nearest_documents(query_bags, bags, embedding, k, progress=progress)
+    if distance == "earth-movers":
+        ids = nearest_documents(query_bags, bags, embedding, k, progress=progress).ids
+    elif distance != "euclidean":
+        raise ParameterError(f"distance must be 'earth-movers' or 'euclidean', got {distance!r}")
+    elif isinstance(embedding, WordGraph):
+        raise ParameterError(
+            "embedding must have vectors for distance='euclidean'; a WordGraph has none"
+        )
+    else:
+        means = _means("bags", bags, embedding)
+        documents = Embedding([str(i) for i in range(len(bags))], means)
+        ids = documents.nearest(_means("query_bags", query_bags, embedding), k)[0]
     # Counter keeps the order of first appearance, which is by distance, so ties go to the nearer.
-    return [Counter(labels[i] for i in row).most_common(1)[0][0] for row in found.ids]
+    return [Counter(labels[i] for i in row).most_common(1)[0][0] for row in ids]
+
+
+def _means(name: str, bags: Iterable[Any], embedding: Embedding) -> NDArray[np.float64]:
+    """Return the mean of the vectors of each bag's words."""
+    means = []
+    for at, bag in enumerate(bags):
+        ids = embedding.ids(bag_tokens(bag))
+        if not len(ids):
+            raise ParameterError(f"{name}[{at}]: bag must be of at least one word, got 0")
+        means.append(embedding.vectors[ids].mean(axis=0, dtype=np.float64))
+    return np.array(means).reshape(len(means), embedding.dim)

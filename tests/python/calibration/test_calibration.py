@@ -57,11 +57,13 @@ def test_closed_forms_are_those_of_the_law(epsilon: float) -> None:
         for at in (0, 5, len(table) - 1):
             column = np.sort(laws[:, at])[::-1]
             sums_in = column.cumsum() / column.sum()
-            size = table["K_w"][at]
+            size = table["credible_inputs"][at]
             assert sums_in[size - 1] >= 0.9 - 1e-8
             assert size == 1 or sums_in[size - 2] < 0.9 + 1e-8
         some = calibration.statistics(tem, ["w5", "w0"], draws=500, eta=0.1)
-        assert some["K_w"].tolist() == table["K_w"][tem.space.ids(["w5", "w0"])].tolist()
+        assert "K_w" not in some.columns
+        at = tem.space.ids(["w5", "w0"])
+        assert some["credible_inputs"].tolist() == table["credible_inputs"][at].tolist()
 
 
 def test_simulation_agrees_with_the_closed_form() -> None:
@@ -69,11 +71,15 @@ def test_simulation_agrees_with_the_closed_form() -> None:
     tem = Tem(e, 3.0, seed=2)
     exact = calibration.statistics(tem, draws=2000)
     ids = np.arange(100, dtype=np.uint32)
-    unchanged, distinct, _, _ = fastdx._core.simulate(tem, ids, 2000, 0.05)
+    unchanged, distinct, _, seen = fastdx._core.simulate(tem, ids, 2000, 0.05)
     for n, p in zip(unchanged, exact["N_w"], strict=True):
         assert stats.binomtest(int(n), 2000, float(p)).pvalue > 1e-7
     difference = (distinct - exact["S_w"]).mean()
     assert abs(difference) < 1.0
+    # K_w counts each input by the probability that it gives the output at least once.
+    laws = np.array([tem.probabilities(w) for w in e.words])
+    assert abs((seen - (1 - (1 - laws) ** 2000).sum(axis=0)).mean()) < 1.0
+    assert (seen > exact["credible_inputs"]).any()
 
 
 def test_noise_mechanisms_are_counted_with_bounds() -> None:

@@ -261,7 +261,7 @@ def test_statistics_of_covers() -> None:
     for w in (0, 77):
         column = np.sort(laws[:, w])[::-1] / laws[:, w].sum()
         k = int(np.searchsorted(column.cumsum(), 0.95) + 1)
-        assert abs(int(table["K_w"][w]) - k) <= 1
+        assert abs(int(table["credible_inputs"][w]) - k) <= 1
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
